@@ -171,7 +171,8 @@ fn slot_finding((place, damage): BadSlotCopy) -> Finding {
 /// Reads the log to its end; gives the batches in it.
 fn check_log(device: &Arc<dyn BlockDevice>, superblock: &Superblock, report: &mut CheckReport) -> Result<u64> {
     let mut replay = Replay::new(device.clone(), &superblock.geometry, superblock.uuid, superblock.replay)
-        .beside_torn(report.torn_superblock.is_some());
+        .beside_torn(report.torn_superblock.is_some())
+        .of_version(superblock.version);
     let mut batches = 0;
     for batch in &mut replay {
         batches += u64::from(report.take(batch)?.is_some());

@@ -22,7 +22,9 @@ pub(super) fn log(media: &Media, most: u64) -> Result<Dump> {
     dump.field("position", start.position);
     dump.field("sequence", start.sequence);
     let is_torn = read_slots(&**device)?.torn().is_some();
-    let mut replay = Replay::new(device.clone(), geometry, superblock.uuid, start).beside_torn(is_torn);
+    let mut replay = Replay::new(device.clone(), geometry, superblock.uuid, start)
+        .beside_torn(is_torn)
+        .of_version(superblock.version);
     if let Some(Err(error)) = replay.by_ref().find(Result::is_err) {
         dump.wrong(error);
     }

@@ -1,6 +1,6 @@
 //! Reading the log back: from where the superblock says to where the chain ends.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
 use senesce_block::BlockDevice;
@@ -15,13 +15,13 @@ use super::{
 };
 use crate::{
     Batch, Error, Result,
-    disk::{BLOCK, Damage, Decoded, Geometry, Reader},
+    disk::{BLOCK, Damage, Decoded, Geometry, OLDEST_VERSION, Reader},
 };
 
 /// The batches of the log behind a superblock, in order.
 ///
 /// A frame of which one block is damaged is restored by its parity. A frame that was cut by a loss of power is the end, and so is what an
-/// earlier lap left. A frame that cannot be read though a later one says that it was durable is an error: what was acknowledged is lost.
+/// earlier lap left, and a block behind the last frame that the device does not return. A frame that cannot be read though a later one says that it was durable is an error: what was acknowledged is lost.
 pub struct Replay {
     ring: Ring,
     uuid: [u8; 16],
@@ -39,8 +39,10 @@ pub struct Replay {
     is_over: bool,
     /// Frames that were restored, in words.
     restored: Vec<String>,
-    /// Why the device did not return a block, and the position of the last one.
-    unreadable: Option<(Error, u64)>,
+    /// Frames have parity. Those of format version 1 do not.
+    has_parity: bool,
+    /// Positions of blocks that the device did not return, and why.
+    unreadable: BTreeMap<u64, Error>,
     /// Readings that failed and were done again, with success.
     repeated: u64,
 }
@@ -62,7 +64,8 @@ impl Replay {
             is_newest_unknown: false,
             is_over: false,
             restored: Vec::new(),
-            unreadable: None,
+            has_parity: true,
+            unreadable: BTreeMap::new(),
             repeated: 0,
         }
     }
@@ -71,6 +74,11 @@ impl Replay {
     /// all of the ring is looked through for what tells that there was a newer one.
     pub fn beside_torn(self, is_unknown: bool) -> Self {
         Self { is_newest_unknown: is_unknown, ..self }
+    }
+
+    /// The same of a file system of a format version.
+    pub fn of_version(self, version: u32) -> Self {
+        Self { has_parity: version > OLDEST_VERSION, ..self }
     }
 
     /// Where the log is to go on, when the superblock `generation` names that place: behind a block, so that what comes there tells that this
@@ -145,11 +153,28 @@ impl Replay {
             return Ok(true);
         }
         self.expect_nothing_behind(position, room)?;
-        match self.unreadable.take() {
-            // What the device does not return may be the next frame.
-            Some((error, at)) if at >= position => Err(error),
-            _ => Ok(false),
+        let most = room.min(max_frame_bytes(self.ring.bytes()));
+        let reach = header.map_or(most, |header| header.frame_bytes());
+        self.expect_no_frame(position, header.is_some(), reach)?;
+        Ok(false)
+    }
+
+    /// At the end of the log, blocks that the device does not return may be unused, or the next frame. A frame with one such block is restored
+    /// by its parity: so that block alone is no frame. `has_header`: a header was read there; `reach`: bytes of the frame at most.
+    ///
+    /// Errors: `Device` if the blocks may be a durable frame.
+    fn expect_no_frame(&mut self, position: u64, has_header: bool, reach: u64) -> Result<()> {
+        let mut blocks = self.unreadable.range(position..position + reach);
+        let Some((&first, _)) = blocks.next() else { return Ok(()) };
+        let is_alone = self.has_parity && blocks.next().is_none();
+        if has_header || first == position && !is_alone {
+            return self.unreadable.remove(&first).map_or(Ok(()), Err);
         }
+        if first == position {
+            let what = "the device does not return the block behind the last batch, and no frame is there";
+            self.note_restored(position, what);
+        }
+        Ok(())
     }
 
     /// The blocks of the next frame, whose header is known, without its parity. `None`: more than one is damaged.
@@ -259,17 +284,18 @@ impl Replay {
     /// Block by block, when the device does not return all: zeros stand for one that it does not return, which is damaged then.
     fn read_by_block(&mut self, position: u64, len: usize) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(len);
-        let before = self.unreadable.as_ref().map(|(_, at)| *at);
+        let mut is_any_unreadable = false;
         for at in (position..position + len as u64).step_by(BLOCK) {
             match self.ring.read(at, BLOCK.min(len - bytes.len())) {
                 Ok(block) => bytes.extend_from_slice(&block),
                 Err(error) => {
                     bytes.resize((bytes.len() + BLOCK).min(len), 0);
-                    self.unreadable = Some((error, at));
+                    self.unreadable.insert(at, error);
+                    is_any_unreadable = true;
                 }
             }
         }
-        self.repeated += u64::from(self.unreadable.as_ref().map(|(_, at)| *at) == before);
+        self.repeated += u64::from(!is_any_unreadable);
         bytes
     }
 }

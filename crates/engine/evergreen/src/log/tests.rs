@@ -273,11 +273,40 @@ fn a_block_of_a_frame_that_the_device_does_not_return_is_restored() {
         assert_eq!(replayed.by_ref().collect::<Result<Vec<_>>>().unwrap().len(), 4, "block {block}");
         assert_eq!(replayed.restored().len(), 1, "block {block}");
     }
-    // Behind the end: what is there may be the next frame.
+    // Behind the end, two blocks: what is there may be the next frame.
     let faulty = FaultDevice::new(device.clone());
     faulty.inject(&format!("fail read at {}+8192", geometry().log_at + 12 * 4096)).unwrap();
     let replayed = Replay::new(shared(faulty), &geometry(), UUID, first()).collect::<Result<Vec<_>>>();
     assert!(matches!(replayed, Err(Error::Device(_))), "{replayed:?}");
+}
+
+#[test]
+fn unreadable_block_of_unused_ring_ends_the_log() {
+    let device = Arc::new(self::device());
+    let writable: Arc<dyn BlockDevice> = device.clone();
+    let log = log_on(&writable, first());
+    let mut start = first();
+    // The ring is full of what was there before, and the last four frames count.
+    for number in 1..=20 {
+        log.append(&batch(number, 5000)).unwrap();
+        log.sync().unwrap();
+        if number == 9 || number == 16 {
+            start = log.cut();
+            log.trim(&start);
+        }
+    }
+    let (want, end) = replay(&writable, start, 2).unwrap();
+    assert_eq!(want.len(), 4);
+    for block in 0..RING / 4096 {
+        let faulty = FaultDevice::new(device.clone());
+        faulty.inject(&format!("fail read at {}+4096", geometry().log_at + block * 4096)).unwrap();
+        let faulty = shared(faulty);
+        assert_eq!(replay(&faulty, start, 2).unwrap(), (want.clone(), end), "block {block}");
+        // A log without parity cannot know whether the block is a frame.
+        let old = Replay::new(faulty, &geometry(), UUID, start).of_version(1).collect::<Result<Vec<_>>>();
+        let is_behind = (end.position - 4096) % RING == block * 4096;
+        assert_eq!(old.is_err(), is_behind, "block {block}: {old:?}");
+    }
 }
 
 #[test]

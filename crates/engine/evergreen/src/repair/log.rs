@@ -26,8 +26,9 @@ pub(super) struct LogState {
 /// Reads the log behind a superblock. Errors: `Device` for one of the places of superblocks.
 pub(super) fn read(device: &Arc<dyn BlockDevice>, superblock: &Superblock) -> Result<LogState> {
     let is_torn = read_slots(&**device)?.torn().is_some();
-    let mut replay =
-        Replay::new(device.clone(), &superblock.geometry, superblock.uuid, superblock.replay).beside_torn(is_torn);
+    let mut replay = Replay::new(device.clone(), &superblock.geometry, superblock.uuid, superblock.replay)
+        .beside_torn(is_torn)
+        .of_version(superblock.version);
     let mut state = LogState { batches: 0, damage: None, next: 0, end: 0 };
     while let Some(batch) = replay.next() {
         match batch {

@@ -157,8 +157,9 @@ impl Evergreen {
         let mut tree = Tree::open(pool, map, &shape, superblock.root, next)?;
         let mut live = superblock.live_bytes;
         counters.note_passed_over(slots.repeated);
-        let mut replay =
-            Replay::new(device.clone(), &geometry, uuid, superblock.replay).beside_torn(slots.torn().is_some());
+        let mut replay = Replay::new(device.clone(), &geometry, uuid, superblock.replay)
+            .beside_torn(slots.torn().is_some())
+            .of_version(superblock.version);
         let most = step.most_bytes(&shape, &limits);
         let mut group = Gather::default();
         for batch in &mut replay {

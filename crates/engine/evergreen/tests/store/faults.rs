@@ -296,3 +296,33 @@ fn what_an_earlier_one_of_the_same_identity_left_in_the_log_is_nothing() {
     Evergreen::make(device.clone(), &TIGHT).unwrap();
     assert_eq!(opened(device.fork()).unwrap(), []);
 }
+
+#[test]
+fn unreadable_block_anywhere_in_the_ring_keeps_all_batches() {
+    let start = made(4 << 20, &TIGHT);
+    let store = Evergreen::open(start.clone(), FEW).unwrap();
+    let put = |store: &Evergreen, numbers: std::ops::Range<u64>| {
+        for number in numbers {
+            let mut batch = Batch::new();
+            batch.put(key(number), vec![number as u8 + 1; 600]);
+            store.apply(batch).unwrap();
+            store.sync().unwrap();
+        }
+    };
+    put(&store, 0..20);
+    store.checkpoint().unwrap();
+    put(&store, 20..23);
+    drop(store);
+    let geometry = read_newest(&*start).unwrap().geometry;
+    for at in geometry.log().step_by(4096) {
+        let device = Arc::new(FaultDevice::new(start.fork()));
+        device.inject(&format!("fail read at {at}+4096")).unwrap();
+        let opened = || Evergreen::open(device.clone(), FEW).unwrap_or_else(|error| panic!("block at {at}: {error}"));
+        let store = opened();
+        assert_eq!(entries(&store).unwrap().len(), 23, "block at {at}");
+        // The log goes on, also over that block.
+        put(&store, 23..26);
+        drop(store);
+        assert_eq!(entries(&opened()).unwrap().len(), 26, "block at {at}");
+    }
+}
