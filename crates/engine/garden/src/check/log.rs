@@ -17,7 +17,7 @@ use crate::{
     },
     log::{
         Copies, HalfCopies, LogDevices, Place, Silent, find_blocks, first_operation, high_record, lost_record,
-        read_copies, two_halves, unbelieved,
+        read_copies, two_halves, unbelieved, why_unbelieved,
     },
     raid::StripeRange,
     store::LOST_POINT,
@@ -37,17 +37,18 @@ pub(super) fn check(
     for finding in &copies.labels {
         report.find(finding.place.clone(), finding.damage.clone());
     }
+    let without = unbelieved(&copies, &sb.logs, false);
     for (number, place) in copies.places.iter().enumerate() {
-        let is_stale = sb.without_logs >> number & 1 == 1;
+        let is_stale = without >> number & 1 == 1;
         let why = match place {
             Place::Lost { why } => why.clone(),
             Place::Spare(_) => "a device that holds nothing yet".to_owned(),
-            Place::Here(_) if is_stale => "older than the superblock".to_owned(),
+            Place::Here(_) if is_stale => why_unbelieved(&copies, &sb.logs, number),
             Place::Here(_) => continue,
         };
         report.find(format!("log copy {number}"), Damage::new("log", "copy", why, "one that holds all"));
     }
-    let halves = read_copies(&copies, unbelieved(&copies, sb.without_logs));
+    let halves = read_copies(&copies, without);
     if halves[0].is_empty() {
         return Ok(Vec::new());
     }

@@ -34,6 +34,8 @@ pub(super) const SUPERBLOCK: &[Field] = &[
     field("blocks in objects", 80, Form::U64),
     field("copies of the log left out", 88, Form::U32),
     field("closed", 92, Form::U8),
+    field("generation of copy 0 of the log", 96, Form::U64),
+    field("generation of copy 1 of the log", 104, Form::U64),
     field("drives that are missing", 512, Form::U32),
     field("drives being filled", 1024, Form::U32),
 ];
@@ -155,6 +157,7 @@ pub(super) const LOG_LABEL: &[Field] = &[
     field("bytes of a half of the log", 48, Form::U64),
     field("copies of the log", 56, Form::U8),
     field("copies are on one device", 57, Form::U8),
+    field("generation", 4080, Form::U64),
     field("CRC", 4092, Form::Digits32),
 ];
 

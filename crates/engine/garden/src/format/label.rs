@@ -12,6 +12,10 @@ const LOG_MAGIC: &[u8; 8] = b"SNSClog\0";
 const HALF_AT: usize = 48;
 const GROUPS_AT: usize = 64;
 const GROUP_BYTES: usize = 16;
+/// Of a label of the log.
+const GENERATION_AT: usize = BLOCK - 16;
+/// Copies of the log.
+pub(crate) const MAX_COPIES: usize = 2;
 /// RAID groups of an aggregate.
 pub(crate) const MAX_GROUPS: usize = 64;
 /// The least size of a half of the log: the largest operation fits it twice.
@@ -104,7 +108,7 @@ impl LogShape {
     fn decode(structure: &'static str, block: &Block) -> Decoded<Self> {
         let shape =
             Self { half_bytes: u64_at(block, HALF_AT), copies: block[HALF_AT + 8], is_shared: block[HALF_AT + 9] != 0 };
-        if !(1..=2).contains(&shape.copies) {
+        if !(1..=MAX_COPIES).contains(&shape.copies.into()) {
             return Err(Damage::new(structure, "copies of the log", shape.copies, "1 or 2"));
         }
         if !(MIN_HALF_BYTES..=MAX_HALF_BYTES).contains(&shape.half_bytes)
@@ -202,12 +206,16 @@ pub(crate) struct LogLabel {
     pub aggregate: Aggregate,
     /// Its number among the copies.
     pub copy: u32,
+    /// The superblock that was there when the copy was filled; 0 of one that was made with the aggregate. An earlier device with the
+    /// same copy has another one.
+    pub generation: u64,
 }
 
 impl LogLabel {
     pub fn encode(&self) -> Box<Block> {
         let mut out = self.aggregate.encode(LOG_MAGIC);
         put(&mut out[..], 12, &self.copy.to_le_bytes());
+        put(&mut out[..], GENERATION_AT, &self.generation.to_le_bytes());
         let sum = crc32c::crc32c(&out[..BLOCK - 4]);
         put(&mut out[..], BLOCK - 4, &sum.to_le_bytes());
         out
@@ -223,7 +231,7 @@ impl LogLabel {
         if copy >= aggregate.log.copies.into() {
             return Err(Damage::new("log label", "copy", copy, format!("less than {}", aggregate.log.copies)));
         }
-        Ok(Self { aggregate, copy })
+        Ok(Self { aggregate, copy, generation: u64_at(block, GENERATION_AT) })
     }
 }
 
@@ -317,10 +325,10 @@ mod tests {
         block[8] = 9;
         assert_eq!(OldLogLabel::decode(&block).unwrap_err().field, "version");
         assert_eq!(DriveLabel::decode(&block).unwrap_err().field, "magic");
-        let log = LogLabel { aggregate: aggregate(VERSION), copy: 1 };
+        let log = LogLabel { aggregate: aggregate(VERSION), copy: 1, generation: 5 };
         let block = log.encode();
         assert_eq!(LogLabel::decode(&block).unwrap(), log);
-        assert_eq!(crc32c::crc32c(&block[..BLOCK - 4]), 583139399);
+        assert_eq!(crc32c::crc32c(&block[..BLOCK - 4]), 3597960375);
     }
 
     #[test]
@@ -331,7 +339,7 @@ mod tests {
             block[at] = value;
             assert_eq!(DriveLabel::decode(&block).unwrap_err().field, field);
         }
-        let bytes = LogLabel { aggregate: aggregate(VERSION), copy: 2 }.encode();
+        let bytes = LogLabel { aggregate: aggregate(VERSION), copy: 2, generation: 0 }.encode();
         assert_eq!(LogLabel::decode(&bytes).unwrap_err().field, "copy");
     }
 }

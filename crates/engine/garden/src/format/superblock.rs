@@ -4,6 +4,7 @@ use super::{
     Block, Damage, Decoded, OLD_VERSION, VERSION,
     bytes::{array, put, u32_at, u64_at},
     inode::{INODE, Inode},
+    label::MAX_COPIES,
 };
 
 const MAGIC: &[u8; 8] = b"SNSCsupr";
@@ -16,11 +17,21 @@ const NEXT_OBJECT_AT: usize = 72;
 const COLD_AT: usize = 80;
 const WITHOUT_LOGS_AT: usize = 88;
 const CLOSED_AT: usize = 92;
+const GENERATIONS_AT: usize = 96;
 const MISSING_AT: usize = 512;
 const FILLING_AT: usize = 1024;
 const FILLING_BYTES: usize = 16;
 /// Drives that can be missing or be filled: one of each group.
 const MAX_MISSING: usize = super::label::MAX_GROUPS;
+
+/// What a superblock says of the copies of the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LogState {
+    /// Copies, bit by bit, that do not hold what was acknowledged.
+    pub without: u32,
+    /// By number of the copy: what its label says if it was not replaced since.
+    pub generations: [u64; MAX_COPIES],
+}
 
 /// A consistency point.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,8 +61,8 @@ pub(crate) struct Superblock {
     pub missing: Vec<u32>,
     /// Drives that are being filled, and how many of their stripes they hold.
     pub filling: Vec<(u32, u64)>,
-    /// Copies of the log (bit by bit) that do not hold what was acknowledged.
-    pub without_logs: u32,
+    /// Which copies of the log hold what was acknowledged.
+    pub logs: LogState,
     /// The log holds nothing that this does not include, nor will before another superblock says so.
     pub closed: bool,
 }
@@ -71,8 +82,11 @@ impl Superblock {
         put(&mut out[..], NEXT_OBJECT_AT, &self.next_object.to_le_bytes());
         put(&mut out[..], COLD_AT, &self.cold.to_le_bytes());
         if self.version > OLD_VERSION {
-            put(&mut out[..], WITHOUT_LOGS_AT, &self.without_logs.to_le_bytes());
+            put(&mut out[..], WITHOUT_LOGS_AT, &self.logs.without.to_le_bytes());
             out[CLOSED_AT] = u8::from(self.closed);
+            for (copy, generation) in self.logs.generations.iter().enumerate() {
+                put(&mut out[..], GENERATIONS_AT + 8 * copy, &generation.to_le_bytes());
+            }
         }
         self.root.encode(&mut out[ROOT_AT..ROOT_AT + INODE]);
         put(&mut out[..], MISSING_AT, &(self.missing.len() as u32).to_le_bytes());
@@ -118,6 +132,10 @@ impl Superblock {
             (u32_at(block, at), u64_at(block, at + 8))
         };
         let is_old = version == OLD_VERSION;
+        let logs = LogState {
+            without: u32_at(block, WITHOUT_LOGS_AT),
+            generations: [0, 1].map(|copy| u64_at(block, GENERATIONS_AT + 8 * copy)),
+        };
         Ok(Self {
             version,
             uuid: array(block, 16),
@@ -132,7 +150,7 @@ impl Superblock {
             root,
             missing: (0..missing).map(|index| u32_at(block, MISSING_AT + 4 + 4 * index)).collect(),
             filling: (0..filling).map(filled).collect(),
-            without_logs: if is_old { 0 } else { u32_at(block, WITHOUT_LOGS_AT) },
+            logs: if is_old { LogState::default() } else { logs },
             closed: !is_old && block[CLOSED_AT] == 1,
         })
     }
@@ -161,16 +179,17 @@ mod tests {
             root,
             missing: vec![2],
             filling: vec![(7, 300)],
-            without_logs: 0,
+            logs: LogState::default(),
             closed: false,
         };
         let bytes = block.encode();
         assert_eq!(Superblock::decode(&bytes).unwrap(), block);
         assert_eq!(crc32c::crc32c(&bytes[..]), 11972760);
-        let block = Superblock { version: VERSION, without_logs: 2, closed: true, ..block };
+        let logs = LogState { without: 2, generations: [0, 5] };
+        let block = Superblock { version: VERSION, logs, closed: true, ..block };
         let bytes = block.encode();
         assert_eq!(Superblock::decode(&bytes).unwrap(), block);
-        assert_eq!(crc32c::crc32c(&bytes[..]), 2134038535);
+        assert_eq!(crc32c::crc32c(&bytes[..]), 2230762331);
         assert_eq!(Superblock::decode(&super::super::zero_block()).unwrap_err().field, "magic");
     }
 }

@@ -143,6 +143,8 @@ pub(crate) struct Copies {
     pub stamps: Stamps,
     /// By number.
     pub places: Vec<Place>,
+    /// By number, what labels say; none where none can be read.
+    pub generations: Vec<Option<u64>>,
     /// Labels that are damaged, though their copies are known.
     pub labels: Vec<Finding>,
 }
@@ -181,18 +183,20 @@ impl Copies {
             shape,
             stamps: Stamps::of(aggregate.version),
             places: vec![none(); shape.copies.into()],
+            generations: vec![None; shape.copies.into()],
             labels: Vec::new(),
         };
         let mut unknown = Vec::new();
         for (number, (device, is_spare)) in devices.places(&shape)?.into_iter().enumerate() {
             match judge_labels(&device, aggregate)? {
-                (Some(copy), damaged) => {
+                (Some((copy, generation)), damaged) => {
                     if found.places[copy as usize].device().is_some() {
                         let what = format!("another device holds copy {copy} of the log, too");
                         return Err(Error::WrongDevice { device: device.name().to_owned(), what });
                     }
                     found.labels.extend(damaged);
                     found.places[copy as usize] = Place::Here(device);
+                    found.generations[copy as usize] = Some(generation);
                 }
                 (None, damaged) => unknown.push((number, device, is_spare, damaged)),
             }
@@ -219,8 +223,9 @@ impl Copies {
 
     fn find_old(devices: &LogDevices, aggregate: &Aggregate) -> Result<Self> {
         let stamps = Stamps::Plain;
-        let lost =
-            |why: String| Self { shape: LogShape::OLD, stamps, places: vec![Place::Lost { why }], labels: Vec::new() };
+        let of =
+            |shape, place| Self { shape, stamps, places: vec![place], generations: vec![None], labels: Vec::new() };
+        let lost = |why: String| of(LogShape::OLD, Place::Lost { why });
         let Some(device) = devices.devices.first() else { return Ok(lost("it was not given".to_owned())) };
         let label = match read_block(device, 0).and_then(|block| OldLogLabel::decode(&block)) {
             Ok(label) => label,
@@ -230,7 +235,7 @@ impl Copies {
                     return Ok(lost(format!("{}: {damage}, and it is too small", device.name())));
                 }
                 let shape = LogShape { half_bytes, ..LogShape::OLD };
-                return Ok(Self { shape, stamps, places: vec![Place::Spare(device.clone())], labels: Vec::new() });
+                return Ok(of(shape, Place::Spare(device.clone())));
             }
             Err(damage) => return Ok(lost(format!("{}: {damage}", device.name()))),
         };
@@ -242,7 +247,7 @@ impl Copies {
             return Err(Error::WrongDevice { device: device.name().to_owned(), what });
         }
         let shape = LogShape { half_bytes: label.half_bytes, ..LogShape::OLD };
-        Ok(Self { shape, stamps, places: vec![Place::Here(device.clone())], labels: Vec::new() })
+        Ok(of(shape, Place::Here(device.clone())))
     }
 
     /// The name of a device that holds a copy, for messages.
@@ -262,27 +267,31 @@ impl Copies {
     }
 }
 
+/// A copy and its generation.
+type Known = (u32, u64);
+
 /// Which copy the labels of a place name, and which of them are damaged. Errors: another aggregate's.
-fn judge_labels(device: &Arc<dyn BlockDevice>, aggregate: &Aggregate) -> Result<(Option<u32>, Vec<Finding>)> {
-    let (mut copy, mut damaged, mut is_foreign) = (None, Vec::new(), false);
+fn judge_labels(device: &Arc<dyn BlockDevice>, aggregate: &Aggregate) -> Result<(Option<Known>, Vec<Finding>)> {
+    let (mut known, mut damaged, mut is_foreign) = (None, Vec::new(), false);
     for offset in label_offsets(&aggregate.log) {
         let wanted = |label: LogLabel| {
             is_foreign |= label.aggregate.uuid != aggregate.uuid;
-            match label.aggregate == *aggregate && copy.is_none_or(|copy| copy == label.copy) {
-                true => Ok(label.copy),
+            let own = (label.copy, label.generation);
+            match label.aggregate == *aggregate && known.is_none_or(|known| known == own) {
+                true => Ok(own),
                 false => Err(Damage::new("log label", "aggregate", "another one's", "that of the drives' labels")),
             }
         };
         match read_block(device, offset).and_then(|block| LogLabel::decode(&block)).and_then(wanted) {
-            Ok(found) => copy = Some(found),
+            Ok(found) => known = Some(found),
             Err(damage) => {
                 damaged.push(Finding { place: format!("log label at byte {offset} of {}", device.name()), damage });
             }
         }
     }
-    match (copy, is_foreign) {
+    match (known, is_foreign) {
         (None, true) => Err(foreign(device)),
-        _ => Ok((copy, damaged)),
+        _ => Ok((known, damaged)),
     }
 }
 

@@ -137,6 +137,8 @@ pub(crate) struct Halves {
     /// The laps that any of this is of.
     pub(super) laps: Vec<Lap>,
     pub(super) copies: [HalfCopies; 2],
+    /// Copies, bit by bit, that were not believed.
+    pub(super) without: u32,
 }
 
 impl Halves {
@@ -147,7 +149,7 @@ impl Halves {
         let half = |lap: Lap| copies.each_ref().map(|half| Half::read(&half.merged(&lap), &lap, half.unit));
         let later = Later::find(&copies, uuid, point);
         let laps = [of(false), of(true)].into_iter().chain(later.iter().flat_map(|later| later.laps.clone())).collect();
-        Self { operations: half(of(false)), intents: half(of(true)), later, laps, copies }
+        Self { operations: half(of(false)), intents: half(of(true)), later, laps, copies, without }
     }
 
     /// Operations behind the record `applied`, half by half.

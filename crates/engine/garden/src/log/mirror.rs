@@ -3,7 +3,7 @@
 //! A copy that fails is not written any more. The next superblock says so before anything is acknowledged that only the others hold.
 
 use std::sync::{
-    Arc, Mutex, PoisonError,
+    Arc, Mutex, MutexGuard, PoisonError,
     atomic::{
         AtomicU32, AtomicU64,
         Ordering::{Relaxed, SeqCst},
@@ -16,7 +16,10 @@ use super::{
     Batch,
     devices::{Copies, Place},
 };
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    format::{label::MAX_COPIES, superblock::LogState},
+};
 
 pub(crate) struct Mirror {
     copies: Vec<Option<Arc<dyn BlockDevice>>>,
@@ -26,18 +29,21 @@ pub(crate) struct Mirror {
     lost: AtomicU32,
     /// Those that the last durable superblock names.
     noted: AtomicU32,
+    /// By number, what the label of a copy says that counts.
+    generations: Mutex<[u64; MAX_COPIES]>,
     failures: Mutex<Vec<String>>,
     /// Bytes written, and flushes.
     written: (AtomicU64, AtomicU64),
 }
 
 impl Mirror {
-    pub fn new(copies: &Copies, lost: u32, noted: u32) -> Self {
+    pub fn new(copies: &Copies, lost: u32, noted: &LogState) -> Self {
         Self {
             copies: copies.places.iter().map(|place| place.device().cloned()).collect(),
             is_shared: copies.shape.is_shared,
             lost: AtomicU32::new(lost),
-            noted: AtomicU32::new(noted),
+            noted: AtomicU32::new(noted.without),
+            generations: Mutex::new(noted.generations),
             failures: Mutex::default(),
             written: Default::default(),
         }
@@ -92,9 +98,13 @@ impl Mirror {
         self.copies.iter().enumerate().filter_map(live).filter(move |(number, _)| lost >> number & 1 == 0)
     }
 
-    /// Copies that do not hold all that was committed.
-    pub fn lost(&self) -> u32 {
-        self.lost.load(SeqCst)
+    /// What the next superblock is to say.
+    pub fn state(&self) -> LogState {
+        LogState { without: self.lost.load(SeqCst), generations: *self.generations() }
+    }
+
+    fn generations(&self) -> MutexGuard<'_, [u64; MAX_COPIES]> {
+        self.generations.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Copies that hold all that was committed, and all copies.
@@ -107,8 +117,9 @@ impl Mirror {
         (self.written.0.load(Relaxed), self.written.1.load(Relaxed))
     }
 
-    /// A copy holds all again.
-    pub fn restore(&self, number: usize) {
+    /// A copy holds all again, and its label says this.
+    pub fn restore(&self, number: usize, generation: u64) {
+        self.generations()[number] = generation;
         self.lost.fetch_and(!(1 << number), SeqCst);
     }
 
@@ -128,9 +139,35 @@ impl Mirror {
     }
 }
 
-/// Bits of the copies that are not believed: those that are lost, and those that a superblock names.
-pub(crate) fn unbelieved(copies: &Copies, without: u32) -> u32 {
-    let is_lost = |place: &Place| !matches!(place, Place::Here(_));
-    let lost = copies.places.iter().enumerate().filter(|(_, place)| is_lost(place));
-    without | lost.fold(0, |bits, (number, _)| bits | 1 << number)
+/// Bits of the copies that are not believed: those that are lost, that a superblock calls so, and devices whose copy was replaced since.
+///
+/// A copy without a label that can be read may be such a device, of either copy. It is believed if none was ever replaced, beside another
+/// one that is believed, and if that is `accepted`.
+pub(crate) fn unbelieved(copies: &Copies, state: &LogState, accepted: bool) -> u32 {
+    let mut bits = state.without;
+    let mut unknown = Vec::new();
+    for (number, (place, generation)) in copies.places.iter().zip(&copies.generations).enumerate() {
+        let wanted = state.generations[number];
+        match (place, generation) {
+            (Place::Here(_), None) if state.generations != [0; MAX_COPIES] => unknown.push(number),
+            (Place::Here(_), None) => {}
+            (Place::Here(_), Some(generation)) if *generation == wanted => {}
+            _ => bits |= 1 << number,
+        }
+    }
+    let is_known = |number: &usize| bits >> number & 1 == 0 && !unknown.contains(number);
+    if !accepted && !(0..copies.places.len()).any(|number| is_known(&number)) {
+        unknown.iter().for_each(|number| bits |= 1 << number);
+    }
+    bits
+}
+
+/// What a device is that holds a copy and is not believed.
+pub(crate) fn why_unbelieved(copies: &Copies, state: &LogState, number: usize) -> String {
+    let wanted = state.generations[number];
+    match copies.generations[number] {
+        _ if state.without >> number & 1 == 1 => "older than the last superblock".to_owned(),
+        Some(found) => format!("replaced by another device: its label has generation {found}, the superblock {wanted}"),
+        None => "perhaps replaced: copies of the log were, and neither of its labels can be read".to_owned(),
+    }
 }

@@ -32,7 +32,7 @@ pub use devices::{LogDevices, LogPlaces};
 pub(crate) use halves::{HalfCopies, Silent, read_any_halves, read_copies};
 use intent::Intents;
 pub(crate) use intent::{Kept, Unfinished};
-pub(crate) use mirror::{Mirror, unbelieved};
+pub(crate) use mirror::{Mirror, unbelieved, why_unbelieved};
 pub(crate) use open::{Accepted, Found, first_operation, high_record, lost_record, two_halves};
 pub use open::{LOST_LOG, LogLoss};
 pub(crate) use restore::find_blocks;
@@ -81,8 +81,7 @@ impl Log {
             if !zeroed {
                 zero(&device, aggregate.log.copy_bytes())?;
             }
-            write_labels(&device, &LogLabel { aggregate: aggregate.clone(), copy })?;
-            device.flush()?;
+            write_labels(&device, &LogLabel { aggregate: aggregate.clone(), copy, generation: 0 })?;
         }
         Ok(())
     }
@@ -230,6 +229,7 @@ impl Log {
 fn write_labels(device: &Arc<dyn BlockDevice>, label: &LogLabel) -> Result<()> {
     for offset in label_offsets(&label.aggregate.log) {
         device.write_at(offset, &label.encode()[..])?;
+        device.flush()?; // one of them is whole at any time
     }
     Ok(())
 }

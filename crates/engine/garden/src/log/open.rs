@@ -3,9 +3,9 @@
 use std::{fmt, sync::Arc};
 
 use super::{
-    Copies, Log, Unfinished,
+    Copies, Log, Place, Unfinished,
     halves::{Halves, SILENT, Silent},
-    mirror::{Mirror, unbelieved},
+    mirror::{Mirror, unbelieved, why_unbelieved},
 };
 use crate::{
     error::{Error, Result},
@@ -80,8 +80,8 @@ impl Log {
     /// [later point](Found::lost_point) has gone with it, or that is accepted; no copy can be read, or none where a record may be.
     pub fn open(copies: &Copies, sb: &Superblock, accepted: Accepted) -> Result<(Self, Found, Halves)> {
         let Superblock { uuid, point, applied, .. } = *sb;
-        let without = unbelieved(copies, sb.without_logs);
-        let mirror = Arc::new(Mirror::new(copies, without, sb.without_logs));
+        let without = unbelieved(copies, &sb.logs, accepted.operations);
+        let mirror = Arc::new(Mirror::new(copies, without, &sb.logs));
         let halves = Halves::read(copies, without, uuid, point);
         let mut log = Self::new(copies, mirror, sb, halves.copies[0].unit);
         if halves.copies[0].is_empty() {
@@ -158,8 +158,10 @@ impl Log {
     /// No copy can be read: that costs nothing if the aggregate was closed, else it has to be accepted.
     fn judge_loss(&self, copies: &Copies, sb: &Superblock, accepted: Accepted) -> Result<LogLoss> {
         let mut why = copies.why_lost();
-        let stale = (0..copies.places.len()).filter(|number| sb.without_logs >> number & 1 == 1);
-        why.extend(stale.map(|number| format!("copy {number} of the log is older than the last superblock")));
+        let here = copies.places.iter().enumerate().filter(|(_, place)| matches!(place, Place::Here(_)));
+        why.extend(
+            here.map(|(number, _)| format!("copy {number} of the log is {}", why_unbelieved(copies, &sb.logs, number))),
+        );
         if !sb.closed && !accepted.operations {
             let found = if why.is_empty() { "none".to_owned() } else { why.join("; ") };
             return Err(Error::damaged("log", Damage::new("log", LOST_LOG, found, "one at least")));

@@ -8,7 +8,6 @@ use senesce_block::BlockDevice;
 use super::{
     Copies, Log, Place,
     halves::{HalfCopies, Halves, Silent, read_copies},
-    mirror::unbelieved,
     write_labels, zero,
 };
 use crate::{
@@ -17,6 +16,7 @@ use crate::{
     format::{
         BLOCK, Damage, OLD_VERSION,
         label::{Aggregate, LogLabel, OldLogLabel},
+        lap::Stamps,
         superblock::Superblock,
     },
 };
@@ -25,16 +25,24 @@ use crate::{
 struct Target<'a> {
     number: usize,
     device: &'a Arc<dyn BlockDevice>,
-    /// Its labels are written again.
-    labels: bool,
+    /// Of its labels, if they are written again.
+    labels: Option<LogLabel>,
 }
 
 impl Log {
+    /// Whether [`restore`](Self::restore) is to fill a device that was not believed.
+    pub fn fills(copies: &Copies, halves: &Halves) -> bool {
+        let is_filled =
+            |(number, place): (usize, &Place)| place.device().is_some() && halves.without >> number & 1 == 1;
+        copies.stamps == Stamps::Summed && copies.places.iter().enumerate().any(is_filled)
+    }
+
     /// Repairs the copies of a log that was [opened](Log::open) with these halves, and returns what was wrong. What was cut by a loss of
     /// power is no damage, and becomes the same in all copies too.
     ///
-    /// A copy that was left behind counts again only when a later superblock says so; one that cannot be written is left out. Errors: no
-    /// copy is left. Cost: reads copies that are not believed; writes only what differs.
+    /// A copy that was not believed is filled. It counts only when a later superblock than `sb` says so, which is durable and calls it
+    /// lost: no other device ever gets the number of this one as its generation. A copy that cannot be written is left out. Errors: no copy
+    /// is left. Cost: reads copies that are not believed; writes only what differs.
     pub fn restore(
         &self,
         copies: &Copies,
@@ -49,7 +57,7 @@ impl Log {
             }
             return Ok(repaired);
         }
-        let without = unbelieved(copies, sb.without_logs);
+        let without = halves.without;
         if without == 0 && copies.labels.is_empty() && halves.copies.iter().all(HalfCopies::is_settled) {
             return Ok(repaired);
         }
@@ -63,13 +71,15 @@ impl Log {
         for (number, place) in copies.places.iter().enumerate() {
             let Some(device) = place.device() else { continue };
             let is_new = without >> number & 1 == 1;
-            let target = Target { number, device, labels: is_new || !copies.labels.is_empty() };
+            let generation = if is_new { sb.cp } else { sb.logs.generations[number] };
+            let label = || LogLabel { aggregate: aggregate.clone(), copy: number as u32, generation };
+            let target = Target { number, device, labels: (is_new || !copies.labels.is_empty()).then(label) };
             match copies.places.len() {
                 1 => repaired.extend(halves.copies.iter().flat_map(|half| &half.silent).map(Silent::finding)),
                 _ if is_new => {}
                 _ => repaired.extend(find_units(number, halves, raw)),
             }
-            if let Err(error) = self.restore_copy(&target, aggregate, raw, &wanted) {
+            if let Err(error) = self.restore_copy(&target, raw, &wanted) {
                 last = Some(self.mirror.fail(number, error));
                 continue;
             }
@@ -79,7 +89,7 @@ impl Log {
                     place: format!("log copy {number} on {}", device.name()),
                     damage: Damage::new("log", "copy", why, "one that holds all"),
                 });
-                self.mirror.restore(number);
+                self.mirror.restore(number, generation);
             }
         }
         match last {
@@ -88,17 +98,11 @@ impl Log {
         }
     }
 
-    fn restore_copy(
-        &self,
-        target: &Target<'_>,
-        aggregate: &Aggregate,
-        raw: &[HalfCopies; 2],
-        wanted: &[Vec<u8>; 2],
-    ) -> Result<()> {
-        let Target { number, device, labels } = *target;
+    fn restore_copy(&self, target: &Target<'_>, raw: &[HalfCopies; 2], wanted: &[Vec<u8>; 2]) -> Result<()> {
+        let Target { number, device, labels } = target;
         let mut is_written = false;
         for (half, (raw, wanted)) in (0..).zip(raw.iter().zip(wanted)) {
-            let own = raw.copies[number].as_deref();
+            let own = raw.copies[*number].as_deref();
             for (block, bytes) in wanted.chunks(BLOCK).enumerate() {
                 let at = block * BLOCK;
                 if own.and_then(|own| own.get(at..at + bytes.len())) != Some(bytes) {
@@ -107,17 +111,10 @@ impl Log {
                 }
             }
         }
-        if labels {
-            if is_written {
-                device.flush()?; // a label makes a copy of the log of what is there
-            }
-            write_labels(device, &LogLabel { aggregate: aggregate.clone(), copy: number as u32 })?;
-            is_written = true;
-        }
         if is_written {
-            device.flush()?;
+            device.flush()?; // a label makes a copy of the log of what is there
         }
-        Ok(())
+        labels.as_ref().map_or(Ok(()), |label| write_labels(device, label))
     }
 
     /// Makes a log of version 7 on a device that holds nothing.
@@ -126,7 +123,7 @@ impl Log {
         zero(device, BLOCK as u64 + 2 * half_bytes)?;
         device.write_at(0, &OldLogLabel { uuid, half_bytes }.encode()[..])?;
         device.flush()?;
-        self.mirror.restore(0);
+        self.mirror.restore(0, 0);
         let damage = Damage::new("log", "copy", "lost", "one that holds all");
         Ok(Some(Finding { place: format!("log on {}", device.name()), damage }))
     }

@@ -4,7 +4,10 @@
 use super::Store;
 use crate::{
     error::Result,
-    format::{OLD_VERSION, superblock::Superblock},
+    format::{
+        OLD_VERSION,
+        superblock::{LogState, Superblock},
+    },
 };
 
 impl Store {
@@ -25,6 +28,12 @@ impl Store {
         self.sb.cp += 1;
         let sb = Superblock { cp: self.sb.cp, closed: true, ..self.durable.clone() };
         self.commit_changed(sb)
+    }
+
+    /// Notes durably which copies of the log are not believed, under a number that no superblock had before. Nothing else changes.
+    pub(super) fn note_unbelieved_logs(&mut self) -> Result<()> {
+        self.sb.cp += 1;
+        self.commit_changed(Superblock { cp: self.sb.cp, ..self.durable.clone() })
     }
 
     /// Before an operation is in the log: nothing calls the aggregate closed any more.
@@ -63,14 +72,14 @@ impl Store {
         }
         sb.previous = self.durable.cp;
         (sb.missing, sb.filling) = (self.raid.missing(), self.raid.filling());
-        sb.without_logs = if sb.version == OLD_VERSION { 0 } else { self.log.mirror().lost() };
+        sb.logs = if sb.version == OLD_VERSION { LogState::default() } else { self.log.mirror().state() };
         self.sb_slot = 1 - self.sb_slot;
         sb
     }
 
     pub(super) fn note_durable(&mut self, sb: Superblock) {
         self.raid.note_superblock();
-        self.log.mirror().note(sb.without_logs);
+        self.log.mirror().note(sb.logs.without);
         self.durable = sb;
     }
 }

@@ -22,7 +22,7 @@ use crate::{
         object::{MAX_OBJECTS, RECORD},
         slot::{self, Kind},
         snapshot::{MAX_SNAPSHOTS, SNAPSHOT},
-        superblock::Superblock,
+        superblock::{LogState, Superblock},
         volume::VOLUME,
     },
     log::{Accepted, Copies, Found, Log, LogDevices, find_aggregate},
@@ -87,7 +87,7 @@ pub(crate) fn format(options: &FormatOptions, drives: Vec<Arc<dyn BlockDevice>>,
         root,
         missing: vec![],
         filling: vec![],
-        without_logs: 0,
+        logs: LogState::default(),
         closed: false,
     };
     let (log, ..) = Log::open(&Copies::find(logs, &aggregate, 0)?, &sb, Accepted::default())?;
@@ -140,8 +140,6 @@ pub(crate) fn open(
         }
     }
     let mut raid = Raid::new(geometry, places).map_err(|error| left_out_too(error, &left_out))?;
-    let mut repaired = log.restore(&copies, &halves, &aggregate, &sb)?;
-    drop(halves);
     let has_newest = |drive| read_superblock(drive, sb_slot, aggregate.uuid).is_ok_and(|found| found == sb);
     if !raid.present().all(|(_, drive)| has_newest(drive)) {
         // Power was lost while the superblocks were written, or one of them is damaged.
@@ -151,9 +149,10 @@ pub(crate) fn open(
     raid.flush()?;
     let is_degraded = raid.missing() != sb.missing;
     let mut store = Store::new(raid, log, aggregate, sb, sb_slot, limits);
-    repaired.splice(0..0, store.repair_labels(labels)?);
+    let mut repaired = store.repair_labels(labels)?;
     let (unread_superblocks, lost_logs) = (unread, copies.why_lost());
-    store.opening = OpeningReport { left_out, unread_superblocks, repaired, lost_logs, log_loss: found.loss.clone() };
+    store.opening =
+        OpeningReport { left_out, unread_superblocks, repaired: Vec::new(), lost_logs, log_loss: found.loss.clone() };
     store.objects.door = objects;
     // Numbers of consistency points are never used twice, not even those of unfinished ones: tags tell them apart.
     let last = found.unfinished.cp.max(found.later_point);
@@ -167,6 +166,12 @@ pub(crate) fn open(
         // Nothing tells which numbers consistency points had that did not end.
         store.sb.cp += UNKNOWN_POINTS;
     }
+    if Log::fills(&copies, &halves) {
+        store.note_unbelieved_logs()?;
+    }
+    repaired.extend(store.log.restore(&copies, &halves, &store.aggregate, &store.durable)?);
+    drop(halves);
+    store.opening.repaired = repaired;
     let logs_changed = store.log.mirror().has_news();
     if found.later_point.is_some() || logs_changed || is_degraded && found.unfinished.cp.is_some() {
         // Nor does the log tell of a later point any more, once the next one has begun to write there.

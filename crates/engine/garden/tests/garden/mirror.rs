@@ -187,7 +187,7 @@ fn a_lost_copy_of_the_log_loses_nothing_and_is_made_again() {
         make(&rig, "later", 1000);
         let want = collect_tree(rig.fs()).unwrap();
         drop(rig);
-        assert!(findings(&all).iter().any(|finding| finding.contains("older than the superblock")), "{told}");
+        assert!(findings(&all).iter().any(|finding| finding.contains("older than the last superblock")), "{told}");
         let (drives, _) = split(&all);
         let alone = Garden::open(drives, &all[lost], LIMITS).err().unwrap().to_string();
         assert!(alone.contains("older than the last superblock"), "{told}: {alone}");

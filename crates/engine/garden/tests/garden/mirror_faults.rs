@@ -88,6 +88,61 @@ fn a_copy_that_went_back_in_time_is_never_preferred() {
     }
 }
 
+/// A device whose copy was replaced holds an older log, and no superblock calls the copy lost any more.
+#[test]
+fn a_copy_that_was_replaced_is_refused_when_it_comes_back_alone() {
+    for (end, old) in [(End::Killed, 5), (End::Killed, 6), (End::Closed, 5), (End::Closed, 6)] {
+        let told = format!("{end:?}, device {old}");
+        let left = leave(SHAPE.mirrored(), end);
+        let all = fork(&left.devices);
+        let drives = all[..5].to_vec();
+        let new = shared(vec![MemoryDevice::new("log new", Bytes(SHAPE.log_bytes))]).remove(0);
+        let logs = LogDevices::from(&all[if old == 5 { 6 } else { 5 }]).with_spare(new.clone());
+        let garden = Garden::open(&drives, &logs, LIMITS).unwrap();
+        assert_eq!(garden.report().log.whole, 2, "{told}");
+        let fs = garden.volume(VOLUME).unwrap();
+        fs.make_node(&caller(1), Ino::ROOT, b"later", &NewNode::file(0o644)).unwrap();
+        let want = collect_tree(&fs).unwrap();
+        drop((fs, garden));
+        let alone = Garden::open(&drives, &all[old], LIMITS).err().unwrap_or_else(|| panic!("{told}: opened"));
+        assert!(alone.to_string().contains("replaced by another device"), "{told}: {alone}");
+        let found = senesce_garden::check(&drives, &all[old]).unwrap().findings;
+        assert!(found.iter().any(|found| found.to_string().contains("replaced by another device")), "{found:?}");
+        // Beside another copy it is filled again, and has everything alone.
+        let open_again = |logs: LogDevices, told: &str| {
+            let garden = Garden::open(&drives, &logs, LIMITS).unwrap_or_else(|error| panic!("{told}: {error}"));
+            assert_eq!(find_difference(&want, &tree(&garden)), None, "{told}");
+        };
+        open_again(vec![all[old].clone(), logs.devices()[0].clone()].into(), &told);
+        open_again((&all[old]).into(), &told);
+        let alone = Garden::open(&drives, &new, LIMITS).err().unwrap_or_else(|| panic!("{told}: opened")).to_string();
+        assert!(alone.contains("replaced by another device"), "{told}: {alone}");
+        let garden = Garden::open_without_log(&drives, &new, LIMITS, None).unwrap();
+        assert!(garden.log_loss().is_some(), "{told}");
+    }
+}
+
+/// Nothing but its label tells a copy that was replaced from the one that replaced it.
+#[test]
+fn a_copy_without_labels_that_may_have_been_replaced_is_believed_beside_another_one_only() {
+    let left = leave(SHAPE.mirrored(), End::Killed);
+    let all = fork(&left.devices);
+    let drives = all[..5].to_vec();
+    let new = shared(vec![MemoryDevice::new("log new", Bytes(SHAPE.log_bytes))]).remove(0);
+    let garden = Garden::open(&drives, LogDevices::from(&all[5]).with_spare(new.clone()), LIMITS).unwrap();
+    let fs = garden.volume(VOLUME).unwrap();
+    fs.make_node(&caller(1), Ino::ROOT, b"later", &NewNode::file(0o644)).unwrap();
+    let want = collect_tree(&fs).unwrap();
+    drop((fs, garden));
+    for at in [0, SHAPE.log_bytes - BLOCK] {
+        new.write_at(at, &[0x5a; BLOCK as usize]).unwrap();
+    }
+    let alone = Garden::open(&drives, &new, LIMITS).err().unwrap().to_string();
+    assert!(alone.contains("perhaps replaced"), "{alone}");
+    let garden = Garden::open_without_log(&drives, &new, LIMITS, None).unwrap();
+    assert_eq!(find_difference(&want, &tree(&garden)), None);
+}
+
 #[test]
 fn a_copy_of_the_log_that_fails_stops_nothing() {
     for failing in [5, 6] {

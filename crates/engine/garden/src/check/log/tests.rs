@@ -70,7 +70,7 @@ fn superblock(point: u64, applied: u64) -> Superblock {
         root: Inode::new(FileKind::File),
         missing: vec![],
         filling: vec![],
-        without_logs: 0,
+        logs: crate::format::superblock::LogState::default(),
         closed: false,
     }
 }
@@ -85,7 +85,7 @@ fn aggregate(half_bytes: u64) -> Aggregate {
 fn log(halves: [&[u64]; 2]) -> LogDevices {
     let aggregate = aggregate(MIN_HALF_BYTES);
     let device = MemoryDevice::new("log", Bytes(aggregate.log.copy_bytes()));
-    let label = LogLabel { aggregate, copy: 0 }.encode();
+    let label = LogLabel { aggregate, copy: 0, generation: 0 }.encode();
     device.write_at(0, &label[..]).unwrap();
     device.write_at(device.size().0 - BLOCK as u64, &label[..]).unwrap();
     let lap = Lap { uuid: [3; 16], point: 9, intents: false, stamps: Stamps::Summed };
