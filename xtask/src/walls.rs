@@ -50,6 +50,10 @@ const WALLS: &[(&str, &[&str])] = &[
         "senesce-timed",
         &["senesce-core", "senesce-block", "senesce-device", "senesce-garden", "senesce-sim", "senesce-trials"],
     ),
+    (
+        "senesce-service",
+        &["senesce-core", "senesce-block", "senesce-fsapi", "senesce-garden", "senesce-evergreen", "senesce-objects"],
+    ),
     ("senesce-testkit", &["senesce-core"]),
     (
         "senesce",
@@ -77,6 +81,7 @@ const WALLS: &[(&str, &[&str])] = &[
             "senesce-garden",
             "senesce-evergreen",
             "senesce-objects",
+            "senesce-service",
             "senesce-sim",
             "senesce-timed",
             "senesce-trials",

@@ -234,48 +234,14 @@ fn report(error: &anyhow::Error) -> ExitCode {
         eprintln!("senesce: {}", indented(&gate.to_string()));
         return ExitCode::from(gate.code);
     }
-    let mut kind = ErrorKind::Failed;
-    let mut hint = None;
-    for cause in error.chain() {
-        if let Some(interrupted) = interruption(cause) {
-            eprintln!("senesce: {}", indented(&interrupted.to_string()));
-            if let Some(Resumable(dir)) = error.downcast_ref() {
-                eprintln!("  hint: continue with `senesce run --resume {}`", Printable::new(dir));
-            }
-            return ExitCode::from(128 + interrupted.signal as u8);
+    if let Some(interrupted) = error.chain().find_map(interruption) {
+        eprintln!("senesce: {}", indented(&interrupted.to_string()));
+        if let Some(Resumable(dir)) = error.downcast_ref() {
+            eprintln!("  hint: continue with `senesce run --resume {}`", Printable::new(dir));
         }
-        if let Some(failure) = cause.downcast_ref::<Failure>() {
-            (kind, hint) = (failure.kind, failure.hint.clone());
-            break;
-        }
-        if let Some(failure) = cause.downcast_ref::<senesce_garden::Error>() {
-            let (found, advice) = garden_kind(failure);
-            (kind, hint) = (found, advice.map(str::to_owned));
-            break;
-        }
-        if let Some(failure) = cause.downcast_ref::<senesce_evergreen::Error>() {
-            let (found, advice) = evergreen_kind(failure);
-            (kind, hint) = (found, advice.map(str::to_owned));
-            break;
-        }
-        if let Some(failure) = cause.downcast_ref::<senesce_block::BlockError>() {
-            let (found, advice) = block_kind(failure);
-            (kind, hint) = (found, advice.map(str::to_owned));
-            break;
-        }
-        if let Some(failure) = cause.downcast_ref::<senesce_inspect::Error>() {
-            (kind, hint) = (inspection_kind(failure), failure.hint());
-            break;
-        }
-        if let Some(failure) = cause.downcast_ref::<senesce_probe::Error>() {
-            (kind, hint) = (probe_kind(failure), failure.hint());
-            break;
-        }
-        if let Some((found, advice)) = senesce_experiment::classify(cause) {
-            (kind, hint) = (found, advice);
-            break;
-        }
+        return ExitCode::from(128 + interrupted.signal as u8);
     }
+    let (kind, hint) = classify(error);
     eprintln!("{}", message(error, hint.as_deref()));
     ExitCode::from(match kind {
         ErrorKind::Failed => FAILED,
@@ -283,6 +249,50 @@ fn report(error: &anyhow::Error) -> ExitCode {
         ErrorKind::Environment => ENVIRONMENT,
         ErrorKind::Internal => INTERNAL,
     })
+}
+
+/// The kind of an error and what to do about it: of the first cause that has a kind.
+fn classify(error: &anyhow::Error) -> (ErrorKind, Option<String>) {
+    for cause in error.chain() {
+        if let Some(failure) = cause.downcast_ref::<Failure>() {
+            return (failure.kind, failure.hint.clone());
+        }
+        if let Some(failure) = cause.downcast_ref::<senesce_garden::Error>() {
+            let (found, advice) = garden_kind(failure);
+            return (found, advice.map(str::to_owned));
+        }
+        if let Some(failure) = cause.downcast_ref::<senesce_evergreen::Error>() {
+            let (found, advice) = evergreen_kind(failure);
+            return (found, advice.map(str::to_owned));
+        }
+        if let Some(failure) = cause.downcast_ref::<senesce_block::BlockError>() {
+            let (found, advice) = block_kind(failure);
+            return (found, advice.map(str::to_owned));
+        }
+        if let Some(failure) = cause.downcast_ref::<senesce_inspect::Error>() {
+            return (inspection_kind(failure), failure.hint());
+        }
+        if let Some(failure) = cause.downcast_ref::<senesce_probe::Error>() {
+            return (probe_kind(failure), failure.hint());
+        }
+        if let Some((found, advice)) = senesce_experiment::classify(cause) {
+            return (found, advice);
+        }
+    }
+    (ErrorKind::Failed, None)
+}
+
+/// An error as the process that serves a mount sends it to a client.
+pub fn refusal_of(error: &anyhow::Error) -> senesce_service::Failure {
+    use senesce_service::FailureKind;
+    let (kind, hint) = classify(error);
+    let kind = match kind {
+        ErrorKind::Failed => FailureKind::Failed,
+        ErrorKind::Usage => FailureKind::Usage,
+        ErrorKind::Environment => FailureKind::Environment,
+        ErrorKind::Internal => FailureKind::Internal,
+    };
+    senesce_service::Failure { kind, chain: error.chain().map(ToString::to_string).collect(), hint }
 }
 
 /// The chain of causes and the hint as text for a terminal.

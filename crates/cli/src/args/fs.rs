@@ -27,6 +27,8 @@ pub enum FsVerb {
     Check(FsCheckArgs),
     /// What it holds and has left; changes nothing.
     Stat(FsStatArgs),
+    /// What a mount counts, as JSON: requests to its drives by kind, gardening, objects.
+    Figures(FsPlaceArgs),
     /// Put a new drive in the place of one that is missing, and fill it from the others.
     Replace(FsReplaceArgs),
     /// Go on filling new drives where it was interrupted.
@@ -91,7 +93,7 @@ pub enum MediumArg {
 #[derive(Clone, Debug, Args)]
 pub struct FsPlaceArgs {
     /// The directory that `fs mkfs` made, or one file or device that holds a drive and behind it the log; also as
-    /// garden:DIRECTORY.
+    /// garden:DIRECTORY, or where it is mounted.
     #[arg(value_name = "DIRECTORY", required_unless_present = "drive")]
     pub place: Option<PathBuf>,
     /// In place of a directory: its drives, files or block devices, once for each and in any order; one of each group with

@@ -24,6 +24,7 @@ mod fs_durable;
 mod fs_eio;
 mod fs_evergreen;
 mod fs_full;
+mod fs_live;
 mod fs_repair;
 mod fs_snapshots;
 mod fs_tier;

@@ -1,26 +1,15 @@
 //! `senesce fs clean`, and what gardening a mount or an aging does.
 
 use anyhow::{Context, Result};
-use senesce_garden::{
-    AreaMoves, Cleaning, Error, FixUp, FixUpStep, Garden, Gardening, Medium, ScanStep, WriteAfterRead,
+use senesce_garden::{Cleaning, FixUp, Garden, Gardening, Medium, WriteAfterRead};
+use senesce_service::{Cleaned, Request, Response};
+use senesce_volume::{check_interrupted, install_signal_cleanup};
+
+use super::{
+    ask::{Access, ask, strange, with_format},
+    place::Place,
 };
-use senesce_volume::{check_interrupted, install_signal_cleanup, interrupted};
-use serde_json::json;
-
-use super::place::Place;
-use crate::{
-    args::{FsCleanArgs, GardeningArg},
-    exit::usage,
-    progress::Stretch,
-};
-
-/// Pointers that are looked at before it is looked whether a signal came.
-const POINTERS: u64 = 4096;
-
-/// What somebody who asks for it wants gone over: all areas, disks among them.
-fn of_all() -> Cleaning {
-    Cleaning { disks_too: true, ..Cleaning::default() }
-}
+use crate::args::{FsCleanArgs, GardeningArg};
 
 impl GardeningArg {
     /// As the engine has it, for this garden.
@@ -50,74 +39,23 @@ impl GardeningArg {
 pub fn clean(args: &FsCleanArgs, quiet: bool) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
     let place = Place::of(&args.place)?;
-    let garden = place.garden(&place.open()?)?;
-    garden.scan_from(args.from, of_all()).map_err(|error| match error {
-        Error::Invalid { what } => usage(what, Some("without --from all areas are gone over")),
-        error => error.into(),
-    })?;
-    let areas = clean_areas(&garden, args.from, quiet).with_context(|| format!("cannot clean {place}"))?;
-    garden.close().with_context(|| format!("cannot close {place}"))?;
-    let pointers = fix_up(&garden, quiet).with_context(|| format!("cannot put pointers of {place} right"))?;
-    garden.close().with_context(|| format!("cannot close {place}"))?;
-    let ScanStep { done, of, cleaned, moves: AreaMoves { blocks, metadata, stuck }, no_space } = areas;
+    let request = Request::Clean { from: args.from };
+    let Response::Cleaned(done) = ask(&place, Access::Change, &request, quiet)? else { return Err(strange()) };
     if args.json {
-        let document = json!({
-            "format": "senesce-fs-clean/1",
-            "from": args.from,
-            "areas": done,
-            "of": of,
-            "cleaned": cleaned,
-            "moved_blocks": blocks,
-            "moved_metadata_blocks": metadata,
-            "stuck_blocks": stuck,
-            "areas_without_space": no_space,
-            "pointers": pointers.looked,
-            "fixed_pointers": pointers.fixed,
-        });
-        println!("{document}");
+        println!("{}", with_format("senesce-fs-clean/1", &done)?);
     } else {
-        println!("{place}: {done} of {of} allocation areas; {cleaned} cleaned, for {no_space} there was no space");
-        println!("  blocks moved: {blocks} of volumes, {metadata} of the garden's own; {stuck} could not be");
-        println!("  {} of {} pointers named an old place and were put right", pointers.fixed, pointers.looked);
-        if done < of {
-            println!("`senesce fs clean --from {done}` goes on from there");
+        let Cleaned { areas, of, cleaned, areas_without_space: no_space, .. } = done;
+        println!("{place}: {areas} of {of} allocation areas; {cleaned} cleaned, for {no_space} there was no space");
+        println!(
+            "  blocks moved: {} of volumes, {} of the garden's own; {} could not be",
+            done.moved_blocks, done.moved_metadata_blocks, done.stuck_blocks
+        );
+        println!("  {} of {} pointers named an old place and were put right", done.fixed_pointers, done.pointers);
+        if areas < of {
+            println!("`senesce fs clean --from {areas}` goes on from there");
         }
     }
     Ok(check_interrupted("cleaning")?)
-}
-
-fn clean_areas(garden: &Garden, from: u64, quiet: bool) -> Result<ScanStep> {
-    let mut all = ScanStep { done: from, ..ScanStep::default() };
-    let mut bar = None;
-    while interrupted().is_none() {
-        let step = garden.scan_step(1, of_all())?;
-        bar.get_or_insert_with(|| Stretch::for_stderr(quiet, "cleaning", "areas", step.of)).reach(step.done);
-        (all.done, all.of) = (step.done, step.of);
-        all.cleaned += step.cleaned;
-        all.moves += step.moves;
-        all.no_space += step.no_space;
-        if step.done == step.of {
-            break;
-        }
-    }
-    Ok(all)
-}
-
-fn fix_up(garden: &Garden, quiet: bool) -> Result<FixUpStep> {
-    let mut all = FixUpStep::default();
-    let mut bar = Stretch::for_stderr(quiet, "looking at pointers", "pointers", garden.report().blocks);
-    for volume in garden.volumes() {
-        while interrupted().is_none() {
-            let step = garden.fix_up_step(&volume, POINTERS)?;
-            all.looked += step.looked;
-            all.fixed += step.fixed;
-            bar.reach(all.looked);
-            if step.ended || step.no_space {
-                break;
-            }
-        }
-    }
-    Ok(all)
 }
 
 #[cfg(test)]

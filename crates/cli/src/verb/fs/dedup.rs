@@ -2,56 +2,36 @@
 
 use anyhow::{Context, Result};
 use senesce_core::Bytes;
-use senesce_garden::DedupStep;
-use senesce_volume::{check_interrupted, install_signal_cleanup, interrupted};
-use serde_json::json;
+use senesce_service::{Request, Response};
+use senesce_volume::{check_interrupted, install_signal_cleanup};
 
 use super::{
+    ask::{Access, ask, strange, with_format},
     place::BLOCK_BYTES,
-    words::{explain, show, split},
+    words::{show, split},
 };
-use crate::{args::FsOfVolumeArgs, progress::Stretch};
-
-/// Blocks that are looked at before it is looked whether a signal came.
-const BLOCKS: u64 = 4096;
+use crate::args::FsOfVolumeArgs;
 
 /// One pass over the files of a volume. What was shared until a signal stays shared.
 pub fn dedup(args: &FsOfVolumeArgs, quiet: bool) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
     let (place, names) = split(&args.words, &args.drives, 1..=1)?;
-    let volume = &names[0];
-    let garden = place.garden(&place.open()?)?;
-    let before = garden.sharing(volume).map_err(|error| explain(&garden, volume, error))?;
-    let mut bar = Stretch::for_stderr(quiet, "looking for what is the same", "blocks", garden.report().blocks);
-    let mut all = DedupStep::default();
-    while !all.is_done && interrupted().is_none() {
-        all += garden.dedup_step(volume, BLOCKS).with_context(|| format!("cannot look through {place}"))?;
-        bar.reach(all.looked_at);
-    }
-    drop(bar);
-    garden.close().with_context(|| format!("cannot close {place}"))?;
-    let now = garden.sharing(volume)?;
-    let DedupStep { looked_at, shared, different, unread, is_done } = all;
+    let request = Request::Dedup { volume: names[0][..].into() };
+    let Response::Deduped(done) = ask(&place, Access::Change, &request, quiet)? else { return Err(strange()) };
     if args.json {
-        let document = json!({
-            "format": "senesce-fs-dedup/1",
-            "volume": String::from_utf8_lossy(volume),
-            "looked_at": looked_at,
-            "newly_shared_blocks": shared,
-            "same_fingerprint_other_bytes": different,
-            "unread": unread,
-            "whole": is_done,
-            "shared_blocks": now.shared,
-            "saved_blocks_before": before.saved,
-            "saved_blocks": now.saved,
-        });
-        println!("{document}");
+        println!("{}", with_format("senesce-fs-dedup/1", &done)?);
     } else {
-        println!("{place}: volume {}: {looked_at} blocks and inodes, {shared} blocks shared", show(volume));
+        let volume = show(&names[0]);
         println!(
-            "  {} saved, {} before; {different} had the fingerprint of other bytes, {unread} could not be read",
-            Bytes(now.saved * BLOCK_BYTES),
-            Bytes(before.saved * BLOCK_BYTES)
+            "{place}: volume {volume}: {} blocks and inodes, {} blocks shared",
+            done.looked_at, done.newly_shared_blocks
+        );
+        println!(
+            "  {} saved, {} before; {} had the fingerprint of other bytes, {} could not be read",
+            Bytes(done.saved_blocks * BLOCK_BYTES),
+            Bytes(done.saved_blocks_before * BLOCK_BYTES),
+            done.same_fingerprint_other_bytes,
+            done.unread
         );
     }
     Ok(check_interrupted("looking for what is the same")?)

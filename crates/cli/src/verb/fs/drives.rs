@@ -6,11 +6,13 @@ use std::{fs, os::unix::fs::symlink, path::Path};
 
 use anyhow::{Context, Result};
 use senesce_core::{Bytes, Printable};
-use senesce_garden::{DriveState, Finding, Garden, ScrubStep};
+use senesce_garden::{DriveState, Finding, Garden};
+use senesce_service::{Request, Response, Scrubbed};
 use senesce_volume::{SCAN_BYTES, check_interrupted, install_signal_cleanup, interrupted};
 use serde_json::{Value, json};
 
 use super::{
+    ask::{Access, ask, strange, with_format},
     claim,
     place::{Place, is_same},
 };
@@ -145,7 +147,7 @@ fn fill(place: &Place, garden: &Garden, as_json: bool, quiet: bool) -> Result<()
         if !missing.is_empty() {
             println!("{place}: drives {missing:?} are missing; `senesce fs replace` puts new ones in their places");
         }
-        show("lost, another drive's block of the stripe being damaged too", &lost);
+        show("lost, another drive's block of the stripe being damaged too", &texts(&lost));
         if interrupted().is_some() {
             println!("`senesce fs rebuild` goes on from there");
         }
@@ -161,57 +163,32 @@ fn fill(place: &Place, garden: &Garden, as_json: bool, quiet: bool) -> Result<()
 pub fn scrub(args: &FsScrubArgs, quiet: bool) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
     let place = Place::of(&args.place)?;
-    let devices = place.open()?;
-    let garden = place.garden(&devices)?;
-    garden.scrub_from(args.from)?;
-    let mut all = ScrubStep { done: args.from, ..ScrubStep::default() };
-    let mut bar = None;
-    while interrupted().is_none() {
-        let step = garden.scrub_step(STRIPES).with_context(|| format!("cannot scrub {place}"))?;
-        bar.get_or_insert_with(|| Stretch::for_stderr(quiet, "scrubbing", "stripes", step.of)).reach(step.done);
-        (all.done, all.of) = (step.done, step.of);
-        all.repaired.extend(step.repaired);
-        all.parity_repaired.extend(step.parity_repaired);
-        all.lost.extend(step.lost);
-        if all.done == all.of {
-            break;
-        }
+    let request = Request::Scrub { from: args.from };
+    let Response::Scrubbed(done) = ask(&place, Access::Change, &request, quiet)? else { return Err(strange()) };
+    if args.json {
+        println!("{}", with_format("senesce-fs-scrub/1", &done)?);
+    } else {
+        print_scrubbed(&place, &done);
     }
-    drop(bar);
-    garden.close().with_context(|| format!("cannot close {place}"))?;
-    tell(args, &place, &all);
     check_interrupted("scrubbing")?;
-    match all.lost.len() {
+    match done.lost.len() {
         0 => Ok(()),
         lost => Err(failed(format!("{lost} block(s) of {place} are damaged and cannot be put together"))),
     }
 }
 
-fn tell(args: &FsScrubArgs, place: &Place, all: &ScrubStep) {
-    let ScrubStep { done, of, repaired, parity_repaired, lost } = all;
-    if args.json {
-        let document = json!({
-            "format": "senesce-fs-scrub/1",
-            "from": args.from,
-            "stripes": done,
-            "of": of,
-            "repaired": texts(repaired),
-            "parity_repaired": texts(parity_repaired),
-            "lost": texts(lost),
-        });
-        println!("{document}");
-        return;
-    }
+fn print_scrubbed(place: &Place, done: &Scrubbed) {
+    let Scrubbed { stripes, of, repaired, parity_repaired, lost, .. } = done;
     let (right, parity) = (repaired.len(), parity_repaired.len());
     println!(
-        "{place}: {done} of {of} stripes; {right} block(s) and the parity of {parity} stripe(s) put right, {} lost",
+        "{place}: {stripes} of {of} stripes; {right} block(s) and the parity of {parity} stripe(s) put right, {} lost",
         lost.len()
     );
     show("put right", repaired);
     show("parity put right", parity_repaired);
     show("lost", lost);
-    if done < of {
-        println!("`senesce fs scrub --from {done}` goes on from there");
+    if stripes < of {
+        println!("`senesce fs scrub --from {stripes}` goes on from there");
     }
 }
 
@@ -219,7 +196,7 @@ fn texts(findings: &[Finding]) -> Vec<String> {
     findings.iter().map(ToString::to_string).collect()
 }
 
-fn show(what: &str, findings: &[Finding]) {
+fn show(what: &str, findings: &[String]) {
     for finding in findings.iter().take(SHOWN) {
         println!("  {what}: {finding}");
     }

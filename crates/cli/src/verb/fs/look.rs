@@ -4,18 +4,23 @@ use std::{cell::RefCell, rc::Rc};
 
 use anyhow::{Context, Result};
 use senesce_core::Bytes;
-use senesce_garden::{
-    AggregateReport, CheckPart, CheckProgress, CheckReport, ColdReport, DriveReport, DriveState, Limits, Medium,
-    Stripes,
-};
+use senesce_garden::{CheckPart, CheckProgress, CheckReport, Limits, Stripes};
+use senesce_service::{AggregateStat, DriveStat, MountStat, Request, Response};
 use serde_json::{Value, json};
 
 use super::{
-    chains::{print_each_drive, print_media, report_chains},
-    place::Place,
+    ask::{answer_offline, ask_served, strange, with_format},
+    chains::{print_each_drive, print_media},
+    evergreen,
+    place::{BLOCK_BYTES, Place},
     volumes,
+    words::show,
 };
-use crate::{args::FsWithObjectsArgs, exit::failed, progress::Stretch};
+use crate::{
+    args::{FsPlaceArgs, FsWithObjectsArgs},
+    exit::{failed, usage},
+    progress::Stretch,
+};
 
 /// Findings that are shown; more are counted.
 const SHOWN: usize = 20;
@@ -124,47 +129,52 @@ pub(super) fn shown(what: &str, report: &CheckReport) -> Value {
     })
 }
 
-/// Shows the aggregate and its volumes, as opening makes them.
-pub fn stat(args: &FsWithObjectsArgs, verbose: bool) -> Result<()> {
-    let objects = args.objects.open()?;
-    let args = &args.look;
+/// Prints what the process that serves a mount counts.
+pub fn figures(args: &FsPlaceArgs, quiet: bool) -> Result<()> {
+    let place = Place::of(args)?;
+    let response = ask_served(&place, &Request::Figures, quiet)?;
+    let not_mounted =
+        || usage(format!("{place} is not mounted"), Some("figures are of a mount; `fs stat` shows the rest"));
+    let Response::Figures(figures) = response.ok_or_else(not_mounted)? else { return Err(strange()) };
+    println!("{:#}", with_format("senesce-fs-figures/1", &figures)?);
+    Ok(())
+}
+
+/// Shows the aggregate and its volumes: of a mount as they are, else as opening makes them.
+pub fn stat(args: &FsWithObjectsArgs, verbose: bool, quiet: bool) -> Result<()> {
+    let (objects, args) = (&args.objects, &args.look);
     let place = Place::of(&args.place)?;
-    let garden = place.garden_with(&place.look()?, Limits::default(), objects)?;
-    let cold = garden.cold();
-    let report = garden.report();
-    let volumes = volumes::collect_volumes(&garden)?;
-    let activity = report_chains(&report);
+    let response = match ask_served(&place, &Request::Stat, quiet)? {
+        Some(response) => response,
+        None => {
+            let garden = place.garden_with(&place.look()?, Limits::default(), objects.open()?)?;
+            answer_offline(&garden, &place, &Request::Stat, quiet)?
+        }
+    };
+    let stat = match response {
+        Response::Stat(stat) => stat,
+        Response::EvergreenStat(stat) => return evergreen::print_stat(&stat, &place, args.json),
+        _ => return Err(strange()),
+    };
     if args.json {
-        let volumes = volumes::volumes_shown(&volumes);
-        println!(
-            "{}",
-            json!({
-                "format": "senesce-fs-stat/1",
-                "aggregate": aggregate(&report),
-                "cold": cold_shown(&cold),
-                "volumes": volumes,
-                "activity": activity,
-            })
-        );
+        println!("{}", with_format("senesce-fs-stat/1", &stat)?);
         return Ok(());
     }
-    println!(
-        "{place}: {} of {} free, consistency point {}",
-        Bytes(report.free * 4096),
-        Bytes(report.blocks * 4096),
-        report.cp
-    );
-    print_drives(&report);
+    let AggregateStat { bytes, free_bytes, consistency_point, .. } = stat.aggregate;
+    println!("{place}: {} of {} free, consistency point {consistency_point}", Bytes(free_bytes), Bytes(bytes));
+    print_mounts(&stat.mounts);
+    print_drives(&stat.aggregate);
+    let cold = &stat.cold;
     if cold.objects > 0 {
         println!(
             "  cold: {} in {} objects, {} of which is wanted; {} objects to be deleted",
-            Bytes(cold.blocks * 4096),
+            Bytes(cold.blocks * BLOCK_BYTES),
             cold.objects,
-            Bytes(cold.live * 4096),
-            cold.deletable
+            Bytes(cold.wanted_blocks * BLOCK_BYTES),
+            cold.objects_to_delete
         );
     }
-    for (group, areas) in report.area_free.iter().enumerate() {
+    for (group, areas) in stat.aggregate.area_free_blocks.iter().enumerate() {
         // An opening counts no more of them than it needs.
         let known: Vec<u64> = areas.iter().flatten().copied().collect();
         let range = match (known.iter().max(), known.iter().min()) {
@@ -173,77 +183,44 @@ pub fn stat(args: &FsWithObjectsArgs, verbose: bool) -> Result<()> {
             }
             _ => String::new(),
         };
-        let medium = report.groups[group].medium;
+        let medium = stat.aggregate.groups.get(group).map_or("?", |group| &group.medium);
         println!(
             "  RAID group {group}: {medium}, {} allocation areas, {} of them counted{range}",
             areas.len(),
             known.len()
         );
     }
-    volumes.iter().for_each(|volume| println!("  {}", volumes::line(volume)));
-    print_media(&activity);
+    stat.volumes.iter().for_each(|volume| println!("  {}", volumes::line(volume)));
+    print_media(&stat.activity);
     if verbose {
-        print_each_drive(&activity);
+        print_each_drive(&stat.activity);
     }
     Ok(())
 }
 
-/// Tells of drives that are not as they should be, and of devices that are not used.
-fn print_drives(report: &AggregateReport) {
-    for (number, drive) in report.drives.iter().enumerate() {
-        let device = drive.device.as_deref().unwrap_or("no device");
-        match &drive.state {
-            DriveState::Here => {}
-            DriveState::Missing { why } => println!("  drive {number} is MISSING: {why}"),
-            DriveState::Filling { done, of } => {
-                println!("  drive {number}, {device}, is being filled: {done} of {of} stripes");
-            }
+pub(super) fn print_mounts(mounts: &[MountStat]) {
+    for MountStat { point, volume, snapshot, read_only } in mounts {
+        let of = snapshot.as_ref().map_or(String::new(), |name| format!("snapshot {} of ", show(name.as_bytes())));
+        let how = if *read_only { ", read-only" } else { "" };
+        println!("  {of}volume {} is mounted on {}{how}", show(volume.as_bytes()), point);
+    }
+}
+
+/// Prints the drives that are not as they should be, and the devices that are not used.
+fn print_drives(aggregate: &AggregateStat) {
+    for DriveStat { drive, device, state, why, .. } in &aggregate.drives {
+        let (device, why) =
+            (device.as_deref().unwrap_or("no device"), why.as_deref().unwrap_or("for an unknown reason"));
+        match &state[..] {
+            "missing" => println!("  drive {drive} is MISSING: {why}"),
+            "filling" => println!("  drive {drive}, {device}, is being filled: {why}"),
+            _ => {}
         }
     }
-    for left_out in &report.opening.left_out {
+    for left_out in &aggregate.not_used {
         println!("  not used: {left_out}");
     }
-    for unread in &report.opening.unread_superblocks {
+    for unread in &aggregate.unread_superblocks {
         println!("  cannot be read: {unread}");
     }
-}
-
-fn cold_shown(cold: &ColdReport) -> Value {
-    json!({
-        "objects": cold.objects,
-        "blocks": cold.blocks,
-        "wanted_blocks": cold.live,
-        "objects_to_delete": cold.deletable,
-    })
-}
-
-fn drive_shown(number: usize, drive: &DriveReport, medium: Medium) -> Value {
-    let (state, why) = match &drive.state {
-        DriveState::Here => ("here", Value::Null),
-        DriveState::Missing { why } => ("missing", json!(why)),
-        DriveState::Filling { done, of } => ("filling", json!(format!("{done} of {of} stripes"))),
-    };
-    json!({
-        "drive": number,
-        "group": drive.group,
-        "medium": medium.to_string(),
-        "parity": drive.parity,
-        "device": drive.device,
-        "state": state,
-        "why": why,
-    })
-}
-
-fn aggregate(report: &AggregateReport) -> Value {
-    let shown = |(number, drive): (usize, &DriveReport)| drive_shown(number, drive, report.groups[drive.group].medium);
-    let drives = report.drives.iter().enumerate().map(shown);
-    json!({
-        "bytes": report.blocks * 4096,
-        "free_bytes": report.free * 4096,
-        "reserved_bytes": report.kept * 4096,
-        "consistency_point": report.cp,
-        "missing_drives": report.missing_drives,
-        "drives": drives.collect::<Vec<_>>(),
-        "area_free_blocks": report.area_free,
-    })
 }

@@ -8,10 +8,10 @@ use senesce_garden::{FormatOptions, Garden, Limits, LogDevices, Packing, VolumeO
 use senesce_volume::install_signal_cleanup;
 
 use super::{
+    ask::fault,
     claim,
     groups::{LEAST_LOG, Pool, Shape, USUAL_LOG, too_small},
     place::{self, Devices, Place},
-    recompact::packing,
 };
 use crate::{
     args::{FsMkfsArgs, MediumArg},
@@ -25,7 +25,7 @@ pub(super) const USUAL_VOLUME: &str = "main";
 
 /// Makes an aggregate with one volume.
 pub fn mkfs(args: &FsMkfsArgs, quiet: bool) -> Result<()> {
-    packing(args.pack.compress)?;
+    packing(args)?;
     let place = Place::of(&args.place)?;
     check_words(args, &place)?;
     let log_size = args.log_size.unwrap_or(USUAL_LOG);
@@ -141,7 +141,7 @@ fn fill(args: &FsMkfsArgs, options: &FormatOptions, devices: Devices, names: See
     let blocks = garden.report().blocks;
     let volume = VolumeOptions { blocks, inodes: (blocks / 2).max(1024), seed: names.0 };
     garden.create_volume(self::volume(args).as_bytes(), &volume)?;
-    if let packing @ Packing { compaction: true, .. } = packing(args.pack.compress)? {
+    if let packing @ Packing { compaction: true, .. } = packing(args)? {
         garden.set_packing(self::volume(args).as_bytes(), packing)?;
     }
     garden.close()?;
@@ -171,4 +171,8 @@ fn seed_of_now() -> Seed {
     let clock = SystemClock::start();
     let process = u64::from(std::process::id());
     Seed(SystemClock::unix_time().nanoseconds.into()).derive(&format!("{} {process}", clock.unix_seconds()))
+}
+
+fn packing(args: &FsMkfsArgs) -> Result<Packing> {
+    senesce_service::garden::packing(args.pack.compress.map_or(0, |size| size.0)).map_err(fault)
 }

@@ -1,10 +1,12 @@
 //! `senesce fs`: file systems of our own.
 
+mod ask;
 mod beside;
 mod chains;
 mod claim;
 mod clean;
 mod clients;
+mod control;
 mod dedup;
 mod defrag;
 mod diff;
@@ -77,8 +79,9 @@ pub fn fs(args: FsArgs, quiet: bool) -> Result<()> {
         }
         FsVerb::Stat(FsStatArgs { what: args, verbose }) => match EvergreenPlace::find(&args.look.place) {
             Some(place) => without_objects(&args).and_then(|()| evergreen::stat(&place, args.look.json)),
-            None => look::stat(&args, verbose),
+            None => look::stat(&args, verbose, quiet),
         },
+        FsVerb::Figures(args) => look::figures(&args, quiet),
         FsVerb::Dump(args) => match EvergreenPlace::find_at(&args.place) {
             Some(place) => evergreen::dump(&place, &args),
             None => dump::dump(&args),
@@ -87,7 +90,7 @@ pub fn fs(args: FsArgs, quiet: bool) -> Result<()> {
         FsVerb::Rebuild(args) => drives::rebuild(&args, quiet),
         FsVerb::Volume(args) => volumes::volume(&args, quiet),
         FsVerb::Snapshot(args) => snapshots::snapshot(&args, quiet),
-        FsVerb::Clone(args) => volumes::clone(&args),
+        FsVerb::Clone(args) => volumes::clone(&args, quiet),
         FsVerb::Diff(args) => diff::diff(&args),
         FsVerb::Dedup(args) => dedup::dedup(&args, quiet),
         FsVerb::Defrag(args) => match args.words.first().and_then(|place| EvergreenPlace::find_at(place.as_ref())) {

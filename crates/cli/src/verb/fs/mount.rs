@@ -2,6 +2,8 @@
 
 use std::{
     fs,
+    os::unix::ffi::OsStrExt,
+    path::Path,
     sync::Arc,
     thread,
     time::{Duration, Instant},
@@ -11,11 +13,13 @@ use anyhow::{Context, Result};
 use senesce_fsapi::FileSystem;
 use senesce_fuse::Alarm;
 use senesce_garden::{DriveState, Garden, Limits, ObjectGardening, Tiering, VolumeFs};
+use senesce_service::{MountStat, Request, garden::Passes, socket::Connection};
 use senesce_volume::{Custodian, install_signal_cleanup};
 
 use super::{
     beside::{Beside, Tells},
     clients::Timed,
+    control::{Control, Mounted, Wake, held_files},
     due::Due,
     headroom::collect_headroom,
     hold::{LOOK, Served, hold},
@@ -73,6 +77,7 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
         garden.set_acknowledge(args.how.acknowledge())?;
     }
     let by_load = args.by_load && !read_only;
+    let control = Control::bind(custodian)?;
     for (number, drive) in garden.report().drives.iter().enumerate() {
         if let DriveState::Missing { why } = &drive.state {
             eprintln!("senesce: drive {number} is MISSING: {why}; its blocks come from parity");
@@ -114,13 +119,27 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
         quiet,
     };
     let close = || garden.close().with_context(|| format!("cannot close {place}"));
+    let mounted = Mounted {
+        garden: &garden,
+        place: place.to_string(),
+        files: held_files(place.files(), read_only),
+        mounts: vec![mount_stat(&point, args, read_only)],
+        passes: Passes::default(),
+        read_only,
+        objects: args.objects.objects.as_ref().map(ToString::to_string),
+        wake: Wake::of_this_thread(),
+    };
+    let answer = |request: Request, connection: &mut Connection| mounted.answer(&request, connection);
     let served = thread::scope(|scope| {
+        let serving = control.serve(scope, &answer);
         let mut chores = Chores::new(&garden, args.how.point_every, quiet);
         chores.points = beside.by_load.is_some().then_some(points);
         chores.beside = beside.begin(scope, &garden);
         let held = hold(custodian, served, &mut |alarm| {
+            mounted.wake.pass_on(alarm);
             if read_only { None } else { chores.do_some(&garden, alarm) }
         });
+        drop(serving);
         // Before what is done beside it, which may wait for an object store, has come to its end.
         let closed = close();
         held.and(closed)
@@ -129,6 +148,15 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
     let failures = watch.end(&garden);
     served?;
     check_whole(&garden, &failures, &place)
+}
+
+fn mount_stat(point: &Path, args: &FsMountArgs, read_only: bool) -> MountStat {
+    MountStat {
+        point: point.as_os_str().as_bytes().into(),
+        volume: args.volume.clone().unwrap_or_else(|| USUAL_VOLUME.to_owned()),
+        snapshot: args.snapshot.clone(),
+        read_only,
+    }
 }
 
 /// What is to be served.

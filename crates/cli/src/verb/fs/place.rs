@@ -65,6 +65,9 @@ impl Place {
 
     /// The one at a path: in a directory, or on a file or device.
     pub fn at(path: &Path) -> Self {
+        if let Some(rest) = path.as_os_str().as_bytes().strip_prefix(b"evergreen:") {
+            return Self::One(PathBuf::from(OsStr::from_bytes(rest))); // for the process that serves it
+        }
         let path = directory(path).to_owned();
         let is_one = fs::metadata(&path).is_ok_and(|found| !found.is_dir());
         if is_one { Self::One(path) } else { Self::Directory(path) }
@@ -137,6 +140,19 @@ impl Place {
     ) -> Result<Garden> {
         let opened = Garden::open_without_log(&devices.drives, devices.log.clone().spare(), limits, objects);
         opened.with_context(|| format!("cannot open {self}"))
+    }
+
+    /// The files and devices that it may be on. Some may not exist.
+    pub fn files(&self) -> Vec<PathBuf> {
+        match self {
+            // A directory without images is no garden, and no process serves it.
+            Self::Directory(dir) => {
+                let logs = LOGS.iter().map(|name| dir.join(name));
+                find_images(dir).unwrap_or_default().into_iter().chain(logs).collect()
+            }
+            Self::One(path) => vec![path.clone()],
+            Self::Named { drives, logs } => drives.iter().chain(logs).cloned().collect(),
+        }
     }
 
     /// Where a drive's image is, or is to be made; none if the drives are named.

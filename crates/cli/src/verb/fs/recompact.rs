@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use senesce_core::Bytes;
-use senesce_garden::{Packing, PackingSurvey, RecompactStep};
+use senesce_garden::{PackingSurvey, RecompactStep};
 use senesce_volume::{check_interrupted, install_signal_cleanup, interrupted};
 use serde_json::json;
 
@@ -10,7 +10,7 @@ use super::{
     place::BLOCK_BYTES,
     words::{explain, show, split},
 };
-use crate::{args::FsRecompactArgs, exit::usage, progress::Stretch};
+use crate::{args::FsRecompactArgs, progress::Stretch};
 
 /// VVBNs that are looked at before it is looked whether a signal came.
 const VVBNS: u64 = 16_384;
@@ -74,15 +74,4 @@ fn told(found: &PackingSurvey) -> String {
     let saved = found.saved_percent().map_or_else(String::new, |percent| format!(", {percent:.1} % saved"));
     let chunks = found.chunks_a_block().map_or_else(String::new, |chunks| format!(", {chunks:.1} chunks a block"));
     format!("{} of files in {}{saved}{chunks}", bytes(found.blocks), bytes(found.taken()))
-}
-
-/// How a volume is to be packed. Errors: no size of a group.
-pub fn packing(compress: Option<Bytes>) -> Result<Packing> {
-    let Some(size) = compress else { return Ok(Packing::default()) };
-    match size.0 / BLOCK_BYTES {
-        blocks @ (2 | 4 | 8) if size.0.is_multiple_of(BLOCK_BYTES) => {
-            Ok(Packing { group_blocks: blocks as u8, compaction: true })
-        }
-        _ => Err(usage(format!("{size} are not compressed together"), Some("8KiB, 16KiB or 32KiB are"))),
-    }
 }

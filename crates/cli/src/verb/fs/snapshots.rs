@@ -2,14 +2,14 @@
 
 use anyhow::{Context, Result};
 use senesce_core::Bytes;
-use senesce_garden::{Garden, SnapshotReport};
+use senesce_service::{Request, Response, SnapshotStat};
 use senesce_volume::install_signal_cleanup;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{
-    place::{BLOCK_BYTES, Place},
-    reclaim::reclaim_and_tell,
-    words::{explain, show, split},
+    ask::{Access, ask, strange, with_format},
+    reclaim::print_reclaimed,
+    words::{show, split},
 };
 use crate::{
     args::{FsOfSnapshotArgs, FsOfVolumeArgs, FsSnapshotArgs, FsSnapshotVerb},
@@ -21,113 +21,66 @@ use crate::{
 pub fn snapshot(args: &FsSnapshotArgs, quiet: bool) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
     match &args.verb {
-        FsSnapshotVerb::Create(args) => create(args),
-        FsSnapshotVerb::List(args) => list(args),
-        FsSnapshotVerb::Delete(args) => delete(args, quiet),
-        FsSnapshotVerb::Restore(args) => restore(args, quiet),
+        FsSnapshotVerb::Create(args) => create(args, quiet),
+        FsSnapshotVerb::List(args) => list(args, quiet),
+        FsSnapshotVerb::Delete(args) => remove(args, false, quiet),
+        FsSnapshotVerb::Restore(args) => remove(args, true, quiet),
     }
 }
 
-/// A garden that is open to be changed, and the volume and the snapshot that are named.
-struct Named {
-    place: Place,
-    garden: Garden,
-    volume: Vec<u8>,
-    name: Vec<u8>,
-}
-
-fn open(args: &FsOfSnapshotArgs) -> Result<Named> {
-    let (place, mut names) = split(&args.words, &args.drives, 2..=2)?;
-    let garden = place.garden(&place.open()?)?;
-    let (volume, name) = (names.swap_remove(0), names.swap_remove(0));
-    Ok(Named { place, garden, volume, name })
-}
-
-fn create(args: &FsOfSnapshotArgs) -> Result<()> {
-    let Named { place, garden, volume, name } = open(args)?;
-    let made = garden.create_snapshot(&volume, &name, SystemClock::unix_time());
-    let cannot = || format!("cannot make snapshot {} of volume {} in {place}", show(&name), show(&volume));
-    made.map_err(|error| explain(&garden, &volume, error)).with_context(cannot)?;
-    garden.close().with_context(|| format!("cannot close {place}"))?;
-    let all = garden.snapshots(&volume)?;
-    let made = all.iter().find(|snapshot| snapshot.name == name);
+fn create(args: &FsOfSnapshotArgs, quiet: bool) -> Result<()> {
+    let (place, names) = split(&args.words, &args.drives, 2..=2)?;
+    let (volume, name) = (names[0][..].into(), names[1][..].into());
+    let request = Request::SnapshotCreate { volume, name, unix_seconds: SystemClock::unix_time().seconds };
+    let Response::SnapshotMade(made) = ask(&place, Access::Change, &request, quiet)? else { return Err(strange()) };
     if args.json {
-        let volume = String::from_utf8_lossy(&volume);
-        println!("{}", json!({ "format": "senesce-fs-snapshot/1", "volume": volume, "made": made.map(shown) }));
+        println!("{}", with_format("senesce-fs-snapshot/1", &made)?);
         return Ok(());
     }
-    let (blocks, inodes) = made.map_or((0, 0), |snapshot| (snapshot.blocks, snapshot.inodes));
-    let bytes = Bytes(blocks * BLOCK_BYTES);
-    println!("{place}: snapshot {} of volume {}: {bytes}, {inodes} inodes", show(&name), show(&volume));
+    let (bytes, inodes) = made.made.map_or((0, 0), |made| (made.bytes, made.inodes));
+    let (name, volume) = (show(&names[1]), show(&names[0]));
+    println!("{place}: snapshot {name} of volume {volume}: {}, {inodes} inodes", Bytes(bytes));
     Ok(())
 }
 
-fn list(args: &FsOfVolumeArgs) -> Result<()> {
+fn list(args: &FsOfVolumeArgs, quiet: bool) -> Result<()> {
     let (place, names) = split(&args.words, &args.drives, 1..=1)?;
-    let volume = &names[0];
-    let garden = place.garden(&place.look()?)?;
-    let snapshots = garden.snapshots(volume).map_err(|error| explain(&garden, volume, error))?;
-    let held = garden.held_blocks(volume)?;
+    let request = Request::SnapshotList { volume: names[0][..].into() };
+    let Response::Snapshots(found) = ask(&place, Access::Look, &request, quiet)? else { return Err(strange()) };
     if args.json {
-        let document = json!({
-            "format": "senesce-fs-snapshots/1",
-            "volume": String::from_utf8_lossy(volume),
-            "held_bytes": held * BLOCK_BYTES,
-            "snapshots": snapshots.iter().map(shown).collect::<Vec<_>>(),
-        });
-        println!("{document}");
+        println!("{}", with_format("senesce-fs-snapshots/1", &found)?);
         return Ok(());
     }
-    let line = |snapshot: &SnapshotReport| {
+    let line = |snapshot: &SnapshotStat| {
         vec![
-            show(&snapshot.name),
-            tell_utc(snapshot.created.seconds),
-            format!("consistency point {}", snapshot.cp),
-            Bytes(snapshot.blocks * BLOCK_BYTES).to_string(),
+            show(snapshot.name.as_bytes()),
+            tell_utc(snapshot.created_unix_seconds),
+            format!("consistency point {}", snapshot.consistency_point),
+            Bytes(snapshot.bytes).to_string(),
             format!("{} inodes", snapshot.inodes),
         ]
     };
-    print!("{}", render_table(&snapshots.iter().map(line).collect::<Vec<_>>()));
-    let (volume, held) = (show(volume), Bytes(held * BLOCK_BYTES));
-    println!("volume {volume}: {} snapshot(s); {held} that the volume itself does not use", snapshots.len());
+    let all = &found.snapshots;
+    print!("{}", render_table(&all.iter().map(line).collect::<Vec<_>>()));
+    let (volume, held) = (show(&names[0]), Bytes(found.held_bytes));
+    println!("volume {volume}: {} snapshot(s); {held} that the volume itself does not use", all.len());
     Ok(())
 }
 
-fn delete(args: &FsOfSnapshotArgs, quiet: bool) -> Result<()> {
-    let named = open(args)?;
-    let before = named.garden.report().free;
-    let done = named.garden.delete_snapshot(&named.volume, &named.name);
-    done.map_err(|error| explain(&named.garden, &named.volume, error))
-        .with_context(|| format!("cannot delete snapshot {} in {}", show(&named.name), named.place))?;
-    tell(&named, args.json, "deleted", before, quiet)
-}
-
-fn restore(args: &FsOfSnapshotArgs, quiet: bool) -> Result<()> {
-    let named = open(args)?;
-    let before = named.garden.report().free;
-    let done = named.garden.restore_snapshot(&named.volume, &named.name);
-    done.map_err(|error| explain(&named.garden, &named.volume, error))
-        .with_context(|| format!("cannot go back to snapshot {} in {}", show(&named.name), named.place))?;
-    tell(&named, args.json, "restored", before, quiet)
-}
-
-fn tell(named: &Named, as_json: bool, word: &str, before: u64, quiet: bool) -> Result<()> {
-    let Named { place, garden, volume, name } = named;
+/// Deletes a snapshot, or all that its volume has more.
+fn remove(args: &FsOfSnapshotArgs, restores: bool, quiet: bool) -> Result<()> {
+    let (place, names) = split(&args.words, &args.drives, 2..=2)?;
+    let (volume, name) = (names[0][..].into(), names[1][..].into());
+    let (request, word) = match restores {
+        true => (Request::SnapshotRestore { volume, name }, "restored"),
+        false => (Request::SnapshotDelete { volume, name }, "deleted"),
+    };
+    let Response::Deleted(deleted) = ask(&place, Access::Change, &request, quiet)? else { return Err(strange()) };
     let document = json!({
         "format": "senesce-fs-snapshot/1",
-        "volume": String::from_utf8_lossy(volume),
-        word: String::from_utf8_lossy(name),
+        "volume": String::from_utf8_lossy(&names[0]),
+        word: String::from_utf8_lossy(&names[1]),
     });
-    let line = format!("{place}: snapshot {} of volume {} {word}", show(name), show(volume));
-    reclaim_and_tell(garden, before, as_json.then_some(document), &line, quiet)
-}
-
-fn shown(snapshot: &SnapshotReport) -> Value {
-    json!({
-        "name": String::from_utf8_lossy(&snapshot.name),
-        "created_unix_seconds": snapshot.created.seconds,
-        "consistency_point": snapshot.cp,
-        "bytes": snapshot.blocks * BLOCK_BYTES,
-        "inodes": snapshot.inodes,
-    })
+    let line = format!("{place}: snapshot {} of volume {} {word}", show(&names[1]), show(&names[0]));
+    print_reclaimed(&deleted, args.json.then_some(document), &line)
 }

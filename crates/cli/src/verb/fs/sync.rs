@@ -34,7 +34,8 @@ pub fn sync(args: &FsSyncArgs, quiet: bool) -> Result<()> {
     Ok(())
 }
 
-fn sync_one(point: &Path) -> Result<()> {
+/// Makes everything durable that programs wrote to the mount that holds `point`.
+pub fn sync_one(point: &Path) -> Result<()> {
     let shown = Printable::new(point);
     let place = File::open(point).with_context(|| format!("cannot open {shown}"))?;
     let device = DeviceNumber::of(place.metadata().with_context(|| format!("cannot stat {shown}"))?.dev());

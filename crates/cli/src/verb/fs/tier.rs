@@ -4,24 +4,55 @@ use std::fs;
 
 use anyhow::{Context, Result};
 use senesce_core::Bytes;
-use senesce_garden::{Garden, Limits, ObjectDefrag, TierCounts, Tiering};
-use senesce_volume::{check_interrupted, install_signal_cleanup, interrupted};
-use serde_json::json;
+use senesce_garden::Limits;
+use senesce_service::{Prices, Request, Response, Tiered};
+use senesce_volume::{check_interrupted, install_signal_cleanup};
 
 use super::{
+    ask::{answer_offline, ask_served, strange, with_format},
     objects::open_objects,
     place::{BLOCK_BYTES, Place},
 };
-use crate::{args::FsTierArgs, exit::usage, progress::Stretch};
+use crate::{
+    args::{FsTierArgs, PricesArg},
+    exit::usage,
+};
 
-/// Blocks that are looked at before it is looked whether a signal came.
-const BLOCKS: u64 = 4096;
+impl PricesArg {
+    fn request(self) -> Prices {
+        match self {
+            Self::S3 => Prices::S3,
+            Self::Azure => Prices::Azure,
+        }
+    }
+}
 
 /// Objects that nobody knows go, cold blocks of all volumes leave, objects are written anew if that is asked for, and what nothing
 /// needs is deleted. A signal ends it between two steps; what left stays away.
 pub fn tier(args: &FsTierArgs, quiet: bool) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
     let place = Place::of(&args.place)?;
+    let objects = &args.objects.objects;
+    let request =
+        Request::Tier { objects: objects.to_string(), age: args.age, prices: args.prices.map(PricesArg::request) };
+    let response = match ask_served(&place, &request, quiet)? {
+        Some(response) => response,
+        None => offline(&place, args, &request, quiet)?,
+    };
+    let Response::Tiered(done) = response else { return Err(strange()) };
+    if args.json {
+        let mut document = with_format("senesce-fs-tier/1", &done)?;
+        for inner in ["objects_tiered", "bytes"] {
+            document.as_object_mut().and_then(|document| document.remove(inner));
+        }
+        println!("{document}");
+    } else {
+        print(args, &place, &done);
+    }
+    Ok(check_interrupted("tiering")?)
+}
+
+fn offline(place: &Place, args: &FsTierArgs, request: &Request, quiet: bool) -> Result<Response> {
     let objects = &args.objects.objects;
     let new = objects.directory().filter(|dir| !dir.is_dir());
     let store = open_objects(objects, true)?;
@@ -32,83 +63,27 @@ pub fn tier(args: &FsTierArgs, quiet: bool) -> Result<()> {
         let message = format!("{place} has cold blocks, and none of their objects are in {objects}");
         return Err(usage(message, Some("name the directory that `fs tier` was given before")));
     }
-    let orphans = garden.reclaim_objects().with_context(|| format!("cannot use the objects in {objects}"))?;
-    let counts = tier_all(&garden, args.age, quiet).with_context(|| format!("cannot tier {place}"))?;
-    let close = || garden.close().with_context(|| format!("cannot close {place}"));
-    close()?;
-    let mut anew = ObjectDefrag::default();
-    if let (Some(prices), None) = (args.prices, interrupted()) {
-        anew =
-            garden.defrag_objects(&prices.list()).with_context(|| format!("cannot write objects of {place} anew"))?;
-        close()?;
-    }
-    let deleted = garden.delete_objects().with_context(|| format!("cannot delete objects of {place}"))?;
-    close()?;
-    tell(args, &place, &garden, &counts, &anew, orphans, deleted);
-    Ok(check_interrupted("tiering")?)
+    answer_offline(&garden, place, request, quiet)
 }
 
-fn tier_all(garden: &Garden, age: u16, quiet: bool) -> Result<TierCounts> {
-    let mut all = TierCounts::default();
-    let report = garden.report();
-    let mut bar = Stretch::for_stderr(quiet, "looking for cold blocks", "blocks", report.blocks - report.free);
-    for volume in garden.volumes() {
-        let mut tier = garden.begin_tier(&volume, Tiering { age, with_cached: false })?;
-        while !tier.is_done() && interrupted().is_none() {
-            garden.tier_step(&mut tier, BLOCKS)?;
-            bar.reach(all.looked + tier.counts().looked);
-        }
-        all += tier.counts();
-    }
-    Ok(all)
-}
-
-fn tell(
-    args: &FsTierArgs,
-    place: &Place,
-    garden: &Garden,
-    counts: &TierCounts,
-    anew: &ObjectDefrag,
-    orphans: u64,
-    deleted: u64,
-) {
-    let (cold, report) = (garden.cold(), garden.report());
-    if args.json {
-        let document = json!({
-            "format": "senesce-fs-tier/1",
-            "looked_at": counts.looked,
-            "tiered_blocks": counts.tiered,
-            "objects_put": counts.objects + anew.puts,
-            "unread": counts.unread,
-            "orphans_deleted": orphans,
-            "objects_deleted": deleted,
-            "objects_written_anew": anew.emptied,
-            "blocks_written_anew": anew.blocks,
-            "cost_dollars": anew.cost,
-            "saved_in_a_month_dollars": anew.saved_in_a_month,
-            "objects": cold.objects,
-            "cold_blocks": cold.blocks,
-            "wanted_cold_blocks": cold.live,
-            "free_bytes": report.free * BLOCK_BYTES,
-        });
-        println!("{document}");
-        return;
-    }
+fn print(args: &FsTierArgs, place: &Place, done: &Tiered) {
     println!(
         "{place}: {} of {} blocks are cold and lie in {} new objects; {} could not be read",
-        counts.tiered, counts.looked, counts.objects, counts.unread
+        done.tiered_blocks, done.looked_at, done.objects_tiered, done.unread
     );
     if args.prices.is_some() {
         println!(
             "  {} objects written anew, {} blocks: costs {:.6} dollars, saves {:.6} in a month",
-            anew.emptied, anew.blocks, anew.cost, anew.saved_in_a_month
+            done.objects_written_anew, done.blocks_written_anew, done.cost_dollars, done.saved_in_a_month_dollars
         );
     }
     println!(
-        "  {} objects with {}, {} of which is wanted; {deleted} deleted, {orphans} that nobody knew",
-        cold.objects,
-        Bytes(cold.blocks * BLOCK_BYTES),
-        Bytes(cold.live * BLOCK_BYTES)
+        "  {} objects with {}, {} of which is wanted; {} deleted, {} that nobody knew",
+        done.objects,
+        Bytes(done.cold_blocks * BLOCK_BYTES),
+        Bytes(done.wanted_cold_blocks * BLOCK_BYTES),
+        done.objects_deleted,
+        done.orphans_deleted
     );
-    println!("  {} of {} free", Bytes(report.free * BLOCK_BYTES), Bytes(report.blocks * BLOCK_BYTES));
+    println!("  {} of {} free", Bytes(done.free_bytes), Bytes(done.bytes));
 }

@@ -1,14 +1,20 @@
 //! Checking an evergreen, and what it holds: nothing is written.
 
+use std::fmt::Display;
+
 use anyhow::{Context, Result};
 use senesce_core::Bytes;
-use senesce_evergreen::{
-    CheckReport, KeyValue, Limits,
-    disk::{Copies, read_newest},
-};
+use senesce_evergreen::{CheckReport, Limits};
+use senesce_service::{EvergreenStat, Request, Response, evergreen::stat as collect_stat};
 use serde_json::{Value, json};
 
-use super::{Opened, Place};
+use super::{
+    super::{
+        ask::{ask_served, fault, strange, with_format},
+        place::Place as Served,
+    },
+    Opened, Place,
+};
 use crate::exit::failed;
 
 /// Findings that are shown; more are counted.
@@ -107,63 +113,58 @@ fn shown(what: &str, report: &CheckReport) -> Value {
     })
 }
 
-/// Shows what it holds and has left, as opening makes it.
+/// Shows what it holds and has left: of a mount as it is, else as opening makes it.
 pub fn stat(place: &Place, as_json: bool) -> Result<()> {
+    if let Some(response) = ask_served(&Served::One(place.path().to_owned()), &Request::Stat, true)? {
+        let Response::EvergreenStat(stat) = response else { return Err(strange()) };
+        return print_stat(&stat, place, as_json);
+    }
     let device = place.look()?;
     let Opened { store, .. } = place.evergreen(device.clone(), Limits::default())?;
-    let superblock = read_newest(&device)?;
-    let (live, geometry, shape) = (store.live(), superblock.geometry, superblock.shape);
-    let passed_over = store.figures().reads_passed_over;
-    let (copies, news) = (store.copy_figures(), store.take_copy_news());
+    let mut stat = collect_stat(&store, &device).map_err(fault)?;
+    stat.first_bad_copy = store.take_copy_news();
+    print_stat(&stat, place, as_json)
+}
+
+/// Prints what an evergreen holds and has left.
+pub fn print_stat(stat: &EvergreenStat, place: &dyn Display, as_json: bool) -> Result<()> {
     if as_json {
-        println!(
-            "{}",
-            json!({
-                "format": "senesce-fs-stat-evergreen/1",
-                "live_bytes": live.bytes,
-                "most_live_bytes": live.most,
-                "data_bytes": geometry.data_bytes(),
-                "unit_bytes": geometry.unit_bytes,
-                "log_bytes": geometry.log_bytes,
-                "node_bytes": shape.node_bytes,
-                "basement_bytes": shape.basement_bytes,
-                "fanout": shape.fanout,
-                "key_order": shape.key_order.to_string(),
-                "superblock": superblock.generation,
-                "metadata_copies": superblock.copies.count(),
-                "copies_read_instead": copies.fallbacks,
-                "copies_missing": copies.missing,
-                "reads_passed_over": passed_over,
-                "torn_superblock": store.torn().map(ToString::to_string),
-            })
-        );
+        println!("{}", with_format("senesce-fs-stat-evergreen/1", stat)?);
         return Ok(());
     }
-    println!("{place}: {} of {} are live, superblock {}", Bytes(live.bytes), Bytes(live.most), superblock.generation);
+    println!(
+        "{place}: {} of {} are live, superblock {}",
+        Bytes(stat.live_bytes),
+        Bytes(stat.most_live_bytes),
+        stat.superblock
+    );
+    for mount in &stat.mounts {
+        println!("  mounted on {}{}", mount.point, if mount.read_only { ", read-only" } else { "" });
+    }
     println!(
         "  nodes of {} in basements of {}, {} children; keys by {}; units of {}; a log of {}",
-        Bytes(shape.node_bytes.into()),
-        Bytes(shape.basement_bytes.into()),
-        shape.fanout,
-        shape.key_order,
-        Bytes(geometry.unit_bytes.into()),
-        Bytes(geometry.log_bytes)
+        Bytes(stat.node_bytes.into()),
+        Bytes(stat.basement_bytes.into()),
+        stat.fanout,
+        stat.key_order,
+        Bytes(stat.unit_bytes.into()),
+        Bytes(stat.log_bytes)
     );
     println!(
         "  inner nodes and their map in {} cop{}",
-        superblock.copies.count(),
-        if superblock.copies == Copies::One { "y" } else { "ies" }
+        stat.metadata_copies,
+        if stat.metadata_copies == 1 { "y" } else { "ies" }
     );
-    if let Some(news) = news {
-        println!("  readings done from the other copy: {}; the first: {news}", copies.fallbacks);
+    if let Some(news) = &stat.first_bad_copy {
+        println!("  readings done from the other copy: {}; the first: {news}", stat.copies_read_instead);
     }
-    if copies.missing > 0 {
-        println!("  {} second copies had no space; a later checkpoint writes them", copies.missing);
+    if stat.copies_missing > 0 {
+        println!("  {} second copies had no space; a later checkpoint writes them", stat.copies_missing);
     }
-    if passed_over > 0 {
-        println!("  {passed_over} readings failed while it was opened, and were done without or again");
+    if stat.reads_passed_over > 0 {
+        println!("  {} readings failed while it was opened, and were done without or again", stat.reads_passed_over);
     }
-    if let Some(torn) = store.torn() {
+    if let Some(torn) = &stat.torn_superblock {
         println!("  {torn}");
     }
     Ok(())

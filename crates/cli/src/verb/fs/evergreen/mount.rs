@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    os::unix::ffi::OsStrExt,
     sync::Arc,
     thread,
     time::{Duration, Instant},
@@ -10,10 +11,13 @@ use std::{
 use anyhow::{Context, Result};
 use senesce_evergreen::{Evergreen, EvergreenFs, KeyValue, Limits};
 use senesce_fuse::Alarm;
+use senesce_service::{MountStat, Request, Response, Serves, evergreen::Service, socket::Connection};
 use senesce_volume::{Custodian, install_signal_cleanup};
 
 use super::{
     super::{
+        ask::fault,
+        control::{Control, held_files},
         due::Due,
         hold::{Served, hold},
     },
@@ -22,7 +26,7 @@ use super::{
 };
 use crate::{
     args::{FsMountArgs, FsServedArgs, GardeningArg},
-    exit::usage,
+    exit::{refusal_of, usage},
     verb::home::with_home,
 };
 
@@ -62,11 +66,25 @@ fn serve(custodian: &Custodian, place: &Place, args: &FsMountArgs, quiet: bool) 
     let point = fs::canonicalize(&args.point).with_context(|| format!("cannot look up {}", args.point.display()))?;
     // Opening may do again what the log holds; a read-only mount keeps even that in memory.
     let device = if args.read_only { place.look()? } else { place.open()? };
-    let Opened { store, fs } = place.evergreen(device, limits(&args.how))?;
+    let Opened { store, fs } = place.evergreen(device.clone(), limits(&args.how))?;
     tell_torn(place, &store);
     let (threads, pages, read_only) = (args.how.threads, args.how.pages(), args.read_only);
     let mut chores = Chores::new(args.how.point_every);
+    let control = Control::bind(custodian)?;
+    let files = held_files(vec![place.path().to_owned()], read_only);
+    // An evergreen has one volume, without a name.
+    let point_name = point.as_os_str().as_bytes().into();
+    let mounts = [MountStat { point: point_name, volume: String::new(), snapshot: None, read_only }];
+    let name = place.to_string();
+    let answer = |request: Request, _: &mut Connection| {
+        let service = Service { store: &store, place: &name, device: &device, mounts: &mounts };
+        match service.answer(&request).map_err(|error| refusal_of(&fault(error)))? {
+            Response::Serves(serves) => Ok(Response::Serves(Serves { files: files.clone(), ..serves })),
+            response => Ok(response),
+        }
+    };
     let held = thread::scope(|scope| {
+        let _serving = control.serve(scope, &answer);
         let _attended = (!read_only).then(|| {
             store.attend();
             scope.spawn(|| work(&store));

@@ -3,12 +3,12 @@
 use std::{fs, path::Path};
 
 use anyhow::{Context, Result};
-use senesce_evergreen::{Figures, Flushes, Holds, Outline, OutlinedNode, outline};
+use senesce_evergreen::{Figures, Holds, Outline, OutlinedNode, outline};
 use senesce_experiment::read_description;
 use senesce_report::{TreeOptions, render_tree, render_tree_svg};
 use serde_json::{Value, json};
 
-use super::Place;
+use super::{super::ask::with_format, Place};
 use crate::exit::usage;
 
 const SCHEMA: &str = "senesce-evergreen-tree/1";
@@ -66,26 +66,7 @@ fn node(node: &OutlinedNode) -> Value {
 
 /// Writes what a mount read, wrote and flushed.
 pub(super) fn write_figures(figures: &Figures, path: &Path) -> Result<()> {
-    let level = |(below, flushes): (usize, &Flushes)| {
-        (flushes.count > 0).then(|| json!({ "height": below + 1, "count": flushes.count, "bytes": flushes.bytes }))
-    };
-    let told = json!({
-        "format": FIGURES,
-        "leaf_reads": figures.leaf_reads,
-        "leaf_read_bytes": figures.leaf_read_bytes,
-        "inner_reads": figures.inner_reads,
-        "inner_read_bytes": figures.inner_read_bytes,
-        "read_requests": figures.read_requests,
-        "leaf_writes": figures.leaf_writes,
-        "leaf_write_bytes": figures.leaf_write_bytes,
-        "inner_writes": figures.inner_writes,
-        "inner_write_bytes": figures.inner_write_bytes,
-        "map_write_bytes": figures.map_write_bytes,
-        "checkpoints": figures.checkpoints,
-        "unlogged_bytes": figures.unlogged_bytes,
-        "reads_passed_over": figures.reads_passed_over,
-        "flushes": figures.flushes.iter().enumerate().rev().filter_map(level).collect::<Vec<_>>(),
-    });
+    let told = with_format(FIGURES, &senesce_service::evergreen::figures(figures))?;
     fs::write(path, format!("{told:#}\n")).with_context(|| format!("cannot write {}", path.display()))
 }
 

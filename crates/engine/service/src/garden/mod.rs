@@ -1,0 +1,145 @@
+//! Requests to an open garden.
+
+mod chains;
+mod drives;
+mod files;
+mod objects;
+mod snapshots;
+mod stat;
+mod volumes;
+
+use std::sync::{Mutex, MutexGuard, TryLockError};
+
+use senesce_garden::{Error as Engine, Garden};
+
+pub use chains::report_chains;
+pub use volumes::packing;
+
+use crate::{Error, MountStat, Name, Request, Response, Result, Serves, Task, error::While};
+
+/// Work that goes through all of an aggregate keeps its position in the engine: one at a time.
+#[derive(Debug, Default)]
+pub struct Passes(Mutex<()>);
+
+impl Passes {
+    /// Errors: another one is under way.
+    fn begin(&self) -> Result<MutexGuard<'_, ()>> {
+        match self.0.try_lock() {
+            Ok(guard) => Ok(guard),
+            // It guards no data.
+            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => Err(Error::refused(
+                "another scrub, clean, defrag, dedup or tier of this garden is under way",
+                Some("try again when it has ended"),
+            )),
+        }
+    }
+}
+
+/// An open garden, and how a process uses it.
+pub struct Service<'a> {
+    /// The garden.
+    pub garden: &'a Garden,
+    /// Its name in messages.
+    pub place: &'a str,
+    /// The volumes that are mounted; none offline.
+    pub mounts: &'a dyn Fn() -> Vec<MountStat>,
+    /// Work under way.
+    pub passes: &'a Passes,
+    /// Whether changes are refused.
+    pub read_only: bool,
+    /// The name of the store of objects that the garden was opened with.
+    pub objects: Option<&'a str>,
+    /// Whether programs use it: a consistency point ends each request, and not the log.
+    pub live: bool,
+}
+
+impl Service<'_> {
+    /// Answers a request.
+    ///
+    /// Errors: the engine's; a name that is wrong; other work is under way; a volume that is mounted would go.
+    pub fn answer(&self, request: &Request, task: &mut dyn Task) -> Result<Response> {
+        if self.read_only && request.changes() {
+            let hint = "unmount it, or mount it without --read-only and --snapshot";
+            return Err(Error::refused(format!("{} is open read-only", self.place), Some(hint)));
+        }
+        match request {
+            Request::Stat => self.stat().map(|stat| Response::Stat(Box::new(stat))),
+            Request::Serves => Ok(Response::Serves(Serves { files: Vec::new(), mounts: (self.mounts)() })),
+            Request::Figures => Ok(Response::Figures(self.figures())),
+            Request::SnapshotCreate { volume, name, unix_seconds } => self.create_snapshot(volume, name, *unix_seconds),
+            Request::SnapshotList { volume } => self.list_snapshots(volume),
+            Request::SnapshotDelete { volume, name } => self.delete_snapshot(volume, name, task),
+            Request::SnapshotRestore { volume, name } => self.restore_snapshot(volume, name, task),
+            Request::Clone { volume, snapshot, name } => self.clone_volume(volume, snapshot, name),
+            Request::VolumeCreate { .. } => self.create_volume(request),
+            Request::VolumeList => self.list_volumes(),
+            Request::VolumeDelete { name } => self.delete_volume(name, task),
+            Request::Scrub { from } => self.scrub(*from, task),
+            Request::Clean { from } => self.clean(*from, task),
+            Request::Defrag { .. } => self.defrag(request, task),
+            Request::Dedup { volume } => self.dedup(volume, task),
+            Request::Tier { objects, age, prices } => self.tier(objects, *age, *prices, task),
+        }
+    }
+
+    /// Begins work that goes through all of an aggregate. It sees only what a consistency point includes, so a mount makes one.
+    fn begin_pass(&self) -> Result<MutexGuard<'_, ()>> {
+        let guard = self.passes.begin()?;
+        if self.live && !self.read_only {
+            self.close()?;
+        }
+        Ok(guard)
+    }
+
+    /// Makes everything durable in a consistency point.
+    fn close(&self) -> Result<()> {
+        let closed = if self.live { self.garden.close_point() } else { self.garden.close() };
+        closed.when(|| format!("cannot close {}", self.place))
+    }
+
+    /// Errors: the volume, or a snapshot of it, is mounted.
+    fn check_unmounted(&self, volume: &Name, snapshot: Option<&Name>, why: &str) -> Result<()> {
+        let uses = |mount: &&MountStat| {
+            mount.volume == volume.lossy() && snapshot.is_none_or(|name| mount.snapshot == Some(name.lossy()))
+        };
+        match (self.mounts)().iter().find(uses) {
+            None => Ok(()),
+            Some(MountStat { point, .. }) => {
+                Err(Error::refused(format!("{why}: it is mounted on {point}"), Some(&format!("unmount {point} first"))))
+            }
+        }
+    }
+
+    /// An error about a name becomes a wrong request, with the names that there are.
+    fn explain(&self, volume: &Name, error: Engine) -> Error {
+        let Engine::Invalid { what } = error else { return error.into() };
+        let list = |names: Vec<Vec<u8>>| {
+            names.iter().map(|name| Name::from(&name[..]).to_string()).collect::<Vec<_>>().join(", ")
+        };
+        let hint = match self.garden.snapshots(&volume.0) {
+            Err(_) => format!("it has: {}", list(self.garden.volumes())), // there is no such volume
+            Ok(snapshots) if snapshots.is_empty() => format!("volume {volume} has no snapshots"),
+            Ok(snapshots) => {
+                let names = list(snapshots.into_iter().map(|snapshot| snapshot.name).collect());
+                format!("volume {volume} has the snapshots: {names}")
+            }
+        };
+        Error::usage(what, Some(&hint))
+    }
+}
+
+impl Request {
+    /// Whether it changes what is on the devices.
+    pub fn changes(&self) -> bool {
+        !matches!(
+            self,
+            Self::Stat
+                | Self::Figures
+                | Self::Serves
+                | Self::SnapshotList { .. }
+                | Self::VolumeList
+                | Self::Defrag { dry_run: true, .. }
+        )
+    }
+}

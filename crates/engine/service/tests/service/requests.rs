@@ -1,0 +1,279 @@
+//! Requests to an open garden.
+
+use std::sync::Arc;
+
+use senesce_block::{BlockDevice, MemoryDevice};
+use senesce_core::Bytes;
+use senesce_fsapi::{Caller, FileSystem, Ino, NewNode, Timestamp};
+use senesce_garden::{FormatOptions, Garden, Limits, LogDevices, VolumeOptions, check};
+use senesce_service::{
+    Error, MountStat, NoTask, Request, Response, Result, Task,
+    garden::{Passes, Service},
+};
+
+struct Rig {
+    drives: Vec<Arc<dyn BlockDevice>>,
+    log: LogDevices,
+    garden: Garden,
+    mounts: Vec<MountStat>,
+    passes: Passes,
+    read_only: bool,
+}
+
+impl Rig {
+    /// A garden with a volume `main` of 20 files, each of which holds the same as another one.
+    fn new() -> Self {
+        let device = |name: String, bytes| Arc::new(MemoryDevice::new(name, Bytes(bytes))) as Arc<dyn BlockDevice>;
+        let drives: Vec<_> = (0..4).map(|number| device(format!("drive {number}"), 2051 * 4160)).collect();
+        let log = LogDevices::from(vec![device("log".to_owned(), 1 << 20)]);
+        let options = FormatOptions {
+            uuid: *b"senesce garden 1",
+            groups: vec![(3, true)],
+            media: Vec::new(),
+            aa_stripes: vec![64],
+            tetris_stripes: 16,
+            zeroed: true,
+        };
+        Garden::format(&options, drives.clone(), log.clone()).unwrap();
+        let garden = Garden::open(&drives, &log, Limits::default()).unwrap();
+        garden.create_volume(b"main", &VolumeOptions { blocks: 6000, inodes: 1024, seed: 7 }).unwrap();
+        let fs = garden.volume(b"main").unwrap();
+        for file in 0..20u8 {
+            write(&fs, &format!("file {file}"), &[file / 2; 20_000]);
+        }
+        Self { drives, log, garden, mounts: Vec::new(), passes: Passes::default(), read_only: false }
+    }
+
+    fn ask_with(&self, request: &Request, task: &mut dyn Task) -> Result<Response> {
+        // As on the socket.
+        let text = serde_json::to_string(request).unwrap();
+        let request: Request = serde_json::from_str(&text).unwrap();
+        let (garden, passes, read_only) = (&self.garden, &self.passes, self.read_only);
+        let mounts = &|| self.mounts.clone();
+        let service = Service { garden, place: "g", mounts, passes, read_only, objects: None, live: true };
+        let response = service.answer(&request, task)?;
+        let text = serde_json::to_string(&response).unwrap();
+        assert_eq!(serde_json::from_str::<Response>(&text).unwrap(), response, "{text}");
+        Ok(response)
+    }
+
+    fn ask(&self, request: &Request) -> Result<Response> {
+        self.ask_with(request, &mut NoTask)
+    }
+
+    fn check(&self) {
+        self.garden.close_point().unwrap();
+        let report = check(&self.drives, &self.log).unwrap();
+        assert!(report.is_clean(), "{:?}", report.findings);
+    }
+}
+
+fn caller() -> Caller {
+    Caller { uid: 0, gid: 0, now: Timestamp { seconds: 5, nanoseconds: 0 } }
+}
+
+fn write(fs: &dyn FileSystem, name: &str, bytes: &[u8]) {
+    let ino = match fs.lookup(Ino::ROOT, name.as_bytes()) {
+        Ok(found) => found.ino,
+        Err(_) => fs.make_node(&caller(), Ino::ROOT, name.as_bytes(), &NewNode::file(0o600)).unwrap().ino,
+    };
+    fs.write(&caller(), ino, 0, bytes).unwrap();
+}
+
+fn read(fs: &dyn FileSystem, name: &str) -> Vec<u8> {
+    let ino = fs.lookup(Ino::ROOT, name.as_bytes()).unwrap().ino;
+    let mut bytes = vec![0; 20_000];
+    let read = fs.read(ino, 0, &mut bytes).unwrap();
+    bytes.truncate(read);
+    bytes
+}
+
+fn snapshot(name: &str) -> Request {
+    Request::SnapshotCreate { volume: "main".into(), name: name.into(), unix_seconds: 77 }
+}
+
+#[test]
+fn snapshots_and_volumes_come_and_go() {
+    let rig = Rig::new();
+    let Response::SnapshotMade(made) = rig.ask(&snapshot("monday")).unwrap() else { panic!("another response") };
+    let made = made.made.unwrap();
+    assert_eq!((&*made.name, made.created_unix_seconds), ("monday", 77));
+    assert!(made.bytes >= 20 * 20_000);
+    write(&rig.garden.volume(b"main").unwrap(), "file 3", &[99; 20_000]);
+    let list = Request::SnapshotList { volume: "main".into() };
+    let Response::Snapshots(all) = rig.ask(&list).unwrap() else { panic!("another response") };
+    assert_eq!(all.snapshots, [made]);
+
+    let clone = Request::Clone { volume: "main".into(), snapshot: "monday".into(), name: "try".into() };
+    assert!(matches!(rig.ask(&clone).unwrap(), Response::Cloned(_)));
+    assert_eq!(read(&rig.garden.volume(b"try").unwrap(), "file 3"), [1; 20_000]);
+    let Response::Volumes(volumes) = rig.ask(&Request::VolumeList).unwrap() else { panic!("another response") };
+    let origin = volumes.volumes[1].clone_of.clone().unwrap();
+    assert_eq!((&*origin.volume, &*origin.snapshot), ("main", "monday"));
+
+    let delete = |name: &str| Request::VolumeDelete { name: name.into() };
+    assert!(matches!(rig.ask(&delete("try")).unwrap(), Response::Deleted(_)));
+    let restore = Request::SnapshotRestore { volume: "main".into(), name: "monday".into() };
+    assert!(matches!(rig.ask(&restore).unwrap(), Response::Deleted(_)));
+    assert_eq!(read(&rig.garden.volume(b"main").unwrap(), "file 3"), [1; 20_000]);
+    let delete = Request::SnapshotDelete { volume: "main".into(), name: "monday".into() };
+    let Response::Deleted(deleted) = rig.ask(&delete).unwrap() else { panic!("another response") };
+    assert_eq!(deleted.map_blocks_left, 0);
+    let create =
+        Request::VolumeCreate { name: "new".into(), bytes: Some(1 << 20), inodes: None, seed: 3, compress: 8192 };
+    let Response::VolumeMade(made) = rig.ask(&create).unwrap() else { panic!("another response") };
+    assert_eq!((made.bytes, made.inodes), (1 << 20, 1024));
+    rig.check();
+}
+
+#[test]
+fn passes_go_through_everything() {
+    let rig = Rig::new();
+    let Response::Deduped(done) = rig.ask(&Request::Dedup { volume: "main".into() }).unwrap() else {
+        panic!("another response")
+    };
+    assert!(done.whole && done.newly_shared_blocks >= 10 && done.saved_blocks > done.saved_blocks_before, "{done:?}");
+    let Response::Scrubbed(done) = rig.ask(&Request::Scrub { from: 5 }).unwrap() else { panic!("another response") };
+    assert!(done.stripes == done.of && done.of > 2000 && done.lost.is_empty(), "{done:?}");
+    let Response::Cleaned(done) = rig.ask(&Request::Clean { from: 0 }).unwrap() else { panic!("another response") };
+    assert!(done.areas == done.of && done.of >= 31 && done.pointers > 0, "{done:?}");
+    let defrag = |paths: &[&str]| Request::Defrag {
+        volume: "main".into(),
+        paths: paths.iter().map(|&path| path.into()).collect(),
+        traditional: false,
+        dry_run: false,
+    };
+    let Response::Defragmented(done) = rig.ask(&defrag(&["/file 1", "file 2"])).unwrap() else {
+        panic!("another response")
+    };
+    assert_eq!((done.files, done.requests.after.is_some()), (2, true), "{done:?}");
+    let Response::Stat(stat) = rig.ask(&Request::Stat).unwrap() else { panic!("another response") };
+    assert_eq!((stat.aggregate.drives.len(), stat.volumes.len()), (4, 1));
+    let Response::Figures(figures) = rig.ask(&Request::Figures).unwrap() else { panic!("another response") };
+    assert!(figures["since_opening"]["write_chains"]["blocks"].as_u64().unwrap() > 0, "{figures}");
+    for file in 0..20u8 {
+        assert_eq!(read(&rig.garden.volume(b"main").unwrap(), &format!("file {file}")), [file / 2; 20_000]);
+    }
+    rig.check();
+}
+
+/// Cancels at once.
+struct Impatient;
+
+impl Task for Impatient {
+    fn progress(&mut self, _: &str, _: &str, _: u64, _: u64) {}
+
+    fn is_cancelled(&mut self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn cancelled_work_says_how_far_it_is() {
+    let rig = Rig::new();
+    let Response::Scrubbed(done) = rig.ask_with(&Request::Scrub { from: 3 }, &mut Impatient).unwrap() else {
+        panic!("another response")
+    };
+    assert_eq!((done.from, done.stripes), (3, 3));
+    let Response::Deduped(done) = rig.ask_with(&Request::Dedup { volume: "main".into() }, &mut Impatient).unwrap()
+    else {
+        panic!("another response")
+    };
+    assert!(!done.whole);
+    rig.check();
+}
+
+/// Asks for a second pass while one is under way.
+struct Second<'a>(&'a Rig, Option<String>);
+
+impl Task for Second<'_> {
+    fn progress(&mut self, _: &str, _: &str, _: u64, _: u64) {
+        let second = self.0.ask(&Request::Dedup { volume: "main".into() });
+        self.1.get_or_insert(second.unwrap_err().to_string());
+        self.0.ask(&Request::Stat).unwrap();
+    }
+
+    fn is_cancelled(&mut self) -> bool {
+        false
+    }
+}
+
+#[test]
+fn one_pass_at_a_time() {
+    let rig = Rig::new();
+    let mut second = Second(&rig, None);
+    rig.ask_with(&Request::Scrub { from: 0 }, &mut second).unwrap();
+    assert!(second.1.unwrap().contains("is under way"));
+    rig.ask(&Request::Dedup { volume: "main".into() }).unwrap();
+}
+
+#[test]
+fn wrong_requests_are_refused_with_hints() {
+    let mut rig = Rig::new();
+    rig.ask(&snapshot("a")).unwrap();
+    let usage = |rig: &Rig, request: &Request, hints: &str| {
+        let mut error = rig.ask(request).unwrap_err();
+        while let Error::While { source, .. } = error {
+            error = *source;
+        }
+        let Error::Usage { message, hint } = error else { panic!("{error}") };
+        assert!(hint.as_ref().is_some_and(|hint| hint.contains(hints)), "{message} {hint:?}");
+    };
+    usage(&rig, &snapshot("a"), "volume main has the snapshots: a");
+    usage(&rig, &Request::SnapshotList { volume: "other".into() }, "it has: main");
+    usage(&rig, &Request::Clean { from: 99 }, "without --from");
+    let defrag = Request::Defrag { volume: "main".into(), paths: vec!["no".into()], traditional: false, dry_run: true };
+    usage(&rig, &defrag, "paths begin at the root");
+    let create = Request::VolumeCreate { name: "v".into(), bytes: None, inodes: None, seed: 1, compress: 5 };
+    usage(&rig, &create, "8KiB");
+    usage(&rig, &Request::Tier { objects: "dir".into(), age: 1, prices: None }, "--objects dir");
+    // No size is believed.
+    for bytes in [0, u64::MAX] {
+        let create =
+            Request::VolumeCreate { name: "v".into(), bytes: Some(bytes), inodes: Some(bytes), seed: 1, compress: 0 };
+        rig.ask(&create).unwrap_err();
+    }
+    rig.ask(&Request::Scrub { from: u64::MAX }).unwrap_err();
+
+    let mount = |volume: &str, snapshot: Option<&str>| MountStat {
+        point: "/mnt".into(),
+        volume: volume.into(),
+        snapshot: snapshot.map(str::to_owned),
+        read_only: false,
+    };
+    let refused = |rig: &Rig, request: &Request, says: &str| match rig.ask(request).unwrap_err() {
+        Error::Refused { message, .. } => assert!(message.contains(says), "{message}"),
+        error => panic!("{error}"),
+    };
+    rig.mounts = vec![mount("main", Some("a"))];
+    let remove = Request::SnapshotDelete { volume: "main".into(), name: "a".into() };
+    refused(&rig, &remove, "it is mounted on /mnt");
+    rig.mounts = vec![mount("main", None)];
+    refused(&rig, &Request::SnapshotRestore { volume: "main".into(), name: "a".into() }, "it is mounted on /mnt");
+    refused(&rig, &Request::VolumeDelete { name: "main".into() }, "it is mounted on /mnt");
+    rig.ask(&remove).unwrap();
+    rig.read_only = true;
+    refused(&rig, &snapshot("b"), "read-only");
+    rig.ask(&Request::Stat).unwrap();
+    rig.check();
+}
+
+#[test]
+fn requests_of_other_forms_are_no_requests() {
+    for text in [
+        "{}",
+        "null",
+        "[]",
+        r#"{"request":"format"}"#,
+        r#"{"request":"scrub"}"#,
+        r#"{"request":"scrub","from":-1}"#,
+        r#"{"request":"scrub","from":18446744073709551616}"#,
+        r#"{"request":"scrub","from":1,"more":1}"#,
+        r#"{"request":"tier","objects":"d","age":70000,"prices":null}"#,
+        r#"{"request":"dedup","volume":{"a":1}}"#,
+    ] {
+        assert!(serde_json::from_str::<Request>(text).is_err(), "{text}");
+    }
+    let deep = format!("{}{}", "[".repeat(60_000), "]".repeat(60_000));
+    assert!(serde_json::from_str::<Request>(&deep).is_err());
+}
