@@ -25,6 +25,7 @@ mod fs_eio;
 mod fs_evergreen;
 mod fs_full;
 mod fs_live;
+mod fs_load;
 mod fs_repair;
 mod fs_snapshots;
 mod fs_tier;
