@@ -3,6 +3,8 @@
 use std::{
     fs::{self, File},
     path::{Path, PathBuf},
+    thread::sleep,
+    time::Duration,
 };
 
 use crate::run;
@@ -16,6 +18,7 @@ pub struct FailingDisk {
     /// The loop device.
     pub device: String,
     requests_kib: String,
+    writes_before: u64,
     /// Removed last.
     directory: tempfile::TempDir,
 }
@@ -32,13 +35,26 @@ impl FailingDisk {
         let limit = limit_of(&device);
         let requests_kib = fs::read_to_string(&limit).unwrap();
         fs::write(limit, "4").unwrap();
-        Self { device, requests_kib, directory }
+        let writes_before = count_writes(&device);
+        Self { device, requests_kib, writes_before, directory }
     }
 
     /// Changes the space to `kib` KiB.
     #[track_caller]
     pub fn resize(&self, kib: u64) {
         run("mount", &["-o", &format!("remount,size={kib}k"), &at(&self.directory)]);
+    }
+
+    /// Waits until the device has done `count` writes since it was made, with or without success.
+    #[track_caller]
+    pub fn await_writes(&self, count: u64) {
+        for _ in 0..1000 {
+            if count_writes(&self.device) >= self.writes_before + count {
+                return;
+            }
+            sleep(Duration::from_millis(10));
+        }
+        panic!("{} did not do {count} writes", self.device);
     }
 }
 
@@ -52,8 +68,18 @@ impl Drop for FailingDisk {
     }
 }
 
+fn in_sysfs(device: &str) -> PathBuf {
+    Path::new("/sys/block").join(device.trim_start_matches("/dev/"))
+}
+
 fn limit_of(device: &str) -> PathBuf {
-    Path::new("/sys/block").join(device.trim_start_matches("/dev/")).join("queue/max_sectors_kb")
+    in_sysfs(device).join("queue/max_sectors_kb")
+}
+
+fn count_writes(device: &str) -> u64 {
+    let stat = fs::read_to_string(in_sysfs(device).join("stat")).unwrap();
+    // Field 5 of Documentation/block/stat.rst.
+    stat.split_whitespace().nth(4).unwrap().parse().unwrap()
 }
 
 fn at(directory: &tempfile::TempDir) -> String {

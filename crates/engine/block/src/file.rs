@@ -34,6 +34,9 @@ const LONG_WRITE: usize = 512 << 10;
 /// The same for reads. Shorter ones profit from what the kernel reads ahead.
 const LONG_READ: usize = 1 << 20;
 
+/// So many buffers of requests are kept: more readers at once must not need more memory for ever.
+const KEPT_BUFFERS: usize = 2;
+
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileOptions {
@@ -59,8 +62,10 @@ pub struct FileDevice {
     /// For flushes alone, and for durable writes alone. The kernel reports a lost write once to each
     /// open file. If two calls shared one, only the first would fail, and the other would confirm
     /// what is lost.
-    flushes: Mutex<File>,
-    durable_writes: Mutex<File>,
+    ///
+    /// None if the device is only read.
+    flushes: Option<Mutex<File>>,
+    durable_writes: Option<Mutex<File>>,
     /// A flush failed: the kernel tells that once and forgets which writes it lost.
     failed: AtomicBool,
     buffers: Mutex<Vec<AlignedBuffer>>,
@@ -124,13 +129,17 @@ impl FileDevice {
         let again = |flags: OFlags| {
             // By the descriptor: the name may lead to another file now.
             let name = format!("/proc/self/fd/{}", file.as_raw_fd());
-            OpenOptions::new().read(true).write(!options.read_only).custom_flags(flags.bits() as i32).open(name)
+            OpenOptions::new().read(true).write(true).custom_flags(flags.bits() as i32).open(name)
         };
         // Not of files: what lies behind their holes is quicker to find from the page cache.
         let has_past = kind.is_block_device() && !options.read_only && !options.direct;
         // Without it, long reads and writes pass through the page cache, and flushes make them durable.
         let past = has_past.then(|| again(OFlags::DIRECT).ok()).flatten();
-        let syncing = || again(OFlags::empty()).map(Mutex::new).map_err(failed);
+        let syncing = || {
+            let file = (!options.read_only).then(|| again(OFlags::empty())).transpose();
+            let twice = |error| io::Error::other(format!("cannot open it a second time by /proc/self/fd: {error}"));
+            Ok(file.map_err(|error| failed(twice(error)))?.map(Mutex::new))
+        };
         let (flushes, durable_writes) = (syncing()?, syncing()?);
         let name = path.display().to_string();
         let (failed, buffers) = (AtomicBool::new(false), Mutex::default());
@@ -142,7 +151,10 @@ impl FileDevice {
         let free = || lock(&self.buffers);
         let mut buffer = free().pop().unwrap_or_default();
         let done = work(buffer.memory(len));
-        free().push(buffer);
+        let mut kept = free();
+        if kept.len() < KEPT_BUFFERS {
+            kept.push(buffer);
+        }
         done
     }
 
@@ -159,10 +171,8 @@ impl FileDevice {
             }
             gather(parts, head, memory);
             let offset = offset + head as u64;
-            match write_whole(past, offset, memory) {
-                Err(error) if error.kind() == io::ErrorKind::InvalidInput => write_whole(&self.file, offset, memory),
-                done => done,
-            }
+            // The error may be that of another write, see `read_long`. If it is ours, a flush reports it.
+            write_whole(past, offset, memory).or_else(|_| write_whole(&self.file, offset, memory))
         })
     }
 
@@ -176,8 +186,8 @@ impl FileDevice {
 
     /// Reads the whole blocks that hold a long range past the page cache, if that can be done. The kernel writes out what of them
     /// is dirty there first. Returns whether `take` has the range.
-    fn read_long(&self, offset: u64, len: usize, take: impl FnOnce(&[u8])) -> io::Result<bool> {
-        let Some(past) = self.past.as_ref().filter(|_| len >= LONG_READ) else { return Ok(false) };
+    fn read_long(&self, offset: u64, len: usize, take: impl FnOnce(&[u8])) -> bool {
+        let Some(past) = self.past.as_ref().filter(|_| len >= LONG_READ) else { return false };
         let alignment = DIRECT_ALIGNMENT as usize;
         let head = (offset % alignment as u64) as usize;
         let whole_len = (head + len).next_multiple_of(alignment);
@@ -186,13 +196,12 @@ impl FileDevice {
             match whole(whole_len, |done| rustix::io::pread(past, &mut memory[done..], start + done as u64)) {
                 Ok(()) => {
                     take(&memory[head..head + len]);
-                    Ok(true)
+                    true
                 }
-                // Blocks larger than these, or an end within one: the page cache can do it.
-                Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::UnexpectedEof) => {
-                    Ok(false)
-                }
-                Err(error) => Err(error),
+                // Blocks larger than these, or an end within one. Or the error of a write elsewhere on
+                // the device: the kernel writes back before it reads, and returns what that met. The
+                // page cache reports what is wrong with this range.
+                Err(_) => false,
             }
         })
     }
@@ -274,10 +283,7 @@ impl BlockDevice for FileDevice {
         let done = if self.options.direct {
             self.with_aligned(len, |memory| read(memory).map(|()| out.copy_from_slice(memory)))
         } else {
-            match self.read_long(offset, len, |bytes| out.copy_from_slice(bytes)) {
-                Ok(false) => read(out),
-                done => done.map(drop),
-            }
+            if self.read_long(offset, len, |bytes| out.copy_from_slice(bytes)) { Ok(()) } else { read(out) }
         };
         done.map_err(|source| self.error(BlockOperation::Read, offset, len, source))
     }
@@ -322,7 +328,7 @@ impl BlockDevice for FileDevice {
                 at += len;
             }
         });
-        if is_read.map_err(failed)? {
+        if is_read {
             return Ok(());
         }
         let done = match rustix::io::preadv(&self.file, parts, offset) {
@@ -381,11 +387,13 @@ impl BlockDevice for FileDevice {
             return self.flush();
         }
         check_range(self, BlockOperation::Write, offset, data.len() as u64)?;
-        let file = lock(&self.durable_writes);
+        let file = self.durable_writes.as_ref().map(lock);
+        // The kernel refuses a write by a file that is open to read.
+        let file = file.as_deref().unwrap_or(&self.file);
         self.expect_no_failed_flush()?;
         let write = |done: usize| {
             let parts = [IoSlice::new(&data[done..])];
-            rustix::io::pwritev2(&*file, &parts, offset + done as u64, ReadWriteFlags::DSYNC)
+            rustix::io::pwritev2(file, &parts, offset + done as u64, ReadWriteFlags::DSYNC)
         };
         match whole(data.len(), write) {
             // A kernel before 4.7, or a file system that does not know the flag.
@@ -402,7 +410,7 @@ impl BlockDevice for FileDevice {
     }
 
     fn flush(&self) -> BlockResult<()> {
-        let file = lock(&self.flushes);
+        let Some(file) = self.flushes.as_ref().map(lock) else { return Ok(()) };
         self.expect_no_failed_flush()?;
         file.sync_data().map_err(|source| {
             // Before another flush may have the file.
@@ -431,6 +439,42 @@ mod tests {
     use senesce_testkit::{FailingDisk, root_or_skip};
 
     use super::*;
+
+    #[test]
+    fn a_lost_write_does_not_fail_reads_elsewhere() {
+        const LONG: usize = LONG_READ + 4096;
+        if !root_or_skip("loop devices") {
+            return;
+        }
+        let disk = FailingDisk::new(8, 64);
+        let device = FileDevice::open(Path::new(&disk.device), Bytes(8 << 20), FileOptions::default()).unwrap();
+        device.write_at(0, &[1; 256 << 10]).unwrap();
+        // Loses pages of the write and leaves the error in the device.
+        rustix::fs::fadvise(&device.file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+        disk.await_writes(64);
+        device.write_at(4 << 20, &[0; 4096]).unwrap();
+        let mut out = vec![1; LONG];
+        device.read_at(4 << 20, &mut out).unwrap();
+        assert!(out.iter().all(|byte| *byte == 0));
+        assert!(device.flush().is_err());
+    }
+
+    #[test]
+    fn memory_of_long_requests_is_bounded() {
+        if !root_or_skip("loop devices") {
+            return;
+        }
+        let disk = FailingDisk::new(8, 1 << 20);
+        let device = FileDevice::open(Path::new(&disk.device), Bytes(8 << 20), FileOptions::default()).unwrap();
+        let all = std::sync::Barrier::new(8);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                // All have a buffer at once.
+                scope.spawn(|| device.with_aligned(LONG_READ, |_| all.wait()));
+            }
+        });
+        assert_eq!(lock(&device.buffers).len(), KEPT_BUFFERS);
+    }
 
     #[test]
     fn a_lost_write_is_reported_to_flushes_and_to_durable_writes() {
