@@ -44,6 +44,19 @@ pub fn check_end(offset: u64, len: u64) -> FsResult<u64> {
     }
 }
 
+impl Object {
+    /// A block that is missing is a hole only if the file has holes. Zeros must not hide a loss.
+    ///
+    /// `there`: blocks that were found from `first` to before `behind`. Errors: `Corrupt`.
+    pub(super) fn expect_whole(&self, there: u64, first: u64, behind: u64) -> FsResult<()> {
+        if self.inode.dense_blocks().is_none() || there == behind - first {
+            return Ok(());
+        }
+        let what = format!("{there} of the blocks {first} to {behind} are there, and it has no holes");
+        Err(damaged(format!("{:?}", self.home), what).into())
+    }
+}
+
 impl<S: KeyValue> EvergreenFs<S> {
     pub(super) fn do_read(&self, ino: Ino, offset: u64, out: &mut [u8]) -> FsResult<usize> {
         let node = self.table.get(ino);
@@ -79,11 +92,7 @@ impl<S: KeyValue> EvergreenFs<S> {
                 ControlFlow::Continue(())
             })?;
         }
-        // A block that is missing is a hole only if the file has holes. Zeros must not hide a loss.
-        if object.inode.dense_blocks().is_some() && there != behind - first {
-            let what = format!("{there} of the blocks {first} to {behind} are there, and it has no holes");
-            return Err(damaged(format!("{:?}", object.home), what).into());
-        }
+        object.expect_whole(there, first, behind)?;
         Ok((end - offset) as usize)
     }
 

@@ -196,9 +196,10 @@ impl<S: KeyValue> EvergreenFs<S> {
         let gone = self.count_blocks(target, first, behind)?;
         let range = target.home.blocks(first, behind);
         batch.delete_range(range.start, range.end);
-        let (mut more, mut last) = (0, None);
+        let (mut more, mut last, mut there) = (0, None, 0);
         let (read, read_end) = (offset / BLOCK, (offset + len).div_ceil(BLOCK));
         self.for_each_block(&source.home, read, read_end, &mut |block, value| {
+            there += 1;
             let at = first + (block - read);
             let bytes = (end - at * BLOCK).min(BLOCK);
             let value = value.slice(..value.len().min(bytes as usize));
@@ -210,6 +211,7 @@ impl<S: KeyValue> EvergreenFs<S> {
             }
             ControlFlow::Continue(())
         })?;
+        source.expect_whole(there, read, read_end)?;
         if is_partial {
             let is_there = self.count_blocks(target, behind, behind + 1)? > 0;
             if is_there || last.is_some() {

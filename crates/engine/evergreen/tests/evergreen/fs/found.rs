@@ -74,6 +74,10 @@ fn missing_block_of_a_file_without_holes_is_no_zeros() {
             }
         }
         assert!(found >= 2, "all reads with the block fail: {found} did");
+        let caller = Caller::default();
+        let copy = fs.make_node(&caller, Ino::ROOT, b"copy", &NewNode::file(0o600)).unwrap().ino;
+        let copied = fs.clone_range(&caller, (file, 0), (copy, 0), 9000);
+        assert!(matches!(copied, Err(FsError::Corrupt { .. })), "a copy would hide the loss: {copied:?}");
     }
 }
 
