@@ -154,8 +154,9 @@ impl Filesystem for Adapter {
         self.waiting.join();
         let released = self.holds.forget_all(self.fs(), (self.now)());
         // Whatever became of inodes without a name: what programs wrote is made durable.
-        let done = self.fs.sync_all().and(released);
-        *self.end.lock().unwrap_or_else(PoisonError::into_inner) = End { not_durable: done.err(), is_aborted };
+        let synced = self.fs.sync_all();
+        let end = End { not_durable: synced.err(), not_removed: released.err(), is_aborted };
+        *self.end.lock().unwrap_or_else(PoisonError::into_inner) = end;
     }
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
@@ -209,7 +210,7 @@ impl Filesystem for Adapter {
             modified: modified.map(|time| time_or_now(time, caller.now)),
             changed: changed.map(timestamp),
         };
-        let done = drop_with(self.fs(), &caller, ino(number), &mut change)
+        let done = drop_with(self.fs(), &caller, request.pid(), ino(number), &mut change)
             .and_then(|()| self.fs.set_attributes(&caller, ino(number), &change));
         attributes(reply, done);
     }

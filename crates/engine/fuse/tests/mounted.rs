@@ -265,6 +265,24 @@ fn copies_are_clones_where_they_can_be() {
 }
 
 #[test]
+fn times_before_1970_are_kept() {
+    use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
+    let Some(bed) = Bed::new(2, false, KernelPages::Through) else { return };
+    let path = bed.path("old");
+    fs::write(&path, "x").unwrap();
+    for (tv_sec, tv_nsec) in [(-1, 500_000_000), (-2, 1), (-1, 0), (0, 5), (i64::MIN, 0), (i64::MIN, 999_999_999)] {
+        let time = Timespec { tv_sec, tv_nsec };
+        let times = Timestamps { last_access: time, last_modification: time };
+        utimensat(CWD, &path, &times, AtFlags::empty()).unwrap();
+        let found = fs::metadata(&path).unwrap();
+        // The kernel sets the nanoseconds of the least time to 0.
+        let nsec = if tv_sec == i64::MIN { 0 } else { tv_nsec };
+        assert_eq!((found.mtime(), found.mtime_nsec()), (tv_sec, nsec));
+        assert_eq!((found.atime(), found.atime_nsec()), (tv_sec, nsec));
+    }
+}
+
+#[test]
 fn the_kernel_reads_as_far_ahead_as_one_request_may_ask() {
     let Some(bed) = Bed::new(1, false, KernelPages::Through) else { return };
     let device = fs::metadata(bed.dir.path()).unwrap().dev();

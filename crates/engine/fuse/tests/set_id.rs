@@ -25,10 +25,15 @@ const CHANGES: [&str; 8] = [
     "printf x >> $1; printf y >> $1",
 ];
 const MODES: [u32; 5] = [0o4777, 0o6777, 0o2767, 0o6766, 0o1777];
-/// A user without privileges, who owns nothing.
-const OTHER: &str = "65534";
+/// Who does it, by options of setpriv.
+const CALLERS: [(&str, &[&str]); 3] = [
+    ("root", &[]),
+    ("root without CAP_FSETID", &["--bounding-set", "-fsetid", "--inh-caps", "-fsetid"]),
+    // Without privileges, and the owner of nothing.
+    ("another user", &["--reuid", "65534", "--regid", "65534", "--clear-groups"]),
+];
 
-fn change(directory: &Path, command: &str, mode: u32, is_root: bool) -> (u32, u64) {
+fn change(directory: &Path, command: &str, mode: u32, who: &[&str]) -> (u32, u64) {
     let (file, source) = (directory.join("file"), directory.join("source"));
     fs::write(&file, [1; 9000]).unwrap();
     fs::write(&source, [2; 1 << 16]).unwrap();
@@ -36,18 +41,14 @@ fn change(directory: &Path, command: &str, mode: u32, is_root: bool) -> (u32, u6
     fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
     // The kernel knows the file before it is changed.
     assert_eq!(fs::metadata(&file).unwrap().mode() & 0o7777, mode);
-    let who = ["--reuid", OTHER, "--regid", OTHER, "--clear-groups"];
-    let mut program = Command::new("setpriv");
-    if !is_root {
-        program.args(who);
-    }
-    let done = program
+    let done = Command::new("setpriv")
+        .args(who)
         .args(["sh", "-c", command, "sh"])
         .args([&file, &source])
         .stdout(Stdio::null())
         .status()
         .expect("setpriv can be run");
-    assert!(done.success(), "{command} by {}", if is_root { "root" } else { "another user" });
+    assert!(done.success(), "{command} by {who:?}");
     let found = fs::metadata(&file).unwrap();
     fs::remove_file(&file).unwrap();
     (found.mode() & 0o7777, found.size())
@@ -67,10 +68,10 @@ fn set_id_bits_go_with_contents_as_on_the_host() {
         fs::set_permissions(host.path(), fs::Permissions::from_mode(0o777)).unwrap();
         for command in CHANGES {
             for mode in MODES {
-                for is_root in [true, false] {
-                    let ours = change(&bed.path("."), command, mode, is_root);
-                    let theirs = change(host.path(), command, mode, is_root);
-                    assert_eq!(ours, theirs, "{pages:?}: {command}, mode {mode:o}, root {is_root}");
+                for (name, who) in CALLERS {
+                    let ours = change(&bed.path("."), command, mode, who);
+                    let theirs = change(host.path(), command, mode, who);
+                    assert_eq!(ours, theirs, "{pages:?}: {command}, mode {mode:o}, {name}");
                 }
             }
         }
