@@ -13,8 +13,10 @@ pub fn share_one_heap() {
         let parameters = [
             (libc::M_ARENA_MAX, 1),
             (libc::M_TOP_PAD, 4 * MIB),
-            // The most that glibc takes: what is larger comes from the system, and goes back to it at once.
-            (libc::M_MMAP_THRESHOLD, 32 * MIB),
+            // What is larger comes from the system, and returns to it at once. The largest reads of an
+            // engine, 16 MiB, stay below. The buffers of FUSE requests, 16 MiB and a page for each
+            // thread, are above: so only the pages that a request fills take memory.
+            (libc::M_MMAP_THRESHOLD, 16 * MIB + 2048),
             (libc::M_TRIM_THRESHOLD, 64 * MIB),
         ];
         for (parameter, value) in parameters {
