@@ -11,6 +11,7 @@ use std::{
         unix::fs::FileExt,
     },
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use rustix::{
@@ -23,7 +24,7 @@ use super::{
     DeviceNumber, HeldDevice,
     in_use::{Use, find_uses, node_name},
     linux_device::number,
-    locks::{find_lock, open_patiently},
+    locks::{find_lock, is_claimed, open_patiently},
     probe::find_probed,
 };
 use crate::{
@@ -226,6 +227,21 @@ fn find_engine(name: &Path, flags: OFlags, path: &Path) -> Result<Option<Use>> {
         Err(Errno::BUSY) => Ok(None),
         Err(errno) => Err(Error::io("open", path)(errno)),
     }
+}
+
+/// See [`Host::await_release`](super::Host::await_release).
+pub(super) fn await_release(device: &Path, pause: impl Fn(Duration)) -> Result<()> {
+    const TRIES: u32 = 50;
+    for _ in 0..TRIES {
+        if !is_claimed(device)? {
+            return Ok(());
+        }
+        pause(Duration::from_millis(100));
+    }
+    let uses = find_uses(open_patiently(device, OFlags::RDONLY)?, device)?;
+    let mounts: Vec<Use> = uses.into_iter().filter(|found| matches!(found, Use::Mounted { .. })).collect();
+    let claim = [Use::Claimed { device: device.to_owned() }];
+    refuse(device, if mounts.is_empty() { &claim } else { &mounts })
 }
 
 fn refuse(path: &Path, uses: &[Use]) -> Result<()> {

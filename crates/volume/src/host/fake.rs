@@ -419,6 +419,10 @@ impl Host for FakeHost {
         self.step("flush_device").map(drop)
     }
 
+    fn await_release(&self, _: &Path) -> Result<()> {
+        self.step("await_release").map(drop)
+    }
+
     fn read_ahead(&self, _: &Path) -> Result<u32> {
         self.step("read_ahead").map(|_| 2560)
     }

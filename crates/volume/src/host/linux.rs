@@ -15,8 +15,8 @@ use senesce_vdisk::{Footprint, Identity, Launch, ProcessRef, Released, ServeConf
 
 use super::{
     Claim, DeviceNumber, DeviceStat, DiskServer, EngineConfig, EngineServer, FileId, HeldDevice, Host, LoopDevice,
-    MountEntry, ProcessId, Purpose, ToolOutput, ioctl, linux_device, linux_disk, linux_engine, linux_file,
-    parse_mount_options, parse_mountinfo,
+    MountEntry, ProcessId, Purpose, ToolOutput, await_release, ioctl, linux_device, linux_disk, linux_engine,
+    linux_file, parse_mount_options, parse_mountinfo,
 };
 use crate::{Error, FileSystemKind, Result, circumstances};
 
@@ -304,6 +304,10 @@ impl Host for LinuxHost {
         let fd = linux_device::open_device(path, OFlags::RDONLY)?;
         rustix::fs::fsync(&fd).map_err(Error::io("sync", path))?;
         ioctl::flush_buffers(&fd).map_err(Error::io("flush the buffers of", path))
+    }
+
+    fn await_release(&self, path: &Path) -> Result<()> {
+        await_release(path, |time| self.pause(time))
     }
 
     fn read_ahead(&self, path: &Path) -> Result<u32> {

@@ -28,6 +28,7 @@ use senesce_core::Bytes;
 use senesce_vdisk::{Footprint, Identity, Released, ServeConfig, TimeReport};
 use serde::{Deserialize, Serialize};
 
+use claim::await_release;
 pub use claim::{Claim, Purpose};
 pub use in_use::Use;
 pub use ioctl::set_idle_priority;
@@ -276,6 +277,11 @@ pub trait Host: Send + Sync {
     fn read_device(&self, path: &Path, offset: u64, length: usize) -> Result<Vec<u8>>;
     /// Writes back and drops the buffer cache of a device.
     fn flush_device(&self, path: &Path) -> Result<()>;
+    /// Waits up to 5 s until the kernel and all processes have released a device. An unmount does not
+    /// release it if a copied mount namespace still has it mounted.
+    ///
+    /// Errors: `DeviceInUse`, which names that use.
+    fn await_release(&self, path: &Path) -> Result<()>;
     /// The read-ahead, KiB.
     fn read_ahead(&self, path: &Path) -> Result<u32>;
     /// Sets the read-ahead, KiB; returns what the kernel took.

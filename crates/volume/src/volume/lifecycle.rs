@@ -165,7 +165,7 @@ impl Volume {
 
     /// Writes everything back and unmounts. A directory is only synced. Does nothing if it is unmounted.
     ///
-    /// Errors: still in use after several tries over 5 s.
+    /// Errors: still in use after several tries over 5 s, or still mounted in another mount namespace.
     pub fn unmount(&mut self) -> Result<()> {
         if !self.mounted {
             return Ok(());
@@ -179,6 +179,8 @@ impl Volume {
         {
             server.wait_end()?;
         }
+        // Else the copies that follow would hold a file system in use, and the next mount would not be cold.
+        self.host().await_release(&device)?;
         self.host().flush_device(&device)
     }
 

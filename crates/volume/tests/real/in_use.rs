@@ -10,7 +10,9 @@ use std::{
 
 use rustix::fs::FlockOperation;
 use senesce_testkit::{root_or_skip, run};
-use senesce_volume::{Claim, Error, LinuxHost, Purpose, check_device};
+use senesce_volume::{Claim, Error, FileSystemKind, LinuxHost, Purpose, Volume, check_device};
+
+use crate::bench::Bench;
 
 /// A loop device, which is detached in any case.
 struct Loop(String);
@@ -164,6 +166,20 @@ fn locks_below_and_above_a_loop_are_seen() {
 /// A process in a mount namespace of its own, which has a device mounted until it is dropped.
 struct Elsewhere(Child);
 
+const MOUNT: &str = "mount \"$0\" \"$1\" && echo mounted && read -r _";
+
+impl Elsewhere {
+    /// `script` mounts the device, prints a line, and reads one.
+    fn new(script: &str, arguments: &[&str]) -> Self {
+        let mut command = senesce_testkit::apart(script);
+        let mut child = command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "mounted\n");
+        Self(child)
+    }
+}
+
 impl Drop for Elsewhere {
     fn drop(&mut self) {
         drop(self.0.stdin.take());
@@ -182,20 +198,32 @@ fn a_mount_in_another_namespace_is_named() {
     run("mkfs.ext4", &["-q", &device.0]);
     let point = dir.path().join("hidden");
     fs::create_dir(&point).unwrap();
-    let mut child = senesce_testkit::apart("mount \"$0\" \"$1\" && echo mounted && read -r _")
-        .args([&device.0, point.to_str().unwrap()])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let elsewhere = Elsewhere(child);
-    assert_eq!(line, "mounted\n");
+    let arguments = [&device.0, point.to_str().unwrap()];
+    let elsewhere = Elsewhere::new(MOUNT, &arguments);
     let mounted = format!("{} is mounted on {} in the mount namespace of process", device.0, point.display());
     assert_in_use(force(device.path()), &[&mounted]);
     assert_in_use(claim(&dir.path().join("disk"), Purpose::Replace), &[&mounted]);
     drop(elsewhere);
+}
+
+#[test]
+fn an_unmounted_volume_that_a_copied_namespace_has_mounted_is_in_use() {
+    if !root_or_skip("loop devices and mount namespaces") {
+        return;
+    }
+    let bench = Bench::new();
+    let (spec, slot) = (bench.spec(FileSystemKind::Ext4), bench.slot("copied"));
+    let mut volume = Volume::create(&bench.custodian, &spec, &slot).unwrap();
+    let device = volume.device().unwrap().to_str().unwrap().to_owned();
+    // As if the namespace had been copied while the volume was mounted.
+    let point = bench.dir().join("hidden");
+    fs::create_dir(&point).unwrap();
+    let elsewhere = Elsewhere::new(MOUNT, &[&device, point.to_str().unwrap()]);
+    let mounted = format!("{device} is mounted on {} in the mount namespace of process", point.display());
+    assert_in_use(volume.unmount(), &[&mounted]);
+    drop(elsewhere);
+    volume.mount().unwrap();
+    volume.unmount().unwrap();
 }
 
 /// Swap space, which is released in any case.
