@@ -89,8 +89,13 @@ impl Garden {
             store.reap_orphans(space)?;
         }
         // Numbers of consistency points that did not end are left behind for good, and so is a lap of the log that was begun.
-        if store.is_waiting() || found.unfinished.cp.is_some() || found.begun {
+        if store.is_waiting() || found.unfinished.cp.is_some() || found.begun || !found.unsettled.is_empty() {
             store.consistency_point()?;
+        }
+        if !found.unsettled.is_empty() {
+            // Not before: the records in there are nowhere else until then.
+            store.log.settle(&found.unsettled)?;
+            store.note_logs()?;
         }
         store.gardener.gardening = Gardening::of(&store.raid.geometry);
         Ok(Self::of(store))

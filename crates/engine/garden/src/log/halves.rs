@@ -1,6 +1,6 @@
 //! Both halves of the log as they are found, in all copies: what of them is wanted, and in which one there is room.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, ops::Range, sync::Arc};
 
 use senesce_block::{BlockDevice, BlockError};
 
@@ -52,7 +52,10 @@ impl HalfCopies {
         let mut merged = first.to_vec();
         for (number, own) in merged.chunks_exact_mut(self.unit).enumerate() {
             let place = number * self.unit..(number + 1) * self.unit;
-            let worth = |unit: &[u8]| if stamp_of(unit, lap).is_some() { 1 + u8::from(self.is_whole(unit)) } else { 0 };
+            let worth = |unit: &[u8]| match stamp_of(unit, lap) {
+                Some(_) => 2 + u8::from(self.is_whole(unit)),
+                None => u8::from(!unit.iter().all(|&byte| byte == UNREADABLE)),
+            };
             // The first of those that are worth the same.
             for other in others.iter().filter_map(|copy| copy.get(place.clone())) {
                 if worth(other) > worth(own) {
@@ -87,6 +90,13 @@ impl HalfCopies {
         self.each().all(|other| other == first) && first.chunks_exact(self.unit).all(|unit| self.is_whole(unit))
     }
 
+    /// Where what all copies [should hold](Self::settled) is not known to be right: no copy of the unit is whole.
+    pub fn find_unsettled(&self, settled: &[u8]) -> impl Iterator<Item = Range<usize>> {
+        let units = settled.chunks_exact(self.unit).enumerate();
+        let is_wrong = |(number, unit): &(usize, &[u8])| !self.is_whole(unit) || self.find_silent(*number).is_some();
+        units.filter(is_wrong).map(|(number, _)| number * self.unit..(number + 1) * self.unit)
+    }
+
     /// Units of a copy that are not as they were written: they are not whole, or lack a commit of one of these laps that was durable
     /// in all copies, for a later one was begun.
     pub fn find_damaged(&self, copy: &[u8], laps: &[Lap]) -> Vec<usize> {
@@ -107,15 +117,14 @@ impl HalfCopies {
         damaged
     }
 
-    /// What all copies should hold: units of these laps from whatever copy has them, others from the first that is whole. Zeros where
-    /// none is.
+    /// What all copies should hold: units of these laps from whatever copy has them, others from the first that is whole. One that is not
+    /// whole in any copy may hold a record that is: it stays.
     pub fn settled(&self, laps: &[Lap]) -> Vec<u8> {
-        let len = self.each().next().map_or(0, <[u8]>::len);
-        let mut settled = vec![0; len];
         let merged: Vec<(&Lap, Cow<'_, [u8]>)> = laps.iter().map(|lap| (lap, self.merged(lap))).collect();
+        // Records are read from there.
+        let mut settled = merged.first().map_or(Vec::new(), |(_, bytes)| bytes.to_vec());
         for (number, out) in settled.chunks_exact_mut(self.unit).enumerate() {
             let place = number * self.unit..(number + 1) * self.unit;
-            // One that is not whole in any copy may hold a record that is: it stays.
             let of_lap = merged
                 .iter()
                 .find_map(|(lap, bytes)| bytes.get(place.clone()).filter(|unit| stamp_of(unit, lap).is_some()));

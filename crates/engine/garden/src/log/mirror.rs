@@ -78,6 +78,18 @@ impl Mirror {
         }
     }
 
+    /// Does something with each copy that is in use; one that fails is not used any more. Errors: no copy is left.
+    pub fn each(&self, act: impl Fn(&dyn BlockDevice) -> Result<()>) -> Result<()> {
+        let mut last = None;
+        for (number, device) in self.live() {
+            last = act(device).err().map(|error| self.fail(number, error)).or(last);
+        }
+        match last {
+            Some(error) if !self.is_live() => Err(error),
+            _ => Ok(()),
+        }
+    }
+
     /// Stops using a copy.
     pub fn fail(&self, number: usize, error: impl Into<Error>) -> Error {
         self.lost.fetch_or(1 << number, SeqCst);
@@ -141,15 +153,15 @@ impl Mirror {
 
 /// Bits of the copies that are not believed: those that are lost, that a superblock calls so, and devices whose copy was replaced since.
 ///
-/// A copy without a label that can be read may be such a device, of either copy. It is believed if none was ever replaced, beside another
-/// one that is believed, and if that is `accepted`.
+/// A copy without a label that can be read may be such a device, of either copy. It is believed if none was ever lost, beside another one
+/// that is believed, and if that is `accepted`.
 pub(crate) fn unbelieved(copies: &Copies, state: &LogState, accepted: bool) -> u32 {
     let mut bits = state.without;
     let mut unknown = Vec::new();
     for (number, (place, generation)) in copies.places.iter().zip(&copies.generations).enumerate() {
         let wanted = state.generations[number];
         match (place, generation) {
-            (Place::Here(_), None) if state.generations != [0; MAX_COPIES] => unknown.push(number),
+            (Place::Here(_), None) if *state != LogState::default() => unknown.push(number),
             (Place::Here(_), None) => {}
             (Place::Here(_), Some(generation)) if *generation == wanted => {}
             _ => bits |= 1 << number,
@@ -168,6 +180,6 @@ pub(crate) fn why_unbelieved(copies: &Copies, state: &LogState, number: usize) -
     match copies.generations[number] {
         _ if state.without >> number & 1 == 1 => "older than the last superblock".to_owned(),
         Some(found) => format!("replaced by another device: its label has generation {found}, the superblock {wanted}"),
-        None => "perhaps replaced: copies of the log were, and neither of its labels can be read".to_owned(),
+        None => "perhaps replaced: a copy of the log was lost, and neither label of this one can be read".to_owned(),
     }
 }

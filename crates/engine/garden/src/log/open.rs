@@ -1,6 +1,6 @@
 //! Opening a log: what it holds since a consistency point, and what of it cannot be read.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, ops::Range, sync::Arc};
 
 use super::{
     Copies, Log, Place, Unfinished,
@@ -62,6 +62,8 @@ pub(crate) struct Found {
     pub lost_point: Option<u64>,
     /// What cannot be read, if that was accepted.
     pub loss: Option<LogLoss>,
+    /// What all copies have damaged, in bytes of a copy. It may hold records that are whole.
+    pub unsettled: Vec<Range<u64>>,
 }
 
 /// How much may be lost when a log is opened.
@@ -152,7 +154,8 @@ impl Log {
         log.first_waiting = log.next;
         log.chain = marked.map_or(log.lap(false).seed(), |marked| halves.operations[marked].chain);
         let unfinished = halves.unfinished();
-        Ok((log, Found { operations, unfinished, begun, later_point, lost_point, loss }, halves))
+        let unsettled = log.find_unsettled(&halves);
+        Ok((log, Found { operations, unfinished, begun, later_point, lost_point, loss, unsettled }, halves))
     }
 
     /// No copy can be read: that costs nothing if the aggregate was closed, else it has to be accepted.
@@ -180,7 +183,15 @@ impl Found {
     /// What is found where no copy can be read.
     fn nothing(loss: LogLoss) -> Self {
         let (operations, unfinished) = (Vec::new(), Unfinished::default());
-        Self { operations, unfinished, begun: !loss.was_closed, later_point: None, lost_point: None, loss: Some(loss) }
+        Self {
+            operations,
+            unfinished,
+            begun: !loss.was_closed,
+            later_point: None,
+            lost_point: None,
+            loss: Some(loss),
+            unsettled: Vec::new(),
+        }
     }
 }
 

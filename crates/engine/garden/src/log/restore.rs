@@ -1,7 +1,7 @@
 //! Making all copies of the log hold the same again: labels that are damaged, units that one copy has and another one lost, copies
 //! that are new or were left behind.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use senesce_block::BlockDevice;
 
@@ -96,6 +96,27 @@ impl Log {
             Some(error) if !self.mirror.is_live() => Err(error),
             _ => Ok(repaired),
         }
+    }
+
+    /// What no copy of the halves has whole, in bytes of a copy.
+    pub(super) fn find_unsettled(&self, halves: &Halves) -> Vec<Range<u64>> {
+        let of_half = |(number, half): (u64, &HalfCopies)| {
+            let start = self.half_start(number);
+            let in_copy = |range: Range<usize>| start + range.start as u64..start + range.end as u64;
+            half.find_unsettled(&half.settled(&halves.laps)).map(in_copy).collect::<Vec<_>>()
+        };
+        (0..).zip(&halves.copies).flat_map(of_half).collect()
+    }
+
+    /// Clears what was damaged in all copies when the log was opened. A consistency point that has every operation must be durable, and no
+    /// later one be written. Errors: no copy is left.
+    pub fn settle(&self, unsettled: &[Range<u64>]) -> Result<()> {
+        self.mirror.each(|device| {
+            for range in unsettled {
+                device.write_at(range.start, &vec![0; (range.end - range.start) as usize])?;
+            }
+            Ok(device.flush()?)
+        })
     }
 
     fn restore_copy(&self, target: &Target<'_>, raw: &[HalfCopies; 2], wanted: &[Vec<u8>; 2]) -> Result<()> {

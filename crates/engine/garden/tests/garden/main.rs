@@ -22,6 +22,7 @@ mod guard;
 mod log;
 mod long;
 mod mirror;
+mod mirror_crash;
 mod mirror_faults;
 mod mirror_reads;
 mod mixed;
