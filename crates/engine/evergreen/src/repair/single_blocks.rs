@@ -1,6 +1,10 @@
 //! Each block in use damaged alone, in each way that a block is damaged: what opening, reading, the check and the repair make of it.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Mutex},
+};
 
 use senesce_block::{BlockDevice, FaultDevice, MemoryDevice};
 use senesce_fsapi::conformance::{Tree, collect_tree, find_difference};
@@ -282,11 +286,33 @@ fn a_copy_that_was_bad_is_written_again_by_the_next_checkpoint() {
             assert!(figures.fallbacks >= 1 && figures.missing == 0, "{figures:?}");
             let news = fs.store().take_copy_news().unwrap();
             assert!(news.contains(&format!("node {id}")) && fs.store().take_copy_news().is_none(), "{news}");
+            fs.store().report_copies(|news| panic!("it was taken already: {news}"));
             fs.store().checkpoint().unwrap();
             drop(fs);
             let report = check(&bench.device).unwrap();
             assert!(report.is_clean() && report.copies.single == 0, "{id}: {report:?}");
         }
+    }
+}
+
+#[test]
+fn bad_copy_is_reported_once_by_the_read_that_finds_it() {
+    let (device, moments, _) = example_with(&DOUBLE, 0);
+    let bench = Bench::new(&device);
+    // Opening reads the root; whoever reads files reads most other nodes.
+    let others = bench.nodes(1);
+    for (id, is_at_opening) in [(bench.superblock.root, true), (others[others.len() / 2], false)] {
+        let bench = Bench::new(&device);
+        bench.spoil_header(id);
+        let fs = EvergreenFs::open_on(bench.device.clone(), Limits::default()).unwrap();
+        let reports = Arc::new(Mutex::new(Vec::new()));
+        let reported = reports.clone();
+        fs.store().report_copies(move |news| reported.lock().unwrap().push(news.to_owned()));
+        assert_eq!(reports.lock().unwrap().len(), usize::from(is_at_opening));
+        assert_eq!(find_difference(moments.last().unwrap(), &collect_tree(&fs).unwrap()), None);
+        let reports = reports.lock().unwrap();
+        assert!(reports.len() == 1 && reports[0].contains("the other copy was read"), "{reports:?}");
+        assert!(fs.store().take_copy_news().is_none());
     }
 }
 

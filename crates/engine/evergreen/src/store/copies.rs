@@ -8,7 +8,7 @@ use std::{
     collections::{BTreeSet, HashSet},
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
 };
@@ -33,20 +33,24 @@ pub struct CopyFigures {
     pub missing: u64,
 }
 
+/// Prints what was found, as soon as it was.
+type Reporter = Box<dyn Fn(&str) + Send + Sync>;
+
 /// Counts of copies, and the nodes of which one must be written again.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct CopyWatch {
     copies: Copies,
     shared: Arc<Watched>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Watched {
     write_bytes: AtomicU64,
     fallbacks: AtomicU64,
     rewritten: AtomicU64,
     missing: AtomicU64,
     found: Mutex<Found>,
+    reporter: OnceLock<Reporter>,
 }
 
 #[derive(Debug, Default)]
@@ -85,9 +89,15 @@ impl CopyWatch {
         self.shared.fallbacks.fetch_add(1, Relaxed);
         let mut found = self.lock();
         found.bad.extend(id);
-        if !found.has_news {
-            found.news = Some(why.to_string());
-            found.has_news = true;
+        if std::mem::replace(&mut found.has_news, true) {
+            return;
+        }
+        match self.shared.reporter.get() {
+            Some(report) => {
+                drop(found);
+                report(&why.to_string());
+            }
+            None => found.news = Some(why.to_string()),
         }
     }
 
@@ -141,6 +151,21 @@ impl Evergreen {
             wrong.into_iter().for_each(|wrong| self.core.watch.note_bad(Some(id), &wrong));
         }
         self.checkpoint()
+    }
+
+    /// Calls `report` with the first copy that is found bad, as soon as it is; at once if that was before, and not yet
+    /// [taken](Self::take_copy_news). Only the first reporter counts.
+    pub fn report_copies(&self, report: impl Fn(&str) + Send + Sync + 'static) {
+        let news = {
+            let mut found = self.core.watch.lock();
+            if self.core.watch.shared.reporter.set(Box::new(report)).is_err() {
+                return;
+            }
+            found.news.take()
+        };
+        if let (Some(news), Some(report)) = (news, self.core.watch.shared.reporter.get()) {
+            report(&news);
+        }
     }
 
     /// The first copy that was found bad since it was opened, in words: once.

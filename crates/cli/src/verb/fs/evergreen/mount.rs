@@ -99,19 +99,12 @@ fn serve(custodian: &Custodian, place: &Place, args: &FsMountArgs, quiet: bool) 
     args.figures.as_ref().map_or(Ok(()), |path| write_figures(&store.figures(), path))
 }
 
-/// Says that a superblock could not be read when it was opened, if one could not.
+/// Says that a superblock could not be read when it was opened, if one could not, and from then on that a copy is bad, once.
 pub fn tell_torn(place: &Place, store: &Evergreen) {
     if let Some(torn) = store.torn() {
         eprintln!("senesce: {place}: {torn}");
     }
-    tell_bad_copy(store);
-}
-
-/// Says that a copy was bad, once.
-fn tell_bad_copy(store: &Evergreen) {
-    if let Some(news) = store.take_copy_news() {
-        eprintln!("senesce: {news}");
-    }
+    store.report_copies(|news| eprintln!("senesce: {news}"));
 }
 
 /// A store for which a thread works, until this goes.
@@ -184,7 +177,6 @@ impl Chores {
             }
             let swept = if is_sync && done.is_ok() { self.sweep_keys(fs) } else { Ok(()) };
             let failed = done.map_err(|error| error.to_string()).and(swept);
-            tell_bad_copy(store);
             tell(&mut self.told, failed.err());
         }
         self.due.left(alarm, Instant::now())
