@@ -9,6 +9,8 @@
 //! What is lost is told: as ranges of keys, and as files.
 
 mod attempt;
+#[cfg(test)]
+mod bad_copies;
 mod bases;
 #[cfg(test)]
 mod bench;

@@ -9,10 +9,9 @@ use senesce_fsapi::conformance::find_difference;
 use super::{
     bench::{Bench, TINY, example_with, shared, tree},
     repair,
+    single_blocks::DOUBLE,
 };
-use crate::{Evergreen, Limits, MakeOptions, disk::Copies};
-
-const DOUBLE: MakeOptions = MakeOptions { copies: Copies::Two, ..TINY };
+use crate::{Evergreen, Limits, MakeOptions};
 
 /// Repairs a device, and again after each loss of power in that. Returns the number of these.
 fn lose_power(damaged: &MemoryDevice, name: &str) -> u64 {

@@ -1,10 +1,6 @@
 //! Each block in use damaged alone, in each way that a block is damaged: what opening, reading, the check and the repair make of it.
 
-use std::{
-    collections::BTreeMap,
-    fmt,
-    sync::{Arc, Mutex},
-};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use senesce_block::{BlockDevice, FaultDevice, MemoryDevice};
 use senesce_fsapi::conformance::{Tree, collect_tree, find_difference};
@@ -88,7 +84,7 @@ enum Kind {
 const KINDS: [Kind; 7] =
     [Kind::FirstBit, Kind::MiddleBit, Kind::LastBit, Kind::Zeros, Kind::Garbage, Kind::Old, Kind::Unreadable];
 
-const DOUBLE: MakeOptions = MakeOptions { copies: Copies::Two, ..TINY };
+pub(super) const DOUBLE: MakeOptions = MakeOptions { copies: Copies::Two, ..TINY };
 
 /// All blocks in use.
 fn used(bench: &Bench) -> Vec<Used> {
@@ -266,54 +262,6 @@ fn repaired(
     let lost = differences(want, &tree(damaged));
     assert!(is_leaf || lost == 0, "{told}: {lost} files are others");
     lost
-}
-
-#[test]
-fn a_copy_that_was_bad_is_written_again_by_the_next_checkpoint() {
-    let (device, moments, _) = example_with(&DOUBLE, 0);
-    let want = moments.last().unwrap();
-    let bench = Bench::new(&device);
-    for height in 1..=bench.height() {
-        for id in bench.nodes(height) {
-            let bench = Bench::new(&device);
-            let place = bench.map.get(id).unwrap();
-            let at = bench.superblock.geometry.unit_at(place.extents[0].first);
-            bench.device.write_at(at + 30, &[0xa5]).unwrap();
-            assert_eq!(check(&bench.device).unwrap().copies.bad.len(), 1);
-            let fs = EvergreenFs::open_on(bench.device.clone(), Limits::default()).unwrap();
-            assert_eq!(find_difference(want, &collect_tree(&fs).unwrap()), None, "{id}");
-            let figures = fs.store().copy_figures();
-            assert!(figures.fallbacks >= 1 && figures.missing == 0, "{figures:?}");
-            let news = fs.store().take_copy_news().unwrap();
-            assert!(news.contains(&format!("node {id}")) && fs.store().take_copy_news().is_none(), "{news}");
-            fs.store().report_copies(|news| panic!("it was taken already: {news}"));
-            fs.store().checkpoint().unwrap();
-            drop(fs);
-            let report = check(&bench.device).unwrap();
-            assert!(report.is_clean() && report.copies.single == 0, "{id}: {report:?}");
-        }
-    }
-}
-
-#[test]
-fn bad_copy_is_reported_once_by_the_read_that_finds_it() {
-    let (device, moments, _) = example_with(&DOUBLE, 0);
-    let bench = Bench::new(&device);
-    // Opening reads the root; whoever reads files reads most other nodes.
-    let others = bench.nodes(1);
-    for (id, is_at_opening) in [(bench.superblock.root, true), (others[others.len() / 2], false)] {
-        let bench = Bench::new(&device);
-        bench.spoil_header(id);
-        let fs = EvergreenFs::open_on(bench.device.clone(), Limits::default()).unwrap();
-        let reports = Arc::new(Mutex::new(Vec::new()));
-        let reported = reports.clone();
-        fs.store().report_copies(move |news| reported.lock().unwrap().push(news.to_owned()));
-        assert_eq!(reports.lock().unwrap().len(), usize::from(is_at_opening));
-        assert_eq!(find_difference(moments.last().unwrap(), &collect_tree(&fs).unwrap()), None);
-        let reports = reports.lock().unwrap();
-        assert!(reports.len() == 1 && reports[0].contains("the other copy was read"), "{reports:?}");
-        assert!(fs.store().take_copy_news().is_none());
-    }
 }
 
 #[test]

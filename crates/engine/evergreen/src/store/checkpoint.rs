@@ -69,6 +69,7 @@ impl Core {
         }
         state.space.give_back_all(durable.map.all());
         self.shared.lock().cache.written(frozen.nodes.iter().map(|(id, _)| *id));
+        self.watch.end_writing(true);
         *durable = Durable::from(&superblock);
         self.counters.note_checkpoint(superblock.map.bytes);
         Ok((frozen.start, moved))
@@ -164,6 +165,7 @@ impl Core {
     pub(super) fn unfreeze(&self, frozen: &Frozen) {
         let mut state = self.lock();
         (state.unplaced, state.promised) = (0, 0);
+        self.watch.end_writing(false);
         self.shared.lock().cache.unfreeze(frozen.nodes.iter().map(|(id, _)| *id), &frozen.freed);
     }
 

@@ -59,6 +59,8 @@ struct Found {
     bad: BTreeSet<NodeId>,
     /// Nodes whose second copy is missing.
     missing: BTreeSet<NodeId>,
+    /// Those of both that a checkpoint writes now: until it is durable, they may have to be written again.
+    written: [BTreeSet<NodeId>; 2],
     /// The first copy that was bad, until a caller has asked for it.
     news: Option<String>,
     has_news: bool,
@@ -115,6 +117,23 @@ impl CopyWatch {
     pub(super) fn note_single(&self, id: NodeId) {
         if self.copies == Copies::Two {
             self.lock().missing.insert(id);
+        }
+    }
+
+    /// A checkpoint begins to write them. Returns those with a bad copy, and those with one copy.
+    fn begin_writing(&self) -> [BTreeSet<NodeId>; 2] {
+        let mut found = self.lock();
+        found.written = [std::mem::take(&mut found.bad), std::mem::take(&mut found.missing)];
+        found.written.clone()
+    }
+
+    /// The checkpoint that wrote them is durable, or it failed.
+    pub(super) fn end_writing(&self, is_durable: bool) {
+        let mut found = self.lock();
+        let [bad, missing] = std::mem::take(&mut found.written);
+        if !is_durable {
+            found.bad.extend(bad);
+            found.missing.extend(missing);
         }
     }
 
@@ -223,22 +242,11 @@ impl Core {
     /// Writes nodes again, both copies, of which one is bad or missing, if the checkpoint has not written them anyway. What has no space, or
     /// cannot be read from either copy, stays as it is.
     ///
-    /// Errors: of writing; then all are still to be written.
+    /// Errors: of writing.
     pub(super) fn rewrite_bad_copies(&self, frozen: &Frozen, placed: &mut Placed) -> Result<()> {
-        let (bad, missing) = {
-            let mut found = self.watch.lock();
-            (std::mem::take(&mut found.bad), std::mem::take(&mut found.missing))
-        };
-        let done = self.rewrite_all(&bad, &missing, frozen, placed);
-        let mut found = self.watch.lock();
-        match done {
-            Ok(left) => found.missing.extend(left),
-            Err(error) => {
-                found.bad.extend(bad);
-                found.missing.extend(missing);
-                return Err(error);
-            }
-        }
+        let [bad, missing] = self.watch.begin_writing();
+        let left = self.rewrite_all(&bad, &missing, frozen, placed)?;
+        self.watch.lock().missing.extend(left);
         Ok(())
     }
 
@@ -257,6 +265,11 @@ impl Core {
         for id in bad.union(missing).filter(|id| !gone.contains(*id)) {
             left.remove(id);
             let Some(place) = self.shared.lock().cache.map().get(*id).cloned() else { continue };
+            // What is full is not read at every checkpoint.
+            if !self.has_spare(&self.lock(), 2 * self.area.geometry().room_for(u64::from(place.bytes))) {
+                left.insert(*id);
+                continue;
+            }
             let (Some(bytes), _) = self.read_whole(*id, &place) else { continue };
             if !self.rewrite(*id, &place, bytes, placed)? {
                 left.insert(*id);
