@@ -152,7 +152,8 @@ impl<S: KeyValue> FileSystem for EvergreenFs<S> {
 
     fn sync_all(&self) -> FsResult<()> {
         self.store.sync()?;
-        // What it moves need not be durable. If that fails, all that was acknowledged is durable nevertheless, and it is tried again.
+        // Whatever becomes of a sweep, all that was acknowledged is durable, and that is what a sync reports. `take_sweep_news` has what
+        // cannot be read, and a failure that stops the store is an error of the next call.
         let _ = self.tend(TENDED_AT_SYNC);
         Ok(())
     }

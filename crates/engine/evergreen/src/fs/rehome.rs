@@ -11,7 +11,7 @@
 //! there is no space. A file with several names is moved if no name gives its home, together with the records of all its names.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     ops::ControlFlow,
     sync::{
         Mutex, PoisonError,
@@ -62,6 +62,8 @@ pub struct KeySweepCounts {
     pub too_large: u64,
     /// Objects that stay because there is no space to move them.
     pub without_space: u64,
+    /// Objects, or the names of directories, that cannot be read and were skipped.
+    pub unreadable: u64,
 }
 
 /// A sweep of keys that is under way. Dropping it leaves what was moved moved.
@@ -69,16 +71,33 @@ pub struct KeySweepCounts {
 pub struct KeySweep {
     /// Directories from the root on, each with the last of its names that was read.
     stack: Vec<(Ino, Vec<u8>)>,
-    /// Of files with several names, those names that do not give their homes.
-    links: HashMap<Ino, Names>,
+    /// Of files with several names, those names that do not give their homes, numbered in the order in which they came.
+    links: HashMap<Ino, HashMap<(Ino, Vec<u8>), usize>>,
     links_kept: usize,
     counts: KeySweepCounts,
+    /// The first that cannot be read, in words.
+    unreadable: Option<String>,
 }
 
 impl KeySweep {
     /// What it has done so far.
     pub fn counts(&self) -> KeySweepCounts {
         self.counts
+    }
+
+    /// The first object that cannot be read, and why.
+    pub fn first_unreadable(&self) -> Option<&str> {
+        self.unreadable.as_deref()
+    }
+
+    /// Something cannot be read. Errors: all others.
+    fn skip(&mut self, error: FsError, what: impl FnOnce() -> String) -> FsResult<()> {
+        if !matches!(error, FsError::Corrupt { .. } | FsError::Io { .. }) {
+            return Err(error);
+        }
+        self.counts.unreadable += 1;
+        self.unreadable.get_or_insert_with(|| format!("{}: {}", what(), with_sources(&error)));
+        Ok(())
     }
 
     /// Whether all names were read.
@@ -92,16 +111,18 @@ impl KeySweep {
             return None;
         }
         let names = self.links.entry(ino).or_default();
-        if names.contains(&name) {
+        let number = names.len();
+        if names.insert(name, number).is_some() {
             return None;
         }
-        names.push(name);
         self.links_kept += 1;
         if names.len() < links as usize {
             return None;
         }
         self.links_kept -= names.len();
-        self.links.remove(&ino)
+        let mut names: Vec<_> = self.links.remove(&ino)?.into_iter().collect();
+        names.sort_unstable_by_key(|(_, number)| *number);
+        Some(names.into_iter().map(|(name, _)| name).collect())
     }
 }
 
@@ -117,6 +138,8 @@ pub struct Tending {
 struct TendingState {
     /// Renames when the last sweep began.
     swept: u64,
+    /// What the first sweep met that cannot be read, until a caller has asked for it.
+    news: Option<String>,
     /// Renames at the last call, and the number of calls since the last sweep that found new ones.
     seen: u64,
     waited: u32,
@@ -161,7 +184,9 @@ impl<S: KeyValue> EvergreenFs<S> {
     /// or so; [`sync_all`](senesce_fsapi::FileSystem::sync_all) calls it, too. Returns what that sweep has done so far, if one is under
     /// way.
     ///
-    /// Errors: those of the store; that ends the sweep.
+    /// What cannot be read is skipped and counted; see [`take_sweep_news`](Self::take_sweep_news).
+    ///
+    /// Errors: those of the store but for reading; that ends the sweep.
     pub fn tend(&self, most: u64) -> FsResult<Option<KeySweepCounts>> {
         // Another caller is tending it.
         let Ok(mut state) = self.tending.state.try_lock() else { return Ok(None) };
@@ -172,11 +197,19 @@ impl<S: KeyValue> EvergreenFs<S> {
         let Some(mut sweep) = state.sweep.take() else { return Ok(None) };
         let done = self.key_sweep_step(&mut sweep, most);
         let counts = sweep.counts();
-        // What cannot be read once is not read again each second: the next rename starts another sweep.
+        if let Some(first) = sweep.unreadable.take() {
+            state.news = Some(first);
+        }
+        // The next rename starts another sweep.
         if matches!(done, Ok(false)) {
             state.sweep = Some(sweep);
         }
         done.map(|_| Some(counts))
+    }
+
+    /// The first object that cannot be read, of those that [`tend`](Self::tend) skipped since this was asked last, and why.
+    pub fn take_sweep_news(&self) -> Option<String> {
+        self.tending.state.lock().unwrap_or_else(PoisonError::into_inner).news.take()
     }
 
     /// Whether [`tend`](Self::tend) has something to do, or will have once renames pause.
@@ -195,7 +228,9 @@ impl<S: KeyValue> EvergreenFs<S> {
     /// Continues a sweep until about `most` bytes are moved, or some thousand names are read. Others may use the file system
     /// meanwhile. What it moves is durable after the next sync. Returns whether the sweep is done.
     ///
-    /// Errors: those of the store; the sweep may be continued, after the object that cannot be read. Cost: one object more than `most` bytes.
+    /// What cannot be read is skipped and counted.
+    ///
+    /// Errors: those of the store but for reading; the sweep may be continued. Cost: one object more than `most` bytes.
     pub fn key_sweep_step(&self, sweep: &mut KeySweep, most: u64) -> FsResult<bool> {
         let last_name = sweep.counts.names + NAMES_A_STEP;
         let last_byte = sweep.counts.moved_bytes.saturating_add(most);
@@ -205,7 +240,10 @@ impl<S: KeyValue> EvergreenFs<S> {
                 Ok(()) => {}
                 // It was removed meanwhile.
                 Err(FsError::NotFound) => drop(sweep.stack.pop()),
-                Err(error) => return Err(error),
+                Err(error) => {
+                    sweep.skip(error, || format!("names of inode {}", directory.0))?;
+                    sweep.stack.pop();
+                }
             }
         }
         Ok(sweep.is_done())
@@ -239,7 +277,12 @@ impl<S: KeyValue> EvergreenFs<S> {
                 frame.1.clone_from(&name);
             }
             if entry.home.is_some() {
-                linked = self.sweep_name(sweep, (directory, &parent), &name, &entry)?;
+                linked = match self.sweep_name(sweep, (directory, &parent), &name, &entry) {
+                    // It was removed meanwhile.
+                    Err(FsError::NotFound) => None,
+                    Err(error) => sweep.skip(error, || format!("inode {}", entry.ino.0)).map(|()| None)?,
+                    linked => linked?,
+                };
             }
             if entry.kind == FileKind::Directory {
                 below = Some(entry.ino);
@@ -251,8 +294,10 @@ impl<S: KeyValue> EvergreenFs<S> {
         sweep.stack.extend(below.map(|ino| (ino, Vec::new())));
         drop(parent);
         if let Some((ino, names)) = linked {
-            let done = self.rehome_linked(ino, &names)?;
-            sweep.note(done);
+            match self.rehome_linked(ino, &names) {
+                Ok(done) => sweep.note(done),
+                Err(error) => sweep.skip(error, || format!("inode {}", ino.0))?,
+            }
         }
         Ok(())
     }
@@ -281,8 +326,9 @@ impl<S: KeyValue> EvergreenFs<S> {
         // As for a rename: no other caller locks two directories that are beside each other, and none gets another parent.
         let _alone = self.lock_renames();
         let mut directories: Vec<(usize, Ino)> = Vec::new();
+        let mut known = HashSet::new();
         for (directory, _) in names {
-            if directories.iter().all(|(_, known)| known != directory) {
+            if known.insert(*directory) {
                 let above = match self.ancestors(*directory) {
                     Err(FsError::NotFound) => return Ok(None),
                     above => above?,
@@ -293,18 +339,17 @@ impl<S: KeyValue> EvergreenFs<S> {
         // A directory before those below it.
         directories.sort_unstable();
         let nodes: Vec<_> = directories.iter().map(|(_, directory)| self.table.get(*directory)).collect();
-        let mut parents: Vec<(Ino, Writing<'_>)> = Vec::new();
+        let mut parents: HashMap<Ino, Writing<'_>> = HashMap::new();
         for node in &nodes {
             match self.writing(node) {
-                Ok(parent) => parents.push((node.ino, parent)),
+                Ok(parent) => drop(parents.insert(node.ino, parent)),
                 Err(FsError::NotFound) => return Ok(None),
                 Err(error) => return Err(error),
             }
         }
         let mut found: Vec<(&Object, &[u8], Entry)> = Vec::new();
         for (directory, name) in names {
-            let parent = parents.iter().find(|(known, _)| known == directory).map(|(_, parent)| &**parent);
-            let Some(parent) = parent else { return Ok(None) };
+            let Some(parent) = parents.get(directory) else { return Ok(None) };
             match self.find(parent, name)? {
                 Some(entry) if entry.ino == ino && entry.home.is_some() => found.push((parent, name, entry)),
                 _ => return Ok(None),
@@ -395,6 +440,17 @@ impl<S: KeyValue> EvergreenFs<S> {
         batch.claim.bytes += claimed;
         Ok((bytes <= most).then_some(bytes))
     }
+}
+
+/// An error with what caused it, in words.
+fn with_sources(error: &FsError) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text.push_str(&format!(": {cause}"));
+        source = cause.source();
+    }
+    text
 }
 
 impl KeySweep {

@@ -73,6 +73,15 @@ impl Default for Limits {
     }
 }
 
+/// What a sweep of all leaves came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeafSweep {
+    /// Bytes of leaves that were written again.
+    pub bytes: u64,
+    /// Leaves, or all that is below an inner node, that cannot be read and were skipped.
+    pub unreadable: u64,
+}
+
 /// A B-epsilon-tree on a device: [`KeyValue`] with [checkpoints](Self::checkpoint).
 ///
 /// It makes no threads. A checkpoint is made by who asks for it, or by the one whose batch comes when the log is half full or too much
@@ -186,20 +195,21 @@ impl Evergreen {
 
     /// Sweeps all leaves once, whatever that writes: from the first key to the last, leaves that are scattered, or for which
     /// something waits, are written again, adjacent to each other. One checkpoint for each [`Limits::dirty_bytes`] of them; batches may come
-    /// meanwhile. Stops early where too little is free. Returns the bytes of leaves that it wrote.
+    /// meanwhile. Skips what cannot be read. Stops early where too little is free.
     ///
     /// Errors: as [`checkpoint`](Self::checkpoint) has them; what was written until then stays.
-    pub fn sweep(&self) -> Result<u64> {
+    pub fn sweep(&self) -> Result<LeafSweep> {
         let mut durable = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         self.core.tree().gather_from_start();
-        let mut swept = 0;
+        let mut swept = LeafSweep::default();
         loop {
             let most = self.core.limits.dirty_bytes;
             let tidied = self.core.tidy_round(most, u64::MAX, Thorough::Yes);
             let (start, _) = self.core.checkpoint(&mut durable, || self.log.cut(), most)?;
             self.log.trim(&start);
             self.log.witness(&start)?;
-            swept += tidied.bytes;
+            swept.bytes += tidied.bytes;
+            swept.unreadable += tidied.unreadable;
             if tidied.is_at_end || tidied.bytes == 0 {
                 return Ok(swept);
             }

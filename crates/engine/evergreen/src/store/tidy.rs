@@ -43,6 +43,8 @@ pub(super) struct Tidied {
     pub(super) bytes: u64,
     /// Bytes of leaves that were candidates.
     pub(super) looked: u64,
+    /// Leaves, or all that is below a node, that cannot be read and were skipped.
+    pub(super) unreadable: u64,
     /// The last leaf was among them.
     pub(super) is_at_end: bool,
 }
@@ -81,7 +83,7 @@ impl Core {
     pub(super) fn tidy_round(&self, most: u64, most_looked: u64, thorough: Thorough) -> Tidied {
         let least = u64::from(self.shape.node_bytes) / 4;
         let most = most.min(self.limits.dirty_bytes);
-        let (mut gathered, mut looked, mut is_at_end) = (0, 0, false);
+        let (mut gathered, mut looked, mut unreadable, mut is_at_end) = (0, 0, 0, false);
         while gathered < most && looked < most_looked {
             let mut tree = self.tree();
             let ((run_bytes, is_cut), is_wasteful) = {
@@ -101,10 +103,12 @@ impl Core {
             drop(tree);
             self.trim();
             // Sweeping is optional. Who needs the node that cannot be read gets the error.
-            let Ok(found) = found else {
+            if found.is_skipped {
                 self.counters.note_passed_over(1);
-                break;
-            };
+                unreadable += 1;
+                // Trying to read it costs, too.
+                looked += least;
+            }
             if !found.leaves.is_empty() {
                 gathered += found.bytes as u64;
                 let mut state = self.lock();
@@ -116,7 +120,7 @@ impl Core {
                 break;
             }
         }
-        Tidied { bytes: gathered, looked, is_at_end }
+        Tidied { bytes: gathered, looked, unreadable, is_at_end }
     }
 
     /// How many bytes of leaves may be gathered at once, of `most`, when so many are gathered: what can lie behind each other, and be written

@@ -1,5 +1,7 @@
 //! Leaves that stand side by side are made ready to be written anew together.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 
 use super::{Source, Tree};
@@ -17,6 +19,8 @@ pub(crate) struct Gathered {
     pub(crate) bytes: usize,
     /// Nothing of the tree is behind them.
     pub(crate) is_last: bool,
+    /// A part of the tree cannot be read, and was skipped.
+    pub(crate) is_skipped: bool,
 }
 
 /// A leaf that may be gathered.
@@ -48,18 +52,24 @@ impl<S: Source> Tree<S> {
     /// Takes leaves under one parent, `most` bytes of them or one, that stand after those of the last time. If that is worth it, all
     /// that waits for them is brought down, so that nothing of them is dead, and each is filled before the next one begins.
     ///
-    /// Errors: of reading. The next time those behind come.
-    pub(crate) fn gather(&mut self, most: usize, is_worth: &mut dyn FnMut(&[Candidate]) -> bool) -> Result<Gathered> {
+    /// What cannot be read is skipped: a leaf, or all that is below an inner node. If others are beside that leaf, they come the next time.
+    pub(crate) fn gather(&mut self, most: usize, is_worth: &mut dyn FnMut(&[Candidate]) -> bool) -> Gathered {
         let from = std::mem::take(&mut self.gathered);
         let mut turn = Turn { most, is_worth, end: None, gathered: Gathered::default() };
+        let known = self.unreadable.len();
         self.nodes.begin(&mut self.shared().lock());
         let done = self.gather_below(self.root, &from, &mut turn);
-        self.gathered = turn.end.unwrap_or_default();
-        turn.gathered.is_last = self.gathered.is_empty();
         let settled = self.settle_taken();
         self.nodes.put_back(self.root);
-        done.and(settled)?;
-        Ok(turn.gathered)
+        let mut gathered = turn.gathered;
+        // A leaf that is known from now on ends the others before it.
+        let is_again = (done.is_err() || settled.is_err()) && self.unreadable.len() > known;
+        if done.is_err() || is_again {
+            gathered = Gathered { is_skipped: !is_again, ..Gathered::default() };
+        }
+        self.gathered = if is_again { from } else { turn.end.unwrap_or_default() };
+        gathered.is_last = !is_again && self.gathered.is_empty();
+        gathered
     }
 
     fn gather_below(&mut self, id: NodeId, key: &[u8], turn: &mut Turn<'_>) -> Result<()> {
@@ -84,6 +94,11 @@ impl<S: Source> Tree<S> {
 
     fn gather_from(&mut self, id: NodeId, first: usize, turn: &mut Turn<'_>) -> Result<()> {
         let node = self.nodes.here(id).clone();
+        if self.is_still_unreadable(&node.inner().children()[first]) {
+            turn.end = node.end(first).cloned();
+            turn.gathered.is_skipped = true;
+            return Ok(());
+        }
         let mut bytes = 0;
         let candidate = |child: &Child| Candidate {
             id: child.id,
@@ -93,6 +108,7 @@ impl<S: Source> Tree<S> {
         };
         let candidates: Vec<Candidate> = node.inner().children()[first..]
             .iter()
+            .take_while(|child| !self.unreadable.contains(&child.id))
             .map(candidate)
             .take_while(|leaf| {
                 bytes = leaf.bytes.saturating_add(bytes);
@@ -104,7 +120,28 @@ impl<S: Source> Tree<S> {
         if !(turn.is_worth)(&candidates) {
             return Ok(());
         }
-        for index in (first..end).rev() {
+        self.ready(id, first..end, turn).inspect_err(|_| {
+            // Their neighbours are read, too, if they are small.
+            let children =
+                &node.inner().children()[first.saturating_sub(1)..node.inner().children().len().min(end + 1)];
+            let unreadable = children.iter().map(|child| child.id).filter(|id| self.nodes.whole(*id).is_err());
+            self.unreadable.extend(unreadable.collect::<Vec<_>>());
+        })
+    }
+
+    /// Whether a leaf that could not be read cannot be read now.
+    fn is_still_unreadable(&mut self, leaf: &Child) -> bool {
+        let is_unreadable = self.unreadable.contains(&leaf.id) && self.nodes.whole(leaf.id).is_err();
+        if !is_unreadable {
+            self.unreadable.remove(&leaf.id);
+        }
+        is_unreadable
+    }
+
+    /// Brings down all that waits for these leaves of a node, and fills them.
+    fn ready(&mut self, id: NodeId, leaves: Range<usize>, turn: &mut Turn<'_>) -> Result<()> {
+        let node = self.nodes.here(id).clone();
+        for index in leaves.clone().rev() {
             if node.inner().children()[index].weight > 0 {
                 let is_appended = self.push_down(id, index)?;
                 self.reshape(id, index, is_appended)?;
@@ -112,7 +149,7 @@ impl<S: Source> Tree<S> {
         }
         // It is written with them: so nothing is newer than what is above it, by which a repair knows old copies.
         self.nodes.edit(id, |_| ());
-        let lower = &node.inner().children()[first].lower;
+        let lower = &node.inner().children()[leaves.start].lower;
         self.fill(id, lower, turn.end.as_ref())?;
         let children = self.nodes.here(id).inner().children();
         let is_within = |at: &Bytes| at >= lower && turn.end.as_ref().is_none_or(|end| at < end);

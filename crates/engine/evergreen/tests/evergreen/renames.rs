@@ -59,6 +59,6 @@ fn a_small_device_is_swept_too() -> Result<(), Failure> {
     sweep(&fs)?;
     let swept = cold(&device, load.bytes)?;
     assert!(renamed.requests() > 3 * swept.requests(), "renamed {renamed}; swept {swept}");
-    assert_eq!(fs.store().sweep()?, 0, "nothing is left to be swept");
+    assert_eq!(fs.store().sweep()?.bytes, 0, "nothing is left to be swept");
     Ok(())
 }

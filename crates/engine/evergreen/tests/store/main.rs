@@ -8,5 +8,6 @@ mod rig;
 mod runs;
 mod soak;
 mod space;
+mod sweep;
 mod threads;
 mod waiting;

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use senesce_core::Bytes;
-use senesce_evergreen::{KeySweepCounts, KeyValue, Limits};
+use senesce_evergreen::{KeySweepCounts, KeyValue, LeafSweep, Limits};
 use senesce_volume::{check_interrupted, install_signal_cleanup, interrupted};
 use serde_json::json;
 
@@ -33,6 +33,9 @@ pub fn defrag(place: &Place, args: &FsDefragArgs, quiet: bool) -> Result<()> {
         println!("{}", shown(args, &counts, leaves));
     } else {
         print(place, args, &counts, leaves);
+        if let Some(first) = sweep.first_unreadable() {
+            println!("  {} cannot be read and keep their keys; run `senesce fs check`: {first}", counts.unreadable);
+        }
     }
     Ok(check_interrupted("defragmenting")?)
 }
@@ -51,7 +54,7 @@ fn check_words(args: &FsDefragArgs) -> Result<()> {
     }
 }
 
-fn shown(args: &FsDefragArgs, counts: &KeySweepCounts, leaves: Option<u64>) -> serde_json::Value {
+fn shown(args: &FsDefragArgs, counts: &KeySweepCounts, leaves: Option<LeafSweep>) -> serde_json::Value {
     json!({
         "format": "senesce-fs-defrag-evergreen/1",
         "dry_run": args.dry_run,
@@ -60,11 +63,13 @@ fn shown(args: &FsDefragArgs, counts: &KeySweepCounts, leaves: Option<u64>) -> s
         "moved_bytes": counts.moved_bytes,
         "too_large_objects": counts.too_large,
         "objects_without_space": counts.without_space,
-        "swept_leaf_bytes": leaves,
+        "unreadable_objects": counts.unreadable,
+        "swept_leaf_bytes": leaves.map(|leaves| leaves.bytes),
+        "unreadable_leaves": leaves.map(|leaves| leaves.unreadable),
     })
 }
 
-fn print(place: &Place, args: &FsDefragArgs, counts: &KeySweepCounts, leaves: Option<u64>) {
+fn print(place: &Place, args: &FsDefragArgs, counts: &KeySweepCounts, leaves: Option<LeafSweep>) {
     let would = if args.dry_run { "would get" } else { "got" };
     println!(
         "{place}: {} of the objects of {} names {would} the keys of where they are ({})",
@@ -80,6 +85,12 @@ fn print(place: &Place, args: &FsDefragArgs, counts: &KeySweepCounts, leaves: Op
     }
     if let Some(leaves) = leaves {
         let would = if args.dry_run { "would be" } else { "were" };
-        println!("  {} of leaves {would} written again, adjacent in the order of keys", Bytes(leaves));
+        println!("  {} of leaves {would} written again, adjacent in the order of keys", Bytes(leaves.bytes));
+        if leaves.unreadable > 0 {
+            println!(
+                "  {} leaves or inner nodes cannot be read and were skipped; run `senesce fs check`",
+                leaves.unreadable
+            );
+        }
     }
 }

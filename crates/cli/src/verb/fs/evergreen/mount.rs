@@ -178,6 +178,9 @@ impl Chores {
             let swept = if is_sync && done.is_ok() { self.sweep_keys(fs) } else { Ok(()) };
             let failed = done.map_err(|error| error.to_string()).and(swept);
             tell(&mut self.told, failed.err());
+            if let Some(news) = fs.take_sweep_news() {
+                eprintln!("senesce: a sweep of keys skipped what cannot be read: {news}; run `senesce fs check`");
+            }
         }
         self.due.left(alarm, Instant::now())
     }
