@@ -77,6 +77,11 @@ impl MapPlace {
 }
 
 impl Superblock {
+    /// What nodes and maps say of whose they are; in format version 1 they do not.
+    pub(crate) fn identity(&self) -> Option<&[u8; 16]> {
+        (self.version > OLDEST_VERSION).then_some(&self.uuid)
+    }
+
     /// The block as it is written.
     pub fn encode(&self) -> Box<[u8; BLOCK]> {
         debug_assert!(self.map.extents.len() <= MAX_MAP_PIECES, "the map was written in so many pieces");

@@ -61,8 +61,8 @@ pub(super) fn best(device: &Arc<dyn BlockDevice>, why: &[String]) -> Result<Atte
     let found = OnceCell::new();
     let none = Found::default();
     let bases = bases::of_slots(&**device);
-    let uuid = bases.first().map(|base| base.superblock.uuid);
-    let scanned = || found.get_or_init(|| scan(&**device, uuid));
+    let known = bases.first().map(|base| base.superblock.identity().copied());
+    let scanned = || found.get_or_init(|| scan(&**device, known));
     let newest = bases.iter().map(|base| base.superblock.generation).max();
     let (mut best, mut reach): (Option<Attempt>, Option<Reach>) = (None, None);
     for base in &bases {
@@ -181,7 +181,8 @@ fn made_up(
     let shape = known.map_or_else(|| MakeOptions::suited(uuid, device.size().0).shape, |known| known.shape);
     let start = known.map_or(LogStart { position: 0, sequence: 1, chain: 0 }, |known| known.replay);
     let map = MapPlace::default();
-    let (root, next_node) = (NodeId(1), 2);
+    // All that were found count.
+    let (root, next_node) = (NodeId(1), found.nodes.iter().map(|node| node.id.0).max()?.saturating_add(1).max(2));
     Some(Superblock {
         version,
         uuid,
@@ -283,8 +284,8 @@ impl Attempt {
         for (id, place) in &self.rebuilt.places {
             map.insert(*id, place.clone());
         }
-        let Superblock { version, uuid, copies, .. } = &self.superblock;
-        let identity = (*version > OLDEST_VERSION).then_some(uuid);
+        let Superblock { copies, .. } = &self.superblock;
+        let identity = self.superblock.identity();
         for (id, node) in &self.rebuilt.edits {
             let encoded = node.encode(identity, *id, self.generation);
             let (bytes, header_sum) = (encoded.bytes.len(), encoded.header_sum);

@@ -14,6 +14,8 @@ mod bad_copies;
 mod bases;
 #[cfg(test)]
 mod bench;
+#[cfg(test)]
+mod foreign;
 mod kept;
 mod log;
 #[cfg(test)]

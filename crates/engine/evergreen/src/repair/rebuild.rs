@@ -74,7 +74,7 @@ impl<'a> Nodes<'a> {
         Self { area, map: Some(map), found, newest, is_listed, is_strict, copies, wanted }
     }
 
-    /// By what was found, of nothing that was written behind a superblock.
+    /// By what was found, without what cannot be of this superblock: nodes of later generations, and numbers that it has not given out.
     pub fn by_headers(area: &'a Area, found: &'a Found, superblock: &Superblock, is_strict: bool) -> Self {
         let (generation, wanted) = (superblock.generation, superblock.copies);
         let mut copies: HashMap<(NodeId, u64), Vec<FoundNode>> = HashMap::new();
@@ -84,7 +84,8 @@ impl<'a> Nodes<'a> {
         let mut newest: HashMap<NodeId, FoundNode> = HashMap::new();
         // Written twice in one generation, because the first time failed: a map names the one that counts.
         let rank = |node: &FoundNode| (node.generation, found.places.contains_key(&(node.id, node.sum)));
-        for node in found.nodes.iter().filter(|node| node.generation <= generation) {
+        let can_be = |node: &&FoundNode| node.generation <= generation && node.id.0 < superblock.next_node;
+        for node in found.nodes.iter().filter(can_be) {
             match newest.get(&node.id) {
                 Some(other) if rank(other) >= rank(node) => {}
                 _ => drop(newest.insert(node.id, node.clone())),

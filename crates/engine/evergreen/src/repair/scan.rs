@@ -6,7 +6,7 @@ use bytes::Bytes;
 use senesce_block::BlockDevice;
 
 use crate::{
-    disk::{BLOCK, Extent, Extents, Geometry, LooseEntry, NodeId, SLOTS_AT, loose_entries},
+    disk::{BLOCK, Extent, Extents, Geometry, NodeId, SLOTS_AT, loose_entries},
     node::Header,
 };
 
@@ -16,7 +16,7 @@ pub(super) struct FoundNode {
     /// Its first byte on the device.
     pub at: u64,
     /// Of which file system it says that it is; one of format version 1 does not say it.
-    pub uuid: Option<[u8; 16]>,
+    pub uuid: Identity,
     pub id: NodeId,
     pub generation: u64,
     /// The header's checksum: two headers with the same one are the same.
@@ -28,24 +28,30 @@ pub(super) struct FoundNode {
     pub upper: Option<Bytes>,
 }
 
+/// By the number and the header checksum of a node, the extents of its copies.
+type Places = HashMap<(NodeId, u64), Vec<Vec<Extent>>>;
+
 /// What lies on a device.
 #[derive(Default)]
 pub(super) struct Found {
     pub nodes: Vec<FoundNode>,
     /// Extents that some map has or had for the copies of a node with such a header.
-    pub places: HashMap<(NodeId, u64), Vec<Vec<Extent>>>,
+    pub places: Places,
     /// Blocks of maps that say it.
     pub chunks: Vec<u64>,
-    /// Entries of maps, of which file system they are.
-    entries: Vec<(Option<[u8; 16]>, LooseEntry)>,
+    /// The same of each file system: what several maps have is here once.
+    of_all: HashMap<Identity, Places>,
 }
 
 /// What is read at once.
 const WINDOW: usize = 1 << 20;
 
-/// Looks at each block behind the superblocks for what is of one file system, that of which most is if it is not known. Blocks that cannot
-/// be read are passed over. Cost: reads the whole device.
-pub(super) fn scan(device: &dyn BlockDevice, uuid: Option<[u8; 16]>) -> Found {
+/// Who made a node: the uuid of its file system, which nodes of format version 1 do not have.
+pub(super) type Identity = Option<[u8; 16]>;
+
+/// Reads each block behind the superblocks and finds what is of one file system: that of which most is if it is not known. Skips blocks
+/// that cannot be read. Cost: reads the whole device; memory for each header, some 200 bytes and its bounds, and for each entry of a map.
+pub(super) fn scan(device: &dyn BlockDevice, known: Option<Identity>) -> Found {
     let mut found = Found::default();
     let mut window = vec![0; WINDOW];
     let size = device.size().0 / BLOCK as u64 * BLOCK as u64;
@@ -64,7 +70,7 @@ pub(super) fn scan(device: &dyn BlockDevice, uuid: Option<[u8; 16]>) -> Found {
         }
         at += bytes as u64;
     }
-    found.keep(uuid);
+    found.keep(known);
     found
 }
 
@@ -89,28 +95,28 @@ impl Found {
             self.nodes.push(FoundNode::new(at, header));
         } else if let Some((uuid, entries)) = loose_entries(block) {
             self.chunks.push(at);
-            self.entries.extend(entries.into_iter().map(|entry| (uuid, entry)));
-        }
-    }
-
-    /// Forgets what is of another file system: an earlier one on the same device.
-    fn keep(&mut self, uuid: Option<[u8; 16]>) {
-        let uuid = uuid.or_else(|| self.uuid());
-        let is_own = |other: Option<[u8; 16]>| other.is_none() || uuid.is_none() || other == uuid;
-        self.nodes.retain(|node| is_own(node.uuid));
-        for (_, (node, sum, copies)) in std::mem::take(&mut self.entries).into_iter().filter(|(uuid, _)| is_own(*uuid))
-        {
-            let places = self.places.entry((node, sum)).or_default();
-            for extents in copies.into_iter().filter(|extents| !extents.is_empty()) {
-                if !places.contains(&extents) {
-                    places.push(extents);
+            let of_map = self.of_all.entry(uuid).or_default();
+            for (node, sum, copies) in entries {
+                let places = of_map.entry((node, sum)).or_default();
+                for extents in copies.into_iter().filter(|extents| !extents.is_empty()) {
+                    if !places.contains(&extents) {
+                        places.push(extents);
+                    }
                 }
             }
         }
     }
 
+    /// Forgets what is of another file system: an earlier one on the same device. A file system keeps the format version that it was made
+    /// with, so either all of its nodes have its uuid, or none has one.
+    fn keep(&mut self, known: Option<Identity>) {
+        let identity = known.unwrap_or_else(|| self.uuid());
+        self.nodes.retain(|node| node.uuid == identity);
+        self.places = std::mem::take(&mut self.of_all).remove(&identity).unwrap_or_default();
+    }
+
     /// The file system of which most nodes are that say it.
-    pub fn uuid(&self) -> Option<[u8; 16]> {
+    pub fn uuid(&self) -> Identity {
         let mut counts: HashMap<[u8; 16], usize> = HashMap::new();
         self.nodes.iter().filter_map(|node| node.uuid).for_each(|uuid| *counts.entry(uuid).or_default() += 1);
         counts.into_iter().max_by_key(|(uuid, count)| (*count, *uuid)).map(|(uuid, _)| uuid)
