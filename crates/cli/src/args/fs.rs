@@ -23,7 +23,7 @@ pub enum FsVerb {
     Mkfs(FsMkfsArgs),
     /// Mount it, until it is unmounted or interrupted. Exit code 7: it ended in order, and a drive is missing.
     Mount(FsMountArgs),
-    /// Check it, as it lies and as opening makes it; changes nothing but with --repair.
+    /// Check it, as it lies and as opening makes it, also while it is mounted; changes nothing but with --repair.
     Check(FsCheckArgs),
     /// What it holds and has left; changes nothing.
     Stat(FsStatArgs),
@@ -313,6 +313,19 @@ pub struct FsCheckArgs {
     /// With --repair, of a garden: also if no copy of the log can be read. Operations that only the log held are lost.
     #[arg(long, requires = "repair")]
     pub without_log: bool,
+    #[command(flatten)]
+    pub online: FsOnlineArgs,
+}
+
+/// How a mounted file system is checked.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct FsOnlineArgs {
+    /// Check it only if it is mounted. A mounted file system is checked as it is at one moment, with or without this option.
+    #[arg(long, conflicts_with = "repair")]
+    pub online: bool,
+    /// While a mounted one is checked: memory for what programs overwrite. If they overwrite more, the check fails; programs never do.
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", conflicts_with = "repair")]
+    pub keep: Bytes,
 }
 
 #[derive(Debug, Args)]

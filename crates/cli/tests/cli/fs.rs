@@ -97,7 +97,8 @@ fn what_was_written_before_a_kill_is_there_after_it() {
     let lab = Lab::new();
     mkfs(&lab);
     let mut child = mount(&lab, &[]);
-    lab.run(["fs", "check", "g"]).refused(3, &["another has it open", "hint: a file system that is mounted"]);
+    lab.run(["fs", "diff", "g", "main", "monday"])
+        .refused(3, &["another has it open", "hint: a file system that is mounted"]);
     write_and_copy(&lab);
     child.kill().unwrap();
     child.wait().unwrap();

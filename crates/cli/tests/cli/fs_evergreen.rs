@@ -112,7 +112,7 @@ fn what_was_written_before_a_kill_is_there_after_it() {
         start(&lab, &mut command)
     };
     let mut child = mount(&["--point-every", "3600", "--write-back"]);
-    lab.run(["fs", "check", "e.img"]).refused(3, &["another has it open"]);
+    lab.run(["fs", "defrag", "e.img"]).refused(3, &["e.img is mounted", "hint: unmount it"]);
     write_and_copy(&lab);
     fs::File::open(lab.path("mnt/moved-4/39")).unwrap().sync_all().unwrap();
     child.kill().unwrap();

@@ -230,6 +230,50 @@ fn a_stranger_on_the_socket_harms_no_mount() {
 }
 
 #[test]
+fn a_mounted_garden_is_checked_at_one_moment_while_programs_write() {
+    if !root_or_skip("mounting") {
+        return;
+    }
+    let lab = Lab::new();
+    mkfs(&lab);
+    lab.run(["fs", "check", "g", "--online"]).refused(2, &["g is not mounted"]);
+    let mounted = mount(&lab, &["--point-every", "1"]);
+    fill(&lab);
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let mut round = 0u8;
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                round = round.wrapping_add(1);
+                fs::write(lab.path(format!("mnt/{}", round % 30)), vec![round; 30_000]).unwrap();
+                fs::rename(lab.path(format!("mnt/{}", round % 30)), lab.path("mnt/moved")).unwrap();
+                fs::rename(lab.path("mnt/moved"), lab.path(format!("mnt/{}", round % 30))).unwrap();
+            }
+            round
+        });
+        let checks = (0..3).map(|_| lab.run(["fs", "check", "mnt", "--online", "--json"])).collect::<Vec<_>>();
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(writer.join().unwrap() > 0);
+        for done in checks {
+            let told: Value = serde_json::from_str(&done.good().stdout).unwrap();
+            let parts = told["checks"].as_array().unwrap();
+            assert!(parts.iter().all(|part| part["clean"] == true && part["inodes"].as_u64() >= Some(29)), "{told}");
+        }
+    });
+    let figures = json(&lab, "fs figures mnt");
+    assert!(figures["since_opening"]["write_chains"]["blocks"].as_u64().unwrap() > 100, "{figures}");
+    assert_eq!(figures["mounts"][0]["volume"], "main");
+    // Damage that the mount has not met is found. The check before it ends with nothing left to write.
+    run(&lab, "fs check g --online");
+    let image = fs::OpenOptions::new().write(true).open(lab.path("g/drive-01.img")).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&image, &[0x5a; 4160 * 300], 4160 * 3).unwrap();
+    lab.run(["fs", "check", "g", "--online"]).refused(1, &["g is damaged: "]);
+    assert!(run(&lab, "fs scrub g").contains(", 0 lost"));
+    assert!(run(&lab, "fs check g").starts_with("as it lies: clean"));
+    checked(&lab, mounted);
+}
+
+#[test]
 fn a_mounted_evergreen_answers() {
     if !root_or_skip("mounting") {
         return;
@@ -244,6 +288,8 @@ fn a_mounted_evergreen_answers() {
         let stat = json(&lab, &format!("fs stat {place} --json"));
         assert_eq!(stat["format"], "senesce-fs-stat-evergreen/1");
         assert!(stat["live_bytes"].as_u64().unwrap() > 30 * 40_000, "{stat}");
+        let told = run(&lab, &format!("fs check {place} --online"));
+        assert!(told.starts_with("as it lies: clean"), "{told}");
         assert!(json(&lab, &format!("fs figures {place}"))["checkpoints"].is_u64());
     }
     lab.run(["fs", "snapshot", "create", "mnt", "main", "a"]).refused(2, &["only a garden can do that"]);

@@ -136,6 +136,7 @@ fn snapshots_under(how: &[&str]) {
                 1 => drop(run(&lab, "fs defrag g")),
                 _ => drop(run(&lab, "fs dedup g main")),
             }
+            assert!(run(&lab, "fs check g --online").starts_with("as it lies: clean"));
             run(&lab, &format!("fs snapshot delete g main wild-{round}"));
             if round == 3 {
                 // What it held alone becomes free below the others.

@@ -197,6 +197,14 @@ impl Garden {
         if tells { Ok(()) } else { self.close_point() }
     }
 
+    /// Acts while nothing is written to the devices: no consistency point and no commit of the log is under way.
+    pub fn hold_still<T>(&self, act: impl FnOnce() -> T) -> Result<T> {
+        let _commits = self.shared.lock_commits();
+        let store = self.shared.lock();
+        store.check_running()?;
+        Ok(act())
+    }
+
     /// One step of the scan that counts the free blocks of allocation areas, which an opening leaves to later: counts
     /// `most` areas at most, and says how many are left. Where to write is known without it; each is counted at the latest
     /// when it may be the best one. Cost: reads the bits of each.

@@ -11,6 +11,8 @@
 //!
 //! Not here: the command line, printing, mounts, the clock, the environment.
 
+mod checked;
+mod devices;
 mod error;
 pub mod evergreen;
 pub mod garden;
@@ -20,6 +22,8 @@ mod response;
 pub mod socket;
 mod task;
 
+pub use checked::{Checked, CheckedPart, EvergreenChecked, EvergreenCheckedPart, EvergreenFinding};
+pub use devices::{Devices, Frozen};
 pub use error::{Error, Failure, FailureKind, Result};
 pub use name::Name;
 pub use request::{Prices, Request};

@@ -15,6 +15,11 @@ pub enum Request {
     Stat,
     /// Everything that the engine counts.
     Figures,
+    /// Checks the devices as they are at one moment, while operations continue.
+    Check {
+        /// Bytes of what is overwritten meanwhile that are kept in memory at most.
+        most_bytes: u64,
+    },
     /// Keeps a volume as it is.
     SnapshotCreate {
         /// Of this volume.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::Name;
+use crate::{Checked, EvergreenChecked, Name};
 
 /// What a request returned.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -39,6 +39,10 @@ pub enum Response {
     Deduped(Deduped),
     /// Of `tier`.
     Tiered(Tiered),
+    /// Of `check` of a garden.
+    Checked(Checked),
+    /// Of `check` of an evergreen.
+    EvergreenChecked(EvergreenChecked),
 }
 
 /// What a process serves.

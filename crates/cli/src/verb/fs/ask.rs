@@ -70,8 +70,17 @@ pub fn answer_offline(garden: &Garden, place: &Place, request: &Request, quiet: 
         _ => None,
     };
     let (name, passes) = (place.to_string(), Passes::default());
-    let service =
-        Service { garden, place: &name, mounts: &Vec::new, passes: &passes, read_only: false, objects, live: false };
+    let service = Service {
+        garden,
+        place: &name,
+        mounts: &Vec::new,
+        passes: &passes,
+        read_only: false,
+        objects,
+        store: None,
+        devices: None,
+        live: false,
+    };
     service.answer(request, &mut Bars::new(quiet)).map_err(fault)
 }
 

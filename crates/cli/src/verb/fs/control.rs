@@ -17,8 +17,9 @@ use std::{
 use anyhow::{Context, Result};
 use senesce_fuse::Alarm;
 use senesce_garden::Garden;
+use senesce_objects::ObjectStore;
 use senesce_service::{
-    Failure, MountStat, Request, Response,
+    Devices, Failure, MountStat, Request, Response,
     garden::{Passes, Service},
     socket::{Connection, Server},
 };
@@ -49,6 +50,8 @@ pub struct Mounted<'a> {
     pub read_only: bool,
     /// The store of objects that it was opened with.
     pub objects: Option<String>,
+    pub store: Option<Arc<dyn ObjectStore>>,
+    pub devices: Devices,
     pub wake: Wake,
 }
 
@@ -141,6 +144,8 @@ impl Mounted<'_> {
             passes: &self.passes,
             read_only: self.read_only,
             objects: self.objects.as_deref(),
+            store: self.store.as_ref(),
+            devices: Some(&self.devices),
             live: true,
         };
         let answer = service.answer(request, connection).map_err(|error| refusal_of(&fault(error)));

@@ -1,12 +1,16 @@
 //! `senesce fs check` and `senesce fs stat`: nothing is written.
 
-use std::{cell::RefCell, rc::Rc};
+use std::{cell::RefCell, rc::Rc, sync::Arc};
 
 use anyhow::{Context, Result};
 use senesce_core::Bytes;
-use senesce_garden::{CheckPart, CheckProgress, CheckReport, Limits, Stripes};
-use senesce_service::{AggregateStat, DriveStat, MountStat, Request, Response};
-use serde_json::{Value, json};
+use senesce_garden::{CheckPart, CheckProgress, Limits, Stripes};
+use senesce_objects::ObjectStore;
+use senesce_service::{
+    AggregateStat, Checked, CheckedPart, DriveStat, MountStat, Request, Response,
+    garden::{checked, words},
+};
+use senesce_volume::install_signal_cleanup;
 
 use super::{
     ask::{answer_offline, ask_served, strange, with_format},
@@ -17,7 +21,7 @@ use super::{
     words::show,
 };
 use crate::{
-    args::{FsPlaceArgs, FsWithObjectsArgs},
+    args::{FsOnlineArgs, FsPlaceArgs, FsWithObjectsArgs},
     exit::{failed, usage},
     progress::Stretch,
 };
@@ -25,11 +29,34 @@ use crate::{
 /// Findings that are shown; more are counted.
 const SHOWN: usize = 20;
 
-/// Checks the last consistency point, and, if the log holds more, what opening makes of it.
-pub fn check(args: &FsWithObjectsArgs, quiet: bool) -> Result<()> {
-    let objects = args.objects.open()?;
-    let args = &args.look;
+/// Checks the last consistency point, and, if the log holds more, what opening makes of it. The process that serves a mount checks
+/// it as it is at one moment.
+///
+/// Errors: damage; with `--online` it is not mounted.
+pub fn check(args: &FsWithObjectsArgs, online: FsOnlineArgs, quiet: bool) -> Result<()> {
+    install_signal_cleanup().context("cannot handle signals")?;
+    let (objects, args) = (&args.objects, &args.look);
     let place = Place::of(&args.place)?;
+    match check_online(&place, online, quiet)? {
+        Some(Response::EvergreenChecked(found)) => evergreen::print_checked(&found, &place, args.json),
+        Some(Response::Checked(found)) => print_checked(&found, &place, args.json),
+        Some(_) => Err(strange()),
+        None => print_checked(&check_offline(&place, objects.open()?, quiet)?, &place, args.json),
+    }
+}
+
+/// Has the process that serves a mount check it; `None` if no process does.
+///
+/// Errors: no process does, and one must.
+pub fn check_online(place: &Place, online: FsOnlineArgs, quiet: bool) -> Result<Option<Response>> {
+    let response = ask_served(place, &Request::Check { most_bytes: online.keep.0 }, quiet)?;
+    if response.is_none() && online.online {
+        return Err(usage(format!("{place} is not mounted"), Some("without --online it is checked anyway")));
+    }
+    Ok(response)
+}
+
+fn check_offline(place: &Place, objects: Option<Arc<dyn ObjectStore>>, quiet: bool) -> Result<Checked> {
     let devices = place.look()?;
     let look = |what| {
         let tell = progress(quiet);
@@ -37,20 +64,24 @@ pub fn check(args: &FsWithObjectsArgs, quiet: bool) -> Result<()> {
         let report = senesce_garden::check_telling(drives, log, objects.as_ref(), Stripes::InUse, tell);
         report.with_context(|| format!("cannot check {place} {what}"))
     };
-    let mut reports = vec![("as it lies", look("as it lies")?)];
-    if reports[0].1.log_operations > 0 && reports[0].1.is_clean() {
+    let first = look("as it lies")?;
+    let mut checks = vec![checked("as it lies", &first)];
+    if first.log_operations > 0 && first.is_clean() {
         // In memory: the devices are only looked at.
         drop(place.garden_with(&devices, Limits::default(), objects.clone())?);
-        reports.push(("as opening makes it", look("as opening makes it")?));
+        checks.push(checked("as opening makes it", &look("as opening makes it")?));
     }
-    if args.json {
-        let shown: Vec<Value> = reports.iter().map(|(what, report)| shown(what, report)).collect();
-        println!("{}", json!({ "format": "senesce-fs-check/1", "checks": shown }));
-    } else {
-        reports.iter().for_each(|(what, report)| print(what, report));
+    Ok(Checked { checks })
+}
+
+/// Prints what a check found. Errors: something was found.
+fn print_checked(found: &Checked, place: &Place, as_json: bool) -> Result<()> {
+    match as_json {
+        true => println!("{}", with_format("senesce-fs-check/1", found)?),
+        false => found.checks.iter().for_each(print),
     }
-    match reports.iter().map(|(_, report)| report.findings.len()).sum() {
-        0usize => Ok(()),
+    match found.checks.iter().map(|part| part.findings.len() as u64 + part.more_findings).sum() {
+        0u64 => Ok(()),
         findings => Err(failed(format!("{place} is damaged: {findings} finding(s)"))),
     }
 }
@@ -60,10 +91,7 @@ pub(super) fn progress(quiet: bool) -> Rc<dyn Fn(CheckProgress)> {
     let shown: RefCell<Option<(CheckPart, Stretch)>> = RefCell::default();
     Rc::new(move |progress: CheckProgress| {
         let mut shown = shown.borrow_mut();
-        let (what, unit) = match progress.part {
-            CheckPart::Blocks => ("following pointers", "blocks"),
-            CheckPart::Stripes => ("adding up parity", "stripes"),
-        };
+        let (what, unit) = words(progress.part);
         if shown.as_ref().is_none_or(|(part, _)| *part != progress.part) {
             *shown = None; // a bar goes before the next one comes
             *shown = Some((progress.part, Stretch::for_stderr(quiet, what, unit, progress.of)));
@@ -74,15 +102,14 @@ pub(super) fn progress(quiet: bool) -> Rc<dyn Fn(CheckProgress)> {
     })
 }
 
-pub(super) fn print(what: &str, report: &CheckReport) {
-    let verdict = if report.is_clean() { "clean" } else { "DAMAGED" };
-    println!("{what}: {verdict}");
+pub(super) fn print(report: &CheckedPart) {
+    println!("{}: {}", report.what, if report.clean { "clean" } else { "DAMAGED" });
     println!(
         "  consistency point {}: {} blocks, {} volume(s), {} inodes, {} stripes of parity, {} operations in the log",
-        report.cp, report.blocks, report.volumes, report.inodes, report.stripes, report.log_operations
+        report.consistency_point, report.blocks, report.volumes, report.inodes, report.stripes, report.log_operations
     );
     if report.objects > 0 {
-        let not_looked = match (report.objects_unread, report.cold_unread) {
+        let not_looked = match (report.objects_not_looked_at, report.cold_blocks_not_looked_at) {
             (0, 0) => String::new(),
             (0, _) => ", which were not looked at: name them with --objects".to_owned(),
             (unread, _) => format!("; {unread} objects were not looked at: the store was away"),
@@ -93,7 +120,7 @@ pub(super) fn print(what: &str, report: &CheckReport) {
         println!("  {} objects that no consistency point names; `fs tier` deletes them", report.orphan_objects);
     }
     if !report.missing_drives.is_empty() {
-        let loss = match report.is_clean() {
+        let loss = match report.clean {
             true => "nothing is lost, and one more drive of their group would be too many",
             false => "what cannot be read without them is below",
         };
@@ -105,28 +132,6 @@ pub(super) fn print(what: &str, report: &CheckReport) {
     if report.findings.len() > SHOWN {
         println!("  and {} more", report.findings.len() - SHOWN);
     }
-}
-
-pub(super) fn shown(what: &str, report: &CheckReport) -> Value {
-    let findings: Vec<String> = report.findings.iter().map(ToString::to_string).collect();
-    json!({
-        "what": what,
-        "clean": report.is_clean(),
-        "findings": findings,
-        "consistency_point": report.cp,
-        "blocks": report.blocks,
-        "volumes": report.volumes,
-        "inodes": report.inodes,
-        "missing_drives": report.missing_drives,
-        "stale_pointers": report.stale_pointers,
-        "stripes": report.stripes,
-        "log_operations": report.log_operations,
-        "objects": report.objects,
-        "cold_blocks": report.cold_blocks,
-        "cold_blocks_not_looked_at": report.cold_unread,
-        "objects_not_looked_at": report.objects_unread,
-        "orphan_objects": report.orphan_objects,
-    })
 }
 
 /// Prints what the process that serves a mount counts.

@@ -67,14 +67,16 @@ pub fn fs(args: FsArgs, quiet: bool) -> Result<()> {
             None => mount::mount(&args, quiet),
         },
         FsVerb::Serve(args) => serve::serve(&args),
-        FsVerb::Check(FsCheckArgs { what: args, repair, dry_run, without_log }) => {
+        FsVerb::Check(FsCheckArgs { what: args, repair, dry_run, without_log, online }) => {
             match EvergreenPlace::find(&args.look.place) {
                 Some(place) if repair => {
                     without_objects(&args).and_then(|()| evergreen::repair(&place, dry_run, args.look.json))
                 }
-                Some(place) => without_objects(&args).and_then(|()| evergreen::check(&place, args.look.json)),
+                Some(place) => {
+                    without_objects(&args).and_then(|()| evergreen::check(&place, online, args.look.json, quiet))
+                }
                 None if repair => repair::repair(&args, dry_run, without_log, quiet),
-                None => look::check(&args, quiet),
+                None => look::check(&args, online, quiet),
             }
         }
         FsVerb::Stat(FsStatArgs { what: args, verbose }) => match EvergreenPlace::find(&args.look.place) {

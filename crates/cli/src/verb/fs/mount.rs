@@ -63,13 +63,13 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
     }
     // Opening may do again what the log holds; a read-only mount keeps even that in memory.
     let read_only = args.read_only || args.snapshot.is_some();
-    let devices = if read_only { place.look()? } else { place.open()? };
+    let (devices, freezable) = if read_only { place.look()? } else { place.open()? }.freezable();
     let limits = Limits { cache_bytes: args.how.cache.0, ..Limits::default() };
     let objects = args.objects.open_telling()?;
     let garden = match (args.older_point, args.without_log) {
-        (true, _) => place.older_garden(&devices, limits, objects)?,
-        (false, true) => place.garden_without_log(&devices, limits, objects)?,
-        (false, false) => place.garden_with(&devices, limits, objects)?,
+        (true, _) => place.older_garden(&devices, limits, objects.clone())?,
+        (false, true) => place.garden_without_log(&devices, limits, objects.clone())?,
+        (false, false) => place.garden_with(&devices, limits, objects.clone())?,
     };
     drop(devices);
     if !read_only {
@@ -127,6 +127,8 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
         passes: Passes::default(),
         read_only,
         objects: args.objects.objects.as_ref().map(ToString::to_string),
+        store: objects,
+        devices: freezable,
         wake: Wake::of_this_thread(),
     };
     let answer = |request: Request, connection: &mut Connection| mounted.answer(&request, connection);

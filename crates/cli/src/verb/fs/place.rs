@@ -14,6 +14,7 @@ use senesce_block::{BlockDevice, FileDevice, FileOptions, MemoryDevice, OverlayD
 use senesce_core::Bytes;
 use senesce_garden::{Garden, Limits, LogDevices};
 use senesce_objects::ObjectStore;
+use senesce_service::Devices as Freezable;
 
 use super::claim;
 use crate::{args::FsPlaceArgs, exit::usage};
@@ -38,6 +39,14 @@ pub enum Place {
     One(PathBuf),
     /// On files and devices that the command names.
     Named { drives: Vec<PathBuf>, logs: Vec<PathBuf> },
+}
+
+impl Devices {
+    /// The same devices, which a check can read as they are at one moment while the garden is open on them.
+    pub fn freezable(self) -> (Self, Freezable) {
+        let freezable = Freezable::new(self.drives, self.log);
+        (Self { drives: freezable.drives(), log: freezable.log().clone() }, freezable)
+    }
 }
 
 impl fmt::Display for Place {

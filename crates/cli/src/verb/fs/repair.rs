@@ -2,11 +2,12 @@
 
 use anyhow::{Context, Result};
 use senesce_garden::{Finding, Limits, ScrubStep, Stripes};
+use senesce_service::garden::checked;
 use senesce_volume::{check_interrupted, install_signal_cleanup, interrupted};
 use serde_json::json;
 
 use super::{
-    look::{print, progress, shown},
+    look::{print, progress},
     place::Place,
 };
 use crate::{
@@ -65,7 +66,7 @@ pub fn repair(args: &FsWithObjectsArgs, is_dry: bool, without_log: bool, quiet: 
             "lost_with_the_log": loss.as_ref().map(ToString::to_string),
             "repaired": texts(&acts),
             "lost": texts(&lost),
-            "after": shown("after the repair", &after),
+            "after": checked("after the repair", &after),
         });
         println!("{document}");
     } else {
@@ -80,7 +81,7 @@ pub fn repair(args: &FsWithObjectsArgs, is_dry: bool, without_log: bool, quiet: 
         if acts.is_empty() && lost.is_empty() && loss.is_none() {
             println!("nothing to repair");
         }
-        print("after the repair", &after);
+        print(&checked("after the repair", &after));
     }
     let is_needed = !acts.is_empty() || loss.is_some();
     match (after.findings.len(), lost.len()) {

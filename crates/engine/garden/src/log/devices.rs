@@ -51,6 +51,13 @@ impl LogDevices {
         Self { spare: self.devices.len(), ..self }
     }
 
+    /// The same with other devices in place of these: `wrap` returns each, from its number and the device.
+    #[must_use]
+    pub fn map(mut self, mut wrap: impl FnMut(usize, Arc<dyn BlockDevice>) -> Arc<dyn BlockDevice>) -> Self {
+        self.devices = self.devices.into_iter().enumerate().map(|(number, device)| wrap(number, device)).collect();
+        self
+    }
+
     /// The devices.
     pub fn devices(&self) -> &[Arc<dyn BlockDevice>] {
         &self.devices

@@ -1,6 +1,7 @@
 //! Requests to an open garden.
 
 mod chains;
+mod check;
 mod drives;
 mod files;
 mod objects;
@@ -8,14 +9,16 @@ mod snapshots;
 mod stat;
 mod volumes;
 
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use senesce_garden::{Error as Engine, Garden};
+use senesce_objects::ObjectStore;
 
 pub use chains::report_chains;
+pub use check::{checked, words};
 pub use volumes::packing;
 
-use crate::{Error, MountStat, Name, Request, Response, Result, Serves, Task, error::While};
+use crate::{Devices, Error, MountStat, Name, Request, Response, Result, Serves, Task, error::While};
 
 /// Work that goes through all of an aggregate keeps its position in the engine: one at a time.
 #[derive(Debug, Default)]
@@ -50,6 +53,10 @@ pub struct Service<'a> {
     pub read_only: bool,
     /// The name of the store of objects that the garden was opened with.
     pub objects: Option<&'a str>,
+    /// The store itself, for checks.
+    pub store: Option<&'a Arc<dyn ObjectStore>>,
+    /// The devices that it is open on; none if they are not to be checked.
+    pub devices: Option<&'a Devices>,
     /// Whether programs use it: a consistency point ends each request, and not the log.
     pub live: bool,
 }
@@ -67,6 +74,7 @@ impl Service<'_> {
             Request::Stat => self.stat().map(|stat| Response::Stat(Box::new(stat))),
             Request::Serves => Ok(Response::Serves(Serves { files: Vec::new(), mounts: (self.mounts)() })),
             Request::Figures => Ok(Response::Figures(self.figures())),
+            Request::Check { most_bytes } => self.check(*most_bytes, task),
             Request::SnapshotCreate { volume, name, unix_seconds } => self.create_snapshot(volume, name, *unix_seconds),
             Request::SnapshotList { volume } => self.list_snapshots(volume),
             Request::SnapshotDelete { volume, name } => self.delete_snapshot(volume, name, task),
@@ -137,6 +145,7 @@ impl Request {
             Self::Stat
                 | Self::Figures
                 | Self::Serves
+                | Self::Check { .. }
                 | Self::SnapshotList { .. }
                 | Self::VolumeList
                 | Self::Defrag { dry_run: true, .. }

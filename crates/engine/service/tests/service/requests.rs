@@ -7,11 +7,12 @@ use senesce_core::Bytes;
 use senesce_fsapi::{Caller, FileSystem, Ino, NewNode, Timestamp};
 use senesce_garden::{FormatOptions, Garden, Limits, LogDevices, VolumeOptions, check};
 use senesce_service::{
-    Error, MountStat, NoTask, Request, Response, Result, Task,
+    Devices, Error, MountStat, NoTask, Request, Response, Result, Task,
     garden::{Passes, Service},
 };
 
 struct Rig {
+    devices: Devices,
     drives: Vec<Arc<dyn BlockDevice>>,
     log: LogDevices,
     garden: Garden,
@@ -24,8 +25,10 @@ impl Rig {
     /// A garden with a volume `main` of 20 files, each of which holds the same as another one.
     fn new() -> Self {
         let device = |name: String, bytes| Arc::new(MemoryDevice::new(name, Bytes(bytes))) as Arc<dyn BlockDevice>;
-        let drives: Vec<_> = (0..4).map(|number| device(format!("drive {number}"), 2051 * 4160)).collect();
+        let drives = (0..4).map(|number| device(format!("drive {number}"), 2051 * 4160)).collect();
         let log = LogDevices::from(vec![device("log".to_owned(), 1 << 20)]);
+        let devices = Devices::new(drives, log);
+        let (drives, log) = (devices.drives(), devices.log().clone());
         let options = FormatOptions {
             uuid: *b"senesce garden 1",
             groups: vec![(3, true)],
@@ -41,7 +44,7 @@ impl Rig {
         for file in 0..20u8 {
             write(&fs, &format!("file {file}"), &[file / 2; 20_000]);
         }
-        Self { drives, log, garden, mounts: Vec::new(), passes: Passes::default(), read_only: false }
+        Self { devices, drives, log, garden, mounts: Vec::new(), passes: Passes::default(), read_only: false }
     }
 
     fn ask_with(&self, request: &Request, task: &mut dyn Task) -> Result<Response> {
@@ -50,7 +53,17 @@ impl Rig {
         let request: Request = serde_json::from_str(&text).unwrap();
         let (garden, passes, read_only) = (&self.garden, &self.passes, self.read_only);
         let mounts = &|| self.mounts.clone();
-        let service = Service { garden, place: "g", mounts, passes, read_only, objects: None, live: true };
+        let service = Service {
+            garden,
+            place: "g",
+            mounts,
+            passes,
+            read_only,
+            objects: None,
+            store: None,
+            devices: Some(&self.devices),
+            live: true,
+        };
         let response = service.answer(&request, task)?;
         let text = serde_json::to_string(&response).unwrap();
         assert_eq!(serde_json::from_str::<Response>(&text).unwrap(), response, "{text}");
@@ -157,6 +170,42 @@ fn passes_go_through_everything() {
     rig.check();
 }
 
+/// Writes while it is asked how far the work is.
+struct Writer<'a>(&'a Rig, u8);
+
+impl Task for Writer<'_> {
+    fn progress(&mut self, _: &str, _: &str, _: u64, _: u64) {
+        let fs = self.0.garden.volume(b"main").unwrap();
+        write(&fs, &format!("file {}", self.1 % 20), &[self.1; 20_000]);
+        self.1 = self.1.wrapping_add(1);
+        self.0.garden.consistency_point().unwrap();
+    }
+
+    fn is_cancelled(&mut self) -> bool {
+        false
+    }
+}
+
+#[test]
+fn a_check_sees_one_moment_while_writes_continue() {
+    let rig = Rig::new();
+    for round in 0..3 {
+        write(&rig.garden.volume(b"main").unwrap(), "file 1", &[round; 20_000]);
+        let mut writer = Writer(&rig, round);
+        let Response::Checked(done) = rig.ask_with(&Request::Check { most_bytes: 64 << 20 }, &mut writer).unwrap()
+        else {
+            panic!("another response")
+        };
+        assert!(writer.1 > round, "nothing was written meanwhile");
+        assert!(done.checks.iter().all(|part| part.clean && part.blocks > 100), "{done:?}");
+    }
+    let mut writer = Writer(&rig, 0);
+    let error = rig.ask_with(&Request::Check { most_bytes: 65_536 }, &mut writer).unwrap_err();
+    let Error::While { source, .. } = error else { panic!("{error}") };
+    assert!(source.to_string().contains("were overwritten while it was read"), "{source}");
+    rig.check();
+}
+
 /// Cancels at once.
 struct Impatient;
 
@@ -180,6 +229,9 @@ fn cancelled_work_says_how_far_it_is() {
         panic!("another response")
     };
     assert!(!done.whole);
+    let error = rig.ask_with(&Request::Check { most_bytes: 64 << 20 }, &mut Impatient).unwrap_err();
+    let Error::While { source, .. } = error else { panic!("{error}") };
+    assert_eq!(source.to_string(), "it was interrupted");
     rig.check();
 }
 

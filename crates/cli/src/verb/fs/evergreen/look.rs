@@ -4,56 +4,75 @@ use std::fmt::Display;
 
 use anyhow::{Context, Result};
 use senesce_core::Bytes;
-use senesce_evergreen::{CheckReport, Limits};
-use senesce_service::{EvergreenStat, Request, Response, evergreen::stat as collect_stat};
-use serde_json::{Value, json};
+use senesce_evergreen::Limits;
+use senesce_service::{
+    EvergreenChecked, EvergreenCheckedPart, EvergreenFinding, EvergreenStat, Request, Response,
+    evergreen::{checked, stat as collect_stat},
+};
 
 use super::{
     super::{
         ask::{ask_served, fault, strange, with_format},
+        look::check_online,
         place::Place as Served,
     },
     Opened, Place,
 };
-use crate::exit::failed;
+use crate::{args::FsOnlineArgs, exit::failed};
 
 /// Findings that are shown; more are counted.
 const SHOWN: usize = 20;
 
-/// Checks the newest superblock's tree, and, if the log holds more, what opening makes of it.
-pub fn check(place: &Place, as_json: bool) -> Result<()> {
+/// Checks the newest superblock's tree, and, if the log holds more, what opening makes of it. The process that serves a mount checks
+/// it as it is at one moment.
+pub fn check(place: &Place, online: FsOnlineArgs, as_json: bool, quiet: bool) -> Result<()> {
+    match check_online(&Served::One(place.path().to_owned()), online, quiet)? {
+        Some(Response::EvergreenChecked(found)) => return print_checked(&found, place, as_json),
+        Some(_) => return Err(strange()),
+        None => {}
+    }
     let device = place.look()?;
     let look = |what| senesce_evergreen::check(&device).with_context(|| format!("cannot check {place} {what}"));
-    let mut reports = vec![("as it lies", look("as it lies")?)];
-    if reports[0].1.log_batches > 0 && reports[0].1.is_clean() {
+    let first = look("as it lies")?;
+    let mut checks = vec![checked("as it lies", &first)];
+    if first.log_batches > 0 && first.is_clean() {
         // In memory: the device is only looked at.
         drop(place.evergreen(device.clone(), Limits::default())?);
-        reports.push(("as opening makes it", look("as opening makes it")?));
+        checks.push(checked("as opening makes it", &look("as opening makes it")?));
     }
-    if as_json {
-        let shown: Vec<Value> = reports.iter().map(|(what, report)| shown(what, report)).collect();
-        println!("{}", json!({ "format": "senesce-fs-check-evergreen/1", "checks": shown }));
-    } else {
-        reports.iter().for_each(|(what, report)| print(what, report));
+    print_checked(&EvergreenChecked { checks }, place, as_json)
+}
+
+/// Prints what a check found. Errors: something was found.
+pub fn print_checked(found: &EvergreenChecked, place: &dyn Display, as_json: bool) -> Result<()> {
+    match as_json {
+        true => println!("{}", with_format("senesce-fs-check-evergreen/1", found)?),
+        false => found.checks.iter().for_each(print),
     }
     let count =
-        |report: &CheckReport| report.findings.len() as u64 + report.more_findings + report.copies.bad.len() as u64;
-    match reports.iter().map(|(_, report)| count(report)).sum() {
+        |part: &EvergreenCheckedPart| part.findings.len() as u64 + part.more_findings + part.bad_copies.len() as u64;
+    match found.checks.iter().map(count).sum() {
         0 => Ok(()),
         found => Err(failed(format!("{place} is damaged: {found} finding(s)"))),
     }
 }
 
-fn print(what: &str, report: &CheckReport) {
-    let state = match (report.is_clean(), report.is_whole()) {
+fn print(report: &EvergreenCheckedPart) {
+    let state = match (report.clean, report.whole) {
         (true, _) => "clean",
         (false, true) => "DAMAGED, and nothing is lost: `--repair` writes bad copies again",
         (false, false) => "DAMAGED",
     };
-    println!("{what}: {state}");
+    println!("{}: {state}", report.what);
     println!(
         "  superblock {}: {} nodes in {} levels, {} of them leaves; {} keys, {} messages wait; {} batches in the log",
-        report.generation, report.nodes, report.levels, report.leaves, report.keys, report.waiting, report.log_batches
+        report.superblock,
+        report.nodes,
+        report.levels,
+        report.leaves,
+        report.keys,
+        report.waiting_messages,
+        report.log_batches
     );
     println!(
         "  {} in use, {} free in {} extents",
@@ -61,56 +80,35 @@ fn print(what: &str, report: &CheckReport) {
         Bytes(report.free_bytes),
         report.free_extents
     );
+    let line = |finding: &EvergreenFinding| format!("{}: {}", finding.place, finding.what);
     if let Some(torn) = &report.torn_superblock {
         println!(
-            "  {torn}: power was lost while it was written, or it is damaged; superblock {} is used, and opening writes that one anew",
-            report.generation
+            "  {}: power was lost while it was written, or it is damaged; superblock {} is used, and opening writes that one anew",
+            line(torn),
+            report.superblock
         );
     }
-    for bad in &report.copies.torn {
+    for bad in &report.torn_copies {
         println!(
-            "  {bad}: power was lost while it was written, or it is damaged; the other copy is used, and opening writes both again"
+            "  {}: power was lost while it was written, or it is damaged; the other copy is used, and opening writes both again",
+            line(bad)
         );
     }
-    report.findings.iter().take(SHOWN).for_each(|finding| println!("  {finding}"));
-    for bad in report.copies.bad.iter().take(SHOWN) {
-        println!("  repairable: {bad}: the other copy is whole");
+    report.findings.iter().take(SHOWN).for_each(|finding| println!("  {}", line(finding)));
+    for bad in report.bad_copies.iter().take(SHOWN) {
+        println!("  repairable: {}: the other copy is whole", line(bad));
     }
-    let more_copies = report.copies.bad.len().saturating_sub(SHOWN);
+    let more_copies = report.bad_copies.len().saturating_sub(SHOWN);
     if more_copies > 0 {
         println!("  and {more_copies} more copies");
     }
-    if report.copies.single > 0 {
-        println!("  {} inner nodes have one copy only, until they are written next", report.copies.single);
+    if report.single_copies > 0 {
+        println!("  {} inner nodes have one copy only, until they are written next", report.single_copies);
     }
     let more = report.findings.len().saturating_sub(SHOWN) as u64 + report.more_findings;
     if more > 0 {
         println!("  and {more} more");
     }
-}
-
-fn shown(what: &str, report: &CheckReport) -> Value {
-    let finding = |finding: &senesce_evergreen::Finding| json!({ "place": finding.place, "what": finding.what });
-    json!({
-        "what": what,
-        "clean": report.is_clean(),
-        "findings": report.findings.iter().map(finding).collect::<Vec<_>>(),
-        "bad_copies": report.copies.bad.iter().map(finding).collect::<Vec<_>>(),
-        "torn_copies": report.copies.torn.iter().map(finding).collect::<Vec<_>>(),
-        "single_copies": report.copies.single,
-        "more_findings": report.more_findings,
-        "torn_superblock": report.torn_superblock.as_ref().map(finding),
-        "superblock": report.generation,
-        "nodes": report.nodes,
-        "leaves": report.leaves,
-        "levels": report.levels,
-        "keys": report.keys,
-        "waiting_messages": report.waiting,
-        "used_bytes": report.used_bytes,
-        "free_bytes": report.free_bytes,
-        "free_extents": report.free_extents,
-        "log_batches": report.log_batches,
-    })
 }
 
 /// Shows what it holds and has left: of a mount as it is, else as opening makes it.

@@ -25,7 +25,7 @@ use senesce_exec::EngineTarget;
 
 pub(super) use defrag::defrag;
 pub(super) use dump::dump;
-pub(super) use look::{check, print_stat, stat};
+pub(super) use look::{check, print_checked, print_stat, stat};
 pub(super) use mkfs::mkfs;
 pub(super) use mount::{Chores, limits, mount, tell_torn};
 pub(super) use repair::repair;

@@ -11,7 +11,8 @@ use std::{
 use anyhow::{Context, Result};
 use senesce_evergreen::{Evergreen, EvergreenFs, KeyValue, Limits};
 use senesce_fuse::Alarm;
-use senesce_service::{MountStat, Request, Response, Serves, evergreen::Service, socket::Connection};
+use senesce_garden::LogDevices;
+use senesce_service::{Devices, MountStat, Request, Response, Serves, evergreen::Service, socket::Connection};
 use senesce_volume::{Custodian, install_signal_cleanup};
 
 use super::{
@@ -66,6 +67,8 @@ fn serve(custodian: &Custodian, place: &Place, args: &FsMountArgs, quiet: bool) 
     let point = fs::canonicalize(&args.point).with_context(|| format!("cannot look up {}", args.point.display()))?;
     // Opening may do again what the log holds; a read-only mount keeps even that in memory.
     let device = if args.read_only { place.look()? } else { place.open()? };
+    let devices = Devices::new(vec![device], LogDevices::none());
+    let device = devices.drives().swap_remove(0);
     let Opened { store, fs } = place.evergreen(device.clone(), limits(&args.how))?;
     tell_torn(place, &store);
     let (threads, pages, read_only) = (args.how.threads, args.how.pages(), args.read_only);
@@ -76,9 +79,10 @@ fn serve(custodian: &Custodian, place: &Place, args: &FsMountArgs, quiet: bool) 
     let point_name = point.as_os_str().as_bytes().into();
     let mounts = [MountStat { point: point_name, volume: String::new(), snapshot: None, read_only }];
     let name = place.to_string();
-    let answer = |request: Request, _: &mut Connection| {
-        let service = Service { store: &store, place: &name, device: &device, mounts: &mounts };
-        match service.answer(&request).map_err(|error| refusal_of(&fault(error)))? {
+    let answer = |request: Request, connection: &mut Connection| {
+        let service =
+            Service { store: &store, place: &name, device: &device, devices: &devices, read_only, mounts: &mounts };
+        match service.answer(&request, connection).map_err(|error| refusal_of(&fault(error)))? {
             Response::Serves(serves) => Ok(Response::Serves(Serves { files: files.clone(), ..serves })),
             response => Ok(response),
         }

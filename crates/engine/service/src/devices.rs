@@ -1,0 +1,112 @@
+//! The devices of an open engine, which can be read as they were at one moment.
+
+use std::{
+    sync::{
+        Arc,
+        mpsc::{RecvTimeoutError, Sender, channel},
+    },
+    thread,
+    time::Duration,
+};
+
+use senesce_block::{BlockDevice, FreezableDevice, Freezer, Moment, OverlayDevice};
+use senesce_core::Bytes;
+use senesce_garden::LogDevices;
+
+use crate::{Error, Result, Task};
+
+/// How often the caller's wish to cancel is read while work reports no progress.
+const LOOK: Duration = Duration::from_millis(100);
+
+type Shared = Arc<dyn BlockDevice>;
+type Freezable = Arc<FreezableDevice<Shared>>;
+
+/// The devices of an engine. It is opened on [`drives`](Self::drives) and [`log`](Self::log).
+pub struct Devices {
+    freezer: Freezer,
+    drives: Vec<Freezable>,
+    logs: Vec<Freezable>,
+    /// `logs` as the engine names them.
+    log: LogDevices,
+}
+
+/// What the devices held at one moment. What is written to them stays in memory.
+pub struct Frozen {
+    /// The drives, in the same order.
+    pub drives: Vec<Shared>,
+    /// The devices of the log.
+    pub log: LogDevices,
+    /// While it lives, what the engine overwrites is saved.
+    moment: Moment,
+}
+
+impl Devices {
+    /// Of these devices, none of which is written to by anything else. An evergreen has one drive and no log.
+    pub fn new(drives: Vec<Shared>, log: LogDevices) -> Self {
+        let freezer = Freezer::default();
+        let freezable = |number, device| Arc::new(FreezableDevice::new(device, &freezer, number));
+        let drives: Vec<_> = drives.into_iter().enumerate().map(|(number, drive)| freezable(number, drive)).collect();
+        let mut logs = Vec::new();
+        let log = log.map(|number, device| {
+            let device = freezable(drives.len() + number, device);
+            logs.push(device.clone());
+            device
+        });
+        Self { freezer, drives, logs, log }
+    }
+
+    /// The drives for the engine, in the same order.
+    pub fn drives(&self) -> Vec<Shared> {
+        self.drives.iter().map(|device| device.clone() as Shared).collect()
+    }
+
+    /// The devices of the log for the engine.
+    pub fn log(&self) -> &LogDevices {
+        &self.log
+    }
+
+    /// The devices as they are now; at most `most_bytes` of what is overwritten later are kept for that. `None`: they are
+    /// frozen already.
+    pub fn freeze(&self, most_bytes: Bytes) -> Option<Frozen> {
+        let moment = self.freezer.freeze(most_bytes)?;
+        let frozen = |device: &Freezable| -> Shared { Arc::new(OverlayDevice::new(device.at(&moment))) };
+        let drives = self.drives.iter().map(&frozen).collect();
+        let log = self.log.clone().map(|number, _| frozen(&self.logs[number]));
+        Some(Frozen { drives, log, moment })
+    }
+}
+
+impl Frozen {
+    /// Does work in another thread, and passes on the progress that it sends. If the task is cancelled, reads of the devices fail, and so
+    /// the work ends.
+    ///
+    /// Errors: it was cancelled.
+    pub(crate) fn attend<T: Send, P: Send>(
+        &self,
+        task: &mut dyn Task,
+        tell: impl Fn(&mut dyn Task, P),
+        work: impl FnOnce(Sender<P>) -> T + Send,
+    ) -> Result<T> {
+        thread::scope(|scope| {
+            let (sender, steps) = channel();
+            let work = scope.spawn(move || work(sender));
+            let mut is_cancelled = false;
+            loop {
+                match steps.recv_timeout(LOOK) {
+                    Ok(step) => tell(task, step),
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Disconnected) => break,
+                }
+                if task.is_cancelled() {
+                    is_cancelled = true;
+                    self.moment.give_up("the work was interrupted");
+                }
+            }
+            match work.join() {
+                Ok(_) if is_cancelled => Err(Error::refused("it was interrupted", None)),
+                Ok(done) => Ok(done),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        })
+    }
+}

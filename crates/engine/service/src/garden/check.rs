@@ -1,0 +1,90 @@
+//! Checking the devices of an open garden while operations continue.
+
+use std::rc::Rc;
+
+use senesce_core::Bytes;
+use senesce_garden::{CheckPart, CheckProgress, CheckReport, Garden, Limits, Stripes, check_telling};
+
+use super::Service;
+use crate::{CheckedPart, Error, Frozen, Response, Result, Task, error::While};
+
+/// Blocks that opening the frozen devices may keep in memory.
+const CACHE_BYTES: u64 = 64 << 20;
+
+impl Service<'_> {
+    /// Checks the devices as they are at one moment: the last consistency point, and what the log holds after it.
+    pub(super) fn check(&self, most_bytes: u64, task: &mut dyn Task) -> Result<Response> {
+        let Some(devices) = self.devices else {
+            return Err(Error::usage("its devices are not open for a check", None));
+        };
+        if !self.read_only {
+            // The log is short then.
+            self.close()?;
+        }
+        let frozen = self.garden.hold_still(|| devices.freeze(Bytes(most_bytes)));
+        let frozen = frozen.when(|| format!("cannot check {}", self.place))?.ok_or_else(|| {
+            Error::refused("another check of this garden is under way", Some("try again when it has ended"))
+        })?;
+        let first = self.check_frozen(&frozen, task).when(|| format!("cannot check {} as it lies", self.place))?;
+        let (holds_more, is_clean) = (first.log_operations > 0, first.is_clean());
+        let mut checks = vec![checked("as it lies", &first)];
+        if holds_more && is_clean {
+            let what = "as opening makes it";
+            let again = self.open_frozen(&frozen).and_then(|()| self.check_frozen(&frozen, task));
+            checks.push(checked(what, &again.when(|| format!("cannot check {} {what}", self.place))?));
+        }
+        Ok(Response::Checked(crate::Checked { checks }))
+    }
+
+    fn open_frozen(&self, frozen: &Frozen) -> Result<()> {
+        let limits = Limits { cache_bytes: CACHE_BYTES, ..Limits::default() };
+        Garden::open_with(&frozen.drives, &frozen.log, limits, self.store.cloned())?;
+        Ok(())
+    }
+
+    fn check_frozen(&self, frozen: &Frozen, task: &mut dyn Task) -> Result<CheckReport> {
+        let (drives, log, store) = (&frozen.drives, &frozen.log, self.store);
+        let tell = |task: &mut dyn Task, progress: CheckProgress| {
+            let (what, unit) = words(progress.part);
+            task.progress(what, unit, progress.done, progress.of);
+        };
+        let report = frozen.attend(task, tell, |sender| {
+            let tell = Rc::new(move |progress: CheckProgress| {
+                let _ = sender.send(progress); // a receiver that is gone wants no progress
+            });
+            check_telling(drives, log, store, Stripes::InUse, tell)
+        })?;
+        Ok(report?)
+    }
+}
+
+/// What a check goes through, and what is counted there.
+pub fn words(part: CheckPart) -> (&'static str, &'static str) {
+    match part {
+        CheckPart::Blocks => ("following pointers", "blocks"),
+        CheckPart::Stripes => ("adding up parity", "stripes"),
+    }
+}
+
+/// A report of the check of `what`.
+pub fn checked(what: &str, report: &CheckReport) -> CheckedPart {
+    CheckedPart {
+        what: what.to_owned(),
+        clean: report.is_clean(),
+        findings: report.findings.iter().map(ToString::to_string).collect(),
+        more_findings: report.more_findings,
+        consistency_point: report.cp,
+        blocks: report.blocks,
+        volumes: report.volumes,
+        inodes: report.inodes,
+        missing_drives: report.missing_drives.clone(),
+        stale_pointers: report.stale_pointers,
+        stripes: report.stripes,
+        log_operations: report.log_operations,
+        objects: report.objects,
+        cold_blocks: report.cold_blocks,
+        cold_blocks_not_looked_at: report.cold_unread,
+        objects_not_looked_at: report.objects_unread,
+        orphan_objects: report.orphan_objects,
+    }
+}
