@@ -13,7 +13,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use rustix::fs::{AtFlags, CWD, StatxFlags};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags};
 use senesce_core::Printable;
 use senesce_volume::{DeviceNumber, ENGINE_SOURCE, MountEntry, list_mounts};
 
@@ -53,11 +53,19 @@ pub fn sync_one(point: &Path) -> Result<()> {
     rustix::fs::syncfs(&place).with_context(|| format!("cannot write back the pages of {shown}"))?;
     for path in open_files(device) {
         // A file that was closed meanwhile has handed its pages over, and one that is still mapped was found in another place.
-        if let Ok(file) = File::open(&path) {
+        if let Some(file) = open_of(device, &path) {
             file.sync_data().with_context(|| format!("cannot sync an open file of {shown} ({})", path.display()))?;
         }
     }
     place.sync_all().with_context(|| format!("cannot sync {shown}"))
+}
+
+/// Opens a regular file of a device. `None`: something else has its descriptor by now, or nothing.
+fn open_of(device: DeviceNumber, path: &Path) -> Option<File> {
+    // It may be a pipe by now, which must not be waited for.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
+    file.metadata().is_ok_and(|found| found.is_file() && DeviceNumber::of(found.dev()) == device).then_some(file)
 }
 
 /// A path to each regular file of a device that a process has open or mapped, as far as this process may see.
@@ -86,4 +94,25 @@ fn entries(directory: &Path) -> Vec<PathBuf> {
         fs::read_dir(directory)?.map(|entry| entry.map(|entry| entry.path())).collect()
     };
     read(directory).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsRawFd;
+
+    use super::*;
+
+    #[test]
+    fn descriptor_that_became_another_file_is_passed_over() {
+        let file = tempfile::tempfile().unwrap();
+        let at = |file: &dyn AsRawFd| PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        let device = |file: &File| DeviceNumber::of(file.metadata().unwrap().dev());
+        assert!(open_of(device(&file), &at(&file)).is_some());
+        let other = File::open("/proc/self/status").unwrap();
+        assert!(open_of(device(&other), &at(&file)).is_none(), "a file of another device");
+        let (reader, writer) = std::io::pipe().unwrap();
+        for end in [&reader as &dyn AsRawFd, &writer] {
+            assert!(open_of(device(&file), &at(end)).is_none(), "a pipe");
+        }
+    }
 }
