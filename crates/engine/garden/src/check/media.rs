@@ -55,7 +55,6 @@ impl Media {
                 report.missing_drives.push(number);
             }
         }
-        report.find_too_many_missing(&geometry);
         let mut held = vec![u64::MAX; places.len()];
         for &(number, done) in &sb.filling {
             match held.get_mut(number as usize) {
@@ -63,6 +62,7 @@ impl Media {
                 _ => {}
             }
         }
+        report.find_too_many_missing(&geometry, &held);
         let unfinished = log::check(log, &first, &sb, report)?;
         report.cp = sb.cp;
         Ok(Self { uuid: first.uuid, geometry, sb, drives: places, held, unfinished, tell: None, read: Cell::new(0) })
@@ -153,7 +153,7 @@ impl Media {
         for number in (first..first + shape.drives()).filter(|&number| number != missing) {
             let too_many =
                 || Damage::new("drive", "answer", "nothing, and another of its RAID group is missing", "a block");
-            let drive = self.drives[number].as_ref().ok_or_else(too_many)?;
+            let drive = self.drives[number].as_ref().filter(|_| stripe < self.held[number]).ok_or_else(too_many)?;
             let read = drive.read_at(slot_offset(stripe), &mut other[..]);
             read.map_err(|error| Damage::new("drive", "answer", error, "a block"))?;
             out.iter_mut().zip(other.iter()).for_each(|(sum, byte)| *sum ^= byte);

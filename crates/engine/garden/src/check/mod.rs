@@ -104,17 +104,21 @@ impl CheckReport {
     }
 
     /// Notes the drives that are missing in groups whose parity does not make up for them: what they held is lost, even if it is
-    /// nothing that a file needs.
-    fn find_too_many_missing(&mut self, geometry: &Geometry) {
+    /// nothing that a file needs. `held`: stripes that each drive holds, unless all.
+    fn find_too_many_missing(&mut self, geometry: &Geometry, held: &[u64]) {
         for (group, shape) in geometry.groups.iter().enumerate() {
             let is_of_it = |&number: &u32| geometry.group_of(number as usize) == group;
             let missing: Vec<u32> = self.missing_drives.iter().copied().filter(is_of_it).collect();
-            if missing.len() > usize::from(shape.parity) {
+            let filled = |number: u32| {
+                let (done, of) = (held[number as usize], shape.stripes);
+                let is_part = done < of && !missing.contains(&number);
+                is_part.then(|| format!(", and drive {number} holds {done} of {of} stripes"))
+            };
+            let filling: Vec<String> = (0..held.len() as u32).filter(is_of_it).filter_map(filled).collect();
+            if missing.len() + filling.len() > usize::from(shape.parity) {
                 let most = if shape.parity { "at most one: its parity" } else { "none: it has no parity" };
-                self.find(
-                    format!("RAID group {group}"),
-                    Damage::new("drives", "missing", format!("{missing:?}"), most),
-                );
+                let found = format!("{missing:?}{}", filling.concat());
+                self.find(format!("RAID group {group}"), Damage::new("drives", "missing", found, most));
             }
         }
     }

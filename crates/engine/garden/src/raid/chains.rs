@@ -70,9 +70,14 @@ impl Raid {
             Ok(slot) => return check(slot.into(), want, pvbn),
             Err(failure) => failure,
         };
-        let Some(slot) = self.rebuild_slot(group, drive, stripe) else {
-            self.report_failure(self.geometry.first_drive(group) + drive, &failure, false);
-            return Err(Damage::new("drive", "answer", "an error", "a block"));
+        let slot = match self.try_rebuild(group, drive, stripe) {
+            Ok(slot) => slot,
+            Err(other) => {
+                // A drive that is being filled, and does not hold this stripe yet, did not fail: another one did.
+                let (failed, failure) = other.filter(|_| !self.holds(group, drive, stripe)).unwrap_or((drive, failure));
+                self.report_failure(self.geometry.first_drive(group) + failed, &failure, false);
+                return Err(Damage::new("drive", "answer", "an error", "a block"));
+            }
         };
         slot::decode(&slot).and_then(|context| want.check(&context, pvbn))?;
         self.put_back(place, &slot);

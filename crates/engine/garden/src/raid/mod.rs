@@ -8,6 +8,7 @@ mod counts;
 mod drives;
 mod geometry;
 mod old;
+mod recover;
 mod requests;
 mod rows;
 mod stripes;
@@ -139,15 +140,26 @@ impl Raid {
 
     /// A slot as the other drives tell it; `None` if one of them is missing, fails, or none is parity.
     pub fn rebuild_slot(&self, group: usize, drive: usize, stripe: u64) -> Option<Slot> {
+        self.try_rebuild(group, drive, stripe).ok()
+    }
+
+    /// The same. Errors: the first of the other drives that does not give its slot, and why; `None` if there is no parity.
+    fn try_rebuild(
+        &self,
+        group: usize,
+        drive: usize,
+        stripe: u64,
+    ) -> std::result::Result<Slot, Option<(usize, Error)>> {
         let shape = self.geometry.groups[group];
         if !shape.parity {
-            return None;
+            return Err(None);
         }
         let mut sum = Slot::zeros();
         for other in (0..shape.drives()).filter(|&other| other != drive) {
-            stripes::xor(&mut sum, &*self.read_slot(group, other, stripe).ok()?);
+            let slot = self.read_slot(group, other, stripe).map_err(|failure| Some((other, failure)))?;
+            stripes::xor(&mut sum, &slot);
         }
-        Some(sum)
+        Ok(sum)
     }
 }
 

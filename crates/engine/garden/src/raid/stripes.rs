@@ -4,12 +4,12 @@ use std::{collections::BTreeMap, io::IoSlice, sync::atomic::Ordering::Relaxed};
 
 use super::{CHAIN_SLOTS, Place, Raid, chains::Ahead, counts::Why, slot_offset};
 use crate::{
-    error::{Error, Result},
+    error::Result,
     format::{
         SLOT,
         slot::{self, Slot},
     },
-    log::{Kept, Unfinished},
+    log::Kept,
 };
 
 /// A stripe with parity that is to be written.
@@ -185,43 +185,12 @@ impl Raid {
         writes
     }
 
-    fn parity_place(&self, group: usize, stripe: u64) -> Place {
+    pub(super) fn parity_place(&self, group: usize, stripe: u64) -> Place {
         Place { group, stripe, drive: self.geometry.groups[group].data_drives.into() }
     }
 
-    /// Makes parity right in stripes that were being written when power was lost: of those written in part, the sum that the
-    /// log has kept and what lies in the places that were written. So what stays may be lost, or damaged and not known to
-    /// be. A drive that is missing holds nothing in use where it was being written. Not flushed.
-    pub fn recover(&mut self, unfinished: &Unfinished) -> Result<()> {
-        for range in &unfinished.stripes {
-            for stripe in range.first..range.first + range.count {
-                let kept = unfinished.kept.get(&(range.group, stripe));
-                self.recover_stripe(range.group as usize, stripe, kept)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn recover_stripe(&mut self, group: usize, stripe: u64, kept: Option<&Kept>) -> Result<()> {
-        let unknown = || Error::invalid(format!("the log names RAID group {group}, which there is not"));
-        let shape = *self.geometry.groups.get(group).ok_or_else(unknown)?;
-        let data = usize::from(shape.data_drives);
-        if !shape.parity || !self.holds(group, data, stripe) || stripe >= shape.stripes {
-            return Ok(());
-        }
-        let mut sum = kept.map_or_else(Slot::zeros, |kept| kept.sum.clone());
-        for drive in (0..data).filter(|drive| kept.is_none_or(|kept| kept.written >> drive & 1 == 1)) {
-            // Only blocks of a consistency point that never became durable are summed here; those in use are in `kept`. Nothing
-            // needs one that cannot be read, so it counts as zeros. If it can be read later, a scrub corrects the parity.
-            if let Ok(slot) = self.read_slot(group, drive, stripe) {
-                xor(&mut sum, &slot);
-            }
-        }
-        self.write_chain(&[(self.parity_place(group, stripe), &sum)])
-    }
-
     /// Writes slots that lie one behind the other on a drive, as far as it holds them.
-    fn write_chain(&mut self, chain: &[(Place, &[u8; SLOT])]) -> Result<()> {
+    pub(super) fn write_chain(&mut self, chain: &[(Place, &[u8; SLOT])]) -> Result<()> {
         let Place { group, drive, stripe } = chain[0].0;
         // A drive that is being filled holds the beginning of a chain, or none of it.
         let Some(device) = self.holder(group, drive, stripe) else { return Ok(()) };

@@ -222,3 +222,47 @@ fn recovery_takes_what_stays_from_the_log_and_not_from_the_drives() {
         check_all(&mut raid, 1, mask, 1, &format!("{mask:b} written, {stale} stale"));
     }
 }
+
+/// A read fails while parity is made right, and the next one does not: parity is that of what is read then.
+#[test]
+fn recovery_never_writes_parity_of_a_block_that_it_could_not_read() {
+    for (failing, writes_fail) in (0..3).flat_map(|drive| [(drive, false), (drive, true)]) {
+        let told = format!("drive {failing}, writes fail: {writes_fail}");
+        let (mut raid, devices) = make(4);
+        let writes = masked(&raid, 1, 0b0111, 1);
+        let mut plans = plan(&mut raid, &writes);
+        let kept = plans.iter_mut().map(|plan| ((0, plan.stripe), plan.kept.take().unwrap())).collect();
+        for (place, slot) in &writes {
+            devices[place.drive].write_at(slot_offset(1), &slot[..]).unwrap();
+        }
+        let next = devices[failing].requests(BlockOperation::Read) + 1;
+        devices[failing].inject(&format!("fail read {next}")).unwrap();
+        if writes_fail {
+            devices[failing].inject("fail write 1..").unwrap();
+        }
+        let stripes = vec![StripeRange { group: 0, first: 1, count: 1 }];
+        raid.recover(&Unfinished { cp: Some(1), stripes, kept, without: vec![] }).unwrap();
+        assert_eq!(raid.missing(), if writes_fail { vec![failing as u32] } else { vec![] }, "{told}");
+        // What stays is what it was, also without its drive.
+        devices.iter().for_each(|device| device.heal());
+        let stays = Place { group: 0, stripe: 1, drive: 3 };
+        if !writes_fail {
+            assert!(is_parity_right(&raid), "{told}");
+            assert_eq!(raid.rebuild_slot(0, 3, 1).as_deref(), Some(&*slot_of(&raid, stays, 0)), "{told}");
+        }
+    }
+}
+
+/// Another drive does not give what a drive that is being filled does not hold yet: that one failed.
+#[test]
+fn a_bad_read_beside_a_drive_that_is_filled_names_the_drive_that_failed() {
+    let (mut raid, devices) = make(3);
+    raid.drives[1] = Drive::Filling { device: devices[1].clone(), done: 1 };
+    let (sender, failures) = std::sync::mpsc::channel();
+    raid.watch(Some(sender));
+    devices[2].inject("fail read 1..").unwrap();
+    let pvbn = raid.geometry.pvbn(Place { group: 0, stripe: 2, drive: 1 });
+    assert!(raid.read(pvbn, &want(pvbn, 0)).is_err());
+    let failed: Vec<u32> = failures.try_iter().map(|failure| failure.drive).collect();
+    assert_eq!(failed, [2]);
+}

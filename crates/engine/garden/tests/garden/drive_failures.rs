@@ -9,7 +9,7 @@ use senesce_garden::{DriveFailure, DriveState, Garden};
 use crate::{
     damage::{filled, forks},
     drives::{GROUPS, fill, go_on, without},
-    rig::{Devices, Shape, TIGHT, VOLUME, caller, findings, format, open, shared},
+    rig::{Devices, Rig, SMALL, Shape, TIGHT, VOLUME, caller, findings, format, open, shared},
 };
 
 /// A garden on drives of which one fails every write and every flush once that is wanted.
@@ -114,4 +114,27 @@ fn check_finds_missing_drive_that_parity_does_not_replace() {
         let found = findings(&without(&all, &missing));
         assert!(found.iter().any(|found| found.contains(&format!("{missing:?}"))), "{found:?}");
     }
+}
+
+/// Parity makes up for the drive that is missing only where the one that is filled holds something.
+#[test]
+fn a_missing_drive_beside_one_that_is_filled_is_found_with_what_is_lost() {
+    let rig = Rig::new(&SMALL, TIGHT);
+    let ino = rig.fs().make_node(&caller(1), Ino::ROOT, b"file", &NewNode::file(0o644)).unwrap().ino;
+    rig.fs().write(&caller(1), ino, 0, &vec![7; 900_000]).unwrap();
+    rig.garden().consistency_point().unwrap();
+    let devices = rig.devices.clone();
+    drop(rig);
+    let mut left = devices.clone();
+    left.remove(1);
+    let garden = open(&left, TIGHT).unwrap();
+    let new: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new("drive new", devices[1].size()));
+    garden.replace_drive(1, new.clone()).unwrap();
+    garden.rebuild_step(64).unwrap();
+    drop(garden);
+    let held: Devices = vec![new, devices[2].clone(), devices[3].clone(), devices[4].clone()];
+    let found = findings(&held);
+    assert!(found[0].contains("[0], and drive 1 holds 64 of 256 stripes"), "{found:?}");
+    assert!(found.iter().any(|found| found.contains("another of its RAID group is missing")), "{found:?}");
+    assert!(open(&held, TIGHT).is_err());
 }
