@@ -1,12 +1,14 @@
 //! Appending to the log, and making it durable.
 
+mod frames;
+
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use senesce_block::BlockDevice;
 
 use super::{
     LogStart,
-    frame::{FRAME_HEADER, FrameHeader, content_bytes, parity},
+    frame::{FRAME_HEADER, FrameHeader, parity},
     record::{encode_batch_to, record_bytes},
     ring::Ring,
     seed,
@@ -15,6 +17,9 @@ use crate::{
     Batch, Error, Result,
     disk::{BLOCK, Geometry},
 };
+
+use frames::max_body_bytes;
+pub(super) use frames::{max_frame_bytes, window_bytes};
 
 /// A frame is closed before it has more bytes of records, if it has several.
 const FRAME_BYTES: usize = 256 << 10;
@@ -300,99 +305,4 @@ impl Log {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-impl State {
-    fn expect_working(&self) -> Result<()> {
-        match &self.failed {
-            Some(reason) => Err(Error::Stopped { reason: reason.clone() }),
-            None => Ok(()),
-        }
-    }
-
-    fn next_sequence(&self) -> u64 {
-        self.open.sequence + u64::from(self.records)
-    }
-
-    /// Up to where all must be durable that was appended so far.
-    fn end(&self) -> u64 {
-        self.open.position + u64::from(self.records > 0)
-    }
-
-    /// All before `start` is durable.
-    fn raise_durable(&mut self, start: &LogStart) {
-        self.durable = self.durable.max(start.position);
-        self.durable_sequence = self.durable_sequence.max(start.sequence);
-    }
-
-    /// Bytes of the ring up to the end of the open frame.
-    fn used(&self) -> u64 {
-        let open = if self.records == 0 { 0 } else { self.frame_bytes(self.bytes.len() - FRAME_HEADER) };
-        self.open.position + open - self.tail.position
-    }
-
-    fn frame_bytes(&self, body: usize) -> u64 {
-        content_bytes(body) + self.parity_bytes
-    }
-
-    /// Whether the open frame is closed before a record of so many bytes.
-    fn is_closed_by(&self, record: usize, ring: u64) -> bool {
-        let most = FRAME_BYTES.min(max_body_bytes(ring, self.parity_bytes));
-        self.records > 0 && self.bytes.len() + 4 + record > FRAME_HEADER + most
-    }
-
-    fn has_room(&self, record: usize, ring: u64) -> bool {
-        let added = if self.is_closed_by(record, ring) {
-            self.used() + self.frame_bytes(4 + record)
-        } else {
-            self.open.position - self.tail.position + self.frame_bytes(self.bytes.len() - FRAME_HEADER + 4 + record)
-        };
-        added <= ring
-    }
-
-    /// The open frame, if it has anything, is one of those that wait.
-    fn close(&mut self, seed: u64) {
-        if self.records > 0 {
-            self.close_frame(seed);
-        }
-    }
-
-    /// The same, even if it has nothing.
-    fn close_frame(&mut self, seed: u64) {
-        let mut bytes = std::mem::replace(&mut self.bytes, vec![0; FRAME_HEADER]);
-        let body_bytes = (bytes.len() - FRAME_HEADER) as u32;
-        bytes.resize(bytes.len().next_multiple_of(BLOCK), 0);
-        let mut header = FrameHeader {
-            position: self.open.position,
-            durable: 0,
-            sequence: self.open.sequence,
-            records: std::mem::take(&mut self.records),
-            body_bytes,
-            chain: self.open.chain,
-            sum: 0,
-            has_parity: self.parity_bytes > 0,
-        };
-        header.sum = header.compute_sum(&bytes[FRAME_HEADER..], seed);
-        self.open = LogStart {
-            position: self.open.position + header.frame_bytes(),
-            sequence: self.open.sequence + u64::from(header.records),
-            chain: header.sum,
-        };
-        self.closed.push((header, bytes));
-    }
-}
-
-/// Bytes of the records of a frame at most.
-fn max_body_bytes(ring: u64, parity_bytes: u64) -> usize {
-    (max_frame_bytes(ring) - parity_bytes) as usize - FRAME_HEADER
-}
-
-/// Bytes of a frame at most: four fit the ring.
-pub(super) fn max_frame_bytes(ring: u64) -> u64 {
-    (ring / 4).min(MAX_RECORD_BYTES) / BLOCK as u64 * BLOCK as u64
-}
-
-/// So much is written between two flushes, but for the frame that makes it more.
-pub(super) fn window_bytes(ring: u64) -> u64 {
-    WINDOW_BYTES.min(ring / 4)
 }

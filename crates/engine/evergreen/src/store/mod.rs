@@ -7,6 +7,7 @@
 //!
 //! **Space** is refused before anything is done: so much is always free that a checkpoint of all that is dirty fits. See `room`.
 
+mod apply;
 mod checkpoint;
 mod copies;
 mod figures;
@@ -23,22 +24,16 @@ mod tests;
 mod tidy;
 mod work;
 
-use std::{
-    ops::{ControlFlow, Range},
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
-};
-
-use bytes::Bytes;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 pub use copies::CopyFigures;
 pub use figures::{FLUSHED_LEVELS, Figures, Flushes};
 pub use open::{MakeOptions, Torn};
 
 use crate::{
-    Batch, Error, KeyValue, Live, Result,
+    Error, KeyValue, Result,
     disk::{Area, MapPlace, NodeId, OLDEST_VERSION, Shape, Space, Superblock},
-    log::{Log, LogStart, record_bytes},
-    model::check_lengths,
+    log::{Log, LogStart},
     tree::{Shared, Tree},
 };
 use copies::CopyWatch;
@@ -250,16 +245,6 @@ impl Evergreen {
         self.log.is_half_full() || self.core.dirty_bytes() > self.core.limits.dirty_bytes
     }
 
-    /// After a long batch beside which syncs are expected: its writer waits for the log in their place.
-    fn shorten_log(&self, record: usize) -> Result<()> {
-        let is_long = record >= LONG_BATCH && self.log.waiting_bytes() > SHORT_LOG;
-        if is_long && self.core.lock().run.expects_syncs(self.core.shape.node_bytes as usize) {
-            // Where something is left out of the log, only a checkpoint helps, which is due by itself.
-            self.log.sync()?;
-        }
-        Ok(())
-    }
-
     /// The most bytes that may be dirty when a batch comes.
     fn most_dirty(&self, record: usize) -> u64 {
         let most = 2 * self.core.limits.dirty_bytes;
@@ -276,141 +261,6 @@ impl Evergreen {
             self.sync()?;
         }
         Ok(is_due)
-    }
-
-    /// Applies a batch, whose record takes `record` bytes of the log, if there is space now.
-    fn try_apply(&self, batch: &mut Batch, record: usize) -> Result<Tried> {
-        self.core.expect_working()?;
-        self.core.claim(&self.core.lock(), &batch.claim)?;
-        let mut tree = self.core.tree();
-        tree.settle()?;
-        let mut state = self.core.lock();
-        let live = self.core.claim(&state, &batch.claim)?;
-        let is_full = self.core.dirty_bytes() > self.most_dirty(record);
-        if is_full || !self.has_log_room(&state, batch, record) {
-            return Ok(Tried::Full);
-        }
-        if !self.core.has_room(&state, record, batch.claim.is_removal) {
-            return Ok(Tried::NoRoom);
-        }
-        self.commit(&mut state, live, batch, record)?;
-        Ok(Tried::Done)
-    }
-
-    fn is_unlogged(&self, state: &State, batch: &Batch) -> bool {
-        state.run.is_continued_by(batch, self.core.shape.node_bytes as usize)
-    }
-
-    fn has_log_room(&self, state: &State, batch: &Batch, record: usize) -> bool {
-        // Long batches leave some, so that a small one beside a stream need not wait for a checkpoint.
-        let kept = if record >= LONG_BATCH { self.log.ring_bytes() / KEPT_PART } else { 0 };
-        self.log.has_room(record + kept as usize) || self.is_unlogged(state, batch)
-    }
-
-    /// A batch is in the log, or in a hole of it, and in the tree.
-    fn commit(&self, state: &mut State, live: u64, batch: &mut Batch, record: usize) -> Result<()> {
-        if self.is_unlogged(state, batch) {
-            self.log.leave_out()?;
-            self.core.counters.note_unlogged(record);
-        } else {
-            self.log.append(batch)?;
-        }
-        // Only what the log has taken is claimed.
-        state.live = live;
-        self.core.earn(state, &batch.claim);
-        state.run.note(batch);
-        let mut view = self.core.shared.lock();
-        view.ingest(std::mem::take(batch).into());
-        view.trim(self.core.limits.cache_bytes);
-        Ok(())
-    }
-}
-
-/// What came of trying to do a batch.
-enum Tried {
-    Done,
-    /// The log is full, or too much is dirty: a checkpoint helps.
-    Full,
-    /// Too little is free.
-    NoRoom,
-}
-
-impl KeyValue for Evergreen {
-    fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
-        self.core.expect_working()?;
-        let value = self.core.shared.find(|view| view.get(key));
-        self.core.trim();
-        value
-    }
-
-    fn scan(&self, from: &[u8], to: &[u8], sink: &mut dyn FnMut(&[u8], Bytes) -> ControlFlow<()>) -> Result<()> {
-        // The first steps are small: many want one key only.
-        const FIRST: usize = 16;
-        const MOST: usize = 1024;
-        let to = Bytes::copy_from_slice(to);
-        let mut next = (*from < to[..]).then(|| Bytes::copy_from_slice(from));
-        let (mut most, mut is_long) = (FIRST, false);
-        while let Some(at) = next {
-            self.core.expect_working()?;
-            let step = self.core.shared.find(|view| view.scan_step(&at, &to, most, is_long));
-            self.core.trim();
-            let step = step?;
-            for (key, value) in step.entries {
-                if sink(&key, value).is_break() {
-                    return Ok(());
-                }
-            }
-            next = step.next;
-            is_long |= step.is_at_end;
-            most = (most * 4).min(MOST);
-        }
-        Ok(())
-    }
-
-    fn apply(&self, mut batch: Batch) -> Result<()> {
-        check_lengths(&batch)?;
-        let record = record_bytes(&batch);
-        let most = self.log.max_record_bytes();
-        if record > most {
-            return Err(Error::Invalid { what: format!("a batch of {record} bytes; the log takes {most} at most") });
-        }
-        if !self.is_attended() {
-            self.checkpoint_if_due()?;
-        } else if self.apply_at_once(&mut batch, record)? {
-            return self.shorten_log(record);
-        }
-        let mut was_checkpointed = false;
-        loop {
-            match self.try_apply(&mut batch, record)? {
-                Tried::Done => return self.shorten_log(record),
-                Tried::NoRoom if was_checkpointed && !self.core.reclaim()? => {
-                    return Err(self.core.no_space(record));
-                }
-                Tried::NoRoom | Tried::Full => self.checkpoint()?,
-            }
-            was_checkpointed = true;
-        }
-    }
-
-    fn sync(&self) -> Result<()> {
-        self.core.expect_working()?;
-        self.core.lock().run.restart();
-        if self.log.sync()? { Ok(()) } else { self.checkpoint() }
-    }
-
-    fn sync_of(&self, keys: &Range<Vec<u8>>) -> Result<()> {
-        let waits = self.log.has_holes();
-        self.core.lock().run.note_sync(keys, waits, self.core.shape.node_bytes as usize);
-        self.sync()
-    }
-
-    fn max_batch_bytes(&self) -> usize {
-        self.log.max_record_bytes()
-    }
-
-    fn live(&self) -> Live {
-        let most = self.core.most_live(false);
-        Live { bytes: self.core.lock().live, most }
     }
 }
 
