@@ -19,7 +19,7 @@ mod writer;
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-pub(crate) use erase::{erase_frames, frames};
+pub(crate) use erase::{clear_blocks, erase_frames, frames, unreadable_blocks};
 pub use frame::{FRAME_HEADER, FrameHeader};
 #[cfg(test)]
 pub(crate) use record::encode_batch;

@@ -41,6 +41,8 @@ pub struct Replay {
     restored: Vec<String>,
     /// Frames have parity. Those of format version 1 do not.
     has_parity: bool,
+    /// The block behind the last frame, in words, if the device does not return it.
+    skipped: Option<String>,
     /// Positions of blocks that the device did not return, and why.
     unreadable: BTreeMap<u64, Error>,
     /// Readings that failed and were done again, with success.
@@ -65,6 +67,7 @@ impl Replay {
             is_over: false,
             restored: Vec::new(),
             has_parity: true,
+            skipped: None,
             unreadable: BTreeMap::new(),
             repeated: 0,
         }
@@ -96,6 +99,11 @@ impl Replay {
     /// Frames of which a block was damaged, and that were restored by their parity, in words.
     pub(crate) fn restored(&self) -> &[String] {
         &self.restored
+    }
+
+    /// The block behind the last frame, in words, if the device does not return it. Nothing is lost by it.
+    pub(crate) fn skipped(&self) -> Option<&str> {
+        self.skipped.as_deref()
     }
 
     /// Readings that failed and were done again, with success.
@@ -153,26 +161,32 @@ impl Replay {
             return Ok(true);
         }
         self.expect_nothing_behind(position, room)?;
-        let most = room.min(max_frame_bytes(self.ring.bytes()));
-        let reach = header.map_or(most, |header| header.frame_bytes());
-        self.expect_no_frame(position, header.is_some(), reach)?;
+        self.expect_no_frame(position, header, room)?;
         Ok(false)
     }
 
     /// At the end of the log, blocks that the device does not return may be unused, or the next frame. A frame with one such block is restored
-    /// by its parity: so that block alone is no frame. `has_header`: a header was read there; `reach`: bytes of the frame at most.
+    /// by its parity: so that block alone is no frame. A frame with one such block and another one that is damaged is taken for the end:
+    /// what an earlier lap left looks the same. `has_header`: a header was read there; `room`: bytes of the ring from there on.
     ///
-    /// Errors: `Device` if the blocks may be a durable frame.
-    fn expect_no_frame(&mut self, position: u64, has_header: bool, reach: u64) -> Result<()> {
+    /// Errors: `Device` if the blocks may be a durable frame, or the only ones that say that a newer superblock was durable.
+    fn expect_no_frame(&mut self, position: u64, header: Option<FrameHeader>, room: u64) -> Result<()> {
+        let most = room.min(max_frame_bytes(self.ring.bytes()));
+        let reach = match header {
+            _ if self.is_newest_unknown => room,
+            Some(header) => header.frame_bytes(),
+            None => most,
+        };
         let mut blocks = self.unreadable.range(position..position + reach);
         let Some((&first, _)) = blocks.next() else { return Ok(()) };
         let is_alone = self.has_parity && blocks.next().is_none();
-        if has_header || first == position && !is_alone {
+        if self.is_newest_unknown || header.is_some() || first == position && !is_alone {
             return self.unreadable.remove(&first).map_or(Ok(()), Err);
         }
         if first == position {
-            let what = "the device does not return the block behind the last batch, and no frame is there";
-            self.note_restored(position, what);
+            let place = self.ring.describe(position);
+            self.skipped =
+                Some(format!("{place}: the device does not return the block, and no frame of the log is there"));
         }
         Ok(())
     }
@@ -275,6 +289,9 @@ impl Replay {
             let most = (self.start + self.ring.bytes() - position).min(READ_BYTES);
             let len = len.max(most) as usize;
             let read = self.ring.read(position, len);
+            if read.is_ok() {
+                self.unreadable.retain(|at, _| !(position..position + len as u64).contains(at));
+            }
             self.ahead = (position, read.unwrap_or_else(|_| self.read_by_block(position, len)).into());
         }
         let skipped = (position - self.ahead.0) as usize;
@@ -287,7 +304,10 @@ impl Replay {
         let mut is_any_unreadable = false;
         for at in (position..position + len as u64).step_by(BLOCK) {
             match self.ring.read(at, BLOCK.min(len - bytes.len())) {
-                Ok(block) => bytes.extend_from_slice(&block),
+                Ok(block) => {
+                    bytes.extend_from_slice(&block);
+                    self.unreadable.remove(&at);
+                }
                 Err(error) => {
                     bytes.resize((bytes.len() + BLOCK).min(len), 0);
                     self.unreadable.insert(at, error);

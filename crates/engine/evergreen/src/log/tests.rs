@@ -310,6 +310,24 @@ fn unreadable_block_of_unused_ring_ends_the_log() {
 }
 
 #[test]
+fn unreadable_proof_of_a_newer_superblock_is_an_error() {
+    let device = Arc::new(self::device());
+    let writable: Arc<dyn BlockDevice> = device.clone();
+    // A newer superblock names a start behind a block, and one frame is there.
+    let newer = first().skip(0).anew(&UUID, 2);
+    let log = log_on(&writable, newer);
+    log.append(&batch(1, 100)).unwrap();
+    log.sync().unwrap();
+    let from_older = |device: Arc<dyn BlockDevice>| {
+        Replay::new(device, &geometry(), UUID, first()).beside_torn(true).collect::<Result<Vec<_>>>()
+    };
+    assert!(from_older(writable.clone()).unwrap_err().to_string().contains("it was durable when"));
+    let faulty = FaultDevice::new(device);
+    faulty.inject(&format!("fail read at {}+4096", geometry().log_at + newer.position)).unwrap();
+    assert!(matches!(from_older(shared(faulty)), Err(Error::Device(_))));
+}
+
+#[test]
 fn a_start_that_is_too_old_is_told() {
     // The ring is used again behind a checkpoint; then the superblock of before is all that can be read.
     let device = shared(device());

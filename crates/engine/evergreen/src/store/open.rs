@@ -173,6 +173,7 @@ impl Evergreen {
         }
         counters.note_passed_over(receive(&mut tree, &mut group, &limits)? + replay.repeated());
         replay.restored().iter().for_each(|restored| watch.note_restored(None, restored));
+        replay.skipped().into_iter().for_each(|skipped| watch.note_restored(None, &skipped));
         let state = State::new(space, live);
         let version = superblock.version;
         let core = Core::new(area, (version, uuid), shape, limits, (tree, state), (counters, watch));
