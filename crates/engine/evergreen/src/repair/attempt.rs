@@ -7,9 +7,10 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::{
     Told, bases,
-    kept::Kept,
+    kept::kept_units,
     log::{self, LogState},
-    rebuild::{Nodes, Rebuilt, rebuild},
+    nodes::Nodes,
+    rebuild::{Rebuilt, rebuild},
     scan::{Found, scan},
     staged::Staged,
 };
@@ -19,7 +20,7 @@ use crate::{
         Area, Copies, Extent, Extents, FORMAT_VERSION, Geometry, MAX_MAP_PIECES, MAX_PIECES, MAX_SECOND_MAP_PIECES,
         MapPlace, NodeId, NodeMap, OLDEST_VERSION, Place, Space, Superblock, node_sum, write_superblock,
     },
-    log::{LogStart, erase_frames},
+    log::{LogStart, clear_blocks, erase_frames, unreadable_blocks},
 };
 
 /// A tree that was made whole again, and what leads to it.
@@ -36,7 +37,7 @@ pub(super) struct Attempt {
     /// How much worse it is than its losses say.
     doubt: usize,
     /// What is not written to before the repaired state is durable: a repair that is cut short begins with it again.
-    kept: Kept,
+    kept: Vec<Extent>,
 }
 
 /// Up to where the newest superblock and its log go.
@@ -51,6 +52,9 @@ struct Reach {
 const ROLLED_BACK: usize = 1000;
 const NOT_PROVEN: usize = 2000;
 
+/// Generations that repairs that were cut short may have left behind the newest superblock, at most.
+const MOST_AHEAD: u64 = 1000;
+
 /// How many of the generations that were found are tried without a superblock.
 const TRIED: usize = 4;
 
@@ -63,7 +67,9 @@ pub(super) fn best(device: &Arc<dyn BlockDevice>, why: &[String]) -> Result<Atte
     let bases = bases::of_slots(&**device);
     let known = bases.first().map(|base| base.superblock.identity().copied());
     let scanned = || found.get_or_init(|| scan(&**device, known));
-    let newest = bases.iter().map(|base| base.superblock.generation).max();
+    let is_any_certain = bases.iter().any(|base| base.is_certain);
+    let believed = bases.iter().filter(|base| base.is_certain || !is_any_certain);
+    let newest = believed.map(|base| base.superblock.generation).max();
     let (mut best, mut reach): (Option<Attempt>, Option<Reach>) = (None, None);
     for base in &bases {
         let area = Area::new(device.clone(), base.superblock.geometry);
@@ -87,10 +93,9 @@ pub(super) fn best(device: &Arc<dyn BlockDevice>, why: &[String]) -> Result<Atte
             break;
         }
     }
-    let has_certain = bases.iter().any(|base| base.is_certain);
-    if best.as_ref().is_none_or(|best| best.cost() > 0 && !has_certain) {
+    if best.as_ref().is_none_or(|best| best.cost() > 0 && !is_any_certain) {
         let known = bases.first().map(|base| &base.superblock);
-        for generation in generations(scanned(), newest.filter(|_| has_certain)) {
+        for generation in generations(scanned(), newest.filter(|_| is_any_certain)) {
             let Some(superblock) = made_up(device, scanned(), known, generation) else { continue };
             let area = Area::new(device.clone(), superblock.geometry);
             let mut nodes = Nodes::by_headers(&area, scanned(), &superblock, true);
@@ -109,11 +114,13 @@ pub(super) fn best(device: &Arc<dyn BlockDevice>, why: &[String]) -> Result<Atte
         Error::Damaged { place: device.name().to_owned(), what }
     })
     .map(|mut best| {
-        let seen = found.get().map_or(0, |found| found.nodes.iter().map(|node| node.generation).max().unwrap_or(0));
-        best.generation = seen.max(newest.unwrap_or(0)) + 2;
+        // What is much later than the superblock is no node of this file system: the contents of a file may look like one.
+        let last = newest.unwrap_or(0).max(best.superblock.generation) + MOST_AHEAD;
+        let seen = found.get().into_iter().flat_map(|found| &found.nodes).map(|node| node.generation);
+        best.generation = seen.filter(|seen| *seen <= last).max().unwrap_or(0).max(last - MOST_AHEAD) + 2;
         // For another slot than that of the newer one.
         best.generation += u64::from(best.generation % 2 == newest.unwrap_or(0) % 2);
-        best.kept = Kept::of(device, &best.superblock, best.rebuilt.sources.clone(), &bases, chunks);
+        best.kept = kept_units(device, &best.superblock, &best.rebuilt.sources, &bases, chunks);
         best
     })
 }
@@ -161,7 +168,8 @@ fn generations(found: &Found, least: Option<u64>) -> Vec<u64> {
     let mut all: Vec<u64> = found.nodes.iter().map(|node| node.generation).collect();
     all.sort_unstable();
     all.dedup();
-    all.into_iter().rev().filter(|generation| least.is_none_or(|least| *generation >= least)).take(TRIED).collect()
+    let can_be = |generation: &u64| least.is_none_or(|least| (least..=least + MOST_AHEAD).contains(generation));
+    all.into_iter().rev().filter(can_be).take(TRIED).collect()
 }
 
 /// A superblock for what was found, with what is known of another.
@@ -218,7 +226,7 @@ fn finished(rebuilt: Rebuilt, superblock: &Superblock, log: LogState, mut told: 
         told.push(Told::loss(format!("{damage}: what came behind {} batches of the log is lost", log.batches)));
     }
     let superblock = superblock.clone();
-    Some(Attempt { superblock, rebuilt, told, log, space, generation: 0, doubt: 0, kept: Kept::default() })
+    Some(Attempt { superblock, rebuilt, told, log, space, generation: 0, doubt: 0, kept: Vec::new() })
 }
 
 impl Attempt {
@@ -249,12 +257,7 @@ impl Attempt {
 
     /// What must not be written to.
     pub fn kept(&self) -> &[Extent] {
-        self.kept.units()
-    }
-
-    /// Where little is free: keeps only what this attempt needs. Returns whether that is less than before.
-    pub fn keep_less(&mut self) -> bool {
-        self.kept.shrink()
+        &self.kept
     }
 
     /// Writes what is new, a map, and the superblock that names it. What is kept stays where it is. It may be done again after the device
@@ -273,6 +276,8 @@ impl Attempt {
             None => erase_frames(&shared, &self.superblock.geometry, &self.superblock.uuid, self.log.end)?,
         }
         let geometry = self.superblock.geometry;
+        // What is not returned holds no frame, or one that its parity restores.
+        clear_blocks(&shared, &geometry, &unreadable_blocks(&shared, &geometry))?;
         let area = Area::new(shared.clone(), geometry);
         let mut space = self.space.clone();
         space.keep(self.kept().to_vec());

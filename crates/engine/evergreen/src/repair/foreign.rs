@@ -65,3 +65,26 @@ fn node_number_that_was_not_given_out_is_refused() {
     }
     assert!(replaced > 3, "{replaced} nodes were replaced by what is below them");
 }
+
+#[test]
+fn absurd_numbers_in_headers_stop_no_repair() {
+    let (device, ..) = example_with(&TINY, 0);
+    let leaf = Bench::new(&device).nodes(0)[4];
+    for (id, generation) in [(leaf.0, u64::MAX), (u64::MAX - 1, 1), (leaf.0, 1 << 60), (1 << 60, 1 << 60)] {
+        for is_known in [true, false] {
+            let bench = Bench::new(&device);
+            bench.spoil_older();
+            bench.spoil_map();
+            plant(&bench, leaf, Some(&bench.superblock.uuid), NodeId(id), generation);
+            bench.spoil_header(leaf);
+            if !is_known {
+                bench.overwrite_slot(0, 0, 4096);
+                bench.overwrite_slot(1, 0, 4096);
+            }
+            let report = repair(&bench.device, false).unwrap_or_else(|error| panic!("{id}, {generation}: {error}"));
+            assert!(report.is_done && report.check.is_clean(), "{id}, {generation}: {report:#?}");
+            let last = Bench::of(bench.device).superblock;
+            assert!(!is_known || last.generation.max(last.next_node) < 10_000, "{id}, {generation}: {last:?}");
+        }
+    }
+}

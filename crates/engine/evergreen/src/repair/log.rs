@@ -7,9 +7,12 @@ use senesce_block::BlockDevice;
 use super::staged::Staged;
 use crate::{
     Result,
-    disk::{Superblock, read_newest, read_slots, write_superblock},
-    log::{LogStart, Replay, frames},
+    disk::{BLOCK, Geometry, Superblock, read_newest, read_slots, write_superblock},
+    log::{LogStart, Replay, clear_blocks, frames, unreadable_blocks},
 };
+
+/// At the start of a log, so many bytes of the ring can be read.
+const FREE_BYTES: u64 = 8 * BLOCK as u64;
 
 /// How far the log behind a superblock can be read.
 pub(super) struct LogState {
@@ -40,15 +43,27 @@ pub(super) fn read(device: &Arc<dyn BlockDevice>, superblock: &Superblock) -> Re
     Ok(state)
 }
 
-/// A start to which nothing is chained that lies in the log.
+/// A start to which nothing is chained that lies in the log, at blocks that can be read.
 pub(super) fn anew(device: &Arc<dyn BlockDevice>, superblock: &Superblock, generation: u64) -> LogStart {
     let Superblock { geometry, uuid, replay, .. } = superblock;
     let last = frames(device, geometry, uuid).into_iter().map(|(_, header)| (header.position, header.sequence)).max();
     let (position, sequence) = last.unwrap_or((0, 0)).max((replay.position, replay.sequence));
     // Behind all laps: nothing there can be what says that more was durable.
     let laps = position / geometry.log_bytes + 3;
-    let start = LogStart { position: laps * geometry.log_bytes, sequence: sequence + (1 << 32), chain: 0 };
+    let unreadable = unreadable_blocks(device, geometry);
+    let is_free = |at: &u64| !unreadable.iter().any(|bad| (*at..*at + FREE_BYTES).contains(bad));
+    let at = (0..geometry.log_bytes - FREE_BYTES).step_by(BLOCK).find(is_free).unwrap_or(0);
+    let position = laps * geometry.log_bytes + at;
+    let start = LogStart { position, sequence: sequence + (1 << 32), chain: 0 };
     start.anew(uuid, generation)
+}
+
+/// Writes zeros to blocks of the ring that the device does not return: then it returns them, if it can. No superblock needs what was there.
+pub(super) fn clear_unreadable(device: &Arc<dyn BlockDevice>, geometry: &Geometry) {
+    for at in unreadable_blocks(device, geometry) {
+        // A device that refuses it leaves the block as it was, and the log begins elsewhere.
+        let _ = clear_blocks(device, geometry, &[at]);
+    }
 }
 
 /// Lets both superblocks of a repaired state name a log that is empty, behind all that is in the ring of `device`.

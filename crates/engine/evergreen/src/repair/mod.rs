@@ -18,6 +18,7 @@ mod bench;
 mod foreign;
 mod kept;
 mod log;
+mod nodes;
 #[cfg(test)]
 mod power;
 mod rebuild;
@@ -27,6 +28,8 @@ mod single_blocks;
 mod staged;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod unreadable;
 
 use std::{fmt, sync::Arc};
 
@@ -155,13 +158,8 @@ pub fn repair(device: &Arc<dyn BlockDevice>, is_dry: bool) -> Result<RepairRepor
     }
     let mut chosen = attempt::best(device, &why)?;
     report.told = std::mem::take(&mut chosen.told);
-    loop {
-        staged.reset();
-        match complete(device, &staged, &mut chosen, &mut report) {
-            Err(Error::NoSpace { .. }) if chosen.keep_less() => {}
-            done => break done?,
-        }
-    }
+    staged.reset();
+    complete(device, &staged, &mut chosen, &mut report)?;
     report.lost = std::mem::take(&mut chosen.rebuilt.lost);
     report.check = check(&shared)?;
     if let Some(finding) = report.check.findings.iter().chain(&report.check.copies.bad).next() {
@@ -171,6 +169,7 @@ pub fn repair(device: &Arc<dyn BlockDevice>, is_dry: bool) -> Result<RepairRepor
     if !is_dry {
         staged.commit()?;
         report.is_done = true;
+        log::clear_unreadable(device, &chosen.superblock.geometry);
     }
     Ok(report)
 }
@@ -211,8 +210,10 @@ fn complete(
     report.files = mend_files(&store, chosen.superblock.shape.key_order, &chosen.rebuilt.lost)?;
     store.checkpoint()?;
     drop(store);
+    // One more checkpoint, so that both superblocks have the files as they are now. The superblock that is written first must not
+    // replace the one that all this began with.
+    open(chosen)?;
     if read_newest(&**staged)?.generation % 2 == chosen.superblock.generation % 2 {
-        // One more checkpoint: the superblock that is written first must not replace the one that all this began with.
         open(chosen)?;
     }
     // The frames in the ring stay until no superblock needs them.

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use senesce_block::BlockDevice;
 
 use crate::{
-    disk::{BLOCK, Extent, Extents, Geometry, NodeId, SLOTS_AT, loose_entries},
+    disk::{BLOCK, Extent, Extents, Geometry, MOST_COUNTED, NodeId, SLOTS_AT, loose_entries},
     node::Header,
 };
 
@@ -39,8 +39,8 @@ pub(super) struct Found {
     pub places: Places,
     /// Blocks of maps that say it.
     pub chunks: Vec<u64>,
-    /// The same of each file system: what several maps have is here once.
-    of_all: HashMap<Identity, Places>,
+    /// Both of each file system: what several maps have is here once.
+    of_all: HashMap<Identity, (Vec<u64>, Places)>,
 }
 
 /// What is read at once.
@@ -91,11 +91,13 @@ pub(super) fn header_at(device: &dyn BlockDevice, at: u64, start: &[u8]) -> Opti
 
 impl Found {
     fn take(&mut self, device: &dyn BlockDevice, at: u64, block: &[u8]) {
-        if let Some(header) = header_at(device, at, block) {
+        // No counter is ever so high: the contents of a file may look like a header.
+        let can_be = |header: &Header| header.generation.max(header.id.0) < MOST_COUNTED / 2;
+        if let Some(header) = header_at(device, at, block).filter(can_be) {
             self.nodes.push(FoundNode::new(at, header));
         } else if let Some((uuid, entries)) = loose_entries(block) {
-            self.chunks.push(at);
-            let of_map = self.of_all.entry(uuid).or_default();
+            let (chunks, of_map) = self.of_all.entry(uuid).or_default();
+            chunks.push(at);
             for (node, sum, copies) in entries {
                 let places = of_map.entry((node, sum)).or_default();
                 for extents in copies.into_iter().filter(|extents| !extents.is_empty()) {
@@ -112,7 +114,7 @@ impl Found {
     fn keep(&mut self, known: Option<Identity>) {
         let identity = known.unwrap_or_else(|| self.uuid());
         self.nodes.retain(|node| node.uuid == identity);
-        self.places = std::mem::take(&mut self.of_all).remove(&identity).unwrap_or_default();
+        (self.chunks, self.places) = std::mem::take(&mut self.of_all).remove(&identity).unwrap_or_default();
     }
 
     /// The file system of which most nodes are that say it.
