@@ -179,9 +179,12 @@ pub struct FsMountArgs {
     pub older_point: bool,
     /// Of a garden that is refused because no copy of its log can be read: open it at its last consistency point, with all later operations
     /// that can be read. What was acknowledged after them is lost, and reported. A garden that was unmounted loses nothing and does not
-    /// need this option. Devices named as the log are overwritten if they hold no copy of it.
+    /// need this option. Devices named as the log become copies of it again. One that holds something else is refused without --force.
     #[arg(long)]
     pub without_log: bool,
+    /// With --without-log: overwrite a device named as the log, whatever it holds.
+    #[arg(long, requires = "without_log")]
+    pub force: bool,
     /// Gardening goes by what processors, drives, the log and clients leave it: as much as nobody feels. Areas, pointers, compacted blocks
     /// and parity are gone through while there is time.
     #[arg(long)]
@@ -313,6 +316,9 @@ pub struct FsCheckArgs {
     /// With --repair, of a garden: also if no copy of the log can be read. Operations that only the log held are lost.
     #[arg(long, requires = "repair")]
     pub without_log: bool,
+    /// With --without-log: overwrite a device named as the log, whatever it holds.
+    #[arg(long, requires = "without_log")]
+    pub force: bool,
     #[command(flatten)]
     pub online: FsOnlineArgs,
 }

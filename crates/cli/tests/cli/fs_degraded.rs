@@ -138,3 +138,71 @@ fn check_reports_lost_drive_that_parity_does_not_replace() {
         assert!(done.stdout.contains(says) && !done.stdout.contains(never), "{}", done.stdout);
     }
 }
+
+/// A garden whose second log is on a file system that is full after 1 MiB of it.
+fn garden_with_a_log_that_fills_up(lab: &Lab) -> Mount {
+    lab.run(["fs", "mkfs", "garden", "g", "--size", "64MiB", "--log-size", "8MiB", "--seed", "7"]).good();
+    let small = Mount::new(&["-t", "tmpfs", "-o", "size=1m", "small"], lab.path("small"));
+    let (log, image) = (lab.path("g/log-2.img"), small.point.join("log.img"));
+    let copied = std::process::Command::new("cp").arg("--sparse=always").arg(&log).arg(&image).status().unwrap();
+    assert!(copied.success());
+    fs::remove_file(&log).unwrap();
+    std::os::unix::fs::symlink(&image, &log).unwrap();
+    small
+}
+
+/// Each write is in the log before it returns.
+fn write_synced_mebibytes(lab: &Lab, count: u8) {
+    let file = fs::File::create(lab.path("mnt/synced")).unwrap();
+    for byte in 0..count {
+        (&file).write_all(&vec![byte; 1 << 20]).unwrap();
+        file.sync_all().unwrap();
+    }
+}
+
+#[test]
+fn a_failing_log_is_reported_at_once_and_by_the_exit_code() {
+    if !root_or_skip("mounting") {
+        return;
+    }
+    let lab = Lab::new();
+    let _small = garden_with_a_log_that_fills_up(&lab);
+    assert!(lab.run(["fs", "stat", "g"]).good().stdout.contains("copy 1 of the log, g/log-2.img, is whole"));
+    let mut command = lab.command();
+    command.args(["--quiet", "fs", "mount", "g", "mnt", "--point-every", "3600"]).stderr(Stdio::piped());
+    let mut child = start(&lab, &mut command);
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mounted = hold(&lab, child);
+    write_synced_mebibytes(&lab, 3);
+    let mut line = String::new();
+    stderr.read_line(&mut line).unwrap();
+    assert!(line.starts_with("senesce: copy 1 of the log (g/log-2.img) FAILED: "), "{line}");
+    let stat = lab.run(["fs", "stat", "g"]).good().stdout;
+    assert!(stat.contains("copy 0 of the log, g/log.img, is whole"), "{stat}");
+    assert!(stat.contains("copy 1 of the log, g/log-2.img, is LOST"), "{stat}");
+    unmount(&lab);
+    let mut rest = String::new();
+    stderr.read_to_string(&mut rest).unwrap();
+    assert_eq!(mounted.wait_code(), 7, "{rest}");
+    assert!(rest.contains("g is degraded; copy 1 of the log (g/log-2.img) is lost"), "{rest}");
+}
+
+#[test]
+fn a_served_run_has_events_of_its_log() {
+    if !root_or_skip("mounting") {
+        return;
+    }
+    let lab = Lab::new();
+    lab.run(["fs", "mkfs", "garden", "g", "--size", "64MiB", "--seed", "7"]).good();
+    fs::remove_file(lab.path("g/log-2.img")).unwrap();
+    let mut command = lab.command();
+    command.args(["fs", "serve", "g", "mnt", "--source", "senesce-test-log", "--point-every", "1"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let child = start(&lab, &mut command);
+    unmount(&lab);
+    let done = Done::of(child.wait_with_output().unwrap());
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let lines: Vec<serde_json::Value> = done.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let events: Vec<&str> = lines.iter().map(|line| line["event"].as_str().unwrap()).collect();
+    assert_eq!(events, ["log_copy_lost", "repaired", "ready", "ended"], "{}", done.stdout);
+}

@@ -128,4 +128,27 @@ fn both_copies_on_one_device_or_on_two_that_are_named() {
     of(&["fs", "check"], &[]).refused(1, &["is damaged"]);
     of(&["fs", "check"], &["--repair"]).good();
     of(&["fs", "check"], &[]).good();
+    // A device that is named as the log by mistake is not overwritten, unless that is wanted.
+    let text = b"a letter to keep".repeat(70_000);
+    for log in ["l0", "l1"] {
+        fs::write(lab.path(log), &text).unwrap();
+    }
+    let refused = of(&["fs", "check"], &["--repair", "--without-log"]);
+    refused.refused(3, &["l0", "force"]);
+    assert_eq!(fs::read(lab.path("l0")).unwrap(), text);
+    of(&["fs", "check"], &["--repair", "--without-log", "--force"]).good();
+    of(&["fs", "check"], &[]).good();
+}
+
+#[test]
+fn both_logs_of_a_directory_are_read_where_no_drive_has_a_label() {
+    let lab = Lab::new();
+    mkfs(&lab, &[]);
+    for drive in 0..5 {
+        spoil(&lab, &format!("g/drive-0{drive}.img"), 0, 4096);
+        spoil(&lab, &format!("g/drive-0{drive}.img"), 2 * SLOT, 4096);
+    }
+    spoil(&lab, "g/log.img", 0, 1 << 20);
+    let done = lab.run(["fs", "check", "g", "--repair"]).good().stdout;
+    assert!(done.contains("after the repair: clean"), "{done}");
 }

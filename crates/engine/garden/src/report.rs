@@ -6,7 +6,7 @@ use crate::{
     check::Finding,
     engine::Garden,
     format::label::Group,
-    log::LogLoss,
+    log::{LogCopyReport, LogFailure, LogLoss},
     raid::{DriveCounts, DriveFailure, DriveState, RaidCounts},
     store::{Counts, LeftOut, ScrubReport, Store},
 };
@@ -95,6 +95,18 @@ impl Garden {
         self.shared().lock_for_operation().raid.watch(None);
     }
 
+    /// Returns a channel on which the failure of each copy of the log arrives when it happens. A later call ends an earlier channel.
+    pub fn watch_logs(&self) -> Receiver<LogFailure> {
+        let (sender, failures) = channel();
+        self.shared().lock_for_operation().log.mirror().watch(Some(sender));
+        failures
+    }
+
+    /// Ends the channel of [`watch_logs`](Self::watch_logs).
+    pub fn unwatch_logs(&self) {
+        self.shared().lock_for_operation().log.mirror().watch(None);
+    }
+
     /// What it holds and has left.
     pub fn report(&self) -> AggregateReport {
         let store = self.shared.lock();
@@ -127,6 +139,8 @@ pub struct LogReport {
     pub copies: u32,
     /// Of these, copies that hold all that was acknowledged.
     pub whole: u32,
+    /// The copies, by number.
+    pub states: Vec<LogCopyReport>,
     /// Why copies were lost when the aggregate was opened, or failed since. Those that could be made again are in use again.
     pub lost: Vec<String>,
     /// Bytes that were written to all copies together since it was opened.
@@ -140,7 +154,7 @@ impl Store {
         let mirror = self.log.mirror();
         let ((whole, copies), (bytes_written, flushes)) = (mirror.count(), mirror.written());
         let lost = self.opening.lost_logs.iter().cloned().chain(mirror.failures()).collect();
-        LogReport { copies, whole, lost, bytes_written, flushes }
+        LogReport { copies, whole, states: mirror.states(), lost, bytes_written, flushes }
     }
 }
 

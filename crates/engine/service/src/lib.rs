@@ -29,8 +29,8 @@ pub use name::Name;
 pub use request::{Prices, Request};
 pub use response::{
     AggregateStat, Cleaned, CloneOf, Cloned, ColdStat, Deduped, Defragmented, Deleted, DriveStat, EvergreenStat,
-    GroupStat, MountStat, ReadChains, Requests, Response, Scrubbed, Serves, SnapshotMade, SnapshotStat, Snapshots,
-    Stat, Tiered, VolumeMade, VolumeStat, Volumes,
+    GroupStat, LogCopyStat, MountStat, ReadChains, Requests, Response, Scrubbed, Serves, SnapshotMade, SnapshotStat,
+    Snapshots, Stat, Tiered, VolumeMade, VolumeStat, Volumes,
 };
 pub use task::{NoTask, Task};
 

@@ -84,6 +84,10 @@ pub struct AggregateStat {
     pub missing_drives: Vec<u32>,
     /// All places for drives.
     pub drives: Vec<DriveStat>,
+    /// Copies of the log.
+    pub log: Vec<LogCopyStat>,
+    /// Why copies of the log were lost when it was opened, or failed since.
+    pub log_problems: Vec<String>,
     /// Its RAID groups.
     pub groups: Vec<GroupStat>,
     /// Free blocks of each allocation area by RAID group; none where they are not counted yet.
@@ -92,6 +96,17 @@ pub struct AggregateStat {
     pub not_used: Vec<String>,
     /// Superblocks that could not be read, and why.
     pub unread_superblocks: Vec<String>,
+}
+
+/// A place for a copy of the log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LogCopyStat {
+    /// Its number.
+    pub copy: u32,
+    /// The name of the device, if there is one.
+    pub device: Option<String>,
+    /// `whole`, or `lost`: it does not hold all that was acknowledged.
+    pub state: String,
 }
 
 /// A RAID group.

@@ -7,7 +7,7 @@ use senesce_core::Bytes;
 use senesce_garden::{CheckPart, CheckProgress, Limits, Stripes};
 use senesce_objects::ObjectStore;
 use senesce_service::{
-    AggregateStat, Checked, CheckedPart, DriveStat, MountStat, Request, Response,
+    AggregateStat, Checked, CheckedPart, DriveStat, LogCopyStat, MountStat, Request, Response,
     garden::{checked, words},
 };
 use senesce_volume::install_signal_cleanup;
@@ -211,7 +211,7 @@ pub(super) fn print_mounts(mounts: &[MountStat]) {
     }
 }
 
-/// Prints the drives that are not as they should be, and the devices that are not used.
+/// Prints the drives that are not as they should be, all copies of the log, and the devices that are not used.
 fn print_drives(aggregate: &AggregateStat) {
     for DriveStat { drive, device, state, why, .. } in &aggregate.drives {
         let (device, why) =
@@ -221,6 +221,13 @@ fn print_drives(aggregate: &AggregateStat) {
             "filling" => println!("  drive {drive}, {device}, is being filled: {why}"),
             _ => {}
         }
+    }
+    for LogCopyStat { copy, device, state } in &aggregate.log {
+        let state = if state == "whole" { "is whole" } else { "is LOST" };
+        println!("  copy {copy} of the log, {}, {state}", device.as_deref().unwrap_or("no device"));
+    }
+    for problem in &aggregate.log_problems {
+        println!("  {problem}");
     }
     for left_out in &aggregate.not_used {
         println!("  not used: {left_out}");

@@ -67,7 +67,7 @@ pub fn fs(args: FsArgs, quiet: bool) -> Result<()> {
             None => mount::mount(&args, quiet),
         },
         FsVerb::Serve(args) => serve::serve(&args),
-        FsVerb::Check(FsCheckArgs { what: args, repair, dry_run, without_log, online }) => {
+        FsVerb::Check(FsCheckArgs { what: args, repair, dry_run, without_log, force, online }) => {
             match EvergreenPlace::find(&args.look.place) {
                 Some(place) if repair => {
                     without_objects(&args).and_then(|()| evergreen::repair(&place, dry_run, args.look.json))
@@ -75,7 +75,7 @@ pub fn fs(args: FsArgs, quiet: bool) -> Result<()> {
                 Some(place) => {
                     without_objects(&args).and_then(|()| evergreen::check(&place, online, args.look.json, quiet))
                 }
-                None if repair => repair::repair(&args, dry_run, without_log, quiet),
+                None if repair => repair::repair(&args, dry_run, without_log.then_some(force), quiet),
                 None => look::check(&args, online, quiet),
             }
         }

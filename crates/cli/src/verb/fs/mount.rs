@@ -26,7 +26,7 @@ use super::{
     load::{ByLoad, Kernel, Points},
     mkfs::USUAL_VOLUME,
     place::Place,
-    watch::{Watch, check_whole, print_failure},
+    watch::{Watch, check_whole, log_problems, print_failure},
     words::explain,
 };
 use crate::{
@@ -63,6 +63,9 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
     }
     // Opening may do again what the log holds; a read-only mount keeps even that in memory.
     let read_only = args.read_only || args.snapshot.is_some();
+    if args.without_log && !read_only {
+        place.check_logs(args.force)?;
+    }
     let (devices, freezable) = if read_only { place.look()? } else { place.open()? }.freezable();
     let limits = Limits { cache_bytes: args.how.cache.0, ..Limits::default() };
     let objects = args.objects.open_telling()?;
@@ -84,7 +87,9 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
         }
     }
     let watch = Watch::start(&garden, print_failure);
-    warn_log(&garden);
+    for (_, problem) in log_problems(&garden) {
+        eprintln!("senesce: {problem}");
+    }
     if !quiet {
         warn(&garden);
         let cold = garden.cold().live;
@@ -179,27 +184,6 @@ fn warn(garden: &Garden) {
     }
     for unread in &report.opening.unread_superblocks {
         eprintln!("senesce: cannot be read: {unread}; another one is used, with what belongs to it in the log");
-    }
-}
-
-/// Reports labels and copies of the log that were repaired, and what was lost with the log.
-pub(super) fn warn_log(garden: &Garden) {
-    let report = garden.report();
-    for lost in &report.log.lost {
-        eprintln!("senesce: {lost}");
-    }
-    for repaired in &report.opening.repaired {
-        eprintln!("senesce: repaired: {repaired}");
-    }
-    let (whole, copies) = (report.log.whole, report.log.copies);
-    if whole < copies {
-        eprintln!("senesce: {whole} of {copies} copies of the log are in use: another failure would lose operations");
-    }
-    if let Some(loss) = garden.log_loss() {
-        eprintln!("senesce: {loss}");
-        if !loss.was_closed {
-            eprintln!("senesce: parity may be wrong where blocks were being written: `senesce fs scrub` repairs it");
-        }
     }
 }
 

@@ -151,6 +151,17 @@ impl Place {
         opened.with_context(|| format!("cannot open {self}"))
     }
 
+    /// Before the log is made again where it cannot be read. Errors: a device that is named as a log, or that a link in the directory leads
+    /// to, holds something else, unless `force`.
+    pub fn check_logs(&self, force: bool) -> Result<()> {
+        let logs = match self {
+            Self::One(_) => Vec::new(),
+            Self::Directory(dir) => LOGS.iter().map(|name| dir.join(name)).filter(|path| path.is_symlink()).collect(),
+            Self::Named { logs, .. } => logs.clone(),
+        };
+        logs.iter().filter(|path| path.exists()).try_for_each(|path| claim::check_log(path, force))
+    }
+
     /// The files and devices that it may be on. Some may not exist.
     pub fn files(&self) -> Vec<PathBuf> {
         match self {
@@ -201,7 +212,7 @@ fn open_logs(
     make: impl Fn(&Path, Bytes) -> Result<Arc<dyn BlockDevice>>,
 ) -> Result<LogDevices> {
     let places = Garden::log_places(drives);
-    let copies = places.map_or(1, |places| if places.is_shared { 1 } else { places.copies as usize });
+    let copies = places.map_or(LOGS.len(), |places| if places.is_shared { 1 } else { places.copies as usize });
     // A link may lead to a device that holds something else now: that is never overwritten.
     let (mut linked, mut spare) = (Vec::new(), Vec::new());
     for path in LOGS.iter().take(copies).map(|name| dir.join(name)) {

@@ -21,15 +21,20 @@ const STRIPES: u64 = 1024;
 
 /// Repairs labels, superblocks, copies of the log, blocks and parity, and checks the result. With `is_dry` nothing is written.
 ///
+/// `without_log`: also if no copy of the log can be read, and whether what is there instead may be overwritten.
+///
 /// Errors: it is in use; it cannot be opened; blocks are lost; the check afterwards finds damage.
-pub fn repair(args: &FsWithObjectsArgs, is_dry: bool, without_log: bool, quiet: bool) -> Result<()> {
+pub fn repair(args: &FsWithObjectsArgs, is_dry: bool, without_log: Option<bool>, quiet: bool) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
     let objects = args.objects.open()?;
     let args = &args.look;
     let place = Place::of(&args.place)?;
+    if let Some(force) = without_log.filter(|_| !is_dry) {
+        place.check_logs(force)?;
+    }
     let devices = if is_dry { place.look() } else { place.open() };
     let devices = devices.map_err(|error| name_unknown(&place, error))?;
-    let garden = match without_log {
+    let garden = match without_log.is_some() {
         true => place.garden_without_log(&devices, Limits::default(), objects.clone())?,
         false => place.garden_with(&devices, Limits::default(), objects.clone())?,
     };

@@ -3,7 +3,9 @@
 //! It says `{"event":"ready"}` when the mount is there, and `{"event":"ended","problem":...}` last. It ends when it is
 //! unmounted, and unmounts when its input ends: then its run is gone. A file system in memory is unmounted and mounted again by
 //! the line `again`. `{"event":"drive_missing",...}` comes before `ready` for each drive that a garden lacks, and
-//! `{"event":"drive_failed",...}` when one fails. A garden that lacks a drive at the end makes the exit code 7.
+//! `{"event":"drive_failed",...}` when one fails; `{"event":"log_failed",...}` when a copy of the log does. What was wrong with labels and
+//! the log comes before `ready`, too: `repaired`, `log_copy_lost`, `log_copy_missing`, `log_lost`. A garden that lacks a drive or a copy
+//! of the log at the end makes the exit code 7.
 
 use std::{
     io::{BufRead, Write},
@@ -25,7 +27,7 @@ use super::{
     hold::Allows,
     mount::Chores,
     place::Place,
-    watch::{Watch, check_whole, failure_event, missing_events},
+    watch::{Watch, check_whole, failure_event, log_events, missing_events},
 };
 use crate::{args::FsServeArgs, clock::SystemClock};
 
@@ -60,7 +62,7 @@ fn serve_to_end(args: &FsServeArgs) -> Result<Result<()>> {
     let (fs, mut engine) = open(args)?;
     let watch = match &engine {
         Engine::Garden(garden, _) => {
-            missing_events(garden).iter().try_for_each(say).context("the run is gone")?;
+            missing_events(garden).iter().chain(&log_events(garden)).try_for_each(say).context("the run is gone")?;
             // The end of its input says that the run is gone.
             Some(Watch::start(garden, |failure| drop(say(&failure_event(failure)))))
         }

@@ -15,6 +15,7 @@ use crate::{
         record::{STAMP, is_whole},
         zero_block,
     },
+    store::read_labels,
 };
 
 /// The devices of a log: one for each copy, or one that holds both.
@@ -219,6 +220,7 @@ impl Copies {
                 found.labels.extend(damaged);
                 *place = Place::Here(device);
             } else if is_spare {
+                check_spare(&device, aggregate)?;
                 *place = Place::Spare(device);
             } else {
                 let why = damaged.first().map_or(String::new(), |finding| format!(" ({})", finding.damage));
@@ -241,6 +243,7 @@ impl Copies {
                 if half_bytes < MIN_HALF_BYTES {
                     return Ok(lost(format!("{}: {damage}, and it is too small", device.name())));
                 }
+                check_spare(device, aggregate)?;
                 let shape = LogShape { half_bytes, ..LogShape::OLD };
                 return Ok(of(shape, Place::Spare(device.clone())));
             }
@@ -300,6 +303,23 @@ fn judge_labels(device: &Arc<dyn BlockDevice>, aggregate: &Aggregate) -> Result<
         (None, true) => Err(foreign(device)),
         _ => Ok((known, damaged)),
     }
+}
+
+/// Errors: a device that may be overwritten has a label of another aggregate's log, of whatever version, or of a drive.
+fn check_spare(device: &Arc<dyn BlockDevice>, aggregate: &Aggregate) -> Result<()> {
+    if read_labels(device).is_ok() {
+        let what = "a drive of an aggregate; name another device for the log".to_owned();
+        return Err(Error::WrongDevice { device: device.name().to_owned(), what });
+    }
+    let last = (device.size().0 / BLOCK as u64).saturating_sub(1) * BLOCK as u64;
+    for block in [0, last].into_iter().filter_map(|offset| read_block(device, offset).ok()) {
+        let new = LogLabel::decode(&block).map(|label| label.aggregate.uuid);
+        let uuid = new.or_else(|_| OldLogLabel::decode(&block).map(|label| label.uuid));
+        if uuid.is_ok_and(|uuid| uuid != aggregate.uuid) {
+            return Err(foreign(device));
+        }
+    }
+    Ok(())
 }
 
 fn foreign(device: &Arc<dyn BlockDevice>) -> Error {

@@ -8,6 +8,7 @@ use std::sync::{
         AtomicU32, AtomicU64,
         Ordering::{Relaxed, SeqCst},
     },
+    mpsc::Sender,
 };
 
 use senesce_block::BlockDevice;
@@ -21,6 +22,28 @@ use crate::{
     format::{label::MAX_COPIES, superblock::LogState},
 };
 
+/// A copy of the log that failed while the aggregate was in use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogFailure {
+    /// Its number.
+    pub copy: u32,
+    /// The name of its device.
+    pub device: String,
+    /// The failure, in words.
+    pub why: String,
+    /// Whether another copy continues without it. Otherwise nothing can be acknowledged any more.
+    pub is_left_out: bool,
+}
+
+/// A place for a copy of the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogCopyReport {
+    /// The name of the device, if there is one.
+    pub device: Option<String>,
+    /// Whether it holds all that was acknowledged.
+    pub is_whole: bool,
+}
+
 pub(crate) struct Mirror {
     copies: Vec<Option<Arc<dyn BlockDevice>>>,
     /// All are on one device, which needs one flush.
@@ -32,6 +55,8 @@ pub(crate) struct Mirror {
     /// By number, what the label of a copy says that counts.
     generations: Mutex<[u64; MAX_COPIES]>,
     failures: Mutex<Vec<String>>,
+    /// Receives the failure of each copy.
+    watch: Mutex<Option<Sender<LogFailure>>>,
     /// Bytes written, and flushes.
     written: (AtomicU64, AtomicU64),
 }
@@ -45,6 +70,7 @@ impl Mirror {
             noted: AtomicU32::new(noted.without),
             generations: Mutex::new(noted.generations),
             failures: Mutex::default(),
+            watch: Mutex::default(),
             written: Default::default(),
         }
     }
@@ -92,11 +118,34 @@ impl Mirror {
 
     /// Stops using a copy.
     pub fn fail(&self, number: usize, error: impl Into<Error>) -> Error {
-        self.lost.fetch_or(1 << number, SeqCst);
+        let before = self.lost.fetch_or(1 << number, SeqCst);
         let error = error.into();
+        if before >> number & 1 == 0
+            && let Some(watch) = &*self.watch.lock().unwrap_or_else(PoisonError::into_inner)
+        {
+            let device = self.copies[number].as_ref().map_or(String::new(), |device| device.name().to_owned());
+            let (copy, why, is_left_out) = (number as u32, error.to_string(), self.is_live());
+            // A receiver that is gone wants no reports.
+            let _ = watch.send(LogFailure { copy, device, why, is_left_out });
+        }
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         failures.push(format!("copy {number} of the log failed: {error}"));
         error
+    }
+
+    /// Sends the failure of each copy from now on; `None` ends that.
+    pub fn watch(&self, sender: Option<Sender<LogFailure>>) {
+        *self.watch.lock().unwrap_or_else(PoisonError::into_inner) = sender;
+    }
+
+    /// The device of each copy, and whether it holds all that was committed.
+    pub fn states(&self) -> Vec<LogCopyReport> {
+        let lost = self.lost.load(SeqCst);
+        let state = |(number, device): (usize, &Option<Arc<dyn BlockDevice>>)| LogCopyReport {
+            device: device.as_ref().map(|device| device.name().to_owned()),
+            is_whole: device.is_some() && lost >> number & 1 == 0,
+        };
+        self.copies.iter().enumerate().map(state).collect()
     }
 
     /// Whether any copy holds all that was committed.

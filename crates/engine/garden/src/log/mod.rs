@@ -32,6 +32,7 @@ pub use devices::{LogDevices, LogPlaces};
 pub(crate) use halves::{HalfCopies, Silent, read_any_halves, read_copies};
 use intent::Intents;
 pub(crate) use intent::{Kept, Unfinished};
+pub use mirror::{LogCopyReport, LogFailure};
 pub(crate) use mirror::{Mirror, unbelieved, why_unbelieved};
 pub(crate) use open::{Accepted, Found, first_operation, high_record, lost_record, two_halves};
 pub use open::{LOST_LOG, LogLoss};

@@ -8,7 +8,7 @@ use senesce_fsapi::{
     FileSystem, Ino, NewNode,
     conformance::{collect_tree, find_difference},
 };
-use senesce_garden::{Garden, LogDevices};
+use senesce_garden::{FormatOptions, Garden, LogDevices};
 
 use crate::{
     mirror::{BLOCK, End, LIMITS, SHAPE, fork, leave, make, tree},
@@ -143,6 +143,43 @@ fn a_copy_without_labels_that_may_have_been_replaced_is_believed_beside_another_
     assert_eq!(find_difference(&want, &tree(&garden)), None);
 }
 
+/// What may become the log is a device that the caller names, perhaps the wrong one.
+#[test]
+fn a_log_of_another_garden_and_a_drive_are_never_made_a_log() {
+    let left = leave(SHAPE.mirrored(), End::Killed);
+    let devices = fork(&left.devices);
+    let foreign = shared(SHAPE.devices());
+    let options = FormatOptions { uuid: *b"senesce garden 2", ..SHAPE.options() };
+    Garden::format(&options, foreign[..5].to_vec(), &foreign[5]).unwrap();
+    // Its first label is damaged, or it is of version 7.
+    let cut = shared(vec![MemoryDevice::new("log cut", Bytes(SHAPE.log_bytes))]).remove(0);
+    let mut label = [0; BLOCK as usize];
+    foreign[5].read_at(SHAPE.log_bytes - BLOCK, &mut label).unwrap();
+    cut.write_at(SHAPE.log_bytes - BLOCK, &label).unwrap();
+    let old = shared(vec![MemoryDevice::new("log old", Bytes(SHAPE.log_bytes))]).remove(0);
+    let mut label = [0; BLOCK as usize];
+    label[..9].copy_from_slice(b"SNSClog\0\x07");
+    label[16..32].copy_from_slice(&options.uuid);
+    label[32..40].copy_from_slice(&(192_u64 << 10).to_le_bytes());
+    let sum = crc32c::crc32c(&label[..BLOCK as usize - 4]).to_le_bytes();
+    label[BLOCK as usize - 4..].copy_from_slice(&sum);
+    old.write_at(0, &label).unwrap();
+    for device in [&foreign[5], &cut, &old, &foreign[0], &devices[0]] {
+        let read = || {
+            let mut bytes = vec![0; SHAPE.log_bytes as usize];
+            device.read_at(0, &mut bytes).unwrap();
+            bytes
+        };
+        let before = read();
+        for log in [LogDevices::from(device).spare(), LogDevices::from(&devices[5]).with_spare(device.clone())] {
+            let error = Garden::open_without_log(&devices[..5], log, LIMITS, None).err();
+            let error = error.unwrap_or_else(|| panic!("{} is overwritten", device.name())).to_string();
+            assert!(error.contains("of another aggregate") || error.contains("a drive of an aggregate"), "{error}");
+            assert!(read() == before, "{}", device.name());
+        }
+    }
+}
+
 #[test]
 fn a_copy_of_the_log_that_fails_stops_nothing() {
     for failing in [5, 6] {
@@ -151,9 +188,13 @@ fn a_copy_of_the_log_that_fails_stops_nothing() {
         make(&rig, "before", 5000);
         let next = faulty[failing].requests(BlockOperation::Write) + 1;
         faulty[failing].inject(&format!("fail write {next}..")).unwrap();
+        let failures = rig.garden().watch_logs();
         (0..30).for_each(|number| make(&rig, &format!("file {number}"), 90 * number));
         let log = rig.garden().report().log;
         assert_eq!((log.whole, log.copies, log.lost.len()), (1, 2, 1), "{:?}", log.lost);
+        assert!(!log.states[failing - 5].is_whole && log.states[6 - failing].is_whole, "{:?}", log.states);
+        let reported: Vec<_> = failures.try_iter().map(|failure| (failure.copy, failure.is_left_out)).collect();
+        assert_eq!(reported, [(failing as u32 - 5, true)]);
         let want = collect_tree(rig.fs()).unwrap();
         // Without the other one, what it holds is not taken for all that was acknowledged.
         let (drives, _) = split(&devices);

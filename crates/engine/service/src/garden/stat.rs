@@ -1,11 +1,13 @@
 //! `stat` and `figures`.
 
 use senesce_fsapi::FileSystem;
-use senesce_garden::{AggregateReport, DriveReport, DriveState};
+use senesce_garden::{AggregateReport, DriveReport, DriveState, LogCopyReport};
 use serde_json::{Value, json};
 
 use super::{Service, report_chains};
-use crate::{AggregateStat, BLOCK_BYTES, CloneOf, ColdStat, DriveStat, GroupStat, Name, Result, Stat, VolumeStat};
+use crate::{
+    AggregateStat, BLOCK_BYTES, CloneOf, ColdStat, DriveStat, GroupStat, LogCopyStat, Name, Result, Stat, VolumeStat,
+};
 
 impl Service<'_> {
     pub(super) fn stat(&self) -> Result<Stat> {
@@ -98,6 +100,11 @@ fn aggregate(report: &AggregateReport) -> AggregateStat {
             why,
         }
     };
+    let copy = |(copy, state): (u32, &LogCopyReport)| LogCopyStat {
+        copy,
+        device: state.device.clone(),
+        state: if state.is_whole { "whole" } else { "lost" }.to_owned(),
+    };
     AggregateStat {
         bytes: report.blocks * BLOCK_BYTES,
         free_bytes: report.free * BLOCK_BYTES,
@@ -105,6 +112,8 @@ fn aggregate(report: &AggregateReport) -> AggregateStat {
         consistency_point: report.cp,
         missing_drives: report.missing_drives.clone(),
         drives: (0..).zip(&report.drives).map(drive).collect(),
+        log: (0..).zip(&report.log.states).map(copy).collect(),
+        log_problems: report.log.lost.clone(),
         groups: report
             .groups
             .iter()
