@@ -27,6 +27,27 @@ pub fn run(program: &str, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
+/// Unmounts, and tries that for 4 s. A mount is busy for a moment if a program lists all mounts, or if
+/// another test starts a program, which holds a copy of each descriptor until it runs.
+///
+/// Panics with what umount printed.
+#[track_caller]
+pub fn unmount(point: &Path) {
+    if !unmount_patiently(point) {
+        run("umount", &[point.to_str().unwrap()]);
+    }
+}
+
+fn unmount_patiently(point: &Path) -> bool {
+    for _ in 0..200 {
+        if Command::new("umount").arg(point).output().is_ok_and(|output| output.status.success()) {
+            return true;
+        }
+        sleep(Duration::from_millis(20));
+    }
+    false
+}
+
 /// A directory for images, in memory if there is room for some: a test that is not about disks need not wait for one.
 pub fn scratch_directory() -> tempfile::TempDir {
     let memory = Path::new("/dev/shm");
@@ -126,7 +147,7 @@ impl Volume {
     /// Unmounts it; image and loop device stay.
     #[track_caller]
     pub fn unmount(&self) {
-        run("umount", &[self.mountpoint.to_str().unwrap()]);
+        unmount(&self.mountpoint);
         self.mounted.set(false);
     }
 
@@ -163,18 +184,8 @@ impl Volume {
 impl Drop for Volume {
     fn drop(&mut self) {
         // Best effort, also during a panic: a failure here must not hide the first one.
-        // Another test's thread that is just starting a program holds copies of all descriptors for a moment.
-        for _ in 0..200 {
-            if !self.mounted.get() {
-                break;
-            }
-            let done = Command::new("umount").arg(&self.mountpoint).output();
-            self.mounted.set(!done.is_ok_and(|output| output.status.success()));
-            if self.mounted.get() {
-                sleep(Duration::from_millis(20));
-            }
-        }
-        if self.mounted.get() {
+        let is_left = self.mounted.get() && !unmount_patiently(&self.mountpoint);
+        if is_left {
             eprintln!("could not unmount {}", self.mountpoint.display());
         }
         let _ = Command::new("losetup").args(["--detach", &self.device]).output();

@@ -212,7 +212,7 @@ fn a_remaining_resource_makes_the_exit_code_1() {
     fs::create_dir(&beside).unwrap();
     must("mount", &["--bind", &ours, &beside.to_string_lossy()]);
     let first = lab.run(["clean"]);
-    must("umount", &[&beside.to_string_lossy()]);
+    senesce_testkit::unmount(&beside);
     assert!(first.code == 1 && first.stdout.contains("STILL THERE"), "{} {}", first.code, first.stdout);
     assert!(first.stderr.contains("could not be cleaned"), "{}", first.stderr);
     lab.run(["clean"]).good();

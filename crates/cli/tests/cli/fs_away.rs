@@ -10,7 +10,6 @@ use senesce_testkit::{S3_BUCKET, S3_KEY_ID, S3Mood, S3Server, root_or_skip};
 use serde_json::Value;
 
 use super::{
-    disk::must,
     garden_mount::start,
     lab::{Done, Lab},
 };
@@ -72,7 +71,7 @@ impl<'a> Garden<'a> {
 
     /// What the mount said.
     fn unmount(&self, mut child: Child) -> String {
-        must("umount", &[&self.lab.path("mnt").to_string_lossy()]);
+        senesce_testkit::unmount(&self.lab.path("mnt"));
         let mut said = String::new();
         child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
         assert!(child.wait().unwrap().success(), "{said}");

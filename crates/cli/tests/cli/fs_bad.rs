@@ -275,7 +275,7 @@ fn a_garden_that_is_full_says_so_and_takes_removals() {
         names.iter().for_each(|name| fs::remove_file(name).unwrap());
         let _ = fs::remove_file(lab.path(format!("mnt/{round}-{}", names.len())));
     }
-    must("umount", &[&point]);
+    senesce_testkit::unmount(point.as_ref());
     assert!(child.wait().unwrap().success());
     let told: Done = lab.run(["fs", "check", "g"]).good();
     assert!(told.stdout.starts_with("as it lies: clean"), "{}", told.stdout);

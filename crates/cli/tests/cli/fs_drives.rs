@@ -240,7 +240,7 @@ fn devices_that_are_named_become_a_garden_and_those_in_use_are_never_touched() {
     let told = run(&["stat"], &named(&names[2..3], &log.device), &[]).good().stdout;
     assert!(told.contains(&format!("is mounted on {point}")), "{told}");
     run(&["scrub"], &all, &[]).good();
-    must("umount", &[&point]);
+    senesce_testkit::unmount(point.as_ref());
     assert!(child.wait().unwrap().success());
     check(&lab, &all);
 

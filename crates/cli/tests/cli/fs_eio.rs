@@ -12,7 +12,6 @@ use rustix::io::Errno;
 use senesce_testkit::{FailingDisk, root_or_skip};
 
 use super::{
-    disk::must,
     fs_full::{MODES, WAYS},
     garden_mount::{Mounted, hold, start},
     lab::Lab,
@@ -25,13 +24,6 @@ const LITTLE: u64 = 20 << 10;
 
 fn mount<'a>(lab: &'a Lab, device: &str, mode: &[&str]) -> Mounted<'a> {
     hold(lab, start(lab, lab.command().args(["--quiet", "fs", "mount", device, "mnt"]).args(mode)))
-}
-
-/// The kernel keeps pages that it could not write as if they were on the device, and returns the error to the next sync.
-fn forget_failed_pages(device: &str) {
-    // Either result is right: a mount may have had the error.
-    let _ = fs::File::open(device).unwrap().sync_all();
-    must("blockdev", &["--flushbufs", device]);
 }
 
 fn is_of_device(error: &io::Error) -> bool {
@@ -83,7 +75,6 @@ fn confirmed_contents_survive_a_failing_block_device() {
             // What the program says at its end is about what was not synced.
             mounted.end();
             disk.resize(MUCH);
-            forget_failed_pages(&disk.device);
             let mounted = mount(&lab, &disk.device, &[]);
             for name in &confirmed {
                 let kept =

@@ -62,14 +62,7 @@ impl Mounted<'_> {
 
 /// Unmounts `mnt`, which may be in use for a moment by whoever looks at all mounts of the machine.
 pub fn unmount(lab: &Lab) {
-    for _ in 0..200 {
-        let done = Command::new("umount").arg(lab.path("mnt")).output().unwrap();
-        if done.status.success() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    must("umount", &[&lab.path("mnt").to_string_lossy()]);
+    senesce_testkit::unmount(&lab.path("mnt"));
 }
 
 /// Ends the connection of `mnt` while it is mounted. The kernel does that before it finds that a program uses the mount.

@@ -1,5 +1,8 @@
 //! A file or a block device of the system.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     fs::{File, OpenOptions},
     io::{self, IoSlice, IoSliceMut, Seek, SeekFrom},
@@ -126,6 +129,9 @@ impl FileDevice {
         if options.direct {
             size -= size % u64::from(DIRECT_ALIGNMENT);
         }
+        if kind.is_block_device() && !options.read_only {
+            forget_lost_writes(&file).map_err(failed)?;
+        }
         let again = |flags: OFlags| {
             // By the descriptor: the name may lead to another file now.
             let name = format!("/proc/self/fd/{}", file.as_raw_fd());
@@ -209,6 +215,18 @@ impl FileDevice {
     fn error(&self, operation: BlockOperation, offset: u64, len: usize, source: io::Error) -> BlockError {
         BlockError::new(&self.name, operation, offset, len as u64, BlockProblem::System(source))
     }
+}
+
+/// Drops what an earlier user of a block device wrote and the device did not take. The kernel keeps such
+/// pages as if the device had them, and returns their error to the next flush, which would be ours.
+///
+/// Errors: the device fails now.
+fn forget_lost_writes(file: &File) -> io::Result<()> {
+    if file.sync_data().is_ok() {
+        return Ok(());
+    }
+    rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed)?;
+    file.sync_data()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -431,69 +449,5 @@ impl BlockDevice for FileDevice {
                 Err(errno) => return Err(self.error(BlockOperation::Discard, offset, len as usize, errno.into())),
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use senesce_testkit::{FailingDisk, root_or_skip};
-
-    use super::*;
-
-    #[test]
-    fn a_lost_write_does_not_fail_reads_elsewhere() {
-        const LONG: usize = LONG_READ + 4096;
-        if !root_or_skip("loop devices") {
-            return;
-        }
-        let disk = FailingDisk::new(8, 64);
-        let device = FileDevice::open(Path::new(&disk.device), Bytes(8 << 20), FileOptions::default()).unwrap();
-        device.write_at(0, &[1; 256 << 10]).unwrap();
-        // Loses pages of the write and leaves the error in the device.
-        rustix::fs::fadvise(&device.file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
-        disk.await_writes(64);
-        device.write_at(4 << 20, &[0; 4096]).unwrap();
-        let mut out = vec![1; LONG];
-        device.read_at(4 << 20, &mut out).unwrap();
-        assert!(out.iter().all(|byte| *byte == 0));
-        assert!(device.flush().is_err());
-    }
-
-    #[test]
-    fn memory_of_long_requests_is_bounded() {
-        if !root_or_skip("loop devices") {
-            return;
-        }
-        let disk = FailingDisk::new(8, 1 << 20);
-        let device = FileDevice::open(Path::new(&disk.device), Bytes(8 << 20), FileOptions::default()).unwrap();
-        let all = std::sync::Barrier::new(8);
-        std::thread::scope(|scope| {
-            for _ in 0..8 {
-                // All have a buffer at once.
-                scope.spawn(|| device.with_aligned(LONG_READ, |_| all.wait()));
-            }
-        });
-        assert_eq!(lock(&device.buffers).len(), KEPT_BUFFERS);
-    }
-
-    #[test]
-    fn a_lost_write_is_reported_to_flushes_and_to_durable_writes() {
-        if !root_or_skip("loop devices") {
-            return;
-        }
-        let disk = FailingDisk::new(1, 64);
-        let path = Path::new(&disk.device);
-        let device = FileDevice::open(path, Bytes(1 << 20), FileOptions::default()).unwrap();
-        device.write_at(0, &[1; 256 << 10]).unwrap();
-        // As if both had begun before either had failed.
-        assert!(device.flush().is_err());
-        device.failed.store(false, Ordering::SeqCst);
-        assert!(device.write_durably_at(0, &[2; 4096]).is_err());
-        device.failed.store(false, Ordering::SeqCst);
-        // The kernel does not report it a third time: that is what `failed` is for.
-        assert!(device.flush().is_ok());
-        device.failed.store(true, Ordering::SeqCst);
-        assert!(device.flush().is_err());
-        assert!(device.write_durably_at(0, &[2; 4096]).is_err());
     }
 }

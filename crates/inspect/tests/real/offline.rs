@@ -123,7 +123,7 @@ fn a_device_stands_for_its_whole_mount_and_not_for_a_part_of_it() {
     let host = LinuxHost::default();
     let found = find_target(Path::new(&volume.device), Access::default(), &host);
     let bound = find_target(Path::new(&place), Access::default(), &host);
-    run("umount", &[&place]);
+    senesce_testkit::unmount(Path::new(&place));
     let Target::Mounted(found) = found.unwrap() else { panic!("it is mounted") };
     assert_eq!((found.root, found.warnings), (volume.mountpoint.clone(), Vec::new()));
     let Target::Mounted(bound) = bound.unwrap() else { panic!("it is mounted") };

@@ -113,7 +113,7 @@ fn an_image_below_a_mounted_loop_device_is_looked_at_through_its_mount() {
             let point = volume.mountpoint.to_str().unwrap();
             run("mount", &["-t", "tmpfs", "none", point]);
             let hidden = inspect_at(&volume.image());
-            run("umount", &[point]);
+            senesce_testkit::unmount(Path::new(point));
             let hidden = hidden.unwrap();
             assert!(hidden.warnings[0].contains("read past its mount"), "{:?}", hidden.warnings);
         }

@@ -41,7 +41,7 @@ fn a_survey_is_complete_and_changes_nothing(volume: &Volume) {
 
     let (one, figures) = survey(&volume.mountpoint, 1);
     let (many, same) = survey(&volume.mountpoint, 4);
-    run("umount", &[below.to_str().unwrap()]);
+    senesce_testkit::unmount(&below);
     assert_eq!(figures.errors, []);
     assert_eq!((figures.files, figures.further_links, figures.mounts_passed), (3003, 1, 1));
     assert_eq!((&one, &figures), (&many, &same), "neither order nor content depends on the threads");
