@@ -19,8 +19,8 @@ use senesce_fsapi::{
 };
 use senesce_fuzz::{Asked, CALLER, FILES, expect_same, read_and_change};
 use senesce_garden::{
-    Cleaning, DefragFiles, Demotion, FixUp, FormatOptions, Garden, Gardening, Limits, LogDevices, Medium, Packing,
-    Placing, Tiering, VolumeFs, VolumeOptions, WriteAfterRead, check, check_with, survey,
+    Accepted, Cleaning, DefragFiles, Demotion, FixUp, FormatOptions, Garden, Gardening, Limits, LogDevices, Medium,
+    Packing, Placing, Tiering, VolumeFs, VolumeOptions, WriteAfterRead, check, check_with, survey,
 };
 use senesce_objects::{MemoryObjects, ObjectStore, PriceList};
 
@@ -64,7 +64,7 @@ fn split(devices: &Devices) -> (&[Arc<dyn BlockDevice>], LogDevices) {
 
 fn open(devices: &Devices, store: Option<Arc<dyn ObjectStore>>) -> senesce_garden::Result<Garden> {
     let (drives, log) = split(devices);
-    Garden::open_with(drives, log, LIMITS, store)
+    Garden::open_with(drives, log, LIMITS, store, Accepted::NOTHING)
 }
 
 /// An aggregate with a volume that is empty but for its root.
@@ -236,7 +236,8 @@ fn use_damaged(changes: &[u8]) {
         report.findings.iter().for_each(|finding| drop(finding.to_string()));
     }
     let _ = survey(drives, &log, Some(VOLUME), &mut |_| true);
-    let opened = open(&devices, None).or_else(|_| Garden::open_without_log(drives, log.spare(), LIMITS, None));
+    let opened =
+        open(&devices, None).or_else(|_| Garden::open_with(drives, log.spare(), LIMITS, None, Accepted::OPERATIONS));
     let Ok(garden) = opened else { return };
     for volume in garden.volumes() {
         let _ = garden.volume(&volume).map(|fs| change(&fs));

@@ -62,7 +62,7 @@ pub use format::Damage;
 pub use format::label::{Group, Medium};
 pub use fs::VolumeFs;
 pub use layout::{Defrag, DefragFiles};
-pub use log::{LOST_LOG, LogCopyReport, LogDevices, LogFailure, LogLoss, LogPlaces};
+pub use log::{Accepted, LOST_LOG, LogCopyReport, LogDevices, LogFailure, LogLoss, LogPlaces};
 pub use object_defrag::ObjectDefrag;
 pub use object_gardening::ObjectGardening;
 pub use packing::{Packing, RECOMPACTED_BELOW_PERCENT};

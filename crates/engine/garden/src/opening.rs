@@ -23,57 +23,22 @@ impl Garden {
     ///
     /// Cold blocks in objects cannot be read; all else is as ever.
     pub fn open(drives: &[Arc<dyn BlockDevice>], log: impl Into<LogDevices>, limits: Limits) -> Result<Self> {
-        Self::open_with(drives, log, limits, None)
+        Self::open_with(drives, log, limits, None, Accepted::NOTHING)
     }
 
-    /// The same with the store of its objects, if it is there. Nothing is put there or deleted unless it is asked for.
+    /// The same with the store of its objects, if it is there, and with what may be lost. Nothing is put there or deleted unless it is asked
+    /// for.
     ///
-    /// Errors: also if an operation of the log has to read a cold block, and cannot.
+    /// Errors: also if an operation of the log has to read a cold block, and cannot; something is lost that is not accepted. A
+    /// [closed](Self::close) aggregate loses nothing with its log.
     pub fn open_with(
         drives: &[Arc<dyn BlockDevice>],
         log: impl Into<LogDevices>,
         limits: Limits,
         objects: Option<Arc<dyn ObjectStore>>,
-    ) -> Result<Self> {
-        Self::open_as(drives, &log.into(), limits, objects, Accepted::default())
-    }
-
-    /// The same where the log says that there was a later consistency point than that of any superblock that can be read, which is refused
-    /// else: **what was done from that one on is lost**, and what was written over since the older one is damaged. Also where the log cannot
-    /// be read, as [`open_without_log`](Self::open_without_log).
-    pub fn open_older(
-        drives: &[Arc<dyn BlockDevice>],
-        log: impl Into<LogDevices>,
-        limits: Limits,
-        objects: Option<Arc<dyn ObjectStore>>,
-    ) -> Result<Self> {
-        let accepted = Accepted { later_point: true, operations: true };
-        Self::open_as(drives, &log.into(), limits, objects, accepted)
-    }
-
-    /// The same where no copy of the log gives what was acknowledged after the last consistency point, which is refused else unless the
-    /// aggregate was [closed](Self::close): **what cannot be read is lost**, and [`log_loss`](Self::log_loss) says what that is.
-    ///
-    /// The log is made again on the devices that are given. After a loss of power the parity of stripes that were being written may be
-    /// wrong: a scrub repairs it.
-    pub fn open_without_log(
-        drives: &[Arc<dyn BlockDevice>],
-        log: impl Into<LogDevices>,
-        limits: Limits,
-        objects: Option<Arc<dyn ObjectStore>>,
-    ) -> Result<Self> {
-        let accepted = Accepted { later_point: false, operations: true };
-        Self::open_as(drives, &log.into(), limits, objects, accepted)
-    }
-
-    fn open_as(
-        drives: &[Arc<dyn BlockDevice>],
-        log: &LogDevices,
-        limits: Limits,
-        objects: Option<Arc<dyn ObjectStore>>,
         accepted: Accepted,
     ) -> Result<Self> {
-        let Opened { mut store, found } = store::open(drives, log, limits, objects, accepted)?;
+        let Opened { mut store, found } = store::open(drives, &log.into(), limits, objects, accepted)?;
         let older = accepted.later_point;
         for (sequence, bytes) in &found.operations {
             let place = || format!("record {sequence} of the log");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use senesce_block::{BlockDevice, CompactDevice, MemoryDevice};
 use senesce_core::{Bytes, Rng, Seed};
 use senesce_fsapi::{Caller, FileSystem, Ino, NewNode};
-use senesce_garden::{Garden, Limits, Tiering, VolumeFs, VolumeOptions};
+use senesce_garden::{Accepted, Garden, Limits, Tiering, VolumeFs, VolumeOptions};
 use senesce_objects::{FaultObjects, MemoryObjects, ObjectCounts, PriceList};
 
 use crate::{Error, Fact, Result, Scale, Setup, setup::BLOCK};
@@ -38,7 +38,7 @@ impl Twin {
         Garden::format(&setup.format_options(), drives.clone(), log.clone())?;
         let store = Arc::new(FaultObjects::new(MemoryObjects::default()));
         let limits = Limits { cache_bytes: 4 << 20, ..Limits::default() };
-        let garden = Garden::open_with(&drives, log, limits, Some(store.clone()))?;
+        let garden = Garden::open_with(&drives, log, limits, Some(store.clone()), Accepted::NOTHING)?;
         garden.create_volume(b"main", &VolumeOptions { blocks: setup.blocks(), inodes: 64, seed: 1 })?;
         let fs = garden.volume(b"main")?;
         let file = fs.make_node(&Caller::default(), Ino::ROOT, b"file", &NewNode::file(0o600))?.ino;

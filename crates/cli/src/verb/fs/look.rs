@@ -4,7 +4,7 @@ use std::{cell::RefCell, rc::Rc, sync::Arc};
 
 use anyhow::{Context, Result};
 use senesce_core::Bytes;
-use senesce_garden::{CheckPart, CheckProgress, Limits, Stripes};
+use senesce_garden::{Accepted, CheckPart, CheckProgress, Limits, Stripes};
 use senesce_objects::ObjectStore;
 use senesce_service::{
     AggregateStat, Checked, CheckedPart, DriveStat, LogCopyStat, MountStat, Request, Response,
@@ -68,7 +68,7 @@ fn check_offline(place: &Place, objects: Option<Arc<dyn ObjectStore>>, quiet: bo
     let mut checks = vec![checked("as it lies", &first)];
     if first.log_operations > 0 && first.is_clean() {
         // In memory: the devices are only looked at.
-        drop(place.garden_with(&devices, Limits::default(), objects.clone())?);
+        drop(place.garden_with(&devices, Limits::default(), objects.clone(), Accepted::NOTHING)?);
         checks.push(checked("as opening makes it", &look("as opening makes it")?));
     }
     Ok(Checked { checks })
@@ -152,7 +152,7 @@ pub fn stat(args: &FsWithObjectsArgs, verbose: bool, quiet: bool) -> Result<()> 
     let response = match ask_served(&place, &Request::Stat, quiet)? {
         Some(response) => response,
         None => {
-            let garden = place.garden_with(&place.look()?, Limits::default(), objects.open()?)?;
+            let garden = place.garden_with(&place.look()?, Limits::default(), objects.open()?, Accepted::NOTHING)?;
             answer_offline(&garden, &place, &Request::Stat, quiet)?
         }
     };

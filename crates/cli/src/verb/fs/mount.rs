@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context, Result};
 use senesce_fsapi::FileSystem;
 use senesce_fuse::Alarm;
-use senesce_garden::{DriveState, Garden, Limits, ObjectGardening, Tiering, VolumeFs};
+use senesce_garden::{Accepted, DriveState, Garden, Limits, ObjectGardening, Tiering, VolumeFs};
 use senesce_service::{MountStat, Request, garden::Passes, socket::Connection};
 use senesce_volume::{Custodian, install_signal_cleanup};
 
@@ -69,11 +69,12 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
     let (devices, freezable) = if read_only { place.look()? } else { place.open()? }.freezable();
     let limits = Limits { cache_bytes: args.how.cache.0, ..Limits::default() };
     let objects = args.objects.open_telling()?;
-    let garden = match (args.older_point, args.without_log) {
-        (true, _) => place.older_garden(&devices, limits, objects.clone())?,
-        (false, true) => place.garden_without_log(&devices, limits, objects.clone())?,
-        (false, false) => place.garden_with(&devices, limits, objects.clone())?,
+    let accepted = match (args.older_point, args.without_log) {
+        (true, _) => Accepted::LATER_POINT,
+        (false, true) => Accepted::OPERATIONS,
+        (false, false) => Accepted::NOTHING,
     };
+    let garden = place.garden_with(&devices, limits, objects.clone(), accepted)?;
     drop(devices);
     if !read_only {
         garden.set_gardening(args.how.gardening.policy(&garden));

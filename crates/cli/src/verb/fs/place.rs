@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context, Result};
 use senesce_block::{BlockDevice, FileDevice, FileOptions, MemoryDevice, OverlayDevice, SliceDevice};
 use senesce_core::Bytes;
-use senesce_garden::{Garden, Limits, LogDevices};
+use senesce_garden::{Accepted, Garden, Limits, LogDevices};
 use senesce_objects::ObjectStore;
 use senesce_service::Devices as Freezable;
 
@@ -115,39 +115,22 @@ impl Place {
 
     /// The same, with so much in memory.
     pub fn garden_within(&self, devices: &Devices, limits: Limits) -> Result<Garden> {
-        self.garden_with(devices, limits, None)
+        self.garden_with(devices, limits, None, Accepted::NOTHING)
     }
 
-    /// The same, with the store of its objects.
+    /// The same, with the store of its objects, and with what may be lost. Where operations may be, the devices of the log may be overwritten.
     pub fn garden_with(
         &self,
         devices: &Devices,
         limits: Limits,
         objects: Option<Arc<dyn ObjectStore>>,
+        accepted: Accepted,
     ) -> Result<Garden> {
-        let opened = Garden::open_with(&devices.drives, &devices.log, limits, objects);
-        opened.with_context(|| format!("cannot open {self}"))
-    }
-
-    /// The same, with the consistency point before one whose superblocks are lost.
-    pub fn older_garden(
-        &self,
-        devices: &Devices,
-        limits: Limits,
-        objects: Option<Arc<dyn ObjectStore>>,
-    ) -> Result<Garden> {
-        let opened = Garden::open_older(&devices.drives, &devices.log, limits, objects);
-        opened.with_context(|| format!("cannot open {self}"))
-    }
-
-    /// The same, without what no copy of the log gives.
-    pub fn garden_without_log(
-        &self,
-        devices: &Devices,
-        limits: Limits,
-        objects: Option<Arc<dyn ObjectStore>>,
-    ) -> Result<Garden> {
-        let opened = Garden::open_without_log(&devices.drives, devices.log.clone().spare(), limits, objects);
+        let log = match accepted {
+            Accepted::OPERATIONS => devices.log.clone().spare(),
+            _ => devices.log.clone(),
+        };
+        let opened = Garden::open_with(&devices.drives, log, limits, objects, accepted);
         opened.with_context(|| format!("cannot open {self}"))
     }
 

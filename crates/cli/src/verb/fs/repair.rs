@@ -1,7 +1,7 @@
 //! `senesce fs check --repair` of a garden.
 
 use anyhow::{Context, Result};
-use senesce_garden::{Finding, Limits, ScrubStep, Stripes};
+use senesce_garden::{Accepted, Finding, Limits, ScrubStep, Stripes};
 use senesce_service::garden::checked;
 use senesce_volume::{check_interrupted, install_signal_cleanup, interrupted};
 use serde_json::json;
@@ -34,10 +34,8 @@ pub fn repair(args: &FsWithObjectsArgs, is_dry: bool, without_log: Option<bool>,
     }
     let devices = if is_dry { place.look() } else { place.open() };
     let devices = devices.map_err(|error| name_unknown(&place, error))?;
-    let garden = match without_log.is_some() {
-        true => place.garden_without_log(&devices, Limits::default(), objects.clone())?,
-        false => place.garden_with(&devices, Limits::default(), objects.clone())?,
-    };
+    let accepted = without_log.map_or(Accepted::NOTHING, |_| Accepted::OPERATIONS);
+    let garden = place.garden_with(&devices, Limits::default(), objects.clone(), accepted)?;
     let report = garden.report();
     let loss = garden.log_loss();
     let mut acts: Vec<Finding> = report.opening.repaired.clone();

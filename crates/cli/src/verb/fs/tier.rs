@@ -4,7 +4,7 @@ use std::fs;
 
 use anyhow::{Context, Result};
 use senesce_core::Bytes;
-use senesce_garden::Limits;
+use senesce_garden::{Accepted, Limits};
 use senesce_service::{Prices, Request, Response, Tiered};
 use senesce_volume::{check_interrupted, install_signal_cleanup};
 
@@ -56,7 +56,7 @@ fn offline(place: &Place, args: &FsTierArgs, request: &Request, quiet: bool) -> 
     let objects = &args.objects.objects;
     let new = objects.directory().filter(|dir| !dir.is_dir());
     let store = open_objects(objects, true)?;
-    let garden = place.garden_with(&place.open()?, Limits::default(), Some(store))?;
+    let garden = place.garden_with(&place.open()?, Limits::default(), Some(store), Accepted::NOTHING)?;
     if let (Some(dir), 1..) = (new, garden.cold().live) {
         // It was made for nothing, and the next call must not take it for one that was there.
         let _ = fs::remove_dir(dir);

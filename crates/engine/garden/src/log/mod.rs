@@ -34,8 +34,8 @@ use intent::Intents;
 pub(crate) use intent::{Kept, Unfinished};
 pub use mirror::{LogCopyReport, LogFailure};
 pub(crate) use mirror::{Mirror, unbelieved, why_unbelieved};
-pub(crate) use open::{Accepted, Found, first_operation, high_record, lost_record, two_halves};
-pub use open::{LOST_LOG, LogLoss};
+pub use open::{Accepted, LOST_LOG, LogLoss};
+pub(crate) use open::{Found, first_operation, high_record, lost_record, two_halves};
 pub(crate) use restore::find_blocks;
 
 /// The least unit of a commit: no power loss takes back what lies in another one.

@@ -66,13 +66,24 @@ pub(crate) struct Found {
     pub unsettled: Vec<Range<u64>>,
 }
 
-/// How much may be lost when a log is opened.
+/// What may be lost when an aggregate is opened. [`Garden::log_loss`](crate::Garden::log_loss) says what was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Accepted {
-    /// A later consistency point, and what came behind it.
+pub struct Accepted {
+    /// A later consistency point than that of any superblock that can be read, and all that came behind it: **what was done from that one
+    /// on is lost**, and what was written over since the older one is damaged.
     pub later_point: bool,
-    /// Operations that the log does not give.
+    /// Operations that no copy of the log gives. The log is made again on the devices that are given. After a loss of power the parity of
+    /// stripes that were being written may be wrong: a scrub repairs it.
     pub operations: bool,
+}
+
+impl Accepted {
+    /// What was acknowledged is there, or opening fails.
+    pub const NOTHING: Self = Self { later_point: false, operations: false };
+    /// Operations may be lost.
+    pub const OPERATIONS: Self = Self { later_point: false, operations: true };
+    /// A later point may be lost, and operations.
+    pub const LATER_POINT: Self = Self { later_point: true, operations: true };
 }
 
 impl Log {

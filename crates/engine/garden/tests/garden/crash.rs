@@ -9,7 +9,7 @@ use senesce_fsapi::{
     FileKind, FileSystem, Ino, ModelFs, NewNode, RenameHow, SetXattrHow,
     conformance::{Draw, Operation, Place, Player, SequenceOptions, Tree, collect_tree, find_difference, set_root},
 };
-use senesce_garden::{Garden, Limits, LogDevices};
+use senesce_garden::{Accepted, Garden, Limits, LogDevices};
 
 use crate::rig::{Devices, Rig, SLOT, Shape, VOLUME, caller, findings, open, shared};
 
@@ -207,7 +207,7 @@ fn a_closed_aggregate_never_hides_operations_that_went_with_the_log() {
             }
             Err(_) => {
                 refused += 1;
-                let garden = Garden::open_without_log(&drives, &log, LIMITS, None);
+                let garden = Garden::open_with(&drives, &log, LIMITS, None, Accepted::OPERATIONS);
                 let garden = garden.unwrap_or_else(|error| panic!("{told}: {error}"));
                 assert!(!garden.log_loss().unwrap().was_closed, "{told}");
             }

@@ -9,7 +9,7 @@ use senesce_fsapi::{
     FileSystem, Ino, NewNode,
     conformance::{Tree, collect_tree, find_difference},
 };
-use senesce_garden::{Garden, Limits, LogDevices};
+use senesce_garden::{Accepted, Garden, Limits, LogDevices};
 
 use crate::rig::{Devices, FIXED_SLOTS, Rig, SLOT, Shape, VOLUME, caller, findings, open, shared, split};
 
@@ -218,7 +218,7 @@ fn a_lost_log_costs_nothing_when_closed_and_else_what_is_said() {
             End::Killed => {
                 let refused = Garden::open(drives, &log, LIMITS).err().unwrap().to_string();
                 assert!(refused.contains("copies is "), "{refused}");
-                Garden::open_without_log(drives, &log, LIMITS, None).unwrap()
+                Garden::open_with(drives, &log, LIMITS, None, Accepted::OPERATIONS).unwrap()
             }
         };
         let loss = garden.log_loss().unwrap();
@@ -251,7 +251,7 @@ fn a_record_that_no_copy_has_is_named_with_those_behind_it() {
         let (drives, log) = split(&devices);
         let Err(error) = Garden::open(drives, &log, LIMITS) else { continue };
         assert!(error.to_string().contains("damaged ("), "block {block}: {error}");
-        let garden = Garden::open_without_log(drives, &log, LIMITS, None).unwrap();
+        let garden = Garden::open_with(drives, &log, LIMITS, None, Accepted::OPERATIONS).unwrap();
         let loss = garden.log_loss().unwrap();
         let (first, last) = loss.lost.unwrap();
         assert_eq!(loss.kept + (last - first + 1), whole.log_operations, "block {block}: {loss}");
@@ -277,8 +277,11 @@ fn an_older_point_is_opened_where_only_the_log_is_damaged() {
         spoil(&devices[log], 0, SHAPE.log_bytes, log as u64);
     }
     let (drives, log) = split(&devices);
-    assert!(Garden::open_older(drives, &log, LIMITS, None).is_err(), "no device may be overwritten");
-    let garden = Garden::open_older(drives, log.spare(), LIMITS, None).unwrap();
+    assert!(
+        Garden::open_with(drives, &log, LIMITS, None, Accepted::LATER_POINT).is_err(),
+        "no device may be overwritten"
+    );
+    let garden = Garden::open_with(drives, log.spare(), LIMITS, None, Accepted::LATER_POINT).unwrap();
     assert_eq!(find_difference(&left.point, &tree(&garden)), None);
     assert!(!garden.log_loss().unwrap().was_closed);
 }

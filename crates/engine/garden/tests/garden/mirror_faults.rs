@@ -8,7 +8,7 @@ use senesce_fsapi::{
     FileSystem, Ino, NewNode,
     conformance::{collect_tree, find_difference},
 };
-use senesce_garden::{FormatOptions, Garden, LogDevices};
+use senesce_garden::{Accepted, FormatOptions, Garden, LogDevices};
 
 use crate::{
     mirror::{BLOCK, End, LIMITS, SHAPE, fork, leave, make, tree},
@@ -117,7 +117,7 @@ fn a_copy_that_was_replaced_is_refused_when_it_comes_back_alone() {
         open_again((&all[old]).into(), &told);
         let alone = Garden::open(&drives, &new, LIMITS).err().unwrap_or_else(|| panic!("{told}: opened")).to_string();
         assert!(alone.contains("replaced by another device"), "{told}: {alone}");
-        let garden = Garden::open_without_log(&drives, &new, LIMITS, None).unwrap();
+        let garden = Garden::open_with(&drives, &new, LIMITS, None, Accepted::OPERATIONS).unwrap();
         assert!(garden.log_loss().is_some(), "{told}");
     }
 }
@@ -139,7 +139,7 @@ fn a_copy_without_labels_that_may_have_been_replaced_is_believed_beside_another_
     }
     let alone = Garden::open(&drives, &new, LIMITS).err().unwrap().to_string();
     assert!(alone.contains("perhaps replaced"), "{alone}");
-    let garden = Garden::open_without_log(&drives, &new, LIMITS, None).unwrap();
+    let garden = Garden::open_with(&drives, &new, LIMITS, None, Accepted::OPERATIONS).unwrap();
     assert_eq!(find_difference(&want, &tree(&garden)), None);
 }
 
@@ -172,7 +172,7 @@ fn a_log_of_another_garden_and_a_drive_are_never_made_a_log() {
         };
         let before = read();
         for log in [LogDevices::from(device).spare(), LogDevices::from(&devices[5]).with_spare(device.clone())] {
-            let error = Garden::open_without_log(&devices[..5], log, LIMITS, None).err();
+            let error = Garden::open_with(&devices[..5], log, LIMITS, None, Accepted::OPERATIONS).err();
             let error = error.unwrap_or_else(|| panic!("{} is overwritten", device.name())).to_string();
             assert!(error.contains("of another aggregate") || error.contains("a drive of an aggregate"), "{error}");
             assert!(read() == before, "{}", device.name());

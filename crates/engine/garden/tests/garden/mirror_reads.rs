@@ -1,7 +1,7 @@
 //! Blocks of the log that a device fails to read: another copy serves, and what no copy gives is refused unless it is accepted.
 
 use senesce_fsapi::conformance::find_difference;
-use senesce_garden::Garden;
+use senesce_garden::{Accepted, Garden};
 
 use crate::{
     mirror::{BLOCK, End, LIMITS, SHAPE, leave, tree},
@@ -61,7 +61,7 @@ fn read_fails_in_each_block(is_damaged: bool) {
                 let error = error.to_string();
                 assert!(error.contains("answer is ") || error.contains("damaged ("), "block {block}: {error}");
                 refused += 1;
-                let garden = Garden::open_without_log(drives, &log, LIMITS, None).unwrap();
+                let garden = Garden::open_with(drives, &log, LIMITS, None, Accepted::OPERATIONS).unwrap();
                 let loss = garden.log_loss().unwrap();
                 let now = tree(&garden);
                 assert!(now.len() >= left.point.len() && now.len() <= left.all.len(), "block {block}: {loss}");
@@ -93,7 +93,7 @@ fn two_copies_that_cannot_be_read_are_given_up_on_request() {
             let error = Garden::open(drives, &log, LIMITS).err().unwrap().to_string();
             assert!(error.contains("answer is "), "{error}");
         }
-        let garden = Garden::open_without_log(drives, log.spare(), LIMITS, None).unwrap();
+        let garden = Garden::open_with(drives, log.spare(), LIMITS, None, Accepted::OPERATIONS).unwrap();
         assert_eq!(find_difference(&left.point, &tree(&garden)), None, "{end:?}");
         assert_eq!(garden.log_loss().unwrap().was_closed, end == End::Closed);
         assert_eq!(garden.log_loss().unwrap().lost, None);

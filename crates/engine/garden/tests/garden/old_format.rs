@@ -3,7 +3,7 @@
 use senesce_block::{BlockDevice, MemoryDevice};
 use senesce_core::Bytes;
 use senesce_fsapi::{FileSystem, Ino, NewNode, conformance::collect_tree};
-use senesce_garden::{Garden, Limits, LogDevices, check};
+use senesce_garden::{Accepted, Garden, Limits, LogDevices, check};
 
 use crate::rig::{Devices, VOLUME, caller, findings, open, shared};
 
@@ -91,7 +91,7 @@ fn a_drive_of_version_7_is_replaced_and_its_lost_log_is_accepted() {
     let refused = open(&all, Limits::default()).err().unwrap().to_string();
     assert!(refused.contains("copies is copy 0 of the log is lost"), "{refused}");
     let log = LogDevices::from(&all[3]).spare();
-    let garden = Garden::open_without_log(&all[..3], &log, Limits::default(), None).unwrap();
+    let garden = Garden::open_with(&all[..3], &log, Limits::default(), None, Accepted::OPERATIONS).unwrap();
     assert!(!garden.log_loss().unwrap().was_closed);
     drop(garden);
     assert_eq!(findings(&all), [""; 0]);

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use senesce_block::{BlockDevice, MemoryDevice};
 use senesce_core::Bytes;
 use senesce_fsapi::{Caller, FileSystem, FsError, FsResult, Timestamp, conformance::Subject};
-use senesce_garden::{FormatOptions, Garden, Limits, LogDevices, Medium, VolumeFs, VolumeOptions, check_with};
+use senesce_garden::{
+    Accepted, FormatOptions, Garden, Limits, LogDevices, Medium, VolumeFs, VolumeOptions, check_with,
+};
 use senesce_objects::ObjectStore;
 
 /// Bytes of a block with its trailer, and slots of a drive that are no stripes: as docs/garden-format.md has them.
@@ -106,7 +108,7 @@ pub fn open_with(
     store: Option<Arc<dyn ObjectStore>>,
 ) -> senesce_garden::Result<Garden> {
     let (drives, log) = split(devices);
-    Garden::open_with(drives, log, limits, store)
+    Garden::open_with(drives, log, limits, store, Accepted::NOTHING)
 }
 
 /// What the independent check finds on devices.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use senesce_block::MemoryDevice;
 use senesce_fsapi::{FileSystem, Ino};
-use senesce_garden::{Acknowledge, Error, Garden, LOST_POINT, Limits};
+use senesce_garden::{Accepted, Acknowledge, Error, Garden, LOST_POINT, Limits};
 
 use crate::{
     rig::{SMALL, VOLUME, caller, shared},
@@ -116,13 +116,21 @@ fn what_wants_objects_that_were_deleted_is_not_opened_in_silence() {
         let (log, drives) = tiered.devices.split_last().unwrap();
         if step == Step::PartOfABlock {
             // Where the store is only away, what wants it is not given up.
-            let error = Garden::open_older(drives, log.clone(), Limits::default(), None).err().unwrap();
+            let error =
+                Garden::open_with(drives, log.clone(), Limits::default(), None, Accepted::LATER_POINT).err().unwrap();
             let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
             let causes: Vec<String> = causes.map(ToString::to_string).collect();
             assert!(causes.join(": ").contains("--objects"), "{causes:?}");
         }
         // Who wants to has all but what was deleted, and is told what that is.
-        let garden = Garden::open_older(drives, log.clone(), Limits::default(), Some(tiered.store.clone())).unwrap();
+        let garden = Garden::open_with(
+            drives,
+            log.clone(),
+            Limits::default(),
+            Some(tiered.store.clone()),
+            Accepted::LATER_POINT,
+        )
+        .unwrap();
         let fs = garden.volume(VOLUME).unwrap();
         let found = read(&fs, ino, 0, data.len());
         match step {

@@ -8,7 +8,7 @@ use senesce_fsapi::{
     FileSystem, Ino, NewNode, Timestamp,
     conformance::{Tree, collect_tree, find_difference},
 };
-use senesce_garden::{Acknowledge, Error, Garden, LOST_POINT, Limits};
+use senesce_garden::{Accepted, Acknowledge, Error, Garden, LOST_POINT, Limits};
 
 use crate::{
     crash::{self, check_crashes, record_on, story},
@@ -140,7 +140,7 @@ fn tree_of(garden: &Garden) -> Tree {
 
 fn older(devices: &Devices) -> Garden {
     let (log, drives) = devices.split_last().unwrap();
-    Garden::open_older(drives, log.clone(), LIMITS, None).unwrap()
+    Garden::open_with(drives, log.clone(), LIMITS, None, Accepted::LATER_POINT).unwrap()
 }
 
 const STEPS: [Step; 4] = [Step::Operations, Step::Snapshot, Step::LeftOut, Step::Moves];

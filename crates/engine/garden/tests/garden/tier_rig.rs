@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use senesce_fsapi::{FileSystem, FsError, FsResult, Ino, NewNode};
-use senesce_garden::{CheckReport, Garden, Limits, Tiering, VolumeFs, check_with};
+use senesce_garden::{Accepted, CheckReport, Garden, Limits, Tiering, VolumeFs, check_with};
 use senesce_objects::{FaultObjects, MemoryObjects, ObjectStore};
 
 use crate::rig::{Devices, Shape, VOLUME, caller, format, shared};
@@ -57,7 +57,7 @@ impl Tiered {
     pub fn open_garden(&self) -> senesce_garden::Result<Garden> {
         let (log, drives) = self.devices.split_last().unwrap();
         let store = self.with_store.then(|| self.door.clone());
-        Garden::open_with(drives, log.clone(), self.limits, store)
+        Garden::open_with(drives, log.clone(), self.limits, store, Accepted::NOTHING)
     }
 
     /// Opens it as it lies on the devices, whatever is open.

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use senesce_core::Bytes;
-use senesce_garden::{CheckPart, CheckProgress, CheckReport, Garden, Limits, Stripes, check_telling};
+use senesce_garden::{Accepted, CheckPart, CheckProgress, CheckReport, Garden, Limits, Stripes, check_telling};
 
 use super::Service;
 use crate::{CheckedPart, Error, Frozen, Response, Result, Task, error::While};
@@ -38,7 +38,7 @@ impl Service<'_> {
 
     fn open_frozen(&self, frozen: &Frozen) -> Result<()> {
         let limits = Limits { cache_bytes: CACHE_BYTES, ..Limits::default() };
-        Garden::open_with(&frozen.drives, &frozen.log, limits, self.store.cloned())?;
+        Garden::open_with(&frozen.drives, &frozen.log, limits, self.store.cloned(), Accepted::NOTHING)?;
         Ok(())
     }
 

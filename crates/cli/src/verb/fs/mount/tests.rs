@@ -8,7 +8,7 @@ use std::{
 use senesce_block::{BlockDevice, MemoryDevice};
 use senesce_core::{Bytes, Clock, ManualClock, Nanos};
 use senesce_fsapi::{Caller, Ino, NewNode};
-use senesce_garden::{FormatOptions, Gardening, VolumeOptions};
+use senesce_garden::{Accepted, FormatOptions, Gardening, VolumeOptions};
 use senesce_objects::{MemoryObjects, ObjectResult, ObjectStore};
 
 use super::{
@@ -128,7 +128,7 @@ impl Lab {
 
     fn open(&self) -> Garden {
         let (drives, log) = self.split();
-        Garden::open_with(&drives, log, Limits::default(), Some(self.store.clone())).unwrap()
+        Garden::open_with(&drives, log, Limits::default(), Some(self.store.clone()), Accepted::NOTHING).unwrap()
     }
 
     fn write(garden: &Garden, name: &[u8], blocks: u8) -> Ino {

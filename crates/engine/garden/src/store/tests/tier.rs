@@ -7,7 +7,7 @@ use senesce_objects::MemoryObjects;
 
 use super::{NAME, Small, findings, make};
 use crate::{
-    Garden, Limits, ObjectGardening, VolumeOptions,
+    Accepted, Garden, Limits, ObjectGardening, VolumeOptions,
     object_gardening::ObjectPass,
     store::{Filling, Tiering},
 };
@@ -45,7 +45,7 @@ fn a_volume_that_takes_the_name_of_one_that_goes_has_its_turn_in_the_same_pass()
     drop((garden, fs));
     let (log, drives) = devices.split_last().unwrap();
     let door = Arc::new(MemoryObjects::default());
-    let garden = Garden::open_with(drives, log.clone(), Limits::default(), Some(door)).unwrap();
+    let garden = Garden::open_with(drives, log.clone(), Limits::default(), Some(door), Accepted::NOTHING).unwrap();
     let fill = |blocks: usize| {
         let fs = garden.volume(NAME).unwrap();
         let ino = make(&fs, "file");
