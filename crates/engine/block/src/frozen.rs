@@ -78,6 +78,11 @@ impl Freezer {
 }
 
 impl Moment {
+    /// Why it cannot be read any more, if so: what was read meanwhile proves nothing.
+    pub fn lost(&self) -> Option<String> {
+        self.saved.pieces().lost.clone()
+    }
+
     /// Makes all reads of the moment fail from now on, so that work on it ends early.
     pub fn give_up(&self, why: &str) {
         self.saved.pieces().lose(why);

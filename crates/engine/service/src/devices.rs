@@ -104,9 +104,30 @@ impl Frozen {
             }
             match work.join() {
                 Ok(_) if is_cancelled => Err(Error::refused("it was interrupted", None)),
-                Ok(done) => Ok(done),
+                Ok(done) => match self.moment.lost() {
+                    Some(why) => Err(Error::refused(why, Some("--keep SIZE keeps more in memory; or unmount it"))),
+                    None => Ok(done),
+                },
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use senesce_block::MemoryDevice;
+
+    use super::*;
+    use crate::NoTask;
+
+    #[test]
+    fn work_on_a_moment_that_is_lost_has_no_result() {
+        let devices = Devices::new(vec![Arc::new(MemoryDevice::new("d", Bytes(1 << 20)))], LogDevices::none());
+        let drive = devices.drives().swap_remove(0);
+        let frozen = devices.freeze(Bytes(0)).unwrap();
+        let done = frozen.attend(&mut NoTask, |_, ()| {}, |_sender| drive.write_at(0, &[1; 8]).is_ok());
+        let Err(Error::Refused { message, .. }) = done else { panic!("{done:?}") };
+        assert!(message.contains("were overwritten while it was read"), "{message}");
     }
 }

@@ -19,7 +19,7 @@ use senesce_service::{
     garden::{Passes, Service},
     socket::Client,
 };
-use senesce_volume::{ENGINE_SOURCE, Registry, interrupted, list_mounts};
+use senesce_volume::{ENGINE_SOURCE, Host, LinuxHost, Registry, interrupted};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -80,6 +80,7 @@ pub fn answer_offline(garden: &Garden, place: &Place, request: &Request, quiet: 
         store: None,
         devices: None,
         live: false,
+        gardens_by_load: false,
     };
     service.answer(request, &mut Bars::new(quiet)).map_err(fault)
 }
@@ -123,8 +124,9 @@ impl Server {
     /// over to it would wait for itself, and no signal could end it.
     fn sync(&self, volume: &Name) -> Result<()> {
         let is_written = |mount: &&MountStat| !mount.read_only && mount.volume == volume.lossy();
+        let source = self.name.split_once('.').map_or_else(String::new, |(_, token)| format!("{ENGINE_SOURCE}{token}"));
         for mount in self.serves.mounts.iter().filter(is_written) {
-            sync_one(Path::new(OsStr::from_bytes(&mount.point.0)))?;
+            sync_one(Path::new(OsStr::from_bytes(&mount.point.0)), &|found| found == source)?;
         }
         Ok(())
     }
@@ -137,11 +139,13 @@ fn find_server(place: &Place) -> Result<Option<Server>> {
     // Without a registry that this user can trust, no process of this user serves anything.
     let homes = || registry_dir().ok().and_then(|dir| Registry::new(&dir).runs().ok()).unwrap_or_default();
     let homes = || homes().into_iter().filter(|home| home.extension().is_some_and(|extension| extension == "home"));
-    if let Some(token) = find_mount(place)? {
+    if let Some((token, point)) = find_mount(place)? {
         let start = format!("{token}.");
         let is_its =
             |home: &PathBuf| home.file_name().is_some_and(|name| name.as_bytes().starts_with(start.as_bytes()));
-        return match homes().filter(is_its).find_map(|home| Server::in_home(&home)) {
+        let is_mounted =
+            |server: &Server| server.serves.mounts.iter().any(|mount| mount.point.0 == point.as_os_str().as_bytes());
+        return match homes().filter(is_its).find_map(|home| Server::in_home(&home)).filter(is_mounted) {
             Some(server) => Ok(Some(server)),
             None => Err(Failure {
                 kind: ErrorKind::Environment,
@@ -156,20 +160,26 @@ fn find_server(place: &Place) -> Result<Option<Server>> {
     }
     let files: Vec<String> = place.files().iter().filter_map(|path| identify(path)).collect();
     let is_its = |server: &Server| server.serves.files.iter().any(|file| files.contains(file));
-    Ok(homes().filter_map(|home| Server::in_home(&home)).find(is_its))
+    let Some(server) = homes().filter_map(|home| Server::in_home(&home)).find(is_its) else { return Ok(None) };
+    // Files of two gardens name neither.
+    if files.iter().any(|file| !server.serves.files.contains(file)) {
+        let message = format!("a part of {place} is mounted, and another part does not belong to that mount");
+        return Err(usage(message, Some("name the drives and the log of one garden, or its mount point")));
+    }
+    Ok(Some(server))
 }
 
-/// The token of the process that serves the file system mounted at a place, if it is a mount point of ours.
-fn find_mount(place: &Place) -> Result<Option<String>> {
+/// The token in the source of the file system that is mounted at a place, and the mount point, if it is called as one of ours. Any user
+/// can call a mount so: only the process that has the token can say whether it is its own.
+pub fn find_mount(place: &Place) -> Result<Option<(String, PathBuf)>> {
     let (Place::Directory(path) | Place::One(path)) = place else { return Ok(None) };
     // The mount point of a dead process cannot be looked up, and is found by its path as it is written.
     let path = fs::canonicalize(path).or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.clone());
-    let mounts = list_mounts()?;
-    let found = mounts.iter().rev().find(|seen| seen.mount.point == path).and_then(|seen| {
-        let source = seen.mount.source.to_string_lossy().into_owned();
-        source.strip_prefix(ENGINE_SOURCE).map(str::to_owned)
-    });
-    Ok(found)
+    // Other namespaces have other mounts at this path, and any user can make them.
+    let mounts = LinuxHost::default().mounts()?;
+    let found = mounts.iter().rev().find(|mount| mount.point == path).filter(|mount| mount.file_system == "fuse");
+    let token = found.and_then(|mount| mount.source.to_str()?.strip_prefix(ENGINE_SOURCE).map(str::to_owned));
+    Ok(token.map(|token| (token, path)))
 }
 
 /// What a file or device is called by processes that hold it, and by those that look for them: it is the same by whatever path it is found.

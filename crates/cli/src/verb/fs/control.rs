@@ -52,6 +52,7 @@ pub struct Mounted<'a> {
     pub objects: Option<String>,
     pub store: Option<Arc<dyn ObjectStore>>,
     pub devices: Devices,
+    pub gardens_by_load: bool,
     pub wake: Wake,
 }
 
@@ -147,6 +148,7 @@ impl Mounted<'_> {
             store: self.store.as_ref(),
             devices: Some(&self.devices),
             live: true,
+            gardens_by_load: self.gardens_by_load,
         };
         let answer = service.answer(request, connection).map_err(|error| refusal_of(&fault(error)));
         if request.changes() {

@@ -135,6 +135,7 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
         objects: args.objects.objects.as_ref().map(ToString::to_string),
         store: objects,
         devices: freezable,
+        gardens_by_load: args.by_load,
         wake: Wake::of_this_thread(),
     };
     let answer = |request: Request, connection: &mut Connection| mounted.answer(&request, connection);

@@ -12,12 +12,16 @@ use std::{
 use anyhow::{Context, Result};
 use senesce_block::{BlockDevice, FileDevice, FileOptions, MemoryDevice, OverlayDevice, SliceDevice};
 use senesce_core::Bytes;
+use senesce_experiment::ErrorKind;
 use senesce_garden::{Accepted, Garden, Limits, LogDevices};
 use senesce_objects::ObjectStore;
 use senesce_service::Devices as Freezable;
 
-use super::claim;
-use crate::{args::FsPlaceArgs, exit::usage};
+use super::{ask::find_mount, claim};
+use crate::{
+    args::FsPlaceArgs,
+    exit::{Failure, usage},
+};
 
 /// The copies of the log.
 const LOGS: [&str; 2] = ["log.img", "log-2.img"];
@@ -172,6 +176,14 @@ impl Place {
         open: impl Fn(&Path) -> Result<Arc<dyn BlockDevice>>,
         make: impl Fn(&Path, Bytes) -> Result<Arc<dyn BlockDevice>>,
     ) -> Result<Devices> {
+        if let Some((_, point)) = find_mount(self)? {
+            return Err(Failure {
+                kind: ErrorKind::Environment,
+                message: format!("{} is a mount point, and the file system is in use", point.display()),
+                hint: Some("unmount it, and name the garden".to_owned()),
+            }
+            .into());
+        }
         let (drives, logs) = match self {
             Self::One(path) => return part(open(path)?),
             Self::Directory(dir) => (find_images(dir)?, None),

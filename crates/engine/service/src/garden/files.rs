@@ -97,6 +97,8 @@ impl Service<'_> {
     pub(super) fn dedup(&self, volume: &Name, task: &mut dyn Task) -> Result<Response> {
         let _pass = self.begin_pass()?;
         let before = self.garden.sharing(&volume.0).map_err(|error| self.explain(volume, error))?;
+        // A pass that was cancelled is not continued.
+        self.garden.stop_dedup(&volume.0)?;
         let of = self.garden.report().blocks;
         let mut all = DedupStep::default();
         while !all.is_done && !task.is_cancelled() {

@@ -57,6 +57,8 @@ pub struct Service<'a> {
     pub store: Option<&'a Arc<dyn ObjectStore>>,
     /// The devices that it is open on; none if they are not to be checked.
     pub devices: Option<&'a Devices>,
+    /// Whether gardening by load goes through areas, stripes and pointers by itself: its positions are those of the passes.
+    pub gardens_by_load: bool,
     /// Whether programs use it: a consistency point ends each request, and not the log.
     pub live: bool,
 }
@@ -69,6 +71,12 @@ impl Service<'_> {
         if self.read_only && request.changes() {
             let hint = "unmount it, or mount it without --read-only and --snapshot";
             return Err(Error::refused(format!("{} is open read-only", self.place), Some(hint)));
+        }
+        if self.gardens_by_load && request.is_beside_gardening() {
+            return Err(Error::refused(
+                format!("{} is mounted with --by-load, which cleans and scrubs by itself", self.place),
+                Some("mount it without --by-load for that, or unmount it"),
+            ));
         }
         match request {
             Request::Stat => self.stat().map(|stat| Response::Stat(Box::new(stat))),
@@ -138,6 +146,12 @@ impl Service<'_> {
 }
 
 impl Request {
+    /// Whether it moves the positions of gardening by load, or deletes a volume below it.
+    fn is_beside_gardening(&self) -> bool {
+        let passes = matches!(self, Self::Scrub { .. } | Self::Clean { .. } | Self::Dedup { .. } | Self::Tier { .. });
+        passes || matches!(self, Self::VolumeDelete { .. } | Self::SnapshotRestore { .. })
+    }
+
     /// Whether it changes what is on the devices.
     pub fn changes(&self) -> bool {
         !matches!(

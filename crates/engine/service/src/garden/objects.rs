@@ -40,8 +40,11 @@ impl Service<'_> {
                 self.garden.defrag_objects(&prices.list()).when(|| format!("cannot write objects of {place} anew"))?;
             self.close()?;
         }
-        let deleted = self.garden.delete_objects().when(|| format!("cannot delete objects of {place}"))?;
-        self.close()?;
+        let mut deleted = 0;
+        if !task.is_cancelled() {
+            deleted = self.garden.delete_objects().when(|| format!("cannot delete objects of {place}"))?;
+            self.close()?;
+        }
         let (cold, report) = (self.garden.cold(), self.garden.report());
         Ok(Response::Tiered(Tiered {
             looked_at: counts.looked,

@@ -19,6 +19,7 @@ struct Rig {
     mounts: Vec<MountStat>,
     passes: Passes,
     read_only: bool,
+    gardens_by_load: bool,
 }
 
 impl Rig {
@@ -44,7 +45,16 @@ impl Rig {
         for file in 0..20u8 {
             write(&fs, &format!("file {file}"), &[file / 2; 20_000]);
         }
-        Self { devices, drives, log, garden, mounts: Vec::new(), passes: Passes::default(), read_only: false }
+        Self {
+            devices,
+            drives,
+            log,
+            garden,
+            mounts: Vec::new(),
+            passes: Passes::default(),
+            read_only: false,
+            gardens_by_load: false,
+        }
     }
 
     fn ask_with(&self, request: &Request, task: &mut dyn Task) -> Result<Response> {
@@ -63,6 +73,7 @@ impl Rig {
             store: None,
             devices: Some(&self.devices),
             live: true,
+            gardens_by_load: self.gardens_by_load,
         };
         let response = service.answer(&request, task)?;
         let text = serde_json::to_string(&response).unwrap();
@@ -204,6 +215,55 @@ fn a_check_sees_one_moment_while_writes_continue() {
     let Error::While { source, .. } = error else { panic!("{error}") };
     assert!(source.to_string().contains("were overwritten while it was read"), "{source}");
     rig.check();
+}
+
+/// Cancels after the first step.
+struct Hasty(bool);
+
+impl Task for Hasty {
+    fn progress(&mut self, _: &str, _: &str, _: u64, _: u64) {
+        self.0 = true;
+    }
+
+    fn is_cancelled(&mut self) -> bool {
+        self.0
+    }
+}
+
+#[test]
+fn dedup_after_a_cancelled_one_goes_through_all() {
+    let rig = Rig::new();
+    let fs = rig.garden.volume(b"main").unwrap();
+    let ino = fs.make_node(&caller(), Ino::ROOT, b"big", &NewNode::file(0o600)).unwrap().ino;
+    for at in 0..5000u64 {
+        fs.write(&caller(), ino, at << 12, &at.to_le_bytes().repeat(512)).unwrap();
+    }
+    let dedup = Request::Dedup { volume: "main".into() };
+    let looked_at = |response| match response {
+        Response::Deduped(done) => (done.looked_at, done.whole),
+        other => panic!("{other:?}"),
+    };
+    let (some, whole) = looked_at(rig.ask_with(&dedup, &mut Hasty(false)).unwrap());
+    assert!(!whole);
+    let all = looked_at(rig.ask(&dedup).unwrap());
+    assert!(all.1 && all.0 > 5000 && some < all.0, "{some} and {all:?}");
+    assert_eq!(looked_at(rig.ask(&dedup).unwrap()), all, "both went through everything");
+}
+
+#[test]
+fn gardening_by_load_keeps_its_positions() {
+    let mut rig = Rig::new();
+    rig.gardens_by_load = true;
+    for request in [
+        Request::Scrub { from: 0 },
+        Request::Clean { from: 0 },
+        Request::Dedup { volume: "main".into() },
+        Request::VolumeDelete { name: "main".into() },
+    ] {
+        let error = rig.ask(&request).unwrap_err();
+        assert!(matches!(error, Error::Refused { .. }) && error.to_string().contains("--by-load"), "{error}");
+    }
+    rig.ask(&snapshot("monday")).unwrap();
 }
 
 /// Cancels at once.
