@@ -73,13 +73,19 @@ impl HalfCopies {
 
     /// Why a device does not read a unit that no other copy has.
     fn find_silent(&self, unit: usize) -> Option<&Silent> {
-        let silent = self.silent.iter().find(|silent| silent.block == unit * self.unit / PART)?;
-        let is_known = self.stamps == Stamps::Summed && self.is_known(unit);
-        (!is_known).then_some(silent)
+        self.silent_at(unit).filter(|_| !self.is_known(unit))
     }
 
-    /// Whether a copy of a unit is whole, so that it is known what it holds. What stands for one that is not read is not whole.
+    fn silent_at(&self, unit: usize) -> Option<&Silent> {
+        self.silent.iter().find(|silent| silent.block == unit * self.unit / PART)
+    }
+
+    /// Whether a copy of a unit is whole, so that it is known what it holds. What stands for one that is not read is not whole;
+    /// plain stamps do not show that, and their log has one copy.
     fn is_known(&self, unit: usize) -> bool {
+        if self.stamps == Stamps::Plain && self.silent_at(unit).is_some() {
+            return false;
+        }
         let place = unit * self.unit..(unit + 1) * self.unit;
         self.each().any(|copy| copy.get(place.clone()).is_some_and(|unit| self.is_whole(unit)))
     }

@@ -5,7 +5,10 @@ use senesce_core::Bytes;
 use senesce_fsapi::{FileSystem, Ino, NewNode, conformance::collect_tree};
 use senesce_garden::{Accepted, Garden, Limits, LogDevices, check};
 
-use crate::rig::{Devices, VOLUME, caller, findings, open, shared};
+use crate::{
+    mirror_faults::fallible,
+    rig::{Devices, VOLUME, caller, findings, open, shared},
+};
 
 const GOLDEN: &[u8] = include_bytes!("../../../../../golden/garden-v7.img.zst");
 /// As docs/garden-format.md has it of version 7.
@@ -98,4 +101,31 @@ fn a_drive_of_version_7_is_replaced_and_its_lost_log_is_accepted() {
     assert_eq!(versions(&all), [7; 9]);
     let garden = open(&all, Limits::default()).unwrap();
     assert_eq!(collect_tree(&garden.volume(VOLUME).unwrap()).unwrap(), want);
+}
+
+#[test]
+fn an_unreadable_block_of_the_only_log_is_refused_or_costs_nothing() {
+    const BLOCK: u64 = 4096;
+    let want = {
+        let garden = open(&shared(golden()), Limits::default()).unwrap();
+        collect_tree(&garden.volume(VOLUME).unwrap()).unwrap()
+    };
+    let faults = (1..LOG_BYTES / BLOCK).map(|block| format!("fail read at {}+{BLOCK}", block * BLOCK));
+    let all = format!("fail read at {BLOCK}+{}", LOG_BYTES - BLOCK);
+    let mut refused = 0;
+    for fault in faults.chain([all]) {
+        let (faulty, devices) = fallible(golden());
+        faulty[3].inject(&fault).unwrap();
+        match open(&devices, Limits::default()) {
+            Ok(garden) => assert_eq!(collect_tree(&garden.volume(VOLUME).unwrap()).unwrap(), want, "{fault}"),
+            Err(error) => {
+                assert!(error.to_string().contains("answer is "), "{fault}: {error}");
+                refused += 1;
+            }
+        }
+        faulty[3].heal();
+        let garden = open(&devices, Limits::default()).unwrap();
+        assert_eq!(collect_tree(&garden.volume(VOLUME).unwrap()).unwrap(), want, "{fault}: afterwards");
+    }
+    assert!(refused > 1, "{refused} openings were refused");
 }
