@@ -6,8 +6,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use senesce_core::Bytes;
 
 use super::{
-    FsCloneArgs, FsDefragArgs, FsDiffArgs, FsDumpArgs, FsNewObjectsArgs, FsObjectsArgs, FsOfVolumeArgs, FsPackArgs,
-    FsRecompactArgs, FsSnapshotArgs, FsTreeArgs, PricesArg,
+    AlsoArg, FsCloneArgs, FsDefragArgs, FsDiffArgs, FsDumpArgs, FsNewObjectsArgs, FsObjectsArgs, FsOfVolumeArgs,
+    FsOnlineArgs, FsPackArgs, FsRecompactArgs, FsSnapshotArgs, FsTreeArgs, PricesArg,
 };
 
 #[derive(Debug, Args)]
@@ -170,6 +170,10 @@ pub struct FsMountArgs {
     /// A snapshot of it, as it was; takes no changes.
     #[arg(long, value_name = "NAME")]
     pub snapshot: Option<String>,
+    /// Another volume of the garden, or with /SNAPSHOT a snapshot as it was, and where to mount it; may be repeated.
+    /// One process serves all of them, and ends when the last is unmounted.
+    #[arg(long, value_name = "VOLUME[/SNAPSHOT]=POINT")]
+    pub also: Vec<AlsoArg>,
     /// Take no changes, and make none.
     #[arg(long)]
     pub read_only: bool,
@@ -321,17 +325,6 @@ pub struct FsCheckArgs {
     pub force: bool,
     #[command(flatten)]
     pub online: FsOnlineArgs,
-}
-
-/// How a mounted file system is checked.
-#[derive(Clone, Copy, Debug, Args)]
-pub struct FsOnlineArgs {
-    /// Check it only if it is mounted. A mounted file system is checked as it is at one moment, with or without this option.
-    #[arg(long, conflicts_with = "repair")]
-    pub online: bool,
-    /// While a mounted one is checked: memory for what programs overwrite. If they overwrite more, the check fails; programs never do.
-    #[arg(long, value_name = "SIZE", default_value = "256MiB", conflicts_with = "repair")]
-    pub keep: Bytes,
 }
 
 #[derive(Debug, Args)]

@@ -29,6 +29,7 @@ mod fs_load;
 mod fs_repair;
 mod fs_snapshots;
 mod fs_tier;
+mod fs_volumes;
 mod fs_wrong_server;
 mod garden_gardening;
 mod garden_mount;

@@ -124,9 +124,12 @@ impl Server {
     /// over to it would wait for itself, and no signal could end it.
     fn sync(&self, volume: &Name) -> Result<()> {
         let is_written = |mount: &&MountStat| !mount.read_only && mount.volume == volume.lossy();
-        let source = self.name.split_once('.').map_or_else(String::new, |(_, token)| format!("{ENGINE_SOURCE}{token}"));
+        let token = self.name.split_once('.').map_or("", |(_, token)| token);
+        let is_its = |source: &str| {
+            source.strip_prefix(ENGINE_SOURCE).is_some_and(|name| name.rsplit('.').next() == Some(token))
+        };
         for mount in self.serves.mounts.iter().filter(is_written) {
-            sync_one(Path::new(OsStr::from_bytes(&mount.point.0)), &|found| found == source)?;
+            sync_one(Path::new(OsStr::from_bytes(&mount.point.0)), &is_its)?;
         }
         Ok(())
     }
@@ -178,8 +181,9 @@ pub fn find_mount(place: &Place) -> Result<Option<(String, PathBuf)>> {
     // Other namespaces have other mounts at this path, and any user can make them.
     let mounts = LinuxHost::default().mounts()?;
     let found = mounts.iter().rev().find(|mount| mount.point == path).filter(|mount| mount.file_system == "fuse");
-    let token = found.and_then(|mount| mount.source.to_str()?.strip_prefix(ENGINE_SOURCE).map(str::to_owned));
-    Ok(token.map(|token| (token, path)))
+    let name = found.and_then(|mount| mount.source.to_str()?.strip_prefix(ENGINE_SOURCE));
+    // All mounts of a process but the first have a number before the token.
+    Ok(name.map(|name| (name.rsplit('.').next().unwrap_or(name).to_owned(), path)))
 }
 
 /// What a file or device is called by processes that hold it, and by those that look for them: it is the same by whatever path it is found.

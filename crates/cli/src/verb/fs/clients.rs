@@ -38,6 +38,11 @@ impl<C: Clock> Timed<C> {
         Self { fs, clock, waits: Arc::default() }
     }
 
+    /// Another file system whose operations are noted with these.
+    pub fn beside(&self, fs: Arc<dyn FileSystem>) -> Self {
+        Self { fs, clock: self.clock.clone(), waits: self.waits.clone() }
+    }
+
     /// What was noted since the last time.
     pub fn take(&self) -> Vec<Nanos> {
         std::mem::take(&mut self.waits.0.lock().unwrap_or_else(PoisonError::into_inner))

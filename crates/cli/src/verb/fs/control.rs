@@ -5,7 +5,7 @@ use std::{
     os::unix::fs::MetadataExt,
     path::PathBuf,
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{
             AtomicBool,
             Ordering::{AcqRel, Release},
@@ -45,7 +45,8 @@ pub struct Mounted<'a> {
     pub place: String,
     /// The files and devices that it holds.
     pub files: Vec<String>,
-    pub mounts: Vec<MountStat>,
+    /// None where a mount has ended.
+    pub mounts: Mutex<Vec<Option<MountStat>>>,
     pub passes: Passes,
     pub read_only: bool,
     /// The store of objects that it was opened with.
@@ -136,12 +137,21 @@ impl Wake {
 }
 
 impl Mounted<'_> {
+    /// A mount has ended: its volume may be deleted.
+    pub fn end_mount(&self, number: usize) {
+        self.mounts()[number] = None;
+    }
+
+    fn mounts(&self) -> MutexGuard<'_, Vec<Option<MountStat>>> {
+        self.mounts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Answers a request.
     pub fn answer(&self, request: &Request, connection: &mut Connection) -> Result<Response, Failure> {
         let service = Service {
             garden: self.garden,
             place: &self.place,
-            mounts: &|| self.mounts.clone(),
+            mounts: &|| self.mounts().iter().flatten().cloned().collect(),
             passes: &self.passes,
             read_only: self.read_only,
             objects: self.objects.as_deref(),

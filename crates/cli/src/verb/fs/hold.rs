@@ -1,4 +1,4 @@
-//! A mount that this process holds, from its beginning to its end.
+//! The mounts that this process holds, from their beginning to their end.
 
 use std::{fmt, path::Path, sync::Arc, time::Duration};
 
@@ -7,7 +7,9 @@ use senesce_core::Printable;
 use senesce_fsapi::FileSystem;
 use senesce_fuse::{Alarm, KernelPages, MountOptions, Mounted};
 use senesce_garden::Acknowledge;
-use senesce_volume::{Custodian, ENGINE_SOURCE, MountSource, Outcome, Resource, interrupted, wake_on_signal};
+use senesce_volume::{
+    Custodian, ENGINE_SOURCE, MountSource, Outcome, Resource, ResourceId, interrupted, wake_on_signal,
+};
 
 use crate::{
     args::{FsServedArgs, MountOptionArg, WriteBackArg},
@@ -19,15 +21,24 @@ pub(super) const LOOK: Duration = Duration::from_millis(20);
 
 /// What is to be served, and where.
 pub(super) struct Served<'a> {
-    pub fs: Arc<dyn FileSystem>,
-    /// Where it lies, in words.
+    pub mounts: Vec<Begin<'a>>,
+    /// Called with the number of a mount when it has ended.
+    pub ended: &'a dyn Fn(usize),
+    /// Where they are stored, in words.
     pub place: &'a dyn fmt::Display,
-    pub point: &'a Path,
+    /// Threads of each.
     pub threads: usize,
-    pub read_only: bool,
     pub pages: KernelPages,
     pub allows: Allows,
     pub quiet: bool,
+}
+
+/// A file system that is to be mounted.
+pub(super) struct Begin<'a> {
+    pub fs: Arc<dyn FileSystem>,
+    pub point: &'a Path,
+    /// The kernel refuses changes.
+    pub read_only: bool,
 }
 
 /// The options of a mount that are off by default.
@@ -61,50 +72,117 @@ impl FsServedArgs {
     }
 }
 
-/// Serves until it is unmounted or a signal ends it. Calls `each` whenever the mount's alarm is raised, and after the time that `each`
-/// returned; it returns `None` if only the alarm is to wake it.
+/// A mount that began, and is in the journal.
+struct Held {
+    id: ResourceId,
+    mounted: Mounted,
+    is_ended: bool,
+}
+
+/// Serves until all is unmounted or a signal ends it. Calls `each` whenever an alarm of a mount is raised, and after the time that
+/// `each` returned; it returns `None` if only an alarm is to wake it. The alarm that it receives stands for all mounts.
 ///
-/// Errors: it cannot be mounted; the last sync failed.
+/// Errors: one cannot be mounted, and then none is; the last sync failed.
 pub(super) fn hold(
     custodian: &Custodian,
     served: Served<'_>,
     each: &mut dyn FnMut(&Alarm) -> Option<Duration>,
 ) -> Result<()> {
-    let Served { fs, place, point, threads, read_only, pages, allows, quiet } = served;
-    // In the journal before it is there.
-    let name = format!("{ENGINE_SOURCE}{}", custodian.token());
-    let resource = Resource::Mount { point: point.to_owned(), source: MountSource::Engine { name: name.clone() } };
-    let Allows { suid, dev } = allows;
-    let now = Arc::new(SystemClock::unix_time);
-    let options = MountOptions { source: name, threads, now, read_only, pages, suid, dev };
-    let (id, started) = custodian.acquire(resource, |_| Ok(Mounted::start(fs, point, options)))?;
-    let mounted = match started {
-        Ok(mounted) => mounted,
-        Err(error) => {
-            custodian.release(id)?;
-            return Err(error.into());
-        }
-    };
+    let quiet = served.quiet;
+    let mut held = begin_all(custodian, &served)?;
+    let Some(alarm) = held.first().map(|held| held.mounted.alarm().clone()) else { return Ok(()) };
     if !quiet {
-        eprintln!("{place} is mounted on {}; Ctrl-C or umount unmounts it", Printable::new(point));
+        for Begin { point, .. } in &served.mounts {
+            eprintln!("{} is mounted on {}; Ctrl-C or umount unmounts it", served.place, Printable::new(point));
+        }
     }
     wake_on_signal();
-    loop {
-        let longest = each(mounted.alarm());
-        if mounted.is_over() || interrupted().is_some() {
-            break;
+    while observe(&mut held, &served, &alarm) && interrupted().is_none() {
+        let longest = each(&alarm);
+        // A mount may have ended meanwhile, and its wake with it.
+        if !is_over(&held) && interrupted().is_none() {
+            alarm.wait(longest);
         }
-        mounted.alarm().wait(longest);
     }
-    if let Outcome::DetachedLazily = custodian.release(id)?
-        && !quiet
-    {
-        eprintln!("a process still uses {}; the mount stays until the last process closes it", Printable::new(point));
+    for (held, Begin { point, .. }) in held.iter().zip(&served.mounts) {
+        if let Outcome::DetachedLazily = custodian.release(held.id)?
+            && !quiet
+        {
+            let point = Printable::new(point);
+            eprintln!("a process still uses {point}; the mount stays until the last process closes it");
+        }
     }
     // Programs may go on writing for long: what they do is to be durable as soon as before.
-    while !mounted.is_over() {
-        let longest = each(mounted.alarm());
-        mounted.alarm().wait(longest);
+    while observe(&mut held, &served, &alarm) {
+        let longest = each(&alarm);
+        if !is_over(&held) {
+            alarm.wait(longest);
+        }
     }
-    Ok(mounted.join()?)
+    // All of them, whatever one says.
+    let ends: Vec<_> = held.into_iter().map(|held| held.mounted.join()).collect();
+    Ok(ends.into_iter().collect::<Result<_, _>>()?)
+}
+
+fn is_over(held: &[Held]) -> bool {
+    held.iter().all(|held| held.mounted.is_over())
+}
+
+/// Mounts all, or none.
+fn begin_all(custodian: &Custodian, served: &Served<'_>) -> Result<Vec<Held>> {
+    let mut all: Vec<Held> = Vec::new();
+    for (number, wanted) in served.mounts.iter().enumerate() {
+        match begin(custodian, served, number, wanted) {
+            Ok(held) => all.push(held),
+            Err(error) => {
+                for held in all {
+                    custodian.release(held.id)?;
+                    held.mounted.join()?;
+                }
+                return Err(error);
+            }
+        }
+    }
+    Ok(all)
+}
+
+fn begin(custodian: &Custodian, served: &Served<'_>, number: usize, wanted: &Begin<'_>) -> Result<Held> {
+    let &Begin { ref fs, point, read_only } = wanted;
+    let &Served { threads, pages, allows: Allows { suid, dev }, .. } = served;
+    // In the journal before it is there.
+    let name = mount_source(number, custodian.token());
+    let resource = Resource::Mount { point: point.to_owned(), source: MountSource::Engine { name: name.clone() } };
+    let now = Arc::new(SystemClock::unix_time);
+    let options = MountOptions { source: name, threads, now, read_only, pages, suid, dev };
+    let (id, started) = custodian.acquire(resource, |_| Ok(Mounted::start(fs.clone(), point, options)))?;
+    match started {
+        Ok(mounted) => Ok(Held { id, mounted, is_ended: false }),
+        Err(error) => {
+            custodian.release(id)?;
+            Err(error.into())
+        }
+    }
+}
+
+/// What the list of mounts calls a mount of a process. No other mount is called the same.
+fn mount_source(number: usize, token: &str) -> String {
+    match number {
+        0 => format!("{ENGINE_SOURCE}{token}"),
+        _ => format!("{ENGINE_SOURCE}{number}.{token}"),
+    }
+}
+
+/// Reports mounts that ended, and passes changes of all on to one alarm. Returns whether one has not ended.
+fn observe(held: &mut [Held], served: &Served<'_>, alarm: &Alarm) -> bool {
+    for (number, held) in held.iter_mut().enumerate() {
+        if !held.is_ended && held.mounted.is_over() {
+            held.is_ended = true;
+            (served.ended)(number);
+        }
+    }
+    // While the flag is set no other is taken: else each change of another mount would wake this thread.
+    if !alarm.is_changed() && held.iter().skip(1).any(|held| held.mounted.alarm().take_change()) {
+        alarm.note_change();
+    }
+    !is_over(held)
 }

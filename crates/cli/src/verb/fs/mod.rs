@@ -34,6 +34,7 @@ mod survey;
 mod sync;
 mod tier;
 mod volumes;
+mod wanted;
 mod watch;
 mod words;
 

@@ -1,9 +1,6 @@
 //! `senesce fs mount`.
 
 use std::{
-    fs,
-    os::unix::ffi::OsStrExt,
-    path::Path,
     sync::Arc,
     thread,
     time::{Duration, Instant},
@@ -12,8 +9,8 @@ use std::{
 use anyhow::{Context, Result};
 use senesce_fsapi::FileSystem;
 use senesce_fuse::Alarm;
-use senesce_garden::{Accepted, DriveState, Garden, Limits, ObjectGardening, Tiering, VolumeFs};
-use senesce_service::{MountStat, Request, garden::Passes, socket::Connection};
+use senesce_garden::{Accepted, DriveState, Garden, Limits, ObjectGardening, Tiering};
+use senesce_service::{Request, garden::Passes, socket::Connection};
 use senesce_volume::{Custodian, install_signal_cleanup};
 
 use super::{
@@ -24,10 +21,9 @@ use super::{
     headroom::collect_headroom,
     hold::{LOOK, Served, hold},
     load::{ByLoad, Kernel, Points},
-    mkfs::USUAL_VOLUME,
     place::Place,
+    wanted::Wanted,
     watch::{Watch, check_whole, log_problems, print_failure},
-    words::explain,
 };
 use crate::{
     args::{FsMountArgs, GardeningArg, PricesArg},
@@ -50,7 +46,7 @@ pub fn mount(args: &FsMountArgs, quiet: bool) -> Result<()> {
 }
 
 fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
-    let point = fs::canonicalize(&args.point).with_context(|| format!("cannot look up {}", args.point.display()))?;
+    let wanted = Wanted::all(args)?;
     let place = Place::of(&args.place)?;
     if args.by_load && args.how.gardening == GardeningArg::Off {
         return Err(usage(
@@ -98,10 +94,16 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
             eprintln!("senesce: {cold} blocks lie in objects and cannot be read: --objects names where they are");
         }
     }
-    let volume: Arc<dyn FileSystem> = Arc::new(find(&garden, args)?);
     let clock = Arc::new(SystemClock::start());
-    let timed = by_load.then(|| Arc::new(Timed::new(volume.clone(), clock.clone())));
-    let served = timed.clone().map_or(volume, |timed| timed);
+    let volumes = wanted.iter().map(|wanted| wanted.find(&garden)).collect::<Result<Vec<_>>>()?;
+    let timed = volumes.first().filter(|_| by_load).map(|first| Arc::new(Timed::new(first.clone(), clock.clone())));
+    let served = |fs: Arc<dyn FileSystem>| -> Arc<dyn FileSystem> {
+        match &timed {
+            Some(timed) => Arc::new(timed.beside(fs)),
+            None => fs,
+        }
+    };
+    let volumes: Vec<_> = volumes.into_iter().map(served).collect();
     let points = Arc::new(Points::new(clock.clone()));
     let deletes = (args.objects.objects.is_some() && !read_only).then(Instant::now);
     let by_load = timed.map(|timed| {
@@ -113,23 +115,12 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
         ByLoad::new(&garden, garden.gardening(), (timed, points.clone()), (clock, Kernel), tell_every, objects)
     });
     let beside = Beside { deletes, by_load };
-    let (threads, pages) = (args.how.threads, args.how.pages());
-    let served = Served {
-        fs: served,
-        place: &place,
-        point: &point,
-        threads,
-        read_only,
-        pages,
-        allows: args.how.allows(),
-        quiet,
-    };
     let close = || garden.close().with_context(|| format!("cannot close {place}"));
     let mounted = Mounted {
         garden: &garden,
         place: place.to_string(),
         files: held_files(place.files(), read_only),
-        mounts: vec![mount_stat(&point, args, read_only)],
+        mounts: wanted.iter().map(|wanted| Some(wanted.stat(read_only))).collect::<Vec<_>>().into(),
         passes: Passes::default(),
         read_only,
         objects: args.objects.objects.as_ref().map(ToString::to_string),
@@ -137,6 +128,15 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
         devices: freezable,
         gardens_by_load: args.by_load,
         wake: Wake::of_this_thread(),
+    };
+    let served = Served {
+        mounts: volumes.into_iter().zip(&wanted).map(|(fs, wanted)| wanted.begin(fs, read_only)).collect(),
+        ended: &|number| mounted.end_mount(number),
+        place: &place,
+        threads: args.how.threads,
+        pages: args.how.pages(),
+        allows: args.how.allows(),
+        quiet,
     };
     let answer = |request: Request, connection: &mut Connection| mounted.answer(&request, connection);
     let served = thread::scope(|scope| {
@@ -157,25 +157,6 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
     let failures = watch.end(&garden);
     served?;
     check_whole(&garden, &failures, &place)
-}
-
-fn mount_stat(point: &Path, args: &FsMountArgs, read_only: bool) -> MountStat {
-    MountStat {
-        point: point.as_os_str().as_bytes().into(),
-        volume: args.volume.clone().unwrap_or_else(|| USUAL_VOLUME.to_owned()),
-        snapshot: args.snapshot.clone(),
-        read_only,
-    }
-}
-
-/// What is to be served.
-fn find(garden: &Garden, args: &FsMountArgs) -> Result<VolumeFs> {
-    let volume = args.volume.as_deref().unwrap_or(USUAL_VOLUME).as_bytes();
-    let found = match &args.snapshot {
-        Some(name) => garden.snapshot(volume, name.as_bytes()),
-        None => garden.volume(volume),
-    };
-    found.map_err(|error| explain(garden, volume, error))
 }
 
 /// Says what is not as it should be.

@@ -20,7 +20,7 @@ use super::{
         ask::fault,
         control::{Control, held_files},
         due::Due,
-        hold::{Served, hold},
+        hold::{Begin, Served, hold},
     },
     Opened, Place,
     tree::write_figures,
@@ -51,6 +51,7 @@ fn check_words(args: &FsMountArgs) -> Result<()> {
     let of_garden = [
         ("--volume", args.volume.is_some()),
         ("--snapshot", args.snapshot.is_some()),
+        ("--also", !args.also.is_empty()),
         ("--by-load", args.by_load),
         ("--older-point", args.older_point),
         ("--without-log", args.without_log),
@@ -95,7 +96,16 @@ fn serve(custodian: &Custodian, place: &Place, args: &FsMountArgs, quiet: bool) 
             Attended(&store)
         });
         let allows = args.how.allows();
-        let served = Served { fs: fs.clone(), place, point: &point, threads, read_only, pages, allows, quiet };
+        let served = Served {
+            mounts: vec![Begin { fs: fs.clone(), point: &point, read_only }],
+            ended: &|_| {},
+            place,
+            threads,
+
+            pages,
+            allows,
+            quiet,
+        };
         hold(custodian, served, &mut |alarm| if read_only { None } else { chores.do_some(&store, &fs, alarm) })
     });
     let closed = store.checkpoint().with_context(|| format!("cannot close {place}"));

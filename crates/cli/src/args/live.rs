@@ -1,0 +1,39 @@
+//! Arguments about file systems of our own that are mounted.
+
+use std::{path::PathBuf, str::FromStr};
+
+use clap::Args;
+use senesce_core::Bytes;
+
+/// How a mounted file system is checked.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct FsOnlineArgs {
+    /// Check it only if it is mounted. A mounted file system is checked as it is at one moment, with or without this option.
+    #[arg(long, conflicts_with = "repair")]
+    pub online: bool,
+    /// While a mounted one is checked: memory for what programs overwrite. If they overwrite more, the check fails; programs never do.
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", conflicts_with = "repair")]
+    pub keep: Bytes,
+}
+
+/// A volume or snapshot, and where to mount it.
+#[derive(Clone, Debug)]
+pub struct AlsoArg {
+    /// `VOLUME` or `VOLUME/SNAPSHOT`.
+    pub name: String,
+    /// The mount point.
+    pub point: PathBuf,
+}
+
+impl FromStr for AlsoArg {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.split_once('=') {
+            Some((name, point)) if !name.is_empty() && !point.is_empty() => {
+                Ok(Self { name: name.to_owned(), point: point.into() })
+            }
+            _ => Err("VOLUME=POINT or VOLUME/SNAPSHOT=POINT is wanted"),
+        }
+    }
+}
