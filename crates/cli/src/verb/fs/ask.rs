@@ -172,8 +172,9 @@ fn find_server(place: &Place) -> Result<Option<Server>> {
     Ok(Some(server))
 }
 
-/// The token in the source of the file system that is mounted at a place, and the mount point, if it is called as one of ours. Any user
-/// can call a mount so: only the process that has the token can say whether it is its own.
+/// The mount point at a place, and the token in the source of its mount, if the source has the form
+/// of ours. Any user can forge such a source: only the process with the token can confirm the
+/// mount.
 pub fn find_mount(place: &Place) -> Result<Option<(String, PathBuf)>> {
     let (Place::Directory(path) | Place::One(path)) = place else { return Ok(None) };
     // The mount point of a dead process cannot be looked up, and is found by its path as it is written.
@@ -186,7 +187,8 @@ pub fn find_mount(place: &Place) -> Result<Option<(String, PathBuf)>> {
     Ok(name.map(|name| (name.rsplit('.').next().unwrap_or(name).to_owned(), path)))
 }
 
-/// What a file or device is called by processes that hold it, and by those that look for them: it is the same by whatever path it is found.
+/// The identity of a file or device, which servers and clients compare. It does not depend on the
+/// path.
 pub fn identify(path: &Path) -> Option<String> {
     // A file that is not there is served by no process.
     let found = fs::metadata(path).ok()?;

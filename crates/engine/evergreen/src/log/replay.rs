@@ -20,8 +20,10 @@ use crate::{
 
 /// The batches of the log behind a superblock, in order.
 ///
-/// A frame of which one block is damaged is restored by its parity. A frame that was cut by a loss of power is the end, and so is what an
-/// earlier lap left, and a block behind the last frame that the device does not return. A frame that cannot be read though a later one says that it was durable is an error: what was acknowledged is lost.
+/// Parity restores a frame of which one block is damaged. The log ends at a frame that a loss of
+/// power cut, at data of an earlier lap, or at a block after the last frame that the device does
+/// not return. If a frame cannot be read, but a later one records that it was durable, acknowledged
+/// batches are lost: that is an error.
 pub struct Replay {
     ring: Ring,
     uuid: [u8; 16],

@@ -1,7 +1,8 @@
 //! What a repair must not write to before the repaired state is durable.
 //!
-//! A repair that loses power begins again with what it began with. So everything that superblocks name stays as it is: the map, and
-//! the nodes of it, also those that the repaired tree has no more.
+//! After a loss of power, a second repair needs the state that the first one began with. So a
+//! repair overwrites nothing that superblocks name: not the map, and not its nodes, even if the
+//! repaired tree no longer has them.
 
 use std::sync::Arc;
 
@@ -26,7 +27,7 @@ pub(super) fn kept_units(
     let named = bases.iter().filter(|base| base.is_certain).map(|base| &base.superblock);
     for other in named.filter(|other| other.geometry == geometry) {
         kept.extend(other.map.all());
-        // A map that cannot be read, also not chunk by chunk, is none that a mount can open.
+        // If a map cannot be read even chunk by chunk, no mount can open it.
         if let Ok(map) = NodeMap::load(&area, other) {
             kept.extend(map.iter().flat_map(|(_, place)| place.all()));
         }

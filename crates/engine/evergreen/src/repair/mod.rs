@@ -1,12 +1,14 @@
 //! Repair: an evergreen that the check finds damaged becomes one that it finds clean, with all that can still be read.
 //!
-//! Nothing is written before all of that is there in memory: superblocks are tried, the better first, and what they lead to; if they lead
-//! nowhere, what the headers of nodes tell. The tree that loses least is completed, opened with what the log holds, its files are put right,
-//! and it is checked. Only then are new nodes and a map written, to where nothing is that a superblock names, and then superblocks: if
-//! power is lost meanwhile, what was there before is there, and a repair can begin again. Bad copies alone need less: opening finds
-//! all, and a checkpoint writes them again.
+//! The repair makes the whole repaired state in memory before it writes anything. It tries the
+//! superblocks, the better one first, and the trees that they name. If these lead nowhere, it uses
+//! the headers of nodes. It completes the tree that loses least, replays the log, corrects the
+//! files, and checks the result. Only then does it write new nodes and a map, to space that no
+//! superblock names, and then the superblocks. If power is lost meanwhile, the old state is still
+//! there, and a repair can begin again. If only copies are bad, it opens the file system, and a
+//! checkpoint writes them again.
 //!
-//! What is lost is told: as ranges of keys, and as files.
+//! The repair reports every loss, as ranges of keys and as files.
 
 mod attempt;
 #[cfg(test)]
@@ -174,8 +176,9 @@ pub fn repair(device: &Arc<dyn BlockDevice>, is_dry: bool) -> Result<RepairRepor
     Ok(report)
 }
 
-/// Opens an evergreen of which only copies are bad, and writes them again by checkpoints, which any loss of power outlives. Returns
-/// what the check says then. `None`: that is not all that is wrong.
+/// Opens an evergreen of which only copies are bad, and writes them again by checkpoints. A loss of
+/// power during a checkpoint loses nothing. Returns the report of a check afterwards. `None`:
+/// something else is wrong, too.
 ///
 /// Errors: those of opening, and of the check.
 fn rewrite_copies(device: &Arc<dyn BlockDevice>) -> Result<Option<CheckReport>> {

@@ -14,7 +14,8 @@ pub(super) struct Nodes<'a> {
     /// The map, if there is one: then a node lies where it says, or nowhere.
     map: Option<&'a NodeMap>,
     found: &'a Found,
-    /// Without a map, of each node the newest that was written up to the generation that is wanted; with it, once they are asked for.
+    /// Without a map: the newest version of each node up to the wanted generation. With a map:
+    /// filled by the first call of `list`.
     newest: HashMap<NodeId, FoundNode>,
     is_listed: bool,
     /// A node that is older than one below it is not believed: it may be what its number was before.
@@ -91,8 +92,8 @@ impl<'a> Nodes<'a> {
         &self.newest
     }
 
-    /// The height of a root that cannot be read: above the highest node that is as new as the newest leaf, for what is flushed makes
-    /// all nodes on its way new.
+    /// The height of a root that cannot be read: one above the highest node that is as new as the
+    /// newest leaf. A flush writes all nodes on its way again, so older nodes do not count.
     pub fn height_above(&mut self, root: NodeId) -> u8 {
         let has_map = self.map.is_some();
         let nodes = self.list();
@@ -154,8 +155,9 @@ impl<'a> Nodes<'a> {
         Some(Read { place, node, bad, is_degraded, sources })
     }
 
-    /// Whether an inner node may be an older copy: what lies below has other bounds than it says, or is newer, though what is flushed to
-    /// a node makes the one above new, too.
+    /// Whether an inner node may be an older version: a child has other bounds than the node
+    /// records, or is newer. A flush to a child always writes its parent again, so a newer child
+    /// proves it.
     fn is_stale(&self, id: NodeId, node: &Node) -> bool {
         let (Body::Inner(inner), Some(own)) = (&node.body, self.newest.get(&id).filter(|_| self.is_strict)) else {
             return false;

@@ -17,7 +17,8 @@ enum Tried {
 }
 
 impl Evergreen {
-    /// After a long batch beside which syncs are expected: its writer waits for the log in their place.
+    /// After a long batch, if syncs are expected meanwhile: makes its writer wait for the log, so
+    /// that the syncs need not.
     fn shorten_log(&self, record: usize) -> Result<()> {
         let is_long = record >= LONG_BATCH && self.log.waiting_bytes() > SHORT_LOG;
         if is_long && self.core.lock().run.expects_syncs(self.core.shape.node_bytes as usize) {

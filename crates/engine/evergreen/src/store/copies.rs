@@ -172,8 +172,9 @@ impl Evergreen {
         self.checkpoint()
     }
 
-    /// Calls `report` with the first copy that is found bad, as soon as it is; at once if that was before, and not yet
-    /// [taken](Self::take_copy_news). Only the first reporter counts.
+    /// Calls `report` with the first bad copy, as soon as a read finds it. If a bad copy was found
+    /// before and not [taken](Self::take_copy_news), calls `report` at once. Ignores all reporters
+    /// but the first.
     pub fn report_copies(&self, report: impl Fn(&str) + Send + Sync + 'static) {
         let news = {
             let mut found = self.core.watch.lock();

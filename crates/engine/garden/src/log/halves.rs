@@ -123,8 +123,9 @@ impl HalfCopies {
         damaged
     }
 
-    /// What all copies should hold: units of these laps from whatever copy has them, others from the first that is whole. One that is not
-    /// whole in any copy may hold a record that is: it stays.
+    /// What all copies should hold: units of these laps from any copy that has them, other units
+    /// from the first copy in which they are whole. A unit that is whole in no copy stays as it is,
+    /// because it may hold a whole record.
     pub fn settled(&self, laps: &[Lap]) -> Vec<u8> {
         let merged: Vec<(&Lap, Cow<'_, [u8]>)> = laps.iter().map(|lap| (lap, self.merged(lap))).collect();
         // Records are read from there.
@@ -179,8 +180,9 @@ impl Halves {
         self.operations.iter().any(|half| half.was_written(wanted)).then_some(wanted)
     }
 
-    /// A part that a device does not read and no copy has, if records may be there: where the records that can be read end. Behind a unit that is whole and of
-    /// another lap, nothing was acknowledged.
+    /// The first unreadable part that no copy has and that may hold records. Starts where the
+    /// readable records end, and stops at a whole unit of another lap: nothing after it was
+    /// acknowledged.
     pub fn find_silent(&self) -> Option<&Silent> {
         let behind = |half: &Half, copies: &HalfCopies| {
             let units = copies.each().next().map_or(0, <[u8]>::len) / copies.unit;

@@ -40,9 +40,11 @@ impl Log {
     /// Repairs the copies of a log that was [opened](Log::open) with these halves, and returns what was wrong. What was cut by a loss of
     /// power is no damage, and becomes the same in all copies too.
     ///
-    /// A copy that was not believed is filled. It counts only when a later superblock than `sb` says so, which is durable and calls it
-    /// lost: no other device ever gets the number of this one as its generation. A copy that cannot be written is left out. Errors: no copy
-    /// is left. Cost: reads copies that are not believed; writes only what differs.
+    /// Fills a copy that was not believed. `sb` must be durable and call that copy lost: its number
+    /// becomes the generation of the copy, and no other device ever has the same one. The copy
+    /// counts only when a later superblock says so. Leaves out a copy that cannot be written.
+    ///
+    /// Errors: no copy is left. Cost: reads copies that are not believed; writes only what differs.
     pub fn restore(
         &self,
         copies: &Copies,

@@ -8,9 +8,11 @@ use crate::{
 };
 
 impl Raid {
-    /// Makes parity right in stripes that were being written when power was lost: of those written in part, the sum that the
-    /// log has kept and what lies in the places that were written. So what stays may be lost, or damaged and not known to
-    /// be. A drive that is missing holds nothing in use where it was being written. Not flushed.
+    /// Corrects parity in stripes that were being written when power was lost. For a stripe that
+    /// was written in part, combines the sum that the log kept with the contents of the written
+    /// places. It does not read blocks that stay, so parity is right even if these are lost or
+    /// silently damaged. If a drive is missing, the places that were being written on it hold
+    /// nothing in use. Does not flush.
     pub fn recover(&mut self, unfinished: &Unfinished) -> Result<()> {
         for range in &unfinished.stripes {
             for stripe in range.first..range.first + range.count {
@@ -30,8 +32,10 @@ impl Raid {
         }
         let mut sum = kept.map_or_else(Slot::zeros, |kept| kept.sum.clone());
         for drive in (0..data).filter(|drive| kept.is_none_or(|kept| kept.written >> drive & 1 == 1)) {
-            // Only blocks of a consistency point that never became durable are summed here; those in use are in `kept`. Nothing
-            // needs one that cannot be read, so it becomes zeros: counted as that and left, it might be read later.
+            // These blocks are of a consistency point that never became durable; `kept` has the
+            // blocks in use. Nothing needs a block that cannot be read, so it is overwritten with
+            // zeros. If it only counted as zeros, a later read might return it, and parity would be
+            // wrong.
             match self.read_slot(group, drive, stripe) {
                 Ok(slot) => xor(&mut sum, &slot),
                 Err(_) if !self.clear_slot(group, drive, stripe) => return Ok(()),
@@ -41,8 +45,9 @@ impl Raid {
         self.write_chain(&[(self.parity_place(group, stripe), &sum)])
     }
 
-    /// Makes a slot zeros. One of a drive that is missing counts as that, and so does one of a drive that is taken out because it fails.
-    /// Returns whether it is: else the group cannot do without the drive.
+    /// Writes zeros to a slot. If the write fails, takes the drive out. Returns whether the slot
+    /// counts as zeros: also if its drive is missing or was taken out, not if the group needs the
+    /// drive.
     fn clear_slot(&mut self, group: usize, drive: usize, stripe: u64) -> bool {
         let Some(device) = self.holder(group, drive, stripe) else { return true };
         match device.write_at(slot_offset(stripe), &[0; SLOT]) {

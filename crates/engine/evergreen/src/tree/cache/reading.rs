@@ -26,7 +26,8 @@ impl<S: Source> Cache<S> {
         self.loading.contains(&id)
     }
 
-    /// Somebody is going to read what is lacked. Errors: `Damaged` if it is nowhere.
+    /// Marks the wanted nodes as being read. Errors: `Damaged` if the map has no place for the
+    /// node.
     pub(in crate::tree) fn begin(&mut self, want: Want) -> Result<Load<S>> {
         let Some(place) = S::find(&self.map, want.id) else {
             let damage = Damage::new("node map", "node", "none", "one, for it is named");
@@ -41,7 +42,8 @@ impl<S: Source> Cache<S> {
         Ok(Load { source: self.source.clone(), place, behind, want })
     }
 
-    /// It was read, or not. If the node lies elsewhere by now, or is another in memory, what was read is nothing: who lacks it asks again.
+    /// Ends a read, successful or not. If the node has moved, or is a different one in memory,
+    /// drops the result: the caller that needs the node reads it again.
     pub(in crate::tree) fn finish(&mut self, load: Load<S>, read: Result<Vec<Arc<Node>>>) -> Result<()> {
         let Load { place, behind, want, .. } = load;
         let all: Vec<(NodeId, S::Place)> = std::iter::once((want.id, place)).chain(behind).collect();
@@ -58,7 +60,7 @@ impl<S: Source> Cache<S> {
             if is_current {
                 match self.heights.check(id, &node) {
                     Err(error) if id == want.id => return Err(error),
-                    // Whoever asks for it hears of it.
+                    // The caller that reads this node itself receives the error.
                     Err(_) => break,
                     Ok(()) => {}
                 }
