@@ -47,6 +47,8 @@ pub struct Replay {
     skipped: Option<String>,
     /// Positions of blocks that the device did not return, and why.
     unreadable: BTreeMap<u64, Error>,
+    /// Why a block was not returned that a later reading returned.
+    forgotten: Option<Error>,
     /// Readings that failed and were done again, with success.
     repeated: u64,
 }
@@ -71,6 +73,7 @@ impl Replay {
             has_parity: true,
             skipped: None,
             unreadable: BTreeMap::new(),
+            forgotten: None,
             repeated: 0,
         }
     }
@@ -132,7 +135,23 @@ impl Replay {
     }
 
     /// Reads the next frame; whether there is one.
+    ///
+    /// A block that the device returns only when it is read again was zeros in the first judgement. So
+    /// the frame is judged again. Errors: `Device` if that happens several times.
     fn read_frame(&mut self) -> Result<bool> {
+        const TRIES: u32 = 4;
+        for _ in 0..TRIES {
+            self.forgotten = None;
+            let found = self.try_frame();
+            if self.forgotten.is_none() || matches!(found, Ok(true)) {
+                return found;
+            }
+            (self.ahead, self.skipped) = ((0, Bytes::new()), None);
+        }
+        self.forgotten.take().map_or(Ok(false), Err)
+    }
+
+    fn try_frame(&mut self) -> Result<bool> {
         let position = self.next.position;
         let seed = seed(&self.uuid);
         let room = self.start + self.ring.bytes() - position;
@@ -292,7 +311,8 @@ impl Replay {
             let len = len.max(most) as usize;
             let read = self.ring.read(position, len);
             if read.is_ok() {
-                self.unreadable.retain(|at, _| !(position..position + len as u64).contains(at));
+                let again = self.unreadable.extract_if(position..position + len as u64, |_, _| true);
+                self.forgotten = again.last().map(|(_, error)| error).or(self.forgotten.take());
             }
             self.ahead = (position, read.unwrap_or_else(|_| self.read_by_block(position, len)).into());
         }
@@ -308,7 +328,7 @@ impl Replay {
             match self.ring.read(at, BLOCK.min(len - bytes.len())) {
                 Ok(block) => {
                     bytes.extend_from_slice(&block);
-                    self.unreadable.remove(&at);
+                    self.forgotten = self.unreadable.remove(&at).or(self.forgotten.take());
                 }
                 Err(error) => {
                     bytes.resize((bytes.len() + BLOCK).min(len), 0);

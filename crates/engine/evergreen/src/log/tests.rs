@@ -281,6 +281,32 @@ fn a_block_of_a_frame_that_the_device_does_not_return_is_restored() {
 }
 
 #[test]
+fn blocks_that_a_second_reading_returns_end_no_log() {
+    // The last frame is not all in the first reading of 1 MiB: so a reading begins with it, and the
+    // search for later frames reads its blocks again.
+    let geometry = Geometry::plan(16 << 20, 4096, Some(8 << 20)).unwrap();
+    let device = Arc::new(MemoryDevice::new("disk", Bytes(16 << 20)));
+    let log = Log::new(device.clone(), &geometry, &UUID, first());
+    const BATCHES: u64 = 5;
+    for number in 1..=BATCHES {
+        log.append(&batch(number, 220_000)).unwrap();
+        log.sync().unwrap();
+    }
+    for (version, from, count) in [1, 2].into_iter().flat_map(|version| {
+        let readings = (1..16).flat_map(|from| (1..8).map(move |count| (from, count)));
+        readings.map(move |(from, count)| (version, from, count))
+    }) {
+        let faulty = FaultDevice::new(device.clone());
+        let faults: Vec<String> = (from..from + count).map(|read| format!("fail read {read}")).collect();
+        faulty.inject(&faults.join("; ")).unwrap();
+        let replay = Replay::new(shared(faulty), &geometry, UUID, first()).of_version(version);
+        let found = replay.collect::<Result<Vec<_>>>().map(|batches| batches.len() as u64);
+        let is_right = found.as_ref().map_or(true, |count| *count == BATCHES);
+        assert!(is_right, "version {version}: {count} readings from {from} on fail: {found:?}");
+    }
+}
+
+#[test]
 fn unreadable_block_of_unused_ring_ends_the_log() {
     let device = Arc::new(self::device());
     let writable: Arc<dyn BlockDevice> = device.clone();
