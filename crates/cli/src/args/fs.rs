@@ -21,9 +21,10 @@ pub struct FsArgs {
 pub enum FsVerb {
     /// Make an empty one: in a new directory, as images, on drives that are named, or on one file or device.
     Mkfs(FsMkfsArgs),
-    /// Mount it, until it is unmounted or interrupted. Exit code 7: it ended in order, and a drive is missing.
+    /// Mount a volume until it is unmounted or interrupted. Exit code 7: the unmount succeeded, but a drive is missing or not filled,
+    /// or a copy of the log is lost.
     Mount(FsMountArgs),
-    /// Check it, as it lies and as opening makes it, also while it is mounted; changes nothing but with --repair.
+    /// Check the state on the devices, and the state after a replay of the log; also of a mount. Changes nothing without --repair.
     Check(FsCheckArgs),
     /// What it holds and has left; changes nothing.
     Stat(FsStatArgs),
@@ -181,12 +182,13 @@ pub struct FsMountArgs {
     /// What was done since is lost, and what was written over since is damaged; with --read-only nothing is changed.
     #[arg(long)]
     pub older_point: bool,
-    /// Of a garden that is refused because no copy of its log can be read: open it at its last consistency point, with all later operations
-    /// that can be read. What was acknowledged after them is lost, and reported. A garden that was unmounted loses nothing and does not
+    /// If no copy of a garden's log can be read: open it at its last consistency point, and replay every later operation that can be
+    /// read. Later acknowledged operations are lost; the mount reports them. A garden that was unmounted loses nothing and does not
     /// need this option. Devices named as the log become copies of it again. One that holds something else is refused without --force.
     #[arg(long)]
     pub without_log: bool,
-    /// With --without-log: overwrite a device named as the log, whatever it holds.
+    /// With --without-log: overwrite a device named as the log even if it holds other data. A drive, and the log of another garden,
+    /// are always refused.
     #[arg(long, requires = "without_log")]
     pub force: bool,
     /// Gardening goes by what processors, drives, the log and clients leave it: as much as nobody feels. Areas, pointers, compacted blocks
@@ -320,7 +322,8 @@ pub struct FsCheckArgs {
     /// With --repair, of a garden: also if no copy of the log can be read. Operations that only the log held are lost.
     #[arg(long, requires = "repair")]
     pub without_log: bool,
-    /// With --without-log: overwrite a device named as the log, whatever it holds.
+    /// With --without-log: overwrite a device named as the log even if it holds other data. A drive, and the log of another garden,
+    /// are always refused.
     #[arg(long, requires = "without_log")]
     pub force: bool,
     #[command(flatten)]

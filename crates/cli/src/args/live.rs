@@ -11,7 +11,7 @@ pub struct FsOnlineArgs {
     /// Check it only if it is mounted. A mounted file system is checked as it is at one moment, with or without this option.
     #[arg(long, conflicts_with = "repair")]
     pub online: bool,
-    /// While a mounted one is checked: memory for what programs overwrite. If they overwrite more, the check fails; programs never do.
+    /// Memory for data that programs overwrite during the check of a mount. If they overwrite more, the check fails; the programs continue.
     #[arg(long, value_name = "SIZE", default_value = "256MiB", conflicts_with = "repair")]
     pub keep: Bytes,
 }

@@ -147,7 +147,7 @@ fn fill(place: &Place, garden: &Garden, as_json: bool, quiet: bool) -> Result<()
         if !missing.is_empty() {
             println!("{place}: drives {missing:?} are missing; `senesce fs replace` puts new ones in their places");
         }
-        show("lost, another drive's block of the stripe being damaged too", &texts(&lost));
+        show("lost: another block of the same stripe is damaged, too", &texts(&lost));
         if interrupted().is_some() {
             println!("`senesce fs rebuild` goes on from there");
         }

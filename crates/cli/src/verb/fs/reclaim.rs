@@ -20,7 +20,7 @@ pub fn print_reclaimed(deleted: &Deleted, document: Option<Value>, line: &str) -
         println!("{line}");
         println!("  {} free, {} before", Bytes(free_bytes), Bytes(free_bytes_before));
         if map_blocks_left > 0 {
-            println!("  {map_blocks_left} blocks of maps are still to be gone through; that goes on by itself");
+            println!("  {map_blocks_left} blocks of maps are not processed yet; later consistency points do that");
         }
     }
     Ok(check_interrupted("reclaiming")?)

@@ -24,7 +24,7 @@ impl Raid {
     }
 
     fn recover_stripe(&mut self, group: usize, stripe: u64, kept: Option<&Kept>) -> Result<()> {
-        let unknown = || Error::invalid(format!("the log names RAID group {group}, which there is not"));
+        let unknown = || Error::invalid(format!("the log names RAID group {group}, which does not exist"));
         let shape = *self.geometry.groups.get(group).ok_or_else(unknown)?;
         let data = usize::from(shape.data_drives);
         if !shape.parity || !self.holds(group, data, stripe) || stripe >= shape.stripes {
