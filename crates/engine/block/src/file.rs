@@ -130,7 +130,7 @@ impl FileDevice {
             size -= size % u64::from(DIRECT_ALIGNMENT);
         }
         if kind.is_block_device() && !options.read_only {
-            forget_lost_writes(&file).map_err(failed)?;
+            forget_lost_writes(&file);
         }
         let again = |flags: OFlags| {
             // By the descriptor: the name may lead to another file now.
@@ -218,15 +218,13 @@ impl FileDevice {
 }
 
 /// Drops what an earlier user of a block device wrote and the device did not take. The kernel keeps such
-/// pages as if the device had them, and returns their error to the next flush, which would be ours.
+/// pages as if the device had them, also if that user saw the error. A user who did not see it leaves it
+/// to the next flush, which would be ours.
 ///
-/// Errors: the device fails now.
-fn forget_lost_writes(file: &File) -> io::Result<()> {
-    if file.sync_data().is_ok() {
-        return Ok(());
-    }
-    rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed)?;
-    file.sync_data()
+/// Errors are ignored: if the device fails now, too, the requests of the new user report it.
+fn forget_lost_writes(file: &File) {
+    let _ = file.sync_data();
+    let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

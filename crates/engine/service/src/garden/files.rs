@@ -36,7 +36,8 @@ impl Service<'_> {
         let wanted = Wanted { volume, files, placing, dry_run: *dry_run };
         let held = self.garden.held_blocks(&volume.0)?;
         let mut run = || {
-            let counts = self.pass(&wanted, task).when(|| format!("cannot defragment files of {} better", self.place))?;
+            let counts =
+                self.pass(&wanted, task).when(|| format!("cannot defragment files of {} better", self.place))?;
             // A dry run changes nothing, and offline nothing may be written at all.
             self.close()?;
             Ok::<_, Error>((counts, task.is_cancelled()))
