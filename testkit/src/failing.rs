@@ -2,12 +2,16 @@
 
 use std::{
     fs::{self, File},
-    path::{Path, PathBuf},
+    path::PathBuf,
+    process::Command,
     thread::sleep,
     time::Duration,
 };
 
-use crate::run;
+use crate::{
+    run,
+    volume::{device_stat, in_sysfs},
+};
 
 /// A loop device over a sparse image on a tmpfs that is smaller. A write fails with EIO if the
 /// tmpfs has no space for it: at once, or when the kernel writes its pages.
@@ -60,16 +64,13 @@ impl FailingDisk {
 
 impl Drop for FailingDisk {
     fn drop(&mut self) {
+        // Best effort, also during a panic: a failure here must not hide the first one.
         // The limit stays with the device, which others attach later.
-        fs::write(limit_of(&self.device), self.requests_kib.trim()).unwrap();
-        run("losetup", &["--detach", &self.device]);
+        let _ = fs::write(limit_of(&self.device), self.requests_kib.trim());
+        let _ = Command::new("losetup").args(["--detach", &self.device]).output();
         // The device may go only after this.
-        run("umount", &["--lazy", &at(&self.directory)]);
+        let _ = Command::new("umount").args(["--lazy", &at(&self.directory)]).output();
     }
-}
-
-fn in_sysfs(device: &str) -> PathBuf {
-    Path::new("/sys/block").join(device.trim_start_matches("/dev/"))
 }
 
 fn limit_of(device: &str) -> PathBuf {
@@ -77,9 +78,8 @@ fn limit_of(device: &str) -> PathBuf {
 }
 
 fn count_writes(device: &str) -> u64 {
-    let stat = fs::read_to_string(in_sysfs(device).join("stat")).unwrap();
-    // Field 5 of Documentation/block/stat.rst.
-    stat.split_whitespace().nth(4).unwrap().parse().unwrap()
+    // Writes completed, in the kernel's Documentation/block/stat.rst.
+    device_stat(device)[4]
 }
 
 fn at(directory: &tempfile::TempDir) -> String {

@@ -12,4 +12,4 @@ pub use failing::FailingDisk;
 pub use root::{found_or_skip, root_or_skip};
 pub use s3::{S3_BUCKET, S3_KEY_ID, S3Mood, S3Server};
 pub use tracefs::tracefs;
-pub use volume::{Volume, VolumeOptions, run, scratch_directory, unmount};
+pub use volume::{Volume, VolumeOptions, run, scratch_directory, unmount, unmount_patiently};

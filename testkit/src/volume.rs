@@ -38,7 +38,8 @@ pub fn unmount(point: &Path) {
     }
 }
 
-fn unmount_patiently(point: &Path) -> bool {
+/// The same without a panic, for what is dropped. Returns whether it is unmounted.
+pub fn unmount_patiently(point: &Path) -> bool {
     for _ in 0..200 {
         if Command::new("umount").arg(point).output().is_ok_and(|output| output.status.success()) {
             return true;
@@ -138,7 +139,7 @@ impl Volume {
     #[track_caller]
     pub fn mount(&self) {
         if let Some(kib) = self.read_ahead_kib {
-            fs::write(self.in_sysfs().join("queue/read_ahead_kb"), kib.to_string()).unwrap();
+            fs::write(in_sysfs(&self.device).join("queue/read_ahead_kb"), kib.to_string()).unwrap();
         }
         run("mount", &["-o", &self.mount_options, &self.device, self.mountpoint.to_str().unwrap()]);
         self.mounted.set(true);
@@ -172,20 +173,25 @@ impl Volume {
     /// The device's counters since it was made, as in the kernel's Documentation/block/stat.rst: among them requests
     /// read \[0\], sectors of 512 bytes read \[2\] and written \[6\].
     pub fn device_stat(&self) -> Vec<u64> {
-        let text = fs::read_to_string(self.in_sysfs().join("stat")).unwrap();
-        text.split_whitespace().map(|field| field.parse().unwrap()).collect()
+        device_stat(&self.device)
     }
+}
 
-    fn in_sysfs(&self) -> PathBuf {
-        Path::new("/sys/block").join(self.device.trim_start_matches("/dev/"))
-    }
+/// The directory of a block device in sysfs.
+pub(crate) fn in_sysfs(device: &str) -> PathBuf {
+    Path::new("/sys/block").join(device.trim_start_matches("/dev/"))
+}
+
+/// See [`Volume::device_stat`].
+pub(crate) fn device_stat(device: &str) -> Vec<u64> {
+    let text = fs::read_to_string(in_sysfs(device).join("stat")).unwrap();
+    text.split_whitespace().map(|field| field.parse().unwrap()).collect()
 }
 
 impl Drop for Volume {
     fn drop(&mut self) {
         // Best effort, also during a panic: a failure here must not hide the first one.
-        let is_left = self.mounted.get() && !unmount_patiently(&self.mountpoint);
-        if is_left {
+        if self.mounted.get() && !unmount_patiently(&self.mountpoint) {
             eprintln!("could not unmount {}", self.mountpoint.display());
         }
         let _ = Command::new("losetup").args(["--detach", &self.device]).output();

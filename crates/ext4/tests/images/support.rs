@@ -8,7 +8,7 @@ use std::{
 
 use senesce_ext4::FileSystem;
 pub use senesce_testkit::run;
-use senesce_testkit::scratch_directory;
+use senesce_testkit::{scratch_directory, unmount_patiently};
 
 /// A formatted image in a directory of its own.
 pub struct Image {
@@ -82,13 +82,8 @@ pub fn sync(path: &Path) {
 impl Drop for Mount {
     fn drop(&mut self) {
         // Best effort, also during a panic: a failure here must not hide the first one.
-        // Another test's thread that is just starting a program holds copies of all descriptors for a moment.
-        for _ in 0..200 {
-            let output = Command::new("umount").arg(&self.mountpoint).output();
-            if !self.mounted || output.is_ok_and(|output| output.status.success()) {
-                break;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(20));
+        if self.mounted {
+            unmount_patiently(&self.mountpoint);
         }
         let _ = Command::new("losetup").args(["--detach", &self.device]).status();
     }
