@@ -19,11 +19,11 @@ use senesce_service::{
     garden::{Passes, Service},
     socket::Client,
 };
-use senesce_volume::{ENGINE_SOURCE, Host, LinuxHost, Registry, interrupted};
+use senesce_volume::{Host, LinuxHost, Registry, interrupted};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{control::socket_name, place::Place, sync::sync_one};
+use super::{control::socket_name, hold::token_of, place::Place, sync::sync_one};
 use crate::{
     clock::SystemClock,
     exit::{Failure, failed, usage},
@@ -31,13 +31,13 @@ use crate::{
     verb::run::registry_dir,
 };
 
-/// A process says within this time what it serves, or it counts as one that serves nothing.
+/// A process that does not answer within this time counts as one that serves nothing.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How a garden that no process serves is opened.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Nothing is written, not even what its log holds.
+    /// The command writes nothing, not even a replay of the log.
     Look,
     /// It may change.
     Change,
@@ -100,7 +100,7 @@ pub fn strange() -> anyhow::Error {
 /// A process that serves mounts.
 struct Server {
     home: PathBuf,
-    name: String,
+    token: String,
     serves: Serves,
 }
 
@@ -108,28 +108,24 @@ impl Server {
     /// The process with a socket in a home. `None`: it has none, it is dead, or it does not answer in time.
     fn in_home(home: &Path) -> Option<Self> {
         let (token, _) = home.file_name()?.to_str()?.split_once('.')?;
-        let (home, name) = (home.to_owned(), socket_name(token));
-        let client = Client::connect(&home, &name).ok()??;
+        let client = Client::connect(home, &socket_name(token)).ok()??;
         match client.ask_within(PATIENCE, &SystemClock::start(), &Request::Serves) {
-            Ok(Ok(Response::Serves(serves))) => Some(Self { home, name, serves }),
+            Ok(Ok(Response::Serves(serves))) => Some(Self { home: home.to_owned(), token: token.to_owned(), serves }),
             _ => None,
         }
     }
 
     fn connect(&self) -> Result<Client> {
-        Client::connect(&self.home, &self.name)?.ok_or_else(|| failed("it ended"))
+        Client::connect(&self.home, &socket_name(&self.token))?.ok_or_else(|| failed("it ended"))
     }
 
     /// Makes a volume hold what programs wrote before. This is the client's work: a server that waits for the kernel to hand pages
     /// over to it would wait for itself, and no signal could end it.
     fn sync(&self, volume: &Name) -> Result<()> {
         let is_written = |mount: &&MountStat| !mount.read_only && mount.volume == volume.lossy();
-        let token = self.name.split_once('.').map_or("", |(_, token)| token);
-        let is_its = |source: &str| {
-            source.strip_prefix(ENGINE_SOURCE).is_some_and(|name| name.rsplit('.').next() == Some(token))
-        };
         for mount in self.serves.mounts.iter().filter(is_written) {
-            sync_one(Path::new(OsStr::from_bytes(&mount.point.0)), &is_its)?;
+            let point = Path::new(OsStr::from_bytes(&mount.point.0));
+            sync_one(point, &|source| token_of(source) == Some(&self.token))?;
         }
         Ok(())
     }
@@ -182,9 +178,8 @@ pub fn find_mount(place: &Place) -> Result<Option<(String, PathBuf)>> {
     // Other namespaces have other mounts at this path, and any user can make them.
     let mounts = LinuxHost::default().mounts()?;
     let found = mounts.iter().rev().find(|mount| mount.point == path).filter(|mount| mount.file_system == "fuse");
-    let name = found.and_then(|mount| mount.source.to_str()?.strip_prefix(ENGINE_SOURCE));
-    // All mounts of a process but the first have a number before the token.
-    Ok(name.map(|name| (name.rsplit('.').next().unwrap_or(name).to_owned(), path)))
+    let token = found.and_then(|mount| token_of(mount.source.to_str()?));
+    Ok(token.map(|token| (token.to_owned(), path)))
 }
 
 /// The identity of a file or device, which servers and clients compare. It does not depend on the

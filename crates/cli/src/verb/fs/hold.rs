@@ -112,7 +112,7 @@ pub(super) fn hold(
             eprintln!("a process still uses {point}; the mount stays until the last process closes it");
         }
     }
-    // Programs may go on writing for long: what they do is to be durable as soon as before.
+    // Programs may continue to write. Their changes must become durable as soon as before.
     while observe(&mut held, &served, &alarm) {
         let longest = each(&alarm);
         if !is_over(&held) {
@@ -164,12 +164,17 @@ fn begin(custodian: &Custodian, served: &Served<'_>, number: usize, wanted: &Beg
     }
 }
 
-/// What the list of mounts calls a mount of a process. No other mount is called the same.
+/// The source of a mount in the list of mounts. No other mount has the same.
 fn mount_source(number: usize, token: &str) -> String {
     match number {
         0 => format!("{ENGINE_SOURCE}{token}"),
         _ => format!("{ENGINE_SOURCE}{number}.{token}"),
     }
+}
+
+/// The token of the process that serves a mount, from the source of the mount. `None`: the source does not have the form of ours.
+pub(super) fn token_of(source: &str) -> Option<&str> {
+    source.strip_prefix(ENGINE_SOURCE)?.rsplit('.').next()
 }
 
 /// Reports mounts that ended, and passes changes of all on to one alarm. Returns whether one has not ended.
