@@ -13,7 +13,7 @@ pub fn share_one_heap() {
         let parameters = [
             (libc::M_ARENA_MAX, 1),
             (libc::M_TOP_PAD, 4 * MIB),
-            // What is larger comes from the system, and returns to it at once. The largest reads of an
+            // Larger allocations are mapped, and unmapped when they are freed. The largest reads of an
             // engine, 16 MiB, stay below. The buffers of FUSE requests, 16 MiB and a page for each
             // thread, are above: so only the pages that a request fills take memory.
             (libc::M_MMAP_THRESHOLD, 16 * MIB + 2048),

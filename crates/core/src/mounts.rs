@@ -2,7 +2,7 @@
 
 /// Decodes the octal escapes of a field: the kernel writes a blank as `\040`, and tab, newline, backslash and `#` likewise.
 ///
-/// What is no escape stays as it is.
+/// Other bytes stay as they are.
 pub fn unescape_field(field: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(field.len());
     let mut rest = field;

@@ -1,4 +1,4 @@
-//! What is timed, and what it is done with.
+//! The timed jobs, and their input.
 
 use std::{
     fs,
@@ -21,21 +21,21 @@ pub struct Size {
     pub files: usize,
 }
 
-/// What is timed, in this order. The memory of the kernel is empty before the cold ones.
+/// The timed jobs, in this order. The page cache is empty before the cold ones.
 pub const JOBS: [&str; 7] = ["untar", "create", "clone", "write", "read cold", "grep cold", "rm"];
 
 /// Files of a directory of the source tree.
 const IN_ONE: usize = 32;
-/// What `create` writes to each file.
+/// The content that `create` writes to each file.
 const SMALL: usize = 4096;
 
-/// What is copied to each file system.
+/// The input that each file system receives.
 pub struct Material {
     directory: tempfile::TempDir,
     size: Size,
 }
 
-/// What one job took.
+/// The cost of one job.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Took {
     /// By the clock.
@@ -120,7 +120,7 @@ pub fn measure(volume: &Volume, kind: Kind, material: &Material) -> [Took; JOBS.
     let mount = Mount::new(volume, kind);
     let (tree, small, clone, large) =
         (mount.path("tree"), mount.path("small"), mount.path("clone"), mount.path("large"));
-    // What is copied is in memory.
+    // The input is in memory.
     for name in ["tree.tar", "large"] {
         fs::read(material.path(name)).expect("the material can be read");
     }

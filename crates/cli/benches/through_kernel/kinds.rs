@@ -16,10 +16,10 @@ use senesce_testkit::{Volume, run};
 use crate::floor::Floor;
 
 const SENESCE: &str = env!("CARGO_BIN_EXE_senesce");
-/// Threads of the pass-through: as many as a mount has by default.
+/// Threads of the pass-through: the default of a mount.
 const THREADS: usize = 2;
 
-/// What is measured.
+/// A measured file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A file system of the kernel.
@@ -30,7 +30,7 @@ pub enum Kind {
     Engine(&'static str, Option<&'static str>),
 }
 
-/// All kinds, and what the output calls them. The first one is what the others are compared with.
+/// All kinds with their names in the output. The first one is the baseline.
 pub const KINDS: [(&str, Kind); 10] = [
     ("ext4", Kind::Kernel("ext4")),
     ("btrfs", Kind::Kernel("btrfs")),
@@ -106,7 +106,7 @@ impl<'a> Mount<'a> {
         self.point.join(name)
     }
 
-    /// Writes out what the file system keeps in memory. FUSE passes `syncfs` on to no server, so a directory is synced too.
+    /// Makes everything durable that the file system keeps in memory. FUSE passes `syncfs` on to no server, so a directory is synced too.
     pub fn sync(&self) {
         let root = fs::File::open(&self.point).expect("the root opens");
         rustix::fs::syncfs(&root).expect("syncfs works");

@@ -19,7 +19,7 @@ use senesce_core::Seed;
 use senesce_probe::score::compute_spread;
 use senesce_testkit::{Volume, VolumeOptions, found_or_skip, root_or_skip, run};
 
-/// What one run measures.
+/// The parameters of one run.
 struct Plan {
     size: Size,
     turns: usize,

@@ -1,7 +1,7 @@
 //! A mount on a block device that fails: a loop device whose backing file has no more space returns EIO for writes, at once
 //! or when the kernel writes its pages.
 //!
-//! What write, fsync, msync and close confirmed is there after a remount on the device when it works again.
+//! After a remount of the recovered device, all contents exist that write, fsync, msync or close confirmed.
 
 use std::{
     fs,
@@ -18,7 +18,7 @@ use super::{
 };
 
 const LEN: usize = 700_001;
-/// KiB of space below the device: so much that it does not fail, and so little that it does.
+/// KiB of space below the device: with the first the device does not fail, with the second it does.
 const MUCH: u64 = 200 << 10;
 const LITTLE: u64 = 20 << 10;
 
@@ -72,7 +72,7 @@ fn confirmed_contents_survive_a_failing_block_device() {
                 }
             }
             assert!(failed > 0, "{case}: the device did not fail");
-            // What the program says at its end is about what was not synced.
+            // The messages of the program are about data that was not synced.
             mounted.end();
             disk.resize(MUCH);
             let mounted = mount(&lab, &disk.device, &[]);

@@ -24,7 +24,7 @@ fn mkfs(lab: &Lab) {
     lab.run(["fs", "mkfs", "garden", "g", "--size", "64MiB", "--data-drives", "3", "--seed", "7"]).good();
 }
 
-/// What a command prints on success.
+/// The output of a command that must succeed.
 #[track_caller]
 fn run(lab: &Lab, words: &str) -> String {
     lab.run(words.split(' ')).good().stdout

@@ -37,7 +37,7 @@ const LONG_WRITE: usize = 512 << 10;
 /// The same for reads. Shorter ones profit from what the kernel reads ahead.
 const LONG_READ: usize = 1 << 20;
 
-/// So many buffers of requests are kept: more readers at once must not need more memory for ever.
+/// The number of request buffers that are kept. A burst of readers must not raise the memory for ever.
 const KEPT_BUFFERS: usize = 2;
 
 /// How a file is opened.
@@ -137,7 +137,7 @@ impl FileDevice {
             let name = format!("/proc/self/fd/{}", file.as_raw_fd());
             OpenOptions::new().read(true).write(true).custom_flags(flags.bits() as i32).open(name)
         };
-        // Not of files: what lies behind their holes is quicker to find from the page cache.
+        // Not of files: the page cache reads their holes faster.
         let has_past = kind.is_block_device() && !options.read_only && !options.direct;
         // Without it, long reads and writes pass through the page cache, and flushes make them durable.
         let past = has_past.then(|| again(OFlags::DIRECT).ok()).flatten();
@@ -204,9 +204,9 @@ impl FileDevice {
                     take(&memory[head..head + len]);
                     true
                 }
-                // Blocks larger than these, or an end within one. Or the error of a write elsewhere on
-                // the device: the kernel writes back before it reads, and returns what that met. The
-                // page cache reports what is wrong with this range.
+                // The blocks are larger, or the device ends within one. Or it is the error of a write
+                // elsewhere: the kernel writes back before it reads, and returns every earlier error. The
+                // page cache reports the errors of this range.
                 Err(_) => false,
             }
         })
@@ -217,9 +217,9 @@ impl FileDevice {
     }
 }
 
-/// Drops what an earlier user of a block device wrote and the device did not take. The kernel keeps such
-/// pages as if the device had them, also if that user saw the error. A user who did not see it leaves it
-/// to the next flush, which would be ours.
+/// Drops pages that an earlier user of a block device wrote and the device did not store. The kernel keeps
+/// them as if the device had them, also if that user saw the error. An error that no user saw would fail
+/// our first flush.
 ///
 /// Errors are ignored: if the device fails now, too, the requests of the new user report it.
 fn forget_lost_writes(file: &File) {

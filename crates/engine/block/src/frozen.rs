@@ -17,7 +17,7 @@ const PIECE_BYTES: u64 = 64 << 10;
 #[derive(Clone, Debug, Default)]
 pub struct Freezer(Arc<RwLock<Option<Arc<Saved>>>>);
 
-/// What the devices of a freezer held where they were written to since the moment.
+/// The earlier contents of the places that were written to since the moment.
 #[derive(Debug)]
 struct Saved {
     most_bytes: u64,
@@ -230,7 +230,7 @@ impl<D: BlockDevice> BlockDevice for FrozenDevice<D> {
     fn read_at(&self, offset: u64, out: &mut [u8]) -> BlockResult<()> {
         let len = out.len() as u64;
         check_range(self, BlockOperation::Read, offset, len)?;
-        // A write that is not saved yet waits for this lock, so what is read below is what was there at the moment.
+        // A write whose place is not saved yet waits for this lock. So the device still has the contents of the moment.
         let pieces = self.saved.pieces();
         if let Some(why) = &pieces.lost {
             return self.refuse(BlockOperation::Read, offset, len, why);

@@ -15,7 +15,7 @@ use senesce_volume::{HeldDevice, Purpose, SCAN_BYTES, check_interrupted};
 
 use crate::{exit::usage, progress::Stretch};
 
-/// What the log of a garden begins with.
+/// The first bytes of a garden's log.
 const LOG_MAGIC: &[u8] = b"SNSClog\0";
 /// Bytes that are zeroed by one request.
 const ZEROS: usize = 1 << 20;

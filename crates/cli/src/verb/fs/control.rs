@@ -38,7 +38,7 @@ pub struct Control<'a> {
 /// A control socket that is served until this is dropped.
 pub struct Serving<'a>(&'a Server);
 
-/// What a mount of a garden answers requests with.
+/// The state with which a mount of a garden answers requests.
 pub struct Mounted<'a> {
     pub garden: &'a Garden,
     /// The garden's name in messages.
@@ -106,7 +106,7 @@ impl<'a> Control<'a> {
 
 impl Drop for Control<'_> {
     fn drop(&mut self) {
-        // What fails stays in the journal, for `senesce clean`.
+        // A resource that is not released stays in the journal, for `senesce clean`.
         let _ = self.custodian.release(self.id);
     }
 }

@@ -14,7 +14,7 @@ use crate::{
 
 /// A block with its trailer, on a drive.
 const SLOT_BYTES: u64 = 4096 + 64;
-/// Slots of each drive for what lies at fixed places: its two labels and two superblocks.
+/// Slots at fixed places of each drive: its two labels and two superblocks.
 const FIXED_SLOTS: u64 = 4;
 const LEAST_SIZE: Bytes = Bytes(8 << 20);
 pub const LEAST_LOG: Bytes = Bytes(1 << 20);

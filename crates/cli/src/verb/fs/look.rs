@@ -74,7 +74,7 @@ fn check_offline(place: &Place, objects: Option<Arc<dyn ObjectStore>>, quiet: bo
     Ok(Checked { checks })
 }
 
-/// Prints what a check found. Errors: something was found.
+/// Prints the findings of a check. Errors: there are findings.
 fn print_checked(found: &Checked, place: &Place, as_json: bool) -> Result<()> {
     match as_json {
         true => println!("{}", with_format("senesce-fs-check/1", found)?),
@@ -134,7 +134,7 @@ pub(super) fn print(report: &CheckedPart) {
     }
 }
 
-/// Prints what the process that serves a mount counts.
+/// Prints the counters of the process that serves a mount.
 pub fn figures(args: &FsPlaceArgs, quiet: bool) -> Result<()> {
     let place = Place::of(args)?;
     let response = ask_served(&place, &Request::Figures, quiet)?;

@@ -1,4 +1,4 @@
-//! What became free when a snapshot or volume was deleted.
+//! The space that the deletion of a snapshot or volume freed.
 
 use anyhow::Result;
 use senesce_core::Bytes;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::exit::degraded;
 
-/// What failed while a garden is served.
+/// The failures while a garden is served.
 pub enum Failure {
     Drive(DriveFailure),
     Log(LogFailure),
@@ -78,7 +78,7 @@ pub fn failure_event(failure: &Failure) -> Value {
     }
 }
 
-/// What was wrong with labels and the log of a garden when it was opened, each as the name of an event and in words.
+/// The faults of labels and logs that opening a garden found: the name of an event, and words.
 pub fn log_problems(garden: &Garden) -> Vec<(&'static str, String)> {
     let report = garden.report();
     let mut problems: Vec<_> = report.log.lost.iter().map(|lost| ("log_copy_lost", lost.clone())).collect();

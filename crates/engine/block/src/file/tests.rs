@@ -86,7 +86,7 @@ fn a_lost_write_is_reported_to_flushes_and_to_durable_writes() {
     device.failed.store(false, Ordering::SeqCst);
     assert!(device.write_durably_at(0, &[2; 4096]).is_err());
     device.failed.store(false, Ordering::SeqCst);
-    // The kernel does not report it a third time: that is what `failed` is for.
+    // The kernel does not report it a third time. So `failed` keeps it.
     assert!(device.flush().is_ok());
     device.failed.store(true, Ordering::SeqCst);
     assert!(device.flush().is_err());

@@ -77,7 +77,7 @@ impl MapPlace {
 }
 
 impl Superblock {
-    /// What nodes and maps say of whose they are; in format version 1 they do not.
+    /// The identity that nodes and maps carry; none in format version 1.
     pub(crate) fn identity(&self) -> Option<&[u8; 16]> {
         (self.version > OLDEST_VERSION).then_some(&self.uuid)
     }

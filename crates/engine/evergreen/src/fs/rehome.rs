@@ -184,7 +184,7 @@ impl<S: KeyValue> EvergreenFs<S> {
     /// or so; [`sync_all`](senesce_fsapi::FileSystem::sync_all) calls it, too. Returns what that sweep has done so far, if one is under
     /// way.
     ///
-    /// What cannot be read is skipped and counted; see [`take_sweep_news`](Self::take_sweep_news).
+    /// Skips and counts unreadable objects; see [`take_sweep_news`](Self::take_sweep_news).
     ///
     /// Errors: those of the store but for reading; that ends the sweep.
     pub fn tend(&self, most: u64) -> FsResult<Option<KeySweepCounts>> {
@@ -228,7 +228,7 @@ impl<S: KeyValue> EvergreenFs<S> {
     /// Continues a sweep until about `most` bytes are moved, or some thousand names are read. Others may use the file system
     /// meanwhile. What it moves is durable after the next sync. Returns whether the sweep is done.
     ///
-    /// What cannot be read is skipped and counted.
+    /// Skips and counts unreadable objects.
     ///
     /// Errors: those of the store but for reading; the sweep may be continued. Cost: one object more than `most` bytes.
     pub fn key_sweep_step(&self, sweep: &mut KeySweep, most: u64) -> FsResult<bool> {

@@ -255,7 +255,7 @@ impl Attempt {
         self.log = LogState { batches: 0, damage: None, next: sequence, end: position };
     }
 
-    /// What must not be written to.
+    /// Units that the repair must not overwrite.
     pub fn kept(&self) -> &[Extent] {
         &self.kept
     }

@@ -1,4 +1,4 @@
-//! What a repair must not write to before the repaired state is durable.
+//! The units that a repair must not overwrite before the repaired state is durable.
 //!
 //! After a loss of power, a second repair needs the state that the first one began with. So a
 //! repair overwrites nothing that superblocks name: not the map, and not its nodes, even if the

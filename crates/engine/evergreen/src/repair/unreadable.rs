@@ -55,7 +55,7 @@ fn unreadable_unused_block_needs_no_repair_of_nodes() {
         let report = repair(&shared, false).unwrap();
         assert!(!report.is_needed && report.check.is_clean(), "block at {at}: {report:#?}");
         let fs = EvergreenFs::open_on(shared.clone(), Limits::default()).unwrap();
-        // Opening is what reports it.
+        // Opening reports it.
         let is_at_end = at == end;
         assert_eq!(fs.store().take_copy_news().is_some_and(|news| news.contains("does not return")), is_at_end);
         drop(fs);

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::{Evergreen, KEPT_PART, LONG_BATCH, SHORT_LOG, State};
 use crate::{Batch, Error, KeyValue, Live, Result, log::record_bytes, model::check_lengths};
 
-/// What came of trying to do a batch.
+/// The outcome of an attempt to apply a batch.
 enum Tried {
     Done,
     /// The log is full, or too much is dirty: a checkpoint helps.
@@ -65,7 +65,7 @@ impl Evergreen {
         } else {
             self.log.append(batch)?;
         }
-        // Only what the log has taken is claimed.
+        // Claims only the batches that the log accepted.
         state.live = live;
         self.core.earn(state, &batch.claim);
         state.run.note(batch);

@@ -33,7 +33,7 @@ pub struct CopyFigures {
     pub missing: u64,
 }
 
-/// Prints what was found, as soon as it was.
+/// Reports a bad copy as soon as a read finds it.
 type Reporter = Box<dyn Fn(&str) + Send + Sync>;
 
 /// Counts of copies, and the nodes of which one must be written again.
@@ -266,7 +266,7 @@ impl Core {
         for id in bad.union(missing).filter(|id| !gone.contains(*id)) {
             left.remove(id);
             let Some(place) = self.shared.lock().cache.map().get(*id).cloned() else { continue };
-            // What is full is not read at every checkpoint.
+            // Without space for the copies, a node need not be read at every checkpoint.
             if !self.has_spare(&self.lock(), 2 * self.area.geometry().room_for(u64::from(place.bytes))) {
                 left.insert(*id);
                 continue;

@@ -68,7 +68,7 @@ impl Default for Limits {
     }
 }
 
-/// What a sweep of all leaves came to.
+/// The outcome of a sweep of all leaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeafSweep {
     /// Bytes of leaves that were written again.

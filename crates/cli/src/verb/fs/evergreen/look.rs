@@ -43,7 +43,7 @@ pub fn check(place: &Place, online: FsOnlineArgs, as_json: bool, quiet: bool) ->
     print_checked(&EvergreenChecked { checks }, place, as_json)
 }
 
-/// Prints what a check found. Errors: something was found.
+/// Prints the findings of a check. Errors: there are findings.
 pub fn print_checked(found: &EvergreenChecked, place: &dyn Display, as_json: bool) -> Result<()> {
     match as_json {
         true => println!("{}", with_format("senesce-fs-check-evergreen/1", found)?),
@@ -124,7 +124,7 @@ pub fn stat(place: &Place, as_json: bool) -> Result<()> {
     print_stat(&stat, place, as_json)
 }
 
-/// Prints what an evergreen holds and has left.
+/// Prints the contents and the free space of an evergreen.
 pub fn print_stat(stat: &EvergreenStat, place: &dyn Display, as_json: bool) -> Result<()> {
     if as_json {
         println!("{}", with_format("senesce-fs-stat-evergreen/1", stat)?);

@@ -99,7 +99,7 @@ pub(in crate::log) fn max_frame_bytes(ring: u64) -> u64 {
     (ring / 4).min(MAX_RECORD_BYTES) / BLOCK as u64 * BLOCK as u64
 }
 
-/// So much is written between two flushes, but for the frame that makes it more.
+/// The most bytes between two flushes, plus the rest of the last frame.
 pub(in crate::log) fn window_bytes(ring: u64) -> u64 {
     WINDOW_BYTES.min(ring / 4)
 }
