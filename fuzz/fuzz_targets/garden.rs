@@ -25,7 +25,7 @@ use senesce_garden::{
 use senesce_objects::{MemoryObjects, ObjectStore, PriceList};
 
 const BLOCK: usize = 4096;
-/// A block with its trailer; two labels and two superblocks are before the stripes. See docs/garden-format.md.
+/// A block with its trailer; two labels and two superblocks are before the stripes. See docs/reference/garden-format.md.
 const SLOT: usize = 4160;
 const FIXED_SLOTS: u64 = 4;
 const DATA_DRIVES: usize = 2;

@@ -2,7 +2,7 @@
 //!
 //! [`save`] writes an image or a device into a container, [`restore`] makes it again, [`verify`] checks a container
 //! against its hashes, [`Container::open`] tells what is in one. What is zero is not stored. Chunks are compressed and
-//! restored by several threads; the container is the same for any number of them. The format is in docs/image-format.md.
+//! restored by several threads; the container is the same for any number of them. The format is in docs/reference/image-format.md.
 //!
 //! ```
 //! use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! One step as bytes: little numbers short (LEB128), text and paths with their length before them.
 //!
-//! The layout is drawn in docs/oplog-format.md. Tags are for ever: a new operation takes a new number.
+//! The layout is drawn in docs/reference/oplog-format.md. Tags are for ever: a new operation takes a new number.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The reference of the tables, as Markdown; `docs/results.md` is this text.
+//! The reference of the tables, as Markdown; `docs/reference/tables.md` is this text.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use crate::schema::{ColumnType, Table};
 /// The reference of the results directory: files, tables, columns, and how to read them. Generated from the schemas.
 pub fn reference_markdown() -> String {
     let mut text = format!(
-        "# Results\n\n\
+        "# Tables of results\n\n\
          A run's results are one directory, in format `{FORMAT}`.\n\n\
          | file | holds |\n|---|---|\n\
          | `{RUN_INFO_FILE}` | format, names of run and plan, plan hash, version |\n\

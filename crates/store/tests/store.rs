@@ -383,10 +383,10 @@ fn rows_of_another_cell_are_refused() {
 
 #[test]
 fn the_documentation_lists_the_tables_as_they_are() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/tables.md");
     let written = std::fs::read_to_string(&path).unwrap();
     assert!(
         written == senesce_store::reference_markdown(),
-        "docs/results.md is not what the example `reference` prints"
+        "docs/reference/tables.md is not what the example `reference` prints"
     );
 }

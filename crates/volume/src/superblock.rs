@@ -16,8 +16,8 @@ pub struct SuperblockIdentity {
 /// Reads the superblock in the first 128 KiB of a device; `None` if there is no ext4, XFS, Btrfs, drive of a garden, or evergreen.
 ///
 /// Source: ext4, `s_magic` at 1024+0x38, `s_uuid` +0x68, `s_mkfs_time` +0x108; XFS, `sb_magicnum` at 0, `sb_uuid` at
-/// 32; Btrfs, superblock at 64 KiB, fsid +0x20, magic +0x40; garden, the label at 0, its UUID at 16 (docs/garden-format.md);
-/// evergreen, the superblock at 0, its UUID at 16 (docs/evergreen-format.md).
+/// 32; Btrfs, superblock at 64 KiB, fsid +0x20, magic +0x40; garden, the label at 0, its UUID at 16 (docs/reference/garden-format.md);
+/// evergreen, the superblock at 0, its UUID at 16 (docs/reference/evergreen-format.md).
 pub fn read_superblock(prefix: &[u8]) -> Option<SuperblockIdentity> {
     let at = |offset: usize, length: usize| prefix.get(offset..offset + length);
     let uuid = |offset: usize| Some(Uuid(at(offset, 16)?.try_into().ok()?));

@@ -20,7 +20,7 @@
 //! - [`Autonomy`] fits all that into what clients leave, as a [`Scheduler`] says.
 //!
 //! [`Garden`] makes and opens aggregates, [`VolumeFs`] is a volume as a [`senesce_fsapi::FileSystem`]. The bytes are drawn
-//! in docs/garden-format.md.
+//! in docs/reference/garden-format.md.
 //!
 //! Not here: a clock, threads, knowledge of mounts.
 

@@ -7,7 +7,7 @@
 //!   [`storage::Trace`] of what an engine did.
 //!
 //! Pure: no files, clocks or threads. Times are integer nanoseconds, and random spans are drawn with integers, so the
-//! same seed gives the same events on every machine. Everything it says is of a *model*. docs/sim.md tells what is
+//! same seed gives the same events on every machine. Everything it says is of a *model*. docs/explanation/sim.md tells what is
 //! modelled, what is not, and how far the figures can be trusted.
 
 mod cpu;

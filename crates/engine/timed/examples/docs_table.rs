@@ -5,7 +5,7 @@
 use senesce_timed::published::{FigureLine, render_docs_table, replace_docs_table};
 
 const KEPT: &str = "crates/cli/tests/cli/reproduction-eighth.tsv";
-const DOCS: &str = "docs/garden-trials.md";
+const DOCS: &str = "docs/results/garden-trials.md";
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let lines = FigureLine::read_all(&std::fs::read_to_string(KEPT)?)?;

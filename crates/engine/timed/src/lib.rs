@@ -7,7 +7,7 @@
 //! - [`Experiment`] puts it together; an [`Outcome`] has figures of ours beside published ones.
 //! - [`published`] is the table of all experiments, whatever of them is structure or time.
 //!
-//! Pure: no files, clocks or threads. What is in milliseconds, cores or GiB/s here is a *model's*. docs/timed.md has the figures.
+//! Pure: no files, clocks or threads. What is in milliseconds, cores or GiB/s here is a *model's*. docs/results/timed.md has the figures.
 
 mod calibrate;
 mod collect;

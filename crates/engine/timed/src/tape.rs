@@ -58,7 +58,7 @@ pub struct Tape {
 
 /// Slots of a drive before its first stripe that a simulated drive has: a label and both superblocks.
 const FIXED_SLOTS: u64 = 3;
-/// The slot of a drive's second label, as docs/garden-format.md has it. It is written once, when an aggregate is made. A simulated drive has
+/// The slot of a drive's second label, as docs/reference/garden-format.md has it. It is written once, when an aggregate is made. A simulated drive has
 /// none, so that its times compare with those of format version 7.
 const SECOND_LABEL: u64 = 2;
 

@@ -16,7 +16,7 @@ fn kept() -> Vec<FigureLine> {
 
 #[test]
 fn docs_have_the_table_of_the_kept_run() {
-    let docs = read("docs/garden-trials.md");
+    let docs = read("docs/results/garden-trials.md");
     let wanted = replace_docs_table(&docs, &render_docs_table(&kept())).expect("the docs have a place for the table");
     assert!(docs == wanted, "run `cargo run -p senesce-timed --example docs_table`; wanted:\n{wanted}");
 }

@@ -174,7 +174,7 @@ fn two_scales_agree() {
     }
 }
 
-/// Without cleaning they do not, nor in what is moved for each block of clients: docs/garden-trials.md.
+/// Without cleaning they do not, nor in what is moved for each block of clients: docs/results/garden-trials.md.
 #[test]
 fn two_scales_agree_under_oltp_with_cleaning() {
     // A consistency point is the same part of the aggregate, a 64th: where it is a larger one, the emptiest areas are often too full to be worth it.

@@ -83,7 +83,7 @@ pub struct FileSystem {
     /// More arguments for mkfs.
     #[serde(default)]
     pub mkfs: Vec<String>,
-    /// Mount options that replace the defaults (see docs/plans.md).
+    /// Mount options that replace the defaults (see docs/reference/plans.md).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mount: Option<String>,
     /// Of a garden: the gardening that is done while it is used.

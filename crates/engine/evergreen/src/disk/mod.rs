@@ -3,7 +3,7 @@
 //! Nothing here knows what a node holds. From the superblock the map is reached, from the map the nodes; what neither names is
 //! free, so no list of free space can disagree. Nothing that a durable superblock names is written over.
 //!
-//! All numbers on the device are little-endian; checksums are XXH3, 64 bits. docs/evergreen-format.md draws it to scale.
+//! All numbers on the device are little-endian; checksums are XXH3, 64 bits. docs/reference/evergreen-format.md draws it to scale.
 
 mod area;
 mod bytes;

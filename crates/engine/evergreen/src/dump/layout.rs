@@ -1,4 +1,4 @@
-//! Where each field of a structure lies, under the word of docs/evergreen-format.md. Read here from the bytes, not by the
+//! Where each field of a structure lies, under the word of docs/reference/evergreen-format.md. Read here from the bytes, not by the
 //! codecs: of a structure that a codec refuses, everything is shown all the same.
 
 use senesce_fsapi::dump::{Field, Form, field};

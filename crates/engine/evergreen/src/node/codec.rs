@@ -1,5 +1,5 @@
 //! Nodes in bytes: a header, then the parts, each with a sum of its own, so that one can be read without the others.
-//! docs/evergreen-format.md draws them.
+//! docs/reference/evergreen-format.md draws them.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The header of a node in bytes. docs/evergreen-format.md draws it.
+//! The header of a node in bytes. docs/reference/evergreen-format.md draws it.
 //!
 //! It has the first keys and checksums of the parts, which follow without gaps, and says by itself of which file system it is, which node,
 //! how high above the leaves, and between which bounds its keys are: a tree can be found again without its map.

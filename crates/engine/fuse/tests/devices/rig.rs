@@ -17,7 +17,7 @@ use senesce_fuse::{KernelPages, MountOptions, Mounted};
 use senesce_garden::{Acknowledge, FormatOptions, Garden, VolumeOptions};
 
 const VOLUME: &[u8] = b"main";
-/// Bytes of a block of a garden with its trailer, and slots of a drive that are no stripes (docs/garden-format.md).
+/// Bytes of a block of a garden with its trailer, and slots of a drive that are no stripes (docs/reference/garden-format.md).
 const SLOT: u64 = 4160;
 const FIXED_SLOTS: u64 = 3;
 

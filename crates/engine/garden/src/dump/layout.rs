@@ -1,4 +1,4 @@
-//! Where each field of a structure lies, under the word of docs/garden-format.md. Read here from the bytes, not by the
+//! Where each field of a structure lies, under the word of docs/reference/garden-format.md. Read here from the bytes, not by the
 //! codecs: of a structure that a codec refuses, everything is shown all the same.
 
 use senesce_fsapi::FileKind;
@@ -178,7 +178,7 @@ fn kind(bytes: &[u8]) -> String {
     }
 }
 
-/// The kind of a file, as docs/garden-format.md has it.
+/// The kind of a file, as docs/reference/garden-format.md has it.
 pub(super) fn kind_word(kind: FileKind) -> &'static str {
     match kind {
         FileKind::File => "1 (file)",
@@ -195,7 +195,7 @@ pub(super) fn kind_word(kind: FileKind) -> &'static str {
 mod tests {
     use super::*;
 
-    const FORMAT: &str = include_str!("../../../../../docs/garden-format.md");
+    const FORMAT: &str = include_str!("../../../../../docs/reference/garden-format.md");
 
     /// Fields with one number in the three tables side by side: what stands there is what is dumped, at the same place.
     #[test]

@@ -1,4 +1,4 @@
-//! What lies on the devices, byte for byte: codecs without any state. docs/garden-format.md draws them to scale.
+//! What lies on the devices, byte for byte: codecs without any state. docs/reference/garden-format.md draws them to scale.
 //!
 //! All numbers are little-endian. Every codec reads back what it wrote, refuses what it did not, and names the field.
 

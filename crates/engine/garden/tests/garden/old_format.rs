@@ -11,7 +11,7 @@ use crate::{
 };
 
 const GOLDEN: &[u8] = include_bytes!("../../../../../golden/garden-v7.img.zst");
-/// As docs/garden-format.md has it of version 7.
+/// As docs/reference/garden-format.md has it of version 7.
 const SLOT: u64 = 4160;
 const FIXED_SLOTS: u64 = 3;
 const DRIVE_BYTES: u64 = (FIXED_SLOTS + 256) * SLOT;

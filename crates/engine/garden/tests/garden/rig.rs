@@ -10,7 +10,7 @@ use senesce_garden::{
 };
 use senesce_objects::ObjectStore;
 
-/// Bytes of a block with its trailer, and slots of a drive that are no stripes: as docs/garden-format.md has them.
+/// Bytes of a block with its trailer, and slots of a drive that are no stripes: as docs/reference/garden-format.md has them.
 pub const SLOT: u64 = 4160;
 pub const FIXED_SLOTS: u64 = 4;
 

@@ -107,7 +107,7 @@ impl Experiment {
         }
     }
 
-    /// Does it. Cost: that of the aging (see docs/garden-trials.md), and some microseconds for each operation and chain that is
+    /// Does it. Cost: that of the aging (see docs/results/garden-trials.md), and some microseconds for each operation and chain that is
     /// simulated.
     pub fn run(self, scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
         match self {

@@ -81,7 +81,7 @@ impl Part {
     }
 
     /// Runs it, in time with the table `paper20`, and gives all parts of which it is the [`source`](Self::source). Deterministic. Cost:
-    /// see docs/garden-trials.md.
+    /// see docs/results/garden-trials.md.
     pub fn run(self, scale: Scale) -> Result<Vec<Record>> {
         match self {
             Self::Structure(experiment) => Ok(vec![Record::of_structure(&experiment.run(scale)?)]),

@@ -112,7 +112,7 @@ impl Experiment {
         }
     }
 
-    /// Does it. Cost: see docs/garden-trials.md; minutes at full scale.
+    /// Does it. Cost: see docs/results/garden-trials.md; minutes at full scale.
     pub fn run(self, scale: Scale) -> Result<Outcome> {
         match self {
             Self::E1 => Ok(oltp::judge_long(scale, oltp::run_long(scale)?)),

@@ -1,4 +1,4 @@
-//! Keys and records of version 1, as docs/evergreen-format.md has them: they are read for ever.
+//! Keys and records of version 1, as docs/reference/evergreen-format.md has them: they are read for ever.
 
 use senesce_evergreen::{Batch, EvergreenFs, FsOptions, KeyValue, ModelStore, check_files};
 use senesce_fsapi::{
