@@ -1,6 +1,6 @@
 //! What the garden takes of a processor for each kind of event, on this host: the profile `measured` of the simulation.
 //!
-//! `cargo run --release -p senesce-garden --example costs`; docs/explanation/sim.md has the figures and their circumstances
+//! `cargo run --release -p senesce-garden --example costs`; docs/results/simulation.md has the figures and their circumstances
 //!
 //! Time is the thread's own on a processor (Linux: /proc/thread-self/schedstat), so that others who run at the same time do not count,
 //! beside what they take of the caches. Drives are memory: copying to and from them is part of a chain. Each figure is the median of

@@ -1,4 +1,4 @@
-//! Stations against queueing theory with as many customers as it takes: the table of docs/explanation/sim.md.
+//! Stations against queueing theory with as many customers as it takes: the table of docs/results/simulation.md.
 //!
 //! `cargo run -p senesce-sim --example validate` goes on with each row until its mean is known within 1.5% (95% interval)
 //! or 400 million customers were served, and ends with a failure if a mean is more than 2% off theory.

@@ -135,7 +135,7 @@ impl CpuProfile {
         Self { name: "paper20".into(), origin: CpuOrigin::Calibrated, times }
     }
 
-    /// The garden's own code on one host, in a release build: `cargo run --release -p senesce-garden --example costs`, in docs/explanation/sim.md with
+    /// The garden's own code on one host, in a release build: `cargo run --release -p senesce-garden --example costs`, in docs/results/simulation.md with
     /// its circumstances. There is no protocol in its front end, and drives are memory.
     pub fn measured() -> Self {
         let times = CpuEvents {

@@ -2,7 +2,7 @@
 //!
 //! Where a second gives enough customers to know a mean within 1.5%, the mean has to be within 2% of theory. Where it does not (high
 //! loads, services that vary much), it has to be as near as its own interval says; the example `validate`, which runs each night, serves so
-//! many more that these are held to 2% as well, and docs/explanation/sim.md has its table. Where next to nobody waits (20 channels at half
+//! many more that these are held to 2% as well, and docs/results/simulation.md has its table. Where next to nobody waits (20 channels at half
 //! load: one in 270) the mean response is held against theory, not the mean wait.
 
 use senesce_core::{Nanos, Seed};
