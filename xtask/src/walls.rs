@@ -1,10 +1,12 @@
-//! The walls: which room may import which, read from `cargo metadata`. The same table stands in ARCHITECTURE.md.
+//! Dependency rules: which crate may import which, read from `cargo metadata`.
+//!
+//! ARCHITECTURE.md explains them.
 
 use std::path::Path;
 
 use cargo_metadata::{DependencyKind, MetadataCommand};
 
-/// A room, and the rooms it may import.
+/// A crate, and the crates that it may import.
 const WALLS: &[(&str, &[&str])] = &[
     ("senesce-core", &[]),
     ("senesce-oplog", &["senesce-core"]),
@@ -90,7 +92,7 @@ const WALLS: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
-/// Heavy or dangerous libraries, and the only rooms that may own them.
+/// Heavy or dangerous libraries, and the only crates that may own them.
 const OWNERS: &[(&str, &[&str])] = &[
     ("gix", &["senesce-gitsource"]),
     ("parquet", &["senesce-store"]),
@@ -109,8 +111,8 @@ pub fn check(root: &Path) -> anyhow::Result<Vec<String>> {
     let mut complaints = Vec::new();
     for package in &metadata.packages {
         let name = package.name.as_str();
-        let Some((_, allowed)) = WALLS.iter().find(|(room, _)| *room == name) else {
-            complaints.push(format!("{name} is in no row of the table of walls"));
+        let Some((_, allowed)) = WALLS.iter().find(|(known, _)| *known == name) else {
+            complaints.push(format!("{name} is in no row of the table of dependency rules"));
             continue;
         };
         for dependency in &package.dependencies {
