@@ -61,7 +61,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<()> {
         Verb::Clean(args) => verb::clean::clean(args),
         Verb::Schema { of } => verb::generate::schema(of),
         Verb::Completions(args) => verb::generate::completions(args),
-        Verb::Man => verb::generate::man(),
+        Verb::Man { markdown } => verb::generate::man(markdown),
         Verb::VdiskServe => unreachable!("main does it"),
     }
 }

@@ -210,8 +210,12 @@ pub enum Verb {
     #[command(after_help = "Example:\n  senesce completions bash > /etc/bash_completion.d/senesce")]
     Completions(CompletionsArgs),
     /// Print the man page.
-    #[command(after_help = "Example:\n  senesce man | man -l -")]
-    Man,
+    #[command(after_help = "Examples:\n  senesce man | man -l -\n  senesce man --markdown > commands.md")]
+    Man {
+        /// Print Markdown: the long help of every command and subcommand.
+        #[arg(long)]
+        markdown: bool,
+    },
     /// Be the server or the guard of a disk in virtual time; started by a run.
     #[command(hide = true)]
     VdiskServe,

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use anyhow::Result;
-use clap::CommandFactory;
+use clap::{Command, CommandFactory};
 
 use crate::{
     args::{Cli, CompletionsArgs, SchemaOf},
@@ -29,8 +29,41 @@ pub fn completions(args: CompletionsArgs) -> Result<()> {
     Ok(())
 }
 
+/// The commands and their options, as a man page or as Markdown.
+pub fn man(is_markdown: bool) -> Result<()> {
+    match is_markdown {
+        true => Ok(Stdout.write_all(render_markdown().as_bytes())?),
+        false => man_page(),
+    }
+}
+
+/// The columns of a help text in Markdown.
+const MARKDOWN_COLUMNS: usize = 100;
+
+/// The long help of every command. docs/reference/commands.md is this text.
+fn render_markdown() -> String {
+    let mut text = "# Commands\n\n\
+         This page is for users who look up a command or an option. It is generated: `senesce man --markdown`.\n"
+        .to_owned();
+    let mut command = Cli::command().term_width(MARKDOWN_COLUMNS).disable_help_subcommand(true);
+    command.build();
+    render_command(&mut text, &mut command, "senesce");
+    text
+}
+
+/// Adds the help of a command, then that of its subcommands.
+fn render_command(text: &mut String, command: &mut Command, name: &str) {
+    let help = command.render_long_help().to_string();
+    let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
+    text.push_str(&format!("\n## {name}\n\n```text\n{}\n```\n", lines.join("\n").trim_end()));
+    for inner in command.get_subcommands_mut().filter(|inner| !inner.is_hide_set()) {
+        let name = format!("{name} {}", inner.get_name());
+        render_command(text, inner, &name);
+    }
+}
+
 /// The man page, with a section for each verb.
-pub fn man() -> Result<()> {
+fn man_page() -> Result<()> {
     let mut out = Vec::new();
     let command = Cli::command();
     clap_mangen::Man::new(command.clone()).render(&mut out)?;

@@ -109,6 +109,15 @@ fn generated_texts_are_made() {
 }
 
 /// What became of `senesce ARGS` whose outputs go where `script` says; `$S` is the program.
+#[test]
+fn reference_of_commands_is_current() {
+    let lab = Lab::new();
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/commands.md");
+    let current = lab.run(["man", "--markdown"]).good().stdout;
+    let is_current = fs::read_to_string(page).unwrap_or_default() == current;
+    assert!(is_current, "old; run: senesce man --markdown > docs/reference/commands.md");
+}
+
 fn run_script(lab: &Lab, script: &str) -> String {
     let script = format!("{script} 2>said; echo $?");
     let output = std::process::Command::new("bash")
