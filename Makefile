@@ -1,6 +1,7 @@
 # Two commands do everything on a Debian machine that has Rust and git:
 #   make demo   the quick-start experiment on ext4, XFS and Btrfs, with its report (needs root)
 #   make test   every test
+# And `make docs` builds docs/ as a book in target/book that can be searched offline.
 # REPO=path-or-url makes the demo replay that repository instead of the synthetic history.
 
 SENESCE := target/release/senesce
@@ -8,7 +9,10 @@ PACKAGES_RUN := git build-essential xfsprogs btrfs-progs e2fsprogs util-linux fo
 PACKAGES_TEST := $(PACKAGES_RUN) chromium
 DEMO_DIR ?= demo
 
-.PHONY: demo test build bench setup-run setup-test clean
+MDBOOK_VERSION := 0.5.4
+MDBOOK := target/tools/bin/mdbook
+
+.PHONY: demo test build bench docs setup-run setup-test clean
 
 demo: setup-run build
 	@# An earlier demo goes, with whatever it left mounted; anything else in its place stays.
@@ -26,6 +30,16 @@ test: setup-test
 
 bench: build
 	cargo bench --workspace --locked
+
+docs: $(MDBOOK)
+	$(MDBOOK) build
+	@echo "open target/book/index.html"
+
+# Only this target needs it; tests do not.
+$(MDBOOK): Makefile
+	cargo install --locked --quiet --version $(MDBOOK_VERSION) --no-default-features --features search \
+		--root target/tools mdbook
+	@touch $@
 
 setup-run:
 	@./.ci/install $(PACKAGES_RUN)

@@ -18,6 +18,9 @@ pub fn check(root: &Path) -> anyhow::Result<Vec<String>> {
             }
         }
     }
+    for index in ["docs/README.md", "docs/SUMMARY.md"] {
+        complaints.extend(unlisted(root, index)?);
+    }
     // The tests of these checks name pages that do not exist.
     for path in sources(root)?.into_iter().filter(|path| !path.starts_with(root.join("xtask"))) {
         let text = std::fs::read_to_string(&path)?;
@@ -28,6 +31,17 @@ pub fn check(root: &Path) -> anyhow::Result<Vec<String>> {
         }
     }
     Ok(complaints)
+}
+
+/// The pages below docs/ that an index does not link.
+fn unlisted(root: &Path, index: &str) -> anyhow::Result<Vec<String>> {
+    let docs = root.join("docs");
+    let page = std::fs::read_to_string(root.join(index))?;
+    let listed: Vec<PathBuf> = links(&page).iter().map(|link| normal(&docs.join(&link.target))).collect();
+    let is_unlisted =
+        |path: &PathBuf| path.starts_with(&docs) && !path.ends_with("SUMMARY.md") && !listed.contains(path);
+    let names = pages(root)?.into_iter().filter(|path| is_unlisted(path) && *path != root.join(index));
+    Ok(names.map(|path| format!("{index} does not list {}", shown(root, &path))).collect())
 }
 
 /// Why a link of a page leads nowhere. Links to other sites are not followed.
@@ -82,6 +96,13 @@ mod tests {
         assert!(broken(&page, "reference/none.md").is_some());
         assert!(broken(&page, "reference/fs.md#none").is_some());
         assert!(broken(&page, "#none").is_some());
+    }
+
+    #[test]
+    fn pages_that_an_index_lacks_are_found() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        assert_eq!(unlisted(root, "docs/README.md").unwrap(), [""; 0]);
+        assert!(unlisted(root, "docs/style.md").unwrap().len() > 10);
     }
 
     #[test]

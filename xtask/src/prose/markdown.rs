@@ -25,7 +25,7 @@ struct Unit {
 }
 
 /// Abbreviations whose full stop does not end a sentence.
-const ABBREVIATIONS: &[&str] = &["e.g.", "i.e.", "cf.", "vs.", "al.", "no.", "fig.", "approx."];
+const ABBREVIATIONS: &[&str] = &["e.g.", "i.e.", "cf.", "vs.", "al.", "no.", "fig.", "approx.", "etc."];
 
 /// Every sentence of a page. Code counts as one word; targets of links do not count.
 pub fn sentences(page: &str) -> Vec<Sentence> {
@@ -198,18 +198,15 @@ fn strip_code_marks(heading: &str) -> String {
 fn split(text: &str) -> impl Iterator<Item = String> {
     let mut found = Vec::new();
     let mut sentence = String::new();
-    let words: Vec<&str> = text.split_whitespace().collect();
-    for (place, word) in words.iter().enumerate() {
+    for word in text.split_whitespace() {
         if !sentence.is_empty() {
             sentence.push(' ');
         }
         sentence.push_str(word);
         let bare = word.trim_end_matches(['"', '\'', ')', '”', '_']);
         let is_end = bare.ends_with(['.', '?', '!'])
-            && !ABBREVIATIONS.contains(&bare.trim_start_matches('(').to_lowercase().as_str())
-            && words
-                .get(place + 1)
-                .is_none_or(|next| !next.starts_with(char::is_lowercase) || next.starts_with("code"));
+            && !bare.ends_with("..")
+            && !ABBREVIATIONS.contains(&bare.trim_start_matches('(').to_lowercase().as_str());
         if is_end {
             found.push(std::mem::take(&mut sentence));
         }
@@ -228,7 +225,10 @@ mod tests {
 
     #[test]
     fn sentences_end_at_full_stops_and_blocks() {
-        assert_eq!(lengths("# A title\n\nOne two. Three\nfour five? Six (e.g. Seven) 1.5 ms.\n"), [2, 2, 3, 5]);
+        assert_eq!(
+            lengths("# A title\n\nOne two. Three\nfour five? six (e.g. Seven) 1.5 ms. senesce says ... so.\n"),
+            [2, 2, 3, 5, 3]
+        );
     }
 
     #[test]
