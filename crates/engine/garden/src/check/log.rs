@@ -33,7 +33,7 @@ pub(super) fn check(
     sb: &Superblock,
     report: &mut CheckReport,
 ) -> Result<Vec<StripeRange>> {
-    let copies = Copies::find(log, aggregate, sb.point)?;
+    let copies = Copies::find(log, aggregate, Some(sb))?;
     for finding in &copies.labels {
         report.find(finding.place.clone(), finding.damage.clone());
     }

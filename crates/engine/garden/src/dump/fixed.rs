@@ -49,7 +49,7 @@ pub(super) fn labels(drives: &[Arc<dyn BlockDevice>], log: &LogDevices) -> Resul
         }
     }
     let aggregate = store::find_aggregate(drives).or_else(|| find_aggregate(log));
-    for (number, place) in places(log, aggregate.as_ref(), 0)?.into_iter().enumerate() {
+    for (number, place) in places(log, aggregate.as_ref(), None)?.into_iter().enumerate() {
         let (device, shape) = match place {
             Ok(found) => found,
             Err(why) => {
@@ -101,10 +101,10 @@ fn groups(slot: &[u8]) -> DumpTable {
 /// A copy of the log and its shape, or why it is lost.
 type LogCopy = std::result::Result<(Arc<dyn BlockDevice>, LogShape), String>;
 
-/// The copies of a log, by number. `point`: a recent consistency point.
-pub(super) fn places(log: &LogDevices, aggregate: Option<&Aggregate>, point: u64) -> Result<Vec<LogCopy>> {
+/// The copies of a log, by number. `sb`: the superblock, if there is one.
+pub(super) fn places(log: &LogDevices, aggregate: Option<&Aggregate>, sb: Option<&Superblock>) -> Result<Vec<LogCopy>> {
     let Some(aggregate) = aggregate else { return Ok(vec![Err("no label says where it is".to_owned())]) };
-    let copies = Copies::find(log, aggregate, point)?;
+    let copies = Copies::find(log, aggregate, sb)?;
     let place = |place: &Place| match place {
         Place::Here(device) | Place::Spare(device) => Ok((device.clone(), copies.shape)),
         Place::Lost { why } => Err(why.clone()),

@@ -36,7 +36,7 @@ pub(super) fn log(
     let applied = sb.map(|sb| sb.applied);
     let mut all = Dump::new("log");
     all.field("last log record included", applied);
-    for (number, place) in places(log, aggregate.as_ref(), sb.map_or(0, |sb| sb.point))?.into_iter().enumerate() {
+    for (number, place) in places(log, aggregate.as_ref(), sb)?.into_iter().enumerate() {
         let (device, shape) = match place {
             Ok(found) => found,
             Err(why) => {

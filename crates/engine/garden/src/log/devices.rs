@@ -13,6 +13,7 @@ use crate::{
         label::{Aggregate, LogLabel, LogShape, MIN_HALF_BYTES, OldLogLabel},
         lap::{FAR, Lap, Stamps},
         record::{STAMP, is_whole},
+        superblock::{LogState, Superblock},
         zero_block,
     },
     store::read_labels,
@@ -178,10 +179,10 @@ impl Place {
 }
 
 impl Copies {
-    /// Finds the copies of an aggregate's log. `point`: a recent consistency point.
+    /// Finds the copies of an aggregate's log. `sb`: its newest superblock, if one can be read.
     ///
-    /// Errors: a log of another aggregate; a device that is too small; two devices with the same copy.
-    pub fn find(devices: &LogDevices, aggregate: &Aggregate, point: u64) -> Result<Self> {
+    /// Errors: a log of another aggregate; a device that is too small; two devices with the same copy, of which none or both count.
+    pub fn find(devices: &LogDevices, aggregate: &Aggregate, sb: Option<&Superblock>) -> Result<Self> {
         if aggregate.version == OLD_VERSION {
             return Self::find_old(devices, aggregate);
         }
@@ -194,40 +195,80 @@ impl Copies {
             generations: vec![None; shape.copies.into()],
             labels: Vec::new(),
         };
-        let mut unknown = Vec::new();
+        let state = sb.map_or(LogState::default(), |sb| sb.logs);
+        let (mut holders, mut replaced, mut others) = (Vec::new(), Vec::new(), Vec::new());
         for (number, (device, is_spare)) in devices.places(&shape)?.into_iter().enumerate() {
-            match judge_labels(&device, aggregate)? {
-                (Some((copy, generation)), damaged) => {
-                    if found.places[copy as usize].device().is_some() {
-                        let what = format!("another device holds copy {copy} of the log, too");
-                        return Err(Error::WrongDevice { device: device.name().to_owned(), what });
-                    }
-                    found.labels.extend(damaged);
-                    found.places[copy as usize] = Place::Here(device);
-                    found.generations[copy as usize] = Some(generation);
+            let (known, damaged) = judge_labels(&device, aggregate)?;
+            let unknown = Unknown { number, device, is_spare, damaged };
+            match known {
+                Some(label) if sb.is_some_and(|sb| is_begun(label, sb)) => {
+                    let damage = Damage::new("log label", "generation", label.1, state.generations[label.0 as usize]);
+                    let place = format!("log label of {}", unknown.device.name());
+                    holders.push(Unknown { damaged: vec![Finding { place, damage }], ..unknown });
                 }
-                (None, damaged) => unknown.push((number, device, is_spare, damaged)),
+                Some(label) => {
+                    found.labels.extend(unknown.damaged);
+                    replaced.extend(found.place(label, unknown.device, &state)?.map(|old| (label.0, old)));
+                }
+                None if holds_laps(&unknown.device, aggregate, sb.map_or(0, |sb| sb.point)) => holders.push(unknown),
+                None => others.push(unknown),
             }
         }
-        for (number, device, is_spare, damaged) in unknown {
-            // On a shared device the place decides; else the only copy that no label names.
-            let copy = match shape.is_shared {
-                true => number % usize::from(shape.copies),
-                false => found.places.iter().position(|place| place.device().is_none()).unwrap_or(usize::MAX),
-            };
-            let Some(place @ Place::Lost { .. }) = found.places.get_mut(copy) else { continue };
-            if holds_laps(&device, aggregate, point) {
-                found.labels.extend(damaged);
-                *place = Place::Here(device);
-            } else if is_spare {
+        for Unknown { number, device, damaged, .. } in holders {
+            let Some(copy) = found.find_free(number, state.without) else { continue };
+            found.labels.extend(damaged);
+            found.places[copy] = Place::Here(device);
+        }
+        for (copy, device) in replaced {
+            // The newest superblock says which of the two counts, so the other one is filled again.
+            let free = found.find_free(0, 0).filter(|_| !shape.is_shared);
+            let free = free.ok_or_else(|| twice(&device, copy))?;
+            found.places[free] = Place::Spare(device);
+        }
+        for Unknown { number, device, is_spare, damaged } in others {
+            let Some(copy) = found.find_free(number, 0) else { continue };
+            found.places[copy] = if is_spare {
                 check_spare(&device, aggregate)?;
-                *place = Place::Spare(device);
+                Place::Spare(device)
             } else {
                 let why = damaged.first().map_or(String::new(), |finding| format!(" ({})", finding.damage));
-                *place = Place::Lost { why: format!("{} holds no log of this aggregate{why}", device.name()) };
-            }
+                Place::Lost { why: format!("{} holds no log of this aggregate{why}", device.name()) }
+            };
         }
         Ok(found)
+    }
+
+    /// Puts a device where its label says. If another device has the same label, returns the one whose copy was replaced.
+    ///
+    /// Errors: `state` does not say which of the two that is.
+    fn place(
+        &mut self,
+        label: Known,
+        device: Arc<dyn BlockDevice>,
+        state: &LogState,
+    ) -> Result<Option<Arc<dyn BlockDevice>>> {
+        let (copy, generation) = (label.0 as usize, label.1);
+        let wanted = state.generations[copy];
+        match (self.places[copy].device(), self.generations[copy]) {
+            (Some(_), Some(known)) if (known == wanted) == (generation == wanted) => Err(twice(&device, label.0)),
+            (Some(_), Some(known)) if known == wanted => Ok(Some(device)),
+            (old, _) => {
+                let old = old.cloned();
+                self.places[copy] = Place::Here(device);
+                self.generations[copy] = Some(generation);
+                Ok(old)
+            }
+        }
+    }
+
+    /// A place that no device has, for one whose labels do not name it. `number`: its place among those that were given, which
+    /// decides on a shared device. Prefers copies that are not `without`.
+    fn find_free(&self, number: usize, without: u32) -> Option<usize> {
+        let is_free = |copy: &usize| self.places[*copy].device().is_none();
+        match self.shape.is_shared {
+            true => Some(number % self.places.len()).filter(is_free),
+            false => (0..self.places.len()).filter(is_free).min_by_key(|copy| without >> copy & 1),
+        }
     }
 
     fn find_old(devices: &LogDevices, aggregate: &Aggregate) -> Result<Self> {
@@ -280,6 +321,26 @@ impl Copies {
 /// A copy and its generation.
 type Known = (u32, u64);
 
+/// A place whose labels do not say which copy it holds.
+struct Unknown {
+    /// Among those that were given.
+    number: usize,
+    device: Arc<dyn BlockDevice>,
+    is_spare: bool,
+    damaged: Vec<Finding>,
+}
+
+/// Whether power was lost while a copy without labels received this one: the superblock reserves its generation, and names another one.
+fn is_begun((copy, generation): Known, sb: &Superblock) -> bool {
+    let is_without = sb.logs.without >> copy & 1 == 1;
+    generation == sb.cp && generation != sb.logs.generations[copy as usize] && !is_without
+}
+
+fn twice(device: &Arc<dyn BlockDevice>, copy: u32) -> Error {
+    let what = format!("another device holds copy {copy} of the log, too");
+    Error::WrongDevice { device: device.name().to_owned(), what }
+}
+
 /// Which copy the labels of a place name, and which of them are damaged. Errors: another aggregate's.
 fn judge_labels(device: &Arc<dyn BlockDevice>, aggregate: &Aggregate) -> Result<(Option<Known>, Vec<Finding>)> {
     let (mut known, mut damaged, mut is_foreign) = (None, Vec::new(), false);
@@ -287,9 +348,15 @@ fn judge_labels(device: &Arc<dyn BlockDevice>, aggregate: &Aggregate) -> Result<
         let wanted = |label: LogLabel| {
             is_foreign |= label.aggregate.uuid != aggregate.uuid;
             let own = (label.copy, label.generation);
-            match label.aggregate == *aggregate && known.is_none_or(|known| known == own) {
-                true => Ok(own),
-                false => Err(Damage::new("log label", "aggregate", "another one's", "that of the drives' labels")),
+            match known {
+                _ if label.aggregate != *aggregate => {
+                    Err(Damage::new("log label", "aggregate", "another one's", "that of the drives' labels"))
+                }
+                Some(known) if known != own => {
+                    let words = |(copy, generation)| format!("{copy} of generation {generation}");
+                    Err(Damage::new("log label", "copy", words(own), words(known)))
+                }
+                _ => Ok(own),
             }
         };
         match read_block(device, offset).and_then(|block| LogLabel::decode(&block)).and_then(wanted) {

@@ -153,6 +153,11 @@ impl Mirror {
         self.live().next().is_some()
     }
 
+    /// Whether a copy holds all that was committed.
+    pub fn is_in_use(&self, number: usize) -> bool {
+        self.lost.load(SeqCst) >> number & 1 == 0
+    }
+
     fn live(&self) -> impl Iterator<Item = (usize, &Arc<dyn BlockDevice>)> {
         let lost = self.lost.load(SeqCst);
         let live = move |(number, device)| Some((number, Option::as_ref(device)?));

@@ -36,7 +36,7 @@ pub use mirror::{LogCopyReport, LogFailure};
 pub(crate) use mirror::{Mirror, unbelieved, why_unbelieved};
 pub use open::{Accepted, LOST_LOG, LogLoss};
 pub(crate) use open::{Found, first_operation, high_record, lost_record, two_halves};
-pub(crate) use restore::find_blocks;
+pub(crate) use restore::{Repair, find_blocks};
 
 /// The least unit of a commit: no power loss takes back what lies in another one.
 const UNIT: usize = 512;

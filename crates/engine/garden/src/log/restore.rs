@@ -14,90 +14,166 @@ use crate::{
     check::Finding,
     error::Result,
     format::{
-        BLOCK, Damage, OLD_VERSION,
+        BLOCK, Damage,
         label::{Aggregate, LogLabel, OldLogLabel},
         lap::Stamps,
-        superblock::Superblock,
     },
 };
 
-/// A copy that is to hold what the others hold.
-struct Target<'a> {
-    number: usize,
-    device: &'a Arc<dyn BlockDevice>,
-    /// Of its labels, if they are written again.
-    labels: Option<LogLabel>,
+/// The copies of a log that was [opened](Log::open), and what all of them are to hold.
+pub(crate) struct Repair<'a> {
+    copies: &'a Copies,
+    halves: &'a Halves,
+    aggregate: &'a Aggregate,
+    wanted: [Vec<u8>; 2],
 }
 
-impl Log {
-    /// Whether [`restore`](Self::restore) is to fill a device that was not believed.
-    pub fn fills(copies: &Copies, halves: &Halves) -> bool {
-        let is_filled =
-            |(number, place): (usize, &Place)| place.device().is_some() && halves.without >> number & 1 == 1;
-        copies.stamps == Stamps::Summed && copies.places.iter().enumerate().any(is_filled)
-    }
-
-    /// Repairs the copies of a log that was [opened](Log::open) with these halves, and returns what was wrong. What was cut by a loss of
-    /// power is no damage, and becomes the same in all copies too.
-    ///
-    /// Fills a copy that was not believed. `sb` must be durable and call that copy lost: its number
-    /// becomes the generation of the copy, and no other device ever has the same one. The copy
-    /// counts only when a later superblock says so. Leaves out a copy that cannot be written.
-    ///
-    /// Errors: no copy is left. Cost: reads copies that are not believed; writes only what differs.
-    pub fn restore(
-        &self,
-        copies: &Copies,
-        halves: &Halves,
-        aggregate: &Aggregate,
-        sb: &Superblock,
-    ) -> Result<Vec<Finding>> {
-        let mut repaired = copies.labels.clone();
-        if aggregate.version == OLD_VERSION {
-            for place in &copies.places {
-                repaired.extend(self.make_old(place, aggregate.uuid, copies.shape.half_bytes)?);
-            }
-            return Ok(repaired);
+impl<'a> Repair<'a> {
+    /// Returns `None` if all copies hold the same, and each has labels that count. Cost: memory of one copy.
+    pub fn new(copies: &'a Copies, halves: &'a Halves, aggregate: &'a Aggregate) -> Option<Self> {
+        let is_whole =
+            halves.without == 0 && copies.labels.is_empty() && halves.copies.iter().all(HalfCopies::is_settled);
+        if copies.stamps == Stamps::Plain || is_whole {
+            return None;
         }
-        let without = halves.without;
-        if without == 0 && copies.labels.is_empty() && halves.copies.iter().all(HalfCopies::is_settled) {
-            return Ok(repaired);
-        }
-        let raw = if without == 0 { None } else { Some(read_copies(copies, 0)) };
-        let raw = raw.as_ref().unwrap_or(&halves.copies);
         let wanted = halves.copies.each_ref().map(|half| match half.is_empty() {
             true => vec![0; copies.shape.half_bytes as usize],
             false => half.settled(&halves.laps),
         });
-        let mut last = None;
-        for (number, place) in copies.places.iter().enumerate() {
-            let Some(device) = place.device() else { continue };
-            let is_new = without >> number & 1 == 1;
-            let generation = if is_new { sb.cp } else { sb.logs.generations[number] };
-            let label = || LogLabel { aggregate: aggregate.clone(), copy: number as u32, generation };
-            let target = Target { number, device, labels: (is_new || !copies.labels.is_empty()).then(label) };
+        Some(Self { copies, halves, aggregate, wanted })
+    }
+
+    fn is_believed(&self, number: usize) -> bool {
+        self.halves.without >> number & 1 == 0
+    }
+
+    /// Copies that were read although no label of theirs counts.
+    fn unlabeled(&self) -> impl Iterator<Item = (usize, &Arc<dyn BlockDevice>)> {
+        let device = |(number, place): (usize, &'a Place)| match place {
+            Place::Here(device) if self.copies.generations[number].is_none() => Some((number, device)),
+            _ => None,
+        };
+        self.copies.places.iter().enumerate().filter_map(device).filter(|(number, _)| self.is_believed(*number))
+    }
+
+    /// Whether copies need a [new generation](Log::label) because no label of theirs counts.
+    pub fn labels(&self) -> bool {
+        self.unlabeled().next().is_some()
+    }
+
+    /// Whether devices that are not believed [become copies](Log::fill_lost).
+    pub fn fills(&self) -> bool {
+        let is_filled = |(number, place): (usize, &Place)| place.device().is_some() && !self.is_believed(number);
+        self.copies.places.iter().enumerate().any(is_filled)
+    }
+
+    fn label(&self, number: usize, generation: u64) -> LogLabel {
+        LogLabel { aggregate: self.aggregate.clone(), copy: number as u32, generation }
+    }
+}
+
+impl Log {
+    /// Makes the copies that are believed equal and returns what was wrong. What was cut by a loss of power is no damage, and becomes the
+    /// same in all copies too. Leaves out a copy that cannot be written.
+    ///
+    /// Errors: no copy is left. Cost: writes only what differs.
+    pub fn repair(&self, repair: &Repair<'_>) -> Result<Vec<Finding>> {
+        let Repair { copies, halves, .. } = repair;
+        let mut repaired = copies.labels.clone();
+        self.for_each(repair, |number, device| {
+            if !repair.is_believed(number) {
+                return Ok(());
+            }
             match copies.places.len() {
                 1 => repaired.extend(halves.copies.iter().flat_map(|half| &half.silent).map(Silent::finding)),
-                _ if is_new => {}
-                _ => repaired.extend(find_units(number, halves, raw)),
+                _ => repaired.extend(find_units(number, halves)),
             }
-            if let Err(error) = self.restore_copy(&target, raw, &wanted) {
-                last = Some(self.mirror.fail(number, error));
-                continue;
+            self.write_differences((number, device), &halves.copies, &repair.wanted)?;
+            match copies.generations[number] {
+                Some(generation) if !copies.labels.is_empty() => {
+                    write_labels(device, &repair.label(number, generation))
+                }
+                _ => Ok(()),
             }
-            if is_new {
-                let why = if matches!(place, Place::Spare(_)) { "lost" } else { "left behind" };
-                repaired.push(Finding {
-                    place: format!("log copy {number} on {}", device.name()),
-                    damage: Damage::new("log", "copy", why, "one that holds all"),
-                });
+        })?;
+        Ok(repaired)
+    }
+
+    /// Writes labels of a new generation to the [repaired](Self::repair) copies of which no label counts.
+    ///
+    /// `generation`: the number of a durable superblock that says nothing new. A later one names the
+    /// generation, and from then on every other device of these copies is refused. Until then these
+    /// copies are believed as before.
+    ///
+    /// Errors: no copy is left.
+    pub fn label(&self, repair: &Repair<'_>, generation: u64) -> Result<()> {
+        let unlabeled: Vec<usize> = repair.unlabeled().map(|(number, _)| number).collect();
+        self.for_each(repair, |number, device| {
+            if unlabeled.contains(&number) && self.mirror.is_in_use(number) {
+                write_labels(device, &repair.label(number, generation))?;
                 self.mirror.restore(number, generation);
             }
+            Ok(())
+        })
+    }
+
+    /// Fills devices that are not believed, and returns which.
+    ///
+    /// `generation`: the number of a durable superblock that calls these copies lost. No other device
+    /// ever has the same one. The copies count only when a later superblock says so. Leaves out a
+    /// copy that cannot be written.
+    ///
+    /// Errors: no copy is left. Cost: reads these devices; writes only what differs.
+    pub fn fill_lost(&self, repair: &Repair<'_>, generation: u64) -> Result<Vec<Finding>> {
+        let raw = read_copies(repair.copies, 0);
+        let mut filled = Vec::new();
+        self.for_each(repair, |number, device| {
+            if repair.is_believed(number) {
+                return Ok(());
+            }
+            self.write_differences((number, device), &raw, &repair.wanted)?;
+            write_labels(device, &repair.label(number, generation))?;
+            self.mirror.restore(number, generation);
+            let why = match repair.copies.places[number] {
+                Place::Spare(_) => "lost",
+                _ => "left behind",
+            };
+            filled.push(Finding {
+                place: format!("log copy {number} on {}", device.name()),
+                damage: Damage::new("log", "copy", why, "one that holds all"),
+            });
+            Ok(())
+        })?;
+        Ok(filled)
+    }
+
+    /// Does something with each device of a copy. One that fails is not used any more. Errors: no copy is left.
+    fn for_each(
+        &self,
+        repair: &Repair<'_>,
+        mut act: impl FnMut(usize, &Arc<dyn BlockDevice>) -> Result<()>,
+    ) -> Result<()> {
+        let mut last = None;
+        for (number, place) in repair.copies.places.iter().enumerate() {
+            let Some(device) = place.device() else { continue };
+            last = act(number, device).err().map(|error| self.mirror.fail(number, error)).or(last);
         }
         match last {
             Some(error) if !self.mirror.is_live() => Err(error),
-            _ => Ok(repaired),
+            _ => Ok(()),
         }
+    }
+
+    /// Makes the log of version 7 on a device that holds nothing, and returns whether one was lost.
+    pub fn make_old(&self, copies: &Copies, uuid: [u8; 16]) -> Result<Option<Finding>> {
+        let (Stamps::Plain, [Place::Spare(device)]) = (copies.stamps, &copies.places[..]) else { return Ok(None) };
+        let half_bytes = copies.shape.half_bytes;
+        zero(device, BLOCK as u64 + 2 * half_bytes)?;
+        device.write_at(0, &OldLogLabel { uuid, half_bytes }.encode()[..])?;
+        device.flush()?;
+        self.mirror.restore(0, 0);
+        let damage = Damage::new("log", "copy", "lost", "one that holds all");
+        Ok(Some(Finding { place: format!("log on {}", device.name()), damage }))
     }
 
     /// What no copy of the halves has whole, in bytes of a copy.
@@ -121,11 +197,16 @@ impl Log {
         })
     }
 
-    fn restore_copy(&self, target: &Target<'_>, raw: &[HalfCopies; 2], wanted: &[Vec<u8>; 2]) -> Result<()> {
-        let Target { number, device, labels } = target;
+    /// Writes what a copy is to hold and does not. `found`: what each copy holds.
+    fn write_differences(
+        &self,
+        (number, device): (usize, &Arc<dyn BlockDevice>),
+        found: &[HalfCopies; 2],
+        wanted: &[Vec<u8>; 2],
+    ) -> Result<()> {
         let mut is_written = false;
-        for (half, (raw, wanted)) in (0..).zip(raw.iter().zip(wanted)) {
-            let own = raw.copies[*number].as_deref();
+        for (half, (found, wanted)) in (0..).zip(found.iter().zip(wanted)) {
+            let own = found.copies[number].as_deref();
             for (block, bytes) in wanted.chunks(BLOCK).enumerate() {
                 let at = block * BLOCK;
                 if own.and_then(|own| own.get(at..at + bytes.len())) != Some(bytes) {
@@ -137,28 +218,17 @@ impl Log {
         if is_written {
             device.flush()?; // a label makes a copy of the log of what is there
         }
-        labels.as_ref().map_or(Ok(()), |label| write_labels(device, label))
-    }
-
-    /// Makes a log of version 7 on a device that holds nothing.
-    fn make_old(&self, place: &Place, uuid: [u8; 16], half_bytes: u64) -> Result<Option<Finding>> {
-        let Place::Spare(device) = place else { return Ok(None) };
-        zero(device, BLOCK as u64 + 2 * half_bytes)?;
-        device.write_at(0, &OldLogLabel { uuid, half_bytes }.encode()[..])?;
-        device.flush()?;
-        self.mirror.restore(0, 0);
-        let damage = Damage::new("log", "copy", "lost", "one that holds all");
-        Ok(Some(Finding { place: format!("log on {}", device.name()), damage }))
+        Ok(())
     }
 }
 
 /// Damaged blocks of a copy, which another copy may have. A unit of an only copy is judged by its records alone.
-fn find_units(number: usize, halves: &Halves, raw: &[HalfCopies; 2]) -> Vec<Finding> {
+fn find_units(number: usize, halves: &Halves) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for (half, (believed, raw)) in halves.copies.iter().zip(raw).enumerate() {
-        let Some(own) = raw.copies[number].as_deref() else { continue };
-        let damaged = believed.find_damaged(own, &halves.laps);
-        findings.extend(find_blocks(&damaged, believed.unit).map(|block| Finding {
+    for (half, copies) in halves.copies.iter().enumerate() {
+        let Some(own) = copies.copies[number].as_deref() else { continue };
+        let damaged = copies.find_damaged(own, &halves.laps);
+        findings.extend(find_blocks(&damaged, copies.unit).map(|block| Finding {
             place: format!("log copy {number}, half {half}, block {block}"),
             damage: Damage::new("log", "unit", "damaged", "as it was written"),
         }));

@@ -3,11 +3,13 @@
 
 use super::Store;
 use crate::{
+    check::Finding,
     error::Result,
     format::{
         OLD_VERSION,
         superblock::{LogState, Superblock},
     },
+    log::Repair,
 };
 
 impl Store {
@@ -30,10 +32,33 @@ impl Store {
         self.commit_changed(sb)
     }
 
-    /// Notes durably which copies of the log are not believed, under a number that no superblock had before. Nothing else changes.
-    pub(super) fn note_unbelieved_logs(&mut self) -> Result<()> {
+    /// Makes all copies of the log whole, and returns what was wrong.
+    ///
+    /// A copy receives the number of a durable superblock as its generation, and a later superblock names it.
+    pub(super) fn repair_logs(&mut self, repair: &Repair<'_>) -> Result<Vec<Finding>> {
+        let mut repaired = self.log.repair(repair)?;
+        if repair.labels() {
+            // It says of the log what the last one said, so that power may be lost before there is a label.
+            let generation = self.repeat_superblock(Some(self.durable.logs))?;
+            self.log.label(repair, generation)?;
+        }
+        if repair.labels() || repair.fills() {
+            let generation = self.repeat_superblock(None)?;
+            if repair.fills() {
+                repaired.extend(self.log.fill_lost(repair, generation)?);
+            }
+        }
+        Ok(repaired)
+    }
+
+    /// Makes the last superblock durable again and returns its number, which no superblock had before.
+    /// `logs`: what it says of the log if that is not what is known now.
+    fn repeat_superblock(&mut self, logs: Option<LogState>) -> Result<u64> {
         self.sb.cp += 1;
-        self.commit_changed(Superblock { cp: self.sb.cp, ..self.durable.clone() })
+        let mut sb = self.next_superblock(Superblock { cp: self.sb.cp, ..self.durable.clone() });
+        sb.logs = logs.unwrap_or(sb.logs);
+        let done = self.raid.flush().and_then(|()| self.write_superblock(sb));
+        done.inspect_err(|error| self.stop(error)).map(|()| self.durable.cp)
     }
 
     /// Before an operation is in the log: nothing calls the aggregate closed any more.
@@ -57,6 +82,10 @@ impl Store {
     /// Makes a superblock durable; what it names is so already.
     pub(super) fn commit_superblock(&mut self, sb: Superblock) -> Result<()> {
         let sb = self.next_superblock(sb);
+        self.write_superblock(sb)
+    }
+
+    fn write_superblock(&mut self, sb: Superblock) -> Result<()> {
         self.raid.write_superblock(self.sb_slot, sb.cp, &sb.encode())?;
         self.raid.flush()?;
         self.note_durable(sb);

@@ -25,7 +25,7 @@ use crate::{
         superblock::{LogState, Superblock},
         volume::VOLUME,
     },
-    log::{Accepted, Copies, Found, Log, LogDevices, find_aggregate},
+    log::{Accepted, Copies, Found, Log, LogDevices, Repair, find_aggregate},
     raid::{Drive, FIXED_SLOTS, Geometry, LABELS, Raid, fixed_context},
     report::OpeningReport,
 };
@@ -90,7 +90,7 @@ pub(crate) fn format(options: &FormatOptions, drives: Vec<Arc<dyn BlockDevice>>,
         logs: LogState::default(),
         closed: false,
     };
-    let (log, ..) = Log::open(&Copies::find(logs, &aggregate, 0)?, &sb, Accepted::default())?;
+    let (log, ..) = Log::open(&Copies::find(logs, &aggregate, Some(&sb))?, &sb, Accepted::default())?;
     let mut store = Store::new(raid, log, aggregate, sb, 1, Limits::default());
     let files = u64::from(aggregate::MAX_VOLUMES);
     store.sb.root = fixed_file(AGGREGATE, (aggregate::FIRST_CONTAINER + files) * INODE as u64);
@@ -125,7 +125,7 @@ pub(crate) fn open(
 ) -> Result<Opened> {
     let Drives { aggregate, geometry, sb, sb_slot, mut places, left_out, unread, labels } =
         find_drives(drives, find_aggregate(logs))?;
-    let copies = Copies::find(logs, &aggregate, sb.point)?;
+    let copies = Copies::find(logs, &aggregate, Some(&sb))?;
     // One that may not be the last does not say that nothing came after it.
     let of_log = Superblock { closed: sb.closed && unread.is_empty(), ..sb.clone() };
     let (log, found, halves) = Log::open(&copies, &of_log, accepted)?;
@@ -166,10 +166,11 @@ pub(crate) fn open(
         // Nothing tells which numbers consistency points had that did not end.
         store.sb.cp += UNKNOWN_POINTS;
     }
-    if Log::fills(&copies, &halves) {
-        store.note_unbelieved_logs()?;
+    let aggregate = store.aggregate.clone();
+    repaired.extend(store.log.make_old(&copies, aggregate.uuid)?);
+    if let Some(repair) = Repair::new(&copies, &halves, &aggregate) {
+        repaired.extend(store.repair_logs(&repair)?);
     }
-    repaired.extend(store.log.restore(&copies, &halves, &store.aggregate, &store.durable)?);
     drop(halves);
     store.opening.repaired = repaired;
     let logs_changed = store.log.mirror().has_news();

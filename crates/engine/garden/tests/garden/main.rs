@@ -24,6 +24,7 @@ mod long;
 mod mirror;
 mod mirror_crash;
 mod mirror_faults;
+mod mirror_labels;
 mod mirror_reads;
 mod mixed;
 mod old_format;
