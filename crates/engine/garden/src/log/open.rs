@@ -9,7 +9,13 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    format::{Damage, half::Half, lap::Durable, record::NO_RECORD, superblock::Superblock},
+    format::{
+        Damage,
+        half::Half,
+        lap::Durable,
+        record::NO_RECORD,
+        superblock::{LogState, Superblock},
+    },
 };
 
 /// What cannot be read of a log that was opened all the same.
@@ -130,11 +136,16 @@ impl Log {
         operations.truncate(whole);
         let last = operations.last().map_or(applied, |(sequence, _)| *sequence);
         let stamped = halves.operations.iter().filter_map(Half::last_stamped).max();
+        // Copies that are believed only because that is accepted may lack what another device has.
+        let unaccepted = unbelieved(copies, &sb.logs, false);
+        let is_doubtful = !sb.closed && (0..copies.places.len()).all(|number| unaccepted >> number & 1 == 1);
+        let doubts = if is_doubtful { why_copies(copies, &sb.logs) } else { Vec::new() };
         let loss = match damage {
-            None => None,
+            None if doubts.is_empty() => None,
+            None => Some(LogLoss { point, why: doubts, kept: operations.len() as u64, lost: None, was_closed: false }),
             Some(damage) if accepted.operations => Some(LogLoss {
                 point,
-                why: vec![format!("the log: {damage}")],
+                why: [format!("the log: {damage}")].into_iter().chain(doubts).collect(),
                 kept: operations.len() as u64,
                 lost: match stamped.filter(|stamped| *stamped > last) {
                     Some(stamped) => Some((last.saturating_add(1), stamped)),
@@ -172,10 +183,7 @@ impl Log {
     /// No copy can be read: that costs nothing if the aggregate was closed, else it has to be accepted.
     fn judge_loss(&self, copies: &Copies, sb: &Superblock, accepted: Accepted) -> Result<LogLoss> {
         let mut why = copies.why_lost();
-        let here = copies.places.iter().enumerate().filter(|(_, place)| matches!(place, Place::Here(_)));
-        why.extend(
-            here.map(|(number, _)| format!("copy {number} of the log is {}", why_unbelieved(copies, &sb.logs, number))),
-        );
+        why.extend(why_copies(copies, &sb.logs));
         if !sb.closed && !accepted.operations {
             let found = if why.is_empty() { "none".to_owned() } else { why.join("; ") };
             return Err(Error::damaged("log", Damage::new("log", LOST_LOG, found, "one at least")));
@@ -188,6 +196,12 @@ impl Log {
         }
         Ok(LogLoss { point: sb.cp, why, kept: 0, lost: None, was_closed: sb.closed })
     }
+}
+
+/// Why the copies that are here are not believed.
+fn why_copies(copies: &Copies, state: &LogState) -> Vec<String> {
+    let here = copies.places.iter().enumerate().filter(|(_, place)| matches!(place, Place::Here(_)));
+    here.map(|(number, _)| format!("copy {number} of the log is {}", why_unbelieved(copies, state, number))).collect()
 }
 
 impl Found {

@@ -11,15 +11,10 @@ use senesce_fsapi::{
 use senesce_garden::{Accepted, Garden, LogDevices};
 
 use crate::{
-    mirror::{BLOCK, End, LIMITS, SHAPE, fork, leave, tree},
+    mirror::{End, LIMITS, SHAPE, fork, leave, tree},
+    mirror_faults::spoil_labels,
     rig::{Devices, VOLUME, caller, findings, shared},
 };
-
-fn spoil_labels(log: &dyn BlockDevice) {
-    for at in [0, SHAPE.log_bytes - BLOCK] {
-        log.write_at(at, &[0x5a; BLOCK as usize]).unwrap();
-    }
-}
 
 /// Makes a file and returns what there is then. The garden is dropped, not closed.
 fn add(garden: Garden, name: &str) -> Tree {
