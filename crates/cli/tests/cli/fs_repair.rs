@@ -128,6 +128,23 @@ fn both_copies_on_one_device_or_on_two_that_are_named() {
     of(&["fs", "check"], &[]).refused(1, &["is damaged"]);
     of(&["fs", "check"], &["--repair"]).good();
     of(&["fs", "check"], &[]).good();
+    // The second label says whose log it is.
+    spoil(&lab, "l0", 0, 4096);
+    of(&["fs", "check"], &["--repair", "--without-log"]).good();
+    // The log of another garden on a larger device, with a damaged label.
+    let other = ["--drive", "o0", "--no-parity", "--log", "ol", "--size", "16MiB", "--log-size", "1MiB", "--seed", "8"];
+    lab.run([&["fs", "mkfs", "garden"], &other[..]].concat()).good();
+    OpenOptions::new().write(true).open(lab.path("ol")).unwrap().set_len(3 << 20).unwrap();
+    spoil(&lab, "ol", 100, 8);
+    let before = fs::read(lab.path("ol")).unwrap();
+    let by_mistake = |more: &[&str]| {
+        let verb = ["fs", "check", "--repair", "--without-log", "--log", "ol"];
+        lab.run([&verb, &named[..6], more].concat())
+    };
+    for force in [&[][..], &["--force"]] {
+        by_mistake(force).refused(2, &["ol: the log of another aggregate"]);
+    }
+    assert!(fs::read(lab.path("ol")).unwrap() == before, "the log of another garden is overwritten");
     // A device that is named as the log by mistake is not overwritten, unless that is wanted.
     let text = b"a letter to keep".repeat(70_000);
     for log in ["l0", "l1"] {

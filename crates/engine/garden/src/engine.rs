@@ -22,7 +22,7 @@ use crate::{
         operation::{Act, Operation},
     },
     fs::VolumeFs,
-    log::{Batch, LogDevices, LogPlaces, Mirror},
+    log::{Batch, LogDevices, LogPlaces, Mirror, is_log},
     store::{self, Fetches, FormatOptions, RebuildStep, ScrubStep, Store, Worth},
     volume::Done,
 };
@@ -241,6 +241,11 @@ impl Garden {
     /// is not the aggregate's. Errors: no drive of an aggregate, damage. Cost: one read.
     pub fn drive_length(device: &Arc<dyn BlockDevice>) -> Result<Bytes> {
         store::drive_length(device)
+    }
+
+    /// Whether a label of some aggregate's log can be read on a device. Cost: reads three blocks.
+    pub fn is_log(device: &Arc<dyn BlockDevice>) -> bool {
+        is_log(device)
     }
 
     /// Where the copies of an aggregate's log are, as the first drive label says that can be read. `None`: none can, or it is of version 7,

@@ -11,12 +11,11 @@ use std::{
 use anyhow::Result;
 use senesce_block::{BlockDevice, FileDevice, FileOptions};
 use senesce_core::Bytes;
-use senesce_volume::{HeldDevice, Purpose, SCAN_BYTES, check_interrupted};
+use senesce_garden::Garden;
+use senesce_volume::{Purpose, SCAN_BYTES, check_interrupted};
 
 use crate::{exit::usage, progress::Stretch};
 
-/// The first bytes of a garden's log.
-const LOG_MAGIC: &[u8] = b"SNSClog\0";
 /// Bytes that are zeroed by one request.
 const ZEROS: usize = 1 << 20;
 
@@ -79,11 +78,11 @@ pub fn open_existing(path: &Path) -> Result<FileDevice> {
 /// Refuses a file or device that may become a log and holds something else. Errors: as [`hold`].
 pub fn check_log(path: &Path, force: bool) -> Result<()> {
     let claim = senesce_volume::Claim::open(path, Purpose::Write)?;
+    let Err(error) = claim.check_content(force) else { return Ok(()) };
+    let options = FileOptions { read_only: true, ..FileOptions::default() };
+    let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::from_file(claim.into_file(), path, Bytes(0), options)?);
     // The engine knows its own log, and refuses that of another garden.
-    match claim.read(0, LOG_MAGIC.len())? == LOG_MAGIC {
-        true => Ok(()),
-        false => Ok(claim.check_content(force)?),
-    }
+    if Garden::is_log(&device) { Ok(()) } else { Err(error.into()) }
 }
 
 /// A file or device that was opened to become a part of a garden. Nothing was written yet.

@@ -212,6 +212,13 @@ pub(crate) struct LogLabel {
 }
 
 impl LogLabel {
+    /// Where the second label of a copy is, as the first one says, whether its checksum is right or not.
+    pub fn other(first: &Block) -> Option<u64> {
+        let half_bytes = u64_at(first, HALF_AT);
+        let is_log = first[..8] == LOG_MAGIC[..] && half_bytes <= MAX_HALF_BYTES;
+        is_log.then(|| LogShape { half_bytes, ..LogShape::OLD }.copy_bytes() - BLOCK as u64)
+    }
+
     pub fn encode(&self) -> Box<Block> {
         let mut out = self.aggregate.encode(LOG_MAGIC);
         put(&mut out[..], 12, &self.copy.to_le_bytes());

@@ -9,7 +9,7 @@ use crate::{
     check::Finding,
     error::{Error, Result},
     format::{
-        BLOCK, Damage, OLD_VERSION,
+        BLOCK, Block, Damage, OLD_VERSION,
         label::{Aggregate, LogLabel, LogShape, MIN_HALF_BYTES, OldLogLabel},
         lap::{FAR, Lap, Stamps},
         record::{STAMP, is_whole},
@@ -86,6 +86,11 @@ impl LogDevices {
             });
         }
         Ok(LogShape { half_bytes, copies: copies as u8, is_shared: self.is_shared })
+    }
+
+    /// The device that has a place.
+    fn whole(&self, place: usize, shape: &LogShape) -> &Arc<dyn BlockDevice> {
+        &self.devices[place / if shape.is_shared { usize::from(shape.copies) } else { 1 }]
     }
 
     /// The places of copies, in the order of the devices, and whether they may be overwritten.
@@ -228,7 +233,8 @@ impl Copies {
         for Unknown { number, device, is_spare, damaged } in others {
             let Some(copy) = found.find_free(number, 0) else { continue };
             found.places[copy] = if is_spare {
-                check_spare(&device, aggregate)?;
+                // What another log has on it may begin in front of this place, or end behind it.
+                check_spare(devices.whole(number, &shape), aggregate)?;
                 Place::Spare(device)
             } else {
                 let why = damaged.first().map_or(String::new(), |finding| format!(" ({})", finding.damage));
@@ -378,15 +384,31 @@ fn check_spare(device: &Arc<dyn BlockDevice>, aggregate: &Aggregate) -> Result<(
         let what = "a drive of an aggregate; name another device for the log".to_owned();
         return Err(Error::WrongDevice { device: device.name().to_owned(), what });
     }
-    let last = (device.size().0 / BLOCK as u64).saturating_sub(1) * BLOCK as u64;
-    for block in [0, last].into_iter().filter_map(|offset| read_block(device, offset).ok()) {
-        let new = LogLabel::decode(&block).map(|label| label.aggregate.uuid);
-        let uuid = new.or_else(|_| OldLogLabel::decode(&block).map(|label| label.uuid));
-        if uuid.is_ok_and(|uuid| uuid != aggregate.uuid) {
-            return Err(foreign(device));
-        }
+    let uuid = |block: &Block| {
+        let new = LogLabel::decode(block).map(|label| label.aggregate.uuid);
+        new.or_else(|_| OldLogLabel::decode(block).map(|label| label.uuid)).ok()
+    };
+    let is_foreign = label_blocks(device).filter_map(|block| uuid(&block)).any(|uuid| uuid != aggregate.uuid);
+    // Units of this aggregate's log would have made a copy of the device. The first half of any log is at the same place.
+    let mut halves = [0, aggregate.log.half_bytes].into_iter();
+    match is_foreign || halves.any(|start| shown_units(device, start).any(|unit| is_whole(&unit))) {
+        true => Err(foreign(device)),
+        false => Ok(()),
     }
-    Ok(())
+}
+
+/// Whether a label of some garden's log can be read on a device.
+pub(crate) fn is_log(device: &Arc<dyn BlockDevice>) -> bool {
+    label_blocks(device).any(|block| LogLabel::decode(&block).is_ok() || OldLogLabel::decode(&block).is_ok())
+}
+
+/// Blocks that may be labels of a log: the first one, that at the end of the copy, and the last one of the device. Where the copy ends,
+/// the first one says even if it is damaged.
+fn label_blocks(device: &Arc<dyn BlockDevice>) -> impl Iterator<Item = Box<Block>> {
+    let first = read_block(device, 0).ok();
+    let other = first.as_ref().and_then(|first| LogLabel::other(first));
+    let last = (device.size().0 / BLOCK as u64).checked_sub(1).map(|block| block * BLOCK as u64);
+    first.into_iter().chain([other, last].into_iter().flatten().filter_map(|offset| read_block(device, offset).ok()))
 }
 
 fn foreign(device: &Arc<dyn BlockDevice>) -> Error {
@@ -400,18 +422,11 @@ pub(crate) fn label_offsets(shape: &LogShape) -> [u64; 2] {
 
 /// The aggregate that a device's log labels name, if they can be read.
 pub(crate) fn find_aggregate(devices: &LogDevices) -> Option<Aggregate> {
-    let first = |device: &Arc<dyn BlockDevice>| {
-        let at = |offset| {
-            let block = read_block(device, offset).ok()?;
-            LogLabel::decode(&block).ok()
-        };
-        let last = (device.size().0 / BLOCK as u64).checked_sub(1)? * BLOCK as u64;
-        Some(at(0).or_else(|| at(last))?.aggregate)
-    };
-    devices.devices.iter().find_map(first)
+    let labels = devices.devices.iter().flat_map(label_blocks);
+    labels.filter_map(|block| LogLabel::decode(&block).ok()).map(|label| label.aggregate).next()
 }
 
-fn read_block(device: &Arc<dyn BlockDevice>, offset: u64) -> std::result::Result<Box<crate::format::Block>, Damage> {
+fn read_block(device: &Arc<dyn BlockDevice>, offset: u64) -> std::result::Result<Box<Block>, Damage> {
     let mut block = zero_block();
     let read = device.read_at(offset, &mut block[..]);
     read.map_err(|error| Damage::new("log", "answer", error, "a block")).map(|()| block)
@@ -422,15 +437,21 @@ const SHOWN: usize = 64;
 
 /// Whether the halves of a place without labels were written by this aggregate.
 fn holds_laps(device: &Arc<dyn BlockDevice>, aggregate: &Aggregate, point: u64) -> bool {
-    let unit = super::halves::unit_of(device);
-    let is_own = |bytes: &[u8]| {
-        let laps = Lap::find(aggregate.uuid, Stamps::of(aggregate.version), &bytes[unit - STAMP..]);
-        let is_near = |lap: Lap| lap.point.abs_diff(point) < FAR;
-        bytes.iter().any(|&byte| byte != 0) && is_whole(bytes) && laps.into_iter().any(is_near)
+    let is_own = |unit: Vec<u8>| {
+        let laps = Lap::find(aggregate.uuid, Stamps::of(aggregate.version), &unit[unit.len() - STAMP..]);
+        is_whole(&unit) && laps.into_iter().any(|lap| lap.point.abs_diff(point) < FAR)
     };
-    (0..2).any(|half| {
-        let mut bytes = vec![0; (SHOWN * unit).min(aggregate.log.half_bytes as usize)];
-        let at = BLOCK as u64 + half * aggregate.log.half_bytes;
-        device.read_at(at, &mut bytes).is_ok() && bytes.chunks_exact(unit).any(is_own)
-    })
+    [0, aggregate.log.half_bytes].into_iter().any(|start| shown_units(device, start).any(is_own))
+}
+
+/// The first units from a place behind the first label on, without those that are zeros or cannot be read.
+fn shown_units(device: &Arc<dyn BlockDevice>, start: u64) -> impl Iterator<Item = Vec<u8>> {
+    let unit = super::halves::unit_of(device);
+    let part = unit.max(BLOCK);
+    let parts = (0..(SHOWN * unit / part) as u64).filter_map(move |number| {
+        let mut bytes = vec![0; part];
+        device.read_at(BLOCK as u64 + start + number * part as u64, &mut bytes).ok().map(|()| bytes)
+    });
+    let units = parts.flat_map(move |bytes| bytes.chunks_exact(unit).map(<[u8]>::to_vec).collect::<Vec<_>>());
+    units.filter(|unit| unit.iter().any(|&byte| byte != 0))
 }

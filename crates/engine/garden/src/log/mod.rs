@@ -27,7 +27,7 @@ use crate::{
         superblock::Superblock,
     },
 };
-pub(crate) use devices::{Copies, Place, find_aggregate, label_offsets};
+pub(crate) use devices::{Copies, Place, find_aggregate, is_log, label_offsets};
 pub use devices::{LogDevices, LogPlaces};
 pub(crate) use halves::{HalfCopies, Silent, read_any_halves, read_copies};
 use intent::Intents;

@@ -163,6 +163,22 @@ fn a_log_of_another_garden_and_a_drive_are_never_made_a_log() {
     let foreign = shared(SHAPE.devices());
     let options = FormatOptions { uuid: *b"senesce garden 2", ..SHAPE.options() };
     Garden::format(&options, foreign[..5].to_vec(), &foreign[5]).unwrap();
+    open(&foreign, LIMITS).unwrap().create_volume(VOLUME, &SHAPE.volume()).unwrap();
+    let copy = |name: &str, more: u64| {
+        let device = MemoryDevice::new(name, Bytes(SHAPE.log_bytes + more));
+        let mut bytes = vec![0; SHAPE.log_bytes as usize];
+        foreign[5].read_at(0, &mut bytes).unwrap();
+        device.write_at(0, &bytes).unwrap();
+        device
+    };
+    // Its first label is damaged, and the device is larger than the copy. Neither label can be read, but its records.
+    let damaged = vec![copy("log larger", BLOCK), copy("log much larger", 1 << 20), copy("log without labels", 0)];
+    damaged.iter().for_each(|device| device.write_at(100, &[0x5a; 8]).unwrap());
+    damaged[..2]
+        .iter()
+        .for_each(|device| device.write_at(BLOCK, &vec![0; (SHAPE.log_bytes - 2 * BLOCK) as usize]).unwrap());
+    spoil_labels(&damaged[2]);
+    let damaged = shared(damaged);
     // Its first label is damaged, or it is of version 7.
     let cut = shared(vec![MemoryDevice::new("log cut", Bytes(SHAPE.log_bytes))]).remove(0);
     let mut label = [0; BLOCK as usize];
@@ -176,7 +192,7 @@ fn a_log_of_another_garden_and_a_drive_are_never_made_a_log() {
     let sum = crc32c::crc32c(&label[..BLOCK as usize - 4]).to_le_bytes();
     label[BLOCK as usize - 4..].copy_from_slice(&sum);
     old.write_at(0, &label).unwrap();
-    for device in [&foreign[5], &cut, &old, &foreign[0], &devices[0]] {
+    for device in [&foreign[5], &cut, &old, &foreign[0], &devices[0]].into_iter().chain(&damaged) {
         let read = || {
             let mut bytes = vec![0; SHAPE.log_bytes as usize];
             device.read_at(0, &mut bytes).unwrap();
