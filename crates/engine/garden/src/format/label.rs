@@ -212,7 +212,8 @@ pub(crate) struct LogLabel {
 }
 
 impl LogLabel {
-    /// Where the second label of a copy is, as the first one says, whether its checksum is right or not.
+    /// Where the second label of a copy is, as the first one says, whether its checksum is right or
+    /// not.
     pub fn other(first: &Block) -> Option<u64> {
         let half_bytes = u64_at(first, HALF_AT);
         let is_log = first[..8] == LOG_MAGIC[..] && half_bytes <= MAX_HALF_BYTES;

@@ -186,7 +186,8 @@ impl Place {
 impl Copies {
     /// Finds the copies of an aggregate's log. `sb`: its newest superblock, if one can be read.
     ///
-    /// Errors: a log of another aggregate; a device that is too small; two devices with the same copy, of which none or both count.
+    /// Errors: a log of another aggregate; a device that is too small; two devices with the same
+    /// copy, of which none or both count.
     pub fn find(devices: &LogDevices, aggregate: &Aggregate, sb: Option<&Superblock>) -> Result<Self> {
         if aggregate.version == OLD_VERSION {
             return Self::find_old(devices, aggregate);
@@ -233,7 +234,7 @@ impl Copies {
         for Unknown { number, device, is_spare, damaged } in others {
             let Some(copy) = found.find_free(number, 0) else { continue };
             found.places[copy] = if is_spare {
-                // What another log has on it may begin in front of this place, or end behind it.
+                // Another log on the device may begin before this place, or end after it.
                 check_spare(devices.whole(number, &shape), aggregate)?;
                 Place::Spare(device)
             } else {
@@ -244,7 +245,8 @@ impl Copies {
         Ok(found)
     }
 
-    /// Puts a device where its label says. If another device has the same label, returns the one whose copy was replaced.
+    /// Puts a device where its label says. If another device has the same label, returns the one
+    /// whose copy was replaced.
     ///
     /// Errors: `state` does not say which of the two that is.
     fn place(
@@ -267,8 +269,9 @@ impl Copies {
         }
     }
 
-    /// A place that no device has, for one whose labels do not name it. `number`: its place among those that were given, which
-    /// decides on a shared device. Prefers copies that are not `without`.
+    /// A place that no device has, for one whose labels do not name it. `number`: its place among
+    /// those that were given, which decides on a shared device. Prefers copies that are not
+    /// `without`.
     fn find_free(&self, number: usize, without: u32) -> Option<usize> {
         let is_free = |copy: &usize| self.places[*copy].device().is_none();
         match self.shape.is_shared {
@@ -336,7 +339,8 @@ struct Unknown {
     damaged: Vec<Finding>,
 }
 
-/// Whether power was lost while a copy without labels received this one: the superblock reserves its generation, and names another one.
+/// Whether power was lost while a copy without labels received this one: the superblock reserves
+/// its generation, and names another one.
 fn is_begun((copy, generation): Known, sb: &Superblock) -> bool {
     let is_without = sb.logs.without >> copy & 1 == 1;
     generation == sb.cp && generation != sb.logs.generations[copy as usize] && !is_without
@@ -389,7 +393,8 @@ fn check_spare(device: &Arc<dyn BlockDevice>, aggregate: &Aggregate) -> Result<(
         new.or_else(|_| OldLogLabel::decode(block).map(|label| label.uuid)).ok()
     };
     let is_foreign = label_blocks(device).filter_map(|block| uuid(&block)).any(|uuid| uuid != aggregate.uuid);
-    // Units of this aggregate's log would have made a copy of the device. The first half of any log is at the same place.
+    // Units of this aggregate's log would have made a copy of the device. The first half of any log
+    // is at the same place.
     let mut halves = [0, aggregate.log.half_bytes].into_iter();
     match is_foreign || halves.any(|start| shown_units(device, start).any(|unit| is_whole(&unit))) {
         true => Err(foreign(device)),
@@ -402,8 +407,8 @@ pub(crate) fn is_log(device: &Arc<dyn BlockDevice>) -> bool {
     label_blocks(device).any(|block| LogLabel::decode(&block).is_ok() || OldLogLabel::decode(&block).is_ok())
 }
 
-/// Blocks that may be labels of a log: the first one, that at the end of the copy, and the last one of the device. Where the copy ends,
-/// the first one says even if it is damaged.
+/// Blocks that may be labels of a log: the first one, that at the end of the copy, and the last one
+/// of the device. Where the copy ends, the first one says even if it is damaged.
 fn label_blocks(device: &Arc<dyn BlockDevice>) -> impl Iterator<Item = Box<Block>> {
     let first = read_block(device, 0).ok();
     let other = first.as_ref().and_then(|first| LogLabel::other(first));
@@ -444,7 +449,8 @@ fn holds_laps(device: &Arc<dyn BlockDevice>, aggregate: &Aggregate, point: u64) 
     [0, aggregate.log.half_bytes].into_iter().any(|start| shown_units(device, start).any(is_own))
 }
 
-/// The first units from a place behind the first label on, without those that are zeros or cannot be read.
+/// The first units from `start` on, counted from the end of the first label. Skips zeros and units
+/// that cannot be read.
 fn shown_units(device: &Arc<dyn BlockDevice>, start: u64) -> impl Iterator<Item = Vec<u8>> {
     let unit = super::halves::unit_of(device);
     let part = unit.max(BLOCK);

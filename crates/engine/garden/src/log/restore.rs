@@ -29,7 +29,8 @@ pub(crate) struct Repair<'a> {
 }
 
 impl<'a> Repair<'a> {
-    /// Returns `None` if all copies hold the same, and each has labels that count. Cost: memory of one copy.
+    /// Returns `None` if all copies hold the same, and each has labels that count. Cost: memory of
+    /// one copy.
     pub fn new(copies: &'a Copies, halves: &'a Halves, aggregate: &'a Aggregate) -> Option<Self> {
         let is_whole =
             halves.without == 0 && copies.labels.is_empty() && halves.copies.iter().all(HalfCopies::is_settled);
@@ -73,8 +74,9 @@ impl<'a> Repair<'a> {
 }
 
 impl Log {
-    /// Makes the copies that are believed equal and returns what was wrong. What was cut by a loss of power is no damage, and becomes the
-    /// same in all copies too. Leaves out a copy that cannot be written.
+    /// Makes the copies that are believed equal and returns the damage. A commit that a loss of power
+    /// cut is no damage, and becomes the same in all copies too. Leaves out a copy that cannot be
+    /// written.
     ///
     /// Errors: no copy is left. Cost: writes only what differs.
     pub fn repair(&self, repair: &Repair<'_>) -> Result<Vec<Finding>> {
@@ -99,11 +101,12 @@ impl Log {
         Ok(repaired)
     }
 
-    /// Writes labels of a new generation to the [repaired](Self::repair) copies of which no label counts.
+    /// Writes labels of a new generation to the [repaired](Self::repair) copies of which no label
+    /// counts.
     ///
-    /// `generation`: the number of a durable superblock that says nothing new. A later one names the
-    /// generation, and from then on every other device of these copies is refused. Until then these
-    /// copies are believed as before.
+    /// `generation`: the number of a durable superblock that says nothing new. A later one names
+    /// the generation, and from then on every other device of these copies is refused. Until then
+    /// these copies are believed as before.
     ///
     /// Errors: no copy is left.
     pub fn label(&self, repair: &Repair<'_>, generation: u64) -> Result<()> {
@@ -119,9 +122,9 @@ impl Log {
 
     /// Fills devices that are not believed, and returns which.
     ///
-    /// `generation`: the number of a durable superblock that calls these copies lost. No other device
-    /// ever has the same one. The copies count only when a later superblock says so. Leaves out a
-    /// copy that cannot be written.
+    /// `generation`: the number of a durable superblock that calls these copies lost. No other
+    /// device ever has the same one. The copies count only when a later superblock says so. Leaves
+    /// out a copy that cannot be written.
     ///
     /// Errors: no copy is left. Cost: reads these devices; writes only what differs.
     pub fn fill_lost(&self, repair: &Repair<'_>, generation: u64) -> Result<Vec<Finding>> {
@@ -147,7 +150,8 @@ impl Log {
         Ok(filled)
     }
 
-    /// Does something with each device of a copy. One that fails is not used any more. Errors: no copy is left.
+    /// Does something with each device of a copy. One that fails is not used any more. Errors: no
+    /// copy is left.
     fn for_each(
         &self,
         repair: &Repair<'_>,

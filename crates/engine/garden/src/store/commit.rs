@@ -34,11 +34,13 @@ impl Store {
 
     /// Makes all copies of the log whole, and returns what was wrong.
     ///
-    /// A copy receives the number of a durable superblock as its generation, and a later superblock names it.
+    /// A copy receives the number of a durable superblock as its generation, and a later superblock
+    /// names it.
     pub(super) fn repair_logs(&mut self, repair: &Repair<'_>) -> Result<Vec<Finding>> {
         let mut repaired = self.log.repair(repair)?;
         if repair.labels() {
-            // It says of the log what the last one said, so that power may be lost before there is a label.
+            // It says of the log what the last one said, so that power may be lost before there is
+            // a label.
             let generation = self.repeat_superblock(Some(self.durable.logs))?;
             self.log.label(repair, generation)?;
         }
@@ -51,8 +53,8 @@ impl Store {
         Ok(repaired)
     }
 
-    /// Makes the last superblock durable again and returns its number, which no superblock had before.
-    /// `logs`: what it says of the log if that is not what is known now.
+    /// Makes the last superblock durable again and returns its number, which no superblock had
+    /// before. `logs`: what it says of the log if that is not what is known now.
     fn repeat_superblock(&mut self, logs: Option<LogState>) -> Result<u64> {
         self.sb.cp += 1;
         let mut sb = self.next_superblock(Superblock { cp: self.sb.cp, ..self.durable.clone() });

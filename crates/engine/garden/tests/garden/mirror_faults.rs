@@ -139,7 +139,8 @@ fn a_copy_without_labels_that_may_have_been_replaced_is_believed_beside_another_
         spoil_labels(&**log);
         let alone = Garden::open(&drives, log, LIMITS).err().unwrap().to_string();
         assert!(alone.contains("perhaps replaced"), "{alone}");
-        // The old one lacks what was acknowledged later, and nothing on it says so. Each is opened on drives as they were.
+        // The old one lacks what was acknowledged later, and nothing on it says so. Each is opened
+        // on drives as they were.
         let drives = fork(&[0, 1, 2, 3, 4].map(|drive: usize| kept[drive].fork()));
         let garden = Garden::open_with(&drives, log, LIMITS, None, Accepted::OPERATIONS).unwrap();
         assert_eq!(find_difference(want, &tree(&garden)), None);
@@ -171,7 +172,8 @@ fn a_log_of_another_garden_and_a_drive_are_never_made_a_log() {
         device.write_at(0, &bytes).unwrap();
         device
     };
-    // Its first label is damaged, and the device is larger than the copy. Neither label can be read, but its records.
+    // Its first label is damaged, and the device is larger than the copy. Neither label can be
+    // read, but its records.
     let damaged = vec![copy("log larger", BLOCK), copy("log much larger", 1 << 20), copy("log without labels", 0)];
     damaged.iter().for_each(|device| device.write_at(100, &[0x5a; 8]).unwrap());
     damaged[..2]

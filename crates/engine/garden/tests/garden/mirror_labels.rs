@@ -1,4 +1,5 @@
-//! Copies of the log of which no label can be read: what they hold counts, and no other device is ever taken for one of them.
+//! Copies of the log of which no label can be read: what they hold counts, and no other device is
+//! ever taken for one of them.
 
 use std::sync::Arc;
 
@@ -44,7 +45,8 @@ fn only_copy_without_labels_is_read_and_the_other_is_refused_later() {
         assert_eq!(find_difference(&left.all, &tree(&garden)), None, "{told}");
         let want = add(garden, "acknowledged");
         refuse(drives, &all[old], &told);
-        // It serves alone again, and the old copy is filled beside it, in whatever order they are given.
+        // It serves alone again, and the old copy is filled beside it, in whatever order they are
+        // given.
         assert_eq!(find_difference(&want, &tree(&open(drives, &all[new], &told))), None, "{told}");
         let copies = match end {
             End::Killed => vec![all[old].clone(), all[new].clone()],
@@ -59,7 +61,8 @@ fn only_copy_without_labels_is_read_and_the_other_is_refused_later() {
     }
 }
 
-/// Leaves a log whose second copy was replaced by another device, and returns all devices, that one, and what there is.
+/// Leaves a log whose second copy was replaced by another device, and returns all devices, that
+/// one, and what there is.
 fn leave_replaced() -> (Devices, Arc<dyn BlockDevice>, Tree) {
     let all = fork(&leave(SHAPE.mirrored(), End::Killed).devices);
     let new = shared(vec![MemoryDevice::new("log new", Bytes(SHAPE.log_bytes))]).remove(0);
@@ -95,7 +98,8 @@ fn accepted_copy_without_labels_refuses_its_predecessor_later() {
     assert_eq!(find_difference(&want, &tree(&open(drives, &new, "alone"))), None);
 }
 
-/// Opens the only copy without labels, loses power after each write of that, and opens either device then.
+/// Opens the only copy without labels, loses power after each write of that, and opens either
+/// device then.
 #[test]
 fn power_lost_while_an_only_copy_receives_labels_loses_nothing() {
     for (is_beside, old) in [(false, 5), (false, 6), (true, 5)] {

@@ -109,7 +109,7 @@ fn judge(log: &LogDevices, half_bytes: u64, sb: &Superblock) -> (Vec<String>, bo
     if refused {
         found.push("refused".to_owned());
     }
-    let opened = Copies::find(log, &aggregate, Some(&sb))
+    let opened = Copies::find(log, &aggregate, Some(sb))
         .and_then(|copies| Log::open(&copies, sb, Accepted::default()).map(|(_, found, _)| found));
     (found, opened.map_or(true, |found| found.lost_point.is_some()))
 }
