@@ -13,8 +13,8 @@ pub fn reference_markdown() -> String {
          | file | holds |\n|---|---|\n\
          | `{RUN_INFO_FILE}` | format, names of run and plan, plan hash, version |\n\
          | `<table>.parquet` | one table, after the run has been finished |\n\
-         | `parts/<table>/*.parquet` | the same, one file per cell, while the run goes on |\n\
-         | `{EVENTS_FILE}` | one JSON object per line while the run goes on, each with `\"schema\":\"{EVENTS_SCHEMA}\"` and `event` |\n\n\
+         | `parts/<table>/*.parquet` | the same, one file per cell, during the run |\n\
+         | `{EVENTS_FILE}` | one JSON object per line during the run, each with `\"schema\":\"{EVENTS_SCHEMA}\"` and `event` |\n\n\
          A cell counts if its file in `parts/cells` (or its row in `cells.parquet`) exists: that one is written last. \
          Measurements of a cell whose `valid` is false must not be used. Repetitions of the grep test with a \
          `disturbance` in table `load` are left out of the report's medians, unless a cell has no others. The file's key-value metadata \

@@ -111,7 +111,7 @@ impl Table {
                  measurement."
             }
             Table::Trace => {
-                "Two rows per cell, reads and writes: what the block device was asked for in one cold grep test. Only if \
+                "Two rows per cell, reads and writes: the requests to the block device in one cold grep test. Only if \
                  the plan asks for it (`measure.trace`)."
             }
             Table::TraceBuckets => "The histograms of table `trace`; buckets without requests may be absent.",
@@ -344,7 +344,7 @@ table_row! { CellRow, Cells, key;
     directories: uint, "1", "Directories in the tree.";
     content_bytes: uint, "B", "Sum of the files' sizes.";
     capacity_bytes: uint, "B", "What the file system can hold.";
-    used_bytes: uint, "B", "What is not free to users: in use, or kept back.";
+    used_bytes: uint, "B", "Space that is not free to users: in use, or reserved.";
 }
 table_row! { GrepRow, Grep, key;
     repetition: uint, "1", "Repetition, from 0.";
@@ -386,20 +386,20 @@ table_row! { LayoutRow, Layout, key;
     blocks: uint, "4 KiB", "Blocks of all files.";
     extents_per_file: float, "1", "Mean extents per file.";
     layout_score: float, "1", "Aggregate layout score (Smith and Seltzer 1997), 0..1; null if no file has two blocks.";
-    adjacent_files_share: float, "1", "Share (0..1) of files that lie directly behind the file before them in directory order.";
+    adjacent_files_share: float, "1", "Share (0..1) of files that start where the file before them in directory order ends.";
     path_adjacent_files_share: float, "1", "The same share for files in the order of their paths, bytewise.";
 }
 table_row! { ModelledRow, Modelled, key;
     device: text, "", "The device: `model: HDD 7.2K`.";
-    method: text, "", "Where the requests come from: `extents` (predicted from the map of the tree), `trace` (the \
-        reads of a traced grep test, replayed one by one), or `virtual-time` (the grep test's own, served by a disk in virtual time; a row for each repetition).";
+    method: text, "", "Source of the requests. `extents`: predicted from the map of the tree. `trace`: the reads of a \
+        traced grep test, replayed one by one. `virtual-time`: the grep test's own requests, served by a disk in virtual time; a row for each repetition.";
     seconds: float, "s", "Modelled time of a cold read of the tree.";
     seconds_per_gib: float, "s/GiB", "The same per GiB of allocated size.";
     requests: uint, "1", "Requests.";
     read_bytes: uint, "B", "Bytes that they read.";
 }
 table_row! { TraceRow, Trace, key;
-    source: text, "", "Who recorded it: `tracefs` (the kernel), or `virtual-disk` (the log of a disk in virtual time).";
+    source: text, "", "The recorder: `tracefs` (the kernel), or `virtual-disk` (the log of a disk in virtual time).";
     access: text, "", "`read` or `write`; the figures are of these requests among themselves, in issue order.";
     requests: uint, "1", "Requests.";
     bytes: uint, "B", "Their bytes.";
@@ -443,7 +443,7 @@ table_row! { AgingRow, Aging, key;
     wall_seconds: float, "s", "Wall time of the steps.";
     user_seconds: float, "s", "CPU time of the whole process in user mode meanwhile.";
     system_seconds: float, "s", "CPU time of the whole process in the kernel meanwhile.";
-    device_written_bytes: optional_uint, "B", "Bytes the block device was asked to write for all that, from its statistics: from the end of the checkpoint before until the volume was unmounted after the steps and their measuring, which may mount it again, so that nothing waits in memory; null in a directory, and in results from before there was this column.";
+    device_written_bytes: optional_uint, "B", "Bytes that the block device was asked to write, from its statistics. They are counted from the end of the checkpoint before until the volume is unmounted after its steps and their measurement, so that no write waits in memory. Null in a directory, and in results of earlier versions.";
 }
 table_row! { LatencyRow, Latency, key;
     operation: text, "", "`create`, `write`, `truncate`, `mkdir`, `rmdir`, `rename`, `unlink`, `symlink`, `link`, `chmod`, `remove-tree`, `fsync`, `syncfs`, `allocate`, `set-modified`, `read`; `all` for all but `fsync` and `syncfs` together.";

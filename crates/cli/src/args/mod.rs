@@ -205,6 +205,9 @@ pub enum Verb {
         /// Which.
         #[arg(long, value_enum, default_value_t = SchemaOf::Plan)]
         of: SchemaOf,
+        /// Print the keys of a plan as Markdown instead.
+        #[arg(long, conflicts_with = "of")]
+        markdown: bool,
     },
     /// Print a shell completion script.
     #[command(after_help = "Example:\n  senesce completions bash > /etc/bash_completion.d/senesce")]

@@ -23,6 +23,11 @@ pub fn schema(of: SchemaOf) -> Result<()> {
     Ok(())
 }
 
+/// The keys of a plan as Markdown.
+pub fn plan_reference() -> Result<()> {
+    Ok(Stdout.write_all(senesce_experiment::plan::plan_reference().as_bytes())?)
+}
+
 /// A completion script.
 pub fn completions(args: CompletionsArgs) -> Result<()> {
     clap_complete::generate(args.shell, &mut Cli::command(), "senesce", &mut Stdout);

@@ -11,7 +11,7 @@ pub struct Arm {
     pub name: String,
     /// The file system with its options.
     pub file_system: FileSystem,
-    /// Who issues the operations.
+    /// The program that issues the operations.
     pub engine: Engine,
     /// Whether git's automatic repacking is on.
     pub gc: bool,

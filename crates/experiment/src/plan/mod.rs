@@ -8,6 +8,7 @@ mod file_system;
 mod parse;
 mod places;
 mod profile;
+mod reference;
 mod replay;
 mod schema;
 mod size;
@@ -25,6 +26,7 @@ pub use file_system::{FileSystem, FileSystemName, GardeningName};
 pub use parse::PlanError;
 pub(crate) use parse::{is_name, parse_format};
 pub use profile::{ContentName, ProfilePlan, ScheduleName, SizesName};
+pub use reference::plan_reference;
 pub use replay::ReplayPlan;
 pub use schema::plan_schema_json;
 pub use size::{AutoSize, Size, StartAt};
@@ -137,7 +139,7 @@ pub enum Edition {
     FullDiskCode,
 }
 
-/// Who issues the file operations of a pull.
+/// The program that issues the file operations of a pull.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Engine {
@@ -155,7 +157,7 @@ pub struct WorkloadPlan {
     pub kind: WorkloadKind,
     /// Which published experiment with the history.
     pub edition: Edition,
-    /// Who issues the operations; an arm for each.
+    /// The program that issues the operations; an arm for each.
     pub engine: Vec<Engine>,
     /// Whether `git gc --auto` repacks at its thresholds; an arm for each.
     pub gc: Vec<bool>,
@@ -216,7 +218,7 @@ impl Default for WorkloadPlan {
     }
 }
 
-/// Who runs the grep test.
+/// The program that runs the grep test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scanner {
@@ -259,7 +261,7 @@ pub enum ReadAt {
 pub struct Measure {
     /// A checkpoint after this many pulls, besides the first (before any) and the last.
     pub every: u64,
-    /// Who runs the grep test.
+    /// The program that runs the grep test.
     pub scanner: Scanner,
     /// In which order; GNU grep has its own.
     pub order: ScanOrder,

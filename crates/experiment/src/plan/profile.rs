@@ -64,7 +64,7 @@ pub struct ProfilePlan {
     pub churn: f64,
     /// Total variation distance from the profile that is allowed at the end.
     pub accuracy: f64,
-    /// The classic schedule ends after so many lives even if the accuracy is not reached.
+    /// The classic schedule ends after this number of lives, even if the accuracy is not reached.
     pub most_lives: u64,
 }
 

@@ -12,12 +12,14 @@ pub struct ReplayPlan {
     /// The repository that the log's contents come from, if it has moved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repo: Option<String>,
-    /// Steps of the log are put together until they have so many operations or 16 MiB of contents; 0: they stay as they are.
-    /// By default 1,000 for recordings, whose steps are single operations, and 0 for the logs of workloads.
+    /// Steps of the log are joined until they have this number of operations or 16 MiB of contents.
+    /// 0: they stay as they are. By default 1,000 for recordings, whose steps are single operations,
+    /// and 0 for the logs of workloads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operations: Option<u64>,
-    /// How often the log is replayed; more than once, each time below a directory of its own (`repeat-1`, `repeat-2`, …).
-    /// When space runs out, the oldest repetition is removed and the step goes on.
+    /// How often the log is replayed; more than once, each time below a directory of its own
+    /// (`repeat-1`, `repeat-2`, …). If space runs out, the oldest repetition is removed and the step
+    /// continues.
     pub repeat: u64,
     /// Repetitions that stay at most: the oldest is removed before one more. All, by default.
     #[serde(skip_serializing_if = "Option::is_none")]

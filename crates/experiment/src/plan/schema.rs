@@ -12,7 +12,7 @@ pub fn plan_schema_json() -> String {
 
 #[cfg(test)]
 mod tests {
-    /// `cargo xtask gen` writes the file; this test says when it is old.
+    /// `senesce schema` prints the file.
     #[test]
     fn the_published_schema_is_that_of_the_code() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/plan.schema.json");

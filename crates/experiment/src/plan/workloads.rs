@@ -126,7 +126,7 @@ pub struct MailPlan {
     pub mailboxes: u64,
     /// Messages in a mailbox at the beginning.
     pub messages: u64,
-    /// A message has 1 to so many bytes, uniformly.
+    /// A message has 1 to this number of bytes, uniformly.
     pub largest: Size,
     /// Operations of a cycle, for each user.
     pub operations: u64,
@@ -227,7 +227,7 @@ impl IntrafilePlan {
     }
 }
 
-/// Files copied in shuffled order, each copy to a volume made anew. A counted step is a copy.
+/// Files copied in shuffled order, each copy to a new volume. A counted step is a copy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct InterfilePlan {
@@ -237,7 +237,7 @@ pub struct InterfilePlan {
     pub file_size: Size,
     /// Files of a directory.
     pub files_per_directory: u64,
-    /// The shuffled share grows by so many percent from copy to copy.
+    /// The shuffled share grows by this percentage from copy to copy.
     pub step_percent: u64,
 }
 
@@ -343,7 +343,7 @@ pub struct OverwritePlan {
     pub io: IoPlan,
     /// What all files have together.
     pub size: Size,
-    /// Instead of `size`: as much as makes the volume so full, percent.
+    /// Instead of `size`: the fullness of the volume in percent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fill_percent: Option<u64>,
     /// Files (`random`, `streams`).
