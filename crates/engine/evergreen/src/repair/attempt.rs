@@ -108,7 +108,6 @@ pub(super) fn best(device: &Arc<dyn BlockDevice>, why: &[String]) -> Result<Atte
             choose(&mut best, complete(&mut nodes, &superblock, false, log, told));
         }
     }
-    let chunks = found.get().map_or(&[][..], |found| &found.chunks);
     best.ok_or_else(|| {
         let what = format!("nothing is left to repair it from: {}", why.join("; "));
         Error::Damaged { place: device.name().to_owned(), what }
@@ -120,7 +119,7 @@ pub(super) fn best(device: &Arc<dyn BlockDevice>, why: &[String]) -> Result<Atte
         best.generation = seen.filter(|seen| *seen <= last).max().unwrap_or(0).max(last - MOST_AHEAD) + 2;
         // For another slot than that of the newer one.
         best.generation += u64::from(best.generation % 2 == newest.unwrap_or(0) % 2);
-        best.kept = kept_units(device, &best.superblock, &best.rebuilt.sources, &bases, chunks);
+        best.kept = kept_units(device, &best.superblock, &best.rebuilt.sources, &bases, &found);
         best
     })
 }
@@ -255,6 +254,20 @@ impl Attempt {
         self.log = LogState { batches: 0, damage: None, next: sequence, end: position };
     }
 
+    /// `reached`: the number of the batch that would come next, as a later reading of the log has it.
+    ///
+    /// Errors: `Damaged` if that reading returned fewer batches than the one that the attempt was judged by.
+    pub fn expect_log(&self, device: &dyn BlockDevice, reached: u64) -> Result<()> {
+        if reached >= self.log.next {
+            return Ok(());
+        }
+        let batches = self.log.next - reached;
+        let what = format!(
+            "the device returned the last {batches} batches once and not again; nothing was written, try again"
+        );
+        Err(Error::Damaged { place: format!("{}, log", device.name()), what })
+    }
+
     /// Units that the repair must not overwrite.
     pub fn kept(&self) -> &[Extent] {
         &self.kept
@@ -276,8 +289,12 @@ impl Attempt {
             None => erase_frames(&shared, &self.superblock.geometry, &self.superblock.uuid, self.log.end)?,
         }
         let geometry = self.superblock.geometry;
-        // What is not returned holds no frame, or one that its parity restores.
-        clear_blocks(&shared, &geometry, &unreadable_blocks(&shared, &geometry))?;
+        // A block of the log itself stays as it is: its frame has parity, or a later reading may return it.
+        let (start, ring) = (self.superblock.replay.position, geometry.log_bytes);
+        let is_needed = |at: u64| start + (at + ring - start % ring) % ring < self.log.end;
+        let mut unused = unreadable_blocks(&shared, &geometry);
+        unused.retain(|at| !is_needed(*at));
+        clear_blocks(&shared, &geometry, &unused)?;
         let area = Area::new(shared.clone(), geometry);
         let mut space = self.space.clone();
         space.keep(self.kept().to_vec());

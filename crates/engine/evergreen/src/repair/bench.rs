@@ -82,6 +82,22 @@ pub(super) fn example_with(options: &MakeOptions, logged: u64) -> (Arc<MemoryDev
     (device, moments, before)
 }
 
+/// An evergreen of format version 1 with three calls in its log, as a program of that time wrote it.
+pub(super) fn version_1() -> Arc<MemoryDevice> {
+    // Blocks that are not zero: the number of each (u32), and its bytes after their count (u16).
+    let mut rest: &[u8] = include_bytes!("../../tests/evergreen/device/version-1.blocks");
+    let device = MemoryDevice::new("disk", Size(4 << 20));
+    while let Some((head, tail)) = rest.split_at_checked(6) {
+        let number = u32::from_le_bytes(head[..4].try_into().unwrap());
+        let (bytes, next) = tail.split_at(u16::from_le_bytes(head[4..].try_into().unwrap()).into());
+        let mut block = [0; 4096];
+        block[..bytes.len()].copy_from_slice(bytes);
+        device.write_at(u64::from(number) * 4096, &block).unwrap();
+        rest = next;
+    }
+    Arc::new(device)
+}
+
 pub(super) fn shared(device: &MemoryDevice) -> Arc<dyn BlockDevice> {
     Arc::new(device.fork())
 }

@@ -4,21 +4,28 @@
 //! repair overwrites nothing that superblocks name: not the map, and not its nodes, even if the
 //! repaired tree no longer has them.
 
-use std::sync::Arc;
+use std::{cell::OnceCell, sync::Arc};
 
 use senesce_block::BlockDevice;
 
-use super::bases::Base;
-use crate::disk::{Area, Extent, NodeMap, Superblock};
+use super::{
+    bases::Base,
+    nodes::Nodes,
+    scan::{Found, scan},
+};
+use crate::{
+    Error,
+    disk::{Area, Extent, NodeMap, Superblock},
+};
 
-/// Units that are not written to: what the repaired tree was built from, as `superblock` says, and what superblocks name. `chunks`: blocks
-/// of maps of this file system, if they were searched.
+/// Units that are not written to: what the repaired tree was built from, as `superblock` says, and what superblocks name. `found`: what is
+/// on the device, if it was searched.
 pub(super) fn kept_units(
     device: &Arc<dyn BlockDevice>,
     superblock: &Superblock,
     sources: &[Extent],
     bases: &[Base],
-    chunks: &[u64],
+    found: &OnceCell<Found>,
 ) -> Vec<Extent> {
     let geometry = superblock.geometry;
     let area = Area::new(device.clone(), geometry);
@@ -27,12 +34,20 @@ pub(super) fn kept_units(
     let named = bases.iter().filter(|base| base.is_certain).map(|base| &base.superblock);
     for other in named.filter(|other| other.geometry == geometry) {
         kept.extend(other.map.all());
-        // If a map cannot be read even chunk by chunk, no mount can open it.
-        if let Ok(map) = NodeMap::load(&area, other) {
-            kept.extend(map.iter().flat_map(|(_, place)| place.all()));
+        match NodeMap::load(&area, other) {
+            Ok(map) => kept.extend(map.iter().flat_map(|(_, place)| place.all())),
+            // A later reading may succeed, and a mount then needs what the map names.
+            Err(Error::Device(_)) => {
+                let known = bases.first().map(|base| base.superblock.identity().copied());
+                let found = found.get_or_init(|| scan(device, known));
+                kept.extend(Nodes::by_headers(&area, found, other, false).extents());
+            }
+            // No mount can open it.
+            Err(_) => {}
         }
     }
     let unit_of = |at: &u64| at.checked_sub(geometry.data_at).map(|from| from / u64::from(geometry.unit_bytes));
+    let chunks = found.get().map_or(&[][..], |found| &found.chunks);
     let units = chunks.iter().filter_map(unit_of).filter(|unit| *unit < u64::from(geometry.units));
     kept.extend(units.map(|unit| Extent { first: unit as u32, count: 1 }));
     kept

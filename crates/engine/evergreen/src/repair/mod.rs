@@ -200,8 +200,16 @@ fn complete(
     let shared: Arc<dyn BlockDevice> = staged.clone();
     chosen.write(staged)?;
     let open = |chosen: &Attempt| Evergreen::open_keeping(shared.clone(), Limits::default(), chosen.kept());
-    let store = match open(chosen) {
+    let mut opened = open(chosen);
+    if let Err(Error::Damaged { .. }) = opened {
+        // The device may have failed to return a block that it returns later.
+        staged.reset();
+        chosen.write(staged)?;
+        opened = open(chosen);
+    }
+    let store = match opened {
         Err(Error::Damaged { place, what }) => {
+            chosen.expect_log(&**staged, log::read(&shared, &chosen.superblock)?.next)?;
             report.told.push(Told::loss(format!("{place}: {what}: what the log holds is lost")));
             staged.reset();
             chosen.forget_log(device);
@@ -210,6 +218,7 @@ fn complete(
         }
         opened => opened?,
     };
+    chosen.expect_log(&**staged, read_newest(&**staged)?.replay.sequence)?;
     report.files = mend_files(&store, chosen.superblock.shape.key_order, &chosen.rebuilt.lost)?;
     store.checkpoint()?;
     drop(store);

@@ -172,6 +172,15 @@ impl<'a> Nodes<'a> {
         inner.children().iter().enumerate().any(is_other)
     }
 
+    /// The extents of all copies of the nodes that were found by their headers.
+    pub fn extents(&self) -> Vec<Extent> {
+        self.newest
+            .values()
+            .flat_map(|node| self.places(node))
+            .flat_map(|place| place.all().collect::<Vec<_>>())
+            .collect()
+    }
+
     fn places(&self, node: &FoundNode) -> Vec<Place> {
         // No node is that long.
         let Ok(bytes) = u32::try_from(node.bytes) else { return Vec::new() };

@@ -1,13 +1,21 @@
 //! Blocks of the log that the device does not return.
 
-use std::sync::Arc;
+use std::{
+    cell::OnceCell,
+    ops::Range,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+};
 
-use senesce_block::{BlockDevice, FaultDevice};
-use senesce_fsapi::conformance::find_difference;
+use senesce_block::{BlockDevice, BlockError, BlockOperation, BlockProblem, BlockResult, FaultDevice, MemoryDevice};
+use senesce_core::Bytes;
+use senesce_fsapi::conformance::{Tree, find_difference};
 
 use super::{
     bases,
-    bench::{Bench, example_of, tree},
+    bench::{Bench, example_of, shared, tree, version_1},
     kept::kept_units,
     repair,
 };
@@ -16,7 +24,8 @@ use crate::{EvergreenFs, Limits, disk::BLOCK, log::Replay};
 /// The byte of the device behind the last frame of the log.
 fn end_of_log(bench: &Bench) -> u64 {
     let (geometry, superblock) = (bench.superblock.geometry, &bench.superblock);
-    let mut replay = Replay::new(bench.device.clone(), &geometry, superblock.uuid, superblock.replay);
+    let mut replay =
+        Replay::new(bench.device.clone(), &geometry, superblock.uuid, superblock.replay).of_version(superblock.version);
     assert!(replay.by_ref().all(|batch| batch.is_ok()));
     geometry.log_at + replay.reached().position % geometry.log_bytes
 }
@@ -63,12 +72,123 @@ fn unreadable_unused_block_needs_no_repair_of_nodes() {
     }
 }
 
+/// Fails readings of a range from one of them on.
+struct Failing {
+    below: Arc<dyn BlockDevice>,
+    range: Range<u64>,
+    from: u64,
+    read: AtomicU64,
+}
+
+impl Failing {
+    fn new(below: &Arc<dyn BlockDevice>, range: Range<u64>, from: u64) -> Arc<Self> {
+        Arc::new(Self { below: below.clone(), range, from, read: AtomicU64::new(0) })
+    }
+}
+
+impl BlockDevice for Failing {
+    fn name(&self) -> &str {
+        self.below.name()
+    }
+
+    fn size(&self) -> Bytes {
+        self.below.size()
+    }
+
+    fn alignment(&self) -> u32 {
+        self.below.alignment()
+    }
+
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> BlockResult<()> {
+        let len = out.len() as u64;
+        let does_touch = offset < self.range.end && self.range.start < offset + len;
+        if does_touch && self.read.fetch_add(1, Relaxed) + 1 >= self.from {
+            let (operation, problem) = (BlockOperation::Read, BlockProblem::Injected);
+            return Err(BlockError::new(self.name(), operation, offset, len, problem));
+        }
+        self.below.read_at(offset, out)
+    }
+
+    fn write_at(&self, offset: u64, data: &[u8]) -> BlockResult<()> {
+        self.below.write_at(offset, data)
+    }
+
+    fn flush(&self) -> BlockResult<()> {
+        self.below.flush()
+    }
+
+    fn discard(&self, offset: u64, len: u64) -> BlockResult<()> {
+        self.below.discard(offset, len)
+    }
+}
+
+/// Repairs a device without its map whose blocks before the end of the log, or before the frame there, fail from each of their readings on.
+fn repair_as_blocks_begin_to_fail(device: &Arc<MemoryDevice>, blocks: Range<u64>, want: &Tree) {
+    let spoiled = || {
+        let bench = Bench::new(device);
+        bench.spoil_map();
+        bench.device
+    };
+    let whole = Failing::new(&spoiled(), blocks.clone(), u64::MAX);
+    assert!(!repair(&(whole.clone() as Arc<dyn BlockDevice>), false).unwrap().has_lost());
+    let reads = whole.read.load(Relaxed);
+    assert!(reads > 5, "{reads} readings of {blocks:?}");
+    let mut refused = 0;
+    for from in 2..=reads {
+        let below = spoiled();
+        let device: Arc<dyn BlockDevice> = Failing::new(&below, blocks.clone(), from);
+        match repair(&device, false) {
+            // It reports what it could not read from the beginning.
+            Ok(report) if report.has_lost() => assert!(from < 5, "reading {from}: {report:#?}"),
+            Ok(_) => assert_eq!(find_difference(want, &tree(&below)), None, "reading {from}"),
+            Err(_) => {
+                refused += 1;
+                let report = repair(&below, false).unwrap();
+                assert!(report.is_done && !report.has_lost(), "reading {from}: {report:#?}");
+                assert_eq!(find_difference(want, &tree(&below)), None, "reading {from}, repaired later");
+            }
+        }
+    }
+    assert!(refused > 0, "of {reads} readings");
+}
+
+#[test]
+fn log_blocks_that_begin_to_fail_in_a_repair_lose_no_batch() {
+    let (device, moments) = example_of(3);
+    let end = end_of_log(&Bench::new(&device));
+    let block = BLOCK as u64;
+    // The last frame is a block and its parity; the one before is in front of it.
+    for blocks in [end - 2 * block..end, end - 4 * block..end - 2 * block] {
+        repair_as_blocks_begin_to_fail(&device, blocks, moments.last().unwrap());
+    }
+    // In version 1 frames have no parity, and a block is enough.
+    let device = version_1();
+    let end = end_of_log(&Bench::new(&device));
+    repair_as_blocks_begin_to_fail(&device, end - block..end, &tree(&shared(&device)));
+}
+
+#[test]
+fn nodes_of_a_map_that_cannot_be_read_are_kept() {
+    let (device, _) = example_of(3);
+    let bench = Bench::new(&device);
+    let bases = bases::of_slots(&*bench.device);
+    let kept = |device: &Arc<dyn BlockDevice>| kept_units(device, &bench.superblock, &[], &bases, &OnceCell::new());
+    let want = kept(&bench.device);
+    let older = &bases.iter().find(|base| base.superblock != bench.superblock).unwrap().superblock;
+    let faulty = FaultDevice::new(bench.device.clone());
+    let (at, bytes) = (older.geometry.unit_at(older.map.extents[0].first), older.map.bytes);
+    faulty.inject(&format!("fail read at {at}+{bytes}")).unwrap();
+    let found = kept(&(Arc::new(faulty) as Arc<dyn BlockDevice>));
+    let is_kept = |unit: u32| found.iter().any(|extent| (extent.first..extent.end()).contains(&unit));
+    assert!(want.iter().all(|extent| (extent.first..extent.end()).all(is_kept)), "{want:?}, {found:?}");
+}
+
 #[test]
 fn what_a_map_names_is_kept_though_one_read_of_it_fails() {
     let (device, _) = example_of(3);
     let bench = Bench::new(&device);
     let bases = bases::of_slots(&*bench.device);
-    let kept = |device: &Arc<dyn BlockDevice>| kept_units(device, &bench.superblock, &[], &bases, &[]);
+    let kept = |device: &Arc<dyn BlockDevice>| kept_units(device, &bench.superblock, &[], &bases, &OnceCell::new());
     let want = kept(&bench.device);
     assert!(bases.len() == 2 && want.len() > 50, "{} bases, {} extents", bases.len(), want.len());
     for number in 1..=2 {
