@@ -69,9 +69,17 @@ impl<'a> Entries<'a> {
 /// second copy apart.
 pub(crate) type LooseEntry = (NodeId, u64, [Vec<Extent>; 2]);
 
-/// The entries of a block that is a whole chunk of some map, for who looks for nodes whose map is lost, and which file system it says
-/// that it is of, if it says so. `None`: it is no chunk.
-pub(crate) fn loose_entries(chunk: &[u8]) -> Option<(Option<[u8; 16]>, Vec<LooseEntry>)> {
+/// A chunk that may belong to any map.
+pub(crate) struct Loose {
+    /// Of which file system it says that it is, if it says so.
+    pub uuid: Option<[u8; 16]>,
+    /// The generation of the superblock that was to name the map.
+    pub generation: u64,
+    pub entries: Vec<LooseEntry>,
+}
+
+/// Reads a block that is a whole chunk of some map, for a repair that looks for nodes whose map is lost. `None`: it is no chunk.
+pub(crate) fn loose_entries(chunk: &[u8]) -> Option<Loose> {
     let magic = u32_at(chunk, 0);
     if (magic != MAGIC && magic != OLD_MAGIC) || u64_at(chunk, SUM_AT) != xxh3_64(&chunk[..SUM_AT]) {
         return None;
@@ -82,7 +90,8 @@ pub(crate) fn loose_entries(chunk: &[u8]) -> Option<(Option<[u8; 16]>, Vec<Loose
         let second = entry.extents.split_off(entry.pieces[0].min(entry.extents.len()));
         found.push((entry.node, entry.header_sum, [entry.extents, second]));
     }
-    Some(((magic == MAGIC).then(|| array_at(chunk, UUID_AT)), found))
+    let uuid = (magic == MAGIC).then(|| array_at(chunk, UUID_AT));
+    Some(Loose { uuid, generation: u64_at(chunk, 8), entries: found })
 }
 
 /// The entries of one chunk.

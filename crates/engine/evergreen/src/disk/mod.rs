@@ -24,7 +24,7 @@ pub use senesce_fsapi::{Damage, Decoded};
 pub use area::Area;
 pub use bytes::{Reader, push_number, push_sized};
 pub(crate) use bytes::{array_at, put_at, u32_at, u64_at};
-pub(crate) use chunk::loose_entries;
+pub(crate) use chunk::{Loose, loose_entries};
 pub use copies::Copies;
 pub use geometry::Geometry;
 pub use map::NodeMap;

@@ -47,8 +47,13 @@ pub(super) fn kept_units(
         }
     }
     let unit_of = |at: &u64| at.checked_sub(geometry.data_at).map(|from| from / u64::from(geometry.unit_bytes));
+    // No superblock names later maps but the one to begin with: a repair that was cut short left them, and nearly all that is free may
+    // be full of them.
+    let last = bases.iter().filter(|base| base.is_certain).map(|base| base.superblock.generation).max();
+    let is_named = |generation: u64| generation == superblock.generation || last.is_none_or(|last| generation <= last);
     let chunks = found.get().map_or(&[][..], |found| &found.chunks);
-    let units = chunks.iter().filter_map(unit_of).filter(|unit| *unit < u64::from(geometry.units));
+    let named = chunks.iter().filter(|(_, generation)| is_named(*generation)).map(|(at, _)| at);
+    let units = named.filter_map(unit_of).filter(|unit| *unit < u64::from(geometry.units));
     kept.extend(units.map(|unit| Extent { first: unit as u32, count: 1 }));
     kept
 }

@@ -1,26 +1,45 @@
 //! Loss of power at every write of a repair: a second repair makes of what is there then what the first one would have made.
 
-use std::sync::Arc;
+use std::{cell::OnceCell, sync::Arc};
 
-use senesce_block::{BlockDevice, CrashPlan, MemoryDevice, Recording};
+use senesce_block::{BlockDevice, CrashPlan, FaultDevice, MemoryDevice, Recording};
 use senesce_core::Seed;
-use senesce_fsapi::conformance::find_difference;
+use senesce_fsapi::conformance::{Tree, collect_tree, find_difference};
 
 use super::{
-    bench::{Bench, TINY, example_with, shared, tree},
+    bases,
+    bench::{Bench, TINY, example_with, version_1},
+    kept::kept_units,
     repair,
     single_blocks::DOUBLE,
 };
-use crate::{Evergreen, Limits, MakeOptions};
+use crate::{Error, Evergreen, EvergreenFs, Limits, MakeOptions, disk::BLOCK};
+
+/// The tree that a mount reads; none if it cannot open it, or cannot read all of it.
+fn readable(device: &Arc<dyn BlockDevice>) -> Option<Tree> {
+    EvergreenFs::open_on(device.clone(), Limits::default()).ok().and_then(|fs| collect_tree(&fs).ok())
+}
+
+/// The device as a drive has it that does not return some blocks. `faults`: none, or which.
+fn failing<D: BlockDevice + 'static>(device: D, faults: Option<&str>) -> Arc<dyn BlockDevice> {
+    let faulty = FaultDevice::new(device);
+    faults.into_iter().for_each(|faults| faulty.inject(faults).unwrap());
+    Arc::new(faulty)
+}
 
 /// Repairs a device, and again after each loss of power in that. Returns the number of these.
-fn lose_power(damaged: &MemoryDevice, name: &str) -> u64 {
-    let does_open = Evergreen::open(Arc::new(damaged.fork()), Limits::default()).is_ok();
+fn lose_power(damaged: &MemoryDevice, faults: Option<&str>, name: &str) -> u64 {
+    let mount = |device: &MemoryDevice| readable(&failing(device.fork(), faults));
+    let before = mount(damaged);
+    let does_open = Evergreen::open(failing(damaged.fork(), faults), Limits::default()).is_ok();
     let (recording, mut devices) = Recording::new(vec![damaged.fork()]);
     let recorded = Arc::new(devices.remove(0));
-    let report = repair(&(recorded.clone() as Arc<dyn BlockDevice>), false).unwrap();
+    let report = repair(&failing(recorded.clone(), faults), false).unwrap_or_else(|error| panic!("{name}: {error}"));
     assert!(report.is_done, "{name}");
-    let want = tree(&shared(&recorded.fork()));
+    let want = mount(&recorded.fork()).unwrap_or_else(|| panic!("{name}: the repaired state cannot be read"));
+    if let Some(before) = &before {
+        assert_eq!(find_difference(before, &want), None, "{name}: what could be read before: {report:#?}");
+    }
     let plan = CrashPlan { exhaustive_up_to: 5, samples: 12, tears: 4, seed: Seed(1) };
     let mut states = 0;
     recording.for_each_crash(&plan, |crash| {
@@ -28,14 +47,18 @@ fn lose_power(damaged: &MemoryDevice, name: &str) -> u64 {
         let told = format!("{name}, {crash}");
         let device = crash.devices.into_iter().next().expect("one device");
         if does_open {
-            Evergreen::open(Arc::new(device.fork()), Limits::default())
+            Evergreen::open(failing(device.fork(), faults), Limits::default())
                 .unwrap_or_else(|error| panic!("{told}: {error}"));
         }
-        let device: Arc<dyn BlockDevice> = Arc::new(device);
+        if before.is_some() {
+            let found = mount(&device).unwrap_or_else(|| panic!("{told}: what could be read cannot be read"));
+            assert_eq!(find_difference(&want, &found), None, "{told}: before a second repair");
+        }
+        let device = failing(device, faults);
         let report = repair(&device, false).unwrap_or_else(|error| panic!("{told}: {error}"));
         assert!(report.check.is_clean(), "{told}");
-        let difference = find_difference(&want, &tree(&device));
-        assert_eq!(difference, None, "{told}: {report:#?}");
+        let found = readable(&device).unwrap_or_else(|| panic!("{told}: the repaired state cannot be read"));
+        assert_eq!(find_difference(&want, &found), None, "{told}: {report:#?}");
     });
     states
 }
@@ -87,7 +110,114 @@ fn power_cut_in_a_repair_loses_nothing_more() {
         let (device, ..) = example_with(options, *logged);
         let device = Arc::new(device.fork());
         damage(&Bench::of(device.clone()));
-        let states = lose_power(&device, name);
+        let states = lose_power(&device, None, name);
         assert!(states > 20, "{name}: {states} states");
     }
+}
+
+#[test]
+fn power_cut_in_a_repair_of_version_1_loses_nothing_more() {
+    type Damage = fn(&Bench);
+    let cases: &[(&str, Damage)] = &[
+        ("the newest superblock", |bench| {
+            bench.overwrite(crate::disk::SLOTS_AT[bench.superblock.generation as usize % 2], 100);
+        }),
+        ("the older superblock and a leaf", |bench| {
+            bench.overwrite(crate::disk::SLOTS_AT[(bench.superblock.generation as usize + 1) % 2], 100);
+            bench.spoil_header(bench.nodes(0)[4]);
+        }),
+        ("the map", Bench::spoil_map),
+        ("a leaf", |bench| bench.spoil_header(bench.nodes(0)[4])),
+        ("an inner node", |bench| bench.spoil_header(bench.nodes(1)[0])),
+        ("the root", |bench| bench.spoil_header(bench.superblock.root)),
+        ("the last batches of the log", |bench| {
+            let (geometry, replay) = (bench.superblock.geometry, bench.superblock.replay);
+            bench.flip(geometry.log_at + replay.position % geometry.log_bytes + 4096 + 100);
+        }),
+    ];
+    for (name, damage) in cases {
+        let device = Arc::new(version_1().fork());
+        damage(&Bench::of(device.clone()));
+        let states = lose_power(&device, None, name);
+        assert!(states > 20, "{name}: {states} states");
+    }
+}
+
+#[test]
+fn power_cut_in_a_repair_of_a_failing_device_loses_nothing_more() {
+    type Find = fn(&Bench) -> u64;
+    let log_at = |bench: &Bench, block: u64| {
+        let (geometry, replay) = (bench.superblock.geometry, bench.superblock.replay);
+        geometry.log_at + (replay.position + block * BLOCK as u64) % geometry.log_bytes
+    };
+    let cases: &[(&str, &MakeOptions, Find)] = &[
+        ("a leaf", &TINY, |bench| bench.at(bench.nodes(0)[4]).0),
+        ("an inner node", &TINY, |bench| bench.at(bench.nodes(1)[1]).0),
+        ("the root", &DOUBLE, |bench| bench.at(bench.superblock.root).0),
+        ("the map", &TINY, |bench| bench.superblock.geometry.unit_at(bench.superblock.map.extents[0].first)),
+        ("the map, of two copies", &DOUBLE, |bench| {
+            bench.superblock.geometry.unit_at(bench.superblock.map.extents[0].first)
+        }),
+    ];
+    for (name, options, find) in cases {
+        let (device, ..) = example_with(options, 3);
+        let bench = Bench::new(&device);
+        let at = find(&bench);
+        let states = lose_power(&device, Some(&format!("fail read at {at}+{BLOCK}")), name);
+        assert!(states > 20, "{name}: {states} states");
+        // The log beside damage that makes a repair necessary.
+        let log = log_at(&bench, 0);
+        let device = Arc::new(device.fork());
+        Bench::of(device.clone()).spoil_map();
+        let faults = format!("fail read at {at}+{BLOCK}; fail read at {log}+{BLOCK}");
+        lose_power(&device, Some(&faults), &format!("{name}, the map, and a block of the log"));
+    }
+}
+
+/// The example in whose free units a chunk of an old map is, as checkpoints leave them, but for some of them. A repair overwrites no chunk.
+fn full(spare: usize) -> Arc<MemoryDevice> {
+    let (device, ..) = example_with(&TINY, 3);
+    let bench = Bench::new(&device);
+    let geometry = bench.superblock.geometry;
+    let bases = bases::of_slots(&*bench.device);
+    let used = kept_units(&bench.device, &bench.superblock, &[], &bases, &OnceCell::new());
+    let is_free = |unit: &u32| !used.iter().any(|extent| (extent.first..extent.end()).contains(unit));
+    let mut chunk = [0; BLOCK];
+    bench.device.read_at(geometry.unit_at(bench.superblock.map.extents[0].first), &mut chunk).unwrap();
+    let free: Vec<u32> = (0..geometry.units).filter(is_free).collect();
+    for unit in &free[spare..] {
+        device.write_at(geometry.unit_at(*unit), &chunk).unwrap();
+    }
+    device
+}
+
+/// The same with damage that needs space to repair.
+fn full_and_damaged(spare: usize) -> Arc<MemoryDevice> {
+    let device = full(spare);
+    let bench = Bench::of(device.clone());
+    let node = bench.nodes(1)[1];
+    bench.spoil_map();
+    bench.spoil_header(node);
+    device
+}
+
+#[test]
+fn repair_without_space_leaves_the_device_as_it_was() {
+    let is_refused = |spare: &usize| {
+        let device = full_and_damaged(*spare);
+        let before = device.fork();
+        match repair(&(device.clone() as Arc<dyn BlockDevice>), false) {
+            Err(Error::NoSpace { .. }) => {
+                assert!(device.same_contents(&before), "{spare} free units: something was written");
+                true
+            }
+            done => done.map(|_| false).unwrap_or_else(|error| panic!("{spare} free units: {error}")),
+        }
+    };
+    let enough = (0..60).step_by(3).find(|spare| !is_refused(spare)).expect("space that is enough");
+    assert!(enough > 0, "no repair was without space");
+    // What a repair that was cut short left behind takes some, too.
+    let spare = enough + 24;
+    let states = lose_power(&full_and_damaged(spare), None, &format!("{spare} free units"));
+    assert!(states > 20, "{states} states");
 }

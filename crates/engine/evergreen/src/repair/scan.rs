@@ -6,7 +6,7 @@ use bytes::Bytes;
 use senesce_block::BlockDevice;
 
 use crate::{
-    disk::{BLOCK, Extent, Extents, Geometry, MOST_COUNTED, NodeId, SLOTS_AT, loose_entries},
+    disk::{BLOCK, Extent, Extents, Geometry, Loose, MOST_COUNTED, NodeId, SLOTS_AT, loose_entries},
     node::Header,
 };
 
@@ -37,10 +37,10 @@ pub(super) struct Found {
     pub nodes: Vec<FoundNode>,
     /// Extents that some map has or had for the copies of a node with such a header.
     pub places: Places,
-    /// Blocks of maps that say it.
-    pub chunks: Vec<u64>,
+    /// Blocks of maps that say it, and the generations of these maps.
+    pub chunks: Vec<(u64, u64)>,
     /// Both of each file system: what several maps have is here once.
-    of_all: HashMap<Identity, (Vec<u64>, Places)>,
+    of_all: HashMap<Identity, (Vec<(u64, u64)>, Places)>,
 }
 
 /// What is read at once.
@@ -95,9 +95,9 @@ impl Found {
         let can_be = |header: &Header| header.generation.max(header.id.0) < MOST_COUNTED / 2;
         if let Some(header) = header_at(device, at, block).filter(can_be) {
             self.nodes.push(FoundNode::new(at, header));
-        } else if let Some((uuid, entries)) = loose_entries(block) {
+        } else if let Some(Loose { uuid, generation, entries }) = loose_entries(block) {
             let (chunks, of_map) = self.of_all.entry(uuid).or_default();
-            chunks.push(at);
+            chunks.push((at, generation));
             for (node, sum, copies) in entries {
                 let places = of_map.entry((node, sum)).or_default();
                 for extents in copies.into_iter().filter(|extents| !extents.is_empty()) {
