@@ -30,7 +30,16 @@ struct Pieces {
     kept: BTreeMap<(usize, u64), Vec<u8>>,
     bytes: u64,
     /// Why the moment cannot be read any more.
-    lost: Option<String>,
+    lost: Option<LostMoment>,
+}
+
+/// Why a moment cannot be read any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostMoment {
+    /// In words.
+    pub why: String,
+    /// Whether the memory for what is overwritten was too small.
+    pub is_full: bool,
 }
 
 /// A moment of all devices of a freezer. It ends, and frees its memory, when this is dropped.
@@ -79,7 +88,7 @@ impl Freezer {
 
 impl Moment {
     /// Why it cannot be read any more, if so: what was read meanwhile proves nothing.
-    pub fn lost(&self) -> Option<String> {
+    pub fn lost(&self) -> Option<LostMoment> {
         self.saved.pieces().lost.clone()
     }
 
@@ -139,7 +148,7 @@ impl Saved {
             let bytes = PIECE_BYTES.min(size - first);
             if pieces.bytes + bytes > self.most_bytes {
                 let most = Bytes(self.most_bytes);
-                pieces.lose(&format!("more than {most} were overwritten while it was read"));
+                pieces.lose_as(&format!("more than {most} were overwritten while it was read"), true);
                 return;
             }
             let mut copy = vec![0; bytes as usize];
@@ -155,7 +164,11 @@ impl Saved {
 
 impl Pieces {
     fn lose(&mut self, why: &str) {
-        self.lost.get_or_insert_with(|| why.to_owned());
+        self.lose_as(why, false);
+    }
+
+    fn lose_as(&mut self, why: &str, is_full: bool) {
+        self.lost.get_or_insert_with(|| LostMoment { why: why.to_owned(), is_full });
         self.kept.clear();
         self.bytes = 0;
     }
@@ -232,7 +245,7 @@ impl<D: BlockDevice> BlockDevice for FrozenDevice<D> {
         check_range(self, BlockOperation::Read, offset, len)?;
         // A write whose place is not saved yet waits for this lock. So the device still has the contents of the moment.
         let pieces = self.saved.pieces();
-        if let Some(why) = &pieces.lost {
+        if let Some(LostMoment { why, .. }) = &pieces.lost {
             return self.refuse(BlockOperation::Read, offset, len, why);
         }
         self.below.read_at(offset, out)?;

@@ -52,7 +52,7 @@ pub use device::BlockDevice;
 pub use error::{BlockError, BlockOperation, BlockProblem, BlockResult};
 pub use fault::{Effect, Fault, FaultDevice, ParseFaultError, When};
 pub use file::{DIRECT_ALIGNMENT, FileDevice, FileOptions};
-pub use frozen::{FreezableDevice, Freezer, FrozenDevice, Moment};
+pub use frozen::{FreezableDevice, Freezer, FrozenDevice, LostMoment, Moment};
 pub use memory::MemoryDevice;
 pub use overlay::OverlayDevice;
 pub use slice::SliceDevice;

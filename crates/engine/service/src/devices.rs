@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use senesce_block::{BlockDevice, FreezableDevice, Freezer, Moment, OverlayDevice};
+use senesce_block::{BlockDevice, FreezableDevice, Freezer, LostMoment, Moment, OverlayDevice};
 use senesce_core::Bytes;
 use senesce_garden::LogDevices;
 
@@ -105,7 +105,10 @@ impl Frozen {
             match work.join() {
                 Ok(_) if is_cancelled => Err(Error::refused("it was interrupted", None)),
                 Ok(done) => match self.moment.lost() {
-                    Some(why) => Err(Error::refused(why, Some("--keep SIZE keeps more in memory; or unmount it"))),
+                    Some(LostMoment { why, is_full }) => {
+                        let more = "--keep SIZE keeps more in memory; or unmount it";
+                        Err(Error::refused(why, is_full.then_some(more)))
+                    }
                     None => Ok(done),
                 },
                 Err(panic) => std::panic::resume_unwind(panic),
@@ -116,7 +119,7 @@ impl Frozen {
 
 #[cfg(test)]
 mod tests {
-    use senesce_block::MemoryDevice;
+    use senesce_block::{FaultDevice, MemoryDevice};
 
     use super::*;
     use crate::NoTask;
@@ -129,5 +132,18 @@ mod tests {
         let done = frozen.attend(&mut NoTask, |_, ()| {}, |_sender| drive.write_at(0, &[1; 8]).is_ok());
         let Err(Error::Refused { message, .. }) = done else { panic!("{done:?}") };
         assert!(message.contains("were overwritten while it was read"), "{message}");
+    }
+
+    /// Of a drive, one piece of which cannot be saved.
+    #[test]
+    fn read_error_of_a_drive_suggests_no_more_memory() {
+        let drive = FaultDevice::new(MemoryDevice::new("d", Bytes(1 << 20)));
+        drive.inject("fail read 1").unwrap();
+        let devices = Devices::new(vec![Arc::new(drive)], LogDevices::none());
+        let drive = devices.drives().swap_remove(0);
+        let frozen = devices.freeze(Bytes(1 << 20)).unwrap();
+        let done = frozen.attend(&mut NoTask, |_, ()| {}, |_sender| drive.write_at(0, &[1; 8]).is_ok());
+        let Err(Error::Refused { message, hint }) = done else { panic!("{done:?}") };
+        assert!(message.contains("could not be saved") && hint.is_none(), "{message}, {hint:?}");
     }
 }
