@@ -23,6 +23,8 @@ pub struct Volume {
     pub(super) root: PathBuf,
     pub(super) place: Place,
     pub(super) mounted: bool,
+    /// It is unmounted, and its device may still be in use.
+    pub(super) is_releasing: bool,
     /// The mkfs command and its tool's version; none for a directory.
     pub(super) made: Option<MkfsRecord>,
     pub(super) custodian: Custodian,
@@ -163,17 +165,20 @@ impl Volume {
         self.host().sync_file_system(&self.root)
     }
 
-    /// Writes everything back and unmounts. A directory is only synced. Does nothing if it is unmounted.
+    /// Writes everything back and unmounts. A directory is only synced. Does nothing if it is unmounted and its device is no longer in use.
     ///
     /// Errors: still in use after several tries over 5 s, or still mounted in another mount namespace.
     pub fn unmount(&mut self) -> Result<()> {
-        if !self.mounted {
+        if self.mounted {
+            self.sync()?;
+        } else if !self.is_releasing {
             return Ok(());
         }
-        self.sync()?;
         let Some(device) = self.device().map(Path::to_path_buf) else { return Ok(()) };
-        build::unmount_patiently(self.host(), &self.root)?;
-        self.mounted = false;
+        if self.mounted {
+            build::unmount_patiently(self.host(), &self.root)?;
+            (self.mounted, self.is_releasing) = (false, true);
+        }
         if let Some(engine) = &self.engine
             && let Some(mut server) = engine.server.lock().take()
         {
@@ -181,7 +186,9 @@ impl Volume {
         }
         // Else the copies that follow would hold a file system in use, and the next mount would not be cold.
         self.host().await_release(&device)?;
-        self.host().flush_device(&device)
+        self.host().flush_device(&device)?;
+        self.is_releasing = false;
+        Ok(())
     }
 
     /// Mounts again. Does nothing if it is mounted.
@@ -196,7 +203,7 @@ impl Volume {
             (None, Some(device)) => build::mount_verified(self.host(), device, &self.root, &self.spec)?,
             (_, None) => {}
         }
-        self.mounted = true;
+        (self.mounted, self.is_releasing) = (true, false);
         Ok(())
     }
 
