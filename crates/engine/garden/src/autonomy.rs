@@ -256,6 +256,18 @@ impl Autonomy {
         Ok(found)
     }
 
+    /// Does nothing while the caller does such work itself: the engine cleans and rewrites nothing by itself, and what the caller does is not
+    /// charged to gardening.
+    pub fn pause(&mut self, garden: &Garden, now: Nanos) {
+        self.look_at_log(garden);
+        self.counts = garden.shared().lock().counts;
+        self.refilled = now;
+        let allowed = Gardening { cleaning: None, write_after_read: None, ..self.wished };
+        if allowed != garden.gardening() {
+            garden.set_gardening(allowed);
+        }
+    }
+
     fn is_at_objects(&self, at: usize) -> bool {
         self.passes[at].task == Task::Objects
     }

@@ -38,6 +38,7 @@ mod object_defrag;
 mod object_gardening;
 mod opening;
 mod packing;
+mod positions;
 mod raid;
 mod reads;
 mod report;
@@ -66,6 +67,7 @@ pub use log::{Accepted, LOST_LOG, LogCopyReport, LogDevices, LogFailure, LogLoss
 pub use object_defrag::ObjectDefrag;
 pub use object_gardening::ObjectGardening;
 pub use packing::{Packing, RECOMPACTED_BELOW_PERCENT};
+pub use positions::Positions;
 pub use raid::{Chains, DriveCounts, DriveFailure, DriveState, RaidCounts};
 pub use report::{AggregateReport, DriveReport, LogReport, OpeningReport};
 pub use scheduler::{Caution, Observed, Scheduler, Task};

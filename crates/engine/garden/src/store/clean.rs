@@ -87,8 +87,15 @@ pub(crate) struct Gardener {
     credit: u64,
     /// Areas that the running scan has done.
     scanned: u64,
-    pub(super) fixing: Fixing,
+    pub fixing: Fixing,
     pub(super) hand: Hand,
+}
+
+impl Gardener {
+    /// The next step of the scan begins behind so many areas. Returns how many it was behind until now.
+    pub fn exchange_scanned(&mut self, areas: u64) -> u64 {
+        std::mem::replace(&mut self.scanned, areas)
+    }
 }
 
 /// What a step of the scan over all areas did.

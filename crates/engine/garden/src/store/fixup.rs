@@ -30,12 +30,17 @@ const FIX_BLOCKS: u64 = 24;
 
 /// What waits to be put right, and how far the scans of volumes are.
 #[derive(Debug, Default)]
-pub(super) struct Fixing {
+pub(crate) struct Fixing {
     noted: BTreeSet<Key>,
     scans: BTreeMap<u32, Position>,
 }
 
 impl Fixing {
+    /// Exchanges how far the scans of volumes are.
+    pub fn exchange_scans(&mut self, other: &mut Self) {
+        std::mem::swap(&mut self.scans, &mut other.scans);
+    }
+
     /// The pointers of a volume are others now.
     pub fn forget(&mut self, space: u32) {
         self.noted.retain(|key| key.space() != space);

@@ -74,6 +74,7 @@ pub use diff::{Change, InodeChange};
 pub(crate) use fetches::Fetches;
 pub use find::LeftOut;
 pub(crate) use find::{drive_length, find_aggregate, of_version, read_labels};
+pub(crate) use fixup::Fixing;
 pub use fixup::{FixUp, FixUpStep};
 pub(crate) use groups::THAWED;
 pub(crate) use identify::{Stranger, identify};
