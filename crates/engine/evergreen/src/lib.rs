@@ -34,4 +34,6 @@ pub use key_value::{CHANGE_BYTES, Claim, KeyValue, Live, MAX_KEY_BYTES, MAX_VALU
 pub use message::{Edit, Message};
 pub use model::ModelStore;
 pub use repair::{Loss, Lost, RepairReport, Told, repair};
-pub use store::{CopyFigures, Evergreen, FLUSHED_LEVELS, Figures, Flushes, LeafSweep, Limits, MakeOptions, Torn};
+pub use store::{
+    CopyFigures, Evergreen, FLUSHED_LEVELS, Figures, Flushes, LeafSweep, Limits, MakeOptions, Sweep, Torn,
+};

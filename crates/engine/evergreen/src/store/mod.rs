@@ -19,6 +19,7 @@ mod place;
 mod pool;
 mod room;
 mod run;
+mod sweep;
 #[cfg(test)]
 mod tests;
 mod tidy;
@@ -29,6 +30,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 pub use copies::CopyFigures;
 pub use figures::{FLUSHED_LEVELS, Figures, Flushes};
 pub use open::{MakeOptions, Torn};
+pub use sweep::{LeafSweep, Sweep};
 
 use crate::{
     Error, KeyValue, Result,
@@ -40,7 +42,6 @@ use copies::CopyWatch;
 use figures::Counters;
 use pool::Pool;
 use run::Run;
-use tidy::Thorough;
 use work::Bell;
 
 /// A batch of this many bytes or more is part of a stream. It waits before others do.
@@ -66,15 +67,6 @@ impl Default for Limits {
     fn default() -> Self {
         Self { cache_bytes: 256 << 20, dirty_bytes: 64 << 20 }
     }
-}
-
-/// The outcome of a sweep of all leaves.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LeafSweep {
-    /// Bytes of leaves that were written again.
-    pub bytes: u64,
-    /// Leaves, or all that is below an inner node, that cannot be read and were skipped.
-    pub unreadable: u64,
 }
 
 /// A B-epsilon-tree on a device: [`KeyValue`] with [checkpoints](Self::checkpoint).
@@ -186,29 +178,6 @@ impl Evergreen {
             }
         }
         Ok(())
-    }
-
-    /// Sweeps all leaves once, whatever that writes: from the first key to the last, leaves that are scattered, or for which
-    /// something waits, are written again, adjacent to each other. One checkpoint for each [`Limits::dirty_bytes`] of them; batches may come
-    /// meanwhile. Skips what cannot be read. Stops early where too little is free.
-    ///
-    /// Errors: as [`checkpoint`](Self::checkpoint) has them; what was written until then stays.
-    pub fn sweep(&self) -> Result<LeafSweep> {
-        let mut durable = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        self.core.tree().gather_from_start();
-        let mut swept = LeafSweep::default();
-        loop {
-            let most = self.core.limits.dirty_bytes;
-            let tidied = self.core.tidy_round(most, u64::MAX, Thorough::Yes);
-            let (start, _) = self.core.checkpoint(&mut durable, || self.log.cut(), most)?;
-            self.log.trim(&start);
-            self.log.witness(&start)?;
-            swept.bytes += tidied.bytes;
-            swept.unreadable += tidied.unreadable;
-            if tidied.is_at_end || tidied.bytes == 0 {
-                return Ok(swept);
-            }
-        }
     }
 
     /// What was read and written since it was opened.

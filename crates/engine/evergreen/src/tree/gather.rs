@@ -44,9 +44,9 @@ struct Turn<'a> {
 }
 
 impl<S: Source> Tree<S> {
-    /// The next leaves to be gathered are the first ones.
-    pub(crate) fn gather_from_start(&mut self) {
-        self.gathered = Bytes::new();
+    /// Exchanges the first key of the leaves that are gathered next.
+    pub(crate) fn exchange_gathered(&mut self, key: &mut Bytes) {
+        std::mem::swap(&mut self.gathered, key);
     }
 
     /// Takes leaves under one parent, `most` bytes of them or one, that stand after those of the last time. If that is worth it, all
