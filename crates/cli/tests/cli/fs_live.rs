@@ -9,6 +9,8 @@ use std::{
     },
     path::PathBuf,
     process::{Command, Stdio},
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    thread,
 };
 
 use senesce_testkit::root_or_skip;
@@ -274,6 +276,50 @@ fn a_mounted_garden_is_checked_at_one_moment_while_programs_write() {
 }
 
 #[test]
+fn a_mounted_evergreen_is_swept_while_programs_write() {
+    if !root_or_skip("mounting") {
+        return;
+    }
+    let lab = Lab::new();
+    lab.run(["fs", "mkfs", "evergreen", "e.img", "--size", "64MiB", "--seed", "7"]).good();
+    let aged = ["-q", "age", "renames", "--on", "evergreen:e.img", "--set", "directories=100", "--set", "rounds=1"];
+    lab.run(aged).good();
+    let mut command = lab.command();
+    let child = start(&lab, command.args(["--quiet", "fs", "mount", "e.img", "mnt"]));
+    let mounted = hold(&lab, child);
+    let would = json(&lab, "-q fs defrag mnt --dry-run --json");
+    let moved = |report: &Value| report["moved_objects"].as_u64().unwrap();
+    assert!(moved(&would) > 300 && would["dry_run"] == true, "{would}");
+    lab.run(["fs", "defrag", "mnt", "path"]).refused(2, &["a PATH is about a garden"]);
+    let is_over = AtomicBool::new(false);
+    let done = thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let mut files = 0_u32;
+            while files < 20 || !is_over.load(Relaxed) {
+                fs::write(lab.path(format!("mnt/new {files}")), vec![files as u8; 30_000]).unwrap();
+                files += 1;
+            }
+            files
+        });
+        let done = json(&lab, "-q fs defrag e.img --json");
+        is_over.store(true, Relaxed);
+        let files = writer.join().unwrap();
+        for file in 0..files {
+            let found = fs::read(lab.path(format!("mnt/new {file}"))).unwrap();
+            assert!(found == vec![file as u8; 30_000], "file {file} of {files}");
+        }
+        done
+    });
+    // Files that were made meanwhile have the keys of where they are.
+    assert_eq!(moved(&done), moved(&would), "{done}, {would}");
+    assert!(done["dry_run"] == false && done["swept_leaf_bytes"].as_u64().unwrap() > 0, "{done}");
+    assert!(run(&lab, "fs check mnt --online").starts_with("as it lies: clean"));
+    assert!(run(&lab, "fs defrag mnt").contains(" 0 of the objects"));
+    mounted.unmount();
+    assert!(run(&lab, "fs check e.img").starts_with("as it lies: clean"));
+}
+
+#[test]
 fn a_mounted_evergreen_answers() {
     if !root_or_skip("mounting") {
         return;
@@ -292,7 +338,8 @@ fn a_mounted_evergreen_answers() {
         assert!(told.starts_with("as it lies: clean"), "{told}");
         assert!(json(&lab, &format!("fs figures {place}"))["checkpoints"].is_u64());
     }
-    lab.run(["fs", "snapshot", "create", "mnt", "main", "a"]).refused(2, &["only a garden can do that"]);
+    lab.run(["fs", "snapshot", "create", "mnt", "main", "a"]).refused(2, &["it has no snapshots"]);
+    lab.run(["fs", "scrub", "mnt"]).refused(2, &["it has no parity"]);
     mounted.unmount();
     assert!(control_sockets(&lab).is_empty());
     assert!(run(&lab, "fs check e.img").starts_with("as it lies: clean"));

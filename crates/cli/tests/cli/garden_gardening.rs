@@ -107,6 +107,11 @@ fn a_mount_gardens_by_load_or_says_that_the_machine_is_busy() {
         assert!(found == block(number, number % 5), "block {number}");
     }
     drop(file);
+    // Requests take turns with it.
+    for words in ["scrub g", "clean g", "dedup g main", "volume create g other", "volume delete g other"] {
+        let words: Vec<_> = ["-q", "fs"].into_iter().chain(words.split(' ')).collect();
+        lab.run(words).good();
+    }
     mounted.unmount();
     let told = lab.run(["fs", "check", "g"]).good().stdout;
     assert!(told.starts_with("as it lies: clean"), "{told}");

@@ -1,29 +1,36 @@
 //! Requests to an open evergreen.
 
-use std::sync::Arc;
+use std::sync::{Arc, mpsc::Sender};
 
 use senesce_block::BlockDevice;
 use senesce_core::Bytes;
 use senesce_evergreen::{
-    CheckReport, Evergreen, EvergreenFs, Figures, Finding, Flushes, KeyValue, Limits, disk::read_newest,
+    CheckReport, Evergreen, EvergreenFs, Figures, Finding, Flushes, KeyValue, Limits, Sweep, disk::read_newest,
 };
 use serde_json::{Value, json};
 
 use crate::{
-    Devices, Error, EvergreenChecked, EvergreenCheckedPart, EvergreenFinding, EvergreenStat, MountStat, Request,
-    Response, Result, Serves, Task, error::While,
+    Devices, Error, EvergreenChecked, EvergreenCheckedPart, EvergreenDefragmented, EvergreenFinding, EvergreenStat,
+    Frozen, MountStat, Passes, Request, Response, Result, Serves, Task, error::While,
 };
+
+/// Bytes that a sweep of keys moves before the next look whether it is cancelled.
+const STEP: u64 = 4 << 20;
+/// Bytes of what programs overwrite that a dry run keeps at most.
+const KEPT: Bytes = Bytes(256 << 20);
 
 /// An open evergreen, and how a process uses it.
 pub struct Service<'a> {
     /// The evergreen.
-    pub store: &'a Evergreen,
+    pub fs: &'a EvergreenFs<Arc<Evergreen>>,
     /// Its name in messages.
     pub place: &'a str,
     /// The device that it is open on.
     pub device: &'a Arc<dyn BlockDevice>,
     /// The same, for a check.
     pub devices: &'a Devices,
+    /// Work under way.
+    pub passes: &'a Passes,
     /// Whether it takes no changes.
     pub read_only: bool,
     /// Where it is mounted.
@@ -33,30 +40,66 @@ pub struct Service<'a> {
 impl Service<'_> {
     /// Answers a request. Errors: the engine's; a request that only a garden answers.
     pub fn answer(&self, request: &Request, task: &mut dyn Task) -> Result<Response> {
+        if let Some(why) = refusal(request) {
+            return Err(Error::usage(format!("{} is an evergreen: {why}", self.place), None));
+        }
         match request {
             Request::Serves => Ok(Response::Serves(Serves { files: Vec::new(), mounts: self.mounts.to_vec() })),
             Request::Stat => {
-                let mut stat = stat(self.store, self.device)?;
+                let mut stat = stat(self.store(), self.device)?;
                 stat.mounts = self.mounts.to_vec();
                 Ok(Response::EvergreenStat(stat))
             }
-            Request::Figures => Ok(Response::Figures(figures(&self.store.figures()))),
+            Request::Figures => Ok(Response::Figures(figures(&self.store().figures()))),
             Request::Check { most_bytes } => self.check(*most_bytes, task),
-            Request::Defrag { .. } => {
-                Err(Error::refused(format!("{} is mounted", self.place), Some("unmount it, and defragment it then")))
-            }
+            Request::Defrag { dry_run, .. } => self.defrag(*dry_run, task),
             _ => Err(Error::usage(format!("{} is an evergreen; only a garden can do that", self.place), None)),
         }
     }
 
-    fn check(&self, most_bytes: u64, task: &mut dyn Task) -> Result<Response> {
-        let devices = self.devices;
-        if !self.read_only {
-            self.store.sync().when(|| format!("cannot sync {}", self.place))?;
+    fn store(&self) -> &Evergreen {
+        self.fs.store()
+    }
+
+    /// One sweep of all keys, and one of all leaves. A dry run does both in memory, with what the device holds at one moment.
+    fn defrag(&self, dry_run: bool, task: &mut dyn Task) -> Result<Response> {
+        let _pass = self.passes.begin(task)?;
+        let cannot = || format!("cannot defragment {}", self.place);
+        if !dry_run && self.read_only {
+            let hint = "unmount it, or mount it without --read-only";
+            return Err(Error::refused(format!("{} is open read-only", self.place), Some(hint)));
         }
-        let frozen = devices.freeze(Bytes(most_bytes)).ok_or_else(|| {
+        let mut done = match dry_run {
+            false => sweep(self.fs, task).when(cannot)?,
+            true => {
+                let frozen = self.freeze(KEPT)?;
+                let device =
+                    frozen.drives.first().ok_or_else(|| Error::usage("its device is not open for that", None))?;
+                let work = |sender: Sender<Step>| {
+                    let store = Evergreen::open(device.clone(), Limits::default())?;
+                    let fs = EvergreenFs::open(Arc::new(store))?;
+                    sweep(&fs, &mut Relay(sender))
+                };
+                let tell = |task: &mut dyn Task, (what, done, of): Step| task.progress(&what, "bytes", done, of);
+                frozen.attend(task, tell, work).and_then(|done| done).when(cannot)?
+            }
+        };
+        done.dry_run = dry_run;
+        Ok(Response::EvergreenDefragmented(done))
+    }
+
+    /// The devices as they are now, with everything that was acknowledged.
+    fn freeze(&self, most_bytes: Bytes) -> Result<Frozen> {
+        if !self.read_only {
+            self.store().sync().when(|| format!("cannot sync {}", self.place))?;
+        }
+        self.devices.freeze(most_bytes).ok_or_else(|| {
             Error::refused("another check of this evergreen is under way", Some("try again when it has ended"))
-        })?;
+        })
+    }
+
+    fn check(&self, most_bytes: u64, task: &mut dyn Task) -> Result<Response> {
+        let frozen = self.freeze(Bytes(most_bytes))?;
         let Some(device) = frozen.drives.first() else {
             return Err(Error::usage("its device is not open for a check", None));
         };
@@ -75,6 +118,79 @@ impl Service<'_> {
         }
         Ok(Response::EvergreenChecked(EvergreenChecked { checks }))
     }
+}
+
+/// Why an evergreen does not answer a request. `None`: it does, if it can.
+pub fn refusal(request: &Request) -> Option<&'static str> {
+    Some(match request {
+        Request::Serves | Request::Stat | Request::Figures | Request::Check { .. } => return None,
+        Request::Defrag { paths, .. } if !paths.is_empty() => {
+            "a PATH is about a garden; an evergreen is swept as a whole"
+        }
+        Request::Defrag { traditional: true, .. } => "--traditional is about a garden",
+        Request::Defrag { volume, .. } if volume.0 != b"main" => "--volume is about a garden",
+        Request::Defrag { .. } => return None,
+        Request::SnapshotCreate { .. }
+        | Request::SnapshotList { .. }
+        | Request::SnapshotDelete { .. }
+        | Request::SnapshotRestore { .. } => "it has no snapshots",
+        Request::Clone { .. } => "it has no snapshots to clone",
+        Request::VolumeCreate { .. } | Request::VolumeList | Request::VolumeDelete { .. } => "it has no volumes",
+        Request::Scrub { .. } => "it has no parity; `senesce fs check --online` reads all that it holds",
+        Request::Clean { .. } => "checkpoints clean it; `senesce fs defrag` sweeps all of it",
+        Request::Dedup { .. } => "it shares no blocks",
+        Request::Tier { .. } => "it sends nothing to objects",
+    })
+}
+
+/// Progress of work in another thread.
+type Step = (String, u64, u64);
+
+struct Relay(Sender<Step>);
+
+impl Task for Relay {
+    fn progress(&mut self, what: &str, _: &str, done: u64, of: u64) {
+        let _ = self.0.send((what.to_owned(), done, of)); // the receiver waits for the end of the work
+    }
+
+    /// Reads of the moment fail if the work is cancelled.
+    fn is_cancelled(&mut self) -> bool {
+        false
+    }
+}
+
+/// Sweeps all keys of an open evergreen, and then all leaves. Programs may use it meanwhile. What was moved before a cancellation stays moved.
+///
+/// Errors: the engine's.
+pub fn sweep(fs: &EvergreenFs<Arc<Evergreen>>, task: &mut dyn Task) -> Result<EvergreenDefragmented> {
+    let store = fs.store();
+    let live = store.live().bytes;
+    let mut keys = fs.begin_key_sweep();
+    while !task.is_cancelled() && !fs.key_sweep_step(&mut keys, STEP)? {
+        task.progress("sweeping keys", "bytes", keys.counts().moved_bytes, live);
+    }
+    let mut leaves = keys.is_done().then(Sweep::default);
+    while let Some(sweep) = leaves.as_mut().filter(|sweep| !sweep.is_done())
+        && !task.is_cancelled()
+    {
+        store.sweep_step(sweep)?;
+        task.progress("sweeping leaves", "bytes", sweep.looked_bytes(), live);
+    }
+    store.checkpoint()?;
+    let counts = keys.counts();
+    let leaves = leaves.map(|leaves| leaves.counts());
+    Ok(EvergreenDefragmented {
+        dry_run: false,
+        names: counts.names,
+        moved_objects: counts.moved,
+        moved_bytes: counts.moved_bytes,
+        too_large_objects: counts.too_large,
+        objects_without_space: counts.without_space,
+        unreadable_objects: counts.unreadable,
+        first_unreadable: keys.first_unreadable().map(str::to_owned),
+        swept_leaf_bytes: leaves.map(|leaves| leaves.bytes),
+        unreadable_leaves: leaves.map(|leaves| leaves.unreadable),
+    })
 }
 
 /// What an open evergreen holds and has left.

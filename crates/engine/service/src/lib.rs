@@ -17,6 +17,7 @@ mod error;
 pub mod evergreen;
 pub mod garden;
 mod name;
+mod passes;
 mod request;
 mod response;
 pub mod socket;
@@ -26,11 +27,12 @@ pub use checked::{Checked, CheckedPart, EvergreenChecked, EvergreenCheckedPart, 
 pub use devices::{Devices, Frozen};
 pub use error::{Error, Failure, FailureKind, Result};
 pub use name::Name;
+pub use passes::{Passes, Turn};
 pub use request::{Prices, Request};
 pub use response::{
-    AggregateStat, Cleaned, CloneOf, Cloned, ColdStat, Deduped, Defragmented, Deleted, DriveStat, EvergreenStat,
-    GroupStat, LogCopyStat, MountStat, ReadChains, Requests, Response, Scrubbed, Serves, SnapshotMade, SnapshotStat,
-    Snapshots, Stat, Tiered, VolumeMade, VolumeStat, Volumes,
+    AggregateStat, Cleaned, CloneOf, Cloned, ColdStat, Deduped, Defragmented, Deleted, DriveStat,
+    EvergreenDefragmented, EvergreenStat, GroupStat, LogCopyStat, MountStat, ReadChains, Requests, Response, Scrubbed,
+    Serves, SnapshotMade, SnapshotStat, Snapshots, Stat, Tiered, VolumeMade, VolumeStat, Volumes,
 };
 pub use task::{NoTask, Task};
 

@@ -35,6 +35,8 @@ pub enum Response {
     Cleaned(Cleaned),
     /// Of `defrag`.
     Defragmented(Defragmented),
+    /// Of `defrag` of an evergreen.
+    EvergreenDefragmented(EvergreenDefragmented),
     /// Of `dedup`.
     Deduped(Deduped),
     /// Of `tier`.
@@ -346,6 +348,31 @@ pub struct Cleaned {
     pub pointers: u64,
     /// Pointers that were corrected.
     pub fixed_pointers: u64,
+}
+
+/// What became of the keys and leaves of an evergreen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EvergreenDefragmented {
+    /// Whether nothing was moved.
+    pub dry_run: bool,
+    /// Names that were read.
+    pub names: u64,
+    /// Objects that have the keys of where they are now, and had others.
+    pub moved_objects: u64,
+    /// Their bytes.
+    pub moved_bytes: u64,
+    /// Objects that are larger than a batch.
+    pub too_large_objects: u64,
+    /// Objects for which there was no space.
+    pub objects_without_space: u64,
+    /// Objects, or the names of directories, that cannot be read.
+    pub unreadable_objects: u64,
+    /// The first of them, and why.
+    pub first_unreadable: Option<String>,
+    /// Bytes of leaves that were written again; none if the sweep of keys did not end.
+    pub swept_leaf_bytes: Option<u64>,
+    /// Leaves, or all that is below an inner node, that cannot be read.
+    pub unreadable_leaves: Option<u64>,
 }
 
 /// What defragmenting did.

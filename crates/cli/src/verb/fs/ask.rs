@@ -15,15 +15,14 @@ use anyhow::{Context, Result};
 use senesce_experiment::ErrorKind;
 use senesce_garden::Garden;
 use senesce_service::{
-    Error, Failure as Refusal, FailureKind, MountStat, Name, Request, Response, Serves, Task,
-    garden::{Passes, Service},
-    socket::Client,
+    Error, Failure as Refusal, FailureKind, MountStat, Name, Passes, Request, Response, Serves, Task,
+    evergreen::refusal, garden::Service, socket::Client,
 };
 use senesce_volume::{Host, LinuxHost, Registry, interrupted};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{control::socket_name, hold::token_of, place::Place, sync::sync_one};
+use super::{control::socket_name, evergreen::Place as EvergreenPlace, hold::token_of, place::Place, sync::sync_one};
 use crate::{
     clock::SystemClock,
     exit::{Failure, failed, usage},
@@ -53,14 +52,22 @@ pub fn ask(place: &Place, access: Access, request: &Request, quiet: bool) -> Res
 }
 
 /// Has a request answered by the process that serves the garden; `None` if no process does.
+///
+/// Errors: an evergreen lies there, and the request is about a garden.
 pub fn ask_served(place: &Place, request: &Request, quiet: bool) -> Result<Option<Response>> {
+    if let Place::One(path) = place
+        && let Some(why) = refusal(request)
+        && EvergreenPlace::find_at(path).is_some()
+    {
+        return Err(usage(format!("{place} is an evergreen: {why}"), None));
+    }
     let Some(server) = find_server(place)? else { return Ok(None) };
     if let Request::SnapshotCreate { volume, .. } = request {
         server.sync(volume)?;
     }
     let cannot = || format!("cannot have the request answered by the process that serves {place}");
     let client = server.connect().with_context(cannot)?;
-    client.ask(request, &mut Bars::new(quiet)).with_context(cannot)?.map(Some).map_err(refusal)
+    client.ask(request, &mut Bars::new(quiet)).with_context(cannot)?.map(Some).map_err(refused)
 }
 
 /// Answers a request for an open garden that no process serves.
@@ -80,7 +87,6 @@ pub fn answer_offline(garden: &Garden, place: &Place, request: &Request, quiet: 
         store: None,
         devices: None,
         live: false,
-        gardens_by_load: false,
     };
     service.answer(request, &mut Bars::new(quiet)).map_err(fault)
 }
@@ -175,9 +181,10 @@ pub fn find_mount(place: &Place) -> Result<Option<(String, PathBuf)>> {
     let (Place::Directory(path) | Place::One(path)) = place else { return Ok(None) };
     // The mount point of a dead process cannot be looked up, and is found by its path as it is written.
     let path = fs::canonicalize(path).or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.clone());
-    // Other namespaces have other mounts at this path, and any user can make them.
+    // Other namespaces have other mounts at this path, and any user can make them. A later mount above it covers it.
     let mounts = LinuxHost::default().mounts()?;
-    let found = mounts.iter().rev().find(|mount| mount.point == path).filter(|mount| mount.file_system == "fuse");
+    let found = mounts.iter().rev().find(|mount| path.starts_with(&mount.point));
+    let found = found.filter(|mount| mount.point == path && mount.file_system == "fuse");
     let token = found.and_then(|mount| token_of(mount.source.to_str()?));
     Ok(token.map(|token| (token.to_owned(), path)))
 }
@@ -194,7 +201,7 @@ pub fn identify(path: &Path) -> Option<String> {
 }
 
 /// A refusal of a server as an error of this program.
-fn refusal(refusal: Refusal) -> anyhow::Error {
+fn refused(refusal: Refusal) -> anyhow::Error {
     let Refusal { kind, mut chain, hint } = refusal;
     let kind = match kind {
         FailureKind::Failed => ErrorKind::Failed,
@@ -220,13 +227,13 @@ pub fn fault(error: Error) -> anyhow::Error {
 }
 
 /// Progress on stderr, and the signals of this process.
-struct Bars {
+pub struct Bars {
     quiet: bool,
     shown: Option<(String, Stretch)>,
 }
 
 impl Bars {
-    fn new(quiet: bool) -> Self {
+    pub fn new(quiet: bool) -> Self {
         Self { quiet, shown: None }
     }
 }

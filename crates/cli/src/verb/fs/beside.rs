@@ -9,6 +9,7 @@ use std::{
 
 use senesce_core::Clock;
 use senesce_garden::{Error, Garden};
+use senesce_service::Passes;
 
 use super::{
     hold::LOOK,
@@ -36,8 +37,13 @@ impl Tells {
 }
 
 impl<C: Clock + Send + Sync + 'static, M: Machine + Send> Beside<C, M> {
-    /// Begins with it, if there is anything to do. It goes on until what is given is dropped.
-    pub fn begin<'scope, 'env>(self, scope: &'scope Scope<'scope, 'env>, garden: &'env Garden) -> Option<Tells>
+    /// Begins with it, if there is anything to do. It goes on until what is given is dropped. Requests and gardening take turns.
+    pub fn begin<'scope, 'env>(
+        self,
+        scope: &'scope Scope<'scope, 'env>,
+        garden: &'env Garden,
+        passes: &'env Passes,
+    ) -> Option<Tells>
     where
         Self: 'scope,
     {
@@ -45,12 +51,12 @@ impl<C: Clock + Send + Sync + 'static, M: Machine + Send> Beside<C, M> {
             return None;
         }
         let (sender, points) = channel();
-        scope.spawn(move || self.work(garden, &points));
+        scope.spawn(move || self.work(garden, passes, &points));
         Some(Tells(sender))
     }
 
     /// A failure is told once, and ends it.
-    fn work(mut self, garden: &Garden, points: &Receiver<()>) {
+    fn work(mut self, garden: &Garden, passes: &Passes, points: &Receiver<()>) {
         loop {
             // Deletes wait for a point; only gardening has something to do in between.
             let next = match self.by_load {
@@ -66,7 +72,7 @@ impl<C: Clock + Send + Sync + 'static, M: Machine + Send> Beside<C, M> {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
-            if let Err(error) = self.by_load.as_mut().map_or(Ok(()), |by_load| by_load.do_some(garden)) {
+            if let Err(error) = self.by_load.as_mut().map_or(Ok(()), |by_load| by_load.do_some(garden, passes)) {
                 eprintln!("senesce: {error}");
                 return;
             }

@@ -19,8 +19,8 @@ use senesce_fuse::Alarm;
 use senesce_garden::Garden;
 use senesce_objects::ObjectStore;
 use senesce_service::{
-    Devices, Failure, MountStat, Request, Response,
-    garden::{Passes, Service},
+    Devices, Failure, MountStat, Passes, Request, Response,
+    garden::Service,
     socket::{Connection, Server},
 };
 use senesce_volume::{Custodian, FileId, Resource, ResourceId};
@@ -53,7 +53,6 @@ pub struct Mounted<'a> {
     pub objects: Option<String>,
     pub store: Option<Arc<dyn ObjectStore>>,
     pub devices: Devices,
-    pub gardens_by_load: bool,
     pub wake: Wake,
 }
 
@@ -158,7 +157,6 @@ impl Mounted<'_> {
             store: self.store.as_ref(),
             devices: Some(&self.devices),
             live: true,
-            gardens_by_load: self.gardens_by_load,
         };
         let answer = service.answer(request, connection).map_err(|error| refusal_of(&fault(error)));
         if request.changes() {

@@ -8,6 +8,7 @@ use senesce_volume::{check_interrupted, install_signal_cleanup};
 
 use super::{
     ask::{Access, ask, strange, with_format},
+    evergreen::print_defragmented,
     place::Place,
     words::{show, split},
 };
@@ -17,21 +18,26 @@ use crate::args::FsDefragArgs;
 pub fn defrag(args: &FsDefragArgs, quiet: bool) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
     let (place, paths) = split(&args.words, &args.drives, 0..=usize::MAX)?;
-    let request = Request::Defrag {
-        volume: args.volume.as_bytes().into(),
-        paths: paths.iter().map(|path| path[..].into()).collect(),
-        traditional: args.traditional,
-        dry_run: args.dry_run,
-    };
+    let request = request(args, paths.into_iter());
     // A dry run leaves even the log as it is.
     let access = if args.dry_run { Access::Look } else { Access::Change };
-    let Response::Defragmented(done) = ask(&place, access, &request, quiet)? else { return Err(strange()) };
-    if args.json {
-        println!("{}", with_format("senesce-fs-defrag/1", &done)?);
-    } else {
-        print(&place, args, &done);
+    match ask(&place, access, &request, quiet)? {
+        Response::Defragmented(done) if args.json => println!("{}", with_format("senesce-fs-defrag/1", &done)?),
+        Response::Defragmented(done) => print(&place, args, &done),
+        Response::EvergreenDefragmented(done) => print_defragmented(&place, &done, args.json)?,
+        _ => return Err(strange()),
     }
     Ok(check_interrupted("defragmenting")?)
+}
+
+/// The request of a command that names these paths.
+pub fn request(args: &FsDefragArgs, paths: impl Iterator<Item = Vec<u8>>) -> Request {
+    Request::Defrag {
+        volume: args.volume.as_bytes().into(),
+        paths: paths.map(|path| path[..].into()).collect(),
+        traditional: args.traditional,
+        dry_run: args.dry_run,
+    }
 }
 
 fn print(place: &Place, args: &FsDefragArgs, done: &Defragmented) {

@@ -11,6 +11,7 @@ use std::{
 
 use senesce_core::{Clock, Nanos};
 use senesce_garden::{Autonomy, AutonomyReport, Garden, Gardening, ObjectGardening, Seen};
+use senesce_service::Passes;
 
 use super::clients::Timed;
 
@@ -111,11 +112,20 @@ impl<C: Clock, M: Machine> ByLoad<C, M> {
         }
     }
 
-    /// Does what there is time for.
-    pub fn do_some(&mut self, garden: &Garden) -> senesce_garden::Result<()> {
+    /// Does what there is time for. While a request goes through the garden, only measures.
+    pub fn do_some(&mut self, garden: &Garden, passes: &Passes) -> senesce_garden::Result<()> {
         let now = self.clock.now();
-        for found in self.autonomy.work(garden, now)? {
-            eprintln!("senesce: {found}");
+        match passes.begin_turn() {
+            Some(_turn) => {
+                for found in self.autonomy.work(garden, now)? {
+                    eprintln!("senesce: {found}");
+                }
+            }
+            None => {
+                self.autonomy.pause(garden, now);
+                // The time that clients wait beside the request says nothing about gardening.
+                self.clients.take();
+            }
         }
         if now.0.saturating_sub(self.seen.0) >= MEASURED.0 {
             self.measure(now);
@@ -236,11 +246,12 @@ mod tests {
         let mut by_load =
             ByLoad::new(&garden, wished, (timed.clone(), points), (clock.clone(), machine.clone()), None, None);
         let file = timed.lookup(Ino::ROOT, b"file").unwrap().ino;
+        let passes = Passes::default();
         let mut seconds = |count: u64, busy: u64, waited: u64, reads: bool| {
             for second in 0..count {
                 for _ in 0..10 {
                     clock.set(Nanos(clock.now().0 + 100_000_000));
-                    by_load.do_some(&garden).unwrap();
+                    by_load.do_some(&garden, &passes).unwrap();
                 }
                 machine.busy.fetch_add(busy, Relaxed);
                 machine.all.fetch_add(100, Relaxed);

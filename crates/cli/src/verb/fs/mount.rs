@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use senesce_fsapi::FileSystem;
 use senesce_fuse::Alarm;
 use senesce_garden::{Accepted, DriveState, Garden, Limits, ObjectGardening, Tiering};
-use senesce_service::{Request, garden::Passes, socket::Connection};
+use senesce_service::{Passes, Request, socket::Connection};
 use senesce_volume::{Custodian, install_signal_cleanup};
 
 use super::{
@@ -126,7 +126,6 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
         objects: args.objects.objects.as_ref().map(ToString::to_string),
         store: objects,
         devices: freezable,
-        gardens_by_load: args.by_load,
         wake: Wake::of_this_thread(),
     };
     let served = Served {
@@ -143,7 +142,7 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
         let serving = control.serve(scope, &answer);
         let mut chores = Chores::new(&garden, args.how.point_every, quiet);
         chores.points = beside.by_load.is_some().then_some(points);
-        chores.beside = beside.begin(scope, &garden);
+        chores.beside = beside.begin(scope, &garden, &mounted.passes);
         let held = hold(custodian, served, &mut |alarm| {
             mounted.wake.pass_on(alarm);
             if read_only { None } else { chores.do_some(&garden, alarm) }

@@ -17,7 +17,7 @@ use senesce_garden::{Accepted, Garden, Limits, LogDevices};
 use senesce_objects::ObjectStore;
 use senesce_service::Devices as Freezable;
 
-use super::{ask::find_mount, claim};
+use super::{ask::find_mount, claim, evergreen::Place as EvergreenPlace};
 use crate::{
     args::FsPlaceArgs,
     exit::{Failure, usage},
@@ -180,11 +180,14 @@ impl Place {
             return Err(Failure {
                 kind: ErrorKind::Environment,
                 message: format!("{} is a mount point, and the file system is in use", point.display()),
-                hint: Some("unmount it, and name the garden".to_owned()),
+                hint: Some("unmount it, and name the device or the directory of the file system".to_owned()),
             }
             .into());
         }
         let (drives, logs) = match self {
+            Self::One(path) if EvergreenPlace::find_at(path).is_some() => {
+                return Err(usage(format!("{self} is an evergreen, and this is about a garden"), None));
+            }
             Self::One(path) => return part(open(path)?),
             Self::Directory(dir) => (find_images(dir)?, None),
             Self::Named { drives, logs } => (drives.clone(), Some(logs)),

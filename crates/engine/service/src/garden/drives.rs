@@ -17,7 +17,7 @@ fn of_all() -> Cleaning {
 
 impl Service<'_> {
     pub(super) fn scrub(&self, from: u64, task: &mut dyn Task) -> Result<Response> {
-        let _pass = self.begin_pass()?;
+        let _pass = self.begin_pass(task)?;
         self.garden.scrub_from(from)?;
         let mut all = ScrubStep { done: from, ..ScrubStep::default() };
         while !task.is_cancelled() {
@@ -45,7 +45,7 @@ impl Service<'_> {
 
     /// One pass over all allocation areas, and then over the pointers of all volumes.
     pub(super) fn clean(&self, from: u64, task: &mut dyn Task) -> Result<Response> {
-        let _pass = self.begin_pass()?;
+        let _pass = self.begin_pass(task)?;
         self.garden.scan_from(from, of_all()).map_err(|error| match error {
             Engine::Invalid { what } => Error::usage(what, Some("without --from all areas are gone over")),
             error => error.into(),

@@ -28,7 +28,7 @@ impl Service<'_> {
         let Request::Defrag { volume, paths, traditional, dry_run } = request else {
             return Err(Error::usage("no files are named", None));
         };
-        let _pass = self.begin_pass()?;
+        let _pass = self.begin_pass(task)?;
         let fs = self.garden.volume(&volume.0).map_err(|error| self.explain(volume, error))?;
         let files =
             if paths.is_empty() { DefragFiles::All } else { DefragFiles::These(collect_files(&fs, paths, task)?) };
@@ -96,7 +96,7 @@ impl Service<'_> {
 
     /// One pass over the files of a volume. What was shared before a cancellation stays shared.
     pub(super) fn dedup(&self, volume: &Name, task: &mut dyn Task) -> Result<Response> {
-        let _pass = self.begin_pass()?;
+        let _pass = self.begin_pass(task)?;
         let before = self.garden.sharing(&volume.0).map_err(|error| self.explain(volume, error))?;
         // A pass that was cancelled is not continued.
         self.garden.stop_dedup(&volume.0)?;

@@ -9,7 +9,7 @@ mod snapshots;
 mod stat;
 mod volumes;
 
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::sync::Arc;
 
 use senesce_garden::{Error as Engine, Garden};
 use senesce_objects::ObjectStore;
@@ -18,26 +18,9 @@ pub use chains::report_chains;
 pub use check::{checked, words};
 pub use volumes::packing;
 
-use crate::{Devices, Error, MountStat, Name, Request, Response, Result, Serves, Task, error::While};
-
-/// Work that goes through all of an aggregate keeps its position in the engine: one at a time.
-#[derive(Debug, Default)]
-pub struct Passes(Mutex<()>);
-
-impl Passes {
-    /// Errors: another one is under way.
-    fn begin(&self) -> Result<MutexGuard<'_, ()>> {
-        match self.0.try_lock() {
-            Ok(guard) => Ok(guard),
-            // It guards no data.
-            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => Err(Error::refused(
-                "another scrub, clean, defrag, dedup or tier of this garden is under way",
-                Some("try again when it has ended"),
-            )),
-        }
-    }
-}
+use crate::{
+    Devices, Error, MountStat, Name, Passes, Request, Response, Result, Serves, Task, error::While, passes::Pass,
+};
 
 /// An open garden, and how a process uses it.
 pub struct Service<'a> {
@@ -57,8 +40,6 @@ pub struct Service<'a> {
     pub store: Option<&'a Arc<dyn ObjectStore>>,
     /// The devices that it is open on; none if they are not to be checked.
     pub devices: Option<&'a Devices>,
-    /// Whether gardening by load goes through areas, stripes and pointers by itself: its positions are those of the passes.
-    pub gardens_by_load: bool,
     /// Whether programs use it: a consistency point ends each request, and not the log.
     pub live: bool,
 }
@@ -71,12 +52,6 @@ impl Service<'_> {
         if self.read_only && request.changes() {
             let hint = "unmount it, or mount it without --read-only and --snapshot";
             return Err(Error::refused(format!("{} is open read-only", self.place), Some(hint)));
-        }
-        if self.gardens_by_load && request.is_beside_gardening() {
-            return Err(Error::refused(
-                format!("{} is mounted with --by-load, which cleans and scrubs by itself", self.place),
-                Some("mount it without --by-load for that, or unmount it"),
-            ));
         }
         match request {
             Request::Stat => self.stat().map(|stat| Response::Stat(Box::new(stat))),
@@ -100,12 +75,17 @@ impl Service<'_> {
     }
 
     /// Begins work that goes through all of an aggregate. It sees only what a consistency point includes, so a mount makes one.
-    fn begin_pass(&self) -> Result<MutexGuard<'_, ()>> {
-        let guard = self.passes.begin()?;
+    fn begin_pass(&self, task: &mut dyn Task) -> Result<Pass<'_>> {
+        Ok(self.begin_alone(task)?.through(self.garden))
+    }
+
+    /// The same without positions: while this lives, no pass is at any volume.
+    fn begin_alone(&self, task: &mut dyn Task) -> Result<Pass<'_>> {
+        let pass = self.passes.begin(task)?;
         if self.live && !self.read_only {
             self.close()?;
         }
-        Ok(guard)
+        Ok(pass)
     }
 
     /// Makes everything durable in a consistency point.
@@ -146,12 +126,6 @@ impl Service<'_> {
 }
 
 impl Request {
-    /// Whether it moves the positions of gardening by load, or deletes a volume below it.
-    fn is_beside_gardening(&self) -> bool {
-        let passes = matches!(self, Self::Scrub { .. } | Self::Clean { .. } | Self::Dedup { .. } | Self::Tier { .. });
-        passes || matches!(self, Self::VolumeDelete { .. } | Self::SnapshotRestore { .. })
-    }
-
     /// Whether it changes what is on the devices.
     pub fn changes(&self) -> bool {
         !matches!(

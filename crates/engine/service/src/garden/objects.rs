@@ -29,7 +29,7 @@ impl Service<'_> {
             }
             Some(_) => {}
         }
-        let _pass = self.begin_pass()?;
+        let _pass = self.begin_pass(task)?;
         let place = self.place;
         let orphans = self.garden.reclaim_objects().when(|| format!("cannot use the objects of {place}"))?;
         let counts = self.tier_all(age, task).when(|| format!("cannot tier {place}"))?;

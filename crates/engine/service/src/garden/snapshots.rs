@@ -41,7 +41,7 @@ impl Service<'_> {
     pub(super) fn restore_snapshot(&self, volume: &Name, name: &Name, task: &mut dyn Task) -> Result<Response> {
         self.check_unmounted(volume, None, &format!("cannot restore volume {volume}"))?;
         // A pass may be at this volume.
-        let _pass = self.begin_pass()?;
+        let _pass = self.begin_alone(task)?;
         let before = self.garden.report().free;
         let done = self.garden.restore_snapshot(&volume.0, &name.0);
         done.map_err(|error| self.explain(volume, error))

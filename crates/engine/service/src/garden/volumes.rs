@@ -33,7 +33,7 @@ impl Service<'_> {
     pub(super) fn delete_volume(&self, name: &Name, task: &mut dyn Task) -> Result<Response> {
         self.check_unmounted(name, None, &format!("cannot delete volume {name}"))?;
         // A pass may be at this volume.
-        let _pass = self.begin_pass()?;
+        let _pass = self.begin_alone(task)?;
         let before = self.garden.report().free;
         let done = self.garden.delete_volume(&name.0);
         done.map_err(|error| self.explain(name, error))

@@ -6,10 +6,7 @@ use senesce_block::{BlockDevice, MemoryDevice};
 use senesce_core::Bytes;
 use senesce_fsapi::{Caller, FileSystem, Ino, NewNode, Timestamp};
 use senesce_garden::{FormatOptions, Garden, Limits, LogDevices, VolumeOptions, check};
-use senesce_service::{
-    Devices, Error, MountStat, NoTask, Request, Response, Result, Task,
-    garden::{Passes, Service},
-};
+use senesce_service::{Devices, Error, MountStat, NoTask, Passes, Request, Response, Result, Task, garden::Service};
 
 struct Rig {
     devices: Devices,
@@ -19,7 +16,6 @@ struct Rig {
     mounts: Vec<MountStat>,
     passes: Passes,
     read_only: bool,
-    gardens_by_load: bool,
 }
 
 impl Rig {
@@ -45,16 +41,7 @@ impl Rig {
         for file in 0..20u8 {
             write(&fs, &format!("file {file}"), &[file / 2; 20_000]);
         }
-        Self {
-            devices,
-            drives,
-            log,
-            garden,
-            mounts: Vec::new(),
-            passes: Passes::default(),
-            read_only: false,
-            gardens_by_load: false,
-        }
+        Self { devices, drives, log, garden, mounts: Vec::new(), passes: Passes::default(), read_only: false }
     }
 
     fn ask_with(&self, request: &Request, task: &mut dyn Task) -> Result<Response> {
@@ -73,7 +60,6 @@ impl Rig {
             store: None,
             devices: Some(&self.devices),
             live: true,
-            gardens_by_load: self.gardens_by_load,
         };
         let response = service.answer(&request, task)?;
         let text = serde_json::to_string(&response).unwrap();
@@ -250,20 +236,70 @@ fn dedup_after_a_cancelled_one_goes_through_all() {
     assert_eq!(looked_at(rig.ask(&dedup).unwrap()), all, "both went through everything");
 }
 
-#[test]
-fn gardening_by_load_keeps_its_positions() {
-    let mut rig = Rig::new();
-    rig.gardens_by_load = true;
-    for request in [
-        Request::Scrub { from: 0 },
-        Request::Clean { from: 0 },
-        Request::Dedup { volume: "main".into() },
-        Request::VolumeDelete { name: "main".into() },
-    ] {
-        let error = rig.ask(&request).unwrap_err();
-        assert!(matches!(error, Error::Refused { .. }) && error.to_string().contains("--by-load"), "{error}");
+/// Gardening by load, which takes its turn whenever the pass of a request reports progress.
+struct Gardener<'a> {
+    rig: &'a Rig,
+    turns: u64,
+}
+
+impl Gardener<'_> {
+    /// Scrubs some stripes, if it is its turn. Returns how many are done then.
+    fn garden(&mut self) -> Option<u64> {
+        let _turn = self.rig.passes.begin_turn()?;
+        self.turns += 1;
+        Some(self.rig.garden.scrub_step(16).unwrap().done)
     }
-    rig.ask(&snapshot("monday")).unwrap();
+}
+
+impl Task for Gardener<'_> {
+    fn progress(&mut self, _: &str, _: &str, _: u64, _: u64) {
+        assert_eq!(self.garden(), None, "a turn during a pass");
+    }
+
+    fn is_cancelled(&mut self) -> bool {
+        false
+    }
+}
+
+#[test]
+fn requests_and_gardening_by_load_take_turns() {
+    let rig = Rig::new();
+    let mut gardener = Gardener { rig: &rig, turns: 0 };
+    assert_eq!(gardener.garden(), Some(16));
+    // A stripe within the next step of gardening.
+    rig.garden.close_point().unwrap();
+    rig.drives[0].write_at(20 * 4160, &[0xff; 4160]).unwrap();
+    let Response::Scrubbed(done) = rig.ask_with(&Request::Scrub { from: 0 }, &mut gardener).unwrap() else {
+        panic!("another response")
+    };
+    assert_eq!(done.stripes, done.of);
+    assert_eq!(done.repaired.len() + done.parity_repaired.len(), 1, "{done:?}");
+    for request in [
+        Request::Clean { from: 3 },
+        Request::Dedup { volume: "main".into() },
+        Request::Defrag { volume: "main".into(), paths: Vec::new(), traditional: false, dry_run: false },
+    ] {
+        rig.ask_with(&request, &mut gardener).unwrap();
+    }
+    assert_eq!(gardener.garden(), Some(32), "gardening continues where it was");
+    rig.ask_with(&Request::VolumeDelete { name: "main".into() }, &mut gardener).unwrap();
+    assert_eq!((gardener.garden(), gardener.turns), (Some(48), 3));
+    rig.check();
+}
+
+#[test]
+fn pass_waits_for_the_turn_of_gardening() {
+    let rig = Rig::new();
+    let turn = rig.passes.begin_turn().unwrap();
+    let error = rig.ask_with(&Request::Scrub { from: 0 }, &mut Impatient).unwrap_err();
+    assert_eq!(error.to_string(), "it was interrupted");
+    assert!(rig.passes.begin_turn().is_none(), "one turn at a time");
+    std::thread::scope(|scope| {
+        let pass = scope.spawn(|| rig.ask(&Request::Scrub { from: 0 }));
+        drop(turn);
+        pass.join().unwrap().unwrap();
+    });
+    assert!(rig.passes.begin_turn().is_some());
 }
 
 /// Cancels at once.

@@ -153,8 +153,10 @@ pub fn print_stat(stat: &EvergreenStat, place: &dyn Display, as_json: bool) -> R
         stat.metadata_copies,
         if stat.metadata_copies == 1 { "y" } else { "ies" }
     );
-    if let Some(news) = &stat.first_bad_copy {
-        println!("  readings done from the other copy: {}; the first: {news}", stat.copies_read_instead);
+    if stat.copies_read_instead > 0 {
+        // The process that serves a mount has reported the first.
+        let first = stat.first_bad_copy.as_ref().map_or(String::new(), |news| format!("; the first: {news}"));
+        println!("  readings done from the other copy: {}{first}", stat.copies_read_instead);
     }
     if stat.copies_missing > 0 {
         println!("  {} second copies had no space; a later checkpoint writes them", stat.copies_missing);

@@ -23,7 +23,7 @@ use senesce_core::Bytes;
 use senesce_evergreen::{Evergreen, EvergreenFs, Limits, disk::is_evergreen};
 use senesce_exec::EngineTarget;
 
-pub(super) use defrag::defrag;
+pub(super) use defrag::{defrag, print_defragmented};
 pub(super) use dump::dump;
 pub(super) use look::{check, print_checked, print_stat, stat};
 pub(super) use mkfs::mkfs;

@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use senesce_evergreen::{Evergreen, EvergreenFs, KeyValue, Limits};
 use senesce_fuse::Alarm;
 use senesce_garden::LogDevices;
-use senesce_service::{Devices, MountStat, Request, Response, Serves, evergreen::Service, socket::Connection};
+use senesce_service::{Devices, MountStat, Passes, Request, Response, Serves, evergreen::Service, socket::Connection};
 use senesce_volume::{Custodian, install_signal_cleanup};
 
 use super::{
@@ -79,10 +79,17 @@ fn serve(custodian: &Custodian, place: &Place, args: &FsMountArgs, quiet: bool) 
     // An evergreen has one volume, without a name.
     let point_name = point.as_os_str().as_bytes().into();
     let mounts = [MountStat { point: point_name, volume: String::new(), snapshot: None, read_only }];
-    let name = place.to_string();
+    let (name, passes) = (place.to_string(), Passes::default());
     let answer = |request: Request, connection: &mut Connection| {
-        let service =
-            Service { store: &store, place: &name, device: &device, devices: &devices, read_only, mounts: &mounts };
+        let service = Service {
+            fs: &fs,
+            place: &name,
+            device: &device,
+            devices: &devices,
+            passes: &passes,
+            read_only,
+            mounts: &mounts,
+        };
         match service.answer(&request, connection).map_err(|error| refusal_of(&fault(error)))? {
             Response::Serves(serves) => Ok(Response::Serves(Serves { files: files.clone(), ..serves })),
             response => Ok(response),

@@ -175,11 +175,12 @@ fn deleting_objects_that_waits_for_the_store_delays_no_sync() {
     Lab::write(&garden, b"cold", 100);
     garden.tier(Tiering { age: 0, with_cached: true }).unwrap();
     fs.unlink(&Caller::default(), Ino::ROOT, b"cold").unwrap();
+    let passes = Passes::default();
     thread::scope(|scope| {
         let sticking = lab.store.stick();
         let mut chores = Chores::new(&garden, 1, true);
         let beside = Beside { deletes: Some(Instant::now()), by_load: None::<ByLoad<SystemClock, Kernel>> };
-        chores.beside = beside.begin(scope, &garden);
+        chores.beside = beside.begin(scope, &garden, &passes);
         chores.due = Due::new(Duration::ZERO, Instant::now());
         chores.do_some(&garden, &Alarm::of_this_thread());
         while lab.store.waiting() == 0 {
@@ -204,10 +205,11 @@ fn tiering_by_load_that_waits_for_the_store_delays_no_sync() {
     let objects = ObjectGardening { tiering: Tiering { age: 0, with_cached: true }, prices: None };
     let by_load =
         ByLoad::new(&garden, Gardening::default(), (timed, points), (clock.clone(), Idle), None, Some(objects));
+    let passes = Passes::default();
     thread::scope(|scope| {
         let sticking = lab.store.stick();
         let mut chores = Chores::new(&garden, 1, true);
-        chores.beside = Beside { deletes: None, by_load: Some(by_load) }.begin(scope, &garden);
+        chores.beside = Beside { deletes: None, by_load: Some(by_load) }.begin(scope, &garden, &passes);
         while lab.store.waiting() == 0 {
             clock.set(Nanos(clock.now().0 + 100_000_000));
             thread::yield_now();
