@@ -11,7 +11,10 @@ use std::{
 use senesce_core::{Rng, Seed};
 use senesce_testkit::root_or_skip;
 
-use super::{garden_mount::mount, lab::Lab};
+use super::{
+    garden_mount::mount,
+    lab::{Lab, mount_points},
+};
 
 /// Directories that one worker uses; no other worker writes there.
 const WORKERS: u64 = 3;
@@ -70,7 +73,8 @@ fn blake3(bytes: &[u8]) -> String {
     blake3::hash(bytes).to_hex().to_string()
 }
 
-/// Workers that write until this is dropped, and pause while the gate is held.
+/// Workers that write until they are stopped, and pause while the gate is held.
+#[derive(Default)]
 struct Load {
     steps: AtomicU64,
     stops: AtomicBool,
@@ -78,8 +82,7 @@ struct Load {
 }
 
 fn work(load: &Load, dir: &Path, seed: u64) {
-    fs::create_dir(dir).unwrap();
-    (0..4).for_each(|number| fs::create_dir(dir.join(format!("d{number}"))).unwrap());
+    (0..4).for_each(|number| fs::create_dir_all(dir.join(format!("d{number}"))).unwrap());
     let mut rng = Rng::for_purpose(Seed(seed), "load");
     while !load.stops.load(Relaxed) {
         let gate = load.gate.read().unwrap();
@@ -102,27 +105,37 @@ fn let_work(load: &Load, steps: u64) {
     }
 }
 
+/// Stops the workers when it goes, also if a test fails.
+struct Stop<'a>(&'a Load);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.stops.store(true, Relaxed);
+    }
+}
+
+/// Does something while workers write to the mount.
+fn under_load<T>(lab: &Lab, seed: u64, act: impl FnOnce(&Load) -> T) -> T {
+    let load = Load::default();
+    thread::scope(|scope| {
+        let _stop = Stop(&load);
+        for worker in 0..WORKERS {
+            let (load, dir) = (&load, lab.path(format!("mnt/worker-{worker}")));
+            scope.spawn(move || work(load, &dir, seed + worker));
+        }
+        act(&load)
+    })
+}
+
 fn snapshots_under(how: &[&str]) {
     let lab = Lab::new();
     let tree = |lab: &Lab| tree(&lab.path("mnt"), !how.contains(&"--write-back"));
     lab.run(["fs", "mkfs", "garden", "g", "--size", "256MiB", "--data-drives", "3", "--seed", "7"]).good();
     let mounted = mount(&lab, &[&["--point-every", "1", "--cache", "8MiB"], how].concat());
-    let load = Load { steps: AtomicU64::new(0), stops: AtomicBool::new(false), gate: std::sync::RwLock::new(()) };
     let mut kept: Vec<(String, Vec<String>)> = Vec::new();
-    thread::scope(|scope| {
-        struct Stop<'a>(&'a Load);
-        impl Drop for Stop<'_> {
-            fn drop(&mut self) {
-                self.0.stops.store(true, Relaxed);
-            }
-        }
-        let _stop = Stop(&load);
-        for worker in 0..WORKERS {
-            let (load, dir) = (&load, lab.path(format!("mnt/worker-{worker}")));
-            scope.spawn(move || work(load, &dir, worker));
-        }
+    under_load(&lab, 0, |load| {
         for round in 0..ROUNDS {
-            let_work(&load, 150);
+            let_work(load, 150);
             // One snapshot in the middle of everything, and one while the workers pause, whose tree is known.
             run(&lab, &format!("fs snapshot create g main wild-{round}"));
             let name = format!("still-{round}");
@@ -145,7 +158,7 @@ fn snapshots_under(how: &[&str]) {
                 run(&lab, "fs clone g main still-2 copy");
             }
         }
-        let_work(&load, 150);
+        let_work(load, 150);
     });
     mounted.unmount();
     for part in run(&lab, "fs check g").lines().filter(|line| line.contains(": ") && !line.starts_with(' ')) {
@@ -188,4 +201,46 @@ fn snapshots_under_load_and_gardening_hold_what_was_there() {
     if root_or_skip("mounting") {
         snapshots_under(&["--gardening", "all"]);
     }
+}
+
+#[test]
+fn mounted_snapshot_never_changes_while_programs_write() {
+    if !root_or_skip("mounting") {
+        return;
+    }
+    let lab = Lab::new();
+    lab.run(["fs", "mkfs", "garden", "g", "--size", "256MiB", "--data-drives", "3", "--seed", "7"]).good();
+    let mounted = mount(&lab, &["--point-every", "1"]);
+    under_load(&lab, 0, |load| {
+        for name in ["first", "second"] {
+            let_work(load, 400);
+            run(&lab, &format!("fs snapshot create g main {name}"));
+        }
+        let_work(load, 400);
+    });
+    mounted.unmount();
+    let also = ["main/first=first", "main/second=second"];
+    let points = ["first", "second"].map(|name| lab.path(name));
+    points.iter().for_each(|point| fs::create_dir(point).unwrap());
+    let also: Vec<_> = also.iter().flat_map(|also| ["--also", also]).collect();
+    let mounted = mount(&lab, &[&["--point-every", "1", "--cache", "8MiB"], &also[..]].concat());
+    while points.iter().any(|point| !mount_points().contains(&point.to_string_lossy().into_owned())) {
+        thread::sleep(std::time::Duration::from_millis(2));
+    }
+    let trees = || points.each_ref().map(|point| tree(point, true));
+    let before = trees();
+    assert!(before.iter().all(|tree| tree.len() > 50) && before[0] != before[1]);
+    under_load(&lab, 100, |load| {
+        for (name, verb) in [("third", "clean g"), ("fourth", "defrag g"), ("fifth", "dedup g main")] {
+            let_work(load, 200);
+            run(&lab, &format!("fs snapshot create g main {name}"));
+            run(&lab, &format!("fs {verb}"));
+            assert!(trees() == before, "a snapshot is another one after {verb}");
+        }
+        assert!(run(&lab, "fs check g --online").starts_with("as it lies: clean"));
+    });
+    assert!(trees() == before, "a snapshot is another one at the end");
+    points.iter().for_each(|point| senesce_testkit::unmount(point));
+    mounted.unmount();
+    assert!(run(&lab, "fs check g").starts_with("as it lies: clean"));
 }

@@ -95,3 +95,29 @@ fn mount_point_of_a_garden_is_refused_where_it_must_be_unmounted() {
     run(&lab, "fs snapshot create g main monday");
     mounted.unmount();
 }
+
+#[test]
+fn other_files_and_bind_mounts_hide_no_server() {
+    if !root_or_skip("mounting") {
+        return;
+    }
+    let lab = Lab::new();
+    mkfs(&lab, "g");
+    let mounted = mount(&lab, &["--volume", "of-g"]);
+    for name in ["g/drive-00.img.bak", "g/drive-09.img"] {
+        fs::write(lab.path(name), [7; 10_000]).unwrap();
+    }
+    assert!(run(&lab, "fs stat g").contains("mounted on"));
+    run(&lab, "fs snapshot create g of-g a");
+    for name in ["g/drive-00.img.bak", "g/drive-09.img"] {
+        fs::remove_file(lab.path(name)).unwrap();
+    }
+    fs::create_dir(lab.path("bound")).unwrap();
+    let path = |name| lab.path(name).to_string_lossy().into_owned();
+    must("mount", &["--bind", &path("mnt"), &path("bound")]);
+    let told = lab.run(["fs", "stat", "bound"]);
+    senesce_testkit::unmount(&lab.path("bound"));
+    assert!(told.good().stdout.contains("volume of-g is mounted on"));
+    mounted.unmount();
+    assert!(run(&lab, "fs check g").starts_with("as it lies: clean"));
+}

@@ -8,17 +8,20 @@ use std::{
         fs::{FileTypeExt, MetadataExt},
     },
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
 use anyhow::{Context, Result};
+use senesce_block::{BlockDevice, FileDevice, FileOptions};
+use senesce_core::Bytes;
 use senesce_experiment::ErrorKind;
 use senesce_garden::Garden;
 use senesce_service::{
     Error, Failure as Refusal, FailureKind, MountStat, Name, Passes, Request, Response, Serves, Task,
     evergreen::refusal, garden::Service, socket::Client,
 };
-use senesce_volume::{Host, LinuxHost, Registry, interrupted};
+use senesce_volume::{DeviceNumber, Host, LinuxHost, MountEntry, Registry, interrupted};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -129,11 +132,20 @@ impl Server {
     /// over to it would wait for itself, and no signal could end it.
     fn sync(&self, volume: &Name) -> Result<()> {
         let is_written = |mount: &&MountStat| !mount.read_only && mount.volume == volume.lossy();
+        let mounts = LinuxHost::default().mounts()?;
         for mount in self.serves.mounts.iter().filter(is_written) {
-            let point = Path::new(OsStr::from_bytes(&mount.point.0));
-            sync_one(point, &|source| token_of(source) == Some(&self.token))?;
+            let device = self.device(&mounts, mount);
+            sync_one(Path::new(OsStr::from_bytes(&mount.point.0)), &|found| Some(found.device) == device)?;
         }
         Ok(())
+    }
+
+    /// The number of a mount of this process. Who covers it with another mount of the same source comes later in the list.
+    fn device(&self, mounts: &[MountEntry], mount: &MountStat) -> Option<DeviceNumber> {
+        let point = Path::new(OsStr::from_bytes(&mount.point.0));
+        let has_token = |found: &&MountEntry| found.source.to_str().and_then(token_of) == Some(&self.token);
+        let mut at_point = mounts.iter().filter(|found| found.point == point && found.file_system == "fuse");
+        at_point.find(has_token).map(|found| found.device)
     }
 }
 
@@ -144,12 +156,14 @@ fn find_server(place: &Place) -> Result<Option<Server>> {
     // Without a registry that this user can trust, no process of this user serves anything.
     let homes = || registry_dir().ok().and_then(|dir| Registry::new(&dir).runs().ok()).unwrap_or_default();
     let homes = || homes().into_iter().filter(|home| home.extension().is_some_and(|extension| extension == "home"));
-    if let Some((token, point)) = find_mount(place)? {
+    if let Some(FoundMount { token, device, .. }) = find_mount(place)? {
         let start = format!("{token}.");
         let is_its =
             |home: &PathBuf| home.file_name().is_some_and(|name| name.as_bytes().starts_with(start.as_bytes()));
+        let mounts = LinuxHost::default().mounts()?;
+        // Its point may be mounted elsewhere, too.
         let is_mounted =
-            |server: &Server| server.serves.mounts.iter().any(|mount| mount.point.0 == point.as_os_str().as_bytes());
+            |server: &Server| server.serves.mounts.iter().any(|mount| server.device(&mounts, mount) == Some(device));
         return match homes().filter(is_its).find_map(|home| Server::in_home(&home)).filter(is_mounted) {
             Some(server) => Ok(Some(server)),
             None => Err(Failure {
@@ -166,27 +180,36 @@ fn find_server(place: &Place) -> Result<Option<Server>> {
     let files: Vec<String> = place.files().iter().filter_map(|path| identify(path)).collect();
     let is_its = |server: &Server| server.serves.files.iter().any(|file| files.contains(file));
     let Some(server) = homes().filter_map(|home| Server::in_home(&home)).find(is_its) else { return Ok(None) };
-    // Files of two gardens name neither.
-    if files.iter().any(|file| !server.serves.files.contains(file)) {
+    // Files of two gardens name neither. In a directory of images there may be other files, too.
+    let is_foreign = |path: &PathBuf| {
+        let is_other = identify(path).is_some_and(|file| !server.serves.files.contains(&file));
+        is_other && (!matches!(place, Place::Directory(_)) || is_of_garden(path))
+    };
+    if place.files().iter().any(is_foreign) {
         let message = format!("a part of {place} is mounted, and another part does not belong to that mount");
         return Err(usage(message, Some("name the drives and the log of one garden, or its mount point")));
     }
     Ok(Some(server))
 }
 
-/// The mount point at a place, and the token in the source of its mount, if the source has the form
-/// of ours. Any user can forge such a source: only the process with the token can confirm the
-/// mount.
-pub fn find_mount(place: &Place) -> Result<Option<(String, PathBuf)>> {
+/// A mount whose source has the form of ours. Any user can forge such a source: only the process with the token can confirm the mount.
+pub struct FoundMount {
+    token: String,
+    pub point: PathBuf,
+    device: DeviceNumber,
+}
+
+/// The mount at a place, if its source has the form of ours.
+pub fn find_mount(place: &Place) -> Result<Option<FoundMount>> {
     let (Place::Directory(path) | Place::One(path)) = place else { return Ok(None) };
     // The mount point of a dead process cannot be looked up, and is found by its path as it is written.
     let path = fs::canonicalize(path).or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.clone());
     // Other namespaces have other mounts at this path, and any user can make them. A later mount above it covers it.
     let mounts = LinuxHost::default().mounts()?;
     let found = mounts.iter().rev().find(|mount| path.starts_with(&mount.point));
-    let found = found.filter(|mount| mount.point == path && mount.file_system == "fuse");
-    let token = found.and_then(|mount| token_of(mount.source.to_str()?));
-    Ok(token.map(|token| (token.to_owned(), path)))
+    let Some(found) = found.filter(|mount| mount.point == path && mount.file_system == "fuse") else { return Ok(None) };
+    let token = found.source.to_str().and_then(token_of);
+    Ok(token.map(|token| FoundMount { token: token.to_owned(), point: path, device: found.device }))
 }
 
 /// The identity of a file or device, which servers and clients compare. It does not depend on the
@@ -198,6 +221,15 @@ pub fn identify(path: &Path) -> Option<String> {
         true => format!("device-{:x}", found.rdev()),
         false => format!("{:x}-{:x}", found.dev(), found.ino()),
     })
+}
+
+/// Whether a drive of a garden is there, or something that another process holds.
+fn is_of_garden(path: &Path) -> bool {
+    let options = FileOptions { read_only: true, ..FileOptions::default() };
+    match FileDevice::open(path, Bytes(0), options) {
+        Ok(device) => Garden::drive_length(&(Arc::new(device) as Arc<dyn BlockDevice>)).is_ok(),
+        Err(_) => true,
+    }
 }
 
 /// A refusal of a server as an error of this program.

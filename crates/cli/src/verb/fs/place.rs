@@ -17,7 +17,11 @@ use senesce_garden::{Accepted, Garden, Limits, LogDevices};
 use senesce_objects::ObjectStore;
 use senesce_service::Devices as Freezable;
 
-use super::{ask::find_mount, claim, evergreen::Place as EvergreenPlace};
+use super::{
+    ask::{FoundMount, find_mount},
+    claim,
+    evergreen::Place as EvergreenPlace,
+};
 use crate::{
     args::FsPlaceArgs,
     exit::{Failure, usage},
@@ -176,7 +180,7 @@ impl Place {
         open: impl Fn(&Path) -> Result<Arc<dyn BlockDevice>>,
         make: impl Fn(&Path, Bytes) -> Result<Arc<dyn BlockDevice>>,
     ) -> Result<Devices> {
-        if let Some((_, point)) = find_mount(self)? {
+        if let Some(FoundMount { point, .. }) = find_mount(self)? {
             return Err(Failure {
                 kind: ErrorKind::Environment,
                 message: format!("{} is a mount point, and the file system is in use", point.display()),

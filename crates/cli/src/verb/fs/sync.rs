@@ -26,7 +26,7 @@ const REGULAR: u16 = 0o100_000;
 /// Syncs mounts, one after the other.
 pub fn sync(args: &FsSyncArgs, quiet: bool) -> Result<()> {
     for point in &args.points {
-        sync_one(point, &|source| source.starts_with(ENGINE_SOURCE))?;
+        sync_one(point, &|mount| mount.source.to_string_lossy().starts_with(ENGINE_SOURCE))?;
         if !quiet {
             eprintln!("{}: everything that was written before is durable", Printable::new(point));
         }
@@ -36,14 +36,12 @@ pub fn sync(args: &FsSyncArgs, quiet: bool) -> Result<()> {
 
 /// Makes everything durable that programs wrote to the mount that holds `point`.
 ///
-/// Errors: the source of that mount is another one than is wanted.
-pub fn sync_one(point: &Path, is_wanted: &dyn Fn(&str) -> bool) -> Result<()> {
+/// Errors: that mount is another one than is wanted.
+pub fn sync_one(point: &Path, is_wanted: &dyn Fn(&MountEntry) -> bool) -> Result<()> {
     let shown = Printable::new(point);
     let place = File::open(point).with_context(|| format!("cannot open {shown}"))?;
     let device = DeviceNumber::of(place.metadata().with_context(|| format!("cannot stat {shown}"))?.dev());
-    let is_ours = |mount: &MountEntry| {
-        mount.device == device && mount.file_system == "fuse" && is_wanted(&mount.source.to_string_lossy())
-    };
+    let is_ours = |mount: &MountEntry| mount.device == device && mount.file_system == "fuse" && is_wanted(mount);
     if !list_mounts()?.iter().any(|seen| is_ours(&seen.mount)) {
         return Err(usage(
             format!("{shown} is not on a mount of senesce, or something else is mounted over it"),
