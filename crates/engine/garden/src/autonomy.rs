@@ -256,8 +256,8 @@ impl Autonomy {
         Ok(found)
     }
 
-    /// Does nothing while the caller does such work itself: the engine cleans and rewrites nothing by itself, and what the caller does is not
-    /// charged to gardening.
+    /// Does nothing while the caller does such work itself: the engine cleans and rewrites nothing
+    /// by itself, and what the caller does is not charged to gardening.
     pub fn pause(&mut self, garden: &Garden, now: Nanos) {
         self.look_at_log(garden);
         self.counts = garden.shared().lock().counts;

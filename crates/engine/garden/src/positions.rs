@@ -5,10 +5,12 @@ use crate::{
     store::{Fixing, Store},
 };
 
-/// Where the steps of a scrub, of a scan over areas and of scans over pointers continue. The default is the beginning of all.
+/// Where the steps of a scrub, of a scan over areas and of scans over pointers continue. The
+/// default is the beginning of all.
 ///
-/// Steps of two passes must not alternate, because both move one position: each would skip what the other one did. So a second
-/// pass takes the positions of the first one away, and puts them back at its end.
+/// Steps of two passes must not alternate, because both move one position: each would skip what the
+/// other one did. So a second pass takes the positions of the first one away, and puts them back at
+/// its end.
 #[derive(Debug, Default)]
 pub struct Positions {
     scrub: u64,

@@ -61,7 +61,8 @@ impl Service<'_> {
         self.fs.store()
     }
 
-    /// One sweep of all keys, and one of all leaves. A dry run does both in memory, with what the device holds at one moment.
+    /// One sweep of all keys, and one of all leaves. A dry run does both in memory, with what the
+    /// device holds at one moment.
     fn defrag(&self, dry_run: bool, task: &mut dyn Task) -> Result<Response> {
         let _pass = self.passes.begin(task)?;
         let cannot = || format!("cannot defragment {}", self.place);
@@ -159,7 +160,8 @@ impl Task for Relay {
     }
 }
 
-/// Sweeps all keys of an open evergreen, and then all leaves. Programs may use it meanwhile. What was moved before a cancellation stays moved.
+/// Sweeps all keys of an open evergreen, and then all leaves. Programs may use it meanwhile. What
+/// was moved before a cancellation stays moved.
 ///
 /// Errors: the engine's.
 pub fn sweep(fs: &EvergreenFs<Arc<Evergreen>>, task: &mut dyn Task) -> Result<EvergreenDefragmented> {

@@ -1,4 +1,5 @@
-//! Turns of work that goes through all of an engine: requests one at a time, and never beside gardening by load.
+//! Turns of work that goes through all of an engine: requests one at a time, and never beside
+//! gardening by load.
 
 use std::{
     sync::{Condvar, Mutex, MutexGuard, PoisonError},
@@ -36,7 +37,8 @@ pub(crate) struct Pass<'a> {
 pub struct Turn<'a>(&'a Passes);
 
 impl Passes {
-    /// Begins the pass of a request. Waits until a turn of gardening by load ends; the next turn comes after the pass.
+    /// Begins the pass of a request. Waits until a turn of gardening by load ends; the next turn
+    /// comes after the pass.
     ///
     /// Errors: another pass is under way; the task is cancelled.
     pub(crate) fn begin(&self, task: &mut dyn Task) -> Result<Pass<'_>> {
@@ -75,7 +77,8 @@ impl Passes {
 }
 
 impl<'a> Pass<'a> {
-    /// The pass of a garden. It begins everywhere at the beginning, and at its end gardening by load continues where it was.
+    /// The pass of a garden. It begins everywhere at the beginning, and at its end gardening by
+    /// load continues where it was.
     pub fn through(mut self, garden: &'a Garden) -> Self {
         self.positions = Some((garden, garden.exchange_positions(Positions::default())));
         self

@@ -165,7 +165,8 @@ impl Volume {
         self.host().sync_file_system(&self.root)
     }
 
-    /// Writes everything back and unmounts. A directory is only synced. Does nothing if it is unmounted and its device is no longer in use.
+    /// Writes everything back and unmounts. A directory is only synced. Does nothing if it is
+    /// unmounted and its device is no longer in use.
     ///
     /// Errors: still in use after several tries over 5 s, or still mounted in another mount namespace.
     pub fn unmount(&mut self) -> Result<()> {

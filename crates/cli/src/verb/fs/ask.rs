@@ -56,7 +56,7 @@ pub fn ask(place: &Place, access: Access, request: &Request, quiet: bool) -> Res
 
 /// Has a request answered by the process that serves the garden; `None` if no process does.
 ///
-/// Errors: an evergreen lies there, and the request is about a garden.
+/// Errors: an evergreen is there, and the request is about a garden.
 pub fn ask_served(place: &Place, request: &Request, quiet: bool) -> Result<Option<Response>> {
     if let Place::One(path) = place
         && let Some(why) = refusal(request)
@@ -140,7 +140,8 @@ impl Server {
         Ok(())
     }
 
-    /// The number of a mount of this process. Who covers it with another mount of the same source comes later in the list.
+    /// The number of a mount of this process. Who covers it with another mount of the same source
+    /// comes later in the list.
     fn device(&self, mounts: &[MountEntry], mount: &MountStat) -> Option<DeviceNumber> {
         let point = Path::new(OsStr::from_bytes(&mount.point.0));
         let has_token = |found: &&MountEntry| found.source.to_str().and_then(token_of) == Some(&self.token);
@@ -192,7 +193,8 @@ fn find_server(place: &Place) -> Result<Option<Server>> {
     Ok(Some(server))
 }
 
-/// A mount whose source has the form of ours. Any user can forge such a source: only the process with the token can confirm the mount.
+/// A mount whose source has the form of ours. Any user can forge such a source: only the process
+/// with the token can confirm the mount.
 pub struct FoundMount {
     token: String,
     pub point: PathBuf,
@@ -204,7 +206,8 @@ pub fn find_mount(place: &Place) -> Result<Option<FoundMount>> {
     let (Place::Directory(path) | Place::One(path)) = place else { return Ok(None) };
     // The mount point of a dead process cannot be looked up, and is found by its path as it is written.
     let path = fs::canonicalize(path).or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.clone());
-    // Other namespaces have other mounts at this path, and any user can make them. A later mount above it covers it.
+    // Other namespaces have other mounts at this path, and any user can make them. A later mount
+    // above it covers it.
     let mounts = LinuxHost::default().mounts()?;
     let found = mounts.iter().rev().find(|mount| path.starts_with(&mount.point));
     let Some(found) = found.filter(|mount| mount.point == path && mount.file_system == "fuse") else { return Ok(None) };

@@ -37,7 +37,8 @@ impl Tells {
 }
 
 impl<C: Clock + Send + Sync + 'static, M: Machine + Send> Beside<C, M> {
-    /// Begins with it, if there is anything to do. It goes on until what is given is dropped. Requests and gardening take turns.
+    /// Begins with it, if there is anything to do. It goes on until what is given is dropped.
+    /// Requests and gardening take turns.
     pub fn begin<'scope, 'env>(
         self,
         scope: &'scope Scope<'scope, 'env>,

@@ -78,7 +78,8 @@ pub(crate) struct Loose {
     pub entries: Vec<LooseEntry>,
 }
 
-/// Reads a block that is a whole chunk of some map, for a repair that looks for nodes whose map is lost. `None`: it is no chunk.
+/// Reads a block that is a whole chunk of some map, for a repair that looks for nodes whose map is
+/// lost. `None`: it is no chunk.
 pub(crate) fn loose_entries(chunk: &[u8]) -> Option<Loose> {
     let magic = u32_at(chunk, 0);
     if (magic != MAGIC && magic != OLD_MAGIC) || u64_at(chunk, SUM_AT) != xxh3_64(&chunk[..SUM_AT]) {

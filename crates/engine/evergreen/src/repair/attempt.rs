@@ -254,9 +254,11 @@ impl Attempt {
         self.log = LogState { batches: 0, damage: None, next: sequence, end: position };
     }
 
-    /// `reached`: the number of the batch that would come next, as a later reading of the log has it.
+    /// `reached`: the number of the batch that would come next, as a later reading of the log has
+    /// it.
     ///
-    /// Errors: `Damaged` if that reading returned fewer batches than the one that the attempt was judged by.
+    /// Errors: `Damaged` if that reading returned fewer batches than the one that the attempt was
+    /// judged by.
     pub fn expect_log(&self, device: &dyn BlockDevice, reached: u64) -> Result<()> {
         if reached >= self.log.next {
             return Ok(());
@@ -289,7 +291,8 @@ impl Attempt {
             None => erase_frames(&shared, &self.superblock.geometry, &self.superblock.uuid, self.log.end)?,
         }
         let geometry = self.superblock.geometry;
-        // A block of the log itself stays as it is: its frame has parity, or a later reading may return it.
+        // A block of the log itself stays as it is: its frame has parity, or a later reading may
+        // return it.
         let (start, ring) = (self.superblock.replay.position, geometry.log_bytes);
         let is_needed = |at: u64| start + (at + ring - start % ring) % ring < self.log.end;
         let mut unused = unreadable_blocks(&shared, &geometry);

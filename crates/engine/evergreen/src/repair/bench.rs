@@ -82,7 +82,8 @@ pub(super) fn example_with(options: &MakeOptions, logged: u64) -> (Arc<MemoryDev
     (device, moments, before)
 }
 
-/// An evergreen of format version 1 with three calls in its log, as a program of that time wrote it.
+/// An evergreen of format version 1 with three calls in its log, as a program of that time wrote
+/// it.
 pub(super) fn version_1() -> Arc<MemoryDevice> {
     // Blocks that are not zero: the number of each (u32), and its bytes after their count (u16).
     let mut rest: &[u8] = include_bytes!("../../tests/evergreen/device/version-1.blocks");

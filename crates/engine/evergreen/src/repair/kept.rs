@@ -18,8 +18,8 @@ use crate::{
     disk::{Area, Extent, NodeMap, Superblock},
 };
 
-/// Units that are not written to: what the repaired tree was built from, as `superblock` says, and what superblocks name. `found`: what is
-/// on the device, if it was searched.
+/// Units that are not written to: what the repaired tree was built from, as `superblock` says, and
+/// what superblocks name. `found`: what is on the device, if it was searched.
 pub(super) fn kept_units(
     device: &Arc<dyn BlockDevice>,
     superblock: &Superblock,
@@ -47,8 +47,8 @@ pub(super) fn kept_units(
         }
     }
     let unit_of = |at: &u64| at.checked_sub(geometry.data_at).map(|from| from / u64::from(geometry.unit_bytes));
-    // No superblock names later maps but the one to begin with: a repair that was cut short left them, and nearly all that is free may
-    // be full of them.
+    // No superblock names later maps but the one to begin with: a repair that was cut short left
+    // them, and nearly all that is free may be full of them.
     let last = bases.iter().filter(|base| base.is_certain).map(|base| base.superblock.generation).max();
     let is_named = |generation: u64| generation == superblock.generation || last.is_none_or(|last| generation <= last);
     let chunks = found.get().map_or(&[][..], |found| &found.chunks);

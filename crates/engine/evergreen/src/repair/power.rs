@@ -38,27 +38,27 @@ fn lose_power(damaged: &MemoryDevice, faults: Option<&str>, name: &str) -> u64 {
     assert!(report.is_done, "{name}");
     let want = mount(&recorded.fork()).unwrap_or_else(|| panic!("{name}: the repaired state cannot be read"));
     if let Some(before) = &before {
-        assert_eq!(find_difference(before, &want), None, "{name}: what could be read before: {report:#?}");
+        assert_eq!(find_difference(before, &want), None, "{name}: the trees before and after: {report:#?}");
     }
     let plan = CrashPlan { exhaustive_up_to: 5, samples: 12, tears: 4, seed: Seed(1) };
     let mut states = 0;
     recording.for_each_crash(&plan, |crash| {
         states += 1;
-        let told = format!("{name}, {crash}");
+        let case = format!("{name}, {crash}");
         let device = crash.devices.into_iter().next().expect("one device");
         if does_open {
             Evergreen::open(failing(device.fork(), faults), Limits::default())
-                .unwrap_or_else(|error| panic!("{told}: {error}"));
+                .unwrap_or_else(|error| panic!("{case}: {error}"));
         }
         if before.is_some() {
-            let found = mount(&device).unwrap_or_else(|| panic!("{told}: what could be read cannot be read"));
-            assert_eq!(find_difference(&want, &found), None, "{told}: before a second repair");
+            let found = mount(&device).unwrap_or_else(|| panic!("{case}: a mount cannot read the tree any more"));
+            assert_eq!(find_difference(&want, &found), None, "{case}: before a second repair");
         }
         let device = failing(device, faults);
-        let report = repair(&device, false).unwrap_or_else(|error| panic!("{told}: {error}"));
-        assert!(report.check.is_clean(), "{told}");
-        let found = readable(&device).unwrap_or_else(|| panic!("{told}: the repaired state cannot be read"));
-        assert_eq!(find_difference(&want, &found), None, "{told}: {report:#?}");
+        let report = repair(&device, false).unwrap_or_else(|error| panic!("{case}: {error}"));
+        assert!(report.check.is_clean(), "{case}");
+        let found = readable(&device).unwrap_or_else(|| panic!("{case}: the repaired state cannot be read"));
+        assert_eq!(find_difference(&want, &found), None, "{case}: {report:#?}");
     });
     states
 }
@@ -174,7 +174,8 @@ fn power_cut_in_a_repair_of_a_failing_device_loses_nothing_more() {
     }
 }
 
-/// The example in whose free units a chunk of an old map is, as checkpoints leave them, but for some of them. A repair overwrites no chunk.
+/// The example in whose free units a chunk of an old map is, as checkpoints leave them, but for
+/// some of them. A repair overwrites no chunk.
 fn full(spare: usize) -> Arc<MemoryDevice> {
     let (device, ..) = example_with(&TINY, 3);
     let bench = Bench::new(&device);
@@ -216,7 +217,7 @@ fn repair_without_space_leaves_the_device_as_it_was() {
     };
     let enough = (0..60).step_by(3).find(|spare| !is_refused(spare)).expect("space that is enough");
     assert!(enough > 0, "no repair was without space");
-    // What a repair that was cut short left behind takes some, too.
+    // The remains of a repair that was cut short use some, too.
     let spare = enough + 24;
     let states = lose_power(&full_and_damaged(spare), None, &format!("{spare} free units"));
     assert!(states > 20, "{states} states");

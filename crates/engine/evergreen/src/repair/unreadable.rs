@@ -122,7 +122,8 @@ impl BlockDevice for Failing {
     }
 }
 
-/// Repairs a device without its map whose blocks before the end of the log, or before the frame there, fail from each of their readings on.
+/// Repairs a device without its map whose blocks before the end of the log, or before the frame
+/// there, fail from each of their readings on.
 fn repair_as_blocks_begin_to_fail(device: &Arc<MemoryDevice>, blocks: Range<u64>, want: &Tree) {
     let spoiled = || {
         let bench = Bench::new(device);

@@ -1,4 +1,4 @@
-//! Sweeps of all leaves: what lies scattered is written again, in the order of keys.
+//! Sweeps of all leaves: scattered leaves are written again, in the order of keys.
 
 use std::sync::PoisonError;
 
@@ -58,9 +58,10 @@ impl Evergreen {
         Ok(sweep.swept)
     }
 
-    /// Continues a sweep from the first key to the last: leaves that are scattered, or for which something waits, are written again,
-    /// adjacent to each other. A step writes about [`Limits::dirty_bytes`](super::Limits::dirty_bytes) and makes a checkpoint; batches may
-    /// come meanwhile. Skips what cannot be read. The sweep ends early where too little is free.
+    /// Continues a sweep from the first key to the last: leaves that are scattered, or for which
+    /// something waits, are written again, adjacent to each other. A step writes about
+    /// [`Limits::dirty_bytes`](super::Limits::dirty_bytes) and makes a checkpoint; batches may come
+    /// meanwhile. Skips what cannot be read. The sweep ends early where too little is free.
     ///
     /// Errors: as [`checkpoint`](Self::checkpoint) has them; what was written until then stays.
     pub fn sweep_step(&self, sweep: &mut Sweep) -> Result<()> {

@@ -92,7 +92,7 @@ pub(crate) struct Gardener {
 }
 
 impl Gardener {
-    /// The next step of the scan begins behind so many areas. Returns how many it was behind until now.
+    /// Sets the number of areas that the scan has done. Returns the number until now.
     pub fn exchange_scanned(&mut self, areas: u64) -> u64 {
         std::mem::replace(&mut self.scanned, areas)
     }

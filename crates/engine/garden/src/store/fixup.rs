@@ -36,7 +36,7 @@ pub(crate) struct Fixing {
 }
 
 impl Fixing {
-    /// Exchanges how far the scans of volumes are.
+    /// Exchanges the positions of the scans of volumes.
     pub fn exchange_scans(&mut self, other: &mut Self) {
         std::mem::swap(&mut self.scans, &mut other.scans);
     }

@@ -21,8 +21,8 @@ use super::{
 };
 use crate::{args::FsDefragArgs, exit::usage};
 
-/// One sweep of all keys, and one of all leaves. What was moved until a signal stays moved. The process that serves a mount does it while
-/// programs use it.
+/// One sweep of all keys, and one of all leaves. What was moved until a signal stays moved. The
+/// process that serves a mount does it while programs use it.
 pub fn defrag(place: &Place, args: &FsDefragArgs, quiet: bool) -> Result<()> {
     if !args.drives.drive.is_empty() {
         return Err(usage("--drive is about a garden, and this is an evergreen", None));
