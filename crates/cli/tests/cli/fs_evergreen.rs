@@ -234,7 +234,7 @@ fn a_defragmented_one_is_read_in_the_order_of_paths_again() {
     for (words, why) in [
         (&["scrub", "e.img"][..], "it has no parity"),
         (&["clean", "e.img"], "checkpoints clean it"),
-        (&["dedup", "e.img"], "it shares no blocks"),
+        (&["dedup", "e.img", "main"], "it shares no blocks"),
         (&["volume", "list", "e.img"], "it has no volumes"),
         (&["snapshot", "list", "e.img", "main"], "it has no snapshots"),
     ] {

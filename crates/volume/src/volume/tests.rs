@@ -86,6 +86,31 @@ fn the_steps_come_in_their_order() {
 }
 
 #[test]
+fn unmount_that_failed_to_wait_for_the_device_waits_again() {
+    let temp = tempfile::tempdir().unwrap();
+    let host = Arc::new(FakeHost::default());
+    let custodian = Custodian::open(host.clone(), temp.path()).unwrap();
+    let mut volume = Volume::create(&custodian, &spec(temp.path()), &slot(temp.path())).unwrap();
+    volume.unmount().unwrap();
+    let waits = |host: &FakeHost| host.world().calls.iter().filter(|call| **call == "await_release").count();
+    assert_eq!(waits(&host), 1);
+    volume.mount().unwrap();
+    let begun = host.world().calls.len();
+    volume.unmount().unwrap();
+    let calls = host.world().calls.clone();
+    let after = calls[begun..].iter().position(|call| *call == "await_release").unwrap();
+    volume.mount().unwrap();
+    let begun = host.world().calls.len();
+    *host.fault.lock().unwrap() = Fault::Once(begun + after);
+    volume.unmount().unwrap_err();
+    assert!(!volume.is_mounted());
+    volume.unmount().unwrap();
+    assert_eq!(waits(&host), 4);
+    volume.unmount().unwrap();
+    assert_eq!(waits(&host), 4, "nothing is left to wait for");
+}
+
+#[test]
 fn a_virtual_disk_goes_after_its_loop_device_and_before_its_image() {
     let temp = tempfile::tempdir().unwrap();
     let host = Arc::new(FakeHost::default());
