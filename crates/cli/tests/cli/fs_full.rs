@@ -88,12 +88,16 @@ fn mount<'a>(lab: &'a Lab, engine: &Engine, mode: &[&str]) -> Mounted<'a> {
     hold(lab, start(lab, lab.command().args(["--quiet", "fs", "mount", engine.image, "mnt"]).args(mode)))
 }
 
+fn available(lab: &Lab) -> u64 {
+    let space = rustix::fs::statvfs(lab.path("mnt")).unwrap();
+    space.f_bavail * space.f_frsize
+}
+
 /// Fills the mount until less than `left` bytes are available.
 fn fill(lab: &Lab, left: u64) {
     let root = lab.path("mnt");
     for number in 0.. {
-        let space = rustix::fs::statvfs(&root).unwrap();
-        let available = space.f_bavail * space.f_frsize;
+        let available = available(lab);
         if available <= left {
             return;
         }
@@ -123,15 +127,18 @@ fn confirmed_contents_survive_a_full_mount() {
             let mut confirmed = Vec::new();
             for (way, put) in WAYS {
                 let path = lab.path("mnt").join(way);
+                let available = available(&lab);
                 match put(&path, &data) {
                     // In write-back mode, close writes the pages and returns their error. In the other modes, no page waits.
                     Ok(()) => confirmed.push(way),
                     Err(error) => {
                         assert_eq!(error.raw_os_error(), Some(Errno::NOSPC.raw_os_error()), "{way}: {error}");
                         refused += 1;
-                        // Its creation may be what was refused.
-                        if path.exists() {
-                            fs::remove_file(&path).unwrap();
+                        // The kernel frees a removed file some time after unlink(2), so nothing may be
+                        // available for the next creation.
+                        match path.exists() {
+                            true => fs::remove_file(&path).unwrap(),
+                            false => assert_eq!(available, 0, "{} {mode:?}: {way} was not created", engine.name),
                         }
                     }
                 }

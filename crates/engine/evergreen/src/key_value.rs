@@ -72,6 +72,13 @@ pub trait KeyValue: Send + Sync {
 
     /// What is claimed and can be. Cost: none that grows.
     fn live(&self) -> Live;
+
+    /// Returns the bytes that may still be claimed. As long as this is not 0, a batch of a few KiB
+    /// is not refused. Cost: where little is free, as that of making space.
+    fn claimable(&self) -> u64 {
+        let Live { bytes, most } = self.live();
+        most.saturating_sub(bytes)
+    }
 }
 
 macro_rules! passes_on {
@@ -104,6 +111,10 @@ macro_rules! passes_on {
 
             fn live(&self) -> Live {
                 (**self).live()
+            }
+
+            fn claimable(&self) -> u64 {
+                (**self).claimable()
             }
 
             fn max_batch_bytes(&self) -> usize {

@@ -299,6 +299,9 @@ impl Garden {
     }
 }
 
+/// Consistency points that one operation makes for want of space before it is refused.
+const MOST_POINTS: u32 = 16;
+
 impl Shared {
     /// The state, as the drives have it but for what operations changed: a consistency point that was on its way has landed. If that failed,
     /// the next error says so.
@@ -357,7 +360,7 @@ impl Shared {
         caller: &Caller,
         plan: &mut dyn FnMut(&mut Store) -> FsResult<Act<'a>>,
     ) -> FsResult<Done> {
-        let (mut fresh, mut fetches) = (false, Fetches::default());
+        let (mut fresh, mut points, mut fetches) = (false, 0, Fetches::default());
         loop {
             let mut store = self.lock_for_operation();
             store.check_running()?;
@@ -369,10 +372,12 @@ impl Shared {
             let (blocks, frees) = store.cost(&operation)?;
             let room = store.reserve(Some(volume), blocks, frees);
             let due = store.is_due() || !store.log.has_room(body.len());
-            let is_short = room.is_err() && store.is_waiting();
-            if (is_short || due) && !fresh {
+            // Others change something after each point, and may free what this one needs.
+            let is_short = room.is_err() && store.is_waiting() && points < MOST_POINTS;
+            if is_short || due && !fresh {
                 drop(store);
                 if is_short {
+                    points += 1;
                     self.consistency_point()?
                 } else {
                     self.make_room(body.len())?

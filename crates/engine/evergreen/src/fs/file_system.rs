@@ -161,6 +161,7 @@ impl<S: KeyValue> FileSystem for EvergreenFs<S> {
     fn space(&self) -> FsResult<SpaceReport> {
         let live = self.store.live();
         let (blocks, free) = (live.most / FREE_BLOCK, live.most.saturating_sub(live.bytes) / FREE_BLOCK);
-        Ok(SpaceReport { block_bytes: BLOCK as u32, blocks, free, available: free, inodes: blocks, free_inodes: free })
+        let available = free.min(self.store.claimable() / FREE_BLOCK);
+        Ok(SpaceReport { block_bytes: BLOCK as u32, blocks, free, available, inodes: blocks, free_inodes: free })
     }
 }

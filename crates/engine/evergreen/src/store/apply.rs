@@ -7,6 +7,11 @@ use bytes::Bytes;
 use super::{Evergreen, KEPT_PART, LONG_BATCH, SHORT_LOG, State};
 use crate::{Batch, Error, KeyValue, Live, Result, log::record_bytes, model::check_lengths};
 
+/// A batch that makes a name, or writes a block.
+const SMALL_BATCH: usize = 16 << 10;
+/// Checkpoints for one question about the space that is left.
+const MOST_ROUNDS: u32 = 256;
+
 /// The outcome of an attempt to apply a batch.
 enum Tried {
     Done,
@@ -45,6 +50,17 @@ impl Evergreen {
         }
         self.commit(&mut state, live, batch, record)?;
         Ok(Tried::Done)
+    }
+
+    /// Makes a checkpoint of what is dirty, or brings down what waits and makes one. Returns
+    /// whether there was anything to do.
+    fn make_room(&self) -> Result<bool> {
+        self.core.expect_working()?;
+        let is_any = self.core.dirty_bytes() > 0 || self.core.reclaim()?;
+        if is_any {
+            self.checkpoint()?;
+        }
+        Ok(is_any)
     }
 
     fn is_unlogged(&self, state: &State, batch: &Batch) -> bool {
@@ -152,5 +168,25 @@ impl KeyValue for Evergreen {
     fn live(&self) -> Live {
         let most = self.core.most_live(false);
         Live { bytes: self.core.lock().live, most }
+    }
+
+    fn claimable(&self) -> u64 {
+        let Live { bytes, most } = self.live();
+        let claims = most.saturating_sub(bytes);
+        let mut rounds = 0;
+        loop {
+            let (spare, wanted) = (self.core.spare(&self.core.lock(), SMALL_BATCH), self.core.near_end(SMALL_BATCH));
+            if spare >= claims.min(wanted) {
+                return claims;
+            }
+            // A batch without space does the same. A store that failed refuses every batch.
+            rounds += 1;
+            match self.make_room() {
+                Ok(true) if rounds < MOST_ROUNDS => {}
+                Ok(true) => return 0, // others use what this makes
+                Ok(false) => return claims.min(spare),
+                Err(_) => return claims,
+            }
+        }
     }
 }

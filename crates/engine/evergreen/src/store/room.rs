@@ -66,6 +66,18 @@ impl Core {
         self.free_bytes(state) >= self.needed_bytes(state) + self.headroom(batch_bytes) + kept
     }
 
+    /// Returns the bytes that are free beyond that.
+    pub(super) fn spare(&self, state: &State, batch_bytes: usize) -> u64 {
+        let kept = self.area.geometry().data_bytes() / 50;
+        self.free_bytes(state).saturating_sub(self.needed_bytes(state) + self.headroom(batch_bytes) + kept)
+    }
+
+    /// While this is free beyond what a batch needs, the end of the space is decided by claims
+    /// alone.
+    pub(super) fn near_end(&self, batch_bytes: usize) -> u64 {
+        4 * self.headroom(batch_bytes)
+    }
+
     /// Whether so much is free that several batches may come before anything is brought down.
     pub(super) fn has_much_room(&self, state: &State, batch_bytes: usize) -> bool {
         const FLUSHES: u64 = 8;

@@ -209,7 +209,7 @@ impl FileSystem for VolumeFs {
     fn allocate(&self, caller: &Caller, ino: Ino, how: AllocateHow, offset: u64, len: u64) -> FsResult<()> {
         self.check_writable()?;
         let reserves = matches!(how, AllocateHow::Reserve { .. });
-        if reserves && len.div_ceil(BLOCK as u64) > self.space()?.free {
+        if reserves && len.div_ceil(BLOCK as u64) > self.space()?.available {
             self.read_only(|store| store.regular(self.space, ino.0))?;
             check_end(offset, len)?;
             return Err(FsError::NoSpace);
@@ -337,20 +337,15 @@ impl FileSystem for VolumeFs {
 
     fn space(&self) -> FsResult<SpaceReport> {
         self.read_only(|store| {
-            let kept = store.kept() + store.dirty_blocks();
-            // A write that finds no room makes the consistency point that frees these.
-            let removed = store.removed_blocks(self.space).unwrap_or(0);
-            let of_aggregate = (store.sb.free + removed).saturating_sub(kept);
+            let (free, available) = if is_snapshot(self.space) { (0, 0) } else { store.usable(self.space)? };
             let record = &store.volume(self.space)?.record;
-            let free = (record.free() + removed).min(of_aggregate);
-            let free = if is_snapshot(self.space) { 0 } else { free };
             let inodes = record.inodes.saturating_sub(volume::FIRST_USER);
             let in_use = record.inodes_used.saturating_sub(volume::FIXED_FILES);
             Ok(SpaceReport {
                 block_bytes: BLOCK as u32,
                 blocks: (record.used + record.held + record.free()).min(store.raid.geometry.blocks()),
                 free,
-                available: free,
+                available,
                 inodes,
                 free_inodes: inodes.saturating_sub(in_use),
             })

@@ -18,6 +18,10 @@ use crate::{
 const FREEING_BLOCKS: u64 = 64;
 /// Blocks of inode files and tables that maps bring with them.
 const FIXED_BLOCKS: u64 = 24;
+/// Blocks that an operation which makes a name changes at most, besides the maps.
+const NAME_BLOCKS: u64 = 60;
+/// Of so many changed blocks, one more may be a new block of a map.
+const NEW_MAP_PART: u64 = 128;
 
 impl Store {
     /// Whether an operation on a volume that changes `blocks` blocks at most may begin.
@@ -34,6 +38,26 @@ impl Store {
             kept += self.kept_for_snapshots_of(space)?;
         }
         self.check_volume(space, blocks, kept)
+    }
+
+    /// Blocks that are free for a volume, and of these the ones that its operations may use. Counts
+    /// what the next consistency point frees, because an operation without space makes one.
+    ///
+    /// As long as any may be used, neither the making of a name nor the writing of a block is
+    /// refused.
+    pub fn usable(&self, space: u32) -> Result<(u64, u64)> {
+        let volume = self.volume(space)?;
+        let removed = self.removed_blocks(space).unwrap_or(0);
+        let changed = self.dirty_blocks();
+        let of_aggregate = (self.sb.free + removed).saturating_sub(self.kept() + changed);
+        let of_volume = volume.record.free() + removed;
+        let names = NAME_BLOCKS + changed / NEW_MAP_PART;
+        let mut kept = names + FREEING_BLOCKS + 2 * own_maps(volume) + volume.dirty;
+        if self.has_summary(space)? {
+            kept += self.kept_for_snapshots_of(space)?;
+        }
+        let usable = of_aggregate.saturating_sub(names + self.maps(names)).min(of_volume.saturating_sub(kept));
+        Ok((of_aggregate.min(of_volume), usable))
     }
 
     /// Whether what was deleted, and is not free yet, can make room for an operation that has none: all of it if the aggregate is

@@ -35,6 +35,7 @@ mod scrub;
 mod snapshot_crash;
 mod snapshots;
 mod space;
+mod space_shown;
 mod stale;
 mod superblock_check;
 mod superblock_objects;
