@@ -23,7 +23,7 @@ use crate::{
     content::{check_stop, for_each_chunk},
     direct::{direct_flag, is_aligned, read_range, write_direct},
     parents::Parents,
-    recorded::apply_recorded,
+    recorded::{apply_recorded, grow},
     remove::remove_tree,
 };
 
@@ -261,6 +261,9 @@ impl Target for PosixTarget {
                 // The kernel refuses to reserve nothing.
                 if done.is_ok() && *len > 0 {
                     done = retry_on_signal(|| rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, *len));
+                    if done == Err(Errno::OPNOTSUPP) {
+                        done = grow(file.as_fd(), *len);
+                    }
                 }
                 undo_unless(done, || rustix::fs::unlinkat(dir, c_str(first), AtFlags::empty()))
             }

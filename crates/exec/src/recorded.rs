@@ -4,7 +4,7 @@
 
 use std::{
     ffi::CStr,
-    os::fd::{AsRawFd, BorrowedFd},
+    os::fd::{AsFd, AsRawFd, BorrowedFd},
 };
 
 use rustix::{
@@ -22,7 +22,13 @@ pub(crate) fn apply_recorded(dir: BorrowedFd<'_>, op: &Op, path: &CStr, other: &
         Op::Fallocate { how, offset, len, .. } => {
             let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
             let file = rustix::fs::openat(dir, path, flags, Mode::empty())?;
-            retry_on_signal(|| rustix::fs::fallocate(&file, space_flags(*how), *offset, *len))
+            match retry_on_signal(|| rustix::fs::fallocate(&file, space_flags(*how), *offset, *len)) {
+                Err(Errno::OPNOTSUPP) if *how == SpaceChange::ReserveKeepSize => Ok(()),
+                Err(Errno::OPNOTSUPP) if *how == SpaceChange::Reserve => {
+                    grow(file.as_fd(), offset.saturating_add(*len))
+                }
+                done => done,
+            }
         }
         Op::Exchange { .. } => rustix::fs::renameat_with(dir, path, dir, other, RenameFlags::EXCHANGE),
         Op::SetXattr { name, value, .. } => {
@@ -52,6 +58,12 @@ pub(crate) fn apply_recorded(dir: BorrowedFd<'_>, op: &Op, path: &CStr, other: &
         }
         _ => Err(Errno::OPNOTSUPP),
     }
+}
+
+/// Does of a reservation what a tree shows, on a file system that keeps none: lengthens the file.
+pub(crate) fn grow(file: BorrowedFd<'_>, len: u64) -> Result<(), Errno> {
+    let is_longer = rustix::fs::fstat(file)?.st_size as u64 >= len;
+    if is_longer { Ok(()) } else { retry_on_signal(|| rustix::fs::ftruncate(file, len)) }
 }
 
 fn space_flags(how: SpaceChange) -> FallocateFlags {

@@ -10,7 +10,7 @@ use std::{
 };
 
 use memmap2::MmapMut;
-use rustix::io::Errno;
+use rustix::{fs::FallocateFlags, io::Errno};
 use senesce_testkit::root_or_skip;
 
 use super::{
@@ -134,8 +134,8 @@ fn confirmed_contents_survive_a_full_mount() {
                     Err(error) => {
                         assert_eq!(error.raw_os_error(), Some(Errno::NOSPC.raw_os_error()), "{way}: {error}");
                         refused += 1;
-                        // The kernel frees a removed file some time after unlink(2), so nothing may be
-                        // available for the next creation.
+                        // The kernel frees a removed file some time after unlink(2), so nothing may
+                        // be available for the next creation.
                         match path.exists() {
                             true => fs::remove_file(&path).unwrap(),
                             false => assert_eq!(available, 0, "{} {mode:?}: {way} was not created", engine.name),
@@ -159,4 +159,39 @@ fn confirmed_contents_survive_a_full_mount() {
         }
     }
     assert!(refused > 0, "no case met the end of the space");
+}
+
+#[test]
+fn reserved_space_is_kept_or_no_space_is_reserved() {
+    const RESERVED: usize = 4 << 20;
+    if !root_or_skip("mounting") {
+        return;
+    }
+    for engine in &ENGINES {
+        let lab = Lab::new();
+        lab.run(engine.mkfs).good();
+        let mounted = mount(&lab, engine, &[]);
+        let mut file = File::create(lab.path("mnt/reserved")).unwrap();
+        let mut kept = 0;
+        for flags in [FallocateFlags::KEEP_SIZE, FallocateFlags::empty()] {
+            match rustix::fs::fallocate(&file, flags, 0, RESERVED as u64) {
+                Ok(()) => kept += 1,
+                Err(error) => assert_eq!(error, Errno::OPNOTSUPP, "{}", engine.name),
+            }
+        }
+        assert_eq!(kept, if engine.name == "garden" { 0 } else { 2 }, "{}", engine.name);
+        assert_eq!(file.metadata().unwrap().len(), if kept > 0 { RESERVED as u64 } else { 0 });
+        // A range of zeros and a hole need no reservation.
+        rustix::fs::fallocate(&file, FallocateFlags::ZERO_RANGE, 0, RESERVED as u64).unwrap();
+        if kept > 0 {
+            rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, RESERVED as u64).unwrap();
+            fill(&lab, 0);
+            assert_eq!(available(&lab), 0, "{}", engine.name);
+            file.write_all(&vec![7; RESERVED]).unwrap();
+            file.sync_all().unwrap();
+        }
+        drop(file);
+        mounted.unmount();
+        lab.run(["fs", "check", engine.image]).good();
+    }
 }

@@ -172,6 +172,12 @@ pub trait FileSystem: Send + Sync {
     /// Errors: `IsDirectory`, `Invalid` for what is neither; `TooLarge`; `NoSpace` if not one byte could be written.
     fn write(&self, caller: &Caller, ino: Ino, offset: u64, data: &[u8]) -> FsResult<usize>;
 
+    /// Whether later writes find the space that [`allocate`](Self::allocate) reserves. A mount
+    /// refuses `fallocate` with EOPNOTSUPP if they do not.
+    fn keeps_reservations(&self) -> bool {
+        true
+    }
+
     /// Changes the space of a range of a regular file, as `fallocate` does.
     ///
     /// Errors: `IsDirectory`, `Invalid` (no regular file, an empty range), `TooLarge`, `NoSpace`, `Unsupported`.

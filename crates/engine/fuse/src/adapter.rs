@@ -451,7 +451,9 @@ impl Filesystem for Adapter {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        let Some(how) = allocate_how(mode) else { return reply.error(Errno::EOPNOTSUPP) };
+        let Some(how) = allocate_how(mode, self.fs.keeps_reservations()) else {
+            return reply.error(Errno::EOPNOTSUPP);
+        };
         empty(reply, self.fs.allocate(&self.caller(request), ino(number), how, offset, len));
     }
 

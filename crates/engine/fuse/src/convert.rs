@@ -93,13 +93,15 @@ pub(crate) fn seek_to(whence: i32) -> Option<SeekTo> {
     }
 }
 
-/// What `fallocate` asks for; nothing for what engines do not have (collapsing and inserting ranges, unsharing).
-pub(crate) fn allocate_how(mode: i32) -> Option<AllocateHow> {
+/// Converts the mode of `fallocate`. Returns `None` for changes that engines do not have
+/// (collapsing and inserting ranges, unsharing), and for a reservation that the engine does not
+/// keep.
+pub(crate) fn allocate_how(mode: i32, keeps_reservations: bool) -> Option<AllocateHow> {
     let flags = FallocateFlags::from_bits_retain(mode as u32);
     let keep_size = flags.contains(FallocateFlags::KEEP_SIZE);
     let what = flags.difference(FallocateFlags::KEEP_SIZE);
     if what.is_empty() {
-        Some(AllocateHow::Reserve { keep_size })
+        keeps_reservations.then_some(AllocateHow::Reserve { keep_size })
     } else if what == FallocateFlags::ZERO_RANGE {
         Some(AllocateHow::Zero { keep_size })
     } else if what == FallocateFlags::PUNCH_HOLE && keep_size {
@@ -124,13 +126,15 @@ mod tests {
 
     #[test]
     fn ways_to_allocate_that_no_engine_has_are_none() {
-        assert_eq!(allocate_how(0), Some(AllocateHow::Reserve { keep_size: false }));
-        assert_eq!(allocate_how(1), Some(AllocateHow::Reserve { keep_size: true }));
-        assert_eq!(allocate_how(3), Some(AllocateHow::Punch));
-        assert_eq!(allocate_how(0x10), Some(AllocateHow::Zero { keep_size: false }));
-        assert_eq!(allocate_how(0x11), Some(AllocateHow::Zero { keep_size: true }));
+        assert_eq!(allocate_how(0, true), Some(AllocateHow::Reserve { keep_size: false }));
+        assert_eq!(allocate_how(1, true), Some(AllocateHow::Reserve { keep_size: true }));
+        assert_eq!((allocate_how(0, false), allocate_how(1, false)), (None, None));
+        assert_eq!(allocate_how(3, false), Some(AllocateHow::Punch));
+        assert_eq!(allocate_how(3, true), Some(AllocateHow::Punch));
+        assert_eq!(allocate_how(0x10, true), Some(AllocateHow::Zero { keep_size: false }));
+        assert_eq!(allocate_how(0x11, true), Some(AllocateHow::Zero { keep_size: true }));
         for mode in [2, 8, 0x20, 0x40, 0x13] {
-            assert_eq!(allocate_how(mode), None, "{mode}");
+            assert_eq!(allocate_how(mode, true), None, "{mode}");
         }
     }
 }

@@ -123,6 +123,10 @@ impl<C: Clock + 'static> FileSystem for Timed<C> {
         self.timed(|fs| fs.write(caller, ino, offset, data))
     }
 
+    fn keeps_reservations(&self) -> bool {
+        self.fs.keeps_reservations()
+    }
+
     fn allocate(&self, caller: &Caller, ino: Ino, how: AllocateHow, offset: u64, len: u64) -> FsResult<()> {
         self.timed(|fs| fs.allocate(caller, ino, how, offset, len))
     }

@@ -206,6 +206,12 @@ impl FileSystem for VolumeFs {
         Ok(done)
     }
 
+    /// A write takes new places before it frees the old ones, and a block of zeros is a hole. So
+    /// neither blocks that are written ahead nor a count in the inode keep a place for it.
+    fn keeps_reservations(&self) -> bool {
+        false
+    }
+
     fn allocate(&self, caller: &Caller, ino: Ino, how: AllocateHow, offset: u64, len: u64) -> FsResult<()> {
         self.check_writable()?;
         let reserves = matches!(how, AllocateHow::Reserve { .. });
