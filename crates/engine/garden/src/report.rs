@@ -54,6 +54,8 @@ pub struct OpeningReport {
     pub unread_superblocks: Vec<String>,
     /// Labels and copies of the log that were damaged, and are right again.
     pub repaired: Vec<Finding>,
+    /// Stripes whose parity may be wrong after a loss of power, because a drive fails.
+    pub uncorrected: Vec<Finding>,
     /// Why copies of the log could not be read. Those that could be made again are in use again.
     pub lost_logs: Vec<String>,
     /// What was lost with the log.

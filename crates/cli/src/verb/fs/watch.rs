@@ -83,6 +83,8 @@ pub fn log_problems(garden: &Garden) -> Vec<(&'static str, String)> {
     let report = garden.report();
     let mut problems: Vec<_> = report.log.lost.iter().map(|lost| ("log_copy_lost", lost.clone())).collect();
     problems.extend(report.opening.repaired.iter().map(|repaired| ("repaired", format!("repaired: {repaired}"))));
+    let text = |finding| format!("{finding}: replace the drive that fails; `senesce fs scrub` corrects parity");
+    problems.extend(report.opening.uncorrected.iter().map(|finding| ("parity_uncorrected", text(finding))));
     let (whole, copies) = (report.log.whole, report.log.copies);
     if whole < copies {
         let text = format!("{whole} of {copies} copies of the log are in use: another failure would lose operations");

@@ -253,6 +253,21 @@ fn recovery_never_writes_parity_of_a_block_that_it_could_not_read() {
     }
 }
 
+#[test]
+fn recovery_names_stripes_that_it_cannot_correct() {
+    let (mut raid, devices) = make(4);
+    let writes = masked(&raid, 1, 0b0111, 1);
+    let mut plans = plan(&mut raid, &writes);
+    let kept = plans.iter_mut().map(|plan| ((0, plan.stripe), plan.kept.take().unwrap())).collect();
+    raid.fail(0, Error::invalid("it is gone")).unwrap();
+    devices[1].inject("fail read 1..").unwrap();
+    devices[1].inject("fail write 1..").unwrap();
+    let stripes = vec![StripeRange { group: 0, first: 1, count: 1 }];
+    let found = raid.recover(&Unfinished { cp: Some(1), stripes, kept, without: vec![] }).unwrap();
+    let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+    assert_eq!(found, ["RAID group 0, stripe 1: stripe: parity is not corrected, expected that of its blocks"]);
+}
+
 /// Another drive does not give what a drive that is being filled does not hold yet: that one failed.
 #[test]
 fn a_bad_read_beside_a_drive_that_is_filled_names_the_drive_that_failed() {

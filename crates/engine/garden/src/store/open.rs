@@ -151,8 +151,8 @@ pub(crate) fn open(
     let mut store = Store::new(raid, log, aggregate, sb, sb_slot, limits);
     let mut repaired = store.repair_labels(labels)?;
     let (unread_superblocks, lost_logs) = (unread, copies.why_lost());
-    store.opening =
-        OpeningReport { left_out, unread_superblocks, repaired: Vec::new(), lost_logs, log_loss: found.loss.clone() };
+    let log_loss = found.loss.clone();
+    store.opening = OpeningReport { left_out, unread_superblocks, lost_logs, log_loss, ..OpeningReport::default() };
     store.objects.door = objects;
     // Numbers of consistency points are never used twice, not even those of unfinished ones: tags tell them apart.
     let last = found.unfinished.cp.max(found.later_point);
@@ -179,7 +179,7 @@ pub(crate) fn open(
         store.commit_drives()?;
     }
     if found.unfinished.cp.is_some() {
-        store.raid.recover(&found.unfinished)?;
+        store.opening.uncorrected = store.raid.recover(&found.unfinished)?;
         store.raid.flush()?;
     }
     store.load_areas()?;
