@@ -21,6 +21,7 @@ const WALLS: &[(&str, &[&str])] = &[
     ("senesce-inspect", &["senesce-core", "senesce-device", "senesce-ext4", "senesce-probe", "senesce-volume"]),
     ("senesce-image", &[]),
     ("senesce-fragment", &["senesce-core", "senesce-probe", "senesce-volume"]),
+    ("senesce-defrag", &["senesce-core", "senesce-inspect", "senesce-probe"]),
     ("senesce-store", &["senesce-core"]),
     (
         "senesce-experiment",
@@ -73,6 +74,7 @@ const WALLS: &[(&str, &[&str])] = &[
             "senesce-inspect",
             "senesce-image",
             "senesce-fragment",
+            "senesce-defrag",
             "senesce-store",
             "senesce-experiment",
             "senesce-record",

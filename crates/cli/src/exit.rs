@@ -272,6 +272,11 @@ fn classify(error: &anyhow::Error) -> (ErrorKind, Option<String>) {
         if let Some(failure) = cause.downcast_ref::<senesce_inspect::Error>() {
             return (inspection_kind(failure), failure.hint());
         }
+        if let Some(senesce_defrag::Error::NotSupported { .. } | senesce_defrag::Error::List { .. }) =
+            cause.downcast_ref()
+        {
+            return (ErrorKind::Usage, None);
+        }
         if let Some(failure) = cause.downcast_ref::<senesce_probe::Error>() {
             return (probe_kind(failure), failure.hint());
         }

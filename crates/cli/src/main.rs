@@ -51,6 +51,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<()> {
         Verb::Age(args) => verb::age::age(args, quiet),
         Verb::Bench(args) => verb::bench::bench(args, quiet),
         Verb::Personality(args) => verb::personality::personality(args),
+        Verb::Defrag(args) => verb::defrag::defrag(args, quiet),
         Verb::Fragment(args) => verb::fragment::fragment(args),
         Verb::Image(args) => verb::image::image(args, quiet),
         Verb::Fs(args) => verb::fs::fs(args, quiet),

@@ -23,7 +23,8 @@ use crate::{
 
 /// A cold reader as the grep test is, with this readahead.
 ///
-/// Btrfs hands over pieces of at most 512 KiB, however much it reads ahead (seen in traces, kernel 6.18).
+/// Btrfs hands over pieces of at most 512 KiB, however much it reads ahead (seen in traces, kernel
+/// 6.18).
 pub(crate) fn readahead(read_ahead_kib: u32, is_btrfs: bool) -> Readahead {
     let usual = Readahead { read_ahead_bytes: u64::from(read_ahead_kib) << 10, ..Readahead::default() };
     let max_request_bytes = if is_btrfs { 512 << 10 } else { usual.max_request_bytes };
@@ -38,7 +39,8 @@ pub(crate) struct Kept {
     /// Bytes of its metadata in a copy that are packed.
     packed_bytes: u32,
     pub extents: u32,
-    /// What its layout score is made of: blocks with a place, and runs of them; none of a directory.
+    /// What its layout score is made of: blocks with a place, and runs of them; none of a
+    /// directory.
     blocks: u64,
     runs: u32,
     pub is_file: bool,
@@ -51,6 +53,8 @@ pub(crate) struct Adder {
     pub scorer: LayoutScorer,
     pub map: MapBuilder,
     pub special: SpecialExtents,
+    /// Where the next content is in the best order, bytes; none before the first.
+    best_order_end: Option<u64>,
     /// Files whose map contradicted itself.
     pub contradictory: u64,
     /// All entries in the order of the tree.
@@ -64,8 +68,8 @@ pub(crate) struct Adder {
 impl Adder {
     /// Nothing yet.
     ///
-    /// In: the space of the extents that will come; bytes of the volume, a first guess; extents below `natural_bytes` are
-    /// counted as short.
+    /// In: the space of the extents that will come; bytes of the volume, a first guess; extents
+    /// below `natural_bytes` are counted as short.
     pub fn new(
         space: Space,
         devices: Modelled<'_>,
@@ -76,7 +80,7 @@ impl Adder {
     ) -> Result<Self, Error> {
         let readahead = readahead(read_ahead_kib, space == Space::BtrfsLogical);
         let makers = devices.specs.iter().map(|spec| move |reads| devices.build(spec, reads));
-        let meters = Meters::new(makers, readahead, Layouts::WithDefragmented)?;
+        let meters = Meters::new(makers, readahead, Layouts::All)?;
         let mut scorer = LayoutScorer::new(space, BLOCK_BYTES);
         if let Some(bytes) = natural_bytes {
             scorer = scorer.with_natural_transfer_size(bytes);
@@ -87,6 +91,7 @@ impl Adder {
             scorer,
             map: MapBuilder::new(volume_bytes, map_order),
             special: SpecialExtents::default(),
+            best_order_end: None,
             contradictory: 0,
             entries: Vec::new(),
             names: Names::default(),
@@ -96,8 +101,8 @@ impl Adder {
         })
     }
 
-    /// Whether metadata are modelled. If not all can be, none is: some on one side only would be a loss or a gain of the
-    /// layout that is none.
+    /// Whether metadata are modelled. If not all can be, none is: some on one side only would be a
+    /// loss or a gain of the layout that is none.
     pub fn has_metadata(&self) -> bool {
         self.metadata.problem().is_none()
     }
@@ -108,16 +113,21 @@ impl Adder {
         join_neighbours(&mut entry.extents);
         let mut extents = extents_to_read(&entry, &self.metadata);
         let joined = extents_to_read_in_one_piece(&entry, &self.metadata);
+        let best_order_end = self.best_order_end;
+        let best = self.place_in_best_order(&extents);
         let reads = EntryReads {
             metadata: &requests,
             extents: &extents,
             in_one_piece: joined.as_deref(),
+            moved: Some(&best),
             size_bytes: entry.size_bytes,
         };
         if self.meters.read(&reads).is_err() {
-            // A file that is being written, or damaged, may answer with a map that contradicts itself. Its content is
-            // left out of every layout alike, so that it is no loss and no gain.
+            // A file that is being written, or damaged, may answer with a map that contradicts
+            // itself. Its content is left out of every layout alike, so that it is no loss and no
+            // gain.
             self.contradictory += 1;
+            self.best_order_end = best_order_end;
             extents.clear();
             self.read_metadata(&requests);
         }
@@ -151,13 +161,33 @@ impl Adder {
         }
     }
 
+    /// Where the extents of the next content are in the best order. The first content stays at its
+    /// place, so that the contents are as near to the metadata as they are now.
+    fn place_in_best_order(&mut self, extents: &[Extent]) -> Vec<Extent> {
+        let Some(first) = extents.first() else { return Vec::new() };
+        let mut next = self.best_order_end.unwrap_or(first.physical);
+        let bytes: u64 = extents.iter().map(|extent| extent.length).fold(0, u64::saturating_add);
+        if next.saturating_add(bytes) > self.volume_bytes {
+            next = 0;
+        }
+        let place = |extent: &Extent| {
+            let placed = Extent { physical: next, ..*extent };
+            next = next.saturating_add(extent.length);
+            placed
+        };
+        let best = extents.iter().map(place).collect();
+        self.best_order_end = Some(next);
+        best
+    }
+
     /// Reads an entry of which no content is known.
     fn read_metadata(&mut self, metadata: &[BlockRequest]) {
-        let nothing = EntryReads { metadata, extents: &[], in_one_piece: None, size_bytes: 0 };
+        let nothing = EntryReads { metadata, extents: &[], in_one_piece: None, moved: None, size_bytes: 0 };
         self.meters.read(&nothing).expect("no extents do not contradict each other");
     }
 
-    /// Reads the fresh copy on every device, shuffled within each directory or not. Gives what the devices took, and the losses against it on the first.
+    /// Reads the fresh copy on every device, shuffled within each directory or not. Gives what the
+    /// devices took, and the losses against it on the first.
     pub fn read_fresh_copy(&mut self, is_shuffled: bool) -> Result<(Vec<Meter>, Losses), Error> {
         let copied = |(number, kept): (usize, &Kept)| CopiedEntry {
             parent: self.names.parent(number as u32),

@@ -37,7 +37,7 @@ pub struct InspectOptions<'a> {
 }
 
 /// The kernel's own default, KiB.
-pub(crate) const DEFAULT_READ_AHEAD_KIB: u32 = 128;
+pub const DEFAULT_READ_AHEAD_KIB: u32 = 128;
 /// Btrfs' own, whatever the device has.
 const DEFAULT_BTRFS_READ_AHEAD_KIB: u32 = 4096;
 

@@ -7,13 +7,14 @@ use serde::Serialize;
 
 use crate::{figures::DeviceCosts, source::find_btrfs_devices};
 
-/// From this slowdown on, a layout is not young. Real fresh copies are less densely packed than modelled ones: their
-/// slowdown is 1.15 on ext4, 1.20 to 1.26 on XFS and 1.27 to 1.34 on Btrfs.
+/// From this slowdown on, a layout is not young. Real fresh copies are less densely packed than
+/// modelled ones: their slowdown is 1.15 on ext4, 1.20 to 1.26 on XFS and 1.27 to 1.34 on Btrfs.
 pub(crate) const AGED: f64 = 1.5;
 /// The least slowdown of each grade.
 const GRADES: [(f64, Grade); 4] =
     [(5.0, Grade::BadlyAged), (2.0, Grade::Aged), (AGED, Grade::SomewhatAged), (0.0, Grade::Young)];
-/// A smaller loss of the whole tree is negligible at any slowdown, because a few small files can have a large one.
+/// A smaller loss of the whole tree is negligible at any slowdown, because a few small files can
+/// have a large one.
 pub(crate) const NOTICEABLE_SECONDS: f64 = 1.0;
 
 /// How aged a layout is.
@@ -77,7 +78,8 @@ pub enum Judge {
 pub struct Judged {
     /// The grade on that device.
     pub grade: Grade,
-    /// The slowdown against a fresh copy on that device; none if the device is unknown or there is nothing to read.
+    /// The slowdown against a fresh copy on that device; none if the device is unknown or there is
+    /// nothing to read.
     pub slowdown: Option<f64>,
     /// The device.
     pub device: JudgedDevice,
@@ -134,7 +136,7 @@ impl Judge {
     }
 
     /// The number of models, from the first, that stand for the device.
-    fn models(&self) -> usize {
+    pub fn models(&self) -> usize {
         match self {
             Self::Found(Medium { kind: MediumKind::Unknown, .. }) => 2,
             Self::Named | Self::Found(_) => 1,
@@ -173,13 +175,13 @@ pub(crate) mod tests {
     use crate::{cost::LayoutCosts, loss::LossSeconds};
 
     pub(crate) fn cost(device: &str, as_it_lies: f64, fresh_copy: f64) -> DeviceCosts {
-        let seconds = LayoutCosts { as_it_lies, defragmented: fresh_copy, fresh_copy };
+        let seconds = LayoutCosts { as_it_lies, defragmented: fresh_copy, best_order: fresh_copy, fresh_copy };
         DeviceCosts {
             device: device.to_owned(),
             seconds,
             seconds_per_gib: seconds,
             metadata_seconds: None,
-            requests: LayoutCosts { as_it_lies: 1, defragmented: 1, fresh_copy: 1 },
+            requests: LayoutCosts { as_it_lies: 1, defragmented: 1, best_order: 1, fresh_copy: 1 },
             slowdown: as_it_lies / fresh_copy,
             loss_seconds: LossSeconds::of(seconds, None),
             intrafile_share: Some(0.5),

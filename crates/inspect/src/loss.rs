@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     fn costs(as_it_lies: f64, defragmented: f64, fresh_copy: f64) -> LayoutCosts<f64> {
-        LayoutCosts { as_it_lies, defragmented, fresh_copy }
+        LayoutCosts { as_it_lies, defragmented, best_order: fresh_copy, fresh_copy }
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! The reading of a tree on every device at once: what is asked for is planned once, and each device serves it on a thread
-//! of its own.
+//! The reading of a tree on every device at once: what is asked for is planned once, and each
+//! device serves it on a thread of its own.
 
 use std::{
     sync::{
@@ -29,6 +29,8 @@ pub(crate) struct EntryReads<'a> {
     pub extents: &'a [Extent],
     /// The content if the file were in one piece; none if that is the same.
     pub in_one_piece: Option<&'a [Extent]>,
+    /// The content at the places of the best order, or of a plan; none if it does not move.
+    pub moved: Option<&'a [Extent]>,
     /// Its size.
     pub size_bytes: u64,
 }
@@ -38,8 +40,21 @@ pub(crate) struct EntryReads<'a> {
 pub(crate) enum Layouts {
     /// As it lies; only what the devices take for all is asked.
     AsItLies,
-    /// As it lies, and defragmented; the first device keeps the time of each entry.
-    WithDefragmented,
+    /// As it lies, defragmented, and in the best order; the first device keeps the time of each
+    /// entry.
+    All,
+    /// As it lies, and with contents at the places of a plan, which are counted as the best order.
+    WithMoved,
+}
+
+impl Layouts {
+    fn has_defragmented(self) -> bool {
+        self == Self::All
+    }
+
+    fn has_moved(self) -> bool {
+        self != Self::AsItLies
+    }
 }
 
 /// Devices that read the same.
@@ -53,9 +68,11 @@ pub(crate) struct Meters {
 /// What a device has to say at the end.
 pub(crate) struct ReadMeter {
     pub meter: Meter,
-    /// Nanoseconds of each entry as it lies, in the order of the tree; empty where times are not kept.
+    /// Nanoseconds of each entry as it lies, in the order of the tree; empty where times are not
+    /// kept.
     pub as_it_lies: Vec<u64>,
-    /// Nanoseconds of each entry of the fresh copy, in the order in which they were read; empty where times are not kept.
+    /// Nanoseconds of each entry of the fresh copy, in the order in which they were read; empty
+    /// where times are not kept.
     pub fresh_copy: Vec<u64>,
 }
 
@@ -67,14 +84,17 @@ struct Batch {
     entries: Vec<Parts>,
 }
 
-/// The parts of an entry's requests, each of which begins where the one before ends: to where they reach.
+/// The parts of an entry's requests, each of which begins where the one before ends: to where they
+/// reach.
 struct Parts {
     metadata: usize,
     content: usize,
     /// Content if it is defragmented; empty if that is the same.
     defragmented: usize,
+    /// Content if it is moved; empty if that is the same.
+    moved: usize,
     /// The sectors to which defragmenting moves content, as first and end.
-    moved: (u64, u64),
+    joined_sectors: (u64, u64),
 }
 
 impl Meters {
@@ -89,14 +109,15 @@ impl Meters {
         for make in makers {
             let meter = Meter::new(make)?;
             let (sender, receiver) = sync_channel(WAITING);
-            // Two numbers an entry: too many for every device of a tree of millions, and only the first's are looked at.
-            let keeps_times = devices.is_empty() && layouts == Layouts::WithDefragmented;
+            // Two numbers an entry: too many for every device of a tree of millions, and only the
+            // first's are looked at.
+            let keeps_times = devices.is_empty() && layouts == Layouts::All;
             devices.push((sender, std::thread::spawn(move || serve(meter, layouts, keeps_times, &receiver))));
         }
         Ok(Self { devices, layouts, readahead, batch: Batch::default() })
     }
 
-    /// Reads the next entry of the tree as it lies, and defragmented if that was asked for.
+    /// Reads the next entry of the tree in all layouts but the fresh copy.
     ///
     /// Errors: extents that overlap or are out of order; nothing is read then.
     pub fn read(&mut self, entry: &EntryReads<'_>) -> Result<(), senesce_device::Error> {
@@ -107,16 +128,20 @@ impl Meters {
         let metadata = requests.len();
         let mut planned = add_cold_reads(entry.size_bytes, entry.extents, &self.readahead, requests);
         let content = requests.len();
-        if let (Ok(()), Some(joined), Layouts::WithDefragmented) = (&planned, entry.in_one_piece, self.layouts) {
+        if let (Ok(()), Some(joined), true) = (&planned, entry.in_one_piece, self.layouts.has_defragmented()) {
             planned = add_cold_reads(entry.size_bytes, joined, &self.readahead, requests);
+        }
+        let defragmented = requests.len();
+        if let (Ok(()), Some(moved), true) = (&planned, entry.moved, self.layouts.has_moved()) {
+            planned = add_cold_reads(entry.size_bytes, moved, &self.readahead, requests);
         }
         if planned.is_err() {
             requests.truncate(start);
             return planned;
         }
-        let defragmented = self.batch.requests.len();
-        let moved = entry.in_one_piece.map_or((0, 0), |joined| moved_sectors(entry.extents, joined));
-        self.batch.entries.push(Parts { metadata, content, defragmented, moved });
+        let moved = requests.len();
+        let joined_sectors = entry.in_one_piece.map_or((0, 0), |joined| moved_sectors(entry.extents, joined));
+        self.batch.entries.push(Parts { metadata, content, defragmented, moved, joined_sectors });
         Ok(())
     }
 
@@ -136,7 +161,8 @@ impl Meters {
             add_cold_reads(length_bytes, &[extent], &self.readahead, requests)?;
         }
         let content = self.batch.requests.len();
-        self.batch.entries.push(Parts { metadata, content, defragmented: content, moved: (0, 0) });
+        let joined_sectors = (0, 0);
+        self.batch.entries.push(Parts { metadata, content, defragmented: content, moved: content, joined_sectors });
         Ok(())
     }
 
@@ -175,7 +201,7 @@ fn serve(meter: Meter, layouts: Layouts, keeps_times: bool, batches: &Receiver<A
         for parts in &batch.entries {
             let part = |from: usize, to: usize| &batch.requests[from..to];
             let (metadata, content) = (part(start, parts.metadata), part(parts.metadata, parts.content));
-            start = parts.defragmented;
+            start = parts.moved;
             if batch.is_fresh_copy {
                 let took = this.meter.read_fresh_copy(metadata, content);
                 this.fresh_copy.extend(keeps_times.then_some(took.0));
@@ -183,17 +209,22 @@ fn serve(meter: Meter, layouts: Layouts, keeps_times: bool, batches: &Receiver<A
             }
             let took = this.meter.read_as_it_lies(metadata, content);
             this.as_it_lies.extend(keeps_times.then_some(took.0));
-            if layouts == Layouts::WithDefragmented {
+            if layouts.has_defragmented() {
                 let apart = part(parts.content, parts.defragmented);
                 let content = if apart.is_empty() { content } else { apart };
-                this.meter.read_defragmented(metadata, content, parts.moved);
+                this.meter.read_defragmented(metadata, content, parts.joined_sectors);
+            }
+            if layouts.has_moved() {
+                let apart = part(parts.defragmented, parts.moved);
+                this.meter.read_best_order(metadata, if apart.is_empty() { content } else { apart });
             }
         }
     }
     this
 }
 
-/// The sectors that the file of `extents` has in the layout `joined` and not at its own start, as first and end.
+/// The sectors that the file of `extents` has in the layout `joined` and not at its own start, as
+/// first and end.
 fn moved_sectors(extents: &[Extent], joined: &[Extent]) -> (u64, u64) {
     let (Some(first), Some(last)) = (joined.first(), joined.last()) else { return (0, 0) };
     // An extent that directly follows its predecessor does not move.
@@ -240,18 +271,27 @@ mod tests {
 
     #[test]
     fn the_loss_has_three_parts() {
-        let mut meters = steps(Layouts::WithDefragmented);
-        // Two files of two blocks: the first in two pieces, the second in one, far away; metadata before each.
+        let mut meters = steps(Layouts::All);
+        // Two files of two blocks: the first in two pieces, the second in one, far away; metadata
+        // before each.
         let pieces = [extent(0, 40960, 4096), extent(4096, 81920, 4096)];
         let joined = [extent(0, 40960, 8192)];
+        let best = [[extent(0, 1 << 20, 8192)], [extent(0, (1 << 20) + 8192, 8192)]];
         let first = EntryReads {
             metadata: &[request(1 << 30)],
             extents: &pieces,
             in_one_piece: Some(&joined),
+            moved: Some(&best[0]),
             size_bytes: 8192,
         };
         let whole = [extent(0, 1 << 30, 8192)];
-        let second = EntryReads { metadata: &[request(1 << 31)], extents: &whole, in_one_piece: None, ..first };
+        let second = EntryReads {
+            metadata: &[request(1 << 31)],
+            extents: &whole,
+            in_one_piece: None,
+            moved: Some(&best[1]),
+            ..first
+        };
         [first, second].iter().for_each(|entry| meters.read(entry).unwrap());
         // In the fresh copy one request brings the metadata of both, in front of them.
         for (metadata, at) in [(&[request(0)][..], 4096), (&[], 12288)] {
@@ -264,33 +304,52 @@ mod tests {
         for (ReadMeter { meter, as_it_lies, fresh_copy }, times) in read.into_iter().zip(times) {
             let seconds = |times: &[u64]| times.iter().map(|time| time / 1_000_000_000).collect::<Vec<_>>();
             assert_eq!((seconds(&as_it_lies), seconds(&fresh_copy)), times);
-            assert_eq!(meter.seconds(), LayoutCosts { as_it_lies: 10.0, defragmented: 8.0, fresh_copy: 3.0 });
-            assert_eq!(meter.metadata_seconds(), LayoutCosts { as_it_lies: 4.0, defragmented: 4.0, fresh_copy: 1.0 });
-            assert_eq!(meter.requests(), LayoutCosts { as_it_lies: 5, defragmented: 4, fresh_copy: 3 });
+            assert_eq!(
+                meter.seconds(),
+                LayoutCosts { as_it_lies: 10.0, defragmented: 8.0, best_order: 8.0, fresh_copy: 3.0 }
+            );
+            assert_eq!(
+                meter.metadata_seconds(),
+                LayoutCosts { as_it_lies: 4.0, defragmented: 4.0, best_order: 4.0, fresh_copy: 1.0 }
+            );
+            assert_eq!(meter.requests(), LayoutCosts { as_it_lies: 5, defragmented: 4, best_order: 4, fresh_copy: 3 });
             assert_eq!((meter.bytes(), meter.content_bytes()), (16384 + 8192, 16384));
         }
     }
 
     #[test]
     fn more_than_a_batch_is_read_in_order_and_what_contradicts_itself_not_at_all() {
-        for layouts in [Layouts::AsItLies, Layouts::WithDefragmented] {
+        for layouts in [Layouts::AsItLies, Layouts::All] {
             let mut meters = steps(layouts);
             let count = 3 * ENTRIES as u64 + 7;
             for number in 0..count {
                 // Each behind the one before, but for every tenth.
                 let at = number * 4096 + number / 10 * 8192;
-                let entry =
-                    EntryReads { metadata: &[], extents: &[extent(0, at, 4096)], in_one_piece: None, size_bytes: 4096 };
+                let entry = EntryReads {
+                    metadata: &[],
+                    extents: &[extent(0, at, 4096)],
+                    in_one_piece: None,
+                    moved: None,
+                    size_bytes: 4096,
+                };
                 meters.read(&entry).unwrap();
                 let overlapping = [extent(0, at, 4096), extent(10, 7, 4096)];
-                let wrong =
-                    EntryReads { metadata: &[request(3)], extents: &overlapping, in_one_piece: None, size_bytes: 9999 };
+                let wrong = EntryReads {
+                    metadata: &[request(3)],
+                    extents: &overlapping,
+                    in_one_piece: None,
+                    moved: None,
+                    size_bytes: 9999,
+                };
                 meters.read(&wrong).unwrap_err();
             }
-            let is_inspection = layouts == Layouts::WithDefragmented;
+            let is_inspection = layouts == Layouts::All;
             let defragmented = if is_inspection { count } else { 0 };
             for (number, ReadMeter { meter, as_it_lies, fresh_copy }) in meters.finish().into_iter().enumerate() {
-                assert_eq!(meter.requests(), LayoutCosts { as_it_lies: count, defragmented, fresh_copy: 0 });
+                assert_eq!(
+                    meter.requests(),
+                    LayoutCosts { as_it_lies: count, defragmented, best_order: defragmented, fresh_copy: 0 }
+                );
                 let seconds = (count + (count - 1) / 10) as f64;
                 assert_eq!(meter.seconds().as_it_lies, seconds, "one more for each that lies apart");
                 if !(is_inspection && number == 0) {

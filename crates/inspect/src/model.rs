@@ -1,12 +1,13 @@
-//! What a tree costs to read on described devices, and its map: the part of an inspection that experiments take too.
+//! What a tree costs to read on described devices, and its map: the part of an inspection that
+//! experiments take too.
 
 use std::{collections::BTreeMap, path::Path};
 
-use senesce_core::Stop;
+use senesce_core::{Extent, Stop};
 use senesce_device::{DeviceSpec, Readahead};
 use senesce_probe::{
     collect::{EntryKind, SurveyFigures, Surveyed, collect_survey},
-    map::Placement,
+    map::{Placement, RawExtent},
     score::{MapBuilder, VolumeMap},
 };
 use senesce_volume::FileSystemKind;
@@ -73,11 +74,11 @@ pub struct TreeCost {
 
 /// Models a cold read of the tree below `root`, in the order in which the file system lists it.
 ///
-/// Metadata are read before what they belong to, where the device may be read (root): inodes, blocks of directories,
-/// maps of extents. Elsewhere only blocks of directories are, where the kernel tells them, and
-/// [`ModelledTree::metadata_problem`] says why.
-/// In: `each` sees every entry of the survey, in the order of the tree. So a caller that also scores the layout needs
-/// no second pass over all maps.
+/// Metadata are read before what they belong to, where the device may be read (root): inodes,
+/// blocks of directories, maps of extents. Elsewhere only blocks of directories are, where the
+/// kernel tells them, and [`ModelledTree::metadata_problem`] says why.
+/// In: `each` sees every entry of the survey, in the order of the tree. So a caller that also
+/// scores the layout needs no second pass over all maps.
 /// Errors: as a survey; an entry that cannot be read; [`Error::Stopped`].
 /// Cost: one survey; the metadata once.
 pub fn model_tree(
@@ -85,16 +86,7 @@ pub fn model_tree(
     options: &ModelOptions<'_>,
     each: &mut dyn FnMut(&Surveyed),
 ) -> Result<ModelledTree, Error> {
-    let mount = find_mount(root);
-    let is_btrfs = matches!(mount, Some((FileSystemKind::Btrfs, _)));
-    // Btrfs reads ahead by a setting of its own, not by the device's.
-    let own = if is_btrfs { find_btrfs_read_ahead_kib(root) } else { None };
-    let readahead = readahead(own.unwrap_or(options.read_ahead_kib), is_btrfs);
-    let metadata = match mount {
-        Some((kind, Ok(device))) => MetadataReader::new(kind, Some(&device), root, options.threads),
-        Some((_, Err(problem))) => MetadataReader::told(problem),
-        None => MetadataReader::told("its mount is not known"),
-    };
+    let (readahead, metadata) = prepare(root, options);
     let mut tree = Tree::new(Modelled::one(options.devices), readahead, metadata, options)?;
     let survey = collect_survey(root, options.threads, &mut |entry| {
         each(&entry);
@@ -107,10 +99,11 @@ pub fn model_tree(
     tree.finish(&survey)
 }
 
-/// The same of a file system that somebody else reads. Its drives are a device each, and say how much there is;
-/// [`ModelOptions::volume_bytes`] and `threads` are not looked at.
+/// The same of a file system that somebody else reads. Its drives are a device each, and say how
+/// much there is; [`ModelOptions::volume_bytes`] and `threads` are not looked at.
 ///
-/// Errors: a device cannot be made; an entry that could not be looked at, or whose map contradicts itself.
+/// Errors: a device cannot be made; an entry that could not be looked at, or whose map contradicts
+/// itself.
 pub fn model_told(told: Told, options: &ModelOptions<'_>) -> Result<ModelledTree, Error> {
     let modelled = Modelled { specs: options.devices, drives: &told.drives, turn_bytes: told.turn_bytes };
     let options = ModelOptions { volume_bytes: told.drives.iter().sum(), ..options.clone() };
@@ -118,6 +111,85 @@ pub fn model_told(told: Told, options: &ModelOptions<'_>) -> Result<ModelledTree
     let mut tree = Tree::new(modelled, readahead(options.read_ahead_kib, false), metadata, &options)?;
     told.entries.iter().for_each(|told| tree.add(&told.entry));
     tree.finish(&told.survey)
+}
+
+/// The modelled cost of reading a tree before and after contents move.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct MoveCost {
+    /// The device: `model: HDD 7.2K`.
+    pub device: String,
+    /// Seconds with all contents where they are.
+    pub now_seconds: f64,
+    /// Seconds with the moved contents at their new places.
+    pub after_seconds: f64,
+    /// Those of [`MoveCost::after_seconds`] that go to metadata, which does not move; none if it
+    /// cannot be read.
+    pub metadata_seconds: Option<f64>,
+}
+
+/// Models a cold read of entries that were surveyed below `root`, before and after contents move.
+///
+/// In: `order` has the indices of the entries in the order of reading, each directory before its
+/// entries; `moved` returns the new extents of an entry by its index, or none if it does not move.
+/// Errors: a device cannot be made; an entry whose map contradicts itself; [`Error::Stopped`].
+/// Cost: the metadata once.
+pub fn model_moves(
+    root: &Path,
+    (entries, order): (&[Surveyed], &[usize]),
+    moved: &dyn Fn(usize) -> Option<Vec<Extent>>,
+    options: &ModelOptions<'_>,
+) -> Result<Vec<MoveCost>, Error> {
+    let (readahead, metadata) = prepare(root, options);
+    let modelled = Modelled::one(options.devices);
+    let makers = modelled.specs.iter().map(|spec| move |reads| modelled.build(spec, reads));
+    let mut meters = Meters::new(makers, readahead, Layouts::WithMoved)?;
+    let mut metadata = metadata;
+    for &number in order {
+        let entry = &entries[number];
+        if (options.stop)() {
+            return Err(Error::Stopped);
+        }
+        let extents = extents_to_read(entry, &metadata);
+        let changed = moved(number).map(|extents| {
+            let flags = senesce_probe::map::ExtentFlags::default();
+            let extents = extents.into_iter().map(|extent| RawExtent { extent, flags }).collect();
+            extents_to_read(&Surveyed { extents, ..entry.clone() }, &metadata)
+        });
+        let requests = metadata.requests(entry);
+        let reads = EntryReads {
+            metadata: &requests,
+            extents: &extents,
+            in_one_piece: None,
+            moved: changed.as_deref(),
+            size_bytes: entry.size_bytes,
+        };
+        meters
+            .read(&reads)
+            .map_err(|error| Error::Incomplete { path: entry.path.as_path().into(), problem: error.to_string() })?;
+    }
+    let has_metadata = metadata.problem().is_none();
+    let cost = |ReadMeter { meter, .. }: ReadMeter| MoveCost {
+        device: meter.name.clone(),
+        now_seconds: meter.seconds().as_it_lies,
+        after_seconds: meter.seconds().best_order,
+        metadata_seconds: has_metadata.then(|| meter.metadata_seconds().best_order),
+    };
+    Ok(meters.finish().into_iter().map(cost).collect())
+}
+
+/// The readahead, and the metadata, of the file system at `root`.
+fn prepare(root: &Path, options: &ModelOptions<'_>) -> (Readahead, MetadataReader) {
+    let mount = find_mount(root);
+    let is_btrfs = matches!(mount, Some((FileSystemKind::Btrfs, _)));
+    // Btrfs reads ahead by a setting of its own, not by the device's.
+    let own = if is_btrfs { find_btrfs_read_ahead_kib(root) } else { None };
+    let readahead = readahead(own.unwrap_or(options.read_ahead_kib), is_btrfs);
+    let metadata = match mount {
+        Some((kind, Ok(device))) => MetadataReader::new(kind, Some(&device), root, options.threads),
+        Some((_, Err(problem))) => MetadataReader::told(problem),
+        None => MetadataReader::told("its mount is not known"),
+    };
+    (readahead, metadata)
 }
 
 /// A tree that is being modelled.
@@ -155,8 +227,13 @@ impl Tree {
         let number = self.names.add(&entry.path, entry.kind == EntryKind::Directory);
         let extents = extents_to_read(entry, &self.metadata);
         let requests = self.metadata.requests(entry);
-        let reads =
-            EntryReads { metadata: &requests, extents: &extents, in_one_piece: None, size_bytes: entry.size_bytes };
+        let reads = EntryReads {
+            metadata: &requests,
+            extents: &extents,
+            in_one_piece: None,
+            moved: None,
+            size_bytes: entry.size_bytes,
+        };
         if let Err(error) = self.meters.read(&reads) {
             let path = entry.path.as_path().into();
             self.wrong.get_or_insert(Error::Incomplete { path, problem: error.to_string() });

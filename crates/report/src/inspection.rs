@@ -116,6 +116,7 @@ fn cost_row(cost: &Json) -> Vec<String> {
         text(&cost["device"]),
         seconds(&cost["seconds"]["as_it_lies"]),
         seconds(&cost["seconds"]["defragmented"]),
+        seconds(&cost["seconds"]["best_order"]),
         seconds(&cost["seconds"]["fresh_copy"]),
         cost["seconds_per_gib"]["as_it_lies"].as_f64().map_or("–".to_owned(), figure),
         times(&cost["slowdown"]),

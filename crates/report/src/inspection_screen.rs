@@ -35,10 +35,11 @@ pub fn inspection_screen(inspection: &Json) -> String {
     ));
     line(&format!("\n{}\n", words(&inspection["verdict"])));
     line(&format!(
-        "{:<22} {:>11} {:>13} {:>10} {:>9} {:>9}  {:>5} {:>7} {:>8}",
+        "{:<22} {:>11} {:>13} {:>10} {:>10} {:>9} {:>9}  {:>5} {:>7} {:>8}",
         "cold read (models)",
         "as it lies",
         "defragmented",
+        "best order",
         "fresh copy",
         "s/GiB",
         "slowdown",
@@ -48,10 +49,11 @@ pub fn inspection_screen(inspection: &Json) -> String {
     ));
     for cost in list(&inspection["costs"]) {
         line(&format!(
-            "{:<22} {:>11} {:>13} {:>10} {:>9} {:>9}  {:>5} {:>7} {:>8}",
+            "{:<22} {:>11} {:>13} {:>10} {:>10} {:>9} {:>9}  {:>5} {:>7} {:>8}",
             words(&cost["device"]),
             seconds(&cost["seconds"]["as_it_lies"]),
             seconds(&cost["seconds"]["defragmented"]),
+            seconds(&cost["seconds"]["best_order"]),
             seconds(&cost["seconds"]["fresh_copy"]),
             float(&cost["seconds_per_gib"]["as_it_lies"]),
             times(&cost["slowdown"]),
@@ -298,7 +300,7 @@ mod tests {
 
     #[test]
     fn a_small_loss_is_attributed_to_nothing() {
-        let seconds = json!({ "as_it_lies": 10.1, "defragmented": 10.0, "fresh_copy": 10.0 });
+        let seconds = json!({ "as_it_lies": 10.1, "defragmented": 10.0, "best_order": 9.9, "fresh_copy": 10.0 });
         let screen = |within: Option<f64>| {
             inspection_screen(&json!({ "costs": [{
                 "device": "model: X", "seconds": seconds, "intrafile_share": within, "metadata_share": 0.24,

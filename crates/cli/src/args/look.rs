@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use senesce_core::statistics::Outcome;
+use senesce_core::{Bytes, statistics::Outcome};
+use senesce_defrag::Order;
 use senesce_report::MapColour;
 use senesce_store::Role;
 
@@ -11,8 +12,8 @@ use crate::verb::compare::FigurePattern;
 
 #[derive(Debug, Args)]
 pub struct InspectArgs {
-    /// A directory of a mounted file system, a device or image with one, mounted or not; garden:DIRECTORY or
-    /// evergreen:FILE.
+    /// A directory of a mounted file system, a device or image with one, mounted or not;
+    /// garden:DIRECTORY or evergreen:FILE.
     pub path: PathBuf,
     /// Of a garden: which volume; the first by default.
     #[arg(long, value_name = "NAME")]
@@ -20,12 +21,13 @@ pub struct InspectArgs {
     /// Read ext4 straight from the device, past its mount if it is mounted.
     #[arg(long)]
     pub offline: bool,
-    /// A device to model: a preset (`senesce device list`) or a description in TOML. The verdict and the ranking of the
-    /// losers use the first one. Default: hdd-7200, sata-ssd and nvme, with the model of the disk below PATH first; an
-    /// unknown disk is judged as hdd-7200 and as nvme.
+    /// A device to model: a preset (`senesce device list`) or a description in TOML. The verdict
+    /// and the ranking of the losers use the first one. Default: hdd-7200, sata-ssd and nvme, with
+    /// the model of the disk below PATH first; an unknown disk is judged as hdd-7200 and as nvme.
     #[arg(short, long, value_name = "NAME", value_delimiter = ',')]
     pub device: Vec<String>,
-    /// Readahead to model, KiB; default: the kernel's for the file system (128; Btrfs 4096), whatever the device has set.
+    /// Readahead to model, KiB; default: the kernel's for the file system (128; Btrfs 4096),
+    /// whatever the device has set.
     #[arg(long, value_name = "KIB")]
     pub read_ahead_kib: Option<u32>,
     /// Write a page with an interactive map.
@@ -37,8 +39,9 @@ pub struct InspectArgs {
     /// What the picture's colours say: tree (place in it), directory, file, age, free.
     #[arg(long, value_name = "WHAT", default_value = "tree", requires = "map")]
     pub map_by: MapColour,
-    /// Of an evergreen: draw its tree (levels, what waits in them, where leaves lie), as a page, or as a picture if the name ends in
-    /// .svg. Alone, nothing else is looked at, and damage does not matter.
+    /// Of an evergreen: draw its tree (levels, what waits in them, where leaves lie), as a page, or
+    /// as a picture if the name ends in .svg. Alone, nothing else is looked at, and damage does not
+    /// matter.
     #[arg(long, value_name = "FILE")]
     pub tree: Option<PathBuf>,
     /// What `senesce fs mount --figures` wrote: flushes that the picture of the tree is to tell of.
@@ -56,8 +59,47 @@ pub struct InspectArgs {
 }
 
 #[derive(Debug, Args)]
+pub struct DefragArgs {
+    /// A directory of a mounted ext4, XFS or Btrfs. Only the files below it move.
+    pub path: PathBuf,
+    /// Print what would move and what that would gain. Writes nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// The order in which programs read the files:
+    /// readdir: as the file system lists them (grep -r, tar, cp -r, rsync);
+    /// sorted: by name;
+    /// inode: by inode number;
+    /// list:FILE: as FILE lists them, a path from PATH in each line.
+    #[arg(long, value_name = "ORDER", default_value = "readdir", verbatim_doc_comment)]
+    pub order: Order,
+    /// Write at most this much. The files whose move gains most for each byte move.
+    #[arg(long, value_name = "SIZE")]
+    pub budget: Option<Bytes>,
+    /// Stop after this many seconds.
+    #[arg(long, value_name = "SECONDS")]
+    pub max_seconds: Option<u64>,
+    /// Read and write at idle I/O priority, and wait while other programs wait for I/O.
+    #[arg(long)]
+    pub idle: bool,
+    /// Move the files although the gain is not worth it, or although the kind of disk is not known.
+    #[arg(long, conflicts_with = "dry_run")]
+    pub force: bool,
+    /// A device to model: a preset (`senesce device list`) or a description in TOML. The first one
+    /// decides whether the moves are worth it. Default: the disk below PATH.
+    #[arg(short, long, value_name = "NAME", value_delimiter = ',')]
+    pub device: Vec<String>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// Read the maps of files with this many threads; default: one for each processor.
+    #[arg(long, value_name = "N")]
+    pub threads: Option<std::num::NonZeroUsize>,
+}
+
+#[derive(Debug, Args)]
 pub struct TraceArgs {
-    /// The device to trace, or a path on its file system; default: the device of the current directory's file system.
+    /// The device to trace, or a path on its file system; default: the device of the current
+    /// directory's file system.
     #[arg(long, value_name = "PATH")]
     pub on: Option<PathBuf>,
     /// Read what `blkparse` printed instead of tracing.
@@ -86,8 +128,8 @@ pub struct CompareArgs {
     /// Runs: all checkpoints that both have, not only the last.
     #[arg(long)]
     pub all: bool,
-    /// Exit with code 5 if B costs over this much more (+5%) or less (-5%) than A, and with code 6 if that is
-    /// undecided.
+    /// Exit with code 5 if B costs over this much more (+5%) or less (-5%) than A, and with code 6
+    /// if that is undecided.
     #[arg(long, value_name = "±PERCENT%", allow_hyphen_values = true)]
     pub fail_if: Option<FailIf>,
     /// Gate wall times, too. Default: only figures without noise.
@@ -96,8 +138,8 @@ pub struct CompareArgs {
     /// The outcome of a gate that is undecided: undecided (code 6), pass (code 0), fail (code 5).
     #[arg(long, value_name = "OUTCOME", default_value = "undecided", value_parser = parse_outcome, requires = "fail_if")]
     pub on_undecided: Outcome,
-    /// Runs: only figures whose names match this regular expression, in upper or lower case. May be repeated. Gates
-    /// matching wall times, too.
+    /// Runs: only figures whose names match this regular expression, in upper or lower case. May be
+    /// repeated. Gates matching wall times, too.
     #[arg(long, value_name = "REGEX")]
     pub figure: Vec<FigurePattern>,
     /// Runs: only these volumes: full, empty, unaged. The gate leaves out unaged by default.
@@ -177,11 +219,13 @@ pub enum DeviceVerb {
         /// As the TOML it is described by: a beginning for your own.
         #[arg(long)]
         toml: bool,
-        /// Also the effective bandwidth of random reads by size, and the natural transfer sizes that follow.
+        /// Also the effective bandwidth of random reads by size, and the natural transfer sizes
+        /// that follow.
         #[arg(long, conflicts_with = "toml")]
         curve: bool,
     },
-    /// Measure a device's effective bandwidth by read size (it is only read) and fit a description to it.
+    /// Measure a device's effective bandwidth by read size (it is only read) and fit a description
+    /// to it.
     Calibrate {
         /// A block device, or a large file whose every block is written.
         path: PathBuf,
@@ -233,8 +277,8 @@ pub enum ProfileVerb {
         #[arg(long)]
         toml: bool,
     },
-    /// Make a profile of the files below a directory, or of an unmounted ext4. No content is read, no mount is crossed,
-    /// nothing is written there.
+    /// Make a profile of the files below a directory, or of an unmounted ext4. No content is read,
+    /// no mount is crossed, nothing is written there.
     Capture(ProfileCaptureArgs),
     /// Make one profile of several; each counts as many files as it has.
     Merge {
@@ -262,7 +306,8 @@ pub enum ProfileVerb {
 
 #[derive(Debug, Args)]
 pub struct ProfileCaptureArgs {
-    /// A directory; or a device or image with an ext4 that is not mounted, which is read without mounting it.
+    /// A directory; or a device or image with an ext4 that is not mounted, which is read without
+    /// mounting it.
     pub path: PathBuf,
     /// Where the profile is written; default: stdout.
     #[arg(short, long, value_name = "FILE")]
@@ -273,7 +318,8 @@ pub struct ProfileCaptureArgs {
     /// Use the bins of this profile, so that `diff` compares exactly.
     #[arg(long, value_name = "PROFILE")]
     pub like: Option<String>,
-    /// What ages are counted to, seconds since 1970; default: now. Volumes aged by senesce end at 1704067200.
+    /// What ages are counted to, seconds since 1970; default: now. Volumes aged by senesce end at
+    /// 1704067200.
     #[arg(long, value_name = "SECONDS")]
     pub now: Option<u64>,
     /// Also count the extents of every file.

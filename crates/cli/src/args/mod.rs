@@ -58,6 +58,16 @@ pub enum Verb {
         senesce inspect garden:/srv/garden --map map.svg      a volume that `senesce fs mkfs` made\n  \
         senesce inspect ~/src --device nvme --json | jq '.costs'")]
     Inspect(InspectArgs),
+    /// Put the files of an aged file system into the order in which they are read, online. Names, inodes and times stay.
+    #[command(after_help = "Examples:\n  \
+        sudo senesce defrag /srv/data --dry-run               what would move, and what that would gain; writes nothing\n  \
+        sudo senesce defrag /srv/data                         moves the files, if that is worth it\n  \
+        sudo senesce defrag /srv/data --budget 10GiB --idle   the best 10 GiB, while no other program waits for I/O\n  \
+        sudo senesce defrag /home --order sorted --max-seconds 3600\n  \
+        senesce defrag ~/src --dry-run --json | jq '.worth'\n\n\
+        On ext4, XFS with reflink and Btrfs, mounted and in use. A kill or a power cut at any moment loses nothing and leaves\n\
+        nothing behind; a second run continues.")]
+    Defrag(DefragArgs),
     /// The block requests of one device while a command runs: layout score, seeks, sizes, modelled cost.
     #[command(after_help = "Examples:\n  \
         sudo senesce trace --on /srv/data -- sh -c 'tar cf - /srv/data | cat > /dev/null'\n  \

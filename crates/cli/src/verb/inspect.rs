@@ -106,7 +106,7 @@ pub fn inspect(args: InspectArgs, quiet: bool) -> Result<()> {
 
 /// The models that the user named; else the built-in ones, with those of the disk below `place`
 /// first.
-fn choose_devices(named: &[String], place: &Path) -> Result<(Judge, Vec<DeviceSpec>)> {
+pub(super) fn choose_devices(named: &[String], place: &Path) -> Result<(Judge, Vec<DeviceSpec>)> {
     if !named.is_empty() {
         return Ok((Judge::Named, named.iter().map(|name| read_device(name)).collect::<Result<_>>()?));
     }

@@ -5,6 +5,7 @@ pub mod bench;
 mod capture;
 pub mod clean;
 pub mod compare;
+pub mod defrag;
 pub mod device;
 pub mod export;
 pub mod fragment;

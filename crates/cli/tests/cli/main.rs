@@ -7,6 +7,7 @@ mod bad_input;
 mod bad_machine;
 mod bench;
 mod clean;
+mod defrag;
 mod disk;
 mod dry_run;
 mod equivalence;

@@ -37,4 +37,4 @@ pub use search::compute_pattern;
 pub use survey::{EntryKind, SurveyFigures, Surveyed, collect_survey};
 pub use transfer::{TransferLimit, TransferPoint, collect_transfer_curve};
 pub use walk::{ItemError, Order};
-pub use xfs::collect_xfs_inode_chunk_bytes;
+pub use xfs::{collect_xfs_has_reflink, collect_xfs_inode_chunk_bytes};

@@ -1,0 +1,335 @@
+//! `senesce defrag`: the order of files, restored.
+
+use std::{fs, sync::Arc, time::Duration};
+
+use anyhow::{Context, Result};
+use senesce_core::{Bytes, Clock, Nanos, Printable};
+use senesce_defrag::{
+    Advice, Applied, ApplyOptions, Gain, LeftWhy, Order, Placed, Plan, Skip, Tree, Worth, apply_plan, collect_tree,
+    compute_advice, find_mover, measure_pieces, place_batches, plan_moves, predict_costs,
+};
+use senesce_device::DeviceSpec;
+use senesce_inspect::{ModelOptions, MoveCost};
+use senesce_probe::collect::collect_free_extents_as_it_is;
+use senesce_volume::{install_signal_cleanup, interrupted};
+use serde::Serialize;
+
+use super::inspect::choose_devices;
+use crate::{
+    args::DefragArgs,
+    clock::SystemClock,
+    exit::{failed, usage},
+    machine::count_threads,
+    progress::{Counter, Stretch},
+    table::render_table,
+};
+
+/// Other programs wait for I/O for more than this share of the time: the work pauses.
+const PRESSURE_PERCENT: f64 = 10.0;
+/// How long a pause is.
+const PAUSE: Duration = Duration::from_millis(200);
+/// Bytes that move between two readings of the pressure.
+const PRESSURE_EVERY_BYTES: u64 = 8 << 20;
+
+/// Plans, prints what that gains, and moves the files unless it is a dry run.
+pub fn defrag(args: DefragArgs, quiet: bool) -> Result<()> {
+    install_signal_cleanup().context("cannot handle signals")?;
+    if args.idle {
+        senesce_volume::set_idle_priority().context("cannot lower the I/O priority")?;
+    }
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
+    let (mut mover, options) = find_mover(&args.path)?;
+    let (judge, devices) = choose_devices(&args.device, &args.path)?;
+    let threads = count_threads(args.threads);
+    let stop = || interrupted().is_some();
+    let counter = Counter::for_stderr(quiet, "entries");
+    let tree = collect_tree(&args.path, threads, &stop).map_err(interrupted_or)?;
+    counter.finish();
+    let files = args.order.apply(&tree)?;
+    let mut plan = plan_moves(&tree.entries, &files, &options);
+    if let Some(budget) = args.budget {
+        plan.limit(budget.0);
+    }
+    let model = Model { devices: &devices, threads, order: &args.order };
+    let advice = advise(&tree, &plan, &model, judge.models())?;
+    if !args.json {
+        print!("{}", advice_screen(&args, &advice));
+    }
+    if args.dry_run || advice.worth == Worth::NothingToMove {
+        return if args.json { print_json(&Report { advice, applied: None }) } else { Ok(()) };
+    }
+    if !args.force {
+        refuse_if_not_worth(&advice)?;
+    }
+    let applied = {
+        let mut bar = Stretch::for_stderr(quiet, "moving", "MiB", plan.bytes() >> 20);
+        let mut pace = Pace::new(&args, &*clock);
+        let options =
+            ApplyOptions { pace: &mut |bytes| pace.goes_on(bytes), progress: &mut |bytes| bar.reach(bytes >> 20) };
+        apply_plan(&tree, &plan, &mut *mover, options)
+    };
+    let after = collect_tree(&args.path, threads, &stop).map_err(interrupted_or)?;
+    let after = model.costs(&after, &[])?;
+    let applied = Done { applied, seconds: clock.now().as_secs_f64(), after };
+    if args.json {
+        print_json(&Report { advice, applied: Some(applied) })?;
+    } else {
+        print!("{}", done_screen(&advice, &applied));
+    }
+    if let Some(signal) = interrupted() {
+        return Err(senesce_experiment::Error::from(senesce_experiment::Interrupted { signal }).into());
+    }
+    Ok(())
+}
+
+/// The whole result as JSON.
+#[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    advice: Advice,
+    /// None of a dry run.
+    applied: Option<Done>,
+}
+
+/// What was done.
+#[derive(Serialize)]
+struct Done {
+    #[serde(flatten)]
+    applied: Applied,
+    /// Wall time of the whole command, seconds.
+    seconds: f64,
+    /// The cost of a cold read as the files are now.
+    after: Vec<MoveCost>,
+}
+
+/// How costs are modelled.
+struct Model<'a> {
+    devices: &'a [DeviceSpec],
+    threads: usize,
+    order: &'a Order,
+}
+
+impl Model<'_> {
+    /// The costs of reading the tree in the order that the user named.
+    fn costs(&self, tree: &Tree, pieces: &[senesce_defrag::Piece]) -> Result<Vec<MoveCost>> {
+        let stop = || interrupted().is_some();
+        let options = ModelOptions {
+            devices: self.devices,
+            read_ahead_kib: senesce_inspect::DEFAULT_READ_AHEAD_KIB,
+            volume_bytes: 0,
+            map_order: 0,
+            threads: self.threads,
+            stop: &stop,
+        };
+        let reading = self.order.reading(tree, &self.order.apply(tree)?);
+        predict_costs(tree, &reading, pieces, &options).map_err(interrupted_or)
+    }
+}
+
+/// Places the batches into the free space, and models what that gains.
+fn advise(tree: &Tree, plan: &Plan, model: &Model<'_>, devices: usize) -> Result<Advice> {
+    // Without the map of free space (not root), all of it counts as one piece.
+    let free: Vec<(u64, u64)> = match collect_free_extents_as_it_is(tree.path()) {
+        Ok(free) => free.into_iter().map(|free| (free.start_bytes, free.length_bytes)).collect(),
+        Err(_) => {
+            let space = rustix::fs::statvfs(tree.path()).context("cannot read the free space")?;
+            vec![(0, space.f_bavail * space.f_frsize)]
+        }
+    };
+    let places = place_batches(&tree.entries, &plan.batches, free);
+    let (mut pieces, mut placed) = (Vec::new(), Placed::default());
+    for (batch, place) in plan.batches.iter().zip(places) {
+        match place {
+            Some(place) => {
+                placed.pieces += measure_pieces(&place);
+                pieces.extend(place);
+            }
+            None => placed.unplaced_bytes += batch.bytes(),
+        }
+    }
+    Ok(compute_advice(plan, placed, model.costs(tree, &pieces)?, devices))
+}
+
+fn refuse_if_not_worth(advice: &Advice) -> Result<()> {
+    match advice.worth {
+        Worth::Yes | Worth::NothingToMove => Ok(()),
+        Worth::No => Err(failed("not worth it: nothing was moved; --force moves the files anyway")),
+        Worth::Undecided => Err(usage(
+            "the kind of disk is not known, and the moves are worth it only on some: nothing was moved",
+            Some("name the disk's model (--device hdd-7200), or move the files anyway (--force)"),
+        )),
+    }
+}
+
+/// When to continue, to wait and to stop.
+struct Pace<'a> {
+    clock: &'a dyn Clock,
+    end: Option<Nanos>,
+    is_idle: bool,
+    since_reading: u64,
+}
+
+impl<'a> Pace<'a> {
+    fn new(args: &DefragArgs, clock: &'a dyn Clock) -> Self {
+        let end =
+            args.max_seconds.map(|seconds| Nanos(clock.now().0.saturating_add(seconds.saturating_mul(1_000_000_000))));
+        Self { clock, end, is_idle: args.idle, since_reading: 0 }
+    }
+
+    /// Whether the next step may run, of `bytes`. Waits while others need the disk.
+    fn goes_on(&mut self, bytes: u64) -> bool {
+        self.since_reading += bytes;
+        while self.is_idle && self.since_reading >= PRESSURE_EVERY_BYTES && self.may_run() {
+            if io_pressure_percent().is_none_or(|percent| percent < PRESSURE_PERCENT) {
+                self.since_reading = 0;
+                break;
+            }
+            std::thread::sleep(PAUSE);
+        }
+        self.may_run()
+    }
+
+    fn may_run(&self) -> bool {
+        interrupted().is_none() && self.end.is_none_or(|end| self.clock.now() < end)
+    }
+}
+
+/// The share of the last ten seconds in which some program waited for I/O; none if the kernel does
+/// not report it.
+fn io_pressure_percent() -> Option<f64> {
+    let text = fs::read_to_string("/proc/pressure/io").ok()?;
+    let line = text.lines().find(|line| line.starts_with("some "))?;
+    line.split_whitespace().find_map(|word| word.strip_prefix("avg10=")?.parse().ok())
+}
+
+/// A stop that a signal caused is reported as the signal.
+fn interrupted_or(error: senesce_defrag::Error) -> anyhow::Error {
+    match interrupted() {
+        Some(signal) => senesce_experiment::Error::from(senesce_experiment::Interrupted { signal }).into(),
+        None => error.into(),
+    }
+}
+
+fn print_json(report: &Report) -> Result<()> {
+    println!("{}", serde_json::to_string_pretty(report)?);
+    Ok(())
+}
+
+fn advice_screen(args: &DefragArgs, advice: &Advice) -> String {
+    let path = Printable::new(&args.path).to_string();
+    let mut text = match advice.worth {
+        Worth::NothingToMove => format!("{path}: all files are in {} order\n", args.order),
+        Worth::Yes => format!("{path}: worth it\n"),
+        Worth::No => format!("{path}: not worth it\n"),
+        Worth::Undecided => format!("{path}: worth it on some kinds of disk, and the kind of this one is not known\n"),
+    };
+    if advice.worth != Worth::NothingToMove {
+        text.push_str(&format!(
+            "order of files  {} of {} files to move, {} of {} ({:.2} bytes written for each live byte)\n                {} free space needed at a time; {} -> {} pieces in {} order\n",
+            advice.files,
+            advice.files + advice.left.values().map(|left| left.files).sum::<u64>(),
+            Bytes(advice.moved_bytes),
+            Bytes(advice.live_bytes),
+            advice.moved_bytes as f64 / advice.live_bytes.max(1) as f64,
+            Bytes(advice.space_bytes),
+            advice.pieces_now,
+            advice.pieces_after,
+            args.order,
+        ));
+        if advice.unplaced_bytes > 0 {
+            text.push_str(&format!("                no free space for {}\n", Bytes(advice.unplaced_bytes)));
+        }
+        let mut lines =
+            vec![words(["cold read (models)", "now", "after", "metadata", "moving", "pays back after", ""])];
+        lines.extend(advice.gains.iter().map(gain_line));
+        text.push_str(&render_table(&lines));
+    }
+    let left: Vec<String> = advice
+        .left
+        .iter()
+        .filter(|(_, left)| left.files > 0)
+        .map(|(why, left)| format!("{} {} ({})", left.files, left_words(*why), Bytes(left.bytes)))
+        .collect();
+    if !left.is_empty() {
+        text.push_str(&format!("left alone      {}\n", left.join("\n                ")));
+    }
+    text
+}
+
+fn words<const N: usize>(cells: [&str; N]) -> Vec<String> {
+    cells.map(str::to_owned).to_vec()
+}
+
+fn gain_line(gain: &Gain) -> Vec<String> {
+    let seconds = |seconds: f64| format!("{} s", figure(seconds));
+    vec![
+        gain.cost.device.clone(),
+        seconds(gain.cost.now_seconds),
+        seconds(gain.cost.after_seconds),
+        gain.cost.metadata_seconds.map_or("–".to_owned(), seconds),
+        seconds(gain.move_seconds),
+        gain.reads_to_pay_back.map_or("never".to_owned(), |reads| format!("{} reads", figure(reads))),
+        if gain.is_worth { "worth it" } else { "not worth it" }.to_owned(),
+    ]
+}
+
+fn done_screen(advice: &Advice, done: &Done) -> String {
+    let Done { applied, seconds, after } = done;
+    let mut text = format!(
+        "moved           {} files, {} written, {} s{}\n",
+        applied.files,
+        Bytes(applied.written_bytes),
+        figure(*seconds),
+        if applied.is_stopped { "; stopped before the end, a second run continues" } else { "" },
+    );
+    let mut lines = vec![words(["cold read (models)", "before", "now", "predicted"])];
+    for (gain, after) in advice.gains.iter().zip(after) {
+        let seconds = |seconds: f64| format!("{} s", figure(seconds));
+        lines.push(vec![
+            gain.cost.device.clone(),
+            seconds(gain.cost.now_seconds),
+            seconds(after.now_seconds),
+            seconds(gain.cost.after_seconds),
+        ]);
+    }
+    text.push_str(&render_table(&lines));
+    for (why, skipped) in &applied.skipped {
+        let examples = skipped.examples.join(", ");
+        text.push_str(&format!("skipped         {} {}: {examples}\n", skipped.files, skip_words(*why)));
+    }
+    text
+}
+
+/// Three digits.
+fn figure(value: f64) -> String {
+    match value {
+        value if value >= 100.0 => format!("{value:.0}"),
+        value if value >= 10.0 => format!("{value:.1}"),
+        value if value >= 1.0 => format!("{value:.2}"),
+        value => format!("{value:.3}"),
+    }
+}
+
+fn left_words(why: LeftWhy) -> &'static str {
+    match why {
+        LeftWhy::InOrder => "in order",
+        LeftWhy::NoBlocks => "without blocks of their own",
+        LeftWhy::BeingWritten => "being written",
+        LeftWhy::Encoded => "compressed or encrypted",
+        LeftWhy::Shared => "that share blocks with other files or snapshots",
+        LeftWhy::Reserved => "with reserved blocks",
+        LeftWhy::Contradictory => "with a contradictory map of extents",
+    }
+}
+
+fn skip_words(why: Skip) -> &'static str {
+    match why {
+        Skip::Changed => "changed meanwhile",
+        Skip::Busy => "in use as programs",
+        Skip::Refused => "not writable",
+        Skip::NotSupported => "of a kind that the file system does not move",
+        Skip::NoBetterSpace => "for which no contiguous space is free",
+        Skip::NoSpace => "for which no space is free",
+        Skip::Failed => "failed",
+    }
+}

@@ -1,0 +1,165 @@
+//! Whether the moves are worth what they cost: pure.
+
+use std::collections::BTreeMap;
+
+use senesce_inspect::MoveCost;
+use serde::Serialize;
+
+use crate::plan::{Left, LeftWhy, Plan};
+
+/// The schema of [`Advice`] as JSON.
+pub const DEFRAG_SCHEMA: &str = "senesce-defrag/1";
+
+/// The moves are not worth it if they save less than this share of the time.
+const LEAST_SHARE: f64 = 0.2;
+/// Nor if they save less than this, seconds for the whole tree.
+const LEAST_SECONDS: f64 = 1.0;
+/// Nor if more than this number of reads of the whole tree would save the time that the moves take.
+const MOST_READS: f64 = 100.0;
+
+/// What moving files would gain, and what it would cost.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Advice {
+    /// [`DEFRAG_SCHEMA`].
+    pub schema: &'static str,
+    /// Files that move.
+    pub files: u64,
+    /// Bytes that move, and so are written.
+    pub moved_bytes: u64,
+    /// Bytes that all files have on the device.
+    pub live_bytes: u64,
+    /// Free space that the moves need at any time, bytes.
+    pub space_bytes: u64,
+    /// Bytes of the plan for which there is no free space now.
+    pub unplaced_bytes: u64,
+    /// Pieces in which the moved files are read now.
+    pub pieces_now: u64,
+    /// Pieces in which they would be read.
+    pub pieces_after: u64,
+    /// Files that stay, by reason.
+    pub left: BTreeMap<LeftWhy, Left>,
+    /// The gain on each device. The first ones stand for the device of the tree.
+    pub gains: Vec<Gain>,
+    /// Whether the moves are worth it on the device of the tree.
+    pub worth: Worth,
+}
+
+/// Whether moves are worth it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Worth {
+    /// They are.
+    Yes,
+    /// They are not.
+    No,
+    /// The device is not known, and its candidates disagree.
+    Undecided,
+    /// No file would move.
+    NothingToMove,
+}
+
+/// The gain on one device. All times are modelled.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Gain {
+    /// The cost of a cold read of the tree, now and after the moves.
+    #[serde(flatten)]
+    pub cost: MoveCost,
+    /// Seconds that the moves take: each content is read where it is and written where it is
+    /// wanted.
+    pub move_seconds: f64,
+    /// Reads of the whole tree that save as much time as the moves take; none if nothing is saved.
+    pub reads_to_pay_back: Option<f64>,
+    /// Whether the moves are worth it on this device.
+    pub is_worth: bool,
+}
+
+impl Gain {
+    /// In: the cost, and the share of the live bytes that moves.
+    fn of(cost: MoveCost, moved_share: f64) -> Self {
+        let saved = cost.now_seconds - cost.after_seconds;
+        let move_seconds = (cost.now_seconds + cost.after_seconds) * moved_share;
+        let reads_to_pay_back = (saved > 0.0).then(|| move_seconds / saved);
+        let is_worth = saved >= LEAST_SECONDS
+            && saved >= LEAST_SHARE * cost.now_seconds
+            && reads_to_pay_back.is_some_and(|reads| reads <= MOST_READS);
+        Self { cost, move_seconds, reads_to_pay_back, is_worth }
+    }
+}
+
+/// Judges a plan.
+///
+/// In: the pieces that the placed batches would have; the bytes of batches without a place; the
+/// modelled costs, of which the first `devices` stand for the device of the tree.
+pub fn compute_advice(plan: &Plan, placed: Placed, costs: Vec<MoveCost>, devices: usize) -> Advice {
+    let moved_bytes = plan.bytes();
+    let share = moved_bytes as f64 / plan.live_bytes.max(1) as f64;
+    let gains: Vec<Gain> = costs.into_iter().map(|cost| Gain::of(cost, share)).collect();
+    let own = &gains[..devices.min(gains.len())];
+    let worth = if plan.batches.is_empty() {
+        Worth::NothingToMove
+    } else if own.iter().all(|gain| gain.is_worth) {
+        Worth::Yes
+    } else if own.iter().any(|gain| gain.is_worth) {
+        Worth::Undecided
+    } else {
+        Worth::No
+    };
+    Advice {
+        schema: DEFRAG_SCHEMA,
+        files: plan.files(),
+        moved_bytes,
+        live_bytes: plan.live_bytes,
+        space_bytes: plan.space_bytes(),
+        unplaced_bytes: placed.unplaced_bytes,
+        pieces_now: plan.batches.iter().map(|batch| batch.pieces).sum(),
+        pieces_after: placed.pieces,
+        left: plan.left.clone(),
+        gains,
+        worth,
+    }
+}
+
+/// What of a plan has a place in the free space.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Placed {
+    /// Pieces on the device in which the moved files would be read.
+    pub pieces: u64,
+    /// Bytes of batches for which there is no space.
+    pub unplaced_bytes: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Batch, Part};
+
+    fn advice(costs: &[(f64, f64)], devices: usize) -> Advice {
+        let part = Part { entry: 0, logical: 0, length: 100 };
+        let plan = Plan { batches: vec![Batch { parts: vec![part], pieces: 9 }], live_bytes: 200, ..Plan::default() };
+        let cost = |&(now_seconds, after_seconds): &(f64, f64)| MoveCost {
+            device: "model: x".to_owned(),
+            now_seconds,
+            after_seconds,
+            metadata_seconds: None,
+        };
+        compute_advice(&plan, Placed::default(), costs.iter().map(cost).collect(), devices)
+    }
+
+    #[test]
+    fn moves_are_worth_a_second_and_a_fifth() {
+        assert_eq!(advice(&[(33.1, 1.1)], 1).worth, Worth::Yes);
+        assert_eq!(advice(&[(0.9, 0.1)], 1).worth, Worth::No, "less than a second");
+        assert_eq!(advice(&[(100.0, 90.0)], 1).worth, Worth::No, "a tenth");
+        assert_eq!(advice(&[(10.0, 12.0)], 1).gains[0].reads_to_pay_back, None);
+        // Half of the live bytes are read and written once.
+        assert_eq!(advice(&[(30.0, 10.0)], 1).gains[0].reads_to_pay_back, Some(1.0));
+    }
+
+    #[test]
+    fn candidates_of_an_unknown_device_must_agree() {
+        assert_eq!(advice(&[(33.0, 1.0), (0.5, 0.4)], 2).worth, Worth::Undecided);
+        assert_eq!(advice(&[(33.0, 1.0), (0.5, 0.4)], 1).worth, Worth::Yes);
+        let nothing = compute_advice(&Plan::default(), Placed::default(), Vec::new(), 1);
+        assert_eq!(nothing.worth, Worth::NothingToMove);
+    }
+}

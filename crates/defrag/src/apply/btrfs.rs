@@ -1,0 +1,195 @@
+//! Btrfs: contents are copied into a donor for each file, and each file then shares its donor's
+//! blocks by FIDEDUPERANGE.
+//!
+//! A block group keeps an extent for as long as any part of it is in use. So each file needs a
+//! donor of its own: a common one would keep the space of all files until the last of them is gone.
+//!
+//! The allocator puts a small extent into the first hole that is long enough, so the donors of
+//! small files would be as far from each other as the files are. The mover therefore fills the
+//! small holes first: a donor that does not follow the one before becomes part of a *plug*, a file
+//! without a name that only holds space, and its file gets another donor. When the holes are full,
+//! donors follow each other. If the donors of the plug follow each other for some length, the
+//! allocator is in a large hole, and the next donor starts a new run there. The plug costs metadata
+//! only, and its space is free when the mover is dropped.
+
+use std::fs::File;
+
+use senesce_core::Extent;
+
+use super::{BatchReport, Mover, Skip, by_file, is_placed, prefetch, read_extents, share::Source, sys};
+use crate::{
+    Tree,
+    plan::{Batch, Part},
+};
+
+/// A hole of at least this length is a large one, bytes: a seek before it costs little.
+const LARGE_HOLE_BYTES: u64 = 1 << 20;
+/// The plug takes at most this share of the space that is free when the work starts, as a divisor.
+/// Other programs keep the rest.
+const PLUG_SHARE: u64 = 2;
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct BtrfsMover {
+    plug: Option<Plug>,
+    /// Where the last donor ends.
+    last_end: Option<u64>,
+}
+
+/// Holes that are filled for the time of the work.
+struct Plug {
+    file: File,
+    bytes: u64,
+    most_bytes: u64,
+    /// Where the last donor of the plug ends.
+    end: Option<u64>,
+    /// Bytes of the last donors of the plug that follow each other.
+    run_bytes: u64,
+}
+
+impl Plug {
+    fn new(tree: &Tree, beside: usize) -> Result<Self, Skip> {
+        let file = tree.create_unnamed(beside)?;
+        let space = rustix::fs::fstatvfs(&file).map_err(Skip::of)?;
+        Ok(Self { file, bytes: 0, most_bytes: space.f_bavail * space.f_frsize / PLUG_SHARE, end: None, run_bytes: 0 })
+    }
+
+    /// Whether the next donor is in a large hole.
+    fn is_in_large_hole(&self, donor: &Donated<'_>) -> bool {
+        donor.follows(self.end) && self.run_bytes + donor.bytes() >= LARGE_HOLE_BYTES
+    }
+
+    /// Keeps the space of a donor. Returns whether it may take more.
+    fn keep(&mut self, donor: &Donated<'_>) -> Result<bool, Skip> {
+        self.run_bytes = donor.bytes() + if donor.follows(self.end) { self.run_bytes } else { 0 };
+        self.end = donor.end();
+        for Part { logical, length, .. } in donor.parts {
+            // The kernel clones only what is before the end of the file.
+            donor.file.set_len(logical + length).map_err(|error| Skip::io(&error))?;
+            sys::clone_range(&donor.file, *logical, *length, (&self.file, self.bytes)).map_err(Skip::of)?;
+            self.bytes += length;
+        }
+        Ok(self.bytes < self.most_bytes)
+    }
+}
+
+/// A donor with the ranges that are reserved for a file.
+struct Donated<'a> {
+    parts: &'a [Part],
+    file: File,
+    extents: Vec<Extent>,
+}
+
+impl<'a> Donated<'a> {
+    fn reserve(tree: &Tree, parts: &'a [Part]) -> Result<Self, Skip> {
+        let file = tree.create_unnamed(parts[0].entry)?;
+        for Part { logical, length, .. } in parts {
+            sys::reserve(&file, *logical, *length).map_err(Skip::of)?;
+        }
+        let extents = read_extents(&file, tree)?;
+        Ok(Self { parts, file, extents })
+    }
+
+    fn bytes(&self) -> u64 {
+        self.parts.iter().map(|part| part.length).sum()
+    }
+
+    /// Whether it is in one piece that starts at `at`.
+    fn follows(&self, at: Option<u64>) -> bool {
+        let starts = self.extents.first().map(|first| first.physical);
+        starts == at && self.extents.windows(2).all(|pair| pair[0].end() == pair[1].physical)
+    }
+
+    fn end(&self) -> Option<u64> {
+        self.extents.last().map(Extent::end)
+    }
+}
+
+impl Mover for BtrfsMover {
+    fn move_batch(&mut self, tree: &Tree, batch: &Batch, pace: &mut dyn FnMut(u64) -> bool) -> BatchReport {
+        let mut report = BatchReport::default();
+        prefetch(tree, batch);
+        let donors = match self.reserve_all(tree, batch, pace) {
+            Ok(Some(donors)) => donors,
+            Ok(None) => return report,
+            Err(why) => return report.skip_all(batch, why),
+        };
+        for donor in donors {
+            let entry = donor.parts[0].entry;
+            match move_file(tree, &donor, &mut report.written_bytes, pace) {
+                Ok(Some(bytes)) => {
+                    report.moved.push(entry);
+                    report.moved_bytes += bytes;
+                }
+                Ok(None) => break,
+                Err(why) => report.skip(entry, why),
+            }
+        }
+        report
+    }
+}
+
+impl BtrfsMover {
+    /// Reserves donors that follow each other, in runs of some length. Returns none if the caller
+    /// stopped the work.
+    ///
+    /// Errors: no space that would leave the batch in at most half of its pieces.
+    fn reserve_all<'a>(
+        &mut self,
+        tree: &Tree,
+        batch: &'a Batch,
+        pace: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<Option<Vec<Donated<'a>>>, Skip> {
+        let files: Vec<&[Part]> = by_file(batch).collect();
+        let mut donors: Vec<Donated<'_>> = Vec::new();
+        let mut pieces = 0;
+        while donors.len() < files.len() {
+            if !pace(0) {
+                return Ok(None);
+            }
+            let donor = Donated::reserve(tree, files[donors.len()])?;
+            if !donor.follows(self.last_end) {
+                let plug = match &mut self.plug {
+                    Some(plug) => plug,
+                    none => none.insert(Plug::new(tree, donor.parts[0].entry)?),
+                };
+                let is_large = donor.bytes() >= LARGE_HOLE_BYTES || plug.is_in_large_hole(&donor);
+                if !is_large {
+                    if !plug.keep(&donor)? {
+                        return Err(Skip::NoBetterSpace);
+                    }
+                    continue;
+                }
+                pieces += 1;
+            }
+            self.last_end = donor.end();
+            donors.push(donor);
+        }
+        if 2 * pieces > batch.pieces { Err(Skip::NoBetterSpace) } else { Ok(Some(donors)) }
+    }
+}
+
+/// Copies a file into its donor and makes the file share it. Returns the bytes; none if the caller
+/// stopped the work.
+fn move_file(
+    tree: &Tree,
+    donor: &Donated<'_>,
+    written_bytes: &mut u64,
+    pace: &mut dyn FnMut(u64) -> bool,
+) -> Result<Option<u64>, Skip> {
+    let source = Source::open(tree, donor.parts)?;
+    for part in donor.parts {
+        if !source.copy(part, (&donor.file, part.logical), pace)? {
+            return Ok(None);
+        }
+        *written_bytes += part.length;
+    }
+    if !source.share(&donor.file, pace)? {
+        return Ok(None);
+    }
+    let found = read_extents(&source.file, tree)?;
+    match is_placed(&found, &donor.extents) {
+        true => Ok(Some(donor.bytes())),
+        false => Err(Skip::Changed),
+    }
+}

@@ -1,0 +1,289 @@
+//! The moves themselves.
+//!
+//! A [`Mover`] moves one batch at a time into new space. The space is in files without a name
+//! (`O_TMPFILE`), so a kill at any moment leaves nothing: the kernel frees such files with
+//! their last user, and after a power cut when it mounts the file system. Nothing needs a journal
+//! of ours.
+
+mod btrfs;
+mod ext4;
+mod share;
+mod sys;
+mod xfs;
+
+use std::{collections::BTreeMap, fs::File, path::Path};
+
+use rustix::{
+    fs::{Advice, OFlags, fadvise},
+    io::Errno,
+};
+use senesce_core::Extent;
+use senesce_probe::collect::{collect_extents, collect_xfs_has_reflink};
+use serde::Serialize;
+
+use self::{btrfs::BtrfsMover, ext4::Ext4Mover, xfs::XfsMover};
+use crate::{
+    Error, Tree,
+    plan::{Batch, Part, Plan, PlanOptions, extents_of},
+};
+
+/// The longest range that one call moves, bytes. ext4 keeps both files locked for the call. At its
+/// slowest, 77 MiB/s (kernel 6.18), a writer waits 26 ms for this length.
+const STEP_BYTES: u64 = 2 << 20;
+
+/// Files of a batch on Btrfs. Each has an open donor, and a process may have 1,024 open files.
+const BTRFS_BATCH_FILES: usize = 256;
+
+/// Examples that are kept of each reason why a file was skipped.
+const EXAMPLES: usize = 3;
+
+/// Why a file of the plan was not moved. It is as it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Skip {
+    /// It was changed, renamed or removed after the tree was listed.
+    Changed,
+    /// A program of it runs, or its pages are in use.
+    Busy,
+    /// The caller may not write it, or it is immutable or append-only.
+    Refused,
+    /// The file system cannot move a file of this kind (encrypted, journalled data, DAX, swap
+    /// file).
+    NotSupported,
+    /// No free space would leave the batch in at most half of its pieces.
+    NoBetterSpace,
+    /// There is too little free space.
+    NoSpace,
+    /// Another error of the system.
+    Failed,
+}
+
+impl Skip {
+    pub(crate) fn of(error: Errno) -> Self {
+        match error {
+            Errno::NOENT | Errno::LOOP | Errno::NOTDIR | Errno::XDEV | Errno::ISDIR | Errno::NXIO => Self::Changed,
+            Errno::TXTBSY | Errno::BUSY | Errno::AGAIN => Self::Busy,
+            Errno::ACCESS | Errno::PERM | Errno::ROFS => Self::Refused,
+            Errno::OPNOTSUPP | Errno::INVAL | Errno::NOTTY => Self::NotSupported,
+            Errno::NOSPC | Errno::DQUOT => Self::NoSpace,
+            _ => Self::Failed,
+        }
+    }
+
+    fn io(error: &std::io::Error) -> Self {
+        error.raw_os_error().map_or(Self::Failed, |code| Self::of(Errno::from_raw_os_error(code)))
+    }
+}
+
+/// What became of a batch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BatchReport {
+    /// Files that are where they were wanted now; the kernel's map confirms it.
+    pub moved: Vec<usize>,
+    /// Bytes that these have there.
+    pub moved_bytes: u64,
+    /// Bytes that were written, including those of files that were skipped later.
+    pub written_bytes: u64,
+    /// Files that were not moved.
+    pub skipped: Vec<(usize, Skip)>,
+}
+
+impl BatchReport {
+    fn skip(&mut self, entry: usize, why: Skip) {
+        self.skipped.push((entry, why));
+    }
+
+    fn skip_all(mut self, batch: &Batch, why: Skip) -> Self {
+        let mut entries: Vec<usize> = batch.parts.iter().map(|part| part.entry).collect();
+        entries.dedup();
+        self.skipped.extend(entries.into_iter().map(|entry| (entry, why)));
+        self
+    }
+}
+
+/// Moves files on one kind of file system.
+pub trait Mover {
+    /// Moves a batch. `pace` is called before each step with its bytes; if it returns `false`, the
+    /// work stops after the files that are moved so far.
+    ///
+    /// A file that cannot be moved is in the report. Contents, names, inode numbers and times of
+    /// all files stay.
+    fn move_batch(&mut self, tree: &Tree, batch: &Batch, pace: &mut dyn FnMut(u64) -> bool) -> BatchReport;
+}
+
+/// The mover of the file system at `path`, and how to plan for it.
+///
+/// Errors: a file system other than ext4, XFS and Btrfs; an XFS without reflink; a read-only mount.
+pub fn find_mover(path: &Path) -> Result<(Box<dyn Mover>, PlanOptions), Error> {
+    let info = rustix::fs::statfs(path).map_err(Error::sys("statfs", path))?;
+    let flags = rustix::fs::statvfs(path).map_err(Error::sys("statfs", path))?.f_flag;
+    let refuse = |problem: String| Err(Error::NotSupported { path: path.to_owned(), problem });
+    if flags.contains(rustix::fs::StatVfsMountFlags::RDONLY) {
+        return refuse("it is mounted read-only".to_owned());
+    }
+    let options = PlanOptions::for_blocks(info.f_bsize as u64);
+    let block_bytes = options.block_bytes;
+    match info.f_type as u64 & 0xFFFF_FFFF {
+        0xEF53 => Ok((Box::new(Ext4Mover { block_bytes }), options)),
+        0x5846_5342 if !collect_xfs_has_reflink(path)? => refuse(
+            "its files cannot share blocks (the XFS was made with reflink=0, or the kernel is before 5.2)".to_owned(),
+        ),
+        0x5846_5342 => Ok((Box::new(XfsMover { block_bytes }), options)),
+        0x9123_683E => Ok((Box::new(BtrfsMover::default()), PlanOptions { batch_files: BTRFS_BATCH_FILES, ..options })),
+        magic => refuse(format!("its file system (magic {magic:#x}) has no call for it; ext4, XFS and Btrfs have one")),
+    }
+}
+
+/// How to apply a plan.
+pub struct ApplyOptions<'a> {
+    /// Called before each step with its bytes; returns `false` to stop.
+    pub pace: &'a mut dyn FnMut(u64) -> bool,
+    /// Called after each batch with the bytes that the batches so far had in the plan.
+    pub progress: &'a mut dyn FnMut(u64),
+}
+
+/// What a plan became.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Applied {
+    /// Files that were moved, in whole or in part.
+    pub files: u64,
+    /// Bytes that were moved.
+    pub moved_bytes: u64,
+    /// Bytes that were written for it, without metadata.
+    pub written_bytes: u64,
+    /// Files that were skipped, by reason: the number and the first paths.
+    pub skipped: BTreeMap<Skip, Skipped>,
+    /// Whether the caller stopped the work before its end.
+    pub is_stopped: bool,
+}
+
+/// Files that were skipped for one reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Skipped {
+    /// Files.
+    pub files: u64,
+    /// The first of them, from the root of the tree.
+    pub examples: Vec<String>,
+}
+
+/// Moves all batches of a plan, one after the other.
+pub fn apply_plan(tree: &Tree, plan: &Plan, mover: &mut dyn Mover, options: ApplyOptions<'_>) -> Applied {
+    let mut applied = Applied::default();
+    let mut moved = std::collections::BTreeSet::new();
+    let mut done_bytes = 0;
+    for batch in &plan.batches {
+        let mut goes_on = true;
+        let report = mover.move_batch(tree, batch, &mut |bytes| {
+            goes_on = goes_on && (options.pace)(bytes);
+            goes_on
+        });
+        applied.moved_bytes += report.moved_bytes;
+        applied.written_bytes += report.written_bytes;
+        moved.extend(report.moved);
+        for (entry, why) in report.skipped {
+            let skipped = applied.skipped.entry(why).or_default();
+            skipped.files += 1;
+            if skipped.examples.len() < EXAMPLES {
+                skipped.examples.push(tree.entries[entry].path.to_string());
+            }
+        }
+        done_bytes += batch.bytes();
+        (options.progress)(done_bytes);
+        if !goes_on {
+            applied.is_stopped = true;
+            break;
+        }
+    }
+    applied.files = moved.len() as u64;
+    applied
+}
+
+/// The ranges of each file of a batch, one file after the other.
+fn by_file(batch: &Batch) -> impl Iterator<Item = &[Part]> {
+    batch.parts.chunk_by(|a, b| a.entry == b.entry)
+}
+
+/// Asks the kernel to read the contents of a batch in the order in which they are on the device, so
+/// that the moves find them in memory. A disk then seeks in one direction only.
+fn prefetch(tree: &Tree, batch: &Batch) {
+    let mut parts: Vec<(u64, &Part)> = Vec::new();
+    for part in &batch.parts {
+        let first = extents_of(&tree.entries[part.entry], part).next();
+        parts.extend(first.map(|extent| (extent.physical, part)));
+    }
+    parts.sort_unstable_by_key(|(physical, _)| *physical);
+    for (_, part) in parts {
+        // It is only advice: if it fails, the move reads by itself.
+        if let Ok((file, _)) = tree.open(part.entry, OFlags::RDONLY) {
+            let _ = fadvise(&file, part.logical, std::num::NonZero::new(part.length), Advice::WillNeed);
+        }
+    }
+}
+
+/// A file without a name that holds the space of a batch.
+struct Donor {
+    file: File,
+    /// Where its bytes are on the device.
+    extents: Vec<Extent>,
+}
+
+impl Donor {
+    /// Reserves space near the directory of the batch's first file.
+    ///
+    /// Errors: no space; none that would leave the batch in at most half of its pieces.
+    fn reserve(tree: &Tree, batch: &Batch, bytes: u64) -> Result<Self, Skip> {
+        let file = tree.create_unnamed(batch.parts[0].entry)?;
+        sys::allocate(&file, bytes)
+            .or_else(|error| match error {
+                // What the batches before left may not be free before the file system's next
+                // commit.
+                Errno::NOSPC => rustix::fs::syncfs(&file).and_then(|()| sys::allocate(&file, bytes)),
+                error => Err(error),
+            })
+            .map_err(Skip::of)?;
+        let extents = read_extents(&file, tree)?;
+        let pieces = extents.windows(2).filter(|pair| pair[0].end() != pair[1].physical).count() as u64 + 1;
+        if 2 * pieces > batch.pieces {
+            return Err(Skip::NoBetterSpace);
+        }
+        Ok(Self { file, extents })
+    }
+
+    /// Where a range of the donor is on the device, in the file that gets it at `logical`.
+    fn place(&self, start: u64, logical: u64, length: u64) -> impl Iterator<Item = Extent> + '_ {
+        clip(&self.extents, start, length)
+            .map(move |extent| Extent { logical: extent.logical - start + logical, ..extent })
+    }
+}
+
+/// The parts of extents within a range of the file.
+fn clip(extents: &[Extent], start: u64, length: u64) -> impl Iterator<Item = Extent> + '_ {
+    extents.iter().filter_map(move |extent| {
+        let (from, to) = (extent.logical.max(start), (extent.logical + extent.length).min(start + length));
+        let physical = || extent.physical + (from - extent.logical);
+        (from < to).then(|| Extent { logical: from, physical: physical(), length: to - from })
+    })
+}
+
+fn read_extents(file: &File, tree: &Tree) -> Result<Vec<Extent>, Skip> {
+    let extents = collect_extents(file, tree.path()).map_err(|error| match std::error::Error::source(&error) {
+        Some(source) => source.downcast_ref::<Errno>().map_or(Skip::Failed, |errno| Skip::of(*errno)),
+        None => Skip::Failed,
+    })?;
+    Ok(extents.into_iter().map(|raw| raw.extent).collect())
+}
+
+/// Whether `found` has exactly the ranges of `wanted`, at their places. Neighbours may be joined or
+/// cut in either.
+fn is_placed(found: &[Extent], wanted: &[Extent]) -> bool {
+    wanted.iter().all(|wanted| {
+        let mut next = wanted.logical;
+        for extent in clip(found, wanted.logical, wanted.length) {
+            if extent.logical != next || extent.physical != wanted.physical + (extent.logical - wanted.logical) {
+                return false;
+            }
+            next += extent.length;
+        }
+        next == wanted.logical + wanted.length
+    })
+}

@@ -1,0 +1,83 @@
+//! Contents are copied into a donor, and the file then shares the donor's blocks: the way of file
+//! systems with reflinks.
+
+use std::{fs::File, os::unix::fs::FileExt};
+
+use rustix::fs::OFlags;
+
+use super::{Skip, sys};
+use crate::{Tree, plan::Part};
+
+/// The longest range that the kernel compares and shares under one lock, bytes.
+const DEDUPE_BYTES: u64 = 2 << 20;
+/// How much is copied at once, bytes.
+const COPY_BYTES: usize = 1 << 20;
+
+/// A file of a batch that is open, with its ranges.
+pub(super) struct Source<'a> {
+    pub parts: &'a [Part],
+    pub file: File,
+    pub size_bytes: u64,
+}
+
+impl<'a> Source<'a> {
+    pub fn open(tree: &Tree, parts: &'a [Part]) -> Result<Self, Skip> {
+        let (file, stat) = tree.open(parts[0].entry, OFlags::RDONLY)?;
+        Ok(Self { parts, file, size_bytes: stat.st_size as u64 })
+    }
+
+    /// Bytes of a range up to the end of the content.
+    fn content_bytes(&self, part: &Part) -> u64 {
+        part.length.min(self.size_bytes.saturating_sub(part.logical))
+    }
+
+    /// Copies a range to `start` of the donor. Returns whether the caller let it finish.
+    ///
+    /// Errors: the file became shorter; reading or writing fails.
+    pub fn copy(
+        &self,
+        part: &Part,
+        (donor, start): (&File, u64),
+        pace: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<bool, Skip> {
+        let length = self.content_bytes(part);
+        let mut buffer = vec![0; COPY_BYTES.min(length as usize)];
+        let mut done = 0;
+        while done < length {
+            let step = (length - done).min(COPY_BYTES as u64);
+            if !pace(step) {
+                return Ok(false);
+            }
+            let buffer = &mut buffer[..step as usize];
+            self.file.read_exact_at(buffer, part.logical + done).map_err(|error| match error.kind() {
+                std::io::ErrorKind::UnexpectedEof => Skip::Changed,
+                _ => Skip::io(&error),
+            })?;
+            donor.write_all_at(buffer, start + done).map_err(|error| Skip::io(&error))?;
+            done += step;
+        }
+        Ok(true)
+    }
+
+    /// Makes the file share all its ranges with the donor, which has them at the same offsets.
+    /// Returns whether the caller let it finish; what was shared until then stays.
+    ///
+    /// Errors: the contents differ; the kernel refuses.
+    pub fn share(&self, donor: &File, pace: &mut dyn FnMut(u64) -> bool) -> Result<bool, Skip> {
+        for part in self.parts {
+            let length = self.content_bytes(part);
+            let mut done = 0;
+            while done < length {
+                if !pace(0) {
+                    return Ok(false);
+                }
+                let step = (length - done).min(DEDUPE_BYTES);
+                match sys::dedupe_range(donor, &self.file, part.logical + done, step).map_err(Skip::of)? {
+                    sys::Deduped::Bytes(bytes) => done += bytes.min(step),
+                    sys::Deduped::Differs => return Err(Skip::Changed),
+                }
+            }
+        }
+        Ok(true)
+    }
+}

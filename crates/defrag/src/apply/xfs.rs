@@ -1,0 +1,103 @@
+//! XFS: contents are copied into one contiguous donor, which is carved into a donor for each file,
+//! and each file then shares its donor's blocks by FIDEDUPERANGE.
+//!
+//! A shared block at the end of a file must be the last one of the donor too. So each file needs a
+//! donor of its own, with its size. To be adjacent to each other, these are carved from one large
+//! donor: the small donor clones the range, and the large one frees it. The small donor then is the
+//! only owner, so cutting it to the file's size writes in place.
+
+use senesce_core::Extent;
+
+use super::{BatchReport, Donor, Mover, Skip, by_file, is_placed, prefetch, read_extents, share::Source, sys};
+use crate::{Tree, plan::Batch};
+
+/// See the module.
+pub(super) struct XfsMover {
+    pub block_bytes: u64,
+}
+
+impl Mover for XfsMover {
+    fn move_batch(&mut self, tree: &Tree, batch: &Batch, pace: &mut dyn FnMut(u64) -> bool) -> BatchReport {
+        let mut report = BatchReport::default();
+        let donor = match Donor::reserve(tree, batch, batch.bytes()) {
+            Ok(donor) => donor,
+            Err(why) => return report.skip_all(batch, why),
+        };
+        prefetch(tree, batch);
+        let mut copied = Vec::new();
+        let mut next = 0;
+        for parts in by_file(batch) {
+            let start = next;
+            next += parts.iter().map(|part| part.length).sum::<u64>();
+            let source = Source::open(tree, parts);
+            let copy = source.and_then(|source| {
+                let mut at = start;
+                for part in parts {
+                    if !source.copy(part, (&donor.file, at), pace)? {
+                        return Ok(None);
+                    }
+                    report.written_bytes += part.length;
+                    at += part.length;
+                }
+                Ok(Some(()))
+            });
+            match copy {
+                Ok(Some(())) => copied.push((parts, start)),
+                Ok(None) => break,
+                Err(why) => report.skip(parts[0].entry, why),
+            }
+        }
+        // The kernel shares what is on the device, and a power cut must not find a file with blocks
+        // that were never written.
+        if let Err(error) = donor.file.sync_all() {
+            return report.skip_all(batch, Skip::io(&error));
+        }
+        for (parts, start) in copied {
+            let entry = parts[0].entry;
+            // It is opened again: a batch has more files than a process may have open.
+            let carved = Source::open(tree, parts).and_then(|source| self.carve(tree, &source, (&donor, start), pace));
+            match carved {
+                Ok(Some(bytes)) => {
+                    report.moved.push(entry);
+                    report.moved_bytes += bytes;
+                }
+                Ok(None) => break,
+                Err(why) => report.skip(entry, why),
+            }
+        }
+        report
+    }
+}
+
+impl XfsMover {
+    /// Gives a file the blocks that the donor has from `start` on. Returns the bytes; none if the
+    /// caller stopped the work.
+    fn carve(
+        &self,
+        tree: &Tree,
+        source: &Source<'_>,
+        (donor, start): (&Donor, u64),
+        pace: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<Option<u64>, Skip> {
+        let own = tree.create_unnamed(source.parts[0].entry)?;
+        let mut wanted: Vec<Extent> = Vec::new();
+        let mut at = start;
+        for part in source.parts {
+            sys::clone_range(&donor.file, at, part.length, (&own, part.logical)).map_err(Skip::of)?;
+            sys::punch(&donor.file, at, part.length).map_err(Skip::of)?;
+            wanted.extend(donor.place(at, part.logical, part.length));
+            at += part.length;
+        }
+        if !source.size_bytes.is_multiple_of(self.block_bytes) {
+            own.set_len(source.size_bytes).map_err(|error| Skip::io(&error))?;
+        }
+        if !source.share(&own, pace)? {
+            return Ok(None);
+        }
+        let found = read_extents(&source.file, tree)?;
+        match is_placed(&found, &wanted) {
+            true => Ok(Some(wanted.iter().map(|extent| extent.length).sum())),
+            false => Err(Skip::Changed),
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Why files cannot be moved.
+
+use std::path::{Path, PathBuf};
+
+/// Why a tree cannot be moved at all. A file that cannot be moved is counted instead, see
+/// [`crate::Skip`].
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A system call failed.
+    #[error("cannot {operation} {}: {source}", path.display())]
+    Io {
+        /// The operation.
+        operation: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// The system's error.
+        source: std::io::Error,
+    },
+    /// The tree could not be listed.
+    #[error(transparent)]
+    Probe(#[from] senesce_probe::Error),
+    /// The costs could not be modelled.
+    #[error(transparent)]
+    Inspect(#[from] senesce_inspect::Error),
+    /// The file system cannot move blocks.
+    #[error("cannot move files on {}: {problem}", path.display())]
+    NotSupported {
+        /// The tree.
+        path: PathBuf,
+        /// The reason.
+        problem: String,
+    },
+    /// A list of files is not usable.
+    #[error("{}: line {line}: {problem}", path.display())]
+    List {
+        /// The list.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// The caller stopped the work.
+    #[error("stopped")]
+    Stopped,
+}
+
+impl Error {
+    pub(crate) fn sys(operation: &'static str, path: &Path) -> impl Fn(rustix::io::Errno) -> Self {
+        move |source| Self::Io { operation, path: path.to_owned(), source: source.into() }
+    }
+}

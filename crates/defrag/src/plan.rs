@@ -1,0 +1,387 @@
+//! Which files move, and which stay: pure.
+//!
+//! The files are taken in the order in which they are read. A *sequence* is made of files of which
+//! each is in one piece and starts where the one before ends. A long sequence stays where it is:
+//! reading it costs one seek, and moving it would save none. All short sequences between two long
+//! ones move together, into new space.
+
+use std::collections::BTreeMap;
+
+use senesce_core::{Extent, RelPath};
+use senesce_probe::{
+    collect::{EntryKind, Surveyed},
+    map::{ExtentFlags, Placement},
+};
+use serde::Serialize;
+
+/// A gap of at most this length between two files does not end a sequence: a reader's drive passes
+/// over it.
+const SMALL_GAP_BYTES: u64 = 64 << 10;
+
+/// What decides how much is moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlanOptions {
+    /// Bytes of a block of the file system.
+    pub block_bytes: u64,
+    /// A sequence of at least this many bytes stays where it is.
+    pub keep_bytes: u64,
+    /// Files move in batches of at most about this many bytes. A batch needs this much free space
+    /// for as long as it moves.
+    pub batch_bytes: u64,
+    /// Files of a batch, at most.
+    pub batch_files: usize,
+    /// Whether the file system moves blocks that several files share.
+    pub moves_shared: bool,
+}
+
+impl PlanOptions {
+    /// The defaults for a file system with this block size.
+    ///
+    /// 16 MiB take a 7,200 rpm disk 90 ms or more to read, so a seek of 10 ms before them costs at
+    /// most a tenth.
+    pub fn for_blocks(block_bytes: u64) -> Self {
+        Self { block_bytes, keep_bytes: 16 << 20, batch_bytes: 64 << 20, batch_files: usize::MAX, moves_shared: false }
+    }
+}
+
+/// A range of a file that moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Index of the file among the entries of the tree.
+    pub entry: usize,
+    /// Offset in the file, bytes, a multiple of a block.
+    pub logical: u64,
+    /// Length, bytes, a multiple of a block.
+    pub length: u64,
+}
+
+/// Ranges that move together, one after the other in the order of reading.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Batch {
+    /// The ranges.
+    pub parts: Vec<Part>,
+    /// In how many pieces they are on the device now, when they are read in this order.
+    pub pieces: u64,
+}
+
+impl Batch {
+    /// Bytes that move.
+    pub fn bytes(&self) -> u64 {
+        self.parts.iter().map(|part| part.length).sum()
+    }
+}
+
+/// Why a file is not moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LeftWhy {
+    /// It is in one piece, at its place in the order of reading.
+    InOrder,
+    /// It has no blocks of its own: it is empty, all hole, or its content is among the metadata.
+    NoBlocks,
+    /// Its content waits in memory: a program writes it.
+    BeingWritten,
+    /// It is compressed or encrypted, so its length on the device is not known.
+    Encoded,
+    /// It shares blocks with other files or snapshots.
+    Shared,
+    /// It has reserved blocks that are not written yet.
+    Reserved,
+    /// Its map of extents contradicts itself.
+    Contradictory,
+}
+
+/// Files that are not moved for one reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Left {
+    /// Files.
+    pub files: u64,
+    /// Bytes that they have on the device.
+    pub bytes: u64,
+}
+
+/// What moves, and what stays.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// The batches, in the order of reading.
+    pub batches: Vec<Batch>,
+    /// Files that stay.
+    pub left: BTreeMap<LeftWhy, Left>,
+    /// Bytes that all files have on the device.
+    pub live_bytes: u64,
+}
+
+impl Plan {
+    /// Files that move, in whole or in part.
+    pub fn files(&self) -> u64 {
+        let mut entries: Vec<usize> = self.parts().map(|part| part.entry).collect();
+        entries.sort_unstable();
+        entries.dedup();
+        entries.len() as u64
+    }
+
+    /// Bytes that move.
+    pub fn bytes(&self) -> u64 {
+        self.parts().map(|part| part.length).sum()
+    }
+
+    /// The largest batch, bytes: the free space that the plan needs.
+    pub fn space_bytes(&self) -> u64 {
+        self.batches.iter().map(Batch::bytes).max().unwrap_or(0)
+    }
+
+    /// All ranges that move, in the order of reading.
+    pub fn parts(&self) -> impl Iterator<Item = &Part> {
+        self.batches.iter().flat_map(|batch| &batch.parts)
+    }
+
+    /// Keeps the batches that gain most for each byte, up to `budget_bytes`.
+    pub fn limit(&mut self, budget_bytes: u64) {
+        let mut by_worth: Vec<usize> = (0..self.batches.len()).collect();
+        // Pieces per byte, compared without a division.
+        let worth = |at: &usize| (u128::from(self.batches[*at].pieces), u128::from(self.batches[*at].bytes()));
+        by_worth.sort_by(|a, b| {
+            let ((gain_a, bytes_a), (gain_b, bytes_b)) = (worth(a), worth(b));
+            (gain_b * bytes_a).cmp(&(gain_a * bytes_b)).then(a.cmp(b))
+        });
+        let mut left = budget_bytes;
+        let mut is_kept = vec![false; self.batches.len()];
+        for at in by_worth {
+            let bytes = self.batches[at].bytes();
+            if bytes <= left {
+                left -= bytes;
+                is_kept[at] = true;
+            }
+        }
+        let mut kept = is_kept.into_iter();
+        self.batches.retain(|_| kept.next().unwrap_or(false));
+    }
+
+    fn leave(&mut self, why: LeftWhy, bytes: u64) {
+        let left = self.left.entry(why).or_default();
+        left.files += 1;
+        left.bytes += bytes;
+    }
+}
+
+/// Decides what moves.
+///
+/// In: the entries of the tree; the indices of its files in the order of reading, each once. Cost:
+/// linear.
+pub fn plan_moves(entries: &[Surveyed], order: &[usize], options: &PlanOptions) -> Plan {
+    let mut plan = Plan::default();
+    let mut planner = Planner { entries, options, sequence: Sequence::default(), waiting: Vec::new() };
+    for &entry in order {
+        let Surveyed { kind, extents, .. } = &entries[entry];
+        debug_assert_eq!(*kind, EntryKind::File);
+        let bytes =
+            extents.iter().filter(|raw| raw.placement() == Placement::Placed).map(|raw| raw.extent.length).sum();
+        plan.live_bytes += bytes;
+        match find_obstacle(&entries[entry], options) {
+            // The reader goes to it and back, so it ends a sequence.
+            Some(why) => {
+                plan.leave(why, bytes);
+                if why != LeftWhy::NoBlocks {
+                    planner.end_sequence(&mut plan);
+                }
+            }
+            None => planner.add(File::of(entry, &entries[entry]), &mut plan),
+        }
+    }
+    planner.end_sequence(&mut plan);
+    planner.flush(&mut plan);
+    plan
+}
+
+/// The directory of an entry, without the separator.
+pub(crate) fn parent(path: &RelPath) -> &[u8] {
+    let path = path.as_bytes();
+    path.iter().rposition(|&byte| byte == b'/').map_or(b"", |at| &path[..at])
+}
+
+/// Why a file cannot be moved; none if it can.
+fn find_obstacle(entry: &Surveyed, options: &PlanOptions) -> Option<LeftWhy> {
+    let has = |flag| entry.extents.iter().any(|raw| raw.flags.contains(flag));
+    let is = |placement| entry.extents.iter().any(|raw| raw.placement() == placement);
+    let is_aligned = |extent: &Extent| {
+        [extent.logical, extent.physical, extent.length].iter().all(|number| number.is_multiple_of(options.block_bytes))
+    };
+    let end = entry.size_bytes.next_multiple_of(options.block_bytes);
+    if is(Placement::Unplaced) {
+        Some(LeftWhy::BeingWritten)
+    } else if is(Placement::Encoded) {
+        Some(LeftWhy::Encoded)
+    } else if !is(Placement::Placed)
+        || is(Placement::Inline)
+        || !entry.extents.iter().all(|raw| is_aligned(&raw.extent))
+    {
+        Some(LeftWhy::NoBlocks)
+    } else if has(ExtentFlags::SHARED) && !options.moves_shared {
+        Some(LeftWhy::Shared)
+    } else if has(ExtentFlags::UNWRITTEN) || entry.extents.iter().any(|raw| logical_end(&raw.extent) > Some(end)) {
+        Some(LeftWhy::Reserved)
+    } else if !is_in_order(entry) {
+        Some(LeftWhy::Contradictory)
+    } else {
+        None
+    }
+}
+
+fn logical_end(extent: &Extent) -> Option<u64> {
+    extent.logical.checked_add(extent.length)
+}
+
+/// Whether no extent overlaps the one before it, and no sum overflows.
+fn is_in_order(entry: &Surveyed) -> bool {
+    let mut next = 0;
+    entry.extents.iter().all(|raw| {
+        let is_next = raw.extent.logical >= next && raw.extent.physical.checked_add(raw.extent.length).is_some();
+        next = logical_end(&raw.extent).unwrap_or(u64::MAX);
+        is_next && next < u64::MAX
+    })
+}
+
+/// A file that can move.
+struct File {
+    parts: Vec<Part>,
+    /// Its first and last byte on the device.
+    start: u64,
+    end: u64,
+    pieces: u64,
+    bytes: u64,
+}
+
+impl File {
+    fn of(entry: usize, surveyed: &Surveyed) -> Self {
+        let extents: Vec<Extent> = surveyed.extents.iter().map(|raw| raw.extent).collect();
+        let breaks = extents.windows(2).filter(|pair| pair[0].end() != pair[1].physical).count() as u64;
+        let mut parts: Vec<Part> = Vec::new();
+        for Extent { logical, length, .. } in &extents {
+            match parts.last_mut() {
+                Some(last) if last.logical + last.length == *logical => last.length += length,
+                _ => parts.push(Part { entry, logical: *logical, length: *length }),
+            }
+        }
+        Self {
+            parts,
+            start: extents.first().map_or(0, |first| first.physical),
+            end: extents.last().map_or(0, Extent::end),
+            pieces: breaks + 1,
+            bytes: extents.iter().map(|extent| extent.length).sum(),
+        }
+    }
+}
+
+/// Files of which each is in one piece and follows the one before.
+#[derive(Default)]
+struct Sequence {
+    files: Vec<File>,
+    bytes: u64,
+}
+
+struct Planner<'a> {
+    entries: &'a [Surveyed],
+    options: &'a PlanOptions,
+    sequence: Sequence,
+    /// Short sequences that move together.
+    waiting: Vec<Sequence>,
+}
+
+impl Planner<'_> {
+    fn add(&mut self, file: File, plan: &mut Plan) {
+        let follows = self.sequence.files.last().is_some_and(|last| {
+            let gap = file.start.checked_sub(last.end);
+            last.pieces == 1 && file.pieces == 1 && gap.is_some_and(|gap| gap <= SMALL_GAP_BYTES)
+        });
+        if !follows {
+            self.end_sequence(plan);
+        }
+        self.sequence.bytes += file.bytes;
+        self.sequence.files.push(file);
+    }
+
+    /// Ends the current sequence. A long one stays, and so the sequences before it and those after
+    /// it move apart.
+    fn end_sequence(&mut self, plan: &mut Plan) {
+        let sequence = std::mem::take(&mut self.sequence);
+        if sequence.files.is_empty() {
+            return;
+        }
+        // Pieces of a large file that are long each are as good as a long sequence.
+        let pieces: u64 =
+            sequence.files.iter().map(|file| file.pieces).sum::<u64>() - (sequence.files.len() as u64 - 1);
+        if sequence.bytes / pieces >= self.options.keep_bytes {
+            self.flush(plan);
+            sequence.files.iter().for_each(|file| plan.leave(LeftWhy::InOrder, file.bytes));
+        } else {
+            self.waiting.push(sequence);
+        }
+    }
+
+    /// Makes batches of the sequences that wait. A single one whose files are whole stays: to move
+    /// it would save no seek.
+    fn flush(&mut self, plan: &mut Plan) {
+        let waiting = std::mem::take(&mut self.waiting);
+        let is_whole = |sequence: &Sequence| sequence.files.iter().all(|file| file.pieces == 1);
+        if waiting.len() <= 1 && waiting.iter().all(is_whole) {
+            waiting
+                .iter()
+                .flat_map(|sequence| &sequence.files)
+                .for_each(|file| plan.leave(LeftWhy::InOrder, file.bytes));
+            return;
+        }
+        let parts = waiting.into_iter().flat_map(|sequence| sequence.files).flat_map(|file| file.parts);
+        let batches = cut_into_batches(parts, self.options).into_iter();
+        plan.batches.extend(batches.map(|parts| Batch { pieces: count_pieces(self.entries, &parts), parts }));
+    }
+}
+
+/// Puts ranges together to batches; a range that is longer than a batch is cut.
+fn cut_into_batches(parts: impl Iterator<Item = Part>, options: &PlanOptions) -> Vec<Vec<Part>> {
+    let most_bytes = options.batch_bytes;
+    let mut batches: Vec<Vec<Part>> = vec![Vec::new()];
+    let (mut filled, mut files) = (0, 0);
+    for mut part in parts {
+        let is_new =
+            |batch: Option<&Vec<Part>>| batch.and_then(|parts| parts.last()).map(|last| last.entry) != Some(part.entry);
+        while part.length > 0 {
+            files += usize::from(is_new(batches.last()));
+            if filled > 0 && filled + part.length > most_bytes || files > options.batch_files {
+                batches.push(Vec::new());
+                (filled, files) = (0, 1);
+            }
+            let length = part.length.min(most_bytes);
+            batches.last_mut().expect("there is one from the beginning").push(Part { length, ..part });
+            filled += length;
+            part.logical += length;
+            part.length -= length;
+        }
+    }
+    batches.retain(|parts| !parts.is_empty());
+    batches
+}
+
+/// In how many pieces ranges are on the device, if they are read one after the other.
+pub(crate) fn count_pieces(entries: &[Surveyed], parts: &[Part]) -> u64 {
+    let mut pieces = 0;
+    let mut before: Option<(usize, u64)> = None;
+    for part in parts {
+        for Extent { physical, length, .. } in extents_of(&entries[part.entry], part) {
+            let gap = before.and_then(|(entry, end)| Some((entry, physical.checked_sub(end)?)));
+            let follows = gap.is_some_and(|(entry, gap)| gap == 0 || entry != part.entry && gap <= SMALL_GAP_BYTES);
+            pieces += u64::from(!follows);
+            before = Some((part.entry, physical + length));
+        }
+    }
+    pieces
+}
+
+/// The extents of a range of a file.
+pub(crate) fn extents_of<'a>(entry: &'a Surveyed, part: &'a Part) -> impl Iterator<Item = Extent> + 'a {
+    let end = part.logical + part.length;
+    entry.extents.iter().filter_map(move |raw| {
+        let Extent { logical, physical, length } = raw.extent;
+        let (from, to) = (logical.max(part.logical), (logical + length).min(end));
+        (from < to).then(|| Extent { logical: from, physical: physical + (from - logical), length: to - from })
+    })
+}

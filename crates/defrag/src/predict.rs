@@ -1,0 +1,68 @@
+//! What the moves gain: a modelled cold read of the tree, before and after.
+
+use std::collections::HashMap;
+
+use senesce_core::Extent;
+use senesce_inspect::{ModelOptions, MoveCost, model_moves};
+
+use crate::{Error, Tree, place::Piece};
+
+/// Models a cold read of the tree on each device, before and after the moves.
+///
+/// In: the indices of the entries in the order of reading, see [`crate::Order::reading`]; the
+/// pieces of all batches that have space, see [`crate::place_batches`].
+/// Errors: a device cannot be modelled; stopped. Cost: reads the metadata of the tree once.
+pub fn predict_costs(
+    tree: &Tree,
+    reading: &[usize],
+    pieces: &[Piece],
+    options: &ModelOptions<'_>,
+) -> Result<Vec<MoveCost>, Error> {
+    let mut by_entry: HashMap<usize, Vec<Extent>> = HashMap::new();
+    for piece in pieces {
+        by_entry.entry(piece.entry).or_default().push(piece.extent);
+    }
+    let moved = |entry: usize| {
+        Some(apply_pieces(tree.entries[entry].extents.iter().map(|raw| raw.extent), by_entry.get(&entry)?))
+    };
+    Ok(model_moves(tree.path(), (&tree.entries, reading), &moved, options)?)
+}
+
+/// The extents of a file after some of its ranges have moved.
+fn apply_pieces(extents: impl Iterator<Item = Extent>, pieces: &[Extent]) -> Vec<Extent> {
+    let mut after: Vec<Extent> = pieces.to_vec();
+    for extent in extents {
+        // What no piece covers stays. Pieces of one file are in file order and do not overlap.
+        let mut next = extent.logical;
+        let end = extent.logical + extent.length;
+        let mut keep = |to: u64, next: u64| {
+            if next < to {
+                let physical = extent.physical + (next - extent.logical);
+                after.push(Extent { logical: next, physical, length: to - next });
+            }
+        };
+        for piece in pieces.iter().filter(|piece| piece.logical < end && piece.logical + piece.length > extent.logical)
+        {
+            keep(piece.logical, next);
+            next = next.max(piece.logical + piece.length);
+        }
+        keep(end, next);
+    }
+    after.sort_unstable_by_key(|extent| extent.logical);
+    after
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_without_a_piece_stay() {
+        let extent = |logical, physical, length| Extent { logical, physical, length };
+        let found = [extent(0, 100, 10), extent(10, 300, 20), extent(50, 500, 10)];
+        let after = apply_pieces(found.into_iter(), &[extent(10, 700, 15)]);
+        assert_eq!(after, [extent(0, 100, 10), extent(10, 700, 15), extent(25, 315, 5), extent(50, 500, 10)]);
+        let all = [extent(0, 0, 10), extent(10, 10, 20), extent(50, 30, 10)];
+        assert_eq!(apply_pieces(found.into_iter(), &all), all);
+    }
+}
