@@ -22,17 +22,17 @@ const MOST_READS: f64 = 100.0;
 pub struct Advice {
     /// [`DEFRAG_SCHEMA`].
     pub schema: &'static str,
-    /// Files that move.
+    /// Files that are to move.
     pub files: u64,
-    /// Bytes that move, and so are written.
+    /// Bytes that are to move, and so are written.
     pub moved_bytes: u64,
     /// Bytes that all files have on the device.
     pub live_bytes: u64,
     /// Free space that the moves need at any time, bytes.
     pub space_bytes: u64,
-    /// Bytes of the plan for which there is no free space now.
+    /// Bytes of the plan for which there is no free space, or none that is better.
     pub unplaced_bytes: u64,
-    /// Pieces in which the moved files are read now.
+    /// Pieces in which the files for which there is space are read now.
     pub pieces_now: u64,
     /// Pieces in which they would be read.
     pub pieces_after: u64,
@@ -92,10 +92,11 @@ impl Gain {
 /// modelled costs, of which the first `devices` stand for the device of the tree.
 pub fn compute_advice(plan: &Plan, placed: Placed, costs: Vec<MoveCost>, devices: usize) -> Advice {
     let moved_bytes = plan.bytes();
-    let share = moved_bytes as f64 / plan.live_bytes.max(1) as f64;
+    let placed_bytes = moved_bytes - placed.unplaced_bytes;
+    let share = placed_bytes as f64 / plan.live_bytes.max(1) as f64;
     let gains: Vec<Gain> = costs.into_iter().map(|cost| Gain::of(cost, share)).collect();
     let own = &gains[..devices.min(gains.len())];
-    let worth = if plan.batches.is_empty() {
+    let worth = if plan.batches.is_empty() && !plan.left.contains_key(&LeftWhy::OverBudget) {
         Worth::NothingToMove
     } else if own.iter().all(|gain| gain.is_worth) {
         Worth::Yes
@@ -111,8 +112,8 @@ pub fn compute_advice(plan: &Plan, placed: Placed, costs: Vec<MoveCost>, devices
         live_bytes: plan.live_bytes,
         space_bytes: plan.space_bytes(),
         unplaced_bytes: placed.unplaced_bytes,
-        pieces_now: plan.batches.iter().map(|batch| batch.pieces).sum(),
-        pieces_after: placed.pieces,
+        pieces_now: placed.pieces_now,
+        pieces_after: placed.pieces_after,
         left: plan.left.clone(),
         gains,
         worth,
@@ -122,9 +123,11 @@ pub fn compute_advice(plan: &Plan, placed: Placed, costs: Vec<MoveCost>, devices
 /// What of a plan has a place in the free space.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Placed {
-    /// Pieces on the device in which the moved files would be read.
-    pub pieces: u64,
-    /// Bytes of batches for which there is no space.
+    /// Pieces on the device in which the files of placed batches are read now.
+    pub pieces_now: u64,
+    /// Pieces in which they would be read.
+    pub pieces_after: u64,
+    /// Bytes of batches for which there is no space, or none that is better.
     pub unplaced_bytes: u64,
 }
 

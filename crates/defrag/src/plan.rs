@@ -89,6 +89,8 @@ pub enum LeftWhy {
     Reserved,
     /// Its map of extents contradicts itself.
     Contradictory,
+    /// The budget does not reach for its batch.
+    OverBudget,
 }
 
 /// Files that are not moved for one reason.
@@ -153,8 +155,16 @@ impl Plan {
                 is_kept[at] = true;
             }
         }
-        let mut kept = is_kept.into_iter();
-        self.batches.retain(|_| kept.next().unwrap_or(false));
+        let all = std::mem::take(&mut self.batches);
+        for (batch, is_kept) in all.into_iter().zip(is_kept) {
+            if is_kept {
+                self.batches.push(batch);
+                continue;
+            }
+            for parts in batch.parts.chunk_by(|a, b| a.entry == b.entry) {
+                self.leave(LeftWhy::OverBudget, parts.iter().map(|part| part.length).sum());
+            }
+        }
     }
 
     fn leave(&mut self, why: LeftWhy, bytes: u64) {
@@ -376,12 +386,13 @@ pub(crate) fn count_pieces(entries: &[Surveyed], parts: &[Part]) -> u64 {
     pieces
 }
 
-/// The extents of a range of a file.
+/// The extents of a range of a file. Cost: logarithmic in the extents of the file, and those found.
 pub(crate) fn extents_of<'a>(entry: &'a Surveyed, part: &'a Part) -> impl Iterator<Item = Extent> + 'a {
     let end = part.logical + part.length;
-    entry.extents.iter().filter_map(move |raw| {
-        let Extent { logical, physical, length } = raw.extent;
+    let first = entry.extents.partition_point(|raw| raw.extent.logical + raw.extent.length <= part.logical);
+    let within = entry.extents[first..].iter().map(|raw| raw.extent).take_while(move |extent| extent.logical < end);
+    within.map(move |Extent { logical, physical, length }| {
         let (from, to) = (logical.max(part.logical), (logical + length).min(end));
-        (from < to).then(|| Extent { logical: from, physical: physical + (from - logical), length: to - from })
+        Extent { logical: from, physical: physical + (from - logical), length: to - from }
     })
 }

@@ -29,24 +29,27 @@ pub fn predict_costs(
 }
 
 /// The extents of a file after some of its ranges have moved.
+///
+/// In: extents and pieces, each in file order; pieces do not overlap. Cost: linear.
 fn apply_pieces(extents: impl Iterator<Item = Extent>, pieces: &[Extent]) -> Vec<Extent> {
     let mut after: Vec<Extent> = pieces.to_vec();
+    let mut pieces = pieces.iter().peekable();
     for extent in extents {
-        // What no piece covers stays. Pieces of one file are in file order and do not overlap.
-        let mut next = extent.logical;
+        // What no piece covers stays.
         let end = extent.logical + extent.length;
-        let mut keep = |to: u64, next: u64| {
-            if next < to {
+        let mut next = extent.logical;
+        while next < end {
+            let piece = pieces.peek().filter(|piece| piece.logical < end);
+            let kept_to = piece.map_or(end, |piece| piece.logical.max(next));
+            if next < kept_to {
                 let physical = extent.physical + (next - extent.logical);
-                after.push(Extent { logical: next, physical, length: to - next });
+                after.push(Extent { logical: next, physical, length: kept_to - next });
             }
-        };
-        for piece in pieces.iter().filter(|piece| piece.logical < end && piece.logical + piece.length > extent.logical)
-        {
-            keep(piece.logical, next);
-            next = next.max(piece.logical + piece.length);
+            next = piece.map_or(end, |piece| (piece.logical + piece.length).max(next));
+            if next <= end && piece.is_some() {
+                pieces.next();
+            }
         }
-        keep(end, next);
     }
     after.sort_unstable_by_key(|extent| extent.logical);
     after

@@ -7,7 +7,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat},
+    fs::{CWD, FileType, IFlags, Mode, OFlags, ResolveFlags, Stat},
     io::Errno,
 };
 use senesce_core::Stop;
@@ -68,21 +68,40 @@ impl Tree {
             && stat.st_ino == surveyed.inode
             && stat.st_size as u64 == surveyed.size_bytes
             && stat.st_mtime == surveyed.modified_unix_seconds;
-        if is_same { Ok((File::from(file), stat)) } else { Err(Skip::Changed) }
+        if !is_same {
+            return Err(Skip::Changed);
+        }
+        // A file system without flags has none that forbid a move.
+        let flags = rustix::fs::ioctl_getflags(&file).unwrap_or(IFlags::empty());
+        if flags.intersects(IFlags::IMMUTABLE | IFlags::APPEND) {
+            return Err(Skip::Refused);
+        }
+        // The donor of a Btrfs file has checksums, and the kernel shares no blocks with a file
+        // without.
+        if flags.contains(IFlags::NOCOW) {
+            return Err(Skip::NotSupported);
+        }
+        Ok((File::from(file), stat))
     }
 
-    /// Creates a file without a name in the directory of an entry. It is gone when it is closed,
-    /// also after a kill.
-    pub(crate) fn create_unnamed(&self, beside: usize) -> Result<File, Skip> {
-        let parent = match parent(&self.entries[beside].path) {
-            b"" => b".",
-            parent => parent,
-        };
+    /// Creates a file without a name in the directory of one of these entries, or in the root. It
+    /// is gone when it is closed, also after a kill.
+    ///
+    /// Errors: those of the root, if no directory accepts it.
+    pub(crate) fn create_unnamed(&self, beside: impl IntoIterator<Item = usize>) -> Result<File, Skip> {
+        /// Directories that are tried.
+        const TRIES: usize = 16;
+        let mut directories: Vec<&[u8]> = beside.into_iter().map(|at| parent(&self.entries[at].path)).collect();
+        directories.dedup();
+        directories.truncate(TRIES);
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         let mode = Mode::RUSR | Mode::WUSR;
-        let parent = std::ffi::OsStr::from_bytes(parent);
-        rustix::fs::openat2(&self.root, parent, flags, mode, resolve).map(File::from).map_err(Skip::of)
+        let create = |directory: &[u8]| {
+            let directory = std::ffi::OsStr::from_bytes(if directory.is_empty() { b"." } else { directory });
+            rustix::fs::openat2(&self.root, directory, flags, mode, resolve).map(File::from).map_err(Skip::of)
+        };
+        directories.into_iter().find_map(|directory| create(directory).ok()).map_or_else(|| create(b""), Ok)
     }
 
     fn open_path(&self, path: &[u8], access: OFlags) -> Result<OwnedFd, Skip> {

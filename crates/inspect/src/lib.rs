@@ -44,6 +44,6 @@ pub use judge::{DeviceJudgement, Grade, Judge, Judged, JudgedDevice};
 pub use loss::LossSeconds;
 pub use model::{ModelOptions, ModelledTree, MoveCost, TreeCost, model_moves, model_told, model_tree};
 pub use partitions::Partition;
-pub use source::find_btrfs_devices;
+pub use source::{find_btrfs_devices, has_btrfs_quotas};
 pub use target::{Access, Target, find_target};
 pub use told::{Told, ToldEntry, inspect_told};

@@ -131,8 +131,8 @@ pub struct MoveCost {
 ///
 /// In: `order` has the indices of the entries in the order of reading, each directory before its
 /// entries; `moved` returns the new extents of an entry by its index, or none if it does not move.
-/// Errors: a device cannot be made; an entry whose map contradicts itself; [`Error::Stopped`].
-/// Cost: the metadata once.
+/// The content of a file whose map contradicts itself is left out.
+/// Errors: a device cannot be made; [`Error::Stopped`]. Cost: the metadata once.
 pub fn model_moves(
     root: &Path,
     (entries, order): (&[Surveyed], &[usize]),
@@ -163,9 +163,12 @@ pub fn model_moves(
             moved: changed.as_deref(),
             size_bytes: entry.size_bytes,
         };
-        meters
-            .read(&reads)
-            .map_err(|error| Error::Incomplete { path: entry.path.as_path().into(), problem: error.to_string() })?;
+        // A file that is being written may report a map that contradicts itself. Its content is read
+        // neither before nor after.
+        if meters.read(&reads).is_err() {
+            let nothing = EntryReads { extents: &[], moved: None, ..reads };
+            meters.read(&nothing).expect("no extents do not contradict each other");
+        }
     }
     let has_metadata = metadata.problem().is_none();
     let cost = |ReadMeter { meter, .. }: ReadMeter| MoveCost {

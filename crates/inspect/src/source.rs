@@ -70,6 +70,11 @@ pub(crate) fn find_btrfs_read_ahead_kib(root: &Path) -> Option<u32> {
     text.trim().parse().ok()
 }
 
+/// Whether the Btrfs at `root` accounts for quotas.
+pub fn has_btrfs_quotas(root: &Path) -> bool {
+    find_in_sys(root).is_some_and(|found| found.join("qgroups").exists())
+}
+
 /// What `/sys` knows of the Btrfs that `root` lies on.
 fn find_in_sys(root: &Path) -> Option<PathBuf> {
     let id = collect_file_system_id(fs::File::open(root).ok()?.as_fd()).ok()?;

@@ -1,11 +1,15 @@
-//! Programs on ext4, Btrfs, the garden, the evergreen and a pass-through, in turns on one loop device past the page cache.
+//! Programs on ext4, Btrfs, the garden, the evergreen and a pass-through, in turns on one loop
+//! device past the page cache.
 //!
-//! Run as root: `cargo bench -p senesce --bench through_kernel [-- [mib=N] [files=N] [turns=N] [only=KIND,...] [on=DIR] [senesce=PROGRAM]]`.
-//! In every turn another kind comes first, and each is made again. The device's image has been written before, and nothing is
-//! discarded. The pass-through (`floor`) serves a directory of ext4 through the adapter that serves the engines: no engine can
-//! cost less. For each job and kind it prints the median seconds, and the ratio to ext4 in the same turn with its range; the
-//! same for seconds of processors. Run as a test it is one small turn, which says nothing of speed; without root it does
-//! nothing, and says so. A run that is killed leaves its mount and loop device below the temporary directory.
+//! Run as root: `cargo bench -p senesce --bench through_kernel [-- [mib=N] [files=N] [turns=N]
+//! [only=KIND,...] [on=DIR] [senesce=PROGRAM]]`. In every turn another kind comes first, and each
+//! is made again. The device's image has been written before, and nothing is discarded. The
+//! pass-through (`floor`) serves a directory of ext4 through the adapter that serves the engines.
+//! It shows what FUSE costs beside calls of ext4; an engine that does less than ext4 can cost less.
+//! For each job and kind it prints the median seconds, and the ratio to ext4 in the same turn with
+//! its range; the same for seconds of processors. Run as a test it is one small turn, which says
+//! nothing of speed; without root it does nothing, and says so. A run that is killed leaves its
+//! mount and loop device below the temporary directory.
 
 mod floor;
 mod jobs;

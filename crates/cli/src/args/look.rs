@@ -81,6 +81,9 @@ pub struct DefragArgs {
     /// Read and write at idle I/O priority, and wait while other programs wait for I/O.
     #[arg(long)]
     pub idle: bool,
+    /// Move files that can be executed, too. On ext4, starting such a program fails while a step moves its file.
+    #[arg(long)]
+    pub programs: bool,
     /// Move the files although the gain is not worth it, or although the kind of disk is not known.
     #[arg(long, conflicts_with = "dry_run")]
     pub force: bool,

@@ -5,12 +5,15 @@ use std::{fs, sync::Arc, time::Duration};
 use anyhow::{Context, Result};
 use senesce_core::{Bytes, Clock, Nanos, Printable};
 use senesce_defrag::{
-    Advice, Applied, ApplyOptions, Gain, LeftWhy, Order, Placed, Plan, Skip, Tree, Worth, apply_plan, collect_tree,
+    Advice, Applied, ApplyOptions, Gain, LeftWhy, Placed, Plan, Skip, Tree, Worth, apply_plan, collect_tree,
     compute_advice, find_mover, measure_pieces, place_batches, plan_moves, predict_costs,
 };
 use senesce_device::DeviceSpec;
 use senesce_inspect::{ModelOptions, MoveCost};
-use senesce_probe::collect::collect_free_extents_as_it_is;
+use senesce_probe::{
+    collect::{collect_btrfs_free_space_as_it_is, collect_free_extents_as_it_is},
+    map::{BtrfsGroupType, FreeExtent},
+};
 use senesce_volume::{install_signal_cleanup, interrupted};
 use serde::Serialize;
 
@@ -24,12 +27,14 @@ use crate::{
     table::render_table,
 };
 
-/// Other programs wait for I/O for more than this share of the time: the work pauses.
-const PRESSURE_PERCENT: f64 = 10.0;
-/// How long a pause is.
-const PAUSE: Duration = Duration::from_millis(200);
-/// Bytes that move between two readings of the pressure.
-const PRESSURE_EVERY_BYTES: u64 = 8 << 20;
+/// Other programs wait for I/O for more than this share of a pause: the pause continues.
+const PRESSURE_PERCENT: u64 = 10;
+/// How long a pause is. The own I/O rests meanwhile, so what waits then are other programs.
+const PAUSE: Duration = Duration::from_millis(50);
+/// Bytes that move between two pauses.
+const PAUSE_EVERY_BYTES: u64 = 8 << 20;
+/// What a step without bytes counts for, such as the reservation of space.
+const LEAST_STEP_BYTES: u64 = 4096;
 
 /// Plans, prints what that gains, and moves the files unless it is a dry run.
 pub fn defrag(args: DefragArgs, quiet: bool) -> Result<()> {
@@ -38,7 +43,7 @@ pub fn defrag(args: DefragArgs, quiet: bool) -> Result<()> {
         senesce_volume::set_idle_priority().context("cannot lower the I/O priority")?;
     }
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
-    let (mut mover, options) = find_mover(&args.path)?;
+    let (mut mover, mut options) = find_mover(&args.path, args.programs)?;
     let (judge, devices) = choose_devices(&args.device, &args.path)?;
     let threads = count_threads(args.threads);
     let stop = || interrupted().is_some();
@@ -46,31 +51,50 @@ pub fn defrag(args: DefragArgs, quiet: bool) -> Result<()> {
     let tree = collect_tree(&args.path, threads, &stop).map_err(interrupted_or)?;
     counter.finish();
     let files = args.order.apply(&tree)?;
+    if let Some(budget) = args.budget {
+        // A batch that is larger than the budget could not move at all.
+        options.batch_bytes =
+            options.batch_bytes.min(budget.0 - budget.0 % options.block_bytes).max(options.block_bytes);
+    }
     let mut plan = plan_moves(&tree.entries, &files, &options);
     if let Some(budget) = args.budget {
         plan.limit(budget.0);
     }
-    let model = Model { devices: &devices, threads, order: &args.order };
-    let advice = advise(&tree, &plan, &model, judge.models())?;
+    let model = Model { devices: &devices, threads };
+    let reading = args.order.reading(&tree, &files);
+    let advice = advise(&tree, &plan, (&model, &reading), judge.models())?;
     if !args.json {
         print!("{}", advice_screen(&args, &advice));
     }
-    if args.dry_run || advice.worth == Worth::NothingToMove {
-        return if args.json { print_json(&Report { advice, applied: None }) } else { Ok(()) };
-    }
-    if !args.force {
-        refuse_if_not_worth(&advice)?;
+    warn_of(&tree);
+    let refusal = if args.dry_run || args.force { Ok(()) } else { refuse_if_not_worth(&advice) };
+    if args.dry_run || advice.worth == Worth::NothingToMove || refusal.is_err() {
+        if args.json {
+            print_json(&Report { advice, applied: None })?;
+        }
+        return refusal;
     }
     let applied = {
         let mut bar = Stretch::for_stderr(quiet, "moving", "MiB", plan.bytes() >> 20);
         let mut pace = Pace::new(&args, &*clock);
         let options =
             ApplyOptions { pace: &mut |bytes| pace.goes_on(bytes), progress: &mut |bytes| bar.reach(bytes >> 20) };
-        apply_plan(&tree, &plan, &mut *mover, options)
+        apply_plan(&tree, &plan, &mut *mover, options)?
     };
-    let after = collect_tree(&args.path, threads, &stop).map_err(interrupted_or)?;
-    let after = model.costs(&after, &[])?;
-    let applied = Done { applied, seconds: clock.now().as_secs_f64(), after };
+    // The report is not lost if the tree cannot be listed again, or if a signal stops that.
+    let after = collect_tree(&args.path, threads, &stop).map_err(interrupted_or).and_then(|after| {
+        let files = args.order.apply(&after)?;
+        model.costs(&after, &args.order.reading(&after, &files), &[])
+    });
+    let seconds = clock.now().as_secs_f64();
+    let (after, failure) = match after {
+        Ok(after) => (after, None),
+        Err(error) => (Vec::new(), Some(error)),
+    };
+    // Files that changed, or for which there is no space, are no failure of the file system.
+    let is_refusal = |why: &Skip| matches!(why, Skip::NotSupported | Skip::Refused | Skip::Failed);
+    let is_in_vain = applied.files == 0 && !applied.skipped.is_empty() && applied.skipped.keys().all(is_refusal);
+    let applied = Done { applied, seconds, after };
     if args.json {
         print_json(&Report { advice, applied: Some(applied) })?;
     } else {
@@ -79,7 +103,27 @@ pub fn defrag(args: DefragArgs, quiet: bool) -> Result<()> {
     if let Some(signal) = interrupted() {
         return Err(senesce_experiment::Error::from(senesce_experiment::Interrupted { signal }).into());
     }
-    Ok(())
+    if is_in_vain {
+        return Err(failed("no file could be moved"));
+    }
+    failure.map_or(Ok(()), Err)
+}
+
+/// Reports what of the tree could not be read.
+fn warn_of(tree: &Tree) {
+    let figures = &tree.figures;
+    if let Some(first) = figures.errors.first() {
+        eprintln!(
+            "senesce: warning: {} entries could not be read and stay, the first: cannot {} {}: {}",
+            figures.errors_count,
+            first.operation,
+            Printable::new(&first.path),
+            Printable::new(&first.message)
+        );
+    }
+    if figures.mounts_passed > 0 {
+        eprintln!("senesce: warning: {} other mounts below were not entered", figures.mounts_passed);
+    }
 }
 
 /// The whole result as JSON.
@@ -98,7 +142,7 @@ struct Done {
     applied: Applied,
     /// Wall time of the whole command, seconds.
     seconds: f64,
-    /// The cost of a cold read as the files are now.
+    /// The cost of a cold read as the files are now; empty if the tree could not be read again.
     after: Vec<MoveCost>,
 }
 
@@ -106,12 +150,11 @@ struct Done {
 struct Model<'a> {
     devices: &'a [DeviceSpec],
     threads: usize,
-    order: &'a Order,
 }
 
 impl Model<'_> {
-    /// The costs of reading the tree in the order that the user named.
-    fn costs(&self, tree: &Tree, pieces: &[senesce_defrag::Piece]) -> Result<Vec<MoveCost>> {
+    /// The costs of reading the entries of the tree in this order.
+    fn costs(&self, tree: &Tree, reading: &[usize], pieces: &[senesce_defrag::Piece]) -> Result<Vec<MoveCost>> {
         let stop = || interrupted().is_some();
         let options = ModelOptions {
             devices: self.devices,
@@ -121,33 +164,39 @@ impl Model<'_> {
             threads: self.threads,
             stop: &stop,
         };
-        let reading = self.order.reading(tree, &self.order.apply(tree)?);
-        predict_costs(tree, &reading, pieces, &options).map_err(interrupted_or)
+        predict_costs(tree, reading, pieces, &options).map_err(interrupted_or)
     }
 }
 
 /// Places the batches into the free space, and models what that gains.
-fn advise(tree: &Tree, plan: &Plan, model: &Model<'_>, devices: usize) -> Result<Advice> {
-    // Without the map of free space (not root), all of it counts as one piece.
-    let free: Vec<(u64, u64)> = match collect_free_extents_as_it_is(tree.path()) {
-        Ok(free) => free.into_iter().map(|free| (free.start_bytes, free.length_bytes)).collect(),
-        Err(_) => {
-            let space = rustix::fs::statvfs(tree.path()).context("cannot read the free space")?;
-            vec![(0, space.f_bavail * space.f_frsize)]
-        }
-    };
-    let places = place_batches(&tree.entries, &plan.batches, free);
+fn advise(tree: &Tree, plan: &Plan, (model, reading): (&Model<'_>, &[usize]), devices: usize) -> Result<Advice> {
+    let places = place_batches(&tree.entries, &plan.batches, free_extents(tree)?);
     let (mut pieces, mut placed) = (Vec::new(), Placed::default());
     for (batch, place) in plan.batches.iter().zip(places) {
         match place {
             Some(place) => {
-                placed.pieces += measure_pieces(&place);
+                placed.pieces_now += batch.pieces;
+                placed.pieces_after += measure_pieces(&place);
                 pieces.extend(place);
             }
             None => placed.unplaced_bytes += batch.bytes(),
         }
     }
-    Ok(compute_advice(plan, placed, model.costs(tree, &pieces)?, devices))
+    Ok(compute_advice(plan, placed, model.costs(tree, reading, &pieces)?, devices))
+}
+
+/// The free extents as (start, length). Without a map of them (not root), all free space counts as
+/// one extent.
+fn free_extents(tree: &Tree) -> Result<Vec<(u64, u64)>> {
+    let pair = |free: FreeExtent| (free.start_bytes, free.length_bytes);
+    if let Ok(space) = collect_btrfs_free_space_as_it_is(tree.path()) {
+        return Ok(space.free_extents(BtrfsGroupType::DATA).map(pair).collect());
+    }
+    if let Ok(free) = collect_free_extents_as_it_is(tree.path()) {
+        return Ok(free.into_iter().map(pair).collect());
+    }
+    let space = rustix::fs::statvfs(tree.path()).context("cannot read the free space")?;
+    Ok(vec![(0, space.f_bavail * space.f_frsize)])
 }
 
 fn refuse_if_not_worth(advice: &Advice) -> Result<()> {
@@ -166,25 +215,26 @@ struct Pace<'a> {
     clock: &'a dyn Clock,
     end: Option<Nanos>,
     is_idle: bool,
-    since_reading: u64,
+    since_pause: u64,
 }
 
 impl<'a> Pace<'a> {
+    /// `clock` counts from the start of the command.
     fn new(args: &DefragArgs, clock: &'a dyn Clock) -> Self {
-        let end =
-            args.max_seconds.map(|seconds| Nanos(clock.now().0.saturating_add(seconds.saturating_mul(1_000_000_000))));
-        Self { clock, end, is_idle: args.idle, since_reading: 0 }
+        let end = args.max_seconds.map(|seconds| Nanos(seconds.saturating_mul(1_000_000_000)));
+        Self { clock, end, is_idle: args.idle, since_pause: 0 }
     }
 
     /// Whether the next step may run, of `bytes`. Waits while others need the disk.
     fn goes_on(&mut self, bytes: u64) -> bool {
-        self.since_reading += bytes;
-        while self.is_idle && self.since_reading >= PRESSURE_EVERY_BYTES && self.may_run() {
-            if io_pressure_percent().is_none_or(|percent| percent < PRESSURE_PERCENT) {
-                self.since_reading = 0;
-                break;
-            }
+        self.since_pause += bytes.max(LEAST_STEP_BYTES);
+        while self.is_idle && self.since_pause >= PAUSE_EVERY_BYTES && self.may_run() {
+            let before = io_wait_micros();
             std::thread::sleep(PAUSE);
+            let waited = io_wait_micros().zip(before).map_or(0, |(now, before)| now.saturating_sub(before));
+            if waited * 100 < PAUSE.as_micros() as u64 * PRESSURE_PERCENT {
+                self.since_pause = 0;
+            }
         }
         self.may_run()
     }
@@ -194,12 +244,11 @@ impl<'a> Pace<'a> {
     }
 }
 
-/// The share of the last ten seconds in which some program waited for I/O; none if the kernel does
-/// not report it.
-fn io_pressure_percent() -> Option<f64> {
+/// Microseconds so far in which some program waited for I/O; none if the kernel does not report it.
+fn io_wait_micros() -> Option<u64> {
     let text = fs::read_to_string("/proc/pressure/io").ok()?;
     let line = text.lines().find(|line| line.starts_with("some "))?;
-    line.split_whitespace().find_map(|word| word.strip_prefix("avg10=")?.parse().ok())
+    line.split_whitespace().find_map(|word| word.strip_prefix("total=")?.parse().ok())
 }
 
 /// A stop that a signal caused is reported as the signal.
@@ -237,7 +286,10 @@ fn advice_screen(args: &DefragArgs, advice: &Advice) -> String {
             args.order,
         ));
         if advice.unplaced_bytes > 0 {
-            text.push_str(&format!("                no free space for {}\n", Bytes(advice.unplaced_bytes)));
+            text.push_str(&format!(
+                "                no free space that is better for {}\n",
+                Bytes(advice.unplaced_bytes)
+            ));
         }
         let mut lines =
             vec![words(["cold read (models)", "now", "after", "metadata", "moving", "pays back after", ""])];
@@ -319,13 +371,16 @@ fn left_words(why: LeftWhy) -> &'static str {
         LeftWhy::Shared => "that share blocks with other files or snapshots",
         LeftWhy::Reserved => "with reserved blocks",
         LeftWhy::Contradictory => "with a contradictory map of extents",
+        LeftWhy::OverBudget => "over the budget",
     }
 }
 
 fn skip_words(why: Skip) -> &'static str {
     match why {
         Skip::Changed => "changed meanwhile",
-        Skip::Busy => "in use as programs",
+        Skip::Busy => "in use, as programs that run or by pages in memory",
+        Skip::Program => "that can be executed (--programs moves them)",
+        Skip::Shared => "that share blocks since they were listed",
         Skip::Refused => "not writable",
         Skip::NotSupported => "of a kind that the file system does not move",
         Skip::NoBetterSpace => "for which no contiguous space is free",

@@ -3,7 +3,7 @@
 
 use std::{
     collections::BTreeMap,
-    ffi::{OsStr, OsString},
+    ffi::OsStr,
     fs::{self, File},
     io::Write,
     os::unix::fs::{FileExt, MetadataExt, PermissionsExt},
@@ -18,22 +18,22 @@ use serde_json::Value;
 
 use super::{
     disk::{Disk, Mount, must, volume},
-    lab::{Lab, SENESCE},
+    lab::Lab,
 };
 
 const KINDS: [(&str, &[&str], u64); 4] =
     [("ext4", &[], 256), ("ext4", &["-b", "1024"], 256), ("xfs", &[], 320), ("btrfs", &[], 320)];
 
-const DIRECTORIES: usize = 12;
-const FILES: usize = 60;
+pub(super) const DIRECTORIES: usize = 12;
+pub(super) const FILES: usize = 60;
 
 /// The content of a file; no other file has it.
-fn content(directory: usize, file: usize) -> Vec<u8> {
+pub(super) fn content(directory: usize, file: usize) -> Vec<u8> {
     let length = 3000 + (directory * 7919 + file * 104_729) % 37_000;
     (0..length).map(|at| (at * 31 + directory * 7 + file * 13 + at / 4096) as u8).collect()
 }
 
-fn name(directory: usize, file: usize) -> String {
+pub(super) fn name(directory: usize, file: usize) -> String {
     format!("d{directory:02}/f{file:03}")
 }
 
@@ -56,7 +56,7 @@ fn age(root: &Path) {
 
 /// All that a move must keep: of each entry its inode, links, mode, owner, size, times, attributes,
 /// and content.
-fn state(root: &Path) -> BTreeMap<PathBuf, String> {
+pub(super) fn state(root: &Path) -> BTreeMap<PathBuf, String> {
     fn walk(root: &Path, directory: &Path, all: &mut BTreeMap<PathBuf, String>) {
         for entry in fs::read_dir(directory).unwrap() {
             let path = entry.unwrap().path();
@@ -111,7 +111,7 @@ fn data_ranges(path: &Path) -> Vec<(u64, u64)> {
     ranges
 }
 
-fn defrag(lab: &Lab, root: &Path, more: &[&str]) -> Value {
+pub(super) fn defrag(lab: &Lab, root: &Path, more: &[&str]) -> Value {
     let root = root.to_string_lossy();
     let args = [&["--quiet", "defrag", &root, "--json", "--device", "hdd-7200"], more].concat();
     serde_json::from_str(&lab.run(args).good().stdout).unwrap()
@@ -127,25 +127,25 @@ fn check(kind: &str, device: &str) {
 }
 
 /// A file system with an aged tree.
-struct Aged {
+pub(super) struct Aged {
     kind: &'static str,
-    mount: Option<Mount>,
+    pub(super) mount: Option<Mount>,
     disk: Disk,
 }
 
 impl Aged {
-    fn new(lab: &Lab, (kind, mkfs, mib): (&'static str, &[&str], u64)) -> Self {
+    pub(super) fn new(lab: &Lab, (kind, mkfs, mib): (&'static str, &[&str], u64)) -> Self {
         let (mount, disk) = volume(kind, mkfs, &lab.path("volume"), mib, lab.path("mnt"));
         fs::create_dir(mount.point.join("tree")).unwrap();
         age(&mount.point.join("tree"));
         Self { kind, mount: Some(mount), disk }
     }
 
-    fn tree(&self) -> PathBuf {
+    pub(super) fn tree(&self) -> PathBuf {
         self.mount.as_ref().unwrap().point.join("tree")
     }
 
-    fn check(mut self) {
+    pub(super) fn check(mut self) {
         if let Some(mount) = self.mount.take() {
             assert!(unmount_patiently(&mount.point), "{} stays mounted", mount.point.display());
         }
@@ -358,130 +358,5 @@ fn shared_files_keep_their_sharing() {
     let report = defrag(&lab, &tree, &["--dry-run"]);
     assert_eq!(report["files"], 0, "{report}");
     assert!(report["left"]["shared"]["files"].as_u64().unwrap() > 500, "{report}");
-    aged.check();
-}
-
-#[test]
-fn a_budget_takes_the_best_batches_and_a_second_run_the_rest() {
-    if !root_or_skip("mounting") {
-        return;
-    }
-    let lab = Lab::new();
-    let aged = Aged::new(&lab, ("btrfs", &[], 320));
-    let tree = aged.tree();
-    let whole = defrag(&lab, &tree, &["--dry-run"]);
-    let first = defrag(&lab, &tree, &["--force", "--budget", "6MiB"]);
-    assert!(first["moved_bytes"].as_u64().unwrap() <= 6 << 20, "{first}");
-    assert!(first["applied"]["files"].as_u64().unwrap() > 0, "{first}");
-    assert!(first["applied"]["files"].as_u64() < whole["files"].as_u64(), "{first}");
-    let stopped = defrag(&lab, &tree, &["--force", "--max-seconds", "0"]);
-    assert_eq!((&stopped["applied"]["files"], &stopped["applied"]["is_stopped"]), (&0.into(), &true.into()));
-    defrag(&lab, &tree, &["--force"]);
-    let rest = defrag(&lab, &tree, &["--dry-run"]);
-    assert!(rest["pieces_now"].as_u64().unwrap() < whole["pieces_now"].as_u64().unwrap() / 8, "{rest}");
-}
-
-#[test]
-fn a_list_of_files_is_their_order() {
-    if !root_or_skip("mounting") {
-        return;
-    }
-    let lab = Lab::new();
-    let aged = Aged::new(&lab, ("ext4", &[], 256));
-    let tree = aged.tree();
-    // One file of each directory in turn: no other order has it.
-    let list: String = (0..FILES)
-        .flat_map(|file| (0..DIRECTORIES).map(move |directory| format!("./{}\n", name(directory, file))))
-        .collect();
-    fs::write(lab.path("list"), &list).unwrap();
-    let order = format!("list:{}", lab.path("list").display());
-    let report = defrag(&lab, &tree, &["--force", "--order", &order]);
-    let (now, after) = (&report["gains"][0]["now_seconds"], &report["applied"]["after"][0]["now_seconds"]);
-    assert!(after.as_f64().unwrap() < 0.8 * now.as_f64().unwrap(), "the cost is that of reading by the list: {report}");
-    let pieces = |order: &str| defrag(&lab, &tree, &["--dry-run", "--order", order])["pieces_now"].as_u64().unwrap();
-    assert!(pieces(&order) <= 4, "{}", pieces(&order));
-    assert!(pieces("sorted") > 300);
-
-    let run = |order: &str| {
-        let args: Vec<OsString> = ["defrag".into(), tree.clone().into(), "--dry-run".into(), "--order".into()].into();
-        lab.run(args.into_iter().chain([order.into()]))
-    };
-    fs::write(lab.path("bad"), "d00/f000\n../etc/passwd\n").unwrap();
-    run(&format!("list:{}", lab.path("bad").display())).refused(2, &["bad: line 2: it is no path from the root"]);
-    fs::write(lab.path("long"), vec![b'x'; 10_000]).unwrap();
-    run(&format!("list:{}", lab.path("long").display())).refused(2, &["line 1: it is longer than a path can be"]);
-    run("alphabet").refused(2, &["readdir, sorted, inode or list:FILE"]);
-}
-
-#[test]
-fn what_cannot_be_moved_is_refused() {
-    if !root_or_skip("mounting") {
-        return;
-    }
-    let lab = Lab::new();
-    let aged = Aged::new(&lab, ("ext4", &[], 256));
-    let tree = aged.tree();
-    let before = state(&tree);
-    let run = |args: &[&str]| lab.run([&["defrag"], args].concat());
-    let text = tree.to_string_lossy().into_owned();
-    run(&[&text, "--device", "nvme"]).refused(1, &["not worth it: nothing was moved; --force moves the files anyway"]);
-    run(&["/dev/shm"]).refused(2, &["cannot move files on /dev/shm", "ext4, XFS and Btrfs have one"]);
-    run(&["/proc/self"]).refused(2, &["cannot move files on /proc/self"]);
-    run(&["none"]).refused(1, &["none", "No such file"]);
-    run(&[&tree.join(name(0, 0)).to_string_lossy()]).refused(1, &["Not a directory"]);
-    run(&[&text, "--dry-run", "--force"]).refused(2, &["cannot be used with"]);
-    let point = aged.mount.as_ref().unwrap().point.to_string_lossy().into_owned();
-    must("mount", &["-o", "remount,ro", &point]);
-    run(&[&text, "--force"]).refused(2, &["it is mounted read-only"]);
-    must("mount", &["-o", "remount,rw", &point]);
-    assert_eq!(state(&tree), before);
-    let (mount, _disk) = volume("xfs", &["-m", "reflink=0"], &lab.path("other"), 320, lab.path("xfs"));
-    run(&[&mount.point.to_string_lossy()]).refused(2, &["cannot move files on", "made with reflink=0"]);
-}
-
-#[test]
-fn a_full_volume_keeps_all() {
-    if !root_or_skip("mounting") {
-        return;
-    }
-    for (kind, mkfs, mib) in [("ext4", &[][..], 64), ("xfs", &[], 320), ("btrfs", &[], 128)] {
-        let lab = Lab::new();
-        let aged = Aged::new(&lab, (kind, mkfs, mib));
-        let tree = aged.tree();
-        // Fill all but a little, in one file.
-        let space = rustix::fs::statvfs(&tree).unwrap();
-        let fill = (space.f_bavail * space.f_frsize).saturating_sub(3 << 20).to_string();
-        let filler = aged.mount.as_ref().unwrap().point.join("filler").to_string_lossy().into_owned();
-        must("fallocate", &["-l", &fill, &filler]);
-        let before = state(&tree);
-        defrag(&lab, &tree, &["--force"]);
-        assert_eq!(state(&tree), before, "{kind}");
-        aged.check();
-    }
-}
-
-/// The program in the background of another user who owns the tree moves it as root would.
-#[test]
-fn the_owner_needs_no_root() {
-    if !root_or_skip("mounting") {
-        return;
-    }
-    let lab = Lab::new();
-    let aged = Aged::new(&lab, ("ext4", &[], 256));
-    let tree = aged.tree();
-    must("chown", &["-R", "12345:12345", &tree.to_string_lossy()]);
-    let before = state(&tree);
-    fs::set_permissions(lab.path(""), fs::Permissions::from_mode(0o755)).unwrap();
-    // A user who may not enter the build directory runs a copy.
-    let program = lab.path("senesce");
-    fs::copy(SENESCE, &program).unwrap();
-    let mut command = Command::new("setpriv");
-    lab.confine(&mut command);
-    command.args(["--reuid=12345", "--regid=12345", "--clear-groups"]).arg(&program).arg("--quiet").arg("defrag");
-    let output = command.arg(&tree).args(["--force", "--json", "--device", "hdd-7200"]).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(report["applied"]["files"], report["files"], "{report}");
-    assert_eq!(state(&tree), before);
     aged.check();
 }

@@ -8,6 +8,7 @@ mod bad_machine;
 mod bench;
 mod clean;
 mod defrag;
+mod defrag_limits;
 mod disk;
 mod dry_run;
 mod equivalence;

@@ -28,10 +28,15 @@ const LARGE_HOLE_BYTES: u64 = 1 << 20;
 /// Other programs keep the rest.
 const PLUG_SHARE: u64 = 2;
 
+/// The plug has at most this number of extents, because each takes space of the metadata.
+const PLUG_EXTENTS: u64 = 200_000;
+
 /// See the module.
-#[derive(Default)]
 pub(super) struct BtrfsMover {
     plug: Option<Plug>,
+    /// Whether small holes may be filled. Not on a file system with quotas: the plug would count in
+    /// the quota of the subvolume, and other programs would find no space.
+    may_plug: bool,
     /// Where the last donor ends.
     last_end: Option<u64>,
 }
@@ -40,6 +45,7 @@ pub(super) struct BtrfsMover {
 struct Plug {
     file: File,
     bytes: u64,
+    extents: u64,
     most_bytes: u64,
     /// Where the last donor of the plug ends.
     end: Option<u64>,
@@ -49,9 +55,9 @@ struct Plug {
 
 impl Plug {
     fn new(tree: &Tree, beside: usize) -> Result<Self, Skip> {
-        let file = tree.create_unnamed(beside)?;
-        let space = rustix::fs::fstatvfs(&file).map_err(Skip::of)?;
-        Ok(Self { file, bytes: 0, most_bytes: space.f_bavail * space.f_frsize / PLUG_SHARE, end: None, run_bytes: 0 })
+        let file = tree.create_unnamed([beside])?;
+        let most_bytes = free_bytes(&file)? / PLUG_SHARE;
+        Ok(Self { file, bytes: 0, extents: 0, most_bytes, end: None, run_bytes: 0 })
     }
 
     /// Whether the next donor is in a large hole.
@@ -68,9 +74,17 @@ impl Plug {
             donor.file.set_len(logical + length).map_err(|error| Skip::io(&error))?;
             sys::clone_range(&donor.file, *logical, *length, (&self.file, self.bytes)).map_err(Skip::of)?;
             self.bytes += length;
+            self.extents += 1;
         }
-        Ok(self.bytes < self.most_bytes)
+        // Other programs may have taken space since the work started.
+        let is_enough = free_bytes(&self.file)? >= self.most_bytes;
+        Ok(self.bytes < self.most_bytes && self.extents < PLUG_EXTENTS && is_enough)
     }
+}
+
+fn free_bytes(file: &File) -> Result<u64, Skip> {
+    let space = rustix::fs::fstatvfs(file).map_err(Skip::of)?;
+    Ok(space.f_bavail * space.f_frsize)
 }
 
 /// A donor with the ranges that are reserved for a file.
@@ -82,7 +96,7 @@ struct Donated<'a> {
 
 impl<'a> Donated<'a> {
     fn reserve(tree: &Tree, parts: &'a [Part]) -> Result<Self, Skip> {
-        let file = tree.create_unnamed(parts[0].entry)?;
+        let file = tree.create_unnamed([parts[0].entry])?;
         for Part { logical, length, .. } in parts {
             sys::reserve(&file, *logical, *length).map_err(Skip::of)?;
         }
@@ -109,10 +123,15 @@ impl Mover for BtrfsMover {
     fn move_batch(&mut self, tree: &Tree, batch: &Batch, pace: &mut dyn FnMut(u64) -> bool) -> BatchReport {
         let mut report = BatchReport::default();
         prefetch(tree, batch);
-        let donors = match self.reserve_all(tree, batch, pace) {
+        let donors = match self.reserve_all(tree, batch, pace, &mut report) {
             Ok(Some(donors)) => donors,
             Ok(None) => return report,
-            Err(why) => return report.skip_all(batch, why),
+            Err(why) => {
+                // Whatever the cause is, other programs get the space of the plug back.
+                self.plug = None;
+                self.may_plug = false;
+                return report.skip_all(batch, why);
+            }
         };
         for donor in donors {
             let entry = donor.parts[0].entry;
@@ -130,40 +149,56 @@ impl Mover for BtrfsMover {
 }
 
 impl BtrfsMover {
+    pub fn new(has_quotas: bool) -> Self {
+        Self { plug: None, may_plug: !has_quotas, last_end: None }
+    }
+
     /// Reserves donors that follow each other, in runs of some length. Returns none if the caller
     /// stopped the work.
     ///
-    /// Errors: no space that would leave the batch in at most half of its pieces.
+    /// Errors: no space, or none that would leave the batch in at most half of its pieces.
     fn reserve_all<'a>(
         &mut self,
         tree: &Tree,
         batch: &'a Batch,
         pace: &mut dyn FnMut(u64) -> bool,
+        report: &mut BatchReport,
     ) -> Result<Option<Vec<Donated<'a>>>, Skip> {
-        let files: Vec<&[Part]> = by_file(batch).collect();
         let mut donors: Vec<Donated<'_>> = Vec::new();
         let mut pieces = 0;
-        while donors.len() < files.len() {
+        let mut files = by_file(batch).peekable();
+        while let Some(&parts) = files.peek() {
             if !pace(0) {
                 return Ok(None);
             }
-            let donor = Donated::reserve(tree, files[donors.len()])?;
-            if !donor.follows(self.last_end) {
-                let plug = match &mut self.plug {
-                    Some(plug) => plug,
-                    none => none.insert(Plug::new(tree, donor.parts[0].entry)?),
-                };
-                let is_large = donor.bytes() >= LARGE_HOLE_BYTES || plug.is_in_large_hole(&donor);
-                if !is_large {
-                    if !plug.keep(&donor)? {
-                        return Err(Skip::NoBetterSpace);
-                    }
+            let donor = match Donated::reserve(tree, parts) {
+                Ok(donor) => donor,
+                Err(Skip::NoSpace) => return Err(Skip::NoSpace),
+                Err(why) => {
+                    report.skip(parts[0].entry, why);
+                    files.next();
                     continue;
+                }
+            };
+            if !donor.follows(self.last_end) {
+                let is_large = donor.bytes() >= LARGE_HOLE_BYTES;
+                if !is_large && self.may_plug {
+                    let plug = match &mut self.plug {
+                        Some(plug) => plug,
+                        none => none.insert(Plug::new(tree, parts[0].entry)?),
+                    };
+                    if !plug.is_in_large_hole(&donor) {
+                        if !plug.keep(&donor)? {
+                            return Err(Skip::NoBetterSpace);
+                        }
+                        continue;
+                    }
                 }
                 pieces += 1;
             }
             self.last_end = donor.end();
             donors.push(donor);
+            files.next();
         }
         if 2 * pieces > batch.pieces { Err(Skip::NoBetterSpace) } else { Ok(Some(donors)) }
     }
@@ -184,7 +219,7 @@ fn move_file(
         }
         *written_bytes += part.length;
     }
-    if !source.share(&donor.file, pace)? {
+    if !source.share(tree, &donor.file, pace)? {
         return Ok(None);
     }
     let found = read_extents(&source.file, tree)?;

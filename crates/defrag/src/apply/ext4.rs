@@ -5,27 +5,58 @@
 //! before the transaction that exchanges the blocks (`ext4_jbd2_inode_add_write`), so a power cut
 //! leaves either the old or the new blocks, with the same content.
 
-use rustix::fs::OFlags;
+use std::{fs, io::Write, os::unix::fs::MetadataExt, path::Path};
+
+use rustix::{fs::OFlags, io::Errno};
 use senesce_core::Extent;
 
 use super::{BatchReport, Donor, Mover, STEP_BYTES, Skip, by_file, is_placed, prefetch, read_extents, sys};
 use crate::{
-    Tree,
+    Error, Tree,
     plan::{Batch, Part},
 };
 
-/// The kernel exchanges whole pages: a block must be at the same place of its page in both files.
-const PAGE_BYTES: u64 = 4096;
+/// What the journal of an ext4 protects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Journal {
+    /// Metadata; contents are written before it.
+    Ordered,
+    /// Contents, too. The kernel moves no files then.
+    OfData,
+    /// There is none.
+    None,
+    /// The kernel's list of options cannot be read, as in some containers.
+    Unknown,
+}
+
+/// Finds out how the ext4 at `path` uses its journal.
+pub(super) fn find_journal(path: &Path) -> Journal {
+    let options = fs::metadata(path).ok().and_then(|meta| {
+        let (major, minor) = (rustix::fs::major(meta.dev()), rustix::fs::minor(meta.dev()));
+        let device = fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok()?;
+        fs::read_to_string(Path::new("/proc/fs/ext4").join(device.file_name()?).join("options")).ok()
+    });
+    let Some(options) = options else { return Journal::Unknown };
+    match options.lines().find_map(|line| line.strip_prefix("data=")) {
+        Some("journal") => Journal::OfData,
+        Some(_) => Journal::Ordered,
+        None => Journal::None,
+    }
+}
 
 /// See the module.
 pub(super) struct Ext4Mover {
     pub block_bytes: u64,
+    /// Whether each moved file is written out before its old blocks are freed, because the journal
+    /// may not see to it.
+    pub syncs_files: bool,
+    pub moves_programs: bool,
 }
 
 impl Mover for Ext4Mover {
     fn move_batch(&mut self, tree: &Tree, batch: &Batch, pace: &mut dyn FnMut(u64) -> bool) -> BatchReport {
         let mut report = BatchReport::default();
-        let starts = self.plan_starts(batch);
+        let starts = plan_starts(batch);
         let bytes = starts.last().zip(batch.parts.last()).map_or(0, |(start, part)| start + part.length);
         let donor = match Donor::reserve(tree, batch, bytes) {
             Ok(donor) => donor,
@@ -37,13 +68,12 @@ impl Mover for Ext4Mover {
         for parts in by_file(batch) {
             let (own, rest) = starts.split_at(parts.len());
             starts = rest;
-            match self.move_file(tree, (parts, own), &donor, pace) {
+            match self.move_file(tree, (parts, own), &donor, pace, &mut report.written_bytes) {
                 Ok((wanted, true)) => unchecked.push((parts, wanted)),
                 Ok((_, false)) => break,
                 Err(why) => report.skip(parts[0].entry, why),
             }
         }
-        report.written_bytes = unchecked.iter().flat_map(|(parts, _)| *parts).map(|part| part.length).sum();
         if let Err(error) = donor.file.sync_all() {
             return report.skip_all(batch, Skip::io(&error));
         }
@@ -61,31 +91,58 @@ impl Mover for Ext4Mover {
         }
         report
     }
+
+    /// Moves a block between two files without a name. An ext4 with bigalloc or without extents (an
+    /// ext3) refuses that.
+    fn check(&self, tree: &Tree) -> Result<(), Error> {
+        let try_move = || -> Result<u64, Skip> {
+            let (mut file, donor) = (tree.create_unnamed([])?, tree.create_unnamed([])?);
+            file.write_all(&vec![1; self.page_bytes() as usize]).map_err(|error| Skip::io(&error))?;
+            sys::allocate(&donor, self.page_bytes()).map_err(Skip::of)?;
+            file.sync_all().map_err(|error| Skip::io(&error))?;
+            sys::move_extent(&file, &donor, 0, 0, self.page_bytes() / self.block_bytes).map_err(Skip::of)
+        };
+        match try_move() {
+            Err(Skip::NotSupported) => Err(Error::NotSupported {
+                path: tree.path().to_owned(),
+                problem: "this ext4 moves no blocks (it has bigalloc, or was made as ext3)".to_owned(),
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Where each range starts in the donor. The kernel exchanges whole pages: a block must be at the
+/// same place of its page in both files.
+fn plan_starts(batch: &Batch) -> Vec<u64> {
+    let page = rustix::param::page_size() as u64;
+    let mut next = 0u64;
+    let start = |part: &Part| {
+        let start = next + (part.logical % page + page - next % page) % page;
+        next = start + part.length;
+        start
+    };
+    batch.parts.iter().map(start).collect()
 }
 
 impl Ext4Mover {
-    /// Where each range starts in the donor.
-    fn plan_starts(&self, batch: &Batch) -> Vec<u64> {
-        let mut next = 0u64;
-        let start = |part: &Part| {
-            let (want, is) = (part.logical % PAGE_BYTES, next % PAGE_BYTES);
-            let start = next + (want + PAGE_BYTES - is) % PAGE_BYTES;
-            next = start + part.length;
-            start
-        };
-        batch.parts.iter().map(start).collect()
+    fn page_bytes(&self) -> u64 {
+        self.block_bytes.max(rustix::param::page_size() as u64)
     }
 
     /// Moves the ranges of one file to their starts in the donor. Returns where they are wanted,
     /// and whether all of them were moved before the caller stopped the work.
+    ///
+    /// A program cannot start while its file is open for writing, so the file is open for one step
+    /// only, and never while the caller waits.
     fn move_file(
         &self,
         tree: &Tree,
         (parts, starts): (&[Part], &[u64]),
         donor: &Donor,
         pace: &mut dyn FnMut(u64) -> bool,
+        written_bytes: &mut u64,
     ) -> Result<(Vec<Extent>, bool), Skip> {
-        let (file, _) = tree.open(parts[0].entry, OFlags::RDWR)?;
         let mut wanted = Vec::new();
         for (part, &start) in parts.iter().zip(starts) {
             let mut done = 0;
@@ -94,13 +151,22 @@ impl Ext4Mover {
                 if !pace(step) {
                     return Ok((wanted, false));
                 }
+                if !self.moves_programs && tree.open(part.entry, OFlags::RDONLY)?.1.st_mode & 0o111 != 0 {
+                    return Err(Skip::Program);
+                }
+                let (file, _) = tree.open(part.entry, OFlags::RDWR)?;
                 let blocks = |bytes: u64| bytes / self.block_bytes;
                 let (from, to) = (blocks(part.logical + done), blocks(start + done));
-                let moved = sys::move_extent(&file, &donor.file, from, to, blocks(step)).map_err(Skip::of)?;
-                if moved == 0 {
-                    return Err(Skip::Changed);
+                let moved = match sys::move_extent(&file, &donor.file, from, to, blocks(step)) {
+                    Ok(0) | Err(Errno::NODATA) => return Err(Skip::Changed),
+                    Ok(moved) => moved.min(blocks(step)) * self.block_bytes,
+                    Err(error) => return Err(Skip::of(error)),
+                };
+                if self.syncs_files {
+                    file.sync_data().map_err(|error| Skip::io(&error))?;
                 }
-                done += moved.min(blocks(step)) * self.block_bytes;
+                done += moved;
+                *written_bytes += moved;
             }
             wanted.extend(donor.place(start, part.logical, part.length));
         }

@@ -11,17 +11,29 @@ mod share;
 mod sys;
 mod xfs;
 
-use std::{collections::BTreeMap, fs::File, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::File,
+    path::Path,
+};
 
 use rustix::{
     fs::{Advice, OFlags, fadvise},
     io::Errno,
 };
 use senesce_core::Extent;
-use senesce_probe::collect::{collect_extents, collect_xfs_has_reflink};
+use senesce_inspect::has_btrfs_quotas;
+use senesce_probe::{
+    collect::{collect_extents, collect_xfs_has_reflink},
+    map::RawExtent,
+};
 use serde::Serialize;
 
-use self::{btrfs::BtrfsMover, ext4::Ext4Mover, xfs::XfsMover};
+use self::{
+    btrfs::BtrfsMover,
+    ext4::{Ext4Mover, Journal},
+    xfs::XfsMover,
+};
 use crate::{
     Error, Tree,
     plan::{Batch, Part, Plan, PlanOptions, extents_of},
@@ -45,6 +57,10 @@ pub enum Skip {
     Changed,
     /// A program of it runs, or its pages are in use.
     Busy,
+    /// It can be executed, and a program cannot start while its file moves.
+    Program,
+    /// It shares blocks with other files or snapshots since the tree was listed.
+    Shared,
     /// The caller may not write it, or it is immutable or append-only.
     Refused,
     /// The file system cannot move a file of this kind (encrypted, journalled data, DAX, swap
@@ -109,12 +125,22 @@ pub trait Mover {
     /// A file that cannot be moved is in the report. Contents, names, inode numbers and times of
     /// all files stay.
     fn move_batch(&mut self, tree: &Tree, batch: &Batch, pace: &mut dyn FnMut(u64) -> bool) -> BatchReport;
+
+    /// Tries a move on files without a name.
+    ///
+    /// Errors: the file system moves no files at all.
+    fn check(&self, tree: &Tree) -> Result<(), Error> {
+        let _ = tree;
+        Ok(())
+    }
 }
 
 /// The mover of the file system at `path`, and how to plan for it.
 ///
-/// Errors: a file system other than ext4, XFS and Btrfs; an XFS without reflink; a read-only mount.
-pub fn find_mover(path: &Path) -> Result<(Box<dyn Mover>, PlanOptions), Error> {
+/// In: whether files that can be executed move too, see [`Skip::Program`].
+/// Errors: a file system other than ext4, XFS and Btrfs; an ext4 without a journal or with
+/// journalled data; an XFS without reflink; a read-only mount.
+pub fn find_mover(path: &Path, moves_programs: bool) -> Result<(Box<dyn Mover>, PlanOptions), Error> {
     let info = rustix::fs::statfs(path).map_err(Error::sys("statfs", path))?;
     let flags = rustix::fs::statvfs(path).map_err(Error::sys("statfs", path))?.f_flag;
     let refuse = |problem: String| Err(Error::NotSupported { path: path.to_owned(), problem });
@@ -124,12 +150,25 @@ pub fn find_mover(path: &Path) -> Result<(Box<dyn Mover>, PlanOptions), Error> {
     let options = PlanOptions::for_blocks(info.f_bsize as u64);
     let block_bytes = options.block_bytes;
     match info.f_type as u64 & 0xFFFF_FFFF {
-        0xEF53 => Ok((Box::new(Ext4Mover { block_bytes }), options)),
+        0xEF53 => {
+            let syncs_files = match ext4::find_journal(path) {
+                Journal::Ordered => false,
+                Journal::Unknown => true,
+                Journal::None => {
+                    return refuse("this ext4 has no journal, so a power cut could lose contents".to_owned());
+                }
+                Journal::OfData => return refuse("this ext4 is mounted with data=journal".to_owned()),
+            };
+            Ok((Box::new(Ext4Mover { block_bytes, syncs_files, moves_programs }), options))
+        }
         0x5846_5342 if !collect_xfs_has_reflink(path)? => refuse(
             "its files cannot share blocks (the XFS was made with reflink=0, or the kernel is before 5.2)".to_owned(),
         ),
         0x5846_5342 => Ok((Box::new(XfsMover { block_bytes }), options)),
-        0x9123_683E => Ok((Box::new(BtrfsMover::default()), PlanOptions { batch_files: BTRFS_BATCH_FILES, ..options })),
+        0x9123_683E => Ok((
+            Box::new(BtrfsMover::new(has_btrfs_quotas(path))),
+            PlanOptions { batch_files: BTRFS_BATCH_FILES, ..options },
+        )),
         magic => refuse(format!("its file system (magic {magic:#x}) has no call for it; ext4, XFS and Btrfs have one")),
     }
 }
@@ -167,9 +206,18 @@ pub struct Skipped {
 }
 
 /// Moves all batches of a plan, one after the other.
-pub fn apply_plan(tree: &Tree, plan: &Plan, mover: &mut dyn Mover, options: ApplyOptions<'_>) -> Applied {
+///
+/// Errors: the file system moves no files at all.
+pub fn apply_plan(
+    tree: &Tree,
+    plan: &Plan,
+    mover: &mut dyn Mover,
+    options: ApplyOptions<'_>,
+) -> Result<Applied, Error> {
+    mover.check(tree)?;
     let mut applied = Applied::default();
-    let mut moved = std::collections::BTreeSet::new();
+    let mut moved = BTreeSet::new();
+    let mut skipped_entries = BTreeSet::new();
     let mut done_bytes = 0;
     for batch in &plan.batches {
         let mut goes_on = true;
@@ -181,6 +229,10 @@ pub fn apply_plan(tree: &Tree, plan: &Plan, mover: &mut dyn Mover, options: Appl
         applied.written_bytes += report.written_bytes;
         moved.extend(report.moved);
         for (entry, why) in report.skipped {
+            // A large file is in several batches.
+            if !skipped_entries.insert(entry) {
+                continue;
+            }
             let skipped = applied.skipped.entry(why).or_default();
             skipped.files += 1;
             if skipped.examples.len() < EXAMPLES {
@@ -195,7 +247,7 @@ pub fn apply_plan(tree: &Tree, plan: &Plan, mover: &mut dyn Mover, options: Appl
         }
     }
     applied.files = moved.len() as u64;
-    applied
+    Ok(applied)
 }
 
 /// The ranges of each file of a batch, one file after the other.
@@ -232,7 +284,7 @@ impl Donor {
     ///
     /// Errors: no space; none that would leave the batch in at most half of its pieces.
     fn reserve(tree: &Tree, batch: &Batch, bytes: u64) -> Result<Self, Skip> {
-        let file = tree.create_unnamed(batch.parts[0].entry)?;
+        let file = tree.create_unnamed(batch.parts.iter().map(|part| part.entry))?;
         sys::allocate(&file, bytes)
             .or_else(|error| match error {
                 // What the batches before left may not be free before the file system's next
@@ -256,21 +308,26 @@ impl Donor {
     }
 }
 
-/// The parts of extents within a range of the file.
+/// The parts of extents within a range of the file. Cost: logarithmic in the extents, and those
+/// found.
 fn clip(extents: &[Extent], start: u64, length: u64) -> impl Iterator<Item = Extent> + '_ {
-    extents.iter().filter_map(move |extent| {
-        let (from, to) = (extent.logical.max(start), (extent.logical + extent.length).min(start + length));
-        let physical = || extent.physical + (from - extent.logical);
-        (from < to).then(|| Extent { logical: from, physical: physical(), length: to - from })
+    let end = start + length;
+    let first = extents.partition_point(|extent| extent.logical + extent.length <= start);
+    extents[first..].iter().take_while(move |extent| extent.logical < end).map(move |extent| {
+        let (from, to) = (extent.logical.max(start), (extent.logical + extent.length).min(end));
+        Extent { logical: from, physical: extent.physical + (from - extent.logical), length: to - from }
     })
 }
 
 fn read_extents(file: &File, tree: &Tree) -> Result<Vec<Extent>, Skip> {
-    let extents = collect_extents(file, tree.path()).map_err(|error| match std::error::Error::source(&error) {
+    Ok(read_map(file, tree)?.into_iter().map(|raw| raw.extent).collect())
+}
+
+fn read_map(file: &File, tree: &Tree) -> Result<Vec<RawExtent>, Skip> {
+    collect_extents(file, tree.path()).map_err(|error| match std::error::Error::source(&error) {
         Some(source) => source.downcast_ref::<Errno>().map_or(Skip::Failed, |errno| Skip::of(*errno)),
         None => Skip::Failed,
-    })?;
-    Ok(extents.into_iter().map(|raw| raw.extent).collect())
+    })
 }
 
 /// Whether `found` has exactly the ranges of `wanted`, at their places. Neighbours may be joined or

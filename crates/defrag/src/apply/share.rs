@@ -5,7 +5,9 @@ use std::{fs::File, os::unix::fs::FileExt};
 
 use rustix::fs::OFlags;
 
-use super::{Skip, sys};
+use senesce_probe::map::ExtentFlags;
+
+use super::{Skip, read_map, sys};
 use crate::{Tree, plan::Part};
 
 /// The longest range that the kernel compares and shares under one lock, bytes.
@@ -23,7 +25,18 @@ pub(super) struct Source<'a> {
 impl<'a> Source<'a> {
     pub fn open(tree: &Tree, parts: &'a [Part]) -> Result<Self, Skip> {
         let (file, stat) = tree.open(parts[0].entry, OFlags::RDONLY)?;
-        Ok(Self { parts, file, size_bytes: stat.st_size as u64 })
+        let source = Self { parts, file, size_bytes: stat.st_size as u64 };
+        source.check_sharing(tree)?;
+        Ok(source)
+    }
+
+    /// Refuses a file that shares blocks. A snapshot or a clone that was made after the tree was
+    /// listed changes nothing else of a file, and a move would double the space of both.
+    fn check_sharing(&self, tree: &Tree) -> Result<(), Skip> {
+        match read_map(&self.file, tree)?.iter().any(|raw| raw.flags.contains(ExtentFlags::SHARED)) {
+            true => Err(Skip::Shared),
+            false => Ok(()),
+        }
     }
 
     /// Bytes of a range up to the end of the content.
@@ -63,7 +76,8 @@ impl<'a> Source<'a> {
     /// Returns whether the caller let it finish; what was shared until then stays.
     ///
     /// Errors: the contents differ; the kernel refuses.
-    pub fn share(&self, donor: &File, pace: &mut dyn FnMut(u64) -> bool) -> Result<bool, Skip> {
+    pub fn share(&self, tree: &Tree, donor: &File, pace: &mut dyn FnMut(u64) -> bool) -> Result<bool, Skip> {
+        self.check_sharing(tree)?;
         for part in self.parts {
             let length = self.content_bytes(part);
             let mut done = 0;

@@ -79,7 +79,7 @@ impl XfsMover {
         (donor, start): (&Donor, u64),
         pace: &mut dyn FnMut(u64) -> bool,
     ) -> Result<Option<u64>, Skip> {
-        let own = tree.create_unnamed(source.parts[0].entry)?;
+        let own = tree.create_unnamed([source.parts[0].entry])?;
         let mut wanted: Vec<Extent> = Vec::new();
         let mut at = start;
         for part in source.parts {
@@ -91,7 +91,7 @@ impl XfsMover {
         if !source.size_bytes.is_multiple_of(self.block_bytes) {
             own.set_len(source.size_bytes).map_err(|error| Skip::io(&error))?;
         }
-        if !source.share(&own, pace)? {
+        if !source.share(tree, &own, pace)? {
             return Ok(None);
         }
         let found = read_extents(&source.file, tree)?;
