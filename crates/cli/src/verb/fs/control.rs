@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    os::unix::fs::MetadataExt,
+    os::unix::{ffi::OsStrExt, fs::MetadataExt},
     path::PathBuf,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -12,6 +12,7 @@ use std::{
         },
     },
     thread::{self, Scope, Thread},
+    time::Duration,
 };
 
 use anyhow::{Context, Result};
@@ -23,7 +24,7 @@ use senesce_service::{
     garden::Service,
     socket::{Connection, Server},
 };
-use senesce_volume::{Custodian, FileId, Resource, ResourceId};
+use senesce_volume::{Custodian, FileId, Host, LinuxHost, Resource, ResourceId};
 
 use super::ask::{fault, identify};
 use crate::{clock::SystemClock, exit::refusal_of};
@@ -145,8 +146,28 @@ impl Mounted<'_> {
         self.mounts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Waits a moment for mounts to end that are gone from the kernel's list. The holder notices an
+    /// unmount only after the program that unmounted continues, and the next request may need it.
+    fn await_ended(&self) {
+        const TRIES: u32 = 100;
+        const PAUSE: Duration = Duration::from_millis(20);
+        for _ in 0..TRIES {
+            let Ok(listed) = LinuxHost::default().mounts() else { return };
+            let is_listed =
+                |mount: &MountStat| listed.iter().any(|entry| entry.point.as_os_str().as_bytes() == &mount.point.0[..]);
+            if self.mounts().iter().flatten().all(is_listed) {
+                return;
+            }
+            self.wake.holder.unpark();
+            thread::sleep(PAUSE);
+        }
+    }
+
     /// Answers a request.
     pub fn answer(&self, request: &Request, connection: &mut Connection) -> Result<Response, Failure> {
+        if request.changes() {
+            self.await_ended();
+        }
         let service = Service {
             garden: self.garden,
             place: &self.place,
