@@ -20,14 +20,12 @@ const MOST_LINE_BYTES: usize = 4097;
 /// An order of files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// As the file system lists them: the order of `grep -r`, `tar`, `cp -r`, `rsync` and most
-    /// backups.
+    /// As the file system lists them: the order of `grep -r` and `tar`.
     #[default]
     Readdir,
-    /// By name, directory by directory: the order of programs that sort, such as `ls -R` and shell
-    /// globs.
+    /// By name, directory by directory: the order of `rsync` and shell globs.
     Sorted,
-    /// By inode number: the order of programs that sort by it, such as `du` and some backups.
+    /// By inode number: the order of `cp -r` of GNU.
     Inode,
     /// As a text file lists them, a path from the root of the tree in each line; other files follow
     /// in readdir order.

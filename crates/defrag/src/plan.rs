@@ -75,11 +75,11 @@ impl Batch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LeftWhy {
-    /// It is in one piece, at its place in the order of reading.
+    /// Moving it would save too few seeks: it is in a long sequence, or in long pieces.
     InOrder,
     /// It has no blocks of its own: it is empty, all hole, or its content is among the metadata.
     NoBlocks,
-    /// Its content waits in memory: a program writes it.
+    /// It has content that is not on the device yet (delayed allocation).
     BeingWritten,
     /// It is compressed or encrypted, so its length on the device is not known.
     Encoded,
@@ -89,7 +89,7 @@ pub enum LeftWhy {
     Reserved,
     /// Its map of extents contradicts itself.
     Contradictory,
-    /// The budget does not reach for its batch.
+    /// Its batch did not fit into the budget.
     OverBudget,
 }
 

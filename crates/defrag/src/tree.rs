@@ -55,7 +55,8 @@ impl Tree {
         self.entries.iter().enumerate().filter(is_file).map(|(at, _)| at)
     }
 
-    /// Opens a file of the tree for reading and writing, if it is still the file of the survey.
+    /// Opens a file of the tree with this access. Fails with [`Skip::Changed`] if inode, size or
+    /// time differ from the survey.
     ///
     /// No symbolic link is followed, and no other mount is entered: a user who can write to the
     /// tree cannot make this open another file. Access times do not change, if the caller may

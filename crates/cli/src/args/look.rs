@@ -60,35 +60,36 @@ pub struct InspectArgs {
 
 #[derive(Debug, Args)]
 pub struct DefragArgs {
-    /// A directory of a mounted ext4, XFS or Btrfs. Only the files below it move.
+    /// A directory of a mounted ext4, XFS or Btrfs. Only files in it and its subdirectories move.
     pub path: PathBuf,
     /// Print what would move and what that would gain. Writes nothing.
     #[arg(long)]
     pub dry_run: bool,
     /// The order in which programs read the files:
-    /// readdir: as the file system lists them (grep -r, tar, cp -r, rsync);
-    /// sorted: by name;
-    /// inode: by inode number;
+    /// readdir: as the file system lists them (grep -r, tar);
+    /// sorted: by name (rsync, shell globs);
+    /// inode: by inode number (cp -r of GNU);
     /// list:FILE: as FILE lists them, a path from PATH in each line.
     #[arg(long, value_name = "ORDER", default_value = "readdir", verbatim_doc_comment)]
     pub order: Order,
-    /// Write at most this much. The files whose move gains most for each byte move.
+    /// Move at most SIZE of contents, such as 10GiB; metadata is extra. Batches with the most pieces per byte come first.
+    /// Default: no limit.
     #[arg(long, value_name = "SIZE")]
     pub budget: Option<Bytes>,
-    /// Stop after this many seconds.
+    /// Stop SECONDS after the start of the command. Default: no limit.
     #[arg(long, value_name = "SECONDS")]
     pub max_seconds: Option<u64>,
     /// Read and write at idle I/O priority, and wait while other programs wait for I/O.
     #[arg(long)]
     pub idle: bool,
-    /// Move files that can be executed, too. On ext4, starting such a program fails while a step moves its file.
+    /// ext4 only: also move files with an execute bit. While a step moves such a file, starting it fails.
     #[arg(long)]
     pub programs: bool,
-    /// Move the files although the gain is not worth it, or although the kind of disk is not known.
+    /// Move the files even if the moves are not worth it, or the kind of disk is not known.
     #[arg(long, conflicts_with = "dry_run")]
     pub force: bool,
     /// A device to model: a preset (`senesce device list`) or a description in TOML. The first one
-    /// decides whether the moves are worth it. Default: the disk below PATH.
+    /// decides whether the moves are worth it. Default: the disk that stores PATH.
     #[arg(short, long, value_name = "NAME", value_delimiter = ',')]
     pub device: Vec<String>,
     /// Print JSON.

@@ -29,14 +29,14 @@ use crate::{
 
 /// Other programs wait for I/O for more than this share of a pause: the pause continues.
 const PRESSURE_PERCENT: u64 = 10;
-/// How long a pause is. The own I/O rests meanwhile, so what waits then are other programs.
+/// How long a pause is. This program does no I/O during a pause, so only others wait.
 const PAUSE: Duration = Duration::from_millis(50);
 /// Bytes that move between two pauses.
 const PAUSE_EVERY_BYTES: u64 = 8 << 20;
-/// What a step without bytes counts for, such as the reservation of space.
+/// Bytes that count for a step that moves none, such as a reservation.
 const LEAST_STEP_BYTES: u64 = 4096;
 
-/// Plans, prints what that gains, and moves the files unless it is a dry run.
+/// Plans the moves, prints the gain, and moves the files if that is worth it.
 pub fn defrag(args: DefragArgs, quiet: bool) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
     if args.idle {
@@ -78,7 +78,7 @@ pub fn defrag(args: DefragArgs, quiet: bool) -> Result<()> {
         let mut bar = Stretch::for_stderr(quiet, "moving", "MiB", plan.bytes() >> 20);
         let mut pace = Pace::new(&args, &*clock);
         let options =
-            ApplyOptions { pace: &mut |bytes| pace.goes_on(bytes), progress: &mut |bytes| bar.reach(bytes >> 20) };
+            ApplyOptions { pace: &mut |bytes| pace.may_continue(bytes), progress: &mut |bytes| bar.reach(bytes >> 20) };
         apply_plan(&tree, &plan, &mut *mover, options)?
     };
     // The report is not lost if the tree cannot be listed again, or if a signal stops that.
@@ -131,7 +131,7 @@ fn warn_of(tree: &Tree) {
 struct Report {
     #[serde(flatten)]
     advice: Advice,
-    /// None of a dry run.
+    /// Absent if nothing was moved: a dry run, a refusal, nothing to move.
     applied: Option<Done>,
 }
 
@@ -226,7 +226,7 @@ impl<'a> Pace<'a> {
     }
 
     /// Whether the next step may run, of `bytes`. Waits while others need the disk.
-    fn goes_on(&mut self, bytes: u64) -> bool {
+    fn may_continue(&mut self, bytes: u64) -> bool {
         self.since_pause += bytes.max(LEAST_STEP_BYTES);
         while self.is_idle && self.since_pause >= PAUSE_EVERY_BYTES && self.may_run() {
             let before = io_wait_micros();
@@ -267,7 +267,7 @@ fn print_json(report: &Report) -> Result<()> {
 fn advice_screen(args: &DefragArgs, advice: &Advice) -> String {
     let path = Printable::new(&args.path).to_string();
     let mut text = match advice.worth {
-        Worth::NothingToMove => format!("{path}: all files are in {} order\n", args.order),
+        Worth::NothingToMove => format!("{path}: no file to move in {} order\n", args.order),
         Worth::Yes => format!("{path}: worth it\n"),
         Worth::No => format!("{path}: not worth it\n"),
         Worth::Undecided => format!("{path}: worth it on some kinds of disk, and the kind of this one is not known\n"),
@@ -332,7 +332,7 @@ fn done_screen(advice: &Advice, done: &Done) -> String {
         applied.files,
         Bytes(applied.written_bytes),
         figure(*seconds),
-        if applied.is_stopped { "; stopped before the end, a second run continues" } else { "" },
+        if applied.is_stopped { "; stopped early, run the command again to continue" } else { "" },
     );
     let mut lines = vec![words(["cold read (models)", "before", "now", "predicted"])];
     for (gain, after) in advice.gains.iter().zip(after) {
@@ -366,7 +366,7 @@ fn left_words(why: LeftWhy) -> &'static str {
     match why {
         LeftWhy::InOrder => "in order",
         LeftWhy::NoBlocks => "without blocks of their own",
-        LeftWhy::BeingWritten => "being written",
+        LeftWhy::BeingWritten => "with content not yet on the device",
         LeftWhy::Encoded => "compressed or encrypted",
         LeftWhy::Shared => "that share blocks with other files or snapshots",
         LeftWhy::Reserved => "with reserved blocks",
@@ -378,12 +378,12 @@ fn left_words(why: LeftWhy) -> &'static str {
 fn skip_words(why: Skip) -> &'static str {
     match why {
         Skip::Changed => "changed meanwhile",
-        Skip::Busy => "in use, as programs that run or by pages in memory",
+        Skip::Busy => "in use: running programs, or pages in memory",
         Skip::Program => "that can be executed (--programs moves them)",
-        Skip::Shared => "that share blocks since they were listed",
-        Skip::Refused => "not writable",
+        Skip::Shared => "that share blocks now but did not when they were listed",
+        Skip::Refused => "not writable, immutable or append-only",
         Skip::NotSupported => "of a kind that the file system does not move",
-        Skip::NoBetterSpace => "for which no contiguous space is free",
+        Skip::NoBetterSpace => "for which the free space is in too many pieces",
         Skip::NoSpace => "for which no space is free",
         Skip::Failed => "failed",
     }

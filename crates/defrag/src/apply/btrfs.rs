@@ -24,7 +24,7 @@ use crate::{
 
 /// A hole of at least this length is a large one, bytes: a seek before it costs little.
 const LARGE_HOLE_BYTES: u64 = 1 << 20;
-/// The plug takes at most this share of the space that is free when the work starts, as a divisor.
+/// The plug uses at most one part in this number of the space that is free when it is created.
 /// Other programs keep the rest.
 const PLUG_SHARE: u64 = 2;
 

@@ -39,8 +39,8 @@ use crate::{
     plan::{Batch, Part, Plan, PlanOptions, extents_of},
 };
 
-/// The longest range that one call moves, bytes. ext4 keeps both files locked for the call. At its
-/// slowest, 77 MiB/s (kernel 6.18), a writer waits 26 ms for this length.
+/// The longest range that one call moves, bytes. ext4 keeps both files locked for the call. At 77
+/// MiB/s, the speed of kernels up to 6.18 in memory, a writer waits 26 ms.
 const STEP_BYTES: u64 = 2 << 20;
 
 /// Files of a batch on Btrfs. Each has an open donor, and a process may have 1,024 open files.
@@ -330,8 +330,8 @@ fn read_map(file: &File, tree: &Tree) -> Result<Vec<RawExtent>, Skip> {
     })
 }
 
-/// Whether `found` has exactly the ranges of `wanted`, at their places. Neighbours may be joined or
-/// cut in either.
+/// Whether every range of `wanted` is in `found` at its place. `found` may have other ranges, and
+/// neighbours may be joined or cut in either.
 fn is_placed(found: &[Extent], wanted: &[Extent]) -> bool {
     wanted.iter().all(|wanted| {
         let mut next = wanted.logical;
