@@ -134,14 +134,9 @@ impl Mover for BtrfsMover {
             }
         };
         for donor in donors {
-            let entry = donor.parts[0].entry;
-            match move_file(tree, &donor, &mut report.written_bytes, pace) {
-                Ok(Some(bytes)) => {
-                    report.moved.push(entry);
-                    report.moved_bytes += bytes;
-                }
-                Ok(None) => break,
-                Err(why) => report.skip(entry, why),
+            let moved = move_file(tree, &donor, &mut report.written_bytes, pace);
+            if !report.note(donor.parts[0].entry, moved) {
+                break;
             }
         }
         report

@@ -109,6 +109,20 @@ impl BatchReport {
         self.skipped.push((entry, why));
     }
 
+    /// Notes how the move of a file ended: the bytes that are at their new places, none if the
+    /// caller stopped the work, or why the file was skipped. Returns whether the work continues.
+    fn note(&mut self, entry: usize, moved: Result<Option<u64>, Skip>) -> bool {
+        match moved {
+            Ok(Some(bytes)) => {
+                self.moved.push(entry);
+                self.moved_bytes += bytes;
+            }
+            Ok(None) => return false,
+            Err(why) => self.skip(entry, why),
+        }
+        true
+    }
+
     fn skip_all(mut self, batch: &Batch, why: Skip) -> Self {
         let mut entries: Vec<usize> = batch.parts.iter().map(|part| part.entry).collect();
         entries.dedup();

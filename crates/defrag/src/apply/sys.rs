@@ -2,7 +2,6 @@
 //! raw kernel structures.
 
 use std::{
-    ffi::c_void,
     fs::File,
     os::fd::{AsFd, AsRawFd},
 };
@@ -10,7 +9,7 @@ use std::{
 use rustix::{
     fs::{FallocateFlags, fallocate},
     io::{Errno, Result},
-    ioctl::{Ioctl, IoctlOutput, Opcode, Setter, ioctl},
+    ioctl::{Setter, Updater, ioctl},
 };
 
 /// `struct move_extent` (`fs/ext4/ext4.h`), 40 bytes; positions in blocks of the file system.
@@ -52,28 +51,6 @@ struct DedupeRange {
 // The kernel reads and writes exactly these many bytes.
 const _: () = assert!(size_of::<MoveExtent>() == 40 && size_of::<CloneRange>() == 32 && size_of::<DedupeRange>() == 56);
 
-/// A call whose structure the kernel reads and writes.
-struct Call<'a, const OPCODE: Opcode, T>(&'a mut T);
-
-// SAFETY: the opcodes below name structures of the sizes above; the kernel touches nothing else.
-unsafe impl<const OPCODE: Opcode, T> Ioctl for Call<'_, OPCODE, T> {
-    type Output = ();
-
-    const IS_MUTATING: bool = true;
-
-    fn opcode(&self) -> Opcode {
-        OPCODE
-    }
-
-    fn as_ptr(&mut self) -> *mut c_void {
-        std::ptr::from_mut(self.0).cast()
-    }
-
-    unsafe fn output_from_ptr(_: IoctlOutput, _: *mut c_void) -> Result<()> {
-        Ok(())
-    }
-}
-
 /// Exchanges blocks of `file` with those of `donor`, in blocks; ext4 copies the contents. Returns
 /// the number of blocks that were exchanged.
 ///
@@ -84,7 +61,7 @@ pub(super) fn move_extent(file: &File, donor: &File, start: u64, donor_start: u6
     let donor = donor.as_fd().as_raw_fd() as u32;
     let mut call = MoveExtent { reserved: 0, donor, orig_start: start, donor_start, length, moved: 0 };
     // SAFETY: 0xC028660F is EXT4_IOC_MOVE_EXT, whose structure this is.
-    unsafe { ioctl(file, Call::<0xC028_660F, _>(&mut call))? };
+    unsafe { ioctl(file, Updater::<0xC028_660F, _>::new(&mut call))? };
     Ok(call.moved)
 }
 
@@ -128,7 +105,7 @@ pub(super) fn dedupe_range(source: &File, target: &File, offset: u64, length: u6
     };
     // SAFETY: 0xC0189436 is FIDEDUPERANGE; the structure has space for the one target that `count`
     // states.
-    unsafe { ioctl(source, Call::<0xC018_9436, _>(&mut call))? };
+    unsafe { ioctl(source, Updater::<0xC018_9436, _>::new(&mut call))? };
     match call.status {
         0 if call.deduped > 0 => Ok(Deduped::Bytes(call.deduped)),
         DIFFERS => Ok(Deduped::Differs),

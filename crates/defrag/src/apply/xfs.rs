@@ -53,16 +53,10 @@ impl Mover for XfsMover {
             return report.skip_all(batch, Skip::io(&error));
         }
         for (parts, start) in copied {
-            let entry = parts[0].entry;
             // It is opened again: a batch has more files than a process may have open.
             let carved = Source::open(tree, parts).and_then(|source| self.carve(tree, &source, (&donor, start), pace));
-            match carved {
-                Ok(Some(bytes)) => {
-                    report.moved.push(entry);
-                    report.moved_bytes += bytes;
-                }
-                Ok(None) => break,
-                Err(why) => report.skip(entry, why),
+            if !report.note(parts[0].entry, carved) {
+                break;
             }
         }
         report

@@ -1,8 +1,8 @@
 //! The two calls that tell maps: FIEMAP and GETFSMAP. The only place with raw kernel structures.
 
-use std::{ffi::c_void, os::fd::AsFd};
+use std::os::fd::AsFd;
 
-use rustix::ioctl::{Ioctl, IoctlOutput, Opcode};
+use rustix::ioctl::Updater;
 
 /// `struct fiemap_extent`, 56 bytes.
 #[repr(C)]
@@ -59,7 +59,7 @@ impl Fiemap {
         self.count = FIEMAP_BATCH as u32;
         // SAFETY: 0xC020660B is FS_IOC_FIEMAP; the kernel writes the header and at most `count` extents, for which the
         // structure has room. The box keeps it in place and alive during the call.
-        unsafe { rustix::ioctl::ioctl(file, Call::<0xC020_660B, Self>(self))? };
+        unsafe { rustix::ioctl::ioctl(file, Updater::<0xC020_660B, Self>::new(self))? };
         Ok(&self.extents[..(self.mapped as usize).min(FIEMAP_BATCH)])
     }
 }
@@ -133,35 +133,13 @@ impl FsmapQuery {
         head.entries = 0;
         // SAFETY: 0xC0C0583B is FS_IOC_GETFSMAP; the kernel writes the header and at most `count` records, for which
         // the structure has room. The box keeps it in place and alive during the call.
-        unsafe { rustix::ioctl::ioctl(file, Call::<0xC0C0_583B, FsmapHead>(head))? };
+        unsafe { rustix::ioctl::ioctl(file, Updater::<0xC0C0_583B, FsmapHead>::new(head))? };
         let records = &head.records[..(head.entries as usize).min(FSMAP_BATCH)];
         if let Some(last) = records.last() {
             // The kernel goes on behind a low key that is a record it gave, length included.
             head.keys[0] = *last;
         }
         Ok(records)
-    }
-}
-
-/// A call that reads and writes a structure in place.
-pub(super) struct Call<'a, const OPCODE: Opcode, T>(pub(super) &'a mut T);
-
-// SAFETY: used only where opcode and structure belong together, above, in `btrfs::search` and in `xfs`; the pointer is
-// valid for the borrow's life, the answer is left in the structure, and nothing is made of the call's return value.
-unsafe impl<const OPCODE: Opcode, T> Ioctl for Call<'_, OPCODE, T> {
-    type Output = ();
-    const IS_MUTATING: bool = true;
-
-    fn opcode(&self) -> Opcode {
-        OPCODE
-    }
-
-    fn as_ptr(&mut self) -> *mut c_void {
-        std::ptr::from_mut(self.0).cast()
-    }
-
-    unsafe fn output_from_ptr(_: IoctlOutput, _: *mut c_void) -> rustix::io::Result<()> {
-        Ok(())
     }
 }
 

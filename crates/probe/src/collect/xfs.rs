@@ -5,9 +5,9 @@ use std::path::Path;
 use rustix::{
     fs::{CWD, Mode, OFlags},
     io::Errno,
+    ioctl::Updater,
 };
 
-use super::ioctl::Call;
 use crate::Error;
 
 /// Inodes of a chunk, for every XFS.
@@ -55,7 +55,7 @@ fn collect_geometry(mountpoint: &Path) -> Result<Option<Geometry>, Error> {
     let mut geometry = Geometry { before: [0; 6], inode_bytes: 0, between: [0; 16], flags: 0, rest: [0; 40] };
     // SAFETY: 0x8100587E is XFS_IOC_FSGEOMETRY; the kernel writes 256 bytes, which the structure
     // has.
-    match unsafe { rustix::ioctl::ioctl(&fd, Call::<0x8100_587E, Geometry>(&mut geometry)) } {
+    match unsafe { rustix::ioctl::ioctl(&fd, Updater::<0x8100_587E, Geometry>::new(&mut geometry)) } {
         Ok(()) => Ok(Some(geometry)),
         Err(Errno::NOTTY) => Ok(None),
         Err(source) => Err(Error::system("ask for the geometry of the XFS at", mountpoint, source)),

@@ -2,7 +2,7 @@
 
 use std::os::fd::AsFd;
 
-use super::super::ioctl::Call;
+use rustix::ioctl::Updater;
 
 /// The key of an item; items are in the order of object, kind, offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,7 +81,7 @@ impl Search {
         self.buffer_bytes = BUFFER_BYTES as u64;
         // SAFETY: 0xC0709411 is BTRFS_IOC_TREE_SEARCH_V2; the kernel writes the header and at most `buffer_bytes` bytes
         // behind it, for which the structure has room. The box keeps it in place and alive during the call.
-        unsafe { rustix::ioctl::ioctl(file, Call::<0xC070_9411, Self>(self))? };
+        unsafe { rustix::ioctl::ioctl(file, Updater::<0xC070_9411, Self>::new(self))? };
         Ok(parse_items(&self.buffer, self.items))
     }
 
@@ -150,7 +150,7 @@ pub(super) fn collect_sizes(file: impl AsFd) -> rustix::io::Result<(u64, u64)> {
     const _: () = assert!(size_of::<FsInfo>() == 1024);
     let mut info = FsInfo { max_id: 0, devices: 0, fsid: [0; 16], node_bytes: 0, sector_bytes: 0, rest: [0; 984] };
     // SAFETY: 0x8400941F is BTRFS_IOC_FS_INFO; the kernel reads and writes 1024 bytes, which the structure has.
-    unsafe { rustix::ioctl::ioctl(file, Call::<0x8400_941F, FsInfo>(&mut info))? };
+    unsafe { rustix::ioctl::ioctl(file, Updater::<0x8400_941F, FsInfo>::new(&mut info))? };
     Ok((u64::from(info.node_bytes), u64::from(info.sector_bytes)))
 }
 
