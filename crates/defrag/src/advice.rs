@@ -5,7 +5,11 @@ use std::collections::BTreeMap;
 use senesce_inspect::MoveCost;
 use serde::Serialize;
 
-use crate::plan::{Left, LeftWhy, Plan};
+use crate::{
+    Strategy,
+    place::{Piece, measure_pieces},
+    plan::{Left, LeftWhy, Plan},
+};
 
 /// The schema of [`Advice`] as JSON.
 pub const DEFRAG_SCHEMA: &str = "senesce-defrag/1";
@@ -36,12 +40,49 @@ pub struct Advice {
     pub pieces_now: u64,
     /// Pieces in which they would be read.
     pub pieces_after: u64,
+    /// What each strategy moves, in the order of gain per byte on the first device.
+    pub strategies: Vec<Share>,
     /// Files that stay, by reason.
     pub left: BTreeMap<LeftWhy, Left>,
     /// The gain on each device. The first ones stand for the device of the tree.
     pub gains: Vec<Gain>,
     /// Whether the moves are worth it on the device of the tree.
     pub worth: Worth,
+}
+
+/// The part of a plan that one strategy moves, as far as it has a place.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Share {
+    /// The strategy.
+    pub strategy: Strategy,
+    /// Bytes that move, and so are written.
+    pub moved_bytes: u64,
+    /// Pieces in which they are read now.
+    pub pieces_now: u64,
+    /// Pieces in which they would be read.
+    pub pieces_after: u64,
+    /// The cost of a cold read of the tree on each device, if only this strategy moved files.
+    pub costs: Vec<MoveCost>,
+}
+
+impl Share {
+    /// What a strategy moves of a plan whose batches have these places; none if it moves nothing.
+    /// The costs are not known yet.
+    pub fn of(strategy: Strategy, plan: &Plan, places: &[Option<Vec<Piece>>]) -> Option<Self> {
+        let mut share = Self { strategy, moved_bytes: 0, pieces_now: 0, pieces_after: 0, costs: Vec::new() };
+        for (batch, pieces) in plan.batches.iter().zip(places) {
+            let Some(pieces) = pieces.as_ref().filter(|_| batch.strategy == strategy) else { continue };
+            share.moved_bytes += batch.bytes();
+            share.pieces_now += batch.pieces;
+            share.pieces_after += measure_pieces(batch, pieces);
+        }
+        (share.moved_bytes > 0).then_some(share)
+    }
+
+    /// Seconds of a read on the first device that each byte saves.
+    fn worth(&self) -> f64 {
+        self.costs.first().map_or(0.0, |cost| (cost.now_seconds - cost.after_seconds) / self.moved_bytes as f64)
+    }
 }
 
 /// Whether moves are worth it.
@@ -88,11 +129,13 @@ impl Gain {
 
 /// Judges a plan.
 ///
-/// In: the pieces that the placed batches would have; the bytes of batches without a place; the
-/// modelled costs, of which the first `devices` stand for the device of the tree.
-pub fn compute_advice(plan: &Plan, placed: Placed, costs: Vec<MoveCost>, devices: usize) -> Advice {
+/// In: what each strategy moves; the modelled costs of all moves together, of which the first
+/// `devices` stand for the device of the tree.
+pub fn compute_advice(plan: &Plan, mut strategies: Vec<Share>, costs: Vec<MoveCost>, devices: usize) -> Advice {
+    strategies.sort_by(|a, b| b.worth().total_cmp(&a.worth()));
     let moved_bytes = plan.bytes();
-    let placed_bytes = moved_bytes - placed.unplaced_bytes;
+    let sum = |number: fn(&Share) -> u64| strategies.iter().map(number).sum::<u64>();
+    let placed_bytes = sum(|share| share.moved_bytes);
     let share = placed_bytes as f64 / plan.live_bytes.max(1) as f64;
     let gains: Vec<Gain> = costs.into_iter().map(|cost| Gain::of(cost, share)).collect();
     let own = &gains[..devices.min(gains.len())];
@@ -111,41 +154,37 @@ pub fn compute_advice(plan: &Plan, placed: Placed, costs: Vec<MoveCost>, devices
         moved_bytes,
         live_bytes: plan.live_bytes,
         space_bytes: plan.space_bytes(),
-        unplaced_bytes: placed.unplaced_bytes,
-        pieces_now: placed.pieces_now,
-        pieces_after: placed.pieces_after,
+        unplaced_bytes: moved_bytes - placed_bytes,
+        pieces_now: sum(|share| share.pieces_now),
+        pieces_after: sum(|share| share.pieces_after),
+        strategies,
         left: plan.left.clone(),
         gains,
         worth,
     }
 }
 
-/// What of a plan has a place in the free space.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Placed {
-    /// Pieces on the device in which the files of placed batches are read now.
-    pub pieces_now: u64,
-    /// Pieces in which they would be read.
-    pub pieces_after: u64,
-    /// Bytes of batches for which there is no space, or none that is better.
-    pub unplaced_bytes: u64,
-}
-
 #[cfg(test)]
 mod tests {
+    use senesce_core::Extent;
+
     use super::*;
     use crate::plan::{Batch, Part};
 
     fn advice(costs: &[(f64, f64)], devices: usize) -> Advice {
         let part = Part { entry: 0, logical: 0, length: 100 };
-        let plan = Plan { batches: vec![Batch { parts: vec![part], pieces: 9 }], live_bytes: 200, ..Plan::default() };
+        let batch = Batch { parts: vec![part], pieces: 9, runs: 1, strategy: Strategy::Order };
+        let plan = Plan { batches: vec![batch], live_bytes: 200, ..Plan::default() };
+        let piece = Piece { entry: 0, extent: Extent { logical: 0, physical: 0, length: 100 } };
+        let share = Share::of(Strategy::Order, &plan, &[Some(vec![piece])]).unwrap();
+        assert_eq!((share.moved_bytes, share.pieces_now, share.pieces_after), (100, 9, 1));
         let cost = |&(now_seconds, after_seconds): &(f64, f64)| MoveCost {
             device: "model: x".to_owned(),
             now_seconds,
             after_seconds,
             metadata_seconds: None,
         };
-        compute_advice(&plan, Placed::default(), costs.iter().map(cost).collect(), devices)
+        compute_advice(&plan, vec![share], costs.iter().map(cost).collect(), devices)
     }
 
     #[test]
@@ -162,7 +201,30 @@ mod tests {
     fn candidates_of_an_unknown_device_must_agree() {
         assert_eq!(advice(&[(33.0, 1.0), (0.5, 0.4)], 2).worth, Worth::Undecided);
         assert_eq!(advice(&[(33.0, 1.0), (0.5, 0.4)], 1).worth, Worth::Yes);
-        let nothing = compute_advice(&Plan::default(), Placed::default(), Vec::new(), 1);
+        let nothing = compute_advice(&Plan::default(), Vec::new(), Vec::new(), 1);
         assert_eq!(nothing.worth, Worth::NothingToMove);
+    }
+
+    #[test]
+    fn the_strategy_that_saves_most_per_byte_is_first() {
+        let share = |strategy, moved_bytes, after_seconds| Share {
+            strategy,
+            moved_bytes,
+            pieces_now: 9,
+            pieces_after: 1,
+            costs: vec![MoveCost {
+                device: "model: x".to_owned(),
+                now_seconds: 100.0,
+                after_seconds,
+                metadata_seconds: None,
+            }],
+        };
+        let part = Part { entry: 0, logical: 0, length: 1000 };
+        let batch = Batch { parts: vec![part], ..Batch::default() };
+        let plan = Plan { batches: vec![batch], ..Plan::default() };
+        let first = |shares| compute_advice(&plan, shares, Vec::new(), 1).strategies[0].strategy;
+        let order = share(Strategy::Order, 100, 20.0);
+        assert_eq!(first(vec![order.clone(), share(Strategy::Pieces, 10, 91.0)]), Strategy::Pieces);
+        assert_eq!(first(vec![order, share(Strategy::Pieces, 10, 93.0)]), Strategy::Order);
     }
 }

@@ -3,7 +3,8 @@
 //!
 //! On aged volumes, files are mostly in one piece, but files that are read one after the other are
 //! far apart. This crate moves the contents of files so that they are on the device in the order in
-//! which they are read. Names, inode numbers, times and contents stay.
+//! which they are read. Of a large file it moves only the shattered ranges. A [`Strategy`] names
+//! each. Names, inode numbers, times and contents stay.
 //!
 //! [`collect_tree`] lists the files. [`Order`] says in which order they are read. [`plan_moves`] is
 //! pure: it decides what moves and what stays, and why. [`predict_costs`] models a cold read before
@@ -19,13 +20,16 @@ mod order;
 mod place;
 mod plan;
 mod predict;
+mod shatter;
+mod strategy;
 mod tree;
 
-pub use advice::{Advice, DEFRAG_SCHEMA, Gain, Placed, Worth, compute_advice};
+pub use advice::{Advice, DEFRAG_SCHEMA, Gain, Share, Worth, compute_advice};
 pub use apply::{Applied, ApplyOptions, BatchReport, Mover, Skip, Skipped, apply_plan, find_mover};
 pub use error::Error;
 pub use order::Order;
 pub use place::{Piece, measure_pieces, place_batches};
 pub use plan::{Batch, Left, LeftWhy, Part, Plan, PlanOptions, plan_moves};
 pub use predict::predict_costs;
+pub use strategy::Strategy;
 pub use tree::{Tree, collect_tree};

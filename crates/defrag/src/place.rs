@@ -32,7 +32,7 @@ pub fn place_batches(
     free.into_iter().for_each(|(start, length)| space.insert(start, length));
     let place = |batch: &Batch| {
         let pieces = place(batch, &mut space)?;
-        let is_better = 2 * measure_pieces(&pieces) <= batch.pieces;
+        let is_better = 2 * measure_pieces(batch, &pieces) <= batch.pieces;
         let freed = match is_better {
             true => batch.parts.iter().flat_map(|part| extents_of(&entries[part.entry], part)).collect::<Vec<_>>(),
             false => pieces.iter().map(|piece| piece.extent).collect(),
@@ -43,10 +43,10 @@ pub fn place_batches(
     batches.iter().map(place).collect()
 }
 
-/// In how many pieces moved ranges are on the device, if they are read one after the other.
-pub fn measure_pieces(pieces: &[Piece]) -> u64 {
+/// In how many pieces a batch is read from these places.
+pub fn measure_pieces(batch: &Batch, pieces: &[Piece]) -> u64 {
     let breaks = pieces.windows(2).filter(|pair| pair[0].extent.end() != pair[1].extent.physical).count();
-    breaks as u64 + u64::from(!pieces.is_empty())
+    breaks as u64 + batch.runs
 }
 
 /// Takes the space for a batch. Out: none if there is too little; nothing is taken then.
@@ -129,7 +129,10 @@ mod tests {
     };
 
     use super::*;
-    use crate::plan::{PlanOptions, plan_moves};
+    use crate::{
+        Strategy,
+        plan::{LeftWhy, PlanOptions, plan_moves},
+    };
 
     const BLOCK: u64 = 4096;
 
@@ -179,6 +182,8 @@ mod tests {
             batch_bytes: batch_blocks * BLOCK,
             batch_files: usize::MAX,
             moves_shared: false,
+            orders: true,
+            piece_bytes: 0,
         }
     }
 
@@ -194,8 +199,11 @@ mod tests {
         );
         let free = (0..7).map(|number| ((number * 2 + 1) * BLOCK, BLOCK)).chain([(100 * BLOCK, 4 * BLOCK)]);
         let places = place_batches(&files, &plan.batches, free);
-        assert_eq!(measure_pieces(places[0].as_ref().unwrap()), 1);
-        assert!(measure_pieces(places[1].as_ref().unwrap()) <= 2, "the first batch left neighbours of free blocks");
+        assert_eq!(measure_pieces(&plan.batches[0], places[0].as_ref().unwrap()), 1);
+        assert!(
+            measure_pieces(&plan.batches[1], places[1].as_ref().unwrap()) <= 2,
+            "the first batch left neighbours of free blocks"
+        );
     }
 
     #[test]
@@ -209,6 +217,40 @@ mod tests {
         assert_eq!((plan.batches.len(), plan.batches[0].pieces, plan.bytes()), (1, 50, 200 * BLOCK));
     }
 
+    #[test]
+    fn only_shattered_ranges_of_a_large_file_move() {
+        // 90 blocks in one piece, 10 in pieces of one block, 100 in one piece.
+        let shattered = (0..10).map(|at| (90 + at, 5000 + at * 2, 1));
+        let extents: Vec<_> = [(0, 1000, 90)].into_iter().chain(shattered).chain([(100, 2000, 100)]).collect();
+        let files = [file(0, &[(0, 9000, 4)]), file(1, &extents), file(2, &[(0, 8000, 4)])];
+        let options = PlanOptions { piece_bytes: 50 * BLOCK, ..options(150, 64) };
+        let plan = plan_moves(&files, &[0, 1, 2], &options);
+        let moved = |strategy| plan.batches.iter().filter(move |batch| batch.strategy == strategy);
+        let pieces: Vec<&Batch> = moved(Strategy::Pieces).collect();
+        assert_eq!(pieces[0].parts, [Part { entry: 1, logical: 90 * BLOCK, length: 10 * BLOCK }]);
+        assert_eq!((pieces.len(), pieces[0].pieces, pieces[0].runs), (1, 10, 1));
+        assert_eq!(moved(Strategy::Order).map(Batch::bytes).sum::<u64>(), 8 * BLOCK, "both small files");
+        assert_eq!(plan.live_bytes, plan.bytes() + plan.left[&LeftWhy::InOrder].bytes);
+        // Without a strategy for pieces, the whole file moves.
+        let whole = plan_moves(&files, &[0, 1, 2], &PlanOptions { piece_bytes: 0, ..options });
+        assert_eq!(whole.bytes(), 208 * BLOCK);
+        // Without an order, whole files stay.
+        let plan = plan_moves(&files, &[0, 1, 2], &PlanOptions { orders: false, ..options });
+        assert_eq!((plan.bytes(), plan.left[&LeftWhy::InOrder].files), (10 * BLOCK, 2));
+    }
+
+    #[test]
+    fn runs_that_are_read_apart_stay_apart() {
+        let run = |first: u64| (0..5).map(move |at| (first + at, 5000 + (first + at) * 2, 1));
+        let extents: Vec<_> = run(0).chain([(5, 1000, 100)]).chain(run(105)).collect();
+        let files = [file(0, &extents)];
+        let options = PlanOptions { piece_bytes: 50 * BLOCK, ..options(50, 64) };
+        let plan = plan_moves(&files, &[0], &options);
+        let places = place_batches(&files, &plan.batches, [(9000 * BLOCK, 64 * BLOCK)]);
+        let after = measure_pieces(&plan.batches[0], places[0].as_ref().unwrap());
+        assert_eq!((plan.batches.len(), plan.batches[0].pieces, after), (1, 10, 2));
+    }
+
     proptest! {
         /// What a plan moves has every byte once, and no two files at one place afterwards.
         #[test]
@@ -218,10 +260,14 @@ mod tests {
             keep in 4u64..200,
             batch in 1u64..300,
             free in 0u64..4000,
+            shattered in 0u64..30,
         ) {
             let (files, end) = scatter(&sizes, piece);
             let order: Vec<usize> = (0..files.len()).collect();
-            let plan = plan_moves(&files, &order, &options(keep, batch));
+            let plan = plan_moves(&files, &order, &PlanOptions {
+                piece_bytes: shattered * BLOCK,
+                ..options(keep, batch)
+            });
             let stays: u64 = plan.left.values().map(|left| left.bytes).sum();
             prop_assert_eq!(plan.live_bytes, stays + plan.bytes());
             prop_assert!(plan.batches.iter().all(|batch_of| batch_of.bytes() <= batch * BLOCK));
@@ -239,7 +285,7 @@ mod tests {
             for (batch, pieces) in plan.batches.iter().zip(&places) {
                 let Some(pieces) = pieces else { continue };
                 prop_assert_eq!(pieces.iter().map(|piece| piece.extent.length).sum::<u64>(), batch.bytes());
-                prop_assert!(2 * measure_pieces(pieces) <= batch.pieces);
+                prop_assert!(2 * measure_pieces(batch, pieces) <= batch.pieces);
                 let used: BTreeSet<u64> = map.values().copied().collect();
                 for Piece { entry, extent } in pieces {
                     for at in 0..extent.length / BLOCK {

@@ -3,9 +3,9 @@
 //! The files are taken in the order in which they are read. A *sequence* is made of files of which
 //! each is in one piece and starts where the one before ends. A long sequence stays where it is:
 //! reading it costs one seek, and moving it would save none. All short sequences between two long
-//! ones move together, into new space.
+//! ones move together, into new space. Of a large file, only the shattered ranges move.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use senesce_core::{Extent, RelPath};
 use senesce_probe::{
@@ -13,6 +13,11 @@ use senesce_probe::{
     map::{ExtentFlags, Placement},
 };
 use serde::Serialize;
+
+use crate::{
+    Strategy,
+    shatter::{find_shattered, join},
+};
 
 /// A gap of at most this length between two files does not end a sequence: a reader's drive passes
 /// over it.
@@ -32,15 +37,29 @@ pub struct PlanOptions {
     pub batch_files: usize,
     /// Whether the file system moves blocks that several files share.
     pub moves_shared: bool,
+    /// Whether files move to be adjacent, see [`Strategy::Order`].
+    pub orders: bool,
+    /// Pieces of a large file that are shorter than this move, see [`Strategy::Pieces`]; zero for
+    /// none. Without [`PlanOptions::orders`], every file counts as large.
+    pub piece_bytes: u64,
 }
 
 impl PlanOptions {
     /// The defaults for a file system with this block size.
     ///
     /// 16 MiB take a 7,200 rpm disk 90 ms or more to read, so a seek of 10 ms before them costs at
-    /// most a tenth.
+    /// most a tenth. Reading and writing 1 MiB takes it as long as a seek, so moving longer pieces
+    /// pays back only after several reads.
     pub fn for_blocks(block_bytes: u64) -> Self {
-        Self { block_bytes, keep_bytes: 16 << 20, batch_bytes: 64 << 20, batch_files: usize::MAX, moves_shared: false }
+        Self {
+            block_bytes,
+            keep_bytes: 16 << 20,
+            batch_bytes: 64 << 20,
+            batch_files: usize::MAX,
+            moves_shared: false,
+            orders: true,
+            piece_bytes: 1 << 20,
+        }
     }
 }
 
@@ -62,6 +81,11 @@ pub struct Batch {
     pub parts: Vec<Part>,
     /// In how many pieces they are on the device now, when they are read in this order.
     pub pieces: u64,
+    /// In how many pieces they are read if the batch is contiguous. More than one, if other ranges
+    /// are read between them.
+    pub runs: u64,
+    /// What the move improves.
+    pub strategy: Strategy,
 }
 
 impl Batch {
@@ -75,7 +99,8 @@ impl Batch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LeftWhy {
-    /// Moving it would save too few seeks: it is in a long sequence, or in long pieces.
+    /// Moving it would save too few seeks: it is in a long sequence, or in long pieces. Without
+    /// [`PlanOptions::orders`]: it is not shattered.
     InOrder,
     /// It has no blocks of its own: it is empty, all hole, or its content is among the metadata.
     NoBlocks,
@@ -195,7 +220,7 @@ pub fn plan_moves(entries: &[Surveyed], order: &[usize], options: &PlanOptions) 
                     planner.end_sequence(&mut plan);
                 }
             }
-            None => planner.add(File::of(entry, &entries[entry]), &mut plan),
+            None => planner.place(File::of(entry, &entries[entry]), &mut plan),
         }
     }
     planner.end_sequence(&mut plan);
@@ -265,19 +290,12 @@ impl File {
     fn of(entry: usize, surveyed: &Surveyed) -> Self {
         let extents: Vec<Extent> = surveyed.extents.iter().map(|raw| raw.extent).collect();
         let breaks = extents.windows(2).filter(|pair| pair[0].end() != pair[1].physical).count() as u64;
-        let mut parts: Vec<Part> = Vec::new();
-        for Extent { logical, length, .. } in &extents {
-            match parts.last_mut() {
-                Some(last) if last.logical + last.length == *logical => last.length += length,
-                _ => parts.push(Part { entry, logical: *logical, length: *length }),
-            }
-        }
         Self {
-            parts,
             start: extents.first().map_or(0, |first| first.physical),
             end: extents.last().map_or(0, Extent::end),
             pieces: breaks + 1,
             bytes: extents.iter().map(|extent| extent.length).sum(),
+            parts: join(entry, extents),
         }
     }
 }
@@ -298,6 +316,39 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
+    /// Chooses the strategy of a file.
+    fn place(&mut self, file: File, plan: &mut Plan) {
+        let PlanOptions { orders, piece_bytes, keep_bytes, .. } = *self.options;
+        if piece_bytes > 0 && file.pieces > 1 && (!orders || file.bytes >= keep_bytes) {
+            self.end_sequence(plan);
+            self.add_shattered(&file, plan);
+        } else if orders {
+            self.add(file, plan);
+        } else {
+            plan.leave(LeftWhy::InOrder, file.bytes);
+        }
+    }
+
+    /// Makes batches of the shattered ranges of a file. The rest of it stays.
+    fn add_shattered(&self, file: &File, plan: &mut Plan) {
+        let entry = file.parts[0].entry;
+        let extents: Vec<Extent> = self.entries[entry].extents.iter().map(|raw| raw.extent).collect();
+        let runs = find_shattered(entry, &extents, self.options.piece_bytes);
+        let starts: BTreeSet<u64> = runs.iter().map(|run| run[0].logical).collect();
+        let moved: u64 = runs.iter().flatten().map(|part| part.length).sum();
+        if moved == 0 {
+            plan.leave(LeftWhy::InOrder, file.bytes);
+        } else if moved < file.bytes {
+            plan.left.entry(LeftWhy::InOrder).or_default().bytes += file.bytes - moved;
+        }
+        let batches = cut_into_batches(runs.into_iter().flatten(), self.options).into_iter();
+        plan.batches.extend(batches.map(|parts| {
+            // A run that the batch before began continues as one.
+            let runs = parts[1..].iter().filter(|part| starts.contains(&part.logical)).count() as u64 + 1;
+            Batch { pieces: count_pieces(self.entries, &parts), runs, strategy: Strategy::Pieces, parts }
+        }));
+    }
+
     fn add(&mut self, file: File, plan: &mut Plan) {
         let follows = self.sequence.files.last().is_some_and(|last| {
             let gap = file.start.checked_sub(last.end);
@@ -342,7 +393,12 @@ impl Planner<'_> {
         }
         let parts = waiting.into_iter().flat_map(|sequence| sequence.files).flat_map(|file| file.parts);
         let batches = cut_into_batches(parts, self.options).into_iter();
-        plan.batches.extend(batches.map(|parts| Batch { pieces: count_pieces(self.entries, &parts), parts }));
+        plan.batches.extend(batches.map(|parts| Batch {
+            pieces: count_pieces(self.entries, &parts),
+            runs: 1,
+            strategy: Strategy::Order,
+            parts,
+        }));
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use senesce_core::{Bytes, statistics::Outcome};
-use senesce_defrag::Order;
+use senesce_defrag::{Order, Strategy};
 use senesce_report::MapColour;
 use senesce_store::Role;
 
@@ -72,6 +72,14 @@ pub struct DefragArgs {
     /// list:FILE: as FILE lists them, a path from PATH in each line.
     #[arg(long, value_name = "ORDER", default_value = "readdir", verbatim_doc_comment)]
     pub order: Order,
+    /// What to improve:
+    /// order: files that are read one after the other become adjacent;
+    /// pieces: shattered ranges of large files become contiguous.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "order,pieces", verbatim_doc_comment)]
+    pub strategy: Vec<Strategy>,
+    /// With the strategy pieces: a piece of at least SIZE stays.
+    #[arg(long, value_name = "SIZE", default_value = "1MiB")]
+    pub piece_size: Bytes,
     /// Move at most SIZE of contents, such as 10GiB; metadata is extra. Batches with the most pieces per byte come first.
     /// Default: no limit.
     #[arg(long, value_name = "SIZE")]

@@ -1,12 +1,12 @@
-//! `senesce defrag`: the order of files, restored.
+//! `senesce defrag`: the order of files and the pieces of large ones, restored.
 
 use std::{fs, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
 use senesce_core::{Bytes, Clock, Nanos, Printable};
 use senesce_defrag::{
-    Advice, Applied, ApplyOptions, Gain, LeftWhy, Placed, Plan, Skip, Tree, Worth, apply_plan, collect_tree,
-    compute_advice, find_mover, measure_pieces, place_batches, plan_moves, predict_costs,
+    Advice, Applied, ApplyOptions, Gain, LeftWhy, Plan, Share, Skip, Strategy, Tree, Worth, apply_plan, collect_tree,
+    compute_advice, find_mover, place_batches, plan_moves, predict_costs,
 };
 use senesce_device::DeviceSpec;
 use senesce_inspect::{ModelOptions, MoveCost};
@@ -51,6 +51,8 @@ pub fn defrag(args: DefragArgs, quiet: bool) -> Result<()> {
     let tree = collect_tree(&args.path, threads, &stop).map_err(interrupted_or)?;
     counter.finish();
     let files = args.order.apply(&tree)?;
+    options.orders = args.strategy.contains(&Strategy::Order);
+    options.piece_bytes = if args.strategy.contains(&Strategy::Pieces) { args.piece_size.0 } else { 0 };
     if let Some(budget) = args.budget {
         // A batch that is larger than the budget could not move at all.
         options.batch_bytes =
@@ -171,18 +173,23 @@ impl Model<'_> {
 /// Places the batches into the free space, and models what that gains.
 fn advise(tree: &Tree, plan: &Plan, (model, reading): (&Model<'_>, &[usize]), devices: usize) -> Result<Advice> {
     let places = place_batches(&tree.entries, &plan.batches, free_extents(tree)?);
-    let (mut pieces, mut placed) = (Vec::new(), Placed::default());
-    for (batch, place) in plan.batches.iter().zip(places) {
-        match place {
-            Some(place) => {
-                placed.pieces_now += batch.pieces;
-                placed.pieces_after += measure_pieces(&place);
-                pieces.extend(place);
+    let costs_of = |strategy: Option<Strategy>| {
+        let is_chosen = |at: &usize| strategy.is_none_or(|strategy| plan.batches[*at].strategy == strategy);
+        let chosen = (0..places.len()).filter(is_chosen).filter_map(|at| places[at].as_ref());
+        model.costs(tree, reading, &chosen.flatten().copied().collect::<Vec<_>>())
+    };
+    let mut strategies: Vec<Share> =
+        Strategy::ALL.into_iter().filter_map(|strategy| Share::of(strategy, plan, &places)).collect();
+    let costs = costs_of(None)?;
+    match strategies.as_mut_slice() {
+        [only] => only.costs.clone_from(&costs),
+        several => {
+            for share in several {
+                share.costs = costs_of(Some(share.strategy))?;
             }
-            None => placed.unplaced_bytes += batch.bytes(),
         }
     }
-    Ok(compute_advice(plan, placed, model.costs(tree, reading, &pieces)?, devices))
+    Ok(compute_advice(plan, strategies, costs, devices))
 }
 
 /// The free extents as (start, length). Without a map of them (not root), all free space counts as
@@ -267,14 +274,17 @@ fn print_json(report: &Report) -> Result<()> {
 fn advice_screen(args: &DefragArgs, advice: &Advice) -> String {
     let path = Printable::new(&args.path).to_string();
     let mut text = match advice.worth {
-        Worth::NothingToMove => format!("{path}: no file to move in {} order\n", args.order),
+        Worth::NothingToMove if args.strategy.contains(&Strategy::Order) => {
+            format!("{path}: no file to move in {} order\n", args.order)
+        }
+        Worth::NothingToMove => format!("{path}: no shattered range to move\n"),
         Worth::Yes => format!("{path}: worth it\n"),
         Worth::No => format!("{path}: not worth it\n"),
         Worth::Undecided => format!("{path}: worth it on some kinds of disk, and the kind of this one is not known\n"),
     };
     if advice.worth != Worth::NothingToMove {
         text.push_str(&format!(
-            "order of files  {} of {} files to move, {} of {} ({:.2} bytes written for each live byte)\n                {} free space needed at a time; {} -> {} pieces in {} order\n",
+            "to move         {} of {} files, {} of {} ({:.2} bytes written for each live byte)\n                {} free space needed at a time; {} -> {} pieces in {} order\n",
             advice.files,
             advice.files + advice.left.values().map(|left| left.files).sum::<u64>(),
             Bytes(advice.moved_bytes),
@@ -291,6 +301,9 @@ fn advice_screen(args: &DefragArgs, advice: &Advice) -> String {
                 Bytes(advice.unplaced_bytes)
             ));
         }
+        if advice.strategies.len() > 1 {
+            text.push_str(&strategy_table(&advice.strategies));
+        }
         let mut lines =
             vec![words(["cold read (models)", "now", "after", "metadata", "moving", "pays back after", ""])];
         lines.extend(advice.gains.iter().map(gain_line));
@@ -306,6 +319,23 @@ fn advice_screen(args: &DefragArgs, advice: &Advice) -> String {
         text.push_str(&format!("left alone      {}\n", left.join("\n                ")));
     }
     text
+}
+
+/// The strategies, the best one first, with the gain on the first device if each were alone.
+fn strategy_table(strategies: &[Share]) -> String {
+    let mut lines = vec![words(["strategy", "to write", "pieces", "if alone"])];
+    lines.extend(strategies.iter().map(|share| {
+        let cost = share.costs.first();
+        vec![
+            share.strategy.to_string(),
+            Bytes(share.moved_bytes).to_string(),
+            format!("{} -> {}", share.pieces_now, share.pieces_after),
+            cost.map_or(String::new(), |cost| {
+                format!("{} s -> {} s", figure(cost.now_seconds), figure(cost.after_seconds))
+            }),
+        ]
+    }));
+    render_table(&lines)
 }
 
 fn words<const N: usize>(cells: [&str; N]) -> Vec<String> {

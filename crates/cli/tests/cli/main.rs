@@ -9,6 +9,7 @@ mod bench;
 mod clean;
 mod defrag;
 mod defrag_limits;
+mod defrag_pieces;
 mod disk;
 mod dry_run;
 mod equivalence;

@@ -114,6 +114,13 @@ impl<'a> Donated<'a> {
         starts == at && self.extents.windows(2).all(|pair| pair[0].end() == pair[1].physical)
     }
 
+    /// Places where neighbours in the file are not neighbours on the device.
+    fn breaks(&self) -> u64 {
+        let is_break =
+            |pair: &&[Extent]| pair[0].logical + pair[0].length == pair[1].logical && pair[0].end() != pair[1].physical;
+        self.extents.windows(2).filter(is_break).count() as u64
+    }
+
     fn end(&self) -> Option<u64> {
         self.extents.last().map(Extent::end)
     }
@@ -160,7 +167,7 @@ impl BtrfsMover {
         report: &mut BatchReport,
     ) -> Result<Option<Vec<Donated<'a>>>, Skip> {
         let mut donors: Vec<Donated<'_>> = Vec::new();
-        let mut pieces = 0;
+        let mut pieces = batch.runs - 1;
         let mut files = by_file(batch).peekable();
         while let Some(&parts) = files.peek() {
             if !pace(0) {
@@ -191,6 +198,7 @@ impl BtrfsMover {
                 }
                 pieces += 1;
             }
+            pieces += donor.breaks();
             self.last_end = donor.end();
             donors.push(donor);
             files.next();

@@ -308,8 +308,8 @@ impl Donor {
             })
             .map_err(Skip::of)?;
         let extents = read_extents(&file, tree)?;
-        let pieces = extents.windows(2).filter(|pair| pair[0].end() != pair[1].physical).count() as u64 + 1;
-        if 2 * pieces > batch.pieces {
+        let pieces = extents.windows(2).filter(|pair| pair[0].end() != pair[1].physical).count() as u64;
+        if 2 * (pieces + batch.runs) > batch.pieces {
             return Err(Skip::NoBetterSpace);
         }
         Ok(Self { file, extents })

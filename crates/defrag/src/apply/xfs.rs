@@ -88,6 +88,10 @@ impl XfsMover {
         if !source.share(tree, &own, pace)? {
             return Ok(None);
         }
+        // XFS frees the blocks of a file without a name some time after its last user closes it.
+        // Until then the blocks count as shared, and the next batch would leave the rest of the
+        // file alone.
+        own.set_len(0).map_err(|error| Skip::io(&error))?;
         let found = read_extents(&source.file, tree)?;
         match is_placed(&found, &wanted) {
             true => Ok(Some(wanted.iter().map(|extent| extent.length).sum())),
