@@ -32,7 +32,7 @@ pub use words::*;
 #[derive(Debug, Parser)]
 #[command(
     name = "senesce",
-    version,
+    version = env!("SENESCE_VERSION"),
     propagate_version = true,
     max_term_width = 100,
     after_help = "Exit codes: 0 done · 1 failed · 2 usage (command line, plan) · 3 environment (root, kernel, tools, \

@@ -105,7 +105,8 @@ fn generated_texts_are_made() {
         assert!(help.stdout.contains("Example"), "senesce {verb} --help has no example:\n{}", help.stdout);
         assert!(help.stdout.contains("Usage: senesce ") && help.stderr.is_empty());
     }
-    assert!(lab.run(["--version"]).good().stdout.starts_with("senesce "));
+    let version = lab.run(["--version"]).good().stdout;
+    assert!(version.starts_with("senesce ") && version.contains(" (commit "), "{version}");
 }
 
 /// What became of `senesce ARGS` whose outputs go where `script` says; `$S` is the program.
