@@ -11,7 +11,7 @@ use senesce_volume::Volume;
 
 use super::{
     super::state::ArmContext,
-    maps::{BLOCK_BYTES, MAP_ORDER, SurveyRows, cells_of, free_space_row, layout_row_of, tree_rows},
+    maps::{BLOCK_BYTES, SurveyRows, cells_of, free_space_row, layout_row_of, map_order, tree_rows},
 };
 use crate::Error;
 
@@ -31,7 +31,7 @@ pub(super) fn engine_rows(context: &ArmContext<'_>, key: &CellKey, volume: &mut 
         devices: context.devices,
         read_ahead_kib: context.plan.volumes.read_ahead_kib,
         volume_bytes: 0,
-        map_order: MAP_ORDER,
+        map_order: map_order(0),
         threads: context.world.threads,
         stop: &stop,
     };

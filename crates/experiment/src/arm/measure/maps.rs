@@ -19,7 +19,13 @@ use crate::{Error, observer::Event, plan::FileSystemName};
 pub(super) const BLOCK_BYTES: u64 = 4096;
 
 /// Cells on each side of a checkpoint's map: two to the power of it.
-pub(super) const MAP_ORDER: u32 = 6;
+///
+/// Pages draw the volumes of an arm with equal cells. So a larger volume has more cells, up to 256
+/// on each side, and its cells have at most 256 KiB if these suffice.
+pub(super) fn map_order(volume_bytes: u64) -> u32 {
+    const LARGEST_CELL: u64 = 256 << 10;
+    (6..8).find(|order| volume_bytes >> (2 * order) <= LARGEST_CELL).unwrap_or(8)
+}
 
 /// The results of a survey of a volume: layout, free space, modelled costs and map.
 pub(super) type SurveyRows = (Option<LayoutRow>, Vec<FreeSpaceRow>, (Vec<ModelledRow>, Vec<MapRow>));
@@ -80,7 +86,7 @@ fn collect_model(
         devices: context.devices,
         read_ahead_kib: context.plan.volumes.read_ahead_kib,
         volume_bytes: space.f_blocks * space.f_frsize,
-        map_order: MAP_ORDER,
+        map_order: map_order(space.f_blocks * space.f_frsize),
         threads: context.world.threads,
         stop: &stop,
     };
@@ -208,4 +214,15 @@ pub(super) fn free_space_row(key: &CellKey, bucket: &FreeSpaceBucket) -> FreeSpa
 /// In: the file system's root. Errors: it does not report them. Cost: one call for some thousand free extents.
 pub(crate) fn collect_free_space(kind: FileSystemName, root: &Path) -> Result<FreeSpaceFigures, senesce_probe::Error> {
     Free::of(kind, root).map(|free| free.figures())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn larger_volumes_have_more_cells() {
+        let orders = [0, 329 << 20, 1 << 30, 3449 << 20, 1 << 40].map(map_order);
+        assert_eq!(orders, [6, 6, 6, 7, 8]);
+    }
 }
