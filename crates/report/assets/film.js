@@ -1,53 +1,90 @@
 "use strict";
 (() => {
-  const { unit, side, colours, paths: packed, volumes } = JSON.parse(document.getElementById("senesce-maps").textContent);
-  const { size, range, cellsAt, mix, theme, fade } = senesceMap;
+  const { unit, colours, paths: packed, volumes } = JSON.parse(document.getElementById("senesce-maps").textContent);
+  const { size, range, sideFor, cellsAt, mix, theme, fade } = senesceMap;
   const frames = [...new Set(volumes.flatMap((volume) => volume.frames.map((frame) => frame.pulls)))].sort((a, b) => a - b);
   const slider = document.getElementById("frame");
   const label = document.getElementById("frame-label");
   const play = document.getElementById("play");
   const tip = document.getElementById("tip");
-  const at = cellsAt(side);
   const METADATA = 255;
   // Paths in order: how many letters each shares with the one before, and the rest.
   const paths = [""];
   for (let at = 0; at < packed.length; at += 2) paths.push((at ? paths.at(-1).slice(0, packed[at]) : "") + packed[at + 1]);
-  // Three bytes a cell, along the volume: 0 for nothing of files, 1 to 254 for the share of files, 255 for metadata alone; then
-  // the place in the tree. Cells behind the last one have nothing.
+  // Five bytes for each cell that has anything: its distance from the one before, the share of files (1 to 254, or 255 for
+  // metadata alone), the place in the tree.
   const unpack = (frame) => {
     const bytesOf = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-    const bytes = bytesOf(frame.cells), owners = bytesOf(frame.owners);
-    // Two bytes for each cell of files: the number of a path, or 0.
-    const ownerOf = new Map();
-    for (let cell = 0; cell < bytes.length / 3; cell += 1) {
-      if (!bytes[cell * 3] || bytes[cell * 3] === METADATA) continue;
-      const at = ownerOf.size * 2;
-      ownerOf.set(cell, (owners[at] << 8) | owners[at + 1]);
+    const bytes = bytesOf(frame.cells), owners = bytesOf(frame.owners), cells = new Map();
+    let cell = -1, owner = 0;
+    for (let from = 0; from + 5 <= bytes.length; from += 5) {
+      const far = (bytes[from] << 8) | bytes[from + 1], kind = bytes[from + 2];
+      if (!far) break;
+      cell += far;
+      const number = kind === METADATA ? 0 : (owners[owner] << 8) | owners[owner + 1];
+      if (kind !== METADATA) owner += 2;
+      cells.set(cell, { kind, place: ((bytes[from + 3] << 8) | bytes[from + 4]) / 65535, number });
     }
-    const path = (cell) => { const number = ownerOf.get(cell); return number ? paths[number] || "(the root)" : null; };
-    return { ...frame, path, kind: (cell) => bytes[cell * 3] ?? 0, place: (cell) => ((bytes[cell * 3 + 1] << 8) | bytes[cell * 3 + 2]) / 65535 };
+    return { ...frame, cells };
   };
-  const ends = (frame, cell) => cell * frame.cell_bytes >= frame.end_bytes && !frame.kind(cell);
-  // Cells with files at any checkpoint, with what lies between near ones; wider gaps are left out. As the points of a square.
+  // The same in larger cells: each has the file of the fullest cell in it.
+  const coarsen = (frame, cellBytes) => {
+    if (frame.cell_bytes === cellBytes) return frame;
+    const ratio = frame.cell_bytes / cellBytes, cells = new Map();
+    for (const [at, { kind, place, number }] of frame.cells) {
+      const to = Math.floor((at + 0.5) * ratio);
+      const share = kind === METADATA ? 0 : ((kind - 1) / 253) * ratio;
+      const cell = cells.get(to) ?? { share: 0, most: -1 };
+      if (share > cell.most) Object.assign(cell, { most: share, place, number });
+      cell.share += share;
+      cells.set(to, cell);
+    }
+    for (const cell of cells.values()) cell.kind = cell.share > 0 ? 1 + Math.round(Math.max(0.004, Math.min(1, cell.share)) * 253) : METADATA;
+    return { ...frame, cells, cell_bytes: cellBytes };
+  };
+  const kindOf = (frame, cell) => frame.cells.get(cell)?.kind ?? 0;
+  const ends = (frame, cell) => cell * frame.cell_bytes >= frame.end_bytes && !kindOf(frame, cell);
+  // Cells with files at any checkpoint, with what is between near ones; wider gaps are left out.
   const GAP = 8;
-  const usedPart = (frames) => {
-    const near = new Uint8Array(side * side);
-    for (const frame of frames) for (let cell = 0; cell < side * side; cell += 1) {
-      if (frame.kind(cell) && frame.kind(cell) !== METADATA) near.fill(1, Math.max(0, cell - GAP / 2), cell + GAP / 2 + 1);
+  const usedCells = (frames, count) => {
+    const near = new Uint8Array(count);
+    for (const frame of frames) for (const [cell, { kind }] of frame.cells) {
+      if (kind !== METADATA) near.fill(1, Math.max(0, cell - GAP / 2), cell + GAP / 2 + 1);
     }
-    const cells = [...near.keys()].filter((cell) => near[cell]);
-    let least = 1;
-    while (least * least < cells.length) least *= 2;
-    if (least >= side || !cells.length) return { side, at, isWhole: true };
-    return { side: least, at: cellsAt(least).map((index) => cells[index] ?? -1), isWhole: false };
+    return [...near.keys()].filter((cell) => near[cell]);
   };
+  // The volumes of an arm are in one row: their cells have the same bytes, and their squares the same sides.
+  const rows = new Map();
+  for (const volume of volumes) {
+    const frames = volume.frames.map(unpack);
+    rows.set(volume.arm, [...(rows.get(volume.arm) ?? []), { volume, frames }]);
+  }
+  const laidOut = new Map();
+  for (const row of rows.values()) {
+    const cellBytes = Math.max(...row.flatMap(({ frames }) => frames.map((frame) => frame.cell_bytes)));
+    for (const entry of row) {
+      entry.frames = entry.frames.map((frame) => coarsen(frame, cellBytes));
+      entry.count = Math.ceil(Math.max(...entry.frames.map((frame) => Math.max(frame.end_bytes / cellBytes, ...[...frame.cells.keys()].map((cell) => cell + 1)))));
+      entry.used = usedCells(entry.frames, entry.count);
+    }
+    const [whole, used] = [sideFor(Math.max(...row.map((entry) => entry.count))), sideFor(Math.max(...row.map((entry) => entry.used.length)))];
+    for (const { volume, frames, count, used: cells } of row) {
+      const parts = {
+        all: { side: whole, at: cellsAt(whole).map((index) => (index < count ? index : -1)), isWhole: true },
+        used: { side: used, at: cellsAt(used).map((index) => cells[index] ?? -1), isWhole: cells.length === count },
+      };
+      laidOut.set(volume, { frames, parts });
+    }
+  }
+  // A path may break after each of its directories.
   const line = (className, text) => {
     const made = document.createElement(className ? "div" : "b");
-    made.textContent = text;
+    made.className = className ? "path" : "";
+    made.append(...text.split(/(?<=\/)/).flatMap((part) => [part, document.createElement("wbr")]));
     return made;
   };
   const describe = (frame, cell) => {
-    const from = cell * frame.cell_bytes, kind = frame.kind(cell);
+    const from = cell * frame.cell_bytes, kind = kindOf(frame, cell);
     const to = Math.min(from + frame.cell_bytes, Math.max(frame.end_bytes, from + 1));
     if (cell < 0) return ["no part of the volume", "gaps between files are left out"];
     if (ends(frame, cell)) return ["beyond the volume's end"];
@@ -55,17 +92,18 @@
     if (kind === METADATA) return [...lines, "metadata, no file"];
     if (!kind) return [...lines, frame.knows_free ? "free" : "free or metadata"];
     const share = Math.max(1, Math.round((kind - 1) / 253 * 100));
-    const number = Math.round(frame.place(cell) * (frame.entries - 1)) + 1;
-    const path = frame.path(cell);
+    const { place, number: owner } = frame.cells.get(cell);
+    const number = Math.round(place * (frame.entries - 1)) + 1;
+    const path = owner ? paths[owner] || "(the root)" : null;
     return [...lines, ...(path ? [path] : []), `most of it: entry ${number.toLocaleString("en")} of ${frame.entries.toLocaleString("en")}, in tree order`, `${share}% files`];
   };
   // Each drawing of the last checkpoint gets a canvas in its place, which shows any.
   const panels = [...document.querySelectorAll("#maps .panels > div")];
   const shown = panels.map((panel, number) => {
-    const volume = volumes.find((volume) => panel.querySelector("svg").getAttribute("aria-label") === `Map, ${volume.arm}, ${volume.role}`) ?? volumes[number];
+    const volume = volumes.find((volume) => panel.querySelector("svg").getAttribute("aria-label") === `Map, ${volume.name}`) ?? volumes[number];
     const title = document.createElement("p");
     title.className = "map-title";
-    title.textContent = `${volume.arm}, ${volume.role}`;
+    title.textContent = volume.name;
     const name = title.textContent;
     const part = document.createElement("span");
     title.append(part);
@@ -75,12 +113,12 @@
     canvas.tabIndex = 0;
     canvas.setAttribute("role", "img");
     panel.replaceChildren(title, canvas);
-    const all = new Map(volume.frames.map((frame) => [frame.pulls, unpack(frame)]));
-    const used = usedPart([...all.values()]);
-    const map = { canvas, frames: all, name, used, part: used };
+    const { frames: framesOf, parts } = laidOut.get(volume);
+    const all = new Map(framesOf.map((frame) => [frame.pulls, frame]));
+    const map = { canvas, frames: all, name, parts, part: parts.used, cellBytes: framesOf[0].cell_bytes };
     const over = (context, scale, view) => {
       const isPart = view.width < map.part.side;
-      part.textContent = [map.part.isWhole ? "" : "without wide gaps", isPart ? "part" : ""].filter((text) => text).join(", ");
+      part.textContent = [`${size(map.cellBytes)} a cell`, map.part.isWhole ? "" : "without wide gaps", isPart ? "part" : ""].filter((text) => text).join(", ");
     };
     const pick = (point, event) => {
       const frame = all.get(frames[Number(slider.value)]);
@@ -95,7 +133,7 @@
       tip.style.left = `${Math.max(8, Math.min(x + 14, innerWidth - mine.width - 8))}px`;
       tip.style.top = `${Math.max(8, Math.min(y + 14, innerHeight - mine.height - 8))}px`;
     };
-    map.view = senesceMap.view(canvas, used.side, { over, pick });
+    map.view = senesceMap.view(canvas, parts.used.side, { over, pick });
     return map;
   });
   const draw = () => {
@@ -107,9 +145,9 @@
       view.paint((point) => {
         const cell = part.at[point];
         if (!frame || cell < 0) return paper;
-        const kind = frame.kind(cell);
+        const kind = kindOf(frame, cell);
         if (kind === METADATA) return metadata;
-        if (kind) return fade(mix(colours, frame.place(cell)), (kind - 1) / 253, blank);
+        if (kind) return fade(mix(colours, frame.cells.get(cell).place), (kind - 1) / 253, blank);
         return ends(frame, cell) ? paper : blank;
       });
       canvas.setAttribute("aria-label", `Map, ${name}, after ${pulls} ${unit}. Arrow keys move between cells, plus and minus zoom.`);
@@ -118,8 +156,7 @@
   const kinds = document.getElementById("map-kinds");
   const all = volumes.flatMap((volume) => volume.frames);
   const knowsFree = all.some((frame) => frame.knows_free);
-  const isShort = all.some((frame) => side * side * frame.cell_bytes > frame.end_bytes);
-  const names = [["--faint", knowsFree ? "free" : "free or metadata"], ...(knowsFree ? [["--axis", "metadata"]] : []), ...(isShort ? [["--paper", "beyond the volume's end"]] : [])];
+    const names = [["--faint", knowsFree ? "free" : "free or metadata"], ...(knowsFree ? [["--axis", "metadata"]] : []), ["--paper", "no part of the volume"]];
   kinds.append(...names.map(([colour, text]) => {
     const entry = document.createElement("span"), patch = document.createElement("i");
     patch.style.background = `var(${colour})`;
@@ -130,7 +167,7 @@
   const showPart = (name) => {
     for (const button of parts) button.setAttribute("aria-pressed", button.dataset.part === name);
     for (const map of shown) {
-      map.part = name === "used" ? map.used : { side, at, isWhole: true };
+      map.part = map.parts[name];
       map.view.resize(map.part.side);
     }
     draw();

@@ -5,9 +5,17 @@
   const knowsFree = data.free_space !== null;
   const files = new Map(data.map_files.map((file) => [file.number, file]));
   const canvas = document.getElementById("volume-map");
-  const { size, range, cellsAt, mix, theme, fade } = senesceMap;
+  const { size, range, sideFor, cellsAt, mix, theme, fade } = senesceMap;
   const root = document.documentElement;
-  const at = cellsAt(side);
+  // Cells with files, with what is between near ones; or all cells.
+  const GAP = 8;
+  const count = Math.min(side * side, Math.ceil(data.volume_bytes / cellBytes));
+  const near = new Uint8Array(side * side);
+  used.forEach((bytes, index) => { if (bytes > 0) near.fill(1, Math.max(0, index - GAP / 2), index + GAP / 2 + 1); });
+  const cells = [...near.keys()].filter((index) => near[index]);
+  const layout = (cells, side) => ({ side, at: cellsAt(side).map((index) => cells[index] ?? -1) });
+  const parts = { used: layout(cells, sideFor(cells.length)), all: layout([...near.keys()].slice(0, Math.max(count, (cells.at(-1) ?? 0) + 1)), side) };
+  let part = cells.length ? parts.used : parts.all;
 
   // Colours: even steps of lightness and hue, so that neighbours in the tree look alike and strangers do not.
   const hue = (degrees, saturation, lightness) => {
@@ -19,7 +27,9 @@
     return [channel(0), channel(8), channel(4)];
   };
   const TREE = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]];
-  const HEAT = [[222, 232, 240], [250, 190, 110], [214, 80, 60], [110, 16, 60]];
+  // None of them is like the grey of free space.
+  const HEAT = [[255, 233, 148], [254, 178, 76], [227, 60, 40], [104, 0, 62]];
+  const mostExtents = Math.max(2, ...extents);
   const most = owner.reduce((largest, number) => Math.max(largest, number ?? 0), 1);
   const times = modified.filter((time, index) => used[index] > 0).sort((a, b) => a - b);
   const rank = (time) => {
@@ -55,8 +65,8 @@
       scale: (share) => mix(TREE, share),
     },
     extents: {
-      legend: "Colour: how many extents lie in the cell, from 1 to 16 and more.",
-      colour: (index) => mix(HEAT, Math.log2(Math.max(1, extents[index])) / 4),
+      legend: `Colour: how many extents are in the cell, from 1 to ${mostExtents.toLocaleString("en")}, on a logarithmic scale.`,
+      colour: (index) => mix(HEAT, Math.log2(Math.max(1, extents[index])) / Math.log2(mostExtents)),
       scale: (share) => mix(HEAT, share),
     },
   };
@@ -68,29 +78,35 @@
     entry.append(colour, text);
     return entry;
   };
-  const endsBefore = side * side * cellBytes > data.volume_bytes;
   const kinds = knowsFree ? [swatch("--faint", "free"), swatch("--axis", "metadata")] : [swatch("--faint", "free or metadata")];
-  if (endsBefore) kinds.push(swatch("--paper", "beyond the volume's end"));
+  kinds.push(swatch("--paper", "no part of the volume"));
   document.getElementById("map-kinds").replaceChildren(...kinds);
-  let chosen = null;
+  let chosen = null, isPinned = false;
+  // The cells of a row of a table: those under the pointer stand out, those of a clicked row hide all others.
+  let lit = null, kept = null;
   const over = (context, scale, view) => {
-    if (chosen === null) return;
+    const mine = chosen === null ? null : owner[chosen];
+    if (chosen === null && !lit) return;
     context.fillStyle = getComputedStyle(root).getPropertyValue("--full");
-    const mine = owner[chosen];
-    for (let point = 0; point < side * side; point += 1) {
-      if (at[point] !== chosen && (mine === null || owner[at[point]] !== mine)) continue;
-      const x = ((point % side) - view.x) * scale, y = (Math.floor(point / side) - view.y) * scale;
-      context.globalAlpha = at[point] === chosen ? 1 : 0.85;
+    for (let point = 0; point < part.side * part.side; point += 1) {
+      const index = part.at[point];
+      if (index < 0 || !(lit ? lit.has(owner[index]) && used[index] > 0 : index === chosen || (mine !== null && owner[index] === mine))) continue;
+      const x = ((point % part.side) - view.x) * scale, y = (Math.floor(point / part.side) - view.y) * scale;
+      context.globalAlpha = index === chosen ? 1 : 0.85;
       context.fillRect(x, y, Math.max(scale, 3), Math.max(scale, 3));
     }
     context.globalAlpha = 1;
   };
-  const view = senesceMap.view(canvas, side, { over, pick: (place) => place && choose(...place) });
+  const view = senesceMap.view(canvas, part.side, { over, pick: (place) => place && !isPinned && choose(...place) });
   const paint = () => {
     const blank = theme("--faint"), other = theme("--axis"), paper = theme("--paper");
     view.paint((point) => {
-      const index = at[point];
-      if (used[index] > 0) return fade(modes[mode].colour(index), used[index] / cellBytes, blank);
+      const index = part.at[point];
+      if (index < 0) return paper;
+      if (used[index] > 0) {
+        const colour = fade(modes[mode].colour(index), used[index] / cellBytes, blank);
+        return kept && !kept.has(owner[index]) ? mix([blank, colour], 0.12) : colour;
+      }
       if (index * cellBytes >= data.volume_bytes) return paper;
       return knowsFree && free[index] < cellBytes / 2 ? other : blank;
     });
@@ -120,11 +136,56 @@
     return lines.join("\n");
   };
   const choose = (x, y) => {
-    chosen = at[y * side + x];
+    chosen = part.at[y * part.side + x];
+    if (chosen < 0) { chosen = null; return view.draw(); }
     document.getElementById("map-cell").textContent = describe(chosen);
     if (chosen * cellBytes >= data.volume_bytes && !used[chosen]) chosen = null;
     view.draw();
   };
+  // A click keeps the cell, so that its path can be copied.
+  canvas.addEventListener("click", () => {
+    isPinned = !isPinned && chosen !== null;
+    document.getElementById("map-cell").classList.toggle("pinned", isPinned);
+  });
+  for (const button of document.querySelectorAll("#map button.part")) {
+    button.addEventListener("click", () => {
+      part = parts[button.dataset.part];
+      for (const other of document.querySelectorAll("#map button.part")) other.setAttribute("aria-pressed", other === button);
+      view.resize(part.side);
+      paint();
+    });
+  }
+  // Rows of the tables of losers are linked to the cells of their files.
+  const numbers = new Map();
+  for (const [number, file] of files) {
+    const directory = data.map_directories[file.directory] ?? "";
+    const path = file.name ? (directory ? `${directory}/${file.name}` : file.name) : directory;
+    for (const key of [`worst_files ${path}`, ...(file.name ? [`worst_directories ${directory}`] : [])]) {
+      if (!numbers.has(key)) numbers.set(key, new Set());
+      numbers.get(key).add(number);
+    }
+  }
+  for (const row of document.querySelectorAll("tr[data-loser]")) {
+    const [table, at] = row.dataset.loser.split(" ");
+    const found = numbers.get(`${table} ${data[table][Number(at)].path}`);
+    if (!found) continue;
+    const light = (cells) => { chosen = null; lit = cells; view.draw(); };
+    row.classList.add("linked");
+    row.tabIndex = 0;
+    row.setAttribute("aria-pressed", "false");
+    row.title = "Shows its cells on the map; click to hide all others";
+    row.addEventListener("pointerenter", () => light(found));
+    row.addEventListener("pointerleave", () => light(null));
+    row.addEventListener("focus", () => light(found));
+    row.addEventListener("blur", () => light(null));
+    const keep = () => {
+      kept = kept === found ? null : found;
+      for (const other of document.querySelectorAll("tr.linked")) other.setAttribute("aria-pressed", other === row && kept !== null);
+      paint();
+    };
+    row.addEventListener("click", () => { if (!String(getSelection())) keep(); });
+    row.addEventListener("keydown", (event) => { if (event.key === "Enter") keep(); });
+  }
   document.getElementById("zoom-in").addEventListener("click", () => view.zoom(0.5));
   document.getElementById("zoom-out").addEventListener("click", () => view.zoom(2));
   for (const button of document.querySelectorAll("button.mode")) {

@@ -5,40 +5,36 @@ const senesceMap = (() => {
   const size = (bytes) => {
     let unit = 0;
     while (bytes >= 1024 && unit + 1 < UNITS.length) { bytes /= 1024; unit += 1; }
-    return `${bytes >= 100 || unit === 0 ? Math.round(bytes) : bytes.toFixed(1)} ${UNITS[unit]}`;
+    return `${Math.abs(bytes) < 1000 ? Number(bytes.toPrecision(3)) : Math.round(bytes)} ${UNITS[unit]}`;
   };
-  // Two places in one unit, with so many digits that they differ.
-  const range = (from, to) => {
-    let unit = 0;
-    while (to >= 1024 ** (unit + 1) && unit + 1 < UNITS.length) unit += 1;
-    const text = (bytes, digits) => (bytes / 1024 ** unit).toFixed(digits);
-    let digits = 0;
-    while (digits < 6 && (text(from, digits) === text(to, digits) || Math.abs((to - from) / 1024 ** unit - (text(to, digits) - text(from, digits))) > 0.05 * (to - from) / 1024 ** unit)) digits += 1;
-    return `${text(from, digits)} to ${text(to, digits)} ${UNITS[unit]}`;
-  };
-  // The place of every cell, and the cell at every place.
-  const place = (side, index) => {
-    let x = 0, y = 0, rest = index;
-    for (let step = 1; step < side; step *= 2) {
-      const right = 1 & (rest / 2), up = 1 & (rest ^ right);
-      if (up === 0) {
-        if (right === 1) { x = step - 1 - x; y = step - 1 - y; }
-        [x, y] = [y, x];
-      }
-      x += step * right;
-      y += step * up;
-      rest = Math.floor(rest / 4);
-    }
-    return [x, y];
-  };
+  // Where a cell is, and how long: `8 KiB at 37.2 MiB`.
+  const range = (from, to) => `${size(to - from)} at ${size(from)}`;
+  // The cell at every place of a square with an even side, along a generalised Hilbert curve (J. Cerveny, 2018): the curve
+  // fills squares of any even side, so that no part of the picture stays empty.
   const cellsAt = (side) => {
     const at = new Int32Array(side * side);
-    for (let index = 0; index < side * side; index += 1) {
-      const [x, y] = place(side, index);
-      at[y * side + x] = index;
-    }
+    let index = 0;
+    const line = (x, y, [dx, dy], length) => { for (let step = 0; step < length; step += 1) at[(y + step * dy) * side + x + step * dx] = index++; };
+    const fill = (x, y, ax, ay, bx, by) => {
+      const [width, height] = [Math.abs(ax + ay), Math.abs(bx + by)];
+      const [dax, day, dbx, dby] = [ax, ay, bx, by].map(Math.sign);
+      if (height === 1) return line(x, y, [dax, day], width);
+      if (width === 1) return line(x, y, [dbx, dby], height);
+      let [ax2, ay2, bx2, by2] = [ax, ay, bx, by].map((length) => Math.floor(length / 2));
+      if (2 * width > 3 * height) {
+        if (Math.abs(ax2 + ay2) % 2 && width > 2) { ax2 += dax; ay2 += day; }
+        fill(x, y, ax2, ay2, bx, by);
+        return fill(x + ax2, y + ay2, ax - ax2, ay - ay2, bx, by);
+      }
+      if (Math.abs(bx2 + by2) % 2 && height > 2) { bx2 += dbx; by2 += dby; }
+      fill(x, y, bx2, by2, ax2, ay2);
+      fill(x + bx2, y + by2, ax, ay, bx - bx2, by - by2);
+      fill(x + ax - dax + bx2 - dbx, y + ay - day + by2 - dby, -bx2, -by2, ax2 - ax, ay2 - ay);
+    };
+    fill(0, 0, side, 0, 0, side);
     return at;
   };
+  const sideFor = (count) => Math.max(4, 2 * Math.ceil(Math.sqrt(count) / 2));
   const mix = (stops, share) => {
     const position = Math.max(0, Math.min(1, share)) * (stops.length - 1);
     const low = Math.min(stops.length - 2, Math.floor(position));
@@ -128,5 +124,5 @@ const senesceMap = (() => {
     });
     return { paint, draw, zoom, resize };
   };
-  return { size, range, place, cellsAt, mix, theme, fade, view };
+  return { size, range, sideFor, cellsAt, mix, theme, fade, view };
 })();

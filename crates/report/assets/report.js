@@ -84,11 +84,102 @@
   }
   addEventListener("scroll", hide, { passive: true });
 
-  // Paper cannot be clicked: everything is open on it, and closed again afterwards.
-  let closed = [];
-  addEventListener("beforeprint", () => {
-    closed = [...document.querySelectorAll("details:not([open])")];
-    for (const details of closed) details.open = true;
+  // Pages of paper have the details that the reader opened, and no others.
+
+  // Every figure can be saved: as SVG and PNG from what is shown, as CSV from its data, as PDF by printing it alone.
+  const SHAPES = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "stroke-linejoin", "stroke-linecap", "opacity"];
+  const LETTERS = ["font-family", "font-size", "font-weight", "text-anchor"];
+  // The name of SVG elements, as the page has it.
+  const SPACE = new DOMParser().parseFromString("<svg/>", "text/html").querySelector("svg").namespaceURI;
+  const visible = (drawn) => drawn.getClientRects().length > 0;
+  const standalone = (drawn) => {
+    const copy = drawn.cloneNode(true);
+    const [from, to] = [[...drawn.querySelectorAll("*")], [...copy.querySelectorAll("*")]];
+    from.forEach((original, at) => {
+      const style = getComputedStyle(original);
+      for (const name of original.tagName === "text" ? [...SHAPES, ...LETTERS] : SHAPES) to[at].setAttribute(name, style.getPropertyValue(name));
+      if (style.display === "none") to[at].dataset.gone = "";
+      to[at].removeAttribute("class");
+    });
+    from.forEach((original, at) => { if (original.classList.contains("column") || "gone" in to[at].dataset) to[at].remove(); });
+    return copy.innerHTML;
+  };
+  const drawings = (figure) => [...figure.querySelectorAll("svg.panel, .suite svg, canvas")].filter(visible);
+  const compose = (figure) => {
+    const GAP = 28, HEAD = 56;
+    const parts = drawings(figure).map((drawn) => {
+      if (drawn.tagName === "CANVAS") {
+        const title = [...(drawn.previousElementSibling?.childNodes ?? [])].map((part) => part.textContent).join(", ");
+        const picture = `<image y="22" width="360" height="360" style="image-rendering:pixelated" href="${drawn.toDataURL()}"/>`;
+        return { width: 360, height: 382, content: `<text y="13" font-size="14">${new Option(title).innerHTML}</text>${picture}` };
+      }
+      const { width, height } = drawn.viewBox.baseVal;
+      return { width, height, content: standalone(drawn) };
+    });
+    const columns = Math.min(3, parts.length), width = Math.max(...parts.map((part) => part.width));
+    const height = Math.max(...parts.map((part) => part.height)), rows = Math.ceil(parts.length / columns);
+    const style = getComputedStyle(document.body), colour = style.color;
+    const keys = [...figure.querySelectorAll(".controls .swatches > span, .controls button.role[aria-pressed=true]")].filter(visible);
+    const legend = keys.map((key, at) => `<g transform="translate(${20 + 130 * at},38)"><svg width="30" height="12" viewBox="0 0 30 12">${standalone(key.querySelector("svg"))}</svg><text x="36" y="9" font-size="11.5">${new Option(key.textContent.trim()).innerHTML}</text></g>`);
+    const size = [Math.max(columns * (width + GAP) + 12, keys.length * 130 + 40), HEAD + rows * (height + GAP)];
+    const heading = figure.querySelector("h2, h3")?.firstChild?.textContent.trim() ?? document.title;
+    const body = parts.map((part, at) => `<g transform="translate(${20 + (at % columns) * (width + GAP)},${HEAD + 8 + Math.floor(at / columns) * (height + GAP)})">${part.content}</g>`);
+    const text = `<svg xmlns="${SPACE}" width="${size[0]}" height="${size[1]}" viewBox="0 0 ${size[0]} ${size[1]}" font-family="system-ui, sans-serif" fill="${colour}"><rect width="100%" height="100%" fill="${style.backgroundColor}"/><text x="20" y="26" font-size="18" font-weight="600">${new Option(heading).innerHTML}</text>${legend.join("")}${body.join("")}</svg>`;
+    return { text, size };
+  };
+  const save = (blob, name) => {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(blob);
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  };
+  const ways = {
+    SVG: (figure, name) => save(new Blob([compose(figure).text], { type: "image/svg+xml" }), `${name}.svg`),
+    PNG: (figure, name) => {
+      const { text, size } = compose(figure), picture = new Image();
+      picture.onload = () => {
+        const canvas = document.createElement("canvas");
+        [canvas.width, canvas.height] = size.map((pixels) => pixels * 2);
+        canvas.getContext("2d").drawImage(picture, 0, 0, canvas.width, canvas.height);
+        canvas.toBlob((blob) => save(blob, `${name}.png`));
+      };
+      picture.src = URL.createObjectURL(new Blob([text], { type: "image/svg+xml" }));
+    },
+    PDF: (figure) => {
+      document.body.classList.add("print-one");
+      for (let part = figure; part !== document.body; part = part.parentElement) part.classList.add("printed");
+      print();
+    },
+    CSV: (figure, name) => save(new Blob([figure.querySelector("template.csv").content.textContent], { type: "text/csv" }), `${name}.csv`),
+  };
+  addEventListener("afterprint", () => {
+    document.body.classList.remove("print-one");
+    for (const part of document.querySelectorAll(".printed")) part.classList.remove("printed");
   });
-  addEventListener("afterprint", () => { for (const details of closed) details.open = false; });
+  for (const figure of document.querySelectorAll("section, .course")) {
+    if (!figure.querySelector("svg.panel, .suite svg, canvas") || figure.querySelector(".course")) continue;
+    const bar = element("div", "save", "");
+    const heading = figure.querySelector("h2, h3");
+    const name = (figure.id || heading.textContent).toLowerCase().replace(/[^a-z0-9]+/g, "-");
+    for (const [kind, way] of Object.entries(ways)) {
+      if (kind === "CSV" && !figure.querySelector("template.csv")) continue;
+      const button = element("button", "", kind);
+      button.type = "button";
+      button.title = kind === "PDF" ? "Print this figure alone" : `Save this figure as ${kind}`;
+      button.addEventListener("click", () => way(figure, name));
+      bar.append(button);
+    }
+    heading.after(bar);
+  }
+  // A heading links to itself, so that a reader can send a figure's address.
+  for (const heading of document.querySelectorAll("section[id] > h2")) {
+    const link = element("a", "anchor", "#");
+    link.href = `#${heading.parentElement.id}`;
+    link.setAttribute("aria-label", "Link to this section");
+    heading.append(" ", link);
+  }
+  for (const contents of document.querySelectorAll("nav.contents details")) {
+    contents.addEventListener("click", (event) => { if (event.target.tagName === "A") contents.open = false; });
+  }
 })();

@@ -6,7 +6,7 @@ use senesce_store::Role;
 
 use crate::chart::{Axis, LinePanel, PairsPanel, Point, Series};
 use crate::model::{Model, Spread};
-use crate::panels::{Figure, Legend, Panel, Variant, arm_class, x_axis};
+use crate::panels::{Figure, Legend, Panel, Variant, part_class, x_axis};
 
 /// What is held against the profile, by checkpoints' names.
 const PARTS: [&str; 4] = ["size", "depth", "age", "fullness"];
@@ -70,7 +70,8 @@ pub(crate) fn convergence_figure(model: &Model) -> Figure {
         name: "convergence".to_owned(),
         title: "Convergence to the profile".to_owned(),
         caption,
-        legend: Legend::Arms(PARTS.map(str::to_owned).to_vec(), Vec::new()),
+        legend: Legend::Parts(PARTS.map(str::to_owned).to_vec()),
+        csv: String::new(),
         variants: KINDS.iter().map(draw).collect(),
     }
 }
@@ -84,7 +85,7 @@ fn panel(model: &Model, kind: &Kind, arm: &str, checkpoints: &BTreeMap<u64, BTre
     let series = PARTS.iter().enumerate().map(|(at, part)| Series {
         role: Role::Full,
         name: (*part).to_owned(),
-        colour: arm_class(at),
+        colour: part_class(at),
         points: checkpoints
             .iter()
             .filter_map(|(pulls, figures)| Some((*pulls, Spread::compute(vec![value(figures, part)?.max(LEAST)])?)))
@@ -154,7 +155,8 @@ pub(crate) fn reached_figure(model: &Model) -> Figure {
         caption:
             "Shares of the files in every bin of the profile at the last checkpoint, beside those that were asked for."
                 .to_owned(),
-        legend: Legend::Arms(vec!["asked".to_owned(), "reached".to_owned()], Vec::new()),
+        legend: Legend::Parts(vec!["asked".to_owned(), "reached".to_owned()]),
+        csv: String::new(),
         variants: kinds.into_iter().map(draw).collect(),
     }
 }

@@ -22,9 +22,9 @@ pub enum Error {
         /// Why not.
         source: std::io::Error,
     },
-    /// A figure could not become pixels.
-    #[error("cannot draw figure {figure} as PNG: {detail}")]
-    Png {
+    /// A figure could not become PNG or PDF.
+    #[error("cannot draw figure {figure} as PNG or PDF: {detail}")]
+    Draw {
         /// The figure's name.
         figure: String,
         /// What failed.

@@ -9,14 +9,19 @@ use senesce_store::Results;
 use crate::Error;
 use crate::chart::{CLASS_NAMES, PANEL_HEIGHT, PANEL_WIDTH, PLACE_COLOURS};
 use crate::format::escape;
-use crate::model::Model;
-use crate::panels::{Figure, Legend, Panel, Variant, arm_class, figures};
+use crate::methods::methods;
+use crate::model::{Model, words};
+use crate::panels::{Figure, Legend, Panel, Variant, arm_class, figures, part_class};
+use crate::pdf::pdf;
 
 const GAP: f64 = 28.0;
 const MARGIN: f64 = 20.0;
 const HEAD: f64 = 62.0;
 /// Pixels of a PNG per unit of its SVG.
 const PNG_SCALE: f32 = 2.0;
+/// Widths of figures in papers, mm, with their columns of panels: one column of text, and two. The
+/// smallest text is then at least 6.8 points high.
+const PAPER: [(u32, usize); 2] = [(84, 1), (178, 2)];
 
 /// What [`render_figures`] wrote.
 #[derive(Clone, Debug, Default)]
@@ -27,9 +32,12 @@ pub struct Figures {
     pub warnings: Vec<String>,
 }
 
-/// Writes every figure as SVG and PNG into `out_dir` (made if missing): `<figure>-<variant>.svg`, `.png`.
+/// Writes every figure into `out_dir` (made if missing): `<figure>-<variant>.svg` and `.png`; its
+/// data as `<figure>.csv`; for papers its first drawing as `<figure>-84mm` and `-178mm`, each as
+/// PDF with its fonts and as SVG with its letters as shapes; and `methods.txt`.
 ///
-/// SVG files are the same for the same results; PNG files also depend on the fonts of the machine.
+/// The first SVG files and the texts are the same for the same results; the other files also depend
+/// on the fonts of the machine.
 pub fn render_figures(results: &Results, out_dir: &Path) -> Result<Figures, Error> {
     let io = |operation, path: &Path, source| Error::Io { operation, path: path.to_path_buf(), source };
     std::fs::create_dir_all(out_dir).map_err(|error| io("make directory", out_dir, error))?;
@@ -50,41 +58,91 @@ pub fn render_figures(results: &Results, out_dir: &Path) -> Result<Figures, Erro
         for (variant, panels) in figure.variants.iter().filter(|(_, panels)| !panels.is_empty()) {
             let name = format!("{}-{}", figure.name, variant.name());
             let svg = standalone_svg(&figure, *variant, panels);
-            let png = png(&svg, &options).map_err(|detail| Error::Png { figure: name.clone(), detail })?;
-            for (extension, bytes) in [("svg", svg.as_bytes()), ("png", png.as_slice())] {
-                let path = out_dir.join(format!("{name}.{extension}"));
-                std::fs::write(&path, bytes).map_err(|error| io("write", &path, error))?;
-                written.files.push(path);
-            }
+            let png = png(&svg, &options).map_err(|detail| Error::Draw { figure: name.clone(), detail })?;
+            written.write(out_dir, &format!("{name}.svg"), svg.as_bytes())?;
+            written.write(out_dir, &format!("{name}.png"), &png)?;
+        }
+        if !figure.csv.is_empty() {
+            written.write(out_dir, &format!("{}.csv", figure.name), figure.csv.as_bytes())?;
+        }
+        let Some((variant, panels)) = figure.variants.iter().find(|(_, panels)| !panels.is_empty()) else { continue };
+        for (width, columns) in PAPER {
+            let name = format!("{}-{width}mm", figure.name);
+            let sheet = Sheet { columns: columns.min(panels.len()), has_title: false };
+            let (pdf, svg) = paper(&sheet.draw(&figure, *variant, panels), f64::from(width), &options)
+                .map_err(|detail| Error::Draw { figure: name.clone(), detail })?;
+            written.write(out_dir, &format!("{name}.pdf"), &pdf)?;
+            written.write(out_dir, &format!("{name}.svg"), svg.as_bytes())?;
         }
     }
+    written.write(out_dir, "methods.txt", methods(&model).join("\n\n").as_bytes())?;
     Ok(written)
 }
 
-/// A figure as one SVG document, light, with its legend: panels in rows of up to three.
+impl Figures {
+    fn write(&mut self, out_dir: &Path, name: &str, bytes: &[u8]) -> Result<(), Error> {
+        let path = out_dir.join(name);
+        std::fs::write(&path, bytes).map_err(|source| Error::Io { operation: "write", path: path.clone(), source })?;
+        self.files.push(path);
+        Ok(())
+    }
+}
+
+/// A drawing for a paper: as PDF, and as SVG whose letters are shapes.
+fn paper(svg: &str, width_mm: f64, options: &usvg::Options) -> Result<(Vec<u8>, String), String> {
+    let tree = usvg::Tree::from_str(svg, options).map_err(|error| error.to_string())?;
+    let shapes = tree.to_string(&usvg::WriteOptions { preserve_text: false, ..usvg::WriteOptions::default() });
+    let (width, height) = (f64::from(tree.size().width()), f64::from(tree.size().height()));
+    // The root element has the size in pixels; a paper needs it in millimetres.
+    let (_, rest) = shapes.split_once('>').ok_or("the drawing has no root")?;
+    let root = format!(
+        r#"<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="{width_mm}mm" height="{:.2}mm" viewBox="0 0 {width} {height}">"#,
+        height * width_mm / width
+    );
+    Ok((pdf(&tree, width_mm), root + rest))
+}
+
+/// A figure as one SVG document, light, with its title and legend: panels in rows of up to three.
 pub(crate) fn standalone_svg(figure: &Figure, variant: Variant, panels: &[Panel]) -> String {
     let columns = panels.len().clamp(1, 3);
     let columns = if figure.legend == Legend::Sizes && panels.len() == 4 { 2 } else { columns };
-    let rows = panels.len().div_ceil(columns);
-    let legend = legend(&figure.legend, columns);
-    let head = HEAD + (legend.1 - 1.0) * 20.0;
-    let width = MARGIN * 2.0 + columns as f64 * (PANEL_WIDTH + GAP) - GAP;
-    let height = head + MARGIN + rows as f64 * (PANEL_HEIGHT + GAP) - GAP;
-    let mut svg = format!(
-        r#"<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">"#
-    );
-    let _ =
-        write!(svg, "<title>{} ({})</title><style>{}</style>", escape(&figure.title), variant.label(), light_css(""));
-    let _ = write!(svg, r#"<rect class="paper" width="{width}" height="{height}"/>"#);
-    let _ = write!(svg, r#"<text class="figure-title" x="{MARGIN}" y="30">{}</text>"#, escape(&figure.title));
-    svg.push_str(&legend.0);
-    for (at, panel) in panels.iter().enumerate() {
-        let x = MARGIN + (at % columns) as f64 * (PANEL_WIDTH + GAP);
-        let y = head + 8.0 + (at / columns) as f64 * (PANEL_HEIGHT + GAP);
-        let _ = write!(svg, r#"<g transform="translate({x},{y})">{}</g>"#, panel.svg);
+    Sheet { columns, has_title: true }.draw(figure, variant, panels)
+}
+
+/// The layout of a figure's panels.
+struct Sheet {
+    columns: usize,
+    has_title: bool,
+}
+
+impl Sheet {
+    fn draw(&self, figure: &Figure, variant: Variant, panels: &[Panel]) -> String {
+        let columns = self.columns;
+        let rows = panels.len().div_ceil(columns);
+        let legend = legend(&figure.legend, columns);
+        let rise = if self.has_title { 0.0 } else { 34.0 };
+        let head = HEAD + (legend.1 - 1.0) * 20.0 - rise;
+        let width = MARGIN * 2.0 + columns as f64 * (PANEL_WIDTH + GAP) - GAP;
+        let height = head + MARGIN + rows as f64 * (PANEL_HEIGHT + GAP) - GAP;
+        let mut svg = format!(
+            r#"<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">"#
+        );
+        let title = escape(&figure.title);
+        let _ = write!(svg, "<title>{title} ({})</title><style>{}</style>", variant.label(), light_css(""));
+        let _ = write!(svg, r#"<rect class="paper" width="{width}" height="{height}"/>"#);
+        if self.has_title {
+            let _ = write!(svg, r#"<text class="figure-title" x="{MARGIN}" y="30">{title}</text>{}"#, legend.0);
+        } else {
+            let _ = write!(svg, r#"<g transform="translate(0,-{rise})">{}</g>"#, legend.0);
+        }
+        for (at, panel) in panels.iter().enumerate() {
+            let x = MARGIN + (at % columns) as f64 * (PANEL_WIDTH + GAP);
+            let y = head + 8.0 + (at / columns) as f64 * (PANEL_HEIGHT + GAP);
+            let _ = write!(svg, r#"<g transform="translate({x},{y})">{}</g>"#, panel.svg);
+        }
+        svg.push_str("</svg>\n");
+        svg
     }
-    svg.push_str("</svg>\n");
-    svg
 }
 
 /// The legend's elements, and its number of lines.
@@ -93,7 +151,7 @@ fn legend(legend: &Legend, columns: usize) -> (String, f64) {
     match legend {
         Legend::Roles(roles) => {
             for (at, role) in roles.iter().enumerate() {
-                svg.push_str(&legend_line(MARGIN + at as f64 * 90.0, 50.0, role.name(), role.name()));
+                svg.push_str(&legend_line(MARGIN + at as f64 * 124.0, 50.0, role.name(), words(*role)));
             }
             (svg, 1.0)
         }
@@ -107,9 +165,16 @@ fn legend(legend: &Legend, columns: usize) -> (String, f64) {
             for (at, role) in roles.iter().enumerate() {
                 let x = MARGIN + at as f64 * 124.0;
                 let classes = format!("{} arm-none", role.name());
-                svg.push_str(&legend_line(x, 50.0 + lines as f64 * 20.0, &classes, role.name()));
+                svg.push_str(&legend_line(x, 50.0 + lines as f64 * 20.0, &classes, words(*role)));
             }
             (svg, lines as f64 + 1.0)
+        }
+        Legend::Parts(names) => {
+            for (at, name) in names.iter().enumerate() {
+                let (x, y) = (MARGIN + (at % 2) as f64 * 124.0, 50.0 + (at / 2) as f64 * 20.0);
+                svg.push_str(&legend_line(x, y, &part_class(at), name));
+            }
+            (svg, names.len().div_ceil(2) as f64)
         }
         Legend::Sizes => {
             let per_line = columns * 3;

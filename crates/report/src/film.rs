@@ -3,40 +3,39 @@
 use std::collections::BTreeMap;
 
 use senesce_core::Printable;
-use senesce_store::{CellKey, MapRow};
+use senesce_store::{CellKey, MapRow, Role};
 use serde_json::json;
 
 use crate::chart::PLACE_COLOURS;
 use crate::format::page_json;
-use crate::model::Model;
+use crate::model::{Model, words};
 
 /// A cell of metadata alone.
 const METADATA: u8 = 255;
 
 /// The maps as JSON that can stand in a script element; empty without maps.
 ///
-/// Of a checkpoint: bytes of a cell, where the volume ends, the entries of its tree, whether free space is known, and three
-/// bytes for each cell up to the last one that has anything, in base64: 0 for none of files, 1 to 254 for their share, or
-/// [`METADATA`]; then the place in the tree of the file with most of it, 0 to 65,535, the higher byte first. For each cell
-/// of files, in `owners`, two bytes of base64: 0, or the number of that file's path among `paths`, from 1 on; those are
-/// sorted, and each says how many letters it shares with the one before, and the rest.
+/// Of a checkpoint: bytes of a cell, where the volume ends, the entries of its tree, whether free
+/// space is known, and five bytes for each cell that has anything, in base64. Two are its distance
+/// from the one before (from -1 for the first), the higher byte first. One is the share of files, 1
+/// to 254, or [`METADATA`]. Two are the place in the tree of the file with most of it, 0 to 65,535.
+/// For each cell of files, in `owners`, two bytes of base64: 0, or the number of that file's path
+/// among `paths`, from 1 on; those are sorted, and each says how many letters it shares with the
+/// one before, and the rest.
 pub(crate) fn film(model: &Model) -> String {
     let paths = Paths::of(&model.results.maps);
     let mut films: BTreeMap<_, Vec<_>> = BTreeMap::new();
-    let mut side = 0;
     for rows in model.results.maps.chunk_by(|a, b| a.key == b.key) {
         let key = &rows[0].key;
-        side = rows[0].side;
         films.entry((&key.arm, key.role)).or_default().push(frame(model, key, rows, &paths));
     }
-    let volume =
-        |((arm, role), frames)| json!({ "arm": arm, "role": senesce_store::Role::name(role), "frames": frames });
+    let volume = |((arm, role), frames): ((&String, Role), Vec<_>)| json!({ "arm": arm, "role": role.name(), "name": format!("{arm}, {}", words(role)), "frames": frames });
     let volumes: Vec<_> = films.into_iter().map(volume).collect();
     match volumes.is_empty() {
         true => String::new(),
         false => page_json(
             &json!({
-                "unit": model.unit, "side": side, "colours": PLACE_COLOURS, "paths": paths.shared(), "volumes": volumes,
+                "unit": model.unit, "colours": PLACE_COLOURS, "paths": paths.shared(), "volumes": volumes,
             })
             .to_string(),
         ),
@@ -82,26 +81,33 @@ impl<'a> Paths<'a> {
 }
 
 fn frame(model: &Model, key: &CellKey, rows: &[MapRow], paths: &Paths<'_>) -> serde_json::Value {
-    let last = rows.iter().map(|row| row.cell + 1).max().unwrap_or(0).min(rows[0].side * rows[0].side);
-    let mut cells = vec![0; last as usize * 3];
-    for row in rows {
+    let (side, cell_bytes, end_bytes) = (rows[0].side, rows[0].cell_bytes, end_bytes(model, key, rows));
+    let mut cells = Vec::with_capacity(rows.len() * 5);
+    let mut next = 0;
+    // Two bytes hold every distance: of the largest map the last cell is left out.
+    let mut rows: Vec<&MapRow> =
+        rows.iter().filter(|row| row.cell < (row.side * row.side).min(u64::from(u16::MAX))).collect();
+    rows.sort_by_key(|row| row.cell);
+    for row in &rows {
         let share = row.used_bytes as f64 / row.cell_bytes.max(1) as f64;
         // A cell has at least a little of what it has any of.
         let kind = if is_metadata(row) { METADATA } else { 1 + (share.clamp(0.004, 1.0) * 253.0).round() as u8 };
-        let [high, low] = ((row.place.clamp(0.0, 1.0) * 65_535.0).round() as u16).to_be_bytes();
-        if let Some(cell) = cells.get_mut(row.cell as usize * 3..row.cell as usize * 3 + 3) {
-            cell.copy_from_slice(&[kind, high, low]);
-        }
+        let place = (row.place.clamp(0.0, 1.0) * 65_535.0).round() as u16;
+        cells.extend(((row.cell + 1 - next) as u16).to_be_bytes());
+        cells.push(kind);
+        cells.extend(place.to_be_bytes());
+        next = row.cell + 1;
     }
-    let mut of_files: Vec<&MapRow> = rows.iter().filter(|row| !is_metadata(row)).collect();
-    of_files.sort_by_key(|row| row.cell);
-    let mut owners: Vec<u8> = of_files.iter().flat_map(|row| paths.number(row).to_be_bytes()).collect();
+    cells.resize(cells.len().next_multiple_of(3), 0);
+    let of_files = rows.iter().filter(|row| !is_metadata(row));
+    let mut owners: Vec<u8> = of_files.flat_map(|row| paths.number(row).to_be_bytes()).collect();
     owners.resize(owners.len().next_multiple_of(3), 0);
     let cell = model.results.cells.iter().find(|cell| cell.key == *key);
     json!({
         "pulls": key.pulls,
-        "cell_bytes": rows[0].cell_bytes,
-        "end_bytes": end_bytes(model, key, rows),
+        "side": side,
+        "cell_bytes": cell_bytes,
+        "end_bytes": end_bytes,
         "entries": cell.map_or(1, |cell| (cell.files + cell.directories).max(1)),
         "knows_free": rows.iter().any(|row| row.free_bytes > 0 || is_metadata(row)),
         "cells": base64(&cells),

@@ -10,7 +10,7 @@ pub(crate) fn number(value: f64) -> String {
     if value == 0.0 {
         return "0".to_owned();
     }
-    let digits = 2 - value.abs().log10().floor() as i32;
+    let digits = decimals(value);
     let text = format!("{value:.*}", digits.clamp(0, 9) as usize);
     let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
     match text.split_once('.') {
@@ -19,16 +19,35 @@ pub(crate) fn number(value: f64) -> String {
     }
 }
 
+/// Decimals that leave three significant digits after rounding: 0.9996 is 1.00.
+fn decimals(value: f64) -> i32 {
+    let rounded = format!("{value:.2e}");
+    2 - rounded.split_once('e').and_then(|(_, exponent)| exponent.parse::<i32>().ok()).unwrap_or(0)
+}
+
 /// Three significant digits, zeros kept, so that numbers of a column are alike: `8.00`, `6.52`.
 pub(crate) fn figure(value: f64) -> String {
     if !value.is_finite() || value == 0.0 {
         return number(value);
     }
-    let digits = 2 - value.abs().log10().floor() as i32;
+    let digits = decimals(value);
     match digits.clamp(0, 9) {
         0 => thousands(&format!("{value:.0}")),
         digits => format!("{value:.*}", digits as usize),
     }
+}
+
+/// A duration with three significant digits: below one second as milliseconds.
+pub(crate) fn seconds(value: f64) -> String {
+    match value.abs() {
+        small if small < 0.9995 && value != 0.0 => format!("{} ms", figure(value * 1e3)),
+        _ => format!("{} s", figure(value)),
+    }
+}
+
+/// A share as a percentage with three significant digits.
+pub(crate) fn percent(share: f64) -> String {
+    format!("{}%", figure(share * 100.0))
 }
 
 /// Digits in groups of three.
@@ -111,7 +130,12 @@ mod tests {
         for (value, text) in cases {
             assert_eq!(number(value), text);
         }
-        assert_eq!([8.0, 6.523, 1234.5, 0.0].map(figure), ["8.00", "6.52", "1,234", "0"]);
+        assert_eq!([8.0, 6.523, 1234.5, 0.0, 0.9999].map(figure), ["8.00", "6.52", "1,234", "0", "1.00"]);
+        assert_eq!(
+            [0.0, 0.00041, 0.0504, 0.9996, 52.961].map(seconds),
+            ["0 s", "0.410 ms", "50.4 ms", "1.00 s", "53.0 s"]
+        );
+        assert_eq!([0.0, 0.83449, 1.0].map(percent), ["0%", "83.4%", "100%"]);
         assert_eq!(bytes(1536.0), "1.5 KiB");
         assert_eq!(bytes(3.0 * 1024.0 * 1024.0), "3 MiB");
         assert_eq!(escape("<a b=\"c\">&'"), "&lt;a b=&quot;c&quot;&gt;&amp;&#39;");

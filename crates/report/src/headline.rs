@@ -7,7 +7,7 @@ use senesce_store::Role;
 
 use crate::devices::{TRACED, VIRTUAL_TIME, short};
 use crate::format::{count, number};
-use crate::model::{Lines, Model, Spread};
+use crate::model::{Lines, Model, Spread, words};
 use crate::noise::{Finding, Noise};
 
 /// Ratios in this range count as no difference.
@@ -44,10 +44,62 @@ pub(crate) fn headline(model: &Model) -> Vec<String> {
     sentences
 }
 
-/// Whether no measured ratio exceeds the noise, while the run has modelled figures.
-pub(crate) fn is_all_noise(model: &Model) -> bool {
+/// A figure that the page shows in large type: how many times a fresh copy reading costs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KeyFigure {
+    pub arm: String,
+    /// `12×`, or `5.3–7.2×` over the volumes.
+    pub factor: String,
+    /// The device, and whether the factor is modelled or measured.
+    pub device: String,
+    /// Whether reading is slower than a fresh copy, by more than chance.
+    pub is_slower: bool,
+}
+
+/// At most three key figures, the largest effect first.
+///
+/// The arms on the main device come first. If the run has fewer than three arms, its other devices
+/// follow. Without modelled figures, only measured differences count.
+pub(crate) fn key_figures(model: &Model) -> Vec<KeyFigure> {
+    const MOST: usize = 3;
+    let figure = |arm: &OfArm, device: &str| KeyFigure {
+        arm: arm.arm.to_owned(),
+        factor: arm.range(),
+        device: device.to_owned(),
+        is_slower: arm.is_slower(),
+    };
+    if model.main_device().is_none() {
+        let wall = Slowdowns::of(model, &model.slowdown);
+        let found = wall.0.iter().filter_map(|arm| arm.differences(model));
+        return found.take(MOST).map(|arm| figure(&arm, "this machine, measured")).collect();
+    }
+    let mut figures = Vec::new();
+    for device in model.devices().into_iter().filter(|device| !device.ends_with(TRACED)) {
+        let Some(slowdowns) = model.modelled_slowdown.get(device) else { continue };
+        let name = short(device).trim_end_matches(VIRTUAL_TIME);
+        let how = if device.ends_with(VIRTUAL_TIME) { "virtual time" } else { "modelled" };
+        let slowdowns = Slowdowns::of(model, slowdowns);
+        figures.extend(slowdowns.0.iter().map(|arm| figure(arm, &format!("{name}, {how}"))));
+    }
+    figures.truncate(MOST);
+    figures
+}
+
+/// Why the charts of measured reading say little; none if they show a difference, or if the run has
+/// nothing else.
+pub(crate) fn why_folded(model: &Model) -> Option<&'static str> {
+    model.main_device()?;
     let wall = Slowdowns::of(model, &model.slowdown);
-    model.main_device().is_some() && !wall.0.is_empty() && wall.0.iter().all(|arm| arm.differences(model).is_none())
+    if model.is_wall_of_memory() {
+        return Some("These are wall times of memory, not of the disk");
+    }
+    let mut counts = wall.0.iter().flat_map(|arm| &arm.volumes).map(|(_, ratio)| ratio.count).peekable();
+    counts.peek()?;
+    if counts.all(|count| count <= 1) {
+        return Some("Every cell was measured once (n = 1)");
+    }
+    let is_noise = wall.0.iter().all(|arm| arm.differences(model).is_none());
+    is_noise.then_some("Nothing measured is beyond the noise")
 }
 
 /// Slowdowns of the aged volumes of one arm at the last checkpoint that has any.
@@ -195,9 +247,9 @@ fn measured(model: &Model, wall: &Slowdowns) -> Option<String> {
     Some(format!("Measured on this machine, {}.", said.join(". And ")))
 }
 
-/// `full 1.30×, empty 1.19× (n = 5; fresh copies vary 1.1×)`.
+/// `nearly full 1.30×, roomy 1.19× (n = 5; fresh copies vary 1.1×)`.
 fn volumes_text(volumes: &[(Role, &Spread)], noise: Option<Noise>) -> String {
-    let of = |(role, ratio): &(Role, &Spread)| format!("{} {}×", role.name(), number(ratio.median));
+    let of = |(role, ratio): &(Role, &Spread)| format!("{} {}×", words(*role), number(ratio.median));
     let ratios: Vec<_> = volumes.iter().map(of).collect();
     let counts = || volumes.iter().map(|(_, ratio)| ratio.count);
     let (least, most) = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
@@ -280,14 +332,39 @@ mod tests {
         assert_eq!(said[1], "Modelled from where the blocks are, not measured.");
         assert_eq!(
             said[2],
-            "Measured on this machine, times a fresh copy: ext4 full 1.9× (n = 5; fresh copies vary 1.3×). And no \
-             measurable difference: ext4 empty 1.19× (n = 5; fresh copies vary 1.3×); btrfs full 1.05×, empty 0.935× \
-             (n = 1; fresh copies vary 1.6×); xfs full 0.589×, empty 0.964× (n = 1; fresh copies vary 2.8×)."
+            "Measured on this machine, times a fresh copy: ext4 nearly full 1.9× (n = 5; fresh copies vary 1.3×). And no \
+             measurable difference: ext4 roomy 1.19× (n = 5; fresh copies vary 1.3×); btrfs nearly full 1.05×, roomy 0.935× \
+             (n = 1; fresh copies vary 1.6×); xfs nearly full 0.589×, roomy 0.964× (n = 1; fresh copies vary 2.8×)."
         );
         assert_eq!(said.len(), 3);
-        assert!(!is_all_noise(&model), "ext4 was measured to be slower");
+        let figures = key_figures(&model);
+        let shown: Vec<_> = figures.iter().map(|figure| (figure.arm.as_str(), figure.factor.as_str())).collect();
+        assert_eq!(shown, [("xfs", "12×"), ("btrfs", "5.3–7.2×"), ("ext4", "1.5–1.8×")]);
+        assert!(figures.iter().all(|figure| figure.device == "HDD 7.2K, modelled" && figure.is_slower));
+        assert_eq!(why_folded(&model), None, "ext4 was measured to be slower");
         model.arms.retain(|(arm, _)| arm != "ext4");
-        assert!(is_all_noise(&model));
+        assert_eq!(why_folded(&model), Some("Every cell was measured once (n = 1)"));
+        add(&mut model, "ext4", [1.82, 1.53], [1.2, 1.19], 5, Some(1.3));
+        assert_eq!(why_folded(&model), Some("Nothing measured is beyond the noise"));
+    }
+
+    #[test]
+    fn devices_follow_if_there_are_few_arms() {
+        let results = Results::default();
+        let mut model = Model::compute(&results);
+        add(&mut model, "xfs", [11.9, 12.2], [0.589, 0.964], N_1, Some(2.8));
+        let ssd: Lines =
+            [(("xfs".to_owned(), Role::Full), [(1000, Spread { count: 1, median: 1.02, ..Spread::default() })].into())]
+                .into();
+        model.modelled.insert("model: SSD".to_owned(), Lines::new());
+        model.modelled_slowdown.insert("model: SSD".to_owned(), ssd);
+        let figures = key_figures(&model);
+        let shown: Vec<_> =
+            figures.iter().map(|figure| (figure.device.as_str(), figure.factor.as_str(), figure.is_slower)).collect();
+        assert_eq!(shown, [("HDD 7.2K, modelled", "12×", true), ("SSD, modelled", "1.0×", false)]);
+        // Without a model, only a measured difference is a key figure.
+        model.modelled.clear();
+        assert_eq!(key_figures(&model), []);
     }
 
     #[test]
@@ -307,7 +384,10 @@ mod tests {
             (1, None, "too few measurements to say anything"),
         ] {
             let said = said([3.0, 2.0], count, noise);
-            assert!(said[0].starts_with(&format!("Measured on this machine, {finding}: xfs full 3×")), "{said:?}");
+            assert!(
+                said[0].starts_with(&format!("Measured on this machine, {finding}: xfs nearly full 3×")),
+                "{said:?}"
+            );
         }
     }
 

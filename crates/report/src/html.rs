@@ -9,14 +9,15 @@ use crate::Error;
 use crate::chart::{CLASS_NAMES, PANEL_HEIGHT, PANEL_WIDTH};
 use crate::film::film;
 use crate::format::{count, escape, figure, page_json};
-use crate::headline::{headline, is_all_noise};
-use crate::model::Model;
+use crate::headline::{KeyFigure, headline, key_figures, why_folded};
+use crate::methods::methods;
+use crate::model::{Model, ROLES, words};
 use crate::page::render_page;
-use crate::panels::{Figure, Legend, Panel, arm_class, figures};
+use crate::panels::{Figure, Legend, Panel, arm_class, figures, part_class};
 use crate::summary::{self, Cell};
 use crate::warnings::warnings;
 
-/// Figures of measured reading. They are folded if no ratio exceeds the noise.
+/// Figures of measured reading. They are folded if they show no difference.
 const MEASURED: [&str; 2] = ["grep-cost", "slowdown"];
 
 /// How the report is to be.
@@ -33,10 +34,14 @@ pub struct ReportOptions {
 /// In: the results of a run. Out: the page; the same for the same input. Cost: linear in the rows.
 pub fn render_report(results: &Results, options: &ReportOptions) -> Result<String, Error> {
     let model = Model::compute(results);
-    let is_noise = is_all_noise(&model);
-    let is_folded = |figure: &Figure| is_noise && MEASURED.contains(&figure.name.as_str());
+    let why = why_folded(&model);
+    let folded = |figure: &Figure| why.filter(|_| MEASURED.contains(&figure.name.as_str()));
     let figures = figures(&model);
-    let figures: Vec<Value> = figures.iter().map(|figure| figure_value(figure, is_folded(figure))).collect();
+    let first_modelled = figures.iter().map(|figure| figure.name.clone()).find(|name| name.starts_with("modelled-"));
+    let figures: Vec<Value> = figures.iter().map(|figure| figure_value(figure, folded(figure))).collect();
+    let key_figure = |figure: &KeyFigure| {
+        context! { arm => &figure.arm, factor => &figure.factor, device => &figure.device, is_slower => figure.is_slower }
+    };
     let run = &results.run;
     let title = options.title.clone().unwrap_or_else(|| run.run_name.clone());
     let valid = results.cells.iter().filter(|cell| cell.valid).count();
@@ -57,15 +62,18 @@ pub fn render_report(results: &Results, options: &ReportOptions) -> Result<Strin
         style => style(),
         script => include_str!("../assets/report.js"),
         headline => headline(&model),
+        key_figures => key_figures(&model).iter().map(key_figure).collect::<Vec<_>>(),
         warnings => warnings(&model),
         heads => summary::heads(&model).map(str::to_owned),
         unit => model.unit.as_str(),
         note => summary::note(&model),
-        rows => summary::rows(&model).iter().map(|row| row.iter().map(cell_value).collect()).collect::<Vec<Vec<_>>>(),
+        rows => summary::rows(&model).iter().map(page_row).collect::<Vec<_>>(),
+        first_modelled => first_modelled,
         figures => figures,
         sizes => CLASS_NAMES,
         spreads => spreads(&model),
         invalid => invalid(&model),
+        methods => methods(&model),
         circumstances => circumstances(results),
         maps => film(&model),
         film_script => concat!(include_str!("../assets/mapview.js"), include_str!("../assets/film.js")),
@@ -84,7 +92,7 @@ pub(crate) fn style() -> String {
     themes + include_str!("../assets/chart.css") + include_str!("../assets/page.css")
 }
 
-fn figure_value(figure: &Figure, is_folded: bool) -> Value {
+fn figure_value(figure: &Figure, folded: Option<&str>) -> Value {
     let panels = |panels: &[Panel]| -> Vec<String> { panels.iter().map(page_svg).collect() };
     let variants = figure.variants.iter().map(|(variant, drawn)| {
         context! { name => variant.name(), label => variant.label(), panels => panels(drawn) }
@@ -92,21 +100,33 @@ fn figure_value(figure: &Figure, is_folded: bool) -> Value {
     let (arms, roles): (&[String], &[Role]) = match &figure.legend {
         Legend::Roles(roles) => (&[], roles),
         Legend::Arms(arms, roles) => (arms, roles),
+        Legend::Parts(parts) => (parts, &[]),
         Legend::Sizes | Legend::Places => (&[], &[]),
     };
-    let arms = arms.iter().enumerate().map(|(at, arm)| context! { name => arm.as_str(), class => arm_class(at) });
-    let roles = roles.iter().map(|role| role.name());
+    let class = if matches!(figure.legend, Legend::Parts(_)) { part_class } else { arm_class };
+    let arms = arms.iter().enumerate().map(|(at, arm)| context! { name => arm.as_str(), class => class(at) });
+    let roles = roles.iter().map(|role| context! { key => role.name(), words => words(*role) });
     context! {
         name => figure.name.as_str(),
         title => figure.title.as_str(),
         caption => figure.caption.as_str(),
-        folded => is_folded,
+        folded => folded,
+        csv => figure.csv.as_str(),
         arms => arms.collect::<Vec<_>>(),
         roles => roles.collect::<Vec<_>>(),
         sizes => figure.legend == Legend::Sizes,
         four => figure.variants.iter().any(|(_, panels)| panels.len() == 4),
         variants => variants.collect::<Vec<_>>(),
     }
+}
+
+/// A row of the summary, with the volume in words.
+fn page_row(row: &[Cell; 14]) -> Vec<Value> {
+    let mut row = row.clone();
+    if let Some(role) = ROLES.iter().find(|role| role.name() == row[1].text) {
+        row[1].text = words(*role).to_owned();
+    }
+    row.iter().map(cell_value).collect()
 }
 
 fn cell_value(cell: &Cell) -> Value {
@@ -130,7 +150,7 @@ fn spreads(model: &Model) -> Vec<[String; 11]> {
             for (pulls, spread) in line {
                 rows.push([
                     arm.clone(),
-                    role.name().to_owned(),
+                    words(*role).to_owned(),
                     count(*pulls),
                     format!("{scanner}, {order}, {cache}"),
                     spread.count.to_string(),
@@ -154,7 +174,7 @@ fn spreads(model: &Model) -> Vec<[String; 11]> {
 
 fn invalid(model: &Model) -> Vec<[String; 4]> {
     let row = |((arm, role, pulls), reason): (&(String, senesce_store::Role, u64), &String)| {
-        [arm.clone(), role.name().to_owned(), count(*pulls), reason.clone()]
+        [arm.clone(), words(*role).to_owned(), count(*pulls), reason.clone()]
     };
     model.invalid.iter().map(row).collect()
 }

@@ -7,8 +7,9 @@ use serde_json::Value as Json;
 
 use crate::{
     Error,
-    format::{bytes, count, escape, figure, page_json},
+    format::{bytes, count, escape, figure, page_json, percent as format_percent, seconds as format_seconds},
     html::style,
+    inspection_bars::cost_bars,
     page::render_page,
 };
 
@@ -29,11 +30,11 @@ pub fn render_inspection(inspection: &Json, options: &InspectionOptions) -> Resu
     let target = &inspection["target"];
     let tree = &inspection["tree"];
     let map = &inspection["map"];
-    let side = map["side"].as_u64().unwrap_or(0);
     let modes = [("tree", "Place in the tree"), ("directory", "Directory"), ("age", "Age"), ("extents", "Extents")];
     let first = inspection["costs"][0]["device"].as_str().unwrap_or("the first device");
     let losers = |key: &str, title: &str, what: &str| {
         context! {
+            key => key,
             title => title,
             caption => format!("Seconds that a cold read loses {what}, against a fresh copy ({first})."),
             rows => rows_of(&inspection[key], loser_row),
@@ -61,7 +62,8 @@ pub fn render_inspection(inspection: &Json, options: &InspectionOptions) -> Resu
         script => include_str!("../assets/report.js"),
         map_script => concat!(include_str!("../assets/mapview.js"), include_str!("../assets/map.js")),
         modes => modes.map(|(name, label)| context! { name => name, label => label }),
-        map => context! { cells => count(side * side), cell => size(&map["cell_bytes"]) },
+        map => context! { cell => size(&map["cell_bytes"]) },
+        cost_bars => cost_bars(inspection),
         costs => rows_of(&inspection["costs"], cost_row),
         losers => [
             losers("worst_directories", "Directories that lose most", "on the files directly in them"),
@@ -91,15 +93,15 @@ fn size(value: &Json) -> String {
 }
 
 fn score(value: &Json) -> String {
-    value.as_f64().map_or("–".to_owned(), |value| format!("{value:.3}"))
+    value.as_f64().map_or("–".to_owned(), figure)
 }
 
 fn seconds(value: &Json) -> String {
-    value.as_f64().map_or("–".to_owned(), |seconds| format!("{} s", figure(seconds)))
+    value.as_f64().map_or("–".to_owned(), format_seconds)
 }
 
 fn percent(value: &Json) -> String {
-    value.as_f64().map_or("–".to_owned(), |share| format!("{:.1}%", share * 100.0))
+    value.as_f64().map_or("–".to_owned(), format_percent)
 }
 
 fn times(value: &Json) -> String {
@@ -143,7 +145,7 @@ fn layout_rows(tree: &Json) -> Vec<(String, String)> {
     let layout = &tree["layout"];
     let fragmented = match (layout["fragmented_files"].as_f64(), layout["files"].as_f64()) {
         (Some(fragmented), Some(files)) if files > 0.0 => {
-            format!("{} ({:.1}%)", count(fragmented as u64), fragmented / files * 100.0)
+            format!("{} ({})", count(fragmented as u64), format_percent(fragmented / files))
         }
         _ => "–".to_owned(),
     };

@@ -4,7 +4,7 @@ use senesce_core::Printable;
 use serde_json::Value as Json;
 
 use crate::{
-    format::{bytes, count, figure},
+    format::{bytes, count, figure, seconds as format_seconds},
     inspection::share_of_loss,
 };
 
@@ -240,7 +240,7 @@ fn float(value: &Json) -> String {
 }
 
 fn score(value: &Json) -> String {
-    value.as_f64().map_or("–".to_owned(), |value| format!("{value:.3}"))
+    value.as_f64().map_or("–".to_owned(), figure)
 }
 
 fn size(value: &Json) -> String {
@@ -248,7 +248,7 @@ fn size(value: &Json) -> String {
 }
 
 fn seconds(value: &Json) -> String {
-    value.as_f64().map_or("–".to_owned(), |seconds| format!("{} s", figure(seconds)))
+    value.as_f64().map_or("–".to_owned(), format_seconds)
 }
 
 fn percent(value: &Json) -> String {

@@ -1,4 +1,4 @@
-//! Results become one self-contained HTML report, SVG and PNG, and a summary for a terminal.
+//! Results become one self-contained HTML report, SVG, PNG, PDF and CSV, and a summary for a terminal.
 //!
 //! This room reads results and arranges them. It computes medians, spreads and ratios, and no other science.
 //! Charts are drawn as SVG here, once: the HTML holds the same drawings as the files for papers, and its script only
@@ -6,6 +6,7 @@
 
 mod chart;
 mod convergence;
+mod csv;
 mod devices;
 mod equivalence;
 mod error;
@@ -15,15 +16,22 @@ mod format;
 mod headline;
 mod html;
 mod inspection;
+mod inspection_bars;
 mod inspection_map;
 mod inspection_screen;
+mod methods;
 mod model;
 mod noise;
 mod page;
 mod panels;
+mod panels_layout;
+mod panels_map;
 mod panels_measured;
 mod panels_modelled;
+mod pdf;
+mod pdf_font;
 mod reproduction;
+mod reproduction_strip;
 mod spread;
 mod suite;
 mod summary;

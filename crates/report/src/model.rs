@@ -79,6 +79,15 @@ pub(crate) type Method = (String, String, String);
 
 pub(crate) const ROLES: [Role; 3] = [Role::Full, Role::Empty, Role::Unaged];
 
+/// A volume as readers call it. Plans, tables and classes have the short name, [`Role::name`].
+pub(crate) fn words(role: Role) -> &'static str {
+    match role {
+        Role::Full => "nearly full",
+        Role::Empty => "roomy",
+        Role::Unaged => "fresh copy",
+    }
+}
+
 /// A cell with repetitions of the grep test that other work disturbed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DisturbedCell {

@@ -2,10 +2,12 @@
 
 use senesce_store::Role;
 
-use crate::chart::{Axis, Bar, LinePanel, MapPanel, Point, Series, StackPanel};
+use crate::chart::{Axis, Bar, LinePanel, Point, Series, StackPanel};
 use crate::convergence::{convergence_figure, reached_figure};
-use crate::film::{end_bytes, is_metadata};
-use crate::model::{Lines, Model, ROLES};
+use crate::csv::{Csv, lines_csv};
+use crate::model::{Lines, Model, ROLES, words};
+use crate::panels_layout::layout_figure;
+use crate::panels_map::map_figure;
 use crate::panels_measured::{histogram_figures, latency_figure, step_figure, trace_figures, trade_figure};
 use crate::panels_modelled::modelled_figures;
 
@@ -58,6 +60,8 @@ pub(crate) enum Legend {
     Roles(Vec<Role>),
     /// These arms, by colour, and these volumes, by dash.
     Arms(Vec<String>, Vec<Role>),
+    /// Parts of a profile, by colours of their own.
+    Parts(Vec<String>),
     /// Sizes of free extents.
     Sizes,
     /// Places in the tree.
@@ -72,6 +76,8 @@ pub(crate) struct Figure {
     /// What is shown, and how to read it.
     pub caption: String,
     pub legend: Legend,
+    /// What is drawn, as CSV; empty if a table of the results has it.
+    pub csv: String,
     /// Drawings; the first is the one shown first.
     pub variants: Vec<(Variant, Vec<Panel>)>,
 }
@@ -150,6 +156,12 @@ pub(crate) fn arm_class(at: usize) -> String {
     format!("arm-{}", at % COLOURS)
 }
 
+/// The class with the colour of a part of a profile. No arm and no volume has these colours.
+pub(crate) fn part_class(at: usize) -> String {
+    const COLOURS: usize = 4;
+    format!("part-{}", at % COLOURS)
+}
+
 /// The figures that the results have data for, in the order of the report.
 pub(crate) fn figures(model: &Model) -> Vec<Figure> {
     let aged = &ROLES[..2];
@@ -176,12 +188,6 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
             "×",
         )
     };
-    let score = LineFigure {
-        from_zero: false,
-        limit: Some(1.0),
-        ..line(&model.layout_score, "layout score (1 = contiguous)", "")
-    };
-    let extents = LineFigure { from_zero: false, ..line(&model.extents_per_file, "extents per file (mean)", "") };
     let fullness = LineFigure {
         limit: Some(100.0),
         reference: model.asked_fullness().map(|percent| (percent, "asked")),
@@ -214,23 +220,7 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
              ratio of medians, with its bootstrap 95% interval. A ratio inside the grey band shows no difference: the fresh \
              copies of the arm alone vary that much over the checkpoints of this run (the noise band).",
         ),
-        line_figure(
-            model,
-            "layout-score",
-            "Layout score",
-            &score,
-            &[shared, own],
-            "Share of blocks that lie directly behind their predecessor in the same file (Smith and Seltzer 1997), over all \
-             files with at least two blocks. 1 means that no file is split.",
-        ),
-        line_figure(
-            model,
-            "extents-per-file",
-            "Extents per file",
-            &extents,
-            &[shared, own],
-            "Mean number of extents of files that have any; neighbouring extents are merged. 1 means that no file is split.",
-        ),
+        layout_figure(model),
         trace_figures(model),
         histogram_figures(model, "request-sizes"),
         histogram_figures(model, "seek-distances"),
@@ -269,11 +259,8 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
         convergence_figure(model),
         reached_figure(model),
     ];
-    let mut modelled = modelled_figures(model);
-    // The device of the headline comes before the wall times, and the other devices after them.
-    let others = modelled.split_off(modelled.len().min(2));
-    figures.splice(2..2, others);
-    figures.splice(0..0, modelled);
+    // Models have no noise, so they come before wall times.
+    figures.splice(0..0, modelled_figures(model));
     if model.is_wall_of_memory() {
         for figure in figures.iter_mut().filter(|figure| WALL_TIMES.contains(&figure.name.as_str())) {
             // Of a disk in virtual time the cost of writing is the disk's, too.
@@ -326,6 +313,7 @@ pub(crate) fn line_figure(
         title: title.to_owned(),
         caption: caption.to_owned(),
         legend: Legend::Roles(figure.roles.to_vec()),
+        csv: lines_csv(&[(figure.y_label, figure.lines)]),
         variants: variants.iter().map(draw).collect(),
     }
 }
@@ -409,7 +397,7 @@ pub(crate) fn series(model: &Model, lines: &Lines, arm: &str, role: Role) -> Ser
     let invalid = model.invalid.iter().filter(|((of, volume, _), _)| of == arm && *volume == role);
     Series {
         role,
-        name: role.name().to_owned(),
+        name: words(role).to_owned(),
         colour: role.name().to_owned(),
         points: points.collect(),
         invalid: invalid.map(|((_, _, at), why)| (*at, why.clone())).collect(),
@@ -425,7 +413,7 @@ fn free_space_figure(model: &Model) -> Figure {
                 checkpoints.entry(*pulls).or_default();
             }
             let bars = checkpoints.iter().map(|(pulls, buckets)| Bar::compute(*pulls, buckets)).collect();
-            let title = format!("{arm}, {}", role.name());
+            let title = format!("{arm}, {}", words(*role));
             let panel = StackPanel {
                 title: title.clone(),
                 bars,
@@ -444,44 +432,20 @@ fn free_space_figure(model: &Model) -> Figure {
                   extents. Every panel has its own scale."
                 .to_owned(),
         legend: Legend::Sizes,
+        csv: free_space_csv(model),
         variants: vec![draw(Variant::Own), draw(Variant::Shares)],
     }
 }
 
-/// The volumes at the last checkpoint, as pictures.
-fn map_figure(model: &Model) -> Figure {
-    let last = model.checkpoints.last().copied().unwrap_or(0);
-    let mut panels = Vec::new();
-    for (arm, _) in &model.arms {
-        for role in ROLES {
-            let cells = model.results.maps.iter();
-            let rows: Vec<_> = cells
-                .filter(|row| row.key.arm == *arm && row.key.role == role && row.key.pulls == last)
-                .cloned()
-                .collect();
-            if let Some(first) = rows.first() {
-                let title = format!("{arm}, {}", role.name());
-                let panel = MapPanel {
-                    title: title.clone(),
-                    side: first.side as u32,
-                    places: rows.iter().map(|row| (row.cell, (!is_metadata(row)).then_some(row.place))).collect(),
-                    end: end_bytes(model, &first.key, &rows).div_ceil(first.cell_bytes.max(1)),
-                };
-                panels.push(Panel { label: format!("Map, {title}"), svg: panel.draw() });
+fn free_space_csv(model: &Model) -> String {
+    let mut csv = Csv::new(&["arm", "volume", "shown_as", "checkpoint", "least_extent_bytes", "bytes"]);
+    for ((arm, role), checkpoints) in &model.free_space {
+        for (pulls, buckets) in checkpoints {
+            for (least, bytes) in buckets {
+                let numbers = [*pulls, *least, *bytes].map(|number| number.to_string());
+                csv.row(&[&[arm.clone(), role.name().to_owned(), words(*role).to_owned()], &numbers[..]].concat());
             }
         }
     }
-    Figure {
-        name: "maps".to_owned(),
-        title: "Where files lie".to_owned(),
-        caption:
-            "Each volume along a Hilbert curve: what is near on the volume is near in the picture. Colour is the place \
-                  in the tree of the file that holds most of a cell, from the first file (dark) to the last (light): a \
-                  volume filled in the order of its tree is smooth, an aged one is speckled. A cell with few bytes of files is \
-                  pale. Point at a cell to see its place and that file; the wheel zooms, dragging moves. Wide gaps without files are left out until the whole volume is asked \
-                  for."
-                .to_owned(),
-        legend: Legend::Places,
-        variants: vec![(Variant::Shared, panels)],
-    }
+    csv.finish()
 }

@@ -3,8 +3,9 @@
 use senesce_store::Role;
 
 use crate::chart::{Distribution, HistogramPanel, LinePanel, TradePanel};
+use crate::csv::{Csv, lines_csv};
 use crate::devices::short;
-use crate::model::{Histograms, Lines, Model, OPERATIONS, QUANTILES, ROLES};
+use crate::model::{Histograms, Lines, Model, OPERATIONS, QUANTILES, ROLES, words};
 use crate::panels::{Figure, Legend, LineFigure, Panel, Variant, arm_class, line_panels, series, x_axis, y_axis};
 
 const AGED: &[Role] = &[Role::Full, Role::Empty];
@@ -43,6 +44,7 @@ pub(crate) fn trace_figures(model: &Model) -> Figure {
                   with each other are compared by cost."
             .to_owned(),
         legend: Legend::Roles(ROLES.to_vec()),
+        csv: lines_csv(&drawings.each_ref().map(|(_, label, figure)| (*label, figure.lines))),
         variants: drawings.into_iter().map(draw).collect(),
     }
 }
@@ -75,6 +77,7 @@ pub(crate) fn histogram_figures(model: &Model, name: &str) -> Figure {
         title: title.to_owned(),
         caption: caption.to_owned(),
         legend: Legend::Roles(ROLES.to_vec()),
+        csv: histogram_csv(histograms),
         variants: variants.iter().map(draw).collect(),
     }
 }
@@ -109,33 +112,59 @@ fn histogram_panels(model: &Model, title: &str, histograms: &Histograms, is_size
     panels.iter().map(panel).collect()
 }
 
+fn histogram_csv(histograms: &Histograms) -> String {
+    let mut csv = Csv::new(&["arm", "volume", "shown_as", "least_bytes", "requests", "bytes"]);
+    for ((arm, role), buckets) in histograms {
+        for (least, requests, bytes) in buckets {
+            let numbers = [*least, *requests, *bytes].map(|number| number.to_string());
+            csv.row(&[&[arm.clone(), role.name().to_owned(), words(*role).to_owned()], &numbers[..]].concat());
+        }
+    }
+    csv.finish()
+}
+
+fn latency_csv(model: &Model) -> String {
+    let parts: Vec<(String, &Lines)> = model
+        .latency
+        .iter()
+        .flat_map(|(name, quantiles)| {
+            quantiles.iter().zip(QUANTILES).map(move |(lines, (quantile, _))| (format!("{name} {quantile}"), lines))
+        })
+        .collect();
+    lines_csv(&parts.iter().map(|(name, lines)| (name.as_str(), *lines)).collect::<Vec<_>>())
+}
+
 /// What counted steps cost, with and without synchronising.
 pub(crate) fn step_figure(model: &Model) -> Figure {
     let costs = &model.steps;
     let title = format!("Cost of writing: {}", model.unit);
     let drawings = [
         // Where there is a disk in virtual time, its time is the cost, and wall time that of memory.
-        ("disk-seconds", "seconds of the disk", lines_of(&costs.disk_seconds, "modelled seconds per step", " s", AGED)),
+        (
+            "disk-seconds",
+            "seconds of the disk",
+            lines_of(&costs.disk_seconds, "modelled seconds per step, logarithmic", " s", AGED),
+        ),
         (
             "disk-rate",
             "MiB/s of the disk",
-            lines_of(&costs.disk_rate, "MiB written per modelled second", " MiB/s", AGED),
+            lines_of(&costs.disk_rate, "MiB written per modelled second, logarithmic", " MiB/s", AGED),
         ),
-        ("seconds", "seconds, without sync", lines_of(&costs.seconds, "seconds per step", " s", AGED)),
+        ("seconds", "seconds, without sync", lines_of(&costs.seconds, "seconds per step, logarithmic", " s", AGED)),
         (
             "seconds-with-sync",
             "seconds, with sync",
-            lines_of(&costs.seconds_with_sync, "seconds per step, with sync", " s", AGED),
+            lines_of(&costs.seconds_with_sync, "seconds per step, with sync, logarithmic", " s", AGED),
         ),
-        ("rate", "MiB/s, without sync", lines_of(&costs.rate, "MiB written per second", " MiB/s", AGED)),
+        ("rate", "MiB/s, without sync", lines_of(&costs.rate, "MiB written per second, logarithmic", " MiB/s", AGED)),
         (
             "rate-with-sync",
             "MiB/s, with sync",
-            lines_of(&costs.rate_with_sync, "MiB written per second, with sync", " MiB/s", AGED),
+            lines_of(&costs.rate_with_sync, "MiB written per second, with sync, logarithmic", " MiB/s", AGED),
         ),
     ];
     let draw = |(name, label, figure): (&'static str, &'static str, LineFigure)| {
-        (Variant::Choice { name, label }, line_panels(model, &title, &figure, Variant::Shared))
+        (Variant::Choice { name, label }, line_panels(model, &title, &figure, Variant::Logarithmic))
     };
     Figure {
         name: "write-cost".to_owned(),
@@ -153,6 +182,7 @@ pub(crate) fn step_figure(model: &Model) -> Figure {
             }
         ),
         legend: Legend::Roles(AGED.to_vec()),
+        csv: lines_csv(&drawings.each_ref().map(|(_, label, figure)| (*label, figure.lines))),
         variants: drawings.into_iter().map(draw).filter(|(_, panels)| !panels.is_empty()).collect(),
         title,
     }
@@ -199,6 +229,7 @@ pub(crate) fn latency_figure(model: &Model) -> Figure {
                   fsync and syncfs. Every panel has its own scale."
             .to_owned(),
         legend: Legend::Arms(model.arms.iter().map(|(arm, _)| arm.clone()).collect(), AGED.to_vec()),
+        csv: latency_csv(model),
         variants: OPERATIONS.iter().filter_map(of_operation).collect(),
     }
 }
@@ -212,7 +243,7 @@ pub(crate) fn trade_figure(model: &Model) -> Figure {
             Some((arm_class(at), arm.clone(), *model.write_amplification_of_all.get(&key)?, cost.median))
         };
         let dots: Vec<_> = model.arms.iter().enumerate().filter_map(dot).collect();
-        let title = format!("{} volume", role.name());
+        let title = format!("{} volume", words(role));
         let panel = TradePanel {
             title: title.clone(),
             x_label: "bytes written for each byte of content",
@@ -232,6 +263,7 @@ pub(crate) fn trade_figure(model: &Model) -> Figure {
                   writing lies low and right."
             .to_owned(),
         legend: Legend::Roles(Vec::new()),
+        csv: String::new(),
         variants: vec![(Variant::Shared, panels.unwrap_or_default())],
     }
 }

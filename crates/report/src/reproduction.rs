@@ -9,13 +9,17 @@ use serde_json::Value as Json;
 use crate::{
     Error,
     chart::{PANEL_HEIGHT, PANEL_WIDTH, PlotLine, PlotPanel},
-    format::{count, escape, page_json},
+    format::{count, escape, figure, page_json},
     html::style,
     page::render_page,
+    reproduction_strip::strips,
 };
 
 /// Colours of lines; further ones begin again.
 const COLOURS: usize = 5;
+
+/// The cause of a figure whose cause is not known. The page says it once.
+const UNKNOWN_CAUSE: &str = "The cause is not known.";
 
 /// Renders the table, and charts of what has a course, as one HTML page, which loads nothing.
 ///
@@ -32,6 +36,7 @@ pub fn render_reproduction(reproduction: &Json) -> Result<String, Error> {
         common => facts(&reproduction["common"]),
         ran => experiments.iter().flat_map(|experiment| ran(experiment)).collect::<Vec<_>>(),
         verdicts => verdicts(reproduction, &experiments),
+        strips => strips(reproduction),
         rows => experiments.iter().map(|experiment| row(experiment)).collect::<Vec<_>>(),
         drawn => experiments.iter().flat_map(|experiment| drawn(experiment)).collect::<Vec<_>>(),
         style => style() + include_str!("../assets/curve.css") + include_str!("../assets/reproduction.css"),
@@ -92,8 +97,9 @@ fn row(experiment: &Json) -> Value {
             let (class, verdict) = verdict(figure);
             let paper = figure["paper"].as_str().filter(|paper| !paper.is_empty()).unwrap_or("–");
             let section = figure["section"].as_str().filter(|section| !section.is_empty());
-            let ratio = figure["ratio"].as_f64().map_or("–".to_owned(), |ratio| format!("{ratio:.2}"));
-            let (cause, fitted) = (figure["cause"].as_str(), figure["fitted"].as_str());
+            let ratio = figure["ratio"].as_f64().map_or("–".to_owned(), crate::format::figure);
+            let cause = figure["cause"].as_str().filter(|cause| *cause != UNKNOWN_CAUSE);
+            let fitted = figure["fitted"].as_str();
             context! { name => text(&figure["name"]), paper => signs(paper), section, ratio, ours => text(&figure["ours"]), class, verdict, cause, fitted }
         });
         context! { kind => text(&part["kind"]), lines => lines.collect::<Vec<_>>() }
@@ -126,7 +132,7 @@ fn facts(value: &Json) -> Vec<Value> {
 
 /// How the parts of an experiment were run, and what is particular to each.
 fn ran(experiment: &Json) -> Vec<Value> {
-    let seconds = |value: &Json| value.as_f64().map_or("–".to_owned(), |seconds| format!("{seconds:.1}"));
+    let seconds = |value: &Json| value.as_f64().map_or("–".to_owned(), figure);
     let shown = |part: &Json| {
         let ran = &part["ran"];
         let name = format!("{} {}", text(&experiment["name"]), text(&part["kind"]));

@@ -13,7 +13,7 @@ use serde_json::Value as Json;
 use crate::{
     Error,
     chart::Axis,
-    format::{count, escape, figure, number, page_json},
+    format::{count, escape, figure, number, page_json, percent},
     html::style,
     page::render_page,
 };
@@ -29,7 +29,7 @@ pub struct SuiteOptions {
 const COLOURS: usize = 6;
 /// Size of the drawing, px, and its margins: left, top, bottom.
 const SIZE: (f64, f64) = (1116.0, 300.0);
-const MARGIN: (f64, f64, f64) = (44.0, 12.0, 30.0);
+const MARGIN: (f64, f64, f64) = (44.0, 26.0, 30.0);
 /// A bar longer than so many times the line is cut: one outlier must not flatten all others.
 const LONGEST: f64 = 6.0;
 
@@ -145,7 +145,7 @@ impl<'a> Page<'a> {
         let is_sure = |row: &&Json| list(&row["ranking"]["changes"]).any(|change| change["is_sure"] == true);
         if rankings().next().is_some() {
             verdicts.push(format!(
-                "The order of the file systems is another one aged than fresh in {changed} of {} cases, {} of them beyond chance.",
+                "Aging changes the order of the file systems in {changed} of {} cases, {} of them beyond chance.",
                 rankings().count(),
                 rankings().filter(is_sure).count()
             ));
@@ -193,7 +193,7 @@ impl<'a> Page<'a> {
         let rows = self.states.iter().map(|state| {
             let cells = self.file_systems.iter().map(|file_system| {
                 let entry = self.entry(personality, file_system, state);
-                let shown = |value: &Json| value.as_f64().map_or("–".to_owned(), |ratio| format!("{ratio:.2}"));
+                let shown = |value: &Json| value.as_f64().map_or("–".to_owned(), figure);
                 let normal = &entry["normal"];
                 let own = (state != "fresh" && entry["own"].is_object()).then(|| shown(&entry["own"]["ratio"]));
                 let interval = format!("{}–{}", shown(&normal["low"]), shown(&normal["high"]));
@@ -226,6 +226,7 @@ impl<'a> Page<'a> {
             r#"<svg viewBox="0 0 {width} {height}" role="img" aria-label="{}">"#,
             escape(&format!("{personality}: operations per second by state and file system"))
         );
+        let _ = write!(svg, r#"<text x="0" y="10">operations per second, times the first file system fresh</text>"#);
         for tick in axis.ticks() {
             let (at, name) = (y(tick), number(tick));
             let _ = write!(
@@ -279,11 +280,11 @@ impl<'a> Page<'a> {
     ) {
         let entry = self.entry(personality, file_system, state);
         let told = format!(
-            "{file_system} {state}: {} operations/s, {:.2} ({:.2} to {:.2})",
+            "{file_system} {state}: {} operations/s, {} ({} to {})",
             entry["rate"]["median"].as_f64().map_or("–".to_owned(), figure),
-            bar.ratio,
-            bar.low,
-            bar.high
+            figure(bar.ratio),
+            figure(bar.low),
+            figure(bar.high)
         );
         let fresh = if state == "fresh" { " fresh" } else { "" };
         let middle = x + step / 2.0;
@@ -308,7 +309,7 @@ impl<'a> Page<'a> {
             let ranking = &row["ranking"];
             let order = |key: &str| list(&ranking[key]).map(text).collect::<Vec<_>>().join(", ");
             let first = personality != last;
-            let p = |value: &Json| value.as_f64().map_or("too few runs".to_owned(), |p| format!("p {p:.3}"));
+            let p = |value: &Json| value.as_f64().map_or("too few runs".to_owned(), |p| format!("p {}", number(p)));
             let changes = list(&ranking["changes"]).map(|change| {
                 format!(
                     "{} fresh ({}), {} aged ({}){}",
@@ -338,15 +339,14 @@ impl<'a> Page<'a> {
         let row = |row: &Json| {
             let name = text(&row["file_system"]);
             let (first, reached) = (name != last, &row["reached"]);
-            let at =
-                |value: &Json, digits: usize| value.as_f64().map_or("–".to_owned(), |it| format!("{it:.digits$}"));
+            let at = |value: &Json| value.as_f64().map_or("–".to_owned(), figure);
             let layout = &reached["layout"];
             let cells = [
-                reached["fullness"].as_f64().map_or("–".to_owned(), |share| format!("{:.1}%", share * 100.0)),
+                reached["fullness"].as_f64().map_or("–".to_owned(), percent),
                 layout["files"].as_u64().map_or("–".to_owned(), count),
-                at(&reached["turnover"], 2),
-                at(&layout["layout_score"], 4),
-                at(&layout["extents_per_file"], 3),
+                at(&reached["turnover"]),
+                at(&layout["layout_score"]),
+                at(&layout["extents_per_file"]),
             ];
             let shown = if first { name.clone() } else { String::new() };
             last = name;

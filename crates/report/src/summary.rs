@@ -3,9 +3,9 @@
 use senesce_store::{Results, Role};
 
 use crate::devices::{TRACED, VIRTUAL_TIME};
-use crate::format::{count, figure};
+use crate::format::{count, figure, percent};
 use crate::headline::headline;
-use crate::model::{Line, Lines, Model, ROLES, Spread};
+use crate::model::{Line, Lines, Model, ROLES, Spread, words};
 use crate::noise::{Finding, Noise, band_text};
 use crate::warnings::warnings;
 
@@ -23,9 +23,10 @@ impl Cell {
     }
 }
 
-/// Heads of the summary's columns. The third is the unit of checkpoints. The modelled slowdown comes first, then the
-/// measured one with its interval and the noise band. The last column is bytes written to the device for each byte of
-/// content, from the first step on.
+/// Heads of the summary's columns. The modelled slowdown comes first, then the measured one with
+/// its interval and the noise band: narrow screens show the first columns. Writes/byte are bytes
+/// written to the device for each byte of content, from the first step on. The last column is the
+/// checkpoint, in its unit.
 pub(crate) fn heads<'m>(model: &'m Model) -> [&'m str; 14] {
     let [a, b, c, d, e, f, g] = match (model.virtual_disk(), model.is_wall_of_memory()) {
         (None, _) => {
@@ -52,7 +53,7 @@ pub(crate) fn heads<'m>(model: &'m Model) -> [&'m str; 14] {
         ],
     };
     let unit = model.unit.as_str();
-    ["arm", "volume", unit, a, b, c, d, e, f, g, "layout score", "extents/file", "adjacent files", "writes/byte"]
+    ["arm", "volume", a, b, c, d, e, f, g, "layout score", "extents/file", "adjacent files", "writes/byte", unit]
 }
 
 /// Where the modelled figures of a device come from.
@@ -93,7 +94,6 @@ pub(crate) fn rows(model: &Model) -> Vec<[Cell; 14]> {
             rows.push([
                 Cell::plain(arm),
                 Cell::plain(role.name()),
-                Cell::plain(count(pulls)),
                 a,
                 b,
                 c,
@@ -101,10 +101,11 @@ pub(crate) fn rows(model: &Model) -> Vec<[Cell; 14]> {
                 e,
                 f,
                 g,
-                layout(&model.layout_score, |score| format!("{:.3}", score.median)),
-                layout(&model.extents_per_file, |extents| format!("{:.3}", extents.median)),
-                layout(&model.adjacent_files_share, |share| format!("{:.1}%", share.median * 100.0)),
+                layout(&model.layout_score, |score| figure(score.median)),
+                layout(&model.extents_per_file, |extents| figure(extents.median)),
+                layout(&model.adjacent_files_share, |share| percent(share.median)),
                 Cell::plain(writes),
+                Cell::plain(count(pulls)),
             ]);
         }
     }
@@ -222,6 +223,8 @@ pub fn summary_table(results: &Results) -> String {
         text.push('\n');
     }
     text.push('\n');
+    let volumes: Vec<_> = ROLES.iter().map(|role| format!("{} = {}", role.name(), words(*role))).collect();
+    text.push_str(&format!("Volumes: {}.\n\n", volumes.join(", ")));
     text.push_str(&line(&heads));
     let rules: Vec<_> = widths.iter().map(|width| "-".repeat(*width)).collect();
     text.push_str(&line(&rules.iter().map(String::as_str).collect::<Vec<_>>()));

@@ -210,7 +210,7 @@ fn fit_rows(transfer: &Json) -> Vec<[String; 4]> {
 fn scales(transfer: &Json) -> Vec<String> {
     let row = |entry: &Json| {
         let keys: Vec<_> = list(&entry["keys"]).map(text).collect();
-        Some(format!("{} times {:.3}", keys.join(", "), entry["factor"].as_f64()?))
+        Some(format!("{} times {}", keys.join(", "), figure(entry["factor"].as_f64()?)))
     };
     list(&transfer["scales"]).filter_map(row).collect()
 }

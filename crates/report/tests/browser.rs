@@ -1,6 +1,8 @@
 //! The page in a real browser: no console errors, charts present, no texts over each other, nothing wider than the screen.
 
 mod common;
+#[path = "common/inspection.rs"]
+mod inspection_sample;
 #[path = "common/reproduction.rs"]
 mod reproduction_sample;
 #[path = "common/suite.rs"]
@@ -14,8 +16,8 @@ use std::path::Path;
 use std::process::Command;
 
 use senesce_report::{
-    ReportOptions, SuiteOptions, TransferOptions, TreeOptions, render_report, render_reproduction, render_suite,
-    render_transfer, render_tree,
+    InspectionOptions, ReportOptions, SuiteOptions, TransferOptions, TreeOptions, render_inspection, render_report,
+    render_reproduction, render_suite, render_transfer, render_tree,
 };
 use senesce_store::Role;
 
@@ -126,7 +128,9 @@ const CHECK_SUITE: &str = r#"
 const CHECK_REPRODUCTION: &str = r#"
   check("first");
   const lines = document.querySelectorAll("tr.met, tr.direction, tr.not-met, tr.incomparable, tr.told").length;
-  const first = document.querySelector("svg.panel");
+  const strip = [...document.querySelectorAll("svg.strip")].filter(seen).length;
+  const marks = document.querySelectorAll("svg.strip.wide .mark").length;
+  const first = document.querySelector(".course svg.panel");
   first.focus();
   first.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight" }));
   const tooltip = document.getElementById("tip").innerText;
@@ -138,7 +142,39 @@ const CHECK_REPRODUCTION: &str = r#"
   const paper = getComputedStyle(document.body).backgroundColor;
   const verdict = document.createElement("pre");
   verdict.id = "verdict";
-  verdict.textContent = "VERDICT" + JSON.stringify({ overlaps, lines, tooltip, before, after, hollow, paper }) + "END";
+  verdict.textContent = "VERDICT" + JSON.stringify({ overlaps, lines, strip, marks, tooltip, before, after, hollow, paper }) + "END";
+  document.body.append(verdict);
+"#;
+
+/// The same for the page of an inspection: rows of the tables act on the map.
+const CHECK_INSPECTION: &str = r#"
+  check("first");
+  const canvas = document.getElementById("volume-map");
+  const picture = () => canvas.toDataURL();
+  const [directory, file] = document.querySelectorAll("tr.linked");
+  const plain = picture();
+  directory.dispatchEvent(new PointerEvent("pointerenter"));
+  const lit = picture();
+  directory.dispatchEvent(new PointerEvent("pointerleave"));
+  const dark = picture();
+  file.click();
+  const kept = picture();
+  file.click();
+  const back = picture();
+  document.querySelector('#map button.part[data-part=all]').click();
+  const whole = picture();
+  const box = canvas.getBoundingClientRect();
+  canvas.dispatchEvent(new PointerEvent("pointermove", { clientX: box.left + 2, clientY: box.top + 2 }));
+  canvas.click();
+  canvas.dispatchEvent(new PointerEvent("pointermove", { clientX: box.right - 2, clientY: box.bottom - 2 }));
+  const cell = document.getElementById("map-cell").innerText;
+  document.querySelector('button.mode[data-mode=extents]').click();
+  const legend = document.getElementById("map-legend").innerText;
+  const bars = [...document.querySelectorAll('#costs .panel-title')].map((title) => title.textContent);
+  const buttons = [...document.querySelectorAll('#costs .save button')].map((button) => button.textContent);
+  const verdict = document.createElement("pre");
+  verdict.id = "verdict";
+  verdict.textContent = "VERDICT" + JSON.stringify({ overlaps, changes: [lit !== plain, dark === plain, kept !== plain, back === plain, whole !== plain], cell, legend, bars, buttons }) + "END";
   document.body.append(verdict);
 "#;
 
@@ -225,11 +261,13 @@ fn opens_without_errors_or_overlaps_wide_and_narrow_light_and_dark() {
         assert_eq!(verdict["width"], width);
         assert_eq!(verdict["overlaps"], serde_json::json!([]), "{width} px");
         assert_eq!(verdict["panels"], 85, "{width} px");
-        // Eleven checkpoints a panel; no slowdown where ext4 has no fresh copy, no aging, nor writing for it, before the first pull.
+        // A row for each of three arms in the three panels of dots; eleven checkpoints in the
+        // others; no slowdown where ext4 has no fresh copy, no aging, nor writing for it, before
+        // the first pull.
         let slowdown = 2 * (11 + 10 + 11);
         let modelled = 2 * (3 * 3 * 11 + slowdown);
         // What one arm wrote is not told, for one of its cells is invalid.
-        let columns = 9 * 3 * 11 + slowdown + modelled + 4 * 3 * 10 + 2 * 4 * 11 + 2 * 3 - 1;
+        let columns = 8 * 3 * 11 + 3 * 3 + slowdown + modelled + 4 * 3 * 10 + 2 * 4 * 11 + 2 * 3 - 1;
         assert_eq!(verdict["columns"], columns, "{width} px");
         assert!(verdict["tooltip"].as_str().unwrap().contains("s/GiB"), "{verdict}");
         assert_eq!(verdict["hidden"], true, "the toggle must hide the line of the full volume");
@@ -237,7 +275,7 @@ fn opens_without_errors_or_overlaps_wide_and_narrow_light_and_dark() {
         assert_eq!(verdict["moved"], serde_json::json!([true, true, false, true, true, false, true, true, false]));
         let hover = verdict["hover"].as_str().unwrap();
         assert!(
-            hover.starts_with("0 to 1 MiB of 1.0 GiB")
+            hover.starts_with("1 MiB at 0 B of 1 GiB")
                 && hover.contains("entry 1 of 21,400, in tree order")
                 && hover.contains("copy-1/src/<0>.c"),
             "{hover}"
@@ -304,10 +342,32 @@ fn the_page_of_published_experiments_opens_without_errors_or_overlaps() {
         assert!(console.is_empty(), "{width} px: {console:?}");
         assert_eq!(verdict["overlaps"], serde_json::json!([]), "{width} px");
         assert_eq!(verdict["lines"], 6, "{width} px");
+        assert_eq!((&verdict["strip"], &verdict["marks"]), (&1.into(), &4.into()), "{width} px: a mark for each ratio");
         let tooltip = verdict["tooltip"].as_str().unwrap();
         assert!(tooltip.contains("1 turnovers") && tooltip.contains("with cleaning"), "{verdict}");
         assert_ne!(verdict["before"], verdict["after"], "{width} px: dots follow the theme");
         assert_eq!(verdict["hollow"], verdict["paper"], "{width} px");
+    }
+}
+
+#[test]
+fn rows_of_an_inspection_act_on_its_map() {
+    let Some(chromium) = chromium_or_skip() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let page = render_inspection(&inspection_sample::inspection(), &InspectionOptions::default()).unwrap();
+    std::fs::write(dir.path().join("page.html"), with_check(&page, CHECK_INSPECTION)).unwrap();
+    for (width, dark) in [(1280, false), (390, true)] {
+        let (verdict, log) = open(chromium, dir.path(), width, dark);
+        let console: Vec<_> = log.lines().filter(|line| line.contains("CONSOLE")).collect();
+        assert!(console.is_empty(), "{width} px: {console:?}");
+        assert_eq!(verdict["overlaps"], serde_json::json!([]), "{width} px");
+        assert_eq!(verdict["changes"], serde_json::json!([true, true, true, true, true]), "{width} px: {verdict}");
+        // A clicked cell stays, so that its path can be copied.
+        let cell = verdict["cell"].as_str().unwrap();
+        assert!(cell.contains("4 KiB at 0 B of the volume") && cell.contains("a/very/long/<path>/x"), "{cell}");
+        assert!(verdict["legend"].as_str().unwrap().contains("from 1 to 90"), "{verdict}");
+        assert_eq!(verdict["bars"], serde_json::json!(["NVMe, the device of the verdict", "HDD"]));
+        assert_eq!(verdict["buttons"], serde_json::json!(["SVG", "PNG", "PDF"]));
     }
 }
 

@@ -21,7 +21,7 @@ fn the_page_has_every_figure_with_its_verdict_and_loads_nothing() {
         "met within 40% (fitted)",
         "Fitted: the &lt;fill&gt; was set.",
         "<i>(7.1)</i>",
-        "<td>0.89</td>",
+        "<td>0.890</td>",
         "256 allocation areas, 4 a consistency point · 2026-11-23 06:41:00 UTC",
         "Cleaning moves the &lt;emptiest&gt; areas.",
         "BLAKE3 of the executable 0123456789abcdef",
@@ -41,6 +41,7 @@ fn the_page_has_every_figure_with_its_verdict_and_loads_nothing() {
     let count = |text: &str| page.matches(text).count();
     let verdicts = ["met", "direction", "not-met", "incomparable", "told"];
     assert_eq!(verdicts.map(|class| count(&format!("<tr class=\"{class}\""))), [1, 1, 1, 1, 2]);
+    assert_eq!((count("<svg class=\"panel strip"), count("class=\"mark met\"")), (2, 2), "wide and narrow");
     let panels = (count("<tr class=\"experiment"), count("<svg class=\"panel\""), count("<polyline"));
     assert_eq!(panels, (3, 4, 8));
     // Two runs at the end of one line, in two charts.

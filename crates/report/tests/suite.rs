@@ -19,7 +19,7 @@ fn the_page_shows_every_bar_and_ranking_and_loads_nothing() {
     assert_eq!(page.matches("bar fresh").count(), 6);
     for said in [
         "Age costs varmail on xfs most: aged by agrawal, it does 0.25 of the operations",
-        "another one aged than fresh in 1 of 4 cases, 1 of them beyond chance",
+        "Aging changes the order of the file systems in 1 of 4 cases, 1 of them beyond chance",
         "xfs fresh (p 0.029), ext4 aged (p 0.029)",
         "1 image(s) could not be made",
         "no image: too &lt;small&gt;",

@@ -71,7 +71,8 @@ pub struct ReportArgs {
     /// Where to write; default: report.html in the run's directory.
     #[arg(short, long, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// Also write every chart as SVG and PNG into this directory.
+    /// Also write every figure into this directory: as SVG and PNG, its data as CSV, and for papers
+    /// as PDF and SVG of 84 and 178 mm.
     #[arg(long, value_name = "DIR")]
     pub figures: Option<PathBuf>,
 }

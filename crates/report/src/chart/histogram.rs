@@ -9,9 +9,10 @@ use super::{
     line::{marker, spread_out},
 };
 use crate::format::{bytes, escape, number};
+use crate::model::words;
 
 const LEFT: f64 = 48.0;
-const RIGHT: f64 = 62.0;
+const RIGHT: f64 = 80.0;
 const TOP: f64 = 46.0;
 const BOTTOM: f64 = 38.0;
 /// Pixels that a tick's label needs.
@@ -101,7 +102,7 @@ impl HistogramPanel {
             };
             for curve in &self.curves {
                 let (role, share) = (curve.role.name(), share(curve, *bucket) * 100.0);
-                let _ = write!(tip, "\n{role}\t{role}\t{}%", number(share));
+                let _ = write!(tip, "\n{role}\t{}\t{}%", words(curve.role), number(share));
             }
             let (left, height, tip) = (LEFT + at as f64 * slot, base - TOP, escape(&tip));
             let _ = write!(
@@ -117,13 +118,16 @@ impl HistogramPanel {
     /// The name of every curve right of the axes, at the height of its end.
     fn draw_labels(&self, svg: &mut String, right: f64, y: impl Fn(f64) -> f64) {
         let end = |curve: &Distribution| self.buckets.last().map_or(0.0, |last| share(curve, *last));
-        let mut labels: Vec<_> = self.curves.iter().map(|curve| (y(end(curve)), curve.role.name())).collect();
+        let mut labels: Vec<_> = self.curves.iter().map(|curve| (y(end(curve)), curve.role)).collect();
         labels.sort_by(|a, b| a.0.total_cmp(&b.0));
         let wanted: Vec<f64> = labels.iter().map(|label| label.0).collect();
         for ((_, role), y) in labels.iter().zip(spread_out(&wanted, TOP, PANEL_HEIGHT - BOTTOM)) {
-            let (x, y) = (right + 8.0, y + 4.0);
-            let _ =
-                write!(svg, r#"<text class="end-label {role}" data-role="{role}" x="{x}" y="{y:.1}">{role}</text>"#);
+            let (x, y, class) = (right + 8.0, y + 4.0, role.name());
+            let _ = write!(
+                svg,
+                r#"<text class="end-label {class}" data-role="{class}" x="{x}" y="{y:.1}">{}</text>"#,
+                words(*role)
+            );
         }
     }
 }
@@ -174,7 +178,7 @@ mod tests {
         };
         let svg = panel.draw();
         assert!(svg.contains("ext4 &lt;") && !svg.contains("NaN"), "{svg}");
-        assert!(svg.contains("data-tip=\"4 KiB to below 8 KiB\nempty\tempty\t75%\nunaged\tunaged\t0%\""), "{svg}");
+        assert!(svg.contains("data-tip=\"4 KiB to below 8 KiB\nempty\troomy\t75%\nunaged\tfresh copy\t0%\""), "{svg}");
         assert_eq!(svg.matches("class=\"marker\"").count(), 3);
         assert_eq!(svg.matches("class=\"end-label").count(), 2, "every curve has its name at its end");
     }

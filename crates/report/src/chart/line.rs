@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use senesce_store::Role;
 
 use super::{Axis, PANEL_HEIGHT, PANEL_WIDTH, draw_heights};
-use crate::format::{count, escape, number};
+use crate::format::{count, escape, number, seconds};
 use crate::spread::Spread;
 
 const LEFT: f64 = 48.0;
@@ -218,16 +218,16 @@ impl LinePanel {
             return Some(format!("{colour}\t{name}\tinvalid: {}", reason.replace(['\t', '\n'], " ")));
         }
         let point = series.points.iter().find(|point| point.pulls == pulls)?;
-        let unit = self.unit;
-        let exact = |value: f64| format!("{}", (value * 1e6).round() / 1e6);
+        // A duration has its unit in its text, for it may be milliseconds.
+        let (unit, text): (_, fn(f64) -> String) = if self.unit == " s" { ("", seconds) } else { (self.unit, number) };
         let spread = &point.spread;
-        let outliers: Vec<_> = spread.outliers.iter().map(|outlier| exact(*outlier)).collect();
+        let outliers: Vec<_> = spread.outliers.iter().map(|outlier| text(*outlier)).collect();
         let outliers = if outliers.is_empty() { String::new() } else { format!("; outliers {}", outliers.join(", ")) };
         let interval = match spread.count {
             0 | 1 => String::new(),
-            n => format!(" (95% {} to {}, n = {n}{outliers})", exact(spread.low), exact(spread.high)),
+            n => format!(" (95% {} to {}, n = {n}{outliers})", text(spread.low), text(spread.high)),
         };
-        Some(format!("{colour}\t{name}\t{}{unit}{interval}", exact(spread.median)))
+        Some(format!("{colour}\t{name}\t{}{unit}{interval}", text(spread.median)))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Drawing: panels as SVG. Colours are classes, so that a page can be light or dark; see `assets/chart.css`.
 
 mod curve;
+mod dots;
 mod histogram;
 mod line;
 mod map;
@@ -11,6 +12,7 @@ mod stack;
 mod trade;
 
 pub(crate) use curve::{Curve, CurvePanel, natural_size_mark};
+pub(crate) use dots::DotPanel;
 pub(crate) use histogram::{Distribution, HistogramPanel};
 pub(crate) use line::{LinePanel, Point, Series};
 pub(crate) use map::{MapPanel, PLACE_COLOURS, colour, hilbert_place};

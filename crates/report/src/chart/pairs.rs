@@ -48,12 +48,12 @@ impl PairsPanel {
                 let (x, top) = (left + slot * 0.12 + which as f64 * width, y(*share));
                 let _ = write!(
                     svg,
-                    r#"<rect class="bar arm-{which}" x="{x:.1}" y="{top:.1}" width="{width:.1}" height="{:.1}"/>"#,
+                    r#"<rect class="bar part-{which}" x="{x:.1}" y="{top:.1}" width="{width:.1}" height="{:.1}"/>"#,
                     base - top
                 );
             }
             let line = |which: usize| {
-                format!("arm-{which}\t{}\t{}%", self.names[which], number((shares[which] * 1e5).round() / 1e3))
+                format!("part-{which}\t{}\t{}%", self.names[which], number((shares[which] * 1e5).round() / 1e3))
             };
             let tip = escape(&format!("{} {label}\n{}\n{}", self.x_label, line(0), line(1)));
             let height = base - TOP;
@@ -79,6 +79,6 @@ mod tests {
             PairsPanel { title: "x <".into(), x_label: "size", y_label: "%", names: ["asked", "reached"], bins }.draw();
         assert_eq!(svg.matches("class=\"bar").count(), 4);
         assert!(svg.contains("x &lt;") && !svg.contains("NaN"), "{svg}");
-        assert!(svg.contains("size 8K\narm-0\tasked\t75%\narm-1\treached\t80%"), "{svg}");
+        assert!(svg.contains("size 8K\npart-0\tasked\t75%\npart-1\treached\t80%"), "{svg}");
     }
 }

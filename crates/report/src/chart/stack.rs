@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{Axis, PANEL_HEIGHT, PANEL_WIDTH, draw_heights};
-use crate::format::{bytes, count, escape};
+use crate::format::{bytes, count, escape, percent};
 
 const LEFT: f64 = 48.0;
 const RIGHT: f64 = 12.0;
@@ -131,8 +131,8 @@ fn tooltip(bar: &Bar, unit: &str) -> String {
     let total = bar.total() as f64;
     let mut tip = format!("{} {unit}, {} free", count(bar.pulls), bytes(total));
     for (class, class_bytes) in bar.class_bytes.iter().enumerate().filter(|(_, bytes)| **bytes > 0) {
-        let share = *class_bytes as f64 / total * 100.0;
-        let _ = write!(tip, "\nsize-{class}\t{}\t{} ({share:.1}%)", CLASS_NAMES[class], bytes(*class_bytes as f64));
+        let share = percent(*class_bytes as f64 / total);
+        let _ = write!(tip, "\nsize-{class}\t{}\t{} ({share})", CLASS_NAMES[class], bytes(*class_bytes as f64));
     }
     tip
 }

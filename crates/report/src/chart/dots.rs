@@ -1,0 +1,102 @@
+//! A panel of dots: a line for each arm, a dot for each of its volumes, the value along.
+
+use std::fmt::Write as _;
+
+use senesce_store::Role;
+
+use super::line::marker;
+use super::{Axis, PANEL_HEIGHT, PANEL_WIDTH};
+use crate::format::{escape, number};
+use crate::model::words;
+
+const LEFT: f64 = 92.0;
+const RIGHT: f64 = 16.0;
+const TOP: f64 = 46.0;
+const BOTTOM: f64 = 38.0;
+/// The longest name of an arm that fits before its line.
+const LETTERS: usize = 12;
+
+/// One panel.
+#[derive(Clone, Debug)]
+pub(crate) struct DotPanel {
+    pub title: String,
+    pub x_label: &'static str,
+    pub unit: &'static str,
+    pub x: Axis,
+    /// Arms with the values of their volumes.
+    pub rows: Vec<(String, Vec<(Role, f64)>)>,
+}
+
+impl DotPanel {
+    /// The panel's elements, for an area of [`PANEL_WIDTH`] by [`PANEL_HEIGHT`].
+    pub(crate) fn draw(&self) -> String {
+        let (right, base) = (PANEL_WIDTH - RIGHT, PANEL_HEIGHT - BOTTOM);
+        let x = |value: f64| LEFT + self.x.position(value) * (right - LEFT);
+        let slot = (base - TOP) / self.rows.len().max(1) as f64;
+        let mut svg = String::new();
+        let _ = write!(svg, r#"<text class="panel-title" x="0" y="14">{}</text>"#, escape(&self.title));
+        for tick in self.x.ticks() {
+            let (at, label) = (x(tick), number(tick));
+            let _ = write!(svg, r#"<line class="grid" x1="{at:.1}" x2="{at:.1}" y1="{TOP}" y2="{base}"/>"#);
+            let y = base + 17.0;
+            let _ = write!(svg, r#"<text class="tick" x="{at:.1}" y="{y}" text-anchor="middle">{label}</text>"#);
+        }
+        let (middle, y) = ((LEFT + right) / 2.0, base + 34.0);
+        let _ = write!(
+            svg,
+            r#"<text class="axis-label" x="{middle}" y="{y}" text-anchor="middle">{}</text>"#,
+            escape(self.x_label)
+        );
+        for (at, (arm, values)) in self.rows.iter().enumerate() {
+            let top = TOP + at as f64 * slot;
+            let y = top + slot / 2.0;
+            let _ = write!(svg, r#"<line class="grid" x1="{LEFT}" x2="{right}" y1="{y:.1}" y2="{y:.1}"/>"#);
+            let (name, under) = (escape(&shortened(arm)), y + 4.0);
+            let _ =
+                write!(svg, r#"<text class="tick" x="{}" y="{under:.1}" text-anchor="end">{name}</text>"#, LEFT - 12.0);
+            let mut tip = arm.replace('\n', " ");
+            for (role, value) in values {
+                let _ = write!(tip, "\n{}\t{}\t{}{}", role.name(), words(*role), number(*value), self.unit);
+            }
+            // The small mark of the first volume stays visible on those of the others.
+            for (role, value) in values.iter().rev() {
+                let _ = write!(
+                    svg,
+                    r#"<g class="series {0}" data-role="{0}">{1}</g>"#,
+                    role.name(),
+                    marker(*role, x(*value), y)
+                );
+            }
+            let _ = write!(
+                svg,
+                r#"<rect class="column" x="{LEFT}" y="{top:.1}" width="{:.1}" height="{slot:.1}" data-tip="{}"/>"#,
+                right - LEFT,
+                escape(&tip)
+            );
+        }
+        svg
+    }
+}
+
+/// A name that fits before its line.
+fn shortened(name: &str) -> String {
+    match name.chars().count() {
+        0..=LETTERS => name.to_owned(),
+        _ => name.chars().take(LETTERS - 1).chain(['…']).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_volume_has_a_dot_and_a_value() {
+        let rows = vec![("a <long name>".to_owned(), vec![(Role::Full, 0.83449), (Role::Unaged, 1.0)])];
+        let x = Axis::between(0.5, 1.0);
+        let svg = DotPanel { title: "t".into(), x_label: "score", unit: "", x, rows }.draw();
+        assert_eq!(svg.matches("class=\"marker\"").count(), 2);
+        assert!(svg.contains("full\tnearly full\t0.834\nunaged\tfresh copy\t1"), "{svg}");
+        assert!(svg.contains(">a &lt;long nam…<"), "{svg}");
+    }
+}

@@ -1,0 +1,77 @@
+//! The data of a figure as CSV, for programs that draw it in their own way.
+
+use crate::model::{Lines, words};
+
+/// Rows of texts with a head.
+pub(crate) struct Csv(String);
+
+impl Csv {
+    /// A table with these columns.
+    pub(crate) fn new(head: &[&str]) -> Self {
+        Self(head.join(",") + "\n")
+    }
+
+    /// Adds a row. A text that a spreadsheet would run as a formula gets an apostrophe before it.
+    pub(crate) fn row(&mut self, fields: &[String]) {
+        let fields: Vec<String> = fields.iter().map(|text| field(text)).collect();
+        self.0.push_str(&(fields.join(",") + "\n"));
+    }
+
+    pub(crate) fn finish(self) -> String {
+        self.0
+    }
+}
+
+fn field(text: &str) -> String {
+    let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']) && text.parse::<f64>().is_err();
+    let text = if is_formula { format!("'{text}") } else { text.to_owned() };
+    match text.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text,
+    }
+}
+
+/// A number with at most nine significant digits: more are artefacts of the arithmetic.
+pub(crate) fn exact(value: f64) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return if value == 0.0 { "0".to_owned() } else { String::new() };
+    }
+    format!("{value:.8e}").parse::<f64>().map_or_else(|_| String::new(), |rounded| rounded.to_string())
+}
+
+/// The points of lines, by the drawing they belong to.
+pub(crate) fn lines_csv(parts: &[(&str, &Lines)]) -> String {
+    let mut csv = Csv::new(&["drawing", "arm", "volume", "shown_as", "checkpoint", "n", "median", "low_95", "high_95"]);
+    for (name, lines) in parts {
+        for ((arm, role), line) in *lines {
+            for (pulls, spread) in line {
+                csv.row(&[
+                    (*name).to_owned(),
+                    arm.clone(),
+                    role.name().to_owned(),
+                    words(*role).to_owned(),
+                    pulls.to_string(),
+                    spread.count.to_string(),
+                    exact(spread.median),
+                    exact(spread.low),
+                    exact(spread.high),
+                ]);
+            }
+        }
+    }
+    csv.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_nine_digits_and_texts_are_no_formulas() {
+        assert_eq!([0.012949000000000765, 0.0, f64::NAN, 1e6].map(exact), ["0.012949", "0", "", "1000000"]);
+        let mut csv = Csv::new(&["a", "b"]);
+        csv.row(&["=1+1".to_owned(), "x,\"y\"".to_owned()]);
+        csv.row(&["-1.5".to_owned(), String::new()]);
+        assert_eq!(csv.finish(), "a,b\n'=1+1,\"x,\"\"y\"\"\"\n-1.5,\n");
+    }
+}

@@ -1,0 +1,239 @@
+//! The methods paragraph of a paper, from the circumstances of a run.
+
+use senesce_store::Role;
+
+use crate::devices::{TRACED, VIRTUAL_TIME, short};
+use crate::format::{bytes, count};
+use crate::model::{Model, ROLES, words};
+
+/// What was done and how it was measured, as paragraphs. A circumstance that the run did not record
+/// is left out.
+pub(crate) fn methods(model: &Model) -> Vec<String> {
+    let paragraphs = [workload(model), volumes(model), measurement(model), statistics(model), citation(model)];
+    paragraphs.into_iter().map(|sentences| sentences.join(" ")).filter(|text| !text.is_empty()).collect()
+}
+
+fn fact(model: &Model, key: &str) -> Option<String> {
+    let text = model.circumstance(key)?.trim_matches('"').to_owned();
+    (!text.is_empty()).then_some(text)
+}
+
+/// The values of a circumstance of a volume over all arms, each once.
+fn of_volumes(model: &Model, name: &str) -> Vec<String> {
+    let mut values: Vec<String> = Vec::new();
+    for row in model.results.circumstances.iter().filter(|row| !row.arm.is_empty()) {
+        let is_it = row.key.split_once('.').is_some_and(|(_, key)| key == name);
+        if is_it && !row.value.is_empty() && !values.contains(&row.value) {
+            values.push(row.value.clone());
+        }
+    }
+    values
+}
+
+fn of_volume(model: &Model, arm: &str, role: Role, name: &str) -> Option<String> {
+    let key = format!("{}.{name}", role.name());
+    model.results.circumstances.iter().find(|row| row.arm == arm && row.key == key).map(|row| row.value.clone())
+}
+
+fn workload(model: &Model) -> Vec<String> {
+    let run = &model.results.run;
+    if model.arms.is_empty() {
+        return Vec::new();
+    }
+    let plan = match (run.plan_name.as_str(), run.plan_hash.get(..12)) {
+        ("", _) => String::new(),
+        (name, Some(hash)) => format!(" (plan {name}, BLAKE3 {hash})"),
+        (name, None) => format!(" (plan {name})"),
+    };
+    let mut sentences = vec![format!(
+        "We aged {} with senesce {}{}.",
+        list(&model.arms.iter().map(|(arm, _)| arm.clone()).collect::<Vec<_>>()),
+        run.senesce_version,
+        plan,
+    )];
+    if let Some(kind) = fact(model, "workload.kind") {
+        let edition = fact(model, "workload.edition").map_or(String::new(), |edition| format!(", edition {edition}"));
+        let origin = fact(model, "history.origin").map_or(String::new(), |origin| format!(", from {origin}"));
+        let seed = fact(model, "plan.seed").map_or(String::new(), |seed| format!(", seed {seed}"));
+        let last =
+            model.checkpoints.last().map_or(String::new(), |last| format!(", up to {} {}", count(*last), model.unit));
+        sentences.push(format!("The workload was {kind}{edition}{origin}{seed}{last}."));
+    }
+    if let (Some(first), Some(last)) = (fact(model, "history.first_commit"), fact(model, "history.last_commit")) {
+        sentences.push(format!("Its first commit is {first}, its last commit {last}."));
+    }
+    sentences
+}
+
+fn volumes(model: &Model) -> Vec<String> {
+    let mut sentences = Vec::new();
+    let has = |role: Role| model.results.cells.iter().any(|cell| cell.key.role == role);
+    if has(Role::Unaged) {
+        let aged: Vec<String> =
+            ROLES[..2].iter().filter(|role| has(**role)).map(|role| words(*role).to_owned()).collect();
+        sentences.push(format!(
+            "At each checkpoint we compared the {} volume{} with a fresh copy of the same tree on a new file system.",
+            list(&aged),
+            if aged.len() == 1 { "" } else { "s" }
+        ));
+    }
+    for (arm, _) in &model.arms {
+        let sizes: Vec<String> = ROLES
+            .iter()
+            .filter_map(|role| {
+                let size = of_volume(model, arm, *role, "device_bytes")?.parse::<f64>().ok()?;
+                Some(format!("{} {}", words(*role), bytes(size)))
+            })
+            .collect();
+        let options = ROLES.iter().find_map(|role| of_volume(model, arm, *role, "mount_options_asked"));
+        let tool = ROLES.iter().find_map(|role| of_volume(model, arm, *role, "mkfs_version"));
+        let parts = [
+            (!sizes.is_empty()).then(|| format!("volumes: {}", sizes.join(", "))),
+            tool.map(|tool| format!("made by {tool}")),
+            options.map(|options| format!("mounted with {options}")),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        if !parts.is_empty() {
+            sentences.push(format!("{arm} ({}).", parts.join("; ")));
+        }
+    }
+    let machine = [
+        of_volumes(model, "kernel_release").first().map(|kernel| format!("Linux {kernel}")),
+        of_volumes(model, "cpu_model").first().map(|cpu| {
+            let processors = of_volumes(model, "cpu_count").first().cloned().unwrap_or_default();
+            format!("{processors} processors ({cpu})")
+        }),
+        of_volumes(model, "memory_bytes")
+            .first()
+            .and_then(|memory| Some(format!("{} of memory", bytes(memory.parse().ok()?)))),
+        of_volumes(model, "device_scheduler").first().map(|scheduler| format!("scheduler {scheduler}")),
+        of_volumes(model, "device_read_ahead_kib").first().map(|kib| format!("read-ahead {kib} KiB")),
+    ];
+    let machine: Vec<String> = machine.into_iter().flatten().collect();
+    if !machine.is_empty() {
+        sentences.push(format!("The machine had {}.", list(&machine)));
+    }
+    sentences
+}
+
+fn measurement(model: &Model) -> Vec<String> {
+    let mut sentences = Vec::new();
+    if let Some((scanner, order, cache)) = &model.method {
+        let repetitions = model.grep_cost().values().flat_map(|line| line.values()).map(|cost| cost.count).max();
+        sentences.push(format!(
+            "Reading cost is the wall time of one read of the whole tree by {scanner}, in the order {order}, with cold caches \
+             ({cache}), per GiB of allocated size{}.",
+            repetitions.map_or(String::new(), |n| format!(", at most {n} times in turn over the volumes"))
+        ));
+    }
+    let devices: Vec<String> = model
+        .devices()
+        .into_iter()
+        .filter(|device| !device.ends_with(TRACED))
+        .map(|device| short(device).to_owned())
+        .collect();
+    if !devices.is_empty() {
+        let how = match devices[0].ends_with(VIRTUAL_TIME) {
+            true => "from the requests that the file system made to a disk in virtual time",
+            false => "from the places of files, inodes and directories",
+        };
+        sentences.push(format!("Modelled costs of {} are computed {how}; they are not measured.", list(&devices)));
+    }
+    let (invalid, disturbed) = (model.invalid.len(), model.disturbed.len());
+    if invalid + disturbed > 0 {
+        let all = model.results.cells.len();
+        sentences.push(format!("Of {all} cells {invalid} are invalid and left out; other work disturbed {disturbed}."));
+    }
+    sentences
+}
+
+fn statistics(model: &Model) -> Vec<String> {
+    if model.grep.is_empty() && model.modelled.is_empty() {
+        return Vec::new();
+    }
+    vec![
+        "Points are medians; bars are 95% intervals of the median by bootstrap.".to_owned(),
+        "A slowdown is the ratio of two medians at the same checkpoint, with its bootstrap interval.".to_owned(),
+        "A measured slowdown counts as a difference if its interval excludes 1 and it exceeds the spread of the run's own \
+         fresh copies."
+            .to_owned(),
+    ]
+}
+
+/// The paper that describes the workload.
+fn citation(model: &Model) -> Vec<String> {
+    const FAST17: &str = "A. Conway et al., \"File Systems Fated for Senescence? Nonsense, Says Science!\", FAST 2017";
+    const HOTSTORAGE19: &str = "A. Conway et al., \"Filesystem Aging: It's more Usage than Fullness\", HotStorage 2019";
+    let text = |key: &str| fact(model, key).unwrap_or_default();
+    let source = match text("workload.kind").as_str() {
+        "history" if text("workload.edition").starts_with("full-disk") => HOTSTORAGE19,
+        "fsfb" => HOTSTORAGE19,
+        "history" | "mail" | "intrafile" | "interfile" => FAST17,
+        "profile" => "S. Kadekodi et al., \"Geriatrix: Aging what you see and what you don't see\", USENIX ATC 2018",
+        _ => return Vec::new(),
+    };
+    vec![format!("The workload follows {source}.")]
+}
+
+/// `a`, `a and b`, `a, b and c`.
+fn list(items: &[String]) -> String {
+    match items {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use senesce_store::{CellKey, CellRow, CircumstanceRow, Results};
+
+    use super::*;
+
+    #[test]
+    fn the_paragraph_holds_the_recorded_circumstances() {
+        let mut results = Results::default();
+        results.run.senesce_version = "1.2.3".to_owned();
+        results.run.plan_name = "quick-start".to_owned();
+        let fact = |arm: &str, key: &str, value: &str| CircumstanceRow {
+            arm: arm.into(),
+            key: key.into(),
+            value: value.into(),
+        };
+        results.circumstances = vec![
+            fact("", "workload.kind", "\"history\""),
+            fact("", "workload.edition", "\"full-disk-paper\""),
+            fact("", "plan.seed", "7"),
+            fact("xfs", "full.kernel_release", "6.18"),
+            fact("xfs", "full.device_bytes", "1048576"),
+            fact("xfs", "full.mkfs_version", "mkfs.xfs version 6.1.0"),
+        ];
+        for role in ROLES {
+            let key = CellKey { arm: "xfs".into(), file_system: "xfs".into(), role, pulls: 1000 };
+            results.cells.push(CellRow {
+                key,
+                valid: true,
+                reason: String::new(),
+                tree_hash: String::new(),
+                work_tree_hash: String::new(),
+                files: 1,
+                directories: 1,
+                content_bytes: 1,
+                capacity_bytes: 1,
+                used_bytes: 1,
+            });
+        }
+        let text = methods(&Model::compute(&results)).join(" ");
+        for said in [
+            "We aged xfs with senesce 1.2.3 (plan quick-start",
+            "The workload was history, edition full-disk-paper, seed 7, up to 1,000 pulls.",
+            "we compared the nearly full and roomy volumes with a fresh copy",
+            "xfs (volumes: nearly full 1 MiB; made by mkfs.xfs version 6.1.0).",
+            "The machine had Linux 6.18.",
+            "HotStorage 2019",
+        ] {
+            assert!(text.contains(said), "{said}: {text}");
+        }
+        assert!(methods(&Model::compute(&Results::default())).is_empty(), "nothing is invented");
+    }
+}

@@ -1,0 +1,104 @@
+//! The figure of layout: the last checkpoint as dots, and the courses of its scores.
+
+use crate::chart::{Axis, DotPanel};
+use crate::csv::lines_csv;
+use crate::model::{Lines, Model, ROLES, Spread};
+use crate::panels::{Figure, Legend, LineFigure, Panel, Variant, line_panels};
+
+/// A measure of layout: title, unit, its lines, the least range of its axis.
+struct Measure {
+    title: &'static str,
+    unit: &'static str,
+    lines: Lines,
+    range: (f64, f64),
+    along: &'static str,
+}
+
+/// Layout score, extents per file and adjacent files.
+pub(crate) fn layout_figure(model: &Model) -> Figure {
+    let percent = |lines: &Lines| -> Lines {
+        let mut lines = lines.clone();
+        for spread in lines.values_mut().flat_map(|line| line.values_mut()) {
+            *spread = Spread::compute(spread.values.iter().map(|share| share * 100.0)).unwrap_or_default();
+        }
+        lines
+    };
+    let measures = [
+        Measure {
+            title: "Layout score",
+            unit: "",
+            lines: model.layout_score.clone(),
+            range: (0.95, 1.0),
+            along: "1 = no file is split",
+        },
+        Measure {
+            title: "Extents per file",
+            unit: "",
+            lines: model.extents_per_file.clone(),
+            range: (1.0, 1.05),
+            along: "mean; 1 = no file is split",
+        },
+        Measure {
+            title: "Adjacent files",
+            unit: "%",
+            lines: percent(&model.adjacent_files_share),
+            range: (0.0, 100.0),
+            along: "% of files that begin where the one before ends",
+        },
+    ];
+    let dots = measures.iter().filter_map(|measure| dot_panel(model, measure)).collect();
+    let score = LineFigure {
+        from_zero: false,
+        limit: Some(1.0),
+        ..LineFigure::of(&measures[0].lines, "layout score (1 = contiguous)", "")
+    };
+    let extents = LineFigure { from_zero: false, ..LineFigure::of(&measures[1].lines, "extents per file (mean)", "") };
+    let adjacent = LineFigure {
+        limit: Some(100.0),
+        ..LineFigure::of(&measures[2].lines, "% of files adjacent to the one before", "%")
+    };
+    let course = |name, label, figure: &LineFigure| {
+        (Variant::Choice { name, label }, line_panels(model, label, figure, Variant::Shared))
+    };
+    Figure {
+        name: "layout".to_owned(),
+        title: "Layout of files".to_owned(),
+        caption: "The dots show the last checkpoint. Layout score: the share of blocks that directly follow their \
+                  predecessor in the same file (Smith and Seltzer 1997), over all files with at least two blocks. Extents \
+                  per file: neighbouring extents are merged. Adjacent files: the share of files that begin where the file \
+                  before them in the directory ends."
+            .to_owned(),
+        legend: Legend::Roles(ROLES.to_vec()),
+        csv: lines_csv(&measures.each_ref().map(|measure| (measure.title, &measure.lines))),
+        variants: vec![
+            (Variant::Choice { name: "last", label: "last checkpoint" }, dots),
+            course("score", "layout score", &score),
+            course("extents", "extents per file", &extents),
+            course("adjacent", "adjacent files", &adjacent),
+        ],
+    }
+}
+
+/// The dots of a measure at the last checkpoint of each volume; none without data.
+fn dot_panel(model: &Model, measure: &Measure) -> Option<Panel> {
+    let value = |arm: &str, role| {
+        let (_, spread) = measure.lines.get(&(arm.to_owned(), role))?.last_key_value()?;
+        Some((role, spread.median))
+    };
+    let row = |(arm, _): &(String, String)| {
+        let values: Vec<_> = ROLES.iter().filter_map(|role| value(arm, *role)).collect();
+        (!values.is_empty()).then(|| (arm.clone(), values))
+    };
+    let rows: Vec<_> = model.arms.iter().filter_map(row).collect();
+    let values = || rows.iter().flat_map(|(_, values)| values).map(|(_, value)| *value);
+    let (low, high) = (values().fold(measure.range.0, f64::min), values().fold(measure.range.1, f64::max));
+    let panel = DotPanel {
+        title: measure.title.to_owned(),
+        x_label: measure.along,
+        unit: measure.unit,
+        x: Axis::between(low, high),
+        rows,
+    };
+    (!panel.rows.is_empty())
+        .then(|| Panel { label: format!("{} at the last checkpoint", measure.title), svg: panel.draw() })
+}

@@ -1,0 +1,161 @@
+//! The strip chart of published experiments: a line for each figure, its ratio to the published
+//! number along.
+
+use std::fmt::Write as _;
+
+use serde_json::Value as Json;
+
+use crate::format::{escape, figure};
+
+/// The ratios that count as met.
+const MET: (f64, f64) = (0.6, 1.4);
+/// The ends of the logarithmic axis. A ratio beyond one is drawn at it, with its value.
+const ENDS: (f64, f64) = (0.1, 10.0);
+const TICKS: [f64; 7] = [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0];
+const ROW: f64 = 17.0;
+const TOP: f64 = 26.0;
+
+/// Width of the drawing, the start of its axis, and the letters of a name that fit before it.
+struct Size {
+    width: f64,
+    left: f64,
+    letters: usize,
+    class: &'static str,
+}
+
+const WIDE: Size = Size { width: 1116.0, left: 470.0, letters: 66, class: "wide" };
+const NARROW: Size = Size { width: 358.0, left: 190.0, letters: 22, class: "narrow" };
+
+/// A figure with a ratio.
+struct Line<'j> {
+    experiment: &'j str,
+    name: &'j str,
+    ratio: f64,
+    verdict: &'j str,
+    told: String,
+}
+
+/// A drawing for wide and one for narrow screens; empty if no figure has a ratio.
+pub(crate) fn strips(reproduction: &Json) -> Vec<String> {
+    let lines = lines(reproduction);
+    match lines.is_empty() {
+        true => Vec::new(),
+        false => [WIDE, NARROW].iter().map(|size| draw(&lines, size)).collect(),
+    }
+}
+
+fn lines(reproduction: &Json) -> Vec<Line<'_>> {
+    let mut lines = Vec::new();
+    for experiment in reproduction["experiments"].as_array().into_iter().flatten() {
+        for part in experiment["parts"].as_array().into_iter().flatten() {
+            for figure in part["figures"].as_array().into_iter().flatten() {
+                let Some(ratio) = figure["ratio"].as_f64().filter(|ratio| *ratio > 0.0) else { continue };
+                let text = |key: &str| figure[key].as_str().unwrap_or("–");
+                lines.push(Line {
+                    experiment: experiment["name"].as_str().unwrap_or("–"),
+                    name: text("name"),
+                    ratio,
+                    verdict: text("verdict"),
+                    told: format!("published {}, ours {}", text("paper"), text("ours")),
+                });
+            }
+        }
+    }
+    lines
+}
+
+fn draw(lines: &[Line<'_>], size: &Size) -> String {
+    let right = size.width - 40.0;
+    let place = |ratio: f64| (ratio.clamp(ENDS.0, ENDS.1) / ENDS.0).ln() / (ENDS.1 / ENDS.0).ln();
+    let x = |ratio: f64| size.left + place(ratio) * (right - size.left);
+    let base = TOP + lines.len() as f64 * ROW;
+    let height = base + 34.0;
+    let mut svg = format!(
+        r#"<svg class="panel strip {}" viewBox="0 0 {} {height}" role="img" tabindex="0" aria-label="Ours over published, one line for each figure">"#,
+        size.class, size.width
+    );
+    let (low, high) = (x(MET.0), x(MET.1));
+    let _ = write!(
+        svg,
+        r#"<rect class="noise" x="{low:.1}" y="{TOP}" width="{:.1}" height="{:.1}"/>"#,
+        high - low,
+        base - TOP
+    );
+    for tick in TICKS {
+        let (at, label) = (x(tick), tick.to_string());
+        let class = if tick == 1.0 { "axis" } else { "grid" };
+        let _ = write!(svg, r#"<line class="{class}" x1="{at:.1}" x2="{at:.1}" y1="{TOP}" y2="{base}"/>"#);
+        let shown = size.class == "wide" || [0.1, 1.0, 10.0].contains(&tick);
+        for y in [TOP - 8.0, base + 15.0].into_iter().filter(|_| shown) {
+            let _ = write!(svg, r#"<text class="tick" x="{at:.1}" y="{y:.1}" text-anchor="middle">{label}</text>"#);
+        }
+    }
+    let mut before = "";
+    for (at, line) in lines.iter().enumerate() {
+        let top = TOP + at as f64 * ROW;
+        let (y, text) = (top + ROW / 2.0, top + ROW / 2.0 + 4.0);
+        if line.experiment != before {
+            let _ = write!(svg, r#"<line class="grid" x1="0" x2="{right:.1}" y1="{top:.1}" y2="{top:.1}"/>"#);
+            let _ = write!(svg, r#"<text class="end-label" x="0" y="{text:.1}">{}</text>"#, escape(line.experiment));
+            before = line.experiment;
+        }
+        let name = escape(&shortened(line.name, size.letters));
+        let _ = write!(svg, r#"<text class="tick" x="34" y="{text:.1}">{name}</text>"#);
+        let at = x(line.ratio);
+        let class = escape(line.verdict);
+        let _ = write!(svg, r#"<circle class="mark {class}" cx="{at:.1}" cy="{y:.1}" r="4"/>"#);
+        if !(ENDS.0..=ENDS.1).contains(&line.ratio) {
+            let _ =
+                write!(svg, r#"<text class="tick" x="{:.1}" y="{text:.1}">{}×</text>"#, at + 8.0, figure(line.ratio));
+        }
+        let tip = format!(
+            "{} {}\nink\tours over published\t{}\nink\t{}\t",
+            line.experiment,
+            line.name,
+            figure(line.ratio),
+            line.told
+        );
+        let _ = write!(
+            svg,
+            r#"<rect class="column" x="0" y="{top:.1}" width="{right:.1}" height="{ROW}" data-tip="{}"/>"#,
+            escape(&tip.replace('\r', " "))
+        );
+    }
+    let middle = (size.left + right) / 2.0;
+    let _ = write!(
+        svg,
+        r#"<text class="axis-label" x="{middle:.1}" y="{:.1}" text-anchor="middle">ours over published{}</text></svg>"#,
+        base + 31.0,
+        if size.class == "wide" { " (logarithmic; grey: met within 40%)" } else { "" }
+    );
+    svg
+}
+
+fn shortened(name: &str, letters: usize) -> String {
+    match name.chars().count() {
+        count if count <= letters => name.to_owned(),
+        _ => name.chars().take(letters - 1).chain(['…']).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn each_ratio_has_a_mark_by_its_verdict() {
+        let figure =
+            |name: &str, ratio: f64, verdict: &str| json!({ "name": name, "ratio": ratio, "verdict": verdict });
+        let figures =
+            [figure("a <long>", 1.1, "met"), figure("b", 40.0, "not-met"), json!({ "name": "c", "verdict": null })];
+        let drawn = strips(&json!({ "experiments": [{ "name": "E1", "parts": [{ "figures": figures }] }] }));
+        assert_eq!(drawn.len(), 2);
+        for svg in drawn {
+            assert_eq!(svg.matches("class=\"mark met\"").count() + svg.matches("class=\"mark not-met\"").count(), 2);
+            assert!(svg.contains("a &lt;long&gt;") && svg.contains(">40.0×<"), "{svg}");
+        }
+        assert!(strips(&json!({})).is_empty());
+    }
+}
