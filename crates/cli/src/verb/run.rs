@@ -73,7 +73,7 @@ pub fn world(trust_repo: bool) -> Result<World> {
         engines: Arc::new(Engines),
         registry_dir: registry_dir()?,
         owners: trusted_owners(trust_repo),
-        senesce_version: env!("CARGO_PKG_VERSION").to_owned(),
+        senesce_version: env!("SENESCE_VERSION").to_owned(),
         threads: count_threads(None),
         interrupted,
     })

@@ -86,6 +86,7 @@ fn results_go_to_stdout_progress_to_stderr_and_exports_parse() {
     for key in ["kernel", "mkfs", "mount", "seed", "plan.hash", "senesce.version", "history.first_commit"] {
         assert!(circumstances.contains(key), "{key} is not in:\n{circumstances}");
     }
+    assert!(circumstances.contains(" (commit "), "a run records the commit of the program:\n{circumstances}");
 }
 
 #[test]
