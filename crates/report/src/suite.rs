@@ -1,7 +1,7 @@
-//! The page of a suite of personalities: bars of rates, rankings fresh and aged, how aged the volumes are.
+//! The page of a suite of personalities: dots of rates, rankings fresh and aged, how aged the volumes are.
 //!
 //! In goes what `results.json` of a suite holds (`senesce-suite-results/1`), so that this room need not know who measures.
-//! Nothing is computed here but places of bars.
+//! Nothing is computed here but places of dots.
 
 mod free_space;
 
@@ -30,8 +30,8 @@ const COLOURS: usize = 6;
 /// Size of the drawing, px, and its margins: left, top, bottom.
 const SIZE: (f64, f64) = (1116.0, 300.0);
 const MARGIN: (f64, f64, f64) = (44.0, 26.0, 30.0);
-/// A bar longer than so many times the line is cut: one outlier must not flatten all others.
-const LONGEST: f64 = 6.0;
+/// The ends of the axis at most: one outlier must not flatten all others.
+const ENDS: (f64, f64) = (0.05, 20.0);
 
 /// Renders the results of a suite as one HTML page, which loads nothing.
 ///
@@ -103,7 +103,7 @@ struct Page<'a> {
     states: Vec<String>,
 }
 
-/// A bar: a ratio with its interval.
+/// A dot: a ratio with its interval.
 struct Bar {
     ratio: f64,
     low: f64,
@@ -219,14 +219,22 @@ impl<'a> Page<'a> {
         let (width, height) = SIZE;
         let (left, top, bottom) = MARGIN;
         let all = self.states.iter().flat_map(|state| self.file_systems.iter().map(move |fs| (fs, state)));
-        let highest = all.filter_map(|(fs, state)| self.bar(personality, fs, state)).map(|bar| bar.high);
-        let axis = Axis::from_zero(highest.fold(1.0, f64::max).min(LONGEST));
-        let y = |value: f64| top + (height - top - bottom) * (1.0 - axis.position(value.min(axis.max)));
+        let bars: Vec<Bar> = all.filter_map(|(fs, state)| self.bar(personality, fs, state)).collect();
+        let lowest = bars.iter().map(|bar| bar.low).fold(0.5, f64::min).max(ENDS.0);
+        let highest = bars.iter().map(|bar| bar.high).fold(2.0, f64::max).min(ENDS.1);
+        let axis = Axis::logarithmic(lowest, highest);
+        let y = |value: f64| {
+            let value = if value.is_finite() { value.clamp(axis.min, axis.max) } else { axis.max };
+            top + (height - top - bottom) * (1.0 - axis.position(value))
+        };
         let mut svg = format!(
             r#"<svg viewBox="0 0 {width} {height}" role="img" aria-label="{}">"#,
             escape(&format!("{personality}: operations per second by state and file system"))
         );
-        let _ = write!(svg, r#"<text x="0" y="10">operations per second, times the first file system fresh</text>"#);
+        let _ = write!(
+            svg,
+            r#"<text x="0" y="10">operations per second, times the first file system fresh (logarithmic)</text>"#
+        );
         for tick in axis.ticks() {
             let (at, name) = (y(tick), number(tick));
             let _ = write!(
@@ -238,6 +246,12 @@ impl<'a> Page<'a> {
         }
         let group = (width - left) / self.states.len().max(1) as f64;
         let step = group * 0.8 / self.file_systems.len().max(1) as f64;
+        self.draw_joins(
+            &mut svg,
+            personality,
+            |place, at| left + group * (place as f64 + 0.1) + step * (at as f64 + 0.43),
+            &y,
+        );
         for (place, state) in self.states.iter().enumerate() {
             let start = left + group * (place as f64 + 0.1);
             for (at, file_system) in self.file_systems.iter().enumerate() {
@@ -249,7 +263,7 @@ impl<'a> Page<'a> {
                             svg,
                             r#"<text class="failed" x="{:.1}" y="{:.1}" text-anchor="middle">×<title>no run of {} {} succeeded</title></text>"#,
                             x + step / 2.0,
-                            y(0.0) - 4.0,
+                            y(axis.min) - 4.0,
                             escape(file_system),
                             escape(state)
                         );
@@ -267,6 +281,25 @@ impl<'a> Page<'a> {
         let one = y(1.0);
         let _ = write!(svg, r#"<line class="one" x1="{left}" x2="{width}" y1="{one:.1}" y2="{one:.1}"/></svg>"#);
         svg
+    }
+
+    /// A line for each file system through its states, from fresh to aged.
+    fn draw_joins(&self, svg: &mut String, personality: &str, x: impl Fn(usize, usize) -> f64, y: &dyn Fn(f64) -> f64) {
+        for (at, file_system) in self.file_systems.iter().enumerate() {
+            let point = |(place, state): (usize, &String)| {
+                let bar = self.bar(personality, file_system, state)?;
+                Some(format!("{:.1},{:.1}", x(place, at), y(bar.ratio)))
+            };
+            let points: Vec<String> = self.states.iter().enumerate().filter_map(point).collect();
+            if points.len() > 1 {
+                let _ = write!(
+                    svg,
+                    r#"<g class="{}"><polyline class="join" points="{}"/></g>"#,
+                    class(at),
+                    points.join(" ")
+                );
+            }
+        }
     }
 
     fn draw_bar(
@@ -287,18 +320,16 @@ impl<'a> Page<'a> {
             figure(bar.high)
         );
         let fresh = if state == "fresh" { " fresh" } else { "" };
-        let middle = x + step / 2.0;
+        let middle = x + step * 0.43;
         let _ = write!(
             svg,
-            r#"<g class="{}"><rect class="bar{fresh}" x="{x:.1}" y="{:.1}" width="{:.1}" height="{:.1}"><title>{}</title></rect><path class="whisker" d="M{:.1},{:.1}h6m-3,0V{:.1}m-3,0h6"/></g>"#,
+            r#"<g class="{}"><path class="whisker" d="M{left:.1},{high:.1}h6m-3,0V{low:.1}m-3,0h6"/><circle class="bar{fresh}" cx="{middle:.1}" cy="{:.1}" r="5"><title>{}</title></circle></g>"#,
             class(at),
             y(bar.ratio),
-            step * 0.86,
-            (y(0.0) - y(bar.ratio)).max(0.0),
             escape(&told),
-            middle - 3.0 - step * 0.07,
-            y(bar.high),
-            y(bar.low),
+            left = middle - 3.0,
+            high = y(bar.high),
+            low = y(bar.low),
         );
     }
 

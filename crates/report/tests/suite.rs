@@ -15,7 +15,7 @@ fn the_page_shows_every_bar_and_ranking_and_loads_nothing() {
         assert!(!page.contains(outside), "the page refers to `{outside}`");
     }
     // Two personalities on three file systems in three states, of which one has no figure in each.
-    assert_eq!((page.matches("<rect class=\"bar").count(), page.matches("class=\"failed\"").count()), (16, 2));
+    assert_eq!((page.matches("<circle class=\"bar").count(), page.matches("class=\"failed\"").count()), (16, 2));
     assert_eq!(page.matches("bar fresh").count(), 6);
     for said in [
         "Age costs varmail on xfs most: aged by agrawal, it does 0.25 of the operations",

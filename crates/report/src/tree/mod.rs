@@ -157,7 +157,9 @@ fn facts(outline: &Outline) -> Vec<String> {
             1 => "The only leaf is".to_owned(),
             _ => format!("{} leaves are", count(leaves)),
         };
-        facts.push(format!("{count} {share:.0}% full{}.", if leaves > 1 { " on the mean" } else { "" }));
+        // The mean of trees that are filled in random order (Yao 1978).
+        let judged = if leaves > 1 { " on the mean (random inserts alone leave 69%)" } else { "" };
+        facts.push(format!("{count} {share:.0}% full{judged}."));
     }
     if let Some(share) = outline.adjacent_share() {
         facts.push(format!(
