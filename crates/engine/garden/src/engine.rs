@@ -373,7 +373,7 @@ impl Shared {
             let room = store.reserve(Some(volume), blocks, frees);
             let due = store.is_due() || !store.log.has_room(body.len());
             // Others change something after each point, and may free what this one needs.
-            let is_short = room.is_err() && store.is_waiting() && points < MOST_POINTS;
+            let is_short = room.is_err() && points < MOST_POINTS && store.may_gain(volume, blocks, frees);
             if is_short || due && !fresh {
                 drop(store);
                 if is_short {

@@ -26,7 +26,7 @@ const NEW_MAP_PART: u64 = 128;
 impl Store {
     /// Whether an operation on a volume that changes `blocks` blocks at most may begin.
     ///
-    /// Errors: `NoSpace`; if [`waiting`](Self::is_waiting), a consistency point may make some.
+    /// Errors: `NoSpace`; a consistency point may make some, if [`may_gain`](Self::may_gain) says so.
     pub fn reserve(&self, space: Option<u32>, blocks: u64, frees: bool) -> Result<()> {
         let kept = if frees { self.kept_for_snapshots() } else { self.kept() };
         // What an operation frees itself is not known before it is done: as much as there is.
@@ -119,6 +119,22 @@ impl Store {
         let spaces = self.spaces().into_iter();
         let mut waiting = spaces.filter(|&space| self.volume(space).is_ok_and(|volume| !volume.freed.is_empty()));
         waiting.any(|space| self.removed_blocks(space).is_none())
+    }
+
+    /// Whether an operation that has no space may have enough of it after a consistency point. A point frees what operations removed, and what changed
+    /// blocks reserve and do not use. If both are too little, further points are of no use until another operation frees something.
+    pub fn may_gain(&self, space: u32, blocks: u64, frees: bool) -> bool {
+        let is_packed = self.volumes.iter().flatten().any(|volume| volume.record.packing.was_on);
+        // How much these free is known only after the point.
+        if frees || is_packed || self.reclaim_left() > 0 || self.objects.door.is_some() {
+            return self.is_waiting();
+        }
+        let Ok(volume) = self.volume(space) else { return false };
+        let of_aggregate = self.sb.free + self.freed();
+        let of_volume = volume.record.free() + (volume.freed.len() + volume.released.len()) as u64;
+        let fits = blocks + self.maps(blocks) + self.kept() <= of_aggregate
+            && blocks + 2 * own_maps(volume) + FREEING_BLOCKS <= of_volume;
+        fits && self.is_waiting()
     }
 
     /// Whether a consistency point would change anything.

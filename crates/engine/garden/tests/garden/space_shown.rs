@@ -153,3 +153,33 @@ fn no_name_and_no_block_is_refused_while_any_is_available() {
         fill_in_many_ways(&LARGE, TIGHT, Some(900), seed);
     }
 }
+
+#[test]
+fn refused_write_makes_no_point_unless_something_was_freed() {
+    const ROUNDS: u64 = 12;
+    let rig = Rig::on(&SMALL, shared(SMALL.devices()), Limits::default());
+    let fs = rig.fs();
+    let make = |name: String| fs.make_node(&caller(1), Ino::ROOT, name.as_bytes(), &NewNode::file(0o644)).unwrap().ino;
+    let empty: Vec<String> = (0..ROUNDS).map(|number| format!("empty {number}")).collect();
+    for name in &empty {
+        make(name.clone());
+    }
+    let (large, small) = (make("large".to_owned()), make("small".to_owned()));
+    fs.write(&caller(1), small, 0, &[1; 30 * 4096]).unwrap();
+    let mut end = 0;
+    while let Ok(written) = fs.write(&caller(1), large, end, &[2; 16 * 4096]) {
+        end += written as u64;
+    }
+    let points = || rig.garden().report().counts.consistency_points;
+    let is_refused = || matches!(fs.write(&caller(1), large, end, &[3; 16 * 4096]), Err(FsError::NoSpace));
+    assert!(is_refused());
+    let before = points();
+    for name in &empty {
+        fs.unlink(&caller(1), Ino::ROOT, name.as_bytes()).unwrap();
+        assert!(is_refused());
+    }
+    assert_eq!(points() - before, 0, "points for {ROUNDS} refused writes");
+    fs.unlink(&caller(1), Ino::ROOT, b"small").unwrap();
+    assert!(!is_refused(), "a point gains the blocks of a file that was removed");
+    assert_eq!(findings(&rig.devices), [""; 0]);
+}
