@@ -150,9 +150,7 @@ impl Store {
     /// An area's blocks are to move: nothing is taken from it until they have.
     pub(super) fn begin_cleaning(&mut self, area: AreaId) {
         self.alloc.states.cleaning.insert(area);
-        for current in self.alloc.current.iter_mut() {
-            current.take_if(|at| at.area_id() == area);
-        }
+        self.alloc.current.leave(|at| at.area_id() == area);
     }
 
     /// Whether it is known that not all of an area's blocks can be moved.
@@ -167,7 +165,7 @@ impl Store {
 
     /// Whether the next blocks are taken from this area.
     pub(super) fn is_current(&self, area: AreaId) -> bool {
-        self.alloc.current.iter().flatten().any(|at| at.area_id() == area)
+        self.alloc.current.iter().any(|at| at.area_id() == area)
     }
 
     /// Blocks of an area.

@@ -212,7 +212,7 @@ impl Store {
         // The next point goes on in the area that this one ended in.
         self.alloc.run = None;
         self.leave_other_media();
-        self.alloc.states.taken.extend(self.alloc.current.iter().flatten().map(|at| at.area_id()));
+        self.alloc.states.taken.extend(self.alloc.current.iter().map(|at| at.area_id()));
     }
 
     /// The areas that a scan goes over: groups, with their numbers of areas.

@@ -5,7 +5,12 @@
 
 use std::{cmp::Reverse, ops::Range, sync::Arc};
 
-use super::{Key, Store, areas::AreaId, media::PerMedium, space::Cursor};
+use super::{
+    Key, Store,
+    areas::AreaId,
+    media::{Cursors, Lane},
+    space::Cursor,
+};
 use crate::{
     Medium,
     error::{Error, Result},
@@ -116,7 +121,7 @@ impl Store {
 
     /// Leaves the area that blocks are taken from, as an opening does: the best one is next, and that is what is foreseen.
     pub fn begin_in_best_area(&mut self) {
-        self.alloc.current = PerMedium::default();
+        self.alloc.current = Cursors::default();
         self.forecast = None;
     }
 
@@ -128,7 +133,7 @@ impl Store {
         for (group, heap) in self.areas().enumerate().filter(|(group, _)| is_of_pool(*group)) {
             areas.extend(heap.areas().map(|area| (area.free, (group, area.number))));
         }
-        let at = self.alloc.current[pool];
+        let at = self.alloc.current[Lane::to(pool)];
         let is_next = |&(free, (group, area)): &(u64, AreaId)| {
             let is_current = at.is_some_and(|at| at.area_id() == (group, area));
             free > 0 && !is_current && !self.alloc.states.cleaning.contains(&(group, area))

@@ -3,11 +3,11 @@
 //! What is written here and there goes to flash, and so do all metadata: disks would seek for it, now and when the place is written
 //! again. What is written in order, one block of a file behind the other, goes to disks, the first time or again: they are good at that, and when it is
 //! written over the next time whole areas become free, where single blocks would leave holes. Where a medium has no block left, the other one's are
-//! taken. What is on flash and not written any more leaves it for the disks later (`demote.rs`).
+//! taken. What is on flash and not written any more leaves it for the disks later (`demote.rs`), to areas of its own.
 
 use std::ops::{Index, IndexMut, Range};
 
-use super::{AGGREGATE, Key, Store, volume};
+use super::{AGGREGATE, Key, Store, space::Cursor, volume};
 use crate::Medium;
 
 /// Blocks of a run that are looked at ahead.
@@ -16,16 +16,6 @@ const AHEAD: u64 = 256;
 /// Something for each medium.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PerMedium<T>([T; 2]);
-
-impl<T> PerMedium<T> {
-    pub fn iter(&self) -> std::slice::Iter<'_, T> {
-        self.0.iter()
-    }
-
-    pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, T> {
-        self.0.iter_mut()
-    }
-}
 
 impl<T> Index<Medium> for PerMedium<T> {
     type Output = T;
@@ -44,6 +34,75 @@ impl<T> IndexMut<Medium> for PerMedium<T> {
             Medium::Hdd => &mut self.0[0],
             Medium::Ssd => &mut self.0[1],
         }
+    }
+}
+
+/// A sequence of places that blocks are written to, area by area.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lane {
+    /// What goes to disks, but for demoted blocks.
+    Disks,
+    /// What goes to flash.
+    Flash,
+    /// Single blocks that leave the flash for the disks. Programs overwrite them one by one. In areas of their own they leave no holes between the
+    /// blocks of a sequential stream.
+    Demoted,
+}
+
+impl Lane {
+    const ALL: [Self; 3] = [Self::Disks, Self::Flash, Self::Demoted];
+
+    /// That of blocks for a medium.
+    pub fn to(medium: Medium) -> Self {
+        match medium {
+            Medium::Hdd => Self::Disks,
+            Medium::Ssd => Self::Flash,
+        }
+    }
+
+    /// That of a block that moves from one medium to another.
+    pub fn between(from: Medium, to: Medium) -> Self {
+        if (from, to) == (Medium::Ssd, Medium::Hdd) { Self::Demoted } else { Self::to(to) }
+    }
+
+    /// Where its blocks are wanted.
+    pub fn medium(self) -> Medium {
+        match self {
+            Self::Disks | Self::Demoted => Medium::Hdd,
+            Self::Flash => Medium::Ssd,
+        }
+    }
+}
+
+/// Where the next block of each lane comes from.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Cursors([Option<Cursor>; 3]);
+
+impl Cursors {
+    /// All that there are.
+    pub fn iter(&self) -> impl Iterator<Item = &Cursor> {
+        self.0.iter().flatten()
+    }
+
+    /// Leaves an area.
+    pub fn leave(&mut self, is_left: impl Fn(&Cursor) -> bool) {
+        for at in &mut self.0 {
+            at.take_if(|at| is_left(at));
+        }
+    }
+}
+
+impl Index<Lane> for Cursors {
+    type Output = Option<Cursor>;
+
+    fn index(&self, lane: Lane) -> &Option<Cursor> {
+        &self.0[lane as usize]
+    }
+}
+
+impl IndexMut<Lane> for Cursors {
+    fn index_mut(&mut self, lane: Lane) -> &mut Option<Cursor> {
+        &mut self.0[lane as usize]
     }
 }
 
@@ -81,10 +140,10 @@ impl Store {
 
     /// The next consistency point takes what it wants from where that is, if there is some again.
     pub(super) fn leave_other_media(&mut self) {
-        for medium in Medium::ALL {
-            let pool = self.raid.geometry.pool(medium);
+        for lane in Lane::ALL {
+            let pool = self.raid.geometry.pool(lane.medium());
             let groups = &self.raid.geometry.groups;
-            self.alloc.current[medium].take_if(|at| groups[at.group].medium != pool);
+            self.alloc.current[lane].take_if(|at| groups[at.group].medium != pool);
         }
     }
 

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{AGGREGATE, Key, Store, areas::AreaId, cache::State};
+use super::{AGGREGATE, Key, Store, areas::AreaId, cache::State, media::Lane};
 use crate::{
     Medium,
     error::{Error, Result},
@@ -216,7 +216,8 @@ impl Store {
             self.note_moved(own.old.pvbn, at.pvbn);
             return Ok(None);
         }
-        let at = Physical::block(self.take_pvbn(own.to)?, self.sb.cp as u16);
+        let lane = Lane::between(self.raid.geometry.medium_of(own.old.pvbn), own.to);
+        let at = Physical::block(self.take_in(lane)?, self.sb.cp as u16);
         self.set_pointer(key, Some(Pointer::physical(at)))?;
         self.give_pvbn(own.old)?;
         self.note_moved(own.old.pvbn, at.pvbn);

@@ -2,7 +2,7 @@
 //!
 //! Blocks are taken from one allocation area after the other, each time the one with most free blocks (`areas.rs`); in it tetris by
 //! tetris, and in a tetris drive by drive, so that what is written one after the other lies one behind the other on a
-//! drive, and a tetris that is filled is whole stripes. Where there are disks and flash, there are two such sequences (`media.rs`).
+//! drive, and a tetris that is filled is whole stripes. Where there are disks and flash, there are three such sequences (`media.rs`).
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use super::{
     AGGREGATE, Freed, Key, Store, aggregate,
     areas::{AreaId, AreaStates},
     heap::AreaHeap,
-    media::{PerMedium, Run},
+    media::{Cursors, Lane, Run},
     volume,
 };
 use crate::{
@@ -33,8 +33,8 @@ pub(crate) struct Allocator {
     /// The areas of each group.
     pub(super) groups: Vec<AreaHeap>,
     pub(super) states: AreaStates,
-    /// Where the next blocks of each medium come from; where it has none left, on the other one.
-    pub(super) current: PerMedium<Option<Cursor>>,
+    /// Where the next blocks come from; where the wanted medium has none left, on the other one.
+    pub(super) current: Cursors,
     /// Blocks of a file that are written one behind the other.
     pub(super) run: Option<Run>,
 }
@@ -72,10 +72,15 @@ impl Store {
 
     /// Takes a free PVBN, of a medium if there are several and it has one left.
     pub(super) fn take_pvbn(&mut self, wanted: Medium) -> Result<u64> {
-        let wanted = self.raid.geometry.pool(wanted);
+        self.take_in(Lane::to(self.raid.geometry.pool(wanted)))
+    }
+
+    /// The same, behind those of a lane.
+    pub(super) fn take_in(&mut self, lane: Lane) -> Result<u64> {
+        let wanted = self.raid.geometry.pool(lane.medium());
         let mut tried = None;
         loop {
-            if let Some(pvbn) = self.advance(wanted)? {
+            if let Some(pvbn) = self.advance(lane)? {
                 self.flip_bit(AGGREGATE, aggregate::BITMAP, pvbn, true)?;
                 self.sb.free = self.sb.free.saturating_sub(1);
                 self.score_taken(pvbn)?;
@@ -90,15 +95,15 @@ impl Store {
             }
             self.note_taken(group, area as u32);
             let stripe = self.raid.geometry.area_stripes(group, area).start;
-            self.alloc.current[wanted] = Some(Cursor::new(group, area, stripe));
+            self.alloc.current[lane] = Some(Cursor::new(group, area, stripe));
         }
     }
 
     /// The next free block of the current area; `None` at its end.
-    fn advance(&mut self, wanted: Medium) -> Result<Option<u64>> {
-        let Some(at) = self.alloc.current[wanted] else { return Ok(None) };
+    fn advance(&mut self, lane: Lane) -> Result<Option<u64>> {
+        let Some(at) = self.alloc.current[lane] else { return Ok(None) };
         let next = self.next_free(at)?;
-        self.alloc.current[wanted] = next.map(|(_, at)| at);
+        self.alloc.current[lane] = next.map(|(_, at)| at);
         Ok(next.map(|(pvbn, _)| pvbn))
     }
 

@@ -1,6 +1,6 @@
 //! Disks and flash in one aggregate: what goes where, and what leaves the flash again.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use senesce_block::{BlockDevice, MemoryDevice};
 use senesce_core::Bytes;
@@ -154,6 +154,34 @@ fn what_is_not_written_any_more_leaves_a_full_flash_under_its_number() {
     drop((garden, fs));
     assert_eq!(findings(&devices), [""; 0]);
     check(&open(&devices).volume(NAME).unwrap());
+}
+
+#[test]
+fn demoted_blocks_share_no_area_with_a_stream() {
+    let (devices, garden, fs) = mixed();
+    let (file, stream) = (make(&fs, "file"), make(&fs, "stream"));
+    write(&fs, file, 0, 600);
+    garden.consistency_point().unwrap();
+    // Single blocks leave the flash in the same points in which a stream is written.
+    for round in 0..60 {
+        write(&fs, file, round * 10, 10);
+        write(&fs, stream, round % 30 * 16, 16);
+        garden.consistency_point().unwrap();
+    }
+    let areas = |ino: Ino, blocks: u64| -> BTreeSet<u64> {
+        let mut store = garden.shared().lock();
+        let places = (0..blocks).map(|block| {
+            let vvbn = store.pointer(Key::new(0, ino.0, 0, block)).unwrap().unwrap().vvbn.unwrap();
+            let pvbn = store.container(0, vvbn).unwrap().unwrap().pvbn;
+            (store.raid.geometry.medium_of(pvbn), store.place_of(pvbn).unwrap().stripe / 16)
+        });
+        places.filter(|(medium, _)| *medium == Medium::Hdd).map(|(_, area)| area).collect()
+    };
+    let (demoted, streamed) = (areas(file, 600), areas(stream, 480));
+    assert!(garden.report().counts.demotions > 30 && !demoted.is_empty(), "{:?}", garden.report().counts);
+    assert_eq!(demoted.intersection(&streamed).count(), 0, "{demoted:?} {streamed:?}");
+    drop((garden, fs));
+    assert_eq!(findings(&devices), [""; 0]);
 }
 
 #[test]
