@@ -96,8 +96,8 @@ fn all_experiments_are_in_the_table_whatever_runs_at_a_time_and_a_second_run_goe
         );
     }
     // Both parts of E1, E4 and E5 are of the same aggregates.
-    assert_eq!((parts, told.matches(", begun").count()), (18, 15), "{told}");
-    assert_eq!(told.matches(" s of a processor (").count(), 15, "{told}");
+    assert_eq!((parts, told.matches(", begun").count()), (19, 16), "{told}");
+    assert_eq!(told.matches(" s of a processor (").count(), 16, "{told}");
     let page = fs::read_to_string(lab.path("all/report.html")).unwrap();
     assert!(page.contains("OLTP at random on 12 SSDs") && page.matches("<svg class=\"panel\"").count() > 10);
     // Two parts again, one at a time; all others are taken as they are.

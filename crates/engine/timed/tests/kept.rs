@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use senesce_timed::published::{FigureLine, render_docs_table, replace_docs_table};
+use senesce_timed::published::{FigureLine, render_docs_table, render_time_table, replace_docs_table};
 use senesce_trials::{Claim, Figure};
 
 fn read(path: &str) -> String {
@@ -15,10 +15,15 @@ fn kept() -> Vec<FigureLine> {
 }
 
 #[test]
-fn docs_have_the_table_of_the_kept_run() {
-    let docs = read("docs/results/garden-trials.md");
-    let wanted = replace_docs_table(&docs, &render_docs_table(&kept())).expect("the docs have a place for the table");
-    assert!(docs == wanted, "run `cargo run -p senesce-timed --example docs_table`; wanted:\n{wanted}");
+fn docs_have_the_tables_of_the_kept_run() {
+    for (path, table) in [
+        ("docs/results/garden-trials.md", render_docs_table(&kept())),
+        ("docs/results/timed.md", render_time_table(&kept())),
+    ] {
+        let docs = read(path);
+        let wanted = replace_docs_table(&docs, &table).expect("the docs have a place for the table");
+        assert!(docs == wanted, "run `cargo run -p senesce-timed --example docs_table`; wanted in {path}:\n{wanted}");
+    }
 }
 
 #[test]

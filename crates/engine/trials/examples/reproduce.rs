@@ -7,7 +7,7 @@ use senesce_trials::{Experiment, Outcome, Scale, render_figures};
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (flags, words): (Vec<String>, Vec<String>) = std::env::args().skip(1).partition(|word| word.starts_with("--"));
     let mut words = words.iter();
-    let experiment: Experiment = words.next().ok_or("which experiment? E1, E2, E4, E5, E9 to E12 or E14")?.parse()?;
+    let experiment: Experiment = words.next().ok_or("which experiment? E1 to E5, E9 to E12 or E14")?.parse()?;
     let mut scale: Scale = words.next().map_or(Ok(Scale::SMALL), |word| word.parse())?;
     if let Some(percent) = words.next() {
         scale.turnover_percent = percent.parse()?;

@@ -22,6 +22,10 @@ impl Chain {
         Self { blocks: now.blocks - before.blocks, requests: now.requests - before.requests }
     }
 
+    fn minus(self, part: Self) -> Self {
+        Self { blocks: self.blocks - part.blocks, requests: self.requests - part.requests }
+    }
+
     fn plus(self, other: Self) -> Self {
         Self { blocks: self.blocks + other.blocks, requests: self.requests + other.requests }
     }
@@ -46,6 +50,8 @@ pub struct Point {
     pub writes: Chain,
     /// Of these, disks with SSDs before them; nothing if there are none.
     pub disk_writes: Chain,
+    /// Read to compute parity, of these.
+    pub disk_parity_reads: Chain,
     /// Data drives, read for contents.
     pub reads: Chain,
     /// Read to compute parity.
@@ -87,14 +93,24 @@ impl Point {
         self.disk_writes.mean()
     }
 
+    /// Mean blocks of a write chain of SSDs in an aggregate of both media.
+    pub fn flash_write_chain(&self) -> f64 {
+        self.writes.minus(self.disk_writes).mean()
+    }
+
+    /// Blocks that such SSDs read for parity, for each block that clients wrote.
+    pub fn flash_parity_reads_per_client_block(&self) -> f64 {
+        ratio(self.parity_reads.minus(self.disk_parity_reads).blocks, self.client_blocks)
+    }
+
     /// Mean blocks of a read chain.
     pub fn read_chain(&self) -> f64 {
         self.reads.mean()
     }
 
-    /// Mean blocks of all chains that data drives read for contents, whoever asked: clients, or cleaning for what it moves.
+    /// Mean blocks of all chains that data drives read: for clients, for cleaning, and for parity.
     pub fn all_read_chain(&self) -> f64 {
-        self.reads.plus(self.cleaning_reads).mean()
+        self.reads.plus(self.cleaning_reads).plus(self.parity_reads).mean()
     }
 
     /// Blocks read for parity, for each block written.
@@ -138,7 +154,9 @@ impl Point {
         self.cp = now.cp;
         self.points = now.counts.consistency_points - before.counts.consistency_points;
         self.writes = Chain::since(raid.data.writes, earlier.data.writes);
-        self.disk_writes = Chain::since(writes_of_disks(now), writes_of_disks(before));
+        let of_disks = |of: fn(&DriveReport) -> Chains| Chain::since(sum_of_disks(now, of), sum_of_disks(before, of));
+        self.disk_writes = of_disks(|drive| drive.counts.writes);
+        self.disk_parity_reads = of_disks(|drive| drive.counts.parity_reads);
         self.reads = Chain::since(raid.data.reads, earlier.data.reads);
         self.parity_reads = Chain::since(raid.data.parity_reads, earlier.data.parity_reads);
         self.cleaning_reads = Chain::since(raid.data.cleaning_reads, earlier.data.cleaning_reads);
@@ -167,6 +185,7 @@ impl Point {
             client_blocks_read: self.client_blocks_read + later.client_blocks_read,
             writes: self.writes.plus(later.writes),
             disk_writes: self.disk_writes.plus(later.disk_writes),
+            disk_parity_reads: self.disk_parity_reads.plus(later.disk_parity_reads),
             reads: self.reads.plus(later.reads),
             parity_reads: self.parity_reads.plus(later.parity_reads),
             cleaning_reads: self.cleaning_reads.plus(later.cleaning_reads),
@@ -185,11 +204,11 @@ impl Point {
     }
 }
 
-/// What was written to disks that hold data, if there are SSDs as well.
-fn writes_of_disks(report: &AggregateReport) -> Chains {
+/// The sum over disks that hold data, if there are SSDs as well.
+fn sum_of_disks(report: &AggregateReport, of: fn(&DriveReport) -> Chains) -> Chains {
     let is_mixed = report.groups.iter().any(|group| group.medium == Medium::Ssd);
     let is_disk = |drive: &&DriveReport| is_mixed && !drive.parity && report.groups[drive.group].medium == Medium::Hdd;
-    let disks = report.drives.iter().filter(is_disk).map(|drive| drive.counts.writes);
+    let disks = report.drives.iter().filter(is_disk).map(of);
     disks.fold(Chains::default(), |sum, own| Chains {
         blocks: sum.blocks + own.blocks,
         requests: sum.requests + own.requests,

@@ -3,7 +3,8 @@
 //! What is written here and there goes to flash, and so do all metadata: disks would seek for it, now and when the place is written
 //! again. What is written in order, one block of a file behind the other, goes to disks, the first time or again: they are good at that, and when it is
 //! written over the next time whole areas become free, where single blocks would leave holes. Where a medium has no block left, the other one's are
-//! taken. What is on flash and not written any more leaves it for the disks later (`demote.rs`), to areas of its own.
+//! taken. What is on flash and not written any more leaves it for the disks later (`demote.rs`), to
+//! areas of its own.
 
 use std::ops::{Index, IndexMut, Range};
 
@@ -44,8 +45,8 @@ pub(super) enum Lane {
     Disks,
     /// What goes to flash.
     Flash,
-    /// Single blocks that leave the flash for the disks. Programs overwrite them one by one. In areas of their own they leave no holes between the
-    /// blocks of a sequential stream.
+    /// Single blocks that leave the flash for the disks. Programs overwrite them one by one. In
+    /// areas of their own they leave no holes between the blocks of a sequential stream.
     Demoted,
 }
 

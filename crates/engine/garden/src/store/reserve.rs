@@ -26,7 +26,8 @@ const NEW_MAP_PART: u64 = 128;
 impl Store {
     /// Whether an operation on a volume that changes `blocks` blocks at most may begin.
     ///
-    /// Errors: `NoSpace`; a consistency point may make some, if [`may_gain`](Self::may_gain) says so.
+    /// Errors: `NoSpace`; a consistency point may make some, if [`may_gain`](Self::may_gain) says
+    /// so.
     pub fn reserve(&self, space: Option<u32>, blocks: u64, frees: bool) -> Result<()> {
         let kept = if frees { self.kept_for_snapshots() } else { self.kept() };
         // What an operation frees itself is not known before it is done: as much as there is.
@@ -121,8 +122,9 @@ impl Store {
         waiting.any(|space| self.removed_blocks(space).is_none())
     }
 
-    /// Whether an operation that has no space may have enough of it after a consistency point. A point frees what operations removed, and what changed
-    /// blocks reserve and do not use. If both are too little, further points are of no use until another operation frees something.
+    /// Whether an operation that has no space may have enough of it after a consistency point. A
+    /// point frees what operations removed, and what changed blocks reserve and do not use. If both
+    /// are too little, further points are of no use until another operation frees something.
     pub fn may_gain(&self, space: u32, blocks: u64, frees: bool) -> bool {
         let is_packed = self.volumes.iter().flatten().any(|volume| volume.record.packing.was_on);
         // How much these free is known only after the point.

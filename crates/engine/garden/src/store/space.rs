@@ -2,7 +2,8 @@
 //!
 //! Blocks are taken from one allocation area after the other, each time the one with most free blocks (`areas.rs`); in it tetris by
 //! tetris, and in a tetris drive by drive, so that what is written one after the other lies one behind the other on a
-//! drive, and a tetris that is filled is whole stripes. Where there are disks and flash, there are three such sequences (`media.rs`).
+//! drive, and a tetris that is filled is whole stripes. Where there are disks and flash, there are
+//! three such sequences (`media.rs`).
 
 use std::ops::Range;
 
@@ -75,7 +76,7 @@ impl Store {
         self.take_in(Lane::to(self.raid.geometry.pool(wanted)))
     }
 
-    /// The same, behind those of a lane.
+    /// The same, in a lane.
     pub(super) fn take_in(&mut self, lane: Lane) -> Result<u64> {
         let wanted = self.raid.geometry.pool(lane.medium());
         let mut tried = None;

@@ -63,17 +63,13 @@ pub fn tier(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
     let over = |rate| without.at(rate).zip(with.at(rate)).map_or(f64::NAN, |(one, other)| ratio(one, other));
     let latency = |stage: &Stage| stage.at(moderate).map_or(f64::NAN, |run| run.figures.latency.mean / 1e6);
     let [one, other] = [without, with].map(|stage| stage.counted.write_chain());
-    let parity = without.counted.parity_reads_per_client_block() / with.counted.parity_reads_per_client_block();
     let mut figures = vec![
-        Figure::new("write chain without cleaning", one).number(2.0, "7.1"),
-        Figure::new("write chain with cleaning", other).quoted(Claim::Number(40.0), "about 40", "7.1").after(2.0, one),
-        Figure::new("parity reads without, over those with cleaning", parity)
-            .quoted(Claim::Rises, "a marked improvement", "7.1")
-            .ratio(),
         Figure::new("latency with cleaning over without, second load", over(moderate))
             .quoted(Claim::Number(0.82 / 0.79), "0.79 to 0.82 ms", "7.1")
             .ratio(),
         Figure::new("the same at the first load", over(heavy)),
+        Figure::new("write chain without cleaning, in the trace", one),
+        Figure::new("write chain with cleaning, in the trace", other),
         Figure::new("write chain without cleaning after the paper's first two hours alone", hours[0]),
         Figure::new("ms without cleaning, SSDs alone", latency(without)),
         Figure::new("ms with cleaning, SSDs alone", latency(with)),
@@ -89,7 +85,8 @@ pub fn tier(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
     }
     figures.extend(amplification);
     let notes = vec![
-        "The paper has 12 SSDs and a large number of disks in one aggregate, and clients of both. Here are the SSDs alone, with the streams that a flash pool keeps there. So only the ratio of latencies is comparable."
+        "The paper has 12 SSDs and a large number of disks in one aggregate, and clients of both. Here are the SSDs alone, with the streams that a flash pool keeps there. So only the ratio of latencies is comparable. Chains are judged on \
+         SSDs and disks together, in the part that is structure."
             .to_owned(),
         "By the paper's rates its first two hours write 0.62 turnovers of SSDs that are new at the calibrated fill, which leaves areas that were never written. So its SSDs were fuller, or in use before; ours \
          are aged for three turnovers."
@@ -170,7 +167,7 @@ fn bounded(run: Option<&Run>) -> f64 {
 /// E5.
 pub fn random(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
     let setup = Setup::published(scale);
-    let (stages, aged) = without_and_with(setup, LoadKind::Random, RANDOM, &RANDOM_RATES, scale, profile)?;
+    let (stages, aged) = overwrite(setup, scale, profile)?;
     let mut aged = aged.then(UNLIMITED, scale)?;
     let moving = ablation::compare(&mut aged.trial)?;
     let mut structure = Structure::E5.judge(scale, aged.counted);
@@ -223,24 +220,20 @@ fn amplification(without: &Stage, with: &Stage, rate: u64) -> Vec<Figure> {
     }
 }
 
-fn without_and_with(
-    setup: Setup,
-    load: LoadKind,
-    turnovers: u64,
-    rates: &[u64],
-    scale: Scale,
-    profile: &CpuProfile,
-) -> Result<(Vec<Stage>, Aged)> {
+/// The aggregate of E4 at its plateau, overwritten at random without cleaning and then with it.
+fn overwrite(setup: Setup, scale: Scale, profile: &CpuProfile) -> Result<(Vec<Stage>, Aged)> {
     let system = machine::flash(&setup, profile.clone())?;
-    let mut trial = TimedTrial::new(setup, load, true)?;
+    let mut trial = TimedTrial::new(setup, OLTP, true)?;
+    Plateau::find(trial.trial(), scale)?;
+    trial.trial().set_load(LoadKind::Random);
     let (mut stages, mut counted) = (Vec::new(), Vec::new());
     for (name, cleaning) in ARMS {
         let before = trial.trial().series().points.len();
         trial.set_cleaning(cleaning);
-        trial.age(turnovers * 10 * scale.turnover_percent)?;
+        trial.age(RANDOM * 10 * scale.turnover_percent)?;
         let window = trial.collect(POINTS)?;
         counted.push(Counted::since(before, trial.trial(), name, cleaning));
-        stages.push(sweep(name, &mut trial, &system, &window, rates, scale)?);
+        stages.push(sweep(name, &mut trial, &system, &window, &RANDOM_RATES, scale)?);
     }
     Ok((stages, Aged { trial, counted }))
 }

@@ -108,6 +108,17 @@ pub fn render_docs_table(lines: &[FigureLine]) -> String {
     text
 }
 
+/// The table of the docs on time: the figures of which the paper says nothing.
+pub fn render_time_table(lines: &[FigureLine]) -> String {
+    let mut text = "| | figure | ours |\n|---|---|---|\n".to_owned();
+    for FigureLine { experiment, kind, figure } in lines {
+        if kind == "time" && figure.verdict.is_none() {
+            text.push_str(&format!("| {experiment} | {} | {} |\n", figure.name, figure.ours));
+        }
+    }
+    text
+}
+
 /// The docs with this table between the two marks; none if they have no marks.
 pub fn replace_docs_table(docs: &str, table: &str) -> Option<String> {
     let (before, rest) = docs.split_once(BEGIN)?;
@@ -163,6 +174,12 @@ mod tests {
         let new = replace_docs_table(docs, "new\n").unwrap();
         assert_eq!(new, "a\n<!-- figures: made -->\nnew\n<!-- end of figures -->\nb\n");
         assert_eq!(replace_docs_table("a\n", "new\n"), None);
+    }
+
+    #[test]
+    fn the_time_table_has_what_the_paper_does_not_have() {
+        let lines = FigureLine::read_all(&FigureLine::write_all([&record()])).unwrap();
+        assert_eq!(render_time_table(&lines), "| | figure | ours |\n|---|---|---|\n| E4 | moved | 0.250 |\n");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use senesce_sim::CpuProfile;
 use senesce_trials::Scale;
 
 pub use charts::{Chart, Line, Place};
-pub use lines::{FigureLine, render_docs_table, replace_docs_table};
+pub use lines::{FigureLine, render_docs_table, render_time_table, replace_docs_table};
 pub use record::{Record, Tally, Told};
 pub use table::{Cause, PUBLISHED, Published};
 

@@ -9,6 +9,7 @@ mod plateau;
 mod pool;
 mod random;
 mod secondary;
+mod tier;
 
 use std::{fmt, str::FromStr};
 
@@ -27,6 +28,8 @@ pub enum Experiment {
     E1,
     /// OLTP on disks behind a tier of SSDs.
     E2,
+    /// OLTP on the SSDs of the same.
+    E3,
     /// OLTP on flash, 85 % full.
     E4,
     /// Random overwrites on flash, 85 % full.
@@ -94,14 +97,15 @@ pub struct Outcome {
 
 impl Experiment {
     /// All of them.
-    pub const ALL: [Self; 9] =
-        [Self::E1, Self::E2, Self::E4, Self::E5, Self::E9, Self::E10, Self::E11, Self::E12, Self::E14];
+    pub const ALL: [Self; 10] =
+        [Self::E1, Self::E2, Self::E3, Self::E4, Self::E5, Self::E9, Self::E10, Self::E11, Self::E12, Self::E14];
 
     /// What it is about.
     pub fn title(self) -> &'static str {
         match self {
             Self::E1 => "OLTP for 46 turnovers on 21 drives",
             Self::E2 => "OLTP on 21 disks behind 12 SSDs",
+            Self::E3 => "OLTP on 12 SSDs before 21 disks",
             Self::E4 => "OLTP on 21 drives, 85 % full, aged to a plateau",
             Self::E5 => "random overwrites on 21 drives, 85 % full",
             Self::E9 => "what compression and compaction save",
@@ -117,6 +121,7 @@ impl Experiment {
         match self {
             Self::E1 => Ok(oltp::judge_long(scale, oltp::run_long(scale)?)),
             Self::E2 => pool::run(scale),
+            Self::E3 => tier::run(scale),
             Self::E4 => Ok(oltp::judge_plateau(scale, oltp::run_plateau(scale)?)),
             Self::E5 => Ok(random::judge(scale, random::run(scale)?)),
             Self::E9 => packing::save(scale),
@@ -133,7 +138,7 @@ impl Experiment {
             Self::E9 => packing::facts_of_saving(scale),
             Self::E10 => packing::facts_of_overwriting(scale),
             Self::E11 => objects::facts(scale),
-            Self::E1 | Self::E2 | Self::E4 | Self::E5 | Self::E12 | Self::E14 => Vec::new(),
+            Self::E1 | Self::E2 | Self::E3 | Self::E4 | Self::E5 | Self::E12 | Self::E14 => Vec::new(),
         }
     }
 
@@ -144,7 +149,7 @@ impl Experiment {
             Self::E1 => Some(oltp::judge_long(scale, stages.try_into().ok()?)),
             Self::E4 => Some(oltp::judge_plateau(scale, stages.try_into().ok()?)),
             Self::E5 => Some(random::judge(scale, stages.try_into().ok()?)),
-            Self::E2 | Self::E9 | Self::E10 | Self::E11 | Self::E12 | Self::E14 => None,
+            Self::E2 | Self::E3 | Self::E9 | Self::E10 | Self::E11 | Self::E12 | Self::E14 => None,
         }
     }
 }

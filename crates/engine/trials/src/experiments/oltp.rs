@@ -1,7 +1,7 @@
 //! E1 and E4: a load as data bases make it.
 
 use super::{Experiment, Outcome, Plateau, Stage, go_on, run_stage};
-use crate::{Claim, CleaningPolicy, Figure, LoadKind, Result, Scale, Setup, Trial};
+use crate::{Claim, CleaningPolicy, Figure, LoadKind, Point, Result, Scale, Setup, Trial};
 
 const LOAD: LoadKind = LoadKind::Oltp { units: 1 };
 /// Days of E1.
@@ -11,6 +11,10 @@ pub const LONG_DAYS: f64 = 62.0;
 pub const LONG_TURNOVERS: u64 = 46;
 /// To see what redirects cost.
 const ALL_RIGHT: u64 = 1;
+/// Turnovers of E4's aggregate in a day at the highest load that is simulated: 175,000 operations a
+/// second of 1.34 blocks each, on the 20 data drives of 1 TiB at the calibrated fill. The paper
+/// ages "for approximately 1 day".
+const DAY: usize = 6;
 
 /// E1: with cleaning from the beginning, and without, each on its own fresh aggregate.
 pub fn run_long(scale: Scale) -> Result<[Stage; 2]> {
@@ -65,11 +69,15 @@ pub fn judge_plateau(scale: Scale, [without, as_old, with, all_right]: [Stage; 4
     let (plateau, before) = (without.series.last_turnover(), as_old.series.last_turnover());
     let after = with.series.last_turnover();
     let chains = Plateau::chains(&without.series);
+    let day = without.series.turnovers().get(DAY - 1).copied();
+    let after_a_day = |of: fn(&Point) -> f64| day.as_ref().map_or(f64::NAN, of);
     let right = all_right.series.last_turnover().read_chain() / before.read_chain();
     let figures = vec![
         Figure::new("write chain without cleaning", plateau.write_chain()).number(10.9, "7.1"),
         Figure::new("turnovers until it is at its plateau", chains.len() as f64),
         Figure::new("the last turnover's chain over that of the one before", Plateau::last_step(&chains)),
+        Figure::new("write chain after a day at the highest load instead", after_a_day(Point::write_chain)),
+        Figure::new("read chain of all requests then", after_a_day(Point::all_read_chain)),
         Figure::new("write chain with cleaning", after.write_chain())
             .number(60.6, "7.1")
             .after(10.9, before.write_chain()),
@@ -84,7 +92,8 @@ pub fn judge_plateau(scale: Scale, [without, as_old, with, all_right]: [Stage; 4
     ];
     let notes = vec![
         Plateau::RULE.to_owned(),
-        "A read chain is the blocks of a request to a drive, as the paper defines it: requests of clients and of cleaning.".to_owned(),
+        "A read chain is the blocks of a request to a drive, as the paper defines it (7.2): requests for clients, for cleaning and for parity.".to_owned(),
+        "The paper ages for about a day, until the metrics are level. A day at the highest load is 6 turnovers here, and then ours are not level. The verdicts are those of the level chain.".to_owned(),
         "Chains with cleaning are compared with a twin of the same age that was never cleaned.".to_owned(),
         "The runner reads ahead for clients that read in order. What the garden reads ahead itself comes from there too.".to_owned(),
     ];

@@ -13,12 +13,16 @@ const TURNOVERS: u64 = 20;
 /// The paper's chain is level after 22 days and stays so for more than 60.
 const LEVEL_AFTER: [u64; 2] = [22, 60];
 
-/// The aggregate of most experiments, its drives disks, and the SSDs of E3 before them; gardening as an aggregate of both does it
-/// by itself. Then the same with the disks cleaned, too.
-pub fn run(scale: Scale) -> Result<Outcome> {
+/// The aggregate of most experiments, its drives disks, and 12 SSDs before them.
+pub fn setup(scale: Scale) -> Setup {
     let areas = (scale.areas / DISKS_OVER_FLASH).max(2);
     let flash = Some(FlashTier { data_drives: FLASH_DRIVES, areas });
-    let setup = Setup { flash, ..Setup::published(scale) };
+    Setup { flash, ..Setup::published(scale) }
+}
+
+/// Gardening as an aggregate of both does it by itself. Then the same with the disks cleaned, too.
+pub fn run(scale: Scale) -> Result<Outcome> {
+    let setup = setup(scale);
     let stage = |name, load, cleaning, turnovers| -> Result<Stage> {
         go_on(name, &mut Trial::new(setup.clone(), load)?, cleaning, turnovers, scale)
     };
