@@ -46,7 +46,7 @@ pub use html::{ReportOptions, render_report};
 pub use inspection::{InspectionOptions, render_inspection};
 pub use inspection_map::{MapColour, render_inspection_map};
 pub use inspection_screen::inspection_screen;
-pub use reproduction::render_reproduction;
+pub use reproduction::{render_reproduction, render_reproduction_svg};
 pub use suite::{SuiteOptions, render_suite};
 pub use summary::summary_table;
 pub use transfer::{TransferOptions, render_transfer, render_transfer_svg};

@@ -3,12 +3,15 @@
 //! In goes what `senesce garden reproduce --json` prints (`senesce-reproduction/3`), so that this room need not know what runs them.
 //! Verdicts are computed there and shown here.
 
+use std::fmt::Write as _;
+
 use minijinja::{Value, context};
 use serde_json::Value as Json;
 
 use crate::{
     Error,
     chart::{PANEL_HEIGHT, PANEL_WIDTH, PlotLine, PlotPanel},
+    figures::light_css,
     format::{count, escape, figure, page_json},
     html::style,
     page::render_page,
@@ -178,6 +181,15 @@ fn class(at: usize) -> String {
 
 /// A chart; a line that bears a name that another chart has bears its colour too.
 fn panel<'c>(chart: &'c Json, names: &mut Vec<&'c str>) -> String {
+    let panel = plot(chart, names);
+    format!(
+        r#"<svg class="panel" viewBox="0 0 {PANEL_WIDTH} {PANEL_HEIGHT}" role="img" tabindex="0" aria-label="{}">{}</svg>"#,
+        escape(&panel.title),
+        panel.draw()
+    )
+}
+
+fn plot<'c>(chart: &'c Json, names: &mut Vec<&'c str>) -> PlotPanel {
     let lines = list(&chart["lines"]).map(|line| {
         let name = line["name"].as_str().unwrap_or("–");
         let at = names.iter().position(|known| *known == name).unwrap_or_else(|| {
@@ -190,17 +202,45 @@ fn panel<'c>(chart: &'c Json, names: &mut Vec<&'c str>) -> String {
         });
         PlotLine { class: class(at), name: name.to_owned(), points: points.collect() }
     });
-    let panel = PlotPanel {
+    PlotPanel {
         title: text(&chart["title"]),
         x_label: text(&chart["x"]),
         y_label: text(&chart["y"]),
         is_logarithmic: chart["logarithmic"] == true,
         mark: " (did not keep up)",
         lines: lines.collect(),
-    };
-    format!(
-        r#"<svg class="panel" viewBox="0 0 {PANEL_WIDTH} {PANEL_HEIGHT}" role="img" tabindex="0" aria-label="{}">{}</svg>"#,
-        escape(&panel.title),
-        panel.draw()
-    )
+    }
+}
+
+/// The charts of one part beside each other, as one SVG document in light colours.
+///
+/// In: the record of a part, as a run keeps it. Out: the same for the same input.
+pub fn render_reproduction_svg(part: &Json) -> String {
+    const MARGIN: f64 = 20.0;
+    const HEAD: f64 = 70.0;
+    let mut names = Vec::new();
+    let panels: Vec<String> = list(&part["charts"]).map(|chart| plot(chart, &mut names).draw()).collect();
+    let (width, height) = ((PANEL_WIDTH + MARGIN) * panels.len() as f64 + MARGIN, PANEL_HEIGHT + HEAD + MARGIN);
+    let title = escape(&format!("{}: {}", text(&part["experiment"]), text(&part["title"])));
+    let style = light_css(&[include_str!("../assets/curve.css"), include_str!("../assets/reproduction.css")].concat());
+    let mut svg = format!(
+        r#"<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}"><title>{title}</title><style>{style}</style><rect class="paper" width="{width}" height="{height}"/><text class="figure-title" x="{MARGIN}" y="28">{title}</text>"#
+    );
+    for (at, name) in names.iter().enumerate() {
+        let x = MARGIN + at as f64 * 190.0;
+        let _ = write!(
+            svg,
+            r#"<g class="series {}"><line class="line" x1="{x}" x2="{}" y1="48" y2="48"/></g><text class="tick" x="{}" y="52">{}</text>"#,
+            class(at),
+            x + 30.0,
+            x + 37.0,
+            escape(name)
+        );
+    }
+    for (at, panel) in panels.iter().enumerate() {
+        let x = MARGIN + at as f64 * (PANEL_WIDTH + MARGIN);
+        let _ = write!(svg, r#"<g transform="translate({x},{HEAD})">{panel}</g>"#);
+    }
+    svg.push_str("</svg>\n");
+    svg
 }

@@ -3,7 +3,7 @@
 #[path = "common/reproduction.rs"]
 mod sample;
 
-use senesce_report::render_reproduction;
+use senesce_report::{render_reproduction, render_reproduction_svg};
 use serde_json::json;
 
 #[test]
@@ -74,4 +74,15 @@ fn what_is_missing_or_absurd_is_a_dash_and_no_figure() {
         let page = render_reproduction(&input).unwrap();
         assert!(!page.contains("NaN") && !page.contains("inf "), "{page}");
     }
+}
+
+#[test]
+fn docs_have_the_picture_of_the_kept_run() {
+    let kept = serde_json::from_str(include_str!("../../cli/tests/cli/reproduction-eighth-E1.json")).unwrap();
+    let picture = include_str!("../../../docs/images/garden-reproduce.svg");
+    assert!(
+        picture == render_reproduction_svg(&kept),
+        "run `cargo run -p senesce-report --example reproduction_picture`"
+    );
+    assert!(picture.matches("<polyline").count() >= 6 && !picture.contains("NaN"));
 }
