@@ -67,8 +67,12 @@ fn unmount(lab: &Lab, dir: &str) {
 /// Waits until `home` and the others of its process are this number of mounts. A mount ends only when
 /// no other namespace has it, and a test beside this one may have copied all mounts for a moment.
 fn await_mounts(lab: &Lab, count: usize) {
+    await_mounts_at(lab, "home", count);
+}
+
+fn await_mounts_at(lab: &Lab, place: &str, count: usize) {
     let begin = Instant::now();
-    while run(lab, "fs stat home").matches("is mounted on").count() != count {
+    while run(lab, &format!("fs stat {place}")).matches("is mounted on").count() != count {
         assert!(begin.elapsed() < STUCK, "a mount does not end");
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -175,4 +179,43 @@ fn further_mounts_answer_and_are_synced_before_a_snapshot() {
     assert!(fs::read_to_string(lab.path("mnt/file")).unwrap() == content);
     unmount(&lab, "mnt");
     assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn moved_mounts_are_synced_and_detached_ones_delay_no_other_request() {
+    if !root_or_skip("mounting") {
+        return;
+    }
+    let lab = two_volumes();
+    fs::create_dir(lab.path("moved")).unwrap();
+    // The kernel moves no mount that is below a shared one.
+    let path = |name: &str| lab.path(name).to_string_lossy().into_owned();
+    must("mount", &["--bind", &path(""), &path("")]);
+    must("mount", &["--make-private", &path("")]);
+    let mut child = serve_all(&lab, &["--write-back"]);
+    must("mount", &["--move", &path("home"), &path("moved")]);
+    let content = "8".repeat(40_000);
+    fs::write(lab.path("moved/file"), &content).unwrap();
+    for place in ["g", "moved"] {
+        let stat = run(&lab, &format!("fs stat {place}"));
+        assert!(stat.contains(&format!("volume home is mounted on {}\n", path("moved"))), "{stat}");
+    }
+    run(&lab, "fs snapshot create g home after-move");
+    // A program keeps it, so that it does not end.
+    let kept = fs::File::open(lab.path("monday")).unwrap();
+    must("umount", &["--lazy", &path("monday")]);
+    run(&lab, "fs snapshot create g main beside");
+    lab.run(["fs", "snapshot", "delete", "g", "main", "monday"]).refused(3, &["it is mounted on "]);
+    drop(kept);
+    await_mounts_at(&lab, "moved", 2);
+    run(&lab, "fs snapshot delete g main monday");
+    unmount(&lab, "mnt");
+    run(&lab, "fs snapshot create g main directly-after");
+    unmount(&lab, "moved");
+    assert!(child.wait().unwrap().success());
+    let mut child = serve(&lab, &["--volume", "home", "--snapshot", "after-move"]);
+    assert!(fs::read_to_string(lab.path("mnt/file")).unwrap() == content);
+    unmount(&lab, "mnt");
+    assert!(child.wait().unwrap().success());
+    unmount(&lab, "");
 }

@@ -47,6 +47,7 @@ pub struct Mounted {
     thread: Option<JoinHandle<io::Result<()>>>,
     end: Arc<Mutex<End>>,
     alarm: Arc<Alarm>,
+    device: Option<u64>,
 }
 
 /// Wakes the holder when the serving thread ends, also by a panic.
@@ -123,17 +124,21 @@ impl Mounted {
         };
         let thread = thread::Builder::new().name("fuse".to_owned()).spawn(serve).map_err(failed)?;
         // Without it the kernel reads in pieces of 128 KiB; not all who mount may say so. If it has ended already, the path is the host's.
-        if let (Ok(below), Ok(device)) = (below, device_of(point))
-            && below != device
-        {
+        let device = device_of(point).ok().filter(|device| below.is_ok_and(|below| below != *device));
+        if let Some(device) = device {
             let _ = set_read_ahead(device);
         }
-        Ok(Self { point: point.to_owned(), unmounter, thread: Some(thread), end, alarm })
+        Ok(Self { point: point.to_owned(), unmounter, thread: Some(thread), end, alarm, device })
     }
 
     /// Whether it was unmounted, or serving ended for another reason.
     pub fn is_over(&self) -> bool {
         self.thread.is_none() || self.alarm.is_over()
+    }
+
+    /// The device number of its files, as `st_dev` reports it. `None`: it ended at once.
+    pub fn device(&self) -> Option<u64> {
+        self.device
     }
 
     /// Wakes the thread that mounted it when calls change the file system, and when serving ends.

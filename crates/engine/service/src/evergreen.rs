@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Devices, Error, EvergreenChecked, EvergreenCheckedPart, EvergreenDefragmented, EvergreenFinding, EvergreenStat,
-    Frozen, MountStat, Passes, Request, Response, Result, Serves, Task, error::While,
+    Frozen, Mounts, Passes, Request, Response, Result, Serves, Task, error::While,
 };
 
 /// Bytes that a sweep of keys moves before the next look whether it is cancelled.
@@ -34,7 +34,7 @@ pub struct Service<'a> {
     /// Whether it takes no changes.
     pub read_only: bool,
     /// Where it is mounted.
-    pub mounts: &'a [MountStat],
+    pub mounts: &'a dyn Mounts,
 }
 
 impl Service<'_> {
@@ -44,10 +44,10 @@ impl Service<'_> {
             return Err(Error::usage(format!("{} is an evergreen: {why}", self.place), None));
         }
         match request {
-            Request::Serves => Ok(Response::Serves(Serves { files: Vec::new(), mounts: self.mounts.to_vec() })),
+            Request::Serves => Ok(Response::Serves(Serves { files: Vec::new(), mounts: self.mounts.list() })),
             Request::Stat => {
                 let mut stat = stat(self.store(), self.device)?;
-                stat.mounts = self.mounts.to_vec();
+                stat.mounts = self.mounts.list();
                 Ok(Response::EvergreenStat(stat))
             }
             Request::Figures => Ok(Response::Figures(figures(&self.store().figures()))),

@@ -31,8 +31,8 @@ pub use passes::{Passes, Turn};
 pub use request::{Prices, Request};
 pub use response::{
     AggregateStat, Cleaned, CloneOf, Cloned, ColdStat, Deduped, Defragmented, Deleted, DriveStat,
-    EvergreenDefragmented, EvergreenStat, GroupStat, LogCopyStat, MountStat, ReadChains, Requests, Response, Scrubbed,
-    Serves, SnapshotMade, SnapshotStat, Snapshots, Stat, Tiered, VolumeMade, VolumeStat, Volumes,
+    EvergreenDefragmented, EvergreenStat, GroupStat, LogCopyStat, MountStat, Mounts, ReadChains, Requests, Response,
+    Scrubbed, Serves, SnapshotMade, SnapshotStat, Snapshots, Stat, Tiered, VolumeMade, VolumeStat, Volumes,
 };
 pub use task::{NoTask, Task};
 

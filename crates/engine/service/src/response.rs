@@ -197,6 +197,23 @@ pub struct MountStat {
     pub snapshot: Option<String>,
     /// Whether it takes no changes.
     pub read_only: bool,
+    /// Its device number as `major:minor`; none until it is mounted.
+    pub device: Option<String>,
+}
+
+/// The mounts of an open engine.
+pub trait Mounts {
+    /// Lists them.
+    fn list(&self) -> Vec<MountStat>;
+
+    /// Waits for mounts that are about to end. A request calls this before it refuses because of a mount.
+    fn settle(&self) {}
+}
+
+impl Mounts for Vec<MountStat> {
+    fn list(&self) -> Vec<MountStat> {
+        self.clone()
+    }
 }
 
 /// An evergreen.

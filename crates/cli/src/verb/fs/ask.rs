@@ -1,7 +1,6 @@
 //! Requests to a garden: to the process that serves it, or to the garden itself if no process does.
 
 use std::{
-    ffi::OsStr,
     fs,
     os::unix::{
         ffi::OsStrExt,
@@ -21,11 +20,14 @@ use senesce_service::{
     Error, Failure as Refusal, FailureKind, MountStat, Name, Passes, Request, Response, Serves, Task,
     evergreen::refusal, garden::Service, socket::Client,
 };
-use senesce_volume::{DeviceNumber, Host, LinuxHost, MountEntry, Registry, interrupted};
+use senesce_volume::{DeviceNumber, Host, LinuxHost, Registry, interrupted, list_mounts};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{control::socket_name, evergreen::Place as EvergreenPlace, hold::token_of, place::Place, sync::sync_one};
+use super::{
+    control::socket_name, evergreen::Place as EvergreenPlace, hold::token_of, mounts::is_on, place::Place,
+    sync::sync_one,
+};
 use crate::{
     clock::SystemClock,
     exit::{Failure, failed, usage},
@@ -83,7 +85,7 @@ pub fn answer_offline(garden: &Garden, place: &Place, request: &Request, quiet: 
     let service = Service {
         garden,
         place: &name,
-        mounts: &Vec::new,
+        mounts: &Vec::new(),
         passes: &passes,
         read_only: false,
         objects,
@@ -132,21 +134,22 @@ impl Server {
     /// over to it would wait for itself, and no signal could end it.
     fn sync(&self, volume: &Name) -> Result<()> {
         let is_written = |mount: &&MountStat| !mount.read_only && mount.volume == volume.lossy();
-        let mounts = LinuxHost::default().mounts()?;
         for mount in self.serves.mounts.iter().filter(is_written) {
-            let device = self.device(&mounts, mount);
-            sync_one(Path::new(OsStr::from_bytes(&mount.point.0)), &|found| Some(found.device) == device)?;
+            let seen: Vec<_> = list_mounts()?.into_iter().filter(|seen| is_on(mount, seen.mount.device)).collect();
+            match seen.iter().find(|seen| seen.process.is_none()) {
+                Some(here) => sync_one(&here.mount.point, &|found| is_on(mount, found.device))?,
+                // It has ended since: its pages are written back.
+                None if seen.is_empty() => {}
+                None => {
+                    let message = format!("volume {volume} is mounted in another mount namespace only");
+                    return Err(usage(
+                        message,
+                        Some("run the command in that namespace, so that it can sync the mount"),
+                    ));
+                }
+            }
         }
         Ok(())
-    }
-
-    /// The number of a mount of this process. Who covers it with another mount of the same source
-    /// comes later in the list.
-    fn device(&self, mounts: &[MountEntry], mount: &MountStat) -> Option<DeviceNumber> {
-        let point = Path::new(OsStr::from_bytes(&mount.point.0));
-        let has_token = |found: &&MountEntry| found.source.to_str().and_then(token_of) == Some(&self.token);
-        let mut at_point = mounts.iter().filter(|found| found.point == point && found.file_system == "fuse");
-        at_point.find(has_token).map(|found| found.device)
     }
 }
 
@@ -161,10 +164,8 @@ fn find_server(place: &Place) -> Result<Option<Server>> {
         let start = format!("{token}.");
         let is_its =
             |home: &PathBuf| home.file_name().is_some_and(|name| name.as_bytes().starts_with(start.as_bytes()));
-        let mounts = LinuxHost::default().mounts()?;
-        // Its point may be mounted elsewhere, too.
-        let is_mounted =
-            |server: &Server| server.serves.mounts.iter().any(|mount| server.device(&mounts, mount) == Some(device));
+        // Any user can forge the source of a mount, but not its device number.
+        let is_mounted = |server: &Server| server.serves.mounts.iter().any(|mount| is_on(mount, device));
         return match homes().filter(is_its).find_map(|home| Server::in_home(&home)).filter(is_mounted) {
             Some(server) => Ok(Some(server)),
             None => Err(Failure {

@@ -2,17 +2,16 @@
 
 use std::{
     fs,
-    os::unix::{ffi::OsStrExt, fs::MetadataExt},
+    os::unix::fs::MetadataExt,
     path::PathBuf,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{
             AtomicBool,
             Ordering::{AcqRel, Release},
         },
     },
     thread::{self, Scope, Thread},
-    time::Duration,
 };
 
 use anyhow::{Context, Result};
@@ -20,13 +19,16 @@ use senesce_fuse::Alarm;
 use senesce_garden::Garden;
 use senesce_objects::ObjectStore;
 use senesce_service::{
-    Devices, Failure, MountStat, Passes, Request, Response,
+    Devices, Failure, Passes, Request, Response,
     garden::Service,
     socket::{Connection, Server},
 };
-use senesce_volume::{Custodian, FileId, Host, LinuxHost, Resource, ResourceId};
+use senesce_volume::{Custodian, FileId, Resource, ResourceId};
 
-use super::ask::{fault, identify};
+use super::{
+    ask::{fault, identify},
+    mounts::Mounts,
+};
 use crate::{clock::SystemClock, exit::refusal_of};
 
 /// A socket that was bound and is in the journal.
@@ -46,8 +48,7 @@ pub struct Mounted<'a> {
     pub place: String,
     /// The files and devices that it holds.
     pub files: Vec<String>,
-    /// None where a mount has ended.
-    pub mounts: Mutex<Vec<Option<MountStat>>>,
+    pub mounts: Mounts,
     pub passes: Passes,
     pub read_only: bool,
     /// The store of objects that it was opened with.
@@ -137,41 +138,12 @@ impl Wake {
 }
 
 impl Mounted<'_> {
-    /// A mount has ended: its volume may be deleted.
-    pub fn end_mount(&self, number: usize) {
-        self.mounts()[number] = None;
-    }
-
-    fn mounts(&self) -> MutexGuard<'_, Vec<Option<MountStat>>> {
-        self.mounts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits a moment for mounts to end that are gone from the kernel's list. The holder notices an
-    /// unmount only after the program that unmounted continues, and the next request may need it.
-    fn await_ended(&self) {
-        const TRIES: u32 = 100;
-        const PAUSE: Duration = Duration::from_millis(20);
-        for _ in 0..TRIES {
-            let Ok(listed) = LinuxHost::default().mounts() else { return };
-            let is_listed =
-                |mount: &MountStat| listed.iter().any(|entry| entry.point.as_os_str().as_bytes() == &mount.point.0[..]);
-            if self.mounts().iter().flatten().all(is_listed) {
-                return;
-            }
-            self.wake.holder.unpark();
-            thread::sleep(PAUSE);
-        }
-    }
-
     /// Answers a request.
     pub fn answer(&self, request: &Request, connection: &mut Connection) -> Result<Response, Failure> {
-        if request.changes() {
-            self.await_ended();
-        }
         let service = Service {
             garden: self.garden,
             place: &self.place,
-            mounts: &|| self.mounts().iter().flatten().cloned().collect(),
+            mounts: &self.mounts,
             passes: &self.passes,
             read_only: self.read_only,
             objects: self.objects.as_deref(),

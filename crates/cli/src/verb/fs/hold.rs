@@ -11,6 +11,7 @@ use senesce_volume::{
     Custodian, ENGINE_SOURCE, MountSource, Outcome, Resource, ResourceId, interrupted, wake_on_signal,
 };
 
+use super::mounts::Mounts;
 use crate::{
     args::{FsServedArgs, MountOptionArg, WriteBackArg},
     clock::SystemClock,
@@ -22,8 +23,8 @@ pub(super) const LOOK: Duration = Duration::from_millis(20);
 /// What is to be served, and where.
 pub(super) struct Served<'a> {
     pub mounts: Vec<Begin<'a>>,
-    /// Called with the number of a mount when it has ended.
-    pub ended: &'a dyn Fn(usize),
+    /// Where their beginnings and ends are recorded, by number.
+    pub record: &'a Mounts,
     /// Where they are stored, in words.
     pub place: &'a dyn fmt::Display,
     /// Threads of each.
@@ -156,7 +157,10 @@ fn begin(custodian: &Custodian, served: &Served<'_>, number: usize, wanted: &Beg
     let options = MountOptions { source: name, threads, now, read_only, pages, suid, dev };
     let (id, started) = custodian.acquire(resource, |_| Ok(Mounted::start(fs.clone(), point, options)))?;
     match started {
-        Ok(mounted) => Ok(Held { id, mounted, is_ended: false }),
+        Ok(mounted) => {
+            served.record.begin(number, mounted.device());
+            Ok(Held { id, mounted, is_ended: false })
+        }
         Err(error) => {
             custodian.release(id)?;
             Err(error.into())
@@ -182,7 +186,7 @@ fn observe(held: &mut [Held], served: &Served<'_>, alarm: &Alarm) -> bool {
     for (number, held) in held.iter_mut().enumerate() {
         if !held.is_ended && held.mounted.is_over() {
             held.is_ended = true;
-            (served.ended)(number);
+            served.record.end(number);
         }
     }
     // While the flag is set no other is taken: else each change of another mount would wake this thread.

@@ -204,7 +204,7 @@ pub fn stat(args: &FsWithObjectsArgs, verbose: bool, quiet: bool) -> Result<()> 
 }
 
 pub(super) fn print_mounts(mounts: &[MountStat]) {
-    for MountStat { point, volume, snapshot, read_only } in mounts {
+    for MountStat { point, volume, snapshot, read_only, .. } in mounts {
         let of = snapshot.as_ref().map_or(String::new(), |name| format!("snapshot {} of ", show(name.as_bytes())));
         let how = if *read_only { ", read-only" } else { "" };
         println!("  {of}volume {} is mounted on {}{how}", show(volume.as_bytes()), point);

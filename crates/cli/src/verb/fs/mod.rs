@@ -22,6 +22,7 @@ mod load;
 mod look;
 mod mkfs;
 mod mount;
+mod mounts;
 mod objects;
 mod paths;
 mod place;

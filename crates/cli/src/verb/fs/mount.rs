@@ -21,6 +21,7 @@ use super::{
     headroom::collect_headroom,
     hold::{LOOK, Served, hold},
     load::{ByLoad, Kernel, Points},
+    mounts::Mounts,
     place::Place,
     wanted::Wanted,
     watch::{Watch, check_whole, log_problems, print_failure},
@@ -120,7 +121,7 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
         garden: &garden,
         place: place.to_string(),
         files: held_files(place.files(), read_only),
-        mounts: wanted.iter().map(|wanted| Some(wanted.stat(read_only))).collect::<Vec<_>>().into(),
+        mounts: Mounts::of_this_thread(wanted.iter().map(|wanted| wanted.stat(read_only))),
         passes: Passes::default(),
         read_only,
         objects: args.objects.objects.as_ref().map(ToString::to_string),
@@ -130,7 +131,7 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
     };
     let served = Served {
         mounts: volumes.into_iter().zip(&wanted).map(|(fs, wanted)| wanted.begin(fs, read_only)).collect(),
-        ended: &|number| mounted.end_mount(number),
+        record: &mounted.mounts,
         place: &place,
         threads: args.how.threads,
         pages: args.how.pages(),

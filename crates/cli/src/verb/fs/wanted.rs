@@ -67,6 +67,7 @@ impl Wanted {
             volume: text(&self.volume),
             snapshot: self.snapshot.as_deref().map(text),
             read_only: read_only || self.snapshot.is_some(),
+            device: None,
         }
     }
 }

@@ -19,7 +19,8 @@ pub use check::{checked, words};
 pub use volumes::packing;
 
 use crate::{
-    Devices, Error, MountStat, Name, Passes, Request, Response, Result, Serves, Task, error::While, passes::Pass,
+    Devices, Error, MountStat, Mounts, Name, Passes, Request, Response, Result, Serves, Task, error::While,
+    passes::Pass,
 };
 
 /// An open garden, and how a process uses it.
@@ -29,7 +30,7 @@ pub struct Service<'a> {
     /// Its name in messages.
     pub place: &'a str,
     /// The volumes that are mounted; none offline.
-    pub mounts: &'a dyn Fn() -> Vec<MountStat>,
+    pub mounts: &'a dyn Mounts,
     /// Work under way.
     pub passes: &'a Passes,
     /// Whether changes are refused.
@@ -55,7 +56,7 @@ impl Service<'_> {
         }
         match request {
             Request::Stat => self.stat().map(|stat| Response::Stat(Box::new(stat))),
-            Request::Serves => Ok(Response::Serves(Serves { files: Vec::new(), mounts: (self.mounts)() })),
+            Request::Serves => Ok(Response::Serves(Serves { files: Vec::new(), mounts: self.mounts.list() })),
             Request::Figures => Ok(Response::Figures(self.figures())),
             Request::Check { most_bytes } => self.check(*most_bytes, task),
             Request::SnapshotCreate { volume, name, unix_seconds } => self.create_snapshot(volume, name, *unix_seconds),
@@ -99,7 +100,13 @@ impl Service<'_> {
         let uses = |mount: &&MountStat| {
             mount.volume == volume.lossy() && snapshot.is_none_or(|name| mount.snapshot == Some(name.lossy()))
         };
-        match (self.mounts)().iter().find(uses) {
+        let find = || self.mounts.list().into_iter().find(|mount| uses(&mount));
+        if find().is_none() {
+            return Ok(());
+        }
+        // It may have been unmounted a moment ago.
+        self.mounts.settle();
+        match find() {
             None => Ok(()),
             Some(MountStat { point, .. }) => {
                 Err(Error::refused(format!("{why}: it is mounted on {point}"), Some(&format!("unmount {point} first"))))

@@ -22,7 +22,7 @@ impl Service<'_> {
             },
             volumes: self.volumes()?,
             activity: report_chains(&report),
-            mounts: (self.mounts)(),
+            mounts: self.mounts.list(),
         })
     }
 
@@ -45,7 +45,7 @@ impl Service<'_> {
             "blocks_read": counts.cold_reads,
             "deletes": counts.object_deletes,
         });
-        figures["mounts"] = json!((self.mounts)());
+        figures["mounts"] = json!(self.mounts.list());
         figures
     }
 

@@ -49,7 +49,7 @@ impl Rig {
         let text = serde_json::to_string(request).unwrap();
         let request: Request = serde_json::from_str(&text).unwrap();
         let (garden, passes, read_only) = (&self.garden, &self.passes, self.read_only);
-        let mounts = &|| self.mounts.clone();
+        let mounts = &self.mounts;
         let service = Service {
             garden,
             place: "g",
@@ -388,6 +388,7 @@ fn wrong_requests_are_refused_with_hints() {
         volume: volume.into(),
         snapshot: snapshot.map(str::to_owned),
         read_only: false,
+        device: None,
     };
     let refused = |rig: &Rig, request: &Request, says: &str| match rig.ask(request).unwrap_err() {
         Error::Refused { message, .. } => assert!(message.contains(says), "{message}"),

@@ -21,6 +21,7 @@ use super::{
         control::{Control, held_files},
         due::Due,
         hold::{Begin, Served, hold},
+        mounts::Mounts,
     },
     Opened, Place,
     tree::write_figures,
@@ -78,7 +79,8 @@ fn serve(custodian: &Custodian, place: &Place, args: &FsMountArgs, quiet: bool) 
     let files = held_files(vec![place.path().to_owned()], read_only);
     // An evergreen has one volume, without a name.
     let point_name = point.as_os_str().as_bytes().into();
-    let mounts = [MountStat { point: point_name, volume: String::new(), snapshot: None, read_only }];
+    let stat = MountStat { point: point_name, volume: String::new(), snapshot: None, read_only, device: None };
+    let mounts = Mounts::of_this_thread([stat]);
     let (name, passes) = (place.to_string(), Passes::default());
     let answer = |request: Request, connection: &mut Connection| {
         let service = Service {
@@ -105,10 +107,9 @@ fn serve(custodian: &Custodian, place: &Place, args: &FsMountArgs, quiet: bool) 
         let allows = args.how.allows();
         let served = Served {
             mounts: vec![Begin { fs: fs.clone(), point: &point, read_only }],
-            ended: &|_| {},
+            record: &mounts,
             place,
             threads,
-
             pages,
             allows,
             quiet,
