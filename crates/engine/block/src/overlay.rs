@@ -2,13 +2,14 @@
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},
+    io,
     sync::{PoisonError, RwLock},
 };
 
 use senesce_core::Bytes;
 
 use crate::{
-    BlockDevice, BlockOperation, BlockResult,
+    BlockDevice, BlockError, BlockOperation, BlockResult,
     memory::{CHUNK_BYTES, pieces},
     range::check_range,
 };
@@ -19,12 +20,18 @@ pub struct OverlayDevice<D> {
     below: D,
     /// What was written; the last chunk of a device may be shorter.
     written: RwLock<BTreeMap<u64, Vec<u8>>>,
+    most_bytes: u64,
 }
 
 impl<D: BlockDevice> OverlayDevice<D> {
     /// Over a device that nobody else writes to meanwhile.
     pub fn new(below: D) -> Self {
-        Self { below, written: RwLock::default() }
+        Self::within(below, Bytes(u64::MAX))
+    }
+
+    /// The same, but a write fails if the overlay would keep more than `most_bytes`.
+    pub fn within(below: D, most_bytes: Bytes) -> Self {
+        Self { below, written: RwLock::default(), most_bytes: most_bytes.0 }
     }
 }
 
@@ -60,6 +67,13 @@ impl<D: BlockDevice> BlockDevice for OverlayDevice<D> {
     fn write_at(&self, offset: u64, data: &[u8]) -> BlockResult<()> {
         check_range(self, BlockOperation::Write, offset, data.len() as u64)?;
         let mut written = self.written.write().unwrap_or_else(PoisonError::into_inner);
+        let new = pieces(offset, data.len()).filter(|(chunk, ..)| !written.contains_key(&(*chunk as u64))).count();
+        let kept = (written.len() + new) as u64 * CHUNK_BYTES as u64;
+        if new > 0 && kept > self.most_bytes {
+            let why = format!("more than {} of changes would be kept in memory", Bytes(self.most_bytes));
+            let problem = io::Error::other(why).into();
+            return Err(BlockError::new(self.name(), BlockOperation::Write, offset, data.len() as u64, problem));
+        }
         let mut done = 0;
         for (chunk, first, bytes) in pieces(offset, data.len()) {
             let memory = match written.entry(chunk as u64) {

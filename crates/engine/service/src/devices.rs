@@ -15,6 +15,8 @@ use senesce_garden::LogDevices;
 
 use crate::{Error, Result, Task};
 
+/// Changes to the devices of a moment that are kept in memory at most.
+const MOST_CHANGES: Bytes = Bytes(256 << 20);
 /// How often the caller's wish to cancel is read while work reports no progress.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -30,7 +32,7 @@ pub struct Devices {
     log: LogDevices,
 }
 
-/// What the devices held at one moment. What is written to them stays in memory.
+/// What the devices held at one moment. What is written to them stays in memory, up to 256 MiB for each.
 pub struct Frozen {
     /// The drives, in the same order.
     pub drives: Vec<Shared>,
@@ -69,7 +71,8 @@ impl Devices {
     /// frozen already.
     pub fn freeze(&self, most_bytes: Bytes) -> Option<Frozen> {
         let moment = self.freezer.freeze(most_bytes)?;
-        let frozen = |device: &Freezable| -> Shared { Arc::new(OverlayDevice::new(device.at(&moment))) };
+        let frozen =
+            |device: &Freezable| -> Shared { Arc::new(OverlayDevice::within(device.at(&moment), MOST_CHANGES)) };
         let drives = self.drives.iter().map(&frozen).collect();
         let log = self.log.clone().map(|number, _| frozen(&self.logs[number]));
         Some(Frozen { drives, log, moment })
@@ -132,6 +135,21 @@ mod tests {
         let done = frozen.attend(&mut NoTask, |_, ()| {}, |_sender| drive.write_at(0, &[1; 8]).is_ok());
         let Err(Error::Refused { message, .. }) = done else { panic!("{done:?}") };
         assert!(message.contains("were overwritten while it was read"), "{message}");
+    }
+
+    #[test]
+    fn changes_of_a_moment_are_bounded() {
+        const PIECE: usize = 8 << 20;
+        let device = MemoryDevice::new("d", Bytes(MOST_CHANGES.0 + PIECE as u64));
+        let devices = Devices::new(vec![Arc::new(device)], LogDevices::none());
+        let drive = devices.freeze(Bytes(1 << 20)).unwrap().drives.swap_remove(0);
+        let piece = vec![1; PIECE];
+        for offset in (0..MOST_CHANGES.0).step_by(PIECE) {
+            drive.write_at(offset, &piece).unwrap();
+        }
+        drive.write_at(0, &piece).unwrap(); // it is kept already
+        let error = drive.write_at(MOST_CHANGES.0, &piece).unwrap_err();
+        assert!(error.problem.to_string().contains("of changes would be kept in memory"), "{error}");
     }
 
     /// Of a drive, one piece of which cannot be saved.

@@ -10,7 +10,7 @@ use crate::{Batch, Error, KeyValue, Live, Result, log::record_bytes, model::chec
 /// A batch that makes a name, or writes a block.
 const SMALL_BATCH: usize = 16 << 10;
 /// Checkpoints for one question about the space that is left.
-const MOST_ROUNDS: u32 = 256;
+const MOST_ROUNDS: u32 = 16;
 
 /// The outcome of an attempt to apply a batch.
 enum Tried {
@@ -183,9 +183,9 @@ impl KeyValue for Evergreen {
             rounds += 1;
             match self.make_room() {
                 Ok(true) if rounds < MOST_ROUNDS => {}
-                Ok(true) => return 0, // others use what this makes
-                Ok(false) => return claims.min(spare),
-                Err(_) => return claims,
+                // Other threads use what this frees, or nothing is left to free.
+                Ok(_) => return claims.min(spare),
+                Err(_) => return 0,
             }
         }
     }
