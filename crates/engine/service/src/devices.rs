@@ -142,7 +142,8 @@ mod tests {
         const PIECE: usize = 8 << 20;
         let device = MemoryDevice::new("d", Bytes(MOST_CHANGES.0 + PIECE as u64));
         let devices = Devices::new(vec![Arc::new(device)], LogDevices::none());
-        let drive = devices.freeze(Bytes(1 << 20)).unwrap().drives.swap_remove(0);
+        let frozen = devices.freeze(Bytes(1 << 20)).unwrap();
+        let drive = &frozen.drives[0];
         let piece = vec![1; PIECE];
         for offset in (0..MOST_CHANGES.0).step_by(PIECE) {
             drive.write_at(offset, &piece).unwrap();
