@@ -1,8 +1,9 @@
 # Two commands do everything on a Debian machine that has Rust and git:
-#   make demo   the quick-start experiment on ext4, XFS and Btrfs, with its report (needs root)
+#   make demo   how git pulls age ext4, XFS and Btrfs, on modelled disks, with a report (needs root)
 #   make test   every test
 # And `make docs` builds docs/ as a book in target/book that can be searched offline.
-# REPO=path-or-url makes the demo replay that repository instead of the synthetic history.
+# `make demo-full` is the same on this machine's drive, with five repetitions; it needs a quiet machine.
+# REPO=path-or-url makes both replay that repository instead of the synthetic history.
 
 SENESCE := target/release/senesce
 PACKAGES_RUN := git build-essential xfsprogs btrfs-progs e2fsprogs util-linux fonts-dejavu-core
@@ -12,14 +13,16 @@ DEMO_DIR ?= demo
 MDBOOK_VERSION := 0.5.4
 MDBOOK := target/tools/bin/mdbook
 
-.PHONY: demo test build bench docs setup-run setup-test clean
+.PHONY: demo demo-full test build bench docs setup-run setup-test clean
 
-demo: setup-run build
+demo: RUN := demo
+demo-full: RUN := run plans/quick-start.toml
+demo demo-full: setup-run build
 	@# An earlier demo goes, with whatever it left mounted; anything else in its place stays.
 	@if [ -f "$(DEMO_DIR)/plan.toml" ] && [ -f "$(DEMO_DIR)/journal.ndjson" ]; then \
 		$(SENESCE) clean "$(DEMO_DIR)" >/dev/null && ! grep -q " $(abspath $(DEMO_DIR))/" /proc/self/mounts && \
 		rm -rf --one-file-system "$(DEMO_DIR)"; fi
-	$(SENESCE) run plans/quick-start.toml --out "$(DEMO_DIR)" $(if $(REPO),--repo "$(REPO)")
+	$(SENESCE) $(RUN) --out "$(DEMO_DIR)" $(if $(REPO),--repo "$(REPO)")
 
 build:
 	cargo build --release --locked --package senesce

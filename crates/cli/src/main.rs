@@ -42,6 +42,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<()> {
         Verb::Compare(args) => verb::compare::compare(args),
         Verb::Device(args) => verb::device::device(args),
         Verb::Profile(args) => verb::profile::profile(args, quiet),
+        Verb::Demo(args) => verb::demo::demo(&args, quiet),
         Verb::Run(args) => verb::run::run(args, quiet),
         Verb::Show(args) => verb::show::show(args),
         Verb::Export(args) => verb::export::export(args),

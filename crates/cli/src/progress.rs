@@ -64,6 +64,17 @@ impl Progress {
     }
 }
 
+impl Progress {
+    /// Shows a line that is no event of the run.
+    pub fn note(&self, text: &str) {
+        match self {
+            Self::Quiet => {}
+            Self::Bar(bar) => bar.line(text),
+            Self::Lines(lines) => lines.print(text),
+        }
+    }
+}
+
 impl Observer for Progress {
     fn on_event(&mut self, event: &Event) {
         match self {
@@ -167,6 +178,10 @@ impl Lines {
 
     fn line(&mut self, text: &str) {
         self.last = Some(Instant::now());
+        self.print(text);
+    }
+
+    fn print(&self, text: &str) {
         let seconds = self.started.elapsed().as_secs_f64();
         eprintln!("[{seconds:>5.0} s] {}", Printable::new(text));
     }

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::Skip;
+
 /// Why a tree cannot be moved at all. A file that cannot be moved is counted instead, see
 /// [`crate::Skip`].
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +32,14 @@ pub enum Error {
         /// The reason.
         problem: String,
     },
+    /// No file could hold the free space.
+    #[error("cannot hold the free space of {}: {}", path.display(), hold_words(*why))]
+    CannotHold {
+        /// The tree.
+        path: PathBuf,
+        /// The reason.
+        why: Skip,
+    },
     /// A list of files is not usable.
     #[error("{}: line {line}: {problem}", path.display())]
     List {
@@ -43,6 +53,15 @@ pub enum Error {
     /// The caller stopped the work.
     #[error("stopped")]
     Stopped,
+}
+
+fn hold_words(why: Skip) -> &'static str {
+    match why {
+        // XFS stores 64 inodes in a chunk, and needs contiguous space for a new one.
+        Skip::NoSpace => "no inode or no space is free; remove a few files and try again",
+        Skip::Refused => "the caller may not create files in it",
+        _ => "the file system refuses to reserve space",
+    }
 }
 
 impl Error {

@@ -21,15 +21,20 @@ mod place;
 mod plan;
 mod predict;
 mod shatter;
+mod space;
 mod strategy;
 mod tree;
 
 pub use advice::{Advice, DEFRAG_SCHEMA, Gain, Share, Worth, compute_advice};
-pub use apply::{Applied, ApplyOptions, BatchReport, Mover, Skip, Skipped, apply_plan, find_mover};
+pub use apply::{
+    Applied, ApplyOptions, BatchReport, Mover, Skip, Skipped, apply_plan, apply_space, find_mover, find_segments,
+    hold_in_thought,
+};
 pub use error::Error;
 pub use order::Order;
 pub use place::{Piece, measure_pieces, place_batches};
 pub use plan::{Batch, Left, LeftWhy, Part, Plan, PlanOptions, plan_moves};
 pub use predict::predict_costs;
+pub use space::{Content, Segment, SpaceMove, SpacePlan, merge_segments, plan_space};
 pub use strategy::Strategy;
 pub use tree::{Tree, collect_tree};

@@ -234,6 +234,11 @@ pub(crate) fn parent(path: &RelPath) -> &[u8] {
     path.iter().rposition(|&byte| byte == b'/').map_or(b"", |at| &path[..at])
 }
 
+/// Whether all blocks of an entry can move.
+pub(crate) fn can_move(entry: &Surveyed, options: &PlanOptions) -> bool {
+    entry.kind == EntryKind::File && find_obstacle(entry, options).is_none()
+}
+
 /// Why a file cannot be moved; none if it can.
 fn find_obstacle(entry: &Surveyed, options: &PlanOptions) -> Option<LeftWhy> {
     let has = |flag| entry.extents.iter().any(|raw| raw.flags.contains(flag));

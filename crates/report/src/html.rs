@@ -27,6 +27,8 @@ pub struct ReportOptions {
     pub title: Option<String>,
     /// When it was made, as text to be shown; nothing is shown if none, and the page then depends on the results alone.
     pub made_at: Option<String>,
+    /// The run is not finished: what is missing, as a sentence. The page shows it and reloads itself every few seconds.
+    pub unfinished: Option<String>,
 }
 
 /// Renders the report as one HTML page, which loads nothing: style, script, charts and data are in it.
@@ -54,6 +56,7 @@ pub fn render_report(results: &Results, options: &ReportOptions) -> Result<Strin
             format => run.format.as_str(),
         },
         made_at => options.made_at.as_deref(),
+        unfinished => options.unfinished.as_deref(),
         arms => model.arms.iter().map(|(arm, _)| arm.clone()).collect::<Vec<_>>(),
         checkpoints => model.checkpoints.len(),
         last_pulls => model.checkpoints.last().map(|pulls| count(*pulls)),

@@ -7,6 +7,19 @@ use senesce_report::{ReportOptions, render_figures, render_report, summary_table
 use senesce_store::{CircumstanceRow, GrepRow, LoadRow, ModelledRow, Results, Role};
 
 #[test]
+fn page_of_an_unfinished_run_says_so_and_reloads_itself() {
+    let page = |unfinished: Option<&str>| {
+        let options = ReportOptions { unfinished: unfinished.map(str::to_owned), ..ReportOptions::default() };
+        render_report(&common::results(), &options).unwrap()
+    };
+    let unfinished = page(Some("1 of 3 arms are done"));
+    assert!(unfinished.contains("<strong>1 of 3 arms are done</strong>"));
+    assert!(unfinished.contains("<meta http-equiv=\"refresh\""));
+    let finished = page(None);
+    assert!(!finished.contains("http-equiv=\"refresh\"") && !finished.contains("arms are done"));
+}
+
+#[test]
 fn the_page_is_the_same_every_time_and_loads_nothing() {
     let results = common::results();
     let page = render_report(&results, &ReportOptions::default()).unwrap();

@@ -43,6 +43,22 @@ pub struct RunArgs {
 }
 
 #[derive(Debug, Args)]
+pub struct DemoArgs {
+    /// Directory of the run; must not hold another run. Default: senesce-runs/demo-N.
+    #[arg(short, long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Replay this repository (a path or a URL) instead of a synthetic history.
+    #[arg(long, value_name = "PATH|URL")]
+    pub repo: Option<String>,
+    /// Stop after this number of pulls. Default: 1000.
+    #[arg(long, value_name = "N")]
+    pub pulls: Option<u64>,
+    /// Print the plan of the demo, and run nothing.
+    #[arg(long, exclusive = true)]
+    pub plan: bool,
+}
+
+#[derive(Debug, Args)]
 pub struct ShowArgs {
     /// Directory of the run.
     pub run: PathBuf,

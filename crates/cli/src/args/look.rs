@@ -80,6 +80,10 @@ pub struct DefragArgs {
     /// With the strategy pieces: a piece of at least SIZE stays.
     #[arg(long, value_name = "SIZE", default_value = "1MiB")]
     pub piece_size: Bytes,
+    /// Make free space contiguous instead: move contents out of ranges that are mostly free, into free space elsewhere.
+    /// Moves at most a quarter of the free space and 1 GiB, unless --budget states another limit. Needs root; ext4 and XFS.
+    #[arg(long, conflicts_with_all = ["strategy", "order", "force", "device"])]
+    pub free_space: bool,
     /// Move at most SIZE of contents, such as 10GiB; metadata is extra. Batches with the most pieces per byte come first.
     /// Default: no limit.
     #[arg(long, value_name = "SIZE")]

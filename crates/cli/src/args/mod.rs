@@ -96,6 +96,14 @@ pub enum Verb {
         senesce profile merge home.toml srv.toml -o ours.toml\n  \
         senesce profile diff home.toml agrawal")]
     Profile(ProfileArgs),
+    /// Run the demo: how git pulls age ext4, XFS and Btrfs, on modelled disks.
+    #[command(after_help = "Examples:\n  \
+        sudo senesce demo                                the report's path is printed after the first file system\n  \
+        sudo senesce demo --repo ~/linux --out /data/demo\n  \
+        senesce demo --plan > mine.toml                  a plan of your own to begin with\n\n\
+        It needs root, about 5 GiB below the directory of the run, and one to two minutes. The disks are modelled:\n\
+        no drive of the machine is formatted, and none is measured.")]
+    Demo(DemoArgs),
     /// Run an experiment from a plan file.
     #[command(after_help = "Examples:\n  \
         senesce run plans/quick-start.toml --dry-run     what it would do, and the space it needs\n  \

@@ -17,7 +17,7 @@ use senesce_probe::{
 use senesce_volume::{install_signal_cleanup, interrupted};
 use serde::Serialize;
 
-use super::inspect::choose_devices;
+use super::{defrag_space::defrag_space, inspect::choose_devices};
 use crate::{
     args::DefragArgs,
     clock::SystemClock,
@@ -41,6 +41,9 @@ pub fn defrag(args: DefragArgs, quiet: bool) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
     if args.idle {
         senesce_volume::set_idle_priority().context("cannot lower the I/O priority")?;
+    }
+    if args.free_space {
+        return defrag_space(&args, quiet);
     }
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let (mut mover, mut options) = find_mover(&args.path, args.programs)?;
@@ -112,7 +115,7 @@ pub fn defrag(args: DefragArgs, quiet: bool) -> Result<()> {
 }
 
 /// Reports what of the tree could not be read.
-fn warn_of(tree: &Tree) {
+pub(super) fn warn_of(tree: &Tree) {
     let figures = &tree.figures;
     if let Some(first) = figures.errors.first() {
         eprintln!(
@@ -218,7 +221,7 @@ fn refuse_if_not_worth(advice: &Advice) -> Result<()> {
 }
 
 /// When to continue, to wait and to stop.
-struct Pace<'a> {
+pub(super) struct Pace<'a> {
     clock: &'a dyn Clock,
     end: Option<Nanos>,
     is_idle: bool,
@@ -227,13 +230,13 @@ struct Pace<'a> {
 
 impl<'a> Pace<'a> {
     /// `clock` counts from the start of the command.
-    fn new(args: &DefragArgs, clock: &'a dyn Clock) -> Self {
+    pub(super) fn new(args: &DefragArgs, clock: &'a dyn Clock) -> Self {
         let end = args.max_seconds.map(|seconds| Nanos(seconds.saturating_mul(1_000_000_000)));
         Self { clock, end, is_idle: args.idle, since_pause: 0 }
     }
 
     /// Whether the next step may run, of `bytes`. Waits while others need the disk.
-    fn may_continue(&mut self, bytes: u64) -> bool {
+    pub(super) fn may_continue(&mut self, bytes: u64) -> bool {
         self.since_pause += bytes.max(LEAST_STEP_BYTES);
         while self.is_idle && self.since_pause >= PAUSE_EVERY_BYTES && self.may_run() {
             let before = io_wait_micros();
@@ -259,7 +262,7 @@ fn io_wait_micros() -> Option<u64> {
 }
 
 /// A stop that a signal caused is reported as the signal.
-fn interrupted_or(error: senesce_defrag::Error) -> anyhow::Error {
+pub(super) fn interrupted_or(error: senesce_defrag::Error) -> anyhow::Error {
     match interrupted() {
         Some(signal) => senesce_experiment::Error::from(senesce_experiment::Interrupted { signal }).into(),
         None => error.into(),
@@ -375,15 +378,20 @@ fn done_screen(advice: &Advice, done: &Done) -> String {
         ]);
     }
     text.push_str(&render_table(&lines));
-    for (why, skipped) in &applied.skipped {
-        let examples = skipped.examples.join(", ");
-        text.push_str(&format!("skipped         {} {}: {examples}\n", skipped.files, skip_words(*why)));
-    }
+    text.push_str(&skipped_lines(applied));
     text
 }
 
+/// A line for each reason why files were skipped.
+pub(super) fn skipped_lines(applied: &Applied) -> String {
+    let line = |(why, skipped): (&Skip, &senesce_defrag::Skipped)| {
+        format!("skipped         {} {}: {}\n", skipped.files, skip_words(*why), skipped.examples.join(", "))
+    };
+    applied.skipped.iter().map(line).collect()
+}
+
 /// Three digits.
-fn figure(value: f64) -> String {
+pub(super) fn figure(value: f64) -> String {
     match value {
         value if value >= 100.0 => format!("{value:.0}"),
         value if value >= 10.0 => format!("{value:.1}"),

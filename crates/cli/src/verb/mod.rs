@@ -6,6 +6,8 @@ mod capture;
 pub mod clean;
 pub mod compare;
 pub mod defrag;
+mod defrag_space;
+pub mod demo;
 pub mod device;
 pub mod export;
 pub mod fragment;

@@ -24,15 +24,16 @@ pub fn report(args: ReportArgs) -> Result<()> {
             own
         }
     };
-    write_report(&args.run, &out, args.figures.as_deref())?;
+    write_report(&args.run, &out, args.figures.as_deref(), None)?;
     println!("{}", Printable::new(&out));
     Ok(())
 }
 
-/// Writes the report of the run in `run` to `out`, and its figures if asked.
-pub fn write_report(run: &Path, out: &Path, figures: Option<&Path>) -> Result<()> {
+/// Writes the report of the run in `run` to `out`, and its figures to a directory if there is one. `unfinished`: what the
+/// run lacks, for a page that reloads itself.
+pub fn write_report(run: &Path, out: &Path, figures: Option<&Path>, unfinished: Option<String>) -> Result<()> {
     let results = read_results(run)?;
-    let html = render_report(&results, &ReportOptions::default())?;
+    let html = render_report(&results, &ReportOptions { unfinished, ..ReportOptions::default() })?;
     fs::write(out, html).with_context(|| format!("cannot write {}", out.display()))?;
     if let Some(dir) = figures {
         fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;

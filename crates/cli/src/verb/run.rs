@@ -9,7 +9,9 @@ use std::{
 
 use anyhow::{Context, Result};
 use senesce_core::{Bytes, Printable};
-use senesce_experiment::{EngineTeller, KernelLoad, Preview, Run, World, plan::Plan, preview};
+use senesce_experiment::{
+    EngineTeller, Event, KernelLoad, Observer, Preview, Run, RunPaths, World, plan::Plan, preview,
+};
 use senesce_inspect::Told;
 use senesce_report::summary_table;
 use senesce_volume::{LinuxHost, install_signal_cleanup, interrupted};
@@ -26,7 +28,7 @@ use crate::{
 /// Runs, goes on, or previews.
 pub fn run(args: RunArgs, quiet: bool) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
-    let mut run = match (&args.resume, &args.plan) {
+    let run = match (&args.resume, &args.plan) {
         (Some(dir), _) => Run::resume(dir, args.force, world(args.trust_repo)?)?,
         (None, Some(path)) => {
             let plan = with_overrides(Plan::read(path)?, path, &args)?;
@@ -38,13 +40,20 @@ pub fn run(args: RunArgs, quiet: bool) -> Result<()> {
         }
         (None, None) => return Err(usage("no plan given", None)),
     };
-    let mut progress = Progress::for_stderr(quiet);
+    run_to_end(run, quiet)
+}
+
+/// Executes a run and writes its report: after each arm what is known so far, and at the end all of it.
+///
+/// Errors: those of the run; a cell is invalid; an arm could not be finished.
+pub fn run_to_end(mut run: Run, quiet: bool) -> Result<()> {
+    let mut progress = Interim { progress: Progress::for_stderr(quiet), dir: run.dir().to_owned(), arms: (0, 0) };
     let end = run.execute(&mut progress).map_err(|error| match error.interrupted() {
         Some(_) => anyhow::Error::from(error).context(Resumable(run.dir().to_owned())),
         None => error.into(),
     })?;
     drop(progress);
-    write_report(run.dir(), &run.report_path(), Some(&run.dir().join("figures")))?;
+    write_report(run.dir(), &run.report_path(), Some(&run.dir().join("figures")), None)?;
     let results = read_results(run.dir())?;
     print!("{}", summary_table(&results));
     println!("\nreport: {}", Printable::new(&run.report_path()));
@@ -60,6 +69,39 @@ pub fn run(args: RunArgs, quiet: bool) -> Result<()> {
         arms.len(),
         arms.join("\n  ")
     )))
+}
+
+/// Shows progress, and writes a report of the arms that are done, so that users can look early.
+struct Interim {
+    progress: Progress,
+    /// The run's directory.
+    dir: PathBuf,
+    /// The number of the arm under way, and of all.
+    arms: (u64, u64),
+}
+
+impl Observer for Interim {
+    fn on_event(&mut self, event: &Event) {
+        self.progress.on_event(event);
+        match event {
+            Event::ArmStarted { number, of, .. } => self.arms = (*number, *of),
+            Event::ArmDone { .. } if self.arms.0 < self.arms.1 => self.write(),
+            _ => {}
+        }
+    }
+}
+
+impl Interim {
+    fn write(&self) {
+        let (done, of) = self.arms;
+        let missing = format!("This run is not finished: {done} of {of} arms are done. The page reloads itself.");
+        let report = RunPaths::new(&self.dir).report();
+        match write_report(&self.dir, &report, None, Some(missing)) {
+            Ok(()) => self.progress.note(&format!("report of {done} of {of} arms: {}", report.display())),
+            // The report at the end has all of it.
+            Err(error) => self.progress.note(&format!("no report of {done} of {of} arms: {error:#}")),
+        }
+    }
 }
 
 /// Everything that a run needs of this machine. With `trust_repo`, repositories of any user are read.
@@ -128,7 +170,8 @@ fn with_overrides(mut plan: Plan, path: &Path, args: &RunArgs) -> Result<Plan> {
     Ok(plan.checked(path)?)
 }
 
-fn next_run_dir(name: &str) -> PathBuf {
+/// The directory of the next run of a plan.
+pub fn next_run_dir(name: &str) -> PathBuf {
     (1u32..)
         .map(|number| PathBuf::from(format!("senesce-runs/{name}-{number}")))
         .find(|dir| !dir.exists())

@@ -118,7 +118,7 @@ pub(super) fn defrag(lab: &Lab, root: &Path, more: &[&str]) -> Value {
 }
 
 /// Checks an unmounted file system with its own program.
-fn check(kind: &str, device: &str) {
+pub(super) fn check(kind: &str, device: &str) {
     match kind {
         "ext4" => must("e2fsck", &["-fn", device]),
         "xfs" => must("xfs_repair", &["-n", device]),

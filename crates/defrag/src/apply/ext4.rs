@@ -55,20 +55,29 @@ pub(super) struct Ext4Mover {
 
 impl Mover for Ext4Mover {
     fn move_batch(&mut self, tree: &Tree, batch: &Batch, pace: &mut dyn FnMut(u64) -> bool) -> BatchReport {
-        let mut report = BatchReport::default();
         let starts = plan_starts(batch);
         let bytes = starts.last().zip(batch.parts.last()).map_or(0, |(start, part)| start + part.length);
         let donor = match Donor::reserve(tree, batch, bytes) {
             Ok(donor) => donor,
-            Err(why) => return report.skip_all(batch, why),
+            Err(why) => return BatchReport::default().skip_all(batch, why),
         };
+        self.move_into(tree, batch, (&donor, &starts), pace)
+    }
+
+    fn move_into(
+        &mut self,
+        tree: &Tree,
+        batch: &Batch,
+        (donor, mut starts): (&Donor, &[u64]),
+        pace: &mut dyn FnMut(u64) -> bool,
+    ) -> BatchReport {
+        let mut report = BatchReport::default();
         prefetch(tree, batch);
-        let mut starts = starts.as_slice();
         let mut unchecked: Vec<(&[Part], Vec<Extent>)> = Vec::new();
         for parts in by_file(batch) {
             let (own, rest) = starts.split_at(parts.len());
             starts = rest;
-            match self.move_file(tree, (parts, own), &donor, pace, &mut report.written_bytes) {
+            match self.move_file(tree, (parts, own), donor, pace, &mut report.written_bytes) {
                 Ok((wanted, true)) => unchecked.push((parts, wanted)),
                 Ok((_, false)) => break,
                 Err(why) => report.skip(parts[0].entry, why),

@@ -8,6 +8,7 @@
 mod btrfs;
 mod ext4;
 mod share;
+mod space;
 mod sys;
 mod xfs;
 
@@ -29,6 +30,7 @@ use senesce_probe::{
 };
 use serde::Serialize;
 
+pub use self::space::{apply_space, find_segments, hold_in_thought};
 use self::{
     btrfs::BtrfsMover,
     ext4::{Ext4Mover, Journal},
@@ -140,6 +142,19 @@ pub trait Mover {
     /// all files stay.
     fn move_batch(&mut self, tree: &Tree, batch: &Batch, pace: &mut dyn FnMut(u64) -> bool) -> BatchReport;
 
+    /// Moves the ranges of a batch into space that the donor holds, each to its start in the donor.
+    /// Otherwise as [`Mover::move_batch`]. A file system that cannot do that skips all files.
+    fn move_into(
+        &mut self,
+        tree: &Tree,
+        batch: &Batch,
+        into: (&Donor, &[u64]),
+        pace: &mut dyn FnMut(u64) -> bool,
+    ) -> BatchReport {
+        let _ = (tree, into, pace);
+        BatchReport::default().skip_all(batch, Skip::NotSupported)
+    }
+
     /// Tries a move on files without a name.
     ///
     /// Errors: the file system moves no files at all.
@@ -229,9 +244,7 @@ pub fn apply_plan(
     options: ApplyOptions<'_>,
 ) -> Result<Applied, Error> {
     mover.check(tree)?;
-    let mut applied = Applied::default();
-    let mut moved = BTreeSet::new();
-    let mut skipped_entries = BTreeSet::new();
+    let mut tally = Tally::default();
     let mut done_bytes = 0;
     for batch in &plan.batches {
         let mut goes_on = true;
@@ -239,29 +252,45 @@ pub fn apply_plan(
             goes_on = goes_on && (options.pace)(bytes);
             goes_on
         });
-        applied.moved_bytes += report.moved_bytes;
-        applied.written_bytes += report.written_bytes;
-        moved.extend(report.moved);
+        tally.add(tree, report);
+        done_bytes += batch.bytes();
+        (options.progress)(done_bytes);
+        if !goes_on {
+            tally.applied.is_stopped = true;
+            break;
+        }
+    }
+    Ok(tally.finish())
+}
+
+/// The sum of the reports of batches. A file that is in several batches counts once.
+#[derive(Default)]
+struct Tally {
+    applied: Applied,
+    moved: BTreeSet<usize>,
+    skipped: BTreeSet<usize>,
+}
+
+impl Tally {
+    fn add(&mut self, tree: &Tree, report: BatchReport) {
+        self.applied.moved_bytes += report.moved_bytes;
+        self.applied.written_bytes += report.written_bytes;
+        self.moved.extend(report.moved);
         for (entry, why) in report.skipped {
-            // A large file is in several batches.
-            if !skipped_entries.insert(entry) {
+            if !self.skipped.insert(entry) {
                 continue;
             }
-            let skipped = applied.skipped.entry(why).or_default();
+            let skipped = self.applied.skipped.entry(why).or_default();
             skipped.files += 1;
             if skipped.examples.len() < EXAMPLES {
                 skipped.examples.push(tree.entries[entry].path.to_string());
             }
         }
-        done_bytes += batch.bytes();
-        (options.progress)(done_bytes);
-        if !goes_on {
-            applied.is_stopped = true;
-            break;
-        }
     }
-    applied.files = moved.len() as u64;
-    Ok(applied)
+
+    fn finish(self) -> Applied {
+        Applied { files: self.moved.len() as u64, ..self.applied }
+    }
 }
 
 /// The ranges of each file of a batch, one file after the other.
@@ -286,8 +315,8 @@ fn prefetch(tree: &Tree, batch: &Batch) {
     }
 }
 
-/// A file without a name that holds the space of a batch.
-struct Donor {
+/// A file without a name that holds space.
+pub struct Donor {
     file: File,
     /// Where its bytes are on the device.
     extents: Vec<Extent>,

@@ -9,7 +9,10 @@
 use senesce_core::Extent;
 
 use super::{BatchReport, Donor, Mover, Skip, by_file, is_placed, prefetch, read_extents, share::Source, sys};
-use crate::{Tree, plan::Batch};
+use crate::{
+    Tree,
+    plan::{Batch, Part},
+};
 
 /// See the module.
 pub(super) struct XfsMover {
@@ -18,31 +21,44 @@ pub(super) struct XfsMover {
 
 impl Mover for XfsMover {
     fn move_batch(&mut self, tree: &Tree, batch: &Batch, pace: &mut dyn FnMut(u64) -> bool) -> BatchReport {
-        let mut report = BatchReport::default();
         let donor = match Donor::reserve(tree, batch, batch.bytes()) {
             Ok(donor) => donor,
-            Err(why) => return report.skip_all(batch, why),
+            Err(why) => return BatchReport::default().skip_all(batch, why),
         };
+        let mut next = 0;
+        let start = |part: &Part| {
+            next += part.length;
+            next - part.length
+        };
+        let starts: Vec<u64> = batch.parts.iter().map(start).collect();
+        self.move_into(tree, batch, (&donor, &starts), pace)
+    }
+
+    fn move_into(
+        &mut self,
+        tree: &Tree,
+        batch: &Batch,
+        (donor, mut starts): (&Donor, &[u64]),
+        pace: &mut dyn FnMut(u64) -> bool,
+    ) -> BatchReport {
+        let mut report = BatchReport::default();
         prefetch(tree, batch);
         let mut copied = Vec::new();
-        let mut next = 0;
         for parts in by_file(batch) {
-            let start = next;
-            next += parts.iter().map(|part| part.length).sum::<u64>();
+            let (own, rest) = starts.split_at(parts.len());
+            starts = rest;
             let source = Source::open(tree, parts);
             let copy = source.and_then(|source| {
-                let mut at = start;
-                for part in parts {
+                for (part, &at) in parts.iter().zip(own) {
                     if !source.copy(part, (&donor.file, at), pace)? {
                         return Ok(None);
                     }
                     report.written_bytes += part.length;
-                    at += part.length;
                 }
                 Ok(Some(()))
             });
             match copy {
-                Ok(Some(())) => copied.push((parts, start)),
+                Ok(Some(())) => copied.push((parts, own)),
                 Ok(None) => break,
                 Err(why) => report.skip(parts[0].entry, why),
             }
@@ -52,9 +68,9 @@ impl Mover for XfsMover {
         if let Err(error) = donor.file.sync_all() {
             return report.skip_all(batch, Skip::io(&error));
         }
-        for (parts, start) in copied {
+        for (parts, own) in copied {
             // It is opened again: a batch has more files than a process may have open.
-            let carved = Source::open(tree, parts).and_then(|source| self.carve(tree, &source, (&donor, start), pace));
+            let carved = Source::open(tree, parts).and_then(|source| self.carve(tree, &source, (donor, own), pace));
             if !report.note(parts[0].entry, carved) {
                 break;
             }
@@ -64,23 +80,21 @@ impl Mover for XfsMover {
 }
 
 impl XfsMover {
-    /// Gives a file the blocks that the donor has from `start` on. Returns the bytes; none if the
-    /// caller stopped the work.
+    /// Makes a file share the blocks that the donor has at `starts`, one for each range, and frees
+    /// them there. Returns the bytes; none if the caller stopped the work.
     fn carve(
         &self,
         tree: &Tree,
         source: &Source<'_>,
-        (donor, start): (&Donor, u64),
+        (donor, starts): (&Donor, &[u64]),
         pace: &mut dyn FnMut(u64) -> bool,
     ) -> Result<Option<u64>, Skip> {
         let own = tree.create_unnamed([source.parts[0].entry])?;
         let mut wanted: Vec<Extent> = Vec::new();
-        let mut at = start;
-        for part in source.parts {
+        for (part, &at) in source.parts.iter().zip(starts) {
             sys::clone_range(&donor.file, at, part.length, (&own, part.logical)).map_err(Skip::of)?;
             sys::punch(&donor.file, at, part.length).map_err(Skip::of)?;
             wanted.extend(donor.place(at, part.logical, part.length));
-            at += part.length;
         }
         if !source.size_bytes.is_multiple_of(self.block_bytes) {
             own.set_len(source.size_bytes).map_err(|error| Skip::io(&error))?;

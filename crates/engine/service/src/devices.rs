@@ -32,7 +32,7 @@ pub struct Devices {
     log: LogDevices,
 }
 
-/// What the devices held at one moment. What is written to them stays in memory, up to 256 MiB for each.
+/// What the devices held at one moment. Changes stay in memory, up to 256 MiB of each device.
 pub struct Frozen {
     /// The drives, in the same order.
     pub drives: Vec<Shared>,

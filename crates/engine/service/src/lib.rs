@@ -16,6 +16,7 @@ mod devices;
 mod error;
 pub mod evergreen;
 pub mod garden;
+mod mounts;
 mod name;
 mod passes;
 mod request;
@@ -26,13 +27,14 @@ mod task;
 pub use checked::{Checked, CheckedPart, EvergreenChecked, EvergreenCheckedPart, EvergreenFinding};
 pub use devices::{Devices, Frozen};
 pub use error::{Error, Failure, FailureKind, Result};
+pub use mounts::{MountStat, Mounts};
 pub use name::Name;
 pub use passes::{Passes, Turn};
 pub use request::{Prices, Request};
 pub use response::{
     AggregateStat, Cleaned, CloneOf, Cloned, ColdStat, Deduped, Defragmented, Deleted, DriveStat,
-    EvergreenDefragmented, EvergreenStat, GroupStat, LogCopyStat, MountStat, Mounts, ReadChains, Requests, Response,
-    Scrubbed, Serves, SnapshotMade, SnapshotStat, Snapshots, Stat, Tiered, VolumeMade, VolumeStat, Volumes,
+    EvergreenDefragmented, EvergreenStat, GroupStat, LogCopyStat, ReadChains, Requests, Response, Scrubbed, Serves,
+    SnapshotMade, SnapshotStat, Snapshots, Stat, Tiered, VolumeMade, VolumeStat, Volumes,
 };
 pub use task::{NoTask, Task};
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Checked, EvergreenChecked, Name};
+use crate::{Checked, EvergreenChecked, MountStat};
 
 /// What a request returned.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -184,36 +184,6 @@ pub struct CloneOf {
     pub volume: String,
     /// Its snapshot.
     pub snapshot: String,
-}
-
-/// A volume that is mounted.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MountStat {
-    /// Where.
-    pub point: Name,
-    /// Which volume.
-    pub volume: String,
-    /// Which snapshot of it, if it is one.
-    pub snapshot: Option<String>,
-    /// Whether it takes no changes.
-    pub read_only: bool,
-    /// Its device number as `major:minor`; none until it is mounted.
-    pub device: Option<String>,
-}
-
-/// The mounts of an open engine.
-pub trait Mounts {
-    /// Lists them.
-    fn list(&self) -> Vec<MountStat>;
-
-    /// Waits for mounts that are about to end. A request calls this before it refuses because of a mount.
-    fn settle(&self) {}
-}
-
-impl Mounts for Vec<MountStat> {
-    fn list(&self) -> Vec<MountStat> {
-        self.clone()
-    }
 }
 
 /// An evergreen.

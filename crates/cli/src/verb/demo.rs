@@ -1,0 +1,32 @@
+//! `senesce demo`: the quick start on modelled disks, from a plan that the program has in it.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use senesce_experiment::{Run, plan::Plan};
+use senesce_volume::install_signal_cleanup;
+
+use super::run::{next_run_dir, run_to_end, world};
+use crate::args::DemoArgs;
+
+/// The plan, and its name in messages.
+const PLAN: &str = include_str!("../../../../plans/demo.toml");
+const NAME: &str = "plans/demo.toml";
+
+/// Runs the demo, or prints its plan.
+pub fn demo(args: &DemoArgs, quiet: bool) -> Result<()> {
+    if args.plan {
+        print!("{PLAN}");
+        return Ok(());
+    }
+    install_signal_cleanup().context("cannot handle signals")?;
+    let name = Path::new(NAME);
+    let mut plan = Plan::parse(name, PLAN)?;
+    if args.repo.is_some() {
+        (plan.history.synthetic, plan.history.repo) = (None, args.repo.clone());
+    }
+    plan.history.pulls = args.pulls.or(plan.history.pulls);
+    let plan = plan.checked(name)?;
+    let out = args.out.clone().unwrap_or_else(|| next_run_dir(&plan.name));
+    run_to_end(Run::create(plan, name, &out, false, world(false)?)?, quiet)
+}
