@@ -12,7 +12,7 @@ use super::{
 pub fn aged_image(lab: &Lab, kind: &str, mib: u64) -> String {
     let image = lab.path(format!("{kind}-volume"));
     let block: &[&str] = if kind == "ext4" { &["-b", "4096"] } else { &[] };
-    let (mount, disk) = volume(kind, block, &image, mib, lab.path("mnt"));
+    let (disk, mount) = volume(kind, block, &image, mib, lab.path("mnt"));
     std::fs::create_dir(mount.point.join("d")).unwrap();
     for number in 0..60u32 {
         std::fs::write(mount.point.join(format!("d/{number}")), vec![number as u8; 30_000]).unwrap();
@@ -101,7 +101,7 @@ fn a_command_without_reads_causes_a_warning() {
     let lab = Lab::new();
     let dir = lab.path(".").to_string_lossy().into_owned();
     let image = lab.path("volume").to_string_lossy().into_owned();
-    let (mount, disk) = volume("ext4", &["-b", "4096"], &lab.path("volume"), 64, lab.path("mnt"));
+    let (disk, mount) = volume("ext4", &["-b", "4096"], &lab.path("volume"), 64, lab.path("mnt"));
     std::fs::write(mount.point.join("large"), vec![7; 12 << 20]).unwrap();
     drop((mount, disk));
     let run = |script: &str| {

@@ -135,7 +135,7 @@ pub(super) struct Aged {
 
 impl Aged {
     pub(super) fn new(lab: &Lab, (kind, mkfs, mib): (&'static str, &[&str], u64)) -> Self {
-        let (mount, disk) = volume(kind, mkfs, &lab.path("volume"), mib, lab.path("mnt"));
+        let (disk, mount) = volume(kind, mkfs, &lab.path("volume"), mib, lab.path("mnt"));
         fs::create_dir(mount.point.join("tree")).unwrap();
         age(&mount.point.join("tree"));
         Self { kind, mount: Some(mount), disk }

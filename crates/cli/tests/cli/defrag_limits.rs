@@ -105,13 +105,13 @@ fn what_cannot_be_moved_is_refused() {
         ("ext3", &["-O", "^extents,^64bit"], "this ext4 moves no blocks"),
     ];
     for (name, mkfs, says) in made {
-        let (mount, _disk) = volume("ext4", mkfs, &lab.path(name), 64, lab.path(format!("mnt-{name}")));
+        let (_disk, mount) = volume("ext4", mkfs, &lab.path(name), 64, lab.path(format!("mnt-{name}")));
         (0..40).for_each(|file| fs::write(mount.point.join(format!("{}", file * 37 % 40)), content(0, file)).unwrap());
         must("sync", &["-f", &mount.point.to_string_lossy()]);
         let point = mount.point.to_string_lossy().into_owned();
         run(&[&point, "--force", "--order", "inode"]).refused(2, &["cannot move files on", says]);
     }
-    let (mount, _disk) = volume("xfs", &["-m", "reflink=0"], &lab.path("other"), 320, lab.path("xfs"));
+    let (_disk, mount) = volume("xfs", &["-m", "reflink=0"], &lab.path("other"), 320, lab.path("xfs"));
     run(&[&mount.point.to_string_lossy()]).refused(2, &["cannot move files on", "made with reflink=0"]);
 }
 

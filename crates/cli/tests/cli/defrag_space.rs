@@ -71,7 +71,7 @@ fn xfs_that_refuses_inodes_accepts_them_afterwards() {
         return;
     }
     let lab = Lab::new();
-    let (mount, disk) = volume("xfs", &["-i", "sparse=0"], &lab.path("volume"), 320, lab.path("mnt"));
+    let (disk, mount) = volume("xfs", &["-i", "sparse=0"], &lab.path("volume"), 320, lab.path("mnt"));
     let root = &mount.point;
     let tree = root.join("tree");
     fs::create_dir(&tree).unwrap();
@@ -103,7 +103,7 @@ fn the_largest_free_extent_of_ext4_grows() {
         return;
     }
     let lab = Lab::new();
-    let (mount, disk) = volume("ext4", &["-b", "4096"], &lab.path("volume"), 128, lab.path("mnt"));
+    let (disk, mount) = volume("ext4", &["-b", "4096"], &lab.path("volume"), 128, lab.path("mnt"));
     let root = &mount.point;
     shatter_free_space(root, 80);
     // The last block of the file is not full, and after a hole.

@@ -50,11 +50,12 @@ impl Drop for Disk {
 }
 
 /// A file system of `kind`, made with the arguments `mkfs` on an image of `mib` MiB and mounted at `at`.
-pub fn volume(kind: &str, mkfs: &[&str], image: &Path, mib: u64, at: PathBuf) -> (Mount, Disk) {
+pub fn volume(kind: &str, mkfs: &[&str], image: &Path, mib: u64, at: PathBuf) -> (Disk, Mount) {
     let disk = Disk::new(image, mib);
     must(&format!("mkfs.{kind}"), &[&["-q"], mkfs, &[&disk.device]].concat());
-    // The mount goes first.
-    (Mount::new(&[&disk.device], at), disk)
+    // Locals drop in reverse order: the mount must go before its disk.
+    let mount = Mount::new(&[&disk.device], at);
+    (disk, mount)
 }
 
 /// A mount of the test's own.

@@ -31,7 +31,7 @@ fn files_get_the_extents_and_layout_scores_that_are_asked_for() {
     }
     for (kind, mkfs, mib) in VOLUMES {
         let lab = Lab::new();
-        let (mount, _disk) = volume(kind, mkfs, &lab.path("volume"), mib, lab.path("mnt"));
+        let (_disk, mount) = volume(kind, mkfs, &lab.path("volume"), mib, lab.path("mnt"));
         let path = |name: &str| mount.point.join(name).to_string_lossy().into_owned();
         for extents in [1, 2, 77, 256] {
             let name = path(&format!("new-{extents}"));
@@ -91,7 +91,7 @@ fn all_files_of_a_tree_get_the_layout_score_together() {
     }
     for (kind, mkfs, mib) in VOLUMES {
         let lab = Lab::new();
-        let (mount, _disk) = volume(kind, mkfs, &lab.path("volume"), mib, lab.path("mnt"));
+        let (_disk, mount) = volume(kind, mkfs, &lab.path("volume"), mib, lab.path("mnt"));
         let tree = mount.point.join("tree");
         std::fs::create_dir_all(tree.join("sub")).unwrap();
         for number in 0..40usize {
@@ -122,7 +122,7 @@ fn free_space_follows_a_histogram_and_then_no_file_is_in_one_piece() {
     }
     for (kind, mkfs, mib) in VOLUMES {
         let lab = Lab::new();
-        let (mount, _disk) = volume(kind, mkfs, &lab.path("volume"), mib, lab.path("mnt"));
+        let (_disk, mount) = volume(kind, mkfs, &lab.path("volume"), mib, lab.path("mnt"));
         let root = mount.point.to_string_lossy().into_owned();
         // XFS keeps some MiB for itself, which are in every map.
         let args = ["fragment", &root, "--free-space", "4KiB:10%,32KiB:40%,128KiB:50%", "--free", "40MiB", "--json"];

@@ -25,7 +25,7 @@ fn volumes_of_three_file_systems_come_back_byte_for_byte_as_files_and_on_devices
         let lab = Lab::new();
         let path = |name: &str| lab.path(name).to_string_lossy().into_owned();
         {
-            let (mount, disk) = volume(kind, &[], &lab.path("volume"), mib, lab.path("mnt"));
+            let (disk, mount) = volume(kind, &[], &lab.path("volume"), mib, lab.path("mnt"));
             for number in 0..200u32 {
                 let bytes: Vec<u8> = (0..20_000 + number).map(|n| ((n * number) >> 3) as u8).collect();
                 std::fs::write(mount.point.join(number.to_string()), bytes).unwrap();
@@ -143,7 +143,7 @@ fn what_is_scattered_and_trimmed_is_not_told_to_be_what_deleted_files_left() {
         let lab = Lab::new();
         let path = |name: &str| lab.path(name).to_string_lossy().into_owned();
         {
-            let (mount, _disk) = volume(kind, &[], &lab.path("volume"), mib, lab.path("mnt"));
+            let (_disk, mount) = volume(kind, &[], &lab.path("volume"), mib, lab.path("mnt"));
             // Some of it in every chunk of a container, most of which is free.
             for number in 0..1600 {
                 std::fs::write(mount.point.join(number.to_string()), [7; 64 << 10]).unwrap();

@@ -9,15 +9,15 @@ use super::{
 };
 
 /// A mounted volume with two hundred files in a few directories.
-fn filled_volume(lab: &Lab, kind: &str, mib: u64) -> (Mount, Disk) {
-    let (mount, disk) = volume(kind, &[], &lab.path("volume.disk"), mib, lab.path("mnt"));
+fn filled_volume(lab: &Lab, kind: &str, mib: u64) -> (Disk, Mount) {
+    let (disk, mount) = volume(kind, &[], &lab.path("volume.disk"), mib, lab.path("mnt"));
     for number in 0..200 {
         let dir = mount.point.join(format!("d{}", number % 7));
         std::fs::create_dir_all(&dir).unwrap();
         std::fs::write(dir.join(format!("f{number}")), vec![number as u8; 1000 * (1 + number % 40)]).unwrap();
     }
     must("sync", &["-f", &mount.point.to_string_lossy()]);
-    (mount, disk)
+    (disk, mount)
 }
 
 #[test]
@@ -27,7 +27,7 @@ fn an_inspection_fits_a_screen_and_a_page_and_parses() {
     }
     for (kind, mib) in [("ext4", 64), ("xfs", 300), ("btrfs", 128)] {
         let lab = Lab::new();
-        let (mount, disk) = filled_volume(&lab, kind, mib);
+        let (disk, mount) = filled_volume(&lab, kind, mib);
         let path = mount.point.to_str().unwrap();
         let screen = lab.run(["inspect", path, "--html", "page.html", "--idle"]).good().stdout;
         for text in [
@@ -87,7 +87,7 @@ fn an_unmounted_image_gives_the_same_screen_page_and_json() {
         ("btrfs", 128, "mounted read-only for the inspection"),
     ] {
         let lab = Lab::new();
-        let (mount, disk) = filled_volume(&lab, kind, mib);
+        let (disk, mount) = filled_volume(&lab, kind, mib);
         if kind == "ext4" {
             // Past its mount, which is said.
             let past = lab.run(["inspect", "--offline", &disk.device]).good().stdout;
@@ -147,7 +147,7 @@ fn a_killed_inspection_of_an_unmounted_image_leaves_nothing() {
     }
     for (kind, mib) in [("xfs", 300), ("btrfs", 256)] {
         let lab = Lab::new();
-        let (mount, disk) = filled_volume(&lab, kind, mib);
+        let (disk, mount) = filled_volume(&lab, kind, mib);
         for number in 0..6000 {
             std::fs::write(mount.point.join(format!("d{}/more-{number}", number % 7)), b"few bytes").unwrap();
         }
@@ -260,7 +260,7 @@ fn a_trace_sees_what_a_command_reads_and_an_imported_one_is_scored() {
     if !root_or_skip("tracefs") {
         return;
     }
-    let (mount, disk) = filled_volume(&lab, "ext4", 64);
+    let (disk, mount) = filled_volume(&lab, "ext4", 64);
     let read = format!("if={}", disk.device);
     let args = ["trace", "--on", mount.point.to_str().unwrap(), "--requests", "r.csv", "--json", "--"];
     let command = ["dd", &read, "of=/dev/null", "bs=64k", "count=10", "skip=100", "iflag=direct"];
@@ -290,7 +290,7 @@ fn a_trace_sees_what_a_command_reads_and_an_imported_one_is_scored() {
     assert!(serde_json::from_str::<Value>(&done.stdout).unwrap()["figures"].is_object());
     {
         let lab = Lab::new();
-        let (mount, disk) = filled_volume(&lab, "btrfs", 128);
+        let (disk, mount) = filled_volume(&lab, "btrfs", 128);
         assert!(here(&mount.point).stderr.contains(&format!("tracing {}, on which", disk.device)));
         std::fs::write(mount.point.join("file"), "x").unwrap();
         for on in [mount.point.clone(), mount.point.join("file")] {

@@ -42,7 +42,7 @@ fn commands_of_the_readme_work() {
     }
     let lab = Lab::new();
     lab.plan(SINGLE);
-    let (_mount, _disk) = volume("ext4", &[], &lab.path("disk.img"), 64, lab.path("disk"));
+    let (_disk, _mount) = volume("ext4", &[], &lab.path("disk.img"), 64, lab.path("disk"));
     for tree in ["tree", "disk/tree"] {
         fs::create_dir(lab.path(tree)).unwrap();
         (0..20).for_each(|file| fs::write(lab.path(format!("{tree}/{file}")), [7; 9000]).unwrap());
