@@ -1,4 +1,5 @@
-//! Writes the results, the report and the figures of a made-up run into the directory given: `cargo run --example sample -- DIR`.
+//! Writes the results, the report and the figures of a made-up run into the directory given: `cargo
+//! run --example sample -- DIR`.
 
 #[path = "../tests/common/mod.rs"]
 mod common;

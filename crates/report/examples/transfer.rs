@@ -1,4 +1,5 @@
-//! Draws a made-up transfer curve, to look at: `cargo run -p senesce-report --example transfer DIR`.
+//! Draws a made-up transfer curve, to look at: `cargo run -p senesce-report --example transfer
+//! DIR`.
 
 use std::{env, error::Error, fs, path::Path};
 

@@ -1,4 +1,5 @@
-//! How near a profile-driven aging came to its profile: deviations by checkpoint, and both distributions at the end.
+//! How close profile-driven aging came to its profile: deviations by checkpoint, and both
+//! distributions at the end.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use crate::chart::{Axis, LinePanel, PairsPanel, Point, Series};
 use crate::model::{Model, Spread};
 use crate::panels::{Figure, Legend, Panel, Variant, part_class, x_axis};
 
-/// What is held against the profile, by checkpoints' names.
+/// The quantities that are compared with the profile, by their names at checkpoints.
 const PARTS: [&str; 4] = ["size", "depth", "age", "fullness"];
 /// Deviations below this are drawn here: an axis of decades has no 0.
 const LEAST: f64 = 1e-5;
@@ -29,7 +30,7 @@ fn reached<'m>(model: &'m Model<'_>) -> Reached<'m> {
     all
 }
 
-/// A figure's number, also with words behind it.
+/// A figure's number, also if words follow it.
 fn number(figures: &BTreeMap<&str, &str>, name: &str) -> Option<f64> {
     figures.get(name)?.split_whitespace().next()?.parse().ok()
 }
@@ -47,7 +48,7 @@ const KINDS: [Kind; 3] = [
     Kind { name: "chi_square", label: "chi-square", y_label: "chi-square" },
 ];
 
-/// Deviations over checkpoints; no panels where no profile was aged by.
+/// Deviations over checkpoints; no panels for arms without a profile.
 pub(crate) fn convergence_figure(model: &Model) -> Figure {
     let reached = reached(model);
     let ends = reached.iter().filter_map(|(arm, checkpoints)| {
@@ -126,7 +127,7 @@ fn ended_by(bound: &str) -> &str {
     }
 }
 
-/// What was asked beside what was reached, bin by bin, at the end.
+/// The requested beside the reached distribution, bin by bin, at the end.
 pub(crate) fn reached_figure(model: &Model) -> Figure {
     let reached = reached(model);
     let draw = |(name, label, x_label): (&'static str, &'static str, &'static str)| {
@@ -151,17 +152,16 @@ pub(crate) fn reached_figure(model: &Model) -> Figure {
     ];
     Figure {
         name: "reached-profile".to_owned(),
-        title: "The profile asked for and reached".to_owned(),
-        caption:
-            "Shares of the files in every bin of the profile at the last checkpoint, beside those that were asked for."
-                .to_owned(),
+        title: "The requested and the reached profile".to_owned(),
+        caption: "Shares of the files in every bin of the profile at the last checkpoint, beside the requested ones."
+            .to_owned(),
         legend: Legend::Parts(vec!["asked".to_owned(), "reached".to_owned()]),
         csv: String::new(),
         variants: kinds.into_iter().map(draw).collect(),
     }
 }
 
-/// `LIMIT=ASKED/REACHED` for each bin, apart by spaces.
+/// `LIMIT=ASKED/REACHED` for each bin, separated by spaces.
 fn bins(text: &str, name: &str) -> Option<Vec<(String, [f64; 2])>> {
     let bin = |text: &str| {
         let (limit, shares) = text.split_once('=')?;
@@ -188,7 +188,7 @@ fn short_time(seconds: u64) -> String {
     format!("{}{name}", short(seconds as f64 / unit as f64))
 }
 
-/// To one decimal, if it is not whole: limits that differ are to be told apart.
+/// With one decimal if it is not whole, so that different limits have different texts.
 fn short(value: f64) -> String {
     let rounded = (value * 10.0).round() / 10.0;
     rounded.to_string()

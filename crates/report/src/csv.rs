@@ -1,4 +1,4 @@
-//! The data of a figure as CSV, for programs that draw it in their own way.
+//! The data of a figure as CSV, for programs that draw it themselves.
 
 use crate::model::{Lines, words};
 
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_nine_digits_and_texts_are_no_formulas() {
+    fn csv_numbers_have_nine_digits_texts_no_formulas() {
         assert_eq!([0.012949000000000765, 0.0, f64::NAN, 1e6].map(exact), ["0.012949", "0", "", "1000000"]);
         let mut csv = Csv::new(&["a", "b"]);
         csv.row(&["=1+1".to_owned(), "x,\"y\"".to_owned()]);

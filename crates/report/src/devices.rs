@@ -1,17 +1,19 @@
-//! Which modelled device comes first: the disk that the volumes were, then the devices in the order of the plan.
+//! Which modelled device comes first: the disk that the volumes were, then the devices in the order
+//! of the plan.
 
 use std::cmp::Reverse;
 
 use crate::model::{Line, Lines, Model};
 
-/// What follows a device's name where the volumes were that device, in virtual time.
+/// The suffix of a device's name if the volumes were that device, in virtual time.
 pub(crate) const VIRTUAL_TIME: &str = ", virtual time";
-/// What follows a device's name where the requests of a trace were replayed on it.
+/// The suffix of a device's name if the requests of a trace were replayed on it.
 pub(crate) const TRACED: &str = ", traced requests";
 
 impl Model<'_> {
-    /// The modelled devices in the order of the report: in virtual time, then as the plan names them, predictions before
-    /// single traces. Devices that no plan orders: predictions first, the slowest first, whose cost the layout decides most.
+    /// The modelled devices in the order of the report: in virtual time, then as the plan names
+    /// them, predictions before single traces. Devices that no plan orders: predictions first, then
+    /// the slowest device first, because its cost depends most on the layout.
     pub(crate) fn devices(&self) -> Vec<&str> {
         let planned = self.planned_devices();
         let worst = |lines: &Lines| lines.values().flat_map(Line::values).map(|cost| cost.median).fold(0.0, f64::max);
@@ -26,18 +28,20 @@ impl Model<'_> {
         devices
     }
 
-    /// The modelled device of the summary, the first of [`Model::devices`], with its costs and slowdowns.
+    /// The modelled device of the summary, the first of [`Model::devices`], with its costs and
+    /// slowdowns.
     pub(crate) fn main_device(&self) -> Option<(&str, &Lines, &Lines)> {
         let device = *self.devices().first()?;
         Some((device, self.modelled.get(device)?, self.modelled_slowdown.get(device)?))
     }
 
-    /// The disk in virtual time that the volumes of the run were, with its costs and slowdowns.
+    /// The disk in virtual time below the volumes of the run, with its costs and slowdowns.
     pub(crate) fn virtual_disk(&self) -> Option<(&str, &Lines, &Lines)> {
         self.main_device().filter(|(device, ..)| device.ends_with(VIRTUAL_TIME))
     }
 
-    /// Whether wall times are those of memory: the volumes were disks in virtual time, for which nothing waited.
+    /// Whether wall times are those of memory: the volumes were disks in virtual time, and no
+    /// request waited.
     pub(crate) fn is_wall_of_memory(&self) -> bool {
         self.virtual_disk().is_some() && self.circumstance("volumes.real_time") != Some("true")
     }
@@ -48,7 +52,7 @@ impl Model<'_> {
         Some(&row.value)
     }
 
-    /// The fullness that the workload was to reach and hold on the full volume, in percent; none if it holds none.
+    /// The target fullness of the full volume, in percent; `None` if the workload has none.
     pub(crate) fn asked_fullness(&self) -> Option<f64> {
         let text = |key: &str| self.circumstance(key).unwrap_or_default().trim_matches('"');
         let key = match text("workload.kind") {

@@ -1,4 +1,4 @@
-//! Is the native replay a fair stand-in for git? The arms of the two side by side.
+//! Whether native replay can stand in for git: the arms of the two side by side.
 
 use std::fmt::Write as _;
 
@@ -6,8 +6,9 @@ use senesce_store::{CellKey, Results, Role};
 
 /// Compares each native arm with its git arm at their last common checkpoint.
 ///
-/// Out: a text table for each pair: grep bytes, extents per file, modelled cost, layout score, bytes written and wall
-/// time of the steps, each with its ratio, and whether the work trees are equal. Without a pair, the text says so.
+/// Out: a text table for each pair: grep bytes, extents per file, modelled cost, layout score,
+/// bytes written and wall time of the steps, each with its ratio, and whether the work trees are
+/// equal. Without a pair, the text says so.
 pub fn equivalence_table(results: &Results) -> String {
     let mut text = String::new();
     for native in &results.cells {
@@ -77,7 +78,7 @@ fn write_pair(text: &mut String, results: &Results, native: &CellKey, git: &str)
     }
     row("layout score", native_layout.map(|l| l.layout_score), git_layout.map(|l| l.layout_score), 4);
     let wall = |arm: &str| -> Option<f64> {
-        // The first checkpoint's row holds the clone; the pulls are what is compared.
+        // The first checkpoint's row holds the clone; only the pulls are compared.
         let rows = results.aging.iter().filter(|row| row.key.arm == arm && row.key.role == native.role);
         let pulls = rows.filter(|row| row.key.pulls > 0 && row.key.pulls <= native.pulls);
         Some(pulls.map(|row| row.wall_seconds).sum::<f64>()).filter(|sum| *sum > 0.0)

@@ -1,25 +1,25 @@
-//! What can go wrong with a report.
+//! Errors of reports.
 
 use std::path::PathBuf;
 
-/// An error of this room.
+/// An error of this crate.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The page's template does not fit what it is given: a bug here.
+    /// The page's template does not fit its values: a bug of this crate.
     #[error("cannot render the report's page")]
     Template {
-        /// Why.
+        /// The cause.
         #[from]
         source: minijinja::Error,
     },
-    /// The operating system refused.
+    /// The operating system returned an error.
     #[error("cannot {operation} {}", path.display())]
     Io {
-        /// What was tried, as a verb.
+        /// The operation, as a verb.
         operation: &'static str,
-        /// On which file or directory.
+        /// Its file or directory.
         path: PathBuf,
-        /// Why not.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A figure could not become PNG or PDF.
@@ -27,7 +27,7 @@ pub enum Error {
     Draw {
         /// The figure's name.
         figure: String,
-        /// What failed.
+        /// The cause.
         detail: String,
     },
 }

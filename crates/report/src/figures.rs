@@ -1,4 +1,4 @@
-//! Figures as files: SVG, and PNG for where SVG is not taken.
+//! Figures as files: SVG, PNG and PDF.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -23,12 +23,12 @@ const PNG_SCALE: f32 = 2.0;
 /// smallest text is then at least 6.8 points high.
 const PAPER: [(u32, usize); 2] = [(84, 1), (178, 2)];
 
-/// What [`render_figures`] wrote.
+/// The result of [`render_figures`].
 #[derive(Clone, Debug, Default)]
 pub struct Figures {
     /// Files written, in the order of the report.
     pub files: Vec<PathBuf>,
-    /// What a reader should know: no fonts on this machine, so the PNG files have no text.
+    /// Warnings: without fonts on this machine, the PNG files have no text.
     pub warnings: Vec<String>,
 }
 
@@ -200,7 +200,7 @@ fn legend(legend: &Legend, columns: usize) -> (String, f64) {
                 );
             }
             let _ = write!(svg, r#"<text class="tick" x="{}" y="54">last file</text>"#, MARGIN + 252.0);
-            // Beside one panel there is no room for them.
+            // One panel is too narrow for them.
             let (left, top) = if columns > 1 { (330.0, 44.0) } else { (0.0, 64.0) };
             for (at, (class, name)) in [("blank", "free"), ("metadata", "metadata")].into_iter().enumerate() {
                 let x = MARGIN + left + at as f64 * 80.0;
@@ -224,7 +224,8 @@ fn legend_line(x: f64, y: f64, classes: &str, name: &str) -> String {
     )
 }
 
-/// The charts' style, and `more`, with the light colours put in: programs that draw SVG seldom know custom properties.
+/// The charts' style, and `more`, with the light colours put in: programs that draw SVG seldom know
+/// custom properties.
 pub(crate) fn light_css(more: &str) -> String {
     let mut css = include_str!("../assets/chart.css").to_owned() + more;
     for line in include_str!("../assets/light.css").lines() {
@@ -258,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_entry_of_a_legend_begins_where_the_drawing_has_no_room_for_it() {
+    fn legend_entries_stay_inside_the_drawing() {
         let arms = ["mail", "churn", "depth", "fullness", "five", "six", "seven"].map(str::to_owned).to_vec();
         let roles = vec![Role::Full, Role::Empty, Role::Unaged];
         for kind in [Legend::Arms(arms, roles.clone()), Legend::Roles(roles), Legend::Sizes, Legend::Places] {

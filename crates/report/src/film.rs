@@ -1,4 +1,5 @@
-//! The maps of every volume, checkpoint by checkpoint, for the page's script: as small as can be, for there are many.
+//! The maps of every volume, checkpoint by checkpoint, for the page's script, in a small encoding:
+//! there are many.
 
 use std::collections::BTreeMap;
 
@@ -42,12 +43,12 @@ pub(crate) fn film(model: &Model) -> String {
     }
 }
 
-/// The paths of all maps, each once, in order. The same tree lies on several volumes, and changes little between
-/// checkpoints.
+/// The paths of all maps, each once, in order. Several volumes hold the same tree, which changes
+/// little between checkpoints.
 struct Paths<'a>(Vec<&'a str>);
 
 impl<'a> Paths<'a> {
-    /// Those that two bytes can number.
+    /// The paths that two bytes can number.
     const MOST: usize = u16::MAX as usize;
 
     fn of(rows: &'a [MapRow]) -> Self {
@@ -63,12 +64,13 @@ impl<'a> Paths<'a> {
         found.map_or(0, |at| at as u16 + 1)
     }
 
-    /// How many letters (of UTF-16, as scripts count) each shares with the one before, and the rest.
+    /// The number of UTF-16 units (the unit of scripts) that each shares with the one before, and
+    /// the rest.
     fn shared(&self) -> Vec<serde_json::Value> {
         let mut before = String::new();
         let mut list = Vec::with_capacity(2 * self.0.len());
         for path in &self.0 {
-            // The script shows them as they are.
+            // The script shows them unchanged.
             let path = Printable::new(*path).to_string();
             let alike = path.chars().zip(before.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a);
             let (bytes, letters) = alike
@@ -90,7 +92,7 @@ fn frame(model: &Model, key: &CellKey, rows: &[MapRow], paths: &Paths<'_>) -> se
     rows.sort_by_key(|row| row.cell);
     for row in &rows {
         let share = row.used_bytes as f64 / row.cell_bytes.max(1) as f64;
-        // A cell has at least a little of what it has any of.
+        // A share above 0 is stored as at least 1.
         let kind = if is_metadata(row) { METADATA } else { 1 + (share.clamp(0.004, 1.0) * 253.0).round() as u8 };
         let place = (row.place.clamp(0.0, 1.0) * 65_535.0).round() as u16;
         cells.extend(((row.cell + 1 - next) as u16).to_be_bytes());
@@ -115,12 +117,13 @@ fn frame(model: &Model, key: &CellKey, rows: &[MapRow], paths: &Paths<'_>) -> se
     })
 }
 
-/// Whether a cell has something in it, but nothing of files.
+/// Whether a cell is in use, but by no file.
 pub(crate) fn is_metadata(row: &MapRow) -> bool {
     row.used_bytes == 0
 }
 
-/// Where a volume ends: at its device's end, or else where what the file system can hold ends; never before what it holds.
+/// The end of a volume: its device's end, or else the end of the file system's capacity; never
+/// before its last used block.
 pub(crate) fn end_bytes(model: &Model, key: &CellKey, rows: &[MapRow]) -> u64 {
     let name = format!("{}.device_bytes", key.role.name());
     let device = model.results.circumstances.iter().find(|row| row.arm == key.arm && row.key == name);

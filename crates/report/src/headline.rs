@@ -1,7 +1,8 @@
 //! The headline: the cost of aging, the largest effect first, and its certainty.
 //!
-//! The modelled slowdown is first: it is computed from the places of blocks, and has no noise. Measured ratios are
-//! next. They count only if they exceed chance and the noise band of the run (see [`crate::noise`]).
+//! The modelled slowdown is first: it is computed from the places of blocks, and has no noise.
+//! Measured ratios are next. They count only if they exceed chance and the noise band of the run
+//! (see [`crate::noise`]).
 
 use senesce_store::Role;
 
@@ -28,9 +29,9 @@ pub(crate) fn headline(model: &Model) -> Vec<String> {
             }
         }
         None => {
-            let told = Slowdowns(wall.0.iter().filter_map(|arm| arm.differences(model)).collect());
-            if !told.0.is_empty() {
-                sentences.push(effect(model, &told, "this machine's device (measured)"));
+            let found = Slowdowns(wall.0.iter().filter_map(|arm| arm.differences(model)).collect());
+            if !found.0.is_empty() {
+                sentences.push(effect(model, &found, "this machine's device (measured)"));
             }
         }
     }
@@ -160,7 +161,8 @@ impl<'m> Slowdowns<'m> {
     }
 }
 
-/// `1,000 pulls make xfs 12× slower to read on a modelled HDD 7.2K, btrfs 5.3–7.2× and ext4 1.5–1.8×.`
+/// `1,000 pulls make xfs 12× slower to read on a modelled HDD 7.2K, btrfs 5.3–7.2× and ext4
+/// 1.5–1.8×.`
 fn effect(model: &Model, slowdowns: &Slowdowns, device: &str) -> String {
     let pulls = slowdowns.0.iter().map(|arm| arm.pulls).max().unwrap_or(0);
     let steps = match pulls {
@@ -204,7 +206,8 @@ fn basis(model: &Model, device: &str, slowdowns: &Slowdowns) -> String {
     }
 }
 
-/// The same effect on the other devices that the plan names, one sentence each.
+/// The same effect on the other devices that the plan names, one sentence each. A device that
+/// already has a sentence, by another method, has no second one.
 fn other_devices(model: &Model, lead: &str) -> Vec<String> {
     let of = |device: &&str| {
         let slowdowns = Slowdowns::of(model, model.modelled_slowdown.get(*device)?);
@@ -212,7 +215,7 @@ fn other_devices(model: &Model, lead: &str) -> Vec<String> {
         (!arms.is_empty()).then(|| format!("On {}: {}.", on_device(device), list(&arms)))
     };
     let devices = model.devices();
-    let predicted = devices.iter().filter(|device| **device != lead && !device.ends_with(TRACED));
+    let predicted = devices.iter().filter(|device| on_device(device) != on_device(lead) && !device.ends_with(TRACED));
     predicted.filter_map(of).collect()
 }
 

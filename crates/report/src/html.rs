@@ -20,18 +20,21 @@ use crate::warnings::warnings;
 /// Figures of measured reading. They are folded if they show no difference.
 const MEASURED: [&str; 2] = ["grep-cost", "slowdown"];
 
-/// How the report is to be.
+/// Options of the report.
 #[derive(Clone, Debug, Default)]
 pub struct ReportOptions {
     /// Its title; the run's name if none.
     pub title: Option<String>,
-    /// When it was made, as text to be shown; nothing is shown if none, and the page then depends on the results alone.
+    /// Time of making, as text. `None` shows nothing, and the page then depends on the results
+    /// alone.
     pub made_at: Option<String>,
-    /// The run is not finished: what is missing, as a sentence. The page shows it and reloads itself every few seconds.
+    /// For an unfinished run: the missing part, as a sentence. The page shows it and reloads itself
+    /// every few seconds.
     pub unfinished: Option<String>,
 }
 
-/// Renders the report as one HTML page, which loads nothing: style, script, charts and data are in it.
+/// Renders the report as one HTML page, which loads nothing: style, script, charts and data are in
+/// it.
 ///
 /// In: the results of a run. Out: the page; the same for the same input. Cost: linear in the rows.
 pub fn render_report(results: &Results, options: &ReportOptions) -> Result<String, Error> {
@@ -64,13 +67,14 @@ pub fn render_report(results: &Results, options: &ReportOptions) -> Result<Strin
         valid => valid,
         style => style(),
         script => include_str!("../assets/report.js"),
-        headline => headline(&model),
+        headline => headline(&model).iter().map(|sentence| unbroken(sentence)).collect::<Vec<_>>(),
         key_figures => key_figures(&model).iter().map(key_figure).collect::<Vec<_>>(),
         warnings => warnings(&model),
-        heads => summary::heads(&model).map(str::to_owned),
+        heads => summary::heads(&model).iter().map(|head| (*head).to_owned()).collect::<Vec<_>>(),
+        has_wall => !model.is_wall_of_memory(),
         unit => model.unit.as_str(),
         note => summary::note(&model),
-        rows => summary::rows(&model).iter().map(page_row).collect::<Vec<_>>(),
+        rows => summary::rows(&model).iter().map(|row| page_row(row)).collect::<Vec<_>>(),
         first_modelled => first_modelled,
         figures => figures,
         sizes => CLASS_NAMES,
@@ -123,9 +127,15 @@ fn figure_value(figure: &Figure, folded: Option<&str>) -> Value {
     }
 }
 
+/// A sentence whose ranges (`12–13×`) stay on one line: an en dash allows a break, a word joiner
+/// forbids it.
+fn unbroken(sentence: &str) -> String {
+    sentence.replace('–', "–\u{2060}")
+}
+
 /// A row of the summary, with the volume in words.
-fn page_row(row: &[Cell; 14]) -> Vec<Value> {
-    let mut row = row.clone();
+fn page_row(row: &[Cell]) -> Vec<Value> {
+    let mut row = row.to_vec();
     if let Some(role) = ROLES.iter().find(|role| role.name() == row[1].text) {
         row[1].text = words(*role).to_owned();
     }
@@ -144,8 +154,8 @@ fn page_svg(panel: &Panel) -> String {
     )
 }
 
-/// Every grep cost with its spread: arm, volume, pulls, method, n, median, its 95% interval, min, max, outliers, and
-/// disturbances.
+/// Every grep cost with its spread: arm, volume, pulls, method, n, median, its 95% interval, min,
+/// max, outliers, and disturbances.
 fn spreads(model: &Model) -> Vec<[String; 11]> {
     let mut rows = Vec::new();
     for ((scanner, order, cache), lines) in &model.grep {
@@ -192,8 +202,9 @@ fn circumstances(results: &Results) -> Vec<(String, Vec<(String, String)>)> {
     by_arm.into_iter().map(|(arm, rows)| (name(arm), rows)).collect()
 }
 
-/// The results as JSON that can stand in a script element: nothing in it can end the element. The maps are left out: they
-/// stand there already, smaller; so are the steps, of which there may be a great many.
+/// The results as JSON that can stand in a script element: nothing in it can end the element. The
+/// maps are omitted: they are already in the page, in a smaller form. The steps are omitted too:
+/// there may be very many.
 fn embedded(results: &Results) -> String {
     let results = Results { maps: Vec::new(), steps: Vec::new(), ..results.clone() };
     let json = serde_json::to_string(&results).expect("rows are plain structures with text keys");

@@ -1,6 +1,7 @@
 //! The page of an inspection: verdict, map, modelled costs, losers, layout, free space.
 //!
-//! The input is the inspection as JSON (`senesce-inspect/2`), so that this crate does not import `inspect`.
+//! The input is the inspection as JSON (`senesce-inspect/2`), so that this crate does not import
+//! `inspect`.
 
 use minijinja::{Value, context};
 use serde_json::Value as Json;
@@ -13,19 +14,19 @@ use crate::{
     page::render_page,
 };
 
-/// How the page is to be.
+/// Options of the page.
 #[derive(Clone, Debug, Default)]
 pub struct InspectionOptions {
     /// Version of the program, for the footer.
     pub senesce_version: String,
-    /// When it was made, as text to be shown; nothing is shown if none.
+    /// Time of making, as text; `None` shows nothing.
     pub made_at: Option<String>,
 }
 
 /// Renders an inspection as one HTML page, which loads nothing.
 ///
-/// In: JSON of schema `senesce-inspect/2` with its map. Out: the page; the same for the same input. Values that are
-/// missing in the input is shown as a dash.
+/// In: JSON of schema `senesce-inspect/2` with its map. Out: the page; the same for the same input.
+/// Values that are missing in the input are shown as dashes.
 pub fn render_inspection(inspection: &Json, options: &InspectionOptions) -> Result<String, Error> {
     let target = &inspection["target"];
     let tree = &inspection["tree"];
@@ -108,7 +109,8 @@ fn times(value: &Json) -> String {
     value.as_f64().map_or("–".to_owned(), |times| format!("{}×", figure(times)))
 }
 
-/// A share of the loss. Empty if the inspection gives no shares, because the loss is below 2% of a fresh copy.
+/// A share of the loss. Empty if the inspection gives no shares, because the loss is below 2% of a
+/// fresh copy.
 pub(crate) fn share_of_loss(cost: &Json, key: &str, percent: impl Fn(&Json) -> String) -> String {
     if cost["intrafile_share"].is_null() { String::new() } else { percent(&cost[key]) }
 }
@@ -194,7 +196,7 @@ fn layout_rows(tree: &Json) -> Vec<(String, String)> {
     named
 }
 
-/// The block groups of Btrfs by purpose, and what none has.
+/// The block groups of Btrfs by purpose, and the space in no block group.
 fn block_groups(btrfs: &Json) -> Option<Vec<Vec<String>>> {
     let mut rows = rows_of(btrfs.get("purposes")?, |purpose| {
         let free = &purpose["free"];
@@ -221,7 +223,8 @@ fn block_groups(btrfs: &Json) -> Option<Vec<Vec<String>>> {
     Some(rows)
 }
 
-/// The allocation areas of a garden, a row for each RAID group; what is free of the fullest and of the emptiest.
+/// The allocation areas of a garden: a row for each RAID group, with the free share of the fullest
+/// and of the emptiest area.
 fn allocation_areas(areas: &Json) -> Vec<Vec<String>> {
     rows_of(areas, |group| {
         let mut row = vec![

@@ -10,19 +10,19 @@ use crate::{
     format::{bytes, count, escape},
 };
 
-/// What the colour of a cell says.
+/// The meaning of a cell's colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MapColour {
-    /// Place in the tree of the file that holds most of it.
+    /// The place in the tree of the file that has most of the cell.
     #[default]
     Tree,
     /// That file's directory.
     Directory,
-    /// That file.
+    /// That file, by a colour of its own.
     File,
     /// When its content was modified.
     Age,
-    /// How much of it is free.
+    /// The free share of the cell.
     Free,
 }
 
@@ -58,7 +58,7 @@ const SIDE: f64 = 768.0;
 const MARGIN: f64 = 24.0;
 const HEAD: f64 = 74.0;
 const FOOT: f64 = 74.0;
-/// Letters that fit into a line.
+/// The number of characters that fit into a line.
 const LETTERS: usize = 92;
 /// Steps of a scale of colours, and of how pale a cell with few bytes of files is.
 const STEPS: f64 = 24.0;
@@ -113,7 +113,7 @@ pub fn render_inspection_map(inspection: &Json, by: MapColour) -> String {
     svg
 }
 
-/// One path for each way to fill, a run of equal cells of a row as one piece. What is free is not drawn.
+/// One path for each fill; a run of equal cells of a row is one piece. Free cells are not drawn.
 fn paths(side: u32, fill: impl Fn(usize) -> Option<Fill>) -> BTreeMap<Fill, String> {
     let width = side as usize;
     let mut square = vec![None; width * width];
@@ -134,7 +134,7 @@ fn paths(side: u32, fill: impl Fn(usize) -> Option<Fill>) -> BTreeMap<Fill, Stri
     paths
 }
 
-/// What the cells are made of.
+/// The contents of the cells.
 struct Painter {
     by: MapColour,
     cell_bytes: u64,
@@ -179,7 +179,7 @@ impl Painter {
         }
     }
 
-    /// How a cell is drawn; none of one that is free.
+    /// The fill of a cell; `None` for a free one.
     fn fill(&self, cell: usize) -> Option<Fill> {
         let at = |list: &[u64]| list.get(cell).copied().unwrap_or(0);
         let (used, free) = (at(&self.used), at(&self.free));
@@ -316,8 +316,8 @@ fn shortened(line: &str) -> String {
     start.iter().chain(['…'].iter()).chain(end).collect()
 }
 
-/// Seconds since 1970 as day and minute: the count of days turned into a date of the Gregorian calendar, which repeats
-/// every 400 years (146,097 days); years begin in March.
+/// Seconds since 1970 as day and minute: the count of days turned into a date of the Gregorian
+/// calendar, which repeats every 400 years (146,097 days); years begin in March.
 fn moment(seconds: i64) -> String {
     let (days, minutes) = (seconds.div_euclid(86_400) + 719_468, seconds.rem_euclid(86_400) / 60);
     let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
@@ -359,11 +359,12 @@ mod tests {
     }
 
     #[test]
-    fn every_colouring_says_what_it_shows_and_tells_metadata_and_the_end_apart() {
+    fn every_colouring_has_title_metadata_and_end() {
         for by in MapColour::ALL {
             let svg = render_inspection_map(&sample(), by);
             assert!(svg.contains("/srv/&lt;data&gt;, ext4") && svg.contains("Each of 16 cells is 4 KiB"), "{svg}");
-            // The last two cells of the curve are those behind the volume's end; the fourth one holds metadata.
+            // The last two cells of the curve are after the volume's end; the fourth one holds
+            // metadata.
             assert!(cells(&svg).contains(r#"<path class="paper""#), "{svg}");
             assert_eq!(cells(&svg).contains(r#"<path class="metadata""#), by != MapColour::Free);
             assert_eq!(by.name().parse(), Ok(by));
@@ -372,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_one_directory_are_alike_by_directory_only() {
+    fn files_of_a_directory_share_directory_colour() {
         let colours = |by| {
             let svg = render_inspection_map(&sample(), by);
             cells(&svg).matches("fill-opacity").count()

@@ -37,7 +37,7 @@ pub fn inspection_screen(inspection: &Json) -> String {
     line(&format!(
         "{:<22} {:>11} {:>13} {:>10} {:>10} {:>9} {:>9}  {:>5} {:>7} {:>8}",
         "cold read (models)",
-        "as it lies",
+        "now",
         "defragmented",
         "best order",
         "fresh copy",
@@ -90,11 +90,11 @@ pub fn inspection_screen(inspection: &Json) -> String {
     text
 }
 
-/// The readahead that was modelled, whence it comes, and what the device has set if that is another.
+/// The modelled readahead, its source, and the device's own setting if it differs.
 fn read_ahead(target: &Json) -> String {
     let modelled = target["read_ahead_kib"].as_u64();
     let from = match target["read_ahead_asked_for"].as_bool() {
-        Some(true) => "asked for",
+        Some(true) => "requested",
         _ => "the kernel's default",
     };
     let own = target["device_read_ahead_kib"].as_u64().filter(|own| Some(*own) != modelled);
@@ -102,7 +102,8 @@ fn read_ahead(target: &Json) -> String {
     format!("readahead modelled: {} KiB ({from}{own})", number(&target["read_ahead_kib"]))
 }
 
-/// How many extents are short, how much could be mapped by huge pages, how far it is to the next file.
+/// The share of short extents, the share that huge pages could map, and the distance to the next
+/// file.
 fn lengths_and_distances(layout: &Json) -> String {
     /// Blocks of distances.
     const BLOCK_BYTES: f64 = 4096.0;
@@ -172,7 +173,8 @@ fn free_space(free: &Json, line: &mut impl FnMut(&str)) {
     }
 }
 
-/// How much the allocation areas of a RAID group have free, as one bar of ten letters: the fullest areas left.
+/// The free space of the allocation areas of a RAID group, as one bar of ten letters, the fullest
+/// areas first.
 fn allocation_areas(group: &Json, line: &mut impl FnMut(&str)) {
     const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let tenths: Vec<u64> = list(&group["by_tenths"]).map(|count| count.as_u64().unwrap_or(0)).collect();
@@ -229,7 +231,7 @@ fn number(value: &Json) -> String {
     value.as_u64().map_or("–".to_owned(), count)
 }
 
-/// So many of them; one of them without an s.
+/// A count with its noun, in the singular for one.
 fn many(value: &Json, what: &str) -> String {
     let plural = if value.as_u64() == Some(1) { "" } else { "s" };
     format!("{} {what}{plural}", number(value))
@@ -311,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_distances_and_the_readahead_are_on_the_screen() {
+    fn screen_shows_lengths_distances_and_readahead() {
         let layout = json!({
             "extents": 70, "files": 1, "fragmented_files": 1,
             "short_extents": { "natural_transfer_bytes": 8 << 20, "extents": 42 },
@@ -335,6 +337,6 @@ mod tests {
         inspection["target"]["device_read_ahead_kib"] = 128.into();
         assert!(inspection_screen(&inspection).contains("128 KiB (the kernel's default)\n"));
         inspection["target"]["read_ahead_asked_for"] = true.into();
-        assert!(inspection_screen(&inspection).contains("128 KiB (asked for)\n"));
+        assert!(inspection_screen(&inspection).contains("128 KiB (requested)\n"));
     }
 }

@@ -1,8 +1,9 @@
-//! Results become one self-contained HTML report, SVG, PNG, PDF and CSV, and a summary for a terminal.
+//! Renders results as one self-contained HTML report, as SVG, PNG, PDF and CSV, and as a summary
+//! for a terminal.
 //!
-//! This room reads results and arranges them. It computes medians, spreads and ratios, and no other science.
-//! Charts are drawn as SVG here, once: the HTML holds the same drawings as the files for papers, and its script only
-//! adds tooltips and toggles. The same results give the same bytes.
+//! This crate reads results and arranges them. It computes medians, spreads and ratios, and no
+//! other figures. Charts are drawn as SVG here, once: the HTML holds the same drawings as the files
+//! for papers, and its script only adds tooltips and toggles. The same results give the same bytes.
 
 mod chart;
 mod convergence;

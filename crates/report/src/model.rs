@@ -8,7 +8,7 @@ use crate::devices::{TRACED, VIRTUAL_TIME};
 use crate::noise::{Noise, noise_bands};
 pub(crate) use crate::spread::Spread;
 
-/// The operations whose latencies have drawings: as table `latency` has them, and as a reader does.
+/// The operations whose latencies have drawings: their names in table `latency`, and for readers.
 pub(crate) const OPERATIONS: [(&str, &str); 15] = [
     ("all", "all but syncs"),
     ("create", "create"),
@@ -34,7 +34,7 @@ pub(crate) const QUANTILES: [(&str, &str); 3] = [
     ("p99.9", "p99.9: 1 in 1,000 takes longer"),
 ];
 
-/// What counted steps cost, each per step.
+/// The cost of counted steps, each per step.
 #[derive(Default)]
 pub(crate) struct StepCosts {
     /// Seconds within operations, without those that synchronise.
@@ -51,14 +51,15 @@ pub(crate) struct StepCosts {
     pub disk_rate: Lines,
 }
 
-/// Buckets (smallest value in bytes, requests, bytes) by arm and volume, of the last traced checkpoint.
+/// Buckets (smallest value in bytes, requests, bytes) by arm and volume, of the last traced
+/// checkpoint.
 pub(crate) type Histograms = BTreeMap<(String, Role), Vec<(u64, u64, u64)>>;
 
-/// What traces say of reads.
+/// Reads of the traced grep tests.
 #[derive(Default)]
 pub(crate) struct TraceFigures {
     pub dynamic_score: Lines,
-    /// KiB in a row of requests that follow each other.
+    /// KiB of a chain: requests that follow each other on the device.
     pub chain_kib: Lines,
     /// KiB of a request.
     pub request_kib: Lines,
@@ -74,12 +75,12 @@ pub(crate) type Lines = BTreeMap<(String, Role), Line>;
 /// Buckets (smallest extent, bytes in it; both bytes) by checkpoint.
 pub(crate) type Buckets = BTreeMap<u64, Vec<(u64, u64)>>;
 
-/// How a grep test was done: scanner, order, cache.
+/// Method of a grep test: scanner, order, cache.
 pub(crate) type Method = (String, String, String);
 
 pub(crate) const ROLES: [Role; 3] = [Role::Full, Role::Empty, Role::Unaged];
 
-/// A volume as readers call it. Plans, tables and classes have the short name, [`Role::name`].
+/// The name of a volume for readers. Plans, tables and classes have the short name, [`Role::name`].
 pub(crate) fn words(role: Role) -> &'static str {
     match role {
         Role::Full => "nearly full",
@@ -102,7 +103,7 @@ pub(crate) struct DisturbedCell {
 /// The results, arranged. Measurements of invalid cells are left out.
 pub(crate) struct Model<'a> {
     pub results: &'a Results,
-    /// What checkpoints are counted in, in the plural: `pulls`.
+    /// The unit of checkpoints, in the plural: `pulls`.
     pub unit: String,
     /// Arms in order of name, with their file systems.
     pub arms: Vec<(String, String)>,
@@ -120,9 +121,11 @@ pub(crate) struct Model<'a> {
     pub grep: BTreeMap<Method, Lines>,
     /// Grep cost over the unaged one of the same checkpoint (medians), by `method`.
     pub slowdown: Lines,
-    /// FUSE floor, seconds per GiB of the volume's tree; of file systems that are mounted through FUSE.
+    /// FUSE floor, seconds per GiB of the volume's tree; of file systems that are mounted through
+    /// FUSE.
     pub fuse_floor: Lines,
-    /// Modelled seconds per GiB, per device, and per `DEVICE, virtual time` where the volumes were such disks.
+    /// Modelled seconds per GiB, per device, and per `DEVICE, virtual time` where the volumes were
+    /// such disks.
     pub modelled: BTreeMap<String, Lines>,
     /// Modelled cost over the unaged one of the same checkpoint, per device.
     pub modelled_slowdown: BTreeMap<String, Lines>,
@@ -133,7 +136,7 @@ pub(crate) struct Model<'a> {
     pub fullness: Lines,
     /// Steps per second.
     pub aging_speed: Lines,
-    /// Bytes that the device was asked to write for each byte of content, since the checkpoint before.
+    /// Bytes written to the device for each byte of content, since the checkpoint before.
     pub write_amplification: Lines,
     /// The same from the first step on.
     pub write_amplification_of_all: BTreeMap<(String, Role), f64>,
@@ -163,7 +166,8 @@ impl<'a> Model<'a> {
         };
         let mut modelled: BTreeMap<String, Vec<_>> = BTreeMap::new();
         for row in results.modelled.iter().filter(|row| valid.contains(&row.key)) {
-            // What a map predicts and what a file system asked for are different figures of one device.
+            // The prediction from a map and the cost of the traced requests are different figures
+            // of one device.
             let device = match row.method.as_str() {
                 "virtual-time" => format!("{}{VIRTUAL_TIME}", row.device),
                 "trace" => format!("{}{TRACED}", row.device),
@@ -221,7 +225,8 @@ impl<'a> Model<'a> {
         self.method.as_ref().map(|method| self.grep[method].clone()).unwrap_or_default()
     }
 
-    /// The FUSE floor of an arm: the median over its volumes at the last checkpoint that has one, seconds per GiB.
+    /// The FUSE floor of an arm: the median over its volumes at the last checkpoint that has one,
+    /// seconds per GiB.
     pub(crate) fn floor_of(&self, arm: &str) -> Option<f64> {
         let of_arm = || self.fuse_floor.iter().filter(|((name, _), _)| name == arm).map(|(_, line)| line);
         let last = *of_arm().filter_map(|line| line.last_key_value()).map(|(pulls, _)| pulls).max()?;
@@ -255,7 +260,7 @@ fn grep_lines<'r>(rows: impl Iterator<Item = &'r GrepRow>) -> BTreeMap<Method, L
     by_method.into_iter().map(|(method, rows)| (method, lines(rows.into_iter()))).collect()
 }
 
-/// The method with most figures; of equals the scanner of this program, then the first in order.
+/// The method with most figures. Among equals: this program's scanner, then the first in order.
 fn main_method(grep: &BTreeMap<Method, Lines>) -> Option<Method> {
     let figures = |lines: &Lines| lines.values().map(BTreeMap::len).sum::<usize>();
     let best = grep.iter().min_by_key(|(method, lines)| (usize::MAX - figures(lines), method.0 != "senesce"));
@@ -288,7 +293,7 @@ fn slowdown(grep: &Lines) -> Lines {
 
 fn step_costs(results: &Results, valid: &BTreeSet<&CellKey>) -> StepCosts {
     let counted = || results.steps.iter().filter(|row| row.counted && valid.contains(&row.key));
-    // The git binary's operations are not seen one by one.
+    // The single operations of the git binary are not recorded.
     let work = |row: &senesce_store::StepRow| match row.operation_seconds.is_nan() {
         true => row.wall_seconds,
         false => row.operation_seconds,
@@ -307,14 +312,15 @@ fn step_costs(results: &Results, valid: &BTreeSet<&CellKey>) -> StepCosts {
     }
 }
 
-/// Cells and bytes written to the device for each byte of content; not where the git binary wrote, which nobody counted.
+/// Cells and bytes written to the device for each byte of content. Arms of the git binary have
+/// none: its writes are not counted.
 fn amplified<'r>(results: &'r Results, valid: &BTreeSet<&CellKey>) -> impl Iterator<Item = (&'r CellKey, f64)> {
     let rows = results.aging.iter().filter(|row| valid.contains(&row.key) && row.written_bytes > 0);
     rows.filter_map(|row| Some((&row.key, row.device_written_bytes? as f64 / row.written_bytes as f64)))
 }
 
 fn amplification_of_all(results: &Results, valid: &BTreeSet<&CellKey>) -> BTreeMap<(String, Role), f64> {
-    // Of all steps or of none: a part of them is not what the arm wrote.
+    // Of all steps or of none: a part of the steps is not the sum of the arm.
     let mut sums: BTreeMap<(String, Role), Option<(u64, u64)>> = BTreeMap::new();
     for row in &results.aging {
         let sum = sums.entry((row.key.arm.clone(), row.key.role)).or_insert(Some((0, 0)));
@@ -382,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_cost_what_their_operations_took_and_the_git_binary_s_their_wall_time() {
+    fn steps_cost_operations_or_wall_time_of_git() {
         let key = CellKey { arm: "a".into(), file_system: "ext4".into(), role: Role::Full, pulls: 5 };
         let step = |step, operation_seconds, sync_seconds| senesce_store::StepRow {
             key: key.clone(),

@@ -1,8 +1,8 @@
 //! The noise band of a run, and the measured ratios that are outside it.
 //!
-//! Fresh copies do not age. Their costs at two checkpoints differ only by noise, and by the growth of the tree. So the
-//! spread of an arm's own fresh copies over its checkpoints limits what a measurement can show: a ratio inside this
-//! band is not a finding.
+//! Fresh copies do not age. Their costs at two checkpoints differ only by noise, and by the growth
+//! of the tree. So the spread of an arm's own fresh copies over its checkpoints limits what a
+//! measurement can show: a ratio inside this band is not a finding.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,8 @@ pub(crate) struct Noise {
 }
 
 impl Noise {
-    /// The spread of the costs of fresh copies; none if there is a single measurement, which shows no spread.
+    /// The spread of the costs of fresh copies; none if there is a single measurement, which shows
+    /// no spread.
     pub(crate) fn compute(fresh: &Line) -> Option<Self> {
         let figures = fresh.values().map(|cost| cost.count).sum();
         let low = fresh.values().map(|cost| cost.low).fold(f64::INFINITY, f64::min);
@@ -44,9 +45,10 @@ impl Noise {
 
     /// Whether noise explains a ratio of `count` repetitions.
     ///
-    /// Few repetitions have no interval worth the name, and of few fresh copies the next one is often outside the band:
-    /// of four equal ones in 19% of cases, of eleven in 4%. So their ratio must be outside the square of the band. Then it
-    /// is 3% of four, and less than 0.1% of eleven (log-normal noise, simulated).
+    /// Few repetitions have no useful interval. With few fresh copies, the next one is often
+    /// outside the band: of four equal ones in 19% of cases, of eleven in 4%. So their ratio must
+    /// be outside the square of the band. Then it is 3% of four, and less than 0.1% of eleven
+    /// (log-normal noise, simulated).
     fn explains(self, ratio: f64, count: usize) -> bool {
         let factor = if is_few(count) { self.factor() * self.factor() } else { self.factor() };
         (1.0 / factor..=factor).contains(&ratio)
@@ -69,7 +71,8 @@ fn is_few(figures: usize) -> bool {
 }
 
 impl Finding {
-    /// Judges the ratio of an aged volume to its fresh copy by its interval and by the noise band of its arm.
+    /// Judges the ratio of an aged volume to its fresh copy by its interval and by the noise band
+    /// of its arm.
     pub(crate) fn of(ratio: &Spread, noise: Option<Noise>) -> Self {
         let is_by_chance = ratio.count > 1 && ratio.low <= 1.0 && ratio.high >= 1.0;
         match noise {
@@ -140,8 +143,8 @@ mod tests {
         }
         assert_eq!(Finding::of(&ratio(9.0, 9.0, 9.0, 1), None), Finding::Unknown);
         assert_eq!(Finding::of(&ratio(9.0, 8.0, 9.5, 4), None), Finding::Difference);
-        // Two fresh copies show no spread to speak of: of three equal measurements one is outside the other two in half
-        // of all runs.
+        // Two fresh copies show no spread to speak of: of three equal measurements one is outside
+        // the other two in half of all runs.
         let two = Some(Noise { low: 4.0, high: 4.1, figures: 2 });
         assert_eq!(Finding::of(&ratio(9.0, 9.0, 9.0, 1), two), Finding::Unknown);
         assert_eq!(Finding::of(&ratio(1.05, 1.05, 1.05, 1), two), Finding::Noise);

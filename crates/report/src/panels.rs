@@ -11,22 +11,22 @@ use crate::panels_map::map_figure;
 use crate::panels_measured::{histogram_figures, latency_figure, step_figure, trace_figures, trade_figure};
 use crate::panels_modelled::modelled_figures;
 
-/// Which of a figure's drawings.
+/// One of a figure's drawings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Variant {
     /// All panels share the y axis.
     Shared,
     /// Every panel has its own y axis.
     Own,
-    /// Shared and logarithmic.
+    /// All panels share a logarithmic y axis.
     Logarithmic,
     /// Shares instead of bytes.
     Shares,
-    /// One of several things that are shown in the same way.
+    /// One of several quantities that are drawn in the same way.
     Choice {
-        /// As in file names.
+        /// Its name in file names.
         name: &'static str,
-        /// As on the button.
+        /// Its label on the button.
         label: &'static str,
     },
 }
@@ -53,10 +53,10 @@ impl Variant {
     }
 }
 
-/// What a figure's colours mean.
+/// The meaning of a figure's colours.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Legend {
-    /// Volumes, these ones.
+    /// These volumes.
     Roles(Vec<Role>),
     /// These arms, by colour, and these volumes, by dash.
     Arms(Vec<String>, Vec<Role>),
@@ -73,17 +73,17 @@ pub(crate) struct Figure {
     /// Stem of file names, and anchor in the page.
     pub name: String,
     pub title: String,
-    /// What is shown, and how to read it.
+    /// The quantity, and how to read the drawing.
     pub caption: String,
     pub legend: Legend,
-    /// What is drawn, as CSV; empty if a table of the results has it.
+    /// The drawn data as CSV; empty if a table of the results has it.
     pub csv: String,
     /// Drawings; the first is the one shown first.
     pub variants: Vec<(Variant, Vec<Panel>)>,
 }
 
 impl Figure {
-    /// The same with more said in its caption.
+    /// The figure with `text` appended to its caption.
     fn with(mut self, more: &str) -> Self {
         self.caption.push_str(more);
         self
@@ -92,7 +92,7 @@ impl Figure {
 
 /// One panel, drawn.
 pub(crate) struct Panel {
-    /// What a screen reader says.
+    /// Text for screen readers.
     pub label: String,
     pub svg: String,
 }
@@ -143,10 +143,10 @@ impl<'m> LineFigure<'m> {
 
 /// Figures of wall time.
 const WALL_TIMES: [&str; 5] = ["grep-cost", "slowdown", "write-cost", "latency", "aging-speed"];
-/// What is said of them if nothing waited for a device.
+/// The sentence about them if no request waited for a device.
 const IN_MEMORY: &str = " The volumes were disks in virtual time, for which nothing waited: wall times are of memory and say nothing about the disk.";
 
-/// What the reference in panels of file systems behind FUSE is.
+/// The meaning of the reference line in panels of file systems that are mounted through FUSE.
 const FLOOR: &str = " The thin line is the FUSE floor at the last checkpoint: the same test of the same tree from memory, \
     through the same FUSE adapter. What lies above it is the engine's and its device's.";
 
@@ -263,7 +263,7 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
     figures.splice(0..0, modelled_figures(model));
     if model.is_wall_of_memory() {
         for figure in figures.iter_mut().filter(|figure| WALL_TIMES.contains(&figure.name.as_str())) {
-            // Of a disk in virtual time the cost of writing is the disk's, too.
+            // On a disk in virtual time, the disk also determines the cost of writing.
             if figure.name != "write-cost" || model.steps.disk_seconds.is_empty() {
                 figure.title.push_str(": wall time (in memory)");
             }
@@ -281,10 +281,11 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
     figures
 }
 
-/// Says which published figure a drawing is like: those of HotStorage 2019, for their two workloads.
+/// Names the published figure that a drawing resembles: those of HotStorage 2019, for their two
+/// workloads.
 fn name_published(model: &Model, figures: &mut [Figure]) {
     let workload = |key: &str| model.circumstance(key).unwrap_or_default().trim_matches('"').to_owned();
-    // Of a disk in virtual time the first figure has the cost that counts.
+    // For a disk in virtual time, the first figure has the relevant cost.
     let read = if model.virtual_disk().is_some() { figures[0].name.clone() } else { "grep-cost".to_owned() };
     let like: &[(&str, u32)] = match workload("workload.kind").as_str() {
         "fsfb" => &[(&read, 1), ("write-cost", 2)],
@@ -385,7 +386,7 @@ pub(crate) fn y_axis<'s>(
         return Axis::from_zero(max);
     }
     match figure.limit {
-        // Room below, so that a flat line at the limit does not fill the panel with noise.
+        // Space below, so that noise of a flat line at the limit does not fill the panel.
         Some(limit) => Axis::between(min.min(limit - 0.05), limit.max(max)),
         None => Axis::between(min.min(1.0), max.max(min + 0.05)),
     }
@@ -407,7 +408,7 @@ pub(crate) fn series(model: &Model, lines: &Lines, arm: &str, role: Role) -> Ser
 fn free_space_figure(model: &Model) -> Figure {
     let draw = |variant: Variant| {
         let panels = model.free_space.iter().map(|((arm, role), checkpoints)| {
-            // An invalid checkpoint keeps its place: the axis must not skip it in silence.
+            // An invalid checkpoint keeps its place, so that the axis shows the gap.
             let mut checkpoints = checkpoints.clone();
             for (_, _, pulls) in model.invalid.keys().filter(|(of, volume, _)| of == arm && volume == role) {
                 checkpoints.entry(*pulls).or_default();

@@ -1,4 +1,4 @@
-//! Figures of what was measured request by request and operation by operation: traces, steps, latencies.
+//! Figures of single requests and operations: traces, steps, latencies.
 
 use senesce_store::Role;
 
@@ -134,12 +134,12 @@ fn latency_csv(model: &Model) -> String {
     lines_csv(&parts.iter().map(|(name, lines)| (name.as_str(), *lines)).collect::<Vec<_>>())
 }
 
-/// What counted steps cost, with and without synchronising.
+/// The cost of counted steps, with and without synchronising.
 pub(crate) fn step_figure(model: &Model) -> Figure {
     let costs = &model.steps;
     let title = format!("Cost of writing: {}", model.unit);
     let drawings = [
-        // Where there is a disk in virtual time, its time is the cost, and wall time that of memory.
+        // With a disk in virtual time, its time is the cost; wall time is that of memory.
         (
             "disk-seconds",
             "seconds of the disk",
@@ -188,7 +188,8 @@ pub(crate) fn step_figure(model: &Model) -> Figure {
     }
 }
 
-/// Latencies of operations: a drawing for each operation, a panel for each quantile, a colour for each arm.
+/// Latencies of operations: a drawing for each operation, a panel for each quantile, a colour for
+/// each arm.
 pub(crate) fn latency_figure(model: &Model) -> Figure {
     let of_operation = |(name, label): &(&'static str, &'static str)| {
         let quantiles = model.latency.get(name)?;
@@ -201,7 +202,7 @@ pub(crate) fn latency_figure(model: &Model) -> Figure {
                     let mut of_volume = series(model, lines, arm, role);
                     of_volume.name = format!("{arm} {}", role.name());
                     of_volume.colour = arm_class(at);
-                    // Crosses of several arms would lie on each other.
+                    // Crosses of several arms would overlap.
                     of_volume.invalid.clear();
                     all.push(of_volume);
                 }
@@ -234,7 +235,8 @@ pub(crate) fn latency_figure(model: &Model) -> Figure {
     }
 }
 
-/// What reading costs against what writing does, a dot for each arm, a panel for each aged volume.
+/// The cost of reading against the cost of writing: a dot for each arm, a panel for each aged
+/// volume.
 pub(crate) fn trade_figure(model: &Model) -> Figure {
     let panel = |role: Role, device: &str, costs: &Lines| {
         let dot = |(at, (arm, _)): (usize, &(String, String))| {

@@ -218,7 +218,7 @@ impl Page<'_> {
     }
 }
 
-/// A colour as three shares; none of what is no colour.
+/// A colour as three shares; `None` if there is no colour.
 fn colour(paint: &Paint) -> Option<String> {
     let Paint::Color(colour) = paint else { return None };
     Some([colour.red, colour.green, colour.blue].map(|channel| short(f64::from(channel) / 255.0)).join(" "))

@@ -1,7 +1,7 @@
-//! The page of published experiments with the garden beside what came out here.
+//! The page of published experiments with the garden, beside the figures of a run.
 //!
-//! In goes what `senesce garden reproduce --json` prints (`senesce-reproduction/3`), so that this room need not know what runs them.
-//! Verdicts are computed there and shown here.
+//! The input is the output of `senesce garden reproduce --json` (`senesce-reproduction/3`), so that
+//! this crate does not import the experiments. Verdicts are computed there and shown here.
 
 use std::fmt::Write as _;
 
@@ -18,16 +18,16 @@ use crate::{
     reproduction_strip::strips,
 };
 
-/// Colours of lines; further ones begin again.
+/// Colours of lines. Further lines reuse them from the start.
 const COLOURS: usize = 5;
 
 /// The cause of a figure whose cause is not known. The page says it once.
 const UNKNOWN_CAUSE: &str = "The cause is not known.";
 
-/// Renders the table, and charts of what has a course, as one HTML page, which loads nothing.
+/// Renders the table, and charts of figures over time, as one HTML page, which loads nothing.
 ///
-/// In: JSON of schema `senesce-reproduction/3`. Out: the page; the same for the same input. What is missing in the input is
-/// shown as a dash.
+/// In: JSON of schema `senesce-reproduction/3`. Out: the page; the same for the same input. Values
+/// that are missing in the input are shown as dashes.
 pub fn render_reproduction(reproduction: &Json) -> Result<String, Error> {
     let experiments: Vec<&Json> = list(&reproduction["experiments"]).collect();
     let values = context! {
@@ -53,7 +53,7 @@ fn text(value: &Json) -> String {
     value.as_str().unwrap_or("–").to_owned()
 }
 
-/// With signs as they are written.
+/// The text with typographic signs.
 fn signs(text: &str) -> String {
     text.replace("<=", "≤").replace(">=", "≥").replace("->", "→").replace("..", " to ").replace("+-", "±")
 }
@@ -82,7 +82,7 @@ fn verdicts(reproduction: &Json, experiments: &[&Json]) -> Vec<String> {
     said.into_iter().chain(cut).collect()
 }
 
-/// A verdict as it is kept, with its words and a class for its colour.
+/// A verdict: its stored name, its words, and the class of its colour.
 fn verdict(figure: &Json) -> (&'static str, &'static str) {
     match figure["verdict"].as_str() {
         Some("met") => ("met", "met within 40%"),
@@ -93,7 +93,7 @@ fn verdict(figure: &Json) -> (&'static str, &'static str) {
     }
 }
 
-/// An experiment in the table: what it is, and a line for each figure.
+/// An experiment in the table: its description, and a line for each figure.
 fn row(experiment: &Json) -> Value {
     let parts = list(&experiment["parts"]).map(|part| {
         let lines = list(&part["figures"]).map(|figure| {
@@ -128,18 +128,18 @@ fn tally(tally: &Json) -> String {
     }
 }
 
-/// What was set, and how: a matter and what is told of it.
+/// The settings: a subject and its text.
 fn facts(value: &Json) -> Vec<Value> {
     list(value).map(|fact| context! { what => text(&fact["what"]), told => text(&fact["told"]) }).collect()
 }
 
-/// How the parts of an experiment were run, and what is particular to each.
+/// How the parts of an experiment were run, and the particulars of each.
 fn ran(experiment: &Json) -> Vec<Value> {
     let seconds = |value: &Json| value.as_f64().map_or("–".to_owned(), figure);
     let shown = |part: &Json| {
         let ran = &part["ran"];
         let name = format!("{} {}", text(&experiment["name"]), text(&part["kind"]));
-        // Where one run gives two parts it is told once.
+        // If two parts come from one run, it is described once.
         let with = ran["part"].as_str().filter(|with| *with != name);
         context! {
             name => text(&experiment["name"]),
@@ -154,7 +154,7 @@ fn ran(experiment: &Json) -> Vec<Value> {
     list(&experiment["parts"]).map(shown).collect()
 }
 
-/// The parts of an experiment that have something to draw or to note.
+/// The parts of an experiment with a chart or a note.
 fn drawn(experiment: &Json) -> Vec<Value> {
     let parts = list(&experiment["parts"])
         .filter(|part| list(&part["charts"]).next().is_some() || list(&part["notes"]).next().is_some());
@@ -179,7 +179,7 @@ fn class(at: usize) -> String {
     format!("curve-{}", at % COLOURS + 1)
 }
 
-/// A chart; a line that bears a name that another chart has bears its colour too.
+/// A chart. Lines with the same name have the same colour in all charts.
 fn panel<'c>(chart: &'c Json, names: &mut Vec<&'c str>) -> String {
     let panel = plot(chart, names);
     format!(
@@ -214,7 +214,7 @@ fn plot<'c>(chart: &'c Json, names: &mut Vec<&'c str>) -> PlotPanel {
 
 /// The charts of one part beside each other, as one SVG document in light colours.
 ///
-/// In: the record of a part, as a run keeps it. Out: the same for the same input.
+/// In: the stored record of a part. Out: the same for the same input.
 pub fn render_reproduction_svg(part: &Json) -> String {
     const MARGIN: f64 = 20.0;
     const HEAD: f64 = 70.0;

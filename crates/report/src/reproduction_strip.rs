@@ -1,5 +1,5 @@
-//! The strip chart of published experiments: a line for each figure, its ratio to the published
-//! number along.
+//! The strip chart of published experiments: a line for each figure. The x axis is its ratio to the
+//! published number.
 
 use std::fmt::Write as _;
 
@@ -32,7 +32,7 @@ struct Line<'j> {
     name: &'j str,
     ratio: f64,
     verdict: &'j str,
-    told: String,
+    value: String,
 }
 
 /// A drawing for wide and one for narrow screens; empty if no figure has a ratio.
@@ -56,7 +56,7 @@ fn lines(reproduction: &Json) -> Vec<Line<'_>> {
                     name: text("name"),
                     ratio,
                     verdict: text("verdict"),
-                    told: format!("published {}, ours {}", text("paper"), text("ours")),
+                    value: format!("published {}, ours {}", text("paper"), text("ours")),
                 });
             }
         }
@@ -113,7 +113,7 @@ fn draw(lines: &[Line<'_>], size: &Size) -> String {
             line.experiment,
             line.name,
             figure(line.ratio),
-            line.told
+            line.value
         );
         let _ = write!(
             svg,

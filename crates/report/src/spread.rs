@@ -1,13 +1,14 @@
-//! Repetitions of one figure: the median, how sure it is, and what lies far off.
+//! Repetitions of one figure: the median, its interval, and outliers.
 
 use senesce_core::{
     Seed,
     statistics::{compute_comparison, compute_outliers, compute_spread},
 };
 
-/// From so many figures on the interval comes from their ranks: a bootstrap of thousands takes long and says the same.
+/// From this number of figures on, the interval comes from their ranks: a bootstrap of thousands is
+/// slow and has the same result.
 const MANY: usize = 100;
-/// Figures beyond the fences that are shown one by one; of more than so many nobody could tell them apart.
+/// The most outliers that are drawn one by one; a reader could not distinguish more.
 const OUTLIERS_SHOWN: usize = 20;
 
 /// Repetitions of one figure.
@@ -43,7 +44,8 @@ impl Spread {
                 (spread.interval_low, spread.interval_high)
             }
             _ => {
-                // Figures below the median are binomial: 1.96 deviations of half the root of their number to each side.
+                // The number of figures below the median is binomial: 1.96 standard deviations of
+                // half the root of n to each side.
                 let (middle, reach) = (count as f64 / 2.0, 0.98 * (count as f64).sqrt());
                 (values[(middle - reach).floor() as usize], values[((middle + reach).ceil() as usize).min(count - 1)])
             }
@@ -55,7 +57,8 @@ impl Spread {
         Some(Self { count, median, min, max, low, high, outliers, values })
     }
 
-    /// The ratio of the medians of this and `other`, with its bootstrap interval; none if the other is 0.
+    /// The ratio of the medians of this and `other`, with its bootstrap interval; none if the other
+    /// is 0.
     pub(crate) fn over(&self, other: &Self) -> Option<Self> {
         let comparison = compute_comparison(&other.values, &self.values, Seed(1))?;
         Some(Self {
@@ -93,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_of_many_is_that_of_their_ranks_and_close_to_the_bootstrap_s() {
+    fn interval_by_ranks_is_close_to_bootstrap() {
         // 400 figures 0, 1, … 399: ranks 200 - 19.6 and 200 + 19.6.
         let spread = Spread::compute((0..400).map(f64::from)).unwrap();
         assert_eq!((spread.low, spread.high), (180.0, 220.0));

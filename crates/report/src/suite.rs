@@ -1,7 +1,8 @@
-//! The page of a suite of personalities: dots of rates, rankings fresh and aged, how aged the volumes are.
+//! The page of a suite of personalities: dots of rates, rankings fresh and aged, how aged the
+//! volumes are.
 //!
-//! In goes what `results.json` of a suite holds (`senesce-suite-results/1`), so that this room need not know who measures.
-//! Nothing is computed here but places of dots.
+//! The input is `results.json` of a suite (`senesce-suite-results/1`), so that this crate does not
+//! import the measuring code. This module computes only the positions of dots.
 
 mod free_space;
 
@@ -18,25 +19,25 @@ use crate::{
     page::render_page,
 };
 
-/// How the page is to be.
+/// Options of the page.
 #[derive(Clone, Debug, Default)]
 pub struct SuiteOptions {
-    /// When it was made, as text to be shown; nothing is shown if none.
+    /// Time of making, as text; `None` shows nothing.
     pub made_at: Option<String>,
 }
 
-/// Colours of file systems; further ones begin again.
+/// Colours of file systems. Further file systems reuse them from the start.
 const COLOURS: usize = 6;
 /// Size of the drawing, px, and its margins: left, top, bottom.
 const SIZE: (f64, f64) = (1116.0, 300.0);
 const MARGIN: (f64, f64, f64) = (44.0, 26.0, 30.0);
-/// The ends of the axis at most: one outlier must not flatten all others.
+/// The widest range of the axis: one outlier must not flatten all other dots.
 const ENDS: (f64, f64) = (0.05, 20.0);
 
 /// Renders the results of a suite as one HTML page, which loads nothing.
 ///
-/// In: JSON of schema `senesce-suite-results/1`. Out: the page; the same for the same input. What is missing in the input
-/// is shown as a dash.
+/// In: JSON of schema `senesce-suite-results/1`. Out: the page; the same for the same input. Values
+/// that are missing in the input are shown as dashes.
 pub fn render_suite(results: &Json, options: &SuiteOptions) -> Result<String, Error> {
     let page = Page::read(results);
     let mut data = results.clone();
@@ -85,7 +86,7 @@ fn class(at: usize) -> String {
     format!("fs-{}", at % COLOURS)
 }
 
-/// Values of a key in the order in which they first come.
+/// Values of a key in the order of their first use.
 fn names(entries: &Json, key: &str) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for name in list(entries).map(|entry| text(&entry[key])) {
@@ -160,7 +161,7 @@ impl<'a> Page<'a> {
         let mut warnings = Vec::new();
         let sum = |key: &str| list(&self.results["figures"]).filter_map(|entry| entry[key].as_u64()).sum::<u64>();
         if self.results["is_complete"] == false {
-            warnings.push("The suite is not complete: go on with --resume.".to_owned());
+            warnings.push("The suite is not complete: continue it with --resume.".to_owned());
         }
         if sum("failed") > 0 {
             warnings.push(format!("{} run(s) failed; results.json says why.", count(sum("failed"))));
@@ -179,7 +180,7 @@ impl<'a> Page<'a> {
             warnings.push(format!("Other work disturbed {} run(s) (the first: {reason}); they count.", count(runs)));
         }
         if self.results["plan"]["runs"].as_u64().is_some_and(|runs| runs < 4) {
-            warnings.push("Fewer than four runs: no difference can be told from chance.".to_owned());
+            warnings.push("Fewer than four runs: no difference can be distinguished from chance.".to_owned());
         }
         if self.results["device"].is_string() {
             warnings.push("Rates are modelled: the device alone takes time, one request after the other. What the processor does costs nothing, and threads do not help.".to_owned());
@@ -312,7 +313,7 @@ impl<'a> Page<'a> {
         y: &dyn Fn(f64) -> f64,
     ) {
         let entry = self.entry(personality, file_system, state);
-        let told = format!(
+        let tip = format!(
             "{file_system} {state}: {} operations/s, {} ({} to {})",
             entry["rate"]["median"].as_f64().map_or("–".to_owned(), figure),
             figure(bar.ratio),
@@ -326,7 +327,7 @@ impl<'a> Page<'a> {
             r#"<g class="{}"><path class="whisker" d="M{left:.1},{high:.1}h6m-3,0V{low:.1}m-3,0h6"/><circle class="bar{fresh}" cx="{middle:.1}" cy="{:.1}" r="5"><title>{}</title></circle></g>"#,
             class(at),
             y(bar.ratio),
-            escape(&told),
+            escape(&tip),
             left = middle - 3.0,
             high = y(bar.high),
             low = y(bar.low),
@@ -386,7 +387,7 @@ impl<'a> Page<'a> {
         list(&self.results["states"]).map(row).collect()
     }
 
-    /// Circumstances of the first run of each file system, those that are alike once; and the plan.
+    /// Circumstances of the first run of each file system, equal ones once; and the plan.
     fn facts(&self) -> Vec<[String; 2]> {
         let mut facts = vec![
             ["plan".to_owned(), self.results["plan"].to_string()],

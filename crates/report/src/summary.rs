@@ -13,7 +13,8 @@ use crate::warnings::warnings;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cell {
     pub text: String,
-    /// The CSS class: `strong` for a difference beyond chance and noise, `muted` for no difference; else empty.
+    /// The CSS class: `strong` for a difference beyond chance and noise, `muted` for no difference;
+    /// else empty.
     pub class: &'static str,
 }
 
@@ -24,48 +25,43 @@ impl Cell {
 }
 
 /// Heads of the summary's columns. The modelled slowdown comes first, then the measured one with
-/// its interval and the noise band: narrow screens show the first columns. Writes/byte are bytes
-/// written to the device for each byte of content, from the first step on. The last column is the
-/// checkpoint, in its unit.
-pub(crate) fn heads<'m>(model: &'m Model) -> [&'m str; 14] {
-    let [a, b, c, d, e, f, g] = match (model.virtual_disk(), model.is_wall_of_memory()) {
-        (None, _) => {
-            ["model slowdown", "model s/GiB", "slowdown", "95% (n)", "noise band", "first s/GiB", "last s/GiB"]
-        }
-        // For disks in virtual time, the model has repetitions, and a figure for every checkpoint that was read.
-        (Some(_), true) => [
+/// its interval and the noise band: narrow screens show the first columns. Wall times of memory
+/// have no columns. Writes/byte are bytes written to the device for each byte of content, from the
+/// first step on. The last column is the checkpoint, in its unit.
+pub(crate) fn heads<'m>(model: &'m Model) -> Vec<&'m str> {
+    // For disks in virtual time, the model has repetitions, and a figure for every checkpoint with
+    // a grep test.
+    const VIRTUAL: [&str; 4] = ["model slowdown", "95% (n)", "first model s/GiB", "last model s/GiB"];
+    let mut heads = vec!["arm", "volume"];
+    match model.virtual_disk() {
+        None => heads.extend([
             "model slowdown",
+            "model s/GiB",
+            "slowdown",
             "95% (n)",
-            "first model s/GiB",
-            "last model s/GiB",
-            "memory slowdown",
             "noise band",
-            "memory s/GiB",
-        ],
-        (Some(_), false) => [
-            "model slowdown",
-            "95% (n)",
-            "first model s/GiB",
-            "last model s/GiB",
-            "wall slowdown",
-            "noise band",
-            "wall s/GiB",
-        ],
-    };
-    let unit = model.unit.as_str();
-    ["arm", "volume", a, b, c, d, e, f, g, "layout score", "extents/file", "adjacent files", "writes/byte", unit]
+            "first s/GiB",
+            "last s/GiB",
+        ]),
+        Some(_) => heads.extend(VIRTUAL),
+    }
+    if model.virtual_disk().is_some() && !model.is_wall_of_memory() {
+        heads.extend(["wall slowdown", "noise band", "wall s/GiB"]);
+    }
+    heads.extend(["layout score", "extents/file", "adjacent files", "writes/byte", model.unit.as_str()]);
+    heads
 }
 
-/// Where the modelled figures of a device come from.
+/// The source of the modelled figures of a device.
 fn how(device: &str) -> &'static str {
     match (device.ends_with(VIRTUAL_TIME), device.ends_with(TRACED)) {
-        (true, _) => "modelled from what the grep test asked the disk for",
+        (true, _) => "modelled from the requests of the grep test",
         (_, true) => "modelled from the traced requests of a grep test",
-        _ => "predicted from where files lie",
+        _ => "predicted from the places of files",
     }
 }
 
-/// What the columns of cost are, as sentences.
+/// The meaning of the columns of cost, as sentences.
 pub(crate) fn note(model: &Model) -> String {
     let Some((device, ..)) = model.main_device() else { return String::new() };
     let how = how(device);
@@ -77,43 +73,36 @@ pub(crate) fn note(model: &Model) -> String {
 }
 
 /// The summary's rows in the order of [`heads`]; the arm with the largest effect first.
-pub(crate) fn rows(model: &Model) -> Vec<[Cell; 14]> {
+pub(crate) fn rows(model: &Model) -> Vec<Vec<Cell>> {
     let mut rows = Vec::new();
     for (arm, _) in by_effect(model) {
         for role in ROLES {
             let cells = model.results.cells.iter().filter(|cell| cell.key.arm == *arm && cell.key.role == role);
             let Some(pulls) = cells.map(|cell| cell.key.pulls).max() else { continue };
             let line = |lines: &Lines| lines.get(&(arm.clone(), role)).cloned().unwrap_or_default();
-            let [a, b, c, d, e, f, g] = costs(model, arm, role, pulls);
             let layout = |lines: &Lines, text: fn(&Spread) -> String| Cell::plain(last(&line(lines), pulls, text));
             let writes = match model.write_amplification_of_all.get(&(arm.clone(), role)) {
                 Some(times) => figure(*times),
                 None if role == Role::Unaged => String::new(),
                 None => "–".to_owned(),
             };
-            rows.push([
-                Cell::plain(arm),
-                Cell::plain(role.name()),
-                a,
-                b,
-                c,
-                d,
-                e,
-                f,
-                g,
+            let mut row = vec![Cell::plain(arm), Cell::plain(role.name())];
+            row.extend(costs(model, arm, role, pulls));
+            row.extend([
                 layout(&model.layout_score, |score| figure(score.median)),
                 layout(&model.extents_per_file, |extents| figure(extents.median)),
                 layout(&model.adjacent_files_share, |share| percent(share.median)),
                 Cell::plain(writes),
                 Cell::plain(count(pulls)),
             ]);
+            rows.push(row);
         }
     }
     rows
 }
 
 /// The columns of cost and slowdown.
-fn costs(model: &Model, arm: &str, role: Role, pulls: u64) -> [Cell; 7] {
+fn costs(model: &Model, arm: &str, role: Role, pulls: u64) -> Vec<Cell> {
     let (wall, none) = (model.grep_cost(), Lines::new());
     let modelled = model.main_device().map_or((&none, &none), |(_, costs, slowdown)| (costs, slowdown));
     let line = |lines: &Lines| lines.get(&(arm.to_owned(), role)).cloned().unwrap_or_default();
@@ -147,29 +136,24 @@ fn costs(model: &Model, arm: &str, role: Role, pulls: u64) -> [Cell; 7] {
         Role::Unaged => Cell::default(),
         _ => Cell::plain(band_text(noise)),
     };
-    match model.virtual_disk() {
-        None => [
-            slowdown(modelled.1, of_model),
-            cost(modelled.0),
-            slowdown(&model.slowdown, of_wall),
-            sure(&model.slowdown),
-            band,
-            first(&wall),
-            cost(&wall),
-        ],
-        Some(_) => [
-            slowdown(modelled.1, of_model),
-            sure(modelled.1),
-            first(modelled.0),
-            cost(modelled.0),
-            slowdown(&model.slowdown, of_wall),
-            band,
-            cost(&wall),
-        ],
+    let modelled_slowdown = slowdown(modelled.1, of_model);
+    let wall_slowdown = slowdown(&model.slowdown, of_wall);
+    if model.virtual_disk().is_none() {
+        let of_model = [modelled_slowdown, cost(modelled.0)];
+        return of_model
+            .into_iter()
+            .chain([wall_slowdown, sure(&model.slowdown), band, first(&wall), cost(&wall)])
+            .collect();
     }
+    let mut cells = vec![modelled_slowdown, sure(modelled.1), first(modelled.0), cost(modelled.0)];
+    if !model.is_wall_of_memory() {
+        cells.extend([wall_slowdown, band, cost(&wall)]);
+    }
+    cells
 }
 
-/// The arms, the one with the largest effect at its last checkpoint first: modelled, or measured without a model.
+/// The arms, the one with the largest effect at its last checkpoint first: modelled, or measured
+/// without a model.
 fn by_effect<'m>(model: &'m Model) -> Vec<&'m (String, String)> {
     let slowdowns = model.main_device().map_or(&model.slowdown, |(_, _, slowdown)| slowdown);
     let effect = |arm: &str| {
@@ -181,7 +165,7 @@ fn by_effect<'m>(model: &'m Model) -> Vec<&'m (String, String)> {
     arms
 }
 
-/// How sure a ratio is: `1.25–6.00 (3)`; of a single repetition nothing but that.
+/// The interval of a ratio and n: `1.25–6.00 (3)`; a single repetition has no interval.
 fn interval(ratio: &Spread) -> String {
     match ratio.count {
         0 | 1 => "– (1)".to_owned(),
@@ -189,7 +173,7 @@ fn interval(ratio: &Spread) -> String {
     }
 }
 
-/// The last figure of a line; says where it is from if that is not the last checkpoint.
+/// The last figure of a line, with its checkpoint if that is not the last one.
 fn last(line: &Line, pulls: u64, text: impl Fn(&Spread) -> String) -> String {
     match line.last_key_value() {
         None => "–".to_owned(),
@@ -200,8 +184,8 @@ fn last(line: &Line, pulls: u64, text: impl Fn(&Spread) -> String) -> String {
 
 /// The summary as plain text: the headline, a table with one line per arm and volume, warnings.
 ///
-/// In: the results of a run. Out: lines that end with a newline; slowdown is aged over unaged grep cost (medians) at the
-/// same checkpoint. Cost: linear in the rows.
+/// In: the results of a run. Out: lines that end with a newline; slowdown is aged over unaged grep
+/// cost (medians) at the same checkpoint. Cost: linear in the rows.
 pub fn summary_table(results: &Results) -> String {
     let model = Model::compute(results);
     let (heads, rows) = (heads(&model), rows(&model));

@@ -1,7 +1,8 @@
 //! The page and the picture of a device's transfer curve beside the curves of models.
 //!
-//! In goes what `senesce device calibrate --json` prints (`senesce-transfer/1`), so that this room need not know who
-//! measures. Natural transfer sizes come with it; nothing is computed here.
+//! The input is the output of `senesce device calibrate --json` (`senesce-transfer/1`), so that
+//! this crate does not import the measuring code. It has the natural transfer sizes; this module
+//! computes no figure.
 
 use std::fmt::Write as _;
 
@@ -17,29 +18,29 @@ use crate::{
     page::render_page,
 };
 
-/// How the page is to be.
+/// Options of the page.
 #[derive(Clone, Debug, Default)]
 pub struct TransferOptions {
     /// Version of the program, for the footer.
     pub senesce_version: String,
-    /// When it was made, as text to be shown; nothing is shown if none.
+    /// Time of making, as text; `None` shows nothing.
     pub made_at: Option<String>,
 }
 
-/// Colours of models; further ones begin again.
+/// Colours of models. Further models reuse them from the start.
 const MODEL_COLOURS: usize = 5;
 /// Width and height of the drawing on wide screens and in files, px.
 const WIDE: (f64, f64) = (760.0, 420.0);
 /// The same on narrow ones.
 const NARROW: (f64, f64) = (358.0, 330.0);
-/// Letters of a path that there is room for above the picture.
+/// The number of characters of a path that fit above the picture.
 const LONGEST_PATH: usize = 36;
 const CURVE_CSS: &str = include_str!("../assets/curve.css");
 
 /// Renders a measured curve beside those of models as one HTML page, which loads nothing.
 ///
-/// In: JSON of schema `senesce-transfer/1`. Out: the page; the same for the same input. What is missing in the input is
-/// shown as a dash.
+/// In: JSON of schema `senesce-transfer/1`. Out: the page; the same for the same input. Values that
+/// are missing in the input are shown as dashes.
 pub fn render_transfer(transfer: &Json, options: &TransferOptions) -> Result<String, Error> {
     let curves = curves(transfer);
     let panels = [("wide", WIDE), ("narrow", NARROW)].map(|(class, size)| page_svg(class, size, &curves));
@@ -67,7 +68,7 @@ pub fn render_transfer(transfer: &Json, options: &TransferOptions) -> Result<Str
 
 /// The picture alone, as one SVG document in light colours.
 ///
-/// In: as [`render_transfer`]. Out: the same for the same input.
+/// In: the input of [`render_transfer`]. Out: the same for the same input.
 pub fn render_transfer_svg(transfer: &Json) -> String {
     let curves = curves(transfer);
     let (margin, head) = (20.0, 46.0);
@@ -186,7 +187,7 @@ fn page_svg(class: &str, (width, height): (f64, f64), curves: &[Curve]) -> Strin
     )
 }
 
-/// Of the table that is the legend too.
+/// The rows of the table, which is the legend too.
 fn curve_row((curve, kind): (&Curve, &str)) -> Value {
     let peak = if curve.points.is_empty() { "–".to_owned() } else { figure(curve.peak()) };
     context! {

@@ -1,4 +1,5 @@
-//! The page in a real browser: no console errors, charts present, no texts over each other, nothing wider than the screen.
+//! The page in a real browser: no console errors, charts present, no overlapping texts, nothing
+//! wider than the screen.
 
 mod common;
 #[path = "common/inspection.rs"]
@@ -21,7 +22,8 @@ use senesce_report::{
 };
 use senesce_store::Role;
 
-/// Opens everything, and defines `check`, which adds to `overlaps` what is over something else, cut, or too wide.
+/// Opens all folds, and defines `check`, which adds elements that overlap, are cut or are too wide
+/// to `overlaps`.
 const TEXTS: &str = r#"
   const overlaps = [];
   for (const details of document.querySelectorAll("details")) details.open = true;
@@ -45,7 +47,7 @@ const TEXTS: &str = r#"
   };
 "#;
 
-/// Measures every text of the charts and writes what it found into the page.
+/// Measures every text of the charts and writes its findings into the page.
 const CHECK: &str = r#"
   check("first");
   for (const button of document.querySelectorAll("button.variant")) { button.click(); check(button.dataset.variant); }
@@ -199,7 +201,7 @@ const CHECK_TREE: &str = r#"
   document.body.append(verdict);
 "#;
 
-/// The page with a check that runs when it is there.
+/// The page with a check that runs after it is loaded.
 fn with_check(page: &str, check: &str) -> String {
     let script = format!("<script>addEventListener(\"load\", () => {{\n{TEXTS}{check}\n}});</script>");
     page.replace("</body>", &format!("{script}</body>"))
@@ -217,7 +219,7 @@ fn chromium_or_skip() -> Option<&'static Path> {
 }
 
 fn open(chromium: &Path, dir: &Path, width: u32, dark: bool) -> (serde_json::Value, String) {
-    // A frame is as narrow as asked for; a window may have a least width.
+    // A frame has exactly the requested width; a window may have a least width.
     let frame = format!(
         "<!doctype html><style>body{{margin:0}}iframe{{border:0;width:{width}px;height:900px}}</style>\
          <iframe src=\"page.html\"></iframe><script>addEventListener('load', () => setTimeout(() => {{\
@@ -243,7 +245,7 @@ fn open(chromium: &Path, dir: &Path, width: u32, dark: bool) -> (serde_json::Val
 }
 
 #[test]
-fn opens_without_errors_or_overlaps_wide_and_narrow_light_and_dark() {
+fn report_opens_without_errors_or_overlaps() {
     let Some(chromium) = chromium_or_skip() else { return };
     let dir = tempfile::tempdir().unwrap();
     let mut results = common::results();
@@ -266,7 +268,7 @@ fn opens_without_errors_or_overlaps_wide_and_narrow_light_and_dark() {
         // the first pull.
         let slowdown = 2 * (11 + 10 + 11);
         let modelled = 2 * (3 * 3 * 11 + slowdown);
-        // What one arm wrote is not told, for one of its cells is invalid.
+        // The writes of one arm are not shown, because one of its cells is invalid.
         let columns = 8 * 3 * 11 + 3 * 3 + slowdown + modelled + 4 * 3 * 10 + 2 * 4 * 11 + 2 * 3 - 1;
         assert_eq!(verdict["columns"], columns, "{width} px");
         assert!(verdict["tooltip"].as_str().unwrap().contains("s/GiB"), "{verdict}");
@@ -288,7 +290,7 @@ fn opens_without_errors_or_overlaps_wide_and_narrow_light_and_dark() {
 }
 
 #[test]
-fn the_page_of_a_transfer_curve_opens_without_errors_or_overlaps() {
+fn transfer_page_opens_without_errors_or_overlaps() {
     let Some(chromium) = chromium_or_skip() else { return };
     let dir = tempfile::tempdir().unwrap();
     let page = render_transfer(&transfer_sample::transfer(), &TransferOptions::default()).unwrap();
@@ -311,7 +313,7 @@ fn the_page_of_a_transfer_curve_opens_without_errors_or_overlaps() {
 }
 
 #[test]
-fn the_page_of_a_suite_opens_without_errors_or_overlaps() {
+fn suite_page_opens_without_errors_or_overlaps() {
     let Some(chromium) = chromium_or_skip() else { return };
     let dir = tempfile::tempdir().unwrap();
     let page = render_suite(&suite_sample::suite(), &SuiteOptions::default()).unwrap();
@@ -323,7 +325,8 @@ fn the_page_of_a_suite_opens_without_errors_or_overlaps() {
         assert_eq!(verdict["overlaps"], serde_json::json!([]), "{width} px");
         assert_eq!(verdict["bars"], 16, "{width} px");
         assert!(verdict["texts"].as_u64().unwrap() > 2 * 6, "{verdict}");
-        // Fresh ext4 has one free extent; aged, three quarters of what is free in the smallest; btrfs has no image.
+        // Fresh ext4 has one free extent; aged, three quarters of the free space are in the
+        // smallest; btrfs has no image.
         let expected = ["", "", "", "100", "75", "<1", "", "25", "", "", "", ""];
         assert_eq!(verdict["shares"], serde_json::json!(expected), "{width} px");
         assert_ne!(verdict["before"], verdict["after"], "{width} px: the tint follows the theme");
@@ -331,7 +334,7 @@ fn the_page_of_a_suite_opens_without_errors_or_overlaps() {
 }
 
 #[test]
-fn the_page_of_published_experiments_opens_without_errors_or_overlaps() {
+fn reproduction_page_opens_without_errors_or_overlaps() {
     let Some(chromium) = chromium_or_skip() else { return };
     let dir = tempfile::tempdir().unwrap();
     let page = render_reproduction(&reproduction_sample::reproduction()).unwrap();
@@ -372,7 +375,7 @@ fn rows_of_an_inspection_act_on_its_map() {
 }
 
 #[test]
-fn the_picture_of_a_tree_opens_without_errors_or_overlaps() {
+fn tree_page_opens_without_errors_or_overlaps() {
     let Some(chromium) = chromium_or_skip() else { return };
     let dir = tempfile::tempdir().unwrap();
     for (leaves, width, dark) in [(400, 1280, false), (10_000, 1280, true), (400, 390, true), (1, 390, false)] {

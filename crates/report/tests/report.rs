@@ -7,7 +7,7 @@ use senesce_report::{ReportOptions, render_figures, render_report, summary_table
 use senesce_store::{CircumstanceRow, GrepRow, LoadRow, ModelledRow, Results, Role};
 
 #[test]
-fn page_of_an_unfinished_run_says_so_and_reloads_itself() {
+fn page_of_unfinished_run_reloads_itself() {
     let page = |unfinished: Option<&str>| {
         let options = ReportOptions { unfinished: unfinished.map(str::to_owned), ..ReportOptions::default() };
         render_report(&common::results(), &options).unwrap()
@@ -20,7 +20,7 @@ fn page_of_an_unfinished_run_says_so_and_reloads_itself() {
 }
 
 #[test]
-fn the_page_is_the_same_every_time_and_loads_nothing() {
+fn page_is_reproducible_and_loads_nothing() {
     let results = common::results();
     let page = render_report(&results, &ReportOptions::default()).unwrap();
     assert_eq!(page, render_report(&common::results(), &ReportOptions::default()).unwrap());
@@ -39,7 +39,7 @@ fn the_page_is_the_same_every_time_and_loads_nothing() {
 }
 
 #[test]
-fn figures_are_files_and_the_first_is_as_it_was() {
+fn figures_are_files_first_matches_golden_file() {
     let dir = tempfile::tempdir().unwrap();
     let figures = render_figures(&common::results(), dir.path()).unwrap();
     assert_eq!(figures.files.len(), 122);
@@ -70,7 +70,7 @@ fn figures_are_files_and_the_first_is_as_it_was() {
     assert!(text("methods.txt").starts_with("We aged btrfs, ext4 and xfs with senesce 0.1.0 (plan quick-start"));
     let drawn = std::fs::read_to_string(dir.path().join("grep-cost-shared.svg")).unwrap();
     let golden = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/grep-cost-shared.svg");
-    // Look at the difference in a browser; if it is wanted, replace the golden file by the new drawing.
+    // Compare both in a browser. If the new drawing is right, replace the golden file.
     if std::fs::read_to_string(&golden).ok().as_deref() != Some(&drawn) {
         let new = std::env::temp_dir().join("grep-cost-shared.new.svg");
         std::fs::write(&new, drawn).unwrap();
@@ -105,7 +105,7 @@ fn the_summary_says_what_the_figures_say() {
 }
 
 #[test]
-fn a_device_in_virtual_time_is_kept_apart_from_its_prediction_and_leads_the_summary() {
+fn virtual_time_device_leads_before_its_prediction() {
     let mut results = common::results();
     let predicted = results.modelled.clone();
     for row in predicted.iter().filter(|row| row.device == "model: NVMe") {
@@ -118,10 +118,11 @@ fn a_device_in_virtual_time_is_kept_apart_from_its_prediction_and_leads_the_summ
     }
     assert_eq!(page.matches("The volume was such a disk, in virtual time.").count(), 1);
     let text = summary_table(&results);
-    assert!(text.contains("model: NVMe, virtual time: modelled from what the grep test asked the disk for"), "{text}");
+    assert!(text.contains("model: NVMe, virtual time: modelled from the requests of the grep test"), "{text}");
     let line = text.lines().find(|line| line.starts_with("ext4   full")).unwrap();
     let columns = line.split_whitespace().collect::<Vec<_>>();
     assert_eq!((columns[2], &columns[5..7]), ("1.00×", &["0.125", "0.125"][..]), "{line}");
+    assert!(!text.contains("noise band") && !text.contains("memory s/GiB"), "{text}");
     let first = text.lines().next().unwrap();
     assert!(
         first.starts_with("200 pulls leave ") && first.ends_with(" no slower to read on a modelled NVMe."),
@@ -138,29 +139,30 @@ fn a_device_in_virtual_time_is_kept_apart_from_its_prediction_and_leads_the_summ
     let wall = at("Cost of reading the tree: wall time (in memory)");
     assert!(at("Modelled cost of reading the tree: NVMe, virtual time") < wall);
     assert!(at("Modelled cost of reading the tree: HDD 7.2K") < wall);
-    // Where the disk takes its time, the wall's is not of memory.
+    // If the disk waits for its modelled time, wall times are not those of memory.
     let real_time = CircumstanceRow { arm: String::new(), key: "volumes.real_time".into(), value: "true".into() };
     results.circumstances.push(real_time);
     let text = summary_table(&results);
     assert!(!text.contains("of memory") && text.contains("Measured on this machine"), "{text}");
+    assert!(text.contains("wall slowdown") && text.contains("noise band"), "{text}");
 }
 
 #[test]
-fn the_device_that_the_plan_names_first_leads_and_a_prediction_goes_before_a_single_trace() {
+fn first_planned_device_leads_predictions_before_traces() {
     let mut results = common::results();
     for row in results.modelled.clone().iter().filter(|row| row.device == "model: NVMe") {
         results.modelled.push(ModelledRow { method: "trace".into(), seconds_per_gib: 900.0, ..row.clone() });
     }
     let leads = |results: &Results, device: &str| {
         let text = summary_table(results);
-        assert!(text.contains(&format!("\n{device}: predicted from where files lie; not measured\n")), "{text}");
+        assert!(text.contains(&format!("\n{device}: predicted from the places of files; not measured\n")), "{text}");
         let name = device.trim_start_matches("model: ");
         assert!(text.lines().next().is_some_and(|line| line.contains(&format!("on a modelled {name}"))), "{text}");
         let page = render_report(results, &ReportOptions::default()).unwrap();
         let first = page.split("Modelled cost of reading the tree: ").nth(1).unwrap();
         assert!(first.starts_with(device.trim_start_matches("model: ")), "{device}");
     };
-    // The slowest, if nothing says what the plan names first.
+    // The slowest device, if the results do not have the plan's order.
     leads(&results, "model: HDD 7.2K");
     let value = r#"["model: NVMe","model: HDD 7.2K"]"#.to_owned();
     results.circumstances.push(CircumstanceRow { arm: String::new(), key: "measure.device_names".into(), value });
@@ -168,7 +170,7 @@ fn the_device_that_the_plan_names_first_leads_and_a_prediction_goes_before_a_sin
 }
 
 #[test]
-fn published_figures_are_named_where_they_are_drawn_and_fresh_copies_have_free_space_too() {
+fn drawings_name_the_published_figures_they_resemble() {
     let mut results = common::results();
     let fresh: Vec<_> = results.free_space.iter().filter(|row| row.key.role == Role::Full).cloned().collect();
     results.free_space.extend(fresh.into_iter().map(|mut row| {
@@ -209,7 +211,7 @@ fn results_without_figures_still_make_a_page() {
 }
 
 #[test]
-fn an_aging_by_a_profile_shows_how_near_it_came_and_what_ended_it() {
+fn profile_aging_shows_deviation_and_end() {
     let mut results = common::results();
     let page = |results: &Results| render_report(results, &ReportOptions::default()).unwrap();
     assert!(!page(&results).contains("Convergence to the profile"));
@@ -244,7 +246,7 @@ fn an_aging_by_a_profile_shows_how_near_it_came_and_what_ended_it() {
 }
 
 #[test]
-fn a_volume_that_the_experiment_has_not_is_in_no_legend() {
+fn missing_volumes_are_in_no_legend() {
     let mut results = common::results();
     let legend = |results: &Results| {
         let page = render_report(results, &ReportOptions::default()).unwrap();
@@ -261,7 +263,8 @@ fn a_volume_that_the_experiment_has_not_is_in_no_legend() {
     assert_eq!(legend(&results), [(false, false), (true, true), (true, true)]);
 }
 
-/// The results with the grep costs of an arm's volume at a checkpoint replaced, for every repetition.
+/// The results with the grep costs of an arm's volume at a checkpoint replaced, for every
+/// repetition.
 fn set_cost(results: &mut Results, arm: &str, role: Role, pulls: u64, cost: impl Fn(u64) -> f64) {
     for row in &mut results.grep {
         if (row.key.arm.as_str(), row.key.role, row.key.pulls) == (arm, role, pulls) {

@@ -7,7 +7,7 @@ use senesce_report::{render_reproduction, render_reproduction_svg};
 use serde_json::json;
 
 #[test]
-fn the_page_has_every_figure_with_its_verdict_and_loads_nothing() {
+fn reproduction_page_has_every_figure_with_verdict() {
     let page = render_reproduction(&sample::reproduction()).unwrap();
     assert_eq!(page, render_reproduction(&sample::reproduction()).unwrap());
     for outside in ["http:", "https:", "//cdn", "@import", "url(", "<link rel=\"stylesheet", " src="] {
@@ -65,7 +65,7 @@ fn a_trial_that_was_cut_down_is_told() {
 }
 
 #[test]
-fn what_is_missing_or_absurd_is_a_dash_and_no_figure() {
+fn missing_or_absurd_values_are_dashes() {
     let absurd = json!({ "experiments": [{ "parts": [{ "figures": [7], "charts": [
         { "lines": [{ "places": [{ "x": 1e300, "y": -1 }, { "x": "a", "y": 2 }] }, 3], "logarithmic": true },
         { "lines": [{ "places": [{ "x": 1, "y": -1 }, { "x": 2, "y": 0 }] }], "logarithmic": true },

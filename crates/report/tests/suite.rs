@@ -7,7 +7,7 @@ use senesce_report::{SuiteOptions, render_suite};
 use serde_json::json;
 
 #[test]
-fn the_page_shows_every_bar_and_ranking_and_loads_nothing() {
+fn suite_page_shows_bars_and_rankings() {
     let options = SuiteOptions { made_at: Some("today".into()) };
     let page = render_suite(&sample::suite(), &options).unwrap();
     assert_eq!(page, render_suite(&sample::suite(), &options).unwrap());
@@ -44,7 +44,7 @@ fn the_page_shows_every_bar_and_ranking_and_loads_nothing() {
 }
 
 #[test]
-fn what_is_missing_or_absurd_is_a_dash_and_no_figure() {
+fn missing_or_absurd_values_are_dashes() {
     let absurd = json!({ "figures": [{ "personality": 7, "state": "fresh", "normal": { "ratio": 1e300, "low": -1, "high": "x" } }], "rankings": [3], "states": [{}] });
     for input in [json!({}), json!(7), absurd] {
         let page = render_suite(&input, &SuiteOptions::default()).unwrap();

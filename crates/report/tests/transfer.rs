@@ -7,7 +7,7 @@ use senesce_report::{TransferOptions, render_transfer, render_transfer_svg};
 use serde_json::json;
 
 #[test]
-fn the_page_says_what_was_measured_and_loads_nothing() {
+fn transfer_page_shows_measurement_and_loads_nothing() {
     let options = TransferOptions { senesce_version: "1.2.3".into(), made_at: None };
     let page = render_transfer(&sample::transfer(), &options).unwrap();
     assert_eq!(page, render_transfer(&sample::transfer(), &options).unwrap());
@@ -30,7 +30,7 @@ fn the_page_says_what_was_measured_and_loads_nothing() {
 }
 
 #[test]
-fn the_picture_has_every_curve_with_both_marks_and_needs_no_custom_properties() {
+fn picture_has_every_curve_without_custom_properties() {
     let svg = render_transfer_svg(&sample::transfer());
     assert_eq!(svg.matches("<polyline").count(), 6);
     // Two on each curve, and two in the legend.
@@ -42,7 +42,7 @@ fn the_picture_has_every_curve_with_both_marks_and_needs_no_custom_properties() 
 }
 
 #[test]
-fn what_is_missing_or_absurd_is_a_dash_and_no_figure() {
+fn missing_or_absurd_values_are_dashes() {
     let absurd = json!({ "curves": [{ "name": 7, "points": [{ "size_bytes": -1, "mib_per_second": "x" }, { "size_bytes": 4096, "mib_per_second": 0 }] }] });
     for input in [json!({}), json!({ "curves": [] }), json!(7), absurd] {
         let page = render_transfer(&input, &TransferOptions::default()).unwrap();

@@ -1,4 +1,4 @@
-//! The picture of a tree: of one without leaves, of one leaf, of ten thousand, and of one that is damaged.
+//! The picture of a tree: without leaves, with one leaf, with ten thousand, and of a damaged one.
 
 #[path = "common/tree.rs"]
 mod sample;
@@ -11,7 +11,7 @@ fn page(tree: &Value) -> String {
 }
 
 #[test]
-fn every_node_has_its_bar_and_every_leaf_its_mark() {
+fn every_node_has_bar_every_leaf_mark() {
     let tree = sample::tree(40);
     let svg = render_tree_svg(&tree);
     assert_eq!(svg, render_tree_svg(&tree), "the same for the same tree");
@@ -34,11 +34,11 @@ fn every_node_has_its_bar_and_every_leaf_its_mark() {
     for told in ["level 2 to level 1", "30 MiB", "768 KiB", "40 leaves are"] {
         assert!(page.contains(told), "{told}");
     }
-    assert!(page.contains("0% of the leaves begin on the device"), "there is a gap of 1 MiB behind each");
+    assert!(page.contains("0% of the leaves start on the device"), "there is a gap of 1 MiB after each");
 }
 
 #[test]
-fn a_level_in_which_nothing_waits_has_no_scale() {
+fn level_without_waiting_messages_has_no_scale() {
     let mut tree = sample::tree(40);
     let strip = |tree: &Value| {
         let svg = render_tree_svg(tree);
@@ -62,9 +62,9 @@ fn leaves_that_lie_behind_each_other_are_told() {
         let at = number as u64 * 100 + u64::from(number == 2);
         leaf["extents"] = json!([[at, 40], [at + 40, if number == 1 { 61 } else { 60 }]]);
     }
-    // Of four that follow another, the one behind the third does not.
+    // Of four leaves after the first, the one after the third is not adjacent.
     let text = tree_screen(&tree);
-    assert!(text.contains("75% of the leaves begin on the device") && text.contains("2.00 pieces"), "{text}");
+    assert!(text.contains("75% of the leaves start on the device") && text.contains("2.00 pieces"), "{text}");
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn trees_without_leaves_and_with_one_are_drawn() {
 }
 
 #[test]
-fn ten_thousand_leaves_take_no_more_bars_than_there_is_room_for() {
+fn ten_thousand_leaves_share_bars() {
     let tree = sample::tree(10_000);
     let svg = render_tree_svg(&tree);
     let strip = svg.split(">Leaves: 10,000<").nth(1).unwrap().split("</g>").next().unwrap();

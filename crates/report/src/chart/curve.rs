@@ -1,4 +1,5 @@
-//! A panel of effective bandwidth against the size of reads: both axes logarithmic, one line for each device.
+//! A panel of effective bandwidth against the size of reads: both axes logarithmic, one line for
+//! each device.
 
 use std::fmt::Write as _;
 
@@ -17,10 +18,10 @@ const LABEL_LETTERS: usize = 12;
 /// One device.
 #[derive(Clone, Debug)]
 pub(crate) struct Curve {
-    /// Of its colour and dash: `curve-1`.
+    /// The class of its colour and dash: `curve-1`.
     pub class: String,
     pub name: String,
-    /// Measured points are shown one by one.
+    /// Whether its points are measured: each is drawn.
     pub is_measured: bool,
     /// Bytes of each read and MiB/s, sizes ascending, both above 0.
     pub points: Vec<(f64, f64)>,
@@ -34,7 +35,7 @@ impl Curve {
         self.points.iter().map(|point| point.1).fold(0.0, f64::max)
     }
 
-    /// Where its drawn line is at a size: straight between two points of a drawing with logarithmic axes.
+    /// The bandwidth of the drawn line at a size: linear between two points in logarithmic axes.
     fn at(&self, size: f64) -> Option<f64> {
         let after = self.points.iter().position(|point| point.0 >= size)?;
         let to = self.points[after];
@@ -108,7 +109,7 @@ impl Place<'_> {
         let (right, base) = (self.right(), self.base());
         draw_heights(svg, &self.y, (LEFT, right), None, |tick| self.y(tick));
         let _ = write!(svg, r#"<line class="axis" x1="{LEFT}" x2="{right}" y1="{base}" y2="{base}"/>"#);
-        // Powers of two, as many as there is room for.
+        // Powers of two, up to the number that fits.
         let (low, high) = (self.x.min.log2().ceil() as i32, self.x.max.log2().floor() as i32);
         let room = ((right - LEFT) / TICK_WIDTH).floor().max(1.0);
         let step = (f64::from(high - low) / room).ceil().max(1.0) as usize;
@@ -130,7 +131,8 @@ impl Place<'_> {
                 let Some(value) = curve.at(*size) else { continue };
                 let (x, y, base) = (self.x(*size), self.y(value), self.base());
                 let _ = write!(svg, r#"<line class="reference" x1="{x:.1}" x2="{x:.1}" y1="{y:.1}" y2="{base}"/>"#);
-                // The first stands left of its line, the others right of theirs; one above the other at the margin.
+                // The first label is left of its line, the others right of theirs; at the margin
+                // they are stacked.
                 let is_left = at == 0 && x > LEFT + 40.0;
                 let (x, anchor) = if is_left { (x - 4.0, "end") } else { (x + 4.0, "start") };
                 let (y, percent) = (base - 6.0 - 14.0 * at as f64, fraction * 100.0);
@@ -173,7 +175,7 @@ impl Place<'_> {
         }
     }
 
-    /// One invisible column for each size, which carries what a tooltip says.
+    /// One invisible column for each size, which carries the text of a tooltip.
     fn draw_columns(&self, svg: &mut String) {
         let mut sizes: Vec<f64> =
             self.panel.curves.iter().flat_map(|curve| curve.points.iter().map(|point| point.0)).collect();
@@ -240,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panel_has_lines_marks_columns_and_no_markup_of_names() {
+    fn panel_has_lines_marks_columns_and_escaped_names() {
         let panel = CurvePanel { curves: vec![curve()], width: 360.0, height: 300.0 };
         let svg = panel.draw();
         assert_eq!(svg.matches(r#"class="natural""#).count(), 2);

@@ -1,4 +1,4 @@
-//! A panel of dots: a line for each arm, a dot for each of its volumes, the value along.
+//! A panel of dots: a line for each arm, a dot for each of its volumes. The x axis is the value.
 
 use std::fmt::Write as _;
 

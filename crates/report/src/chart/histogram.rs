@@ -1,4 +1,5 @@
-//! A panel of histograms by powers of two: one curve per volume, each with its own colour, dash and marker.
+//! A panel of histograms by powers of two: one curve per volume, each with its own colour, dash and
+//! marker.
 
 use std::fmt::Write as _;
 
@@ -30,9 +31,9 @@ pub(crate) struct Distribution {
 #[derive(Clone, Debug)]
 pub(crate) struct HistogramPanel {
     pub title: String,
-    /// What the buckets are of: `request size`.
+    /// The quantity of the buckets: `request size`.
     pub x_label: &'static str,
-    /// What the shares are of: `% of requests`.
+    /// The unit of the shares: `% of requests`.
     pub y_label: &'static str,
     pub curves: Vec<Distribution>,
     /// The buckets of the axis, smallest first, the same in all panels of a figure.
@@ -42,7 +43,8 @@ pub(crate) struct HistogramPanel {
 }
 
 impl HistogramPanel {
-    /// All buckets from the smallest to the largest among these: no power of two is left out, and 0 stands first.
+    /// All buckets from the smallest to the largest among these: no power of two is missing, and 0
+    /// comes first.
     pub(crate) fn buckets_of(found: impl IntoIterator<Item = u64>) -> Vec<u64> {
         let (mut has_zero, mut first, mut last) = (false, u64::MAX, 0);
         for bucket in found {
@@ -86,7 +88,7 @@ impl HistogramPanel {
                 r#"<g class="series {role}" data-role="{role}"><polyline class="line" points="{}"/>"#,
                 path.join(" ")
             );
-            // Markers where there is something: a row of them along the axis would say nothing.
+            // Markers only above 0: a row of them along the axis would show nothing.
             for ((x, y), bucket) in points.iter().zip(&self.buckets) {
                 if share(curve, *bucket) > 0.0 {
                     svg.push_str(&marker(curve.role, *x, *y));
@@ -166,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn every_bucket_says_what_all_volumes_have_in_it() {
+    fn bucket_tooltips_show_all_volumes() {
         let curve = |role, shares: &[(u64, f64)]| Distribution { role, shares: shares.to_vec() };
         let panel = HistogramPanel {
             title: "ext4 <".into(),

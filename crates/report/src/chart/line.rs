@@ -1,5 +1,5 @@
-//! A panel of lines over checkpoints: one line per volume, each with its own dash and marker; its colour is the volume's,
-//! or its file system's where a panel holds several.
+//! A panel of lines over checkpoints: one line per volume, each with its own dash and marker; its
+//! colour is the volume's, or its file system's where a panel holds several.
 
 use std::fmt::Write as _;
 
@@ -27,7 +27,7 @@ pub(crate) struct Point {
 #[derive(Clone, Debug)]
 pub(crate) struct Series {
     pub role: Role,
-    /// What stands at its end and in tooltips.
+    /// Its name at the end of the line and in tooltips.
     pub name: String,
     /// The class that has its colour.
     pub colour: String,
@@ -40,15 +40,15 @@ pub(crate) struct Series {
 #[derive(Clone, Debug)]
 pub(crate) struct LinePanel {
     pub title: String,
-    /// What the x axis counts.
+    /// The unit of the x axis.
     pub x_label: String,
     pub y_label: &'static str,
-    /// Behind values in tooltips.
+    /// The unit after values in tooltips.
     pub unit: &'static str,
     pub series: Vec<Series>,
     pub x: Axis,
     pub y: Axis,
-    /// A value that lines are to be read against, with its name.
+    /// A reference value for the lines, with its name.
     pub reference: Option<(f64, &'static str)>,
     /// The range of values that noise alone can cause.
     pub noise: Option<(f64, f64)>,
@@ -121,7 +121,7 @@ impl LinePanel {
         let (role, colour) = (series.role.name(), series.colour.as_str());
         let classes = if role == colour { role.to_owned() } else { format!("{role} {colour}") };
         let _ = write!(svg, r#"<g class="series {classes}" data-role="{role}">"#);
-        // A line breaks where a cell is invalid: nothing is known there.
+        // A line breaks at an invalid cell: its value is unknown.
         let mut stretches: Vec<Vec<&Point>> = vec![Vec::new()];
         for point in &series.points {
             let before = stretches.last().and_then(|stretch| stretch.last()).map(|point| point.pulls);
@@ -150,7 +150,7 @@ impl LinePanel {
             svg.push_str(&marker(series.role, x, y));
         }
         for (pulls, _) in &series.invalid {
-            // Crosses of several volumes stand above each other.
+            // Crosses of several volumes are stacked.
             let rise = match series.role {
                 Role::Full => 6.0,
                 Role::Empty => 15.0,
@@ -185,7 +185,7 @@ impl LinePanel {
         }
     }
 
-    /// One invisible column per checkpoint, which carries what a tooltip says.
+    /// One invisible column per checkpoint, which carries the text of a tooltip.
     fn draw_columns(&self, svg: &mut String) {
         let mut checkpoints: Vec<u64> = Vec::new();
         for series in &self.series {
@@ -211,7 +211,7 @@ impl LinePanel {
         }
     }
 
-    /// Class, name and value, apart by tabs.
+    /// Class, name and value, separated by tabs.
     fn tooltip_line(&self, series: &Series, pulls: u64) -> Option<String> {
         let (colour, name) = (&series.colour, &series.name);
         if let Some((_, reason)) = series.invalid.iter().find(|(at, _)| *at == pulls) {
@@ -231,7 +231,7 @@ impl LinePanel {
     }
 }
 
-/// A name that fits behind the end of its line.
+/// A name that fits after the end of its line.
 fn shortened(name: &str) -> String {
     const FITS: usize = 11;
     match name.chars().count() {
@@ -255,7 +255,8 @@ pub(super) fn marker(role: Role, x: f64, y: f64) -> String {
     }
 }
 
-/// Moves sorted positions apart so that they are [`LABEL_STEP`] from each other, between `top` and `bottom`.
+/// Moves sorted positions apart so that they are [`LABEL_STEP`] from each other, between `top` and
+/// `bottom`.
 pub(super) fn spread_out(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
     let mut places = wanted.to_vec();
     for at in 1..places.len() {

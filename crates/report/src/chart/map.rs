@@ -6,16 +6,17 @@ use crate::format::escape;
 
 use super::PANEL_HEIGHT;
 
-/// From the first file of the tree to the last: even steps of lightness, also for readers who see no red or green.
-/// Source: the colours of viridis (S. van der Walt and N. Smith, 2015), six of them.
+/// From the first file of the tree to the last: even steps of lightness, also for readers who see
+/// no red or green. Source: the colours of viridis (S. van der Walt and N. Smith, 2015), six of
+/// them.
 pub(crate) const PLACE_COLOURS: [[u8; 3]; 6] =
     [[68, 1, 84], [65, 68, 135], [42, 120, 142], [34, 168, 132], [122, 209, 81], [253, 231, 37]];
 /// Colours that a drawing distinguishes.
 const STEPS: usize = 24;
-/// What is drawn of cells without files, after the colours: metadata, and what is no part of the volume.
+/// The drawn cells without files, after the colours: metadata, and cells outside the volume.
 const METADATA: usize = STEPS;
 const BEYOND: usize = STEPS + 1;
-/// Room above the square for its title.
+/// Height of the title above the square, px.
 const HEAD: f64 = 22.0;
 
 /// A map.
@@ -23,7 +24,8 @@ pub(crate) struct MapPanel {
     pub title: String,
     /// Cells on each side; even.
     pub side: u32,
-    /// Cells with something in them, along the volume, and the place in the tree of what they hold; none of metadata.
+    /// Used cells in the order of the volume, and the place in the tree of their file; `None` for
+    /// metadata.
     pub places: Vec<(u64, Option<f64>)>,
     /// The first cell beyond the end of the volume.
     pub end: u64,
@@ -152,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_curve_goes_by_single_steps_and_cells_are_drawn_once() {
+    fn curve_moves_by_single_steps_and_visits_once() {
         for index in 0..63 {
             let (a, b) = (hilbert_place(8, index), hilbert_place(8, index + 1));
             assert_eq!(a.0.abs_diff(b.0) + a.1.abs_diff(b.1), 1);

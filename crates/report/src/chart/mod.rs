@@ -1,4 +1,5 @@
-//! Drawing: panels as SVG. Colours are classes, so that a page can be light or dark; see `assets/chart.css`.
+//! Drawing: panels as SVG. Colours are classes, so that a page can be light or dark; see
+//! `assets/chart.css`.
 
 mod curve;
 mod dots;

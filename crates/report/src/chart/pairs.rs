@@ -1,4 +1,4 @@
-//! A panel of two bars for each bin: what was asked and what was reached.
+//! A panel of two bars for each bin: the requested and the reached share.
 
 use std::fmt::Write as _;
 
@@ -18,7 +18,7 @@ pub(crate) struct PairsPanel {
     pub title: String,
     pub x_label: &'static str,
     pub y_label: &'static str,
-    /// What the two bars of a bin are.
+    /// The names of the two bars of a bin.
     pub names: [&'static str; 2],
     /// Label of each bin, and the two shares, 0..=1.
     pub bins: Vec<(String, [f64; 2])>,
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_bin_has_two_bars_and_says_both_shares() {
+    fn bins_have_two_bars_with_their_shares() {
         let bins = vec![("4K".to_owned(), [0.25, 0.2]), ("8K".to_owned(), [0.75, 0.8])];
         let svg =
             PairsPanel { title: "x <".into(), x_label: "size", y_label: "%", names: ["asked", "reached"], bins }.draw();

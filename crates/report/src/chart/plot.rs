@@ -1,4 +1,4 @@
-//! A panel of numbers over numbers: one line for each of some names, explained by a legend outside.
+//! A panel of numbers over numbers: one line for each name, explained by a legend outside.
 
 use std::fmt::Write as _;
 
@@ -9,16 +9,16 @@ const LEFT: f64 = 44.0;
 const RIGHT: f64 = 14.0;
 const TOP: f64 = 46.0;
 const BOTTOM: f64 = 40.0;
-/// Places nearer to each other along than this part of the axis share a tooltip.
+/// Points that are closer than this part of the x axis share a tooltip.
 const SAME: f64 = 0.012;
 
 /// A line.
 #[derive(Clone, Debug)]
 pub(crate) struct PlotLine {
-    /// Of its colour and dash: `curve-1`.
+    /// The class of its colour and dash: `curve-1`.
     pub class: String,
     pub name: String,
-    /// Along, up, and whether the value says less than others do; from left to right.
+    /// x, y, and whether the value is less certain than the others; from left to right.
     pub points: Vec<(f64, f64, bool)>,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct PlotPanel {
     pub x_label: String,
     pub y_label: String,
     pub is_logarithmic: bool,
-    /// What a tooltip adds to a value that says less.
+    /// The text that a tooltip adds to a less certain value.
     pub mark: &'static str,
     pub lines: Vec<PlotLine>,
 }
@@ -72,7 +72,7 @@ impl<'p> Place<'p> {
         };
         let ((left, right), (low, high)) = (span(|point| point.0), span(|point| point.1));
         let y = if panel.is_logarithmic && low > 0.0 { Axis::logarithmic(low, high) } else { Axis::from_zero(high) };
-        // What begins near its left end begins at zero.
+        // An axis whose least value is near 0 starts at 0.
         let x = if left < 0.3 * right { Axis::from_zero(right) } else { Axis::between(left, right) };
         Some(Self { panel, x, y })
     }
@@ -114,7 +114,7 @@ impl<'p> Place<'p> {
         svg.push_str("</g>");
     }
 
-    /// An invisible column for each place along, which carries what a tooltip says.
+    /// An invisible column for each x value, which carries the text of a tooltip.
     fn draw_columns(&self, svg: &mut String) {
         let mut places: Vec<f64> =
             self.panel.lines.iter().flat_map(|line| line.points.iter().map(|point| point.0)).collect();
@@ -125,8 +125,8 @@ impl<'p> Place<'p> {
             let middle = |other: &f64| (self.x(place) + self.x(*other)) / 2.0;
             let left = if at == 0 { LEFT - 6.0 } else { middle(&places[at - 1]) };
             let right = places.get(at + 1).map_or(PANEL_WIDTH - RIGHT + 6.0, middle);
-            let told: Vec<String> = self.panel.lines.iter().filter_map(|line| self.tell(line, place, near)).collect();
-            let tip = format!("{} {}\n{}", number(place), self.panel.x_label, told.join("\n"));
+            let text: Vec<String> = self.panel.lines.iter().filter_map(|line| self.tell(line, place, near)).collect();
+            let tip = format!("{} {}\n{}", number(place), self.panel.x_label, text.join("\n"));
             let _ = write!(
                 svg,
                 r#"<rect class="column" x="{left:.1}" y="{TOP}" width="{:.1}" height="{:.1}" data-x="{:.1}" data-tip="{}"/>"#,
@@ -138,7 +138,7 @@ impl<'p> Place<'p> {
         }
     }
 
-    /// Class, name and value, apart by tabs.
+    /// Class, name and value, separated by tabs.
     fn tell(&self, line: &PlotLine, place: f64, near: impl Fn(f64, f64) -> bool) -> Option<String> {
         let (_, value, is_less) = line.points.iter().find(|point| near(point.0, place))?;
         let mark = if *is_less { self.panel.mark } else { "" };

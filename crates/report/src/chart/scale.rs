@@ -22,7 +22,7 @@ impl Axis {
     pub(crate) fn between(min: f64, max: f64) -> Self {
         let max = if max > min { max } else { min + 1.0 };
         let step = nice_step(max - min, 4);
-        // A hair of tolerance: 0.3 / 0.1 must not round up to 4 steps.
+        // A small tolerance: 0.3 / 0.1 must not round up to 4 steps.
         let min = (min / step + 1e-9).floor() * step;
         let max = (max / step - 1e-9).ceil() * step;
         Self { min, max, logarithmic: false }
@@ -37,7 +37,7 @@ impl Axis {
         Self { min, max: if max > min { max } else { min * 10.0 }, logarithmic: true }
     }
 
-    /// Where a value lies: 0 at `min`, 1 at `max`.
+    /// The position of a value: 0 at `min`, 1 at `max`.
     pub(crate) fn position(&self, value: f64) -> f64 {
         if self.logarithmic {
             (value.max(self.min).log10() - self.min.log10()) / (self.max.log10() - self.min.log10())
@@ -61,8 +61,8 @@ impl Axis {
     }
 }
 
-/// A line across for each tick of an axis that goes up, from `left` to `right` px, with its label before it; where `zero` is, a
-/// line as axes have. `y` says how far down a value lies.
+/// A line across for each tick of an axis that goes up, from `left` to `right` px, with its label
+/// before it; at `zero`, the line of an axis. `y` returns the distance of a value from the top.
 pub(crate) fn draw_heights(
     svg: &mut String,
     axis: &Axis,

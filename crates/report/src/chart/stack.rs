@@ -54,7 +54,7 @@ impl Bar {
 pub(crate) struct StackPanel {
     pub title: String,
     pub bars: Vec<Bar>,
-    /// What the x axis counts.
+    /// The unit of the x axis.
     pub x_label: String,
     /// Whether bars show shares of the free space instead of bytes.
     pub shares: bool,
@@ -84,7 +84,7 @@ impl StackPanel {
         for (at, bar) in self.bars.iter().enumerate() {
             let middle = LEFT + (at as f64 + 0.5) * slot;
             let total = bar.total() as f64;
-            // Largest extents at the bottom: what is left of them is read from the axis.
+            // Largest extents at the bottom: their remaining bytes can be read from the axis.
             let mut below = 0.0;
             for (class, bytes) in bar.class_bytes.iter().enumerate().rev().filter(|(_, bytes)| **bytes > 0) {
                 let value = if self.shares { *bytes as f64 / total * 100.0 } else { *bytes as f64 / scale };

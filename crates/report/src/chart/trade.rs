@@ -1,4 +1,5 @@
-//! A panel of two costs of each arm: one along, one up, a dot and its name. What lies low and left pays neither.
+//! A panel of two costs of each arm, one on each axis: a dot and its name. Low and left is cheap in
+//! both.
 
 use std::fmt::Write as _;
 
@@ -19,7 +20,7 @@ pub(crate) struct TradePanel {
     pub title: String,
     pub x_label: &'static str,
     pub y_label: String,
-    /// Class, name, along, up.
+    /// Class, name, x value, y value.
     pub dots: Vec<(String, String, f64, f64)>,
 }
 
@@ -76,7 +77,8 @@ impl TradePanel {
     }
 }
 
-/// Where a name of so many px stands beside its dot, over nothing that is taken: left end and line.
+/// The position of a name of a width in px beside its dot, clear of occupied areas: left end and
+/// line.
 fn beside(x: f64, y: f64, width: f64, taken: &mut Vec<Box>) -> (f64, f64) {
     let of = |left: f64, line: f64| [left, line - 10.0, left + width, line + 3.0];
     let is_free = |taken: &[Box], name: Box| {
@@ -103,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_dots_that_lie_near_each_other_keep_apart() {
+    fn names_of_near_dots_do_not_overlap() {
         let dots = (0..6).map(|at| (format!("arm-{at}"), format!("name {at}"), 2.0 + 0.02 * f64::from(at), 50.0));
         let panel = TradePanel { title: "t".into(), x_label: "x", y_label: "y".into(), dots: dots.collect() };
         let svg = panel.draw();

@@ -1,4 +1,4 @@
-//! The table of free space of a suite's volumes: what share of it lies in free extents of which size.
+//! The table of free space of a suite's volumes: its share in free extents of each size.
 
 use minijinja::{Value, context};
 use serde_json::Value as Json;
@@ -6,7 +6,8 @@ use serde_json::Value as Json;
 use super::{class, list, names, text};
 use crate::format::{bytes, count};
 
-/// Columns from the smallest to the largest size that any volume has; none if no volume tells of its free space.
+/// Columns from the smallest to the largest size that any volume has; none if no volume reports its
+/// free space.
 pub(super) fn table(results: &Json) -> Option<Value> {
     let buckets = |state: &Json| -> Vec<(u32, f64)> {
         let of = |bucket: &Json| Some((bucket["bucket_bytes"].as_u64()?.checked_ilog2()?, bucket["bytes"].as_f64()?));

@@ -12,7 +12,7 @@ const LEFT: f64 = 48.0;
 const RIGHT: f64 = 12.0;
 const TOP: f64 = 46.0;
 const BOTTOM: f64 = 38.0;
-/// Tenths of a node, and what is over.
+/// Tenths of a node, and one bin for overfull nodes.
 const BINS: usize = 11;
 
 /// The panel's elements, for an area of [`PANEL_WIDTH`] by [`PANEL_HEIGHT`].

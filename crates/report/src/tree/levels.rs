@@ -1,4 +1,5 @@
-//! The levels of a tree above each other: what waits in inner nodes for each child, and how full leaves are.
+//! The levels of a tree, one above the other: the messages that wait in inner nodes for each child,
+//! and the fill of leaves.
 
 use std::fmt::Write as _;
 
@@ -6,14 +7,14 @@ use super::outline::{Holds, Level, Node, Outline};
 use crate::format::{bytes, count, escape};
 
 const LEFT: f64 = 62.0;
-/// Letters above a level, its strip, the line below it, and the room to the next.
+/// Heights, px: text above a level, its strip, the line below it, and the gap to the next level.
 const HEAD: f64 = 46.0;
 const STRIP: f64 = 60.0;
 const BLOCK: f64 = HEAD + STRIP + 30.0;
-/// The least width of a bar, px: where more would stand, several are one.
+/// The least width of a bar, px. Narrower bars are merged.
 const BAR: f64 = 2.0;
 
-/// The drawing and its height, for so many px of width.
+/// The drawing and its height, for a width in px.
 pub(super) fn draw(outline: &Outline, width: f64) -> (String, f64) {
     let mut svg = String::new();
     for (at, level) in outline.levels.iter().enumerate() {
@@ -31,7 +32,7 @@ struct Strip<'o> {
     width: f64,
 }
 
-/// A bar: of a node, or of several that have no room of their own.
+/// A bar: of one node, or of several that are too narrow alone.
 struct Bar<'o> {
     nodes: Vec<&'o Node>,
     left: f64,
@@ -40,16 +41,16 @@ struct Bar<'o> {
 
 impl Strip<'_> {
     fn draw(&self, svg: &mut String) {
-        let (title, told) = self.title();
+        let (title, text) = self.title();
         let _ = write!(
             svg,
             r#"<text class="panel-title" x="0" y="13">{}</text><text class="tick" x="0" y="29">{}</text>"#,
             escape(&title),
-            escape(&told)
+            escape(&text)
         );
         let bars = self.bars();
         let most = match self.is_leaves() {
-            // A leaf may be fuller than it is to be for a while.
+            // A leaf may exceed its limit until it is split.
             true => bars.iter().map(|bar| self.value(bar)).fold(1.0, f64::max),
             false => bars.iter().map(|bar| self.value(bar)).fold(0.0, f64::max),
         };
@@ -95,7 +96,8 @@ impl Strip<'_> {
         }
     }
 
-    /// The scale, the nodes' outlines, and below them how much of each is taken. Where nothing waits there is no scale but its zero.
+    /// The scale, the outlines of nodes, and below them the fill of each node. If no message waits,
+    /// the scale has only its zero.
     fn draw_ground(&self, svg: &mut String, most: f64) {
         let (base, end) = (HEAD + STRIP, self.width);
         let top = match self.is_leaves() {
@@ -112,8 +114,8 @@ impl Strip<'_> {
             );
         }
         let nodes = self.level.nodes.iter().map(|at| &self.outline.nodes[*at]);
-        let is_told_apart = self.level.nodes.len() as f64 * 8.0 <= end - LEFT;
-        if self.is_leaves() || !is_told_apart {
+        let is_separate = self.level.nodes.len() as f64 * 8.0 <= end - LEFT;
+        if self.is_leaves() || !is_separate {
             let _ = write!(svg, r#"<line class="axis" x1="{LEFT}" x2="{end}" y1="{base}" y2="{base}"/>"#);
             return;
         }
@@ -137,7 +139,8 @@ impl Strip<'_> {
         LEFT + place as f64 / self.outline.places.max(1) as f64 * (self.width - LEFT)
     }
 
-    /// Of a leaf: itself; of an inner node: each child, and itself where it cannot be read.
+    /// The bars of a node. A leaf has one; an inner node has one for each child, and one of its own
+    /// if it cannot be read.
     fn bars(&self) -> Vec<Bar<'_>> {
         let nodes = &self.outline.nodes;
         let is_here = |node: &&Node| match self.is_leaves() {
@@ -161,13 +164,13 @@ impl Strip<'_> {
         bars
     }
 
-    /// The nodes of this level of which a bar tells.
+    /// The nodes of this level that a bar describes.
     fn of_level<'b>(&self, bar: &'b Bar<'_>) -> impl Iterator<Item = &'b Node> + use<'b> {
         let height = self.level.height;
         bar.nodes.iter().copied().filter(move |node| node.height == height)
     }
 
-    /// The mean fill of leaves, or the most that waits for one child.
+    /// The mean fill of leaves, or the largest number of bytes that wait for one child.
     fn value(&self, bar: &Bar<'_>) -> f64 {
         match self.is_leaves() {
             true => bar.nodes.iter().map(|node| self.outline.fill(node)).sum::<f64>() / bar.nodes.len() as f64,
@@ -199,16 +202,16 @@ impl Strip<'_> {
             (false, 1) => format!("Level {height}: 1 node{damaged}"),
             (false, _) => format!("Level {height}: {} nodes{damaged}", count(nodes)),
         };
-        let told = format!(
-            "{} wait, {share:.0}% of the room: {}, {}",
+        let text = format!(
+            "{} wait, {share:.0}% full: {}, {}",
             bytes(*weight),
             plural(*messages, "message"),
             plural(*ranges, "range")
         );
-        (title, told)
+        (title, text)
     }
 
-    /// Lines of colour, name and value, behind a heading.
+    /// Lines of colour, name and value, after a heading.
     fn tip(&self, bar: &Bar<'_>) -> String {
         let first = bar.nodes[0];
         let mut lines = Vec::new();
@@ -257,7 +260,7 @@ impl Strip<'_> {
     }
 }
 
-/// Where a leaf lies.
+/// The position of a leaf on the device.
 pub(super) fn place_line(node: &Node) -> Option<String> {
     let (at, _) = node.extents.first()?;
     let pieces = match node.extents.len() {

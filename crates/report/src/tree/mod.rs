@@ -1,6 +1,8 @@
-//! The picture of a tree of nodes: its levels, what waits in them, where its leaves lie, how full they are.
+//! The picture of a tree of nodes: its levels, the waiting messages, the positions and the fill of
+//! its leaves.
 //!
-//! In goes JSON of schema `senesce-evergreen-tree/1`, so that this room need not know an engine.
+//! The input is JSON of schema `senesce-evergreen-tree/1`, so that this crate does not import an
+//! engine.
 
 mod fills;
 mod levels;
@@ -22,12 +24,12 @@ use crate::{
 };
 use outline::{Level, Outline};
 
-/// How the page is to be.
+/// Options of the page.
 #[derive(Clone, Debug, Default)]
 pub struct TreeOptions {
     /// Version of the program, for the footer.
     pub senesce_version: String,
-    /// When it was made, as text to be shown; nothing is shown if none.
+    /// Time of making, as text; `None` shows nothing.
     pub made_at: Option<String>,
 }
 
@@ -38,9 +40,9 @@ const NARROW: f64 = 358.0;
 /// Heights of the picture of places on them.
 const WIDE_PLACES: f64 = 340.0;
 const NARROW_PLACES: f64 = 280.0;
-/// Damaged nodes that are named.
+/// The most damaged nodes that are listed.
 const NAMED: usize = 20;
-/// What colours mean: class and name.
+/// The legend: class and name of each colour.
 const LEGEND: [(&str, &str); 5] = [
     ("tree-waits", "waits for a child"),
     ("tree-contents", "leaf of contents"),
@@ -51,7 +53,8 @@ const LEGEND: [(&str, &str); 5] = [
 
 /// Renders the picture of a tree as one HTML page, which loads nothing.
 ///
-/// In: JSON of schema `senesce-evergreen-tree/1`. Out: the page; the same for the same input. Cost: linear in the nodes.
+/// In: JSON of schema `senesce-evergreen-tree/1`. Out: the page; the same for the same input. Cost:
+/// linear in the nodes.
 pub fn render_tree(tree: &Json, options: &TreeOptions) -> Result<String, Error> {
     let outline = Outline::read(tree);
     let sizes = [("wide", WIDE, WIDE_PLACES), ("narrow", NARROW, NARROW_PLACES)];
@@ -91,7 +94,7 @@ pub fn render_tree(tree: &Json, options: &TreeOptions) -> Result<String, Error> 
 
 /// The picture alone, as one SVG document in light colours.
 ///
-/// In: as [`render_tree`]. Out: the same for the same input.
+/// In: the input of [`render_tree`]. Out: the same for the same input.
 pub fn render_tree_svg(tree: &Json) -> String {
     const MARGIN: f64 = 20.0;
     const HEAD: f64 = 88.0;
@@ -127,7 +130,7 @@ pub fn render_tree_svg(tree: &Json) -> String {
     svg
 }
 
-/// What the picture says, as lines of text: a line for each level, then what is wrong.
+/// The picture as text: a line for each level, then the damage.
 pub fn tree_screen(tree: &Json) -> String {
     let outline = Outline::read(tree);
     let mut text = format!("{}\n  {}\n", tree["path"].as_str().unwrap_or("–"), shape(tree));
@@ -163,7 +166,7 @@ fn facts(outline: &Outline) -> Vec<String> {
     }
     if let Some(share) = outline.adjacent_share() {
         facts.push(format!(
-            "{:.0}% of the leaves begin on the device where the one before in the order of keys ends; a leaf lies in {} pieces on the mean.",
+            "{:.0}% of the leaves start on the device at the end of the leaf before; {} pieces per leaf on the mean.",
             share * 100.0,
             figure(outline.leaves().map(|leaf| leaf.extents.len()).sum::<usize>() as f64 / leaves.max(1) as f64),
         ));
@@ -176,7 +179,7 @@ fn facts(outline: &Outline) -> Vec<String> {
     let ranges: u64 = inner.iter().map(|level| level.ranges).sum();
     if room > 0.0 {
         facts.push(format!(
-            "{} wait in {} inner node{} with room for {}: {} messages and {} deleted ranges.",
+            "{} wait in {} inner node{} with space for {}: {} messages and {} deleted ranges.",
             bytes(waits),
             count(inner.iter().map(|level| level.readable).sum()),
             if inner.iter().map(|level| level.readable).sum::<u64>() == 1 { "" } else { "s" },
@@ -190,11 +193,11 @@ fn facts(outline: &Outline) -> Vec<String> {
 
 fn damaged(outline: &Outline) -> Vec<String> {
     let all: Vec<_> = outline.damaged().collect();
-    let told = |node: &&outline::Node| {
+    let described = |node: &&outline::Node| {
         let why = node.damage.as_deref().unwrap_or_default();
         format!("Node {}, level {}, cannot be read, or not all of it: {why}", node.id, node.height)
     };
-    let mut lines: Vec<String> = all.iter().take(NAMED).map(told).collect();
+    let mut lines: Vec<String> = all.iter().take(NAMED).map(described).collect();
     if all.len() > NAMED {
         lines.push(format!("and {} more", count((all.len() - NAMED) as u64)));
     }
@@ -219,7 +222,7 @@ fn row(outline: &Outline, level: &Level) -> Vec<String> {
     ]
 }
 
-/// What went down between levels while somebody counted.
+/// The counted flushes between levels.
 fn flushes(outline: &Outline) -> Vec<Vec<String>> {
     let row = |(height, times, moved): &(u64, u64, f64)| {
         let to = if *height == 1 { "leaves".to_owned() } else { format!("level {}", height - 1) };
@@ -233,7 +236,7 @@ fn flushes(outline: &Outline) -> Vec<Vec<String>> {
     outline.flushes.iter().map(row).collect()
 }
 
-/// The levels as JSON; the nodes, of which there may be many, are what the program prints.
+/// The levels as JSON. The nodes, of which there may be many, are in the program's own output.
 fn summary(tree: &Json, outline: &Outline) -> Json {
     let level = |level: &Level| {
         json!({

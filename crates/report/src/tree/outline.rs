@@ -4,17 +4,19 @@ use serde_json::Value as Json;
 
 /// A tree of nodes.
 pub(super) struct Outline {
-    /// In the order of keys, each before those below it.
+    /// In the order of keys, each node before its children.
     pub nodes: Vec<Node>,
-    /// Leaves, and nodes that cannot be read: as many places as there are along a level.
+    /// The number of leaves and of unreadable nodes: the width of each level, in places.
     pub places: usize,
-    /// What a node holds before it is split, or before what waits in it goes down.
+    /// Bytes that a node holds before it is split, or before its messages are flushed to its
+    /// children.
     pub node_bytes: f64,
-    /// The superblock that names it.
+    /// The superblock that has its root.
     pub generation: u64,
     /// Levels, the root's first.
     pub levels: Vec<Level>,
-    /// What went down while somebody counted: levels above the leaves of where it came from, times, bytes.
+    /// Flushes since the mount, if they were counted: the source's levels above the leaves, the
+    /// number of flushes, their bytes.
     pub flushes: Vec<(u64, u64, f64)>,
 }
 
@@ -25,18 +27,18 @@ pub(super) struct Node {
     pub parent: Option<usize>,
     pub generation: u64,
     pub bytes: f64,
-    /// Of entries, or of what waits.
+    /// Bytes of entries (leaf) or of waiting messages (inner node).
     pub weight: f64,
-    /// For it in its parent: bytes, messages, ranges.
+    /// Waiting for it in its parent: bytes, messages, deleted ranges.
     pub waiting: (f64, u64, u64),
     pub holds: Holds,
     pub extents: Vec<(f64, f64)>,
     pub damage: Option<String>,
-    /// The first of its places along a level, and the first behind them.
+    /// Its places along a level: the first one, and the first one after it.
     pub span: (usize, usize),
 }
 
-/// What the keys of a node are of.
+/// The kind of a node's keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Holds {
     Contents,
@@ -44,19 +46,19 @@ pub(super) enum Holds {
     Both,
 }
 
-/// All nodes that are equally high.
+/// All nodes of the same height.
 pub(super) struct Level {
     pub height: u64,
-    /// Their places in the list.
+    /// Their indexes in the list of nodes.
     pub nodes: Vec<usize>,
-    /// Those that can be read.
+    /// The number of them that can be read.
     pub readable: u64,
     pub bytes: f64,
     pub weight: f64,
-    /// In it, for the nodes below.
+    /// Bytes of messages in them for the nodes below.
     pub messages: u64,
     pub ranges: u64,
-    /// Written by the checkpoint that the superblock is of.
+    /// Nodes that the superblock's checkpoint wrote.
     pub newest: u64,
     /// Pieces on the device.
     pub pieces: u64,
@@ -88,12 +90,13 @@ impl Outline {
         self.nodes.iter().filter(|node| node.damage.is_some())
     }
 
-    /// How much of a node is taken, 1 if all.
+    /// The fill of a node: 1 is full.
     pub(super) fn fill(&self, node: &Node) -> f64 {
         node.weight / self.node_bytes
     }
 
-    /// The share of leaves, of all but the first, that begin where the one before ends; none if there is but one.
+    /// The share of leaves, without the first, that start at the end of the leaf before; `None` for
+    /// fewer than two leaves.
     pub(super) fn adjacent_share(&self) -> Option<f64> {
         let leaves: Vec<&Node> = self.leaves().filter(|leaf| !leaf.extents.is_empty()).collect();
         let follows = |pair: &&[&Node]| {
@@ -130,11 +133,12 @@ impl Node {
     }
 }
 
-/// Gives each node its places along a level; returns how many there are. A node has those of the nodes below it, and one if there are none.
+/// Assigns each node its places along a level and returns their number. A node has the places of
+/// its children, or one place without children.
 fn place(nodes: &mut [Node]) -> usize {
     let mut is_parent = vec![false; nodes.len()];
     for (at, node) in nodes.iter_mut().enumerate() {
-        // One that is named before it stands in the list is nobody's.
+        // A child that precedes its parent in the list is damage, and has no parent.
         node.parent = node.parent.filter(|parent| *parent < at);
         if let Some(parent) = node.parent {
             is_parent[parent] = true;

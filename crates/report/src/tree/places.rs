@@ -1,4 +1,5 @@
-//! Where the leaves of a tree lie: their order of keys along, the device up. A tree that was written in order is one rising line.
+//! The positions of the leaves of a tree: the x axis is the order of keys, the y axis the device. A
+//! tree that was written in order is one rising line.
 
 use std::{collections::HashSet, fmt::Write as _};
 
@@ -20,7 +21,7 @@ const MARK: f64 = 2.2;
 /// The most tooltips.
 const TIPS: usize = 200;
 
-/// The drawing, of so many px.
+/// The drawing, of a width and height in px.
 pub(super) fn draw(outline: &Outline, width: f64, height: f64) -> String {
     let leaves: Vec<&Node> = outline.leaves().filter(|leaf| !leaf.extents.is_empty()).collect();
     let ends = leaves.iter().flat_map(|leaf| leaf.extents.iter().map(|(at, length)| (*at, at + length)));
@@ -81,7 +82,7 @@ impl Plot {
         );
     }
 
-    /// Each piece of each leaf as a mark; those that fall on others once.
+    /// Each piece of each leaf as a mark; marks at the same position are drawn once.
     fn path<'n>(&self, leaves: impl Iterator<Item = &'n &'n Node>) -> String {
         let wide = ((self.x(1) - self.x(0)) * 0.8).clamp(MARK, 12.0);
         let mut drawn = HashSet::new();
@@ -92,7 +93,7 @@ impl Plot {
                 let (bottom, top) = (self.y(*at), self.y(at + length));
                 let tall = (bottom - top).max(MARK);
                 let mark = format!("M{x:.1},{bottom:.1}h{wide:.1}v-{tall:.1}h-{wide:.1}z");
-                // Half a pixel apart is the same to the eye.
+                // The eye cannot separate marks that are half a pixel apart.
                 if drawn.insert(((x * 2.0).round() as i64, (bottom * 2.0).round() as i64)) {
                     path.push_str(&mark);
                 }

@@ -1,5 +1,5 @@
-//! A made-up run: three file systems, three volumes, eleven checkpoints; with invalid cells, a missing score, a single
-//! repetition here and three there.
+//! A made-up run: three file systems, three volumes, eleven checkpoints; with invalid cells, a
+//! missing score, a single repetition here and three there.
 
 use senesce_store::{
     AgingRow, CellKey, CellRow, CircumstanceRow, FORMAT, FreeSpaceRow, GrepRow, LayoutRow, MapRow, ModelledRow,
@@ -136,7 +136,7 @@ fn add_cell(results: &mut Results, key: &CellKey, unaged: f64, growth: f64, chec
     }
 }
 
-/// A third of the volume is used; the older it is, the more cells hold what belongs elsewhere.
+/// A third of the volume is used; with age, more cells hold files that belong elsewhere.
 fn add_map(results: &mut Results, key: &CellKey, age: f64) {
     for cell in 0..90u64 {
         let strays = (cell * 37 % 100) as f64 / 100.0 < age * 0.6;

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-/// Three experiments: one with figures of all kinds and charts, one that did not keep up, one that was not run.
+/// Three experiments: one with figures of all kinds and charts, one that did not keep up, one that
+/// was not run.
 pub fn reproduction() -> Value {
     let figure = |name: &str, ours: &str, verdict: Option<&str>| {
         let ratio = verdict.map(|_| 0.89);

@@ -1,8 +1,9 @@
-//! Results of a suite as its `results.json` has them, made by hand.
+//! Results of a suite in the form of its `results.json`, made by hand.
 
 use serde_json::{Value, json};
 
-/// Two personalities on three file systems, fresh and aged by two profiles; one image of btrfs could not be made.
+/// Two personalities on three file systems, fresh and aged by two profiles; one image of btrfs
+/// could not be made.
 pub fn suite() -> Value {
     let (mut figures, mut rankings) = (Vec::new(), Vec::new());
     for personality in ["varmail", "oltp"] {

@@ -2,10 +2,11 @@
 
 use serde_json::json;
 
-/// A measured curve beside five others, as `senesce device calibrate --json` gives it.
+/// A measured curve beside five others, in the form of `senesce device calibrate --json`.
 pub fn transfer() -> serde_json::Value {
     const LARGEST: f64 = (64 << 20) as f64;
-    // Best bandwidth, MiB/s; what a read costs beside its bytes, as the bytes that could be read meanwhile.
+    // Best bandwidth, MiB/s, and the fixed cost of a read, as the bytes that could be read in that
+    // time.
     let curve = |name: &str, kind: &str, best: f64, beside: f64, natural: [u64; 2]| {
         let points: Vec<_> = (12..=26)
             .map(|power| {

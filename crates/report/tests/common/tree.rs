@@ -1,8 +1,8 @@
-//! Trees as `senesce inspect --tree --json` tells them.
+//! Trees in the form of `senesce inspect --tree --json`.
 
 use serde_json::{Value, json};
 
-/// A tree with so many leaves, 16 children to a node; every seventh leaf lies elsewhere.
+/// A tree with a number of leaves, 16 children to a node; every seventh leaf is stored elsewhere.
 pub fn tree(leaves: u64) -> Value {
     let mut levels: Vec<u64> = vec![leaves];
     while levels.len() < 2 || levels[levels.len() - 1] > 1 {
