@@ -8,7 +8,7 @@ use crate::{
     inspection::share_of_loss,
 };
 
-/// Losers of each kind that one screen has room for.
+/// Losers of each kind that fit on one screen.
 const LOSERS: usize = 10;
 /// Width of the longest bar.
 const BAR: usize = 24;

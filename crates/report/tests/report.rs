@@ -293,7 +293,7 @@ fn ratios_inside_the_noise_band_are_no_headline() {
     let page = |results: &Results| render_report(results, &ReportOptions::default()).unwrap();
     assert_eq!(beyond(&summary_table(&results)), Some(true), "{}", summary_table(&results));
     assert_eq!(cell(&page(&results)), "class=\"strong\"");
-    // One fresh copy of the same run at another checkpoint cost 2.8 times as much as the others.
+    // One fresh copy of the same run at another checkpoint cost 2.8 times the others.
     set_cost(&mut results, "xfs", Role::Unaged, 40, |_| 11.2);
     let text = summary_table(&results);
     assert_eq!(beyond(&text), Some(false), "{text}");
