@@ -1,4 +1,4 @@
-//! One pass over the tree, everything added up on the way.
+//! One pass over the tree that adds up all figures of an inspection.
 
 use senesce_core::{BlockRequest, Extent, Space};
 use senesce_device::Readahead;
@@ -21,9 +21,9 @@ use crate::{
     worst::{Loss, Losses},
 };
 
-/// A cold reader as the grep test is, with this readahead.
+/// The parameters of a cold reader like the grep test, with a readahead of `read_ahead_kib`.
 ///
-/// Btrfs hands over pieces of at most 512 KiB, however much it reads ahead (seen in traces, kernel
+/// Btrfs issues requests of at most 512 KiB, whatever its readahead is (seen in traces, kernel
 /// 6.18).
 pub(crate) fn readahead(read_ahead_kib: u32, is_btrfs: bool) -> Readahead {
     let usual = Readahead { read_ahead_bytes: u64::from(read_ahead_kib) << 10, ..Readahead::default() };
@@ -31,33 +31,35 @@ pub(crate) fn readahead(read_ahead_kib: u32, is_btrfs: bool) -> Readahead {
     Readahead { max_request_bytes, ..usual }
 }
 
-/// What is kept of each entry: for the map, and for its fresh copy.
+/// The facts about an entry that the map and the fresh copy need after the pass.
 pub(crate) struct Kept {
     pub size_bytes: u64,
-    /// What it occupies in a copy, besides what metadata are packed.
+    /// Bytes of its content in a copy, without packed metadata. For a directory, bytes of its
+    /// blocks.
     read_bytes: u64,
-    /// Bytes of its metadata in a copy that are packed.
+    /// Bytes of its metadata that a copy packs with those of other entries.
     packed_bytes: u32,
     pub extents: u32,
-    /// What its layout score is made of: blocks with a place, and runs of them; none of a
+    /// The terms of its layout score: blocks that have a place, and runs of them. Zero for a
     /// directory.
     blocks: u64,
     runs: u32,
     pub is_file: bool,
 }
 
-/// Everything that is added up.
+/// The figures of all entries so far.
 pub(crate) struct Adder {
     meters: Meters,
     pub metadata: MetadataReader,
     pub scorer: LayoutScorer,
     pub map: MapBuilder,
     pub special: SpecialExtents,
-    /// Where the next content is in the best order, bytes; none before the first.
+    /// The byte at which the next content starts in the best order. `None` before the first
+    /// content.
     best_order_end: Option<u64>,
-    /// Files whose map contradicted itself.
+    /// Files whose maps contradict themselves.
     pub contradictory: u64,
-    /// All entries in the order of the tree.
+    /// All entries, in the order of the tree.
     pub entries: Vec<Kept>,
     pub names: Names,
     pub volume_bytes: u64,
@@ -66,10 +68,10 @@ pub(crate) struct Adder {
 }
 
 impl Adder {
-    /// Nothing yet.
+    /// A pass over no entries yet.
     ///
-    /// In: the space of the extents that will come; bytes of the volume, a first guess; extents
-    /// below `natural_bytes` are counted as short.
+    /// In: `space` is the address space of the extents to come. `volume_bytes` is a first guess.
+    /// The scorer counts extents below `natural_bytes` as short.
     pub fn new(
         space: Space,
         devices: Modelled<'_>,
@@ -101,13 +103,13 @@ impl Adder {
         })
     }
 
-    /// Whether metadata are modelled. If not all can be, none is: some on one side only would be a
-    /// loss or a gain of the layout that is none.
+    /// Whether metadata is modelled. If a part of it cannot be read, no metadata is modelled:
+    /// metadata in one layout only would look like a loss or a gain of the layout.
     pub fn has_metadata(&self) -> bool {
         self.metadata.problem().is_none()
     }
 
-    /// Takes the next entry of the tree.
+    /// Adds the next entry of the tree.
     pub fn add(&mut self, mut entry: Surveyed) {
         let requests = if self.has_metadata() { self.metadata.requests(&entry) } else { Vec::new() };
         join_neighbours(&mut entry.extents);
@@ -123,9 +125,8 @@ impl Adder {
             size_bytes: entry.size_bytes,
         };
         if self.meters.read(&reads).is_err() {
-            // A file that is being written, or damaged, may answer with a map that contradicts
-            // itself. Its content is left out of every layout alike, so that it is no loss and no
-            // gain.
+            // The map of a damaged file, or of one that is being written, may contradict itself.
+            // Its content is left out of every layout, so that it is neither a loss nor a gain.
             self.contradictory += 1;
             self.best_order_end = best_order_end;
             extents.clear();
@@ -161,8 +162,8 @@ impl Adder {
         }
     }
 
-    /// Where the extents of the next content are in the best order. The first content stays at its
-    /// place, so that the contents are as near to the metadata as they are now.
+    /// The extents of the next content in the best order. The first content keeps its place, so
+    /// that contents stay as near to the metadata as they are now.
     fn place_in_best_order(&mut self, extents: &[Extent]) -> Vec<Extent> {
         let Some(first) = extents.first() else { return Vec::new() };
         let mut next = self.best_order_end.unwrap_or(first.physical);
@@ -180,14 +181,14 @@ impl Adder {
         best
     }
 
-    /// Reads an entry of which no content is known.
+    /// Reads an entry without its content.
     fn read_metadata(&mut self, metadata: &[BlockRequest]) {
         let nothing = EntryReads { metadata, extents: &[], in_one_piece: None, moved: None, size_bytes: 0 };
         self.meters.read(&nothing).expect("no extents do not contradict each other");
     }
 
-    /// Reads the fresh copy on every device, shuffled within each directory or not. Gives what the
-    /// devices took, and the losses against it on the first.
+    /// Reads the fresh copy on every device, shuffled within each directory or not. Returns the
+    /// meter of each device, and the losses against the copy on the first device.
     pub fn read_fresh_copy(&mut self, is_shuffled: bool) -> Result<(Vec<Meter>, Losses), Error> {
         let copied = |(number, kept): (usize, &Kept)| CopiedEntry {
             parent: self.names.parent(number as u32),
@@ -209,7 +210,7 @@ impl Adder {
                 units.for_each(|unit| cache.fetch(&Piece::whole(unit * unit_bytes, unit_bytes), &mut requests));
             }
             if !kept.is_file && self.metadata.problem().is_none() {
-                // A directory's blocks are metadata, and asked for one by one.
+                // The blocks of a directory are metadata, and a reader requests them one by one.
                 let blocks = (0..kept.read_bytes).step_by(BLOCK_BYTES as usize);
                 blocks.for_each(|at| cache.fetch(&Piece::whole(start + at, BLOCK_BYTES), &mut requests));
             }
@@ -285,11 +286,11 @@ mod tests {
     }
 
     #[test]
-    fn a_file_whose_map_contradicts_itself_is_read_in_no_layout() {
+    fn contradictory_map_is_read_in_no_layout() {
         let root = entry("", EntryKind::Directory, &[]);
         let first = entry("a", EntryKind::File, &[(0, 1 << 20, 512 << 10), (512 << 10, 9 << 20, 512 << 10)]);
         let last = entry("z", EntryKind::File, &[(0, 5 << 20, 1 << 20)]);
-        // It begins before the one before it ends.
+        // The second extent starts before the first one ends.
         let bad = entry("m", EntryKind::File, &[(0, 20 << 20, 512 << 10), (4096, 30 << 20, 512 << 10)]);
         let (none, without) = add_up(&[root.clone(), first.clone(), last.clone()]);
         let (one, with) = add_up(&[root, first, bad, last]);

@@ -1,19 +1,21 @@
 //! The modelled time of reading the tree, for four layouts.
 //!
-//! *As it lies* is the layout that was found. *Defragmented* has every file in one piece where its
-//! first piece is now: the layout after a defragmenter that moves no file away. In the *best order*
-//! every content follows the one that is read before it, and metadata is where it is: the layout
-//! after `senesce defrag`. A *fresh copy* has one file after the other in the order in which a copy
-//! makes them. [`LossSeconds`](crate::LossSeconds) splits the loss against a fresh copy by these
-//! three layouts. Defragmenting does not move metadata. In a fresh copy metadata is before all
-//! contents, in the order in which a copy makes it. The time of a request, with the seek, counts
-//! for the data that it reads.
+//! - `as_it_lies` is the layout that was found.
+//! - `defragmented` has every file in one piece, where its first piece is now. It is the layout
+//!   after a defragmenter that moves no other file away. Defragmenting does not move metadata.
+//! - `best_order` has every content after the one that is read before it. Metadata stays where it
+//!   is. It is the layout after `senesce defrag`.
+//! - `fresh_copy` has the files one after the other, in the order in which a copy makes them.
+//!   Metadata is before all contents, in the same order.
 //!
-//! A copy makes files in the order in which the old file system lists them, and the new one may
-//! list them in another: ext4 lists by a hash with a seed of its own. So its fresh copies are read
-//! in an order, within each directory, that is not the order they lie in, and the model shuffles
-//! them. XFS and Btrfs list as files were made. XFS puts each new directory into the next of its
-//! allocation groups, the model too.
+//! [`LossSeconds`](crate::LossSeconds) splits the loss against a fresh copy with the help of
+//! `defragmented`. The time of a request, with its seek, counts for the data that it reads.
+//!
+//! A copy makes files in the order in which the old file system lists them. The new file system may
+//! list them in another order: ext4 lists names by a hash with a seed of its own. So a reader of a
+//! fresh ext4 does not read the files of a directory in the order of their places, and the model
+//! shuffles them. XFS and Btrfs list files in the order in which they were made. XFS puts each new
+//! directory into the next allocation group, and the model does so too.
 
 use senesce_core::{BlockRequest, Nanos};
 use senesce_device::DeviceModel;
@@ -26,14 +28,14 @@ pub struct LayoutCosts<T> {
     pub as_it_lies: T,
     /// Every file in one piece.
     pub defragmented: T,
-    /// One content after the other in the order of reading, and metadata where it is.
+    /// One content after the other, in the order of reading. Metadata stays where it is.
     pub best_order: T,
     /// One file after the other, as a copy makes them.
     pub fresh_copy: T,
 }
 
 impl<T> LayoutCosts<T> {
-    /// The same for every layout, by a function of it.
+    /// Applies a function to the figure of every layout.
     pub fn map<U>(self, each: impl Fn(T) -> U) -> LayoutCosts<U> {
         LayoutCosts {
             as_it_lies: each(self.as_it_lies),
@@ -44,20 +46,20 @@ impl<T> LayoutCosts<T> {
     }
 }
 
-/// What a device is made to read.
+/// The kind of layout that a device reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reads {
-    /// The layout that was found, or what moving contents makes of it.
+    /// The found layout, or one that moving contents makes of it.
     Found,
-    /// A fresh copy, planned in one row of positions.
+    /// A fresh copy, which is planned in one address space.
     FreshCopy,
 }
 
-/// A modelled device that reads.
+/// A modelled device, with the time and the requests of its reads.
 struct Reader {
     device: Box<dyn DeviceModel>,
     now: Nanos,
-    /// What of it went to metadata.
+    /// The part of `now` that metadata took.
     metadata: Nanos,
     requests: u64,
     bytes: u64,
@@ -69,7 +71,7 @@ impl Reader {
         Self { device, now: Nanos(0), metadata: Nanos(0), requests: 0, bytes: 0, metadata_bytes: 0 }
     }
 
-    /// Reads one request after the other, first metadata, then content; gives the time it took.
+    /// Reads one request after the other, metadata first. Returns the time of all of them.
     fn read(&mut self, metadata: &[BlockRequest], content: &[BlockRequest]) -> Nanos {
         let began = self.now;
         self.serve(metadata);
@@ -88,7 +90,7 @@ impl Reader {
     }
 }
 
-/// Adds up what reading costs on one device.
+/// The cost of reading the tree on one device, in all layouts.
 pub(crate) struct Meter {
     pub name: String,
     as_it_lies: Reader,
@@ -98,7 +100,7 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// A meter with a device of each layout's own.
+    /// A meter with a separate device for each layout.
     pub fn new<E>(make: impl Fn(Reads) -> Result<Box<dyn DeviceModel>, E>) -> Result<Self, E> {
         let reader = |reads| make(reads).map(Reader::new);
         let first = reader(Reads::Found)?;
@@ -112,16 +114,17 @@ impl Meter {
         })
     }
 
-    /// Reads the next entry of the tree as it lies: metadata, then content. Gives the time.
+    /// Reads the next entry of the tree in the found layout: metadata, then content. Returns the
+    /// time.
     pub fn read_as_it_lies(&mut self, metadata: &[BlockRequest], content: &[BlockRequest]) -> Nanos {
         self.as_it_lies.read(metadata, content)
     }
 
-    /// The same, defragmented. `moved` is the range of sectors to which content was moved, as first
-    /// and end.
+    /// Reads the next entry in the defragmented layout. `moved` is the range of sectors to which
+    /// its content moves, as first and end.
     ///
     /// Other files may be in that range, because the model does not move them away. A drive buffers
-    /// the sectors that it read. So reading the moved content could bring those files into the
+    /// the sectors that it read, so reading the moved content could bring those files into the
     /// buffer. Then joining one large file would seem to save the seeks to hundreds of small ones.
     /// The drive therefore forgets the range.
     pub fn read_defragmented(
@@ -137,37 +140,38 @@ impl Meter {
         took
     }
 
-    /// The same, in the best order, or at the places that a plan has for contents.
+    /// Reads the next entry in the best order, or with its content at the place that a plan has for
+    /// it.
     pub fn read_best_order(&mut self, metadata: &[BlockRequest], content: &[BlockRequest]) {
         self.best_order.read(metadata, content);
     }
 
-    /// The same, in the fresh copy.
+    /// Reads the next entry in the fresh copy.
     pub fn read_fresh_copy(&mut self, metadata: &[BlockRequest], content: &[BlockRequest]) -> Nanos {
         self.fresh_copy.read(metadata, content)
     }
 
-    /// Seconds so far.
+    /// Seconds of all reads so far.
     pub fn seconds(&self) -> LayoutCosts<f64> {
         self.all().map(|reader| reader.now.as_secs_f64())
     }
 
-    /// What of them went to metadata.
+    /// The part of [`Self::seconds`] that metadata took.
     pub fn metadata_seconds(&self) -> LayoutCosts<f64> {
         self.all().map(|reader| reader.metadata.as_secs_f64())
     }
 
-    /// Requests so far.
+    /// The number of requests so far.
     pub fn requests(&self) -> LayoutCosts<u64> {
         self.all().map(|reader| reader.requests)
     }
 
-    /// Bytes read so far, as it lies.
+    /// Bytes read so far in the found layout.
     pub fn bytes(&self) -> u64 {
         self.as_it_lies.bytes
     }
 
-    /// What of them is content.
+    /// The part of [`Self::bytes`] that is content.
     pub fn content_bytes(&self) -> u64 {
         self.as_it_lies.bytes - self.as_it_lies.metadata_bytes
     }

@@ -1,28 +1,28 @@
-//! Several drives, each modelled as a device of its own, behind one row of positions.
+//! Several drives in one address space, each modelled as a device of its own.
 
 use senesce_core::{BlockRequest, Nanos, SECTOR_BYTES};
 use senesce_device::{DeviceModel, DeviceSpec};
 
 use crate::cost::Reads;
 
-/// What is modelled: each of the descriptions, for every one of the drives.
+/// The devices to model: each description, for every drive.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Modelled<'a> {
-    /// The devices.
+    /// The descriptions of the devices.
     pub specs: &'a [DeviceSpec],
-    /// The lengths of the drives that positions count through, bytes; one device if there is none.
+    /// The lengths of the drives in the address space, bytes. One device if the list is empty.
     pub drives: &'a [u64],
-    /// How much of a fresh copy goes to one drive before it is the turn of the next, bytes.
+    /// Bytes of a fresh copy that go to one drive before the next drive follows.
     pub turn_bytes: u64,
 }
 
 impl<'a> Modelled<'a> {
-    /// Each of the descriptions, for one device.
+    /// Each description, for one device.
     pub fn one(specs: &'a [DeviceSpec]) -> Self {
         Self { specs, drives: &[], turn_bytes: 0 }
     }
 
-    /// Makes the device, or the drives, that a description says.
+    /// Makes the device of a description, or one such device for each drive.
     pub fn build(&self, spec: &DeviceSpec, reads: Reads) -> Result<Box<dyn DeviceModel>, senesce_device::Error> {
         if self.drives.len() < 2 {
             return spec.build();
@@ -43,19 +43,20 @@ impl<'a> Modelled<'a> {
     }
 }
 
-/// Several drives. A request is served by those that it touches, one after the other: a cold reader waits for each of its
-/// requests, so no two drives are ever asked at once.
+/// Several drives. Each drive that a request touches serves its part, one after the other. A cold
+/// reader waits for each of its requests, so no two drives ever work at once.
 struct Drives {
-    /// Where each of them ends, in sectors of the row in which they lie one behind the other.
+    /// Each drive with its end, in sectors of the address space. The drives are adjacent in it.
     drives: Vec<(u64, Box<dyn DeviceModel>)>,
-    /// Positions go through all drives in turn, so many sectors each; `None` if they are those of the row.
+    /// Sectors of each drive in turn, if positions alternate between the drives. `None` if they do
+    /// not.
     in_turn: Option<u64>,
     name: String,
 }
 
 impl Drives {
-    /// The drive of a position, where on it that is, and how many sectors of it follow there. What lies behind the last
-    /// drive is that drive's affair.
+    /// The drive of a position, the sector on that drive, and the number of sectors that follow
+    /// there. Positions after the last drive belong to it.
     fn place(&self, at: u64) -> (usize, u64, u64) {
         if let Some(turn) = self.in_turn {
             let (number, within) = (at / turn, at % turn);
@@ -109,9 +110,10 @@ mod tests {
         BlockRequest { issued: Nanos(0), op: BlockOp::Read, sector, sectors: 64 }
     }
 
-    /// Two rows of neighbours read in turn: seeks on one disk, none if each has a disk of its own.
+    /// Two sequences of adjacent requests, read alternately, cost seeks on one disk. If each
+    /// sequence has its own disk, they cost none.
     #[test]
-    fn each_drive_keeps_its_own_place() {
+    fn each_drive_has_its_own_position() {
         let spec = find_preset("hdd-7200").unwrap().clone();
         let drive_bytes = 100 << 30;
         let sectors = drive_bytes / SECTOR_BYTES;
@@ -127,9 +129,9 @@ mod tests {
         assert_eq!(device.name(), "model: 2 × HDD 7.2K");
     }
 
-    /// A request over the end of a drive takes what both of its parts take.
+    /// A request across the end of a drive takes the sum of both parts.
     #[test]
-    fn a_request_over_the_end_of_a_drive_is_two() {
+    fn request_across_drives_is_split() {
         let spec = find_preset("nvme").unwrap().clone();
         let modelled = Modelled { specs: &[], drives: &[1 << 30, 1 << 30], turn_bytes: 256 << 10 };
         let build = || modelled.build(&spec, Reads::Found).unwrap();
@@ -138,12 +140,12 @@ mod tests {
         let mut parts = build();
         let first = parts.serve(&read(end - 64), Nanos(0));
         assert_eq!(whole, parts.serve(&read(end), first));
-        // Behind the last one: served all the same.
+        // A position after the last drive is served too.
         assert!(build().serve(&read(5 * end), Nanos(0)) > Nanos(0));
     }
 
     #[test]
-    fn a_fresh_copy_goes_through_the_drives_in_turn() {
+    fn fresh_copy_alternates_between_drives() {
         let spec = find_preset("nvme").unwrap().clone();
         let drives = |in_turn| Drives {
             drives: [1000, 1500].map(|end| (end, spec.build().unwrap())).into(),

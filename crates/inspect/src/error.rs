@@ -1,47 +1,47 @@
-//! The one error of the room.
+//! The error type of the crate.
 
 use std::path::PathBuf;
 
 use crate::Partition;
 
-/// Why something cannot be inspected.
+/// The reason why a target cannot be inspected.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The path cannot be looked at.
+    /// The path cannot be read.
     #[error("cannot {operation} {}", path.display())]
     Io {
-        /// What was tried.
+        /// The operation that failed.
         operation: &'static str,
-        /// On what.
+        /// The path of the operation.
         path: PathBuf,
-        /// The system's answer.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// A device or image without a file system that is known here.
+    /// The device or image holds no file system that senesce knows.
     #[error("{} holds no file system that can be inspected (ext4, XFS and Btrfs can)", path.display())]
     NoFileSystem {
         /// The device or image.
         path: PathBuf,
     },
-    /// A device or image with something else that is known.
+    /// The device or image holds a format that senesce knows and cannot inspect.
     #[error("{} holds {holds}, which cannot be inspected (ext4, XFS and Btrfs can)", path.display())]
     HoldsOther {
         /// The device or image.
         path: PathBuf,
-        /// What it holds, with its article.
+        /// The format, with its article.
         holds: &'static str,
     },
-    /// A whole disk, or its image.
+    /// The target is a whole disk with partitions, or its image.
     #[error("{} holds no file system but partitions: {}", path.display(), list(partitions))]
     HoldsPartitions {
         /// The device or image.
         path: PathBuf,
         /// Whether it is a device.
         is_device: bool,
-        /// What it holds.
+        /// Its partitions.
         partitions: Vec<Partition>,
     },
-    /// A device or image that may not be opened.
+    /// The device or image cannot be opened.
     #[error(
         "cannot open {}{}: {source}",
         path.display(),
@@ -50,45 +50,45 @@ pub enum Error {
     Closed {
         /// The device or image.
         path: PathBuf,
-        /// Where it is mounted, and how, in words, if it is.
+        /// Where and how it is mounted, in words, if it is.
         mounted: Option<String>,
-        /// Whether this process is root, whom only a container's rules or a security module stop.
+        /// Whether this process is root. Then the rules of a container or a security module
+        /// refused.
         is_root: bool,
-        /// The system's answer.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// A directory on a file system that is not supported.
-    #[error("{} lies on {file_system}, which cannot be inspected (ext4, XFS and Btrfs can)", path.display())]
+    /// The directory is on a file system that is not supported.
+    #[error("{} is on {file_system}, which cannot be inspected (ext4, XFS and Btrfs can)", path.display())]
     NotSupported {
         /// The directory.
         path: PathBuf,
-        /// What the kernel calls it.
+        /// The name that the kernel has for the file system.
         file_system: String,
     },
-    /// A file system that is only read through a mount, and cannot be mounted here.
-    #[error("{} holds {file_system}, which is inspected through a mount: {problem}", path.display())]
+    /// The file system must be read through a mount, and cannot be mounted here.
+    #[error("{} holds {file_system}, which must be inspected through a mount: {problem}", path.display())]
     NotMountable {
         /// The device or image.
         path: PathBuf,
-        /// What it holds.
+        /// The file system that it holds.
         file_system: &'static str,
         /// Why it cannot be mounted for the inspection.
         problem: String,
         /// What to do.
         hint: String,
     },
-    /// A file system that is only read through a mount, whose mount nobody reaches.
-    #[error("{} is {how}, which another mount hides, and it must not be mounted a second time", path.display())]
+    /// The file system must be read through its mount, which another mount hides.
+    #[error("{} is {how}; another mount hides that mount, and a second mount is not safe", path.display())]
     MountHidden {
         /// The device or image.
         path: PathBuf,
         /// How and where, in words.
         how: String,
     },
-    /// A device whose mount only another mount namespace has.
+    /// The device is mounted in another mount namespace only.
     #[error(
-        "{} is mounted on {} in another mount namespace (that of process {process}), and must not be mounted a second \
-         time",
+        "{} is mounted on {} in another mount namespace (that of process {process}); a second mount is not safe",
         path.display(),
         point.display()
     )]
@@ -100,9 +100,9 @@ pub enum Error {
         /// A process of that namespace.
         process: u32,
     },
-    /// A Btrfs whose UUID is that of a mounted one: the kernel takes both for one.
+    /// A Btrfs with the same UUID is mounted. The kernel would take both for one file system.
     #[error(
-        "{} holds a btrfs with the UUID {uuid}, and one with this UUID is mounted{}: it is not mounted a second time",
+        "{} holds a btrfs with the UUID {uuid}, and another one with this UUID is mounted{}",
         path.display(),
         mount_point.as_ref().map(|point| format!(" on {}", point.display())).unwrap_or_default()
     )]
@@ -111,45 +111,45 @@ pub enum Error {
         path: PathBuf,
         /// The UUID of both.
         uuid: String,
-        /// Where the other one is mounted, if that can be seen.
+        /// Where the other one is mounted, if this process can see it.
         mount_point: Option<PathBuf>,
     },
-    /// Only root may mount what is not mounted.
+    /// Only root may mount a file system.
     #[error(
-        "not root: {} holds {file_system} that is not mounted, and is mounted read-only while it is inspected",
+        "not root: {} holds an unmounted {file_system}, which must be mounted read-only for the inspection",
         path.display()
     )]
     NotRoot {
         /// The device or image.
         path: PathBuf,
-        /// What it holds.
+        /// The file system that it holds.
         file_system: &'static str,
     },
-    /// Only ext4 is read straight from a device, and only as a whole.
+    /// Only a whole ext4 is read straight from its device.
     #[error("{} cannot be read straight from a device: {problem}", path.display())]
     NotOffline {
-        /// What was named.
+        /// The path that the user named.
         path: PathBuf,
         /// Why not.
         problem: String,
     },
-    /// An ext4 cannot be read from its device.
+    /// The ext4 cannot be read from its device.
     #[error("cannot read the ext4 on {}: {source}", path.display())]
     Ext4 {
         /// The device or image.
         path: PathBuf,
-        /// Why.
+        /// The error of the reader.
         source: senesce_ext4::Error,
     },
-    /// An entry of a tree that must be looked at whole could not be.
-    #[error("cannot look at {}: {problem}", path.display())]
+    /// An entry cannot be read, in a tree that must be read completely.
+    #[error("cannot read {}: {problem}", path.display())]
     Incomplete {
         /// The entry.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         problem: String,
     },
-    /// Stopped before its end.
+    /// The caller stopped the inspection.
     #[error("the inspection was interrupted")]
     Stopped,
     /// A probe failed.
@@ -158,7 +158,7 @@ pub enum Error {
     /// The host failed.
     #[error(transparent)]
     Volume(#[from] senesce_volume::Error),
-    /// A device's description is none.
+    /// A device description is invalid.
     #[error(transparent)]
     Device(#[from] senesce_device::Error),
 }
@@ -168,7 +168,7 @@ fn list(partitions: &[Partition]) -> String {
 }
 
 impl Error {
-    /// What the user can do about it.
+    /// A step that helps the user, if one is known.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NotMountable { hint, .. } => Some(hint.clone()),
@@ -178,7 +178,9 @@ impl Error {
                 point.display()
             )),
             Self::TwinMounted { .. } => Some("unmount the other one first".to_owned()),
-            Self::MountHidden { .. } => Some("unmount what hides it, or name a directory on that mount".to_owned()),
+            Self::MountHidden { .. } => {
+                Some("unmount the mount that hides it, or name a directory on that mount".to_owned())
+            }
             Self::MountElsewhere { point, process, .. } => Some(format!(
                 "inspect it where it is mounted: nsenter --mount --target {process} senesce inspect {}",
                 point.display()
@@ -198,19 +200,19 @@ impl Error {
             Self::NotRoot { .. } => Some("run as root (sudo)".to_owned()),
             Self::NotOffline { .. } => Some("leave --offline out, or name the device or image of an ext4".to_owned()),
             Self::NotSupported { file_system, .. } if file_system == "overlay" => Some(
-                "an overlay lays directories of other file systems over each other; name one of those (upperdir and \
-                 lowerdir in /proc/self/mountinfo)"
+                "an overlay combines directories of other file systems; name one of them (upperdir and lowerdir in \
+                 /proc/self/mountinfo)"
                     .to_owned(),
             ),
             Self::Closed { mounted, is_root, .. } => Some(match (is_root, mounted) {
                 (true, Some(_)) => {
-                    "this process is root already: what stops it are a container's rules for devices, or a \
-                                    security module; without --offline the mount is inspected, which needs no device"
+                    "this process is root already: a container's rules for devices or a security module refuse \
+                     access; without --offline senesce reads through the mount, which needs no device"
                         .to_owned()
                 }
                 (true, None) => {
-                    "this process is root already: what stops it are a container's rules for devices, or a \
-                                 security module"
+                    "this process is root already: a container's rules for devices or a security module refuse \
+                     access; run outside the container, or allow the device"
                         .to_owned()
                 }
                 (false, _) => "run as root (sudo)".to_owned(),

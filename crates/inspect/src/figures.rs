@@ -1,4 +1,4 @@
-//! What an inspection says, as values.
+//! The result of an inspection, as values.
 
 use std::collections::BTreeMap;
 
@@ -13,34 +13,34 @@ use crate::{cost::LayoutCosts, judge::Judged, loss::LossSeconds};
 /// The schema of an inspection as JSON.
 pub const INSPECT_SCHEMA: &str = "senesce-inspect/2";
 
-/// Everything that was found.
+/// The complete result of an inspection.
 #[derive(Clone, Debug, Serialize)]
 pub struct Inspection {
     /// [`INSPECT_SCHEMA`].
     pub schema: &'static str,
-    /// The whole in a sentence or two.
+    /// A summary of one or two sentences.
     pub verdict: String,
     /// The grade on the device that stores it.
     #[serde(flatten)]
     pub judged: Judged,
-    /// What was inspected.
+    /// The file system that was inspected.
     pub target: TargetFigures,
     /// The tree: counts and scores.
     pub tree: TreeFigures,
-    /// What reading it costs, one for each device asked for. Models.
+    /// The modelled cost of reading the tree, one for each requested device.
     pub costs: Vec<DeviceCosts>,
-    /// The free space; none if nobody tells.
+    /// The free space; `None` if it cannot be read. A warning then says why.
     pub free_space: Option<FreeSpace>,
-    /// The directories that lose most, worst first; by the first device.
+    /// The directories that lose most on the first device, worst first.
     pub worst_directories: Vec<Loser>,
-    /// The files that lose most, worst first; by the first device.
+    /// The files that lose most on the first device, worst first.
     pub worst_files: Vec<Loser>,
-    /// What the reader has to know of these figures.
+    /// Limits of these figures that the reader has to know.
     pub warnings: Vec<String>,
-    /// Where things lie. As JSON it is one list for each column.
+    /// The places of data. In JSON it is one list for each column.
     #[serde(serialize_with = "columns_of_map")]
     pub map: VolumeMap,
-    /// Bytes of the volume; cells behind them are none.
+    /// Bytes of the volume. Map cells after it have no meaning.
     pub volume_bytes: u64,
     /// The files that the map names.
     pub map_files: Vec<MappedFile>,
@@ -55,7 +55,8 @@ impl Inspection {
     }
 }
 
-/// A map as lists, one for each column: a picture's worth of cells as objects would be mostly names.
+/// Serializes a map as one list for each column. As objects, the cells of a map would be mostly
+/// names.
 fn columns_of_map<S: Serializer>(map: &VolumeMap, serializer: S) -> Result<S::Ok, S::Error> {
     #[derive(Serialize)]
     struct Columns {
@@ -80,7 +81,7 @@ fn columns_of_map<S: Serializer>(map: &VolumeMap, serializer: S) -> Result<S::Ok
     .serialize(serializer)
 }
 
-/// What was inspected.
+/// The file system that was inspected.
 #[derive(Clone, Debug, Serialize)]
 pub struct TargetFigures {
     /// The directory, device or image.
@@ -89,24 +90,26 @@ pub struct TargetFigures {
     pub file_system: String,
     /// The block device, if there is one.
     pub device: Option<String>,
-    /// How it was read: `through its mount`, `straight from the device`, `mounted read-only for the inspection`.
+    /// How it was read: `through its mount`, `straight from the device`, `straight from the image`
+    /// or `mounted read-only for the inspection`. A survey of an engine has its own text.
     pub read: String,
     /// Mount options, if it is mounted.
     pub mount_options: Option<String>,
-    /// What the file system can hold, bytes.
+    /// Capacity of the file system, bytes.
     pub capacity_bytes: u64,
-    /// What is in use, bytes.
+    /// Bytes in use.
     pub used_bytes: u64,
-    /// The readahead that the models assume, KiB: what was asked for, or the kernel's default, whatever the device has set,
-    /// so that a file system costs the same mounted, on its device and as an image.
+    /// The readahead that the models assume, KiB: the requested one, or the default of the kernel.
+    /// The setting of the device does not count, so that a file system costs the same mounted, on
+    /// its device and as an image.
     pub read_ahead_kib: u32,
-    /// Whether it was asked for.
+    /// Whether the caller requested it.
     pub read_ahead_asked_for: bool,
-    /// What the device has set, KiB, if there is one.
+    /// The readahead setting of the device, KiB, if there is a device.
     pub device_read_ahead_kib: Option<u32>,
-    /// When, seconds since 1970.
+    /// Time of the inspection, seconds since 1970.
     pub inspected_unix_seconds: u64,
-    /// The kernel.
+    /// Release of the running kernel.
     pub kernel: String,
 }
 
@@ -117,79 +120,79 @@ pub struct TreeFigures {
     pub files: u64,
     /// Directories.
     pub directories: u64,
-    /// Entries that could not be looked at, for want of permission or by damage: neither they nor what is below them is in
-    /// any figure.
+    /// Entries that could not be read, because of permissions or damage. Neither they nor the
+    /// entries below them are in any figure.
     pub not_looked_at: u64,
     /// Bytes of the files' contents.
     pub content_bytes: u64,
-    /// Bytes that they occupy (`st_blocks`).
+    /// Bytes allocated to the files (`st_blocks`).
     pub allocated_bytes: u64,
-    /// Extents that are not simply data in blocks of its own.
+    /// Extents that are not plain data in blocks of their own.
     pub special: SpecialExtents,
-    /// Files whose maps contradict themselves: their contents are in no model.
+    /// Files whose maps contradict themselves. No model reads their contents.
     pub contradictory_files: u64,
-    /// Layout score, extents per file, distances; by size class too.
+    /// Layout score, extents per file and distances, also by size class.
     pub layout: LayoutFigures,
 }
 
-/// Extents that a simple count would get wrong.
+/// Numbers of extents that are not plain data in blocks of their own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SpecialExtents {
     /// Compressed or encrypted: their length on the device is not reported.
     pub encoded: u64,
     /// Shared with other files or snapshots (reflinks).
     pub shared: u64,
-    /// Data among the metadata.
+    /// Stored among the metadata.
     pub inline: u64,
-    /// Allocated ahead and never written.
+    /// Allocated in advance and never written.
     pub preallocated: u64,
-    /// Not written yet, without a place.
+    /// Not written yet, and so without a place (delayed allocation).
     pub delayed: u64,
     /// Files with holes.
     pub sparse_files: u64,
 }
 
-/// What reading the tree costs on one device: a model.
+/// The modelled cost of reading the tree on one device.
 #[derive(Clone, Debug, Serialize)]
 pub struct DeviceCosts {
     /// The device, such as `model: HDD 7.2K`.
     pub device: String,
-    /// Seconds for a cold read of everything, in the order of the tree.
+    /// Seconds of a cold read of all entries, in the order of the tree.
     pub seconds: LayoutCosts<f64>,
-    /// The same per GiB of content that is read.
+    /// Seconds per GiB of content that is read.
     pub seconds_per_gib: LayoutCosts<f64>,
-    /// What of the seconds goes to metadata: inodes, blocks of directories, maps of extents. None if they could not be
-    /// read; then they are in no figure, neither as they lie nor in a fresh copy.
+    /// The part of `seconds` that metadata takes: inodes, blocks of directories, maps of extents.
+    /// `None` if metadata could not be read; then no layout and no figure includes it.
     pub metadata_seconds: Option<LayoutCosts<f64>>,
-    /// Requests.
+    /// The number of requests.
     pub requests: LayoutCosts<u64>,
-    /// Times as long as a fresh copy would take.
+    /// Time in the found layout over time in a fresh copy.
     pub slowdown: f64,
     /// The loss against a fresh copy, and its parts.
     pub loss_seconds: LossSeconds,
-    /// The share of the loss within files. The shares are signed and add up to 1. None if the loss is below 2% of the
-    /// time of a fresh copy.
+    /// The share of the loss within files. Shares are signed and add up to 1. `None` if the loss is
+    /// below 2% of the time of a fresh copy.
     pub intrafile_share: Option<f64>,
     /// The share of the loss between files.
     pub interfile_share: Option<f64>,
-    /// The share of the loss in metadata. Also none if the metadata could not be read.
+    /// The share of the loss in metadata. Also `None` if the metadata could not be read.
     pub metadata_share: Option<f64>,
 }
 
 /// The free space.
 #[derive(Clone, Debug, Serialize)]
 pub struct FreeSpace {
-    /// The histogram. On Btrfs it holds the free extents of the block groups for data, and the runs of the devices that no
-    /// block group has.
+    /// The histogram. On Btrfs it has the free extents of the block groups for data, and the runs
+    /// of the devices that belong to no block group.
     pub figures: FreeSpaceFigures,
-    /// What to expect of it, in words.
+    /// The consequences, in words.
     pub warnings: Vec<String>,
-    /// The same as values.
+    /// The findings that `warnings` explains, in the same order.
     pub findings: Vec<FreeSpaceWarning>,
     /// The block groups, on Btrfs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub btrfs: Option<BtrfsSpace>,
-    /// The allocation areas by RAID group, where there are any.
+    /// The allocation areas by RAID group, if the file system has such areas.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub areas: Vec<AreaGroup>,
 }
@@ -197,27 +200,29 @@ pub struct FreeSpace {
 /// The allocation areas of a RAID group.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AreaGroup {
-    /// Its number.
+    /// The number of the RAID group.
     pub group: u32,
-    /// How many areas there are.
+    /// The number of areas.
     pub areas: u64,
     /// The length of the largest, bytes.
     pub bytes: u64,
-    /// What is free of the one with the greatest share free, the largest of several, bytes.
+    /// Free bytes of the area with the largest free share. Among equals, the largest area counts.
     pub emptiest_bytes: u64,
-    /// What is free of the one with the least share free, the largest of several, bytes.
+    /// Free bytes of the area with the smallest free share. Among equals, the largest area counts.
     pub fullest_bytes: u64,
-    /// How many have up to a tenth free, from there up to two, and so on; all of one free is in the last.
+    /// The number of areas by tenths of free space: below a tenth free, below two tenths, and so
+    /// on. Completely free areas are in the last one.
     pub by_tenths: [u64; 10],
-    /// What is free of each, bytes.
+    /// Free bytes of each area.
     pub free_bytes: Vec<u64>,
 }
 
 impl AreaGroup {
-    /// The areas of a group: of each its bytes, and those that are free.
+    /// The figures of a group. `areas` has the length and the free bytes of each area.
     pub fn of(group: u32, areas: impl IntoIterator<Item = (u64, u64)>) -> Self {
         let areas: Vec<(u64, u64)> = areas.into_iter().collect();
-        // By its share free, one over the other; the last area of a group may be shorter than the rest.
+        // Areas are compared by free share, because the last area of a group may be shorter. The
+        // shares are compared crosswise, without a division.
         let by_share = |a: &&(u64, u64), b: &&(u64, u64)| {
             let share = |bytes: u64, free: u64| u128::from(free) * u128::from(bytes);
             share(b.0, a.1).cmp(&share(a.0, b.1))
@@ -245,32 +250,34 @@ impl AreaGroup {
 /// The space of a Btrfs.
 #[derive(Clone, Debug, Serialize)]
 pub struct BtrfsSpace {
-    /// Where the free extents were read.
+    /// The source of the free extents.
     pub source: BtrfsSource,
-    /// Runs of the devices that no block group has.
+    /// Runs of the devices that belong to no block group.
     pub unallocated: FreeSpaceFigures,
     /// Block groups by purpose and profile.
     pub purposes: Vec<BtrfsPurpose>,
     /// Every block group.
     pub groups: Vec<BtrfsGroup>,
-    /// By how much used, reserved and free bytes miss the groups' lengths; 0 on a quiet volume.
+    /// The difference between used, reserved and free bytes and the lengths of the groups. 0 on a
+    /// quiet volume.
     pub mismatch_bytes: u64,
 }
 
-/// The block groups for one purpose, of one profile. Lengths are logical: each copy takes as much again.
+/// The block groups of one purpose and profile. Lengths are logical: each copy needs the same
+/// again.
 #[derive(Clone, Debug, Serialize)]
 pub struct BtrfsPurpose {
     /// `data`, `metadata`, `system`, `mixed`.
     pub purpose: &'static str,
-    /// How they lie on their devices.
+    /// The arrangement of its copies or stripes on the devices.
     pub profile: BtrfsProfile,
-    /// How many.
+    /// The number of block groups.
     pub groups: u64,
-    /// Their lengths, bytes.
+    /// Sum of their lengths, bytes.
     pub bytes: u64,
-    /// What of them is used, bytes.
+    /// Used bytes of them.
     pub used_bytes: u64,
-    /// What of them is free; no extent reaches from one group into another.
+    /// Free extents of them. No extent crosses from one group into another.
     pub free: FreeSpaceFigures,
 }
 
@@ -283,20 +290,20 @@ pub struct BtrfsGroup {
     pub bytes: u64,
     /// `data`, `metadata`, `system`, `mixed`.
     pub purpose: &'static str,
-    /// How it lies on its devices.
+    /// The arrangement of its copies or stripes on the devices.
     pub profile: BtrfsProfile,
-    /// What of it is used, bytes.
+    /// Used bytes.
     pub used_bytes: u64,
-    /// What of it is free, bytes.
+    /// Free bytes.
     pub free_bytes: u64,
-    /// In how many extents.
+    /// The number of free extents.
     pub free_extents: u64,
-    /// The largest of them, bytes.
+    /// The largest free extent, bytes.
     pub largest_free_bytes: u64,
 }
 
 impl BtrfsGroup {
-    /// What a block group's type is for, as a word.
+    /// The purpose of a block group type, as a word.
     pub(crate) fn purpose(kind: BtrfsGroupType) -> &'static str {
         match (kind.contains(BtrfsGroupType::DATA), kind.contains(BtrfsGroupType::METADATA)) {
             (true, true) => "mixed",
@@ -322,31 +329,32 @@ impl BtrfsGroup {
     }
 }
 
-/// A file or directory that loses time. Modelled on the first device.
+/// A file or directory that loses time, as modelled on the first device.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Loser {
     /// Its path from the root of the inspection.
     pub path: String,
     /// Seconds that reading it takes longer than in a fresh copy.
     pub lost_seconds: f64,
-    /// Times as long.
+    /// Time in the found layout over time in a fresh copy.
     pub slowdown: f64,
-    /// Bytes that are read.
+    /// Bytes that a reader reads.
     pub bytes: u64,
-    /// Files: 1 for a file, those directly in it for a directory.
+    /// Files: 1 for a file; for a directory, the files directly in it.
     pub files: u64,
     /// Extents, neighbours merged.
     pub extents: u64,
-    /// Its layout score, of a directory that of the files directly in it, weighted by blocks; none if no file has two.
+    /// The layout score; `None` if no file has two blocks. For a directory, the score of the files
+    /// directly in it, weighted by blocks.
     pub layout_score: Option<f64>,
 }
 
 /// A file that the map names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MappedFile {
-    /// Its number in the order of the tree, by which cells name it.
+    /// Its number in the order of the tree. Cells of the map use this number.
     pub number: u32,
-    /// Its directory's number.
+    /// The number of its directory.
     pub directory: u32,
     /// Its name.
     pub name: String,

@@ -1,4 +1,4 @@
-//! From everything that was added up to the inspection as a value.
+//! Makes the inspection, as a value, from the sums of a pass over the tree.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +16,8 @@ use crate::{
     verdict::compute_verdict,
 };
 
-/// Puts the inspection together. `warnings` come first; `is_shuffled` says whether a fresh copy is listed in another order
-/// than it was made in.
+/// Makes the inspection. `warnings` come first. `is_shuffled` says whether the file system lists a
+/// fresh copy in another order than it was made in.
 pub(crate) fn finish(
     mut adder: Adder,
     target: TargetFigures,
@@ -108,32 +108,29 @@ fn device_costs(meter: &Meter, has_metadata: bool) -> DeviceCosts {
     }
 }
 
-/// What there is to know of what was read, and what of it is not modelled.
+/// The warnings about the entries that were read, and about reads that are not modelled.
 fn reading_warnings(adder: &Adder, space: Space) -> Vec<String> {
     let mut warnings = Vec::new();
     if adder.special.encoded > 0 {
         warnings.push(format!(
-            "{} extents are compressed or encrypted: their length on the device is not reported, and the models read \
-             them up to the next extent of the file, at most as long as their content",
+            "{} extents are compressed or encrypted: the file system does not report their length on the device; the \
+             models read each up to the next extent of the file, at most the length of its content",
             adder.special.encoded
         ));
     }
     if adder.contradictory > 0 {
         warnings.push(format!(
-            "{} files gave maps that contradict themselves; their contents are modelled in no layout, neither as they \
-             lie nor in a fresh copy",
+            "{} files have maps that contradict themselves; no layout of the models reads their contents",
             adder.contradictory
         ));
     }
     if let Some(problem) = adder.metadata.problem() {
         warnings.push(format!(
-            "reads of metadata (inodes, blocks of directories, maps of extents) are not modelled, neither as they lie nor \
-             in a fresh copy: {problem}"
+            "reads of metadata (inodes, blocks of directories, maps of extents) are not modelled in any layout: {problem}"
         ));
         if space == Space::BtrfsLogical {
             warnings.push(
-                "Btrfs tells positions in its own logical address space; where its chunks lie on the device is not \
-                 looked at"
+                "positions are logical addresses of Btrfs: the places of its chunks on the device could not be read"
                     .to_owned(),
             );
         }
@@ -145,7 +142,7 @@ fn survey_warnings(survey: &SurveyFigures) -> Vec<String> {
     let mut warnings = Vec::new();
     if let Some(first) = survey.errors.first() {
         warnings.push(format!(
-            "partial: {} entries could not be looked at, the first: cannot {} {}: {}",
+            "partial: {} entries could not be read, the first: cannot {} {}: {}",
             survey.errors_count,
             first.operation,
             first.path.display(),
@@ -153,10 +150,10 @@ fn survey_warnings(survey: &SurveyFigures) -> Vec<String> {
         ));
     }
     if survey.vanished > 0 {
-        warnings.push(format!("the tree changed meanwhile: {} entries went away", survey.vanished));
+        warnings.push(format!("the tree changed during the survey: {} entries vanished", survey.vanished));
     }
     if survey.mounts_passed > 0 {
-        warnings.push(format!("{} other file systems mounted below were not entered", survey.mounts_passed));
+        warnings.push(format!("{} other file systems that are mounted below were skipped", survey.mounts_passed));
     }
     warnings
 }

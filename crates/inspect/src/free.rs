@@ -1,4 +1,4 @@
-//! Which space is free, how it lies, and what that will lead to.
+//! The free space of a file system, its arrangement, and its consequences.
 
 use std::path::Path;
 
@@ -19,24 +19,24 @@ use crate::figures::{AreaGroup, BtrfsGroup, BtrfsPurpose, BtrfsSpace, FreeSpace}
 pub(crate) struct FoundFree {
     /// Free runs on the device, for the map.
     pub extents: Vec<FreeExtent>,
-    /// What is said of them.
+    /// Their figures and warnings.
     pub figures: FreeSpace,
 }
 
-/// What free space is judged by.
+/// The facts that free space is judged by.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Circumstances {
-    /// What the file system can hold, bytes.
+    /// Capacity of the file system, bytes.
     pub capacity_bytes: u64,
-    /// Free and all inodes; 0 where there is no fixed number.
+    /// Free inodes and all inodes. Both are 0 if the file system has no fixed number.
     pub inodes: (u64, u64),
     /// The natural transfer size of the first device that is modelled, bytes.
     pub natural_transfer_bytes: Option<u64>,
 }
 
-/// The free space of a mounted file system. Causes no write.
+/// Reads the free space of a mounted file system. Causes no write.
 ///
-/// Errors: why it is not known.
+/// Errors: the reason why it cannot be read, as text.
 pub(crate) fn collect_mounted(
     kind: FileSystemKind,
     mount_point: &Path,
@@ -59,9 +59,9 @@ fn said(error: senesce_probe::Error) -> String {
     }
 }
 
-/// The free space of an ext4 that is read from its device, and what its bitmaps gave cause to say.
+/// Reads the free space of an ext4 from its device. Also returns the warnings about its bitmaps.
 ///
-/// Errors: why it is not known.
+/// Errors: the reason why it cannot be read, as text.
 pub(crate) fn collect_offline<D: ReadAt>(
     fs: &FileSystem<D>,
     circumstances: &Circumstances,
@@ -73,7 +73,7 @@ pub(crate) fn collect_offline<D: ReadAt>(
     Ok((judge(extents.collect(), None, circumstances), warnings))
 }
 
-/// Free space that another reader tells, with its allocation areas.
+/// Judges free space that another reader surveyed, with its allocation areas.
 pub(crate) fn judge_told(extents: Vec<FreeExtent>, areas: Vec<AreaGroup>, circumstances: &Circumstances) -> FoundFree {
     let mut found = judge(extents, None, circumstances);
     found.figures.areas = areas;
@@ -108,11 +108,11 @@ fn judge_btrfs(space: &BtrfsFreeSpace, circumstances: &Circumstances) -> FoundFr
     let mut warnings: Vec<String> = findings.iter().map(|finding| explain(finding, figures.bytes)).collect();
     if space.mismatch_bytes() > 0 {
         warnings.push(format!(
-            "block groups miss their lengths by {}: a transaction was open while they were read",
+            "used and free bytes of the block groups differ from their lengths by {}: a transaction was open during the read",
             senesce_core::Bytes(space.mismatch_bytes())
         ));
     }
-    // On several devices there is no one map.
+    // Positions of several devices do not fit into one map.
     let extents = match space.devices.as_slice() {
         [device] => space.device_free_extents(device.id).unwrap_or_default(),
         _ => Vec::new(),
@@ -127,7 +127,7 @@ fn judge_btrfs(space: &BtrfsFreeSpace, circumstances: &Circumstances) -> FoundFr
     FoundFree { extents, figures: FreeSpace { figures, warnings, findings, btrfs: Some(btrfs), areas: Vec::new() } }
 }
 
-/// Block groups of one purpose and profile together, in the order in which they first come.
+/// The block groups by purpose and profile, in the order of their first occurrence.
 fn purposes(space: &BtrfsFreeSpace) -> Vec<BtrfsPurpose> {
     let mut kinds: Vec<BtrfsGroupType> = Vec::new();
     for group in &space.groups {
@@ -149,19 +149,19 @@ fn purposes(space: &BtrfsFreeSpace) -> Vec<BtrfsPurpose> {
     kinds.into_iter().map(of).collect()
 }
 
-/// A finding, and what it will lead to where that is not in it.
+/// A finding, with its consequence unless the finding names it.
 fn explain(finding: &FreeSpaceWarning, free_bytes: u64) -> String {
     let free = senesce_core::Bytes(free_bytes);
     match finding {
         FreeSpaceWarning::BelowXfsInodeChunk { .. } => {
             format!("{finding}: new files may fail with \"no space\" though {free} are free")
         }
-        FreeSpaceWarning::Below128Kib { .. } => format!("{finding}: whatever is written next will be in pieces"),
+        FreeSpaceWarning::Below128Kib { .. } => format!("{finding}: new data will be in pieces"),
         FreeSpaceWarning::NoRoomForMetadata { .. } => {
-            format!("{finding}; `btrfs balance start -dusage=10` gives nearly empty block groups of data back")
+            format!("{finding}; `btrfs balance start -dusage=10` frees nearly empty block groups of data")
         }
         FreeSpaceWarning::NoRoomForData { .. } => {
-            format!("{finding}; `btrfs balance start -musage=10` gives nearly empty block groups of metadata back")
+            format!("{finding}; `btrfs balance start -musage=10` frees nearly empty block groups of metadata")
         }
         _ => finding.to_string(),
     }
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_disk_of_small_free_extents_is_a_warning_ahead() {
+    fn small_free_extents_on_half_a_disk_warn() {
         let lengths = vec![16 * 1024; 4096]; // 64 MiB
         let said = warnings(&lengths, Some(32 << 10), 128 << 20);
         assert!(said[0].contains("inode chunk") && said[0].contains("64.00 MiB are free"), "{said:?}");

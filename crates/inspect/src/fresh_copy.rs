@@ -1,21 +1,21 @@
-//! Where the files of a fresh copy, and their metadata, would lie.
+//! The places of files and their metadata in a fresh copy.
 
 use crate::metadata::{CopyPlaces, Regions, SIZE_CLASSES};
 
-/// An entry of the tree, by its number in the order in which it is read.
+/// An entry of the tree. Entries are numbered in the order of reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CopiedEntry {
-    /// The entry's directory; the root is its own.
+    /// The number of the entry's directory. The root is its own directory.
     pub parent: u32,
-    /// Whether it is a directory itself.
+    /// Whether the entry is a directory.
     pub is_directory: bool,
     /// Bytes of its metadata that are packed with those of others.
     pub packed_bytes: u64,
-    /// Bytes that it occupies in the copy otherwise.
+    /// Other bytes that the entry occupies in the copy.
     pub bytes: u64,
 }
 
-/// Where an entry of a copy lies, bytes from the start of the volume.
+/// The place of an entry in a copy, bytes from the start of the volume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Place {
     /// Its packed metadata.
@@ -24,16 +24,21 @@ pub(crate) struct Place {
     pub content: u64,
 }
 
-/// Where each entry of a copy lies: one behind the other in the order in which the copy makes them, all packed metadata in
-/// front of all contents. A directory's entries are made in the order in which they are read, or shuffled (always in the
-/// same way). Of several regions each new directory gets the next one, in turn, with its files. Where sizes are kept
-/// apart, each class fills a group after the other; a content that does not fit into the rest of one begins a new one.
+/// Plans the place of each entry of a copy.
 ///
-/// A content that does not fit into the rest of its region is in the next region with room, and if none has room, behind
-/// all regions. No two contents overlap: a modelled drive would have the second one in its memory.
+/// Entries are adjacent in the order in which the copy makes them. All packed metadata is before
+/// all contents. The copy makes the entries of a directory in the order of reading, or shuffled
+/// (always in the same way). With several regions, each new directory goes to the next region in
+/// turn, with its files. With size classes, each class fills one group after the other. A content
+/// that does not fit into the rest of a group starts a new one.
 ///
-/// In: entries in the order in which they are read, each behind its directory; what the metadata before the contents are
-/// rounded up to. Cost: linear, but for sorting each directory's entries if they are shuffled.
+/// If the rest of a region is too small for a content, the content goes to the next region with
+/// enough space. If no region has enough, it goes after all regions. No two contents overlap: a
+/// modelled drive would buffer the second one while it reads the first.
+///
+/// In: `entries` in the order of reading, each after its directory. `unit_bytes` is the unit to
+/// which the metadata before the contents is rounded up. Cost: linear, plus a sort of each
+/// directory if entries are shuffled.
 pub(crate) fn plan_fresh_copy(
     entries: &[CopiedEntry],
     is_shuffled: bool,
@@ -48,7 +53,7 @@ pub(crate) fn plan_fresh_copy(
         CopyPlaces::SizeClasses { group_bytes } => Some(Groups::new(group_bytes)),
         _ => None,
     };
-    // The entries of each directory, one list behind the other.
+    // The entries of each directory, as adjacent lists.
     let mut first = vec![0u32; entries.len() + 1];
     for (number, entry) in entries.iter().enumerate().skip(1) {
         debug_assert!((entry.parent as usize) < number);
@@ -72,7 +77,7 @@ pub(crate) fn plan_fresh_copy(
     let count = regions.count.max(1) as usize;
     let mut places = vec![Place::default(); entries.len()];
     let mut region_of = vec![0u32; entries.len()];
-    // What each region holds so far.
+    // The bytes that each region holds so far.
     let mut filled = vec![Place::default(); count];
     let mut directories = 0;
     let mut order = Vec::with_capacity(entries.len());
@@ -107,24 +112,24 @@ pub(crate) fn plan_fresh_copy(
     places
 }
 
-/// A row of contents in each region.
+/// The contents of each region, adjacent to each other.
 struct Rows {
     region_bytes: u64,
-    /// Where the next content of each region begins.
+    /// The start of the next content of each region.
     next: Vec<u64>,
-    /// Where the next content begins that no region has room for.
+    /// The start of the next content that fits into no region.
     behind_all: u64,
 }
 
 impl Rows {
-    /// Rows that start at `starts`, one in each region. The row of a single region has no end.
+    /// Regions whose contents start at `starts`. A single region has no end.
     fn new(starts: Vec<u64>, region_bytes: u64) -> Self {
         let count = starts.len() as u64;
         let region_bytes = if count == 1 { u64::MAX } else { region_bytes };
         Self { region_bytes, next: starts, behind_all: region_bytes.saturating_mul(count) }
     }
 
-    /// Where a content begins whose directory is in `region`.
+    /// The start of a content whose directory is in `region`.
     fn place(&mut self, region: usize, bytes: u64) -> u64 {
         let count = self.next.len();
         let has_room = |&at: &usize| {
@@ -139,12 +144,12 @@ impl Rows {
     }
 }
 
-/// Groups of blocks, each of which holds contents of one class of sizes.
+/// Groups of blocks. Each group holds contents of one size class.
 struct Groups {
     group_bytes: u64,
-    /// Where the next group begins.
+    /// The start of the next group.
     next: u64,
-    /// For each class where its next content begins, and how much room there is.
+    /// For each class, the start of its next content, and the bytes that are left in its group.
     open: [(u64, u64); SIZE_CLASSES.len() + 1],
 }
 
@@ -153,7 +158,7 @@ impl Groups {
         Self { group_bytes: group_bytes.max(1), next: 0, open: [(0, 0); SIZE_CLASSES.len() + 1] }
     }
 
-    /// Where the next content begins.
+    /// The start of the next content.
     fn place(&mut self, bytes: u64) -> u64 {
         let (at, room) = &mut self.open[SIZE_CLASSES.iter().filter(|most| bytes > **most).count()];
         if bytes > *room {
@@ -166,7 +171,7 @@ impl Groups {
     }
 }
 
-/// A number that looks random and belongs to this one (the finish of splitmix64).
+/// A pseudorandom number that depends on `number` only (the finish of splitmix64).
 fn mix(number: u32) -> u64 {
     let mut hash = u64::from(number).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -191,16 +196,16 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_makes_a_directory_s_content_before_what_comes_behind_it() {
-        // root, a/, a/x, b, a/y: read in this order only if `b` came between; the copy keeps `a` together.
+    fn directory_content_comes_before_later_entries() {
+        // root, a/, a/x, b, a/y: a reader has `b` in between; the copy keeps `a` together.
         let entries = [entry(0, 4), entry(0, 4), entry(1, 10), entry(1, 20), entry(0, 7)];
-        assert_eq!(contents(&entries, false), [50, 54, 58, 68, 88], "behind five times ten bytes of metadata");
+        assert_eq!(contents(&entries, false), [50, 54, 58, 68, 88], "after five times ten bytes of metadata");
     }
 
     #[test]
-    fn directories_take_turns_in_regions_and_files_follow_them() {
+    fn directories_alternate_regions_and_files_follow() {
         let directory = |parent| CopiedEntry { is_directory: true, ..entry(parent, 0) };
-        // root, root's file, a/, a/x, b/, b/y, b/z
+        // root, a file of the root, a/, a/x, b/, b/y, b/z
         let entries = [directory(0), entry(0, 5), directory(0), entry(2, 6), directory(0), entry(4, 7), entry(4, 8)];
         let places = plan_fresh_copy(&entries, false, CopyPlaces::Regions(Regions { count: 2, bytes: 1000 }), 64);
         let place = |packed, content| Place { packed, content };
@@ -219,9 +224,9 @@ mod tests {
     }
 
     #[test]
-    fn what_a_region_has_no_room_for_is_in_the_next_one() {
+    fn full_region_overflows_into_the_next() {
         let directory = |parent| CopiedEntry { is_directory: true, ..entry(parent, 0) };
-        // root with two files, then a/ with one; 70 bytes of contents fit into each region.
+        // A root with two files, then a/ with one. Each region has space for 70 bytes of contents.
         let entries = [directory(0), entry(0, 60), entry(0, 20), directory(0), entry(3, 55), entry(3, 200)];
         let places = plan_fresh_copy(&entries, false, CopyPlaces::Regions(Regions { count: 2, bytes: 100 }), 1);
         let contents: Vec<u64> = places.iter().map(|place| place.content).collect();
@@ -229,15 +234,15 @@ mod tests {
     }
 
     #[test]
-    fn small_middling_and_large_contents_lie_in_groups_of_their_own() {
+    fn size_classes_have_separate_groups() {
         const MIB: u64 = 1 << 20;
         // Before the contents: five times ten bytes, rounded up to a MiB.
         let bytes = [0, MIB / 8, MIB, 4096, 9 * MIB, 3 * MIB, 4096, MIB];
         let entries: Vec<CopiedEntry> = bytes.iter().map(|&bytes| entry(0, bytes)).collect();
         let places = plan_fresh_copy(&entries, false, CopyPlaces::SizeClasses { group_bytes: 4 * MIB }, MIB);
         let contents: Vec<u64> = places.iter().map(|place| place.content - MIB).collect();
-        // Small ones in the first group, middling ones in the second, a large one in three; of the middling ones the
-        // last does not fit into the second group any more.
+        // Small contents are in the first group, middling ones in the second, the large one in the
+        // next three. The last middling one does not fit into the second group.
         let small = [0, 0, MIB / 8, MIB / 8 + 4096];
         let expected = [small[0], small[1], 4 * MIB, small[2], 8 * MIB, 5 * MIB, small[3], 20 * MIB];
         assert_eq!(contents, expected);
@@ -267,7 +272,7 @@ mod tests {
         }
 
         #[test]
-        fn no_entry_lies_on_another_and_directories_stay_together(
+        fn entries_never_overlap_and_directories_stay_together(
             shape in prop::collection::vec((any::<prop::sample::Index>(), 0u64..100), 1..60),
             is_shuffled: bool,
         ) {

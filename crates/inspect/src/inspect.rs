@@ -1,4 +1,5 @@
-//! The inspection itself: three ways to the entries of a tree, one way on from there.
+//! The inspection: reads the entries of a tree in one of three ways, and hands all to the same
+//! pass.
 
 use std::path::{Path, PathBuf};
 
@@ -20,25 +21,26 @@ use crate::{
     target::{MountedTarget, Target},
 };
 
-/// How to inspect.
+/// The options of an inspection.
 pub struct InspectOptions<'a> {
-    /// The devices to model; the first one ranks the losers. At least one.
+    /// The devices to model, at least one. The first one ranks files and directories by loss.
     pub devices: Vec<DeviceSpec>,
     /// The device of the verdict. Its models are the first of `devices`.
     pub judge: Judge,
-    /// How many threads ask the kernel.
+    /// The number of threads that query the kernel or scan the device.
     pub threads: usize,
-    /// Readahead to model, KiB; the kernel's default if none is given, the same for mounts, devices and images.
+    /// The readahead to model, KiB. The default is the one of the kernel, the same for mounts,
+    /// devices and images.
     pub read_ahead_kib: Option<u32>,
-    /// Cells on each side of the map: two to the power of it.
+    /// The binary logarithm of the cells on each side of the map.
     pub map_order: u32,
-    /// Told the number of entries every now and then; gives `false` to stop.
+    /// Receives the number of entries from time to time. Returns `false` to stop the inspection.
     pub progress: &'a mut dyn FnMut(u64) -> bool,
 }
 
-/// The kernel's own default, KiB.
+/// The default readahead of the kernel, KiB.
 pub const DEFAULT_READ_AHEAD_KIB: u32 = 128;
-/// Btrfs' own, whatever the device has.
+/// The default readahead of Btrfs, KiB, whatever the device has.
 const DEFAULT_BTRFS_READ_AHEAD_KIB: u32 = 4096;
 
 /// Entries between two reports of progress.
@@ -46,9 +48,10 @@ pub(crate) const PROGRESS_EVERY: u64 = 1024;
 
 /// Inspects a target. Causes no write to it.
 ///
-/// Errors: the target cannot be listed or tells nobody where files lie; it cannot be mounted; damage of an ext4 that
-/// nobody writes; stopped. Single files that cannot be looked at are counted in the warnings.
-/// Cost: mounted, one open, `statx` and FIEMAP for each entry, and about 100 bytes of memory; ext4 from its device see
+/// Errors: the target cannot be listed or mounted; the kernel does not report the places of its
+/// files; an ext4 is damaged although no process writes it; the caller stopped the inspection. The
+/// warnings count single entries that cannot be read. Cost: for a mount, one open, `statx` and
+/// FIEMAP for each entry, and about 100 bytes of memory. For an ext4 on its device see
 /// [`crate::Target::Ext4`].
 pub fn inspect(
     target: &Target,
@@ -75,7 +78,7 @@ pub fn inspect(
     }
 }
 
-/// Through a mount. `shown` is what it is called if the mount is the inspection's own.
+/// Inspects through a mount. `shown` is the path to show if the inspection itself made the mount.
 fn inspect_mounted(
     target: &MountedTarget,
     shown: Option<&PathBuf>,
@@ -84,7 +87,8 @@ fn inspect_mounted(
     clock: &dyn Clock,
 ) -> Result<Inspection, Error> {
     let MountedTarget { root, mount_point, file_system, .. } = target;
-    let space = rustix::fs::statvfs(mount_point).map_err(|errno| Error::io("look at", mount_point)(errno.into()))?;
+    let space = rustix::fs::statvfs(mount_point)
+        .map_err(|errno| Error::io("read the free space of", mount_point)(errno.into()))?;
     let capacity_bytes = space.f_blocks * space.f_frsize;
     let device = target.device.as_ref().ok();
     let figures = TargetFigures {
@@ -146,7 +150,7 @@ fn inspect_mounted(
     finish(adder, figures, *file_system == FileSystemKind::Ext4, &survey, free, target.warnings.clone(), options.judge)
 }
 
-/// An ext4 straight from its device. `mounted` says where it is mounted, and how, if it is.
+/// Inspects an ext4 straight from its device. `mounted` says where and how it is mounted, if it is.
 fn inspect_offline(
     path: &Path,
     mounted: Option<&str>,
@@ -161,15 +165,15 @@ fn inspect_offline(
     let mut warnings: Vec<String> = Vec::new();
     if let Some(mounted) = mounted {
         warnings.push(format!(
-            "{} is {mounted}: it was read past its mount, without what waits in memory to be written; without --offline \
-             it is read through the mount, if a path leads there",
+            "{} is {mounted}: it was read past its mount, without the writes that are still in memory; without \
+             --offline senesce reads through the mount, if a path leads there",
             path.display()
         ));
     }
     warnings.extend(offline.warnings());
     let superblock = offline.fs.superblock().clone();
     let cluster_bytes = superblock.block_bytes * superblock.cluster_blocks;
-    // As `statfs` has it: without what the file system's own structures take.
+    // Like `statfs`: without the structures of the file system itself.
     let capacity_bytes = (superblock.blocks * superblock.block_bytes)
         .saturating_sub(superblock.overhead_clusters.saturating_mul(cluster_bytes));
     let natural_transfer_bytes = natural_transfer_bytes(&options.devices);
@@ -233,10 +237,10 @@ pub(crate) fn kernel() -> String {
     rustix::system::uname().release().to_string_lossy().into_owned()
 }
 
-/// The natural transfer size of the first device: what gets nine tenths of its best bandwidth. None if the model cannot
-/// tell.
+/// The natural transfer size of the first device: the smallest read that reaches nine tenths of its
+/// peak bandwidth. `None` if the model cannot compute it.
 pub(crate) fn natural_transfer_bytes(devices: &[DeviceSpec]) -> Option<u64> {
-    /// From a block to 64 MiB, each twice as long as the one before.
+    /// From a block to 64 MiB, in powers of two.
     const POWERS: std::ops::RangeInclusive<u32> = 12..=26;
     const READS: u32 = 100;
     let spec = devices.first()?;

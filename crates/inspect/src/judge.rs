@@ -7,14 +7,14 @@ use serde::Serialize;
 
 use crate::{figures::DeviceCosts, source::find_btrfs_devices};
 
-/// From this slowdown on, a layout is not young. Real fresh copies are less densely packed than
-/// modelled ones: their slowdown is 1.15 on ext4, 1.20 to 1.26 on XFS and 1.27 to 1.34 on Btrfs.
+/// From this slowdown on, a layout is not young. A modelled copy has no gaps, unlike a real one, so
+/// a real fresh copy has a slowdown: 1.15 on ext4, 1.20 to 1.26 on XFS, and 1.27 to 1.34 on Btrfs.
 pub(crate) const AGED: f64 = 1.5;
-/// The least slowdown of each grade.
+/// The smallest slowdown of each grade.
 const GRADES: [(f64, Grade); 4] =
     [(5.0, Grade::BadlyAged), (2.0, Grade::Aged), (AGED, Grade::SomewhatAged), (0.0, Grade::Young)];
-/// A smaller loss of the whole tree is negligible at any slowdown, because a few small files can
-/// have a large one.
+/// A smaller loss of the whole tree is negligible at any slowdown: a few small files can have a
+/// large slowdown.
 pub(crate) const NOTICEABLE_SECONDS: f64 = 1.0;
 
 /// How aged a layout is.
@@ -31,7 +31,7 @@ pub enum Grade {
     Aged,
     /// From 5 times on.
     BadlyAged,
-    /// The device is unknown, and the models that stand for it have different grades.
+    /// The device is unknown, and the models used for it have different grades.
     Undecided,
     /// There is nothing to read.
     Nothing,
@@ -64,7 +64,7 @@ fn lost_seconds(cost: &DeviceCosts) -> f64 {
     cost.seconds.as_it_lies - cost.seconds.fresh_copy
 }
 
-/// The device of a verdict.
+/// The source of the device of a verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Judge {
     /// The first model, which the user named.
@@ -78,8 +78,8 @@ pub enum Judge {
 pub struct Judged {
     /// The grade on that device.
     pub grade: Grade,
-    /// The slowdown against a fresh copy on that device; none if the device is unknown or there is
-    /// nothing to read.
+    /// The slowdown against a fresh copy on that device. `None` if the device is unknown or there
+    /// is nothing to read.
     pub slowdown: Option<f64>,
     /// The device.
     pub device: JudgedDevice,
@@ -90,11 +90,11 @@ pub struct Judged {
 /// The device that the verdict is for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct JudgedDevice {
-    /// `rotational`, `sata-ssd`, `nvme`, `unknown`; none if the user named the model.
+    /// The kind of the disk; `None` if the user named the model.
     pub kind: Option<MediumKind>,
-    /// The disk in words, such as `hard disk sda`; none if the user named the model.
+    /// The disk in words, such as `hard disk sda`; `None` if the user named the model.
     pub description: Option<String>,
-    /// The models that stand for it: several if it is unknown.
+    /// The models used for it: several if it is unknown.
     pub judged_as: Vec<String>,
 }
 
@@ -107,7 +107,7 @@ pub struct DeviceJudgement {
     pub grade: Grade,
     /// The slowdown against a fresh copy.
     pub slowdown: f64,
-    /// Seconds that reading the whole tree takes longer than in a fresh copy.
+    /// Seconds that a read of the whole tree takes longer than in a fresh copy.
     pub lost_seconds: f64,
 }
 
@@ -121,7 +121,7 @@ impl Judge {
         })
     }
 
-    /// The built-in models to compute. Those that stand for the device are first.
+    /// The built-in models to compute. The models used for the device are first.
     pub fn presets(&self) -> [&'static str; 3] {
         let kind = match self {
             Self::Named => MediumKind::Rotational,
@@ -135,7 +135,7 @@ impl Judge {
         }
     }
 
-    /// The number of models, from the first, that stand for the device.
+    /// The number of models used for the device; they are the first of [`Self::presets`].
     pub fn models(&self) -> usize {
         match self {
             Self::Found(Medium { kind: MediumKind::Unknown, .. }) => 2,
@@ -143,7 +143,7 @@ impl Judge {
         }
     }
 
-    /// Judges. `has_content` says whether there is anything to read.
+    /// Grades a tree. `has_content` says whether there is content to read.
     pub(crate) fn judge(self, costs: &[DeviceCosts], has_content: bool) -> Judged {
         let judgement = |cost: &DeviceCosts| DeviceJudgement {
             device: cost.device.clone(),
@@ -195,7 +195,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_grade_needs_a_ratio_and_a_second() {
+    fn a_grade_needs_slowdown_and_lost_second() {
         let grade = |as_it_lies, fresh_copy| Grade::of(&cost("x", as_it_lies, fresh_copy));
         assert_eq!(grade(12.0, 2.0), Grade::BadlyAged);
         assert_eq!(grade(0.9, 0.1), Grade::Negligible, "nine times as long, and 0.8 s");
@@ -212,7 +212,7 @@ pub(crate) mod tests {
         assert_eq!(judged.judgements[1].grade, Grade::BadlyAged, "the others are rows");
         let judged = found(MediumKind::Rotational, "hard disk sda").judge(&[hdd.clone(), nvme.clone()], true);
         assert_eq!((judged.grade, judged.slowdown), (Grade::BadlyAged, Some(8.5)));
-        // An unknown device has no single word unless both are the same.
+        // An unknown device has a single grade only if both models agree.
         let unknown = || found(MediumKind::Unknown, "virtio disk vda");
         let judged = unknown().judge(&[hdd.clone(), nvme.clone()], true);
         assert_eq!((judged.grade, judged.slowdown), (Grade::Undecided, None));

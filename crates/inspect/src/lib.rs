@@ -1,12 +1,15 @@
-//! How aged a file system in use is, where, why, and what that costs: the whole of `senesce inspect`, without printing.
+//! How aged a file system in use is, where, why, and at what cost: `senesce inspect` without
+//! output.
 //!
-//! [`find_target`] says what a path means: a mounted file system, an ext4 that is read straight from its device or image,
-//! an XFS or Btrfs that is mounted read-only for the time being; [`inspect_told`] takes what another reader tells. [`inspect`] surveys it without causing a write, scores the layout, models the
-//! time of a cold grep test on described devices for four layouts (as it lies, every file defragmented where it begins,
-//! the best order, a fresh copy), and names who loses most. What is measured and what is modelled is kept
-//! apart: every modelled figure is called one.
+//! [`find_target`] resolves a path: a mounted file system, an ext4 to read straight from its device
+//! or image, or an XFS or Btrfs to mount read-only during the inspection. [`inspect`] surveys it
+//! without causing a write. It scores the layout and models the time of a cold grep test on
+//! described devices, for four layouts: as found, with every file defragmented in place, in the
+//! best order, and as a fresh copy. It also ranks the files and directories that lose most.
+//! [`inspect_told`] does the same with the survey of another reader. Measured and modelled figures
+//! are never mixed: each modelled figure is named as one.
 //!
-//! Memory: a few bytes for each directory and each file's name in the map; no list of all files.
+//! Memory: about 100 bytes for each entry of the tree.
 
 mod adder;
 mod cost;

@@ -4,26 +4,30 @@ use serde::Serialize;
 
 use crate::cost::LayoutCosts;
 
-/// Below this share of a fresh copy's time, a loss is not split into shares: its parts can be larger than the loss.
+/// A loss below this share of a fresh copy's time has no shares: its parts can be larger than the
+/// loss.
 const LEAST_LOSS: f64 = 0.02;
 
-/// Seconds by which a cold read takes longer than in a fresh copy, in total and by cause. A part that is a gain is
-/// negative, so that the parts add up to the total.
+/// Seconds by which a cold read takes longer than in a fresh copy, in total and by cause. A part
+/// that is a gain is negative, so that the parts add up to the total.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LossSeconds {
-    /// As it lies − in a fresh copy.
+    /// The found layout − a fresh copy.
     pub total: f64,
-    /// As it lies − with every file in one piece where it starts now: the time that joining the pieces saves. Zero if
-    /// no file is in pieces.
+    /// The found layout − every file in one piece where it starts now: the time that joining the
+    /// pieces saves. Zero if no file is in pieces.
     pub within_files: f64,
-    /// Contents with every file in one piece − contents in a fresh copy: the cost of the order of whole files.
+    /// Contents with every file in one piece − contents in a fresh copy: the cost of the order of
+    /// whole files.
     pub between_files: f64,
-    /// Metadata with every file in one piece − metadata in a fresh copy. None if the metadata could not be read.
+    /// Metadata with every file in one piece − metadata in a fresh copy. `None` if metadata could
+    /// not be read.
     pub metadata: Option<f64>,
 }
 
 impl LossSeconds {
-    /// The loss of a read that took `seconds`, of which `metadata` went to metadata, if metadata was read.
+    /// The loss of a read that took `seconds`, of which `metadata` went to metadata, if metadata
+    /// was read.
     pub(crate) fn of(seconds: LayoutCosts<f64>, metadata: Option<LayoutCosts<f64>>) -> Self {
         let of_metadata = metadata.unwrap_or_default();
         let metadata_loss = of_metadata.defragmented - of_metadata.fresh_copy;
@@ -36,7 +40,8 @@ impl LossSeconds {
         }
     }
 
-    /// A part as a share of the total; none if the total is no loss, or below 2% of `fresh_copy` seconds.
+    /// A part as a share of the total. `None` if the total is no loss, or below 2% of `fresh_copy`
+    /// seconds.
     pub(crate) fn share(&self, part: f64, fresh_copy: f64) -> Option<f64> {
         (self.total > 0.0 && self.total >= LEAST_LOSS * fresh_copy).then(|| part / self.total)
     }
@@ -52,7 +57,8 @@ mod tests {
 
     #[test]
     fn parts_are_signed_and_sum_to_the_loss() {
-        // Metadata is nearer in the aged tree than in the copy; joining files makes them nearer still.
+        // Metadata is nearer in the aged tree than in the copy; joining files makes it nearer
+        // still.
         let loss = LossSeconds::of(costs(20.0, 15.0, 10.0), Some(costs(4.0, 3.0, 6.0)));
         let expected = LossSeconds { total: 10.0, within_files: 5.0, between_files: 8.0, metadata: Some(-3.0) };
         assert_eq!(loss, expected);

@@ -1,5 +1,5 @@
-//! The reading of a tree on every device at once: what is asked for is planned once, and each
-//! device serves it on a thread of its own.
+//! Reads a tree on all devices at once: requests are planned once, and each device serves them on a
+//! thread of its own.
 
 use std::{
     sync::{
@@ -14,36 +14,36 @@ use senesce_device::{DeviceModel, Readahead, add_cold_reads};
 
 use crate::cost::{Meter, Reads};
 
-/// Entries that are handed over together, and after how many requests fewer are.
+/// The limits of a batch: entries and requests.
 const ENTRIES: usize = 1024;
 const REQUESTS: usize = 16 << 10;
-/// How many such parts may wait for a device.
+/// Batches that may wait for a device.
 const WAITING: usize = 4;
 
-/// What reading an entry of the tree asks for.
+/// The requests to read an entry of the tree.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EntryReads<'a> {
-    /// Requests before the content.
+    /// The requests before the content.
     pub metadata: &'a [BlockRequest],
-    /// The content, in file order, on the device.
+    /// The content in file order, as extents on the device.
     pub extents: &'a [Extent],
-    /// The content if the file were in one piece; none if that is the same.
+    /// The content if the file were in one piece. `None` if that is the same.
     pub in_one_piece: Option<&'a [Extent]>,
-    /// The content at the places of the best order, or of a plan; none if it does not move.
+    /// The content at the places of the best order, or of a plan. `None` if it does not move.
     pub moved: Option<&'a [Extent]>,
-    /// Its size.
+    /// Size of the entry, bytes.
     pub size_bytes: u64,
 }
 
-/// Which layouts are read besides the fresh copy, and so whether the time of each entry is kept.
+/// The layouts that are read besides the fresh copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layouts {
-    /// As it lies; only what the devices take for all is asked.
+    /// The found layout. Only the totals of the devices are recorded.
     AsItLies,
-    /// As it lies, defragmented, and in the best order; the first device keeps the time of each
-    /// entry.
+    /// The found, the defragmented and the best order layout. The first device records the time of
+    /// each entry.
     All,
-    /// As it lies, and with contents at the places of a plan, which are counted as the best order.
+    /// The found layout, and contents at the places of a plan. The plan counts as the best order.
     WithMoved,
 }
 
@@ -57,7 +57,7 @@ impl Layouts {
     }
 }
 
-/// Devices that read the same.
+/// Devices that all read the same.
 pub(crate) struct Meters {
     devices: Vec<(SyncSender<Arc<Batch>>, JoinHandle<ReadMeter>)>,
     layouts: Layouts,
@@ -65,14 +65,14 @@ pub(crate) struct Meters {
     batch: Batch,
 }
 
-/// What a device has to say at the end.
+/// The result of a device.
 pub(crate) struct ReadMeter {
     pub meter: Meter,
-    /// Nanoseconds of each entry as it lies, in the order of the tree; empty where times are not
-    /// kept.
+    /// Nanoseconds of each entry in the found layout, in the order of the tree. Empty if times are
+    /// not recorded.
     pub as_it_lies: Vec<u64>,
-    /// Nanoseconds of each entry of the fresh copy, in the order in which they were read; empty
-    /// where times are not kept.
+    /// Nanoseconds of each entry of the fresh copy, in the order of reading. Empty if times are not
+    /// recorded.
     pub fresh_copy: Vec<u64>,
 }
 
@@ -84,21 +84,20 @@ struct Batch {
     entries: Vec<Parts>,
 }
 
-/// The parts of an entry's requests, each of which begins where the one before ends: to where they
-/// reach.
+/// The ends of the request ranges of an entry. Each range starts where the previous one ends.
 struct Parts {
     metadata: usize,
     content: usize,
-    /// Content if it is defragmented; empty if that is the same.
+    /// The content if it is defragmented; empty if that is the same.
     defragmented: usize,
-    /// Content if it is moved; empty if that is the same.
+    /// The content if it is moved; empty if that is the same.
     moved: usize,
     /// The sectors to which defragmenting moves content, as first and end.
     joined_sectors: (u64, u64),
 }
 
 impl Meters {
-    /// Devices that have read nothing, each of as many as `make` has.
+    /// Devices that have read nothing, one for each of `makers`.
     ///
     /// Errors: a device cannot be made.
     pub fn new<M, E>(makers: impl IntoIterator<Item = M>, readahead: Readahead, layouts: Layouts) -> Result<Self, E>
@@ -109,17 +108,17 @@ impl Meters {
         for make in makers {
             let meter = Meter::new(make)?;
             let (sender, receiver) = sync_channel(WAITING);
-            // Two numbers an entry: too many for every device of a tree of millions, and only the
-            // first's are looked at.
+            // Two numbers per entry need too much memory for every device of a tree of millions of
+            // entries, and only those of the first device are used.
             let keeps_times = devices.is_empty() && layouts == Layouts::All;
             devices.push((sender, std::thread::spawn(move || serve(meter, layouts, keeps_times, &receiver))));
         }
         Ok(Self { devices, layouts, readahead, batch: Batch::default() })
     }
 
-    /// Reads the next entry of the tree in all layouts but the fresh copy.
+    /// Reads the next entry of the tree in all layouts except the fresh copy.
     ///
-    /// Errors: extents that overlap or are out of order; nothing is read then.
+    /// Errors: extents overlap or are out of order. Then no layout reads the entry.
     pub fn read(&mut self, entry: &EntryReads<'_>) -> Result<(), senesce_device::Error> {
         self.begin(false);
         let requests = &mut self.batch.requests;
@@ -145,7 +144,7 @@ impl Meters {
         Ok(())
     }
 
-    /// Reads the next file of the fresh copy: metadata, and so many bytes in one piece.
+    /// Reads the next file of the fresh copy: metadata, and `length_bytes` in one piece.
     pub fn read_fresh_copy(
         &mut self,
         metadata: &[BlockRequest],
@@ -166,7 +165,7 @@ impl Meters {
         Ok(())
     }
 
-    /// Waits until all is read. There are no devices any more then.
+    /// Waits until all requests are served, and removes all devices.
     pub fn finish(&mut self) -> Vec<ReadMeter> {
         self.hand_over();
         let (senders, threads): (Vec<_>, Vec<_>) = std::mem::take(&mut self.devices).into_iter().unzip();
@@ -175,7 +174,7 @@ impl Meters {
         threads.into_iter().map(read).collect()
     }
 
-    /// Makes room for an entry of this layout.
+    /// Starts the next batch if the current one is full, or has another layout.
     fn begin(&mut self, is_fresh_copy: bool) {
         let Batch { entries, requests, .. } = &self.batch;
         if entries.len() >= ENTRIES || requests.len() >= REQUESTS || self.batch.is_fresh_copy != is_fresh_copy {
@@ -187,13 +186,13 @@ impl Meters {
     fn hand_over(&mut self) {
         let batch = Arc::new(std::mem::take(&mut self.batch));
         for (sender, _) in &self.devices {
-            // Who does not take it has panicked, and its panic goes on at the end.
+            // A closed channel means that the thread panicked. `finish` resumes that panic.
             let _ = sender.send(batch.clone());
         }
     }
 }
 
-/// Serves all that comes.
+/// Serves all batches.
 fn serve(meter: Meter, layouts: Layouts, keeps_times: bool, batches: &Receiver<Arc<Batch>>) -> ReadMeter {
     let mut this = ReadMeter { meter, as_it_lies: Vec::new(), fresh_copy: Vec::new() };
     for batch in batches {
@@ -245,7 +244,8 @@ mod tests {
         Extent { logical, physical, length }
     }
 
-    /// Every request takes a second, and one more if it does not go on where the last one ended.
+    /// A device whose requests each take a second, and one more if it is not adjacent to the last
+    /// one.
     struct Steps(u64);
 
     impl DeviceModel for Steps {
@@ -270,10 +270,10 @@ mod tests {
     }
 
     #[test]
-    fn the_loss_has_three_parts() {
+    fn loss_has_three_parts() {
         let mut meters = steps(Layouts::All);
-        // Two files of two blocks: the first in two pieces, the second in one, far away; metadata
-        // before each.
+        // Two files of two blocks: the first in two pieces, the second in one, far away. Each has
+        // metadata before it.
         let pieces = [extent(0, 40960, 4096), extent(4096, 81920, 4096)];
         let joined = [extent(0, 40960, 8192)];
         let best = [[extent(0, 1 << 20, 8192)], [extent(0, (1 << 20) + 8192, 8192)]];
@@ -293,13 +293,13 @@ mod tests {
             ..first
         };
         [first, second].iter().for_each(|entry| meters.read(entry).unwrap());
-        // In the fresh copy one request brings the metadata of both, in front of them.
+        // In the fresh copy one request, before the contents, reads the metadata of both files.
         for (metadata, at) in [(&[request(0)][..], 4096), (&[], 12288)] {
             meters.read_fresh_copy(metadata, at, 8192).unwrap();
         }
         let read = meters.finish();
         assert_eq!(read.len(), 2);
-        // The first device keeps what each entry took.
+        // The first device records the time of each entry.
         let times = [(vec![6, 4], vec![2, 1]), (vec![], vec![])];
         for (ReadMeter { meter, as_it_lies, fresh_copy }, times) in read.into_iter().zip(times) {
             let seconds = |times: &[u64]| times.iter().map(|time| time / 1_000_000_000).collect::<Vec<_>>();
@@ -318,12 +318,12 @@ mod tests {
     }
 
     #[test]
-    fn more_than_a_batch_is_read_in_order_and_what_contradicts_itself_not_at_all() {
+    fn batches_stay_in_order_without_contradictory_files() {
         for layouts in [Layouts::AsItLies, Layouts::All] {
             let mut meters = steps(layouts);
             let count = 3 * ENTRIES as u64 + 7;
             for number in 0..count {
-                // Each behind the one before, but for every tenth.
+                // Each extent is adjacent to the previous one, except every tenth.
                 let at = number * 4096 + number / 10 * 8192;
                 let entry = EntryReads {
                     metadata: &[],
@@ -351,7 +351,7 @@ mod tests {
                     LayoutCosts { as_it_lies: count, defragmented, best_order: defragmented, fresh_copy: 0 }
                 );
                 let seconds = (count + (count - 1) / 10) as f64;
-                assert_eq!(meter.seconds().as_it_lies, seconds, "one more for each that lies apart");
+                assert_eq!(meter.seconds().as_it_lies, seconds, "one more for each jump");
                 if !(is_inspection && number == 0) {
                     assert_eq!((as_it_lies.len(), fresh_copy.len()), (0, 0));
                     continue;

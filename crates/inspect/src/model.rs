@@ -1,5 +1,5 @@
-//! What a tree costs to read on described devices, and its map: the part of an inspection that
-//! experiments take too.
+//! The modelled cost of reading a tree on described devices, and its map. Experiments also use this
+//! part of an inspection.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -25,62 +25,62 @@ use crate::{
     told::{Told, ToldBlocks},
 };
 
-/// How to model.
+/// The options of a model.
 #[derive(Clone)]
 pub struct ModelOptions<'a> {
-    /// The devices.
+    /// The devices to model.
     pub devices: &'a [DeviceSpec],
     /// Readahead, KiB.
     pub read_ahead_kib: u32,
     /// Bytes of the volume, a first guess.
     pub volume_bytes: u64,
-    /// Cells on each side of the map: two to the power of it.
+    /// The binary logarithm of the cells on each side of the map.
     pub map_order: u32,
-    /// How many threads ask the kernel.
+    /// The number of threads that query the kernel.
     pub threads: usize,
-    /// Called for every entry of the tree.
+    /// Called for every entry of the tree. Returns `true` to stop.
     pub stop: Stop<'a>,
 }
 
-/// A tree, modelled.
+/// The model of a tree.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelledTree {
-    /// The costs, a device each.
+    /// The costs, one for each device.
     pub costs: Vec<TreeCost>,
-    /// Where things lie.
+    /// The places of data.
     pub map: VolumeMap,
-    /// Entries of the tree, by whose numbers the map names owners.
+    /// The number of entries of the tree. The map names owners by their numbers.
     pub entries: u64,
     /// The paths of those owners, from the root.
     pub owner_paths: BTreeMap<u32, String>,
-    /// Why reads of inodes and of maps of extents are not among the costs, if they are not.
+    /// The reason why the costs do not include reads of inodes and of maps of extents; `None` if
+    /// they do.
     pub metadata_problem: Option<String>,
-    /// What the tree occupies (`st_blocks` of all entries, as `du -s` has it), bytes.
+    /// Bytes allocated to the tree: the sum of `st_blocks`, like `du -s`.
     pub allocated_bytes: u64,
 }
 
 /// The modelled cost of reading a tree.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TreeCost {
-    /// The device: `model: HDD 7.2K`.
+    /// The device, such as `model: HDD 7.2K`.
     pub device: String,
     /// Seconds.
     pub seconds: f64,
     /// Requests.
     pub requests: u64,
-    /// Bytes that they read, metadata among them.
+    /// Bytes of the requests, with metadata.
     pub read_bytes: u64,
 }
 
 /// Models a cold read of the tree below `root`, in the order in which the file system lists it.
 ///
-/// Metadata are read before what they belong to, where the device may be read (root): inodes,
-/// blocks of directories, maps of extents. Elsewhere only blocks of directories are, where the
-/// kernel tells them, and [`ModelledTree::metadata_problem`] says why.
-/// In: `each` sees every entry of the survey, in the order of the tree. So a caller that also
-/// scores the layout needs no second pass over all maps.
-/// Errors: as a survey; an entry that cannot be read; [`Error::Stopped`].
-/// Cost: one survey; the metadata once.
+/// If the device can be read (as root), each entry's metadata is read before its content: inodes,
+/// blocks of directories, maps of extents. Otherwise only blocks of directories are read, if the
+/// kernel reports them, and [`ModelledTree::metadata_problem`] has the reason. In: `each` receives
+/// every entry of the survey, in the order of the tree. So a caller that also scores the layout
+/// needs no second pass over all maps. Errors: those of a survey; an entry that cannot be read;
+/// [`Error::Stopped`]. Cost: one survey; one read of the metadata.
 pub fn model_tree(
     root: &Path,
     options: &ModelOptions<'_>,
@@ -99,11 +99,11 @@ pub fn model_tree(
     tree.finish(&survey)
 }
 
-/// The same of a file system that somebody else reads. Its drives are a device each, and say how
-/// much there is; [`ModelOptions::volume_bytes`] and `threads` are not looked at.
+/// Models a cold read of a file system that another reader surveyed. Each of its drives is a
+/// device, and their sum is the length of the volume. [`ModelOptions::volume_bytes`] and `threads`
+/// are not used.
 ///
-/// Errors: a device cannot be made; an entry that could not be looked at, or whose map contradicts
-/// itself.
+/// Errors: a device cannot be made; an entry could not be read, or its map contradicts itself.
 pub fn model_told(told: Told, options: &ModelOptions<'_>) -> Result<ModelledTree, Error> {
     let modelled = Modelled { specs: options.devices, drives: &told.drives, turn_bytes: told.turn_bytes };
     let options = ModelOptions { volume_bytes: told.drives.iter().sum(), ..options.clone() };
@@ -122,17 +122,17 @@ pub struct MoveCost {
     pub now_seconds: f64,
     /// Seconds with the moved contents at their new places.
     pub after_seconds: f64,
-    /// Those of [`MoveCost::after_seconds`] that go to metadata, which does not move; none if it
-    /// cannot be read.
+    /// The part of [`MoveCost::after_seconds`] for metadata, which does not move. `None` if the
+    /// metadata cannot be read.
     pub metadata_seconds: Option<f64>,
 }
 
 /// Models a cold read of entries that were surveyed below `root`, before and after contents move.
 ///
 /// In: `order` has the indices of the entries in the order of reading, each directory before its
-/// entries; `moved` returns the new extents of an entry by its index, or none if it does not move.
-/// The content of a file whose map contradicts itself is left out.
-/// Errors: a device cannot be made; [`Error::Stopped`]. Cost: the metadata once.
+/// entries. `moved` returns the new extents of an entry by its index, or `None` if it does not
+/// move. The content of a file whose map contradicts itself is left out. Errors: a device cannot be
+/// made; [`Error::Stopped`]. Cost: one read of the metadata.
 pub fn model_moves(
     root: &Path,
     (entries, order): (&[Surveyed], &[usize]),
@@ -163,7 +163,7 @@ pub fn model_moves(
             moved: changed.as_deref(),
             size_bytes: entry.size_bytes,
         };
-        // A file that is being written may report a map that contradicts itself. Its content is read
+        // The map of a file that is being written may contradict itself. Its content is then read
         // neither before nor after.
         if meters.read(&reads).is_err() {
             let nothing = EntryReads { extents: &[], moved: None, ..reads };
@@ -184,7 +184,7 @@ pub fn model_moves(
 fn prepare(root: &Path, options: &ModelOptions<'_>) -> (Readahead, MetadataReader) {
     let mount = find_mount(root);
     let is_btrfs = matches!(mount, Some((FileSystemKind::Btrfs, _)));
-    // Btrfs reads ahead by a setting of its own, not by the device's.
+    // Btrfs has a readahead setting of its own and ignores the one of the device.
     let own = if is_btrfs { find_btrfs_read_ahead_kib(root) } else { None };
     let readahead = readahead(own.unwrap_or(options.read_ahead_kib), is_btrfs);
     let metadata = match mount {
@@ -195,7 +195,7 @@ fn prepare(root: &Path, options: &ModelOptions<'_>) -> (Readahead, MetadataReade
     (readahead, metadata)
 }
 
-/// A tree that is being modelled.
+/// The model of a tree, in progress.
 struct Tree {
     meters: Meters,
     metadata: MetadataReader,

@@ -1,7 +1,8 @@
-//! Where a device or an image is mounted: by its own number, or by that of a loop device that it lies below.
+//! The mount of a device or image: by its own device number, or by that of a loop device over it.
 //!
-//! An image below a mounted loop device is not what its mount shows: what the mount wrote may wait in memory, and a second
-//! mount of it would be another file system on the same bytes.
+//! An image below a mounted loop device can be older than its mount, because writes of the mount
+//! may still be in memory. A second mount of the image would be another file system on the same
+//! bytes.
 
 use std::{
     fs::{self, Metadata},
@@ -11,18 +12,18 @@ use std::{
 
 use senesce_volume::{DeviceNumber, FileId, Host, MountEntry, list_mounts};
 
-/// A mount of what was named.
+/// A mount of the requested device or image.
 pub(crate) struct FoundMount<'a> {
     /// The mount.
     pub mount: &'a MountEntry,
-    /// Whether a path leads to it: another mount may lie on top, or a directory above it be hidden.
+    /// Whether a path leads to it. Another mount may cover it, or hide a directory above it.
     pub can_be_seen: bool,
     /// The loop device in between, if there is one.
     below: Option<PathBuf>,
 }
 
 impl FoundMount<'_> {
-    /// How and where, in words.
+    /// Where and how it is mounted, in words.
     pub fn in_words(&self) -> String {
         let is_read_only = self.mount.options.split(',').any(|option| option == "ro");
         let how = if is_read_only { "read-only" } else { "for writing" };
@@ -30,19 +31,21 @@ impl FoundMount<'_> {
         format!("mounted{by} {how} on {}", self.mount.point.display())
     }
 
-    /// What to say of `path` if its mount is looked at instead; nothing of a device, whose mount is what one expects.
+    /// A notice that `path` is read through its mount. `None` for a device, because users expect
+    /// that.
     pub fn notice(&self, path: &Path) -> Option<String> {
         self.below.as_ref()?;
         Some(format!(
-            "{} is {}: what is told here is what that mount shows, which may be newer than the bytes of the file",
+            "{} is {}: this is an inspection of that mount, which may be newer than the bytes of the file",
             path.display(),
             self.in_words()
         ))
     }
 }
 
-/// A mount of the device or image at `path`: one that can be seen before one that cannot, one of the whole file system
-/// before one of a part, the newest of several.
+/// A mount of the device or image at `path`. A visible mount is preferred to a hidden one, then a
+/// mount of the whole file system to one of a part, then a mount of the device itself, then the
+/// newest one.
 pub(crate) fn find_mount_of<'a>(
     path: &Path,
     metadata: &Metadata,
@@ -52,7 +55,7 @@ pub(crate) fn find_mount_of<'a>(
     let mut best: Option<(u8, FoundMount<'_>)> = None;
     for (below, number) in numbers_of(path, metadata, host) {
         for mount in mounts.iter().filter(|mount| is_mount_of(mount, number)) {
-            // Btrfs has a number of its own: that of the directory does not tell.
+            // Btrfs has a device number of its own, so the number of the directory says nothing.
             let can_be_seen =
                 mount.device.major == 0 || fs::metadata(&mount.point).is_ok_and(|point| point.dev() == number);
             let is_whole = mount.root == Path::new("/");
@@ -65,12 +68,12 @@ pub(crate) fn find_mount_of<'a>(
     best.map(|(_, found)| found)
 }
 
-/// The numbers under which what is at `path` may be mounted: its own if it is a device, and those of loop devices over it or
-/// over the same file.
+/// The device numbers under which the device or image at `path` may be mounted: its own number if
+/// it is a device, and those of loop devices over it or over the same file.
 fn numbers_of(path: &Path, metadata: &Metadata, host: &dyn Host) -> Vec<(Option<PathBuf>, u64)> {
     let is_device = metadata.file_type().is_block_device();
     let own = is_device.then_some((None, metadata.rdev()));
-    // Two loop devices may lie above one image, of which only the other one is mounted.
+    // An image can have two loop devices, of which only the other one is mounted.
     let file = match is_device {
         true => host.loop_backing(path).ok().flatten(),
         false => Some(FileId { device: metadata.dev(), inode: metadata.ino() }),
@@ -80,8 +83,8 @@ fn numbers_of(path: &Path, metadata: &Metadata, host: &dyn Host) -> Vec<(Option<
     own.into_iter().chain(others).collect()
 }
 
-/// A mount of the device or image at `path` that only another mount namespace has, and a process of it; none if there is
-/// none, or this process may not look.
+/// A mount of the device or image at `path` in another mount namespace, and a process there. `None`
+/// if there is no such mount, or this process may not read the mounts of other processes.
 pub(crate) fn find_mount_elsewhere(path: &Path, metadata: &Metadata, host: &dyn Host) -> Option<(u32, MountEntry)> {
     let numbers = numbers_of(path, metadata, host);
     list_mounts().ok()?.into_iter().find_map(|seen| {
@@ -93,19 +96,19 @@ pub(crate) fn find_mount_elsewhere(path: &Path, metadata: &Metadata, host: &dyn 
 fn is_mount_of(mount: &MountEntry, number: u64) -> bool {
     let wanted = DeviceNumber::of(number);
     match mount.device.major {
-        // Btrfs has a number of its own, so that only the name tells its device.
+        // Btrfs has a device number of its own, so only the source names its device.
         0 => fs::metadata(&mount.source).is_ok_and(|source| source.rdev() == number),
         _ => mount.device == wanted,
     }
 }
 
-/// The loop devices that show `file` from its first byte on, with their numbers. The kernel is asked which file it is;
-/// where that is not allowed, the path in `/sys` tells.
+/// The loop devices that show `file` from its first byte on, with their numbers. The kernel reports
+/// the file of each. If this process may not query it, the path in `/sys` is used.
 fn loops_over(file: FileId, host: &dyn Host) -> Vec<(PathBuf, u64)> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/sys/block").into_iter().flatten().flatten() {
         let dir = entry.path();
-        // A path that was removed since ends in ` (deleted)`, and leads nowhere.
+        // The path of a removed file ends in ` (deleted)`, and does not exist.
         let Ok(named) = fs::read_to_string(dir.join("loop/backing_file")) else { continue };
         let offset = fs::read_to_string(dir.join("loop/offset")).unwrap_or_default();
         if !matches!(offset.trim(), "" | "0") {
@@ -125,7 +128,7 @@ fn loops_over(file: FileId, host: &dyn Host) -> Vec<(PathBuf, u64)> {
     found
 }
 
-/// The number of the block device of this directory in `/sys`.
+/// The device number of a block device, from its directory in `/sys`.
 fn number_in(dir: &Path) -> Option<u64> {
     let text = fs::read_to_string(dir.join("dev")).ok()?;
     let (major, minor) = text.trim().split_once(':')?;

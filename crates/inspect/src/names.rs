@@ -1,20 +1,22 @@
-//! The names of a tree's entries, by their numbers in the order of the tree; no path is kept whole.
+//! The names of a tree's entries, by their numbers in the order of the tree. No whole path is
+//! stored.
 
 use senesce_core::RelPath;
 
-/// Names and directories of the entries that came by. Memory: 8 bytes and the name's length an entry.
+/// Names and parents of the entries so far. Memory: 8 bytes and the length of the name per entry.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
-    /// For each entry its directory's number, and where its name begins.
+    /// For each entry, the number of its directory and the start of its name.
     entries: Vec<(u32, u32)>,
-    /// All names, one behind the other.
+    /// All names, adjacent to each other.
     names: Vec<u8>,
-    /// The directories on the way from the root to the present entry, innermost last, with their numbers.
+    /// The directories on the path to the current entry, with their numbers; the innermost is last.
     directories: Vec<(RelPath, u32)>,
 }
 
 impl Names {
-    /// Takes the next entry in the order of the tree, a directory before what it holds; gives its number.
+    /// Adds the next entry in the order of the tree, a directory before its entries. Returns its
+    /// number.
     pub fn add(&mut self, path: &RelPath, is_directory: bool) -> u32 {
         let holds = |directory: &RelPath| {
             let (directory, path) = (directory.as_bytes(), path.as_bytes());
@@ -33,19 +35,19 @@ impl Names {
         number
     }
 
-    /// The number of an entry's directory; the root is its own.
+    /// The number of an entry's directory. The root is its own directory.
     pub fn parent(&self, number: u32) -> u32 {
         self.entries[number as usize].0
     }
 
-    /// An entry's name, shown with replacement characters.
+    /// The name of an entry. Invalid UTF-8 becomes replacement characters.
     pub fn name(&self, number: u32) -> String {
         let from = self.entries[number as usize].1 as usize;
         let to = self.entries.get(number as usize + 1).map_or(self.names.len(), |next| next.1 as usize);
         String::from_utf8_lossy(&self.names[from..to]).into_owned()
     }
 
-    /// An entry's path from the root, which is empty for the root itself.
+    /// The path of an entry from the root; empty for the root.
     pub fn path(&self, number: u32) -> String {
         let mut parts = Vec::new();
         let mut at = number;
@@ -65,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_begin_alike_are_no_directories_of_each_other() {
+    fn names_with_a_common_prefix_are_not_parents() {
         let mut names = Names::default();
         let entries =
             [("", true), ("a", true), ("a/x", false), ("a.c", false), ("ab", true), ("ab/a", true), ("ab/a/x", false)];
@@ -80,7 +82,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_path_is_found_again(shape in prop::collection::vec((0u8..4, "[a-c]{1,2}", any::<bool>()), 0..60)) {
+        fn every_path_is_found(shape in prop::collection::vec((0u8..4, "[a-c]{1,2}", any::<bool>()), 0..60)) {
             let (mut names, mut paths) = (Names::default(), vec![String::new()]);
             names.add(&RelPath::root(), true);
             // Down into a new directory, or up again by some levels.

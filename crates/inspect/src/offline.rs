@@ -1,4 +1,4 @@
-//! A whole ext4 as a survey would tell it, read straight from its device or image.
+//! A survey of a whole ext4, read straight from its device or image.
 
 use std::{
     fs::{File, OpenOptions},
@@ -24,14 +24,16 @@ use crate::{Error, metadata::Ext4Metadata};
 pub(crate) struct OfflineTree {
     pub fs: FileSystem<File>,
     tree: Tree,
-    /// What each inode takes on the device, bytes; by inode.
+    /// Bytes allocated to each inode, sorted by inode.
     allocated: Vec<(u32, u64)>,
 }
 
-/// Reads all of an ext4 but its contents: the tree, and where inodes and maps lie. `progress` is told the number of inodes, and stops the reading with `false`.
+/// Reads an ext4 without its contents: the tree, and the places of inodes and maps. `progress`
+/// receives the number of inodes, and stops the read if it returns `false`.
 ///
-/// Errors: what the reader of ext4 says, with the path; stopped. Cost: all inode tables in use, blocks of maps and of
-/// directories are read once (twice if the device is being written); 120 bytes of memory a file of one extent.
+/// Errors: those of the ext4 reader, with the path; stopped. Cost: reads all inode tables in use,
+/// and the blocks of maps and directories, once (twice if the device is being written); 120 bytes
+/// of memory for a file of one extent.
 pub(crate) fn read_offline(
     path: &Path,
     threads: usize,
@@ -54,7 +56,7 @@ pub(crate) fn read_offline(
             allocated.clear();
         }
         metadata.add(record);
-        // As the kernel tells it: of a file whose contents lie in its inode, these as well.
+        // `st_blocks` of the kernel counts inline contents, so they are added here.
         let is_inline = record.kind == FileKind::Regular && record.mapping == Mapping::Inline;
         let inline_bytes = if is_inline { record.size_bytes.next_multiple_of(512) } else { 0 };
         allocated.push((record.inode, record.allocated_bytes + inline_bytes));
@@ -65,7 +67,8 @@ pub(crate) fn read_offline(
 }
 
 impl OfflineTree {
-    /// Hands over every file and directory in the order in which the kernel would list them, until `visit` gives `false`.
+    /// Passes every file and directory to `visit` in the order in which the kernel would list them,
+    /// until `visit` returns `false`.
     pub fn survey(&self, visit: &mut dyn FnMut(Surveyed) -> bool) -> SurveyFigures {
         let mut figures = SurveyFigures {
             space: Space::Device,
@@ -89,8 +92,8 @@ impl OfflineTree {
             }
             match (kind, entry.further_link) {
                 (EntryKind::File, true) => figures.further_links += 1,
-                // A directory has one name; what gives it another is damage.
-                (EntryKind::Directory, true) => add_error(&mut figures, &entry, "it came before"),
+                // A directory has one name. A second name is damage.
+                (EntryKind::Directory, true) => add_error(&mut figures, &entry, "the directory has a second name"),
                 _ => match self.surveyed(&entry, kind) {
                     Ok(surveyed) => {
                         match kind {
@@ -107,10 +110,10 @@ impl OfflineTree {
     }
 
     fn surveyed(&self, entry: &TreeEntry<'_>, kind: EntryKind) -> Result<Surveyed, &'static str> {
-        let file = entry.file.ok_or("its inode is not sound")?;
+        let file = entry.file.ok_or("its inode is damaged")?;
         let path = match entry.path {
             [] => RelPath::root(),
-            path => RelPath::new(path).map_err(|_| "its name is none")?,
+            path => RelPath::new(path).map_err(|_| "its name is invalid")?,
         };
         let at = self.allocated.binary_search_by_key(&entry.inode, |(inode, _)| *inode);
         let extents = file.extents().map(|mapped| RawExtent {
@@ -134,13 +137,13 @@ impl OfflineTree {
         })
     }
 
-    /// What the reader has to say of its answer.
+    /// The warnings of the ext4 reader.
     pub fn warnings(&self) -> Vec<String> {
         self.tree.report.warnings.iter().map(|warning| warning.to_string()).collect()
     }
 }
 
-/// Opens for reading; an image's time of access is left as it is where that is permitted.
+/// Opens a file for reading, without an update of its access time if that is permitted.
 fn open_quietly(path: &Path) -> io::Result<File> {
     let no_access_time = OFlags::NOATIME.bits() as i32;
     match OpenOptions::new().read(true).custom_flags(no_access_time).open(path) {

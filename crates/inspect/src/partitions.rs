@@ -1,26 +1,27 @@
-//! The partitions of a disk or of its image, so that one who names the whole is told what to name.
+//! The partitions of a disk or of its image. An error message lists them, so that the user can name
+//! one.
 //!
-//! Sources: UEFI specification 2.10, chapter 5 (GPT); the four entries of a master boot record. Extended partitions
-//! and damaged tables give nothing.
+//! Sources: UEFI specification 2.10, chapter 5 (GPT); the four entries of a master boot record.
+//! Extended partitions and damaged tables are skipped.
 
 use std::path::Path;
 
 use senesce_core::Bytes;
 use senesce_volume::{Host, SCAN_BYTES, find_signatures, read_superblock};
 
-/// Partitions that are listed.
+/// The largest number of listed partitions.
 const MOST: usize = 128;
 
 /// A partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partition {
-    /// Its number, from 1 on.
+    /// Its number, starting at 1.
     pub number: u32,
     /// Its first byte.
     pub start_bytes: u64,
     /// Its length, bytes.
     pub length_bytes: u64,
-    /// What it holds: a file system's name, or something else that is known, with its article.
+    /// Its contents: the name of a file system, or another known format with its article.
     pub holds: Option<&'static str>,
 }
 
@@ -30,7 +31,8 @@ impl std::fmt::Display for Partition {
     }
 }
 
-/// The partitions of the device or image at `path`, of which `start` is the beginning; none if it has no table.
+/// The partitions of the device or image at `path`; empty if it has no table. `start` has its first
+/// bytes.
 pub(crate) fn collect_partitions(path: &Path, start: &[u8], host: &dyn Host) -> Vec<Partition> {
     let found = [512, 4096].into_iter().find_map(|sector| {
         let header = start.get(sector..sector + 92).filter(|header| header.starts_with(b"EFI PART"))?;
@@ -66,7 +68,8 @@ fn parse_mbr(start: &[u8]) -> Vec<Partition> {
     };
     let partition = |(at, entry): (usize, &[u8])| {
         let (first, sectors) = (u64::from(u32_at(entry, 8)?), u64::from(u32_at(entry, 12)?));
-        // A boot sector of a file system has code where a table has entries; those begin with 0 or 128.
+        // The boot sector of a file system has code where a table has entries. Entries start with 0
+        // or 128.
         let is_used = entry[0] & 0x7F == 0 && entry[4] != 0 && first > 0 && sectors > 0;
         let (start_bytes, length_bytes) = (first * SECTOR, sectors * SECTOR);
         is_used.then_some(Partition { number: at as u32 + 1, start_bytes, length_bytes, holds: None })
@@ -89,11 +92,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_boot_sector_of_a_file_system_is_no_table() {
+    fn boot_sector_of_a_file_system_is_no_table() {
         let mut sector = vec![0xCC; 512];
         sector[510..].copy_from_slice(b"\x55\xaa");
         assert_eq!(parse_mbr(&sector), []);
-        // A second entry of Linux, from sector 2048 on, 100 sectors long.
+        // A second entry of type Linux, from sector 2048 on, 100 sectors long.
         sector[446..510].fill(0);
         sector[462 + 4] = 0x83;
         sector[462 + 8..462 + 12].copy_from_slice(&2048u32.to_le_bytes());
@@ -104,7 +107,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_give_an_answer(bytes in prop::collection::vec(any::<u8>(), 0..2000), sector in prop::sample::select(vec![512u64, 4096])) {
+        fn any_bytes_return_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..2000), sector in prop::sample::select(vec![512u64, 4096])) {
             let found = parse_gpt(&bytes, 128, sector);
             prop_assert!(found.len() <= bytes.len() / 128);
             prop_assert!(parse_mbr(&bytes).len() <= 4);

@@ -1,4 +1,4 @@
-//! What of an entry's extents a reader reads, and how they are counted.
+//! The extents of an entry that a reader reads, and how they are counted.
 
 use senesce_core::Extent;
 use senesce_probe::{
@@ -8,14 +8,14 @@ use senesce_probe::{
 
 use crate::metadata::MetadataReader;
 
-/// Blocks of every figure that counts blocks.
+/// The size of a block in all figures that count blocks, bytes.
 pub(crate) const BLOCK_BYTES: u64 = 4096;
 
-/// Joins extents that go on in the file and on the device where the one before ends, and of which the file system says the
-/// same: how large a piece a file system keeps in one record says nothing of the layout, and the kernel and a reader of
-/// the device part them differently.
+/// Joins extents that are adjacent in the file and on the device and have the same flags. The size
+/// of the pieces in which a file system stores a map is not a property of the layout. The kernel
+/// and a reader of the device also split extents differently.
 pub(crate) fn join_neighbours(extents: &mut Vec<RawExtent>) {
-    /// Of the last extent, and of those that were put together of blocks.
+    /// The flags of the last extent, and of extents that were merged from blocks.
     const OF_NO_MATTER: u32 = ExtentFlags::LAST.0 | ExtentFlags::MERGED.0;
     extents.dedup_by(|next, before| {
         let is_alike = (next.flags.0 ^ before.flags.0) & !OF_NO_MATTER == 0;
@@ -28,8 +28,8 @@ pub(crate) fn join_neighbours(extents: &mut Vec<RawExtent>) {
     });
 }
 
-/// The extents that a read of a file's content reads: placed and written, up to the end of the content, on the device.
-/// None for directories, which are metadata.
+/// The extents that a read of a file's content reads, on the device: those with a place that are
+/// written, up to the end of the content. Empty for directories, which are metadata.
 pub(crate) fn extents_to_read(entry: &Surveyed, metadata: &MetadataReader) -> Vec<Extent> {
     if entry.kind == EntryKind::Directory {
         return Vec::new();
@@ -37,17 +37,19 @@ pub(crate) fn extents_to_read(entry: &Surveyed, metadata: &MetadataReader) -> Ve
     as_on_device(&entry.extents).filter_map(|raw| Some(metadata.locate(clip_to_read(entry, &raw)?))).collect()
 }
 
-/// The part of an extent that a read of the whole file reads; none if it is unwritten or beyond the end.
+/// The part of an extent that a read of the whole file reads. `None` if the extent is unwritten or
+/// after the end.
 fn clip_to_read(entry: &Surveyed, raw: &RawExtent) -> Option<Extent> {
     let end = entry.size_bytes.next_multiple_of(BLOCK_BYTES);
     let is_read = has_place(raw) && !raw.flags.contains(ExtentFlags::UNWRITTEN) && raw.extent.logical < end;
     is_read.then(|| Extent { length: raw.extent.length.min(end - raw.extent.logical), ..raw.extent })
 }
 
-/// The extents with the lengths that they have on the device, as far as these are known.
+/// The extents with their lengths on the device, as far as these are known.
 ///
-/// A compressed extent reports the length of its content and is shorter. If the file goes on within that length, it ends
-/// there at the latest: otherwise each extent of a compressed file would overlap the next one, and look like a jump.
+/// A compressed extent reports the length of its content and is shorter on the device. If the file
+/// continues within that length, the extent ends there. Otherwise each extent of a compressed file
+/// would overlap the next one and look like a jump.
 fn as_on_device(extents: &[RawExtent]) -> impl Iterator<Item = RawExtent> {
     let next = extents.iter().skip(1).map(Some).chain([None]);
     extents.iter().zip(next).map(|(&raw, next)| {
@@ -63,18 +65,18 @@ fn has_place(raw: &RawExtent) -> bool {
     matches!(raw.placement(), Placement::Placed | Placement::Encoded)
 }
 
-/// The extents that [`extents_to_read`] returns if the file were in one piece that starts where the file starts now.
-/// None if the file is in one piece, so that nothing would change.
+/// The extents that [`extents_to_read`] would return if the file were in one piece that starts
+/// where the file starts now. `None` if the file is in one piece, so that nothing would change.
 ///
-/// Reserved blocks that are not written keep their place in the piece: a reader skips them in both layouts, and they
-/// must not look like a cut. Holes have no place.
+/// Reserved blocks that are not written keep their place in the piece: a reader skips them in both
+/// layouts, and they must not look like a cut. Holes have no place.
 pub(crate) fn extents_to_read_in_one_piece(entry: &Surveyed, metadata: &MetadataReader) -> Option<Vec<Extent>> {
     if entry.kind == EntryKind::Directory {
         return None;
     }
     let locate = |raw: RawExtent| (raw, metadata.locate(raw.extent));
     let placed = || as_on_device(&entry.extents).filter(has_place).map(locate);
-    // A damaged map may have sums that overflow. Such a file is read in no layout.
+    // A damaged map may have sums that overflow. No layout reads such a file.
     let mut ends = placed().map(|(_, extent)| extent.physical.checked_add(extent.length));
     if placed().skip(1).all(|(_, extent)| ends.next() == Some(Some(extent.physical))) {
         return None;
@@ -95,7 +97,7 @@ pub(crate) fn extents_to_read_in_one_piece(entry: &Surveyed, metadata: &Metadata
     Some(moved)
 }
 
-/// Extents after merging neighbours.
+/// The number of extents after merging neighbours.
 pub(crate) fn count_pieces(extents: &[Extent]) -> u64 {
     let breaks = extents.windows(2).filter(|pair| pair[0].end() != pair[1].physical).count();
     breaks as u64 + u64::from(!extents.is_empty())
@@ -121,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn only_neighbours_of_one_kind_are_joined() {
+    fn only_neighbours_of_one_kind_join() {
         let mut extents = vec![
             raw(0, 100, 10, 0x800),
             raw(10, 110, 5, 0x800),
@@ -134,7 +136,7 @@ mod tests {
         join_neighbours(&mut extents);
         let expected = [raw(0, 100, 15, 0x800), raw(15, 115, 10, 0), raw(30, 125, 5, 0), raw(35, 200, 10, 0x1)];
         assert_eq!(extents, expected);
-        // What waits in memory has no place to go on from, nor has what is encoded a length.
+        // Extents in memory have no place to continue from, and encoded ones have no known length.
         let mut extents =
             vec![raw(0, 0, 4096, 0x6), raw(4096, 4096, 4096, 0x6), raw(8192, 9, 9, 8), raw(8201, 18, 9, 8)];
         join_neighbours(&mut extents);

@@ -1,4 +1,4 @@
-//! The device below a mount, and what a file system that is not mounted says of itself before it is mounted.
+//! The device below a mount, and checks of a file system before a read-only mount.
 
 use std::{
     fs,
@@ -13,15 +13,17 @@ use crate::{
     metadata::{collect_file_system_id, is_xfs_log_clean},
 };
 
-/// The block device below a mount: what the mount names if it is one; else, for `/dev/root` and for names of another
-/// machine or container, what `/sys` knows under the number of the file system (of Btrfs, under its UUID, if it lies on one
-/// device only).
+/// The block device below a mount.
 ///
-/// Errors: why it is not known, for a warning.
+/// If the mount names a block device, it is that one. Otherwise, as for `/dev/root` and for names
+/// of another machine or container, `/sys` finds it by the device number of the file system. For
+/// Btrfs, `/sys` finds it by UUID, if the file system is on one device only.
+///
+/// Errors: the reason why it is not known, for a warning.
 pub(crate) fn find_device(mount: &MountEntry, root: &Path) -> Result<PathBuf, String> {
     let number = mount.device;
     let is_right = |path: &Path| match block_number(path) {
-        // Btrfs has a number of its own.
+        // Btrfs has a device number of its own.
         Some(found) => number.major == 0 || found == number,
         None => false,
     };
@@ -32,10 +34,10 @@ pub(crate) fn find_device(mount: &MountEntry, root: &Path) -> Result<PathBuf, St
     let name = match number.major {
         0 => match find_btrfs_devices(root).as_slice() {
             [only] => only.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-            [] => return Err(format!("{named}, which the mount names, is no block device here")),
+            [] => return Err(format!("the mount names {named}, which is not a block device here")),
             several => {
                 let names: Vec<String> = several.iter().map(|device| device.display().to_string()).collect();
-                return Err(format!("it lies on {} devices: {}", several.len(), names.join(", ")));
+                return Err(format!("it is on {} devices: {}", several.len(), names.join(", ")));
             }
         },
         _ => {
@@ -43,18 +45,18 @@ pub(crate) fn find_device(mount: &MountEntry, root: &Path) -> Result<PathBuf, St
             let text = fs::read_to_string(&file).unwrap_or_default();
             let name = text.lines().find_map(|line| line.strip_prefix("DEVNAME="));
             name.map(str::to_owned)
-                .ok_or(format!("{named}, which the mount names, is not its device, and {file} does not name it"))?
+                .ok_or(format!("the mount names {named}, which is not its device, and {file} does not name it"))?
         }
     };
     let path = Path::new("/dev").join(&name);
     match block_number(&path) {
         Some(found) if number.major == 0 || found == number => Ok(path),
-        _ => Err(format!("its device is {name}, of which there is no node in /dev")),
+        _ => Err(format!("its device is {name}, which has no node in /dev")),
     }
 }
 
-/// The devices of the Btrfs that `root` lies on, in order, as the kernel names them; none if it lies on no Btrfs, or may
-/// not be opened.
+/// The devices of the Btrfs that holds `root`, sorted by their kernel names. Empty if `root` is not
+/// on a Btrfs or cannot be opened.
 pub fn find_btrfs_devices(root: &Path) -> Vec<PathBuf> {
     let devices = find_in_sys(root).and_then(|found| fs::read_dir(found.join("devices")).ok());
     let names = devices.into_iter().flatten().flatten().map(|entry| Path::new("/dev").join(entry.file_name()));
@@ -63,8 +65,8 @@ pub fn find_btrfs_devices(root: &Path) -> Vec<PathBuf> {
     names
 }
 
-/// How far the Btrfs that `root` lies on reads ahead, KiB: 4 MiB unless somebody set it (`open_ctree` in the kernel's
-/// fs/btrfs/disk-io.c), whatever its devices have.
+/// The readahead of the Btrfs that holds `root`, KiB. The default is 4 MiB, whatever its devices
+/// have (`open_ctree` in the kernel's fs/btrfs/disk-io.c).
 pub(crate) fn find_btrfs_read_ahead_kib(root: &Path) -> Option<u32> {
     let text = fs::read_to_string(find_in_sys(root)?.join("bdi/read_ahead_kb")).ok()?;
     text.trim().parse().ok()
@@ -75,25 +77,26 @@ pub fn has_btrfs_quotas(root: &Path) -> bool {
     find_in_sys(root).is_some_and(|found| found.join("qgroups").exists())
 }
 
-/// What `/sys` knows of the Btrfs that `root` lies on.
+/// The directory in `/sys` of the Btrfs that holds `root`.
 fn find_in_sys(root: &Path) -> Option<PathBuf> {
     let id = collect_file_system_id(fs::File::open(root).ok()?.as_fd()).ok()?;
     Some(directory_in_sys(&id))
 }
 
-/// Where `/sys` has a Btrfs with this UUID, if it is mounted anywhere, seen from here or not.
+/// The directory in `/sys` of a Btrfs with this UUID. It exists if the file system is mounted in
+/// any namespace.
 fn directory_in_sys(id: &[u8]) -> PathBuf {
     Path::new("/sys/fs/btrfs").join(uuid_text(id))
 }
 
-/// Sixteen bytes as a UUID is written, and as `/sys` names a Btrfs.
+/// Sixteen bytes in the usual form of a UUID, which `/sys` uses for a Btrfs.
 fn uuid_text(id: &[u8]) -> String {
     let hex: Vec<String> = id.iter().map(|byte| format!("{byte:02x}")).collect();
     let parts = [&hex[..4], &hex[4..6], &hex[6..8], &hex[8..10], &hex[10..]].map(|part| part.concat());
     parts.join("-")
 }
 
-/// Where it is mounted, if that can be seen.
+/// The mount point of the Btrfs with UUID `id`, if this process can see it.
 fn find_btrfs_mount(id: &[u8], host: &dyn Host) -> Option<PathBuf> {
     let is_it = |mount: &MountEntry| {
         let found = fs::File::open(&mount.point).ok().and_then(|root| collect_file_system_id(root.as_fd()).ok());
@@ -108,17 +111,18 @@ fn block_number(path: &Path) -> Option<DeviceNumber> {
     Some(DeviceNumber { major: rustix::fs::major(number), minor: rustix::fs::minor(number) })
 }
 
-/// What a file system that is not mounted says of itself.
+/// An unmounted file system that was checked.
 pub(crate) struct Examined {
     path: PathBuf,
     file_system: FileSystemKind,
-    /// What there is to know.
+    /// The warnings about it.
     pub warnings: Vec<String>,
 }
 
-/// Looks at an XFS or Btrfs before it is mounted.
+/// Checks an XFS or Btrfs before it is mounted.
 ///
-/// Errors: not root; it needs more devices than this one; a Btrfs with its UUID is mounted: to the kernel both would be one.
+/// Errors: not root; the file system needs more devices than this one; a Btrfs with the same UUID
+/// is mounted, which the kernel would take for the same file system.
 pub(crate) fn examine(path: &Path, file_system: FileSystemKind, host: &dyn Host) -> Result<Examined, Error> {
     if !host.is_root() {
         return Err(Error::NotRoot { path: path.into(), file_system: file_system.name() });
@@ -141,12 +145,11 @@ pub(crate) fn examine(path: &Path, file_system: FileSystemKind, host: &dyn Host)
                 });
             }
             if devices > 1 {
-                return Err(found.not_mountable(format!("it lies on {devices} devices, and only one is named")));
+                return Err(found.not_mountable(format!("it is on {devices} devices, and only one is named")));
             }
             if log_tree != 0 {
                 found.warnings.push(
-                    "its log is not replayed: what was written with fsync since its last commit is missing here"
-                        .to_owned(),
+                    "its log is not replayed: writes with fsync since its last commit are missing here".to_owned(),
                 );
             }
         }
@@ -155,7 +158,7 @@ pub(crate) fn examine(path: &Path, file_system: FileSystemKind, host: &dyn Host)
             match is_clean {
                 Ok(true) => {}
                 Ok(false) => found.warnings.push(
-                    "its log is not replayed: it was not unmounted, and what its last changes were is in the log only; \
+                    "its log is not replayed: it was not unmounted, and its last changes are in the log only; \
                      entries may be missing or contradict each other here"
                         .to_owned(),
                 ),
@@ -174,13 +177,13 @@ impl Examined {
             _ => "ro,rescue=nologreplay",
         };
         let hint = format!(
-            "mount it as it has to be, without writing: mount -o {options},… {} DIR; then inspect DIR",
+            "mount it read-only with the options that it needs: mount -o {options},… {} DIR; then inspect DIR",
             self.path.display()
         );
         Error::NotMountable { path: self.path.clone(), file_system: self.file_system.name(), problem, hint }
     }
 
-    /// The error of a mount that the kernel refused.
+    /// The error for a mount that the kernel refused.
     pub fn refused(&self, error: senesce_volume::Error) -> Error {
         if error.is_environment() {
             return error.into();
@@ -199,8 +202,8 @@ mod tests {
     }
 
     #[test]
-    fn a_mount_that_names_no_device_is_found_by_its_number() {
-        // Whatever block device this machine has.
+    fn mount_without_device_name_is_found_by_number() {
+        // Any block device of this machine.
         let Some((number, name)) =
             fs::read_dir("/sys/dev/block").ok().into_iter().flatten().flatten().find_map(|entry| {
                 let number = entry.file_name().to_string_lossy().into_owned();
@@ -216,12 +219,12 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_cannot_be_found_is_said_to_be_so() {
+    fn missing_device_is_an_error_with_its_name() {
         let strange = mount("1 0 4000:77 / / rw - ext4 /dev/root rw\n");
         let said = find_device(&strange, Path::new("/")).unwrap_err();
         assert!(said.contains("/dev/root") && said.contains("/sys/dev/block/4000:77"), "{said}");
         let btrfs = mount("1 0 0:40 / / rw - btrfs /dev/none rw\n");
         let said = find_device(&btrfs, Path::new("/proc")).unwrap_err();
-        assert!(said.contains("/dev/none, which the mount names, is no block device"), "{said}");
+        assert!(said.contains("/dev/none, which is not a block device here"), "{said}");
     }
 }

@@ -1,4 +1,4 @@
-//! What a path that the user gave means: a directory of a mounted file system, a device, an image.
+//! Resolves a path of the user: a directory of a mounted file system, a device, or an image.
 
 use std::{
     fs,
@@ -15,24 +15,26 @@ use crate::{
     source::find_device,
 };
 
-/// What is inspected.
+/// The target of an inspection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// A directory of a mounted file system, and everything below it on that mount.
+    /// A directory of a mounted file system, with everything below it on that mount.
     Mounted(MountedTarget),
-    /// An ext4 that is read straight from its device or image. Costs: inode tables in use, blocks of maps and directories
-    /// are read once, in long reads (twice if it is being written); 120 bytes of memory a file.
+    /// An ext4 that is read straight from its device or image.
+    ///
+    /// Cost: reads the inode tables in use, and the blocks of maps and directories, once, in long
+    /// reads (twice if it is being written); 120 bytes of memory for each file.
     Ext4 {
         /// The device or image.
         path: PathBuf,
-        /// Where it is mounted, and how, in words, if it is.
+        /// Where and how it is mounted, in words, if it is.
         mounted: Option<String>,
     },
-    /// An XFS or Btrfs that is not mounted: it is mounted read-only, without its log replayed, while it is inspected.
+    /// An unmounted XFS or Btrfs. The inspection mounts it read-only, without replay of its log.
     Unmounted {
         /// The device or image.
         path: PathBuf,
-        /// What it holds.
+        /// The file system that it holds.
         file_system: FileSystemKind,
     },
 }
@@ -44,17 +46,17 @@ pub struct MountedTarget {
     pub root: PathBuf,
     /// Where the file system is mounted.
     pub mount_point: PathBuf,
-    /// Which file system.
+    /// The type of the file system.
     pub file_system: FileSystemKind,
-    /// The block device, or why it is not known.
+    /// The block device, or the reason why it is not known.
     pub device: Result<PathBuf, String>,
-    /// The mount's options.
+    /// The mount options.
     pub options: String,
-    /// What there is to know before anything is looked at.
+    /// Warnings that are known before the survey.
     pub warnings: Vec<String>,
 }
 
-/// How a device that is mounted is to be read.
+/// The way to read a mounted device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Access {
     /// Through its mount.
@@ -64,13 +66,17 @@ pub enum Access {
     Offline,
 }
 
-/// Finds out what `path` means. A mounted device stands for its mount, and so does an image below a loop device that is
-/// mounted (its own pages may be older than what the mount shows), unless it is to be read past it.
+/// Resolves `path`.
 ///
-/// Errors: no such path; no file system here, or one that is not supported; no ext4 where it was to be read offline.
+/// A mounted device stands for its mount. So does an image below a mounted loop device, because the
+/// image may be older than its mount. [`Access::Offline`] requests the device or image itself.
+///
+/// Errors: the path does not exist; it holds no supported file system; it is not an ext4 although
+/// [`Access::Offline`] was requested; another mount hides its mount; only another mount namespace
+/// has it mounted.
 pub fn find_target(path: &Path, access: Access, host: &dyn Host) -> Result<Target, Error> {
     let path = fs::canonicalize(path).map_err(Error::io("look up", path))?;
-    let metadata = fs::metadata(&path).map_err(Error::io("look at", &path))?;
+    let metadata = fs::metadata(&path).map_err(Error::io("stat", &path))?;
     let mounts = host.mounts()?;
     if metadata.is_dir() {
         return match access {
@@ -103,7 +109,7 @@ pub fn find_target(path: &Path, access: Access, host: &dyn Host) -> Result<Targe
             Err(Error::NotOffline { path, problem })
         }
         Some(file_system) => match found {
-            // It cannot be mounted a second time, and nothing but its mount tells what it holds now.
+            // It must not be mounted a second time, and only its mount shows its current state.
             Some(found) => Err(Error::MountHidden { path, how: found.in_words() }),
             None => match find_mount_elsewhere(&path, &metadata, host) {
                 Some((process, mount)) => Err(Error::MountElsewhere { path, point: mount.point, process }),
@@ -112,7 +118,8 @@ pub fn find_target(path: &Path, access: Access, host: &dyn Host) -> Result<Targe
         },
         None => {
             let end = host.device_size(&path).map_or(metadata.len(), |bytes| bytes.0);
-            // What lies at the end only (RAID) may be out of reach: then it is not named.
+            // If the last bytes cannot be read, formats with a signature only there (RAID) are not
+            // named.
             let end = host.read_device(&path, end.saturating_sub(SCAN_BYTES as u64), SCAN_BYTES).unwrap_or_default();
             let holds = find_signatures(&start, &end).first().map(|found| found.holds);
             if holds.is_some_and(|holds| holds.contains("partition table")) {
@@ -129,7 +136,8 @@ pub fn find_target(path: &Path, access: Access, host: &dyn Host) -> Result<Targe
     }
 }
 
-/// What to say if the device or image cannot be opened: root is not told to be root.
+/// The error for a device or image that cannot be opened. Its hint depends on whether this process
+/// is root.
 fn closed(error: senesce_volume::Error, path: &Path, found: Option<&FoundMount<'_>>, host: &dyn Host) -> Error {
     match error {
         senesce_volume::Error::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
@@ -140,8 +148,8 @@ fn closed(error: senesce_volume::Error, path: &Path, found: Option<&FoundMount<'
     }
 }
 
-/// The file system that a directory lies on and its device, or why that is not known; none if not even the first can be
-/// found out.
+/// The file system that holds a directory, and its device or the reason why that is not known.
+/// `None` if the file system is not known.
 pub(crate) fn find_mount(root: &Path) -> Option<(FileSystemKind, Result<PathBuf, String>)> {
     let mounts = senesce_volume::parse_mountinfo(&fs::read("/proc/self/mountinfo").ok()?);
     let found = mounted(fs::canonicalize(root).ok()?, &mounts).ok()?;
@@ -149,7 +157,7 @@ pub(crate) fn find_mount(root: &Path) -> Option<(FileSystemKind, Result<PathBuf,
 }
 
 fn mounted(root: PathBuf, mounts: &[MountEntry]) -> Result<MountedTarget, Error> {
-    // The longest mount point above the path holds it; of several on one point the last is on top.
+    // The longest mount point above the path holds it. Of several at one point, the last is on top.
     let above = mounts.iter().filter(|mount| root.starts_with(&mount.point));
     let Some(mount) = above.max_by_key(|mount| mount.point.as_os_str().len()) else {
         return Err(Error::NoFileSystem { path: root });
@@ -163,7 +171,7 @@ fn mounted(root: PathBuf, mounts: &[MountEntry]) -> Result<MountedTarget, Error>
     let mut warnings = Vec::new();
     if mount.root != Path::new("/") && file_system != FileSystemKind::Btrfs {
         warnings.push(format!(
-            "only {} of the file system is mounted on {}: what lies elsewhere on it is not looked at",
+            "only {} of the file system is mounted on {}: other parts of it are not inspected",
             mount.root.display(),
             mount.point.display()
         ));
@@ -188,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_mount_above_a_directory_holds_it_and_the_last_one_lies_on_top() {
+    fn nearest_and_last_mount_holds_a_directory() {
         let mounts = [mount("/", "ext4"), mount("/data", "xfs"), mount("/database", "btrfs"), mount("/data", "btrfs")];
         let kind = |path: &str| {
             let found = mounted(path.into(), &mounts).unwrap();
@@ -200,19 +208,19 @@ mod tests {
     }
 
     #[test]
-    fn other_file_systems_are_named() {
+    fn unsupported_file_system_is_named() {
         let said = mounted("/tmp/x".into(), &[mount("/tmp", "tmpfs")]).unwrap_err().to_string();
-        assert!(said.contains("/tmp/x lies on tmpfs") && said.contains("ext4, XFS and Btrfs"), "{said}");
+        assert!(said.contains("/tmp/x is on tmpfs") && said.contains("ext4, XFS and Btrfs"), "{said}");
         let hint = mounted("/tmp/x".into(), &[mount("/tmp", "overlay")]).unwrap_err().hint().unwrap();
         assert!(hint.contains("upperdir"), "{hint}");
     }
 
     #[test]
-    fn a_bind_mount_of_a_part_says_so() {
+    fn bind_mount_of_a_part_has_a_warning() {
         let text = b"30 1 8:1 /var/lib /data rw - ext4 /dev/none rw\n31 1 0:40 /@ /b rw - btrfs /dev/none rw\n";
         let mounts = senesce_volume::parse_mountinfo(text);
         let warnings = |path: &str| mounted(path.into(), &mounts).unwrap().warnings;
         assert!(warnings("/data/x")[0].contains("only /var/lib of the file system is mounted on /data"));
-        assert_eq!(warnings("/b"), [""; 0], "a subvolume is nothing out of the ordinary");
+        assert_eq!(warnings("/b"), [""; 0], "a subvolume is no part of a mount");
     }
 }

@@ -1,5 +1,5 @@
-//! A file system that somebody else reads, such as an engine of our own: it tells its entries and its free space, and is
-//! judged as all others.
+//! The inspection of a file system that another reader surveyed, such as an engine of senesce. Its
+//! entries and free space are judged like those of other file systems.
 
 use std::collections::HashMap;
 
@@ -21,52 +21,57 @@ use crate::{
     reads::BLOCK_BYTES,
 };
 
-/// What is told of a file system. Positions are bytes in a row of its drives, one behind the other.
+/// The survey of a file system by another reader.
+///
+/// Positions are bytes in one address space, in which the drives are adjacent.
 #[derive(Clone, Debug)]
 pub struct Told {
-    /// What was asked for.
+    /// The path of the target.
     pub path: String,
     /// Its file system.
     pub file_system: String,
-    /// How it was read.
+    /// How it was read, in words.
     pub read: String,
-    /// What all its drives hold, without parity, bytes.
+    /// Capacity of all drives without parity, bytes.
     pub capacity_bytes: u64,
     /// The lengths of the drives that hold data, bytes.
     pub drives: Vec<u64>,
-    /// How much of a copy goes to one drive before it is the turn of the next, bytes.
+    /// Bytes of a copy that go to one drive before the next drive follows.
     pub turn_bytes: u64,
-    /// Free inodes, and all.
+    /// Free inodes and all inodes.
     pub inodes: (u64, u64),
-    /// What is free, each run on one drive.
+    /// Free runs. Each run is on one drive.
     pub free: Vec<FreeExtent>,
-    /// Allocation areas, by RAID group.
+    /// The allocation areas by RAID group.
     pub areas: Vec<AreaGroup>,
     /// Whether names are listed in another order than they were made in.
     pub is_shuffled: bool,
-    /// Every file and directory in the order in which it is listed, a directory before what is in it.
+    /// Every file and directory in the order of listing, a directory before its entries.
     pub entries: Vec<ToldEntry>,
-    /// How the survey went.
+    /// The figures of the survey.
     pub survey: SurveyFigures,
-    /// What there is to know before anything is looked at.
+    /// Warnings that are known before the inspection.
     pub warnings: Vec<String>,
 }
 
 /// A file or directory.
 #[derive(Clone, Debug)]
 pub struct ToldEntry {
-    /// What a survey says of it.
+    /// The entry as a survey returns it.
     pub entry: Surveyed,
-    /// Where the blocks lie that are read before its contents, bytes; those of several entries may be the same.
+    /// Positions of the blocks that are read before its content, bytes. Several entries may share a
+    /// block.
     pub metadata: Vec<u64>,
-    /// Bytes of its own of them, which a fresh copy packs behind those of the entry before.
+    /// Bytes of those blocks that belong to this entry alone. A fresh copy packs them with those of
+    /// other entries.
     pub packed_bytes: u64,
 }
 
-/// Inspects what is told. Positions of metadata are told too, so that they are always modelled; every drive is a device
-/// of its own.
+/// Inspects a file system that another reader surveyed.
 ///
-/// Errors: a device cannot be made; stopped. Cost: as [`inspect`](crate::inspect()) without the asking.
+/// The survey has the positions of metadata, so metadata is always modelled. Every drive is a
+/// device of its own. Errors: a device cannot be made; stopped. Cost: as
+/// [`inspect`](crate::inspect()), without a survey.
 pub fn inspect_told(told: Told, options: InspectOptions<'_>, clock: &dyn Clock) -> Result<Inspection, Error> {
     let natural_transfer_bytes = natural_transfer_bytes(&options.devices);
     let circumstances =
@@ -104,7 +109,7 @@ pub fn inspect_told(told: Told, options: InspectOptions<'_>, clock: &dyn Clock) 
     finish(adder, figures, told.is_shuffled, &told.survey, Ok(free), told.warnings, options.judge)
 }
 
-/// Where the blocks of inodes and pointers lie, and how many bytes are an entry's own, by inode.
+/// By inode, the positions of the blocks of inodes and pointers, and the bytes of the entry's own.
 pub(crate) struct ToldBlocks(HashMap<u64, (Vec<u64>, u64)>);
 
 impl ToldBlocks {
@@ -165,7 +170,7 @@ mod tests {
         let told = Told {
             path: "garden:g".to_owned(),
             file_system: "garden".to_owned(),
-            read: "as it lies".to_owned(),
+            read: "straight from its drives".to_owned(),
             capacity_bytes: 1000 * 4096,
             drives: vec![500 * 4096, 500 * 4096],
             turn_bytes: 64 * 4096,
@@ -200,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_is_scored_modelled_and_drawn() {
+    fn survey_is_scored_modelled_and_drawn() {
         let row: Vec<u64> = (100..132).collect();
         let scattered: Vec<u64> = (0..32).map(|number| 100 + number * 37 % 800).collect();
         let (good, bad) = (inspected(&row), inspected(&scattered));

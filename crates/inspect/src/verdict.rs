@@ -30,7 +30,7 @@ pub(crate) fn compute_verdict(inspection: &Inspection) -> String {
         text.push_str(&attribute(inspection, cost));
     }
     if let Some(free) = &inspection.free_space {
-        // Free extents below the natural transfer size are not serious enough for the sentence.
+        // Free extents below the natural transfer size are not serious enough for the verdict.
         let is_grave = |finding: &FreeSpaceWarning| !matches!(finding, FreeSpaceWarning::BelowNaturalTransfer { .. });
         let grave = free.findings.iter().zip(&free.warnings).filter(|(finding, _)| is_grave(finding));
         let grave: Vec<&str> = grave.map(|(_, text)| text.as_str()).collect();
@@ -41,12 +41,12 @@ pub(crate) fn compute_verdict(inspection: &Inspection) -> String {
     text
 }
 
-/// Grade, device, seconds and ratio. For an unknown device it names both models, each with its grade.
+/// Grade, device, seconds and ratio. For an unknown device, both models with their grades.
 fn judge(judged: &Judged, costs: &[DeviceCosts], what: &str) -> String {
     let device = &judged.device;
     let costs = &costs[..device.judged_as.len().min(costs.len())];
     let described = device.description.as_deref().unwrap_or("device");
-    let tell = |cost: &DeviceCosts| {
+    let describe = |cost: &DeviceCosts| {
         let of = &cost.seconds;
         format!(
             "{} ({}), {:.1}× as long as a fresh copy ({})",
@@ -64,24 +64,24 @@ fn judge(judged: &Judged, costs: &[DeviceCosts], what: &str) -> String {
         };
         let on = device.description.as_ref().map(|device| format!(" on this {device}")).unwrap_or_default();
         let small = if judged.grade == Grade::Negligible { small.as_str() } else { "" };
-        let told = costs.first().map(tell).unwrap_or_default();
-        return format!("{name}{on}: reading {what} cold would take {told}{small}.");
+        let time = costs.first().map(describe).unwrap_or_default();
+        return format!("{name}{on}: reading {what} cold would take {time}{small}.");
     }
     let models = device.judged_as.join(" and ");
-    let told: Vec<String> = costs.iter().map(tell).collect();
+    let times: Vec<String> = costs.iter().map(describe).collect();
     if judged.grade != Grade::Undecided {
         let small = if judged.grade == Grade::Negligible { small.as_str() } else { "" };
         let name = capitalize(judged.grade.words());
         return format!(
             "{name} on an unknown device ({described}), judged as {models}: reading {what} cold would take {}{small}.",
-            told.join(", or ")
+            times.join(", or ")
         );
     }
     let each: Vec<String> = judged
         .judgements
         .iter()
-        .zip(&told)
-        .map(|(judgement, told)| format!("{told}: {}", judgement.grade.words()))
+        .zip(&times)
+        .map(|(judgement, time)| format!("{time}: {}", judgement.grade.words()))
         .collect();
     format!(
         "Unknown device ({described}), judged as {models}: reading {what} cold would take {}. Name its model \
@@ -126,24 +126,25 @@ fn capitalize(words: &str) -> String {
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// What of the whole is missing in all figures, as a sentence in front of them; empty if nothing is.
+/// The entries and metadata that all figures lack, as a sentence. Empty if the figures are
+/// complete.
 fn partial(inspection: &Inspection) -> String {
     let entries = match inspection.tree.not_looked_at {
         0 => None,
-        1 => Some("for 1 entry could not be looked at".to_owned()),
-        many => Some(format!("for {} entries could not be looked at", thousands(many))),
+        1 => Some("1 entry could not be read".to_owned()),
+        many => Some(format!("{} entries could not be read", thousands(many))),
     };
     let is_without = inspection.costs.first().is_some_and(|cost| cost.metadata_seconds.is_none());
-    let metadata = is_without.then(|| "without metadata, which could not be read".to_owned());
+    let metadata = is_without.then(|| "metadata could not be read".to_owned());
     let parts: Vec<String> = [entries, metadata].into_iter().flatten().collect();
-    if parts.is_empty() { String::new() } else { format!("Partial, {}. ", parts.join(", and ")) }
+    if parts.is_empty() { String::new() } else { format!("Partial: {}. ", parts.join(", and ")) }
 }
 
 fn files(count: u64) -> String {
     format!("{} {}", thousands(count), if count == 1 { "file" } else { "files" })
 }
 
-/// Digits in groups of three.
+/// A number with a comma between groups of three digits.
 fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let groups: Vec<&str> =
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sentence_names_device_and_grade() {
+    fn verdict_names_device_and_grade() {
         let (hdd, nvme) = (cost("model: HDD", 85.0, 10.0), cost("model: NVMe", 3.2, 2.9));
         let found_nvme = tell(found(MediumKind::Nvme, "NVMe SSD nvme0n1"), &[nvme.clone(), hdd.clone()]);
         let expected = "Young on this NVMe SSD nvme0n1: reading all 9 files cold would take 3.2 s (model: NVMe), 1.1× as long as a \

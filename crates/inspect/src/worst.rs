@@ -1,25 +1,25 @@
-//! Those that lose most, kept while a tree streams by.
+//! The files and directories that lose most, found while a tree streams by.
 
 use std::collections::HashMap;
 
 use crate::figures::Loser;
 
-/// How many are kept.
+/// The number of files, and of directories, that are kept.
 pub(crate) const WORST: usize = 10;
 
-/// What was added up for a file or a directory.
+/// The sums of a file or a directory.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Loss {
-    /// Nanoseconds of reading it.
+    /// Nanoseconds of reading it in the found layout.
     pub as_it_lies: u64,
-    /// The same in a fresh copy.
+    /// Nanoseconds of reading it in a fresh copy.
     pub fresh_copy: u64,
     pub bytes: u64,
     pub files: u64,
     pub extents: u64,
-    /// Blocks of files that directly follow the one before.
+    /// Blocks of files that directly follow their predecessor.
     pub following_blocks: u64,
-    /// Blocks of files that could: all but the first of each.
+    /// Blocks of files that have a predecessor: all but the first of each file.
     pub followable_blocks: u64,
 }
 
@@ -52,7 +52,7 @@ impl Loss {
     }
 }
 
-/// The worst files of those that came by, and all directories.
+/// The worst files so far, and all directories.
 #[derive(Debug, Default)]
 pub(crate) struct Losses {
     files: Vec<(Loss, u32)>,
@@ -60,7 +60,8 @@ pub(crate) struct Losses {
 }
 
 impl Losses {
-    /// Adds to the directory with this number what its own blocks or a file in it lose; a file has a number too.
+    /// Adds a loss to the directory with number `directory`. For the loss of a file, `file` is its
+    /// number.
     pub fn add(&mut self, loss: Loss, directory: u32, file: Option<u32>) {
         self.directories.entry(directory).or_default().add(&loss);
         let Some(file) = file else { return };
@@ -71,7 +72,7 @@ impl Losses {
         }
     }
 
-    /// The worst files and directories, worst first; only those that lose anything.
+    /// The worst files and the worst directories, worst first, without those that lose nothing.
     pub fn finish(self, path: impl Fn(u32) -> String) -> (Vec<Loser>, Vec<Loser>) {
         let files = self.files.iter().map(|(loss, number)| loss.named(path(*number))).collect();
         let mut directories: Vec<(u32, Loss)> =
@@ -87,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_worst_are_kept_in_order_and_gains_are_no_losses() {
+    fn worst_are_sorted_and_gains_are_left_out() {
         let mut losses = Losses::default();
         for number in 0..100u64 {
             let (following_blocks, followable_blocks) = (number % 5, 4);
@@ -108,7 +109,8 @@ mod tests {
         assert_eq!(lost, [49, 48, 47, 46, 45, 44, 43, 42, 41, 40]);
         assert!(directories.len() <= 3 && directories.windows(2).all(|d| d[0].lost_seconds >= d[1].lost_seconds));
         assert!(directories.iter().all(|directory| directory.files >= 33 && directory.lost_seconds > 0.0));
-        // The worst file is number 27: two of its four blocks follow. Directories are weighted by blocks.
+        // The worst file is number 27: two of its four blocks follow. Directories are weighted by
+        // blocks.
         assert_eq!(files[0].layout_score, Some(0.5));
         assert!(
             directories.iter().all(|directory| directory.layout_score.is_some_and(|score| (score - 0.5).abs() < 0.01))

@@ -21,7 +21,7 @@ const VOLUME_BLOCKS: u64 = 1 << 18;
 /// A file of a generated tree.
 #[derive(Clone, Debug)]
 struct Shape {
-    /// Blocks of each piece: how many, and whether they are written.
+    /// The blocks of each piece, and whether they are written.
     pieces: Vec<(u64, bool)>,
     /// Blocks of the hole after each piece of the file.
     hole: u64,
@@ -36,8 +36,8 @@ fn shapes() -> impl Strategy<Value = Vec<Shape>> {
     prop::collection::vec(shape, 2..60)
 }
 
-/// A tree of one directory. `place` returns the first block of a piece. Its arguments are the number of the file, the
-/// number of the piece, and the block after the previous piece.
+/// A tree of one directory. `place` returns the first block of a piece. Its arguments are the
+/// number of the file, the number of the piece, and the block after the previous piece.
 fn tree(shapes: &[Shape], place: impl Fn(usize, usize, u64) -> u64) -> Vec<ToldEntry> {
     let told = |path: RelPath, kind, inode, size_bytes, extents, block: u64| ToldEntry {
         entry: Surveyed {
@@ -95,12 +95,14 @@ fn scattered(number: usize, piece: usize) -> u64 {
     (number as u64 * 7919 + piece as u64 * 104_729) * 400 % (VOLUME_BLOCKS - 400)
 }
 
-/// The longest time of one request on the disk without its transfer: a full stroke, a rotation and overhead.
+/// An upper bound of one request on the disk without its transfer: a full stroke, a rotation and
+/// overhead.
 const LONGEST_ACCESS_SECONDS: f64 = 0.030;
 
 #[test]
 fn joining_a_file_does_not_buffer_others() {
-    // One file of 32 MiB in two pieces. 400 small files are where its second piece would be if it were joined.
+    // One file of 32 MiB in two pieces. 400 small files are where its second piece would be if it
+    // were joined.
     let large = Shape { pieces: vec![(16, true), (8192 - 16, true)], hole: 0, inode_block: VOLUME_BLOCKS };
     let small = Shape { pieces: vec![(1, true)], ..large.clone() };
     let shapes: Vec<Shape> = std::iter::once(large).chain(std::iter::repeat_n(small, 400)).collect();
@@ -111,7 +113,8 @@ fn joining_a_file_does_not_buffer_others() {
     });
     for cost in costs(&entries) {
         let loss = cost.loss_seconds;
-        // Joining saves the seek to the second piece, and changes the seeks to the first small neighbours.
+        // Joining saves the seek to the second piece, and changes the seeks to the first small
+        // neighbours.
         assert!(loss.within_files.abs() <= 4.0 * LONGEST_ACCESS_SECONDS, "{} {loss:?}", cost.device);
     }
 }
@@ -119,7 +122,7 @@ fn joining_a_file_does_not_buffer_others() {
 proptest! {
     #[test]
     fn parts_sum_to_the_loss(shapes in shapes(), pieces_apart in 0usize..4) {
-        // Every fourth file at most is in pieces; all are far from each other.
+        // Every fourth file at most is in pieces. All pieces are far from each other.
         let place = |number: usize, piece: usize, end: u64| match piece {
             0 => scattered(number, 0),
             _ if number % 4 < pieces_apart => scattered(number, piece),
@@ -130,8 +133,8 @@ proptest! {
             prop_assert!(is_near(loss.total, cost.seconds.as_it_lies - cost.seconds.fresh_copy));
             let sum = loss.within_files + loss.between_files + loss.metadata.unwrap_or(0.0);
             prop_assert!(is_near(sum, loss.total), "{sum} and {loss:?}");
-            // A cut costs at most a few seeks, its own and those to the next neighbours, also if other files are in the
-            // way.
+            // A cut costs at most a few seeks: its own, and those to the next neighbours, also if
+            // other files are in the way.
             let cuts: usize = shapes.iter().enumerate().map(|(number, shape)| match number % 4 < pieces_apart {
                 true => shape.pieces.len() - 1,
                 false => 0,
@@ -161,7 +164,8 @@ proptest! {
 
     #[test]
     fn ordered_files_in_pieces_lose_only_within(shapes in shapes()) {
-        // Each file starts where the previous one would end in one piece. The listing has the order of the copy.
+        // Each file starts where the previous one would end in one piece. The listing has the order
+        // of the copy.
         let mut starts = vec![0u64];
         for shape in &shapes {
             let blocks: u64 = shape.pieces.iter().map(|(blocks, _)| blocks).sum();
@@ -172,8 +176,8 @@ proptest! {
             0 => starts[number],
             _ => VOLUME_BLOCKS / 2 + scattered(number, piece) / 4,
         }));
-        // Only without metadata: it is read between two files, and in the cut tree the drive forgets the sectors that
-        // it read ahead after the first one.
+        // Only without metadata. Metadata is read between two files, and in the cut tree the drive
+        // forgets the sectors that it read ahead after the first one.
         let pairs = whole.iter().zip(&cut).filter(|(whole, _)| whole.metadata_seconds.is_none());
         for (whole, cut) in pairs {
             // The time that joining saves is the whole difference between the two trees.

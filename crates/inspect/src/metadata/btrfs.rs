@@ -1,10 +1,12 @@
-//! Btrfs: the leaves of its trees, found by walking the nodes above them on the device.
+//! Btrfs: the leaves of its trees. A walk over the inner nodes on the device finds them.
 //!
-//! Inodes, names and maps of extents are items of the tree of files, in the order of inode numbers; the checksums of data
-//! are items of another tree, in the order of the data's positions. A reader comes to a leaf by the nodes above it. Which
-//! key is in which leaf is known from those nodes alone, so that the leaves themselves need not be read.
+//! Inodes, names and maps of extents are items of the tree of files, in the order of inode numbers.
+//! Checksums of data are items of another tree, in the order of the data's positions. A reader
+//! reaches a leaf through the nodes above it. These nodes alone define the keys of each leaf, so
+//! this module does not read leaves.
 //!
-//! Source: the kernel's include/uapi/linux/btrfs_tree.h and fs/btrfs/ctree.c. Only file systems on one device.
+//! Source: the kernel's include/uapi/linux/btrfs_tree.h and fs/btrfs/ctree.c. Only file systems on
+//! one device are supported.
 
 use std::{os::fd::AsFd, path::Path};
 
@@ -26,13 +28,14 @@ use node::Key;
 
 use volume::{Tree, Volume};
 
-/// The inode of every subvolume's root.
+/// The inode of the root of every subvolume.
 const FIRST_INODE: u64 = 256;
-/// A listing, and a lookup of many checksums, has leaves fetched ahead that lie no further than this from the one it wants.
+/// The largest distance of a leaf that is read ahead from the leaf that is needed, bytes. Listings
+/// and lookups of many checksums read ahead.
 const AHEAD_BYTES: u64 = 64 << 10;
-/// And looks at no more of the leaves behind.
+/// The largest number of following leaves that read-ahead checks.
 const AHEAD_LEAVES: usize = 32;
-/// Checksums of a read of fewer bytes are looked up without reading ahead.
+/// A read of fewer bytes looks up its checksums without read-ahead.
 const SMALL_READ_BYTES: u64 = 8 * 4096;
 
 mod kind {
@@ -43,7 +46,7 @@ mod kind {
     pub(super) const CHECKSUM: u8 = 128;
 }
 
-/// The object that checksums belong to (-10).
+/// The object of all checksums (-10).
 const CHECKSUM_OBJECT: u64 = u64::MAX - 9;
 /// The tree of checksums.
 const CHECKSUM_TREE: u64 = 7;
@@ -52,9 +55,10 @@ const CHECKSUM_TREE: u64 = 7;
 pub(super) struct BtrfsMetadata {
     volume: Volume,
     root: std::path::PathBuf,
-    /// The subvolumes on the way from the root to the present entry, innermost last, with where each begins.
+    /// The subvolumes on the path to the current entry, with the path of each; the innermost is
+    /// last.
     subvolumes: Vec<(RelPath, Tree)>,
-    /// The directories on the way from the root to the present entry, innermost last, with their inodes.
+    /// The directories on the path to the current entry, with their inodes; the innermost is last.
     directories: Vec<(RelPath, u64)>,
     checksums: Option<Tree>,
 }
@@ -62,15 +66,17 @@ pub(super) struct BtrfsMetadata {
 impl BtrfsMetadata {
     pub(super) fn open(device: &Path, root: &Path) -> Result<Self, String> {
         let mut volume = Volume::open(device)?;
-        let number = subvolume_of(root).map_err(|error| format!("its subvolume is not told: {error}"))?;
+        let number =
+            subvolume_of(root).map_err(|error| format!("the number of its subvolume cannot be read: {error}"))?;
         let tree = volume.tree(number)?;
-        // Without checksums (`nodatasum`) the tree is empty; very new volumes have several.
+        // Without checksums (`nodatasum`) the tree is empty. Recent formats have several such
+        // trees.
         let checksums = volume.tree(CHECKSUM_TREE).ok();
         let subvolumes = vec![(RelPath::root(), tree)];
         Ok(Self { volume, root: root.to_owned(), subvolumes, directories: Vec::new(), checksums })
     }
 
-    /// Looks for an entry's name in its directory.
+    /// Adds the leaves of an entry's name in its directory.
     fn look_up(&mut self, entry: &Surveyed, pieces: &mut Vec<Piece>) {
         while self.directories.last().is_some_and(|(path, _)| !is_below(&entry.path, path)) {
             self.directories.pop();
@@ -85,24 +91,25 @@ impl BtrfsMetadata {
         }
     }
 
-    /// Goes into the subvolume that begins here, if one does.
+    /// Enters the subvolume whose root `entry` is, if it is one.
     fn enter(&mut self, entry: &Surveyed) {
         if entry.inode == FIRST_INODE && entry.kind == EntryKind::Directory && !entry.path.is_root() {
             let number = subvolume_of(&self.root.join(entry.path.as_path()));
-            // One that cannot be read is taken as empty.
+            // A subvolume that cannot be read counts as empty.
             let tree = number.ok().and_then(|number| self.volume.tree(number).ok()).unwrap_or_default();
             self.subvolumes.push((entry.path.clone(), tree));
         }
     }
 }
 
-/// Whether a path is `start` or lies below it.
+/// Whether a path is `start` or below it.
 fn is_below(path: &RelPath, start: &RelPath) -> bool {
     let (path, start) = (path.as_bytes(), start.as_bytes());
     start.is_empty() || (path.starts_with(start) && matches!(path.get(start.len()), None | Some(b'/')))
 }
 
-/// What a directory's names are sorted by: CRC-32C, begun with -2, and not inverted at the end.
+/// The sort key of a name in its directory: CRC-32C with the initial value -2, not inverted at the
+/// end.
 fn compute_name_hash(name: &[u8]) -> u32 {
     name.iter()
         .fold(!1u32, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0x82F6_3B78 * (crc & 1))))
@@ -112,7 +119,7 @@ fn subvolume_of(path: &Path) -> std::io::Result<u64> {
     Ok(collect_subvolume(std::fs::File::open(path)?.as_fd())?)
 }
 
-/// Adds the leaves from the one with key `first` to the one with key `last`, and the nodes above.
+/// Adds the leaves from key `first` to key `last`, and the nodes above them.
 fn add_leaves(volume: &Volume, tree: &Tree, first: Key, last: Key, is_ahead: bool, pieces: &mut Vec<Piece>) {
     let node_bytes = volume.node_bytes();
     let mut add = |logical: u64, wanted: u64| {
@@ -126,7 +133,7 @@ fn add_leaves(volume: &Volume, tree: &Tree, first: Key, last: Key, is_ahead: boo
             add(node, node);
         }
         if is_ahead {
-            // Those read ahead are asked for first, and only if the one that is wanted is not there.
+            // Leaves that are read ahead come first, and only if the needed leaf is not in memory.
             let same = tree.leaves[at + 1..].iter().take_while(|next| next.parent == leaf.parent).take(AHEAD_LEAVES);
             let near = same.filter(|next| next.logical.abs_diff(leaf.logical) <= AHEAD_BYTES);
             near.take((AHEAD_BYTES / node_bytes + 1) as usize).for_each(|next| add(next.logical, leaf.logical));
@@ -160,14 +167,15 @@ impl Metadata for BtrfsMetadata {
         add_leaves(&self.volume, tree, key(kind::INODE, 0), key(kind::INODE, 0), false, pieces);
         match entry.kind {
             EntryKind::Directory => {
-                // Opening looks for the last number given to a name; listing begins at the first.
+                // Opening reads the last index of a name. Listing starts at the first one.
                 let [first, last] = [0, u64::MAX].map(|offset| key(kind::DIRECTORY_INDEX, offset));
                 add_leaves(&self.volume, tree, last, last, false, pieces);
                 add_leaves(&self.volume, tree, first, last, true, pieces);
             }
             EntryKind::File => {
                 let last = entry.extents.last().map_or(0, |raw| raw.extent.logical);
-                // Traces show no reading ahead here, though the inode's leaf ends before its map often enough.
+                // Traces show no read-ahead here, although the inode's leaf often ends before its
+                // map.
                 let [first, last] = [0, last].map(|offset| key(kind::EXTENT_DATA, offset));
                 add_leaves(&self.volume, tree, first, last, false, pieces);
                 let placed = |placement| matches!(placement, Placement::Placed | Placement::Encoded);
@@ -187,13 +195,13 @@ impl Metadata for BtrfsMetadata {
     }
 
     fn packed_bytes(&self, entry: &Surveyed) -> u64 {
-        // Each with the header of its item: the inode, and its name in three places.
+        // Each item with its header: the inode, and its name in three places.
         let names = 145 + 3 * entry.path.name().len() as u64;
         let is_inline = entry.extents.first().is_some_and(|raw| raw.flags.contains(ExtentFlags::INLINE));
         let content = match entry.kind {
             EntryKind::Directory => 0,
             EntryKind::File if is_inline => 46 + entry.size_bytes.min(self.volume.node_bytes()),
-            // A map of one extent, and four bytes of checksum a sector.
+            // A map of one extent, and four bytes of checksum per sector.
             EntryKind::File => 78 + entry.size_bytes / 1024,
         };
         185 + names + content
@@ -203,7 +211,7 @@ impl Metadata for BtrfsMetadata {
         self.volume.node_bytes()
     }
 
-    /// Block groups for contents alone keep to one class of sizes.
+    /// Block groups for data alone hold contents of one size class.
     fn copy_places(&self) -> CopyPlaces {
         let group_bytes = self.volume.data_chunk_bytes();
         group_bytes.map_or(CopyPlaces::OneRow, |group_bytes| CopyPlaces::SizeClasses { group_bytes })
@@ -215,13 +223,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_hashed_as_the_file_system_does() {
+    fn names_are_hashed_like_the_kernel_does() {
         // Every Btrfs has this name in its tree of roots: (6 DIR_ITEM 2378154706).
         assert_eq!(compute_name_hash(b"default"), 2_378_154_706);
     }
 
     #[test]
-    fn a_path_lies_below_its_ancestors_only() {
+    fn a_path_is_below_its_ancestors_only() {
         let path = |text: &str| RelPath::new(text.as_bytes()).unwrap();
         assert!(is_below(&path("a/b"), &path("a")) && is_below(&path("a"), &path("a")));
         assert!(is_below(&path("a"), &RelPath::root()));

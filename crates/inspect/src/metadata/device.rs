@@ -1,5 +1,5 @@
-//! Reading a device in use at positions: past the page cache where the system allows it, so that what the file system
-//! wrote since is seen.
+//! Reads of a device in use, past the page cache if the system allows it. So a read returns the
+//! latest writes of the file system.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -12,12 +12,12 @@ use std::{
 
 use rustix::fs::OFlags;
 
-/// What direct reads are aligned to: no device has larger sectors.
+/// Alignment of direct reads, bytes. No device has larger sectors.
 const ALIGN_BYTES: usize = 4096;
-/// How many pieces are kept; at most 64 KiB each.
+/// The number of cached pieces, of up to 64 KiB each.
 const KEPT: usize = 256;
 
-/// A device, and what was last read of it.
+/// A device with a cache of its last reads.
 #[derive(Debug)]
 pub(super) struct Device {
     file: File,
@@ -26,11 +26,11 @@ pub(super) struct Device {
 }
 
 impl Device {
-    /// Opens for reading only.
+    /// Opens the device read-only.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let direct = OFlags::DIRECT.bits() as i32;
         let file = match OpenOptions::new().read(true).custom_flags(direct).open(path) {
-            // Images in memory cannot be read directly.
+            // Images in memory do not support direct reads.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => File::open(path)?,
             opened => opened?,
         };
@@ -55,7 +55,8 @@ impl Device {
         Ok(aligned[before..before + length].to_vec())
     }
 
-    /// The same, kept for a while: neighbours ask for the same piece. Always ask with the same length at one offset.
+    /// Reads like `read`, with a cache: neighbouring inodes need the same piece. A caller must use
+    /// the same length for each offset.
     pub(super) fn read_kept(&mut self, offset: u64, length: usize) -> io::Result<Rc<[u8]>> {
         if let Some(kept) = self.kept.get(&offset).filter(|kept| kept.len() == length) {
             return Ok(Rc::clone(kept));

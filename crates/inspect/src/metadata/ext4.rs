@@ -1,4 +1,4 @@
-//! ext4: inode tables, which are read ahead in aligned windows, and blocks of extent trees.
+//! ext4: inode tables, which the kernel reads ahead in aligned windows, and blocks of extent trees.
 
 use std::{collections::HashMap, fs::File, path::Path};
 
@@ -7,18 +7,19 @@ use senesce_probe::collect::Surveyed;
 
 use super::{Metadata, PAGE_BYTES, Piece, add_directory_blocks};
 
-/// `inode_readahead_blks`, the kernel's default: so many blocks of an inode table are read along with the one that is
-/// wanted.
+/// The default of `inode_readahead_blks`: the blocks of an inode table that the kernel reads
+/// together.
 const WINDOW_BLOCKS: u64 = 32;
-/// The inode of the root, read when the file system is mounted.
+/// The inode of the root directory. A mount reads it.
 const ROOT_INODE: u64 = 2;
 
-/// What an ext4 says of its inodes.
+/// The places of ext4 metadata, by inode.
 pub(crate) struct Ext4Metadata {
     block_bytes: u64,
     inode_bytes: u64,
     group_inodes: u64,
-    /// For each group the position of its inode table, and how many of its inodes were ever used.
+    /// For each group, the position of its inode table, and the number of inodes that were ever
+    /// used.
     tables: HashMap<u64, Table>,
     /// Positions of the blocks of extent trees, by inode.
     maps: HashMap<u64, Vec<u64>>,
@@ -40,7 +41,7 @@ impl Ext4Metadata {
         Ok(this)
     }
 
-    /// Of no inode yet.
+    /// Starts without inodes.
     pub(crate) fn new(superblock: &Superblock) -> Self {
         Self {
             block_bytes: superblock.block_bytes,
@@ -51,7 +52,7 @@ impl Ext4Metadata {
         }
     }
 
-    /// Takes note of an inode in use, and of the blocks of its map.
+    /// Records an inode in use, and the blocks of its map.
     pub(crate) fn add(&mut self, record: &InodeRecord) {
         let number = u64::from(record.inode);
         self.add_inode(number, record.position_bytes);
@@ -60,7 +61,7 @@ impl Ext4Metadata {
         }
     }
 
-    /// Takes note of an inode in use.
+    /// Records an inode in use.
     fn add_inode(&mut self, number: u64, position: u64) {
         let Some(index) = number.checked_sub(1) else { return };
         let (group, at) = (index / self.group_inodes, index % self.group_inodes);
@@ -69,8 +70,9 @@ impl Ext4Metadata {
         table.used = table.used.max(at + 1);
     }
 
-    /// What is fetched for an inode: the aligned window of its block, and the first block of the next, as far as the
-    /// table has ever been used. Source: `__ext4_get_inode_loc` in the kernel's fs/ext4/inode.c.
+    /// The range that the kernel fetches for an inode: the aligned window of its block and the
+    /// first block of the next window, within the part of the table that was ever used. Source:
+    /// `__ext4_get_inode_loc` in the kernel's fs/ext4/inode.c.
     fn inode_piece(&self, number: u64) -> Option<Piece> {
         let index = number.checked_sub(1)?;
         let table = self.tables.get(&(index / self.group_inodes))?;
@@ -110,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_inode_comes_with_its_window_and_one_block_more_as_far_as_inodes_were_used() {
+    fn inode_is_read_with_used_window_and_next_block() {
         let mut ext4 = Ext4Metadata {
             block_bytes: 4096,
             inode_bytes: 256,
@@ -118,7 +120,8 @@ mod tests {
             tables: HashMap::new(),
             maps: HashMap::new(),
         };
-        // The table begins at block 40; inodes up to 800 of it are in use, which end in block 40 + 49.
+        // The table starts at block 40. Inodes up to 800 are in use, and the last one is in block
+        // 40 + 49.
         ext4.add_inode(1024 + 800, 40 * 4096 + 799 * 256);
         let piece =
             |number| ext4.inode_piece(number).map(|piece| (piece.wanted, piece.start / 4096, piece.length / 4096));

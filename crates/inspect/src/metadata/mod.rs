@@ -1,11 +1,13 @@
-//! Where the metadata lies that a cold reader has to fetch before it can read a file: inodes, blocks of directories, maps
-//! of extents.
+//! The places of metadata that a cold reader fetches before the content of a file: inodes, blocks
+//! of directories, maps of extents.
 //!
-//! The kernel tells nobody where these are. Whoever may read the device (root) finds out from the file system's own
-//! structures; [`MetadataReader`] does, read-only. Whoever may not gets [`ToldMetadata`]: the blocks of directories, where
-//! the kernel maps them (ext4). Requests are made of what is not in memory yet ([`PageCache`]).
+//! The kernel does not report these places. If this process may read the device (as root),
+//! [`MetadataReader`] finds them in the structures of the file system, without writing. Otherwise
+//! [`ToldMetadata`] knows the blocks of directories only, and only if the kernel maps them (ext4).
+//! [`PageCache`] makes requests for pages that are not in memory yet.
 //!
-//! Not here: metadata that reading needs only now and then (bitmaps, quotas, logs), and what memory pressure throws out.
+//! Not modelled: metadata that reads rarely need (bitmaps, quotas, logs), and eviction under memory
+//! pressure.
 
 mod btrfs;
 mod device;
@@ -29,82 +31,83 @@ use senesce_volume::FileSystemKind;
 /// The unit of the cache, bytes.
 const PAGE_BYTES: u64 = 4096;
 
-/// What is fetched in one go, positions on the device.
+/// A range that is fetched together, as positions on the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
-    /// The byte that is wanted: if its page is in memory, nothing is fetched.
+    /// The needed byte. If its page is in memory, nothing is fetched.
     pub wanted: u64,
-    /// First byte of what is fetched then.
+    /// The first byte of the fetched range.
     pub start: u64,
-    /// Its bytes; pages that are in memory are left out.
+    /// The length of the range, bytes. Pages that are in memory are not fetched again.
     pub length: u64,
 }
 
 impl Piece {
-    /// A piece that is fetched for itself alone.
+    /// A range that is needed and fetched as a whole.
     pub(crate) fn whole(start: u64, length: u64) -> Self {
         Self { wanted: start, start, length }
     }
 }
 
-/// What is known about a file system's metadata.
+/// Knowledge about the metadata of a file system.
 pub(crate) trait Metadata {
-    /// What is in memory since the file system was mounted.
+    /// The ranges that are in memory after the mount.
     fn mounted(&self) -> Vec<Piece> {
         Vec::new()
     }
 
-    /// Adds what a reader needs of `entry` before its content, in the order in which it comes to it. The entries come in
-    /// the order of the tree. What cannot be found out is left out.
+    /// Adds the ranges that a reader needs before the content of `entry`, in the order of their
+    /// use. Entries come in the order of the tree. Unknown ranges are omitted.
     fn add_pieces(&mut self, entry: &Surveyed, pieces: &mut Vec<Piece>);
 
-    /// Where an extent lies on the device; none if that is not known.
+    /// The place of an extent on the device. `None` if it is not known.
     fn locate(&self, extent: Extent) -> Option<Extent> {
         Some(extent)
     }
 
-    /// Bytes of `entry`'s metadata in a fresh copy, where those of each entry lie behind those of the entry made before,
-    /// in front of all content. The blocks of directories are not among them, if they lie by themselves.
+    /// Bytes of `entry`'s metadata in a fresh copy. A copy packs the metadata of all entries, in
+    /// the order in which it makes them, before all content. Blocks of directories do not count if
+    /// they are separate.
     fn packed_bytes(&self, entry: &Surveyed) -> u64;
 
-    /// What is fetched of those in one go, bytes.
+    /// The unit in which packed metadata is fetched, bytes.
     fn unit_bytes(&self) -> u64;
 
-    /// Where on the volume a copy puts what.
+    /// The rule by which a copy places contents on the volume.
     fn copy_places(&self) -> CopyPlaces {
         CopyPlaces::OneRow
     }
 }
 
-/// Where on a volume a copy puts what it makes.
+/// The rule by which a copy places contents on a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CopyPlaces {
-    /// One behind the other.
+    /// All contents are adjacent.
     OneRow,
-    /// Directories with all that is in them into parts of the volume, in turn.
+    /// Directories with their entries go to regions of the volume, in turn.
     Regions(Regions),
-    /// Contents into groups of this many bytes that hold small ones, middling ones or large ones only (see
-    /// [`SIZE_CLASSES`]).
+    /// Contents go to groups of blocks, each for one class of sizes (see [`SIZE_CLASSES`]).
     SizeClasses {
         /// Bytes of a group.
         group_bytes: u64,
     },
 }
 
-/// Up to which size contents are small, and middling, to Btrfs, bytes. Since Linux 6.3 it keeps block groups for each;
-/// source: `btrfs_calc_block_group_size_class` in the kernel's fs/btrfs/block-group.c.
+/// The largest small and the largest medium content of Btrfs, bytes. Since Linux 6.3 it has
+/// separate block groups for small, medium and large contents. Source:
+/// `btrfs_calc_block_group_size_class` in the kernel's fs/btrfs/block-group.c.
 pub(crate) const SIZE_CLASSES: [u64; 2] = [128 << 10, 8 << 20];
 
-/// Parts of a volume, one behind the other.
+/// Adjacent regions of a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Regions {
-    /// How many; at least one.
+    /// The number of regions, at least one.
     pub count: u64,
-    /// The length of each, bytes; none matters if there is one.
+    /// The length of each region, bytes. Not used for a single region.
     pub bytes: u64,
 }
 
-/// Only what the kernel told: the blocks of directories, if any.
+/// Metadata places that the kernel reports: the blocks of directories, if any.
 #[derive(Debug)]
 pub(crate) struct ToldMetadata;
 
@@ -122,25 +125,27 @@ impl Metadata for ToldMetadata {
     }
 }
 
-/// The blocks of a directory that the kernel told, each fetched by itself: a listing asks for one after the other.
+/// Adds the blocks of a directory that the kernel reported. Each is a read of its own, because a
+/// listing requests one after the other.
 pub(crate) fn add_directory_blocks(entry: &Surveyed, pieces: &mut Vec<Piece>) {
     if entry.kind != EntryKind::Directory {
         return;
     }
     for raw in entry.extents.iter().filter(|raw| raw.placement() == Placement::Placed) {
-        // No further than the directory goes: a map may be nonsense.
+        // Stops at the end of the directory, because a damaged map may be longer.
         let length = raw.extent.length.min(entry.size_bytes.saturating_sub(raw.extent.logical));
         let blocks = (0..length).step_by(PAGE_BYTES as usize);
         pieces.extend(blocks.map(|at| Piece::whole(raw.extent.physical + at, PAGE_BYTES)));
     }
 }
 
-/// Looks into the device of the file system mounted at `mount_point`, without writing.
+/// Reads the metadata places from `device`, whose file system is mounted at `root`. Causes no
+/// write.
 ///
-/// Errors: why the metadata are not known, for a warning; then there is [`ToldMetadata`].
-/// Cost: ext4: all inode tables in use and all blocks of extent trees are read; 16 bytes of memory an inode. XFS: nothing
-/// yet; later the inodes of directories and of files in many pieces. Btrfs: the inner nodes of its trees, and 24 bytes of
-/// memory for each leaf.
+/// Errors: the reason why the places are not known, for a warning. The caller then uses
+/// [`ToldMetadata`]. Cost: ext4: reads all inode tables in use and all blocks of extent trees; 16
+/// bytes of memory per inode. XFS: nothing here; later the inodes of directories and of files in
+/// many pieces. Btrfs: reads the inner nodes of its trees; 24 bytes of memory per leaf.
 fn open_metadata(
     kind: FileSystemKind,
     device: &Path,
@@ -152,23 +157,24 @@ fn open_metadata(
         FileSystemKind::Xfs => Box::new(xfs::XfsMetadata::open(device)?),
         FileSystemKind::Btrfs => Box::new(btrfs::BtrfsMetadata::open(device, root)?),
         FileSystemKind::Garden | FileSystemKind::Evergreen => {
-            return Err("an engine of our own tells them itself".to_owned());
+            return Err("only the engine of this file system knows their places".to_owned());
         }
     })
 }
 
-/// What a reader of a tree fetches besides contents, entry by entry.
+/// The requests for metadata that a reader of a tree makes, entry by entry.
 pub(crate) struct MetadataReader {
     source: Box<dyn Metadata>,
-    /// Why no more than what the kernel tells is known.
+    /// The reason why only the places that the kernel reports are known.
     problem: Option<String>,
     cache: PageCache,
     pieces: Vec<Piece>,
 }
 
 impl MetadataReader {
-    /// A reader that has just mounted the file system. Without a device, or the right to read it, it knows only what the
-    /// kernel tells, and [`problem`](Self::problem) says why.
+    /// A reader that has just mounted the file system. Without a device, or without permission to
+    /// read it, the reader knows only the places that the kernel reports, and
+    /// [`problem`](Self::problem) has the reason.
     pub(crate) fn new(kind: FileSystemKind, device: Option<&Path>, root: &Path, threads: usize) -> Self {
         let opened = match device {
             Some(device) => open_metadata(kind, device, root, threads),
@@ -180,19 +186,19 @@ impl MetadataReader {
         }
     }
 
-    /// A reader that knows only what the kernel tells.
+    /// A reader that knows only the places that the kernel reports.
     pub(crate) fn told(problem: impl Into<String>) -> Self {
         Self::of(Box::new(ToldMetadata), Some(problem.into()))
     }
 
-    /// A reader that knows what `source` does.
+    /// A reader that knows the places of `source`.
     pub(crate) fn of(source: Box<dyn Metadata>, problem: Option<String>) -> Self {
         let mut cache = PageCache::default();
         source.mounted().iter().for_each(|piece| cache.insert(piece));
         Self { source, problem, cache, pieces: Vec::new() }
     }
 
-    /// Why inodes and maps are not known.
+    /// The reason why inodes and maps are not known.
     pub(crate) fn problem(&self) -> Option<&str> {
         self.problem.as_deref()
     }
@@ -208,7 +214,7 @@ impl MetadataReader {
         requests
     }
 
-    /// Where an extent lies on the device; as it is told if that is not known.
+    /// The place of an extent on the device. If that is not known, the place as reported.
     pub(crate) fn locate(&self, extent: Extent) -> Extent {
         self.source.locate(extent).unwrap_or(extent)
     }
@@ -229,19 +235,19 @@ impl MetadataReader {
     }
 }
 
-/// The pages of metadata that are in memory; what has been fetched stays there.
+/// The pages of metadata that are in memory. Pages are never evicted.
 #[derive(Debug, Default)]
 pub(crate) struct PageCache {
     pages: HashSet<u64>,
 }
 
 impl PageCache {
-    /// Takes a piece as being in memory.
+    /// Marks the pages of a range as being in memory.
     pub(crate) fn insert(&mut self, piece: &Piece) {
         self.pages.extend(pages_of(piece));
     }
 
-    /// The requests that fetch what is not in memory yet: one for each row of neighbouring pages.
+    /// Adds the requests for pages that are not in memory yet, one for each run of adjacent pages.
     pub(crate) fn fetch(&mut self, piece: &Piece, requests: &mut Vec<BlockRequest>) {
         if self.pages.contains(&(piece.wanted / PAGE_BYTES)) {
             return;

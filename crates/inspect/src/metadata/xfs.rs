@@ -1,8 +1,9 @@
-//! XFS: clusters of inodes, whose places follow from their numbers, and what inodes say of directories' blocks and of
-//! extent trees.
+//! XFS: clusters of inodes, whose places follow from their numbers; blocks of directories and of
+//! extent trees, which the inodes name.
 //!
-//! Source: the kernel's fs/xfs/libxfs/xfs_format.h. What a mounted XFS has in its log only is not seen: an inode that is
-//! not the one wanted, or a block that is none of a tree, adds nothing.
+//! Source: the kernel's fs/xfs/libxfs/xfs_format.h. Changes that a mounted XFS has only in its log
+//! are not visible. An inode with another number, or a block that is not part of a tree, adds
+//! nothing.
 
 use std::path::Path;
 
@@ -10,36 +11,36 @@ use senesce_probe::collect::{EntryKind, Surveyed};
 
 use super::{CopyPlaces, Metadata, Piece, Regions, device::Device};
 
-/// Inodes that are read together: 32, whatever their size.
+/// The number of inodes that are read together, whatever their size.
 const CLUSTER_INODES: u64 = 32;
-/// Below so many extents a file's map fits into its inode for certain.
+/// The map of a file with fewer extents always fits into its inode.
 const FEW_EXTENTS: usize = 8;
-/// More levels than this no tree has.
+/// The largest number of levels of a tree.
 const MAX_LEVELS: u16 = 9;
-/// A tree of more blocks than this is not followed to its end.
+/// The largest number of blocks of a tree that the walk follows.
 const MAX_BLOCKS: usize = 100_000;
 
-/// What an XFS says of where things lie.
+/// The geometry of an XFS, from its superblock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Geometry {
     block_bytes: u64,
     /// Blocks of an allocation group.
     group_blocks: u64,
     groups: u64,
-    /// Bits of a block's number within its group.
+    /// Bits of a block number within its group.
     group_block_bits: u32,
     inode_bytes: u64,
-    /// Bits of an inode's number within its block.
+    /// Bits of an inode number within its block.
     block_inode_bits: u32,
-    /// Bytes of a directory's block.
+    /// Bytes of a directory block.
     directory_block_bytes: u64,
     root_inode: u64,
-    /// Numbers of extents are kept in a wider field.
+    /// Whether inodes have the wider field for the number of extents.
     has_wide_counts: bool,
 }
 
 impl Geometry {
-    /// Reads the superblock; none if it is none of version 5 or contradicts itself.
+    /// Parses the superblock. `None` if it is not of version 5, or inconsistent.
     fn parse(bytes: &[u8]) -> Option<Self> {
         let shift = |at: usize| bytes.get(at).map(|&bits| u32::from(bits)).filter(|bits| *bits < 32);
         let block_bits = shift(120)?;
@@ -64,14 +65,14 @@ impl Geometry {
         is_sound.then_some(this)
     }
 
-    /// The byte at which a block begins; none for a block that is not there.
+    /// The byte at which a block starts. `None` if the block does not exist.
     fn block(&self, number: u64) -> Option<u64> {
         let (group, block) = (number >> self.group_block_bits, number & ((1 << self.group_block_bits) - 1));
         let is_there = group < self.groups && block < self.group_blocks;
         is_there.then(|| (group * self.group_blocks + block) * self.block_bytes)
     }
 
-    /// The byte at which an inode begins.
+    /// The byte at which an inode starts.
     fn inode(&self, number: u64) -> Option<u64> {
         let within = number & ((1 << self.block_inode_bits) - 1);
         Some(self.block(number >> self.block_inode_bits)? + within * self.inode_bytes)
@@ -98,11 +99,11 @@ impl XfsMetadata {
     pub(super) fn open(path: &Path) -> Result<Self, String> {
         let device = Device::open(path).map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
         let start = device.read(0, 512).map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
-        let geometry = Geometry::parse(&start).ok_or("its superblock is none of XFS, version 5")?;
+        let geometry = Geometry::parse(&start).ok_or("its superblock is not one of XFS version 5")?;
         Ok(Self { geometry, device })
     }
 
-    /// The inode as it is on the device; none if that is another.
+    /// The inode as it is on the device. `None` if the device has another inode there.
     fn inode(&mut self, number: u64) -> Option<Vec<u8>> {
         let cluster = self.geometry.cluster(number)?;
         let bytes = self.device.read_kept(cluster.start, cluster.length as usize).ok()?;
@@ -112,7 +113,8 @@ impl XfsMetadata {
         is_it.then(|| inode.to_vec())
     }
 
-    /// The map of an inode's content: the blocks of its tree, in the order in which they are read, and its extents.
+    /// The map of an inode's content: the blocks of its tree in the order of reading, and its
+    /// extents.
     fn map(&self, inode: &[u8]) -> Option<Map> {
         let count = if self.geometry.has_wide_counts { u64_at(inode, 24)? } else { u64::from(u32_at(inode, 76)?) };
         let fork = u64::from(*inode.get(82)?) * 8;
@@ -151,19 +153,19 @@ impl XfsMetadata {
     }
 }
 
-/// Where the index of room for names begins in a directory's own space.
+/// The offset of the index of free space in the address space of a directory, bytes.
 const DIRECTORY_FREE_BYTES: u64 = 64 << 30;
-/// Bytes of an inode before what it says of its content.
+/// Bytes of an inode before its data fork.
 const INODE_HEADER: usize = 176;
-/// Bytes of a block of an extent tree before its records.
+/// Bytes of an extent tree block before its records.
 const TREE_HEADER: usize = 72;
 
-/// What an inode's map says.
+/// The contents of an inode's map.
 #[derive(Debug, Default)]
 struct Map {
     /// Positions of the blocks of the tree.
     blocks: Vec<u64>,
-    /// Extents: block in the file, block number, blocks.
+    /// Extents: block in the file, block number, number of blocks.
     extents: Vec<(u64, u64, u64)>,
 }
 
@@ -193,8 +195,9 @@ impl Metadata for XfsMetadata {
         let block_bytes = self.geometry.block_bytes;
         pieces.extend(map.blocks.iter().map(|&block| Piece::whole(block, block_bytes)));
         if is_directory {
-            // The blocks that listing reads, then those that looking up a name does: they lie behind in the directory's
-            // own space. Each is a read of its own. Still further behind is what only the making of names reads.
+            // First the blocks that a listing reads, then those that a name lookup reads: they are
+            // at higher offsets of the directory. Each is a read of its own. Blocks at still higher
+            // offsets are needed only to add names.
             let is_read = |extent: &(u64, u64, u64)| extent.0 < DIRECTORY_FREE_BYTES / block_bytes;
             for (_, block, blocks) in map.extents.into_iter().filter(is_read) {
                 let Some(start) = self.geometry.block(block) else { continue };
@@ -213,7 +216,8 @@ impl Metadata for XfsMetadata {
         (CLUSTER_INODES * self.geometry.inode_bytes).max(self.geometry.block_bytes)
     }
 
-    /// Every new directory goes into the next allocation group, and its files' inodes and contents to it.
+    /// Every new directory goes to the next allocation group, with the inodes and contents of its
+    /// files.
     fn copy_places(&self) -> CopyPlaces {
         let Geometry { groups, group_blocks, block_bytes, .. } = self.geometry;
         CopyPlaces::Regions(Regions { count: groups.max(1), bytes: group_blocks * block_bytes })
@@ -238,7 +242,7 @@ mod tests {
 
     use super::*;
 
-    /// As mkfs makes it on 640 MiB.
+    /// A superblock as mkfs makes it on 640 MiB.
     fn superblock() -> Vec<u8> {
         let mut bytes = vec![0; 512];
         let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
@@ -254,10 +258,10 @@ mod tests {
     }
 
     #[test]
-    fn an_inode_s_number_says_where_it_lies() {
+    fn inode_number_determines_its_place() {
         let geometry = Geometry::parse(&superblock()).unwrap();
         assert_eq!(geometry.inode(128), Some(16 * 4096));
-        // Group 2, block 21 of it, the sixth inode: it is read with the four blocks from 20 on.
+        // Group 2, block 21 of it, the sixth inode. It is read with the four blocks from 20 on.
         let number = (2 << 16 | 21) << 3 | 5;
         let block = 2 * 40960 + 21;
         let cluster = Piece { wanted: block * 4096 + 5 * 512, start: (block - 1) * 4096, length: 16384 };
@@ -277,7 +281,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_damaged_superblock_is_refused_or_gives_places_on_the_device(at in 0usize..230, value: u8, number: u64) {
+        fn damaged_superblock_is_refused_or_stays_in_bounds(at in 0usize..230, value: u8, number: u64) {
             let mut bytes = superblock();
             bytes[at] = value;
             if let Some(geometry) = Geometry::parse(&bytes) {

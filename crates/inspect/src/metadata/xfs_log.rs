@@ -1,31 +1,32 @@
-//! Whether an XFS was unmounted: whether its log ends with the record that unmounting writes.
+//! Checks whether an XFS was unmounted: whether its log ends with an unmount record.
 //!
-//! The log is a ring of sectors. Each begins with the number of the round in which it was written (records begin with a
-//! mark, and the number behind it), so that the end of what was written last is where the number changes. Source: the
-//! kernel's fs/xfs/libxfs/xfs_log_format.h.
+//! The log is a ring of sectors. Each sector starts with the number of the cycle in which it was
+//! written; a record starts with a magic number, followed by the cycle. So the end of the last
+//! write is where the cycle changes. Source: the kernel's fs/xfs/libxfs/xfs_log_format.h.
 
-/// Bytes of a log's unit.
+/// Bytes of a basic block of the log.
 const SECTOR_BYTES: u64 = 512;
-/// The mark of a record.
+/// The magic number of a record.
 const RECORD_MARK: u32 = 0xFEED_BABE;
 /// Bytes of a record for each sector of its header.
 const RECORD_BYTES_PER_HEADER: u32 = 32 << 10;
-/// No record is longer than this, with its headers.
+/// The longest record with its headers, sectors.
 const MOST_RECORD_SECTORS: u64 = 1024;
-/// Set in the flags of the only operation of the record that unmounting writes.
+/// The flag of an unmount operation, which is the only operation of its record.
 const UNMOUNT: u8 = 0x20;
 
-/// Whether the XFS that `read` (position, length, bytes) gives was unmounted after its last change.
+/// Whether an XFS was unmounted after its last change. `read` returns bytes by position and length.
 ///
-/// Errors: its log lies on another device, or where none can be. Cost: a few dozen reads of a sector.
+/// Errors: the log is on another device; the superblock cannot be read or is inconsistent. Cost: a
+/// few dozen reads of a sector.
 pub(crate) fn is_xfs_log_clean(read: &dyn Fn(u64, usize) -> Option<Vec<u8>>) -> Result<bool, String> {
     let superblock = read(0, SECTOR_BYTES as usize).ok_or("its superblock cannot be read")?;
     let place = Log::place(&superblock).ok_or("its superblock contradicts itself")?;
     let Some((start, sectors)) = place else {
-        return Err("its log lies on another device".to_owned());
+        return Err("its log is on another device".to_owned());
     };
     let log = Log { start, sectors, read };
-    // What cannot be read or makes no sense is nothing that unmounting left.
+    // A log that cannot be read or is inconsistent does not end with an unmount.
     Ok(log.is_clean().unwrap_or(false))
 }
 
@@ -36,8 +37,8 @@ struct Log<'a> {
 }
 
 impl Log<'_> {
-    /// First byte and sectors of the log; none if it is not on this device.
-    #[expect(clippy::option_option, reason = "no answer, and the answer that there is none")]
+    /// First byte and sectors of the log. `Some(None)` if the log is on another device.
+    #[expect(clippy::option_option, reason = "`None` is an error, `Some(None)` a log elsewhere")]
     fn place(superblock: &[u8]) -> Option<Option<(u64, u64)>> {
         let [block_bytes, group_blocks, log_blocks] = [4, 84, 96].map(|at| u32_at(superblock, at));
         let (block_bytes, log_blocks) = (u64::from(block_bytes?), u64::from(log_blocks?));
@@ -57,7 +58,7 @@ impl Log<'_> {
         (self.read)(self.start + number % self.sectors * SECTOR_BYTES, SECTOR_BYTES as usize)
     }
 
-    /// The round in which a sector was written; 0 for none.
+    /// The cycle in which a sector was written; 0 for a sector that was never written.
     fn round(&self, number: u64) -> Option<u32> {
         let sector = self.sector(number)?;
         match u32_at(&sector, 0)? {
@@ -66,10 +67,10 @@ impl Log<'_> {
         }
     }
 
-    /// The sector behind what was written last.
+    /// The sector after the last write.
     fn head(&self) -> Option<u64> {
         let first = self.round(0)?;
-        let (mut low, mut high) = (0, self.sectors); // all below `low` are of the first's round, none from `high` on
+        let (mut low, mut high) = (0, self.sectors); // below `low` is the cycle of sector 0, from `high` on another
         while low < high {
             let middle = low + (high - low) / 2;
             if self.round(middle)? == first {
@@ -117,7 +118,8 @@ mod tests {
     const SECTORS: usize = 64;
     const START: usize = 3 * 4096;
 
-    /// A volume whose log of 64 sectors begins at block 3, with records of two sectors: header and one operation.
+    /// A volume whose log of 64 sectors starts at block 3. Each record has two sectors: header and
+    /// one operation.
     fn volume(records: &[u8]) -> Vec<u8> {
         let mut bytes = vec![0u8; START + SECTORS * 512];
         bytes[..4].copy_from_slice(b"XFSB");
@@ -149,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_log_that_ends_with_an_unmount_is_clean() {
+    fn only_a_log_that_ends_with_unmount_is_clean() {
         assert_eq!(is_clean(&volume(&[])), Ok(true), "never written");
         for records in [1usize, 5, 31, 32, 33, 40, 64, 65] {
             let mut flags = vec![0; records];
@@ -166,7 +168,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_give_an_answer(mut bytes in prop::collection::vec(any::<u8>(), 600..4000), records in 0usize..70) {
+        fn any_bytes_return_without_panic(mut bytes in prop::collection::vec(any::<u8>(), 600..4000), records in 0usize..70) {
             bytes[..4].copy_from_slice(b"XFSB");
             let _ = is_clean(&bytes);
             let mut volume = volume(&vec![UNMOUNT; records]);

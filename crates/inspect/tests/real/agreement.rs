@@ -1,9 +1,11 @@
-//! Two ways to a modelled cost of a grep test: from a trace of one, and predicted from where things lie.
+//! Two modelled costs of a grep test agree: one from its trace, one predicted from the places of
+//! data.
 //!
-//! Seen with a 6.18 kernel, predicted over traced, on trees of three kinds, aged and unaged: flash 0.993..1.011 on all
-//! three; the modelled disk ext4 0.993..1.004, XFS 1.000..1.009, Btrfs 0.975..1.068. The largest differences are those of
-//! unaged trees that the disk reads in about a second: a handful of waits for a turn. Btrfs reads ahead 4 MiB by itself,
-//! whatever its device has; with the device's 128 KiB the prediction of flash was 16% too high.
+//! Seen with a 6.18 kernel, predicted over traced, on trees of three kinds, aged and unaged: flash
+//! 0.993..1.011 on all three; the modelled disk 0.993..1.004 on ext4, 1.000..1.009 on XFS,
+//! 0.975..1.068 on Btrfs. The largest differences are on unaged trees that the disk reads in about
+//! a second: a few rotational delays. Btrfs reads ahead 4 MiB, whatever its device has; with the
+//! 128 KiB of the device the prediction for flash was 16% too high.
 
 use std::{fs, path::Path};
 
@@ -20,10 +22,10 @@ fn devices() -> Vec<DeviceSpec> {
     DEVICES.map(|name| find_preset(name).unwrap().clone()).to_vec()
 }
 
-/// How far predicted may be from traced.
+/// The allowed range of predicted over traced.
 const AGREEMENT: std::ops::RangeInclusive<f64> = 0.85..=1.15;
 
-/// Shows both costs of a volume on each device, and which of them do not agree.
+/// Prints both costs of a volume on each device. Returns those that do not agree.
 fn compare(name: &str, volume: &Volume) -> Vec<String> {
     let traced = trace_cold_grep(volume);
     let devices = devices();
@@ -53,7 +55,7 @@ fn compare(name: &str, volume: &Volume) -> Vec<String> {
             predicted.read_bytes as f64 / f64::from(1 << 20),
         );
         eprintln!("{line}");
-        // Nearly the same requests, too: agreement is not that of two errors.
+        // The numbers of requests must agree too: two errors could cancel out in the time.
         let requests = predicted.requests as f64 / cost.requests as f64;
         if !AGREEMENT.contains(&ratio) || !(0.98..=1.02).contains(&requests) {
             disagreements.push(line);
@@ -62,7 +64,7 @@ fn compare(name: &str, volume: &Volume) -> Vec<String> {
     disagreements
 }
 
-/// Files that take several windows of readahead.
+/// Writes files of several readahead windows.
 fn write_large_files(root: &Path) {
     let directory = root.join("large");
     fs::create_dir(&directory).unwrap();
@@ -94,7 +96,7 @@ fn check_aged_and_unaged(kind: &'static str, arguments: &[&str], options: &str) 
 }
 
 #[test]
-fn on_ext4_both_ways_agree() {
+fn prediction_agrees_with_trace_on_ext4() {
     if !senesce_testkit::root_or_skip("traces ext4 on a loop device") {
         return;
     }
@@ -103,7 +105,7 @@ fn on_ext4_both_ways_agree() {
 }
 
 #[test]
-fn on_xfs_both_ways_agree() {
+fn prediction_agrees_with_trace_on_xfs() {
     if !senesce_testkit::root_or_skip("traces XFS on a loop device") {
         return;
     }
@@ -112,7 +114,7 @@ fn on_xfs_both_ways_agree() {
 }
 
 #[test]
-fn on_btrfs_both_ways_agree() {
+fn prediction_agrees_with_trace_on_btrfs() {
     if !senesce_testkit::root_or_skip("traces Btrfs on a loop device") {
         return;
     }

@@ -1,4 +1,5 @@
-//! Whole inspections: aged against fresh, without a trace, of what changes, is forbidden or is stopped.
+//! Whole inspections: an aged tree against its copy; no writes; trees that change, are forbidden or
+//! are interrupted.
 
 use std::{
     fs,
@@ -13,7 +14,7 @@ use crate::support::{
     Files, age, alone, inspect_at, inspect_while, run, sync, volume, write_in_pieces, written_sectors,
 };
 
-/// No writes of the file system's own after it was made.
+/// Mount options without writes of the file system's own.
 const QUIET_EXT4: [&str; 2] = ["-E", "lazy_itable_init=0,lazy_journal_init=0"];
 
 fn show(name: &str, found: &Inspection) {
@@ -39,7 +40,7 @@ fn check_aged_against_unaged(kind: &'static str, arguments: &[&str], options: &s
     let aged = volume(kind, 640, arguments, options);
     age(&aged.mountpoint, Files::Mixed);
     fs::create_dir(aged.path("on-purpose")).unwrap();
-    // Long enough that no directory of small files loses as much, however XFS joins its pieces.
+    // Large enough that no directory of small files loses as much, however XFS joins its pieces.
     write_in_pieces(&aged.path("on-purpose/worst"), 2048);
     let unaged = volume(kind, 640, arguments, options);
     run("cp", &["-a", &format!("{}/.", aged.mountpoint.display()), unaged.mountpoint.to_str().unwrap()]);
@@ -55,10 +56,11 @@ fn check_aged_against_unaged(kind: &'static str, arguments: &[&str], options: &s
     assert!(old.verdict.contains("ged: reading all"), "{}", old.verdict);
     assert!(!old.verdict.starts_with("Young"), "{}", old.verdict);
     assert!(young.verdict.starts_with("Young"), "{}", young.verdict);
-    // Both have the same fresh copy, but for the order in which they list their files and what contents share.
+    // Both have the same fresh copy, except for the listing order and the block groups of contents.
     let fresh = old_cost.seconds.fresh_copy / young_cost.seconds.fresh_copy;
     assert!((0.9..=1.1).contains(&fresh), "{fresh}");
-    // The file that lies in pieces on purpose is the worst, and its directory; in the copy it is not.
+    // The file that was written in pieces is the worst, and so is its directory. In the copy it is
+    // not.
     assert_eq!(old.worst_files[0].path, "on-purpose/worst", "{:?}", old.worst_files);
     assert!(old.worst_files[0].extents >= 64, "{:?}", old.worst_files[0]);
     assert_eq!(old.worst_directories[0].path, "on-purpose", "{:?}", old.worst_directories);
@@ -75,28 +77,29 @@ fn check_aged_against_unaged(kind: &'static str, arguments: &[&str], options: &s
 }
 
 #[test]
-fn an_aged_ext4_is_told_from_its_copy_and_its_worst_file_is_named() {
+fn aged_ext4_is_worse_than_its_copy() {
     if senesce_testkit::root_or_skip("ages ext4 on a loop device") {
         check_aged_against_unaged("ext4", &[], "noatime");
     }
 }
 
 #[test]
-fn an_aged_xfs_is_told_from_its_copy_and_its_worst_file_is_named() {
+fn aged_xfs_is_worse_than_its_copy() {
     if senesce_testkit::root_or_skip("ages XFS on a loop device") {
         check_aged_against_unaged("xfs", &[], "noatime");
     }
 }
 
 #[test]
-fn an_aged_btrfs_is_told_from_its_copy_and_its_worst_file_is_named() {
+fn aged_btrfs_is_worse_than_its_copy() {
     if senesce_testkit::root_or_skip("ages Btrfs on a loop device") {
-        // A commit in the middle of the copy, which a slow machine would see, would part what belongs together.
+        // A commit during the copy, which a slow machine would have, would separate what belongs
+        // together.
         check_aged_against_unaged("btrfs", &["-m", "single"], "noatime,nodiscard,commit=300");
     }
 }
 
-/// A tree of so many small files in ten directories.
+/// Makes a tree of `files` small files in ten directories.
 fn make_tree(root: &Path, files: usize) {
     for n in 0..files {
         let directory = root.join(format!("d{}", n % 10));
@@ -107,17 +110,17 @@ fn make_tree(root: &Path, files: usize) {
 }
 
 #[test]
-fn nothing_is_written() {
+fn inspection_writes_nothing() {
     if !senesce_testkit::root_or_skip("counts the writes of a loop device") {
         return;
     }
     let _alone = alone();
     for (kind, arguments) in [("ext4", &QUIET_EXT4[..]), ("xfs", &[]), ("btrfs", &[])] {
-        // Every ordinary read would leave its time.
+        // Every ordinary read would update the access time.
         let volume = volume(kind, 400, arguments, "strictatime");
         make_tree(&volume.mountpoint, 500);
         volume.remount_cold();
-        // With the first file that anybody opens after a mount, ext4 notes where it is mounted.
+        // At the first open of a file after a mount, ext4 writes the mount point to its superblock.
         drop(fs::File::open(volume.path("d0/file-0")).unwrap());
         sync(&volume.mountpoint);
         let before = written_sectors(&volume);
@@ -125,7 +128,7 @@ fn nothing_is_written() {
         sync(&volume.mountpoint);
         assert_eq!(written_sectors(&volume) - before, 0, "sectors written on {kind}");
         assert_eq!(found.tree.files, 500);
-        // The counter does count: a listing that leaves its time is written.
+        // The counter works: a listing that updates the access time is a write.
         fs::read_dir(volume.path("d3")).unwrap().count();
         sync(&volume.mountpoint);
         assert!(written_sectors(&volume) > before, "on {kind}");
@@ -133,7 +136,7 @@ fn nothing_is_written() {
 }
 
 #[test]
-fn a_directory_without_permission_gives_a_partial_result_that_says_so() {
+fn unreadable_directory_makes_the_result_partial() {
     if !senesce_testkit::root_or_skip("looks at a volume with nobody's rights") {
         return;
     }
@@ -142,11 +145,11 @@ fn a_directory_without_permission_gives_a_partial_result_that_says_so() {
         let volume = volume(kind, 400, &[], "noatime");
         fs::set_permissions(&volume.mountpoint, fs::Permissions::from_mode(0o755)).unwrap();
         make_tree(&volume.mountpoint, 100);
-        // Another directory that is forbidden; only ext4 has one.
+        // Another directory without permission; only ext4 has it.
         let _ = fs::remove_dir(volume.path("lost+found"));
         fs::set_permissions(volume.path("d3"), fs::Permissions::from_mode(0o700)).unwrap();
         let root = volume.mountpoint.clone();
-        // The rights of this thread alone, and of those it starts.
+        // The rights of this thread and of its children only.
         let as_nobody = std::thread::spawn(move || {
             rustix::thread::set_thread_uid(rustix::process::Uid::from_raw(65534)).unwrap();
             inspect_at(&root)
@@ -154,16 +157,16 @@ fn a_directory_without_permission_gives_a_partial_result_that_says_so() {
         let found = as_nobody.join().unwrap().unwrap();
         assert_eq!(found.tree.files, 90, "on {kind}");
         let has = |text: &str| found.warnings.iter().any(|warning| warning.contains(text));
-        assert!(has("partial: 1 entries could not be looked at") && has("d3"), "{:?}", found.warnings);
-        assert!(has("are not modelled, neither as they lie nor in a fresh copy"), "{:?}", found.warnings);
+        assert!(has("partial: 1 entries could not be read") && has("d3"), "{:?}", found.warnings);
+        assert!(has("are not modelled in any layout"), "{:?}", found.warnings);
         assert_eq!(found.tree.not_looked_at, 1, "on {kind}");
-        let start = "Partial, for 1 entry could not be looked at, and without metadata, which could not be read. ";
+        let start = "Partial: 1 entry could not be read, and metadata could not be read. ";
         assert!(found.verdict.starts_with(start), "{}", found.verdict);
         assert!(found.verdict.contains("reading the 90 files found cold"), "{}", found.verdict);
         assert!(!found.verdict.contains("reading all"), "{}", found.verdict);
         let cost = &found.costs[0];
         assert_eq!((cost.metadata_seconds, cost.metadata_share), (None, None), "on {kind}");
-        // Each file is read by itself, and nothing else is, on either side.
+        // Each file is one read, and there are no other reads in any layout.
         let extents = found.tree.layout.extents_per_file.unwrap() * 90.0;
         assert_eq!(cost.requests.fresh_copy, 90, "on {kind}");
         assert!(cost.requests.as_it_lies as f64 <= extents + 0.5, "{:?} on {kind}", cost.requests);
@@ -177,7 +180,7 @@ fn a_directory_without_permission_gives_a_partial_result_that_says_so() {
 }
 
 #[test]
-fn where_there_is_nothing_to_read_there_is_nothing_to_judge() {
+fn empty_tree_has_nothing_to_judge() {
     if !senesce_testkit::root_or_skip("makes a small ext4") {
         return;
     }
@@ -195,7 +198,7 @@ fn where_there_is_nothing_to_read_there_is_nothing_to_judge() {
     assert!(verdict().contains(": reading the only file cold would take"), "{}", verdict());
 }
 
-/// Makes, moves, cuts, rewrites and deletes files until told to stop.
+/// Makes, renames, truncates, rewrites and deletes files until `stop` is set.
 fn disturb(root: &Path, stop: &AtomicBool) {
     for round in 0u64.. {
         if stop.load(Ordering::Relaxed) {
@@ -204,7 +207,7 @@ fn disturb(root: &Path, stop: &AtomicBool) {
         let n = round % 200;
         let directory = root.join(format!("d{}", n % 10));
         let file = directory.join(format!("file-{n}"));
-        // Whatever is gone is gone.
+        // A file may not exist any more.
         match round / 200 % 5 {
             0 => drop(fs::write(&file, vec![round as u8; 40_000])),
             1 => drop(fs::rename(&file, root.join(format!("d{}/moved-{n}", (n + 1) % 10)))),
@@ -222,7 +225,7 @@ fn disturb(root: &Path, stop: &AtomicBool) {
 }
 
 #[test]
-fn a_tree_that_changes_meanwhile_is_inspected_all_the_same() {
+fn changing_tree_is_inspected() {
     if !senesce_testkit::root_or_skip("inspects volumes that are written") {
         return;
     }
@@ -239,7 +242,7 @@ fn a_tree_that_changes_meanwhile_is_inspected_all_the_same() {
         });
         for found in found {
             let found = found.unwrap();
-            // Ten in eleven files are left alone.
+            // Ten in eleven files do not change.
             assert!(found.tree.files >= 1800, "{} files on {kind}", found.tree.files);
             assert!(found.costs[0].seconds.as_it_lies > 0.0);
         }
@@ -247,7 +250,7 @@ fn a_tree_that_changes_meanwhile_is_inspected_all_the_same() {
 }
 
 #[test]
-fn an_interruption_stops_an_inspection() {
+fn interruption_stops_an_inspection() {
     if !senesce_testkit::root_or_skip("inspects ext4 on a loop device") {
         return;
     }

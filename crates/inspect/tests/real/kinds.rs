@@ -1,4 +1,4 @@
-//! Extents that are not simply data in blocks of its own: each kind is named and counted.
+//! Extents that are not plain data in blocks of their own: each kind is counted.
 
 use std::{fs, os::unix::fs::FileExt, path::Path};
 
@@ -6,12 +6,12 @@ use senesce_inspect::SpecialExtents;
 
 use crate::support::{alone, inspect_at, run, sync, volume};
 
-/// Files of every kind that all file systems know: preallocated, sparse, simple.
+/// Makes the kinds of files that all file systems support: preallocated, sparse, plain.
 fn make_common(root: &Path) {
     fs::write(root.join("simple"), vec![1; 100_000]).unwrap();
     let path = |name: &str| root.join(name).to_str().unwrap().to_owned();
     run("fallocate", &["--length", "1MiB", &path("preallocated")]);
-    // Data at both ends and a hole in between; and nothing but a hole.
+    // A file with data at both ends of a hole, and a file that is one hole.
     let sparse = fs::File::create(root.join("sparse")).unwrap();
     sparse.write_all_at(&[1; 8192], 0).unwrap();
     sparse.write_all_at(&[1; 8192], 1 << 20).unwrap();
@@ -48,7 +48,7 @@ fn shared_extents_of_xfs_are_counted() {
     run("cp", &["--reflink=always", &path("simple"), &path("shared")]);
     sync(&volume.mountpoint);
     let found = inspect_at(&volume.mountpoint).unwrap();
-    // The extent is shared in either file.
+    // The extent counts as shared in both files.
     let special = SpecialExtents { preallocated: 1, sparse_files: 2, shared: 2, ..SpecialExtents::default() };
     assert_eq!(found.tree.special, special);
 }

@@ -1,4 +1,4 @@
-//! Inspections and models of real file systems on loop devices. Need root.
+//! Inspections and models of real file systems on loop devices. They need root.
 
 mod agreement;
 mod inspection;

@@ -1,4 +1,4 @@
-//! ext4 read straight from its device or image, against the same volume through its mount.
+//! ext4 read straight from its device or image gives the same figures as through its mount.
 
 use std::{fs, os::unix::fs::FileExt, path::Path};
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::support::{Files, age, alone, inspect_at, inspect_offline, run, sync, volume};
 
-/// Everything but how it was read, and when.
+/// All figures except the way and the time of the inspection.
 fn figures(found: &Inspection) -> Value {
     let mut json = found.to_json();
     for key in ["path", "device", "read", "mount_options", "device_read_ahead_kib", "inspected_unix_seconds"] {
@@ -18,7 +18,7 @@ fn figures(found: &Inspection) -> Value {
     json
 }
 
-/// Shows the first difference instead of two pages of numbers.
+/// Fails with the first difference only, instead of two pages of numbers.
 fn assert_equal(name: &str, path: &str, a: &Value, b: &Value) {
     match (a, b) {
         (Value::Object(a), Value::Object(b)) => {
@@ -33,10 +33,10 @@ fn assert_equal(name: &str, path: &str, a: &Value, b: &Value) {
     }
 }
 
-/// Files of every kind that ext4 knows.
+/// Makes files of every kind that ext4 supports.
 fn add_special_files(root: &Path, has_extents: bool) {
     let path = |name: &str| root.join(name).to_str().unwrap().to_owned();
-    // Files mapped block by block cannot be preallocated.
+    // Files with block maps cannot be preallocated.
     if has_extents {
         run("fallocate", &["--length", "160MiB", &path("preallocated")]);
     }
@@ -52,7 +52,7 @@ fn add_special_files(root: &Path, has_extents: bool) {
 }
 
 #[test]
-fn an_ext4_read_from_its_device_has_the_figures_of_its_mount() {
+fn device_and_mount_of_ext4_have_equal_figures() {
     if !senesce_testkit::root_or_skip("ages ext4 on a loop device") {
         return;
     }
@@ -69,7 +69,7 @@ fn an_ext4_read_from_its_device_has_the_figures_of_its_mount() {
         assert_eq!(mounted.target.read, "through its mount");
         assert!(mounted.tree.special.preallocated >= 1 || name == "block maps", "{:?}", mounted.tree.special);
         assert!(mounted.free_space.as_ref().unwrap().figures.extents > 50 && mounted.worst_files.len() == 10);
-        // Past a mount that nobody writes through.
+        // Past a mount that no process writes through.
         run("mount", &["-o", "remount,ro", volume.mountpoint.to_str().unwrap()]);
         let past = inspect_offline(Path::new(&volume.device)).unwrap();
         assert_eq!(past.target.read, "straight from the device");
@@ -87,7 +87,7 @@ fn an_ext4_read_from_its_device_has_the_figures_of_its_mount() {
 }
 
 #[test]
-fn what_is_written_or_was_not_unmounted_is_said() {
+fn written_or_unclean_ext4_has_a_warning() {
     if !senesce_testkit::root_or_skip("mounts ext4 on a loop device") {
         return;
     }
@@ -101,7 +101,7 @@ fn what_is_written_or_was_not_unmounted_is_said() {
     assert_eq!(found.tree.files, 200);
     let has = |found: &Inspection, text: &str| found.warnings.iter().any(|warning| warning.contains(text));
     assert!(has(&found, "mounted for writing on") && has(&found, "journal is not replayed"), "{:?}", found.warnings);
-    // As a power cut would leave it.
+    // As after a power cut.
     let copy = volume.image().with_extension("copy");
     run("cp", &["--sparse=always", volume.image().to_str().unwrap(), copy.to_str().unwrap()]);
     let found = inspect_at(&copy).unwrap();
@@ -110,7 +110,7 @@ fn what_is_written_or_was_not_unmounted_is_said() {
 }
 
 #[test]
-fn a_device_stands_for_its_whole_mount_and_not_for_a_part_of_it() {
+fn device_stands_for_its_whole_mount_only() {
     if !senesce_testkit::root_or_skip("mounts ext4 on a loop device") {
         return;
     }
@@ -132,7 +132,7 @@ fn a_device_stands_for_its_whole_mount_and_not_for_a_part_of_it() {
 }
 
 #[test]
-fn only_ext4_and_only_devices_and_images_are_read_offline() {
+fn only_ext4_devices_are_read_offline() {
     let refused = |path: &Path| find_target(path, Access::Offline, &LinuxHost::default()).unwrap_err();
     let directory = tempfile::tempdir().unwrap();
     assert!(matches!(refused(directory.path()), Error::NotOffline { .. }));
@@ -143,7 +143,7 @@ fn only_ext4_and_only_devices_and_images_are_read_offline() {
 }
 
 #[test]
-fn what_else_an_image_holds_is_named() {
+fn other_contents_of_an_image_are_named() {
     let directory = tempfile::tempdir().unwrap();
     let image = directory.path().join("image");
     for (offset, mark, name) in [
@@ -162,7 +162,7 @@ fn what_else_an_image_holds_is_named() {
         let mut bytes = vec![0; 300_000];
         bytes[offset..offset + mark.len()].copy_from_slice(mark);
         if offset < 100 && name.contains("FAT") {
-            // A boot sector's mark is in all of them, and says less.
+            // All of them also have the signature of a boot sector, which is less specific.
             bytes[510..512].copy_from_slice(b"\x55\xaa");
         }
         fs::write(&image, bytes).unwrap();
@@ -176,12 +176,12 @@ fn what_else_an_image_holds_is_named() {
 }
 
 #[test]
-fn the_partitions_of_an_image_are_named() {
+fn partitions_of_an_image_are_named() {
     let directory = tempfile::tempdir().unwrap();
     let image = directory.path().join("disk.img");
     let mut disk = vec![0u8; 4 << 20];
     disk[510..512].copy_from_slice(b"\x55\xaa");
-    // The second partition begins at 2 MiB and is 1 MiB long.
+    // The second partition starts at 2 MiB and is 1 MiB long.
     disk[462 + 4] = 0x83;
     disk[462 + 8..462 + 12].copy_from_slice(&4096u32.to_le_bytes());
     disk[462 + 12..462 + 16].copy_from_slice(&2048u32.to_le_bytes());
@@ -213,7 +213,7 @@ fn the_partitions_of_an_image_are_named() {
 }
 
 #[test]
-fn root_whom_the_machine_stops_is_not_told_to_be_root() {
+fn hint_for_root_does_not_suggest_root() {
     let closed = |is_root, mounted: Option<&str>| Error::Closed {
         path: "/dev/sdz".into(),
         mounted: mounted.map(str::to_owned),
@@ -230,7 +230,7 @@ fn root_whom_the_machine_stops_is_not_told_to_be_root() {
 }
 
 #[test]
-fn an_image_that_is_cut_off_or_damaged_is_refused_with_its_block() {
+fn truncated_or_damaged_image_is_refused_with_its_block() {
     if !senesce_testkit::root_or_skip("mounts ext4 on a loop device") {
         return;
     }
@@ -246,7 +246,7 @@ fn an_image_that_is_cut_off_or_damaged_is_refused_with_its_block() {
     fs::OpenOptions::new().write(true).open(&copy).unwrap().set_len(40 << 20).unwrap();
     let said = inspect_at(&copy).unwrap_err().to_string();
     assert!(said.contains("cannot read the ext4 on") && said.contains("it is cut off"), "{said}");
-    // Nonsense behind the descriptors, where bitmaps and inodes are.
+    // Invalid bytes after the group descriptors, at the bitmaps and inodes.
     image.write_all_at(&vec![0x5A; 4 << 20], 64 << 10).unwrap();
     let said = inspect_at(&volume.image()).unwrap_err().to_string();
     assert!(said.contains("block "), "{said}");

@@ -1,4 +1,5 @@
-//! Volumes on loop devices past the page cache, taken away again whatever happens; and how they age.
+//! Volumes on loop devices without the page cache, removed even after a panic; and the aging of
+//! their files.
 
 use std::{
     fs,
@@ -20,14 +21,14 @@ use senesce_volume::LinuxHost;
 /// The readahead of every volume, KiB.
 pub const READ_AHEAD_KIB: u32 = 128;
 
-/// One volume-heavy test at a time: a machine has few loop devices, and a trace wants a quiet one.
+/// Runs one volume test at a time: a machine has few loop devices, and a trace needs a quiet one.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 pub fn alone() -> MutexGuard<'static, ()> {
     ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A volume on a loop device with direct I/O and a pinned readahead.
+/// A volume on a loop device with direct I/O and a fixed readahead.
 pub fn volume(kind: &str, mib: u64, mkfs: &[&str], mount: &str) -> Volume {
     Volume::with(&VolumeOptions {
         mkfs,
@@ -67,12 +68,12 @@ pub fn inspect_at(root: &Path) -> Result<Inspection, Error> {
     inspect_while(root, &mut |_| true)
 }
 
-/// Inspects a device or image past its mount, if it is mounted.
+/// Inspects a device or image, past its mount if it is mounted.
 pub fn inspect_offline(path: &Path) -> Result<Inspection, Error> {
     inspect_with(path, Access::Offline, &mut |_| true)
 }
 
-/// The same; `progress` may stop it.
+/// Inspects a directory; `progress` may stop the inspection.
 pub fn inspect_while(root: &Path, progress: &mut dyn FnMut(u64) -> bool) -> Result<Inspection, Error> {
     inspect_with(root, Access::ThroughMount, progress)
 }
@@ -90,7 +91,8 @@ fn inspect_with(path: &Path, access: Access, progress: &mut dyn FnMut(u64) -> bo
     inspect(&find_target(path, access, &host)?, options, &host, &TestClock::start())
 }
 
-/// Writes a file of so many pieces of 16 KiB: they are allocated in turn with pieces of files that go away in the end.
+/// Writes a file of `pieces` pieces of 16 KiB. Between them it allocates pieces of other files,
+/// which it deletes at the end.
 pub fn write_in_pieces(path: &Path, pieces: u64) {
     const PIECE: u64 = 16 << 10;
     let others: Vec<PathBuf> = (0..6).map(|n| path.with_extension(format!("other-{n}"))).collect();
@@ -110,24 +112,27 @@ pub fn write_in_pieces(path: &Path, pieces: u64) {
     sync(path.parent().unwrap());
 }
 
-/// Writes what waits in memory.
+/// Writes dirty pages to the device.
 pub fn sync(at: &Path) {
     run("sync", &["-f", at.to_str().unwrap()]);
 }
 
-/// What the files of an aged tree are like.
+/// The sizes of files in an aged tree.
 #[derive(Clone, Copy, Debug)]
 pub enum Files {
-    /// Half of them fit in two blocks, some have 256 KiB: most of the time of reading goes to contents.
+    /// Half of them fit in two blocks, some have 256 KiB. Contents take most of the time of
+    /// reading.
     Mixed,
-    /// An eighth of that, and more of them: metadata weigh more, and on Btrfs many contents lie among them.
+    /// An eighth of these sizes, and more files. Metadata takes more of the time, and on Btrfs many
+    /// contents are inline.
     Small,
-    /// The same in three directories: these are large enough to have an index.
+    /// Small files in three directories, which are large enough for an index.
     Crowded,
 }
 
-/// Ages the volume below `root`: files in some hundred directories are made, appended to, rewritten and deleted in turn,
-/// with a sync every now and then, so that files lie in pieces and neighbours apart. The same every time.
+/// Ages the volume below `root`: makes files in some hundred directories, appends to them, rewrites
+/// and deletes them in turn, with a sync now and then. So files are in pieces and neighbours are
+/// apart. The result is always the same.
 pub fn age(root: &Path, files: Files) {
     let (directories, live_files, steps, divisor) = match files {
         Files::Mixed => (300, 4000, 12_000, 1),
@@ -177,7 +182,7 @@ fn make(root: &Path, step: u64, directory: u64, content: &[u8]) -> PathBuf {
     path
 }
 
-/// The reads of a cold grep test of the volume, in issue order.
+/// The reads of a cold grep test of the volume, in the order of their issue.
 pub fn trace_cold_grep(volume: &Volume) -> Vec<BlockRequest> {
     volume.remount_cold();
     let tracer = BlockTracer::start(Path::new(&volume.device)).unwrap();

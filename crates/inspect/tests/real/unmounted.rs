@@ -1,4 +1,4 @@
-//! XFS and Btrfs that are not mounted: mounted read-only for the inspection, and left as they were.
+//! Unmounted XFS and Btrfs: the inspection mounts them read-only and changes nothing.
 
 use std::{
     fs,
@@ -12,7 +12,7 @@ use senesce_inspect::{Error, Inspection};
 
 use crate::support::{Files, Volume, age, alone, inspect_at, inspect_offline, run, sync, volume};
 
-/// What must not change: the contents, and when they changed.
+/// The state that must not change: the contents, and the time of their last change.
 fn state(image: &Path) -> (String, i64, i64, i64) {
     let metadata = fs::metadata(image).unwrap();
     let hash = run("sha256sum", &[image.to_str().unwrap()]);
@@ -23,7 +23,7 @@ fn loops_of(image: &Path) -> String {
     run("losetup", &["--associated", image.to_str().unwrap()])
 }
 
-/// The volume is unmounted, and its loop device detached, for as long as `look` runs.
+/// Runs `look` while the volume is unmounted and its loop device detached.
 fn while_unmounted(volume: &Volume, look: impl FnOnce(&Path)) {
     volume.unmount();
     look(&volume.image());
@@ -49,23 +49,23 @@ fn check(kind: &'static str, options: &str) {
         assert_eq!(figures(&found), figures(&mounted), "{kind}");
         let free = |found: &Inspection| found.free_space.as_ref().unwrap().figures.clone();
         assert_eq!(free(&found), free(&mounted), "{kind}");
-        // A mount for reading keeps nothing back, so that a little more is free.
+        // A read-only mount reserves nothing, so that a little more is free.
         assert!(found.target.used_bytes <= mounted.target.used_bytes, "{kind}");
         assert_eq!(state(image), before, "{kind}: nothing is written");
-        // The volume's own is the only loop device; the mount was attached nowhere.
+        // The only loop device is that of the volume, and the mount had no mount point.
         assert_eq!(loops_of(image).lines().count(), 1, "{}", loops_of(image));
         let found = inspect_at(Path::new(&device)).unwrap();
         assert_eq!(figures(&found), figures(&mounted), "{kind} by its device");
         assert_eq!(state(image), before, "{kind}: nothing is written");
     });
-    // As a power cut leaves it: the last change is in the log only.
+    // As after a power cut: the last change is in the log only.
     let copy = volume.image().with_extension("copy");
     fs::write(volume.path("last"), b"change").unwrap();
     run("sync", &[volume.path("last").to_str().unwrap()]);
     run("cp", &["--sparse=always", volume.image().to_str().unwrap(), copy.to_str().unwrap()]);
     let before = state(&copy);
     if kind == "btrfs" {
-        // The kernel tells two with one UUID apart by luck only.
+        // The kernel cannot reliably distinguish two file systems with one UUID.
         let error = inspect_at(&copy).unwrap_err();
         let point = volume.mountpoint.to_str().unwrap();
         assert!(matches!(&error, Error::TwinMounted { .. }) && error.to_string().contains(point), "{error}");
@@ -81,7 +81,7 @@ fn check(kind: &'static str, options: &str) {
 }
 
 #[test]
-fn an_image_below_a_mounted_loop_device_is_looked_at_through_its_mount() {
+fn image_of_a_mounted_loop_device_is_read_through_its_mount() {
     if !senesce_testkit::root_or_skip("mounts images") {
         return;
     }
@@ -96,7 +96,7 @@ fn an_image_below_a_mounted_loop_device_is_looked_at_through_its_mount() {
         fs::hard_link(volume.image(), &link).unwrap();
         let attached = || [volume.image(), link.clone()].map(|image| loops_of(&image));
         let before = attached();
-        // What was removed is removed in memory only; another name of the file is the same file.
+        // The file is removed in memory only. Another name of the image is the same file.
         for path in [volume.image(), link.clone()] {
             let found = inspect_at(&path).unwrap();
             assert_eq!(found.tree.files, 30, "{kind}");
@@ -109,7 +109,7 @@ fn an_image_below_a_mounted_loop_device_is_looked_at_through_its_mount() {
         if kind == "ext4" {
             let found = inspect_offline(&volume.image()).unwrap();
             assert!(found.warnings[0].contains(&format!("mounted by {}", volume.device)), "{:?}", found.warnings);
-            // A mount on top hides it: then it is told to be read past its mount.
+            // A mount on top hides it: then the warning says that it is read past its mount.
             let point = volume.mountpoint.to_str().unwrap();
             run("mount", &["-t", "tmpfs", "none", point]);
             let hidden = inspect_at(&volume.image());
@@ -124,7 +124,7 @@ fn an_image_below_a_mounted_loop_device_is_looked_at_through_its_mount() {
 }
 
 #[test]
-fn an_unmounted_xfs_is_inspected_and_left_as_it_was() {
+fn unmounted_xfs_is_inspected_without_change() {
     if senesce_testkit::root_or_skip("mounts XFS on a loop device") {
         let _alone = alone();
         check("xfs", "noatime");
@@ -132,7 +132,7 @@ fn an_unmounted_xfs_is_inspected_and_left_as_it_was() {
 }
 
 #[test]
-fn an_unmounted_btrfs_is_inspected_and_left_as_it_was() {
+fn unmounted_btrfs_is_inspected_without_change() {
     if senesce_testkit::root_or_skip("mounts Btrfs on a loop device") {
         let _alone = alone();
         check("btrfs", "noatime,nodiscard");
@@ -140,7 +140,7 @@ fn an_unmounted_btrfs_is_inspected_and_left_as_it_was() {
 }
 
 #[test]
-fn a_btrfs_on_two_devices_and_an_xfs_with_its_log_elsewhere_are_refused_with_a_way_out() {
+fn multi_device_volumes_are_refused_with_a_hint() {
     if !senesce_testkit::root_or_skip("examines what is not mounted as root would") {
         return;
     }
@@ -157,7 +157,7 @@ fn a_btrfs_on_two_devices_and_an_xfs_with_its_log_elsewhere_are_refused_with_a_w
     assert!(error.hint().unwrap().contains("mount -o ro,rescue=nologreplay"), "{:?}", error.hint());
     run("mkfs.xfs", &["-q", "-f", "-l", &format!("logdev={},size=64m", images[1]), &images[0]]);
     let error = inspect_at(Path::new(&images[0])).unwrap_err();
-    assert!(error.to_string().contains("its log lies on another device"), "{error}");
+    assert!(error.to_string().contains("its log is on another device"), "{error}");
     // Damage that the kernel refuses to mount.
     run("mkfs.xfs", &["-q", "-f", &images[0]]);
     let mut bytes = fs::read(&images[0]).unwrap();
@@ -170,7 +170,7 @@ fn a_btrfs_on_two_devices_and_an_xfs_with_its_log_elsewhere_are_refused_with_a_w
 }
 
 #[test]
-fn what_only_another_namespace_has_mounted_is_not_mounted_a_second_time() {
+fn mount_in_another_namespace_is_not_mounted_again() {
     if !senesce_testkit::root_or_skip("mounts XFS in a mount namespace of its own") {
         return;
     }

@@ -1,4 +1,4 @@
-//! What a mounted Btrfs answers: which subvolume a directory lies in, and which file system that is.
+//! Queries to a mounted Btrfs: the subvolume of a directory, and the UUID of the file system.
 
 use std::os::fd::BorrowedFd;
 
@@ -17,11 +17,13 @@ struct Lookup {
 
 const _: () = assert!(size_of::<Lookup>() == 4096);
 
-/// Asks for the path of a subvolume's root, which is empty, and gets the subvolume's number.
+/// A lookup of the path of a subvolume's root. The path is empty; the result has the number of the
+/// subvolume.
 struct InodeLookup<'a>(&'a mut Lookup);
 
-// SAFETY: 0xD0009412 is BTRFS_IOC_INO_LOOKUP; it takes a pointer to a `struct btrfs_ioctl_ino_lookup_args`, which is what
-// `as_ptr` gives, and writes no more than that. The borrow keeps it alive during the call.
+// SAFETY: 0xD0009412 is BTRFS_IOC_INO_LOOKUP. It expects a pointer to a `struct
+// btrfs_ioctl_ino_lookup_args`, which `as_ptr` returns, and writes only to that structure. The
+// borrow keeps the structure alive during the call.
 unsafe impl Ioctl for InodeLookup<'_> {
     type Output = ();
     const IS_MUTATING: bool = true;
@@ -39,9 +41,10 @@ unsafe impl Ioctl for InodeLookup<'_> {
     }
 }
 
-/// The number of the subvolume that an open file or directory lies in: its tree's number.
+/// The number of the subvolume that holds an open file or directory, which is the number of its
+/// tree.
 ///
-/// Errors: no Btrfs.
+/// Errors: not a Btrfs.
 pub(super) fn collect_subvolume(file: BorrowedFd<'_>) -> io::Result<u64> {
     let mut lookup = Lookup { tree: 0, object: super::FIRST_INODE, name: [0; 4080] };
     // SAFETY: the call's contract is that of the implementation above; it has no other effects.
@@ -49,7 +52,7 @@ pub(super) fn collect_subvolume(file: BorrowedFd<'_>) -> io::Result<u64> {
     Ok(lookup.tree)
 }
 
-/// `struct btrfs_ioctl_fs_info_args`, of which the UUID is read.
+/// `struct btrfs_ioctl_fs_info_args`; only the UUID is read.
 #[repr(C)]
 struct FileSystemInfo {
     devices: [u64; 2],
@@ -59,11 +62,12 @@ struct FileSystemInfo {
 
 const _: () = assert!(size_of::<FileSystemInfo>() == 1024);
 
-/// Asks for a file system's UUID.
+/// A query for the UUID of a file system.
 struct Info<'a>(&'a mut FileSystemInfo);
 
-// SAFETY: 0x8400941F is BTRFS_IOC_FS_INFO; it takes a pointer to a `struct btrfs_ioctl_fs_info_args` of 1024 bytes, which is
-// what `as_ptr` gives, and reads and writes no more than that. The borrow keeps it alive during the call.
+// SAFETY: 0x8400941F is BTRFS_IOC_FS_INFO. It expects a pointer to a `struct
+// btrfs_ioctl_fs_info_args` of 1024 bytes, which `as_ptr` returns, and accesses only that
+// structure. The borrow keeps the structure alive during the call.
 unsafe impl Ioctl for Info<'_> {
     type Output = ();
     const IS_MUTATING: bool = true;
@@ -81,9 +85,9 @@ unsafe impl Ioctl for Info<'_> {
     }
 }
 
-/// The UUID of the Btrfs that an open file or directory lies on.
+/// The UUID of the Btrfs that holds an open file or directory.
 ///
-/// Errors: no Btrfs.
+/// Errors: not a Btrfs.
 pub(crate) fn collect_file_system_id(file: BorrowedFd<'_>) -> io::Result<[u8; 16]> {
     let mut info = FileSystemInfo { devices: [0; 2], id: [0; 16], rest: [0; 992] };
     // SAFETY: the call's contract is that of the implementation above; it has no other effects.

@@ -1,6 +1,7 @@
-//! Nodes of Btrfs' trees and the few items that are looked into. Pure. Source: `linux/btrfs_tree.h`.
+//! Decoder of Btrfs tree nodes and of the few items that inspections read. Without I/O. Source:
+//! `linux/btrfs_tree.h`.
 
-/// The key of an item; items are in this order.
+/// The key of an item. Items are sorted by key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     pub object: u64,
@@ -9,7 +10,7 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// Bytes of a key.
+    /// Size of a key, bytes.
     const BYTES: usize = 17;
 
     fn parse(bytes: &[u8]) -> Option<Self> {
@@ -20,7 +21,7 @@ impl Key {
 /// Bytes before the items or pointers of a node.
 const HEADER_BYTES: usize = 101;
 
-/// A node, as it is on the device.
+/// A node in the format of the device.
 pub(super) struct Node<'a> {
     bytes: &'a [u8],
     /// 0 for leaves.
@@ -29,20 +30,20 @@ pub(super) struct Node<'a> {
 }
 
 impl<'a> Node<'a> {
-    /// Reads the header; none if this is not the node that belongs at position `logical`.
+    /// Parses the header. `None` if the node does not belong at position `logical`.
     pub fn parse(bytes: &'a [u8], logical: u64) -> Option<Self> {
         let (count, level) = (u32_at(bytes, 96)? as usize, *bytes.get(100)?);
         (u64_at(bytes, 48)? == logical && level < 8).then_some(Self { bytes, level, count })
     }
 
-    /// The keys and positions of the nodes below; none for a leaf.
+    /// The keys and positions of the child nodes; empty for a leaf.
     pub fn children(&self) -> impl Iterator<Item = (Key, u64)> + '_ {
         let pointers = self.bytes.get(HEADER_BYTES..).unwrap_or(&[]).chunks_exact(33);
         let count = if self.level > 0 { self.count } else { 0 };
         pointers.take(count).filter_map(|pointer| Some((Key::parse(pointer)?, u64_at(pointer, Key::BYTES)?)))
     }
 
-    /// The keys and data of a leaf's items; none for another node.
+    /// The keys and data of a leaf's items; empty for another node.
     pub fn items(&self) -> impl Iterator<Item = (Key, &'a [u8])> + '_ {
         let all = self.bytes.get(HEADER_BYTES..).unwrap_or(&[]);
         let count = if self.level == 0 { self.count } else { 0 };
@@ -53,18 +54,19 @@ impl<'a> Node<'a> {
     }
 }
 
-/// A chunk: a piece of the logical space, and where it begins on the first of its devices.
+/// A chunk: a range of the logical address space, and its position on the first of its devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Chunk {
     pub logical: u64,
     pub length: u64,
     pub physical: u64,
-    /// Whether it holds contents of files and nothing else.
+    /// Whether it holds contents of files only.
     pub is_data: bool,
 }
 
 impl Chunk {
-    /// Reads the item behind a key; with it the bytes it takes. None if it is cut off or striped.
+    /// Parses the item after a key. Also returns the size of the item in bytes. `None` if the item
+    /// is truncated, or the chunk is striped.
     pub fn parse(key: Key, data: &[u8]) -> Option<(Self, usize)> {
         const STRIPED: u64 = 0x8 | 0x40 | 0x80 | 0x100; // RAID0, 10, 5, 6
         let stripes = usize::from(u16::from_le_bytes(data.get(44..46)?.try_into().ok()?));
@@ -76,7 +78,7 @@ impl Chunk {
     }
 }
 
-/// The chunks that the superblock itself holds, so that the others can be found.
+/// The chunks that the superblock holds, through which the others can be read.
 pub(super) fn parse_first_chunks(superblock: &[u8]) -> Vec<Chunk> {
     let length = u32_at(superblock, 160).unwrap_or(0) as usize;
     let mut rest = superblock.get(811..811 + length.min(2048)).unwrap_or(&[]);
@@ -117,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn pointers_and_items_are_read_as_they_are_written() {
+    fn pointers_and_items_are_parsed() {
         let mut rest = Vec::new();
         for n in 0..3u64 {
             rest.extend(key_bytes(256 + n, 1, n));
@@ -140,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_of_the_superblock_are_found_and_striped_ones_are_not_chunks() {
+    fn striped_chunks_of_the_superblock_are_skipped() {
         let chunk = |logical: u64, profile: u64, devices: u16| {
             let mut item = vec![0; 48 + 32 * usize::from(devices)];
             item[0..8].copy_from_slice(&(8u64 << 20).to_le_bytes());
@@ -161,7 +163,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_read(bytes in prop::collection::vec(any::<u8>(), 0..400), length: u32) {
+        fn any_bytes_parse_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..400), length: u32) {
             let logical = u64_at(&bytes, 48).unwrap_or(0);
             if let Some(node) = Node::parse(&bytes, logical) {
                 prop_assert!(node.children().count() + node.items().count() <= bytes.len() / 25);

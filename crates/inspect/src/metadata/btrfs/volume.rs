@@ -1,4 +1,4 @@
-//! The device of a Btrfs: where its logical space lies on it, and which leaf of a tree holds which key.
+//! The device of a Btrfs: the positions of its logical address space, and the leaf for each key.
 
 use std::path::Path;
 
@@ -7,11 +7,11 @@ use super::{
     node::{Chunk, Key, Node, parse_first_chunks, u32_at, u64_at},
 };
 
-/// Where the superblock lies, bytes.
+/// Position of the superblock, bytes.
 const SUPERBLOCK_AT: u64 = 64 << 10;
-/// How often trees are read again that were written meanwhile.
+/// Attempts to read trees that are written at the same time.
 const TRIES: u32 = 5;
-/// A tree of more leaves (of 16 KiB, 80 GiB) is not read.
+/// A tree with more leaves (80 GiB at 16 KiB each) is not read.
 const MAX_LEAVES: usize = 5_000_000;
 const ROOT_ITEM: u8 = 132;
 const CHUNK_ITEM: u8 = 228;
@@ -21,30 +21,31 @@ const CHUNK_ITEM: u8 = 228;
 pub(super) struct Leaf {
     /// The smallest key that may be in it.
     pub first: Key,
-    /// Where it lies, logical.
+    /// Its logical position.
     pub logical: u64,
-    /// The number of the row of nodes above it.
+    /// The index of its path in [`Tree::parents`].
     pub parent: u32,
 }
 
 /// A tree: its leaves in the order of their keys.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tree {
-    /// Its root, logical.
+    /// The logical position of its root.
     pub root: Option<u64>,
     pub leaves: Vec<Leaf>,
-    /// The nodes on the way from the root to leaves, logical, the root first; each leaf knows its row.
+    /// Paths of nodes from the root to leaves, as logical positions with the root first. Each leaf
+    /// has the index of its path.
     pub parents: Vec<Vec<u64>>,
 }
 
 impl Tree {
-    /// The number of the leaf that holds a key if any does.
+    /// The index of the leaf that holds a key, if any leaf does.
     pub fn find(&self, key: Key) -> usize {
         self.leaves.partition_point(|leaf| leaf.first <= key).saturating_sub(1)
     }
 }
 
-/// An opened Btrfs on one device.
+/// An open Btrfs on one device.
 #[derive(Debug)]
 pub(super) struct Volume {
     device: Device,
@@ -52,7 +53,7 @@ pub(super) struct Volume {
     chunks: Vec<Chunk>,
 }
 
-/// What the superblock says of where the trees begin.
+/// The positions in the superblock where the trees start.
 struct Roots {
     root_tree: u64,
     chunk_tree: u64,
@@ -66,14 +67,14 @@ impl Volume {
         let superblock = device.read(SUPERBLOCK_AT, 4096).map_err(error)?;
         let number = |at| u64_at(&superblock, at).unwrap_or(0);
         if superblock.get(64..72) != Some(b"_BHRfS_M") {
-            return Err(format!("{} holds no Btrfs", path.display()));
+            return Err(format!("{} holds no Btrfs superblock", path.display()));
         }
         if number(136) != 1 {
-            return Err(format!("it lies on {} devices, and only one is looked into", number(136)));
+            return Err(format!("it is on {} devices, and only one can be read", number(136)));
         }
         let node_bytes = u64::from(u32_at(&superblock, 148).unwrap_or(0));
         if !(4096..=65536).contains(&node_bytes) {
-            return Err(format!("nodes of {node_bytes} bytes are not possible"));
+            return Err(format!("its superblock has an invalid node size: {node_bytes} bytes"));
         }
         let mut volume = Self { device, node_bytes, chunks: Vec::new() };
         volume.retry(|volume| {
@@ -96,12 +97,12 @@ impl Volume {
         self.node_bytes
     }
 
-    /// Bytes of the largest chunk for contents; none if there is none for them alone.
+    /// Bytes of the largest chunk for contents only. `None` if there is no such chunk.
     pub fn data_chunk_bytes(&self) -> Option<u64> {
         self.chunks.iter().filter(|chunk| chunk.is_data).map(|chunk| chunk.length).max()
     }
 
-    /// Where a logical position lies on the device; none if no chunk has it.
+    /// The position of a logical address on the device. `None` if no chunk contains it.
     pub fn locate(&self, logical: u64) -> Option<u64> {
         let behind = self.chunks.partition_point(|chunk| chunk.logical <= logical);
         let chunk = self.chunks.get(behind.checked_sub(1)?)?;
@@ -109,9 +110,9 @@ impl Volume {
         (within < chunk.length).then(|| chunk.physical + within)
     }
 
-    /// The leaves of the tree with this number.
+    /// The leaves of a tree.
     ///
-    /// Errors: there is no such tree; it is written faster than it can be read.
+    /// Errors: no such tree exists; the tree is written faster than it can be read.
     pub fn tree(&mut self, number: u64) -> Result<Tree, String> {
         self.retry(|volume| {
             let mut found = None;
@@ -126,14 +127,14 @@ impl Volume {
             volume.add_leaves(root, Key::default(), &mut Vec::new(), &mut tree)?;
             Some(Some(tree))
         })?
-        .ok_or_else(|| format!("it has no tree {number}"))
+        .ok_or_else(|| format!("it has no tree with number {number}"))
     }
 
-    /// Does it again if the trees were replaced meanwhile.
+    /// Retries `attempt` while the trees are replaced.
     fn retry<T>(&mut self, mut attempt: impl FnMut(&mut Self) -> Option<T>) -> Result<T, String> {
         (0..TRIES)
             .find_map(|_| attempt(self))
-            .ok_or_else(|| "its trees are damaged, or written faster than they can be read".to_owned())
+            .ok_or_else(|| "its trees are damaged, or change faster than they can be read".to_owned())
     }
 
     fn roots(&self) -> Option<Roots> {
@@ -149,8 +150,8 @@ impl Volume {
         self.device.read(self.locate(logical)?, self.node_bytes as usize).ok()
     }
 
-    /// Hands over the items of the leaves below a node from the one that holds key `from` on, until the object changes if
-    /// one was asked for. None if a node is not there any more.
+    /// Passes items to `visit`, from the leaf that can hold key `from`. If `from` is not the zero
+    /// key, it stops after the leaves of that object. `None` if a node was replaced.
     fn each_item(&self, logical: u64, from: Key, visit: &mut dyn FnMut(Key, &[u8])) -> Option<()> {
         let bytes = self.read_node(logical)?;
         let node = Node::parse(&bytes, logical)?;
@@ -171,13 +172,13 @@ impl Volume {
         Some(())
     }
 
-    /// Whether a child is one level below: else damage could lead around in circles.
+    /// Checks that a child is one level below. Otherwise damage could cause an endless walk.
     fn check_level(&self, child: u64, above: u8) -> Option<()> {
         let bytes = self.read_node(child)?;
         (Node::parse(&bytes, child)?.level + 1 == above).then_some(())
     }
 
-    /// Adds the leaves below a node. Leaves are not read; `above` are the nodes above this one.
+    /// Adds the leaves below a node without reading them. `above` has the nodes above this one.
     fn add_leaves(&self, logical: u64, first: Key, above: &mut Vec<u64>, tree: &mut Tree) -> Option<()> {
         let bytes = self.read_node(logical)?;
         let node = Node::parse(&bytes, logical)?;
