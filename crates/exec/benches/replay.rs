@@ -1,12 +1,16 @@
-//! A native replay against the bare loop of the same prepared system calls, on one file system.
+//! A native replay against a loop of the same prepared system calls, on one file system.
 //!
-//! The history is cut into parts of about 128 MiB; both sides do each part in a tree of their own, one right after the
-//! other, so that every part gives a ratio and a busy machine disturbs both. Both synchronise the file system after every
-//! 2,000 operations and after each part.
+//! The history is cut into parts of about 128 MiB. Both sides apply each part in a tree of their
+//! own, one right after the other. So every part gives a ratio, and a busy machine disturbs both
+//! sides. Both sync the file system after every 2,000 operations and after each part.
 //!
-//! `SENESCE_BENCH_DIR` is an empty directory of the file system to try (default: a temporary one);
-//! `SENESCE_BENCH_TRACE` a size-only trace (`S path size`, `D path`, `W path size`, `C bytes`), uncompressed; without it
-//! a small made-up history is used; `SENESCE_BENCH_COMMITS` stops early; `SENESCE_BENCH_ROUNDS` repeats (1).
+//! Environment:
+//!
+//! - `SENESCE_BENCH_DIR`: an empty directory of the file system to try (default: a temporary one).
+//! - `SENESCE_BENCH_TRACE`: a size-only trace (`S path size`, `D path`, `W path size`, `C bytes`),
+//!   uncompressed. Without it, a small generated history is used.
+//! - `SENESCE_BENCH_COMMITS`: the number of commits after which the bench stops.
+//! - `SENESCE_BENCH_ROUNDS`: the number of rounds (default: 1).
 
 use std::{
     collections::{HashMap, HashSet},
@@ -21,7 +25,7 @@ use senesce_core::{RelPath, Rng, Seed};
 use senesce_exec::{PosixTarget, Target, apply_step, bare::BareLoop, make_ahead};
 use senesce_oplog::{Content, DoneStep, LogHeader, LogWriter, Op, Outcome, Step};
 
-/// As in an experiment.
+/// The same values as in an experiment.
 const AHEAD_BYTES: u64 = 16 << 20;
 const SYNC_EVERY_OPERATIONS: usize = 2_000;
 
@@ -45,7 +49,7 @@ fn main() {
         let mut log = LogWriter::create(&temporary.path().join(format!("log-{round}")), &header()).unwrap();
         let mut number = 0;
         for (part_number, part) in parts(&steps).into_iter().enumerate() {
-            // Which one goes first changes, so that what a part leaves for the next favours neither.
+            // The order alternates, so that the state that a part leaves favours neither side.
             let mut pair = (None, None);
             for native_turn in [part_number % 2 == 0, part_number % 2 == 1] {
                 if native_turn {
@@ -54,7 +58,7 @@ fn main() {
                     pair.0 = Some(run_bare(&part, &bare_at));
                 }
             }
-            let (bare_part, native_part) = (pair.0.expect("had its turn"), pair.1.expect("had its turn"));
+            let (bare_part, native_part) = (pair.0.expect("it ran"), pair.1.expect("it ran"));
             speeds.push(bare_part.wall / native_part.wall);
             bare.add(bare_part);
             native.add(native_part);
@@ -84,7 +88,7 @@ fn main() {
     );
 }
 
-/// Seconds: wall, of the thread that applies, and of all threads.
+/// Seconds of wall time, of the applying thread, and of all threads.
 #[derive(Clone, Copy, Default)]
 struct Times {
     wall: f64,
@@ -129,7 +133,7 @@ impl fmt::Display for Times {
     }
 }
 
-/// The steps in parts that write about 128 MiB each.
+/// Splits the steps into parts that write about 128 MiB each.
 fn parts(steps: &[Step]) -> Vec<Arc<[Step]>> {
     let (mut parts, mut part, mut held) = (Vec::new(), Vec::new(), 0);
     for step in steps {
@@ -141,11 +145,11 @@ fn parts(steps: &[Step]) -> Vec<Arc<[Step]>> {
         }
     }
     parts.push(part);
-    // What one part wrote must be on the device before the other side has its turn.
+    // The writes of one part must be on the device before the other side runs.
     parts.into_iter().map(|part| part.into_iter().chain([synchronise()]).collect()).collect()
 }
 
-/// Time of the calls alone; preparing them is not counted.
+/// The time of the calls only, without their preparation.
 fn run_bare(part: &[Step], at: &Path) -> Times {
     let target = PosixTarget::open(at).unwrap();
     let done =
@@ -165,8 +169,9 @@ fn header() -> LogHeader {
     LogHeader::new("bench".into(), Seed(1))
 }
 
-/// Everything: growing and hashing contents ahead on a second thread (which begins with the part, so that nothing is
-/// made in the other side's turn), asking for the space, applying, recording.
+/// The time of a whole native replay: generating and hashing contents ahead on a second thread,
+/// reading the free space, applying, recording. The second thread starts with the part, so that it
+/// makes nothing while the other side runs.
 fn run_native(part: Arc<[Step]>, at: &Path, log: &mut LogWriter, number: &mut u64) -> Times {
     let mut target = PosixTarget::open(at).unwrap();
     Times::of(|| {
@@ -190,7 +195,7 @@ fn cpu_seconds(stat: &str) -> (f64, f64) {
     (fields[11].parse::<f64>().unwrap() / 100.0, fields[12].parse::<f64>().unwrap() / 100.0)
 }
 
-/// The operations that a replay of the trace does: a file is replaced by unlinking it and creating it anew.
+/// Makes the operations of a replay of the trace. A file is replaced by unlinking and creating it.
 struct Maker {
     known: HashMap<RelPath, ()>,
     directories: HashSet<RelPath>,
@@ -233,7 +238,7 @@ fn steps_of_trace(path: &Path, commits: usize) -> Arc<[Step]> {
             "S" | "W" => {
                 let (path, size) = rest.rsplit_once(' ').unwrap();
                 maker.write(&RelPath::try_from(path).unwrap(), size.parse().unwrap());
-                // The starting tree in steps too, so that it need not be in memory at once.
+                // The initial tree is also split into steps, so that it need not fit in memory.
                 if kind == "S" && maker.ops.len() >= 500 {
                     steps.push(maker.step());
                 }
@@ -257,7 +262,7 @@ fn synchronise() -> Step {
     Step { label: "pace".into(), counted: false, root: RelPath::root(), ops: [Op::SyncFs].into() }
 }
 
-/// Inserts the steps that synchronise, as an experiment does.
+/// Inserts the steps that sync, as an experiment does.
 fn with_pace(steps: Vec<Step>) -> Arc<[Step]> {
     let mut unsynced = 0;
     let mut paced = Vec::new();

@@ -1,11 +1,13 @@
-//! Aging's mix of operations (create, reserve, close; unlink) by plain system calls and by io_uring.
+//! The operations of aging (create, reserve, close; unlink) by plain system calls and by io_uring.
 //!
-//! Each way works in directories of its own on one file system, and they take turns, so that a busy machine disturbs all.
-//! By io_uring a file is a chain of linked entries with a direct descriptor; a turn's chains go to the kernel 64 at a time.
-//! Processor time is that of the whole process, the kernel's worker threads for it included.
+//! Each way works in directories of its own on one file system. The ways alternate, so that a busy
+//! machine disturbs all of them. With io_uring, a file is a chain of linked entries with a direct
+//! descriptor, and 64 chains at a time go to the kernel. Processor time is that of the whole
+//! process, with the kernel's worker threads for it.
 //!
-//! `SENESCE_BENCH_DIR` is an empty directory of the file system to try (default: a temporary one), `SENESCE_BENCH_TURNS`
-//! (40) how often each way has its turn; a turn is 1,000 files made and 1,000 removed.
+//! Environment: `SENESCE_BENCH_DIR` is an empty directory of the file system to try (default: a
+//! temporary one). `SENESCE_BENCH_TURNS` is the number of turns of each way (default: 40). A turn
+//! creates 1,000 files and removes 1,000.
 
 use std::{env, ffi::CString, fs, os::fd::AsRawFd, path::PathBuf, thread, time::Instant};
 
@@ -22,7 +24,7 @@ const DIRECTORIES: usize = 20;
 const CHAINS: usize = 64;
 const FLAGS: OFlags = OFlags::CREATE.union(OFlags::EXCL).union(OFlags::WRONLY);
 
-/// Files with their sizes.
+/// Paths of files with their sizes.
 type Files = Vec<(CString, u64)>;
 
 #[derive(Clone, Copy, PartialEq)]
@@ -50,7 +52,7 @@ fn main() {
     ring.submitter().register_files_sparse(CHAINS as u32).unwrap();
     let mut rng = Rng::for_purpose(Seed(1), "uring");
     let mut old = Files::new();
-    // Seconds and processor seconds of each turn.
+    // Wall seconds and processor seconds of each turn.
     let mut figures = ways.map(|_| Vec::new());
     for turn in 0..turns {
         let name = |at: usize| CString::new(format!("d{}/f{turn}-{at}", at % DIRECTORIES)).unwrap();
@@ -62,7 +64,7 @@ fn main() {
             match ways[at].0 {
                 Way::Plain => plain(root, &new, &old),
                 Way::Threads => thread::scope(|scope| {
-                    // Halves of the directories.
+                    // Each thread has half of the directories.
                     for half in 0..2 {
                         let part = |files: &Files| -> Files {
                             files.iter().enumerate().filter(|(at, _)| at % 2 == half).map(|(_, f)| f.clone()).collect()
@@ -125,9 +127,9 @@ fn by_ring(ring: &mut IoUring, root: BorrowedFd<'_>, new: &Files, old: &Files) {
     }
 }
 
-/// Gives entries to the kernel and waits until all are done.
+/// Submits entries to the kernel and waits until all are complete.
 fn submit(ring: &mut IoUring, entries: Vec<squeue::Entry>) {
-    // SAFETY: the paths that entries point to are those of the caller's files, which outlive the waiting below.
+    // SAFETY: the entries point to paths of the caller's files, which outlive the wait below.
     unsafe { ring.submission().push_multiple(&entries) }.unwrap();
     ring.submit_and_wait(entries.len()).unwrap();
     let mut done = 0;

@@ -1,4 +1,4 @@
-//! Items made ahead of their use, on a second thread, within a budget of bytes.
+//! Items made before their use, on a second thread, within a budget of bytes.
 
 use std::{
     collections::VecDeque,
@@ -7,9 +7,9 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-/// An iterator whose items are made by another thread before they are asked for.
+/// An iterator whose items another thread makes before they are requested.
 ///
-/// Dropping it stops that thread as soon as the item under way is made, and waits for it.
+/// Dropping it waits until that thread has made its current item, and stops it.
 #[derive(Debug)]
 pub struct Ahead<T> {
     shared: Arc<Shared<T>>,
@@ -26,13 +26,13 @@ struct Shared<T> {
 struct Queue<T> {
     items: VecDeque<(T, u64)>,
     held_bytes: u64,
-    /// Set by the maker when there is no more to come, and by the user when no more is wanted.
+    /// Set by the maker when it has no more items, and by the user when it needs no more.
     closed: bool,
 }
 
 impl<T> Shared<T> {
     fn lock(&self) -> MutexGuard<'_, Queue<T>> {
-        // Nothing panics while the lock is held, and the queue would be whole even then.
+        // No code panics while it holds the lock, and the queue would be consistent even then.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -47,8 +47,9 @@ impl<T> Shared<T> {
 }
 
 impl<T: Send + 'static> Ahead<T> {
-    /// Starts making items. `cost` says how many bytes an item holds; the thread pauses while the items that wait
-    /// hold `budget_bytes` or more, but always makes at least one.
+    /// Starts making items. `cost` returns the bytes that an item holds. The thread pauses while
+    /// another item would make the waiting items hold more than `budget_bytes`. It always makes at
+    /// least one.
     pub fn spawn(
         items: impl Iterator<Item = T> + Send + 'static,
         budget_bytes: u64,
@@ -79,7 +80,7 @@ impl<T: Send + 'static> Ahead<T> {
     }
 }
 
-/// Tells the user that nothing more comes, also when the maker panics.
+/// Marks the queue as closed, also if the maker panics.
 struct CloseOnDrop<T>(Arc<Shared<T>>);
 
 impl<T> Drop for CloseOnDrop<T> {
@@ -91,7 +92,7 @@ impl<T> Drop for CloseOnDrop<T> {
 impl<T> Iterator for Ahead<T> {
     type Item = T;
 
-    /// The next item; waits for it. Panics if the iterator that makes the items did.
+    /// Waits for the next item. Panics if the iterator that makes the items panicked.
     fn next(&mut self) -> Option<T> {
         let mut queue = self.shared.lock();
         loop {
@@ -118,7 +119,7 @@ impl<T> Drop for Ahead<T> {
     fn drop(&mut self) {
         self.shared.close();
         if let Some(thread) = self.thread.take() {
-            // A panic of the maker that nobody asked for any more is not worth a second one.
+            // The items are not needed any more, so a panic of the maker is ignored.
             let _ = thread.join();
         }
     }
@@ -131,18 +132,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn items_come_in_order_and_end() {
+    fn items_are_complete_and_in_order() {
         let got: Vec<u64> = Ahead::spawn(0..1000, 50, |_| 7).collect();
         assert_eq!(got, (0..1000).collect::<Vec<_>>());
     }
 
     #[test]
-    fn an_item_above_the_budget_still_comes() {
+    fn item_above_the_budget_is_made() {
         assert_eq!(Ahead::spawn(0..3, 10, |_| 1 << 40).collect::<Vec<_>>(), [0, 1, 2]);
     }
 
     #[test]
-    fn the_budget_bounds_what_waits() {
+    fn budget_bounds_waiting_items() {
         let made = Arc::new(AtomicU64::new(0));
         let counter = made.clone();
         let items = (0..10_000u64).inspect(move |_| {
@@ -151,7 +152,7 @@ mod tests {
         let mut ahead = Ahead::spawn(items, 100, |_| 10);
         for taken in 1..=5_000 {
             ahead.next().unwrap();
-            // Ten wait, one is in the maker's hand.
+            // Ten wait, and the maker holds one.
             assert!(made.load(Ordering::SeqCst) <= taken + 11);
         }
     }
@@ -165,7 +166,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "the maker broke")]
-    fn a_panic_of_the_maker_reaches_the_user() {
+    fn panic_of_the_maker_reaches_the_user() {
         let items = (0..10).inspect(|&i| assert!(i < 5, "the maker broke"));
         Ahead::spawn(items, 1000, |_| 1).for_each(drop);
     }

@@ -1,8 +1,10 @@
-//! Steps and their contents made ahead of their use, content by content, so that no step has to fit in memory.
+//! Steps and their contents made before their use, one content at a time, so that no step has to
+//! fit in memory.
 //!
-//! [`Ahead`](crate::Ahead) makes whole items ahead. Here the unit is one content: a step may write more than memory
-//! holds (the first checkout of a large repository), and the budget still bounds what waits. It serves steps that are
-//! applied once, in the order in which they are made; contents asked for in another order are made when asked for.
+//! [`Ahead`](crate::Ahead) makes whole items ahead. Here the unit is one content: a step may write
+//! more than memory holds (the first checkout of a large repository), and the budget still bounds
+//! the contents that wait. This works for steps that are applied once, in the order in which they
+//! are made. A content that is requested in another order is made on request.
 
 use std::{
     collections::VecDeque,
@@ -15,11 +17,13 @@ use senesce_oplog::{Content, ContentError, ContentSource, Op, Payload};
 
 use crate::content::make_ready;
 
-/// Starts a thread that takes `items`, and makes the contents of the operations that `ops_of` finds in each.
+/// Starts a thread that reads `items`, and makes the contents of the operations that `ops_of`
+/// returns for each.
 ///
-/// Out: the items, in order, and a source that has their contents ready when they are asked for in order; it turns to
-/// `source` for all others. The thread pauses while contents of `budget_bytes` wait. Taking the next item drops what is
-/// left of the contents of those before. Dropping both ends the thread.
+/// Out: the items in order, and a source. The source has their contents ready if they are requested
+/// in order, and uses `source` for all others. The thread pauses while contents of `budget_bytes`
+/// wait. A request for the next item drops the remaining contents of earlier items. Dropping both
+/// ends the thread.
 pub fn make_ahead<T: Send + 'static>(
     items: impl Iterator<Item = T> + Send + 'static,
     ops_of: impl Fn(&T) -> Arc<[Op]> + Send + 'static,
@@ -39,7 +43,8 @@ pub fn make_ahead<T: Send + 'static>(
                 if maker.0.is_past(number) {
                     break;
                 }
-                // What cannot be made is left to whoever applies it, who knows where it belongs in the log.
+                // The operation that needs a failed content makes it again, and can report its
+                // place in the log.
                 let Ok(ready) = make_ready(content, &*source, &mut buffer) else { continue };
                 let bytes = ready.payload.held_bytes();
                 if !maker.0.put(Entry::Content(content.clone(), ready.payload, ready.hash), bytes, budget_bytes) {
@@ -68,9 +73,9 @@ struct ContentsAhead<T> {
 #[derive(Debug)]
 struct Shared<T> {
     state: Mutex<State<T>>,
-    /// Something was put, or nothing more comes.
+    /// Signals a new entry, or the end.
     more: Condvar,
-    /// Half of the budget is free again, or nothing more is wanted.
+    /// Signals that half of the budget is free, or the end.
     less: Condvar,
 }
 
@@ -84,7 +89,7 @@ enum Entry<T> {
 struct State<T> {
     entries: VecDeque<(Entry<T>, u64)>,
     held_bytes: u64,
-    /// The maker sleeps until no more than this is held; `None`: it is awake.
+    /// The maker sleeps until at most this number of bytes is held. `None` while it is awake.
     resume_at_bytes: Option<u64>,
     taker_waits: bool,
     items_asked_for: u64,
@@ -106,14 +111,14 @@ impl<T> Default for State<T> {
 
 impl<T> Shared<T> {
     fn lock(&self) -> MutexGuard<'_, State<T>> {
-        // Nothing panics while the lock is held, and the queue would be whole even then.
+        // No code panics while it holds the lock, and the queue would be consistent even then.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for room. Whether more is wanted.
+    /// Waits for space in the budget, and adds an entry. Returns whether more entries are needed.
     ///
-    /// Once it had to wait, it goes on only when half of the budget is free: to be woken for every entry costs both
-    /// threads more than making one.
+    /// After a wait it continues only when half of the budget is free. A wakeup for every entry
+    /// would cost both threads more than making one.
     fn put(&self, entry: Entry<T>, bytes: u64, budget_bytes: u64) -> bool {
         let mut state = self.lock();
         if !state.entries.is_empty() && state.held_bytes.saturating_add(bytes) > budget_bytes {
@@ -133,7 +138,7 @@ impl<T> Shared<T> {
         true
     }
 
-    /// Waits for the next entry and takes it if `wanted` says so.
+    /// Waits for the next entry, and removes and returns it if `wanted` returns true.
     fn take_if(&self, wanted: impl Fn(&Entry<T>) -> bool) -> Option<Entry<T>> {
         let mut state = self.lock();
         while state.entries.is_empty() && !state.closed {
@@ -150,7 +155,8 @@ impl<T> Shared<T> {
         Some(entry)
     }
 
-    /// Whether an item behind item `number` was asked for, so that its contents are no longer wanted.
+    /// Whether an item after item `number` was requested, so that its contents are not needed any
+    /// more.
     fn is_past(&self, number: u64) -> bool {
         self.lock().items_asked_for > number + 1
     }
@@ -162,7 +168,7 @@ impl<T> Shared<T> {
     }
 }
 
-/// Tells the takers that nothing more comes, also when the maker panics.
+/// Marks the queue as closed, also if the maker panics.
 struct CloseOnDrop<T>(Arc<Shared<T>>);
 
 impl<T> Drop for CloseOnDrop<T> {
@@ -174,7 +180,7 @@ impl<T> Drop for CloseOnDrop<T> {
 impl<T> Iterator for ItemsAhead<T> {
     type Item = T;
 
-    /// The next item; waits for it. Panics if the iterator that makes the items did.
+    /// Waits for the next item. Panics if the iterator that makes the items panicked.
     fn next(&mut self) -> Option<T> {
         self.shared.lock().items_asked_for += 1;
         while let Some(entry) = self.shared.take_if(|_| true) {
@@ -193,7 +199,7 @@ impl<T> Drop for ItemsAhead<T> {
     fn drop(&mut self) {
         self.shared.close();
         if let Some(thread) = self.thread.take() {
-            // A panic of the maker that nobody asked for any more is not worth a second one.
+            // The items are not needed any more, so a panic of the maker is ignored.
             let _ = thread.join();
         }
     }
@@ -207,7 +213,7 @@ impl<T: Send> ContentSource for ContentsAhead<T> {
     fn ready(&self, content: &Content) -> Option<(Payload, u64)> {
         match self.shared.take_if(|entry| matches!(entry, Entry::Content(next, ..) if next == content))? {
             Entry::Content(_, payload, hash) => Some((payload, hash)),
-            Entry::Item(_) => unreachable!("only a content was asked for"),
+            Entry::Item(_) => unreachable!("only a content was requested"),
         }
     }
 }
@@ -237,13 +243,13 @@ mod tests {
     }
 
     #[test]
-    fn contents_asked_for_in_order_are_there_and_right() {
+    fn contents_requested_in_order_are_ready_and_right() {
         let (mut items, source) = ahead(50, 20, 5_500);
         for n in 0..50 {
             assert_eq!(items.next(), Some(n));
             for op in ops(n, 20).iter() {
                 let content = op.content().unwrap();
-                let (payload, hash) = source.ready(content).expect("asked for in order");
+                let (payload, hash) = source.ready(content).expect("requested in order");
                 let expected = made_at_once(content);
                 assert_eq!(hash, expected.hash);
                 match (payload, expected.payload) {
@@ -256,12 +262,12 @@ mod tests {
     }
 
     #[test]
-    fn contents_nobody_asks_for_are_dropped_with_their_item() {
+    fn unused_contents_are_dropped_with_their_item() {
         let (mut items, source) = ahead(100, 20, 2_000);
         for n in 0..100 {
             assert_eq!(items.next(), Some(n));
             let all = ops(n, 20);
-            // The first two, the first again, one out of order: the rest of the item is left.
+            // The first two, the first again, one out of order. The rest of the item is left.
             assert!(source.ready(all[0].content().unwrap()).is_some());
             assert!(source.ready(all[1].content().unwrap()).is_some());
             assert!(source.ready(all[0].content().unwrap()).is_none(), "given once");
@@ -272,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn the_budget_bounds_what_waits_within_an_item() {
+    fn budget_bounds_contents_within_an_item() {
         let made = Arc::new(AtomicU64::new(0));
         struct Counting(Arc<AtomicU64>);
         impl ContentSource for Counting {
@@ -297,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_made_is_left_to_the_one_who_asks() {
+    fn failing_content_is_made_on_request() {
         let path = RelPath::try_from("f").unwrap();
         let bad = Op::Create { path: path.clone(), mode: 0o644, content: Content::derived("unknown") };
         let all: Arc<[Op]> = [bad, ops(0, 1)[0].clone()].into();
@@ -310,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn dropping_ends_a_maker_that_sleeps() {
+    fn dropping_ends_a_sleeping_maker() {
         let (items, source) = ahead(u64::MAX, 100, 10);
         drop(items);
         assert!(source.ready(ops(0, 1)[0].content().unwrap()).is_none());
@@ -318,7 +324,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "the maker broke")]
-    fn a_panic_of_the_maker_reaches_the_user() {
+    fn panic_of_the_maker_reaches_the_user() {
         let items = (0..10u64).inspect(|&i| assert!(i < 5, "the maker broke"));
         make_ahead(items, |&n| ops(n, 1), Arc::new(()), 100_000).0.for_each(drop);
     }

@@ -1,4 +1,4 @@
-//! Steps applied to a target: for the first time, and again from their record.
+//! Applies steps to a target, for the first time or from their record.
 
 use std::{io, sync::Arc};
 
@@ -11,7 +11,8 @@ use crate::{
     error::OpPlace,
 };
 
-/// A step with all its contents resolved, grown and hashed, so that applying it is only system calls.
+/// A step whose contents are resolved, generated and hashed, so that applying it needs only system
+/// calls.
 #[derive(Clone, Debug)]
 pub struct PreparedStep {
     step: Step,
@@ -24,14 +25,15 @@ impl PreparedStep {
         &self.step
     }
 
-    /// Bytes held in memory for its contents, for the budget of [`Ahead`](crate::Ahead).
+    /// Bytes that its contents hold in memory, for the budget of [`Ahead`](crate::Ahead).
     pub fn held_bytes(&self) -> u64 {
-        // The operations themselves: a rough figure, so that steps without contents do not pile up for ever.
+        // A rough figure for the operations themselves, so that steps without contents also count.
         self.contents.iter().map(|ready| ready.payload.held_bytes()).sum::<u64>() + 128 * self.step.ops.len() as u64
     }
 }
 
-/// Makes all contents of a step ready; meant for a thread that runs ahead. Holds all of them in memory at once.
+/// Makes all contents of a step, which it then holds in memory at once. For a thread that runs
+/// ahead.
 pub fn prepare_step(step: Step, source: &dyn ContentSource) -> Result<PreparedStep, ContentError> {
     let mut buffer = Vec::new();
     let contents = step.ops.iter().filter_map(Op::content).map(|content| make_ready(content, source, &mut buffer));
@@ -39,7 +41,7 @@ pub fn prepare_step(step: Step, source: &dyn ContentSource) -> Result<PreparedSt
     Ok(PreparedStep { step, contents })
 }
 
-/// Applies a prepared step; otherwise as [`apply_step`].
+/// Applies a prepared step, like [`apply_step`].
 pub fn apply_prepared(target: &mut dyn Target, number: u64, prepared: PreparedStep) -> Result<DoneStep, ExecError> {
     let mut contents = prepared.contents.into_iter();
     run(target, number, prepared.step, |_| {
@@ -47,12 +49,13 @@ pub fn apply_prepared(target: &mut dyn Target, number: u64, prepared: PreparedSt
     })
 }
 
-/// Applies a step as far as the space goes.
+/// Applies a step until it is complete or the space runs out.
 ///
-/// Out: the record for the log. When the space runs out, the operations after the failed one are left out of it, and
-/// so are their contents. Errors: a content that cannot be had, an operation that fails for another reason,
-/// [`ExecError::Stopped`] if the target's [`stop`](Target::stop) ends the making of a content.
-/// Cost: contents are made one after the other and not kept, so memory does not grow with the step.
+/// Out: the record for the log. If the space runs out, the record does not have the operations
+/// after the failed one, or their contents. Errors: a content cannot be made, an operation fails
+/// for another reason than lack of space, or [`ExecError::Stopped`] if the target's
+/// [`stop`](Target::stop) ends the making of a content. Cost: contents are made one after the other
+/// and not kept, so memory does not grow with the step.
 pub fn apply_step(
     target: &mut dyn Target,
     number: u64,
@@ -100,19 +103,19 @@ fn run(
     Ok(DoneStep { number, step, outcome, contents, began: None })
 }
 
-/// How strictly a replay checks contents.
+/// The strictness of a replay about contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckContents {
     /// Every content must have the recorded length and hash before it is written.
     Yes,
-    /// Contents are written as the source returns them; only their lengths must be as recorded.
+    /// Contents are written as the source returns them. Only their lengths must be as recorded.
     LengthOnly,
 }
 
-/// How a record is replayed.
+/// The options of a replay.
 #[derive(Clone, Copy, Debug)]
 pub struct Replay {
-    /// How strictly contents are checked.
+    /// The check of contents.
     pub check: CheckContents,
     /// When this returns true, the replay ends with [`ExecError::Stopped`].
     pub stop: StopFn,
@@ -124,12 +127,13 @@ impl From<CheckContents> for Replay {
     }
 }
 
-/// The longest path that a system call accepts, bytes.
+/// The length in bytes from which on system calls refuse a path.
 const MOST_PATH_BYTES: usize = 4095;
 
-/// Does again exactly what a record says was done: of the operation that found no space, only the part that was done.
+/// Replays a record exactly. If an operation ran out of space, only the part that was done is
+/// replayed.
 ///
-/// Errors: as [`apply_step`], and lack of space, because what fitted before must fit again.
+/// Errors: those of [`apply_step`], and lack of space, because the recorded operations had space.
 pub fn apply_done(
     target: &mut dyn Target,
     done: &DoneStep,
@@ -146,7 +150,8 @@ pub fn apply_done(
     Ok(())
 }
 
-/// Does one operation of a record again; `content_index` says how many contents the operations before it have.
+/// Replays one operation of a record. `content_index` is the number of contents of earlier
+/// operations.
 pub(crate) fn apply_one(
     target: &mut dyn Target,
     done: &DoneStep,
@@ -173,7 +178,8 @@ pub(crate) fn apply_one(
     if let Some(content) = op.content() {
         let &(recorded_bytes, recorded_hash) =
             done.contents.get(content_index).ok_or_else(|| record_error(done, "a content has no length and hash"))?;
-        // A log may announce any length. A content that cannot fit is not generated, hashed or written.
+        // A log may contain any length. A content that cannot fit is not generated, hashed or
+        // written.
         if !fits(target, part.unwrap_or(recorded_bytes).min(recorded_bytes)) {
             return Err(ExecError::TooSmall { at: OpPlace::new(number, step, index) });
         }
@@ -190,7 +196,8 @@ pub(crate) fn apply_one(
         {
             return Err(differs(*len, 0));
         }
-        // If space ran out, the whole content may be larger than the volume; only its written part is replayed.
+        // If space ran out, the whole content may be larger than the volume. Only its written part
+        // is replayed.
         let verifies = check == CheckContents::Yes && (part.is_none() || fits(target, recorded_bytes));
         let (made, hash) = match verifies {
             true => {
@@ -228,7 +235,8 @@ pub(crate) fn apply_one(
 
 /// Fails if a path of an operation is longer than a system call accepts.
 ///
-/// The cost of an operation grows with the depth of its paths, so targets without such a limit need it, too.
+/// The cost of an operation grows with the depth of its paths, so targets without such a limit need
+/// the check, too.
 pub(crate) fn check_paths(done: &DoneStep, index: usize) -> Result<(), ExecError> {
     let root_bytes = done.step.root.as_bytes().len();
     let paths = done.step.ops[index].paths();
@@ -241,7 +249,8 @@ pub(crate) fn check_paths(done: &DoneStep, index: usize) -> Result<(), ExecError
     }
 }
 
-/// Whether a target has the capacity for this number of bytes. Small lengths are not worth a system call.
+/// Whether a target has the capacity for this number of bytes. Small lengths are not worth a system
+/// call.
 fn fits(target: &mut dyn Target, bytes: u64) -> bool {
     bytes <= CHUNK_BYTES as u64 || target.space().is_ok_and(|space| bytes <= space.capacity.0)
 }

@@ -1,7 +1,8 @@
-//! The yardstick of replays: a list of prepared system calls, and a loop that does nothing but issue them.
+//! The baseline of replays: a list of prepared system calls, and a loop that only issues them.
 //!
-//! It shares no code with [`PosixTarget`](crate::PosixTarget) but the removal of trees, so that what the target costs
-//! above the calls themselves shows. Do not use it for anything else: it checks no path and stops at the first error.
+//! It shares no code with [`PosixTarget`](crate::PosixTarget) except the removal of trees and the
+//! operations of recorded programs, so that a comparison shows the cost of the target above the
+//! calls. Do not use it for anything else: it checks no path and stops at the first error.
 
 use std::{
     ffi::{CStr, CString},
@@ -94,7 +95,7 @@ enum Call {
         offset: u64,
         len: u64,
     },
-    /// What only recorded programs do.
+    /// An operation that only recordings have.
     Recorded {
         op: Op,
         path: CString,
@@ -103,7 +104,8 @@ enum Call {
 }
 
 impl BareLoop {
-    /// Prepares the calls of recorded steps for a process with this umask. Not part of what is measured.
+    /// Prepares the calls of recorded steps for a process with this umask. Benches do not measure
+    /// this.
     ///
     /// Holds all contents in memory: prepare a long log in parts.
     pub fn compile<'a>(
@@ -152,17 +154,18 @@ impl BareLoop {
         Ok(pieces)
     }
 
-    /// Bytes of contents that are held in memory.
+    /// Bytes of the contents in memory.
     pub fn held_bytes(&self) -> u64 {
         self.held_bytes
     }
 
-    /// Operations in the list.
+    /// The number of operations in the list.
     pub fn operations(&self) -> u64 {
         self.calls.len() as u64
     }
 
-    /// Issues the calls below `root`, in order. Errors: the first call that fails, lack of space included.
+    /// Issues the calls below `root`, in order. Errors: the first call that fails, also for lack of
+    /// space.
     pub fn run(&self, root: BorrowedFd<'_>) -> io::Result<()> {
         self.calls.iter().try_for_each(|call| issue(root, call))
     }

@@ -1,4 +1,4 @@
-//! Payloads made ready: their hashes, their bytes in pieces, their beginnings.
+//! Payloads: their hashes, their bytes in pieces, and their beginnings.
 
 use std::{
     fs::File,
@@ -11,13 +11,14 @@ use senesce_core::{StopFn, never};
 use senesce_oplog::{Content, ContentError, ContentSource, Op, Payload, seeded_bytes};
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
-/// Size of the pieces in which contents that are not in memory are read, grown and written, bytes.
+/// The size of the pieces in which contents outside memory are read, generated and written, bytes.
 pub const CHUNK_BYTES: usize = 1 << 20;
 
-/// Calls `each` with the payload's bytes in order, in pieces of at most [`CHUNK_BYTES`] unless they are in memory.
+/// Calls `each` with the bytes of the payload in order. Pieces have at most [`CHUNK_BYTES`], unless
+/// the payload is in memory.
 ///
-/// `buffer` is scratch space that grows to at most [`CHUNK_BYTES`]. Errors: of reading the payload's file (a file
-/// shorter than the payload says is one), and whatever `each` returns.
+/// `buffer` is scratch space that grows to at most [`CHUNK_BYTES`]. Errors: reading the payload's
+/// file, also if it is shorter than the payload; those of `each`.
 pub(crate) fn for_each_chunk<E: From<io::Error>>(
     payload: &Payload,
     buffer: &mut Vec<u8>,
@@ -62,7 +63,7 @@ fn chunked<E: From<io::Error>>(
     Ok(())
 }
 
-/// XXH3-64 of a payload's bytes. Fails if `stop` returns true.
+/// XXH3-64 of the bytes of a payload. Fails if `stop` returns true.
 pub(crate) fn compute_hash(payload: &Payload, buffer: &mut Vec<u8>, stop: StopFn) -> io::Result<u64> {
     if let Payload::Bytes(bytes) = payload {
         return Ok(xxh3_64(bytes));
@@ -81,18 +82,18 @@ pub(crate) fn check_stop(stop: StopFn) -> io::Result<()> {
     if stop() { Err(io::ErrorKind::Interrupted.into()) } else { Ok(()) }
 }
 
-/// A payload ready to be written, with the XXH3-64 of all of it.
+/// A payload that can be written, with the XXH3-64 of its bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct Ready {
     pub payload: Payload,
     pub hash: u64,
 }
 
-/// Makes a content ready. Seeded contents of at most [`CHUNK_BYTES`] are grown into memory, so that they are grown
-/// once and not twice (for the hash and for the write).
+/// Makes a content and its hash. Seeded contents of at most [`CHUNK_BYTES`] are generated in memory
+/// once, instead of twice for the hash and for the write.
 ///
-/// A derived content that nobody resolved before is not kept: a step that copies a whole repository would otherwise
-/// hold all of it in memory.
+/// A derived content that is not resolved yet is not kept: a step that copies a whole repository
+/// would otherwise hold all of it in memory.
 pub(crate) fn make_ready(
     content: &Content,
     source: &dyn ContentSource,
@@ -101,7 +102,7 @@ pub(crate) fn make_ready(
     make_ready_until(content, source, buffer, never)
 }
 
-/// Makes a content ready as [`make_ready`] does. Fails if `stop` returns true.
+/// Makes a content and its hash, as [`make_ready`] does. Fails if `stop` returns true.
 pub(crate) fn make_ready_until(
     content: &Content,
     source: &dyn ContentSource,
@@ -147,12 +148,13 @@ pub(crate) fn make_payload(content: &Content, source: &dyn ContentSource) -> Res
     })
 }
 
-/// Resolves and hashes every derived content of `ops` ahead of their use, for example on another thread; the results
-/// are kept in the operations until those are dropped.
+/// Resolves and hashes the derived contents of `ops` before their use, for example on another
+/// thread. The operations keep the results until they are dropped.
 ///
-/// Stops when `most_bytes` are held, so that one huge step does not fill the memory; whoever applies it makes the rest.
+/// Stops when `most_bytes` are held, so that one huge step does not fill the memory. Applying the
+/// step makes the remaining contents.
 ///
-/// Out: the bytes that are now held in memory for `ops` (contents in files count nothing).
+/// Out: the bytes that `ops` now hold in memory. Contents in files do not count.
 pub fn resolve_ops(ops: &[Op], source: &dyn ContentSource, most_bytes: u64) -> Result<u64, ContentError> {
     let mut held_bytes = 0;
     let mut buffer = Vec::new();
@@ -161,7 +163,8 @@ pub fn resolve_ops(ops: &[Op], source: &dyn ContentSource, most_bytes: u64) -> R
             break;
         }
         if let Content::Derived(_) = content {
-            // The first call keeps the payload in the operation, the second finds it there and hashes it.
+            // The first call keeps the payload in the operation. The second call finds it there and
+            // hashes it.
             content.payload(source)?;
             if let Payload::Bytes(bytes) = make_ready(content, source, &mut buffer)?.payload {
                 held_bytes += bytes.len() as u64;

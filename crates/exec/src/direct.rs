@@ -8,11 +8,11 @@ use senesce_oplog::Payload;
 
 use crate::content::{CHUNK_BYTES, check_stop, for_each_chunk};
 
-/// What offsets, lengths and memory are multiples of when the page cache is passed by, bytes: the most that a block
-/// device asks for.
+/// The alignment of offsets, lengths and memory for access past the page cache, bytes. No block
+/// device needs more.
 pub const DIRECT_ALIGNMENT: u64 = 4096;
 
-/// Whether a range may pass the page cache by.
+/// Whether access to a range can bypass the page cache.
 pub(crate) fn is_aligned(offset: u64, len: u64) -> bool {
     offset.is_multiple_of(DIRECT_ALIGNMENT) && len.is_multiple_of(DIRECT_ALIGNMENT)
 }
@@ -22,7 +22,7 @@ pub(crate) fn direct_flag(direct: bool) -> OFlags {
     if direct { OFlags::DIRECT } else { OFlags::empty() }
 }
 
-/// `len` bytes of `buffer` that begin at a multiple of the alignment; the buffer grows where needed.
+/// `len` aligned bytes of `buffer`, which grows if needed.
 pub(crate) fn aligned(buffer: &mut Vec<u8>, len: usize) -> &mut [u8] {
     let most = len + DIRECT_ALIGNMENT as usize;
     if buffer.len() < most {
@@ -32,9 +32,9 @@ pub(crate) fn aligned(buffer: &mut Vec<u8>, len: usize) -> &mut [u8] {
     &mut buffer[start..start + len]
 }
 
-/// Reads a range that exists, in pieces of at most [`CHUNK_BYTES`], and drops what was read.
+/// Reads a range in pieces of at most [`CHUNK_BYTES`], and drops the data.
 ///
-/// Errors: of reading; a file that ends before the range does.
+/// Errors: reading; the file ends before the range; `stop` returned true.
 pub(crate) fn read_range(
     file: BorrowedFd<'_>,
     offset: u64,
@@ -56,9 +56,10 @@ pub(crate) fn read_range(
     Ok(())
 }
 
-/// Writes a payload at an offset past the page cache; both are aligned.
+/// Writes a payload at an offset past the page cache. Offset and length are aligned.
 ///
-/// Errors: what the kernel said (none: it wrote nothing and said nothing), and how many bytes were written.
+/// Errors: the error of the kernel (`None` if it wrote nothing without an error), and the number of
+/// bytes written.
 pub(crate) fn write_direct(
     file: BorrowedFd<'_>,
     offset: u64,

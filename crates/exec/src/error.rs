@@ -1,10 +1,10 @@
-//! What can go wrong while steps are applied.
+//! Errors of applying steps.
 
 use std::{fmt, io, path::PathBuf};
 
 use senesce_oplog::{ContentError, Step};
 
-/// Which operation of which step.
+/// An operation of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpPlace {
     /// The step's number in the log.
@@ -30,15 +30,15 @@ impl fmt::Display for OpPlace {
     }
 }
 
-/// A step could not be applied, or a tree not read.
+/// A step that could not be applied, or a tree that could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecError {
-    /// The bytes of an operation's content could not be had.
-    #[error("{at}: its content is not to be had")]
+    /// The content of an operation cannot be made.
+    #[error("{at}: its content cannot be made")]
     Content {
         /// The operation.
         at: Box<OpPlace>,
-        /// What the source said.
+        /// The error of the source.
         #[source]
         source: Box<ContentError>,
     },
@@ -47,58 +47,58 @@ pub enum ExecError {
     Operation {
         /// The operation.
         at: Box<OpPlace>,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
     /// A call of a script failed for another reason than lack of space.
     #[error("{what} failed")]
     ScriptCall {
-        /// Which flow operation, and the call.
+        /// The flow operation, and the call.
         what: String,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
-    /// The files of a script found no space.
+    /// The volume has no space for the initial files of a script.
     #[error(
-        "{root:?} has no space for the {files} files ({bytes} bytes) that are there at the beginning: {made} were made; \
-         make the volume larger or the scale smaller"
+        "{root:?} has no space for the {files} initial files ({bytes} bytes): {made} were made; make the volume \
+         larger or the scale smaller"
     )]
     ScriptTooLarge {
-        /// Where they are made.
+        /// The directory in which they are made.
         root: PathBuf,
         /// Files that were made.
         made: usize,
-        /// Files in all.
+        /// The total number of files.
         files: usize,
-        /// Bytes of all.
+        /// The total of their bytes.
         bytes: u64,
     },
-    /// The threads of a script have more files open than a process may have here.
-    #[error("the threads have up to {files} files open, more than this process may; raise the limit (ulimit -n)")]
+    /// The threads of a script have more files open than this process may have.
+    #[error("the threads have up to {files} files open, more than this process may have; raise the limit (ulimit -n)")]
     TooManyFiles {
-        /// How many.
+        /// The number of files.
         files: u64,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
-    /// It was asked to end.
-    #[error("ended before all was done")]
+    /// The caller stopped it.
+    #[error("stopped before the end")]
     Stopped,
-    /// A replayed operation found no space where the recorded one did.
+    /// A replayed operation ran out of space where the recorded one did not.
     #[error(
-        "{at}: no space left on the volume that replays the log; it is too small for what was recorded: make it larger"
+        "{at}: no space left on the volume that replays the log; it is too small for the recording: make it larger"
     )]
     TooSmall {
         /// The operation.
         at: Box<OpPlace>,
     },
-    /// A replayed content is not what was recorded.
+    /// A replayed content differs from the recorded one.
     #[error(
-        "{at}: the content has {found_bytes} bytes and hash {found_hash:016x}, recorded were {recorded_bytes} bytes \
-         and {recorded_hash:016x}; is it the same source?"
+        "{at}: the content has {found_bytes} bytes and hash {found_hash:016x}, but {recorded_bytes} bytes and hash \
+         {recorded_hash:016x} were recorded; is it the same source?"
     )]
     ContentDiffers {
         /// The operation.
@@ -107,9 +107,9 @@ pub enum ExecError {
         recorded_bytes: u64,
         /// XXH3-64 in the record.
         recorded_hash: u64,
-        /// Length that the source gives, bytes.
+        /// Length of the content from the source, bytes.
         found_bytes: u64,
-        /// XXH3-64 of what the source gives.
+        /// XXH3-64 of the content from the source.
         found_hash: u64,
     },
     /// A record contradicts itself.
@@ -125,11 +125,11 @@ pub enum ExecError {
     /// A system call on a path of the host failed.
     #[error("cannot {operation} {}", path.display())]
     Host {
-        /// What was tried.
+        /// The operation that failed.
         operation: &'static str,
-        /// On what.
+        /// The path of the operation.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },

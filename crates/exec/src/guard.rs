@@ -1,9 +1,9 @@
-//! Guards replays of logs that came from strangers.
+//! Guards replays of untrusted logs.
 //!
 //! A replay as root performs every operation of the log. Three kinds affect more than the files of
-//! the log: setuid and setgid bits, extended attributes that the kernel trusts (file capabilities
-//! among them), and nodes of devices. The guard withholds them and counts them. It also keeps a log
-//! from flushing a file system without changes millions of times.
+//! the log: setuid and setgid bits, extended attributes that the kernel trusts (such as file
+//! capabilities), and device nodes. The guard withholds and counts them. It also skips flushes of a
+//! file system without changes, so that a log cannot request millions of them.
 
 use std::{
     fmt, io,
@@ -30,7 +30,7 @@ pub struct Withheld {
     pub set_id: u64,
     /// Operations on attributes `security.*` and `trusted.*` that were left out.
     pub attributes: u64,
-    /// Nodes of devices that became empty files.
+    /// Device nodes that became empty files.
     pub devices: u64,
 }
 
@@ -62,7 +62,7 @@ struct Shared {
     changed: AtomicBool,
 }
 
-/// Withholds the operations that an untrusted log may not do, and counts them.
+/// Withholds and counts the operations that an untrusted log must not do.
 ///
 /// All targets of one directory must come from one guard, because they share its state.
 pub struct Guard {
@@ -77,7 +77,7 @@ impl Guard {
         Self { trusts, shared: Arc::default() }
     }
 
-    /// Puts the guard before a target.
+    /// Wraps a target with this guard.
     pub fn over<T: Target>(&self, target: T) -> Guarded<T> {
         Guarded { trusts: self.trusts, shared: Arc::clone(&self.shared), target }
     }
@@ -90,7 +90,7 @@ impl Guard {
     }
 }
 
-/// A target with a [`Guard`] in front of it.
+/// A target whose operations pass through a [`Guard`].
 pub struct Guarded<T> {
     trusts: bool,
     shared: Arc<Shared>,
@@ -112,8 +112,8 @@ enum Verdict {
 }
 
 impl Shared {
-    /// Decides and counts. A replacement for a node has the same name, so that later operations
-    /// find it.
+    /// Decides about an operation and counts it. The replacement for a node has the same name, so
+    /// that later operations find it.
     fn judge(&self, op: &Op) -> Verdict {
         let count = |counter: &AtomicU64| {
             counter.fetch_add(1, Ordering::Relaxed);

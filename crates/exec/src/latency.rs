@@ -1,19 +1,4 @@
-//! How long operations take: a target that times what it hands on to another.
-//!
-//! ```
-//! use senesce_core::{ManualClock, Nanos, RelPath};
-//! use senesce_exec::{Latencies, ModelTarget, OpKind, Target, TimedTarget};
-//! use senesce_oplog::Op;
-//!
-//! let (clock, mut latencies) = (ManualClock::default(), Latencies::default());
-//! let mut target = TimedTarget::new(ModelTarget::default(), &clock, &mut latencies);
-//! let make = Op::Mkdir { path: RelPath::try_from("directory").unwrap(), mode: 0o755 };
-//! target.apply(&RelPath::root(), &make, None).unwrap();
-//! let mkdir = latencies.of(OpKind::Mkdir).unwrap();
-//! assert_eq!((mkdir.count(), mkdir.max()), (1, Nanos(0)));
-//! ```
-//!
-//! What it is not: a profile of the making of contents, which are ready before an operation begins.
+//! Latencies of operations: a target that times the operations of another target.
 
 use hdrhistogram::Histogram;
 use senesce_core::{Clock, Nanos, RelPath, StopFn};
@@ -21,7 +6,7 @@ use senesce_oplog::{Op, Payload};
 
 use crate::{OpFailure, SpaceLeft, Target};
 
-/// Kinds of operations, as latencies are told apart.
+/// Kinds of operations with separate latencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)] // named after the operations
 pub enum OpKind {
@@ -51,7 +36,7 @@ pub enum OpKind {
 }
 
 impl OpKind {
-    /// Every kind.
+    /// All kinds.
     pub const ALL: [Self; 23] = [
         Self::Create,
         Self::Write,
@@ -107,7 +92,7 @@ impl OpKind {
         }
     }
 
-    /// As results spell it: `create`, `remove-tree`, `syncfs`.
+    /// The name in results: `create`, `remove-tree`, `syncfs`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Create => "create",
@@ -136,18 +121,19 @@ impl OpKind {
         }
     }
 
-    /// Whether it waits for the device by its very meaning, and so is no measure of the others.
+    /// Whether its purpose is to wait for the device, so that it says nothing about other
+    /// operations.
     pub fn is_sync(self) -> bool {
         matches!(self, Self::Fsync | Self::SyncFs)
     }
 }
 
-/// Significant digits that the histograms keep: a quantile is at most 0.1% too long.
+/// Significant digits of the histograms: a quantile is at most 0.1% too long.
 const DIGITS: u8 = 3;
 
-/// The distribution of latencies of one kind.
+/// The distribution of the latencies of one kind.
 ///
-/// Memory: some tens of KiB, growing with the longest latency, not with their number.
+/// Memory: some tens of KiB. It grows with the longest latency, not with the number of latencies.
 #[derive(Clone, Debug)]
 pub struct LatencyHistogram {
     histogram: Histogram<u64>,
@@ -163,9 +149,10 @@ impl Default for LatencyHistogram {
 }
 
 impl LatencyHistogram {
-    /// Counts one. Cost: about 10 ns, more when it is the longest so far.
+    /// Counts a latency. Cost: about 10 ns, more if it is the longest so far.
     pub fn record(&mut self, latency: Nanos) {
-        // It grows as needed; where the machine cannot count so far, the longest that fits is counted instead.
+        // The histogram grows as needed. If it cannot grow so far, the longest value that fits is
+        // counted.
         if self.histogram.record(latency.0).is_err() {
             self.histogram.saturating_record(latency.0);
         }
@@ -173,32 +160,33 @@ impl LatencyHistogram {
         self.total = Nanos(self.total.0.saturating_add(latency.0));
     }
 
-    /// Counts what another one counted.
+    /// Adds the counts of another histogram.
     pub fn add(&mut self, other: &Self) {
         self.histogram.add(&other.histogram).expect("a histogram that grows takes every value of another");
         self.max = self.max.max(other.max);
         self.total = Nanos(self.total.0.saturating_add(other.total.0));
     }
 
-    /// How many were counted.
+    /// The number of latencies.
     pub fn count(&self) -> u64 {
         self.histogram.len()
     }
 
-    /// The longest, exactly.
+    /// The longest latency, exact.
     pub fn max(&self) -> Nanos {
         self.max
     }
 
-    /// The sum of all, exactly.
+    /// The sum of all latencies, exact.
     pub fn total(&self) -> Nanos {
         self.total
     }
 
-    /// The least latency that at least the share `quantile` (0..=1) of all do not exceed; up to 0.1% too long, never above
-    /// the longest. None if nothing was counted.
+    /// The smallest latency that at least the share `quantile` (0..=1) of all latencies do not
+    /// exceed. It is up to 0.1% too long, but never above the longest. `None` if there are no
+    /// latencies.
     pub fn quantile(&self, quantile: f64) -> Option<Nanos> {
-        // For exactly 0 the library gives the lower end of the shortest, for all others the upper end.
+        // For 0 the library returns the lower end of the shortest bucket, otherwise the upper end.
         let quantile = quantile.max(f64::MIN_POSITIVE);
         (self.count() > 0).then(|| Nanos(self.histogram.value_at_quantile(quantile).min(self.max.0)))
     }
@@ -211,19 +199,19 @@ pub struct Latencies {
     sums: LatencySums,
 }
 
-/// Times of operations, added up.
+/// Sums of the times of operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LatencySums {
-    /// Those of operations that do more than synchronise.
+    /// The time of operations that do more than sync.
     pub work: Nanos,
-    /// Those of operations that only synchronise ([`OpKind::is_sync`]).
+    /// The time of operations that only sync ([`OpKind::is_sync`]).
     pub sync: Nanos,
-    /// How many of these there were.
+    /// The number of operations that only sync.
     pub syncs: u64,
 }
 
 impl LatencySums {
-    /// What came after `earlier`.
+    /// The difference to an `earlier` state.
     pub fn since(self, earlier: Self) -> Self {
         Self {
             work: self.work.since(earlier.work),
@@ -234,7 +222,7 @@ impl LatencySums {
 }
 
 impl Latencies {
-    /// Counts an operation.
+    /// Counts the latency of an operation.
     pub fn record(&mut self, kind: OpKind, latency: Nanos) {
         self.by_kind[kind as usize].get_or_insert_default().record(latency);
         let sum = if kind.is_sync() { &mut self.sums.sync } else { &mut self.sums.work };
@@ -242,7 +230,7 @@ impl Latencies {
         self.sums.syncs += u64::from(kind.is_sync());
     }
 
-    /// Counts all that another one counted.
+    /// Adds the counts of other latencies.
     pub fn add(&mut self, other: &Self) {
         for (kind, histogram) in other.iter() {
             self.by_kind[kind as usize].get_or_insert_default().add(histogram);
@@ -253,17 +241,18 @@ impl Latencies {
         sums.syncs += more.syncs;
     }
 
-    /// Those of a kind; none if there was none.
+    /// The latencies of a kind; `None` if there are none.
     pub fn of(&self, kind: OpKind) -> Option<&LatencyHistogram> {
         self.by_kind[kind as usize].as_deref()
     }
 
-    /// Kinds of which there are any, in order.
+    /// The kinds that have latencies, in order.
     pub fn iter(&self) -> impl Iterator<Item = (OpKind, &LatencyHistogram)> {
         OpKind::ALL.into_iter().filter_map(|kind| Some((kind, self.of(kind)?)))
     }
 
-    /// All kinds together but those that only synchronise ([`OpKind::is_sync`]); none if there was none.
+    /// The latencies of all kinds except those that only sync ([`OpKind::is_sync`]). `None` if
+    /// there are none.
     pub fn all_but_syncs(&self) -> Option<LatencyHistogram> {
         let mut all: Option<LatencyHistogram> = None;
         for (_, histogram) in self.iter().filter(|(kind, _)| !kind.is_sync()) {
@@ -278,9 +267,10 @@ impl Latencies {
     }
 }
 
-/// A target that hands every operation on to another one and counts how long it took, whether it succeeded or not.
+/// A target that passes every operation to another target and counts its latency, whether it
+/// succeeds or not.
 ///
-/// Cost: two looks at the clock and one count, some 60 ns an operation.
+/// Cost: two reads of the clock and one count, about 60 ns per operation.
 pub struct TimedTarget<'a, T> {
     target: T,
     clock: &'a dyn Clock,
@@ -288,7 +278,7 @@ pub struct TimedTarget<'a, T> {
 }
 
 impl<'a, T: Target> TimedTarget<'a, T> {
-    /// Times what is applied to `target` by `clock`.
+    /// Times the operations on `target` with `clock`.
     pub fn new(target: T, clock: &'a dyn Clock, latencies: &'a mut Latencies) -> Self {
         Self { target, clock, latencies }
     }
@@ -315,7 +305,7 @@ impl<T: Target> Target for TimedTarget<'_, T> {
     }
 }
 
-/// What is lent is a target, too.
+/// A mutable reference to a target is a target.
 impl<T: Target + ?Sized> Target for &mut T {
     fn apply(&mut self, root: &RelPath, op: &Op, payload: Option<&Payload>) -> Result<(), OpFailure> {
         (**self).apply(root, op, payload)
@@ -334,7 +324,7 @@ impl<T: Target + ?Sized> Target for &mut T {
     }
 }
 
-/// And what is boxed.
+/// A boxed target is a target.
 impl<T: Target + ?Sized> Target for Box<T> {
     fn apply(&mut self, root: &RelPath, op: &Op, payload: Option<&Payload>) -> Result<(), OpFailure> {
         (**self).apply(root, op, payload)
@@ -363,7 +353,7 @@ mod tests {
     use super::*;
     use crate::ModelTarget;
 
-    /// A clock that goes on by a step more at every look.
+    /// A clock whose steps grow with every read.
     #[derive(Default)]
     struct Ticking(AtomicU64);
 
@@ -379,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn every_operation_is_counted_once_by_its_kind_also_if_it_fails() {
+    fn every_operation_counts_once_also_if_it_fails() {
         let (clock, mut latencies) = (Ticking::default(), Latencies::default());
         let mut model = ModelTarget::new(Some(senesce_core::Bytes(8192)));
         let mut target = TimedTarget::new(&mut model, &clock, &mut latencies);
@@ -393,7 +383,7 @@ mod tests {
         target.apply(&root, &Op::SyncFs, None).unwrap();
         target.apply(&root, &Op::Create { path: path(), mode: 0o644, content }, Some(&payload)).unwrap_err();
         target.apply(&root, &Op::Unlink { path: path() }, None).unwrap();
-        // Looks at 0 1, 4 9, 16 25, 36 49 thousand nanoseconds: each pair is 1, 5, 9, 13 apart.
+        // Reads at 0 1, 4 9, 16 25, 36 49 thousand nanoseconds: the pairs are 1, 5, 9, 13 apart.
         let found: Vec<_> =
             latencies.iter().map(|(kind, of)| (kind.name(), of.count(), of.total().0, of.max().0)).collect();
         assert_eq!(found, [("create", 2, 10_000, 9_000), ("unlink", 1, 13_000, 13_000), ("syncfs", 1, 5_000, 5_000)]);
@@ -404,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_have_their_own_places_and_names() {
+    fn kinds_have_distinct_places_and_names() {
         let names: std::collections::BTreeSet<_> = OpKind::ALL.iter().map(|kind| kind.name()).collect();
         assert_eq!(names.len(), OpKind::ALL.len());
         assert!(OpKind::ALL.iter().enumerate().all(|(at, kind)| *kind as usize == at));
@@ -418,7 +408,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn quantiles_are_those_of_the_sorted_latencies_within_a_thousandth(
+        fn quantiles_match_sorted_latencies_within_a_thousandth(
             latencies in prop::collection::vec(prop_oneof![0u64..5_000, 0u64..100_000_000, 0u64..4_000_000_000_000], 1..400),
             split: prop::sample::Index,
         ) {

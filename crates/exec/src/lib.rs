@@ -1,7 +1,9 @@
-//! Applies steps to targets: a mounted file system, an engine in this process, a model in memory, nothing at all.
+//! Applies steps to targets: a mounted file system, an engine in this process, a model in memory,
+//! or no file system at all.
 //!
-//! [`apply_step`] does a step for the first time and says what was done, also when the space ran out in the middle;
-//! [`apply_done`] does exactly that again elsewhere. All targets that did the same end with the same [`tree`].
+//! [`apply_step`] applies a step for the first time. It returns a record of the operations that
+//! were done, also if the space ran out before the end. [`apply_done`] replays such a record
+//! elsewhere. All targets with the same operations have the same [`tree`].
 //!
 //! ```
 //! use senesce_core::{Bytes, RelPath};
@@ -9,7 +11,8 @@
 //! use senesce_oplog::{Content, Op, Outcome, Step};
 //!
 //! let file = RelPath::try_from("file").unwrap();
-//! let ops = vec![Op::Create { path: file, mode: 0o644, content: Content::Seeded { seed: 1, len: 10_000 } }];
+//! let content = Content::Seeded { seed: 1, len: 10_000 };
+//! let ops = vec![Op::Create { path: file, mode: 0o644, content }];
 //! let step = Step { label: "fill".into(), counted: true, root: RelPath::root(), ops: ops.into() };
 //!
 //! let mut full = ModelTarget::new(Some(Bytes(8192)));

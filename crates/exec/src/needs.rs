@@ -1,9 +1,12 @@
 //! Exclusive and shared access of operations: the ordering constraints of a parallel replay.
 //!
-//! Two operations keep their order if one needs exclusive access to something that the other accesses, too:
+//! Two operations keep their order if one needs exclusive access to something that the other also
+//! accesses:
 //!
-//! - the meaning of a path: exclusive for an operation that changes it, shared for operations on entries below it;
-//! - the entries of a directory: exclusive for an operation that adds or removes one. This keeps the directory's order;
+//! - the meaning of a path: exclusive for an operation that changes it, shared for operations on
+//!   entries below it;
+//! - the entries of a directory: exclusive for an operation that adds or removes one. This keeps
+//!   the order of the directory;
 //! - all files with several names: one unit, because a change by one name changes the others.
 
 use std::collections::{BTreeSet, HashMap};
@@ -11,26 +14,27 @@ use std::collections::{BTreeSet, HashMap};
 use senesce_core::RelPath;
 use senesce_oplog::Op;
 
-/// Something that can be needed.
+/// Something that operations access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Thing {
-    /// What the path stands for.
+    /// The entry that the path names.
     Name(PathNumber),
     /// The entries of the directory.
     Entries(PathNumber),
-    /// Every file that has, or had, several names.
+    /// All files that have, or had, several names.
     Linked,
 }
 
-/// Stands for a path: a deep path has as many paths above it as components, and copies of them all would cost the square.
+/// The number of a path. A deep path has as many ancestors as components, so copies of all of them
+/// would need memory quadratic in the depth.
 pub(crate) type PathNumber = u32;
 
 const ROOT: PathNumber = 0;
 
-/// The paths that were numbered, as a tree. Holds each component once.
+/// The numbered paths, as a tree. Each component is stored once.
 #[derive(Debug)]
 struct Paths {
-    /// By number: the names below the path.
+    /// For each path number, the names below the path.
     below: Vec<HashMap<Box<[u8]>, PathNumber>>,
 }
 
@@ -52,7 +56,8 @@ impl Paths {
     }
 }
 
-/// Needs of operations in the log's order, which is how it learns of links.
+/// Finds the accesses of operations, which must come in the order of the log. It remembers hard
+/// links.
 #[derive(Debug, Default)]
 pub(crate) struct Needs {
     linked: BTreeSet<Vec<u8>>,
@@ -69,7 +74,7 @@ impl List<'_> {
         *self.needs.entry(thing).or_default() |= alone;
     }
 
-    /// Out: the directory that the path is in, if it is not the root.
+    /// Adds the accesses to a path. Returns the path of its directory, or `None` for the root.
     fn name(&mut self, path: &[u8], alone: bool) -> Option<PathNumber> {
         let (mut parent, mut at) = (None, ROOT);
         for name in path.split(|&byte| byte == b'/').filter(|name| !name.is_empty()) {
@@ -89,14 +94,15 @@ impl List<'_> {
 }
 
 impl Needs {
-    /// Forgets the numbers of paths. Things of earlier answers have no meaning afterwards.
+    /// Forgets the numbers of paths. Earlier results have no meaning afterwards.
     pub fn forget_paths(&mut self) {
         self.paths = Paths::default();
     }
 
-    /// What an operation needs, and whether alone. To be asked in the log's order, once for each operation.
+    /// The things that an operation accesses, and whether exclusively. Must be called once for each
+    /// operation, in the order of the log.
     ///
-    /// Cost: one look-up for each component of its paths.
+    /// Cost: one lookup for each component of its paths.
     pub fn of(&mut self, root: &RelPath, op: &Op) -> HashMap<Thing, bool> {
         let at = |path: &RelPath| root.join(path).as_bytes().to_vec();
         let mut list = List { needs: HashMap::new(), paths: &mut self.paths };
@@ -149,7 +155,7 @@ impl Needs {
                 list.name(&at(path), true);
                 [Some(at(path)), None]
             }
-            // Everything before it is what it is about.
+            // A sync concerns all earlier operations.
             Op::SyncFs => {
                 list.name(b"", true);
                 [None, None]
@@ -162,7 +168,7 @@ impl Needs {
     }
 }
 
-/// Names that move take with them that they are linked; the old ones stay known too, which costs only speed.
+/// Marks moved names as linked. Old names stay marked, which costs only speed.
 fn move_links(linked: &mut BTreeSet<Vec<u8>>, from: &[u8], to: &[u8]) {
     let moved = |name: &[u8]| {
         let rest = name.strip_prefix(from)?;
@@ -182,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_in_a_deep_chain_is_held_once() {
+    fn deep_chain_stores_each_component_once() {
         let (mut needs, mut path, mut levels) = (Needs::default(), Vec::new(), Vec::new());
         for level in 0..400 {
             path.extend_from_slice(if level == 0 { b"dd" } else { b"/dd" });
@@ -190,7 +196,8 @@ mod tests {
         }
         let held: usize = needs.paths.below.iter().flat_map(|below| below.keys()).map(|name| name.len()).sum();
         assert_eq!((needs.paths.below.len(), held), (401, 800));
-        // The first directory is needed alone by its own operation, and in common by all below it.
+        // Its own operation accesses the first directory exclusively, all operations below it share
+        // it.
         let first = levels[0].iter().find(|(thing, alone)| matches!(thing, Thing::Name(_)) && **alone).unwrap().0;
         assert!(levels[1..].iter().all(|needs| needs.get(first) == Some(&false)));
         assert!(levels.iter().enumerate().all(|(level, needs)| needs.len() == level + 3));
@@ -199,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn filling_a_directory_needs_its_entries_alone() {
+    fn filling_a_directory_needs_exclusive_entries() {
         let mut needs = Needs::default();
         let entries = |found: &HashMap<Thing, bool>| -> Vec<Thing> {
             found.keys().filter(|thing| matches!(thing, Thing::Entries(_))).copied().collect()

@@ -1,4 +1,4 @@
-//! A target that only counts.
+//! A target that only counts operations.
 
 use std::io;
 
@@ -7,10 +7,11 @@ use senesce_oplog::{Op, Payload};
 
 use crate::{OpFailure, SpaceLeft, Target};
 
-/// Does nothing and counts it: the cost of everything that is not the file system.
+/// Counts operations without applying them, to measure the cost of everything except the file
+/// system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NullTarget {
-    /// Operations so far.
+    /// The number of operations so far.
     pub operations: u64,
     /// Bytes of their contents.
     pub content_bytes: u64,

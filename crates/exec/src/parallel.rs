@@ -1,8 +1,9 @@
-//! A log applied by several threads, the recorded order kept for every file and every directory.
+//! A log applied by several threads, in the recorded order for every file and every directory.
 //!
-//! The calling thread takes the steps in order and says what each operation needs ([`crate::needs`]); an operation is
-//! begun when all earlier ones that need the same are done. What is not: a promise about space. On a nearly full volume
-//! operations in another order may find none where the recorded ones did.
+//! The calling thread reads the steps in order and finds the accesses of each operation
+//! ([`crate::needs`]). An operation starts when all conflicting earlier ones are complete. Space is
+//! not guaranteed: on a nearly full volume, operations in another order may fail where the recorded
+//! ones did not.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -23,12 +24,12 @@ use crate::{
 
 /// Bytes that waiting operations may hold.
 const BUDGET_BYTES: u64 = 64 << 20;
-/// What an operation counts beside its content, bytes.
+/// Bytes that an operation counts besides its content.
 const JOB_BYTES: u64 = 16 << 10;
-/// Things that are remembered before everything is waited for and forgotten.
+/// The number of things after which the caller waits for all operations and forgets the things.
 const MOST_THINGS: usize = 1 << 17;
 
-/// One operation of a step.
+/// An operation of a step.
 struct Work {
     done: Arc<DoneStep>,
     index: usize,
@@ -49,7 +50,7 @@ struct Board {
     ready: VecDeque<u64>,
     held_bytes: u64,
     is_closed: bool,
-    /// Threads that wait for something to do.
+    /// The number of threads that wait for work.
     idle: usize,
     failed: Option<ExecError>,
 }
@@ -57,11 +58,11 @@ struct Board {
 #[derive(Default)]
 struct Shared {
     board: Mutex<Board>,
-    /// Something is ready, or over.
+    /// Signals a ready operation, or the end.
     ready: Condvar,
-    /// The thread that gives operations out may go on, or ends.
+    /// Signals the dispatching thread that it may continue, or the end.
     room: Condvar,
-    /// Grows with every change that may make a directory another one.
+    /// Grows with every operation that may change what a directory path names.
     moves: AtomicU64,
 }
 
@@ -76,17 +77,19 @@ impl Shared {
     }
 }
 
-/// Who needed a thing last.
+/// The last operations that accessed a thing.
 #[derive(Default)]
 struct Last {
     alone: Option<u64>,
     common: Vec<u64>,
 }
 
-/// Applies steps with one thread for each target; all targets are of the same directory. `next` gives the steps.
+/// Applies the steps that `next` returns, with one thread for each target. All targets must have
+/// the same directory.
 ///
-/// Out: how many steps. Errors: those of `next`, and the first operation that failed; what does not depend on it may
-/// have been done or not. Contents are checked as [`apply_done`](crate::apply_done) does.
+/// Out: the number of steps. Errors: those of `next`, and the first operation that failed.
+/// Operations that do not depend on the failed one may have been done or not. Contents are checked
+/// as in [`apply_done`](crate::apply_done).
 pub fn apply_parallel<E: From<ExecError>>(
     targets: Vec<Box<dyn Target>>,
     source: &dyn ContentSource,
@@ -99,7 +102,7 @@ pub fn apply_parallel<E: From<ExecError>>(
         for mut target in targets {
             let shared = &shared;
             scope.spawn(move || {
-                // A panic of one must not leave the others waiting.
+                // A panic of one thread must not leave the others waiting.
                 let _closer = CloseOnPanic(shared);
                 work(&mut *target, shared, source, how);
             });
@@ -116,7 +119,8 @@ pub fn apply_parallel<E: From<ExecError>>(
         while board.failed.is_none() && !board.jobs.is_empty() {
             board = wait(&shared.room, board);
         }
-        // With the failure taken away, a thread that wakes up only now would wait for operations that nobody does.
+        // The failure is no longer set. Without the clearing, a thread that wakes up only now would
+        // wait for operations that no thread applies.
         let failed = board.failed.take();
         board.ready.clear();
         board.jobs.clear();
@@ -182,7 +186,8 @@ fn give<E: From<ExecError>>(
                 if alone {
                     seen.alone = Some(number);
                 } else {
-                    // Those that are done need not be waited for, and a root would gather all of them.
+                    // Completed operations need no wait. Without this, the root would collect all
+                    // operations.
                     if seen.common.len() >= 64 {
                         seen.common.retain(|earlier| board.jobs.contains_key(earlier));
                     }
@@ -205,7 +210,8 @@ fn give<E: From<ExecError>>(
     Ok(steps)
 }
 
-/// Waits while there are operations under way and `is_full`. Out: the board; nothing if no more are to be given out.
+/// Waits while operations are in progress and `is_full` returns true. Out: the board, or `None` if
+/// no more operations may be dispatched.
 fn wait_while(shared: &Shared, is_full: impl Fn(&Board) -> bool) -> Option<MutexGuard<'_, Board>> {
     let mut board = shared.lock();
     while board.failed.is_none() && !board.is_closed && !board.jobs.is_empty() && is_full(&board) {
@@ -234,7 +240,8 @@ fn work(target: &mut dyn Target, shared: &Shared, source: &dyn ContentSource, ho
         };
         let Some(work) = board.jobs.get_mut(&number).and_then(|job| job.work.take()) else { continue };
         drop(board);
-        // What this operation depends on was done before it became ready, its count with it.
+        // The operations that this one depends on were complete, and counted, before it became
+        // ready.
         let now = shared.moves.load(Ordering::Acquire);
         if now != moves {
             target.forget_directories();
@@ -265,11 +272,12 @@ fn work(target: &mut dyn Target, shared: &Shared, source: &dyn ContentSource, ho
                 }
             }
         }
-        // This thread takes one of them itself.
+        // This thread runs one of them itself.
         for _ in 1..woken.min(board.idle + 1) {
             shared.ready.notify_one();
         }
-        // Who gives out is woken when much was done, not for each operation.
+        // Wakes the dispatching thread only after many operations, because a wakeup for each is
+        // slow.
         if board.jobs.is_empty() || board.held_bytes < BUDGET_BYTES / 2 {
             shared.room.notify_one();
         }

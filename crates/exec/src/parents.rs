@@ -1,13 +1,15 @@
-//! Which directories were seen to be real ones, so that a symbolic link cannot lead an operation out of the volume.
+//! The directories that were checked to be real ones, so that a symbolic link cannot lead an
+//! operation out of the volume.
 //!
-//! openat2 can refuse links on the way, mkdirat and unlinkat cannot; and a check before each operation would cost a
-//! tenth of its time. A directory stays one until it is removed or renamed, so each is checked once.
+//! openat2 can refuse links in a path, mkdirat and unlinkat cannot. A check before each operation
+//! would cost a tenth of its time. A directory stays a directory until it is removed or renamed, so
+//! each is checked once.
 
 use std::{collections::HashSet, io, os::fd::BorrowedFd};
 
 use crate::posix::open_beneath;
 
-/// Directories known to be reached without symbolic links; with each one all those above it.
+/// Directories that are reached without symbolic links. For each, all its ancestors are in the set.
 #[derive(Debug, Default)]
 pub(crate) struct Parents {
     known: HashSet<Box<[u8]>>,
@@ -15,15 +17,15 @@ pub(crate) struct Parents {
     last: Vec<u8>,
 }
 
-/// Above this many directories, or bytes of their paths, the set is emptied and filled again, so that memory does not
-/// grow with the tree.
+/// Above this number of directories, or of bytes of their paths, the set is emptied and filled
+/// again, so that memory does not grow with the tree.
 const MOST: usize = 1 << 16;
 const MOST_BYTES: usize = 16 << 20;
 
 impl Parents {
-    /// Makes sure that the parent of `path` is a directory reached without symbolic links.
+    /// Checks that the parent of `path` is a directory that is reached without symbolic links.
     ///
-    /// Errors: ELOOP for a link on the way, ENOENT, ENOTDIR; no space never.
+    /// Errors: ELOOP for a link in the path, ENOENT, ENOTDIR; never a lack of space.
     pub fn check(&mut self, root: BorrowedFd<'_>, path: &[u8]) -> io::Result<()> {
         let Some(end) = path.iter().rposition(|&b| b == b'/') else { return Ok(()) };
         let parent = &path[..end];
@@ -41,10 +43,11 @@ impl Parents {
         Ok(())
     }
 
-    /// Adds a directory and all directories above it. Returns the number of directories that it looked up.
+    /// Adds a directory and all its ancestors. Returns the number of directories that it looked up.
     ///
-    /// Starts at the lowest directory and stops at a known one, because all directories above a known one are known.
-    /// Starting at the top would cost the cube of the depth for a chain of directories.
+    /// Starts at the lowest directory and stops at a known one, because all ancestors of a known
+    /// directory are known. Starting at the top would cost the cube of the depth for a chain of
+    /// directories.
     fn remember(&mut self, directory: &[u8]) -> usize {
         let (mut rest, mut looked_up) = (Some(directory), 0);
         while let Some(directory) = rest {
@@ -58,11 +61,11 @@ impl Parents {
         looked_up
     }
 
-    /// Forgets `path` and what is below it, because it is no longer what it was.
+    /// Forgets `path` and the directories below it, because they may have been replaced.
     pub fn forget(&mut self, path: &[u8]) {
         let below =
             |known: &[u8]| known.strip_prefix(path).is_some_and(|rest| matches!(rest.first(), None | Some(b'/')));
-        // What is below a directory is only known together with the directory itself.
+        // A directory is known only together with its ancestors.
         if self.known.contains(path) || path == b"." {
             self.known.retain(|known| path != b"." && !below(known));
         }
@@ -88,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn all_above_a_remembered_directory_is_known() {
+    fn ancestors_of_a_remembered_directory_are_known() {
         let mut parents = Parents::default();
         assert_eq!(parents.remember(b"a/b/c"), 3);
         assert!([&b"a"[..], b"a/b", b"a/b/c"].iter().all(|path| parents.known.contains(*path)));

@@ -1,7 +1,7 @@
 //! A directory of a mounted file system as a target.
 //!
-//! Every operation is the few system calls that a careful C program would make: a create is openat, write, close.
-//! What is not: safe against others who change the tree meanwhile.
+//! Every operation is the few system calls that a careful C program would make: a create is openat,
+//! write, close. It is not safe against other programs that change the tree at the same time.
 
 use std::{
     ffi::CStr,
@@ -29,42 +29,46 @@ use crate::{
 
 /// Applies operations below a directory.
 ///
-/// No operation leaves that directory or its file system: paths hold no `..`, the last component is never followed,
-/// and every parent directory is checked once to be reached without symbolic links. Modes are exact whatever the umask
-/// was when the target was opened (it must not change later).
+/// No operation leaves that directory or its file system: paths have no `..`, the last component is
+/// never followed, and every parent directory is checked once to be reached without symbolic links.
+/// Modes are exact whatever the umask was when the target was opened. The umask must not change
+/// later.
 #[derive(Debug)]
 pub struct PosixTarget {
     root: OwnedFd,
-    /// Mode bits that openat and mkdirat do not set as asked: the umask's, and those that a write may clear.
+    /// Mode bits that openat and mkdirat may not set: those of the umask, and those that a write
+    /// may clear.
     inexact: u32,
-    /// Whether new directories may inherit the set-group-ID bit from a directory seen so far.
+    /// Whether new directories may inherit the set-group-ID bit from another directory.
     setgid_seen: bool,
     parents: Parents,
-    /// The path of the operation, NUL-terminated; two, because some operations have two.
+    /// The paths of the operation, NUL-terminated. Some operations have two.
     paths: [Vec<u8>; 2],
     chunk: Vec<u8>,
-    /// Reads and writes of existing files go past the page cache where they are aligned.
+    /// Whether aligned reads and writes of existing files bypass the page cache.
     direct: bool,
     stop: StopFn,
 }
 
-/// How existing files are opened: no link is followed, and nobody is waited for at a pipe's other end.
+/// The flags for existing files: no link is followed, and an open of a pipe does not wait for its
+/// other end.
 const PLAIN: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 const SETGID: u32 = 0o2000;
 const SPECIAL: u32 = 0o7000;
-/// statfs(2).
+/// The file system type of FUSE; see statfs(2).
 const FUSE_MAGIC: u64 = 0x6573_5546;
 
 impl PosixTarget {
-    /// Opens a directory to apply operations below it. Keeps it open: drop the target before unmounting.
+    /// Opens a directory to apply operations below it. The target keeps it open: drop it before an
+    /// unmount.
     pub fn open(root: &Path) -> Result<Self, ExecError> {
         let host = |operation| move |source: io::Error| ExecError::Host { operation, path: root.to_owned(), source };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = rustix::fs::open(root, flags, Mode::empty()).map_err(|e| host("open the directory")(e.into()))?;
-        let stat = rustix::fs::fstat(&fd).map_err(|e| host("look at the directory")(e.into()))?;
+        let stat = rustix::fs::fstat(&fd).map_err(|e| host("stat the directory")(e.into()))?;
         Ok(Self {
             root: fd,
-            inexact: collect_umask().map_err(host("learn the umask for"))? | SPECIAL,
+            inexact: collect_umask().map_err(host("read the umask for"))? | SPECIAL,
             setgid_seen: stat.st_mode & SETGID != 0,
             parents: Parents::default(),
             paths: [Vec::new(), Vec::new()],
@@ -74,8 +78,9 @@ impl PosixTarget {
         })
     }
 
-    /// Lets [`Op::Read`] and [`Op::Write`] go past the page cache (O_DIRECT) where offset and length are multiples of
-    /// [`DIRECT_ALIGNMENT`](crate::DIRECT_ALIGNMENT). New files are written through the cache all the same.
+    /// Lets [`Op::Read`] and [`Op::Write`] bypass the page cache (O_DIRECT) if offset and length
+    /// are multiples of [`DIRECT_ALIGNMENT`](crate::DIRECT_ALIGNMENT). Writes of new files use the
+    /// cache in any case.
     pub fn with_direct_io(mut self, direct: bool) -> Self {
         self.direct = direct;
         self
@@ -103,7 +108,7 @@ fn collect_umask() -> io::Result<u32> {
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "/proc/self/status has no line Umask"))
 }
 
-/// Puts `root/path` with a NUL behind it into `buffer`.
+/// Writes `root/path` with a final NUL into `buffer`.
 fn place(buffer: &mut Vec<u8>, root: &RelPath, path: &RelPath) {
     buffer.clear();
     buffer.extend_from_slice(root.as_bytes());
@@ -121,7 +126,7 @@ fn c_str(buffer: &[u8]) -> &CStr {
     CStr::from_bytes_with_nul(buffer).expect("a RelPath holds no NUL, and place() put one at the end")
 }
 
-/// Lack of space told apart; `written` as in [`OpFailure::NoSpace`].
+/// Converts an error. `written` is as in [`OpFailure::NoSpace`].
 fn failure(errno: Errno, written: Option<u64>) -> OpFailure {
     match errno {
         Errno::NOSPC | Errno::DQUOT => OpFailure::NoSpace { written },
@@ -133,14 +138,16 @@ fn nothing_done(errno: Errno) -> OpFailure {
     failure(errno, None)
 }
 
-/// Makes all of a file system durable. FUSE does not hear of that; of a sync of a directory it does, and our engines take it for one of all.
+/// Makes a whole file system durable. The kernel does not pass syncfs to a FUSE server, but it
+/// passes a sync of a directory, which the engines of senesce treat as a sync of the whole file
+/// system.
 fn sync_file_system(root: impl AsFd + Copy) -> rustix::io::Result<()> {
     rustix::fs::syncfs(root)?;
     let is_fuse = rustix::fs::fstatfs(root).is_ok_and(|found| found.f_type as u64 & 0xFFFF_FFFF == FUSE_MAGIC);
     if is_fuse { rustix::fs::fsync(root) } else { Ok(()) }
 }
 
-/// When the last call of an operation fails, undoes the ones before it, so that "nothing was done" is true.
+/// If the last call of an operation failed, undoes its earlier calls, so that nothing was done.
 fn undo_unless(done: Result<(), Errno>, undo: impl FnOnce() -> Result<(), Errno>) -> Result<(), OpFailure> {
     let Err(errno) = done else { return Ok(()) };
     undo().map_err(io::Error::from)?;
@@ -151,7 +158,8 @@ impl Target for PosixTarget {
     fn apply(&mut self, root: &RelPath, op: &Op, payload: Option<&Payload>) -> Result<(), OpFailure> {
         let Self { root: dir, inexact, setgid_seen, parents, paths: [first, second], chunk, direct, stop } = self;
         let (dir, stop) = (dir.as_fd(), *stop);
-        // The path an operation works on; its parent is reached without symbolic links, or the operation is refused.
+        // Stores the path of an operation, and refuses it if its parent is reached through a
+        // symbolic link.
         let mut at = |path: &RelPath| -> Result<(), OpFailure> {
             place(first, root, path);
             Ok(parents.check(dir, &first[..first.len() - 1])?)
@@ -162,7 +170,8 @@ impl Target for PosixTarget {
                 let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
                 let file = rustix::fs::openat(dir, c_str(first), flags, Mode::from_raw_mode(mode & 0o7777))
                     .map_err(nothing_done)?;
-                // Before the content: a file whose content found no space stays, and has its mode.
+                // The mode is set before the content, because a file whose content ran out of space
+                // stays.
                 if mode & *inexact != 0 {
                     let done = rustix::fs::fchmod(&file, Mode::from_raw_mode(mode & 0o7777));
                     undo_unless(done, || rustix::fs::unlinkat(dir, c_str(first), AtFlags::empty()))?;
@@ -236,7 +245,7 @@ impl Target for PosixTarget {
             }
             Op::Chmod { path, mode } => {
                 at(path)?;
-                // chmodat follows a symbolic link, so it is looked at first.
+                // chmodat follows a symbolic link, so the type is checked first.
                 let stat = rustix::fs::statat(dir, c_str(first), AtFlags::SYMLINK_NOFOLLOW).map_err(nothing_done)?;
                 if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
                     return Err(io::Error::from(Errno::LOOP).into());
@@ -258,7 +267,7 @@ impl Target for PosixTarget {
                 let bits = Mode::from_raw_mode(mode & 0o7777);
                 let file = rustix::fs::openat(dir, c_str(first), flags, bits).map_err(nothing_done)?;
                 let mut done = if mode & *inexact != 0 { rustix::fs::fchmod(&file, bits) } else { Ok(()) };
-                // The kernel refuses to reserve nothing.
+                // The kernel refuses a reservation of zero bytes.
                 if done.is_ok() && *len > 0 {
                     done = retry_on_signal(|| rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, *len));
                     if done == Err(Errno::OPNOTSUPP) {
@@ -318,7 +327,8 @@ impl Target for PosixTarget {
     }
 }
 
-/// Writes a payload, at an offset or at the file's position. On lack of space says how many bytes were written.
+/// Writes a payload, at an offset or at the file's position. For a lack of space, the error has the
+/// number of bytes written.
 fn write_payload(
     file: BorrowedFd<'_>,
     offset: Option<u64>,
@@ -349,7 +359,8 @@ fn write_payload(
     })
 }
 
-/// Opens a directory below `root` for looking things up, without following any symbolic link or leaving the mount.
+/// Opens a directory below `root` for lookups, without following a symbolic link or leaving the
+/// mount.
 pub(crate) fn open_beneath(root: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, Errno> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
     rustix::fs::openat2(root, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty(), resolve)

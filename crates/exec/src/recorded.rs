@@ -1,6 +1,8 @@
-//! The operations that only recorded programs do: holes, exchanges, extended attributes, times, owners, pipes.
+//! Operations that only recordings have: holes, exchanges, extended attributes, times, owners,
+//! pipes.
 //!
-//! The caller has checked that the parents are directories. What is not: any of these on what a symbolic link points at.
+//! The caller has checked that the parents are directories. No operation follows a symbolic link in
+//! the last component.
 
 use std::{
     ffi::CStr,
@@ -16,7 +18,8 @@ use rustix::{
 };
 use senesce_oplog::{FileTime, Op, SpaceChange};
 
-/// Does one of them at `path` below `dir`; `other` is the second path of an exchange. Other operations are refused.
+/// Applies such an operation at `path` below `dir`. `other` is the second path of an exchange.
+/// Other operations are refused.
 pub(crate) fn apply_recorded(dir: BorrowedFd<'_>, op: &Op, path: &CStr, other: &CStr) -> Result<(), Errno> {
     match op {
         Op::Fallocate { how, offset, len, .. } => {
@@ -50,9 +53,9 @@ pub(crate) fn apply_recorded(dir: BorrowedFd<'_>, op: &Op, path: &CStr, other: &
         Op::Mknod { mode, device, .. } => {
             let bits = Mode::from_raw_mode(mode & 0o7777);
             rustix::fs::mknodat(dir, path, FileType::from_raw_mode(*mode), bits, *device)?;
-            // It was made just now and is no link, so nothing is followed.
+            // The entry is new and no link, so chmodat follows nothing.
             rustix::fs::chmodat(dir, path, bits, AtFlags::empty()).inspect_err(|_| {
-                // The first error is the one to tell.
+                // The first error is the one to return.
                 let _ = rustix::fs::unlinkat(dir, path, AtFlags::empty());
             })
         }
@@ -60,7 +63,8 @@ pub(crate) fn apply_recorded(dir: BorrowedFd<'_>, op: &Op, path: &CStr, other: &
     }
 }
 
-/// Does of a reservation what a tree shows, on a file system that keeps none: lengthens the file.
+/// Replaces a reservation on a file system that supports none: lengthens the file, which a tree
+/// shows.
 pub(crate) fn grow(file: BorrowedFd<'_>, len: u64) -> Result<(), Errno> {
     let is_longer = rustix::fs::fstat(file)?.st_size as u64 >= len;
     if is_longer { Ok(()) } else { retry_on_signal(|| rustix::fs::ftruncate(file, len)) }
@@ -87,8 +91,9 @@ fn text(name: &[u8]) -> Result<std::ffi::CString, Errno> {
     std::ffi::CString::new(name).map_err(|_| Errno::INVAL)
 }
 
-/// Calls for attributes take no directory to start from; the kernel's link of an open descriptor leads to the very file,
-/// also if that is a symbolic link.
+/// Calls `act` with a path to the entry itself. Calls for attributes accept no directory
+/// descriptor; the link in /proc of an open descriptor leads to the entry, also if it is a symbolic
+/// link.
 fn with_path(dir: BorrowedFd<'_>, path: &CStr, act: impl FnOnce(&str) -> Result<(), Errno>) -> Result<(), Errno> {
     let file = rustix::fs::openat(dir, path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
     act(&format!("/proc/self/fd/{}", file.as_raw_fd()))

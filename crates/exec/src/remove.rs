@@ -1,4 +1,4 @@
-//! Removing a directory and everything below it, in the order that readdir gives.
+//! Removes a directory and everything below it, in the order of readdir.
 
 use std::{
     ffi::{CStr, CString},
@@ -13,7 +13,7 @@ use senesce_core::StopFn;
 
 use crate::{OpFailure, content::check_stop};
 
-/// One directory on the way down: its name in its parent, its descriptor, its listing.
+/// A directory on the path down: its name in its parent, its descriptor, its listing.
 struct Level {
     name: CString,
     fd: OwnedFd,
@@ -22,9 +22,9 @@ struct Level {
 
 /// Removes `path` below `root` and everything in it. Symbolic links are removed, never followed.
 ///
-/// Errors: no space (a copy-on-write file system may need some even for removing) is told apart only while nothing was
-/// removed; later it is an error of the world, because the record of a step has no word for half a tree.
-/// Cost: two descriptors for each level of depth.
+/// Errors: `NoSpace` (a copy-on-write file system may need space to remove) only as long as nothing
+/// is removed. Later it is an I/O error, because the record of a step cannot express a partly
+/// removed tree. Cost: two descriptors for each level of depth.
 pub(crate) fn remove_tree(root: BorrowedFd<'_>, path: &CStr, stop: StopFn) -> Result<(), OpFailure> {
     let mut removed = false;
     let mut levels = vec![open_level(root, path.to_owned())?];
@@ -71,7 +71,7 @@ fn open_level(parent: BorrowedFd<'_>, name: CString) -> Result<Level, OpFailure>
 fn remove(parent: BorrowedFd<'_>, name: &CStr, flags: AtFlags, removed: &mut bool) -> Result<(), OpFailure> {
     let mut result = rustix::fs::unlinkat(parent, name, flags);
     if result == Err(Errno::NOSPC) && *removed {
-        // What was removed so far is given back by the next commit.
+        // The next commit frees the space of the entries that are removed so far.
         rustix::fs::syncfs(parent).map_err(std::io::Error::from)?;
         result = rustix::fs::unlinkat(parent, name, flags);
     }

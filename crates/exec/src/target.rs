@@ -1,48 +1,53 @@
-//! What a step can be applied to.
+//! Targets of steps.
 
 use std::io;
 
 use senesce_core::{Bytes, RelPath, StopFn, never};
 use senesce_oplog::{Op, Payload};
 
-/// A volume, real or modelled, that operations are applied to.
+/// A volume, real or modelled, to which operations are applied.
 pub trait Target: Send {
-    /// Does one operation, its paths taken below `root`. `payload` is given exactly when the operation has a content.
+    /// Applies one operation. Its paths are below `root`. `payload` is `Some` if and only if the
+    /// operation has a content.
     ///
-    /// Errors: no space is told apart, with what was done; everything else is an error of the world.
+    /// Errors: [`OpFailure::NoSpace`] with the part that was done; [`OpFailure::Io`] for everything
+    /// else.
     fn apply(&mut self, root: &RelPath, op: &Op, payload: Option<&Payload>) -> Result<(), OpFailure>;
 
-    /// Another target changed directories below the same root: what was learnt of them is no longer sure.
+    /// Forgets what is known about directories, because another target changed some below the same
+    /// root.
     fn forget_directories(&mut self) {}
 
-    /// When this returns true, contents for this target are no longer read, grown and hashed.
+    /// The stop function: when it returns true, contents for this target are no longer read,
+    /// generated and hashed.
     fn stop(&self) -> StopFn {
         never
     }
 
-    /// How much the volume holds and has left.
+    /// The capacity and the free space of the volume.
     fn space(&mut self) -> io::Result<SpaceLeft>;
 }
 
-/// Capacity and what is left of it, as a user without privileges sees it.
+/// Capacity and free space, as available to a user without privileges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpaceLeft {
-    /// What the file system can hold in all.
+    /// The capacity of the file system.
     pub capacity: Bytes,
-    /// What is still free.
+    /// The free space.
     pub free: Bytes,
 }
 
-/// An operation failed.
+/// The failure of an operation.
 #[derive(Debug, thiserror::Error)]
 pub enum OpFailure {
-    /// No space: `written` as in `Outcome::NoSpace`.
+    /// No space is left; `written` is as in `Outcome::NoSpace`.
     #[error("no space left (written: {written:?})")]
     NoSpace {
-        /// `None`: nothing was done; `Some(n)`: the file exists and holds the first `n` bytes of the content.
+        /// `None`: nothing was done. `Some(n)`: the file exists and holds the first `n` bytes of
+        /// the content.
         written: Option<u64>,
     },
-    /// Anything else.
+    /// Any other error.
     #[error("{0}")]
     Io(#[from] io::Error),
 }

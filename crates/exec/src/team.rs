@@ -1,7 +1,9 @@
-//! One step applied by several threads: directories at the same time, every directory in the step's order.
+//! A step applied by several threads: different directories at the same time, each directory in the
+//! step's order.
 //!
-//! For workloads whose files have one name each and whose steps may be done in any order that keeps each directory's:
-//! the record is of such an order, and the same whatever the threads did, unless space runs out.
+//! For workloads whose files have one name each, and whose steps allow any order that keeps the
+//! order within each directory. The record has such an order. It does not depend on the threads,
+//! unless space runs out.
 
 use std::{
     collections::HashMap,
@@ -21,14 +23,16 @@ use crate::{
     content::make_ready_until,
 };
 
-/// Fewer operations than this between two that all others wait for are done by one thread.
+/// If fewer operations are between two that all others wait for, one thread does them.
 const LEAST_SHARED: usize = 16;
 
-/// Applies a step with one thread for each target, all of them of the same directory, as far as the space goes.
+/// Applies a step until it is complete or the space runs out, with one thread for each target. All
+/// targets must have the same directory.
 ///
-/// Out: the record, as of [`apply_step`]. When an operation finds no space, the threads end where they are: the record
-/// then has what was done first, in the step's order, and the failed operation last. Errors: as of [`apply_step`]; other
-/// threads may have done operations behind the one that failed. Cost: starts threads for every step.
+/// Out: the record, like that of [`apply_step`]. If an operation runs out of space, the threads
+/// stop at their current operations. The record then has the operations that were done, in the
+/// step's order, and the failed operation last. Errors: those of [`apply_step`]; other threads may
+/// have done operations after the failed one. Cost: starts threads for every step.
 pub fn apply_step_together<T: Target>(
     targets: &mut [T],
     number: u64,
@@ -41,7 +45,7 @@ pub fn apply_step_together<T: Target>(
     let mut fates: Vec<Option<Fate>> = step.ops.iter().map(|_| None).collect();
     let mut from = 0;
     while from < step.ops.len() {
-        // What concerns one directory, up to the next operation that concerns more.
+        // Operations that concern one directory, up to the next operation that concerns more.
         let shared = step.ops[from..].iter().take_while(|op| directory(op).is_some()).count();
         let to = from + shared.max(1);
         let queues = if shared == 0 { vec![vec![from]] } else { queues(&step.ops, from, to) };
@@ -59,14 +63,14 @@ pub fn apply_step_together<T: Target>(
     record(targets, number, step, fates)
 }
 
-/// What became of an operation; `content` is length and hash.
+/// The result of an operation. `content` is length and hash.
 enum Fate {
     Done { content: Option<(u64, u64)> },
     NoSpace { written: Option<u64>, content: Option<(u64, u64)> },
     Failed(ExecError),
 }
 
-/// The directory whose entries an operation is about, if it is about nothing else.
+/// The directory of an operation that concerns the entries of one directory only.
 fn directory(op: &Op) -> Option<&[u8]> {
     let (Op::Create { path, .. } | Op::Allocate { path, .. } | Op::Unlink { path } | Op::SetModified { path, .. }) = op
     else {
@@ -76,7 +80,7 @@ fn directory(op: &Op) -> Option<&[u8]> {
     Some(path.iter().rposition(|&byte| byte == b'/').map_or(b"", |end| &path[..end]))
 }
 
-/// Operations by directory, the longest queues first.
+/// The indices of operations by directory, the longest queue first.
 fn queues(ops: &[Op], from: usize, to: usize) -> Vec<Vec<usize>> {
     let mut places: HashMap<Option<&[u8]>, usize> = HashMap::new();
     let mut queues: Vec<Vec<usize>> = Vec::new();
@@ -91,7 +95,7 @@ fn queues(ops: &[Op], from: usize, to: usize) -> Vec<Vec<usize>> {
     queues
 }
 
-/// Queues that threads take from, one after the other.
+/// Queues that the threads process, one after the other.
 struct Work<'a> {
     number: u64,
     step: &'a Step,
@@ -150,7 +154,8 @@ impl Work<'_> {
     }
 }
 
-/// The record: what was done, in the step's order, then the first operation that found no space.
+/// The record: the operations that were done, in the step's order, then the first one that ran out
+/// of space.
 fn record<T: Target>(
     targets: &mut [T],
     number: u64,
@@ -169,7 +174,7 @@ fn record<T: Target>(
                 contents.extend(content);
             }
             Some(Fate::NoSpace { written, content }) if refused.is_none() => refused = Some((index, written, content)),
-            // Only one operation of a record may be half done: this one was not begun.
+            // A record may have only one partly done operation, so this one is undone.
             Some(Fate::NoSpace { written: Some(_), .. }) => {
                 if let Op::Create { path, .. } = &step.ops[index] {
                     let undo = Op::Unlink { path: path.clone() };

@@ -1,4 +1,5 @@
-//! An engine as a target: what was done when it was full is done again elsewhere, and trees are removed.
+//! An engine as a target: operations on a full engine are replayed elsewhere, and trees are
+//! removed.
 
 use std::sync::Arc;
 
@@ -30,7 +31,7 @@ fn step(ops: Vec<Op>) -> Step {
 }
 
 #[test]
-fn what_fitted_is_recorded_and_done_again() {
+fn operations_on_a_full_engine_are_replayed() {
     let (_, mut full) = engine(600);
     let mut model = ModelTarget::default();
     let mut outcomes = Vec::new();
@@ -50,7 +51,8 @@ fn what_fitted_is_recorded_and_done_again() {
         outcomes.push(done.outcome);
     }
     let no_space = |written| Outcome::NoSpace { failed_op: 0, written };
-    // The root, d, two files and their 2 and 367 pages; one inode for the file that is too large, and the rest is its.
+    // The root, d, two files and their 2 and 367 pages. One inode for the file that is too large,
+    // and the other pages are its content.
     let rest = (600 - 4 - 2 - 367 - 1) * 4096;
     let want = [Outcome::Done, no_space(Some(rest)), no_space(None), no_space(None), no_space(None), Outcome::Done];
     assert_eq!(outcomes, want);
@@ -61,7 +63,7 @@ fn what_fitted_is_recorded_and_done_again() {
 }
 
 #[test]
-fn a_tree_of_many_names_and_levels_is_removed_whole() {
+fn deep_tree_with_many_names_is_removed() {
     let (fs, mut target) = engine(5000);
     let before = fs.space().unwrap();
     let mut ops = vec![Op::Mkdir { path: path("t"), mode: 0o755 }];
@@ -80,7 +82,7 @@ fn a_tree_of_many_names_and_levels_is_removed_whole() {
 }
 
 #[test]
-fn directories_that_moved_are_not_found_where_they_were() {
+fn moved_directories_are_not_found_at_old_paths() {
     let (_, mut target) = engine(100);
     let mkdir = |name: &str| Op::Mkdir { path: path(name), mode: 0o755 };
     let ops = vec![mkdir("a"), mkdir("a/b"), create("a/b/f", 1), create("x", 3)];

@@ -1,4 +1,5 @@
-//! Real file systems that run full: what was done before is recorded and done again elsewhere.
+//! Real file systems that run full: the operations that were done are recorded and replayed
+//! elsewhere.
 
 use std::{fs, path::Path, process::Command};
 
@@ -23,7 +24,7 @@ impl Tmpfs {
 
 impl Drop for Tmpfs {
     fn drop(&mut self) {
-        // In a test that fails a panic here would end all others and hide why it failed.
+        // In a failing test, a panic here would abort the process and hide the failure.
         match Command::new("umount").arg(self.0.path()).output() {
             Ok(output) if output.status.success() => {}
             Ok(output) => {
@@ -60,7 +61,7 @@ fn fill(volume: &Path, file_bytes_max: u64) -> Vec<DoneStep> {
             if failures == 3 {
                 break;
             }
-            // As the full-disk experiment does: remove something and go on.
+            // Like the full-disk experiment: remove something and continue.
             let step = Step {
                 label: "remove".into(),
                 counted: false,
@@ -91,7 +92,7 @@ fn check(volume: &Path, file_bytes_max: u64) {
     assert_eq!(compare_trees(&full, &empty, 5), []);
     assert!(full.files() > 10);
 
-    // The volume is full: the same again has no place on it, and a replay says which step that was.
+    // The volume is full, so a replay below another directory fails and names its step.
     let mut again = steps[0].clone();
     again.step.root = path("again");
     let mut target = PosixTarget::open(volume).unwrap();
@@ -103,14 +104,14 @@ fn check(volume: &Path, file_bytes_max: u64) {
 }
 
 #[test]
-fn a_full_tmpfs_and_its_replay_hold_the_same_tree() {
+fn full_tmpfs_and_replay_have_equal_trees() {
     if root_or_skip("mounts a tmpfs") {
         check(Tmpfs::new().0.path(), 40_000);
     }
 }
 
 #[test]
-fn a_full_ext4_and_its_replay_hold_the_same_tree() {
+fn full_ext4_and_replay_have_equal_trees() {
     if root_or_skip("mounts a loop device") {
         // Contents above a chunk, too, so that a write is cut short in a later chunk.
         check(&Volume::new("ext4", 48, &["-m", "0"], "defaults").mountpoint, 2 << 20);

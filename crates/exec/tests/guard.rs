@@ -1,4 +1,4 @@
-//! Replays of logs that an attacker made: they get no rights, and no number in them is trusted.
+//! Replays of malicious logs: they get no rights, and no number in them is trusted.
 
 use std::{
     io,
@@ -30,7 +30,8 @@ fn seeded(at: &str, len: u64) -> Op {
     Op::Create { path: path(at), mode: 0o644, content: Content::Seeded { seed: 1, len } }
 }
 
-/// Operations with which the author of a log could get root's rights, and later operations on the same names.
+/// Operations through which the author of a log could get the rights of root, and later operations
+/// on the same names.
 fn dangerous() -> DoneStep {
     let attribute = |name: &str| Op::SetXattr {
         path: path("tool"),
@@ -78,7 +79,7 @@ fn an_untrusted_log_gets_no_rights() {
         }
         assert!(stat("dir/disk").is_file() && stat("console").is_file() && stat("pipe").file_type().is_fifo());
         assert_eq!(xattr(&dir.path().join("tool")), "");
-        // The model gets the same operations.
+        // The model receives the same operations.
         let mut model = Guard::new(false).over(ModelTarget::default());
         apply_done(&mut model, &dangerous(), &(), CheckContents::LengthOnly).unwrap();
         let (model, tree) = (model.into_inner().tree(), collect_tree(dir.path(), 1).unwrap());
@@ -95,7 +96,7 @@ fn xattr(path: &std::path::Path) -> String {
 }
 
 #[test]
-fn a_trusted_log_is_replayed_as_it_is() {
+fn trusted_log_is_replayed_unchanged() {
     let guard = Guard::new(true);
     let mut model = guard.over(ModelTarget::default());
     apply_done(&mut model, &dangerous(), &(), CheckContents::Yes).unwrap();
@@ -105,7 +106,7 @@ fn a_trusted_log_is_replayed_as_it_is() {
     assert_eq!(model.into_inner().tree().hash(), plain.tree().hash());
 }
 
-/// Counts what reaches it, on a volume of 64 MiB.
+/// Counts the operations and bytes that reach it, on a volume of 64 MiB.
 #[derive(Default)]
 struct Counting {
     flushes: u64,
@@ -180,7 +181,7 @@ fn sizes_of_sparse_files_are_replayed() {
 }
 
 #[test]
-fn a_path_that_no_call_takes_is_refused() {
+fn path_longer_than_a_system_call_accepts_is_refused() {
     let deep = "d/".repeat(500_000) + "d";
     let step = || done(vec![Op::Mkdir { path: path(&deep), mode: 0o755 }], vec![], Outcome::Done);
     let error = apply_done(&mut ModelTarget::default(), &step(), &(), CheckContents::Yes).unwrap_err();
@@ -191,7 +192,7 @@ fn a_path_that_no_call_takes_is_refused() {
     assert!(matches!(error, ExecError::Operation { .. }));
 }
 
-/// A counter for each test: a stop is a plain function.
+/// A counter for each test, because a stop is a plain function.
 static CALLS: [AtomicU64; 6] = [const { AtomicU64::new(0) }; 6];
 
 fn stop_after_100<const TEST: usize>() -> bool {
@@ -221,7 +222,7 @@ fn a_stop_ends_an_operation_between_its_pieces() {
     let failed = target.apply(&RelPath::root(), &seeded("f", 1 << 40), Some(&payload)).unwrap_err();
     assert!(matches!(&failed, OpFailure::Io(error) if error.kind() == io::ErrorKind::Interrupted), "{failed}");
     assert_eq!(dir.path().join("f").metadata().unwrap().len(), 100 * CHUNK_BYTES as u64);
-    // The hash of a content that would fit is made in pieces, too.
+    // The hash of a content that would fit is also computed in pieces.
     let how = Replay { check: CheckContents::Yes, stop: stop_after_100::<3> };
     let large = done(vec![seeded("g", 64 << 40)], vec![(64 << 40, 0)], Outcome::Done);
     let error = apply_done(&mut senesce_exec::NullTarget::default(), &large, &(), how).unwrap_err();
@@ -235,7 +236,7 @@ fn a_stop_ends_the_hash_of_a_new_content() {
     let step = |name| done(vec![seeded(name, 64 << 40)], vec![], Outcome::Done).step;
     let error = apply_step(&mut open(stop_after_100::<4>), 0, step("f"), &()).unwrap_err();
     assert!(matches!(error, ExecError::Stopped), "{error}");
-    // As `senesce age` has them: measured, guarded, and several.
+    // The targets of `senesce age`: timed, guarded, and several.
     let guard = Guard::new(false);
     let targets = || -> Box<dyn Target> { Box::new(guard.over(open(stop_after_100::<5>))) };
     let error = apply_step_together(&mut [targets(), targets()], 0, step("g"), &()).unwrap_err();
@@ -260,7 +261,7 @@ fn forged_lengths_do_not_overflow_the_model() {
     for number in 0..10_000 {
         let name = format!("f{number}");
         model.apply(&root, &seeded(&name, 0), Some(&empty)).unwrap();
-        // Fails once the sum of all lengths is beyond any volume. The sum must never wrap.
+        // Fails as soon as the sum of all lengths is beyond any volume. The sum must never wrap.
         let _ = model.apply(&root, &Op::Truncate { path: path(&name), len: i64::MAX as u64 }, None);
         assert!(model.apply(&root, &Op::Truncate { path: path(&name), len: u64::MAX }, None).is_err());
     }

@@ -1,4 +1,5 @@
-//! Random operations on the model and on a real directory end with the same tree, and so do replays of what was done.
+//! Random operations on the model and on a real directory end with the same tree, and so do their
+//! replays.
 
 use std::sync::Arc;
 
@@ -109,7 +110,7 @@ proptest! {
         let mut engine = engine(64 << 20);
         for _ in 0..150 {
             let op = match any_op(&mut rng, 30_000) {
-                // One file system of many, and no property of the tree.
+                // It flushes a file system of the host, and does not change the tree.
                 Op::SyncFs => continue,
                 op => op,
             };
@@ -120,7 +121,8 @@ proptest! {
             prop_assert_eq!(modelled.is_ok(), real.is_ok(), "{}: {:?} {:?}", op, modelled, real);
             let engines = engine.apply(&RelPath::root(), &op, payload.as_ref());
             prop_assert_eq!(modelled.is_ok(), engines.is_ok(), "{}: {:?} {:?}", op, modelled, engines);
-            // Hashing both trees takes longer than all the rest: now and then is enough.
+            // Hashing both trees takes longer than the operations, so only some states are
+            // compared.
             if modelled.is_err() && rng.chance(1, 16) {
                 prop_assert_eq!(before.tree(), model.tree(), "{} failed and changed the model", op);
             }
@@ -133,7 +135,7 @@ proptest! {
     }
 
     #[test]
-    fn what_was_done_on_a_full_volume_is_done_again_on_others(seed: u64) {
+    fn operations_on_a_full_volume_replay_on_others(seed: u64) {
         let mut rng = Rng::for_purpose(Seed(seed), "full volume");
         let mut full = ModelTarget::new(Some(Bytes(64 << 10)));
         let dir = tempfile::tempdir().unwrap();
@@ -164,7 +166,8 @@ proptest! {
     }
 }
 
-/// A step whose operations are possible on `volume` but for lack of space, which may end it anywhere.
+/// A step whose operations are possible on `volume`, except for lack of space, which may end it
+/// anywhere.
 fn fitting_step(rng: &mut Rng, volume: &ModelTarget) -> Step {
     let mut trial = volume.clone();
     let mut ops = Vec::new();
@@ -176,7 +179,7 @@ fn fitting_step(rng: &mut Rng, volume: &ModelTarget) -> Step {
             Err(OpFailure::Io(_)) => {}
             Err(OpFailure::NoSpace { .. }) => {
                 ops.push(op);
-                // Operations that the failed one keeps from being done.
+                // Operations that are not done because of the failed one.
                 ops.push(Op::Rmdir { path: RelPath::try_from("never").unwrap() });
                 ops.push(Op::Create { path: any_path(rng), mode: 0o600, content: any_content(rng, 100) });
                 break;
@@ -197,7 +200,7 @@ fn fill_step(len: u64) -> Step {
 }
 
 #[test]
-fn a_full_volume_keeps_what_fitted() {
+fn full_volume_keeps_the_part_that_fits() {
     let mut full = ModelTarget::new(Some(Bytes(3 * 4096)));
     let done = apply_step(&mut full, 7, fill_step(10_000), &()).unwrap();
     // One block is the directory's, two are left for the file.
@@ -210,7 +213,7 @@ fn a_full_volume_keeps_what_fitted() {
 }
 
 #[test]
-fn a_replay_says_what_is_wrong() {
+fn failing_replay_names_its_problem() {
     let mut large = ModelTarget::default();
     let done = apply_step(&mut large, 7, fill_step(10_000), &()).unwrap();
     assert_eq!(done.outcome, Outcome::Done);
@@ -221,7 +224,7 @@ fn a_replay_says_what_is_wrong() {
     assert_eq!(
         error.to_string(),
         "step 7 (fill), operation 1 (create d/f 0644 seeded 10000 B from 0x1): no space left on the volume that \
-         replays the log; it is too small for what was recorded: make it larger"
+         replays the log; it is too small for the recording: make it larger"
     );
 
     let mut other = DoneStep { contents: vec![(10_000, 0)], ..done.clone() };
@@ -238,7 +241,7 @@ fn a_replay_says_what_is_wrong() {
 }
 
 #[test]
-fn the_bare_loop_does_the_same_as_the_target() {
+fn bare_loop_and_target_have_equal_trees() {
     let mut rng = Rng::for_purpose(Seed(5), "bare");
     let mut full = ModelTarget::new(Some(Bytes(96 << 10)));
     let steps: Vec<DoneStep> = (0..30)
@@ -250,7 +253,7 @@ fn the_bare_loop_does_the_same_as_the_target() {
     assert!(steps.iter().any(|done| done.outcome != Outcome::Done), "no step met a full volume");
     let dir = tempfile::tempdir().unwrap();
     let target = PosixTarget::open(dir.path()).unwrap();
-    // As if every mode needed to be set again, whatever this process's umask is.
+    // As if every mode needed to be set again, whatever the umask of this process is.
     BareLoop::compile(&steps, &Numbers, 0o777).unwrap().run(target.root()).unwrap();
     assert_eq!(compare_trees(&full.tree(), &collect_tree(dir.path(), 1).unwrap(), 5), []);
 }

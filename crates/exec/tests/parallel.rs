@@ -73,7 +73,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn with_any_number_of_threads_the_tree_is_the_same(seed: u64) {
+    fn tree_does_not_depend_on_threads(seed: u64) {
         let (log, model) = any_log(seed, 25);
         for threads in [1, 2, 3, 8] {
             let dir = run(&log, threads).unwrap();
@@ -84,7 +84,7 @@ proptest! {
 }
 
 #[test]
-fn the_operation_that_cannot_be_done_ends_it_with_any_number_of_threads() {
+fn impossible_operation_ends_a_parallel_replay() {
     let (mut log, _) = any_log(7, 10);
     let nothing = Op::Unlink { path: RelPath::try_from("never/made").unwrap() };
     log[5].step.ops = log[5].step.ops.iter().cloned().chain([nothing]).collect();
@@ -95,7 +95,7 @@ fn the_operation_that_cannot_be_done_ends_it_with_any_number_of_threads() {
 }
 
 #[test]
-fn an_error_of_the_log_ends_it() {
+fn error_of_the_log_ends_a_parallel_replay() {
     let (log, _) = any_log(7, 3);
     let dir = tempfile::tempdir().unwrap();
     let targets: Vec<Box<dyn Target>> =

@@ -1,4 +1,5 @@
-//! The POSIX target on a temporary directory: modes, links, removal, and that nothing leaves the root.
+//! The POSIX target on a temporary directory: modes, links, removal, and no access outside the
+//! root.
 
 use std::{
     fs,
@@ -29,7 +30,7 @@ fn mode(at: &Path) -> u32 {
 }
 
 #[test]
-fn modes_are_exact_whatever_the_umask() {
+fn modes_are_exact_with_any_umask() {
     let dir = tempfile::tempdir().unwrap();
     let mut target = PosixTarget::open(dir.path()).unwrap();
     let modes = [0o644, 0o755, 0o666, 0o777, 0o444, 0o4755, 0o2755, 0o600];
@@ -49,7 +50,7 @@ fn modes_are_exact_whatever_the_umask() {
 }
 
 #[test]
-fn every_kind_of_operation_does_what_its_call_does() {
+fn every_operation_does_what_its_call_does() {
     let dir = tempfile::tempdir().unwrap();
     let mut target = PosixTarget::open(dir.path()).unwrap();
     let seeded = Content::Seeded { seed: 3, len: (3 << 20) + 5 };
@@ -92,7 +93,7 @@ fn every_kind_of_operation_does_what_its_call_does() {
     assert_eq!((reserved.mtime(), reserved.mode() & 0o7777), (1_000_000_007, 0o640));
     assert_eq!(fs::metadata(at("none")).unwrap().len(), 0);
 
-    // Removing leaves what a symbolic link points at.
+    // A removal leaves the targets of symbolic links.
     fs::write(dir.path().join("kept"), "kept").unwrap();
     let ops = vec![
         Op::Symlink { path: path("b/out"), target: Arc::from(&b"../../kept"[..]) },
@@ -104,8 +105,8 @@ fn every_kind_of_operation_does_what_its_call_does() {
 }
 
 #[test]
-fn past_the_cache_or_through_it_the_same_bytes_are_written_and_read() {
-    // Not in memory: tmpfs knows no way past the cache.
+fn direct_and_cached_io_have_equal_bytes() {
+    // Not in memory: tmpfs does not support direct I/O.
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let long = Content::Seeded { seed: 5, len: (5 << 20) + 4096 };
     for (name, direct) in [("through", false), ("past", true)] {
@@ -130,7 +131,7 @@ fn past_the_cache_or_through_it_the_same_bytes_are_written_and_read() {
 }
 
 #[test]
-fn a_symbolic_link_cannot_lead_out() {
+fn symbolic_link_cannot_leave_the_root() {
     let outside = tempfile::tempdir().unwrap();
     fs::write(outside.path().join("victim"), "v").unwrap();
     let dir = tempfile::tempdir().unwrap();
@@ -151,7 +152,7 @@ fn a_symbolic_link_cannot_lead_out() {
         let text = op.to_string();
         assert!(matches!(apply(&mut target, "", vec![op]), Err(ExecError::Operation { .. })), "{text}");
     }
-    // A directory that was good before, and then a link took its name.
+    // A real directory that was checked before a link replaced it.
     let swapped = vec![
         Op::Mkdir { path: path("d"), mode: 0o755 },
         create("d/f", 0o644, b"x"),

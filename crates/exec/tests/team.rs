@@ -1,4 +1,4 @@
-//! A step done by several threads is the step that its record says.
+//! A step applied by several threads is the step of its record.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,7 +7,7 @@ use senesce_core::{Bytes, RelPath, Rng, Seed};
 use senesce_exec::{CheckContents, ModelTarget, Target, apply_done, apply_step_together, tree::compare_trees};
 use senesce_oplog::{Content, Op, Outcome, Step};
 
-/// Directories first, then files that come and go in them.
+/// Directories first, then files that are made and removed in them.
 fn any_step(seed: u64, operations: u64) -> Step {
     let mut rng = Rng::for_purpose(Seed(seed), "team");
     let path = |text: String| RelPath::try_from(text.as_str()).unwrap();
@@ -42,7 +42,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_record_gives_the_same_tree_whether_space_runs_out_or_not(seed: u64, kib in 40u64..4_000, threads in 1usize..6) {
+    fn record_replays_to_the_same_tree(seed: u64, kib in 40u64..4_000, threads in 1usize..6) {
         let step = any_step(seed, 300);
         let model = Arc::new(Mutex::new(ModelTarget::new(Some(Bytes(kib << 10)))));
         let mut targets: Vec<Box<dyn Target>> =
@@ -60,7 +60,7 @@ proptest! {
 }
 
 #[test]
-fn an_operation_that_cannot_be_done_is_named() {
+fn impossible_operation_is_named() {
     let mut step = any_step(1, 100);
     let nothing = Op::Unlink { path: RelPath::try_from("d1/never").unwrap() };
     step.ops = step.ops.iter().cloned().chain([nothing]).collect();

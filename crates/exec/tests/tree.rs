@@ -1,4 +1,4 @@
-//! Trees: every difference is seen and said, and contents are resolved ahead once.
+//! Trees: every difference is found and named, and contents are resolved once.
 
 use std::{
     fs,
@@ -42,7 +42,7 @@ const NAMES: [(&str, &str); 6] =
     [("a/one", "1"), ("a/two", "22"), ("b", "same"), ("c", "-> a/one"), ("d", "x"), ("lost+found/kept", "not a mount")];
 
 #[test]
-fn every_difference_is_said() {
+fn every_difference_is_named() {
     let a = tree(&NAMES, |_| {});
     assert_eq!(a.hash(), tree(&NAMES, |_| {}).hash());
     assert_eq!((a.files(), a.directories(), a.content_bytes()), (5, 2, 1 + 2 + 4 + 1 + 11));
@@ -75,7 +75,7 @@ fn every_difference_is_said() {
 }
 
 #[test]
-fn what_cannot_be_read_is_an_error_with_its_path() {
+fn unreadable_file_is_an_error_with_its_path() {
     let error = collect_tree(Path::new("/no/such/tree"), 1).unwrap_err();
     assert!(error.to_string().contains("/no/such/tree"), "{error}");
 }
@@ -114,7 +114,7 @@ impl ContentSource for Counted {
 }
 
 #[test]
-fn contents_resolved_ahead_are_not_asked_for_again() {
+fn resolved_contents_are_not_requested_again() {
     let source = Counted(AtomicU64::new(0));
     let create = |name: &str, content| Op::Create { path: RelPath::try_from(name).unwrap(), mode: 0o644, content };
     let ops: Arc<[Op]> = vec![

@@ -1,4 +1,4 @@
-//! An engine in this process as a target: no mount, no kernel.
+//! An engine in this process as a target: without a mount and without the kernel.
 
 mod remove;
 mod target;

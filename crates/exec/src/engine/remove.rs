@@ -1,4 +1,4 @@
-//! Removing a directory of an engine and everything below it, in the order in which it is listed.
+//! Removes a directory of an engine and everything below it, in the order of its listing.
 
 use std::{io, ops::ControlFlow};
 
@@ -8,8 +8,10 @@ use senesce_fsapi::{Caller, FileKind, FileSystem, FsError, FsResult, Ino};
 
 use crate::{OpFailure, content::check_stop};
 
-/// Errors: no space is told apart only while nothing was removed; later, what was removed is given back first, and it is
-/// tried once more.
+/// Removes the directory `name` and everything below it.
+///
+/// Errors: `NoSpace` only as long as nothing is removed. After that, a lack of space frees the
+/// removed space with a sync and retries once; if that fails too, it is another error.
 pub(super) fn remove_tree(
     fs: &dyn FileSystem,
     caller: &Caller,
@@ -26,7 +28,7 @@ pub(super) fn remove_tree(
         return Err(OpFailure::Io(Errno::NOTDIR.into()));
     }
     let mut removed = false;
-    // The directories from the root down: where each is, its name, itself.
+    // The directories from the root down: the inode of the parent, the name, the own inode.
     let mut levels = vec![(directory, name.to_vec(), root.ino)];
     while let Some(&(above, ref name, ino)) = levels.last() {
         check_stop(stop)?;
@@ -42,7 +44,8 @@ pub(super) fn remove_tree(
     Ok(())
 }
 
-/// Removes all up to the first directory, and says which that is; nothing if the directory is empty now.
+/// Removes all entries up to the first directory, and returns that directory. `None` if no entries
+/// are left.
 fn remove_files(
     fs: &dyn FileSystem,
     caller: &Caller,

@@ -1,4 +1,4 @@
-//! Operations on paths become calls on inodes.
+//! Maps operations on paths to calls on inodes.
 
 use std::{collections::HashMap, io, ops::ControlFlow, sync::Arc};
 
@@ -16,12 +16,13 @@ use crate::{
     content::{check_stop, for_each_chunk},
 };
 
-/// Applies operations to an engine, as [`PosixTarget`](crate::PosixTarget) does to a mounted file system: the same
-/// operations leave the same tree. What is made belongs to root, and its times are the clock's whole seconds.
+/// Applies operations to an engine, as [`PosixTarget`](crate::PosixTarget) does to a mounted file
+/// system. The same operations leave the same tree. New files belong to root. Their times are whole
+/// seconds of the clock.
 pub struct EngineTarget {
     fs: Arc<dyn FileSystem>,
     clock: Arc<dyn Clock>,
-    /// Directories that were found, by their paths.
+    /// Known directories by their paths.
     directories: HashMap<Vec<u8>, Ino>,
     chunk: Vec<u8>,
     stop: StopFn,
@@ -29,11 +30,11 @@ pub struct EngineTarget {
 
 type Done = Result<(), OpFailure>;
 
-/// `written` as in [`OpFailure::NoSpace`].
+/// Converts an error. `written` is as in [`OpFailure::NoSpace`].
 fn failure(error: FsError, written: Option<u64>) -> OpFailure {
     match error {
         FsError::NoSpace => OpFailure::NoSpace { written },
-        // Their words say more than their number.
+        // The text of these errors is more specific than their number.
         error @ (FsError::Io { .. } | FsError::Corrupt { .. }) => OpFailure::Io(io::Error::other(error)),
         error => OpFailure::Io(io::Error::from_raw_os_error(error.errno())),
     }
@@ -48,7 +49,8 @@ fn refuse<T>(errno: Errno) -> Result<T, OpFailure> {
 }
 
 impl EngineTarget {
-    /// Applies operations to a file system. Others may use it too; not the names that the operations use.
+    /// A target for a file system. Other callers may use the file system too, but not the names
+    /// that the operations use.
     pub fn new(fs: Arc<dyn FileSystem>, clock: Arc<dyn Clock>) -> Self {
         Self { fs, clock, directories: HashMap::new(), chunk: Vec::new(), stop: never }
     }
@@ -69,7 +71,7 @@ impl EngineTarget {
         &self.fs
     }
 
-    /// Whether there are no names in it.
+    /// Whether the file system has no names.
     pub fn is_empty(&self) -> FsResult<bool> {
         let mut found = false;
         self.fs.read_dir(Ino::ROOT, 0, &mut |_| {
@@ -102,7 +104,7 @@ impl EngineTarget {
         Ok(found.ino)
     }
 
-    /// The directory that a name is in, and the name; the root has none.
+    /// The parent directory and the last component of a path. The root has neither.
     fn name<'a>(&mut self, path: &'a [u8]) -> Result<(Ino, &'a [u8]), OpFailure> {
         if path.is_empty() {
             return refuse(Errno::INVAL);
@@ -119,7 +121,7 @@ impl EngineTarget {
         self.fs.lookup(directory, name).map_err(nothing_done)
     }
 
-    /// A regular file, as an open for writing finds it.
+    /// A regular file. The errors are those of an open for writing.
     fn file(&mut self, path: &[u8]) -> Result<Ino, OpFailure> {
         let found = self.found(path)?;
         match found.kind {
@@ -130,7 +132,7 @@ impl EngineTarget {
         }
     }
 
-    /// Makes an inode with exactly these permissions, whatever directories hand down.
+    /// Makes an inode with exactly these permissions, whatever it inherits from its directory.
     fn make(&mut self, path: &[u8], node: &NewNode) -> Result<Ino, OpFailure> {
         let caller = self.caller();
         let (directory, name) = self.name(path)?;
@@ -207,7 +209,8 @@ impl EngineTarget {
         let caller = self.caller();
         let (from, to) = (self.name(from)?, self.name(to)?);
         self.fs.rename(&caller, from, to, how).map_err(nothing_done)?;
-        // A rename of a file changes no path of a directory; what the names stand for now says which it was.
+        // Renaming a file changes no path of a directory. The new entries show whether a directory
+        // moved.
         let moved = [to, from].map(|(directory, name)| self.fs.lookup(directory, name));
         if moved.iter().flatten().any(|found| found.kind == FileKind::Directory) {
             self.directories.clear();
@@ -253,7 +256,7 @@ impl Target for EngineTarget {
             }
             Op::Create { path, mode, .. } => {
                 let ino = self.make(&at(path), &NewNode::file(mode & 0o7777))?;
-                // A file whose content found no space stays.
+                // A file whose content ran out of space stays.
                 self.write(ino, 0, payload).map_err(|failed| match failed {
                     OpFailure::NoSpace { written } => OpFailure::NoSpace { written: written.or(Some(0)) },
                     failed => failed,

@@ -1,4 +1,4 @@
-//! The tree of an engine, to be compared with any other.
+//! The tree of an engine, for comparisons with other trees.
 
 use std::ops::ControlFlow;
 
@@ -10,9 +10,9 @@ use crate::{
     tree::{Entry, Tree},
 };
 
-/// All names of a file system with what they stand for.
+/// Reads all names of a file system, with their entries.
 ///
-/// Errors: those of reading, and a file whose size is not what can be read. Cost: reads everything.
+/// Errors: reading; a file has another size than the bytes that can be read. Cost: reads all data.
 pub fn collect_engine_tree(fs: &dyn FileSystem) -> FsResult<Tree> {
     collect_engine_tree_until(fs, never)
 }
@@ -55,9 +55,10 @@ pub fn collect_engine_tree_until(fs: &dyn FileSystem, stop: StopFn) -> FsResult<
     Ok(tree)
 }
 
-/// Gives the size and the extents of every regular file, once for each of its names. `false` if the engine does not tell.
+/// Calls `each` with the size and the extents of every regular file, once for each of its names.
+/// Returns `false` if the engine does not report extents.
 ///
-/// Errors: those of reading. Cost: reads all maps.
+/// Errors: reading. Cost: reads all maps.
 pub fn collect_engine_extents(fs: &dyn FileSystem, each: &mut dyn FnMut(u64, &[Extent])) -> FsResult<bool> {
     let mut directories = vec![Ino::ROOT];
     while let Some(directory) = directories.pop() {
@@ -81,7 +82,7 @@ pub fn collect_engine_extents(fs: &dyn FileSystem, each: &mut dyn FnMut(u64, &[E
 }
 
 fn check(stop: StopFn) -> FsResult<()> {
-    if stop() { Err(FsError::Invalid { what: "the reading was stopped" }) } else { Ok(()) }
+    if stop() { Err(FsError::Invalid { what: "the read was stopped" }) } else { Ok(()) }
 }
 
 fn hash_file(
@@ -98,7 +99,7 @@ fn hash_file(
         match fs.read(found.ino, read_bytes, buffer)? {
             0 if read_bytes == found.size => return Ok(hasher.finalize().into()),
             0 => {
-                let what = format!("{path} has {} bytes and gave {read_bytes}", found.size);
+                let what = format!("{path} has {} bytes, but {read_bytes} bytes were read", found.size);
                 return Err(FsError::Corrupt { what });
             }
             got => {

@@ -1,4 +1,4 @@
-//! The content of one file, as the pieces that were written into it.
+//! The content of one file, as the pieces that were written to it.
 
 use std::io;
 
@@ -7,19 +7,19 @@ use senesce_oplog::{Payload, seeded_bytes};
 
 use crate::content::{check_stop, for_each_chunk};
 
-/// A run of bytes of a payload, at a place in a file.
+/// A range of a payload's bytes, at an offset in a file.
 #[derive(Clone, Debug)]
 struct Piece {
     at: u64,
     len: u64,
-    /// How many bytes of the payload come before the piece's.
+    /// The offset of the piece in its payload, bytes.
     skip: u64,
     payload: Payload,
 }
 
-/// What a file holds: pieces in order, never overlapping, with zeros between them.
+/// The content of a file: pieces in order without overlaps, with zeros between them.
 ///
-/// Seeded payloads stay a seed, so that a file costs no memory for its bytes.
+/// Seeded payloads are kept as a seed, so that a file needs no memory for its bytes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Contents {
     len: u64,
@@ -42,14 +42,14 @@ impl Contents {
         self.len = self.len.max(at + len);
     }
 
-    /// Makes a range read as zeros; the length stays.
+    /// Makes a range read as zeros. The length of the file does not change.
     pub fn clear(&mut self, at: u64, len: u64) {
         if len > 0 {
             self.cut(at, len);
         }
     }
 
-    /// Takes the pieces of a range away.
+    /// Removes the pieces of a range.
     fn cut(&mut self, at: u64, len: u64) {
         let end = at.saturating_add(len);
         let mut kept = Vec::with_capacity(self.pieces.len() + 2);
@@ -111,7 +111,7 @@ impl Piece {
                 let mut buffer = vec![0; 64 << 10];
                 let (mut at, end) = (self.skip, self.skip + self.len);
                 while at < end {
-                    // Seeded bytes are grown from a multiple of eight.
+                    // Seeded bytes are generated from a multiple of eight.
                     let start = at & !7;
                     let size = (end - start).min(buffer.len() as u64) as usize;
                     seeded_bytes(*seed, start, &mut buffer[..size]);

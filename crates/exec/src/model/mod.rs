@@ -1,7 +1,7 @@
-//! A volume in memory: what every other target must agree with.
+//! A volume in memory: the reference for every other target.
 //!
-//! It keeps names, types, permissions and contents, and can have a capacity, so that a full disk can be tried in
-//! milliseconds. What is not: a model of how any file system lays things out.
+//! It has names, types, permissions and contents. It can have a capacity, so that a test fills a
+//! disk in milliseconds. It does not model the layout of any file system.
 
 mod contents;
 mod shared;

@@ -1,4 +1,4 @@
-//! One volume in memory for many threads.
+//! One volume in memory for several threads.
 
 use std::{
     io,
@@ -11,7 +11,7 @@ use senesce_oplog::{Op, Payload};
 use super::ModelTarget;
 use crate::{OpFailure, SpaceLeft, Target};
 
-/// The same volume for every clone. One operation at a time.
+/// All clones use the same volume, one operation at a time.
 impl Target for Arc<Mutex<ModelTarget>> {
     fn apply(&mut self, root: &RelPath, op: &Op, payload: Option<&Payload>) -> Result<(), OpFailure> {
         self.lock().unwrap_or_else(PoisonError::into_inner).apply(root, op, payload)

@@ -17,13 +17,13 @@ use crate::{
 
 const BLOCK_BYTES: u64 = 4096;
 
-/// A volume in memory, with as much space as it is given.
+/// A volume in memory with a given capacity.
 ///
-/// Space is counted in blocks of 4 KiB: a file takes its length rounded up (holes included), a directory one block,
-/// everything else none. A write that does not fit writes the blocks that do.
+/// Space is counted in blocks of 4 KiB. A file needs its length rounded up (with holes), a
+/// directory one block, other entries none. A write that does not fit writes the blocks that do.
 #[derive(Clone, Debug)]
 pub struct ModelTarget {
-    /// By path; the root is the empty one and is always there.
+    /// The entries by path. The root is the empty path and always exists.
     names: BTreeMap<Vec<u8>, Node>,
     files: HashMap<u64, FileNode>,
     next_id: u64,
@@ -61,7 +61,7 @@ impl Default for ModelTarget {
 }
 
 impl ModelTarget {
-    /// An empty volume; without a capacity it is never full.
+    /// An empty volume. Without a capacity it is never full.
     pub fn new(capacity: Option<Bytes>) -> Self {
         Self {
             names: BTreeMap::from([(Vec::new(), Node::Directory { mode: 0o755 })]),
@@ -72,14 +72,15 @@ impl ModelTarget {
         }
     }
 
-    /// Its tree, to be compared with any other.
+    /// The tree of the volume, for comparisons.
     pub fn tree(&self) -> Tree {
         self.tree_until(never).expect("a model in memory can be read, and nothing stops it")
     }
 
-    /// Returns its tree as [`tree`](Self::tree) does. Fails with [`ExecError::Stopped`] if `stop` returns true.
+    /// Returns the tree as [`tree`](Self::tree) does. Fails with [`ExecError::Stopped`] if `stop`
+    /// returns true.
     ///
-    /// Cost: hashes all contents, holes included.
+    /// Cost: hashes all contents, with holes.
     pub fn tree_until(&self, stop: StopFn) -> Result<Tree, ExecError> {
         let entry = |node: &Node| -> io::Result<Entry> {
             Ok(match node {
@@ -96,22 +97,22 @@ impl ModelTarget {
         let path = |bytes: &[u8]| RelPath::new(bytes).expect("every name came as a RelPath");
         let entries = self.names.iter().filter(|(name, _)| !name.is_empty());
         let entries = entries.map(|(name, node)| Ok((path(name), entry(node)?)));
-        // Only `stop` can fail here.
+        // Only `stop` can cause an error here.
         let entries = entries.collect::<io::Result<_>>().map_err(|_| ExecError::Stopped)?;
         Ok(Tree { entries })
     }
 
-    /// What files and directories occupy.
+    /// The space that files and directories use.
     pub fn used(&self) -> Bytes {
         Bytes(self.used_blocks.saturating_mul(BLOCK_BYTES))
     }
 
-    /// How many names there are, the root's included.
+    /// The number of names, with the root.
     pub fn names(&self) -> u64 {
         self.names.len() as u64
     }
 
-    /// The length of a file; `None` if the path is no file's.
+    /// The length of a file. `None` if the path is not that of a file.
     pub fn file_bytes(&self, path: &RelPath) -> Option<u64> {
         match self.names.get(path.as_bytes())? {
             Node::File { id } => Some(self.files[id].contents.len()),
@@ -129,7 +130,7 @@ impl ModelTarget {
         self.capacity_blocks.unwrap_or(u64::MAX).saturating_sub(self.used_blocks)
     }
 
-    /// What a new name would hang from: the parent must be a directory, the name must not exist.
+    /// Checks that a new name can be added: the parent is a directory, and the name does not exist.
     fn new_name(&self, path: &[u8]) -> Done {
         self.parent(path)?;
         if self.names.contains_key(path) { refuse(Errno::EXIST) } else { Ok(()) }
@@ -173,7 +174,7 @@ impl ModelTarget {
         self.names.range(from..to).map(|(name, _)| name.clone()).collect()
     }
 
-    /// Takes a name away, and the file with its last name.
+    /// Removes a name, and the file with its last name.
     fn drop_name(&mut self, path: &[u8]) {
         match self.names.remove(path) {
             Some(Node::File { id }) => {
@@ -210,7 +211,7 @@ impl ModelTarget {
         let Some(end) = offset.checked_add(len).filter(|&end| i64::try_from(end).is_ok()) else {
             return refuse(Errno::FBIG);
         };
-        // Grown bytes are kept as their seed.
+        // Seeded bytes are kept as their seed.
         let payload = match op.content() {
             Some(Content::Seeded { seed, .. }) => Payload::Seeded { seed: *seed, len },
             _ => to_memory(payload)?,
@@ -277,7 +278,7 @@ impl ModelTarget {
             (Node::Directory { .. }, Some(Node::Directory { .. })) => return refuse(Errno::NOTEMPTY),
             (Node::Directory { .. }, Some(_)) => return refuse(Errno::NOTDIR),
             (_, Some(Node::Directory { .. })) => return refuse(Errno::ISDIR),
-            // Two names of one file or symbolic link: POSIX says that nothing happens.
+            // Two names of one file or symbolic link: POSIX requires that nothing happens.
             (
                 Node::File { id: a } | Node::Symlink { id: a, .. } | Node::Special { id: a, .. },
                 Some(Node::File { id: b } | Node::Symlink { id: b, .. } | Node::Special { id: b, .. }),
@@ -423,7 +424,7 @@ impl Target for ModelTarget {
                 self.set_len(id, *len)?;
             }
             Op::SetModified { path, .. } => {
-                // Times are no part of a tree that is compared.
+                // Times are not part of a compared tree.
                 self.node(&at(path))?;
             }
             Op::Read { path, offset, len } => {
@@ -437,7 +438,7 @@ impl Target for ModelTarget {
                 self.change_space(id, *how, *offset, *len)?;
             }
             Op::Exchange { first, second } => self.exchange(&at(first), &at(second))?,
-            // Attributes, times and owners are no part of a tree that is compared.
+            // Attributes, times and owners are not part of a compared tree.
             Op::SetXattr { path, .. }
             | Op::RemoveXattr { path, .. }
             | Op::SetTimes { path, .. }

@@ -1,4 +1,4 @@
-//! One thread's calls to the system.
+//! The system calls of one thread.
 
 use std::{
     ffi::CString,
@@ -16,36 +16,38 @@ use senesce_oplog::{Access, Call};
 use super::{files::write_all, semaphores::Semaphore};
 use crate::direct::aligned;
 
-/// Where contents of writes begin in the common bytes, so that neighbours differ: multiples of this.
+/// The contents of writes start at multiples of this in the common bytes, so that neighbours
+/// differ.
 const STEP: usize = 4096;
 
-/// What all threads share.
+/// The state that all threads share.
 pub(super) struct Scene<'a> {
     pub root: BorrowedFd<'a>,
     pub paths: &'a [CString],
     pub semaphores: &'a [Semaphore],
-    /// Bytes to write: as many as the largest access and [`SPARE_BYTES`] more, aligned for direct I/O.
+    /// Bytes to write: the largest access plus [`SPARE_BYTES`], aligned for direct I/O.
     pub content: &'a [u8],
 }
 
 /// Bytes of the common content beyond the largest access.
 pub(super) const SPARE_BYTES: usize = 1 << 20;
 
-/// What a call came to.
+/// The bytes that a call read and wrote.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Came {
     pub read_bytes: u64,
     pub written_bytes: u64,
 }
 
-/// Why there is no result.
+/// The reason why a call has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Failed {
-    /// No space for it.
+    /// No space is left.
     NoSpace,
-    /// What it works on is not there, or is there still, because there was no space to change that.
+    /// The file of the call is missing, or exists already, because an earlier call ran out of
+    /// space.
     NotThere,
-    /// Nobody will ever post what it waits for.
+    /// No thread will post what the call waits for.
     Over,
     /// Another error.
     Error(Errno),
@@ -60,14 +62,14 @@ impl From<Errno> for Failed {
     }
 }
 
-/// One thread: its open files and its memory.
+/// A thread with its open files and its memory.
 pub(super) struct Caller<'a> {
     scene: &'a Scene<'a>,
     slots: Vec<Option<OwnedFd>>,
     buffer: Vec<u8>,
-    /// How many writes it did.
+    /// The number of writes so far.
     writes: usize,
-    /// There was no space for something, so that later something may be missing.
+    /// Whether a call ran out of space, so that later calls may miss a file.
     had_no_space: bool,
 }
 
@@ -77,13 +79,13 @@ impl<'a> Caller<'a> {
         Self { scene, slots, buffer: Vec::new(), writes: number, had_no_space: false }
     }
 
-    /// Does a call, and waits for it.
+    /// Makes a call and waits for its end.
     pub fn call(&mut self, call: Call) -> Result<Came, Failed> {
         let result = self.try_call(call);
         match result {
             Err(Failed::NoSpace) => self.had_no_space = true,
-            // Where there was no space something was not made; or not removed, which on a copy-on-write file system
-            // needs space, too.
+            // After a lack of space, a file may be missing. It may also exist still, because a
+            // removal needs space on a copy-on-write file system.
             Err(Failed::Error(Errno::NOENT | Errno::EXIST)) if self.had_no_space => return Err(Failed::NotThere),
             _ => {}
         }
@@ -177,7 +179,7 @@ impl<'a> Caller<'a> {
 }
 
 fn file(slots: &[Option<OwnedFd>], slot: u32) -> Result<BorrowedFd<'_>, Failed> {
-    // Nothing is there only where an opening found no space.
+    // A slot is empty only if an open ran out of space.
     slots[slot as usize].as_ref().map(AsFd::as_fd).ok_or(Failed::NotThere)
 }
 
@@ -197,7 +199,7 @@ mod tests {
     use crate::script::files::open_root;
 
     #[test]
-    fn what_lacked_space_may_be_missing_or_still_there_and_nothing_else_may() {
+    fn missing_files_are_excused_only_after_enospc() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("there"), "x").unwrap();
         let root = open_root(dir.path()).unwrap();

@@ -1,4 +1,4 @@
-//! The files that are there when a script begins.
+//! The initial files of a script.
 
 use std::{
     ffi::CString,
@@ -15,14 +15,14 @@ use senesce_oplog::{Script, seeded_bytes};
 
 use crate::ExecError;
 
-/// Bytes that are grown from a seed at once.
+/// Bytes that are generated from a seed in one piece.
 const PIECE: usize = 1 << 20;
 
-/// Makes the directories of a script, and the files that are there at the beginning, below `root`, in their order.
+/// Makes the directories and the initial files of a script below `root`, in their order.
 ///
-/// In: `root` is a directory in which none of them exists; `stop` ends it early. Nothing is synchronised.
-/// Errors: no space for all, with how many there were; something exists already; `stop` said so.
-/// Cost: the writing of all files.
+/// In: `root` is a directory in which none of them exists. `stop` ends it early. Nothing is synced.
+/// Errors: no space for all, with the number of files that were made; a name exists already;
+/// [`ExecError::Stopped`]. Cost: writes all files.
 pub fn make_script_files(root: &Path, script: &Script, stop: &dyn Fn() -> bool) -> Result<(), ExecError> {
     let dir = open_root(root)?;
     let fail = |path: &RelPath| {
@@ -75,7 +75,7 @@ pub(super) fn c_path(path: &RelPath) -> CString {
     CString::new(path.as_bytes()).expect("a RelPath holds no NUL")
 }
 
-/// Writes all of it at the file's position.
+/// Writes all bytes at the file's position.
 pub(super) fn write_all(file: BorrowedFd<'_>, mut bytes: &[u8]) -> Result<(), Errno> {
     while !bytes.is_empty() {
         match rustix::io::write(file, bytes) {

@@ -1,7 +1,7 @@
-//! Scripts: the threads of a program on real files, each call timed.
+//! Scripts: the threads of a program on real files, with the time of each call.
 //!
-//! [`make_script_files`] makes what is there at the beginning, [`run_script`] lets the threads do their calls. What it is
-//! not: it chooses nothing; files and calls come from whoever knows the program.
+//! [`make_script_files`] makes the initial files, [`run_script`] runs the calls of the threads. The
+//! caller chooses files and calls.
 
 mod caller;
 mod files;

@@ -1,4 +1,4 @@
-//! All threads of a script, from their common start to the end of those that are waited for.
+//! Runs all threads of a script, from their common start to the end of the drivers.
 
 use std::{
     os::fd::AsFd,
@@ -22,51 +22,53 @@ use super::{
 };
 use crate::{DIRECT_ALIGNMENT, ExecError, LatencyHistogram, direct::aligned};
 
-/// When it ends before the calls do.
+/// Limits that end a run before its calls end.
 #[derive(Clone, Copy)]
 pub struct ScriptLimits<'a> {
-    /// After so long; none: with the last call.
+    /// The longest run time. `None`: until the last call.
     pub time: Option<Nanos>,
-    /// When this says so; the run is then an error.
+    /// Returns `true` to stop. The run then fails.
     pub stop: &'a (dyn Fn() -> bool + Sync),
 }
 
-/// What a flow operation came to in all threads together.
+/// The sums of a flow operation over all threads.
 #[derive(Clone, Debug, Default)]
 pub struct FlowTally {
-    /// How long each took, those without space included.
+    /// The latencies, also of calls without space.
     pub latency: LatencyHistogram,
     /// Bytes read.
     pub read_bytes: u64,
     /// Bytes written.
     pub written_bytes: u64,
-    /// How often there was no space.
+    /// Calls that ran out of space.
     pub no_space: u64,
-    /// How often there was no file to do it with.
+    /// Calls that had no file.
     pub passed_over: u64,
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Clone, Debug, Default)]
 pub struct ScriptEnd {
-    /// From the common start to the end of the last thread that is waited for, or of the last operation that counts.
+    /// Time from the common start to the end of the last driver, or of the last counted operation
+    /// if that is later.
     pub elapsed: Nanos,
-    /// Operations that count and were done.
+    /// Counted operations that were done.
     pub operations: u64,
-    /// By flow operation, in the script's order.
+    /// The sums by flow operation, in the order of the script.
     pub flows: Vec<FlowTally>,
 }
 
-/// The lowest number of files open besides those of the script.
+/// Open files besides those of the script.
 const SPARE_FILES: u64 = 128;
 
 struct Stage<'a> {
     clock: &'a dyn Clock,
     limits: ScriptLimits<'a>,
     began: AtomicU64,
-    /// The drivers ended.
+    /// Set when the drivers have ended.
     is_over: AtomicBool,
-    /// Time is up, somebody asked for the end, or a call failed: every thread ends, whatever it waits for.
+    /// Set when the time is over, the caller stopped the run, or a call failed. Then every thread
+    /// ends, even if it waits.
     is_cut: AtomicBool,
     drivers_left: AtomicUsize,
     ended: AtomicU64,
@@ -76,13 +78,15 @@ struct Stage<'a> {
     semaphores: &'a [Semaphore],
 }
 
-/// Lets each thread of a script do the calls of its stream below `root`, all at the same time, and waits for their end.
+/// Runs the calls of each thread's stream below `root`, all threads at the same time, and waits for
+/// their end.
 ///
-/// In: the files are there ([`make_script_files`](super::make_script_files)); as many streams as the script has threads.
-/// The threads that are no drivers end when the drivers did: where they wait, or at the next call if they wait for nobody.
-/// A call without space is counted, and its thread goes on. Raises this process' limit of open files if it must.
-/// Errors: any other failing call; too low a limit of open files or of threads; `stop` said so.
-/// Cost: two looks at the clock and one lock a call, about 0.1 µs; 1 MiB a thread for reads of 1 MiB.
+/// In: the files exist ([`make_script_files`](super::make_script_files)); there is one stream for
+/// each thread of the script. Threads that are no drivers end after the drivers: where they wait,
+/// or at their next call if they wait for no posts. A call without space is counted, and its thread
+/// continues. Raises the limit of open files of this process if needed. Errors: any other failed
+/// call; the limit of open files or of threads is too low; [`ExecError::Stopped`]. Cost: two reads
+/// of the clock and one lock per call, about 0.1 µs; per thread 1 MiB for reads of 1 MiB.
 pub fn run_script<S>(
     root: &Path,
     script: &Script,
@@ -96,7 +100,7 @@ where
     run_threads(root, script, streams, clock, limits, |_| thread::Builder::new())
 }
 
-/// The same; `builder` gives each thread by its number what it is made with.
+/// Like [`run_script`]; `builder` returns the builder of each thread by its number.
 pub(super) fn run_threads<S>(
     root: &Path,
     script: &Script,
@@ -131,7 +135,7 @@ where
         failed: Mutex::new(None),
         semaphores: &semaphores,
     };
-    // Threads drop their sender when they are ready, and begin when the gate opens.
+    // Threads drop their sender when they are ready, and start when the gate opens.
     let (gate, (ready, all_ready)) = (RwLock::new(()), mpsc::channel::<()>());
     thread::scope(|scope| {
         let shut = gate.write().unwrap_or_else(PoisonError::into_inner);
@@ -153,7 +157,7 @@ where
             }
         }
         drop(ready);
-        // Nothing is ever sent: this is an error as soon as all are ready.
+        // No message is sent. This returns an error as soon as all threads are ready.
         let _ = all_ready.recv();
         stage.began.store(clock.now().0, Ordering::SeqCst);
         drop(shut);
@@ -172,12 +176,12 @@ where
     })
 }
 
-/// The largest write that is made in one piece, bytes.
+/// The largest write in one piece, bytes.
 const LARGEST_WRITE: usize = 64 << 20;
 const _: () = assert!((LARGEST_WRITE as u64).is_multiple_of(DIRECT_ALIGNMENT));
 
 impl Stage<'_> {
-    /// The calls of one thread.
+    /// Runs the calls of one thread.
     fn play(
         &self,
         script: &Script,
@@ -191,7 +195,8 @@ impl Stage<'_> {
             if deadline.is_some_and(|deadline| began.0 >= deadline) || (self.limits.stop)() {
                 return self.cut();
             }
-            // Who waits for posts first takes what was posted, so that it does as much in every run.
+            // A thread that waits for posts first uses up all posts, so that it does the same in
+            // every run.
             let is_over = self.is_over.load(Ordering::Relaxed) && !thread.is_driver && thread.semaphore.is_none();
             if is_over || self.is_cut.load(Ordering::Relaxed) {
                 return;
@@ -202,11 +207,11 @@ impl Stage<'_> {
             }
             let ended = self.clock.now();
             if counted && !thread.is_driver {
-                // What is taken after the last driver's end counts, so its time does, too.
+                // An operation after the end of the last driver counts, so its time counts, too.
                 self.ended.fetch_max(ended.0, Ordering::SeqCst);
             }
             let mut tally = self.tallies[flow as usize].lock().unwrap_or_else(PoisonError::into_inner);
-            // What a flow operation needs first is not the operation.
+            // Preparations of a flow operation have no latency of their own.
             if counted || !matches!(call, Call::Open { .. } | Call::PassOver) {
                 tally.latency.record(ended.since(began));
             }
@@ -229,10 +234,10 @@ impl Stage<'_> {
         }
     }
 
-    /// A thread is done.
+    /// Records the end of a thread.
     fn leave(&self, thread: &ScriptThread) {
         if let Some(semaphore) = thread.semaphore {
-            // Nobody makes room there any more.
+            // The thread frees no more space in this semaphore, so posts must not wait for it.
             self.semaphores[semaphore as usize].close();
         }
         if !thread.is_driver {
@@ -244,13 +249,13 @@ impl Stage<'_> {
         }
     }
 
-    /// All threads end because of this, unless there was another error before.
+    /// Ends all threads because of an error. Keeps an earlier error.
     fn fail(&self, error: ExecError) {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
         self.cut();
     }
 
-    /// All threads end before their calls do; those that wait are woken.
+    /// Ends all threads before their calls end, and wakes those that wait.
     fn cut(&self) {
         self.is_cut.store(true, Ordering::SeqCst);
         self.end();

@@ -1,8 +1,8 @@
-//! Semaphores with a high-water mark: who posts waits for who is too far behind.
+//! Semaphores with a high-water mark: a post waits while too many posts are not yet acquired.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// One of them.
+/// A semaphore with a high-water mark.
 #[derive(Debug)]
 pub(super) struct Semaphore {
     state: Mutex<State>,
@@ -11,15 +11,16 @@ pub(super) struct Semaphore {
 
 #[derive(Debug)]
 struct State {
-    /// What was posted and not taken.
+    /// Posted and not yet acquired.
     posted: u64,
-    /// What may still be posted.
+    /// The number that may still be posted.
     room: u64,
     is_closed: bool,
 }
 
 impl State {
-    /// Adds if there is room, and tells whether it did. A closed one has room for all.
+    /// Posts `by` if the mark permits it, and returns whether it did. A closed semaphore permits
+    /// every post.
     fn try_post(&mut self, by: u64) -> bool {
         let has_room = self.room >= by || self.is_closed;
         if has_room {
@@ -29,7 +30,7 @@ impl State {
         has_room
     }
 
-    /// Takes as much if it is there, and tells whether it was.
+    /// Acquires `by` if that is posted, and returns whether it did.
     fn try_take(&mut self, by: u64) -> bool {
         let is_there = self.posted >= by;
         if is_there {
@@ -40,7 +41,7 @@ impl State {
 }
 
 impl Semaphore {
-    /// In: how much may be posted before anybody waits for it.
+    /// In: the number that may be posted before a thread waits for it.
     pub fn new(highwater: u64) -> Self {
         Self { state: Mutex::new(State { posted: 0, room: highwater, is_closed: false }), changed: Condvar::new() }
     }
@@ -49,7 +50,8 @@ impl Semaphore {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tries again at every change, until it is closed. Tells whether it came to something.
+    /// Repeats `attempt` at every change until it succeeds or the semaphore is closed. Returns
+    /// whether it succeeded.
     fn retry(&self, mut state: MutexGuard<'_, State>, mut attempt: impl FnMut(&mut State) -> bool) -> bool {
         loop {
             let is_done = attempt(&mut state);
@@ -60,13 +62,14 @@ impl Semaphore {
         }
     }
 
-    /// Adds, as soon as there is room.
+    /// Posts `by`. Waits until the mark permits it.
     pub fn post(&self, by: u64) {
         self.retry(self.lock(), |state| state.try_post(by));
         self.changed.notify_all();
     }
 
-    /// Makes room for as much, and takes it when it is there. False: it is closed, and so much will never be there.
+    /// Raises the mark by `by`, and acquires `by` as soon as it is posted. Returns `false` if the
+    /// semaphore is closed and has too few posts.
     pub fn take(&self, by: u64) -> bool {
         let mut state = self.lock();
         state.room += by;
@@ -74,7 +77,7 @@ impl Semaphore {
         self.retry(state, |state| state.try_take(by))
     }
 
-    /// Nobody waits any more.
+    /// Ends all waits.
     pub fn close(&self) {
         self.lock().is_closed = true;
         self.changed.notify_all();
@@ -89,21 +92,22 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nobody_gets_further_ahead_than_the_mark_and_somebody_can_always_go_on(
+        fn posts_stay_below_the_mark_without_deadlock(
             highwater in 0u64..20,
             wanted in 1u64..20,
             posts in prop::collection::vec(0u64..21, 1..60),
         ) {
             let semaphore = Semaphore::new(highwater);
             let mut state = semaphore.lock();
-            // One waits for `wanted`, over and over; each post is the largest that is allowed, or less.
+            // One thread waits for `wanted`, again and again. Each post is the largest that is
+            // permitted, or less.
             let (mut posted, mut taken) = (0, 0);
             state.room += wanted;
             for by in posts {
                 let by = by.min(highwater + 1);
                 while !state.try_post(by) {
                     prop_assert!(posted + by > highwater + taken + wanted);
-                    // The other is not the one that waits.
+                    // The posting thread is not the one that waits.
                     prop_assert!(state.try_take(wanted), "both wait: {posted} posted, {taken} taken");
                     taken += wanted;
                     state.room += wanted;
@@ -117,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_no_room_goes_on_when_somebody_takes() {
+    fn blocked_post_continues_after_a_wait() {
         let semaphore = Semaphore::new(2);
         semaphore.post(2);
         assert!(!semaphore.lock().try_post(1));

@@ -1,4 +1,4 @@
-//! Scripts on a real directory: every call, semaphores that keep their promises, and ends.
+//! Scripts on a real directory: every call, the rules of semaphores, and ends.
 
 use std::{
     path::Path,
@@ -11,7 +11,7 @@ use senesce_oplog::{Access, Call, FlowCall, Script, ScriptFile, ScriptFlow, Scri
 use super::{run::run_threads, *};
 use crate::ExecError;
 
-/// A clock that goes on by a microsecond at every look.
+/// A clock that advances by a microsecond at every read.
 #[derive(Default)]
 struct Ticking(AtomicU64);
 
@@ -57,7 +57,7 @@ fn run(root: &Path, script: &Script, calls: Vec<Vec<FlowCall>>, time: Option<Nan
 }
 
 #[test]
-fn every_call_does_what_it_says() {
+fn every_call_works() {
     let dir = tempfile::tempdir().unwrap();
     let script = script(&[("d/a", 10_000, true), ("d/b", 7, false), ("d/c", 1, true)], vec![driver(2)], vec![]);
     let open = |slot, file, create| Call::Open { slot, file, access: Access { create, ..Access::default() } };
@@ -83,13 +83,13 @@ fn every_call_does_what_it_says() {
     let len = |name: &str| std::fs::metadata(dir.path().join(name)).map(|found| found.len());
     assert_eq!((len("d/a").unwrap(), len("d/b").unwrap()), (10_500, 6010));
     assert!(len("d/c").is_err() && end.elapsed.0 > 0);
-    // What is there already is not taken for the script's own.
+    // Existing files are not taken for files of the script.
     let error = make_script_files(dir.path(), &script, &|| false).unwrap_err().to_string();
     assert!(error.contains("make"), "{error}");
 }
 
 #[test]
-fn a_failing_call_ends_all_threads_and_is_told() {
+fn failing_call_ends_all_threads_with_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let waiting = ScriptThread { is_driver: false, slots: 0, semaphore: Some(0) };
     let script = script(&[("d/a", 1, false)], vec![driver(1), driver(1), waiting], vec![5]);
@@ -100,7 +100,7 @@ fn a_failing_call_ends_all_threads_and_is_told() {
 }
 
 #[test]
-fn who_waits_does_as_often_as_was_posted_whatever_the_order() {
+fn waits_match_posts_in_any_order() {
     let dir = tempfile::tempdir().unwrap();
     let waiting = |semaphore| ScriptThread { is_driver: false, slots: 0, semaphore: Some(semaphore) };
     for (drivers, posts, by, highwater) in [(1, 100, 7, 3), (4, 250, 10, 20), (3, 1, 50, 1)] {
@@ -112,14 +112,14 @@ fn who_waits_does_as_often_as_was_posted_whatever_the_order() {
         let calls = (0..drivers).map(|_| post.clone()).chain([waits, other]).collect();
         let end = run(dir.path(), &script, calls, None).unwrap();
         let taken = (drivers * posts) as u64 / u64::from(by);
-        // The last try of each came to nothing.
+        // The last try of each had no result.
         assert_eq!((end.flows[1].latency.count(), end.flows[2].latency.count()), (taken, taken));
         assert_eq!(end.operations, (drivers * posts) as u64 + 2 * taken);
     }
 }
 
 #[test]
-fn time_ends_what_has_no_end() {
+fn time_limit_ends_endless_threads() {
     let dir = tempfile::tempdir().unwrap();
     let idle = ScriptThread { is_driver: false, slots: 0, semaphore: None };
     let script = script(&[("d/a", 5, true)], vec![driver(1), idle], vec![]);
@@ -136,7 +136,7 @@ fn time_ends_what_has_no_end() {
 }
 
 #[test]
-fn time_and_a_stop_end_a_driver_that_waits_for_room() {
+fn time_limit_and_stop_end_a_blocked_driver() {
     let dir = tempfile::tempdir().unwrap();
     let waiting = ScriptThread { is_driver: false, slots: 0, semaphore: Some(0) };
     let script = Script { directories: vec![], ..script(&[], vec![driver(0), waiting], vec![0]) };
@@ -146,7 +146,8 @@ fn time_and_a_stop_end_a_driver_that_waits_for_room() {
         (Some(Nanos(2_000_000)), &(|| false) as &(dyn Fn() -> bool + Sync)),
         (None, &stop_late as &(dyn Fn() -> bool + Sync)),
     ] {
-        // Who would make room begins when the driver has asked for its call, and never gets to its semaphore.
+        // The thread that would raise the mark starts when the driver has requested its call, and
+        // never reaches its semaphore.
         let (asked, was_asked) = std::sync::mpsc::channel();
         let driver = std::iter::repeat_with(move || {
             let _ = asked.send(());
@@ -167,7 +168,7 @@ fn time_and_a_stop_end_a_driver_that_waits_for_room() {
 }
 
 #[test]
-fn a_thread_that_ends_lets_those_who_post_to_it_go_on() {
+fn ended_thread_unblocks_its_posters() {
     let dir = tempfile::tempdir().unwrap();
     let waiting = ScriptThread { is_driver: false, slots: 0, semaphore: Some(0) };
     let script = Script { directories: vec![], ..script(&[], vec![driver(0), waiting], vec![1]) };
@@ -177,11 +178,11 @@ fn a_thread_that_ends_lets_those_who_post_to_it_go_on() {
 }
 
 #[test]
-fn the_time_holds_all_operations_that_count() {
+fn elapsed_time_covers_all_counted_operations() {
     let dir = tempfile::tempdir().unwrap();
     let waiting = ScriptThread { is_driver: false, slots: 0, semaphore: Some(0) };
     let script = Script { directories: vec![], ..script(&[], vec![driver(0), waiting], vec![1]) };
-    // All is posted and the driver gone before the other does its work.
+    // Everything is posted, and the driver has ended, before the other thread works.
     let (is_done, was_done) = std::sync::mpsc::channel::<()>();
     let mut posts = vec![call(0, Call::Post { first: 0, count: 1, by: 1 })].into_iter();
     let posting = std::iter::from_fn(move || {
@@ -191,20 +192,20 @@ fn the_time_holds_all_operations_that_count() {
     let wait = FlowCall { flow: 1, counted: false, call: Call::Wait { semaphore: 0, by: 1 } };
     let mut work = std::iter::once(wait).chain(vec![call(2, Call::Burn { times: 1 }); 500]);
     let working = std::iter::from_fn(move || {
-        // The driver's stream goes when its thread has done all of it.
+        // The stream of the driver ends when its thread has done all of it.
         let _ = was_done.recv();
         work.next()
     });
     let streams = vec![Box::new(posting) as Box<dyn Iterator<Item = _> + Send>, Box::new(working)];
     let limits = ScriptLimits { time: None, stop: &|| false };
     let end = run_script(dir.path(), &script, streams, &Ticking::default(), limits).unwrap();
-    // Each operation takes two looks at the clock.
+    // Each operation reads the clock twice.
     assert_eq!(end.operations, 501);
     assert!(end.elapsed >= Nanos(999_000), "{:?}", end.elapsed);
 }
 
 #[test]
-fn a_thread_that_cannot_be_made_ends_the_others_before_they_begin() {
+fn failed_thread_start_ends_the_others() {
     let dir = tempfile::tempdir().unwrap();
     let script = script(&[("a", 5, false)], vec![driver(1); 4], vec![]);
     let make = Call::Open { slot: 0, file: 0, access: Access { create: true, ..Access::default() } };

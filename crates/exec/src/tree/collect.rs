@@ -16,16 +16,16 @@ use senesce_core::{RelPath, Stop, never};
 use super::{Entry, Tree};
 use crate::ExecError;
 
-/// The tree below `root`. Contents are read once, streaming, by `threads` threads (at least one).
+/// The tree below `root`. `threads` threads (at least one) read all contents once, as streams.
 ///
-/// Errors: whatever cannot be read, and a file that changes meanwhile.
-/// Cost: reads everything; memory for the names and 256 KiB a thread. Access times are left alone where that is allowed.
+/// Errors: a file cannot be read, or changes at the same time. Cost: reads all data; memory for the
+/// names, and 256 KiB per thread. Access times do not change if that is permitted.
 pub fn collect_tree(root: &Path, threads: usize) -> Result<Tree, ExecError> {
     collect_tree_until(root, threads, &never)
 }
 
-/// Reads the tree below `root`, as [`collect_tree`] does. Calls `stop` for every name, and in every thread before every
-/// read.
+/// Reads the tree below `root`, as [`collect_tree`] does. Calls `stop` for every name, and in every
+/// thread before every read.
 ///
 /// Errors: as [`collect_tree`]; [`ExecError::Stopped`] if `stop` returns true.
 pub fn collect_tree_until(root: &Path, threads: usize, stop: Stop<'_>) -> Result<Tree, ExecError> {
@@ -60,11 +60,11 @@ pub fn collect_tree_until(root: &Path, threads: usize, stop: Stop<'_>) -> Result
     Ok(tree)
 }
 
-/// All names with what stat knows of them, and the files to read with their sizes.
+/// All names with the fields of their stat, and the files to read with their sizes.
 fn collect_names(root: &Path, stop: Stop<'_>) -> Result<(Tree, Vec<(RelPath, u64)>), ExecError> {
     let mut tree = Tree::default();
     let mut files = Vec::new();
-    let is_mount = is_mount_root(root).map_err(host("look at", root))?;
+    let is_mount = is_mount_root(root).map_err(host("stat", root))?;
     let mut directories = vec![RelPath::root()];
     while let Some(directory) = directories.pop() {
         let at = if directory.is_root() { root.to_owned() } else { root.join(directory.as_path()) };
@@ -73,12 +73,12 @@ fn collect_names(root: &Path, stop: Stop<'_>) -> Result<(Tree, Vec<(RelPath, u64
                 return Err(ExecError::Stopped);
             }
             let entry = entry.map_err(host("list", &at))?;
-            let stat = entry.metadata().map_err(host("look at", &entry.path()))?;
+            let stat = entry.metadata().map_err(host("stat", &entry.path()))?;
             let name = entry.file_name();
             if is_mount && directory.is_root() && is_lost_and_found(&name, &stat) {
                 continue;
             }
-            let name = RelPath::new(name.as_bytes()).expect("readdir gives one component, without . and ..");
+            let name = RelPath::new(name.as_bytes()).expect("readdir returns one component, without . and ..");
             let path = directory.join(&name);
             let mode = stat.mode() & 0o7777;
             let file_type = stat.file_type();
@@ -115,7 +115,7 @@ fn hash_file(path: &Path, size_bytes: u64, buffer: &mut [u8], stop: Stop<'_>) ->
         let flags = i32::try_from((flags | OFlags::NOFOLLOW).bits()).expect("flags of open fit an int");
         File::options().read(true).custom_flags(flags).open(path)
     };
-    // Only the owner and root may leave the access time alone.
+    // Only the owner and root may prevent an update of the access time.
     let mut file = match open(OFlags::NOATIME) {
         Err(e) if e.kind() == io::ErrorKind::PermissionDenied => open(OFlags::empty()),
         other => other,

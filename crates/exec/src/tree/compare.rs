@@ -1,4 +1,4 @@
-//! What is different between two trees.
+//! The differences between two trees.
 
 use std::fmt;
 
@@ -9,13 +9,13 @@ use super::{Entry, Tree};
 /// One difference between two trees, called a and b.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// Where.
+    /// The path.
     pub path: RelPath,
-    /// What.
+    /// The difference at that path.
     pub differs: Differs,
 }
 
-/// What differs at a path.
+/// A kind of difference at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Differs {
     /// Only a has it.
@@ -30,7 +30,7 @@ pub enum Differs {
     Size(u64, u64),
     /// The contents of files of the same size.
     Content,
-    /// What the symbolic links point at.
+    /// The targets of symbolic links.
     Target,
 }
 
@@ -49,7 +49,8 @@ impl fmt::Display for Difference {
     }
 }
 
-/// The first `most` differences between two trees, in the order of the paths; empty if they are equal.
+/// The first `most` differences between two trees, in the order of the paths; empty if the trees
+/// are equal.
 pub fn compare_trees(a: &Tree, b: &Tree, most: usize) -> Vec<Difference> {
     let (mut left, mut right) = (a.entries.iter().peekable(), b.entries.iter().peekable());
     let mut differences = Vec::new();

@@ -1,4 +1,4 @@
-//! What a tree is made of, and its hash.
+//! The entries of a tree, and the hash of a tree.
 
 use std::collections::BTreeMap;
 
@@ -23,12 +23,12 @@ pub enum Entry {
     },
     /// A symbolic link.
     Symlink {
-        /// What it points at.
+        /// The path that it points to.
         target: Vec<u8>,
     },
-    /// A device, pipe or socket; nothing here makes one.
+    /// A device, pipe or socket.
     Other {
-        /// Type and permissions as stat gives them.
+        /// Type and permissions as in `st_mode`.
         mode: u32,
     },
 }
@@ -41,7 +41,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// A hash (hex BLAKE3) over all entries in order: equal exactly for equal trees.
+    /// A hash (hex BLAKE3) over all entries in order. It is equal for equal trees only.
     pub fn hash(&self) -> String {
         let mut hasher = blake3::Hasher::new();
         let mut text = |bytes: &[u8]| {
@@ -62,17 +62,17 @@ impl Tree {
         hasher.finalize().to_hex().to_string()
     }
 
-    /// Regular files.
+    /// The number of regular files.
     pub fn files(&self) -> u64 {
         self.entries.values().filter(|entry| matches!(entry, Entry::File { .. })).count() as u64
     }
 
-    /// Directories, without the root.
+    /// The number of directories, without the root.
     pub fn directories(&self) -> u64 {
         self.entries.values().filter(|entry| matches!(entry, Entry::Directory { .. })).count() as u64
     }
 
-    /// Sum of the files' sizes, bytes; a file with two names counts twice.
+    /// Sum of the files' sizes, bytes. A file with two names counts twice.
     pub fn content_bytes(&self) -> u64 {
         let size = |entry: &Entry| if let Entry::File { size_bytes, .. } = entry { *size_bytes } else { 0 };
         self.entries.values().map(size).sum()

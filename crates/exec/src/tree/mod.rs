@@ -1,8 +1,10 @@
-//! Trees: everything that two volumes with the same history must have in common, to be compared and named by a hash.
+//! Trees: the properties that two volumes with the same history have in common, for comparisons and
+//! hashes.
 //!
-//! Paths, types, permissions, sizes, contents and the targets of symbolic links count. Times, owners, and which names
-//! are hard links of one file do not, nor do the permissions of the root itself. A directory `lost+found` in the root
-//! of a mounted file system that belongs to root is mkfs's own and is left out.
+//! Paths, types, permissions, sizes, contents and the targets of symbolic links count. Times,
+//! owners, hard links of one file, and the permissions of the root do not count. A directory
+//! `lost+found` in the root of a mounted file system is left out if it belongs to root, because
+//! mkfs makes it.
 
 mod collect;
 mod compare;
