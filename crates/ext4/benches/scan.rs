@@ -1,12 +1,16 @@
-//! Reading the extents of all files of an image against `filefrag` over the same mounted tree.
+//! Reads the extents of all files of an image, against `filefrag` on the same mounted tree.
 //!
-//! `cargo bench -p senesce-ext4 [-- FILES [PAIRS]]`, as root; 20,000 files and 5 pairs by default. Files of 4 to 64 KiB, 100
-//! in a directory, every fifth grown later, so that some have several extents. Both sides of a pair run one after the
-//! other, in alternating order, so that what else the machine does hits both. Cold: the volume is mounted anew over a
-//! loop device that bypasses the cache of the image, and the device's own cache is dropped. The read
-//! side does all that `filefrag` does and more: paths in readdir order, sizes, extents.
-//! Run as a test (`--test`) or without root, an image that `mkfs.ext4 -d` fills is read, and nothing compared.
-//! A run that is killed leaves its mount and loop device under the temporary directory behind.
+//! `cargo bench -p senesce-ext4 [-- FILES [PAIRS]]`, as root; by default 20,000 files and 5 pairs.
+//! Files have 4 to 64 KiB, 100 in a directory. Every fifth grows later, so that some have several
+//! extents. The sides of a pair run one after the other, in alternating order, so that other load
+//! affects both.
+//!
+//! Cold: the volume is remounted on a loop device that bypasses the cache of the image, and the
+//! cache of the device is dropped. The reader does more than `filefrag`: paths in readdir order,
+//! sizes and extents.
+//!
+//! As a test (`--test`) or without root, it reads an image that `mkfs.ext4 -d` fills, and compares
+//! nothing. After kill -9, its mount and loop device remain below the temporary directory.
 
 use std::{
     fs::{self, File},
@@ -27,10 +31,10 @@ fn make_tree(root: &Path, files: u64) {
     let content = vec![1u8; 64 << 10];
     for n in 0..files {
         if n % 100 == 0 {
-            fs::create_dir_all(path(root, n).parent().expect("files lie in directories"))
+            fs::create_dir_all(path(root, n).parent().expect("files are in directories"))
                 .expect("the tree can be made");
         }
-        // Sizes of 1 to 16 blocks, small ones more often.
+        // Sizes of 1, 2 or 4 blocks.
         let size = 4096 << ((n.wrapping_mul(0x9E37_79B9) >> 7) % 3);
         fs::write(path(root, n), &content[..size]).expect("the tree can be written");
     }
@@ -45,22 +49,23 @@ fn make_tree(root: &Path, files: u64) {
     run("sync", &["-f", root.to_str().expect("a plain path")]);
 }
 
-/// What a reading found: files, extents, and what it took.
+/// The result of a read: files, extents, and its cost.
 #[derive(Debug)]
 struct Found {
     files: u64,
     extents: u64,
     seconds: f64,
-    /// Of the processor, this process and those it ran; counted in hundredths.
+    /// Processor time of this process and its children, in ticks of 10 ms.
     cpu_seconds: f64,
     memory_bytes: u64,
 }
 
-/// What the processor has done so far for this process and those it ran, in user and system mode, seconds.
+/// The processor time of this process and its children so far, in user and system mode, seconds.
 fn cpu_seconds() -> f64 {
     let text = fs::read_to_string("/proc/self/stat").expect("the process has statistics");
     let fields = text.rsplit(") ").next().unwrap_or("").split(' ');
-    // utime, stime, cutime, cstime are the fields 14 to 17; the state, the first behind the name, is the third.
+    // utime, stime, cutime, cstime are fields 14 to 17; the state, first after the name, is field
+    // 3.
     let ticks: u64 = fields.skip(11).take(4).filter_map(|field| field.parse::<u64>().ok()).sum();
     ticks as f64 / 100.0
 }
@@ -81,7 +86,7 @@ fn read_device(device: &Path, threads: usize) -> Found {
     Found { files, extents, seconds, cpu_seconds: cpu_seconds() - cpu, memory_bytes: tree.memory_bytes() }
 }
 
-/// `filefrag` over the whole tree, as many files a process as fit; extents as it counts them.
+/// Runs `filefrag` on the whole tree, with as many files per process as fit. It counts the extents.
 fn filefrag(root: &Path) -> Found {
     let (start, cpu) = (Instant::now(), cpu_seconds());
     let mut find = Command::new("find");
@@ -139,7 +144,7 @@ fn compare(label: &str, pairs: usize, ours: &dyn Fn() -> Found, theirs: &dyn Fn(
     );
 }
 
-/// The most memory this process has had, KiB, as the kernel counts it.
+/// The peak memory of this process, KiB, as counted by the kernel.
 fn peak_kib() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -176,7 +181,7 @@ fn main() {
     read_device(&device, 2);
     println!("memory of the process after one reading: {} KiB", peak_kib());
     volume.remount_cold();
-    // Mounted for writing: the inodes are read twice, to see whether something changed.
+    // Mounted for writing: the reader reads the inodes twice, to detect changes.
     compare("warm, mounted for writing", pairs, &|| read_device(&device, 2), &|| filefrag(&root));
     compare("warm, mounted for writing, one thread", pairs, &|| read_device(&device, 1), &|| filefrag(&root));
     let cold = |measure: &dyn Fn() -> Found| {

@@ -1,8 +1,11 @@
-//! Makes the images that the fuzz target damages: `cargo run -p senesce-ext4 --example fuzz_bases -- fuzz/bases`.
+//! Makes the images that the fuzz target damages: `cargo run -p senesce-ext4 --example fuzz_bases
+//! -- fuzz/bases`.
 //!
-//! Each is a small file system with one of everything, without the files' contents, which the reader never looks at.
-//! Format of a base: the image's length, then runs of bytes between zeros (position, length, bytes); numbers have four
-//! bytes, little-endian. Needs mkfs.ext4, e2fsck and debugfs, no root. Not reproducible byte for byte: mkfs writes the time.
+//! Each image is a small file system with one of every structure, without the contents of files,
+//! which the reader never reads. Format of a base: the length of the image, then runs of bytes
+//! between zeros (position, length, bytes). Numbers have four bytes, little-endian. Needs
+//! mkfs.ext4, e2fsck and debugfs, but not root. Not reproducible byte for byte: mkfs writes the
+//! time.
 
 use std::{
     fs,
@@ -33,7 +36,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         mkfs.args(["-E", "hash_seed=01234567-89ab-cdef-0123-456789abcdef,lazy_itable_init=0"]);
         mkfs.arg("-d").arg(&source).args(arguments.split(' ')).arg(&image);
         assert!(mkfs.status()?.success(), "mkfs of {name}");
-        // Gives the large directory an index.
+        // Makes an index for the large directory.
         Command::new("e2fsck").args(["-fyD"]).arg(&image).output()?;
         let bytes = drop_contents(fs::read(&image)?)?;
         fs::write(target.join(name), encode(&bytes))?;
@@ -46,7 +49,7 @@ fn make_source(source: &Path) -> std::io::Result<()> {
     for n in 0..60 {
         fs::write(source.join(format!("many/a-name-of-some-length-{n}")), vec![1; n * 3])?;
     }
-    // Every second block is a hole: each other one is an extent of its own.
+    // Every second block is a hole, so that each of the others is an extent.
     let pieces: Vec<u8> = (0..600u32).flat_map(|n| vec![(n % 2) as u8; 1024]).collect();
     fs::write(source.join("pieces"), &pieces)?;
     fs::hard_link(source.join("pieces"), source.join("many/also pieces"))?;
@@ -54,7 +57,7 @@ fn make_source(source: &Path) -> std::io::Result<()> {
     std::os::unix::fs::symlink("p".repeat(100), source.join("long"))
 }
 
-/// Zeroes what no structure holds: the contents of regular files, and of the journal.
+/// Zeroes the contents of regular files, which hold no structure.
 fn drop_contents(mut bytes: Vec<u8>) -> Result<Vec<u8>, Box<dyn std::error::Error>> {
     let mut contents = Vec::new();
     let fs = FileSystem::open(bytes.clone())?;
@@ -71,7 +74,7 @@ fn drop_contents(mut bytes: Vec<u8>) -> Result<Vec<u8>, Box<dyn std::error::Erro
 }
 
 fn encode(bytes: &[u8]) -> Vec<u8> {
-    /// So many zeros end a run.
+    /// The number of zeros that ends a run.
     const GAP: usize = 24;
     let mut encoded = (bytes.len() as u32).to_le_bytes().to_vec();
     let mut at = 0;

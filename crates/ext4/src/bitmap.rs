@@ -1,8 +1,8 @@
-//! Bitmaps of inodes and blocks: read, verified, and walked by runs.
+//! Bitmaps of inodes and blocks: reads and verifies them, and visits their runs.
 
 use crate::{Damage, Error, FileSystem, Problem, ReadAt, Structure, checksum::crc32c, groups::GroupDescriptor};
 
-/// Which of a group's bitmaps.
+/// The kind of a group's bitmap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BitmapKind {
     Inodes,
@@ -25,7 +25,7 @@ impl BitmapKind {
     }
 }
 
-/// How many bitmaps are read with one call where they lie together, as with `flex_bg`.
+/// The largest number of adjacent bitmaps that one call reads. With `flex_bg` bitmaps are adjacent.
 const MAX_TOGETHER: usize = 64;
 
 /// Reads bitmaps in the order of groups, several with one call.
@@ -41,9 +41,9 @@ impl BitmapReader {
         Self { kind, first_block: 0, bytes: Vec::new() }
     }
 
-    /// The bitmap of a group. The descriptor must not say that it was never written.
+    /// The bitmap of a group. It must have been written: the descriptor says so.
     ///
-    /// Errors: it cannot be read. The inner result says what is wrong with it.
+    /// Errors: the bitmap cannot be read. The inner result has its damage.
     pub(crate) fn read<D: ReadAt>(
         &mut self,
         fs: &FileSystem<D>,
@@ -64,7 +64,7 @@ impl BitmapReader {
             if checked.is_ok() {
                 break;
             }
-            // On a mounted device the descriptor, which holds the checksum, changes with its bitmap.
+            // On a mounted device the descriptor, which has the checksum, changes with its bitmap.
             fs.read_blocks(block, &mut self.bytes[range.clone()])?;
             fresh = fs.read_descriptor(group)?.unwrap_or(fresh);
             checked = self.check(fs, &fresh, &self.bytes[range.clone()]);
@@ -75,7 +75,7 @@ impl BitmapReader {
         })
     }
 
-    /// Reads this group's bitmap and those of the following groups that lie right behind it.
+    /// Reads this group's bitmap and those of the following groups that are directly after it.
     fn fill<D: ReadAt>(&mut self, fs: &FileSystem<D>, group: u32, block: u64) -> Result<(), Error> {
         let following = fs.groups.iter().skip(group as usize + 1).take(MAX_TOGETHER - 1);
         let together = following
@@ -104,7 +104,7 @@ impl BitmapReader {
         };
         let covered = bitmap.get(..(bits / 8) as usize).unwrap_or(bitmap);
         let computed = crc32c(superblock.checksum_seed, covered);
-        // Short descriptors have room for half of it.
+        // Short descriptors have space for half of it.
         let computed = if superblock.descriptor_bytes < 64 { computed & 0xFFFF } else { computed };
         if stored == computed { Ok(()) } else { Err(Problem::Checksum { stored, computed }) }
     }
@@ -115,11 +115,11 @@ pub(crate) fn is_set(bitmap: &[u8], n: usize) -> bool {
     bitmap.get(n / 8).is_some_and(|byte| byte >> (n % 8) & 1 == 1)
 }
 
-/// Hands over the runs of bits below `bits` that are zero: start and length.
+/// Passes the runs of zero bits below `bits` to `visit`, as start and length.
 pub(crate) fn visit_zero_runs(bitmap: &[u8], bits: u64, mut visit: impl FnMut(u64, u64)) {
     let word_at = |place: u64| {
         let at = (place / 8) as usize;
-        let mut bytes = [0xFF; 8]; // beyond the end nothing is free
+        let mut bytes = [0xFF; 8]; // no bit after the end is free
         if let Some(rest) = bitmap.get(at..) {
             let length = rest.len().min(8);
             bytes[..length].copy_from_slice(&rest[..length]);
@@ -131,7 +131,7 @@ pub(crate) fn visit_zero_runs(bitmap: &[u8], bits: u64, mut visit: impl FnMut(u6
     while at < bits {
         let word = word_at(at / 64 * 64) >> (at % 64);
         let left_in_word = 64 - at % 64;
-        // How far the bits stay as they are from here on, within this word.
+        // The number of equal bits from here on, within this word.
         let same = match open {
             Some(_) => u64::from(word.trailing_zeros()),
             None => u64::from((!word).trailing_zeros()),
@@ -160,7 +160,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn runs_of_zeros_are_those_of_a_bit_by_bit_walk(bitmap: Vec<u8>, sparse: bool, bits in 0u64..400) {
+        fn zero_runs_match_a_bit_by_bit_walk(bitmap: Vec<u8>, sparse: bool, bits in 0u64..400) {
             let bitmap: Vec<u8> = bitmap.iter().map(|&byte| if sparse && byte > 40 { 0 } else { byte }).collect();
             let mut expected: Vec<(u64, u64)> = Vec::new();
             for n in (0..bits).filter(|&n| n / 8 < bitmap.len() as u64 && !is_set(&bitmap, n as usize)) {

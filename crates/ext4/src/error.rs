@@ -1,8 +1,8 @@
-//! The one error of the room, and what damage is.
+//! The error type of the crate, and damage.
 
 use std::{fmt, io};
 
-/// A structure of the file system, as messages name it.
+/// A structure of the file system, as named in messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Structure {
     /// The superblock.
@@ -15,7 +15,7 @@ pub enum Structure {
     InodeBitmap,
     /// A group's table of inodes, as a whole.
     InodeTable,
-    /// An inode, with the extents, names or data inside it.
+    /// An inode, with the extents, names or data in it.
     Inode,
     /// A block of an extent tree.
     ExtentBlock,
@@ -41,10 +41,10 @@ impl fmt::Display for Structure {
     }
 }
 
-/// Whose structure is meant.
+/// The owner of a structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// The file system's as a whole.
+    /// The file system as a whole.
     FileSystem,
     /// The block group with this number.
     Group(u32),
@@ -52,17 +52,17 @@ pub enum Owner {
     Inode(u32),
 }
 
-/// What is wrong with a structure.
+/// The fault of a structure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// The checksum written there is not that of the contents.
+    /// The stored checksum is not that of the contents.
     Checksum {
-        /// As written.
+        /// The stored checksum.
         stored: u32,
-        /// As computed.
+        /// The computed checksum.
         computed: u32,
     },
-    /// The contents contradict themselves or the file system's size.
+    /// The contents are inconsistent, or contradict the size of the file system.
     Malformed(String),
 }
 
@@ -89,16 +89,16 @@ impl fmt::Display for Problem {
     }
 }
 
-/// A damaged structure and the block it lies in.
+/// A damaged structure and its block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// The block of the file system, counted from the start of the device.
+    /// The block, counted from the start of the device.
     pub block: u64,
-    /// What lies there.
+    /// The structure.
     pub structure: Structure,
-    /// Whose it is.
+    /// The owner of the structure.
     pub owner: Owner,
-    /// What is wrong with it.
+    /// The fault.
     pub problem: Problem,
 }
 
@@ -125,34 +125,34 @@ impl fmt::Display for Damage {
     }
 }
 
-/// Why a file system could not be read.
+/// The reason why a file system could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The device's length could not be found out.
-    #[error("cannot find out how long the device is")]
+    /// The length of the device cannot be read.
+    #[error("cannot read the length of the device")]
     Length {
-        /// The system's answer.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The device did not give bytes that lie within the file system.
+    /// The device returned an error for bytes of the file system.
     #[error("cannot read block {block}: {length_bytes} bytes from byte {offset_bytes} on")]
     Read {
-        /// The first block asked for.
+        /// The first requested block.
         block: u64,
         /// Its position on the device.
         offset_bytes: u64,
-        /// How much was asked for.
+        /// The requested length.
         length_bytes: u64,
-        /// The system's answer.
+        /// The error of the system.
         source: io::Error,
     },
     /// There is no ext2, ext3 or ext4 file system.
     #[error("block 0 or 1: no ext4 file system: the magic number at byte 1080 is {found:#06x}, not 0xef53")]
     NotExt4 {
-        /// What stands there.
+        /// The number at the place of the magic number.
         found: u16,
     },
-    /// The device is shorter than the file system says it is.
+    /// The device is shorter than the file system.
     #[error(
         "the file system has {blocks} blocks ({needed_bytes} bytes), the device only {device_bytes} bytes: \
          from block {first_missing_block} on it is cut off"
@@ -164,30 +164,30 @@ pub enum Error {
         needed_bytes: u64,
         /// The device's length.
         device_bytes: u64,
-        /// The first block that is not whole.
+        /// The first incomplete block.
         first_missing_block: u64,
     },
-    /// The file system uses features that change its format and that this version does not know.
-    #[error("the file system uses what this version cannot read: {features}")]
+    /// The file system uses features that change its format and that this version does not support.
+    #[error("the file system uses features that this version cannot read: {features}")]
     UnknownFeatures {
-        /// Their names, or numbers where they have none.
+        /// Their names, or numbers if they have no names.
         features: String,
     },
-    /// A structure contradicts itself, and the device is not being written, or the structure is needed.
+    /// A structure is damaged, and the device is not being written, or the structure is necessary.
     #[error("{0}")]
     Damaged(Damage),
-    /// The tree needs more memory than it was allowed.
-    #[error("the tree needs more than the {limit_bytes} bytes of memory it was allowed, at inode {inode}; allow more")]
+    /// The tree needs more memory than the limit.
+    #[error("the tree needs more than the limit of {limit_bytes} bytes of memory, at inode {inode}; raise the limit")]
     MemoryLimit {
-        /// What was allowed.
+        /// The limit.
         limit_bytes: u64,
-        /// How far the reading had come.
+        /// The inode at which the limit was exceeded.
         inode: u32,
     },
-    /// Whoever was shown the records wanted no more.
-    #[error("the reading was stopped at inode {inode}")]
+    /// The visitor of the records stopped the scan.
+    #[error("the scan was stopped at inode {inode}")]
     Stopped {
-        /// How far it had come.
+        /// The inode at which it stopped.
         inode: u32,
     },
 }

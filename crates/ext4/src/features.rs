@@ -1,9 +1,9 @@
-//! Feature flags of the superblock, with their names, and which of them this reader understands.
+//! Feature flags of the superblock, with their names, and the support of this reader for each.
 //!
-//! Only the "incompatible" ones matter for reading; the format promises that a reader may ignore unknown others.
-//! Source: the kernel's documentation of the format, "The super block".
+//! Only "incompatible" features affect a reader: it may ignore other unknown features. Source: the
+//! kernel's documentation of the format, "The super block".
 
-/// Incompatible features: who does not know one cannot read the file system.
+/// Incompatible features: a reader that does not support one cannot read the file system.
 pub(crate) mod incompat {
     pub(crate) const FILETYPE: u32 = 0x2;
     pub(crate) const RECOVER: u32 = 0x4;
@@ -14,7 +14,7 @@ pub(crate) mod incompat {
     pub(crate) const LARGEDIR: u32 = 0x4000;
 }
 
-/// Features a reader may ignore when it does not know them, and a writer may not.
+/// Features that a reader may ignore if it does not support them, and a writer may not.
 pub(crate) mod ro_compat {
     pub(crate) const SPARSE_SUPER: u32 = 0x1;
     pub(crate) const HUGE_FILE: u32 = 0x8;
@@ -24,13 +24,13 @@ pub(crate) mod ro_compat {
     pub(crate) const SHARED_BLOCKS: u32 = 0x4000;
 }
 
-/// Features everybody may ignore.
+/// Features that readers and writers may ignore.
 pub(crate) mod compat {
     pub(crate) const DIR_INDEX: u32 = 0x20;
     pub(crate) const SPARSE_SUPER2: u32 = 0x200;
 }
 
-/// Every incompatible feature with a name, and whether it is understood here.
+/// Every incompatible feature with a name, and whether this reader supports it.
 const INCOMPAT: [(u32, &str, bool); 16] = [
     (0x1, "compression", false),
     (incompat::FILETYPE, "filetype", true),
@@ -50,7 +50,8 @@ const INCOMPAT: [(u32, &str, bool); 16] = [
     (0x2_0000, "casefold", true),
 ];
 
-/// The names of incompatible features that are set and not understood, parted by commas; none if all are.
+/// The names of incompatible features that are set and not supported, separated by commas. `None`
+/// if all are supported.
 pub(crate) fn compute_unknown(flags: u32) -> Option<String> {
     let mut names = Vec::new();
     for bit in (0..32).map(|shift| 1u32 << shift).filter(|bit| flags & bit != 0) {
@@ -68,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unknown_features_are_named_or_numbered_and_known_ones_pass() {
+    fn unknown_features_are_named_or_numbered() {
         assert_eq!(compute_unknown(0x2 | 0x4 | 0x40 | 0x80 | 0x200 | 0x8000), None);
         assert_eq!(compute_unknown(0x2 | 0x1), Some("compression".to_owned()));
         assert_eq!(compute_unknown(0x1000 | 0x8000_0000), Some("dirdata, incompatible feature 0x80000000".to_owned()));

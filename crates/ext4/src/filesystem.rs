@@ -1,4 +1,4 @@
-//! An opened file system: its superblock, its groups, and the one way to read its blocks.
+//! An open file system: its superblock, its groups, and the reads of its blocks.
 
 use crate::{
     Damage, Error, ReadAt, Structure, Superblock, Warning,
@@ -9,29 +9,31 @@ use crate::{
     superblock::{SUPERBLOCK_BYTES, SUPERBLOCK_OFFSET_BYTES},
 };
 
-/// Takes a group's number, its descriptor's position on the device, and the descriptor's bytes.
+/// Receives the number of a group, the position of its descriptor on the device, and the
+/// descriptor's bytes.
 type DescriptorVisitor<'a> = &'a mut dyn FnMut(u32, u64, &[u8]) -> Result<(), Error>;
 
-/// What to do about damage.
+/// The reaction to damage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnDamage {
-    /// Stop at an image that nobody writes, report where the device may be changing (see [`Superblock::may_change`]).
+    /// Stop if no process writes the device, report if it may be changing (see
+    /// [`Superblock::may_change`]).
     #[default]
     Automatic,
     /// Stop with [`Error::Damaged`] at the first damage.
     Stop,
-    /// Count it in [`Warning::Damaged`], leave out what it describes, and go on.
+    /// Count it in [`Warning::Damaged`], leave out what it describes, and continue.
     Report,
 }
 
-/// How to open a file system.
+/// The options for opening a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenOptions {
-    /// Whether the checksums of metadata are verified, where there are any.
+    /// Whether checksums of metadata are verified, if the file system has them.
     pub verify_checksums: bool,
-    /// What to do about damage.
+    /// The reaction to damage.
     pub on_damage: OnDamage,
-    /// How often a damaged structure of a device that may be changing is read again before it counts as damaged.
+    /// The number of retries for a damaged structure of a device that may be changing.
     pub retries: u32,
 }
 
@@ -41,14 +43,14 @@ impl Default for OpenOptions {
     }
 }
 
-/// An ext2, ext3 or ext4 file system on a device or image that is only ever read.
+/// An ext2, ext3 or ext4 file system on a device or image, read-only.
 #[derive(Debug)]
 pub struct FileSystem<D> {
     device: D,
     pub(crate) superblock: Superblock,
-    /// None where the descriptor is damaged and damage is reported.
+    /// The descriptors. `None` if a descriptor is damaged and damage is reported.
     pub(crate) groups: Vec<Option<GroupDescriptor>>,
-    /// Damage of descriptors.
+    /// The damage of descriptors.
     pub(crate) damage: DamageCounts,
     superblock_digest: u32,
     group_digests: Vec<u32>,
@@ -56,15 +58,16 @@ pub struct FileSystem<D> {
 }
 
 impl<D: ReadAt> FileSystem<D> {
-    /// Opens with checksums verified; see [`FileSystem::open_with`].
+    /// Opens with verification of checksums; see [`FileSystem::open_with`].
     pub fn open(device: D) -> Result<Self, Error> {
         Self::open_with(device, OpenOptions::default())
     }
 
     /// Reads the superblock and the group descriptors.
     ///
-    /// Errors: not ext4; unknown features, by name; a device that is cut off; damage, with its block.
-    /// Cost: the descriptors (32 or 64 bytes a group) are read; 64 bytes a group (usually 128 MiB) stay in memory.
+    /// Errors: not ext4; unknown features, with their names; a truncated device; damage, with its
+    /// block. Cost: reads the descriptors (32 or 64 bytes per group). 64 bytes per group (usually
+    /// of 128 MiB) stay in memory.
     pub fn open_with(device: D, options: OpenOptions) -> Result<Self, Error> {
         let device_bytes = device.length_bytes().map_err(|source| Error::Length { source })?;
         let (superblock, superblock_digest) = read_superblock(&device, options)?;
@@ -90,12 +93,12 @@ impl<D: ReadAt> FileSystem<D> {
         Ok(fs)
     }
 
-    /// What the superblock says.
+    /// The superblock.
     pub fn superblock(&self) -> &Superblock {
         &self.superblock
     }
 
-    /// What there is to know before anything is read; every [`crate::Report`] repeats it.
+    /// The warnings that are known before a scan. Every [`crate::Report`] repeats them.
     pub fn warnings(&self) -> Vec<Warning> {
         let superblock = &self.superblock;
         let known = [
@@ -116,7 +119,7 @@ impl<D: ReadAt> FileSystem<D> {
         }
     }
 
-    /// How often a damaged structure is read again: only a device that may be changing can become better.
+    /// The number of retries for a damaged structure. Only a device that may be changing has any.
     pub(crate) fn retries(&self) -> u32 {
         if self.superblock.may_change() { self.options.retries } else { 0 }
     }
@@ -130,7 +133,7 @@ impl<D: ReadAt> FileSystem<D> {
         self.read_bytes(block * self.superblock.block_bytes, buffer)
     }
 
-    /// Fills the buffer from a position on; the error names the block that position lies in.
+    /// Fills the buffer from a position on. The error names the block of that position.
     pub(crate) fn read_bytes(&self, offset_bytes: u64, buffer: &mut [u8]) -> Result<(), Error> {
         self.device.read_at(offset_bytes, buffer).map_err(|source| Error::Read {
             block: offset_bytes / self.superblock.block_bytes,
@@ -140,7 +143,8 @@ impl<D: ReadAt> FileSystem<D> {
         })
     }
 
-    /// Reads the table of group descriptors; groups whose descriptor is damaged are none where damage is reported.
+    /// Reads the table of group descriptors. If damage is reported, damaged descriptors become
+    /// `None`.
     fn read_groups(&mut self) -> Result<(), Error> {
         let mut damage = DamageCounts::default();
         let mut groups = Vec::with_capacity(self.superblock.groups as usize);
@@ -171,7 +175,7 @@ impl<D: ReadAt> FileSystem<D> {
             });
             Ok(())
         })?;
-        // Overlapping tables would let a small image make a reader work for ever.
+        // Overlapping tables of a small image could make a scan endless.
         if let Some((first, second, block)) = find_overlap(&groups, &self.superblock) {
             let text = format!("the inode tables of groups {first} and {second} overlap");
             return Err(Damage::of_group(block, Structure::InodeTable, second, text).into());
@@ -180,14 +184,14 @@ impl<D: ReadAt> FileSystem<D> {
         Ok(())
     }
 
-    /// Hands over every group's number, and its descriptor's position on the device and bytes.
+    /// Passes to `visit` the number of every group, and the position and bytes of its descriptor.
     fn visit_descriptors(&self, visit: DescriptorVisitor<'_>) -> Result<(), Error> {
         let mut buffer = vec![0; self.superblock.block_bytes as usize];
         let mut group = 0;
         for n in 0..self.superblock.descriptor_blocks() {
             let block = self.superblock.descriptor_block(n);
             if block >= self.superblock.blocks {
-                let text = format!("they would lie behind the last of {} blocks", self.superblock.blocks);
+                let text = format!("they would be after the last of {} blocks", self.superblock.blocks);
                 return Err(Damage::of_group(block, Structure::GroupDescriptor, group, text).into());
             }
             self.read_blocks(block, &mut buffer)?;
@@ -204,7 +208,7 @@ impl<D: ReadAt> FileSystem<D> {
         Ok(())
     }
 
-    /// Reads one group's descriptor as it is now; none if it is damaged.
+    /// Reads the current descriptor of one group. `None` if it is damaged.
     pub(crate) fn read_descriptor(&self, group: u32) -> Result<Option<GroupDescriptor>, Error> {
         let length = self.superblock.descriptor_bytes as u64;
         let per_block = self.superblock.block_bytes / length;
@@ -214,7 +218,8 @@ impl<D: ReadAt> FileSystem<D> {
         Ok(GroupDescriptor::parse(&bytes, group, &self.superblock, self.options.verify_checksums).ok())
     }
 
-    /// Reads the superblock and all descriptors again: whether the superblock was written, and the groups that changed.
+    /// Reads the superblock and all descriptors again. Returns whether the superblock was written,
+    /// and the groups that changed.
     pub(crate) fn find_changes(&self) -> Result<(bool, Vec<u32>), Error> {
         let mut bytes = vec![0; SUPERBLOCK_BYTES];
         self.read_bytes(SUPERBLOCK_OFFSET_BYTES, &mut bytes)?;
@@ -229,7 +234,7 @@ impl<D: ReadAt> FileSystem<D> {
         Ok((superblock_changed, changed))
     }
 
-    /// Takes the present state of superblock and descriptors as the one to read.
+    /// Uses the current superblock and descriptors from now on.
     pub(crate) fn refresh(&mut self) -> Result<(), Error> {
         let (superblock, digest) = read_superblock(&self.device, self.options)?;
         if superblock.blocks == self.superblock.blocks && superblock.groups == self.superblock.groups {
@@ -239,7 +244,8 @@ impl<D: ReadAt> FileSystem<D> {
     }
 }
 
-/// Reads the superblock; on a mounted device that may take several attempts, because it may be just being written.
+/// Reads the superblock. On a mounted device it retries, because the superblock may be being
+/// written.
 fn read_superblock(device: &impl ReadAt, options: OpenOptions) -> Result<(Superblock, u32), Error> {
     let mut bytes = vec![0; SUPERBLOCK_BYTES];
     let mut attempts = 0;
@@ -259,7 +265,8 @@ fn read_superblock(device: &impl ReadAt, options: OpenOptions) -> Result<(Superb
     }
 }
 
-/// Changes when the superblock does. Its own checksum is left out: bytes with their CRC behind them all have one CRC.
+/// A digest of the superblock without its checksum: bytes followed by their CRC all have the same
+/// CRC.
 fn compute_superblock_digest(bytes: &[u8]) -> u32 {
     crc32c(!0, bytes.get(..0x3FC).unwrap_or(bytes))
 }

@@ -1,7 +1,8 @@
-//! Free space, from the bitmaps of blocks.
+//! Free space, from the block bitmaps.
 //!
-//! Source: the kernel's documentation of the format, "Block and Inode Bitmaps"; what a group holds whose bitmap was
-//! never written follows from "Layout" and "Meta Block Groups". Held against `e2freefrag` in tests.
+//! Source: the kernel's documentation of the format, "Block and Inode Bitmaps". The contents of a
+//! group whose bitmap was never written follow from "Layout" and "Meta Block Groups". Tests compare
+//! with `e2freefrag`.
 
 use crate::{
     Error, FileSystem, ReadAt, Report, Warning,
@@ -12,36 +13,36 @@ use crate::{
 /// A run of free space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FreeExtent {
-    /// Where it starts, bytes from the start of the device.
+    /// Its start, bytes from the start of the device.
     pub start_bytes: u64,
     /// Its length, bytes.
     pub length_bytes: u64,
 }
 
-/// All free space of a file system.
+/// The free space of a file system.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FreeSpace {
-    /// In the order of the device, neighbours merged, also across groups.
+    /// In the order of the device. Neighbours are merged, also across groups.
     pub extents: Vec<FreeExtent>,
-    /// What to know about it. The numbers of inodes are 0.
+    /// Warnings about it. The numbers of inodes are 0.
     pub report: Report,
 }
 
 impl FreeSpace {
-    /// The sum of all extents.
+    /// The sum of all extents, bytes.
     pub fn total_bytes(&self) -> u64 {
         self.extents.iter().map(|extent| extent.length_bytes).sum()
     }
 }
 
 impl<D: ReadAt> FileSystem<D> {
-    /// Reads which space is free.
+    /// Reads the free extents.
     ///
-    /// Blocks of the journal and blocks kept for root count like all others. On a mounted file system the answer is
-    /// what the device says now, without what waits in memory only.
-    /// Errors: bitmaps that cannot be read; damage, with its block, where it is not reported; a damaged group then
-    /// counts as used.
-    /// Cost: one block a group is read; 16 bytes for each extent.
+    /// Blocks of the journal are in use, and blocks reserved for root are free. On a mounted file
+    /// system the result is the state of the device, without changes that are only in memory.
+    /// Errors: a bitmap cannot be read; damage, with its block, if it is not reported. If damage is
+    /// reported, a damaged group counts as used. Cost: reads one block per group; 16 bytes for each
+    /// extent.
     pub fn collect_free_space(&self) -> Result<FreeSpace, Error> {
         let report = Report { warnings: self.warnings(), attempts: 1, ..Report::default() };
         let mut free = FreeSpace { extents: Vec::new(), report };
@@ -106,7 +107,8 @@ impl<D: ReadAt> FileSystem<D> {
         }
     }
 
-    /// Blocks of bitmaps and inode tables in groups whose bitmap was never written, sorted: start and length.
+    /// Blocks of bitmaps and inode tables in groups whose bitmap was never written, sorted, as
+    /// start and length.
     fn find_metadata_of_uninitialised(&self) -> Vec<(u64, u64)> {
         let table = self.superblock.inode_table_blocks();
         let is_uninitialised = |block: u64| {
@@ -125,7 +127,7 @@ impl<D: ReadAt> FileSystem<D> {
         metadata
     }
 
-    /// The bitmap of a group that holds nothing but metadata.
+    /// The bitmap of a group that holds only metadata.
     fn compute_uninitialised(&self, group: u32, bits: u64, metadata: &[(u64, u64)]) -> Vec<u8> {
         let superblock = &self.superblock;
         let (from, to) = (superblock.group_start(group), superblock.group_end(group));
@@ -139,7 +141,7 @@ impl<D: ReadAt> FileSystem<D> {
             }
         };
         let table = superblock.inode_table_blocks();
-        // A table may begin in the group before.
+        // A table may start in the previous group.
         let first = metadata.partition_point(|&(start, _)| start + table < from);
         for &(start, length) in metadata[first..].iter().take_while(|&&(start, _)| start < to) {
             mark(start, start + length);

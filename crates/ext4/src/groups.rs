@@ -1,4 +1,4 @@
-//! Group descriptors: where each group keeps its bitmaps and inodes, and how much of them is in use.
+//! Group descriptors: the places of each group's bitmaps and inodes, and their usage.
 //!
 //! Source: the kernel's documentation of the format, "Block Group Descriptors".
 
@@ -8,7 +8,7 @@ use crate::{
     checksum::{crc16, crc32c},
 };
 
-/// One group's descriptor.
+/// The descriptor of one group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct GroupDescriptor {
     pub(crate) block_bitmap: u64,
@@ -18,9 +18,9 @@ pub(crate) struct GroupDescriptor {
     pub(crate) free_clusters: u32,
     /// Inodes at the end of the table that were never used.
     pub(crate) unused_inodes: u32,
-    /// The inode bitmap was never written: no inode is in use.
+    /// Whether the inode bitmap was never written, so that no inode is in use.
     pub(crate) inodes_uninitialised: bool,
-    /// The block bitmap was never written: only metadata is in use.
+    /// Whether the block bitmap was never written, so that only metadata is in use.
     pub(crate) blocks_uninitialised: bool,
     pub(crate) block_bitmap_checksum: u32,
     pub(crate) inode_bitmap_checksum: u32,
@@ -30,9 +30,9 @@ const INODES_UNINITIALISED: u16 = 1;
 const BLOCKS_UNINITIALISED: u16 = 2;
 
 impl GroupDescriptor {
-    /// Reads the descriptor of `group` from its bytes.
+    /// Parses the descriptor of `group`.
     ///
-    /// Errors: a wrong checksum; positions outside the file system.
+    /// Errors: a wrong checksum; positions outside the file system; too many unused inodes.
     pub(crate) fn parse(
         bytes: &[u8],
         group: u32,
@@ -51,7 +51,7 @@ impl GroupDescriptor {
             u32::from(u16_at(bytes, low)) | u32::from(high) << 16
         };
         let block = |low: usize, high: usize| wide(u32_at(bytes, low), if is_wide { u32_at(bytes, high) } else { 0 });
-        // Without checksums nobody keeps the flags and the number of unused inodes up to date.
+        // Without checksums, the flags and the number of unused inodes are not kept up to date.
         let flags = if superblock.has_group_csum() { u16_at(bytes, 0x12) } else { 0 };
         let descriptor = Self {
             block_bitmap: block(0x0, 0x20),
@@ -72,7 +72,7 @@ impl GroupDescriptor {
         for (name, start, length) in parts {
             let fits = start.checked_add(length).is_some_and(|end| end <= superblock.blocks);
             if start <= superblock.own_block() || !fits {
-                let text = format!("the {name} of group {group} would begin at block {start} of {}", superblock.blocks);
+                let text = format!("the {name} of group {group} would start at block {start} of {}", superblock.blocks);
                 return Err(text.into());
             }
         }
@@ -86,7 +86,7 @@ impl GroupDescriptor {
         Ok(descriptor)
     }
 
-    /// How many inodes from the start of the table may be in use.
+    /// The number of inodes from the start of the table that may be in use.
     pub(crate) fn used_span(&self, superblock: &Superblock) -> u32 {
         if self.inodes_uninitialised { 0 } else { superblock.group_inodes - self.unused_inodes }
     }
@@ -96,14 +96,15 @@ fn compute_checksum(bytes: &[u8], group: u32, superblock: &Superblock) -> u16 {
     let (before, behind) = (bytes.get(..0x1E).unwrap_or(bytes), bytes.get(0x20..).unwrap_or(&[]));
     if superblock.has_metadata_csum() {
         let crc = crc32c(superblock.checksum_seed, &group.to_le_bytes());
-        let crc = crc32c(crc32c(crc, before), &[0, 0]); // its own place counts as zero
+        let crc = crc32c(crc32c(crc, before), &[0, 0]); // the checksum itself counts as zero
         return crc32c(crc, behind) as u16;
     }
     let crc = crc16(crc16(!0, &superblock.uuid), &group.to_le_bytes());
     crc16(crc16(crc, before), behind)
 }
 
-/// The first two groups, in the order of the device, whose inode tables overlap, with the first block they share.
+/// The first two groups, in the order of the device, whose inode tables overlap, with the first
+/// shared block.
 pub(crate) fn find_overlap(groups: &[Option<GroupDescriptor>], superblock: &Superblock) -> Option<(u32, u32, u64)> {
     let mut tables: Vec<(u64, u32)> =
         (0..).zip(groups).filter_map(|(n, group)| Some((group.as_ref()?.inode_table, n))).collect();

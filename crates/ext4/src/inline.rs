@@ -1,5 +1,5 @@
-//! Data inside inodes: 60 bytes where the extents would be, and the rest as the value of the extended attribute
-//! `system.data` behind the inode's fields.
+//! Data inside inodes: 60 bytes in place of the extents, and the rest as the value of the extended
+//! attribute `system.data` after the fields of the inode.
 //!
 //! Source: the kernel's documentation of the format, "Inline Data" and "Extended Attributes".
 
@@ -14,9 +14,9 @@ const SYSTEM: u8 = 7;
 const NAME: &[u8] = b"data";
 const ENTRY_BYTES: usize = 16;
 
-/// The value of `system.data` in an inode's bytes; empty if there is none.
+/// The value of `system.data` in the bytes of an inode; empty if there is none.
 ///
-/// Errors: attributes that do not fit into the inode.
+/// Errors: attributes do not fit into the inode.
 pub(crate) fn parse_inline_value(inode: &[u8]) -> Result<&[u8], Problem> {
     let header = compute_extra_end(inode);
     let Some(area) = inode.get(header + 4..).filter(|_| u32_at(inode, header) == MAGIC) else {
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn the_value_is_found_among_others() {
+    fn value_is_found_among_other_attributes() {
         assert_eq!(parse_inline_value(&example()).unwrap(), b"hello");
         assert_eq!(parse_inline_value(&[0; 256]).unwrap(), b"");
         assert_eq!(parse_inline_value(&[0; 128]).unwrap(), b"");

@@ -1,4 +1,4 @@
-//! Inodes: what each says of its file, and what the 60 bytes inside it hold.
+//! Inodes: the fields of each, and the 60 bytes of its content area.
 //!
 //! Source: the kernel's documentation of the format, "Index Nodes" and "Inode Timestamps".
 
@@ -9,12 +9,12 @@ use crate::{
     features::{incompat, ro_compat},
 };
 
-/// Where the 60 bytes of extents, addresses or data begin in an inode.
+/// The offset in an inode of the 60 bytes of extents, addresses or data.
 pub(crate) const CONTENT_OFFSET_BYTES: usize = 0x28;
-/// Their length.
+/// Their length, bytes.
 pub(crate) const CONTENT_BYTES: usize = 60;
 
-/// What an inode is.
+/// The file type of an inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FileKind {
     /// A regular file.
@@ -32,17 +32,17 @@ pub enum FileKind {
 pub struct InodeFlags(pub u32);
 
 impl InodeFlags {
-    /// Contents are encrypted by the file system.
+    /// The file system encrypts the contents.
     pub const ENCRYPTED: Self = Self(0x800);
-    /// A directory with an index by hash.
+    /// A directory with a hash index.
     pub const INDEXED: Self = Self(0x1000);
     /// The number of blocks counts blocks, not sectors.
     pub const HUGE: Self = Self(0x4_0000);
     /// The file is mapped by an extent tree.
     pub const EXTENTS: Self = Self(0x8_0000);
-    /// The file holds the value of an extended attribute; it has no name.
+    /// The file holds the value of an extended attribute and has no name.
     pub const ATTRIBUTE_VALUE: Self = Self(0x20_0000);
-    /// The data lies in the inode.
+    /// The data is in the inode.
     pub const INLINE_DATA: Self = Self(0x1000_0000);
     /// A directory that ignores case.
     pub const CASEFOLD: Self = Self(0x4000_0000);
@@ -53,16 +53,17 @@ impl InodeFlags {
     }
 }
 
-/// A moment as inodes keep it.
+/// A time in the form of inodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp {
     /// Seconds since 1970.
     pub seconds: i64,
-    /// Nanoseconds of the second; 0 in inodes of 128 bytes. A damaged inode can say more than 999,999,999.
+    /// Nanoseconds of the second; 0 in inodes of 128 bytes. A damaged inode can have more than
+    /// 999,999,999.
     pub nanoseconds: u32,
 }
 
-/// What an inode says, apart from where its contents lie.
+/// The fields of an inode, without the places of its contents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Inode {
     pub(crate) kind: FileKind,
@@ -75,15 +76,15 @@ pub(crate) struct Inode {
     pub(crate) created: Option<Timestamp>,
     /// The block with extended attributes; 0 if there is none.
     pub(crate) attribute_block: u64,
-    /// Where the checksums of the inode's own blocks begin.
+    /// The initial value of the checksums of the inode's own blocks.
     pub(crate) checksum_seed: u32,
     pub(crate) content: [u8; CONTENT_BYTES],
 }
 
 impl Inode {
-    /// Reads inode `number` from its bytes; none if it is unused or deleted (no links).
+    /// Parses inode `number`. `None` if it is unused or deleted (no links).
     ///
-    /// Errors: a wrong checksum, an unknown kind of file.
+    /// Errors: a wrong checksum; an unknown file type; an impossible size.
     pub(crate) fn parse(
         bytes: &[u8],
         number: u32,
@@ -105,7 +106,7 @@ impl Inode {
             0x4 => FileKind::Directory,
             0xA => FileKind::Symlink,
             0x1 | 0x2 | 0x6 | 0xC => FileKind::Special,
-            _ => return Err(format!("its mode is {mode:#o}, no kind of file").into()),
+            _ => return Err(format!("its mode is {mode:#o}, which is no file type").into()),
         };
         let flags = InodeFlags(u32_at(bytes, 0x20));
         let has_high_size = kind == FileKind::Regular || superblock.has_incompat(incompat::LARGEDIR);
@@ -127,7 +128,7 @@ impl Inode {
         Ok(Some(Self {
             kind,
             size_bytes,
-            // What says more is wrong, and would be added up.
+            // Larger values are wrong, and sums could overflow.
             allocated_bytes: units
                 .saturating_mul(unit_bytes)
                 .min(superblock.blocks.saturating_mul(superblock.block_bytes)),
@@ -142,7 +143,7 @@ impl Inode {
         }))
     }
 
-    /// Whether the target of a symlink lies in the inode.
+    /// Whether the target of a symlink is in the inode.
     pub(crate) fn is_fast_symlink(&self, superblock: &Superblock) -> bool {
         let attribute_bytes = match self.attribute_block {
             0 => 0,
@@ -156,7 +157,7 @@ impl Inode {
     }
 }
 
-/// The end of the fields behind the first 128 bytes that this inode has.
+/// The end of the fields after the first 128 bytes of this inode.
 pub(crate) fn compute_extra_end(bytes: &[u8]) -> usize {
     if bytes.len() <= 128 { 128 } else { (128 + usize::from(u16_at(bytes, 0x80))).min(bytes.len()) }
 }
@@ -165,7 +166,7 @@ fn verify_checksum(bytes: &[u8], seed: u32) -> Result<(), Problem> {
     const LOW: usize = 0x7C;
     const HIGH: usize = 0x82;
     let has_high = compute_extra_end(bytes) >= HIGH + 2;
-    // Their own places count as zero.
+    // The checksum itself counts as zero.
     let crc = crc32c_with_zeros(seed, bytes, &[LOW, if has_high { HIGH } else { LOW }]);
     let low = u32::from(u16_at(bytes, LOW));
     let (stored, computed) =
@@ -173,15 +174,16 @@ fn verify_checksum(bytes: &[u8], seed: u32) -> Result<(), Problem> {
     if stored == computed { Ok(()) } else { Err(Problem::Checksum { stored, computed }) }
 }
 
-/// A number that changes with everything an inode says but the time it was last read.
+/// A number that changes with every field of an inode except its access time.
 pub(crate) fn compute_digest(seed: u32, bytes: &[u8]) -> u32 {
-    // The time of reading and its fraction, and the two halves of the checksum, which covers it, too.
+    // The access time and its fraction, and the two halves of the checksum, which covers the access
+    // time.
     crc32c_with_zeros(seed, bytes, &[0x8, 0xA, 0x8C, 0x8E, 0x7C, 0x82])
 }
 
-/// Goes on with a checksum over an inode in which two bytes at each of the places count as zero.
+/// Continues a checksum over an inode. Two bytes at each of `places` count as zero.
 fn crc32c_with_zeros(seed: u32, bytes: &[u8], places: &[usize]) -> u32 {
-    /// Words are read faster where they are aligned.
+    /// Words are read faster if they are aligned.
     #[repr(align(8))]
     struct Aligned([u8; 256]);
     let (head, rest) = bytes.split_at_checked(256).unwrap_or((bytes, &[]));

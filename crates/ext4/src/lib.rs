@@ -1,12 +1,15 @@
 //! Reads ext2, ext3 and ext4 straight from a device or image, mounted or not, and never writes.
 //!
-//! What for: the extents of all files of a tree much faster than asking the kernel file by file, and free space
-//! without mounting. Inode tables are read in order, in long reads; blocks of extent trees and directories are read
-//! sorted by position. Everything above [`ReadAt`] is pure.
+//! Purpose: the extents of all files of a tree, much faster than with queries to the kernel file by
+//! file, and free space without a mount. Inode tables are read in order, in long reads. Blocks of
+//! extent trees and directories are read sorted by position. All code above [`ReadAt`] does no I/O
+//! of its own.
 //!
 //! - [`FileSystem::open`]: superblock and group descriptors, checked.
-//! - [`FileSystem::collect_inodes`]: every file, directory and symlink in the order of inode numbers, in bounded memory.
-//! - [`FileSystem::collect_tree`]: all of them with paths; [`Tree::walk`] gives them in readdir order.
+//! - [`FileSystem::collect_inodes`]: every file, directory and symlink in the order of inode
+//!   numbers, in bounded memory.
+//! - [`FileSystem::collect_tree`]: all of them with paths; [`Tree::walk`] visits them in readdir
+//!   order.
 //! - [`FileSystem::collect_free_space`]: free extents, from the bitmaps.
 //!
 //! ```no_run
@@ -23,21 +26,25 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # What an answer is worth
+//! # Accuracy
 //!
-//! On an image or device that nobody writes, every answer is exact, or there is an [`Error`] that names the block that is
-//! damaged. A device that is mounted for writing is read as it is at that moment, past the journal: what does not fit
-//! together is read again, what still does not is left out and counted, the inodes and descriptors are read a second time at
-//! the end, and if anything but times of reading changed, [`Warning::ChangedDuringReading`] says so. Through the mounted
-//! device (not through the file behind a loop device) the kernel's own buffers are read, so that the answer is as fresh
-//! as the kernel's; data waiting for its blocks to be allocated has none yet. A change that leaves no trace in any
-//! inode or descriptor is not seen; no ordinary operation is one.
+//! On an image or device that no process writes, every result is exact, or there is an [`Error`]
+//! that names the damaged block.
 //!
-//! # What it is not
+//! A device that is mounted for writing is read in its current state, past the journal. An
+//! inconsistent structure is read again. If it is still inconsistent, it is left out and counted.
+//! At the end, inodes and descriptors are read a second time. If anything except access times
+//! changed, [`Warning::ChangedDuringReading`] reports it. Reads of the mounted device (not of the
+//! file below a loop device) use the buffers of the kernel, so that the result is as recent as that
+//! of the kernel. Data with delayed allocation has no blocks yet. A change that leaves no trace in
+//! any inode or descriptor is not detected; no ordinary operation is such a change.
 //!
-//! No checker: it looks at what it needs. It does not replay the journal, decrypt names or fold case beyond ASCII; files'
-//! data is never read. `shared_blocks`, compression and reflinks: ext4 has no compressed extents that can be read
-//! (such a file system is refused), and shared blocks are only known as a feature, which gives a warning.
+//! # Limits
+//!
+//! This is no checker: it reads only what it needs. It does not replay the journal, decrypt names,
+//! fold case beyond ASCII, or read the data of files. A file system with compression is refused,
+//! because ext4 has no readable format for it. `shared_blocks` is known as a feature only, and
+//! causes a warning.
 
 mod bitmap;
 mod bytes;

@@ -1,4 +1,4 @@
-//! Where the bytes come from: a device, an image, or memory.
+//! The source of the bytes: a device, an image, or memory.
 
 use std::{
     fs::File,
@@ -10,10 +10,10 @@ use std::{
 pub trait ReadAt: Sync {
     /// Fills the whole buffer with the bytes from `offset_bytes` on.
     ///
-    /// Errors: the device's own, or `UnexpectedEof` where it ends before the buffer is full.
+    /// Errors: those of the device, or `UnexpectedEof` if it ends before the buffer is full.
     fn read_at(&self, offset_bytes: u64, buffer: &mut [u8]) -> io::Result<()>;
 
-    /// The length of the device or image.
+    /// The length of the device or image, bytes.
     fn length_bytes(&self) -> io::Result<u64>;
 }
 
@@ -22,7 +22,8 @@ impl ReadAt for File {
         self.read_exact_at(buffer, offset_bytes)
     }
 
-    /// The position of the end, which block devices have too (their metadata says 0). Moves the file's cursor.
+    /// The position of the end, which works for block devices too (their metadata has 0). Moves the
+    /// file's cursor.
     fn length_bytes(&self) -> io::Result<u64> {
         let mut cursor = self;
         cursor.seek(SeekFrom::End(0))
@@ -61,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_and_its_bytes_in_memory_answer_alike() {
+    fn file_and_memory_have_equal_bytes() {
         let bytes: Vec<u8> = (0..=255).collect();
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&bytes).unwrap();

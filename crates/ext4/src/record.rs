@@ -1,4 +1,4 @@
-//! What a reading hands over for each file, directory and symlink.
+//! The result of a scan for each file, directory and symlink.
 
 use senesce_core::Extent;
 
@@ -8,57 +8,59 @@ use crate::{
     map::{MapJob, compute_extents},
 };
 
-/// How an inode says where its contents are.
+/// The form in which an inode stores the places of its contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mapping {
-    /// By an extent tree.
+    /// An extent tree.
     ExtentTree,
-    /// By the older map of single blocks, in up to three levels.
+    /// The older map of single blocks, in up to three levels.
     BlockMap,
-    /// The contents lie in the inode.
+    /// The contents are in the inode.
     Inline,
-    /// A symlink whose target lies in the inode.
+    /// A symlink whose target is in the inode.
     FastSymlink,
 }
 
-/// A file, directory or symlink: what its inode says, and where its contents and its map lie.
+/// A file, directory or symlink: the fields of its inode, and the places of its contents and its
+/// map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InodeRecord {
     /// The inode's number.
     pub inode: u32,
-    /// What it is; never [`FileKind::Special`].
+    /// Its file type; never [`FileKind::Special`].
     pub kind: FileKind,
     /// Size of the contents, bytes.
     pub size_bytes: u64,
-    /// What it takes on the device, its map and attributes included, bytes (`st_blocks` × 512).
+    /// Bytes allocated to it, with its map and attributes (`st_blocks` × 512).
     pub allocated_bytes: u64,
-    /// Number of names. A directory with too many for the field says 1.
+    /// Number of names. A directory with too many for the field has 1.
     pub links: u16,
     /// The inode's flags.
     pub flags: InodeFlags,
-    /// When the contents were last changed.
+    /// Time of the last change of the contents.
     pub modified: Timestamp,
-    /// When the inode was last changed.
+    /// Time of the last change of the inode.
     pub changed: Timestamp,
-    /// When it was made, where the inode has room for it.
+    /// Time of its creation, if the inode has space for it.
     pub created: Option<Timestamp>,
-    /// Where the inode itself lies, bytes from the start of the device.
+    /// Position of the inode, bytes from the start of the device.
     pub position_bytes: u64,
-    /// How it says where its contents are.
+    /// The form of its map.
     pub mapping: Mapping,
-    /// Where the contents lie, in the file's order; neighbours of one state are merged. Blocks behind the end of the
-    /// file, set aside for its growth, are among them.
+    /// The places of the contents, in the order of the file. Neighbours of one state are merged.
+    /// Blocks that are reserved after the end of the file are included.
     pub extents: Vec<MappedExtent>,
-    /// Where the blocks of its map lie (extent tree or indirect blocks), bytes from the start of the device, ascending.
+    /// Positions of the blocks of its map (extent tree or indirect blocks), bytes from the start of
+    /// the device, ascending.
     pub map_blocks_bytes: Vec<u64>,
-    /// Where its block of extended attributes lies, bytes from the start of the device.
+    /// Position of its block of extended attributes, bytes from the start of the device.
     pub attribute_block_bytes: Option<u64>,
-    /// A directory's entries, if they were asked for.
+    /// The entries of a directory, if they were requested.
     pub entries: Option<DirectoryEntries>,
 }
 
 impl InodeRecord {
-    /// Makes a record of a finished job.
+    /// Makes the record of a finished job.
     pub(crate) fn new(job: MapJob, block_bytes: u64, entries: Option<DirectoryEntries>) -> Self {
         let MapJob { inode, position_bytes, .. } = job;
         let mapping = if inode.flags.contains(InodeFlags::INLINE_DATA) {

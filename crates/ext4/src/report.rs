@@ -1,22 +1,24 @@
-//! What a reader says beside its result: whether the answer can be trusted.
+//! The report beside a result: whether the result can be trusted.
 
 use std::{collections::BTreeMap, fmt};
 
 use crate::{Damage, Problem, Structure};
 
-/// Something that a user of a result has to know.
+/// A limit of a result that its user has to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Warning {
-    /// The journal waits to be replayed: the file system is mounted for writing now, or was not unmounted before the
-    /// image was taken. Recent changes may be in the journal only.
+    /// The journal is not replayed: the file system is mounted for writing now, or was not
+    /// unmounted before the image was copied. Recent changes may be in the journal only.
     JournalNotReplayed,
-    /// There is no mark of a clean unmount: mounted for writing without a journal, or never unmounted.
+    /// The mark of a clean unmount is missing: mounted for writing without a journal, or never
+    /// unmounted.
     NotUnmounted,
     /// The kernel or the checker recorded errors in this file system.
     ErrorsRecorded,
-    /// Blocks may belong to several files (`shared_blocks`): sums over files exceed what is allocated.
+    /// Blocks may belong to several files (`shared_blocks`), so sums over files exceed the
+    /// allocated space.
     BlocksMayBeShared,
-    /// Something was written between the beginning and the end of the reading: the answer mixes several moments.
+    /// The device was written during the scan, so the result mixes several states.
     ChangedDuringReading {
         /// The superblock was written.
         superblock: bool,
@@ -25,34 +27,34 @@ pub enum Warning {
         /// The first of them.
         first_group: Option<u32>,
     },
-    /// Structures that stayed damaged when they were read again; what they describe is missing from the answer.
+    /// Structures that stayed damaged on retries. What they describe is missing from the result.
     Damaged {
         /// The kind of structure.
         structure: Structure,
-        /// Whether the contents were not looked at because the checksum was wrong.
+        /// Whether the checksum was wrong, so that the contents were not read.
         checksum: bool,
-        /// How many.
+        /// The number of such structures.
         count: u64,
         /// The first of them.
         first: Damage,
     },
-    /// The numbers of free blocks in group descriptors are not those of the bitmaps.
+    /// The numbers of free blocks in group descriptors differ from those of the bitmaps.
     FreeCountsDiffer {
-        /// In how many groups.
+        /// The number of such groups.
         groups: u32,
         /// The first of them.
         first_group: u32,
-        /// Free clusters by its descriptor.
+        /// Free clusters in its descriptor.
         described: u64,
-        /// Free clusters by its bitmap.
+        /// Free clusters in its bitmap.
         counted: u64,
     },
-    /// Directories whose order of listing is not known for certain: names that are not ASCII, in directories that
-    /// ignore case, are folded by tables that this reader does not have.
+    /// Directories whose listing order is not certain: they ignore case and have names that are not
+    /// ASCII, for which this reader has no folding tables.
     ListingOrderUncertain {
-        /// How many.
+        /// The number of such directories.
         directories: u64,
-        /// The first one's inode.
+        /// The inode of the first one.
         first_inode: u32,
     },
 }
@@ -70,21 +72,21 @@ impl fmt::Display for Warning {
             Self::ErrorsRecorded => f.write_str("the file system has errors on record; check it with e2fsck"),
             Self::BlocksMayBeShared => f.write_str("files may share blocks, which are counted once for each file"),
             Self::ChangedDuringReading { superblock, groups, first_group } => {
-                write!(f, "the file system was written during the reading: {groups} group(s) changed")?;
+                write!(f, "the file system was written during the scan: {groups} group(s) changed")?;
                 if let Some(group) = first_group {
                     write!(f, ", the first is group {group}")?;
                 }
                 if *superblock {
                     f.write_str(", and the superblock")?;
                 }
-                f.write_str("; the answer mixes several moments")
+                f.write_str("; the result mixes several states")
             }
             Self::Damaged { structure, count, first, .. } => {
                 write!(f, "{count} damaged: {structure}; what they describe is missing. The first: {first}")
             }
             Self::FreeCountsDiffer { groups, first_group, described, counted } => write!(
                 f,
-                "the free space of {groups} group(s) is not what their descriptors say; the first is group \
+                "the free space of {groups} group(s) differs from their descriptors; the first is group \
                  {first_group}: {described} clusters described, {counted} counted"
             ),
             Self::ListingOrderUncertain { directories, first_inode } => write!(
@@ -95,29 +97,29 @@ impl fmt::Display for Warning {
     }
 }
 
-/// What was read, in numbers, and what to know about it.
+/// The counts and warnings of a scan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// What a user of the result has to know; empty if the answer is exact.
+    /// Limits of the result; empty if it is exact.
     pub warnings: Vec<Warning>,
-    /// Files, directories and symlinks handed over.
+    /// Files, directories and symlinks that were returned.
     pub inodes: u64,
-    /// Devices, sockets and pipes, which have no extents: not handed over.
+    /// Devices, sockets and pipes. They have no extents and were not returned.
     pub special: u64,
-    /// Inodes in use without a name: deleted while open, or lost. Not handed over.
+    /// Inodes in use without a name: deleted while open, or lost. They were not returned.
     pub unlinked: u64,
-    /// How often the reading was begun; more than once if the device changed meanwhile.
+    /// The number of attempts; more than one if the device changed during an attempt.
     pub attempts: u32,
 }
 
 impl Report {
-    /// Whether the file system was seen to change during the reading.
+    /// Whether the file system changed during the scan.
     pub fn has_changed(&self) -> bool {
         self.warnings.iter().any(|warning| matches!(warning, Warning::ChangedDuringReading { .. }))
     }
 }
 
-/// Damage, counted by kind, with the first of each kind.
+/// Damage counted by kind, with the first of each kind.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DamageCounts(BTreeMap<(Structure, bool), (u64, Damage)>);
 
@@ -131,7 +133,7 @@ impl DamageCounts {
         self.0.entry(key).and_modify(|entry| entry.0 += count).or_insert((count, first));
     }
 
-    /// Takes over what was counted later.
+    /// Adds the counts of a later part.
     pub(crate) fn append(&mut self, later: Self) {
         for (count, first) in later.0.into_values() {
             self.add_many(count, first);

@@ -1,13 +1,14 @@
-//! Reading many single blocks in the order of the device, neighbours with one call.
+//! Reads many single blocks in the order of the device, neighbours with one call.
 
 use crate::{Error, FileSystem, ReadAt};
 
 /// The longest single read.
 const MAX_READ_BYTES: u64 = 1 << 20;
-/// Blocks that nobody asked for are read along up to this length: cheaper than another call.
+/// Up to this length, blocks in between are read too, because that is cheaper than another call.
 const MAX_GAP_BYTES: u64 = 32 << 10;
 
-/// Reads blocks, which must be sorted (one may occur several times), and hands each over with its place in the list.
+/// Reads blocks and passes each to `visit` with its index in the list. The list must be sorted; a
+/// block may occur several times.
 pub(crate) fn visit_blocks<D: ReadAt>(
     fs: &FileSystem<D>,
     blocks: impl Iterator<Item = u64> + Clone,

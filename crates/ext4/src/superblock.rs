@@ -1,4 +1,4 @@
-//! The superblock: what the file system says of itself, checked before anything is believed.
+//! The superblock: the description of the file system, checked before it is used.
 //!
 //! Source: the kernel's documentation of the format, "The super block".
 
@@ -9,7 +9,7 @@ use crate::{
     features::{compat, compute_unknown, incompat, ro_compat},
 };
 
-/// Where the superblock lies, bytes from the start of the device.
+/// Position of the superblock, bytes from the start of the device.
 pub(crate) const SUPERBLOCK_OFFSET_BYTES: u64 = 1024;
 /// Its length, bytes.
 pub(crate) const SUPERBLOCK_BYTES: usize = 1024;
@@ -19,7 +19,7 @@ const STATE_CLEAN: u16 = 1;
 const STATE_ERRORS: u16 = 2;
 const CRC32C_TYPE: u8 = 1;
 
-/// What the superblock says, in plain numbers.
+/// The fields of the superblock, as plain numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Superblock {
     /// Length of a block, bytes: a power of two from 1,024 to 65,536.
@@ -28,7 +28,7 @@ pub struct Superblock {
     pub cluster_blocks: u64,
     /// Blocks of the file system.
     pub blocks: u64,
-    /// The block with which group 0 begins.
+    /// The block with which group 0 starts.
     pub first_data_block: u64,
     /// Blocks of a group (the last may have fewer).
     pub group_blocks: u64,
@@ -36,7 +36,7 @@ pub struct Superblock {
     pub group_inodes: u32,
     /// Number of groups.
     pub groups: u32,
-    /// Number of inodes, used or not; the highest inode number.
+    /// Number of inodes, used or not. It is the highest inode number.
     pub inodes: u32,
     /// The first inode number that is not reserved.
     pub first_inode: u32,
@@ -44,29 +44,32 @@ pub struct Superblock {
     pub inode_bytes: usize,
     /// Length of a group descriptor, bytes.
     pub descriptor_bytes: usize,
-    /// Free blocks; behind the truth while the file system is mounted.
+    /// Free blocks; out of date while the file system is mounted.
     pub free_blocks: u64,
-    /// Free inodes; behind the truth while the file system is mounted.
+    /// Free inodes; out of date while the file system is mounted.
     pub free_inodes: u32,
-    /// Clusters that its own structures take, which `statfs` leaves out of the capacity; 0 if it does not say.
+    /// Clusters of its own structures, which `statfs` leaves out of the capacity; 0 if it does not
+    /// have the number.
     pub overhead_clusters: u64,
-    /// When it was made, seconds since 1970.
+    /// Time of its creation, seconds since 1970.
     pub made_unix_seconds: u64,
-    /// When it was last mounted, seconds since 1970.
+    /// Time of the last mount, seconds since 1970.
     pub mounted_unix_seconds: u64,
-    /// When the superblock was last written, seconds since 1970.
+    /// Time of the last write of the superblock, seconds since 1970.
     pub written_unix_seconds: u64,
     /// Its UUID.
     pub uuid: [u8; 16],
     /// Its label, without the zeros at the end.
     pub label: Vec<u8>,
-    /// The journal waits to be replayed: mounted for writing now, or not unmounted before the image was taken.
+    /// Whether the journal is not replayed: mounted for writing now, or not unmounted before the
+    /// image was copied.
     pub needs_recovery: bool,
-    /// It says that it was unmounted cleanly. (With a journal it says so while it is mounted, too.)
+    /// Whether it has the mark of a clean unmount. With a journal it has the mark while it is
+    /// mounted, too.
     pub clean: bool,
-    /// The kernel recorded errors of its metadata.
+    /// Whether the kernel recorded errors of its metadata.
     pub errors_recorded: bool,
-    /// Group numbers that hold copies of the superblock instead of the usual ones (`sparse_super2`).
+    /// Groups that hold copies of the superblock instead of the usual ones (`sparse_super2`).
     pub(crate) backup_groups: [u32; 2],
     pub(crate) compat: u32,
     pub(crate) incompat: u32,
@@ -80,9 +83,9 @@ pub struct Superblock {
 }
 
 impl Superblock {
-    /// Reads it from its 1,024 bytes.
+    /// Parses the 1,024 bytes of a superblock.
     ///
-    /// Errors: not ext4; features this version cannot read; damage, which names block 0 or 1.
+    /// Errors: not ext4; features that this version cannot read; damage, with block 0 or 1.
     pub fn parse(bytes: &[u8], verify_checksum: bool) -> Result<Self, Error> {
         let magic = u16_at(bytes, 0x38);
         if magic != MAGIC || bytes.len() < SUPERBLOCK_BYTES {
@@ -161,7 +164,7 @@ impl Superblock {
         Ok(superblock)
     }
 
-    /// Finds contradictions, and computes the number of groups.
+    /// Checks for contradictions, and computes the number of groups.
     fn check(&mut self, clusters_per_group: u64) -> Result<(), String> {
         let bits = self.block_bytes * 8;
         if self.inode_bytes < 128 || self.inode_bytes as u64 > self.block_bytes || !self.inode_bytes.is_power_of_two() {
@@ -204,7 +207,8 @@ impl Superblock {
         Ok(())
     }
 
-    /// Whether the device may be changing, or be in the middle of a change: mounted for writing, or never unmounted.
+    /// Whether the device may be changing, or be in the middle of a change: mounted for writing, or
+    /// never unmounted.
     pub fn may_change(&self) -> bool {
         self.needs_recovery || !self.clean
     }
@@ -214,7 +218,7 @@ impl Superblock {
         self.ro_compat & ro_compat::METADATA_CSUM != 0
     }
 
-    /// Whether groups may say that their bitmaps or inodes were never initialised.
+    /// Whether groups can have bitmaps or inodes that were never initialised.
     pub(crate) fn has_group_csum(&self) -> bool {
         self.ro_compat & (ro_compat::METADATA_CSUM | ro_compat::GDT_CSUM) != 0
     }
@@ -227,12 +231,12 @@ impl Superblock {
         self.ro_compat & feature != 0
     }
 
-    /// Whether directories are kept, and listed, by the hashes of their names.
+    /// Whether directories are sorted, and listed, by the hashes of their names.
     pub(crate) fn has_dir_index(&self) -> bool {
         self.compat & compat::DIR_INDEX != 0
     }
 
-    /// The block the superblock lies in.
+    /// The block of the superblock.
     pub(crate) fn own_block(&self) -> u64 {
         SUPERBLOCK_OFFSET_BYTES / self.block_bytes
     }
@@ -261,8 +265,8 @@ impl Superblock {
         u64::from(self.groups).div_ceil(self.descriptors_per_block())
     }
 
-    /// Where the `n`th block of group descriptors lies: behind the superblock, or (`meta_bg`) in the first of the groups
-    /// it describes.
+    /// The place of the `n`th block of group descriptors: after the superblock, or (`meta_bg`) in
+    /// the first of the groups that it describes.
     pub(crate) fn descriptor_block(&self, n: u64) -> u64 {
         if !self.has_incompat(incompat::META_BG) || n < self.first_meta_group {
             return self.own_block() + 1 + n;
@@ -275,7 +279,7 @@ impl Superblock {
         self.group_start(group) + behind
     }
 
-    /// Whether a group begins with a superblock.
+    /// Whether a group starts with a superblock.
     pub(crate) fn has_superblock_copy(&self, group: u32) -> bool {
         if group == 0 {
             return true;
@@ -295,7 +299,8 @@ impl Superblock {
         })
     }
 
-    /// How many blocks at the start of a group the superblock and descriptors take, with those kept for growing.
+    /// The number of blocks at the start of a group for the superblock and descriptors, with those
+    /// reserved for growth.
     pub(crate) fn leading_blocks(&self, group: u32) -> u64 {
         let copy = self.has_superblock_copy(group);
         let meta = self.has_incompat(incompat::META_BG);
@@ -305,7 +310,7 @@ impl Superblock {
             let described = if meta { self.first_meta_group } else { self.descriptor_blocks() };
             return if copy { 1 + described + self.reserved_descriptor_blocks } else { 0 };
         }
-        // The first, second and last group of those a descriptor block describes hold a copy of it.
+        // The first, second and last group that a descriptor block describes hold a copy of it.
         let place = u64::from(group) % per_block;
         u64::from(copy) + u64::from(place < 2 || place + 1 == per_block)
     }
@@ -315,7 +320,8 @@ impl Superblock {
 mod tests {
     use super::*;
 
-    /// The superblock of a file system with 3 groups of 32,768 blocks of 4 KiB, the last one short.
+    /// The superblock of a file system with 3 groups of 32,768 blocks of 4 KiB. The last group is
+    /// short.
     fn example() -> Vec<u8> {
         let mut bytes = vec![0; 1024];
         let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);

@@ -1,6 +1,7 @@
-//! One block of a directory: entries, checked one by one, and its checksum.
+//! One block of a directory: its entries, each checked, and its checksum.
 //!
-//! Source: the kernel's documentation of the format, "Directory Entries" and "Hash Tree Directories".
+//! Source: the kernel's documentation of the format, "Directory Entries" and "Hash Tree
+//! Directories".
 
 use super::{
     entries::{DirectoryEntries, EntryKind},
@@ -12,32 +13,33 @@ use crate::{
     checksum::crc32c,
 };
 
-/// What holds for all blocks of a directory.
+/// The properties that all blocks of a directory share.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
-    /// Entries say what their inodes are.
+    /// Whether entries have the type of their inodes.
     pub(super) has_kinds: bool,
-    /// Names are encrypted: any bytes.
+    /// Whether names are encrypted, so that they may have any bytes.
     pub(super) encrypted: bool,
-    /// Hashes stand behind the names.
+    /// Whether hashes follow the names.
     pub(super) has_hashes: bool,
     /// The highest inode number.
     pub(super) inodes: u32,
 }
 
-/// What one block holds.
+/// The contents of a block.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Parsed {
     pub(super) entries: DirectoryEntries,
-    /// One for each entry, where the entries have hashes.
+    /// A hash for each entry, if the entries have hashes.
     pub(super) hashes: Vec<HashKey>,
 }
 
 const HEADER_BYTES: usize = 8;
 
-/// Reads the entries of a block (or of the part of an inode that serves as one) except `.` and `..`.
+/// Parses the entries of a block, or of the part of an inode that serves as one, without `.` and
+/// `..`.
 ///
-/// Errors: an entry that does not fit, or whose name or inode number cannot be.
+/// Errors: an entry does not fit, or has an invalid name or inode number.
 pub(super) fn parse_block(bytes: &[u8], rules: &Rules, parsed: &mut Parsed) -> Result<(), Problem> {
     let mut at = 0;
     while at < bytes.len() {
@@ -74,8 +76,8 @@ pub(super) fn parse_block(bytes: &[u8], rules: &Rules, parsed: &mut Parsed) -> R
     Ok(())
 }
 
-/// An entry's length. Those of 65,536 bytes do not fit into the field, so its lowest two bits, always zero otherwise,
-/// hold the highest.
+/// The length of an entry. In blocks of 65,536 bytes a length may not fit into the field. Then its
+/// lowest two bits, which are zero otherwise, have the highest bits.
 fn entry_length(field: u16, block_bytes: usize) -> usize {
     match (field, block_bytes) {
         (0 | 0xFFFF, 65_536) => block_bytes,
@@ -84,8 +86,8 @@ fn entry_length(field: u16, block_bytes: usize) -> usize {
     }
 }
 
-/// Where the list of an index node begins: behind the entries `.` and `..` and a header in the first block, behind an
-/// empty entry that spans the block in others; none if the block is a leaf.
+/// The offset of the list of an index node: after the entries `.` and `..` and a header in the
+/// first block, after an empty entry that spans the block in others. `None` if the block is a leaf.
 fn index_offset(bytes: &[u8], is_first: bool) -> Option<usize> {
     if is_first {
         return Some(32);
@@ -93,26 +95,26 @@ fn index_offset(bytes: &[u8], is_first: bool) -> Option<usize> {
     (u32_at(bytes, 0) == 0 && entry_length(u16_at(bytes, 4), bytes.len()) == bytes.len()).then_some(8)
 }
 
-/// Which blocks of a directory are nodes of its index.
+/// The role of a block in the index of its directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// In a directory without index: none.
+    /// The directory has no index.
     NotIndexed,
-    /// The first block, which is.
+    /// The first block, which is the root of the index.
     Root,
-    /// Another block, which may be.
+    /// Another block, which may be a node of the index.
     Behind,
 }
 
-/// Verifies the checksum at the end of a leaf, or behind the list of an index node.
+/// Verifies the checksum at the end of a leaf, or after the list of an index node.
 pub(super) fn verify_checksum(bytes: &[u8], seed: u32, place: Place) -> Result<(), Problem> {
-    // An index node may still have the end of the leaf that it was before.
+    // An index node may still have the tail of the leaf that it was before.
     let list = index_offset(bytes, place == Place::Root).filter(|_| place != Place::NotIndexed);
     let (stored, computed) = match list {
         None => {
             let end = bytes.len().saturating_sub(12);
             if u32_at(bytes, end) != 0 || u16_at(bytes, end + 4) != 12 || u16_at(bytes, end + 6) != 0xDE00 {
-                return Err("it has no place for its checksum".into());
+                return Err("it has no space for its checksum".into());
             }
             (u32_at(bytes, end + 8), crc32c(seed, &bytes[..end]))
         }
@@ -129,11 +131,11 @@ pub(super) fn verify_checksum(bytes: &[u8], seed: u32, place: Place) -> Result<(
     if stored == computed { Ok(()) } else { Err(Problem::Checksum { stored, computed }) }
 }
 
-/// The number of the hash function that the first block of an indexed directory names.
+/// The number of the hash function in the first block of an indexed directory.
 pub(super) fn parse_index_root(bytes: &[u8]) -> Result<u8, Problem> {
     let (reserved, version, length) = (u32_at(bytes, 24), u8_at(bytes, 28), u8_at(bytes, 29));
     if reserved != 0 || length != 8 {
-        return Err(format!("its index begins with {reserved:#x} and a length of {length}, not with 0 and 8").into());
+        return Err(format!("its index starts with {reserved:#x} and a length of {length}, not with 0 and 8").into());
     }
     Ok(version)
 }
@@ -160,14 +162,14 @@ mod tests {
     }
 
     #[test]
-    fn deleted_entries_and_the_dots_are_left_out() {
+    fn deleted_entries_and_dots_are_left_out() {
         let block =
             [entry(2, 12, 2, b"."), entry(2, 12, 2, b".."), entry(0, 16, 1, b"gone"), entry(12, 24, 1, b"\xc3\x28")];
         assert_eq!(parse(&block.concat(), &RULES).unwrap(), [(12, b"\xc3\x28".to_vec())]);
     }
 
     #[test]
-    fn entries_that_cannot_be_are_refused() {
+    fn invalid_entries_are_refused() {
         let cases = [
             (entry(12, 12, 1, b"a/b"), "slash"),
             (entry(101, 12, 1, b"a"), "inode 101 of 100"),
@@ -197,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_any_bytes_pass_where_they_are_encrypted() {
+    fn encrypted_names_may_have_any_bytes() {
         let rules = Rules { encrypted: true, has_hashes: true, ..RULES };
         let mut bytes = entry(12, 24, 1, b"a/\0d");
         bytes[12..20].copy_from_slice(&[8, 0, 0, 0, 9, 0, 0, 0]);

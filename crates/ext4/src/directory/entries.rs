@@ -1,9 +1,9 @@
 //! The entries of one directory, packed.
 
-/// What an entry says that its inode is. Old file systems do not say.
+/// The file type in a directory entry. Old file systems do not store it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EntryKind {
-    /// Not said.
+    /// Not stored.
     Unknown,
     /// A regular file.
     Regular,
@@ -40,17 +40,18 @@ impl EntryKind {
 /// One name in a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// The inode it stands for.
+    /// The number of its inode.
     pub inode: u32,
-    /// What the entry says that the inode is.
+    /// The file type that the entry has for the inode.
     pub kind: EntryKind,
-    /// The name: 1 to 255 bytes without NUL and `/`. In an encrypted directory it is the encrypted name, any bytes.
+    /// The name: 1 to 255 bytes without NUL and `/`. In an encrypted directory it is the encrypted
+    /// name, with any bytes.
     pub name: &'a [u8],
 }
 
-/// The entries of a directory, without `.` and `..`, in the order they were asked for in.
+/// The entries of a directory without `.` and `..`, in the requested order.
 ///
-/// Memory: 6 bytes and the name's length for each.
+/// Memory: 6 bytes and the length of the name for each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DirectoryEntries {
     pub(super) packed: Vec<u8>,
@@ -58,22 +59,22 @@ pub struct DirectoryEntries {
 }
 
 impl DirectoryEntries {
-    /// How many there are.
+    /// The number of entries.
     pub fn len(&self) -> usize {
         self.count as usize
     }
 
-    /// Whether there are none.
+    /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Entry after entry.
+    /// The entries in order.
     pub fn iter(&self) -> impl Iterator<Item = Entry<'_>> {
         EntryIterator(&self.packed)
     }
 
-    /// The bytes they are packed in, readable by [`EntryIterator`].
+    /// The packed bytes, which [`EntryIterator`] reads.
     pub(crate) fn packed(&self) -> &[u8] {
         &self.packed
     }
@@ -112,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_come_out_as_they_went_in() {
+    fn packed_entries_are_read_unchanged() {
         let mut entries = DirectoryEntries::default();
         let long = [b'n'; 255];
         let put =

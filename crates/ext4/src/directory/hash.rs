@@ -1,11 +1,12 @@
-//! The hashes by which indexed directories are sorted, and so listed.
+//! The hashes by which indexed directories are sorted and listed.
 //!
-//! Three functions, each in a variant for names of signed bytes (as first written on x86) and of unsigned ones. Source:
-//! the kernel's documentation of the format, "Hash Tree Directories"; the half-MD4 rounds are those of RFC 1320 with
-//! half of the words, the Tiny Encryption Algorithm is that of Wheeler and Needham (1994). Tests hold the results
-//! against `debugfs -R dx_hash`.
+//! There are three functions, each in a variant for names of signed bytes (as first written on x86)
+//! and of unsigned bytes. Source: the kernel's documentation of the format, "Hash Tree
+//! Directories". The half-MD4 rounds are those of RFC 1320 with half of the words. The Tiny
+//! Encryption Algorithm is that of Wheeler and Needham (1994). Tests compare the results with
+//! `debugfs -R dx_hash`.
 
-/// Which function hashes the names of a directory.
+/// The hash function of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HashKind {
     Legacy,
@@ -13,7 +14,7 @@ pub(crate) enum HashKind {
     Tea,
 }
 
-/// A function with its variant and its key.
+/// A hash function with its variant and its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NameHash {
     pub(crate) kind: HashKind,
@@ -21,7 +22,7 @@ pub(crate) struct NameHash {
     pub(crate) seed: [u32; 4],
 }
 
-/// What directories are sorted by: first the hash, then (among equals) the minor hash.
+/// The sort key of directories: the hash, then the minor hash.
 pub(crate) type HashKey = (u32, u32);
 
 impl NameHash {
@@ -40,18 +41,19 @@ impl NameHash {
                 (state[0], state[1])
             }
         };
-        // The lowest bit is a mark of the index, and the highest value means the end of the directory.
+        // The lowest bit is a flag of the index, and the highest value marks the end of the
+        // directory.
         const END: u32 = 0xFFFF_FFFE;
         let major = major & !1;
         (if major == END { END - 2 } else { major }, minor)
     }
 
-    /// A byte of a name as a number to be added.
+    /// A byte of a name as a number.
     fn byte(&self, byte: u8) -> u32 {
         if self.signed { byte as i8 as u32 } else { u32::from(byte) }
     }
 
-    /// Feeds a name to a function that takes `WORDS` words at a time.
+    /// Passes a name to `transform`, `WORDS` words at a time.
     fn chunks<const WORDS: usize>(
         &self,
         name: &[u8],
@@ -67,7 +69,7 @@ impl NameHash {
         state
     }
 
-    /// Packs the beginning of `rest` into words, filled up with its length.
+    /// Packs the first bytes of `rest` into words, padded with its length.
     fn words<const WORDS: usize>(&self, rest: &[u8]) -> [u32; WORDS] {
         let length = rest.len() as u32;
         let filler = length.wrapping_mul(0x0101_0101);
@@ -91,7 +93,7 @@ impl NameHash {
     }
 }
 
-/// Three rounds of eight steps, where MD4 has sixteen.
+/// Three rounds of eight steps. MD4 has sixteen.
 fn half_md4(state: [u32; 4], words: [u32; 8]) -> [u32; 4] {
     fn choose(x: u32, y: u32, z: u32) -> u32 {
         (x & y) | (!x & z)
@@ -119,7 +121,7 @@ fn half_md4(state: [u32; 4], words: [u32; 8]) -> [u32; 4] {
     std::array::from_fn(|word| state[word].wrapping_add(mixed[word]))
 }
 
-/// Sixteen cycles of the cipher over the first two words of the state.
+/// Sixteen cycles of the cipher on the first two words of the state.
 fn tea(state: [u32; 4], key: [u32; 4]) -> [u32; 4] {
     let [mut left, mut right, ..] = state;
     let mut sum = 0u32;

@@ -1,4 +1,5 @@
-//! Directories: blocks of entries, with or without an index by hash, in the order the kernel lists them or as they lie.
+//! Directories: blocks of entries, with or without a hash index, in the listing order of the kernel
+//! or in the order of the blocks.
 
 mod block;
 mod entries;

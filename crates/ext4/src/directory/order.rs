@@ -1,8 +1,9 @@
-//! In which order a directory's entries are given.
+//! The order of a directory's entries.
 //!
-//! The kernel lists a directory by the hashes of its names if it has an index, and also if it could have one and is
-//! still one block long or lies in its inode; otherwise as the entries lie. Source: behaviour of `getdents64`, held
-//! against this in tests.
+//! The kernel lists a directory by the hashes of its names if it has an index. It does the same if
+//! the directory could have an index and still has one block or is stored in its inode. Otherwise
+//! it lists the entries in the order of the blocks. Source: the behaviour of `getdents64`; tests
+//! compare the order with it.
 
 use super::{
     block::Parsed,
@@ -14,35 +15,36 @@ use crate::{
     inode::{Inode, InodeFlags},
 };
 
-/// The order of a directory's entries.
+/// The order in which a directory's entries are returned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum EntryOrder {
-    /// As the kernel lists them: what every walk over the mounted tree sees.
+    /// The order in which the kernel lists them, which every walk over the mounted tree sees.
     #[default]
     Readdir,
-    /// As they lie in the directory's blocks.
+    /// The order in the blocks of the directory.
     OnDisk,
 }
 
-/// By what a directory is listed.
+/// The rule by which a directory is listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Listing {
-    /// As it lies.
+    /// The order of the blocks.
     AsItLies,
-    /// By hashes of the names.
+    /// Hashes of the names.
     ByHash(NameHash),
-    /// By hashes that stand beside the names.
+    /// Hashes that are stored with the names.
     ByStoredHash,
-    /// By hashes that cannot be computed here.
+    /// Hashes that this reader cannot compute.
     Unknown,
 }
 
 const SIPHASH: u8 = 6;
-/// Superblock flags: what `char` was where the file system was first mounted.
+/// Superblock flags: the signedness of `char` where the file system was first mounted.
 const FLAG_SIGNED: u32 = 1;
 const FLAG_UNSIGNED: u32 = 2;
 
-/// How the kernel lists this directory. `root_version` is what its index says, if it has one.
+/// The listing rule of the kernel for this directory. `root_version` is the hash version of its
+/// index, if it has one.
 pub(super) fn compute_listing(superblock: &Superblock, inode: &Inode, root_version: Option<u8>) -> Listing {
     if !superblock.has_dir_index() {
         return Listing::AsItLies;
@@ -54,14 +56,14 @@ pub(super) fn compute_listing(superblock: &Superblock, inode: &Inode, root_versi
     if has_stored_hashes(inode) {
         return Listing::ByStoredHash;
     }
-    // Where nothing says it, the kernel takes the `char` of the machine it runs on.
+    // Without a flag, the kernel uses the `char` of its own machine.
     let signed = match superblock.flags {
         flags if flags & FLAG_UNSIGNED != 0 => false,
         flags if flags & FLAG_SIGNED != 0 => true,
         _ => std::ffi::c_char::MIN != 0,
     };
     let (kind, signed) = match root_version.unwrap_or(superblock.default_hash) {
-        // An index never says so; the kernel does not use one that does.
+        // An index never has these versions. The kernel does not use one that has.
         3..=5 if root_version.is_some() => return Listing::AsItLies,
         0 => (HashKind::Legacy, signed),
         1 => (HashKind::HalfMd4, signed),
@@ -75,12 +77,12 @@ pub(super) fn compute_listing(superblock: &Superblock, inode: &Inode, root_versi
     Listing::ByHash(NameHash { kind, signed, seed: superblock.hash_seed })
 }
 
-/// Whether hashes stand beside the names: they depend on a key.
+/// Whether hashes are stored with the names, because they depend on a key.
 pub(super) fn has_stored_hashes(inode: &Inode) -> bool {
     inode.flags.contains(InodeFlags::CASEFOLD) && inode.flags.contains(InodeFlags::ENCRYPTED)
 }
 
-/// Brings entries into the order of a listing; false if that order is not certain.
+/// Sorts entries into the order of a listing. Returns `false` if that order is not certain.
 pub(super) fn apply_listing(parsed: Parsed, listing: Listing, folds_case: bool) -> (DirectoryEntries, bool) {
     let mut certain = true;
     let keys: Vec<HashKey> = match listing {
@@ -107,8 +109,8 @@ pub(super) fn apply_listing(parsed: Parsed, listing: Listing, folds_case: bool) 
     (compute_sorted(&parsed.entries, &keys), certain)
 }
 
-/// Sorts entries by keys. Of those with equal keys the first comes first and the others follow backwards, as the
-/// kernel chains them.
+/// Sorts entries by keys. Among equal keys, the first entry stays first and the others follow in
+/// reverse, as in the kernel's chains.
 fn compute_sorted(entries: &DirectoryEntries, keys: &[HashKey]) -> DirectoryEntries {
     let mut places = Vec::with_capacity(entries.len());
     let mut iterator = EntryIterator(entries.packed());
@@ -137,7 +139,7 @@ mod tests {
     use super::{super::entries::EntryKind, *};
 
     #[test]
-    fn equal_keys_give_the_first_and_then_the_others_backwards() {
+    fn equal_keys_keep_the_first_and_reverse_the_rest() {
         let mut entries = DirectoryEntries::default();
         for name in [&b"a"[..], b"b", b"c", b"d", b"e"] {
             entries.push(12, EntryKind::Regular, name);

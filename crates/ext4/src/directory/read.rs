@@ -1,4 +1,5 @@
-//! Reading many directories at once: their blocks in the order of the device, their entries in their own order.
+//! Reads many directories at once: blocks in the order of the device, entries in the order of each
+//! directory.
 
 use super::{
     EntryOrder,
@@ -14,34 +15,35 @@ use crate::{
     sorted_read::visit_blocks,
 };
 
-/// A directory's entries.
+/// The entries of a directory.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Listed {
     pub(crate) entries: DirectoryEntries,
-    /// Whether the order is that of the kernel for certain.
+    /// Whether the order is certainly that of the kernel.
     pub(crate) certain: bool,
 }
 
-/// A directory on the way to its entries.
+/// A directory that is being read.
 struct Open {
     job: usize,
     rules: Rules,
     indexed: bool,
     root_version: Option<u8>,
-    /// What each block holds, with its place in the directory.
+    /// The contents of each block, with its number in the directory.
     blocks: Vec<(u64, Parsed)>,
 }
 
-/// One block to read: where, which of its directory's blocks it is, and which open directory's.
+/// A block to read: its position, its number in the directory, and the index of the open directory.
 type Task = (u64, u64, u32);
 
-/// How many blocks wait at most.
+/// The largest number of blocks that wait.
 const MAX_TASKS: usize = 1 << 18;
 
-/// Reads the entries of those jobs that are directories; the others give none. Damage is recorded in the jobs.
+/// Reads the entries of the jobs that are directories; other jobs have `None`. Jobs record their
+/// damage.
 ///
-/// Errors: blocks that cannot be read.
-/// Cost: each block is read once; the packed entries of all the directories in memory, those of one twice.
+/// Errors: a block cannot be read. Cost: each block is read once; memory for the packed entries of
+/// all directories, twice for one of them.
 pub(crate) fn collect_directories<D: ReadAt>(
     fs: &FileSystem<D>,
     budget: &Budget,
@@ -116,9 +118,9 @@ fn begin<D: ReadAt>(fs: &FileSystem<D>, job: &MapJob, index: usize) -> Open {
     Open { job: index, rules, indexed, root_version: None, blocks: Vec::new() }
 }
 
-/// How many blocks a directory has.
+/// The number of blocks of a directory.
 ///
-/// Errors: a size that is no number of blocks; blocks that are missing or were never written.
+/// Errors: the size is not a multiple of the block size; blocks are missing or were never written.
 fn check_blocks<D: ReadAt>(fs: &FileSystem<D>, job: &MapJob) -> Result<u64, Problem> {
     let block_bytes = fs.superblock.block_bytes;
     let (blocks, size) = (job.inode.size_bytes / block_bytes, job.inode.size_bytes);
@@ -138,7 +140,7 @@ fn check_blocks<D: ReadAt>(fs: &FileSystem<D>, job: &MapJob) -> Result<u64, Prob
     Ok(blocks)
 }
 
-/// Directories being read, and the blocks of theirs that wait.
+/// The directories that are being read, and their blocks that wait.
 struct Reading<'a, D> {
     fs: &'a FileSystem<D>,
     budget: &'a Budget,
@@ -192,7 +194,8 @@ fn read_block<D: ReadAt>(
     Ok(())
 }
 
-/// Reads a directory that lies in its inode: behind the number of its parent, and in the attribute.
+/// Reads a directory that is stored in its inode: after the number of its parent, and in the
+/// attribute.
 fn read_inline(job: &mut MapJob, mut directory: Open) -> Open {
     let mut parsed = Parsed::default();
     let result = parse_block(&job.inode.content[4..], &directory.rules, &mut parsed)

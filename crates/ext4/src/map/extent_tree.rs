@@ -1,4 +1,4 @@
-//! One node of an extent tree: in the inode or in a block of its own.
+//! One node of an extent tree, in the inode or in a block of its own.
 //!
 //! Source: the kernel's documentation of the format, "Extent Tree".
 
@@ -12,23 +12,23 @@ use crate::{
 const MAGIC: u16 = 0xF30A;
 const HEADER_BYTES: usize = 12;
 const ENTRY_BYTES: usize = 12;
-/// The kernel makes no deeper trees: five levels of blocks map every file there can be.
+/// The kernel makes no deeper trees: five levels of blocks map every possible file.
 const MAX_DEPTH: u16 = 5;
-/// Lengths above say "allocated but never written".
+/// Larger lengths mean "allocated but never written".
 const MAX_WRITTEN_BLOCKS: u32 = 32_768;
 
-/// What a node may say.
+/// The limits of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bounds {
-    /// Levels below it; none for the root, which says so itself.
+    /// Levels below it. `None` for the root, which has its own depth.
     pub(super) depth: Option<u16>,
-    /// The first block of the file it may map.
+    /// The first block of the file that it may map.
     pub(super) from: u64,
-    /// The first block of the file it may not map any more.
+    /// The block of the file after the last one that it may map.
     pub(super) to: u64,
     /// Blocks of the file system.
     pub(super) blocks: u64,
-    /// The lowest block that can be a file's.
+    /// The lowest block that a file can have.
     pub(super) first_block: u64,
 }
 
@@ -42,17 +42,17 @@ impl Bounds {
     }
 }
 
-/// A node below.
+/// A child node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Child {
     pub(super) block: u64,
     pub(super) bounds: Bounds,
 }
 
-/// Checks a node and appends what it maps to `runs` and the nodes below it to `children`.
+/// Checks a node. Appends its extents to `runs` and its child nodes to `children`.
 ///
-/// Every block of the file is mapped at most once by nodes that pass, since ranges are parted among the nodes below;
-/// and depth falls by one at each level, so that there are no cycles.
+/// Valid nodes map every block of the file at most once, because child nodes have disjoint ranges.
+/// The depth falls by one at each level, so that there are no cycles.
 pub(super) fn parse_node(
     bytes: &[u8],
     bounds: &Bounds,
@@ -64,9 +64,9 @@ pub(super) fn parse_node(
         return Err(format!("it has the magic number {magic:#06x}, not {MAGIC:#06x}").into());
     }
     let (entries, most, depth) = (usize::from(u16_at(bytes, 2)), usize::from(u16_at(bytes, 4)), u16_at(bytes, 6));
-    let room = bytes.len().saturating_sub(HEADER_BYTES) / ENTRY_BYTES;
-    if entries > most || most > room {
-        return Err(format!("it has {entries} entries of at most {most}, and room for {room}").into());
+    let fitting = bytes.len().saturating_sub(HEADER_BYTES) / ENTRY_BYTES;
+    if entries > most || most > fitting {
+        return Err(format!("it has {entries} entries of at most {most}, and space for {fitting}").into());
     }
     match bounds.depth {
         Some(expected) if depth != expected => return Err(format!("its depth is {depth}, not {expected}").into()),
@@ -77,13 +77,13 @@ pub(super) fn parse_node(
         return Err(format!("its depth is {depth}, and it has no entries").into());
     }
     let at = |entry: usize| HEADER_BYTES + entry * ENTRY_BYTES;
-    let mut from = bounds.from; // what the next entry may begin with
+    let mut from = bounds.from; // the lowest block with which the next entry may start
     for entry in 0..entries {
         let at_entry = at(entry);
         let logical = u64::from(u32_at(bytes, at_entry));
         if logical < from || logical >= bounds.to {
             let to = bounds.to;
-            return Err(format!("entry {entry} begins at the file's block {logical}, outside {from}..{to}").into());
+            return Err(format!("entry {entry} starts at block {logical} of the file, outside {from}..{to}").into());
         }
         if depth == 0 {
             let length = u32::from(u16_at(bytes, at_entry + 4));
@@ -91,7 +91,7 @@ pub(super) fn parse_node(
             let blocks = u64::from(if unwritten { length - MAX_WRITTEN_BLOCKS } else { length });
             if blocks == 0 || logical + blocks > bounds.to {
                 let to = bounds.to;
-                return Err(format!("entry {entry} maps {blocks} blocks from {logical}, and may up to {to}").into());
+                return Err(format!("entry {entry} maps {blocks} blocks from {logical}, past the limit {to}").into());
             }
             let physical = wide(u32_at(bytes, at_entry + 8), u32::from(u16_at(bytes, at_entry + 6)));
             bounds.check("entry", entry, physical, blocks)?;
@@ -108,11 +108,11 @@ pub(super) fn parse_node(
     Ok(())
 }
 
-/// Verifies the checksum behind the entries of a block.
+/// Verifies the checksum after the entries of a block.
 pub(super) fn verify_checksum(bytes: &[u8], seed: u32) -> Result<(), Problem> {
     let tail = HEADER_BYTES + ENTRY_BYTES * usize::from(u16_at(bytes, 4));
     let Some(covered) = bytes.get(..tail).filter(|_| tail + 4 <= bytes.len()) else {
-        return Err("it has no room for its checksum".into());
+        return Err("it has no space for its checksum".into());
     };
     let (stored, computed) = (u32_at(bytes, tail), crc32c(seed, covered));
     if stored == computed { Ok(()) } else { Err(Problem::Checksum { stored, computed }) }
@@ -143,8 +143,8 @@ mod tests {
     }
 
     #[test]
-    fn extents_written_and_unwritten_are_told_apart() {
-        // 32,768 is the longest written extent; one more says "1 block, unwritten".
+    fn written_and_unwritten_extents_are_distinguished() {
+        // 32,768 is the longest written extent; one more means "1 block, unwritten".
         let bounds = Bounds { blocks: 100_000, ..BOUNDS };
         let (runs, _) = parse(&node(0, &[[0, 32_768, 100], [40_000, 32_769, 50]]), &bounds).unwrap();
         assert_eq!(
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_below_get_the_part_of_the_file_up_to_their_neighbour() {
+    fn child_ranges_end_at_their_neighbours() {
         let (_, children) = parse(&node(2, &[[0, 7, 0], [10, 8, 0]]), &BOUNDS).unwrap();
         let ranges: Vec<_> = children
             .iter()

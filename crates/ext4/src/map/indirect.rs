@@ -1,4 +1,5 @@
-//! The older block map: 12 addresses in the inode, then blocks of addresses in one, two and three levels.
+//! The older block map: 12 addresses in the inode, then blocks of addresses in one, two and three
+//! levels.
 //!
 //! Source: the kernel's documentation of the format, "Direct/Indirect Block Addressing".
 
@@ -12,13 +13,13 @@ const DIRECT: usize = 12;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct AddressBlock {
     pub(super) block: u64,
-    /// 1: its addresses point to data; 2 and 3: to address blocks one level lower.
+    /// 1: its addresses point to data. 2 and 3: they point to address blocks one level lower.
     pub(super) level: u32,
-    /// The first block of the file below it.
+    /// The first block of the file that it maps.
     pub(super) logical: u64,
 }
 
-/// Where blocks of a file can lie, and how many addresses a block holds.
+/// The range of valid blocks, and the number of addresses in a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     pub(super) first_block: u64,
@@ -27,7 +28,7 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// Blocks of the file below one address of a block of this level.
+    /// The number of blocks of the file below one address of a block of this level.
     fn span(&self, level: u32) -> u64 {
         self.addresses.saturating_pow(level.saturating_sub(1))
     }
@@ -37,13 +38,13 @@ impl Limits {
             return Err(format!("address {place} is block {block} of {}", self.blocks).into());
         }
         if logical >= MAX_FILE_BLOCKS {
-            return Err(format!("address {place} is for the file's block {logical}, and there cannot be one").into());
+            return Err(format!("address {place} is for block {logical} of the file, which is too high").into());
         }
         Ok(())
     }
 }
 
-/// Reads the 15 addresses in an inode.
+/// Parses the 15 addresses in an inode.
 pub(super) fn parse_root(
     content: &[u8],
     limits: &Limits,
@@ -64,7 +65,7 @@ pub(super) fn parse_root(
     Ok(())
 }
 
-/// Reads a block of addresses.
+/// Parses a block of addresses.
 pub(super) fn parse_block(
     bytes: &[u8],
     own: &AddressBlock,
@@ -86,7 +87,8 @@ pub(super) fn parse_block(
     Ok(())
 }
 
-/// Reads addresses of data from the file's block `logical` on; neighbours become one run, zeros are holes.
+/// Parses addresses of data from block `logical` of the file on. Neighbours become one run, zeros
+/// are holes.
 fn parse_data_addresses(bytes: &[u8], logical: u64, limits: &Limits, runs: &mut Vec<Run>) -> Result<(), Problem> {
     let mut open: Option<Run> = None;
     for (place, address) in bytes.chunks_exact(4).enumerate() {
@@ -117,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn the_inode_s_addresses_give_runs_and_three_levels() {
+    fn inode_addresses_are_runs_and_three_levels() {
         let content = words(&[10, 11, 12, 0, 14, 15, 0, 0, 0, 0, 0, 30, 100, 200, 300]);
         let (mut runs, mut below) = (Vec::new(), Vec::new());
         parse_root(&content, &LIMITS, &mut runs, &mut below).unwrap();
@@ -128,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn each_address_of_an_upper_block_stands_for_all_below_it() {
+    fn upper_addresses_span_all_blocks_below() {
         let own = AddressBlock { block: 300, level: 3, logical: 65_804 };
         let mut below = Vec::new();
         parse_block(&words(&[0, 7, 8]), &own, &LIMITS, &mut Vec::new(), &mut below).unwrap();

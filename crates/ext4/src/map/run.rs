@@ -2,19 +2,20 @@
 
 use senesce_core::Extent;
 
-/// What the bytes of an extent are.
+/// The state of an extent's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ExtentState {
     /// Data in blocks of its own.
     Written,
-    /// Blocks set aside and never written: they read as zeros, without reading the device.
+    /// Blocks that are reserved and were never written. They read as zeros, without a read of the
+    /// device.
     Unwritten,
-    /// Data inside the inode: no block of its own. The position is that of the inode's data area; what does not fit
-    /// there lies elsewhere in the same inode.
+    /// Data inside the inode, without a block of its own. The position is that of the inode's data
+    /// area. Data that does not fit there is elsewhere in the same inode.
     Inline,
 }
 
-/// An extent of a file, and what its bytes are. What lies between extents is a hole.
+/// An extent of a file, and its state. Ranges between extents are holes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MappedExtent {
     /// Offset in the file, position on the device and length, bytes.
@@ -23,7 +24,7 @@ pub struct MappedExtent {
     pub state: ExtentState,
 }
 
-/// Blocks of a file that lie behind each other.
+/// Adjacent blocks of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) logical: u64,
@@ -33,7 +34,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Whether `next` goes on in the file and on the device where this one ends, in the same state.
+    /// Whether `next` directly follows in the file and on the device, in the same state.
     pub(crate) fn continues_into(&self, next: &Run) -> bool {
         self.logical + self.blocks == next.logical
             && self.physical + self.blocks == next.physical
@@ -41,7 +42,7 @@ impl Run {
     }
 }
 
-/// Brings runs into the file's order and makes one of those that continue each other.
+/// Sorts runs in the order of the file and merges those that continue each other.
 pub(crate) fn compute_merged(mut runs: Vec<Run>) -> Vec<Run> {
     if !runs.is_sorted_by_key(|run| run.logical) {
         runs.sort_unstable_by_key(|run| run.logical);
@@ -56,7 +57,7 @@ pub(crate) fn compute_merged(mut runs: Vec<Run>) -> Vec<Run> {
     runs
 }
 
-/// The same in bytes, in the same memory.
+/// Converts runs to bytes, in the same memory.
 pub(crate) fn compute_extents(runs: Vec<Run>, block_bytes: u64) -> Vec<MappedExtent> {
     runs.into_iter()
         .map(|run| MappedExtent {
@@ -79,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn only_neighbours_in_file_and_device_and_of_one_state_merge() {
+    fn only_adjacent_runs_of_one_state_merge() {
         let runs = vec![run(8, 18, 2, false), run(0, 10, 4, false), run(4, 14, 4, false), run(10, 20, 1, true)];
         assert_eq!(compute_merged(runs), [run(0, 10, 10, false), run(10, 20, 1, true)]);
         let apart = vec![run(0, 10, 4, false), run(5, 14, 4, false), run(9, 30, 1, false)];

@@ -1,5 +1,6 @@
-//! The walk down many trees at once: all blocks of one level are read before any of the next, sorted by position, so
-//! that neighbours on the device are read together whatever files they belong to.
+//! The walk through many trees at once. All blocks of one level are read before the next level,
+//! sorted by position, so that neighbours on the device are read together, whatever files they
+//! belong to.
 
 use std::{
     cmp::Reverse,
@@ -18,8 +19,9 @@ use crate::{
     sorted_read::visit_blocks,
 };
 
-/// What a whole reading may look at. In a sound file system every block belongs to one file, so that a reading that looks
-/// at more than there are follows the same blocks again and again; this bounds the time that a damaged one can cost.
+/// The number of blocks that a whole scan may visit. In a sound file system every block belongs to
+/// one file. A scan that visits more blocks than exist follows the same blocks again and again. The
+/// budget bounds the time that a damaged file system can cost.
 #[derive(Debug)]
 pub(crate) struct Budget {
     structure_blocks: AtomicU64,
@@ -27,7 +29,7 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// Twice what there can be: files may move while a mounted device is read.
+    /// Twice the number of blocks: files may move while a mounted device is read.
     pub(crate) fn new(superblock: &Superblock) -> Self {
         let twice = superblock.blocks.saturating_mul(2);
         let shared = superblock.has_ro_compat(ro_compat::SHARED_BLOCKS);
@@ -41,31 +43,32 @@ impl Budget {
         from.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(blocks)).is_ok()
     }
 
-    /// Takes one block of a tree or directory; false if too many were read.
+    /// Counts one block of a tree or directory. Returns `false` if too many were read.
     pub(crate) fn take_structure_block(&self) -> bool {
         Self::take(&self.structure_blocks, 1)
     }
 }
 
-/// The text of the damage when a budget is used up.
+/// The text of the damage if a budget is used up.
 pub(crate) const USED_UP: &str = "files and directories together refer to more blocks than the file system has";
 
-/// An inode on the way to its map.
+/// An inode whose map is being read.
 #[derive(Debug)]
 pub(crate) struct MapJob {
     pub(crate) number: u32,
-    /// Where the inode lies on the device.
+    /// The position of the inode on the device, bytes.
     pub(crate) position_bytes: u64,
-    /// The block it lies in.
+    /// The block of the inode.
     pub(crate) own_block: u64,
     pub(crate) inode: Inode,
-    /// What lies in its extended attribute for data; empty without inline data.
+    /// The value of its extended attribute for data; empty without inline data.
     pub(crate) inline_value: Vec<u8>,
-    /// Where its blocks lie; in the file's order, merged, once the jobs are done.
+    /// Its blocks. When the jobs are done, they are in the order of the file, and merged.
     pub(crate) runs: Vec<Run>,
     /// The blocks of its tree.
     pub(crate) tree_blocks: Vec<u64>,
-    /// What is wrong with it; then the rest means nothing. Rare, and so not inside: jobs are moved about.
+    /// The first damage; the other fields have no meaning then. It is boxed because it is rare, and
+    /// jobs are moved.
     pub(crate) damage: Option<Box<Damage>>,
     mapped_blocks: u64,
 }
@@ -85,7 +88,7 @@ impl MapJob {
         }
     }
 
-    /// Records the first damage found.
+    /// Records damage, unless the job has damage already.
     pub(crate) fn set_damage(&mut self, block: u64, structure: Structure, problem: Problem) {
         if self.damage.is_none() {
             self.damage = Some(Box::new(Damage::of_inode(block, structure, self.number, problem)));
@@ -93,11 +96,11 @@ impl MapJob {
     }
 }
 
-/// How many nodes may wait to be read because of one batch of nodes above them. More than this are read in several
-/// batches, so that a damaged file system cannot make the lists endless.
+/// The largest number of nodes that may wait because of one batch of nodes above them. Larger
+/// levels are read in several batches, so that a damaged file system cannot make the lists endless.
 const MAX_WAITING_NODES: usize = 1 << 20;
 
-/// A block to read, and what it is.
+/// A block to read, with its kind.
 #[derive(Clone, Copy, Debug)]
 enum Node {
     Extents(Child),
@@ -120,10 +123,10 @@ impl Node {
     }
 }
 
-/// Finds the maps of all jobs. Damage is recorded in the jobs.
+/// Reads the maps of all jobs. Jobs record their damage.
 ///
-/// Errors: blocks that cannot be read.
-/// Cost: each block of a tree is read once; 32 bytes for each run, and at most 56 MiB for each level of trees.
+/// Errors: a block cannot be read. Cost: each block of a tree is read once; 32 bytes for each run,
+/// and at most 56 MiB for each level of trees.
 pub(crate) fn collect_maps<D: ReadAt>(
     fs: &FileSystem<D>,
     budget: &Budget,
@@ -135,7 +138,7 @@ pub(crate) fn collect_maps<D: ReadAt>(
     for (index, job) in (0..).zip(jobs.iter_mut()) {
         walk.begin(job, index, &mut nodes);
     }
-    // Nodes wait in levels, each sorted with the lowest block at the end.
+    // Waiting nodes are in levels. Each level is sorted, with the lowest block at the end.
     let most = (MAX_WAITING_NODES / (fs.superblock.block_bytes as usize / 4)).max(1);
     let mut levels = vec![nodes];
     while let Some(mut waiting) = levels.pop() {
@@ -176,7 +179,7 @@ impl<D: ReadAt> Walk<'_, D> {
         }
     }
 
-    /// Reads what the inode itself holds.
+    /// Parses the root of the map in the inode.
     fn begin(&self, job: &mut MapJob, index: u32, level: &mut Vec<(u32, Node)>) {
         let superblock = &self.fs.superblock;
         if job.inode.flags.contains(InodeFlags::INLINE_DATA) || job.inode.is_fast_symlink(superblock) {
@@ -200,7 +203,7 @@ impl<D: ReadAt> Walk<'_, D> {
         }
     }
 
-    /// Reads a block of a tree.
+    /// Parses a block of a tree.
     fn go_on(&self, job: &mut MapJob, index: u32, node: Node, bytes: &[u8], next: &mut Vec<(u32, Node)>) {
         if job.damage.is_some() {
             return;
@@ -233,7 +236,7 @@ impl<D: ReadAt> Walk<'_, D> {
         }
     }
 
-    /// Counts what was mapped since there were `before` runs.
+    /// Counts the blocks that were mapped since there were `before` runs.
     fn count(&self, job: &mut MapJob, before: usize) -> Result<(), Problem> {
         let added: u64 = job.runs[before..].iter().map(|run| run.blocks).sum();
         job.mapped_blocks += added;

@@ -1,4 +1,4 @@
-//! The reading of all inodes in the order of their numbers, which is nearly that of the device.
+//! The scan of all inodes in the order of their numbers, which is nearly that of the device.
 
 mod ordered;
 mod unit;
@@ -11,12 +11,12 @@ use worker::{UnitResult, Worker};
 
 use crate::{EntryOrder, Error, FileSystem, InodeRecord, ReadAt, Report, Warning, map::Budget, report::DamageCounts};
 
-/// What to read, and how.
+/// The options of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScanOptions {
-    /// Threads that read; the results do not depend on it.
+    /// The number of threads. Results do not depend on it.
     pub threads: usize,
-    /// Whether directories' entries are read, and in which order they come.
+    /// Whether entries of directories are read, and their order.
     pub entries: Option<EntryOrder>,
 }
 
@@ -27,17 +27,18 @@ impl Default for ScanOptions {
 }
 
 impl<D: ReadAt> FileSystem<D> {
-    /// Reads all files, directories and symlinks in use, and hands them over in the order of inode numbers, in the
-    /// calling thread. Reserved inodes other than the root (the journal, …) are left out.
+    /// Reads all files, directories and symlinks in use. Passes them to `visit` in the order of
+    /// inode numbers, in the calling thread. Reserved inodes except the root (the journal and
+    /// others) are left out.
     ///
-    /// On a device that may be changing ([`crate::Superblock::may_change`]) the inodes are read a second time at the
-    /// end, and the report says whether anything changed but times of reading.
+    /// On a device that may be changing ([`crate::Superblock::may_change`]) the inodes are read a
+    /// second time at the end. The report says whether anything except access times changed.
     ///
-    /// Errors: blocks that cannot be read; damage, with its block, where it is not reported (see
-    /// [`crate::OnDamage`]). Records handed over before are sound.
-    /// Cost: every inode table is read once up to the last inode in use, and every block of extent trees, block maps and
-    /// (if asked for) directories. Memory: three MiB of inodes a thread, with 48 bytes for each of their extents and the
-    /// entries of their directories.
+    /// Errors: a block cannot be read; damage, with its block, if it is not reported (see
+    /// [`crate::OnDamage`]). Records before the error are sound. Cost: reads every inode table once
+    /// up to the last inode in use, and every block of extent trees, block maps and (if requested)
+    /// directories. Memory per thread: three MiB of inodes, with 48 bytes for each of their extents
+    /// and the entries of their directories.
     pub fn collect_inodes(&self, options: &ScanOptions, visit: &mut dyn FnMut(InodeRecord)) -> Result<Report, Error> {
         let mut visit = |record| {
             visit(record);
@@ -46,7 +47,7 @@ impl<D: ReadAt> FileSystem<D> {
         self.try_collect_inodes(options, &mut visit)
     }
 
-    /// The same, until the visitor says that something is wrong.
+    /// Like [`Self::collect_inodes`], until the visitor returns an error.
     pub(crate) fn try_collect_inodes(
         &self,
         options: &ScanOptions,
@@ -99,13 +100,13 @@ impl<D: ReadAt> FileSystem<D> {
         Ok(report)
     }
 
-    /// Puts what was damaged into the report.
+    /// Adds the damage to the report.
     pub(crate) fn finish_report(&self, report: &mut Report, damage: DamageCounts) {
         report.warnings.extend(damage.into_warnings());
     }
 }
 
-/// The warning that something changed, if something did.
+/// The warning about changes, if there were any.
 pub(crate) fn compute_change_warning(superblock: bool, mut groups: Vec<u32>) -> Option<Warning> {
     groups.sort_unstable();
     groups.dedup();

@@ -1,16 +1,16 @@
-//! Work in several threads, results in the order of the work.
+//! Parallel work whose results are received in the order of the work.
 
 use std::{sync::mpsc, thread};
 
-/// How many results of one thread may wait.
+/// The number of results of one thread that may wait.
 const WAITING: usize = 2;
 
-/// Computes `work(state, n)` for every `n` below `count` and hands the results over in the order of `n`, in the
-/// calling thread, until the first error.
+/// Computes `work(state, n)` for every `n` below `count`. Passes the results to `receive` in the
+/// order of `n`, in the calling thread, until the first error.
 ///
-/// Each thread has a state of its own. Thread t of T takes t, t + T, t + 2T, …, so that at most 3 results a thread wait
-/// at any time, and the first error is the same with any number of threads.
-/// Errors: those of `work` and of `receive`.
+/// Each thread has a state of its own. Thread t of T computes t, t + T, t + 2T, and so on. So at
+/// most 3 results per thread wait at any time, and the first error is the same with any number of
+/// threads. Errors: those of `work` and of `receive`.
 pub(super) fn run_ordered<S, T: Send, E: Send>(
     threads: usize,
     count: usize,
@@ -34,7 +34,7 @@ pub(super) fn run_ordered<S, T: Send, E: Send>(
                 for n in (thread..count).step_by(threads) {
                     let result = work(&mut state, n);
                     let failed = result.is_err();
-                    // Nobody receives any more when another thread's work failed before.
+                    // After the failure of an earlier item, the receiver is gone.
                     if sender.send(result).is_err() || failed {
                         return;
                     }
@@ -44,7 +44,7 @@ pub(super) fn run_ordered<S, T: Send, E: Send>(
         for n in 0..count {
             match receivers[n % threads].recv() {
                 Ok(result) => receive(n, result?)?,
-                // A thread that ended without a result panicked; its panic goes on here.
+                // A thread that ended without a result panicked; its panic is resumed below.
                 Err(mpsc::RecvError) => break,
             }
         }
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_come_in_order_with_any_number_of_threads() {
+    fn results_are_in_order_with_any_number_of_threads() {
         for threads in [1, 2, 3, 8] {
             let mut got = Vec::new();
             let result: Result<(), ()> = run_ordered(
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_error_in_order_ends_the_work_with_any_number_of_threads() {
+    fn first_error_in_order_ends_the_work() {
         for threads in [1, 2, 3, 8] {
             let mut got = 0;
             let work = |_: &mut (), n| if n % 100 == 99 { Err(n) } else { Ok(()) };
@@ -101,14 +101,14 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_that_fails_ends_the_work() {
+    fn failing_receiver_ends_the_work() {
         let result = run_ordered(3, 1_000_000, || (), |_, n| Ok(n), |n, _| if n == 5 { Err("enough") } else { Ok(()) });
         assert_eq!(result, Err("enough"));
     }
 
     #[test]
     #[should_panic(expected = "work 7")]
-    fn a_panic_of_a_thread_is_not_lost() {
+    fn panic_of_a_thread_is_resumed() {
         let work = |_: &mut (), n| if n == 7 { panic!("work {n}") } else { Ok::<_, ()>(n) };
         let _ = run_ordered(3, 1000, || (), work, |_, _| Ok(()));
     }

@@ -1,15 +1,15 @@
-//! What is read in one piece: some thousand inodes of one group's table.
+//! The units of a scan: some thousand inodes of one group's table.
 
 use crate::{FileSystem, ReadAt};
 
-/// Table bytes of one piece.
+/// Table bytes of one unit.
 const UNIT_BYTES: usize = 1 << 20;
 
 /// A part of a group's inode table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unit {
     pub(super) group: u32,
-    /// Its first inode's place in the table.
+    /// The place of its first inode in the table.
     pub(super) first: u32,
     pub(super) count: u32,
 }

@@ -1,4 +1,4 @@
-//! The reading of one part of an inode table: inodes in use, their maps, their entries.
+//! Reads one part of an inode table: inodes in use, their maps and their entries.
 
 use super::{ScanOptions, unit::Unit};
 use crate::{
@@ -11,16 +11,17 @@ use crate::{
     report::DamageCounts,
 };
 
-/// The root directory's inode; below the first inode that is not reserved, but a directory like all others.
+/// The inode of the root directory. It is below the first inode that is not reserved, but a
+/// directory like others.
 pub(crate) const ROOT_INODE: u32 = 2;
 
-/// Unused inodes between used ones are read along up to this length.
+/// Up to this length, unused inodes between used ones are read too.
 const MAX_GAP_BYTES: usize = 64 << 10;
 
-/// Takes an inode's number, its position on the device, and its bytes.
+/// Receives the number of an inode, its position on the device, and its bytes.
 type InodeVisitor<'a, D> = &'a mut dyn FnMut(&FileSystem<D>, u32, u64, &[u8]);
 
-/// What a part holds.
+/// The contents of a part.
 #[derive(Debug, Default)]
 pub(super) struct UnitResult {
     pub(super) records: Vec<InodeRecord>,
@@ -30,11 +31,11 @@ pub(super) struct UnitResult {
     /// Directories whose order is not certain, and the first one.
     pub(super) uncertain: u64,
     pub(super) first_uncertain: Option<u32>,
-    /// Changes with whatever the inodes of the part say; 0 if not asked for.
+    /// A digest of the inodes of the part; 0 if not requested.
     pub(super) digest: u32,
 }
 
-/// One thread's reader.
+/// The reader of one thread.
 pub(super) struct Worker<'a, D> {
     fs: &'a FileSystem<D>,
     budget: &'a Budget,
@@ -52,7 +53,7 @@ impl<'a, D: ReadAt> Worker<'a, D> {
 
     /// Reads a part.
     ///
-    /// Errors: blocks that cannot be read; the first damage by inode number, where damage is not reported.
+    /// Errors: a block cannot be read; the first damage by inode number, if damage is not reported.
     pub(super) fn read_unit(&mut self, unit: Unit, digest: bool) -> Result<UnitResult, Error> {
         let mut result = UnitResult::default();
         let used = match self.find_used(unit)? {
@@ -61,7 +62,7 @@ impl<'a, D: ReadAt> Worker<'a, D> {
                 if !self.fs.reports_damage() {
                     return Err(damage.into());
                 }
-                // A group's bitmap counts once, however many parts its table has.
+                // The bitmap of a group counts once, whatever number of parts its table has.
                 if unit.first == 0 {
                     result.damage.add(damage);
                 }
@@ -84,7 +85,7 @@ impl<'a, D: ReadAt> Worker<'a, D> {
         Ok(result)
     }
 
-    /// A number that changes with whatever the inodes of a part say.
+    /// A number that changes with any field of the part's inodes except access times.
     pub(super) fn compute_unit_digest(&mut self, unit: Unit) -> Result<u32, Error> {
         let Ok(used) = self.find_used(unit)? else { return Ok(0) };
         let mut crc = 0;
@@ -92,7 +93,7 @@ impl<'a, D: ReadAt> Worker<'a, D> {
         Ok(crc)
     }
 
-    /// Places in the table of the inodes in use that are not reserved.
+    /// The places in the table of inodes that are in use and not reserved.
     fn find_used(&mut self, unit: Unit) -> Result<Result<Vec<u32>, Damage>, Error> {
         let superblock = &self.fs.superblock;
         let Some(descriptor) = self.fs.groups.get(unit.group as usize).copied().flatten() else {
@@ -110,7 +111,8 @@ impl<'a, D: ReadAt> Worker<'a, D> {
         Ok(Ok((unit.first..unit.first + unit.count).filter(|&place| is_wanted(place)).collect()))
     }
 
-    /// Hands over number, position and bytes of the inodes at these places of a group's table, neighbours read together.
+    /// Passes number, position and bytes of the inodes at these places of a group's table to
+    /// `visit`. Neighbours are read together.
     fn visit_inodes(&mut self, group: u32, places: &[u32], visit: InodeVisitor<'_, D>) -> Result<(), Error> {
         let superblock = &self.fs.superblock;
         let inode_bytes = superblock.inode_bytes;
@@ -132,7 +134,8 @@ impl<'a, D: ReadAt> Worker<'a, D> {
         Ok(())
     }
 
-    /// Reads inodes, their maps and entries, and makes records of what is sound; gives the digest, if it is wanted.
+    /// Reads inodes with their maps and entries, and makes records of the sound ones. Returns the
+    /// digest, if it is requested.
     fn read_inodes(
         &mut self,
         group: u32,
@@ -177,7 +180,8 @@ impl<'a, D: ReadAt> Worker<'a, D> {
         Ok(crc)
     }
 
-    /// Reads each damaged inode again, with all that belongs to it: it may just have been being written.
+    /// Reads each damaged inode again, with its map and entries, because it may have been written
+    /// at that time.
     fn read_again(
         &mut self,
         group: u32,
@@ -203,7 +207,7 @@ impl<'a, D: ReadAt> Worker<'a, D> {
     }
 }
 
-/// Reads an inode's own bytes; none if it is unused.
+/// Parses the bytes of an inode. `None` if it is unused.
 fn parse_job<D: ReadAt>(
     fs: &FileSystem<D>,
     number: u32,

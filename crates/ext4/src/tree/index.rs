@@ -1,32 +1,33 @@
-//! From inode numbers to places in a list, for numbers that come ascending.
+//! Maps inode numbers to places in a list, for ascending numbers.
 
-/// Numbers of one word.
+/// Numbers in one word.
 const WORD: u32 = 64;
 /// Words that one entry of the upper level covers.
 const WORDS_TOGETHER: u32 = 64;
 
-/// A set of ascending numbers that knows the rank of each.
+/// A set of ascending numbers with the rank of each.
 ///
-/// Memory: 16 bytes for each 64 neighbouring numbers of which at least one is there, 4 for each 4,096 below the highest.
+/// Memory: 16 bytes for each 64 adjacent numbers of which at least one is in the set, 4 bytes for
+/// each 4,096 below the highest.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RankIndex {
     words: Vec<RankWord>,
-    /// How many words come before those of each 4,096 numbers.
+    /// For each 4,096 numbers, the number of words before theirs.
     starts: Vec<u32>,
     count: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct RankWord {
-    /// Which 64 numbers.
+    /// The index of its 64 numbers.
     number: u32,
-    /// The rank of the first.
+    /// The rank of its first number.
     rank: u32,
     bits: u64,
 }
 
 impl RankIndex {
-    /// Takes a number greater than all before.
+    /// Adds a number that is greater than all others.
     pub(super) fn push(&mut self, number: u32) {
         let word = number / WORD;
         if self.words.last().is_none_or(|last| last.number != word) {
@@ -42,7 +43,7 @@ impl RankIndex {
         self.count += 1;
     }
 
-    /// How many numbers came before this one; none if it is not there.
+    /// The number of smaller numbers in the set. `None` if the number is not in the set.
     pub(super) fn rank(&self, number: u32) -> Option<usize> {
         let (word, bit) = (number / WORD, number % WORD);
         let together = (word / WORDS_TOGETHER) as usize;
@@ -67,7 +68,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn ranks_are_those_of_a_sorted_list(
+        fn ranks_match_those_of_a_sorted_list(
             near in proptest::collection::btree_set(0u32..10_000, 0..300),
             far in proptest::collection::btree_set(0u32..10_000_000, 0..100),
             asked in proptest::collection::vec(0u32..12_000, 0..300),

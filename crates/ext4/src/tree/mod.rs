@@ -1,4 +1,5 @@
-//! The tree of a file system: paths in readdir order with the files' extents, in a few dozen bytes a file.
+//! The tree of a file system: paths in readdir order with the files' extents, in a few dozen bytes
+//! per file.
 
 mod index;
 mod store;

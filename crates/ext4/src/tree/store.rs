@@ -8,14 +8,15 @@ use crate::{
     directory::EntryIterator,
 };
 
-/// How a tree is read.
+/// The options for reading a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TreeOptions {
-    /// Threads, and the order of entries. Without an order it is that of the kernel.
+    /// Threads, and the order of entries. The default order is that of the kernel.
     pub scan: ScanOptions,
-    /// How often the reading is begun again when the file system changed meanwhile; the last answer comes with a warning.
+    /// The number of attempts if the file system changes during a scan. The last result then has a
+    /// warning.
     pub attempts: u32,
-    /// The most memory the tree may take.
+    /// The memory limit of the tree.
     pub memory_limit_bytes: u64,
 }
 
@@ -27,8 +28,9 @@ impl Default for TreeOptions {
 
 /// All files of a file system, with their names and extents.
 ///
-/// Memory: 32 bytes a file, directory or symlink, 16 for each extent, 6 and the name's length for each name, and up to
-/// twice that while it is being read; a million files of one extent with names of 12 bytes take 70 MB.
+/// Memory: 32 bytes for a file, directory or symlink, 16 for each extent, 6 and the length of the
+/// name for each name, and up to twice that during the scan. A million files of one extent with
+/// names of 12 bytes need 70 MB.
 #[derive(Clone, Debug, Default)]
 pub struct Tree {
     pub(super) index: RankIndex,
@@ -36,7 +38,7 @@ pub struct Tree {
     extents: Vec<PackedExtent>,
     names: Vec<u8>,
     block_bytes: u64,
-    /// What the reading said.
+    /// The report of the scan.
     pub report: Report,
 }
 
@@ -45,16 +47,16 @@ pub struct Tree {
 pub(super) struct Head {
     pub(super) size_bytes: u64,
     pub(super) modified_seconds: i64,
-    /// Place of its first extent; they end where those of the next file begin.
+    /// The index of its first extent. Its extents end where those of the next file start.
     extents: u32,
     pub(super) links: u16,
     pub(super) kind: FileKind,
     marks: u8,
-    /// Place of a directory's packed entries; they end where those of the next begin.
+    /// The start of a directory's packed entries. They end where those of the next file start.
     names: u64,
 }
 
-/// Mark: the only extent lies in the inode.
+/// Mark: the only extent is in the inode.
 const INLINE: u8 = 1;
 /// Mark: a directory's names are encrypted.
 const ENCRYPTED: u8 = 2;
@@ -74,25 +76,28 @@ impl Head {
 struct PackedExtent {
     logical: u32,
     blocks: u32,
-    /// Position in blocks, and whether it was never written in the highest bit. Inline: position in bytes.
+    /// Position in blocks; the highest bit is set if it was never written. If inline, position in
+    /// bytes.
     physical: u64,
 }
 
-/// Set in a position in blocks, which never needs so many bits.
+/// A bit of a position in blocks, which never needs that bit.
 const UNWRITTEN: u64 = 1 << 63;
 
 impl<D: ReadAt> FileSystem<D> {
     /// Reads all files and their names.
     ///
-    /// Errors: as of [`FileSystem::collect_inodes`]; the tree needs more memory than allowed.
-    /// Cost: as of [`FileSystem::collect_inodes`], for each attempt. Memory: see [`Tree`].
+    /// Errors: those of [`FileSystem::collect_inodes`]; the tree needs more memory than the limit.
+    /// Cost: that of [`FileSystem::collect_inodes`], for each attempt. Memory: see [`Tree`].
     pub fn collect_tree(&mut self, options: &TreeOptions) -> Result<Tree, Error> {
         self.collect_tree_with(options, &mut |_, _| true)
     }
 
-    /// The same, and shows each record on its way into the tree, which does not keep all of it, with the number of the
-    /// attempt from 1 on. What was shown in an earlier attempt is void. Shown to be enough with `false`, it ends with
-    /// [`Error::Stopped`].
+    /// Reads all files and their names, and passes each record to `show` before the tree packs it.
+    /// The tree does not keep all fields of a record.
+    ///
+    /// In: `show` receives the number of the attempt, from 1 on; records of earlier attempts are
+    /// void. If it returns `false`, the scan ends with [`Error::Stopped`].
     pub fn collect_tree_with(
         &mut self,
         options: &TreeOptions,
@@ -124,7 +129,7 @@ impl<D: ReadAt> FileSystem<D> {
 }
 
 impl Tree {
-    /// How many files, directories and symlinks there are, named or not.
+    /// The number of files, directories and symlinks, with or without a name.
     pub fn len(&self) -> usize {
         self.heads.len()
     }
@@ -134,7 +139,7 @@ impl Tree {
         self.heads.is_empty()
     }
 
-    /// The memory it takes.
+    /// The memory of the tree, bytes.
     pub fn memory_bytes(&self) -> u64 {
         let parts = [
             self.heads.capacity() * size_of::<Head>(),
@@ -145,7 +150,7 @@ impl Tree {
         parts.iter().map(|&bytes| bytes as u64).sum()
     }
 
-    /// Takes a record whose inode number is greater than all before.
+    /// Adds a record. Its inode number must be greater than all earlier ones.
     fn push(&mut self, record: InodeRecord) {
         let inline = record.extents.first().is_some_and(|mapped| mapped.state == ExtentState::Inline);
         let encrypted = record.flags.contains(InodeFlags::ENCRYPTED);
@@ -213,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_have_the_sizes_that_the_documentation_says() {
+    fn parts_have_the_documented_sizes() {
         assert_eq!((size_of::<Head>(), size_of::<PackedExtent>()), (32, 16));
     }
 }

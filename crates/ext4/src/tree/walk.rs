@@ -1,4 +1,4 @@
-//! The walk over a tree in memory: depth first, entries in the order they were read in.
+//! The walk over a tree in memory: depth first, entries in their stored order.
 
 use super::store::Tree;
 use crate::{EntryKind, FileKind, MappedExtent, directory::EntryIterator, scan::ROOT_INODE};
@@ -6,14 +6,15 @@ use crate::{EntryKind, FileKind, MappedExtent, directory::EntryIterator, scan::R
 /// A name in the tree.
 #[derive(Clone, Copy, Debug)]
 pub struct TreeEntry<'a> {
-    /// The path from the root: names parted by `/`, none at the start; empty for the root itself. Encrypted names are
-    /// shown as `encrypted-` and hexadecimal digits.
+    /// The path from the root: names separated by `/`, without a leading one; empty for the root.
+    /// Encrypted names are `encrypted-` and hexadecimal digits.
     pub path: &'a [u8],
-    /// The inode it stands for.
+    /// The number of its inode.
     pub inode: u32,
-    /// The file, directory or symlink; none for devices, sockets and pipes, and for inodes that were not sound.
+    /// The file, directory or symlink. `None` for devices, sockets and pipes, and for inodes that
+    /// are unused or damaged.
     pub file: Option<TreeFile<'a>>,
-    /// Whether the same inode came before, under another name.
+    /// Whether the same inode occurred before, under another name.
     pub further_link: bool,
 }
 
@@ -25,7 +26,7 @@ pub struct TreeFile<'a> {
 }
 
 impl TreeFile<'_> {
-    /// What it is.
+    /// Its file type.
     pub fn kind(&self) -> FileKind {
         self.tree.heads[self.place].kind
     }
@@ -35,38 +36,41 @@ impl TreeFile<'_> {
         self.tree.heads[self.place].size_bytes
     }
 
-    /// When its contents were last changed, seconds since 1970.
+    /// Time of the last change of its contents, seconds since 1970.
     pub fn modified_seconds(&self) -> i64 {
         self.tree.heads[self.place].modified_seconds
     }
 
-    /// How many names its inode says it has.
+    /// The number of names in its inode.
     pub fn links(&self) -> u16 {
         self.tree.heads[self.place].links
     }
 
-    /// Where its contents lie, in the file's order.
+    /// The places of its contents, in the order of the file.
     pub fn extents(&self) -> impl Iterator<Item = MappedExtent> + use<'_> {
         self.tree.extents(self.place)
     }
 }
 
-/// What a walk saw.
+/// The counts of a walk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WalkReport {
-    /// Names handed over, the root not among them.
+    /// Names that were visited, without the root.
     pub names: u64,
-    /// Names of files that came before under another name; handed over, too.
+    /// Names of files that occurred before under another name. They were visited, too.
     pub further_links: u64,
-    /// Names whose inode is not among the files read: special files, and inodes that are unused or damaged.
+    /// Names whose inode is not among the files read: special files, and inodes that are unused or
+    /// damaged.
     pub without_file: u64,
-    /// Directories that came before, and so were not gone into again: the tree is damaged, or changed.
+    /// Directories that occurred before, so that they were not entered again: the tree is damaged,
+    /// or changed.
     pub repeated_directories: u64,
-    /// Files, directories and symlinks without a name: lost, attributes' values, or of the file system's own use.
+    /// Files, directories and symlinks without a name: lost, values of attributes, or internal to
+    /// the file system.
     pub nameless: u64,
 }
 
-/// A directory on the way to the present entry.
+/// A directory on the path to the current entry.
 struct Frame<'a> {
     entries: EntryIterator<'a>,
     encrypted: bool,
@@ -74,9 +78,9 @@ struct Frame<'a> {
 }
 
 impl Tree {
-    /// Hands over every name, a directory before what it holds.
+    /// Passes every name to `visit`, a directory before its entries.
     ///
-    /// Cost: about 0.1 microseconds a name; one bit a file, and 32 bytes a level.
+    /// Cost: about 0.1 microseconds per name; one bit per file, and 32 bytes per level.
     pub fn walk(&self, visit: &mut dyn FnMut(TreeEntry<'_>)) -> WalkReport {
         let mut report = WalkReport::default();
         let mut seen = vec![0u64; self.heads.len().div_ceil(64)];
@@ -122,7 +126,7 @@ impl Tree {
     }
 }
 
-/// Sets a bit; true if it was set.
+/// Sets a bit. Returns whether it was set before.
 fn set(bits: &mut [u64], n: usize) -> bool {
     let Some(word) = bits.get_mut(n / 64) else { return false };
     let was_set = *word >> (n % 64) & 1 == 1;

@@ -1,4 +1,5 @@
-//! Trees that were used for a while: files made, grown, deleted in turn; holes, preallocation, links, odd names.
+//! Trees that were used for a while: files made, grown and deleted in turn; holes, preallocation,
+//! links, odd names.
 
 use std::{
     ffi::OsStr,
@@ -13,16 +14,16 @@ use senesce_core::{Rng, Seed};
 
 use crate::support::sync;
 
-/// What a tree is to contain.
+/// The contents of a tree.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// Steps of making, growing and deleting.
+    /// Steps of making, growing and deleting files.
     pub steps: u64,
     /// Entries of the large directory; 0 for none.
     pub large_directory: u64,
     /// Pieces of the file with the deepest map.
     pub pieces: u64,
-    /// Whether files can be preallocated (not with block maps).
+    /// Whether files can be preallocated, which block maps do not support.
     pub preallocates: bool,
 }
 
@@ -36,7 +37,7 @@ pub fn age(root: &Path, seed: u64, plan: Plan) {
     sync(root);
 }
 
-/// Makes, grows, cuts and deletes files in a few directories.
+/// Makes, grows, truncates and deletes files in a few directories.
 fn use_for_a_while(root: &Path, rng: &mut Rng, steps: u64) {
     let mut files: Vec<PathBuf> = Vec::new();
     for step in 0..steps {
@@ -63,7 +64,7 @@ fn use_for_a_while(root: &Path, rng: &mut Rng, steps: u64) {
             _ if !files.is_empty() => {
                 let path = &files[rng.below(files.len() as u64) as usize];
                 let mut file = OpenOptions::new().write(true).open(path).unwrap();
-                // A hole, and behind it something again.
+                // A hole, and data after it.
                 file.seek(SeekFrom::Start(rng.below(400_000))).unwrap();
                 file.write_all(b"behind a hole").unwrap();
             }
@@ -72,7 +73,7 @@ fn use_for_a_while(root: &Path, rng: &mut Rng, steps: u64) {
     }
 }
 
-/// Many names in one directory, every third deleted again.
+/// Makes many names in one directory, and deletes every third.
 fn make_large_directory(directory: &Path, entries: u64) {
     if entries == 0 {
         return;
@@ -87,20 +88,20 @@ fn make_large_directory(directory: &Path, entries: u64) {
     }
 }
 
-/// A file of which every second block is a hole, so that its map needs blocks of its own.
+/// Makes a file of which every second block is a hole, so that its map needs blocks of its own.
 fn make_pieces(path: &Path, pieces: u64) {
     let mut file = File::create(path).unwrap();
     for n in 0..pieces {
         file.seek(SeekFrom::Start(n * 8192)).unwrap();
         file.write_all(&[n as u8; 100]).unwrap();
     }
-    // Far behind, for the third level of a block map.
+    // Far away, for the third level of a block map.
     file.seek(SeekFrom::Start(5 << 30)).unwrap();
     file.write_all(b"far").unwrap();
     file.sync_all().unwrap();
 }
 
-/// One of each kind that is easily forgotten.
+/// Makes one of each rare kind.
 fn make_odd_ones(root: &Path, preallocates: bool) {
     let odd = root.join("odd");
     fs::create_dir(&odd).unwrap();
@@ -122,7 +123,7 @@ fn make_odd_ones(root: &Path, preallocates: bool) {
     sparse.set_len(10 << 20).unwrap();
     let attributes = odd.join("with attributes");
     fs::write(&attributes, [2; 5000]).unwrap();
-    let value = vec![7; 900]; // too much for the inode
+    let value = vec![7; 900]; // too large for the inode
     rustix::fs::setxattr(&attributes, "user.test", &value, rustix::fs::XattrFlags::empty()).unwrap();
     let deep = (0..30).fold(odd.join("deep"), |path, n| path.join(format!("level-{n}")));
     fs::create_dir_all(&deep).unwrap();

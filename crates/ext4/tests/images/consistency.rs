@@ -1,4 +1,4 @@
-//! Mounted volumes: right when nothing is written, and honest when something is.
+//! Mounted volumes: exact results without writes, and warnings with writes.
 
 use std::{
     fs::{self, File},
@@ -17,7 +17,7 @@ use crate::{
 const PLAN: Plan = Plan { steps: 400, large_directory: 300, pieces: 1000, preallocates: true };
 
 #[test]
-fn a_volume_mounted_read_only_is_read_without_a_warning() {
+fn read_only_mount_has_no_warning() {
     if !senesce_testkit::root_or_skip("mounts an image") {
         return;
     }
@@ -32,7 +32,7 @@ fn a_volume_mounted_read_only_is_read_without_a_warning() {
 }
 
 #[test]
-fn a_volume_mounted_for_writing_that_rests_is_read_right_and_warned_of() {
+fn idle_writable_mount_is_right_with_a_warning() {
     if !senesce_testkit::root_or_skip("mounts an image") {
         return;
     }
@@ -66,7 +66,7 @@ fn reading_files_is_no_change() {
     assert!(!report.has_changed(), "{:?}", report.warnings);
 }
 
-/// Reads all inodes and does something right after the first was handed over.
+/// Reads all inodes, and calls `something` after the first record.
 fn disturb(fs: &FileSystem<File>, something: impl FnOnce()) -> Report {
     let mut something = Some(something);
     let options = ScanOptions { threads: 1, entries: Some(EntryOrder::Readdir) };
@@ -79,7 +79,7 @@ fn disturb(fs: &FileSystem<File>, something: impl FnOnce()) -> Report {
 }
 
 #[test]
-fn every_kind_of_change_during_the_reading_is_warned_of() {
+fn every_kind_of_change_has_a_warning() {
     if !senesce_testkit::root_or_skip("mounts an image") {
         return;
     }
@@ -113,7 +113,7 @@ fn every_kind_of_change_during_the_reading_is_warned_of() {
 }
 
 #[test]
-fn a_volume_that_is_being_written_gives_warnings_and_never_an_error() {
+fn written_volume_has_warnings_and_never_an_error() {
     if !senesce_testkit::root_or_skip("mounts an image") {
         return;
     }
@@ -151,7 +151,7 @@ fn a_volume_that_is_being_written_gives_warnings_and_never_an_error() {
     });
 }
 
-/// An image in memory that is changed by something before the n-th read.
+/// An image in memory that a function changes before the n-th read.
 struct Changing {
     bytes: std::sync::Mutex<Vec<u8>>,
     reads: std::sync::atomic::AtomicU32,
@@ -170,14 +170,14 @@ impl ReadAt for Changing {
     }
 }
 
-/// Marks an image as mounted for writing, without a checksum of the superblock to set right.
+/// Marks an image as mounted for writing. Its superblock has no checksum that would need an update.
 fn make_live(image: &Image) -> Vec<u8> {
     run("debugfs", &["-w", "-R", "feature needs_recovery", image.text()]);
     image.bytes()
 }
 
 #[test]
-fn a_structure_that_is_whole_at_the_second_look_is_no_damage() {
+fn structure_that_is_whole_on_retry_is_undamaged() {
     let image = Image::new(8, "-b 1024");
     let bytes = make_live(&image);
     let fs = FileSystem::open(bytes.clone()).unwrap();
@@ -199,7 +199,7 @@ fn a_structure_that_is_whole_at_the_second_look_is_no_damage() {
     assert_eq!(inodes, [2, 11]);
     assert!(report.warnings.iter().all(|warning| !matches!(warning, Warning::Damaged { .. })), "{:?}", report.warnings);
 
-    // Torn for ever: a warning that names it, and the rest is there.
+    // Always torn: there is a warning that names it, and the rest is read.
     torn.times.store(u32::MAX, Ordering::Relaxed);
     inodes.clear();
     let report = fs.collect_inodes(&options, &mut |record| inodes.push(record.inode)).unwrap();
@@ -215,7 +215,7 @@ fn a_structure_that_is_whole_at_the_second_look_is_no_damage() {
     );
 }
 
-/// An image of which one byte is wrong the first times it is read.
+/// An image with a wrong byte in the first reads of it.
 struct Torn {
     bytes: Vec<u8>,
     position: usize,
@@ -240,10 +240,11 @@ impl ReadAt for &Torn {
 }
 
 #[test]
-fn a_reading_that_saw_a_change_is_begun_again() {
+fn scan_that_saw_a_change_is_retried() {
     let image = Image::new(8, "-b 1024");
     let bytes = std::sync::Mutex::new(make_live(&image));
-    // The superblock's count of written KiB changes at the fourth read only: during the first attempt.
+    // The superblock's count of written KiB changes at the fourth read only, during the first
+    // attempt.
     let change = |read: u32, bytes: &mut Vec<u8>| {
         if read == 3 {
             bytes[1024 + 0x178] ^= 1;
@@ -255,7 +256,7 @@ fn a_reading_that_saw_a_change_is_begun_again() {
     let tree = FileSystem::open(&device).unwrap().collect_tree(&TreeOptions::default()).unwrap();
     assert_eq!(tree.report.attempts, 2);
     assert_eq!(tree.report.warnings, [Warning::JournalNotReplayed]);
-    // With one attempt the change stays a warning.
+    // With one attempt, the change stays a warning.
     device.reads.store(0, Ordering::Relaxed);
     let options = TreeOptions { attempts: 1, ..TreeOptions::default() };
     let tree = FileSystem::open(&device).unwrap().collect_tree(&options).unwrap();

@@ -8,21 +8,22 @@ use senesce_ext4::{Error, FileSystem, OnDamage, OpenOptions, ScanOptions, TreeOp
 
 use crate::support::{Image, run};
 
-/// Blocks of the file that is mapped by blocks of its own.
+/// Blocks of the file whose map has blocks of its own.
 const PIECES: u64 = 600;
 
-/// A small image with an extent tree of two levels, a block map of two levels (without checksums), an indexed directory.
+/// A small image with an extent tree of two levels, a block map of two levels (without checksums),
+/// and an indexed directory.
 fn make_image(arguments: &str) -> Vec<u8> {
     let source = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(source.path().join("many/deep/er")).unwrap();
     for n in 0..150 {
         std::fs::write(source.path().join(format!("many/a-name-of-some-length-{n}")), vec![1; n]).unwrap();
     }
-    // mkfs leaves holes where there are zeros: every second block, each an extent of its own.
+    // mkfs makes holes of zeros: every second block is an extent of its own.
     let pieces: Vec<u8> = (0..PIECES as u32).flat_map(|n| vec![(n % 2) as u8; 1024]).collect();
     std::fs::write(source.path().join("pieces"), &pieces).unwrap();
     let image = Image::new(2, &format!("-b 1024 -N 256 -d {} {arguments}", source.path().display()));
-    // Gives the directory an index.
+    // Makes an index for the directory.
     let _ = std::process::Command::new("e2fsck").args(["-fyD", image.text()]).output().unwrap();
     run("dumpe2fs", &["-h", image.text()]);
     image.bytes()
@@ -36,7 +37,7 @@ fn example(kind: usize) -> &'static [u8] {
     &images[kind]
 }
 
-/// Reads everything there is; gives the error's text.
+/// Reads everything. Returns the warnings, or the error.
 fn read_all(bytes: Vec<u8>, options: OpenOptions) -> Result<Vec<Warning>, Error> {
     let mut fs = FileSystem::open_with(bytes, options)?;
     let mut warnings = fs.collect_free_space()?.report.warnings;
@@ -51,14 +52,14 @@ fn read_all(bytes: Vec<u8>, options: OpenOptions) -> Result<Vec<Warning>, Error>
 
 fn names_a_block(error: &Error) -> bool {
     match error {
-        // What these say does not lie in any block: the features and the length of the whole.
+        // These concern no block, but the features and the length of the whole.
         Error::UnknownFeatures { .. } => true,
         _ => error.to_string().contains("block "),
     }
 }
 
 #[test]
-fn the_example_images_are_sound_and_have_what_is_to_be_damaged() {
+fn example_images_are_sound_and_have_all_structures() {
     for kind in 0..3 {
         let bytes = example(kind).to_vec();
         assert_eq!(read_all(bytes.clone(), OpenOptions::default()).unwrap(), [], "{kind}");
@@ -77,7 +78,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn changed_bytes_give_a_result_or_an_error_that_names_the_block(
+    fn changed_bytes_return_a_result_or_a_block(
         kind in 0usize..3,
         seed: u64,
         changes in 1usize..12,
@@ -86,7 +87,7 @@ proptest! {
     ) {
         let mut bytes = example(kind).to_vec();
         let mut rng = Rng::for_purpose(Seed(seed), "damage");
-        // Bytes that are not zero hold structures or file contents; those change most of the time.
+        // Bytes that are not zero hold structures or file contents. Most changes affect those.
         let holds: Vec<usize> = (1024..bytes.len()).filter(|&at| bytes[at] != 0).collect();
         for _ in 0..changes {
             let at = match rng.below(4) {
@@ -106,7 +107,7 @@ proptest! {
     }
 
     #[test]
-    fn images_cut_anywhere_are_refused_with_the_first_missing_block(kind in 0usize..3, share in 0u64..1000) {
+    fn truncated_images_are_refused_with_the_missing_block(kind in 0usize..3, share in 0u64..1000) {
         let whole = example(kind);
         let length = (whole.len() as u64 * share / 1000) as usize;
         let error = read_all(whole[..length].to_vec(), OpenOptions::default()).unwrap_err();
@@ -121,9 +122,10 @@ proptest! {
     }
 }
 
-/// With checksums, every single changed byte of every structure that is read is found, and its block is named.
+/// With checksums, every single changed byte of every structure that is read is found, with its
+/// block.
 #[test]
-fn with_checksums_a_changed_byte_of_any_structure_is_found_and_its_block_named() {
+fn checksums_find_changed_structures_with_their_block() {
     let whole = example(0);
     let fs = FileSystem::open(whole.to_vec()).unwrap();
     let mut structures: HashMap<u64, &str> = HashMap::new();
@@ -151,9 +153,9 @@ fn with_checksums_a_changed_byte_of_any_structure_is_found_and_its_block_named()
     }
 }
 
-/// A group's bitmaps: the positions are those that `dumpe2fs` prints.
+/// The bitmaps of a group, at the positions that `dumpe2fs` prints.
 #[test]
-fn with_checksums_changed_bitmaps_are_found_and_their_blocks_named() {
+fn checksums_find_changed_bitmaps_with_their_block() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("image");
     std::fs::write(&path, example(0)).unwrap();
@@ -169,9 +171,10 @@ fn with_checksums_changed_bitmaps_are_found_and_their_blocks_named() {
     }
 }
 
-/// Trees that point to themselves or to one block many times end with an error after bounded work.
+/// Trees that point to themselves, or many times to one block, end with an error after bounded
+/// work.
 #[test]
-fn maps_that_go_in_circles_end_with_an_error() {
+fn circular_maps_end_with_an_error() {
     let mut bytes = example(2).to_vec();
     let mut position = 0;
     let fs = FileSystem::open(bytes.clone()).unwrap();
@@ -192,9 +195,9 @@ fn maps_that_go_in_circles_end_with_an_error() {
     assert!(error.contains(&format!("block {block} (indirect block")) && error.contains("more"), "{error}");
 }
 
-/// Those who add up what files have would come to less than nothing.
+/// Otherwise sums of sizes would overflow.
 #[test]
-fn sizes_that_no_file_has_are_not_believed() {
+fn impossible_sizes_are_refused() {
     let whole = example(2);
     let mut position = 0;
     let fs = FileSystem::open(whole.to_vec()).unwrap();
@@ -221,7 +224,7 @@ fn sizes_that_no_file_has_are_not_believed() {
 }
 
 #[test]
-fn inode_tables_that_overlap_are_refused() {
+fn overlapping_inode_tables_are_refused() {
     let image = Image::new(32, "-b 1024 -O ^metadata_csum,^uninit_bg,^64bit");
     let mut bytes = image.bytes();
     let table: [u8; 4] = bytes[2048 + 8..][..4].try_into().unwrap();

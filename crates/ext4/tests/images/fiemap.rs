@@ -1,4 +1,5 @@
-//! What the kernel says of a mounted tree: where each file lies, by FIEMAP, and all that `stat` and `getdents` tell.
+//! The kernel's view of a mounted tree: the place of each file by FIEMAP, and the results of `stat`
+//! and `getdents`.
 
 use std::{
     ffi::c_void,
@@ -29,7 +30,7 @@ struct RawExtent {
 
 const ROOM: usize = 128;
 
-/// `struct fiemap` with room for extents.
+/// `struct fiemap` with space for extents.
 #[repr(C)]
 struct Request {
     start: u64,
@@ -43,8 +44,8 @@ struct Request {
 
 struct Fiemap<'a>(&'a mut Request);
 
-// SAFETY: 0xC020660B is FS_IOC_FIEMAP, which reads and writes a `struct fiemap` with room for `count` extents; the
-// pointer is valid for the borrow's life and the answer stays in the structure.
+// SAFETY: 0xC020660B is FS_IOC_FIEMAP, which accesses a `struct fiemap` with space for `count`
+// extents. The pointer is valid for the life of the borrow, and the result stays in the structure.
 unsafe impl Ioctl for Fiemap<'_> {
     type Output = ();
     const IS_MUTATING: bool = true;
@@ -62,7 +63,7 @@ unsafe impl Ioctl for Fiemap<'_> {
     }
 }
 
-/// The extents of an open file or directory, written out first, neighbours of one state merged.
+/// The extents of an open file or directory, flushed first, neighbours of one state merged.
 pub fn collect_extents(file: impl AsFd) -> Vec<MappedExtent> {
     let mut all: Vec<MappedExtent> = Vec::new();
     let extents = [RawExtent::default(); ROOM];
@@ -102,14 +103,14 @@ pub fn collect_extents(file: impl AsFd) -> Vec<MappedExtent> {
     }
 }
 
-/// What the kernel says of one name.
+/// The kernel's data of one name.
 #[derive(Debug)]
 pub struct Known {
-    /// From the mount point, without it; empty for the root.
+    /// The path below the mount point; empty for the root.
     pub path: Vec<u8>,
     pub metadata: Metadata,
     pub created: Option<SystemTime>,
-    /// None for what cannot be opened to ask: symlinks and special files.
+    /// `None` for entries that cannot be opened: symlinks and special files.
     pub extents: Option<Vec<MappedExtent>>,
 }
 
@@ -119,7 +120,7 @@ impl Known {
     }
 }
 
-/// The whole tree below a mount point, in the order in which the kernel lists it.
+/// The whole tree below a mount point, in the listing order of the kernel.
 pub fn collect_known(root: &Path) -> Vec<Known> {
     let mut all = Vec::new();
     add(root, root, &mut all);

@@ -11,7 +11,8 @@ use crate::{
 
 const PLAN: Plan = Plan { steps: 1500, large_directory: 200, pieces: 500, preallocates: true };
 
-/// What `e2freefrag` prints, in KiB; and how many extents of each power of two of bytes.
+/// The figures that `e2freefrag` prints, in KiB, with the number of extents for each power of two
+/// of bytes.
 #[derive(Debug, PartialEq, Eq)]
 struct Printed {
     free_blocks: u64,
@@ -53,7 +54,7 @@ fn read_printed(image: &Image) -> Printed {
     }
 }
 
-/// The same figures from our extents.
+/// The same figures from the extents of the reader.
 fn compute_printed(extents: &[FreeExtent], block_bytes: u64) -> Printed {
     let blocks: Vec<u64> = extents.iter().map(|extent| extent.length_bytes / block_bytes).collect();
     let kib = |blocks: u64| blocks * block_bytes / 1024;
@@ -81,7 +82,7 @@ fn compute_printed(extents: &[FreeExtent], block_bytes: u64) -> Printed {
     }
 }
 
-/// The free extents as `dumpe2fs` lists them by group, neighbours merged.
+/// The free extents that `dumpe2fs` lists by group, neighbours merged.
 fn read_listed(image: &Image, block_bytes: u64, cluster_blocks: u64) -> Vec<FreeExtent> {
     let text = run("dumpe2fs", &[image.text()]);
     let mut extents: Vec<FreeExtent> = Vec::new();
@@ -89,7 +90,7 @@ fn read_listed(image: &Image, block_bytes: u64, cluster_blocks: u64) -> Vec<Free
     for range in lists.flat_map(|list| list.split(", ")).filter(|range| !range.is_empty()) {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
         let (first, last): (u64, u64) = (first.parse().unwrap(), last.parse().unwrap());
-        // With clusters it is the first block of the last cluster.
+        // With clusters, the end is the first block of the last cluster.
         let last = last + cluster_blocks - 1;
         let next = FreeExtent { start_bytes: first * block_bytes, length_bytes: (last - first + 1) * block_bytes };
         match extents.last_mut() {
@@ -109,15 +110,16 @@ fn check(image: &Image, arguments: &str) {
     assert_eq!(free.report.warnings, [], "{arguments}");
     assert_eq!(free.extents, read_listed(image, block_bytes, fs.superblock().cluster_blocks), "{arguments}");
     assert_eq!(free.total_bytes(), fs.superblock().free_blocks * block_bytes, "{arguments}");
-    // e2freefrag 1.47 finds nothing free where clusters have several blocks.
+    // e2freefrag 1.47 finds nothing free if clusters have several blocks.
     if !arguments.contains("bigalloc") {
         assert_eq!(compute_printed(&free.extents, block_bytes), read_printed(image), "{arguments}");
     }
 }
 
 #[test]
-fn free_space_of_new_images_is_that_of_e2freefrag_to_the_byte() {
-    // A group whose bitmap was never written, copies of the superblock, spread descriptors, a short last group.
+fn free_space_of_new_images_matches_e2freefrag() {
+    // A group whose bitmap was never written, copies of the superblock, spread descriptors, a short
+    // last group.
     for arguments in [
         "-b 1024",
         "-b 1024 -O ^resize_inode",
@@ -142,7 +144,7 @@ fn free_space_of_new_images_is_that_of_e2freefrag_to_the_byte() {
 }
 
 #[test]
-fn free_space_of_aged_images_is_that_of_e2freefrag_to_the_byte() {
+fn free_space_of_aged_images_matches_e2freefrag() {
     if !senesce_testkit::root_or_skip("mounts an image to age it") {
         return;
     }

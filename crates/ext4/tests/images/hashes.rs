@@ -1,4 +1,4 @@
-//! The order of listing where no kernel at hand mounts the format: hashes against `debugfs`.
+//! The listing order of formats that the running kernel does not mount: hashes against `debugfs`.
 
 use senesce_core::{Rng, Seed};
 use senesce_ext4::{EntryOrder, ScanOptions};
@@ -18,7 +18,7 @@ fn collect_names(image: &Image, order: EntryOrder) -> Vec<Vec<u8>> {
     names
 }
 
-/// An image whose root holds files with names of all lengths, some with bytes above 127.
+/// An image whose root has files with names of all lengths, some with bytes above 127.
 fn make_image(arguments: &str) -> Image {
     let mut rng = Rng::for_purpose(Seed(7), "names");
     let source = tempfile::tempdir().unwrap();
@@ -31,7 +31,7 @@ fn make_image(arguments: &str) -> Image {
 }
 
 #[test]
-fn the_order_is_that_of_the_hashes_that_debugfs_computes() {
+fn order_follows_the_hashes_of_debugfs() {
     for (function, number) in [("legacy", 0), ("half_md4", 1), ("tea", 2)] {
         for unsigned in [false, true] {
             let seed = "01234567-89ab-cdef-0123-456789abcdef";
@@ -64,7 +64,7 @@ fn the_order_is_that_of_the_hashes_that_debugfs_computes() {
 }
 
 #[test]
-fn directories_that_ignore_case_are_ordered_where_names_are_ascii_and_doubted_where_not() {
+fn casefolded_order_is_certain_for_ascii_only() {
     let image = Image::new(16, "-b 4096 -O casefold -E encoding=utf8");
     run("debugfs", &["-w", "-R", "mkdir folded", image.text()]);
     run("debugfs", &["-w", "-R", "sif folded flags 0x40080000", image.text()]);

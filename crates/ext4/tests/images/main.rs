@@ -1,6 +1,8 @@
-//! The reader on images of many kinds, against the kernel (FIEMAP, stat, getdents) and against e2fsprogs.
+//! The reader on images of many kinds, against the kernel (FIEMAP, stat, getdents) and against
+//! e2fsprogs.
 //!
-//! Tests that mount need root; those that only format an image and fill it with `mkfs.ext4 -d` or `debugfs` do not.
+//! Tests that mount need root. Tests that only format an image and fill it with `mkfs.ext4 -d` or
+//! `debugfs` do not.
 
 mod aging;
 mod consistency;

@@ -1,4 +1,5 @@
-//! Images that need no mount: formats the kernel at hand does not mount, filled by `mkfs.ext4 -d`, and refusals.
+//! Images without a mount: formats that the running kernel does not mount, filled by `mkfs.ext4
+//! -d`, and refusals.
 
 use std::{collections::HashMap, fs::File};
 
@@ -28,7 +29,7 @@ fn read_blocks(image: &Image, path: &str) -> Vec<u64> {
 }
 
 #[test]
-fn blocks_are_those_that_debugfs_lists() {
+fn blocks_match_the_list_of_debugfs() {
     let source = make_source();
     for arguments in ["-b 65536", "-b 4096", "-b 1024 -O ^extents,^64bit", "-b 8192 -O inline_data", "-b 4096 -r 0"] {
         let image = Image::new(64, &format!("-d {} {arguments}", source.path().display()));
@@ -61,21 +62,24 @@ fn blocks_are_those_that_debugfs_lists() {
 }
 
 #[test]
-fn features_that_are_not_known_are_refused_by_name_or_number() {
+fn unknown_features_are_refused_with_name_or_number() {
     let image = Image::new(8, "-b 1024 -O ^metadata_csum");
     let mut bytes = image.bytes();
     let refused = |bytes: Vec<u8>| FileSystem::open(bytes).unwrap_err().to_string();
     bytes[1024 + 0x62] |= 0x80;
-    assert_eq!(refused(bytes), "the file system uses what this version cannot read: incompatible feature 0x800000");
+    assert_eq!(
+        refused(bytes),
+        "the file system uses features that this version cannot read: incompatible feature 0x800000"
+    );
     let mut bytes = image.bytes();
     bytes[1024 + 0x60] |= 1;
-    assert_eq!(refused(bytes), "the file system uses what this version cannot read: compression");
+    assert_eq!(refused(bytes), "the file system uses features that this version cannot read: compression");
     run("mkfs.ext4", &["-q", "-F", "-O", "journal_dev", image.text()]);
     assert!(refused(image.bytes()).contains("journal_dev"));
 }
 
 #[test]
-fn what_is_not_ext4_or_is_cut_off_is_refused() {
+fn other_formats_and_truncated_images_are_refused() {
     assert!(matches!(FileSystem::open(vec![0; 1 << 20]), Err(Error::NotExt4 { found: 0 })));
     assert!(matches!(FileSystem::open(Vec::new()), Err(Error::Read { block: 0, .. })));
     let image = Image::new(8, "-b 1024");
@@ -86,7 +90,7 @@ fn what_is_not_ext4_or_is_cut_off_is_refused() {
 }
 
 #[test]
-fn the_superblock_s_state_becomes_a_warning() {
+fn superblock_state_becomes_a_warning() {
     let image = Image::new(8, "-b 1024 -O ^metadata_csum");
     let warnings = |at: usize, change: fn(u8) -> u8| {
         let mut bytes = image.bytes();
@@ -101,7 +105,7 @@ fn the_superblock_s_state_becomes_a_warning() {
 }
 
 #[test]
-fn a_tree_says_how_much_memory_it_takes_and_stops_at_the_limit() {
+fn tree_reports_its_memory_and_stops_at_the_limit() {
     let source = make_source();
     let image = Image::new(16, &format!("-b 1024 -d {}", source.path().display()));
     let tree = image.open().collect_tree(&TreeOptions::default()).unwrap();
@@ -112,7 +116,7 @@ fn a_tree_says_how_much_memory_it_takes_and_stops_at_the_limit() {
 }
 
 #[test]
-fn a_device_is_as_long_as_its_end_says() {
+fn device_length_is_the_position_of_its_end() {
     let image = Image::new(8, "-b 1024");
     let fs = FileSystem::open(File::open(&image.path).unwrap()).unwrap();
     assert_eq!((fs.superblock().blocks, fs.superblock().block_bytes), (8192, 1024));

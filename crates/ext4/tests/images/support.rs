@@ -1,4 +1,4 @@
-//! Images and mounted volumes, taken away again whatever happens.
+//! Images and mounted volumes, removed even after a panic.
 
 use std::{
     fs::File,
@@ -17,7 +17,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// Makes a file of `mib` MiB and runs `mkfs.ext4` with `arguments` (parted by spaces) on it.
+    /// Makes a file of `mib` MiB and runs `mkfs.ext4` on it with `arguments` (separated by spaces).
     pub fn new(mib: u64, arguments: &str) -> Self {
         let directory = scratch_directory();
         let path = directory.path().join("image");
@@ -45,7 +45,7 @@ impl Image {
         let mountpoint = self.directory.path().join("mnt");
         std::fs::create_dir_all(&mountpoint).unwrap();
         let device = run("losetup", &["--find", "--show", self.text()]).trim().to_owned();
-        // From here on the guard takes away what there is.
+        // From here on, the guard removes the mount and the loop device.
         let mut mount = Mount { mountpoint, device, mounted: false };
         run("mount", &["-t", "ext4", "-o", options, &mount.device, mount.mountpoint.to_str().unwrap()]);
         mount.mounted = true;
@@ -69,7 +69,7 @@ impl Mount {
         sync(&self.mountpoint);
     }
 
-    /// The file system as the device shows it now.
+    /// The current state of the file system on the device.
     pub fn open(&self) -> FileSystem<File> {
         FileSystem::open(File::open(&self.device).unwrap()).unwrap_or_else(|error| panic!("{error}"))
     }

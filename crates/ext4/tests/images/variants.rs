@@ -1,4 +1,4 @@
-//! Every variant of the format that the kernel mounts: all that the kernel says, against all that the reader says.
+//! Every variant of the format that the kernel mounts: the kernel's data against the reader's data.
 
 use std::{collections::HashMap, fs::File, os::unix::fs::MetadataExt, time::UNIX_EPOCH};
 
@@ -30,7 +30,7 @@ fn collect_records(fs: &FileSystem<File>, threads: usize) -> HashMap<u32, InodeR
     records
 }
 
-/// Makes an aged volume, asks the kernel, unmounts, reads, compares.
+/// Makes an aged volume, reads it through the kernel, unmounts it, reads the image, and compares.
 fn check(mib: u64, arguments: &str, plan: Plan) -> HashMap<u32, InodeRecord> {
     let image = Image::new(mib, arguments);
     let mount = image.mount("defaults");
@@ -46,14 +46,14 @@ fn check(mib: u64, arguments: &str, plan: Plan) -> HashMap<u32, InodeRecord> {
     let records = collect_records(&fs, 1);
     compare_records(&known, &records);
     assert_eq!(records, collect_records(&fs, 3), "the number of threads changes nothing");
-    // Clusters are allocated whole; values of attributes in other inodes count where they are used.
+    // Clusters are allocated whole. Values of attributes in other inodes count for their users.
     if !arguments.contains("bigalloc") && !arguments.contains("ea_inode") {
         compare_sums(&fs, &records);
     }
     records
 }
 
-/// Paths, in the kernel's order, with inodes and extents.
+/// Compares paths, in the order of the kernel, with inodes and extents.
 pub fn compare_tree(known: &[Known], tree: &Tree) {
     let mut open = known.iter();
     let report = tree.walk(&mut |entry| {
@@ -96,7 +96,8 @@ fn compare_records(known: &[Known], records: &HashMap<u32, InodeRecord>) {
         };
         assert_eq!(record.kind, kind, "{shown}");
         assert_eq!(record.size_bytes, metadata.size(), "{shown}");
-        // The kernel adds what lies inside the inode to a file's blocks, so that no tool takes it for a hole.
+        // The kernel adds inline contents to a file's blocks, so that no tool takes them for a
+        // hole.
         let inside = if record.mapping == Mapping::Inline && metadata.is_file() { metadata.size() } else { 0 };
         assert_eq!(record.allocated_bytes + inside.next_multiple_of(512), metadata.blocks() * 512, "{shown}");
         assert_eq!(u64::from(record.links), metadata.nlink(), "{shown}");
@@ -119,7 +120,8 @@ fn compare_records(known: &[Known], records: &HashMap<u32, InodeRecord>) {
     }
 }
 
-/// What a file takes is the sum of its extents, its map's blocks and its attributes; no block has two owners.
+/// Checks that the allocation of a file is the sum of its extents, the blocks of its map and its
+/// attributes, and that no block has two owners.
 fn compare_sums(fs: &FileSystem<File>, records: &HashMap<u32, InodeRecord>) {
     let block_bytes = fs.superblock().block_bytes;
     let mut owners: Vec<(u64, u64, u32)> = Vec::new();
@@ -179,7 +181,7 @@ variants! {
 }
 
 #[test]
-fn block_maps_of_three_levels_are_read_as_the_kernel_reads_them() {
+fn three_level_block_maps_match_the_kernel() {
     if !senesce_testkit::root_or_skip("mounts an image to compare with the kernel") {
         return;
     }
@@ -187,24 +189,25 @@ fn block_maps_of_three_levels_are_read_as_the_kernel_reads_them() {
         let records = check(200, arguments, Plan { preallocates: false, ..PLAN });
         let mapped = records.values().filter(|record| record.mapping == Mapping::BlockMap);
         let most = mapped.map(|record| record.map_blocks_bytes.len()).max();
-        // 3,000 pieces at every second block of 1 KiB … 4 KiB, and one 5 GiB behind.
+        // 3,000 pieces at every second block of 1 KiB to 4 KiB, and one 5 GiB further.
         assert!(most.is_some_and(|most| most > 8), "{most:?}");
     }
 }
 
 #[test]
-fn deep_extent_trees_are_read_as_the_kernel_reads_them() {
+fn deep_extent_trees_match_the_kernel() {
     if !senesce_testkit::root_or_skip("mounts an image to compare with the kernel") {
         return;
     }
-    // Blocks of 1 KiB hold 84 entries: 9,000 pieces need 108 leaves, more than one level above the root.
+    // Blocks of 1 KiB hold 84 entries: 9,000 pieces need 108 leaves, more than one level above the
+    // root.
     let records = check(300, "-b 1024", Plan { pieces: 9000, steps: 50, large_directory: 0, ..PLAN });
     let most = records.values().map(|record| record.map_blocks_bytes.len()).max();
     assert!(most.is_some_and(|most| most > 108), "{most:?}");
 }
 
 #[test]
-fn inline_data_is_named_as_such() {
+fn inline_data_has_its_own_mapping() {
     if !senesce_testkit::root_or_skip("mounts an image") {
         return;
     }
