@@ -1,4 +1,5 @@
-//! The natural transfer size experiment: reads of one size at random aligned places, and what bandwidth comes of them.
+//! The natural transfer size experiment: reads of one size at random aligned places, and their
+//! bandwidth.
 
 use std::ops::Range;
 
@@ -16,8 +17,9 @@ pub struct BandwidthPoint {
     pub mib_per_second: f64,
 }
 
-/// The published effective bandwidth of the disk of the aging experiments, as measured by their authors (public raw data
-/// of: A. Conway et al., File Systems Fated for Senescence? Nonsense, Says Science!, USENIX FAST 2017, figure 1).
+/// The published effective bandwidth of the disk of the aging experiments, as measured by their
+/// authors (public raw data of: A. Conway et al., File Systems Fated for Senescence? Nonsense, Says
+/// Science!, USENIX FAST 2017, figure 1).
 pub const PUBLISHED_HDD_CURVE: [BandwidthPoint; 8] = [
     point(64 * Bytes::KIB, 18.0),
     point(256 * Bytes::KIB, 35.0),
@@ -33,29 +35,29 @@ const fn point(size_bytes: u64, mib_per_second: f64) -> BandwidthPoint {
     BandwidthPoint { size_bytes, mib_per_second }
 }
 
-/// Where and how often the experiment reads.
+/// The region and the number of reads of the experiment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadExperiment {
     /// The part of the device that is read, bytes.
     pub region_bytes: Range<u64>,
     /// Reads of each size.
     pub reads: u32,
-    /// From which the places are drawn.
+    /// The seed of the random places.
     pub seed: Seed,
 }
 
 impl ReadExperiment {
-    /// 400 reads in all of a device.
+    /// 400 reads in the whole device.
     pub fn whole(spec: &DeviceSpec, seed: Seed) -> Self {
         Self { region_bytes: 0..spec.capacity_bytes(), reads: 400, seed }
     }
 }
 
-/// The effective bandwidth, MiB/s, of reads of `size_bytes` at places drawn uniformly from the multiples of the size
-/// within the region, one at a time, without pause.
+/// The effective bandwidth, MiB/s, of reads of `size_bytes`. The places are drawn uniformly from
+/// the multiples of the size within the region. One read follows the other, without pause.
 ///
-/// In: a model that has not served requests yet; a whole number of sectors. Errors: no reads, a size that is no number
-/// of sectors or does not fit into the region.
+/// In: a model that has not served requests yet. Errors: no reads; a size that is not a multiple of
+/// the sector size, or does not fit into the region.
 pub fn compute_effective_bandwidth(
     model: &mut dyn DeviceModel,
     size_bytes: u64,
@@ -87,7 +89,7 @@ pub fn compute_effective_bandwidth(
     Ok(bytes as f64 / Bytes::MIB as f64 / now.since(Nanos(start.0)).as_secs_f64())
 }
 
-/// The bandwidth for each size, each on a device of its own.
+/// The bandwidth for each size, each on a new device.
 pub fn compute_bandwidth_curve(
     spec: &DeviceSpec,
     sizes_bytes: impl IntoIterator<Item = u64>,
@@ -100,12 +102,14 @@ pub fn compute_bandwidth_curve(
     sizes_bytes.into_iter().map(measure).collect()
 }
 
-/// The natural transfer size: the smallest read that gets `fraction` (0..1) of the curve's best bandwidth, bytes.
+/// The natural transfer size: the smallest read that reaches `fraction` (0..1) of the curve's peak
+/// bandwidth, bytes.
 ///
-/// Between two points the bandwidth is taken as linear in the logarithm of the size. If the smallest size measured gets
-/// it already, that size is the answer: the true one may be smaller. Errors: an empty curve, a fraction outside of
-/// 0..1, sizes that do not rise, bandwidths that are not positive.
-/// Source: the notion, with 0.5 and 0.9 for the fraction, is of A. Conway et al., FAST 2017.
+/// Between two points, the bandwidth is linear in the logarithm of the size. If the smallest
+/// measured size reaches the fraction, the function returns that size; the true one may be smaller.
+/// Errors: an empty curve, a fraction outside of 0..1, sizes that do not rise, bandwidths that are
+/// not positive. Source: the term, with 0.5 and 0.9 for the fraction, is of A. Conway et al., FAST
+/// 2017.
 pub fn compute_natural_transfer_size(curve: &[BandwidthPoint], fraction: f64) -> Result<u64, Error> {
     let error = |problem| Err(Error::NotComputable { figure: "natural transfer size", problem });
     if !(fraction > 0.0 && fraction <= 1.0) {

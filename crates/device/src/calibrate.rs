@@ -1,8 +1,9 @@
-//! Fitting a description to a measured curve.
+//! Fits a description to a measured curve.
 //!
-//! Two steps, both pure. [`compute_line_fit`] says what a measured curve is in two numbers: a time for each read and a
-//! rate. [`compute_calibration`] changes a base description until its *model*, measured in the same way, gives the curve:
-//! it scales groups of constants that belong together, and leaves the others alone.
+//! There are two steps, both without I/O. [`compute_line_fit`] reduces a measured curve to two
+//! numbers: a time for each read and a rate. [`compute_calibration`] changes a base description
+//! until its *model*, measured in the same way, has the same curve. It scales groups of constants
+//! that belong together, and no others.
 //!
 //! | kind | scaled together |
 //! |---|---|
@@ -13,56 +14,57 @@
 //! | SSD | `page_read` |
 //! | SSD | `command_overhead` |
 //!
-//! A curve of effective bandwidth does not tell overhead from seeks; of descriptions that fit alike the one nearest to
-//! the base is taken.
+//! A curve of effective bandwidth does not distinguish overhead from seeks. Of descriptions that
+//! fit equally well, the one nearest to the base is used.
 
 use senesce_core::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::{BandwidthPoint, DeviceKind, DeviceSpec, Error, ReadExperiment, compute_bandwidth_curve};
 
-/// No constant is scaled by more than this, up or down (as a power of two).
+/// The largest scale of a constant, up or down, as a power of two.
 const MOST_DOUBLINGS: f64 = 4.0;
 
-/// What a doubling of a group costs, in the unit of squared logarithms of errors: a tie breaker.
+/// The cost of a doubling of a group, in the unit of squared logarithms of errors: a tie breaker.
 const PRICE_OF_DOUBLING: f64 = 1e-4;
 
 /// A curve as a line: the time of a read is `positioning_seconds + bytes / rate`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LineFit {
-    /// Time of a read besides moving its data, seconds; below zero when the curve is not of this form.
+    /// Time of a read without moving its data, seconds; negative if the curve is not of this form.
     pub positioning_seconds: f64,
     /// Rate of moving data, MiB/s.
     pub mib_per_second: f64,
 }
 
-/// Measured against modelled, at one size.
+/// The measured and the modelled bandwidth at one size.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Residual {
     /// Bytes of each read.
     pub size_bytes: u64,
-    /// As measured, MiB/s.
+    /// The measured bandwidth, MiB/s.
     pub measured_mib_per_second: f64,
-    /// As the fitted model has it, MiB/s.
+    /// The bandwidth of the fitted model, MiB/s.
     pub modelled_mib_per_second: f64,
-    /// By how much the model is too fast (positive) or too slow, percent.
+    /// The error of the model, percent; positive if it is too fast.
     pub error_percent: f64,
 }
 
 /// A fitted description.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
-    /// The base with scaled constants; the source of each says so.
+    /// The base with scaled constants. The source of each has the old value.
     pub spec: DeviceSpec,
-    /// How well it fits, for each point in the order given.
+    /// The quality of the fit for each point, in the given order.
     pub residuals: Vec<Residual>,
-    /// Each group's constants and by what they were multiplied.
+    /// The constants of each group, and their factor.
     pub scales: Vec<(Vec<&'static str>, f64)>,
 }
 
 /// The line that fits a curve with the smallest sum of squared relative errors of the time.
 ///
-/// Errors: fewer than two points, equal sizes only, values that are not positive, a rate that would not be positive.
+/// Errors: fewer than two points, equal sizes only, values that are not positive, a rate that would
+/// not be positive.
 pub fn compute_line_fit(points: &[BandwidthPoint]) -> Result<LineFit, Error> {
     check_points(points)?;
     // Least squares of 1 = a / t + b s / t for each point.
@@ -89,12 +91,13 @@ pub fn compute_line_fit(points: &[BandwidthPoint]) -> Result<LineFit, Error> {
     Ok(LineFit { positioning_seconds: (bb * a1 - ab * b1) / determinant, mib_per_second: 1.0 / slope })
 }
 
-/// The description nearest to `base` whose model gives the measured curve.
+/// The description nearest to `base` whose model has the measured curve.
 ///
-/// In: `points` measured as `experiment` says (region, one read at a time); `name` and `title` of the result; `base` of
-/// the same kind of device, with the right capacity. Errors: as [`compute_line_fit`]; those of the experiment; a base
-/// that is no device. Cost: about a hundred modelled experiments: half a second for a disk and ten for an SSD
-/// with 400 reads of each size up to 64 MiB.
+/// In: `points` measured as in `experiment` (region, one read at a time). `name` and `title` are
+/// those of the result. `base` is of the same kind of device, with the right capacity. Errors:
+/// those of [`compute_line_fit`] and of the experiment; an impossible base. Cost: about a hundred
+/// modelled experiments: half a second for a disk and ten for an SSD, with 400 reads of each size
+/// up to 64 MiB.
 pub fn compute_calibration(
     base: &DeviceSpec,
     name: &str,
@@ -110,7 +113,7 @@ pub fn compute_calibration(
         let curve = compute_bandwidth_curve(&spec, points.iter().map(|point| point.size_bytes), experiment)?;
         Ok((spec, curve))
     };
-    // A scale that makes a device impossible is as bad as can be.
+    // A scale that makes a device impossible has the largest badness.
     let badness = |doublings: &[f64]| match model(doublings) {
         Ok((_, curve)) => {
             let errors = curve.iter().zip(points).map(|(got, want)| (got.mib_per_second / want.mib_per_second).ln());
@@ -169,8 +172,9 @@ fn scaled(base: &DeviceSpec, groups: &[&[&str]], doublings: &[f64]) -> DeviceSpe
     spec
 }
 
-/// The smallest `badness` over vectors of this length, searched along each axis with steps that shrink: no derivatives,
-/// no randomness, the same answer everywhere.
+/// The vector of this length with the smallest `badness`. The search goes along each axis with
+/// steps that shrink. It uses no derivatives and no randomness, so the result is the same on every
+/// machine.
 fn minimise(length: usize, badness: impl Fn(&[f64]) -> f64) -> Vec<f64> {
     let mut best = vec![0.0; length];
     let mut least = badness(&best);
@@ -229,8 +233,8 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_found_again() {
-        // 10 ms a read and 100 MiB/s.
+    fn line_fit_finds_a_line() {
+        // 10 ms per read and 100 MiB/s.
         let points: Vec<_> = sizes()
             .map(|size| {
                 let mib = size as f64 / Bytes::MIB as f64;
@@ -243,14 +247,14 @@ mod tests {
     }
 
     #[test]
-    fn the_published_curve_is_six_milliseconds_and_179_mib_per_second_but_for_its_first_point() {
+    fn published_curve_fits_a_line_except_its_first_point() {
         let line = compute_line_fit(&PUBLISHED_HDD_CURVE[1..]).unwrap();
         assert!((line.positioning_seconds - 0.00596).abs() < 0.0001, "{line:?}");
         assert!((line.mib_per_second - 179.0).abs() < 0.1, "{line:?}");
     }
 
     #[test]
-    fn points_without_meaning_are_refused() {
+    fn meaningless_points_are_refused() {
         let ok = point(4096, 10.0);
         for points in [
             vec![],
@@ -266,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_is_found_again_from_its_own_curve() {
+    fn calibration_finds_a_device_from_its_curve() {
         for (preset, changes) in [
             (
                 "hdd-7200",
@@ -282,7 +286,7 @@ mod tests {
             let experiment = ReadExperiment { reads: 100, ..ReadExperiment::whole(&base, Seed(1)) };
             let sizes = (12..23).map(|power| 1 << power);
             let measured = compute_bandwidth_curve(&truth, sizes, &experiment).unwrap();
-            // Fitted with other places than those it was measured at.
+            // Fitted with other places than those of the measurement.
             let experiment = ReadExperiment { seed: Seed(2), ..experiment };
             let fitted = compute_calibration(&base, "mine", "Mine", &measured, &experiment).unwrap();
             for residual in &fitted.residuals {
@@ -298,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn the_published_curve_calibrates_the_10k_disk_too() {
+    fn published_curve_calibrates_the_10k_disk_too() {
         let mut base = find_preset("hdd-10k").unwrap();
         base.constants.get_mut("rotation").unwrap().value = 7200.0;
         let experiment = ReadExperiment { region_bytes: 0..20 * Bytes::GIB, reads: 200, seed: Seed(1) };

@@ -1,11 +1,11 @@
-//! What follows from a description: figures to show beside its constants.
+//! Figures that follow from a description, to show beside its constants.
 
 use crate::{DeviceKind, DeviceSpec, Error, compute_greedy_write_amplification, hdd::Hdd};
 
-/// A figure that follows from the constants, of the model.
+/// A figure of the model that follows from the constants.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DerivedFigure {
-    /// What it is: `cylinders`.
+    /// Its name, such as `cylinders`.
     pub name: &'static str,
     /// The number.
     pub value: f64,
@@ -13,7 +13,8 @@ pub struct DerivedFigure {
     pub unit: &'static str,
 }
 
-/// The figures that follow from a description, in the order they are shown. Errors: those of [`DeviceSpec::check`].
+/// The figures that follow from a description, in display order. Errors: those of
+/// [`DeviceSpec::check`].
 pub fn compute_derived_figures(spec: &DeviceSpec) -> Result<Vec<DerivedFigure>, Error> {
     spec.check()?;
     let figure = |name, value, unit| DerivedFigure { name, value, unit };

@@ -1,25 +1,25 @@
-//! The one error of the room.
+//! The error type of the crate.
 
-/// Why a device cannot be described, or a figure not be computed.
+/// The reason why a device cannot be described, or a figure cannot be computed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Error {
     /// A description is not of the format.
     #[error("device description: {problem}")]
     Malformed {
-        /// What the parser says, with the place.
+        /// The error of the parser, with the position.
         problem: String,
     },
-    /// A description is of a format this version does not know.
+    /// A description is of a format that this version does not support.
     #[error("device {device}: format {found:?} is not known; this version reads {known:?}")]
     Format {
         /// The device's name.
         device: String,
-        /// What the description says.
+        /// The format of the description.
         found: String,
-        /// What it should say.
+        /// The supported format.
         known: &'static str,
     },
-    /// A description has a constant the kind of device does not have.
+    /// A description has a constant that its kind of device does not have.
     #[error("device {device}: a device of kind {kind} has no constant {key:?}; it has {known}")]
     UnknownKey {
         /// The device's name.
@@ -28,7 +28,7 @@ pub enum Error {
         kind: &'static str,
         /// The constant.
         key: String,
-        /// All that it has, parted by commas.
+        /// The constants of this kind, separated by commas.
         known: String,
     },
     /// A description lacks a constant.
@@ -38,27 +38,27 @@ pub enum Error {
         device: String,
         /// The constant.
         key: &'static str,
-        /// What it means.
+        /// Its meaning.
         meaning: &'static str,
-        /// The unit it is given in.
+        /// Its unit.
         unit: &'static str,
     },
-    /// A description names no device that could exist.
+    /// A description is of an impossible device.
     #[error("device {device}: {key}: {problem}")]
     Absurd {
         /// The device's name.
         device: String,
-        /// Which constant.
+        /// The constant.
         key: String,
-        /// What is wrong with it, with the number and what would be possible.
+        /// The fault, with the number and the possible values.
         problem: String,
     },
-    /// A figure cannot be computed from what was given.
+    /// A figure cannot be computed from the input.
     #[error("{figure}: {problem}")]
     NotComputable {
         /// The figure.
         figure: &'static str,
-        /// What is missing or wrong, with the number.
+        /// The missing or wrong input, with the number.
         problem: String,
     },
 }

@@ -1,14 +1,16 @@
-//! The device time model: a sequence of block requests becomes nanoseconds on a described device.
+//! The device time model: turns a sequence of block requests into nanoseconds on a described
+//! device.
 //!
-//! - [`DeviceSpec`]: a device in words, every constant with its source; [`presets`], [`find_preset`]; [`keys`] and
-//!   [`compute_derived_figures`] for showing one.
-//! - [`DeviceModel`]: a device being used; [`DeviceSpec::build`] makes one, for flash that is old
-//!   [`DeviceSpec::build_with_flash`].
-//! - [`compute_cost`]: what a sequence of requests costs, by cause. The requests come from a trace, or from
-//!   [`compute_cold_reads`], which predicts those of a cold grep test from extents alone.
-//! - [`compute_bandwidth_curve`], [`compute_natural_transfer_size`]: effective bandwidth by read size;
-//!   [`compute_calibration`] fits a description to a measured curve.
-//! - [`Ftl`]: the translation layer of flash by itself, for models of other shapes.
+//! - [`DeviceSpec`]: the description of a device, every constant with its source; [`presets`],
+//!   [`find_preset`]. [`keys`] and [`compute_derived_figures`] help to show one.
+//! - [`DeviceModel`]: a device in use. [`DeviceSpec::build`] makes one,
+//!   [`DeviceSpec::build_with_flash`] one with used flash.
+//! - [`compute_cost`]: the cost of a sequence of requests, by cause. The requests come from a
+//!   trace, or from [`compute_cold_reads`], which predicts those of a cold grep test from extents
+//!   alone.
+//! - [`compute_bandwidth_curve`], [`compute_natural_transfer_size`]: effective bandwidth by read
+//!   size; [`compute_calibration`] fits a description to a measured curve.
+//! - [`Ftl`]: the translation layer of flash alone, for models of other shapes.
 //!
 //! ```
 //! use senesce_core::{BlockOp, BlockRequest, Nanos};
@@ -16,14 +18,15 @@
 //! let mut disk = senesce_device::find_preset("hdd-7200").unwrap().build().unwrap();
 //! let read = |sector| BlockRequest { issued: Nanos(0), op: BlockOp::Read, sector, sectors: 256 };
 //! let first = disk.serve(&read(0), Nanos(0));
-//! let next = disk.serve(&read(256), first); // goes on where the first ended
+//! let next = disk.serve(&read(256), first); // continues where the first ended
 //! let far = disk.serve(&read(500_000_000), next);
 //! assert!(next.since(first) < Nanos(1_000_000));
 //! assert!(far.since(next) > Nanos(4_000_000));
 //! ```
 //!
-//! Pure: no files, no clocks, integer nanoseconds, no randomness but the seeded generator's: the same requests take the
-//! same time on every machine. Everything it says is of a *model*, and is called so wherever it is shown.
+//! There are no files and no clocks. Times are integer nanoseconds, and randomness comes from the
+//! seeded generator only. So the same requests take the same time on every machine. All figures are
+//! of a *model*, and are named so.
 
 mod bandwidth;
 mod calibrate;

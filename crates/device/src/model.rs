@@ -1,64 +1,68 @@
-//! What every modelled device can do, and how it accounts for its time.
+//! The interface of modelled devices, and the accounts of their time.
 
 use std::ops::{AddAssign, Sub};
 
 use senesce_core::{BlockRequest, Nanos};
 use serde::{Deserialize, Serialize};
 
-/// A modelled device: serves requests in the order they are given and keeps its own time.
+/// A modelled device. It serves requests in the given order and has a clock of its own.
 pub trait DeviceModel: Send {
-    /// Serves `request`, which arrives at `arrival` (on the model's clock, never earlier than the request before; an
-    /// earlier time is taken as the time of the request before); gives the time at which it is done.
+    /// Serves `request` and returns the time of its end. `arrival` is a time on the model's clock;
+    /// a time before the previous arrival counts as the previous arrival.
     ///
-    /// A request beyond the end of the device does not fail: it is served as if it lay in the last sectors, and counted
-    /// in [`Totals::beyond_end`].
+    /// A request after the end of the device does not fail: it is served as if it were in the last
+    /// sectors, and counted in [`Totals::beyond_end`].
     fn serve(&mut self, request: &BlockRequest, arrival: Nanos) -> Nanos;
 
-    /// The name, for axes and records: `model: HDD 7.2K`.
+    /// The name for axes and records, such as `model: HDD 7.2K`.
     fn name(&self) -> &str;
 
-    /// When the last request arrived or was done, whichever is later: the earliest time at which a replay that follows
-    /// begins. A model that does not say begins at zero.
+    /// The time when the last request arrived or was done, whichever is later. A following replay
+    /// starts at this time. The default is zero.
     fn now(&self) -> Nanos {
         Nanos(0)
     }
 
-    /// Forgets what it keeps in its own memory of data read and of data already written, as after a power cycle; takes no
-    /// time. Data still to be written stays: flush first. A model without such a memory has nothing to do.
+    /// Forgets the data in the device's memory that was read, or already written, as after a power
+    /// cycle. Takes no time. Data that is still to be written stays: flush first. A model without
+    /// such a memory does nothing.
     fn forget_buffered(&mut self) {}
 
     /// Drops the sectors `start..end` from the device's own buffer. Takes no time.
     ///
-    /// Sectors that it reads ahead after the last request stay. A caller uses this to model a layout in which two files
-    /// share sectors: reading one must not bring the other into the buffer.
+    /// Sectors that it reads ahead after the last request stay. A caller uses this to model a
+    /// layout in which two files share sectors: reading one must not bring the other into the
+    /// buffer.
     fn forget_sectors(&mut self, _start: u64, _end: u64) {}
 
-    /// Where the time of all requests so far went. A model that keeps no account gives zeros.
+    /// The time of all requests so far, by cause. The default is zeros.
     fn totals(&self) -> Totals {
         Totals::default()
     }
 }
 
-/// Where the time of served requests went, by cause.
+/// The time of served requests, by cause.
 ///
-/// The parts of one request follow each other without gap: their sum is the time from its arrival to its end.
+/// The parts of one request follow each other without a gap: their sum is the time from its arrival
+/// to its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServiceTimes {
-    /// Waiting until the device was done with earlier requests.
+    /// Wait until earlier requests were done.
     pub queue: Nanos,
     /// The command itself: electronics, protocol.
     pub overhead: Nanos,
-    /// Moving the arm (HDD).
+    /// Movement of the arm (HDD).
     pub seek: Nanos,
-    /// Waiting for the sector to come around (HDD).
+    /// Wait until the sector is under the head (HDD).
     pub rotation: Nanos,
-    /// Moving data: under the head with its switches of track, or over the link.
+    /// Transfer of data: under the head with its switches of track, or over the link.
     pub transfer: Nanos,
-    /// Waiting for cached writes to reach the medium: for room, on a flush, or because a read needs them.
+    /// Wait until cached writes are on the medium: for space, on a flush, or because a read needs
+    /// them.
     pub write_back: Nanos,
-    /// Reading and programming flash (SSD).
+    /// Reads and programs of flash (SSD).
     pub flash: Nanos,
-    /// Waiting for garbage collection (SSD).
+    /// Wait for garbage collection (SSD).
     pub collection: Nanos,
 }
 
@@ -111,32 +115,33 @@ impl Sub for ServiceTimes {
     }
 }
 
-/// Everything a model has counted since it was built.
+/// The counts of a model since it was built.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
-    /// Requests served, discards and flushes among them.
+    /// Served requests, with discards and flushes.
     pub requests: u64,
     /// Their time by cause.
     pub times: ServiceTimes,
-    /// Reads served from the device's own buffer alone, without waiting for the medium.
+    /// Reads that were served from the device's own buffer only.
     pub buffer_hits: u64,
-    /// Requests that reach beyond the end of the device.
+    /// Requests that extend beyond the end of the device.
     pub beyond_end: u64,
-    /// Pages programmed because the host wrote them (SSD).
+    /// Pages programmed because of writes of the host (SSD).
     pub host_pages: u64,
-    /// Pages programmed in all: with those that garbage collection moved (SSD).
+    /// All programmed pages, with those that garbage collection moved (SSD).
     pub programmed_pages: u64,
-    /// Blocks erased (SSD).
+    /// Erased blocks (SSD).
     pub erased_blocks: u64,
 }
 
 impl Totals {
-    /// Write amplification: pages programmed in all / pages programmed for the host; none before the first write.
+    /// Write amplification: all programmed pages / pages programmed for the host. `None` before the
+    /// first write.
     pub fn write_amplification(&self) -> Option<f64> {
         (self.host_pages > 0).then(|| self.programmed_pages as f64 / self.host_pages as f64)
     }
 
-    /// What was counted since `earlier`, an account of the same model.
+    /// The counts since `earlier`, which is an account of the same model.
     pub fn since(&self, earlier: &Totals) -> Totals {
         Totals {
             requests: self.requests - earlier.requests,

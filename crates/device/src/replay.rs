@@ -1,8 +1,9 @@
-//! What a sequence of requests costs on a modelled device.
+//! The cost of a sequence of requests on a modelled device.
 //!
-//! The issuer is a closed loop, as a reader who waits for its data is: it has at most `depth` requests on their way and
-//! gives the next when one of them is done. So the recorded times of the requests, which belong to the device they were
-//! recorded on, do not matter, unless they are asked for.
+//! The issuer is a closed loop, like a reader that waits for its data: it has at most `depth`
+//! requests in progress and issues the next one when one of them is done. So the recorded times of
+//! the requests, which belong to the recorded device, do not matter, unless the caller requests
+//! them.
 
 use std::{cmp::Reverse, collections::BinaryHeap, num::NonZeroU32};
 
@@ -11,25 +12,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::{DeviceModel, Totals};
 
-/// When the issuer gives a request to the device.
+/// The time at which the issuer passes a request to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum QueuePolicy {
-    /// As fast as possible: as soon as fewer than `depth` requests are on their way.
+    /// As fast as possible: as soon as fewer than `depth` requests are in progress.
     BackToBack {
-        /// Requests on their way at a time.
+        /// Requests in progress at a time.
         depth: NonZeroU32,
     },
-    /// The same, but the issuer thinks for a while after each request that is done.
+    /// Like `BackToBack`, with a pause of the issuer after each completed request.
     Think {
-        /// Requests on their way at a time.
+        /// Requests in progress at a time.
         depth: NonZeroU32,
         /// Time from the end of a request to the next one.
         think: Nanos,
     },
-    /// At the recorded times, counted from the first request; later when `depth` requests are still on their way.
+    /// At the recorded times, relative to the first request; later if `depth` requests are still in
+    /// progress.
     Recorded {
-        /// Requests on their way at a time.
+        /// Requests in progress at a time.
         depth: NonZeroU32,
     },
 }
@@ -49,14 +51,14 @@ impl QueuePolicy {
     }
 }
 
-/// What a sequence of requests cost, of a model.
+/// The modelled cost of a sequence of requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeviceCost {
-    /// The model's name: `model: HDD 7.2K`.
+    /// The name of the model, such as `model: HDD 7.2K`.
     pub device: String,
-    /// From the first request's arrival to the end of the last to be done.
+    /// Time from the arrival of the first request to the end of the last one.
     pub seconds: f64,
-    /// Requests, all kinds together.
+    /// The number of requests of all kinds.
     pub requests: u64,
     /// Bytes read.
     pub read_bytes: u64,
@@ -64,32 +66,33 @@ pub struct DeviceCost {
     pub written_bytes: u64,
     /// Bytes discarded.
     pub discarded_bytes: u64,
-    /// Waiting for earlier requests. With one request at a time it is zero, and the parts below add up to `seconds`
-    /// less the time the issuer thinks; with more, requests overlap and the parts add up to more.
+    /// Wait for earlier requests. With one request at a time it is zero, and the parts below add up
+    /// to `seconds` without the pauses of the issuer. With more, requests overlap and the parts add
+    /// up to more.
     pub queue_seconds: f64,
     /// Commands: electronics, protocol.
     pub overhead_seconds: f64,
-    /// The arm's ways (HDD).
+    /// Movement of the arm (HDD).
     pub seek_seconds: f64,
-    /// Waiting for sectors to come around (HDD).
+    /// Wait for sectors to be under the head (HDD).
     pub rotation_seconds: f64,
-    /// Moving data.
+    /// Transfer of data.
     pub transfer_seconds: f64,
-    /// Waiting for cached writes to reach the medium.
+    /// Wait until cached writes are on the medium.
     pub write_back_seconds: f64,
-    /// Reading and programming flash (SSD).
+    /// Reads and programs of flash (SSD).
     pub flash_seconds: f64,
-    /// Waiting for garbage collection (SSD).
+    /// Wait for garbage collection (SSD).
     pub collection_seconds: f64,
-    /// The device's other counts during these requests.
+    /// The other counts of the device during these requests.
     pub totals: Totals,
 }
 
-/// The cost of `requests`, in this order, on `model`.
+/// The cost of `requests` in this order on `model`.
 ///
-/// In: a model that has not served requests yet, or whose state before (arm, buffers, flash) is meant: time then counts
-/// from when it was last used. Cost: about a
-/// microsecond per request of a disk; for an SSD some 50 ns per page.
+/// In: a model that has not served requests yet. If it has, its state (arm, buffers, flash) counts,
+/// and time starts at its last use. Cost: about a microsecond per request for a disk; about 50 ns
+/// per page for an SSD.
 pub fn compute_cost<'a>(
     model: &mut dyn DeviceModel,
     requests: impl IntoIterator<Item = &'a BlockRequest>,
@@ -102,7 +105,7 @@ pub fn compute_cost<'a>(
     replay.finish()
 }
 
-/// The same for requests that come one by one.
+/// Computes the cost of requests that come one by one.
 pub struct Replay<'m> {
     model: &'m mut dyn DeviceModel,
     policy: QueuePolicy,
@@ -110,7 +113,7 @@ pub struct Replay<'m> {
     /// The device's clock at the first request.
     start: Nanos,
     first_issued: Option<Nanos>,
-    /// Ends of the requests on their way.
+    /// The ends of the requests in progress.
     open: BinaryHeap<Reverse<u64>>,
     last_arrival: Nanos,
     end: Nanos,
@@ -119,7 +122,7 @@ pub struct Replay<'m> {
 }
 
 impl<'m> Replay<'m> {
-    /// A replay that has not begun.
+    /// A replay without requests so far.
     pub fn new(model: &'m mut dyn DeviceModel, policy: QueuePolicy) -> Self {
         let before = model.totals();
         let start = model.now();
@@ -137,7 +140,7 @@ impl<'m> Replay<'m> {
         }
     }
 
-    /// Gives the next request; answers with the time at which it is done, on the model's clock.
+    /// Issues the next request. Returns the time of its end, on the model's clock.
     pub fn give(&mut self, request: &BlockRequest) -> Nanos {
         let mut arrival = self.last_arrival;
         if self.open.len() >= self.policy.depth()
@@ -164,7 +167,7 @@ impl<'m> Replay<'m> {
         done
     }
 
-    /// What it cost.
+    /// The cost of all requests.
     pub fn finish(self) -> DeviceCost {
         let totals = self.model.totals().since(&self.before);
         let times = totals.times;

@@ -1,4 +1,4 @@
-//! Costs of sequences of requests: the closed loop, the accounts, and the way from extents to seconds.
+//! Costs of sequences of requests: the closed loop, the accounts, and the cost of extents.
 
 use senesce_core::{BlockOp, BlockRequest, Bytes, Extent, Nanos, Rng, Seed};
 use senesce_device::{
@@ -6,7 +6,7 @@ use senesce_device::{
     compute_cost, compute_effective_bandwidth, compute_natural_transfer_size, find_preset,
 };
 
-/// Serves each request in 10 ns, as many at a time as come, and remembers when they came.
+/// Serves each request in 10 ns, any number at a time, and records their arrivals.
 #[derive(Default)]
 struct Fixed {
     arrivals: Vec<u64>,
@@ -35,7 +35,7 @@ fn arrivals(policy: QueuePolicy) -> (Vec<u64>, f64) {
 }
 
 #[test]
-fn requests_arrive_when_the_issuer_gives_them() {
+fn requests_arrive_when_they_are_issued() {
     let depth = |depth: u32| depth.try_into().unwrap();
     let check = |policy, want: [u64; 5], seconds: f64| {
         let (got, took) = arrivals(policy);
@@ -51,7 +51,7 @@ fn requests_arrive_when_the_issuer_gives_them() {
 }
 
 #[test]
-fn the_parts_of_a_cost_add_up_and_bytes_are_counted_by_kind() {
+fn parts_of_a_cost_add_up_and_bytes_count_by_kind() {
     let mut rng = Rng::for_purpose(Seed(1), "requests");
     let requests: Vec<BlockRequest> = (0..3000)
         .map(|index| {
@@ -76,7 +76,7 @@ fn the_parts_of_a_cost_add_up_and_bytes_are_counted_by_kind() {
 }
 
 #[test]
-fn a_second_replay_on_the_same_model_counts_only_itself() {
+fn second_replay_counts_only_itself() {
     let requests: Vec<BlockRequest> = (0..100).map(|index| read(0, index * 1_000_003, 8)).collect();
     let mut model = find_preset("hdd-10k").unwrap().build().unwrap();
     let first = compute_cost(&mut *model, &requests, QueuePolicy::default());
@@ -88,7 +88,7 @@ fn a_second_replay_on_the_same_model_counts_only_itself() {
     );
 }
 
-/// 200 files of 256 KiB in pieces of `piece_kib`, in order (shuffled = false) or all over 10 GiB.
+/// 200 files of 256 KiB in pieces of `piece_kib`, in order or shuffled over 10 GiB.
 fn tree(piece_kib: u64, shuffled: bool) -> Vec<ColdRead> {
     let per_file = 256 / piece_kib;
     let mut places: Vec<u64> = (0..200 * per_file).collect();
@@ -113,7 +113,7 @@ fn tree(piece_kib: u64, shuffled: bool) -> Vec<ColdRead> {
 }
 
 #[test]
-fn a_tree_in_pieces_costs_a_disk_what_its_positionings_cost_and_an_ssd_little() {
+fn pieces_cost_a_disk_positionings_and_an_ssd_little() {
     let seconds = |preset: &str, reads: &[ColdRead]| {
         let requests = compute_cold_reads(reads, &Readahead::default()).unwrap();
         let mut model = find_preset(preset).unwrap().build().unwrap();
@@ -122,12 +122,13 @@ fn a_tree_in_pieces_costs_a_disk_what_its_positionings_cost_and_an_ssd_little() 
         cost.seconds
     };
     let (whole, pieces) = (tree(256, false), tree(16, true));
-    // In order: 50 MiB at 192 MB/s. In 3,200 pieces within a fiftieth of the disk: a positioning of some 6 ms each.
+    // In order: 50 MiB at 192 MB/s. In 3,200 pieces within a fiftieth of the disk: a positioning of
+    // about 6 ms each.
     let (fast, slow) = (seconds("hdd-7200", &whole), seconds("hdd-7200", &pieces));
     assert!((fast / (50.0 * 1.048_576 / 192.0) - 1.0).abs() < 0.05, "{fast}");
     assert!((0.0050..0.0075).contains(&(slow / 3200.0)), "{slow}");
     assert!(slow / fast > 50.0, "{fast} {slow}");
-    // One read at a time costs the SSD the latency of a page for each piece: 96 us.
+    // With one read at a time, each piece costs the SSD the latency of a page: 96 us.
     let (fast, slow) = (seconds("nvme", &whole), seconds("nvme", &pieces));
     assert!(slow / fast < 7.0 && (90e-6..100e-6).contains(&(slow / 3200.0)), "{fast} {slow}");
 }
@@ -151,7 +152,7 @@ fn natural_transfer_sizes_are_found_on_and_between_points() {
 }
 
 #[test]
-fn reads_that_cannot_be_done_are_refused() {
+fn impossible_reads_are_refused() {
     let mut model = Fixed::default();
     let experiment = ReadExperiment { region_bytes: 4096..1 << 20, reads: 10, seed: Seed(1) };
     let mut measure = |size_bytes, experiment: &ReadExperiment| {

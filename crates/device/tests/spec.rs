@@ -1,10 +1,10 @@
-//! Descriptions: what is read, what is refused and in which words, what comes with the program.
+//! Descriptions: accepted and refused ones, the texts of errors, and the presets.
 
 use senesce_core::Nanos;
 use senesce_device::{DeviceKind, DeviceSpec, Error, FlashState, compute_derived_figures, find_preset, keys, presets};
 
 #[test]
-fn every_preset_is_read_under_its_name_and_names_the_source_of_every_constant() {
+fn every_preset_has_its_name_and_sources() {
     let names: Vec<&str> = presets().map(|(name, _)| name).collect();
     assert_eq!(names, ["hdd-7200", "hdd-10k", "sata-ssd", "nvme"]);
     for (name, text) in presets() {
@@ -26,7 +26,7 @@ fn every_preset_is_read_under_its_name_and_names_the_source_of_every_constant() 
 }
 
 #[test]
-fn the_golden_description_of_format_1_is_read() {
+fn golden_description_of_format_1_is_read() {
     let spec = DeviceSpec::parse(include_str!("golden-device-1.toml")).unwrap();
     assert_eq!((spec.name.as_str(), spec.kind), ("golden.disk-1_a", DeviceKind::Hdd));
     assert_eq!(spec.constants.len(), keys(DeviceKind::Hdd).len());
@@ -35,7 +35,7 @@ fn the_golden_description_of_format_1_is_read() {
     assert_eq!(spec.capacity_bytes(), 73_400_000_000 / 512 * 512);
 }
 
-/// What a changed preset is refused with.
+/// The error for a changed preset.
 fn refusal(preset: &str, key: &str, value: f64) -> String {
     let mut spec = find_preset(preset).unwrap();
     spec.constants.get_mut(key).unwrap().value = value;
@@ -43,7 +43,7 @@ fn refusal(preset: &str, key: &str, value: f64) -> String {
 }
 
 #[test]
-fn absurd_numbers_are_refused_with_key_number_and_what_is_possible() {
+fn absurd_numbers_are_refused_with_possible_values() {
     for (preset, key, value, says) in [
         ("hdd-7200", "rotation", 0.0, "rotation: 0 rpm is not possible; 1000 to 30000 rpm would be"),
         ("hdd-7200", "rotation", 7200.5, "rotation: 7200.5 rpm is not possible; a whole number would be"),
@@ -70,7 +70,7 @@ fn absurd_numbers_are_refused_with_key_number_and_what_is_possible() {
 }
 
 #[test]
-fn keys_units_and_sources_that_are_wrong_are_refused() {
+fn wrong_keys_units_and_sources_are_refused() {
     let text = include_str!("golden-device-1.toml");
     let refuse = |from: &str, to: &str| {
         assert!(text.contains(from), "{from}");
@@ -107,7 +107,7 @@ fn every_constant_has_one_rule() {
 }
 
 #[test]
-fn a_disk_takes_any_state_of_flash_and_a_huge_drive_none() {
+fn disk_accepts_any_flash_and_a_huge_drive_none() {
     let disk = find_preset("hdd-10k").unwrap();
     assert!(disk.build_with_flash(FlashState::Erased).is_ok());
     let mut drive = find_preset("nvme").unwrap();
@@ -120,9 +120,10 @@ fn a_disk_takes_any_state_of_flash_and_a_huge_drive_none() {
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
 
-    /// Whatever numbers a description has: an error or a model that serves, never a panic.
+    /// For any numbers in a description, the result is an error or a model that serves, never a
+    /// panic.
     #[test]
-    fn no_numbers_break_the_models(
+    fn any_numbers_never_break_the_models(
         preset in 0usize..4,
         changes in proptest::collection::vec((0usize..19, 0.0f64..1.0, 0u8..4), 0..6),
         sector: u64,
@@ -132,7 +133,7 @@ proptest::proptest! {
         for (key, share, how) in changes {
             let rules = keys(spec.kind);
             let rule = rules[key % rules.len()];
-            // Tables are kept small: the test is not about memory.
+            // Tables stay small, because the test is not about memory.
             let at_most = match rule.key {
                 "capacity" => 10.0,
                 "channels" | "chips" | "dies" | "planes" => 8.0,

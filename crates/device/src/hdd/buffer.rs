@@ -1,13 +1,15 @@
-//! The drive's memory: what has been read, and what is written but not yet on the platters.
+//! The memory of the drive: data that was read, and data that is written but not yet on the
+//! platters.
 
 use std::collections::BTreeMap;
 
-/// Disjoint runs of sectors that were read; those not used for longest go when the memory is full.
+/// Disjoint runs of sectors that were read. If the memory is full, the runs that were not used for
+/// the longest time are dropped.
 #[derive(Clone, Debug, Default)]
 pub struct ReadBuffer {
-    /// End of each run and when it was last used, by its start.
+    /// The end and the last use of each run, by its start.
     runs: BTreeMap<u64, (u64, u64)>,
-    /// Start of each run by when it was last used.
+    /// The start of each run, by its last use.
     by_use: BTreeMap<u64, u64>,
     uses: u64,
     sectors: u64,
@@ -15,12 +17,12 @@ pub struct ReadBuffer {
 }
 
 impl ReadBuffer {
-    /// A memory of so many sectors; 0 keeps nothing.
+    /// A memory of `capacity_sectors` sectors; with 0 it keeps nothing.
     pub fn new(capacity_sectors: u64) -> Self {
         Self { capacity_sectors, ..Self::default() }
     }
 
-    /// Keeps a run, as much of its end as there is memory.
+    /// Keeps a run. If it does not fit, keeps its last sectors.
     pub fn insert(&mut self, start: u64, end: u64) {
         let start = start.max(end.saturating_sub(self.capacity_sectors));
         if start >= end {
@@ -37,7 +39,7 @@ impl ReadBuffer {
         }
     }
 
-    /// Whether one run holds all these sectors; it then counts as used last.
+    /// Whether one run holds all these sectors. This counts as a use of the run.
     pub fn holds(&mut self, start: u64, end: u64) -> bool {
         let Some((&first, run)) = self.runs.range_mut(..=start).next_back().filter(|(_, run)| end <= run.0) else {
             return false;
@@ -58,7 +60,7 @@ impl ReadBuffer {
                 self.put(s, start, used);
             }
             if end < e {
-                // Parts of one run need times of their own.
+                // The parts of a run need different times of use.
                 self.uses += 1;
                 self.put(end, e, self.uses);
             }
@@ -72,7 +74,7 @@ impl ReadBuffer {
     }
 }
 
-/// Sectors acknowledged but not yet on the platters: disjoint runs that do not touch.
+/// Sectors that are acknowledged but not yet on the platters: disjoint runs that do not touch.
 #[derive(Clone, Debug, Default)]
 pub struct DirtySectors {
     runs: BTreeMap<u64, u64>,
@@ -80,17 +82,17 @@ pub struct DirtySectors {
 }
 
 impl DirtySectors {
-    /// How many there are.
+    /// The number of sectors.
     pub fn sectors(&self) -> u64 {
         self.sectors
     }
 
-    /// Whether there are none.
+    /// Whether there are no sectors.
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
 
-    /// Adds a run, merging it with those it overlaps or touches.
+    /// Adds a run, and merges it with runs that it overlaps or touches.
     pub fn insert(&mut self, mut start: u64, mut end: u64) {
         if start >= end {
             return;
@@ -104,7 +106,7 @@ impl DirtySectors {
         self.sectors += end - start;
     }
 
-    /// Takes away these sectors.
+    /// Removes these sectors.
     pub fn remove(&mut self, start: u64, end: u64) {
         while let Some((s, e)) = self.first_overlap(start, end) {
             self.runs.remove(&s);
@@ -118,7 +120,7 @@ impl DirtySectors {
         }
     }
 
-    /// A run that has sectors of these; none if no run has.
+    /// A run that overlaps these sectors. `None` if there is none.
     pub fn first_overlap(&self, start: u64, end: u64) -> Option<(u64, u64)> {
         let (&s, &e) = self.runs.range(..end).next_back()?;
         (start < e && start < end).then_some((s, e))
@@ -129,8 +131,8 @@ impl DirtySectors {
         self.runs.range(..=start).next_back().is_some_and(|(_, &e)| end <= e)
     }
 
-    /// The next run for an arm that sweeps outwards to inwards: the first that starts at or behind `sector`, else the
-    /// first of all.
+    /// The next run for an arm that sweeps inwards: the first one that starts at or after `sector`,
+    /// otherwise the first of all.
     pub fn next_from(&self, sector: u64) -> Option<(u64, u64)> {
         self.runs.range(sector..).next().or_else(|| self.runs.iter().next()).map(|(&s, &e)| (s, e))
     }
@@ -145,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_run_goes_first() {
+    fn oldest_run_is_dropped_first() {
         let mut buffer = ReadBuffer::new(20);
         buffer.insert(0, 10);
         buffer.insert(100, 110);
@@ -177,7 +179,8 @@ mod tests {
                     prop_assert_eq!(runs.holds(start, end), (start..end).all(|s| model.contains(&s)));
                 }
             }
-            // Runs are the longest possible: one starts exactly where the sector before is missing.
+            // Runs are as long as possible: a run starts exactly where the previous sector is
+            // missing.
             let starts: Vec<u64> = runs.runs.keys().copied().collect();
             let wanted: Vec<u64> =
                 model.iter().copied().filter(|&s| s == 0 || !model.contains(&(s - 1))).collect();
@@ -185,7 +188,7 @@ mod tests {
         }
 
         #[test]
-        fn a_read_buffer_never_holds_what_was_not_read_or_was_removed(
+        fn read_buffer_holds_only_sectors_read_and_not_removed(
             ops in prop::collection::vec((any::<bool>(), 0u64..200, 1u64..40), 0..60),
         ) {
             let (mut buffer, mut model) = (ReadBuffer::new(50), BTreeSet::new());

@@ -1,21 +1,24 @@
-//! Where sectors lie: zones, cylinders, tracks, and the angle of each.
+//! The places of sectors: zones, cylinders, tracks, and the angle of each.
 //!
-//! All angles and times come from one function, [`Geometry::course`]: how far the platter has turned when a reader who
-//! began at sector 0 and never stopped gets to a sector, switches of track included. Its remainder by a turn is the
-//! sector's angle, its difference between two sectors is the time to read from one to the other; so a reader who
-//! continues without a pause never waits, whatever borders lie between. That is what skewed tracks are for.
+//! All angles and times come from one function, [`Geometry::course`]. It returns how far the
+//! platter turns while a reader that starts at sector 0 and never stops reaches a sector, with
+//! switches of track. Its remainder by a turn is the angle of the sector. Its difference between
+//! two sectors is the time to read from one to the other. So a reader that continues without a
+//! pause never waits, whatever borders it crosses. Skewed tracks have this purpose.
 //!
-//! Model: cylinders are filled one after the other, outermost first, each head after head; zones have equally many
-//! cylinders; the first zone has the outer rate, the last the inner, those between fall linearly.
+//! Model: cylinders are filled one after the other, the outermost first, each head after head. All
+//! zones have the same number of cylinders. The first zone has the outer rate, the last one the
+//! inner rate, with linear steps in between.
 
 use senesce_core::SECTOR_BYTES;
 
 use crate::{DeviceSpec, Error};
 
-/// A full turn in the unit of angles: nanoseconds times turns per minute, so that `time * rpm` is an exact angle.
+/// A full turn in the unit of angles: nanoseconds times turns per minute, so that `time * rpm` is
+/// an exact angle.
 pub const TURN: u128 = 60_000_000_000;
 
-/// Sectors with the same number per track.
+/// Cylinders with the same number of sectors per track.
 #[derive(Clone, Debug)]
 struct Zone {
     first_sector: u64,
@@ -30,9 +33,9 @@ pub struct Place {
     pub cylinder: u64,
     /// Head.
     pub head: u64,
-    /// Number of the sector on its track.
+    /// The number of the sector on its track.
     pub sector: u64,
-    /// Sectors of that track.
+    /// The number of sectors of that track.
     pub sectors_per_track: u64,
 }
 
@@ -44,16 +47,17 @@ pub struct Geometry {
     zones: Vec<Zone>,
     sectors: u64,
     cylinders: u64,
-    /// Angles the platter turns during a switch to the next head and to the next cylinder.
+    /// The angles that the platter turns during a switch to the next head and to the next cylinder.
     head_skew: u128,
     cylinder_skew: u128,
 }
 
 impl Geometry {
-    /// The layout that gives the described capacity and sequential rates.
+    /// The layout with the described capacity and sequential rates.
     ///
-    /// A track holds what the rate moves in one turn and the mean switch; there are as many cylinders as the capacity
-    /// needs. Errors: the inner rate above the outer, tracks without sectors, too few cylinders for the zones.
+    /// A track holds the data of one turn and one mean switch at the rate. The capacity determines
+    /// the number of cylinders. Errors: the inner rate is above the outer rate; a track has no
+    /// sectors; there are fewer than 10 cylinders.
     pub fn new(spec: &DeviceSpec) -> Result<Self, Error> {
         let rpm = spec.value("rotation") as u64;
         let heads = spec.value("heads") as u64;
@@ -65,7 +69,7 @@ impl Geometry {
             return Err(spec.absurd("inner_rate", problem));
         }
         let turn_ms = 60_000.0 / rpm as f64;
-        // The skew has to fit writes too: their switch is the longer one.
+        // The skew must also fit writes, whose switch is the longer one.
         let cylinder_ms = spec.value("track_to_track_read").max(spec.value("track_to_track_write"));
         let head_ms = spec.value("head_switch");
         let mean_switch_ms = ((heads - 1) as f64 * head_ms + cylinder_ms) / heads as f64;
@@ -74,7 +78,7 @@ impl Geometry {
         let sectors_per_track: Vec<u64> = (0..zones)
             .map(|zone| {
                 let rate = outer - (outer - inner) * zone as f64 / (zones - 1) as f64;
-                // MB/s times ms is thousands of bytes.
+                // MB/s times ms are thousands of bytes.
                 (rate * (turn_ms + mean_switch_ms) * 1000.0 / SECTOR_BYTES as f64).round() as u64
             })
             .collect();
@@ -131,7 +135,7 @@ impl Geometry {
         self.rpm
     }
 
-    /// The place of a sector; of the last one for those beyond the end.
+    /// The place of a sector. For a sector after the end, the place of the last one.
     pub fn place(&self, sector: u64) -> Place {
         let sector = sector.min(self.sectors - 1);
         let zone = &self.zones[self.zones.partition_point(|zone| zone.first_sector <= sector) - 1];
@@ -147,14 +151,15 @@ impl Geometry {
         }
     }
 
-    /// How far the platter turns, in [`TURN`]s of 60e9, from sector 0 to the start of `sector` for a reader that never
-    /// stops.
+    /// The angle that the platter turns from sector 0 to the start of `sector` for a reader that
+    /// never stops; a turn is [`TURN`].
     pub fn course(&self, sector: u64) -> u128 {
         let place = self.place(sector);
         self.track_course(place) + u128::from(place.sector) * TURN / u128::from(place.sectors_per_track)
     }
 
-    /// The same to the end of the sector before `end`; it differs from `course(end)` by the switch where a track ends.
+    /// The angle to the end of the sector before `end`. It differs from `course(end)` by the switch
+    /// if a track ends there.
     pub fn course_end(&self, end: u64) -> u128 {
         let place = self.place(end.clamp(1, self.sectors) - 1);
         self.track_course(place) + u128::from(place.sector + 1) * TURN / u128::from(place.sectors_per_track)
@@ -165,7 +170,8 @@ impl Geometry {
         u128::from(place.cylinder) * cylinder + u128::from(place.head) * (TURN + self.head_skew)
     }
 
-    /// The first sector not passed, at most `limit`, by a reader who passes the point `course`.
+    /// The first sector from `from` on, at most `limit`, whose end is not reached at the point
+    /// `course`.
     pub fn sector_at(&self, from: u64, limit: u64, course: u128) -> u64 {
         let (mut low, mut high) = (from, limit.min(self.sectors).max(from));
         while low < high {

@@ -1,18 +1,20 @@
-//! The model of a disk: overhead, seek, rotational wait, transfer; read-ahead and a write cache.
+//! The model of a disk: overhead, seek, rotational wait, transfer, read-ahead and a write cache.
 //!
-//! - A command that needs the platters costs its overhead, then a seek ([`SeekCurve`]), then the wait until its first
-//!   sector comes around (the angle follows from the model's clock), then the transfer with its switches of track
-//!   ([`Geometry`]).
-//! - Requests are served in the order given: no reordering in the drive.
-//! - Read-ahead: after a read the head goes on reading into the buffer until the next command needs the arm or
-//!   `read_ahead` is full. A reader that continues where it stopped therefore gets the disk's sequential rate, whatever
-//!   it does between requests, as long as that is shorter than the buffer lasts.
-//! - Write cache: with `write_cache` above 0 a write is done when it is in the drive's memory. The drive brings it to the
-//!   platters when nothing else is asked of it, when room is needed, and on a flush, sweeping from the outside to the
-//!   inside. With 0 a write is done when it is on the platters.
+//! - A command that needs the platters costs its overhead and a seek ([`SeekCurve`]). Then follow
+//!   the wait until its first sector is under the head (the angle follows from the model's clock),
+//!   and the transfer with its switches of track ([`Geometry`]).
+//! - Requests are served in the given order; the drive does not reorder them.
+//! - Read-ahead: after a read, the head continues to read into the buffer until the next command
+//!   needs the arm or `read_ahead` is full. A reader that continues at its last position therefore
+//!   has the sequential rate of the disk, if its pauses are shorter than the time that the buffer
+//!   lasts.
+//! - Write cache: with `write_cache` above 0, a write is complete when it is in the memory of the
+//!   drive. The drive writes it to the platters when it is idle, when it needs space, and on a
+//!   flush, in sweeps from the outside to the inside. With 0, a write is complete when it is on the
+//!   platters.
 //!
-//! Not modelled: reading a track from the middle on arrival, reordering queued commands, retries, remapped sectors,
-//! read-ahead that adapts, temperature, sleep.
+//! Not modelled: reads that start in the middle of a track on arrival, reordering of queued
+//! commands, retries, remapped sectors, adaptive read-ahead, temperature, sleep.
 
 mod buffer;
 mod geometry;
@@ -29,7 +31,7 @@ pub(crate) use seek::SeekCurve;
 
 use crate::{DeviceModel, DeviceSpec, Error, ServiceTimes, Totals};
 
-/// A disk being used.
+/// A disk in use.
 pub(crate) struct Hdd {
     name: String,
     pub(crate) geometry: Geometry,
@@ -43,37 +45,39 @@ pub(crate) struct Hdd {
     read_ahead_sectors: u64,
     write_cache_sectors: u64,
 
-    /// Data read before, without the stream's.
+    /// Data of earlier reads, without the data of the stream.
     buffer: ReadBuffer,
-    /// The read that goes on by itself.
+    /// The running read-ahead.
     stream: Option<Stream>,
     dirty: DirtySectors,
-    /// The last sector the head was over.
+    /// The last sector under the head.
     arm: u64,
-    /// When the arm has done what it was told to, and whether that was bringing cached writes to the platters.
+    /// The end of the current work of the arm, and whether that work wrote cached data to the
+    /// platters.
     media_free: Nanos,
     media_wrote_back: bool,
-    /// When the last command was done.
+    /// The end of the last command.
     interface_free: Nanos,
     last_arrival: Nanos,
     totals: Totals,
 }
 
-/// Reading on behind the last request.
+/// The read-ahead after the last request.
 #[derive(Clone, Copy, Debug)]
 struct Stream {
-    /// First sector that the stream has brought into the buffer.
+    /// The first sector that the stream read into the buffer.
     start: u64,
-    /// At `from_time` all sectors before `from_sector` had passed, and the course was `from_course`.
+    /// At `from_time` all sectors before `from_sector` had passed, and the course was
+    /// `from_course`.
     from_sector: u64,
     from_course: u128,
     from_time: Nanos,
-    /// Where it stops by itself.
+    /// The sector at which it stops.
     limit: u64,
 }
 
 impl Hdd {
-    /// The disk of a checked description, idle, the arm outermost.
+    /// The disk of a checked description, idle, with the arm at the outermost cylinder.
     pub(crate) fn new(spec: &DeviceSpec) -> Result<Self, Error> {
         let geometry = Geometry::new(spec)?;
         let curve = |t1: &str, mean: &str, full: &str| {
@@ -131,7 +135,7 @@ impl Hdd {
 
 impl DeviceModel for Hdd {
     fn forget_buffered(&mut self) {
-        // Reading on stops where it is.
+        // The read-ahead stops at its current position.
         self.stop_stream(self.media_free.max(self.interface_free));
         self.buffer = ReadBuffer::new(self.buffer_sectors);
     }

@@ -1,18 +1,20 @@
-//! What the disk does for each request.
+//! The work of the disk for each request.
 
 use senesce_core::{Nanos, SECTOR_BYTES};
 
 use super::{Hdd, Stream, TURN};
 use crate::ServiceTimes;
 
-/// Cached writes go to the platters in pieces of this size (512 KiB), so that a read never waits for a long run.
+/// Cached writes go to the platters in pieces of this size (512 KiB), so that a read never waits
+/// for a long run.
 const WRITE_BACK_SECTORS: u64 = 1024;
 
-/// A sector that has passed by less than this is still caught: the model's times are rounded to nanoseconds.
+/// A sector that passed by less than this counts as not passed, because times are rounded to
+/// nanoseconds.
 const CATCH: Nanos = Nanos(1000);
 
 impl Hdd {
-    /// A read; `start` < `end`.
+    /// Serves a read; `start` < `end`.
     pub(super) fn read(&mut self, start: u64, end: u64, arrival: Nanos, times: &mut ServiceTimes) -> Nanos {
         if self.dirty.holds(start, end) || self.buffer.holds(start, end) {
             self.totals.buffer_hits += 1;
@@ -21,7 +23,7 @@ impl Hdd {
         if let Some(done) = self.read_from_stream(start, end, arrival, times) {
             return done;
         }
-        // What is newer in the cache than on the platters goes there first.
+        // Newer data in the cache is written to the platters first.
         while let Some((start, end)) = self.dirty.first_overlap(start, end) {
             self.write_back(start, end);
         }
@@ -42,7 +44,8 @@ impl Hdd {
         done
     }
 
-    /// A read that begins in what the running read-ahead holds or will get to next; none for others.
+    /// Serves a read that starts within the data of the running read-ahead, or directly after it.
+    /// `None` for other reads.
     fn read_from_stream(&mut self, start: u64, end: u64, arrival: Nanos, times: &mut ServiceTimes) -> Option<Nanos> {
         let mut stream = self.stream?;
         let begin = self.interface_free.max(Nanos(arrival.0 + self.buffer_overhead.0));
@@ -53,7 +56,8 @@ impl Hdd {
         }
         let limit = (end + self.read_ahead_sectors).min(self.geometry.sectors());
         if passed == stream.limit && stream.limit < limit {
-            // The buffer was full, the head waited on its track; it goes on when the next sector comes around.
+            // The buffer was full and the head waited on its track. It continues when the next
+            // sector is under it.
             let course = self.geometry.course(stream.limit);
             let wait = self.wait_for(course, begin);
             stream.from_sector = stream.limit;
@@ -82,7 +86,7 @@ impl Hdd {
         Some(done)
     }
 
-    /// A write; `start` < `end`.
+    /// Serves a write; `start` < `end`.
     pub(super) fn write(&mut self, start: u64, end: u64, arrival: Nanos, times: &mut ServiceTimes) -> Nanos {
         let sectors = end - start;
         self.forget_read(start, end, arrival);
@@ -100,7 +104,7 @@ impl Hdd {
         }
         let done = Nanos(ready.0 + self.link_time(sectors).0);
         if self.dirty.is_empty() {
-            self.media_free = self.media_free.max(done); // there is nothing to bring to the platters before
+            self.media_free = self.media_free.max(done); // the cache was empty, so the arm had no work
         }
         self.dirty.insert(start, end);
         times.overhead = self.buffer_overhead;
@@ -110,7 +114,7 @@ impl Hdd {
         done
     }
 
-    /// Brings all cached writes to the platters.
+    /// Writes all cached data to the platters.
     pub(super) fn flush(&mut self, arrival: Nanos, times: &mut ServiceTimes) -> Nanos {
         let begin = self.interface_free.max(Nanos(arrival.0 + self.buffer_overhead.0));
         let mut done = begin;
@@ -119,7 +123,7 @@ impl Hdd {
             done = done.max(self.media_free);
         }
         if self.media_wrote_back {
-            done = done.max(self.media_free); // the last piece may be on its way
+            done = done.max(self.media_free); // the last piece may still be in progress
         }
         times.overhead = self.buffer_overhead;
         times.queue = Nanos(begin.0 - arrival.0 - self.buffer_overhead.0);
@@ -127,7 +131,7 @@ impl Hdd {
         done
     }
 
-    /// A command that moves so many sectors between buffer and host only.
+    /// Serves a command that moves `sectors` sectors between buffer and host only.
     pub(super) fn answer(&mut self, arrival: Nanos, sectors: u64, times: &mut ServiceTimes) -> Nanos {
         let begin = self.interface_free.max(Nanos(arrival.0 + self.buffer_overhead.0));
         times.overhead = self.buffer_overhead;
@@ -136,7 +140,7 @@ impl Hdd {
         Nanos(begin.0 + times.transfer.0)
     }
 
-    /// Uses the time before `now`, in which nothing was asked of the arm, for cached writes.
+    /// Uses the idle time of the arm before `now` for cached writes.
     pub(super) fn write_back_until(&mut self, now: Nanos) {
         while !self.dirty.is_empty() && self.media_free < now {
             self.write_back_piece();
@@ -158,7 +162,7 @@ impl Hdd {
         self.buffer.insert(start, end);
     }
 
-    /// When the arm can begin with a command, and what passed until then.
+    /// The time at which the arm can start a command. Records the wait until then.
     fn start_access(&self, arrival: Nanos, times: &mut ServiceTimes) -> Nanos {
         let ready = Nanos(arrival.0 + self.command_overhead.0);
         let begin = ready.max(self.media_free);
@@ -172,7 +176,7 @@ impl Hdd {
         begin
     }
 
-    /// Seek, wait and transfer, beginning at `begin`; gives its end.
+    /// A seek, a wait and a transfer that start at `begin`. Returns their end.
     fn access(&mut self, start: u64, end: u64, begin: Nanos, write: bool, times: &mut ServiceTimes) -> Nanos {
         let (from, to) = (self.geometry.place(self.arm), self.geometry.place(start));
         let curve = if write { &self.write_seek } else { &self.read_seek };
@@ -192,7 +196,7 @@ impl Hdd {
         self.media_free
     }
 
-    /// How long after `now` the point `course` comes under the head.
+    /// The time from `now` until the point `course` is under the head.
     fn wait_for(&self, course: u128, now: Nanos) -> Nanos {
         let angle = u128::from(now.0) * u128::from(self.geometry.rpm()) % TURN;
         let wait = (course % TURN + TURN - angle) % TURN;
@@ -200,18 +204,19 @@ impl Hdd {
         if just_passed { Nanos(0) } else { self.turning_time(wait) }
     }
 
-    /// How long the platter takes to turn by an angle.
+    /// The time in which the platter turns by an angle.
     fn turning_time(&self, angle: u128) -> Nanos {
         Nanos((angle / u128::from(self.geometry.rpm())) as u64)
     }
 
-    /// How far the read-ahead has come.
+    /// The position of the read-ahead at `now`.
     fn passed(&self, stream: &Stream, now: Nanos) -> u64 {
         let turned = u128::from(now.since(stream.from_time).0) * u128::from(self.geometry.rpm());
         self.geometry.sector_at(stream.from_sector, stream.limit, stream.from_course + turned)
     }
 
-    /// The arm is needed elsewhere at `now`: what the read-ahead has brought stays in the buffer.
+    /// Ends the read-ahead, because the arm is needed elsewhere at `now`. Its data stays in the
+    /// buffer.
     pub(super) fn stop_stream(&mut self, now: Nanos) {
         if let Some(stream) = self.stream.take() {
             let passed = self.passed(&stream, now);
@@ -220,7 +225,7 @@ impl Hdd {
         }
     }
 
-    /// Forgets what was read of sectors that are being written.
+    /// Forgets read data of sectors that are being written.
     fn forget_read(&mut self, start: u64, end: u64, now: Nanos) {
         if self.stream.is_some_and(|stream| start < stream.limit && stream.start < end) {
             self.stop_stream(now);

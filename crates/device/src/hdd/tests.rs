@@ -19,9 +19,10 @@ fn request(op: BlockOp, sector: u64, sectors: u64) -> BlockRequest {
     BlockRequest { issued: Nanos(0), op, sector, sectors: sectors as u32 }
 }
 
-/// MB/s of `count` requests of `sectors` that follow each other from `sector` on, each given `pause` after the last.
+/// MB/s of `count` adjacent requests of `sectors` from `sector` on, each `pause` after the previous
+/// one.
 fn sequential(disk: &mut Hdd, op: BlockOp, sector: u64, sectors: u64, count: u64, pause: u64) -> f64 {
-    // The first request's positioning is not part of the rate.
+    // The positioning of the first request is not part of the rate.
     let start = disk.serve(&request(op, sector, sectors), Nanos(0));
     let mut now = start;
     for index in 1..=count {
@@ -36,7 +37,7 @@ fn assert_within(got: f64, want: f64, percent: f64) {
 }
 
 #[test]
-fn the_mean_seek_of_random_pairs_is_the_datasheets() {
+fn mean_seek_of_random_pairs_matches_the_datasheet() {
     for (preset, read, write) in [("hdd-7200", 8.2, 8.2), ("hdd-10k", 4.0, 4.4)] {
         let disk = disk(preset, &[]);
         let mut rng = Rng::for_purpose(Seed(1), "pairs");
@@ -56,7 +57,7 @@ fn the_mean_seek_of_random_pairs_is_the_datasheets() {
 }
 
 #[test]
-fn the_layout_of_the_10k_disk_is_the_manuals() {
+fn layout_of_the_10k_disk_matches_its_manual() {
     let disk = disk("hdd-10k", &[]);
     assert_within(disk.geometry.cylinders() as f64, 51_052.0, 1.0);
     let tracks = disk.geometry.cylinders() * 4;
@@ -64,9 +65,10 @@ fn the_layout_of_the_10k_disk_is_the_manuals() {
 }
 
 #[test]
-fn a_small_layout_is_what_a_hand_computes() {
-    // 6000 rpm = 10 ms a turn; switches take 1 ms, so a track holds 11 ms of the sustained rate:
-    // 5.12 MB/s * 11 ms = 110 sectors outside, half of it inside. 2 zones, 2 heads: 330 sectors per pair of cylinders.
+fn small_layout_matches_hand_computation() {
+    // 6000 rpm = 10 ms per turn. Switches take 1 ms, so a track holds 11 ms of the sustained rate:
+    // 5.12 MB/s * 11 ms = 110 sectors outside, half of that inside. 2 zones, 2 heads: 330 sectors
+    // per pair of cylinders.
     let changes = [
         ("rotation", 6000.0),
         ("heads", 2.0),
@@ -86,7 +88,8 @@ fn a_small_layout_is_what_a_hand_computes() {
     assert_eq!((place.cylinder, place.head, place.sector), (0, 1, 3));
     let place = geometry.place(5500 + 55);
     assert_eq!((place.cylinder, place.head, place.sector, place.sectors_per_track), (25, 1, 0, 55));
-    // Each track begins a tenth of a turn (1 ms) behind the one before; a reader needs 11 ms for each.
+    // Each track starts a tenth of a turn (1 ms) after the previous one; a reader needs 11 ms for
+    // each.
     assert_eq!(geometry.course(110), TURN + TURN / 10);
     assert_eq!(geometry.course_end(110), TURN);
     assert_eq!(geometry.course(220), 2 * (TURN + TURN / 10));
@@ -94,7 +97,7 @@ fn a_small_layout_is_what_a_hand_computes() {
 }
 
 #[test]
-fn back_to_back_reads_get_the_datasheets_rate_outside_and_inside() {
+fn adjacent_reads_have_the_rates_of_the_datasheet() {
     for (preset, outer, inner) in [("hdd-7200", 192.0, 92.0), ("hdd-10k", 65.3, 43.8)] {
         for sectors in [128, 1000, 4096] {
             let count = 400_000 / sectors;
@@ -107,19 +110,20 @@ fn back_to_back_reads_get_the_datasheets_rate_outside_and_inside() {
 }
 
 #[test]
-fn read_ahead_hides_pauses_that_are_shorter_than_the_data_take() {
-    // 128 KiB take 0.68 ms: with a pause of 0.3 ms after each the disk still streams, with 2 ms the pauses rule.
+fn read_ahead_hides_short_pauses() {
+    // 128 KiB take 0.68 ms. With a pause of 0.3 ms after each, the disk still streams; with 2 ms
+    // the pauses dominate.
     let rate = sequential(&mut disk("hdd-7200", &[]), BlockOp::Read, 0, 256, 4000, 300_000);
     assert_within(rate, 192.0, 1.0);
     let rate = sequential(&mut disk("hdd-7200", &[]), BlockOp::Read, 0, 256, 4000, 2_000_000);
     assert_within(rate, 131.072 / (2.0 + 0.05 + 131.072 / 600.0), 1.0);
-    // Without read-ahead each request misses its sector and waits for most of a turn.
+    // Without read-ahead, each request misses its sector and waits for most of a turn.
     let rate = sequential(&mut disk("hdd-7200", &[("read_ahead", 0.0)]), BlockOp::Read, 0, 256, 400, 300_000);
     assert_within(rate, 131.072 / (8.333 + 0.68), 10.0);
 }
 
 #[test]
-fn random_reads_cost_overhead_seek_half_a_turn_and_transfer() {
+fn random_reads_cost_overhead_seek_half_turn_and_transfer() {
     let mut disk = disk("hdd-10k", &[]);
     let (total, mut now) = (disk.geometry.sectors(), Nanos(0));
     let mut rng = Rng::for_purpose(Seed(2), "places");
@@ -128,7 +132,8 @@ fn random_reads_cost_overhead_seek_half_a_turn_and_transfer() {
         now = disk.serve(&request(BlockOp::Read, rng.below(total - 8), 8), now);
     }
     let each_ms = now.as_secs_f64() * 1e3 / f64::from(count);
-    // Uniform sectors lie a little closer together than uniform cylinders: outer tracks hold more.
+    // Uniform sectors are a little nearer to each other than uniform cylinders, because outer
+    // tracks hold more.
     assert_within(each_ms, 0.2 + 4.0 + 3.0 + 0.07, 2.0);
     let times = disk.totals().times;
     assert_eq!(times.sum(), now, "with one request at a time the parts are all of the time");
@@ -138,7 +143,7 @@ fn random_reads_cost_overhead_seek_half_a_turn_and_transfer() {
 }
 
 #[test]
-fn what_was_read_is_read_again_from_the_buffer() {
+fn repeated_read_is_served_from_the_buffer() {
     let mut disk = disk("hdd-7200", &[]);
     let first = disk.serve(&request(BlockOp::Read, 1000, 64), Nanos(0));
     let again = disk.serve(&request(BlockOp::Read, 1000, 64), first);
@@ -151,13 +156,13 @@ fn what_was_read_is_read_again_from_the_buffer() {
 }
 
 #[test]
-fn what_was_forgotten_is_read_from_the_platters_again() {
+fn forgotten_data_is_read_from_the_platters() {
     let mut disk = disk("hdd-7200", &[]);
     let written = disk.serve(&request(BlockOp::Write, 5000, 64), Nanos(0));
     let flushed = disk.serve(&request(BlockOp::Flush, 0, 0), written);
     let read = disk.serve(&request(BlockOp::Read, 1000, 64), flushed);
     disk.forget_buffered();
-    // What was read, what the head read on behind it, and what was written.
+    // Data of the read, of the read-ahead after it, and of the write.
     let mut now = read;
     for sector in [1000, 1064, 5000] {
         let done = disk.serve(&request(BlockOp::Read, sector, 64), now);
@@ -169,7 +174,7 @@ fn what_was_forgotten_is_read_from_the_platters_again() {
 }
 
 #[test]
-fn forgotten_sectors_are_read_again_and_no_others() {
+fn only_forgotten_sectors_are_read_again() {
     let mut disk = disk("hdd-7200", &[]);
     let mut now = disk.serve(&request(BlockOp::Read, 1000, 192), Nanos(0));
     // The middle of the sectors that the running read-ahead holds.
@@ -189,16 +194,16 @@ fn forgotten_sectors_are_read_again_and_no_others() {
 }
 
 #[test]
-fn sequential_writes_get_the_datasheets_rate_with_the_cache_and_lose_turns_without_it() {
+fn sequential_writes_lose_turns_without_a_cache() {
     let rate = sequential(&mut disk("hdd-7200", &[]), BlockOp::Write, 0, 1024, 2000, 0);
-    assert_within(rate, 192.0, 4.0); // the cache takes the first 16 MiB of 1 GiB at once
+    assert_within(rate, 192.0, 4.0); // the cache accepts the first 16 MiB of 1 GiB at once
     let rate = sequential(&mut disk("hdd-7200", &[("write_cache", 0.0)]), BlockOp::Write, 0, 1024, 400, 0);
     let one_turn_each = 0.524_288 / (8.333 + 0.524_288 / 0.1924) * 1e3;
     assert_within(rate, one_turn_each, 8.0);
 }
 
 #[test]
-fn the_write_cache_sorts_and_a_flush_waits_for_all_of_it() {
+fn write_cache_sorts_and_flush_waits_for_all() {
     let total = disk("hdd-7200", &[]).geometry.sectors();
     let cost = |write_cache: f64| {
         let mut disk = disk("hdd-7200", &[("write_cache", write_cache)]);
@@ -217,7 +222,7 @@ fn the_write_cache_sorts_and_a_flush_waits_for_all_of_it() {
 }
 
 #[test]
-fn cached_writes_reach_the_platters_while_nothing_is_asked() {
+fn cached_writes_reach_the_platters_when_idle() {
     let mut disk = disk("hdd-7200", &[]);
     let done = disk.serve(&request(BlockOp::Write, 123_456, 64), Nanos(0));
     let later = Nanos(done.0 + 1_000_000_000);
@@ -225,7 +230,7 @@ fn cached_writes_reach_the_platters_while_nothing_is_asked() {
 }
 
 #[test]
-fn requests_beyond_the_end_are_served_and_counted() {
+fn requests_after_the_end_are_served_and_counted() {
     let mut disk = disk("hdd-7200", &[]);
     let total = disk.geometry.sectors();
     let mut now = Nanos(0);
@@ -239,7 +244,7 @@ fn requests_beyond_the_end_are_served_and_counted() {
 
 proptest! {
     #[test]
-    fn the_parts_of_each_request_are_its_time_and_time_goes_forward(
+    fn parts_of_each_request_add_up_and_time_rises(
         steps in prop::collection::vec((0u8..8, 0u64..40_000, 0u64..3000, 0u64..3_000_000), 1..60),
         write_cache in prop::sample::select(vec![0.0, 1.0]),
         read_ahead in prop::sample::select(vec![0.0, 256.0]),
@@ -259,7 +264,7 @@ proptest! {
     }
 
     #[test]
-    fn a_sector_has_one_place_and_the_course_rises(sector in 0u64..143_359_000, step in 1u64..1000) {
+    fn sector_has_one_place_and_the_course_rises(sector in 0u64..143_359_000, step in 1u64..1000) {
         let disk = disk("hdd-10k", &[]);
         let next = (sector + step).min(disk.geometry.sectors() - 1);
         prop_assert!(disk.geometry.course(next) > disk.geometry.course(sector) || next <= sector);

@@ -1,8 +1,10 @@
-//! The block requests of a cold grep test, predicted from where files lie: no trace, no device.
+//! Predicts the block requests of a cold grep test from the places of files, without a trace or a
+//! device.
 //!
-//! A cold reader goes through the files in order; the kernel reads ahead of it in windows ([`compute_windows`]); each
-//! window becomes one request for each run of blocks that lie together on the device, cut at the largest request the
-//! device takes. The requests go into [`compute_cost`](crate::compute_cost), as those of a trace do.
+//! A cold reader reads the files in order, and the kernel reads ahead of it in windows
+//! ([`compute_windows`]). Each window becomes one request for each run of adjacent blocks on the
+//! device, cut at the largest request of the device. The requests are input for
+//! [`compute_cost`](crate::compute_cost), like those of a trace.
 //!
 //! ```
 //! use senesce_core::Extent;
@@ -19,8 +21,8 @@
 //! assert_eq!(places, [(80, 32), (16, 96)]);
 //! ```
 //!
-//! Not here: which metadata are read when (the caller says so), what other programs read, merging of windows of one file
-//! or of different files in the block layer, pages that are already cached.
+//! Not modelled: the time at which metadata is read (the caller gives it), reads of other programs,
+//! merges of windows in the block layer, pages that are cached already.
 
 mod windows;
 
@@ -34,31 +36,32 @@ pub use windows::{Readahead, compute_windows};
 
 use crate::Error;
 
-/// One thing a cold reader has to fetch, in the order of the walk.
+/// An item that a cold reader fetches, in the order of the walk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ColdRead {
-    /// Blocks of a directory, an inode table, an extent tree: read as one piece, and only the first time.
+    /// Blocks of a directory, an inode table, an extent tree: one read, and only the first time.
     Metadata {
         /// First byte on the device.
         physical: u64,
-        /// Bytes. What the file system fetches along with it (ext4 an aligned part of the inode table) belongs to it.
+        /// Bytes, with those that the file system fetches together with it (ext4: an aligned part
+        /// of the inode table).
         length: u64,
     },
     /// The content of a file, from the first byte to the last.
     File {
-        /// Its size; what is allocated beyond it is not read.
+        /// Its size. Allocated blocks after it are not read.
         size_bytes: u64,
-        /// Its written extents in file order, on the device; holes and unwritten extents are left out.
+        /// Its written extents in file order, on the device, without holes and unwritten extents.
         extents: Vec<Extent>,
     },
 }
 
-/// The requests of a cold reader, in issue order, all issued at time 0.
+/// The requests of a cold reader in the order of their issue, all issued at time 0.
 ///
-/// Every allocated byte of a file up to the end of its last page is read exactly once, in file order; no request is
-/// longer than the largest, and none goes across the border of two extents unless they touch both in the file and on
-/// the device. Metadata pages that were read before are not read again.
+/// Every allocated byte of a file up to the end of its last page is read exactly once, in file
+/// order. No request is longer than the largest one. A request crosses the border of two extents
+/// only if they touch in the file and on the device. Metadata pages are read only once.
 ///
 /// Errors: extents that are empty, overlap or are not in file order, with the number of the file.
 /// Cost: linear in windows and extents.
@@ -82,7 +85,8 @@ pub fn compute_cold_reads<'a>(
     Ok(requests)
 }
 
-/// Adds what [`compute_cold_reads`] gives for one file: its size, and its written extents in file order.
+/// Adds the requests of [`compute_cold_reads`] for one file, from its size and its written extents
+/// in file order.
 ///
 /// Errors: the same; nothing is added then. Cost: allocates nothing for a file of one extent.
 pub fn add_cold_reads(
@@ -102,7 +106,7 @@ pub fn add_cold_reads(
     Ok(())
 }
 
-/// Extents with neighbours that touch made one. `number` names the file in errors.
+/// Merges extents that touch. `number` names the file in errors.
 fn compute_runs(extents: &[Extent], number: usize) -> Result<Vec<Extent>, Error> {
     let mut runs: Vec<Extent> = Vec::with_capacity(extents.len());
     for extent in extents {
@@ -115,7 +119,7 @@ fn compute_runs(extents: &[Extent], number: usize) -> Result<Vec<Extent>, Error>
     Ok(runs)
 }
 
-/// Refuses an extent that cannot be, or not behind the one before.
+/// Refuses an extent that is impossible, or not after the previous one.
 fn check_extent(extent: &Extent, before: Option<&Extent>, number: usize) -> Result<(), Error> {
     let problem = |what: &str| Error::NotComputable {
         figure: "requests of a cold read",
@@ -129,7 +133,7 @@ fn check_extent(extent: &Extent, before: Option<&Extent>, number: usize) -> Resu
     }
     match before {
         Some(last) if last.logical + last.length > extent.logical => {
-            Err(problem("begins before the one before it ends"))
+            Err(problem("starts before the previous one ends"))
         }
         _ => Ok(()),
     }
@@ -138,7 +142,7 @@ fn check_extent(extent: &Extent, before: Option<&Extent>, number: usize) -> Resu
 fn read_file(size_bytes: u64, runs: &[Extent], readahead: &Readahead, requests: &mut Vec<BlockRequest>) {
     let mut next = 0;
     each_window(size_bytes, readahead, |window| {
-        // Runs before the window are done with; the last may reach into the next window.
+        // Skips runs before the window. The last run may extend into the next window.
         while runs.get(next).is_some_and(|run| run.logical + run.length <= window.start) {
             next += 1;
         }
@@ -157,7 +161,7 @@ fn read_metadata(
     requests: &mut Vec<BlockRequest>,
 ) {
     let (page_bytes, max_bytes) = (readahead.page_bytes, readahead.max_request_bytes);
-    // Neighbouring pages that are new are one request.
+    // Adjacent new pages are one request.
     let (mut start, mut bytes) = (0, 0);
     for page in physical / page_bytes..physical.saturating_add(length).div_ceil(page_bytes) {
         if cached.insert(page) {
@@ -172,7 +176,7 @@ fn read_metadata(
     add_run(start, bytes, max_bytes, requests);
 }
 
-/// Reads of a run of bytes, whole sectors, none longer than the largest.
+/// Adds reads of a run of bytes, in whole sectors, none longer than the largest request.
 fn add_run(start: u64, bytes: u64, max_bytes: u64, requests: &mut Vec<BlockRequest>) {
     if bytes == 0 {
         return;

@@ -1,4 +1,4 @@
-//! Predicted requests against hand-computed cases, and what must hold for all.
+//! Predicted requests against hand-computed cases, and properties of all.
 
 use proptest::prelude::*;
 
@@ -14,15 +14,16 @@ fn windows(size_kib: u64, read_ahead_kib: u64, read_kib: u64) -> Vec<(u64, u64)>
 
 #[test]
 fn small_reads_start_small_and_double() {
-    // 4 KiB asked, 128 KiB at most: 1 page <= 32/32, so 4 pages; then twice until the maximum.
+    // 4 KiB requested, 128 KiB at most: 1 page <= 32/32, so 4 pages; then twice until the maximum.
     let want = [(0, 16), (16, 48), (48, 112), (112, 240), (240, 368), (368, 400)];
     assert_eq!(windows(400, 128, 4), want);
-    // 16 KiB asked: 4 pages <= 32/4, so 8.
+    // 16 KiB requested: 4 pages <= 32/4, so 8.
     assert_eq!(windows(200, 128, 16), [(0, 32), (32, 96), (96, 200)]);
-    // 32 KiB asked: 8 pages <= 32/4, so 16. 64 KiB: the maximum.
+    // 32 KiB requested: 8 pages <= 32/4, so 16. 64 KiB: the maximum.
     assert_eq!(windows(200, 128, 32)[0], (0, 64));
     assert_eq!(windows(200, 128, 64)[0], (0, 128));
-    // A large maximum grows by four first: 1 page of 1024: 4 pages, 4 < 64 so 16, 64, then 128, 256, 512, 1024.
+    // A large maximum grows by four first: 1 page of 1024: 4 pages, 4 < 64 so 16, 64, then 128,
+    // 256, 512, 1024.
     let sizes: Vec<u64> = windows(20_000, 4096, 4).iter().map(|(start, end)| (end - start) / 4).collect();
     assert_eq!(sizes[..8], [4, 16, 64, 128, 256, 512, 1024, 1024]);
 }
@@ -33,22 +34,23 @@ fn reads_of_the_maximum_fetch_it_at_once() {
 }
 
 #[test]
-fn reads_beyond_the_maximum_fetch_what_they_ask_for_up_to_a_request() {
-    // Calls of 512 KiB, readahead of 128: the first window is 512. The mark at its middle is met with 256 asked for, so
-    // the next is 256; its mark at 512 with a whole call, so 512; that one's at 768 and the next one's at 1280 with 256.
+fn reads_above_the_maximum_fetch_up_to_a_request() {
+    // Calls of 512 KiB, readahead of 128: the first window is 512. The mark in its middle is
+    // reached with 256 requested, so the next window is 256. Its mark at 512 is reached with a
+    // whole call, so 512; then at 768 and 1280 with 256.
     let want = [(0, 512), (512, 768), (768, 1280), (1280, 1536), (1536, 1600)];
     assert_eq!(windows(1600, 128, 512), want);
-    // 4 MiB asked, requests of at most 1280 KiB.
+    // 4 MiB requested, requests of at most 1280 KiB.
     assert_eq!(windows(4096, 128, 4096)[0], (0, 1280));
 }
 
 #[test]
-fn without_readahead_every_page_is_fetched_by_itself() {
+fn without_readahead_every_page_is_a_read() {
     assert_eq!(windows(10, 0, 128), [(0, 4), (4, 8), (8, 12)]);
 }
 
 #[test]
-fn an_empty_file_is_not_fetched_and_a_short_one_to_the_end_of_its_page() {
+fn empty_file_has_no_read_and_a_short_one_a_page() {
     assert_eq!(compute_windows(0, &Readahead::default()), []);
     assert_eq!(windows(1, 128, 128), [(0, 4)]);
 }
@@ -65,7 +67,8 @@ fn requests(reads: &[ColdRead], max_request_kib: u64) -> Vec<(u64, u64)> {
 
 #[test]
 fn requests_end_at_windows_extents_and_the_largest_request() {
-    // 300 KiB: windows of 128, 128 and 44. Extents: 100, 60 that touch it, a hole of 20, 120 elsewhere.
+    // 300 KiB: windows of 128, 128 and 44. Extents: 100, 60 that touch it, a hole of 20, 120
+    // elsewhere.
     let extents = vec![extent(0, 1000, 100), extent(100, 1100, 60), extent(180, 5000, 120)];
     let file = ColdRead::File { size_bytes: 300 * KIB, extents };
     let want = [(1000, 128), (1128, 32), (5000, 76), (5076, 44)];
@@ -75,7 +78,7 @@ fn requests_end_at_windows_extents_and_the_largest_request() {
 }
 
 #[test]
-fn what_is_allocated_beyond_the_end_is_not_read() {
+fn blocks_after_the_end_are_not_read() {
     let file = ColdRead::File { size_bytes: 5 * KIB, extents: vec![extent(0, 400, 64)] };
     assert_eq!(requests(&[file], 1280), [(400, 8)]);
 }
@@ -88,7 +91,7 @@ fn metadata_is_read_once() {
 }
 
 #[test]
-fn extents_that_cannot_be_are_refused() {
+fn impossible_extents_are_refused() {
     for extents in [
         vec![extent(0, 10, 0)],
         vec![extent(0, 10, 8), extent(4, 50, 8)],
@@ -107,7 +110,7 @@ fn extents_that_cannot_be_are_refused() {
     }
 }
 
-/// The same, looking at every page: the rules as they are written down.
+/// The windows, computed page by page from the rules.
 fn windows_page_by_page(size_bytes: u64, readahead: &Readahead) -> Vec<std::ops::Range<u64>> {
     let page = readahead.page_bytes;
     let pages = size_bytes.div_ceil(page);
@@ -155,7 +158,8 @@ fn windows_page_by_page(size_bytes: u64, readahead: &Readahead) -> Vec<std::ops:
 }
 
 fn layouts() -> impl Strategy<Value = (u64, Vec<Extent>)> {
-    // Pieces of pages: hole before, length, gap on the device before (0 touches), and how much the file's size lacks.
+    // Pieces of pages: hole before, length, gap on the device before (0 touches), and the bytes
+    // that the file's size lacks.
     let pieces = prop::collection::vec((0u64..3, 1u64..90, 0u64..4), 0..12);
     (pieces, 0u64..20_000).prop_map(|(pieces, lacking)| {
         let (mut logical, mut physical, mut extents) = (0, 1 << 20, Vec::new());
@@ -172,7 +176,7 @@ fn layouts() -> impl Strategy<Value = (u64, Vec<Extent>)> {
 
 proptest! {
     #[test]
-    fn every_allocated_byte_is_read_once_in_order_and_within_its_extent(
+    fn every_allocated_byte_is_read_once_in_order(
         (size_bytes, extents) in layouts(),
         read_ahead_pages in 0u64..70,
         read_bytes in prop::sample::select(vec![1000u64, 4096, 5000, 32768, 131_072, 1 << 20]),
@@ -187,7 +191,7 @@ proptest! {
         let file = ColdRead::File { size_bytes, extents: extents.clone() };
         let requests = compute_cold_reads(&[file], &readahead).unwrap();
         let end = size_bytes.div_ceil(4096) * 4096;
-        // What should be read, in file order: the pages' places.
+        // The pages to read, in file order, by their places.
         let wanted: Vec<u64> = extents
             .iter()
             .flat_map(|e| (0..e.length / 4096).map(move |page| (e.logical + page * 4096, e.physical + page * 4096)))

@@ -1,4 +1,5 @@
-//! The constants a description has: their units, meanings and possible values, in one table for each kind.
+//! The constants of a description: their units, meanings and possible values, in one table for each
+//! kind of device.
 
 use super::DeviceKind;
 
@@ -7,13 +8,14 @@ use super::DeviceKind;
 pub struct KeyRule {
     /// Its name in the description.
     pub key: &'static str,
-    /// The one unit it is given in. `GB` and `MB/s` are decimal, as on datasheets; `KiB` and `MiB` are powers of 1024.
+    /// Its only unit. `GB` and `MB/s` are decimal, as on datasheets; `KiB` and `MiB` are powers of
+    /// 1024.
     pub unit: &'static str,
-    /// What it is.
+    /// Its meaning.
     pub meaning: &'static str,
     /// The smallest possible value.
     pub at_least: f64,
-    /// The largest possible value: beyond it a wrong unit is likelier than such a device.
+    /// The largest possible value. A larger one is more likely a wrong unit than a real device.
     pub at_most: f64,
     /// Whether only whole numbers are possible.
     pub whole: bool,
@@ -27,7 +29,7 @@ const fn whole(key: &'static str, unit: &'static str, at_least: f64, at_most: f6
     KeyRule { key, unit, meaning, at_least, at_most, whole: true }
 }
 
-/// The constants of a device of this kind, in the order they are shown.
+/// The constants of a device of this kind, in display order.
 pub fn keys(kind: DeviceKind) -> &'static [KeyRule] {
     match kind {
         DeviceKind::Hdd => HDD,
@@ -53,7 +55,7 @@ const HDD: &[KeyRule] = &[
     key("buffer_overhead", "ms", 0.0, 100.0, "electronics of a command served from the buffer"),
     key("link_rate", "MB/s", 1.0, 100_000.0, "data between buffer and host"),
     key("buffer", "MiB", 0.0, 65_536.0, "memory for data read and read ahead; 0 is none"),
-    key("read_ahead", "KiB", 0.0, 1e6, "how far the drive goes on reading after a read; 0 is not at all"),
+    key("read_ahead", "KiB", 0.0, 1e6, "data that the drive reads ahead after a read; 0 is none"),
     key("write_cache", "MiB", 0.0, 65_536.0, "memory for writes acknowledged before they are on the medium; 0 is none"),
 ];
 

@@ -1,13 +1,4 @@
-//! A device in words: a TOML text of constants, each with its unit and the source it was taken from.
-//!
-//! ```
-//! let spec = senesce_device::find_preset("hdd-7200").unwrap();
-//! let rotation = &spec.constants["rotation"];
-//! assert_eq!((rotation.value, rotation.unit.as_str()), (7200.0, "rpm"));
-//! assert!(!rotation.source.is_empty());
-//! let model = spec.build().unwrap();
-//! assert_eq!(model.name(), "model: HDD 7.2K");
-//! ```
+//! The description of a device: a TOML text of constants, each with its unit and its source.
 
 mod keys;
 mod presets;
@@ -25,7 +16,7 @@ use crate::{
     ssd::{FlashState, Ssd},
 };
 
-/// The format this version reads and writes.
+/// The format that this version reads and writes.
 pub const FORMAT: &str = "senesce-device/1";
 
 /// Kinds of devices.
@@ -34,7 +25,7 @@ pub const FORMAT: &str = "senesce-device/1";
 pub enum DeviceKind {
     /// A disk with arms and platters.
     Hdd,
-    /// Flash behind a controller.
+    /// Flash with a controller.
     Ssd,
 }
 
@@ -48,7 +39,7 @@ impl DeviceKind {
     }
 }
 
-/// One constant of a device, and where it comes from.
+/// One constant of a device, with its source.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Constant {
@@ -56,33 +47,33 @@ pub struct Constant {
     pub value: f64,
     /// Its unit, which must be that of the [`KeyRule`].
     pub unit: String,
-    /// The datasheet, measurement, fit or assumption it was taken from; never empty.
+    /// The datasheet, measurement, fit or assumption that is its source; never empty.
     pub source: String,
 }
 
-/// A device's description.
+/// The description of a device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceSpec {
     /// [`FORMAT`].
     pub format: String,
-    /// The name by which it is found: `hdd-7200`.
+    /// The name by which it is selected, such as `hdd-7200`.
     pub name: String,
-    /// The name on axes, which is shown with `model: ` before it: `HDD 7.2K`.
+    /// The name on axes, where it follows `model: `, such as `HDD 7.2K`.
     pub title: String,
-    /// What it is.
+    /// The kind of the device.
     pub kind: DeviceKind,
-    /// What a user of the figures must know: which device it stands for, how well it follows it.
+    /// Facts that a user of the figures must know: the real device, and the accuracy of the model.
     pub description: String,
-    /// The constants by name; those of [`keys`], all of them.
+    /// The constants by name: all those of [`keys`], and no others.
     pub constants: BTreeMap<String, Constant>,
 }
 
 impl DeviceSpec {
-    /// Reads and checks a description.
+    /// Parses and checks a description.
     ///
-    /// Errors: unknown, missing or doubled keys, another format, a unit that is not the constant's, a source that is
-    /// empty, and every number that no device could have.
+    /// Errors: unknown, missing or duplicate keys; another format; a wrong unit; an empty source;
+    /// an impossible number.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let spec: Self = toml::from_str(text).map_err(|error| Error::Malformed { problem: error.to_string() })?;
         spec.check()?;
@@ -94,22 +85,22 @@ impl DeviceSpec {
         toml::to_string(self).map_err(|error| Error::Malformed { problem: error.to_string() })
     }
 
-    /// Checks each constant by itself and all of them together. Cost: that of building the model once.
+    /// Checks each constant, and all of them together. Cost: building the model once.
     pub fn check(&self) -> Result<(), Error> {
         self.check_constants()?;
         self.build().map(drop)
     }
 
-    /// The model, in its first state: arm at the outermost track, buffers empty, clock at zero; for an SSD without
-    /// garbage collection.
+    /// The model in its initial state: arm at the outermost track, buffers empty, clock at zero. An
+    /// SSD has no garbage collection.
     pub fn build(&self) -> Result<Box<dyn DeviceModel>, Error> {
         self.build_with_flash(FlashState::NotModelled)
     }
 
-    /// The same with a flash whose garbage collection is modelled; a disk has none, and takes any state.
+    /// The model with flash whose garbage collection is modelled. A disk ignores the state.
     ///
-    /// Cost: about 9 bytes of memory for each page written, and for [`FlashState::Used`] the time of its writes, some
-    /// ten million pages a second.
+    /// Cost: about 9 bytes of memory for each written page. [`FlashState::Used`] also costs the
+    /// time of its writes, about ten million pages per second.
     pub fn build_with_flash(&self, flash: FlashState) -> Result<Box<dyn DeviceModel>, Error> {
         self.check_constants()?;
         match self.kind {
@@ -118,13 +109,14 @@ impl DeviceSpec {
         }
     }
 
-    /// Bytes the host can address, in whole sectors.
+    /// Bytes that the host can address, in whole sectors.
     pub fn capacity_bytes(&self) -> u64 {
         let bytes = (self.value("capacity") * 1e9) as u64;
         bytes - bytes % senesce_core::SECTOR_BYTES
     }
 
-    /// A constant's value in the unit of its rule. Only called for keys of the kind, after the check.
+    /// The value of a constant in the unit of its rule. The key must be one of the kind, and
+    /// checked.
     pub(crate) fn value(&self, key: &str) -> f64 {
         self.constants.get(key).map_or(f64::NAN, |constant| constant.value)
     }
@@ -166,7 +158,7 @@ impl DeviceSpec {
         if source.trim().is_empty() {
             return Err(self.absurd(rule.key, "has no source; say which datasheet, measurement or assumption".into()));
         }
-        // Written so that NaN, which compares with nothing, is refused as well.
+        // In this form NaN, which compares with nothing, is refused as well.
         if !(rule.at_least..=rule.at_most).contains(value) {
             let problem =
                 format!("{value} {unit} is not possible; {} to {} {unit} would be", rule.at_least, rule.at_most);

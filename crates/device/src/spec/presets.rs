@@ -1,4 +1,4 @@
-//! The devices that come with the program.
+//! The built-in device descriptions.
 
 use super::DeviceSpec;
 use crate::Error;
@@ -10,15 +10,15 @@ const TEXTS: [(&str, &str); 4] = [
     ("nvme", include_str!("../../presets/nvme.toml")),
 ];
 
-/// The names of the devices that come with the program, and their descriptions as they are kept, comments included.
+/// The names of the built-in devices, and their description files, with comments.
 pub fn presets() -> impl Iterator<Item = (&'static str, &'static str)> {
     TEXTS.into_iter()
 }
 
-/// The preset of that name; none if there is none (the names are those of [`presets`]).
+/// The preset with this name. `None` if there is none; [`presets`] has the names.
 pub fn find_preset(name: &str) -> Option<DeviceSpec> {
     let (_, text) = TEXTS.into_iter().find(|(known, _)| *known == name)?;
     let parsed: Result<DeviceSpec, Error> = DeviceSpec::parse(text);
-    // That every preset parses, and under its own name, is a test.
+    // A test checks that every preset parses under its own name.
     parsed.ok()
 }

@@ -1,23 +1,25 @@
 //! A page-mapped flash translation layer with greedy garbage collection.
 //!
-//! Pages are written to one open block after the other. When free blocks run short, the block with the fewest valid
-//! pages is collected: its valid pages move to the open block, then it is erased. Pages the host writes and pages that
-//! move share the open block.
+//! Pages are written to one open block after the other. If free blocks run short, the block with
+//! the fewest valid pages is collected: its valid pages move to the open block, then it is erased.
+//! Pages that the host writes and pages that move share the open block.
 
-/// No page. Page n is kept as n + 1, so that tables of a flash that nobody wrote are zeros, which cost no memory.
+/// No page. Page n is stored as n + 1, so that the tables of unwritten flash are zeros, which need
+/// no memory.
 const NOWHERE: u32 = 0;
 
-/// Blocks kept free: one is enough to move the pages of any other.
+/// Blocks that stay free: one is enough to move the pages of any other.
 const RESERVE_BLOCKS: usize = 1;
 
-/// What one write or discard made the flash do besides the page itself.
+/// The work of the flash for one write or discard, besides the page itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
     /// Valid pages that were read and programmed elsewhere.
     pub moved_pages: u64,
-    /// Groups they lay in ([`Ftl::in_groups`]): how often the array was read. As many as pages without groups.
+    /// The groups of those pages ([`Ftl::in_groups`]), which is the number of array reads. Without
+    /// groups, the number of pages.
     pub read_groups: u64,
-    /// Blocks erased.
+    /// Erased blocks.
     pub erased_blocks: u64,
 }
 
@@ -26,20 +28,20 @@ pub struct Collected {
 pub struct Ftl {
     pages_per_block: u32,
     pages_per_group: u32,
-    /// Physical page of each logical one.
+    /// The physical page of each logical page.
     physical: Vec<u32>,
-    /// Logical page in each physical one.
+    /// The logical page in each physical page.
     logical: Vec<u32>,
-    /// Valid pages of each block.
+    /// The number of valid pages of each block.
     valid: Vec<u32>,
-    /// Full blocks as lists by their number of valid pages: the first of each list, and each block's neighbours. A block
-    /// is kept as its number + 1, 0 is none.
+    /// Full blocks as lists by their number of valid pages: the first block of each list, and the
+    /// neighbours of each block. A block is stored as its number + 1; 0 is none.
     first: Vec<u32>,
     next: Vec<u32>,
     previous: Vec<u32>,
-    /// No list below this one has a block.
+    /// All lists below this one are empty.
     lowest: usize,
-    /// Erased blocks that were in use before, and the first of those that never were.
+    /// Erased blocks that were in use before, and the first block that never was.
     erased: Vec<u32>,
     unused: u32,
     open: u32,
@@ -47,11 +49,11 @@ pub struct Ftl {
 }
 
 impl Ftl {
-    /// An erased flash of `logical_pages` for the host and `spare` times as many more.
+    /// Erased flash with `logical_pages` for the host and `spare` times as many more.
     ///
-    /// `spare` is (physical - logical) / logical pages, so that 0.3 means 30% more flash than the host can address.
-    /// There are always at least three blocks more than the host's data fill: one open, one in reserve, one to collect.
-    /// In: fewer than 2^32 - 1 physical pages.
+    /// `spare` is (physical - logical) / logical pages, so 0.3 means 30% more flash than the host
+    /// can address. There are always at least three blocks more than the host's data fill: one
+    /// open, one in reserve, one to collect. In: fewer than 2^32 - 1 physical pages.
     pub fn new(logical_pages: u32, pages_per_block: u32, spare: f64) -> Self {
         let wanted = (f64::from(logical_pages) * (1.0 + spare) / f64::from(pages_per_block)).round() as u32;
         let blocks = wanted.max(logical_pages.div_ceil(pages_per_block) + 3);
@@ -72,19 +74,19 @@ impl Ftl {
         }
     }
 
-    /// The same where the array reads and programs so many neighbouring pages at a time: what is called page here is
-    /// then a part of one.
+    /// Sets the number of adjacent pages that the array reads and programs at a time. A page of
+    /// this type is then a part of a page of the array.
     pub fn in_groups(mut self, pages_per_group: u32) -> Self {
         self.pages_per_group = pages_per_group.max(1);
         self
     }
 
-    /// Where a logical page lies; none if it is not mapped.
+    /// The physical page of a logical page. `None` if it is not mapped.
     pub fn place(&self, page: u32) -> Option<u32> {
         self.physical[page as usize].checked_sub(1)
     }
 
-    /// Whether a logical page has been written and not discarded since.
+    /// Whether a logical page was written, and not discarded after that.
     pub fn is_mapped(&self, page: u32) -> bool {
         self.physical[page as usize] != NOWHERE
     }
@@ -94,7 +96,7 @@ impl Ftl {
         let mut collected = Collected::default();
         self.invalidate(page);
         self.program(page);
-        // Collecting after the write, so that a write always finds a page.
+        // Collects after the write, so that a write always finds a page.
         while self.free_blocks() <= RESERVE_BLOCKS && self.open_pages == self.pages_per_block {
             let Some((moved, groups)) = self.collect() else { break };
             collected.moved_pages += u64::from(moved);
@@ -104,7 +106,7 @@ impl Ftl {
         collected
     }
 
-    /// The host has no more use for a logical page.
+    /// Discards a logical page, which the host does not need any more.
     pub fn discard(&mut self, page: u32) {
         self.invalidate(page);
     }
@@ -129,7 +131,7 @@ impl Ftl {
     fn program(&mut self, page: u32) {
         if self.open_pages == self.pages_per_block {
             self.list(self.open);
-            // The reserve guarantees one: collecting leaves more free pages than it takes.
+            // The reserve guarantees a block: a collection frees more pages than it uses.
             self.open = self.erased.pop().unwrap_or_else(|| {
                 self.unused += 1;
                 self.unused - 1
@@ -143,8 +145,8 @@ impl Ftl {
         self.open_pages += 1;
     }
 
-    /// Frees the full block with the fewest valid pages; tells how many moved, and of how many groups. None
-    /// if that would free nothing.
+    /// Frees the full block with the fewest valid pages. Returns the number of moved pages, and of
+    /// their groups. `None` if it would free nothing.
     fn collect(&mut self) -> Option<(u32, u32)> {
         while self.lowest < self.pages_per_block as usize && self.first[self.lowest] == 0 {
             self.lowest += 1;
@@ -196,15 +198,18 @@ impl Ftl {
     }
 }
 
-/// The write amplification of uniform random single-page writes under greedy collection, all logical pages in use.
+/// The write amplification of uniform random single-page writes under greedy collection, with all
+/// logical pages in use.
 ///
-/// In: `spare` = (physical - logical) / logical, above 0. With r = 1 + spare it is r / (r + W(-r exp(-r))), where W is
-/// the principal branch of Lambert's function. For 0.3 it is 2.36. It holds for many blocks of many pages and without a
-/// reserve: blocks of fewer pages differ more in what is valid, so that greed finds better ones (64 pages: 2.30).
-/// Source: X. Luojie and B. Kurkoski, An Improved Analytic Expression for Write Amplification in NAND Flash, ICNC 2012.
+/// In: `spare` = (physical - logical) / logical, above 0. With r = 1 + spare it is r / (r + W(-r
+/// exp(-r))), where W is the principal branch of Lambert's function. For 0.3 it is 2.36. It holds
+/// for many blocks of many pages and without a reserve. Blocks of fewer pages differ more in their
+/// valid pages, so that the greedy choice finds better ones (64 pages: 2.30). Source: X. Luojie and
+/// B. Kurkoski, An Improved Analytic Expression for Write Amplification in NAND Flash, ICNC 2012.
 pub fn compute_greedy_write_amplification(spare: f64) -> f64 {
     let r = 1.0 + spare;
-    // w = W(-r exp(-r)) in (-1, 0): the root of w exp(w) = -r exp(-r) other than -r. Halving is enough, and certain.
+    // w = W(-r exp(-r)) in (-1, 0): the root of w exp(w) = -r exp(-r) other than -r. Bisection
+    // always finds it.
     let target = -r * (-r).exp();
     let (mut low, mut high) = (-1.0f64, 0.0f64);
     for _ in 0..200 {
@@ -221,7 +226,8 @@ mod tests {
 
     use super::*;
 
-    /// Writes all pages once, then so many times their number at random; the amplification of the last such round.
+    /// Writes all pages once, then `rounds` times their number at random. Returns the amplification
+    /// of the last round.
     fn amplification(pages: u32, pages_per_block: u32, spare: f64, rounds: u32) -> f64 {
         let mut ftl = Ftl::new(pages, pages_per_block, spare);
         let mut rng = Rng::for_purpose(Seed(1), "writes");
@@ -240,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn random_writes_at_30_percent_spare_are_amplified_as_computed() {
+    fn amplification_at_30_percent_spare_matches_the_formula() {
         let analytic = compute_greedy_write_amplification(0.3);
         assert!((analytic - 2.36).abs() < 0.005, "{analytic}");
         let simulated = amplification(400_000, 256, 0.3, 6);
@@ -248,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn other_spares_follow_the_formula_too() {
+    fn other_spares_match_the_formula_too() {
         for spare in [0.15, 0.5, 1.0] {
             let (simulated, analytic) =
                 (amplification(200_000, 256, spare, 6), compute_greedy_write_amplification(spare));
@@ -265,7 +271,7 @@ mod tests {
 
     #[test]
     fn discarded_pages_are_spare() {
-        // Half of the pages discarded at 10% spare is the same as 120% spare for the other half.
+        // Discarding half of the pages at 10% spare is the same as 120% spare for the other half.
         let mut ftl = Ftl::new(60_000, 64, 0.1);
         let mut rng = Rng::for_purpose(Seed(2), "writes");
         for page in 0..60_000 {
@@ -283,7 +289,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_map_and_the_lists_agree_after_any_writes(
+        fn map_and_lists_agree_after_any_writes(
             spare in 0.02f64..1.0,
             ops in prop::collection::vec((any::<bool>(), 0u32..40), 0..600),
         ) {

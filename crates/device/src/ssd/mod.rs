@@ -1,18 +1,19 @@
-//! The model of an SSD: commands pass the controller one after the other, pages are read and programmed by all planes
-//! in parallel, data share the channels and the link.
+//! The model of an SSD. Commands pass the controller one after the other. All planes read and
+//! program pages in parallel. Data shares the channels and the link.
 //!
-//! - Page p of the device lies on plane p mod planes, so that neighbours lie on different channels.
-//! - A read of a page costs the array's read time on its plane, then the channel, then the link. A plane keeps the page
-//!   it read last in its register.
-//! - A write crosses the link and is done when it is in the write cache, which is emptied by programs; when the cache is
-//!   full a write waits for a program to end. A flush waits for all programs. A write of a part of a page reads the rest
-//!   first, unless it goes on where the write before it ended.
-//! - Garbage collection ([`Ftl`]) is modelled where it is asked for ([`FlashState`]): moves and erases keep their plane
-//!   busy. Each plane collects for itself.
+//! - Page p of the device is on plane p mod planes, so that neighbours are on different channels.
+//! - A read of a page costs the read time of the array on its plane, then the channel, then the
+//!   link. A plane keeps its last read page in its register.
+//! - A write crosses the link and is complete when it is in the write cache. Programs empty the
+//!   cache. If the cache is full, a write waits for the end of a program. A flush waits for all
+//!   programs. A write of a part of a page reads the rest first, unless it continues at the end of
+//!   the previous write.
+//! - Garbage collection ([`Ftl`]) is modelled on request ([`FlashState`]): moves and erases keep
+//!   their plane busy. Each plane collects on its own.
 //! - A discard forgets whole pages: they need not be moved, and reading them costs no flash.
 //!
-//! Not modelled: faster pseudo-SLC regions, read-ahead and read cache of the controller, wear levelling, error
-//! correction, suspending a program for a read, temperature.
+//! Not modelled: faster pseudo-SLC regions, read-ahead and read cache of the controller, wear
+//! levelling, error correction, suspending a program for a read, temperature.
 
 mod ftl;
 
@@ -25,45 +26,48 @@ pub use ftl::{Collected, Ftl, compute_greedy_write_amplification};
 
 use crate::{DeviceModel, DeviceSpec, Error, ServiceTimes, Totals};
 
-/// The largest table of a modelled translation layer: 8 TiB in pages of 8 KiB, about 9 GiB of memory once all are written.
+/// The largest table of a modelled translation layer: 8 TiB in pages of 8 KiB, about 9 GiB of
+/// memory if all are written.
 const MOST_MAPPED_PAGES: u64 = 1 << 30;
 
-/// What is known of the flash when the model is built.
+/// The state of the flash when the model is built.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FlashState {
-    /// No garbage collection: writes cost their programs only, every page reads as if it had been written.
+    /// No garbage collection: writes cost their programs only, and every page reads as if it were
+    /// written.
     #[default]
     NotModelled,
-    /// Erased, as it left the factory or after all was discarded.
+    /// Erased, as from the factory or after a discard of everything.
     Erased,
-    /// In use for long: every page was written once, then `rounds` times the capacity in pages drawn uniformly.
+    /// Used for a long time: every page was written once, then `rounds` times the capacity in pages
+    /// drawn uniformly.
     Used {
-        /// Random overwrites of the whole capacity; with 3 and more the amplification no longer changes much.
+        /// Random overwrites of the whole capacity. From 3 on, the amplification changes little.
         rounds: u32,
-        /// From which they are drawn.
+        /// The seed of the random pages.
         seed: Seed,
     },
 }
 
 /// One plane.
 struct Plane {
-    /// When it has done what it was told to.
+    /// The end of its current work.
     free: Nanos,
-    /// Until when that was moving and erasing.
+    /// The end of its moves and erases.
     collecting: Nanos,
     /// The page in its register.
     register: Option<u64>,
     ftl: Option<Ftl>,
 }
 
-/// An SSD being used.
+/// An SSD in use.
 pub(crate) struct Ssd {
     name: String,
     sectors: u64,
     page_sectors: u64,
     planes: Vec<Plane>,
-    /// When each channel, the link and the controller are free.
+    /// The times at which each channel, the link and the controller are free.
     channels: Vec<Nanos>,
     link_free: Nanos,
     controller_free: Nanos,
@@ -73,17 +77,19 @@ pub(crate) struct Ssd {
     command_overhead: Nanos,
     channel_mb_per_second: f64,
     link_mb_per_second: f64,
-    /// Ends of the programs of pages in the write cache, and how long each waits for garbage collection.
+    /// The ends of the programs of pages in the write cache, and the wait of each for garbage
+    /// collection.
     programs: BinaryHeap<Reverse<(Nanos, Nanos)>>,
     cache_pages: usize,
-    /// Where a write may go on without reading the rest of its page: the end of the write before.
+    /// The end of the previous write, at which a write may continue without reading the rest of its
+    /// page.
     open_end: u64,
     last_arrival: Nanos,
     last_done: Nanos,
     totals: Totals,
 }
 
-/// The way of the page that decides when a request is done.
+/// The times of the page that determines the end of a request.
 #[derive(Clone, Copy, Default)]
 struct Critical {
     done: Nanos,
@@ -93,7 +99,7 @@ struct Critical {
 }
 
 impl Ssd {
-    /// The drive of a checked description, idle. Cost: that of the writes, for a drive that was used.
+    /// The drive of a checked description, idle. Cost: for used flash, that of the writes.
     pub(crate) fn new(spec: &DeviceSpec, state: FlashState) -> Result<Self, Error> {
         let count = |key| spec.value(key) as u64;
         let planes = count("channels") * count("chips") * count("dies") * count("planes");
@@ -170,13 +176,13 @@ impl Ssd {
         })
     }
 
-    /// The plane of a page, and the page's number there.
+    /// The plane of a page, and the number of the page on the plane.
     fn locate(&self, page: u64) -> (usize, u32) {
         let planes = self.planes.len() as u64;
         ((page % planes) as usize, (page / planes) as u32)
     }
 
-    /// The pages of a run of sectors, each with how many of its sectors are meant.
+    /// The pages of a run of sectors, each with the number of its sectors in the run.
     fn pages(&self, start: u64, end: u64) -> impl Iterator<Item = (u64, u64)> + use<> {
         let size = self.page_sectors;
         (start / size..end.div_ceil(size)).map(move |page| (page, end.min((page + 1) * size) - start.max(page * size)))
@@ -249,7 +255,8 @@ impl Ssd {
         now
     }
 
-    /// Programs a page whose data are there at `now`; gives the end, and how much of the time until then was collection.
+    /// Programs a page whose data is available at `now`. Returns the end, and the part of the time
+    /// until then that was collection.
     fn program(&mut self, page: u64, whole: bool, now: Nanos) -> (Nanos, Nanos) {
         let (index, local) = self.locate(page);
         let at = self.cross_channel(index, self.page_sectors, now);
@@ -300,7 +307,7 @@ impl Ssd {
     }
 }
 
-/// Nanoseconds for so many sectors: bytes over MB/s are microseconds.
+/// Nanoseconds for `sectors` sectors: bytes over MB/s are microseconds.
 fn data_time(sectors: u64, mb_per_second: f64) -> u64 {
     ((sectors * SECTOR_BYTES) as f64 / mb_per_second * 1000.0).round() as u64
 }

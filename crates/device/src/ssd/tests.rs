@@ -34,7 +34,7 @@ fn random_reads(count: u64, total: u64) -> Vec<BlockRequest> {
 }
 
 #[test]
-fn a_single_small_read_is_the_sum_of_its_parts() {
+fn small_read_is_the_sum_of_its_parts() {
     let mut drive = Ssd::new(&spec("sata-ssd", &[]), FlashState::NotModelled).unwrap();
     // 10 us command, 75 us array, 4 KiB over the channel (12.3 us) and the link (7.447 us).
     let done = drive.serve(&request(BlockOp::Read, 0, 8), Nanos(0));
@@ -46,7 +46,7 @@ fn a_single_small_read_is_the_sum_of_its_parts() {
 }
 
 #[test]
-fn random_reads_get_the_datasheets_rate_one_and_many_at_a_time() {
+fn random_reads_have_the_rates_of_the_datasheet() {
     for (preset, reads_at, rates) in
         [("sata-ssd", [1, 32], [9_547.0, 98_000.0]), ("nvme", [1, 128], [11_500.0, 370_000.0])]
     {
@@ -60,7 +60,7 @@ fn random_reads_get_the_datasheets_rate_one_and_many_at_a_time() {
 }
 
 #[test]
-fn sequential_reads_and_writes_get_the_rate_of_the_narrowest_part() {
+fn sequential_rates_are_those_of_the_narrowest_part() {
     // 128 planes program 128 * 8 KiB in 750 us: 1,398 MB/s.
     for (preset, read, write) in [("sata-ssd", 550.0, 550.0), ("nvme", 3400.0, 1398.0)] {
         for (op, rate) in [(BlockOp::Read, read), (BlockOp::Write, write)] {
@@ -72,7 +72,7 @@ fn sequential_reads_and_writes_get_the_rate_of_the_narrowest_part() {
 }
 
 #[test]
-fn a_flush_waits_for_programs_and_without_a_cache_a_write_does() {
+fn flush_waits_for_programs_and_uncached_writes_do_too() {
     let mut drive = Ssd::new(&spec("sata-ssd", &[]), FlashState::NotModelled).unwrap();
     let written = drive.serve(&request(BlockOp::Write, 0, 16), Nanos(0));
     assert_eq!(written, Nanos(10_000 + 14_895));
@@ -83,7 +83,7 @@ fn a_flush_waits_for_programs_and_without_a_cache_a_write_does() {
 }
 
 #[test]
-fn halves_of_a_page_written_one_after_the_other_are_one_program() {
+fn consecutive_halves_of_a_page_are_one_program() {
     let mut drive = Ssd::new(&spec("sata-ssd", &[]), FlashState::Erased).unwrap();
     let mut now = Nanos(0);
     for sector in (0..1600).step_by(8) {
@@ -113,7 +113,7 @@ fn random_writes(spec: &DeviceSpec, count: u64) -> Vec<BlockRequest> {
 }
 
 #[test]
-fn a_used_drive_amplifies_random_writes_as_computed_and_is_slower_by_as_much() {
+fn used_drive_amplifies_random_writes_and_is_slower() {
     let spec = small(0.3);
     let requests = random_writes(&spec, 200_000);
     let used = FlashState::Used { rounds: 5, seed: Seed(1) };
@@ -122,7 +122,7 @@ fn a_used_drive_amplifies_random_writes_as_computed_and_is_slower_by_as_much() {
     let amplification = cost.totals.write_amplification().unwrap();
     assert_within(amplification, compute_greedy_write_amplification(0.3), 3.0);
     assert_eq!(ideal.totals.write_amplification(), Some(1.0));
-    // Each plane's time: programs, moves with their reads, erases.
+    // The time of each plane: programs, moves with their reads, erases.
     let moves = amplification - 1.0;
     let page_us = 750.0 + moves * 825.0 + amplification / 128.0 * 3800.0;
     assert!(cost.seconds / ideal.seconds > page_us / 750.0 * 0.95, "{} {}", cost.seconds, ideal.seconds);
@@ -130,7 +130,7 @@ fn a_used_drive_amplifies_random_writes_as_computed_and_is_slower_by_as_much() {
 }
 
 #[test]
-fn discards_give_spare_and_discarded_pages_read_without_flash() {
+fn discards_give_spare_and_cheap_reads() {
     let spec = small(0.1);
     let half = spec.capacity_bytes() / SECTOR_BYTES / 2;
     let used = FlashState::Used { rounds: 3, seed: Seed(1) };
@@ -146,7 +146,8 @@ fn discards_give_spare_and_discarded_pages_read_without_flash() {
         compute_cost(&mut *drive, &requests[400_000..], QueuePolicy::default()).totals.write_amplification().unwrap()
     };
     let (without, with) = (amplification(false), amplification(true));
-    // The half that is written has 10% of the whole as spare without the discard, 60% of the whole with it.
+    // The written half has 10% of the whole as spare without the discard, and 60% of the whole with
+    // it.
     assert_within(with, compute_greedy_write_amplification(1.2), 4.0);
     assert!(without > 1.5 * with, "{without} {with}");
     let mut drive = Ssd::new(&spec, FlashState::Erased).unwrap();
@@ -155,7 +156,7 @@ fn discards_give_spare_and_discarded_pages_read_without_flash() {
 
 proptest! {
     #[test]
-    fn the_parts_of_each_request_are_its_time(
+    fn parts_of_each_request_add_up(
         steps in prop::collection::vec((0u8..8, 0u64..524_288, 0u64..600, 0u64..400_000), 1..80),
         write_cache in prop::sample::select(vec![0.0, 0.05]),
         erased: bool,
