@@ -1,13 +1,13 @@
-//! Requests of the block layer: what a device is asked to do.
+//! Requests of the block layer to a device.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
 
-/// Bytes of a sector, the unit of positions in requests, whatever the device's own blocks are.
+/// Bytes of a sector, the unit of positions in requests, whatever the block size of the device.
 pub const SECTOR_BYTES: u64 = 512;
 
-/// What a request asks for.
+/// The operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BlockOp {
@@ -15,22 +15,22 @@ pub enum BlockOp {
     Read,
     /// Data to the device.
     Write,
-    /// The sectors' contents are of no more use.
+    /// Drops the contents of the sectors, which are not needed any more.
     Discard,
-    /// Everything written before is to be durable; it has no sectors.
+    /// Makes all earlier writes durable. It has no sectors.
     Flush,
 }
 
 /// One request to a block device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct BlockRequest {
-    /// When it was issued to the device, on the clock of its trace.
+    /// Time of its issue to the device, on the clock of its trace.
     pub issued: Nanos,
-    /// What it asks for.
+    /// The operation.
     pub op: BlockOp,
     /// Its first sector.
     pub sector: u64,
-    /// How many sectors; 0 for a flush.
+    /// The number of sectors; 0 for a flush.
     pub sectors: u32,
 }
 
@@ -40,7 +40,7 @@ impl BlockRequest {
         self.sector.saturating_add(u64::from(self.sectors))
     }
 
-    /// Bytes it moves.
+    /// Bytes that it transfers.
     pub fn bytes(&self) -> u64 {
         u64::from(self.sectors) * SECTOR_BYTES
     }

@@ -1,4 +1,4 @@
-//! Time enters through a trait, so that only adapters know the machine's clock.
+//! The clock as a trait, so that only adapters use the clock of the machine.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,13 +6,13 @@ use crate::Nanos;
 
 /// A source of time.
 pub trait Clock: Send + Sync {
-    /// Nanoseconds since some fixed point; may stand still, and on a bad host go backwards.
+    /// Nanoseconds since a fixed point. The value may stand still, and on a bad host go backwards.
     fn now(&self) -> Nanos;
     /// Seconds since 1970-01-01 UTC, for records; never used in computations.
     fn unix_seconds(&self) -> u64;
 }
 
-/// A clock that moves when it is told to, for tests.
+/// A clock for tests, which moves only when it is set.
 #[derive(Debug, Default)]
 pub struct ManualClock(AtomicU64);
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Which addresses an extent's positions are.
+/// The address space of an extent's positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Space {
@@ -12,7 +12,7 @@ pub enum Space {
     BtrfsLogical,
 }
 
-/// A run of bytes of a file, and where it lies.
+/// A run of bytes of a file, and its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Extent {
     /// Offset in the file, bytes.
@@ -29,7 +29,7 @@ impl Extent {
         self.physical + self.length
     }
 
-    /// Whether `next` goes on in the file and on the device where this one ends.
+    /// Whether `next` directly follows this extent in the file and on the device.
     pub fn continues_into(&self, next: &Extent) -> bool {
         self.end() == next.physical && self.logical + self.length == next.logical
     }

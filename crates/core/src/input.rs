@@ -1,8 +1,9 @@
-//! Reads untrusted text with a limit, so that no file decides how much memory a reader allocates.
+//! Reads untrusted text with a limit, so that no file determines how much memory a reader
+//! allocates.
 
 use std::io::{BufRead, Error, ErrorKind, Read, Result};
 
-/// The largest plan, profile, personality or device description that is accepted, bytes.
+/// The largest accepted plan, profile, personality or device description, bytes.
 pub const MAX_TEXT_BYTES: usize = 4 << 20;
 
 /// Reads UTF-8 text to its end.
@@ -14,14 +15,15 @@ pub fn read_text(input: impl Read, limit: usize) -> Result<String> {
         .map_err(|_| Error::new(ErrorKind::InvalidData, "the text is not UTF-8"))
 }
 
-/// Reads an input to its end. Errors: it fails, or holds more than `limit` bytes.
+/// Reads an input to its end. Errors: the input cannot be read, or has more than `limit` bytes.
 pub fn read_bytes(input: impl Read, limit: usize) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     input.take(limit as u64 + 1).read_to_end(&mut bytes)?;
     if bytes.len() > limit { Err(too_long("the input", limit)) } else { Ok(bytes) }
 }
 
-/// Clears `line` and reads one line into it, with its newline if it has one. Returns its length, 0 at the end.
+/// Clears `line` and reads one line into it, with its newline if it has one. Returns its length, 0
+/// at the end.
 ///
 /// Errors: the input cannot be read; the line has more than `limit` bytes.
 pub fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>, limit: usize) -> Result<usize> {

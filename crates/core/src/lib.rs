@@ -1,6 +1,7 @@
-//! Words every room shares: units, paths, extents, the seeded generator, the clock, statistics of repeated figures.
+//! Types that all crates share: units, paths, extents, the seeded generator, the clock, statistics
+//! of repeated figures.
 //!
-//! This room imports no other room and touches nothing of the outside world.
+//! This crate depends on no other crate of the project and does no I/O of its own.
 //!
 //! ```
 //! use senesce_core::{Bytes, Rng, Seed};

@@ -1,8 +1,7 @@
 //! The fields of the kernel's lists of mounts and swap areas, as proc(5) describes them.
 
-/// Decodes the octal escapes of a field: the kernel writes a blank as `\040`, and tab, newline, backslash and `#` likewise.
-///
-/// Other bytes stay as they are.
+/// Decodes the octal escapes of a field: the kernel writes a blank as `\040`, and likewise tab,
+/// newline, backslash and `#`.
 pub fn unescape_field(field: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(field.len());
     let mut rest = field;
@@ -34,7 +33,8 @@ pub fn lists_source(mountinfo: &[u8], source: &str) -> bool {
         .any(|field| unescape_field(field) == source.as_bytes())
 }
 
-/// The source in a line. A variable number of optional fields ends with a single dash; the type and the source follow it.
+/// The source in a line. A single dash ends a variable number of optional fields; the type and the
+/// source follow it.
 fn source_field(line: &[u8]) -> Option<&[u8]> {
     let mut fields = line.split(|&byte| byte == b' ').skip(6);
     fields.find(|field| *field == b"-")?;

@@ -1,28 +1,28 @@
-//! Paths inside a volume: bytes, relative, without surprises.
+//! Paths inside a volume: relative byte strings that cannot leave it.
 
 use std::{ffi::OsStr, fmt, os::unix::ffi::OsStrExt, path::Path, sync::Arc};
 
 use crate::Printable;
 
-/// A path relative to a volume's root.
+/// A path relative to the root of a volume.
 ///
-/// In: any bytes but NUL; components parted by one `/`; no empty, `.` or `..` component; never absolute.
-/// The empty path is the root itself. Names need not be UTF-8. Cheap to clone.
+/// In: any bytes but NUL; components separated by one `/`; no empty, `.` or `..` component; never
+/// absolute. The empty path is the root itself. Names need not be UTF-8. Cheap to clone.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct RelPath(Arc<[u8]>);
 
-/// Why bytes are not a path inside a volume.
+/// The reason why bytes are not a path inside a volume.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("path {path:?} {problem}")]
 pub struct PathError {
-    /// The bytes, shown with replacement characters.
+    /// The bytes. Invalid UTF-8 becomes replacement characters.
     pub path: String,
-    /// What is wrong with them.
+    /// The fault.
     pub problem: &'static str,
 }
 
 impl RelPath {
-    /// Takes bytes as a path, refusing whatever could leave the volume.
+    /// Checks bytes as a path, and refuses a path that could leave the volume.
     pub fn new(bytes: &[u8]) -> Result<Self, PathError> {
         let bad = |problem| PathError { path: String::from_utf8_lossy(bytes).into_owned(), problem };
         if bytes.is_empty() {
@@ -39,17 +39,17 @@ impl RelPath {
         Ok(Self(bytes.into()))
     }
 
-    /// The volume's root: the empty path.
+    /// The root of the volume: the empty path.
     pub fn root() -> Self {
         Self::default()
     }
 
-    /// The path's bytes, without a leading or trailing slash.
+    /// The bytes of the path, without a leading or trailing slash.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The same as a [`Path`].
+    /// The path as a [`Path`].
     pub fn as_path(&self) -> &Path {
         Path::new(OsStr::from_bytes(&self.0))
     }
@@ -68,7 +68,7 @@ impl RelPath {
         }
     }
 
-    /// The directory that holds this path; none for the root.
+    /// The directory that holds this path; `None` for the root.
     pub fn parent(&self) -> Option<RelPath> {
         if self.is_root() {
             return None;
@@ -114,14 +114,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_could_leave_the_volume_is_refused() {
+    fn paths_that_could_leave_the_volume_are_refused() {
         for bad in [&b"/etc"[..], b"a//b", b"a/", b"..", b"a/../b", b"./a", b"a\0b"] {
             assert!(RelPath::new(bad).is_err(), "{bad:?}");
         }
     }
 
     #[test]
-    fn joining_and_parting_agree() {
+    fn join_parent_and_name_agree() {
         let dir = RelPath::try_from("copy-1/src").unwrap();
         let path = dir.join(&RelPath::new(b"\xff.c").unwrap());
         assert_eq!(path.parent().unwrap(), dir);

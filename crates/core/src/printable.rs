@@ -1,11 +1,11 @@
-//! Makes foreign text safe to show: file names, messages of other programs.
+//! Makes untrusted text safe to show: file names, messages of other programs.
 //!
-//! A terminal executes control characters. Characters that are invisible, or that reverse the order of others, mislead
-//! a reader. This module shows both kinds as escapes: `\n`, `\x1b`, `\u{202e}`. A byte that is not UTF-8 is shown as
-//! `\xff`.
+//! A terminal executes control characters. Characters that are invisible, or that reverse the order
+//! of others, mislead a reader. This module shows both kinds as escapes: `\n`, `\x1b`, `\u{202e}`.
+//! A byte that is not UTF-8 is shown as `\xff`.
 //!
-//! A backslash stays as it is, so that escaping is idempotent: text may pass several layers. Escaping therefore cannot
-//! be reversed. Machine-readable output (JSON, logs) has the exact text.
+//! A backslash stays as it is, so that escaping is idempotent: text may pass several layers.
+//! Escaping therefore cannot be reversed. Machine-readable output (JSON, logs) has the exact text.
 
 use std::{
     borrow::Cow,
@@ -18,11 +18,12 @@ use std::{
 
 use crate::RelPath;
 
-/// Characters beyond ASCII that are escaped, in ascending order.
+/// Characters outside ASCII that are escaped, in ascending order.
 ///
-/// These are the C1 controls, the line and paragraph separators, the noncharacters U+FFFE and U+FFFF (XML forbids
-/// them), and the default-ignorable characters of Unicode: bidirectional controls, zero-width characters, fillers,
-/// tags. Variation selectors U+FE00..U+FE0F are not listed: they occur in the usual spelling of emoji.
+/// These are the C1 controls, the line and paragraph separators, the noncharacters U+FFFE and
+/// U+FFFF (XML forbids them), and the default-ignorable characters of Unicode: bidirectional
+/// controls, zero-width characters, fillers, tags. Variation selectors U+FE00..U+FE0F are not
+/// listed: they occur in the usual spelling of emoji.
 const HAZARDS: &[RangeInclusive<char>] = &[
     '\u{80}'..='\u{9f}',
     '\u{ad}'..='\u{ad}',
@@ -46,8 +47,8 @@ const HAZARDS: &[RangeInclusive<char>] = &[
 
 /// Whether a character is unsafe to show.
 ///
-/// Such a character controls a terminal, misleads a reader or is forbidden in XML. Newline and tab are unsafe, too.
-/// [`Printable::lines`] and [`TerminalFilter`] let them pass.
+/// Such a character controls a terminal, misleads a reader or is forbidden in XML. Newline and tab
+/// are unsafe, too; [`Printable::lines`] and [`TerminalFilter`] do not escape them.
 pub fn is_hazard(character: char) -> bool {
     if character.is_ascii() {
         return character.is_ascii_control();
@@ -102,7 +103,7 @@ impl<T: AnyText + ToOwned + ?Sized> AnyText for Cow<'_, T> {
     }
 }
 
-/// Text with every hazard escaped when it is displayed.
+/// Text whose hazards are escaped when it is displayed.
 ///
 /// ```
 /// use senesce_core::Printable;
@@ -177,14 +178,16 @@ impl fmt::Debug for Printable<'_> {
     }
 }
 
-/// Escapes every hazard in a stream that may be a terminal, except newline, tab and the line end `\r\n` of CSV.
+/// Escapes every hazard in a stream that may be a terminal, except newline, tab and the line end
+/// `\r\n` of CSV.
 ///
-/// This is the last defence: callers that show a single value use [`Printable`] first. The filter does not know which
-/// bytes are a value, so it uses the escapes of JSON (`\u001b`, `\u202e`). Inside a JSON string they stand for the same
-/// character, so that a JSON document keeps its exact value.
+/// This is the last defence: callers that show a single value use [`Printable`] first. The filter
+/// cannot separate values from the text around them, so it uses the escapes of JSON (`\u001b`,
+/// `\u202e`). Inside a JSON string they mean the same character, so that a JSON document keeps its
+/// exact value.
 #[derive(Debug, Default)]
 pub struct TerminalFilter {
-    /// Bytes whose meaning depends on the bytes after them: the start of a character, a carriage return.
+    /// Bytes whose meaning depends on the next bytes: the start of a character, a carriage return.
     pending: Vec<u8>,
 }
 
@@ -194,7 +197,8 @@ impl TerminalFilter {
         Self { pending: Vec::new() }
     }
 
-    /// Appends `bytes` with hazards escaped to `out`. A character or a line end may be split over two calls.
+    /// Appends `bytes` with hazards escaped to `out`. A character or a line end may be split over
+    /// two calls.
     pub fn filter(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         let joined;
         let bytes = if self.pending.is_empty() {
@@ -209,13 +213,13 @@ impl TerminalFilter {
         self.pending = held.to_vec();
     }
 
-    /// Appends the incomplete character that the stream ended with, if there is one.
+    /// Appends the incomplete character at the end of the stream, if there is one.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         push_filtered(&std::mem::take(&mut self.pending), out);
     }
 }
 
-/// The number of bytes at the end that the next bytes may still change.
+/// The number of bytes at the end whose meaning the next bytes may change.
 fn held_length(bytes: &[u8]) -> usize {
     if bytes.ends_with(b"\r") {
         return 1;
@@ -292,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn every_type_of_text_is_taken() {
+    fn every_type_of_text_is_accepted() {
         let path = PathBuf::from("a\u{7}");
         let shown = [
             Printable::new(&path).to_string(),
@@ -327,13 +331,13 @@ mod tests {
     }
 
     #[test]
-    fn csv_line_ends_pass_lone_returns_do_not() {
+    fn csv_line_ends_stay_and_lone_returns_do_not() {
         assert_eq!(filtered(&[b"a,b\r\nc\r", b"\nd\re"]), "a,b\r\nc\r\nd\\u000de");
         assert_eq!(filtered(&[b"a\r"]), r"a\u000d");
     }
 
     #[test]
-    fn an_incomplete_character_at_the_end_is_escaped() {
+    fn incomplete_character_at_the_end_is_escaped() {
         assert_eq!(filtered(&[b"a\xe2\x80"]), r"a\xe2\x80");
         assert_eq!(filtered(&[b"a\xe2\x80", b"b"]), r"a\xe2\x80b");
     }
@@ -359,7 +363,7 @@ mod tests {
         }
 
         #[test]
-        fn the_filter_passes_printable_text_at_any_split(bytes in bytes(), at in 0..200_usize) {
+        fn filter_keeps_printable_text_at_any_split(bytes in bytes(), at in 0..200_usize) {
             let (first, second) = bytes.split_at(at.min(bytes.len()));
             let whole = filtered(&[&bytes]);
             prop_assert_eq!(filtered(&[first, second]), &*whole);

@@ -1,13 +1,14 @@
-//! The one source of randomness: ChaCha8 streams, one per named purpose, with integer samplers of our own.
+//! The only source of randomness: ChaCha8 streams, one per named purpose, with integer samplers of
+//! its own.
 //!
-//! Library samplers change their results between versions and with unified features; these never do: the golden
-//! values below are part of the format of every log.
+//! Samplers of libraries change their results between versions and with unified features; these
+//! never do. The golden values below are part of the format of every log.
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng as _, SeedableRng};
 use serde::{Deserialize, Serialize};
 
-/// The number from which everything random in a run follows.
+/// The number from which all random values of a run follow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Seed(pub u64);
@@ -24,11 +25,12 @@ impl Seed {
 pub struct Rng(ChaCha8Rng);
 
 impl Rng {
-    /// The stream of `seed` for `purpose`; different purposes give independent streams.
+    /// The stream of `seed` for `purpose`. Different purposes have independent streams.
     pub fn for_purpose(seed: Seed, purpose: &str) -> Self {
         let mut key = [0u8; 32];
         key[..8].copy_from_slice(&seed.0.to_le_bytes());
-        // FNV-1a with 128 bits: stable, short, and collisions between a handful of names do not matter.
+        // FNV-1a with 128 bits: stable and short. Collisions between a handful of names do not
+        // matter.
         let mut hash: u128 = 0x6c62272e07bb014262b821756295c58d;
         for byte in purpose.bytes() {
             hash = (hash ^ u128::from(byte)).wrapping_mul(0x0000000001000000000000000000013b);
@@ -99,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn streams_are_pinned_for_ever() {
+    fn streams_have_golden_values() {
         let mut rng = Rng::for_purpose(Seed(1), "golden");
         let got: Vec<u64> = (0..4).map(|_| rng.below(1_000_000)).collect();
         assert_eq!(got, GOLDEN);
@@ -133,7 +135,7 @@ mod tests {
         }
 
         #[test]
-        fn a_shuffle_loses_nothing(seed: u64, mut items: Vec<u8>) {
+        fn shuffle_keeps_all_items(seed: u64, mut items: Vec<u8>) {
             let mut shuffled = items.clone();
             Rng::for_purpose(Seed(seed), "p").shuffle(&mut shuffled);
             shuffled.sort_unstable();

@@ -42,14 +42,14 @@ impl fmt::Display for Bytes {
     "{text:?} is not a size; write a whole number with an optional k, m, g, t, KiB, MiB, GiB or TiB (all powers of 1024)"
 )]
 pub struct ParseBytesError {
-    /// What was given.
+    /// The text.
     pub text: String,
 }
 
 impl FromStr for Bytes {
     type Err = ParseBytesError;
 
-    /// Reads `4096`, `4k`, `4KiB`, `5 GiB`; every unit is a power of 1024, as fio has it.
+    /// Parses `4096`, `4k`, `4KiB`, `5 GiB`. Every unit is a power of 1024, as in fio.
     fn from_str(text: &str) -> Result<Self, ParseBytesError> {
         let error = || ParseBytesError { text: text.to_owned() };
         let trimmed = text.trim();
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_powers_of_1024_whatever_the_spelling() {
+    fn sizes_are_powers_of_1024_in_any_spelling() {
         for (text, want) in [
             ("0", 0),
             ("4096", 4096),
@@ -104,14 +104,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_size_is_refused() {
+    fn invalid_sizes_are_refused() {
         for text in ["", "k", "1.5g", "-1", "5 bananas", "99999999999t"] {
             assert!(text.parse::<Bytes>().is_err(), "{text}");
         }
     }
 
     #[test]
-    fn a_clock_that_went_backwards_gives_no_time() {
+    fn clock_that_went_backwards_returns_no_time() {
         assert_eq!(Nanos(5).since(Nanos(9)), Nanos(0));
     }
 }

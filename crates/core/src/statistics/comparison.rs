@@ -1,15 +1,16 @@
-//! Two sets of repeated figures against each other: by how much they differ, and whether chance explains it.
+//! Compares two sets of repeated figures: the ratio of their medians, and whether chance explains
+//! it.
 
 use serde::{Deserialize, Serialize};
 
 use super::spread::{Spread, compute_median, compute_quantile, compute_spread};
 use crate::{Rng, Seed};
 
-/// Products of the sets' sizes up to which the Mann-Whitney test is exact.
+/// The largest product of the sets' sizes for an exact Mann-Whitney test.
 const EXACT_UP_TO: usize = 400;
 /// Resamples of the bootstrap.
 const RESAMPLES: usize = 2000;
-/// Tukey's fences, in ranges between the quartiles.
+/// Tukey's fences, in interquartile ranges.
 const FENCE: f64 = 1.5;
 
 /// The Mann-Whitney test of two sets of figures.
@@ -17,13 +18,14 @@ const FENCE: f64 = 1.5;
 pub struct MannWhitney {
     /// Pairs in which the figure of the first set is the larger one; ties count half.
     pub u: f64,
-    /// How probable a `u` at least as far from the middle is if both sets come from one distribution (two-sided).
+    /// The probability of a `u` at least this far from the middle, if both sets come from one
+    /// distribution (two-sided).
     pub p: f64,
     /// Whether `p` is exact, or from the normal distribution (large sets, ties).
     pub is_exact: bool,
 }
 
-/// Two sets of figures compared.
+/// The comparison of two sets of figures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// The first set.
@@ -34,13 +36,14 @@ pub struct Comparison {
     pub ratio: f64,
     /// Lower end of the bootstrap 95% interval of the ratio.
     pub ratio_low: f64,
-    /// Upper end of it.
+    /// Upper end of the interval.
     pub ratio_high: f64,
-    /// Whether chance explains the difference; none if there are too few figures for any answer below 5%.
+    /// Whether chance explains the difference. `None` if there are too few figures for any result
+    /// below 5%.
     pub test: Option<MannWhitney>,
-    /// Figures of the first set far outside its middle half; they are counted all the same.
+    /// Outliers of the first set. They count like other figures.
     pub outliers_a: Vec<f64>,
-    /// The same of the second.
+    /// Outliers of the second set.
     pub outliers_b: Vec<f64>,
 }
 
@@ -50,7 +53,8 @@ impl Comparison {
         self.a.count.min(self.b.count) >= super::ENOUGH_FIGURES
     }
 
-    /// The probability of such a difference by chance; none from fewer than [`ENOUGH_FIGURES`](super::ENOUGH_FIGURES).
+    /// The probability of such a difference by chance. `None` with fewer than
+    /// [`ENOUGH_FIGURES`](super::ENOUGH_FIGURES).
     pub fn p(&self) -> Option<f64> {
         self.test.filter(|_| self.is_enough()).map(|test| test.p)
     }
@@ -58,7 +62,8 @@ impl Comparison {
 
 /// Compares two sets of positive figures.
 ///
-/// Out: none if a set is empty or has a figure that is not finite, or the first median is zero. Same seed, same answer.
+/// Out: `None` if a set is empty or has a figure that is not finite, or the first median is zero.
+/// The same seed has the same result.
 pub fn compute_comparison(a: &[f64], b: &[f64], seed: Seed) -> Option<Comparison> {
     let (spread_a, spread_b) = (compute_spread(a, seed)?, compute_spread(b, seed)?);
     if spread_a.median == 0.0 {
@@ -84,7 +89,8 @@ pub fn compute_comparison(a: &[f64], b: &[f64], seed: Seed) -> Option<Comparison
     })
 }
 
-/// The figures beyond Tukey's fences: one and a half ranges between the quartiles outside of them. Sorted.
+/// The figures beyond Tukey's fences: one and a half interquartile ranges outside of the quartiles.
+/// Sorted.
 pub fn compute_outliers(figures: &[f64]) -> Vec<f64> {
     let (Some(low), Some(high)) = (compute_quantile(figures, 0.25), compute_quantile(figures, 0.75)) else {
         return Vec::new();
@@ -96,11 +102,11 @@ pub fn compute_outliers(figures: &[f64]) -> Vec<f64> {
     outliers
 }
 
-/// The Mann-Whitney test: exact for small sets without ties, else the normal distribution with corrections for ties and
-/// for continuity.
+/// The Mann-Whitney test: exact for small sets without ties, otherwise with the normal distribution
+/// and corrections for ties and for continuity.
 ///
-/// Out: none for an empty set, one with a figure that is not finite, or sets so small that no outcome could have p < 5%.
-/// Source: H. B. Mann and D. R. Whitney, Annals of Mathematical Statistics 18, 1947.
+/// Out: `None` for an empty set, a figure that is not finite, or sets so small that no result could
+/// have p < 5%. Source: H. B. Mann and D. R. Whitney, Annals of Mathematical Statistics 18, 1947.
 pub fn compute_mann_whitney(a: &[f64], b: &[f64]) -> Option<MannWhitney> {
     if a.is_empty() || b.is_empty() || !a.iter().chain(b).all(|figure| figure.is_finite()) {
         return None;
@@ -126,7 +132,7 @@ pub fn compute_mann_whitney(a: &[f64], b: &[f64]) -> Option<MannWhitney> {
             let counts = counts_of_u(n, m);
             let total: i128 = counts.iter().sum();
             if 2 * 20 > total {
-                return None; // even the most extreme outcome is more probable than 5%
+                return None; // even the most extreme result is more probable than 5%
             }
             let at_least: i128 = counts[extreme as usize..].iter().sum();
             (2.0 * at_least as f64 / total as f64).min(1.0)
@@ -137,20 +143,21 @@ pub fn compute_mann_whitney(a: &[f64], b: &[f64]) -> Option<MannWhitney> {
             let variance = n * m / 12.0 * (count + 1.0 - ties / (count * (count - 1.0)));
             match variance > 0.0 {
                 true => (2.0 * upper_tail((extreme - n * m / 2.0 - 0.5).max(0.0) / variance.sqrt())).min(1.0),
-                false => 1.0, // all figures are the same
+                false => 1.0, // all figures are equal
             }
         }
     };
     Some(MannWhitney { u, p, is_exact })
 }
 
-/// In how many orders of `n` and `m` figures `u` is 0, 1, … n·m: the coefficients of the Gaussian binomial.
+/// The number of orders of `n` and `m` figures in which `u` is 0, 1, … n·m: the coefficients of the
+/// Gaussian binomial.
 fn counts_of_u(n: usize, m: usize) -> Vec<i128> {
     let length = n * m + 1;
     let mut counts = vec![0i128; length];
     counts[0] = 1;
     for i in 1..=n {
-        // times (1 - q^(m+i)), divided by (1 - q^i)
+        // Times (1 - q^(m+i)), divided by (1 - q^i).
         for at in (m + i..length).rev() {
             counts[at] -= counts[at - m - i];
         }
@@ -163,8 +170,9 @@ fn counts_of_u(n: usize, m: usize) -> Vec<i128> {
 
 /// The probability that a standard normal figure is above `z` (at least 0).
 ///
-/// The continued fraction of the tail for large `z`, the series around 0 for small: both to full precision.
-/// Source: M. Abramowitz and I. Stegun, Handbook of Mathematical Functions, 26.2.10 and 26.2.14.
+/// The continued fraction of the tail for large `z`, the series around 0 for small `z`, both to
+/// full precision. Source: M. Abramowitz and I. Stegun, Handbook of Mathematical Functions, 26.2.10
+/// and 26.2.14.
 fn upper_tail(z: f64) -> f64 {
     let density = (-z * z / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
     if z < 3.0 {
@@ -190,9 +198,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_test_gives_what_tables_and_other_programs_give() {
-        // The worked example of SciPy's documentation: U = 17, exact p = 0.111; with ties or by the normal distribution
-        // another: 0.11134688653314041.
+    fn test_matches_tables_and_other_programs() {
+        // The example of SciPy's documentation: U = 17, exact p = 0.111. With the normal
+        // distribution: 0.11134688653314041.
         let (males, females) = ([19.0, 22.0, 16.0, 29.0, 24.0], [20.0, 11.0, 17.0, 12.0]);
         let test = compute_mann_whitney(&males, &females).unwrap();
         assert_eq!((test.u, test.is_exact), (17.0, true));
@@ -205,12 +213,12 @@ mod tests {
         // Tables: for two sets of five, U = 2 (or 23) has p = 0.032 two-sided, U = 0 has 0.0079.
         let five = |from: f64| -> Vec<f64> { (0..5).map(|n| from + f64::from(n)).collect() };
         assert!((compute_mann_whitney(&five(0.0), &five(10.5)).unwrap().p - 2.0 / 252.0).abs() < 1e-12);
-        // Three against three cannot say anything below 10%.
+        // Three against three cannot have a p below 10%.
         assert_eq!(compute_mann_whitney(&[1.0, 2.0, 3.0], &[4.0, 5.0, 6.0]), None);
     }
 
     #[test]
-    fn the_normal_tail_is_that_of_tables() {
+    fn normal_tail_matches_tables() {
         for (z, p) in [
             (0.0, 0.5),
             (1.0, 0.158_655_253_931_457),
@@ -223,14 +231,14 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_those_of_all_orders() {
+    fn counts_match_all_orders() {
         assert_eq!(counts_of_u(2, 2), [1, 1, 2, 1, 1]);
         assert_eq!(counts_of_u(5, 4).iter().sum::<i128>(), 126);
         assert_eq!(counts_of_u(20, 20).iter().sum::<i128>(), 137_846_528_820);
     }
 
     #[test]
-    fn outliers_are_named_and_the_median_does_not_care() {
+    fn outliers_are_listed_and_do_not_move_the_median() {
         let mut figures: Vec<f64> = (0..20).map(|n| 10.0 + f64::from(n) / 10.0).collect();
         let calm = compute_comparison(&figures, &figures, Seed(1)).unwrap();
         assert_eq!((calm.ratio, calm.outliers_a.len()), (1.0, 0));
@@ -242,7 +250,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn order_and_units_do_not_matter_and_swapping_mirrors(
+        fn result_ignores_order_and_units_and_swapping_mirrors(
             a in prop::collection::vec(0.1f64..100.0, 4..12),
             b in prop::collection::vec(0.1f64..100.0, 4..12),
         ) {

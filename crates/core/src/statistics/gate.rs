@@ -1,18 +1,21 @@
-//! Gates: decide whether a second set of figures is within a limit of the first one, beyond it, or undecided.
+//! Gates: decide whether a second set of figures is within a limit of the first one, beyond it, or
+//! undecided.
 //!
-//! A *counted* figure comes from a layout or a model. It has no noise, so one value is enough, and values are compared
-//! exactly. A *measured* figure has noise. It passes or fails if a one-sided Mann-Whitney test and the bootstrap
-//! interval of the ratio agree. Otherwise it is undecided.
+//! A *counted* figure comes from a layout or a model. It has no noise, so one value is enough, and
+//! values are compared exactly. A *measured* figure has noise. It passes or fails if a one-sided
+//! Mann-Whitney test and the bootstrap interval of the ratio agree. Otherwise it is undecided.
 
 use serde::{Deserialize, Serialize};
 
 use super::{ENOUGH_FIGURES, comparison::compute_mann_whitney, compute_comparison};
 use crate::Seed;
 
-/// A measured figure fails only if the probability of its difference by chance is below this. The level holds for all
-/// measured figures of a gate together (Holm). It is below the usual 5% because gates run often.
+/// A measured figure fails only if the probability of its difference by chance is below this. The
+/// level holds for all measured figures of a gate together (Holm). It is below the usual 5% because
+/// gates run often.
 pub const FAIL_BELOW: f64 = 0.01;
-/// A measured figure passes only if the test for "within the limit" has a probability by chance below this.
+/// A measured figure passes only if the test for "within the limit" has a probability by chance
+/// below this.
 pub const PASS_BELOW: f64 = 0.05;
 /// The largest effect that is searched for, a factor.
 const LARGEST_EFFECT: f64 = 1000.0;
@@ -29,7 +32,7 @@ pub enum Outcome {
     Fail,
 }
 
-/// How far the second figures may be from the first.
+/// The allowed difference of the second figures from the first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limit {
     /// Limit of the ratio second/first: above 1, larger ratios fail; below 1, smaller ratios fail.
@@ -43,10 +46,10 @@ pub struct Limit {
 pub struct Judgement {
     /// The outcome for the figure.
     pub outcome: Outcome,
-    /// The probability by chance of figures this far beyond the limit, corrected for the number of figures (Holm); none
-    /// if there are too few.
+    /// The probability by chance of figures this far beyond the limit, corrected for the number of
+    /// figures (Holm). `None` if there are too few.
     pub p_beyond: Option<f64>,
-    /// The smallest ratio that these figures, with this spread, would have shown to be beyond the limit; none if their
+    /// The smallest ratio that would have failed with the spread of these figures. `None` if their
     /// number allows no failure.
     pub smallest_ratio: Option<f64>,
 }
@@ -60,8 +63,8 @@ impl Limit {
     }
 }
 
-/// Judges a figure without noise. If repetitions of a side have different values, the whole range must be beyond the
-/// limit, or within it.
+/// Judges a figure without noise. If repetitions of a side have different values, the whole range
+/// must be beyond the limit, or within it.
 ///
 /// Out: undecided for an empty set.
 pub fn judge_counted(a: &[f64], b: &[f64], limit: Limit) -> Outcome {
@@ -83,11 +86,12 @@ pub fn judge_counted(a: &[f64], b: &[f64], limit: Limit) -> Outcome {
 /// Base, other, and the largest allowed ratio other/base.
 type Ordered<'a> = (&'a [f64], &'a [f64], f64);
 
-/// Judges the measured figures of one gate together: the more figures, the smaller the probability that each needs to
-/// fail.
+/// Judges the measured figures of one gate together. With more figures, each needs a smaller
+/// probability to fail.
 ///
-/// Out: one judgement for each pair; undecided with fewer than [`ENOUGH_FIGURES`] on a side. Same seed, same answers.
-/// Source: S. Holm, A simple sequentially rejective multiple test procedure, 1979.
+/// Out: one judgement for each pair; undecided with fewer than [`ENOUGH_FIGURES`] on a side. The
+/// same seed has the same result. Source: S. Holm, A simple sequentially rejective multiple test
+/// procedure, 1979.
 pub fn judge_measured(figures: &[(&[f64], &[f64], Limit)], seed: Seed) -> Vec<Judgement> {
     let ordered: Vec<_> = figures.iter().map(|(a, b, limit)| limit.order(a, b)).collect();
     let alone: Vec<Option<f64>> = ordered.iter().map(|(base, other, factor)| p_larger(other, base, *factor)).collect();
@@ -113,7 +117,8 @@ pub fn judge_measured(figures: &[(&[f64], &[f64], Limit)], seed: Seed) -> Vec<Ju
     ordered.iter().zip(together).map(judge).collect()
 }
 
-/// The number of repetitions on each side below which none of `figures` measured figures can fail.
+/// The smallest number of repetitions on each side with which one of `figures` measured figures can
+/// fail; at most 100.
 pub fn compute_least_repetitions(figures: usize) -> u64 {
     let can_fail = |count: &u64| {
         let low: Vec<f64> = (0..*count).map(|n| 1.0 + n as f64 * 1e-6).collect();
@@ -123,12 +128,14 @@ pub fn compute_least_repetitions(figures: usize) -> u64 {
     (ENOUGH_FIGURES..100).find(can_fail).unwrap_or(100)
 }
 
-/// The probability by chance of `other` being this much larger than `factor` times `base`; none for too few figures.
+/// The probability by chance that `other` is this much larger than `factor` times `base`. `None`
+/// for too few figures.
 fn p_larger(other: &[f64], base: &[f64], factor: f64) -> Option<f64> {
     one_sided(other, base, factor).map(|(p, is_larger)| if is_larger { p } else { 1.0 - p })
 }
 
-/// The same of it being this much smaller.
+/// The probability by chance that `other` is this much smaller than `factor` times `base`. `None`
+/// for too few figures.
 fn p_smaller(other: &[f64], base: &[f64], factor: f64) -> Option<f64> {
     one_sided(other, base, factor).map(|(p, is_larger)| if is_larger { 1.0 - p } else { p })
 }
@@ -180,7 +187,8 @@ mod tests {
         judge_measured(&[(a, b, LIMIT)], Seed(1))[0].outcome
     }
 
-    /// Draws of one noisy distribution: most near 1, some up to 3 times as large, as on a loaded machine.
+    /// Draws of one noisy distribution: most near 1, some up to 3 times as large, as on a loaded
+    /// machine.
     fn draw(rng: &mut Rng, count: usize) -> Vec<f64> {
         let share = |rng: &mut Rng| rng.below(1 << 30) as f64 / (1u64 << 30) as f64;
         (0..count).map(|_| 1.0 + 0.3 * share(rng) + if rng.below(5) == 0 { 2.0 * share(rng) } else { 0.0 }).collect()
@@ -188,7 +196,7 @@ mod tests {
 
     #[test]
     fn three_noisy_runs_are_undecided() {
-        // Two runs on a loaded machine: figures with medians and intervals that an earlier gate printed as failures.
+        // Two runs on a loaded machine. A gate without these tests reported them as failures.
         for (a, b, ratio, low, high) in [
             ([8.0, 8.4, 12.0], [7.404, 10.374, 11.8], 1.235, 0.617, 1.475),
             ([5.0, 5.2, 6.0], [5.892, 8.388, 10.43], 1.613, 0.982, 2.086),
@@ -261,13 +269,13 @@ mod tests {
         let fewer = Limit { factor: 0.95, is_more_better: false };
         assert_eq!(judge_counted(&[100.0], &[94.0], fewer), Outcome::Fail);
         assert_eq!(judge_counted(&[100.0], &[200.0], fewer), Outcome::Pass);
-        // Repetitions on both sides of the limit allow no answer.
+        // Repetitions on both sides of the limit allow no decision.
         assert_eq!(judge_counted(&[100.0, 100.0], &[104.0, 106.0], LIMIT), Outcome::Undecided);
         assert_eq!(judge_counted(&[], &[1.0], LIMIT), Outcome::Undecided);
     }
 
     #[test]
-    fn the_smallest_effect_is_one_that_fails() {
+    fn smallest_effect_fails() {
         let base = [1.0, 1.1, 1.2, 1.3, 1.4, 1.5];
         let same = judge_measured(&[(&base, &base, LIMIT)], Seed(1))[0];
         let smallest = same.smallest_ratio.unwrap();

@@ -1,4 +1,5 @@
-//! Statistics of repeated figures: medians, quartiles, bootstrap intervals, outliers, the Mann-Whitney test, gates.
+//! Statistics of repeated figures: medians, quartiles, bootstrap intervals, outliers, the
+//! Mann-Whitney test, gates.
 //!
 //! ```
 //! use senesce_core::{Seed, statistics::{compute_comparison, compute_outliers, compute_spread}};
@@ -6,11 +7,11 @@
 //! let seconds = [2.0, 2.1, 1.9, 2.0, 2.2, 9.0];
 //! let spread = compute_spread(&seconds, Seed(1)).unwrap();
 //! assert_eq!(spread.median, 2.05);
-//! assert_eq!(compute_outliers(&seconds), [9.0]); // shown, and counted all the same
+//! assert_eq!(compute_outliers(&seconds), [9.0]); // shown, and not removed
 //! assert_eq!(compute_comparison(&seconds, &seconds, Seed(1)).unwrap().ratio, 1.0);
 //! ```
 //!
-//! Pure: the same figures and the same seed give the same answers. Not here: what the figures are figures of.
+//! The same figures and the same seed have the same results.
 
 mod comparison;
 mod gate;

@@ -1,4 +1,5 @@
-//! Several things under two conditions, such as file systems aged and unaged: which is best, and whose order changes.
+//! Ranks items under two conditions, such as file systems aged and unaged, and finds pairs whose
+//! order changes.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +8,7 @@ use crate::Seed;
 
 /// A difference is reported if its probability by chance is below this.
 pub const SURE_BELOW: f64 = 0.05;
-/// With fewer figures on a side no difference can be told from chance.
+/// With fewer figures on a side, no difference can be distinguished from chance.
 pub const ENOUGH_FIGURES: u64 = 4;
 
 /// The figures of one named volume.
@@ -15,52 +16,53 @@ pub const ENOUGH_FIGURES: u64 = 4;
 pub struct Figures {
     /// Its name.
     pub name: String,
-    /// Those of the aged volume.
+    /// The figures of the aged volume.
     pub aged: Vec<f64>,
-    /// Empty if no twin was asked for.
+    /// The figures of the unaged volume; empty if no twin was requested.
     pub unaged: Vec<f64>,
 }
 
-/// One line of the table.
+/// A row of the table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// Of whom.
+    /// The name of the volume.
     pub name: String,
-    /// Of the aged figures.
+    /// The spread of the aged figures.
     pub aged: Spread,
-    /// Of the unaged ones; none if there are none.
+    /// The spread of the unaged figures; `None` if there are none.
     pub unaged: Option<Spread>,
-    /// Aged against unaged (`b` against `a`).
+    /// Aged compared with unaged (`b` with `a`).
     pub comparison: Option<Comparison>,
 }
 
 /// The file systems in order, the best first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ranking {
-    /// Aged.
+    /// The order of the aged volumes.
     pub aged: Vec<String>,
-    /// Unaged.
+    /// The order of the unaged volumes.
     pub unaged: Vec<String>,
-    /// Pairs whose order is another one aged than unaged.
+    /// Pairs that have another order aged than unaged.
     pub changes: Vec<Change>,
 }
 
-/// A pair that changes its order.
+/// A pair whose order changes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Change {
-    /// The better one unaged.
+    /// The better one of the unaged volumes.
     pub better_unaged: String,
-    /// The better one aged.
+    /// The better one of the aged volumes.
     pub better_aged: String,
-    /// Of the Mann-Whitney test between the two unaged; none if there are too few figures.
+    /// The p of the Mann-Whitney test between the two unaged volumes; `None` if there are too few
+    /// figures.
     pub p_unaged: Option<f64>,
-    /// The same aged.
+    /// The p of the test between the two aged volumes.
     pub p_aged: Option<f64>,
-    /// Whether chance explains neither order.
+    /// Whether both orders are unlikely by chance.
     pub is_sure: bool,
 }
 
-/// The table. Out: no row for figures that make none.
+/// The table. Out: no row for figures without a spread.
 pub fn compute_rows(all: &[Figures]) -> Vec<Row> {
     let row = |figures: &Figures| {
         Some(Row {
@@ -73,7 +75,7 @@ pub fn compute_rows(all: &[Figures]) -> Vec<Row> {
     all.iter().filter_map(row).collect()
 }
 
-/// The order by medians. Out: none for fewer than two, or without twins.
+/// The order by medians. Out: `None` for fewer than two rows, or without twins.
 pub fn compute_ranking(all: &[Figures], rows: &[Row], is_more_better: bool) -> Option<Ranking> {
     if rows.len() < 2 || rows.len() != all.len() || rows.iter().any(|row| row.unaged.is_none()) {
         return None;
@@ -117,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_that_changes_places_is_told_with_its_certainty() {
+    fn pair_that_changes_order_is_listed_with_certainty() {
         let all = [figures("ext4", 4.0, 1.0), figures("xfs", 2.0, 1.5), figures("btrfs", 8.0, 3.0)];
         let rows = compute_rows(&all);
         assert!((rows[0].comparison.as_ref().unwrap().ratio - 4.0).abs() < 1e-9);
@@ -131,14 +133,14 @@ mod tests {
         );
         assert_eq!(ranking.changes.len(), 1);
         assert!(ranking.changes[0].is_sure && ranking.changes[0].better_aged == "xfs");
-        // The same figures as rates: all turns round, and the same pair changes.
+        // The same figures as rates: the orders reverse, and the same pair changes.
         let ranking = compute_ranking(&all, &rows, true).unwrap();
         assert_eq!(ranking.unaged, ["btrfs", "xfs", "ext4"]);
         assert_eq!((ranking.changes.len(), &*ranking.changes[0].better_aged), (1, "ext4"));
     }
 
     #[test]
-    fn few_figures_are_never_sure_and_one_volume_has_no_rank() {
+    fn few_figures_are_never_sure_and_one_has_no_rank() {
         let few =
             |name: &str, aged: f64, unaged: f64| Figures { name: name.into(), aged: vec![aged], unaged: vec![unaged] };
         let all = [few("ext4", 4.0, 1.0), few("xfs", 2.0, 1.5)];

@@ -1,4 +1,4 @@
-//! Repeated figures: median, quartiles, and how sure the median is.
+//! Repeated figures: median, quartiles, and the confidence interval of the median.
 
 use crate::{Rng, Seed};
 use serde::{Deserialize, Serialize};
@@ -6,45 +6,48 @@ use serde::{Deserialize, Serialize};
 /// The spread of a repeated figure, in the figure's own unit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
-    /// How many figures.
+    /// The number of figures.
     pub count: u64,
-    /// The smallest.
+    /// The smallest figure.
     pub min: f64,
-    /// A quarter is below this.
+    /// A quarter of the figures is below this.
     pub lower_quartile: f64,
-    /// Half is below this.
+    /// Half of the figures is below this.
     pub median: f64,
-    /// Three quarters are below this.
+    /// Three quarters of the figures are below this.
     pub upper_quartile: f64,
-    /// The largest.
+    /// The largest figure.
     pub max: f64,
     /// Lower end of the bootstrap 95% interval of the median.
     pub interval_low: f64,
-    /// Upper end of it.
+    /// Upper end of the interval.
     pub interval_high: f64,
 }
 
 /// Resamples of the bootstrap.
 const RESAMPLES: usize = 2000;
 
-/// The median: the middle figure, or the mean of the two in the middle. None for no figures or for one that is not finite.
+/// The median: the middle figure, or the mean of the two in the middle. `None` for no figures, or
+/// for one that is not finite.
 pub fn compute_median(figures: &[f64]) -> Option<f64> {
     compute_quantile(figures, 0.5)
 }
 
-/// The value below which the share `quantile` (0..=1) of the figures lies, linear between neighbours (Hyndman and Fan's
-/// type 7, the default of R and NumPy). None for no figures, for one that is not finite, or a share out of range.
+/// The value below which the share `quantile` (0..=1) of the figures is, linear between neighbours
+/// (Hyndman and Fan's type 7, the default of R and NumPy). `None` for no figures, for one that is
+/// not finite, or a share out of range.
 pub fn compute_quantile(figures: &[f64], quantile: f64) -> Option<f64> {
     let sorted = sorted(figures)?;
     (0.0..=1.0).contains(&quantile).then(|| quantile_of_sorted(&sorted, quantile))
 }
 
-/// Median, quartiles, extremes, and the percentile bootstrap 95% interval of the median from 2,000 resamples.
+/// Median, quartiles, extremes, and the percentile bootstrap 95% interval of the median from 2,000
+/// resamples.
 ///
-/// In: figures in any order; `seed`, from which the resamples follow: same seed, same interval. Fewer than five figures
-/// give an interval that says little: it cannot leave the figures' own range.
-/// Out: none for no figures or for one that is not finite. Cost: 2,000 sorts.
-/// Source: B. Efron, Bootstrap methods: another look at the jackknife, 1979.
+/// In: figures in any order. The resamples follow from `seed`. With fewer than five figures the
+/// interval has little meaning: it cannot leave the range of the figures. Out: `None` for no
+/// figures, or for one that is not finite. Cost: 2,000 sorts. Source: B. Efron, Bootstrap methods:
+/// another look at the jackknife, 1979.
 pub fn compute_spread(figures: &[f64], seed: Seed) -> Option<Spread> {
     let sorted = sorted(figures)?;
     let mut rng = Rng::for_purpose(seed, "bootstrap-median");
@@ -81,7 +84,7 @@ fn sorted(figures: &[f64]) -> Option<Vec<f64>> {
 fn quantile_of_sorted(sorted: &[f64], quantile: f64) -> f64 {
     let at = quantile * (sorted.len() - 1) as f64;
     let (low, high) = (sorted[at.floor() as usize], sorted[at.ceil() as usize]);
-    // Not low + share * (high - low): that can leave low..high by rounding.
+    // Not low + share * (high - low), which can leave low..high by rounding.
     let share = at.fract();
     if low == high { low } else { (low * (1.0 - share) + high * share).clamp(low, high) }
 }
@@ -94,7 +97,7 @@ mod tests {
 
     #[test]
     fn quantiles_by_hand() {
-        // The values R gives for quantile(c(1, 2, 4, 8), c(.25, .5, .75)).
+        // The values of R for quantile(c(1, 2, 4, 8), c(.25, .5, .75)).
         let figures = [8.0, 1.0, 4.0, 2.0];
         assert_eq!(compute_quantile(&figures, 0.25), Some(1.75));
         assert_eq!(compute_median(&figures), Some(3.0));
@@ -104,16 +107,17 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_median_has_none() {
+    fn empty_and_infinite_figures_have_no_median() {
         assert_eq!(compute_median(&[]), None);
         assert_eq!(compute_spread(&[1.0, f64::NAN], Seed(1)), None);
         assert_eq!(compute_quantile(&[1.0], 1.5), None);
     }
 
     #[test]
-    fn the_interval_covers_the_true_median_about_as_often_as_it_says() {
-        // 400 samples of 25 uniform figures: the true median is 0.5. The percentile bootstrap covers a little less
-        // than it says; below 90% or at 100% it would be wrong (chances below 1 in 10,000).
+    fn interval_covers_the_true_median_at_its_rate() {
+        // 400 samples of 25 uniform figures: the true median is 0.5. The percentile bootstrap
+        // covers a little less than 95%; below 90% or at 100% it would be wrong (chances below 1 in
+        // 10,000).
         let mut rng = Rng::for_purpose(Seed(5), "coverage");
         let covered = (0..400)
             .filter(|&round| {
@@ -127,7 +131,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_spread_is_in_order(figures in prop::collection::vec(-1e9f64..1e9, 1..12), seed: u64) {
+        fn spread_is_in_order(figures in prop::collection::vec(-1e9f64..1e9, 1..12), seed: u64) {
             let s = compute_spread(&figures, Seed(seed)).unwrap();
             prop_assert!(s.min <= s.lower_quartile && s.lower_quartile <= s.median);
             prop_assert!(s.median <= s.upper_quartile && s.upper_quartile <= s.max);
