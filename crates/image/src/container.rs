@@ -1,4 +1,4 @@
-//! A container, opened: header, index and end read and checked. Frames are read by `restore`.
+//! An open container whose header, index and end are read and checked. `restore` reads the frames.
 
 use std::{
     fs::{File, OpenOptions},
@@ -20,7 +20,7 @@ use crate::{
     save::compute_chunk_length,
 };
 
-/// A container whose header and index are whole.
+/// A container with a valid header and index.
 #[derive(Debug)]
 pub struct Container {
     pub(crate) path: PathBuf,
@@ -34,19 +34,21 @@ pub struct Container {
 impl Container {
     /// Opens a container.
     ///
-    /// Errors: the file is no container, has a newer version, is cut, or its header or index is damaged. Each error
-    /// names the position. Cost: reads the header and the index (52 bytes for each MiB that is not zero), no data.
+    /// Errors: the file is no container, has a newer version, is truncated, or its header or index
+    /// is damaged. Each error has the position. Cost: reads the header and the index (52 bytes for
+    /// each MiB that is not zero), no data.
     pub fn open(path: &Path) -> Result<Self> {
         Self::open_until(path, || false)
     }
 
-    /// Opens a container like [`open`](Self::open). Calls `stop` before each piece of the index; if it returns true,
-    /// fails with [`Error::Stopped`].
+    /// Opens a container like [`open`](Self::open). Calls `stop` before each piece of the index; if
+    /// it returns true, fails with [`Error::Stopped`].
     pub fn open_until(path: &Path, stop: fn() -> bool) -> Result<Self> {
         // An open of a pipe without a writer would block.
         let nonblock = OFlags::NONBLOCK.bits() as i32;
         let file = match OpenOptions::new().read(true).custom_flags(nonblock).open(path) {
-            // Another process has a lease, which only a regular file can have: wait until it is released.
+            // Another process has a lease, which only a regular file can have: wait until it is
+            // released.
             Err(error) if error.kind() == ErrorKind::WouldBlock => OpenOptions::new().read(true).open(path),
             opened => opened,
         };
@@ -63,17 +65,17 @@ impl Container {
         Ok(Self { path: path.to_owned(), file, header, entries, content_hash, stored_bytes: file_bytes })
     }
 
-    /// What the saver knew about the volume.
+    /// The description of the volume by the program that saved it.
     pub fn description(&self) -> &Description {
         &self.header.description
     }
 
-    /// Version of the program that wrote it.
+    /// Version of the program that wrote the container.
     pub fn senesce_version(&self) -> &str {
         &self.header.senesce
     }
 
-    /// Size of the volume.
+    /// Size of the volume, bytes.
     pub fn volume_bytes(&self) -> u64 {
         self.header.volume_bytes
     }
@@ -83,7 +85,7 @@ impl Container {
         self.entries.iter().map(|entry| self.chunk_length(entry.chunk) as u64).sum()
     }
 
-    /// Size of the container.
+    /// Size of the container, bytes.
     pub fn stored_bytes(&self) -> u64 {
         self.stored_bytes
     }
@@ -97,7 +99,7 @@ impl Container {
         compute_chunk_length(chunk, self.header.volume_bytes)
     }
 
-    /// Reads, decompresses and checks one chunk. Errors: it is not what was written.
+    /// Reads, decompresses and checks one chunk. Errors: it differs from the saved chunk.
     pub(crate) fn read_chunk(
         &self,
         entry: &Entry,
@@ -149,7 +151,7 @@ impl Reader<'_> {
     }
 }
 
-/// The header, and where it ends.
+/// The header, and the position of its end.
 fn read_header(reader: &Reader<'_>) -> Result<(Header, u64)> {
     let start = reader.read("the beginning", 0, reader.file_bytes.min(PRELUDE_BYTES as u64))?;
     if !start.starts_with(&MAGIC[..start.len().min(MAGIC.len())]) || start.is_empty() {
@@ -184,17 +186,17 @@ fn read_header(reader: &Reader<'_>) -> Result<(Header, u64)> {
     Ok((header, length + HASH_BYTES as u64))
 }
 
-/// Bytes of the index that are read at a time: whole entries.
+/// Bytes of the index in one read: whole entries.
 const INDEX_PIECE_BYTES: usize = 1260 * ENTRY_BYTES;
 
 /// Reads and checks the end and the index.
 ///
-/// The sizes in the file are not trusted. The index is read in pieces and each entry is checked before the next piece
-/// is read, so that memory grows only with valid entries.
+/// The sizes in the file are not trusted. The index is read in pieces and each entry is checked
+/// before the next piece is read, so that memory grows only with valid entries.
 fn read_index(reader: &Reader<'_>, header: &Header, header_end: u64, stop: fn() -> bool) -> Result<(End, Vec<Entry>)> {
     let end_at = reader.file_bytes.saturating_sub(END_BYTES as u64).max(header_end);
     let bytes = reader.read("the end", end_at, END_BYTES as u64)?;
-    let Some(end) = End::read(bytes.as_slice().try_into().expect("read so long")) else {
+    let Some(end) = End::read(bytes.as_slice().try_into().expect("the read has this length")) else {
         let what = "the mark of the end";
         let (path, at_byte) = (reader.path.to_owned(), reader.file_bytes);
         return Err(Error::Truncated { path, what, at_byte, file_bytes: reader.file_bytes });
@@ -226,7 +228,7 @@ fn read_index(reader: &Reader<'_>, header: &Header, header_end: u64, stop: fn() 
         read_bytes += length;
         hasher.update(&piece);
         for bytes in piece.chunks_exact(ENTRY_BYTES) {
-            let entry = Entry::read(bytes.try_into().expect("so long"));
+            let entry = Entry::read(bytes.try_into().expect("pieces have whole entries"));
             let number = entries.len();
             // Frames are adjacent, so that no byte of the container is unused or used twice.
             if entry.at_byte != at_byte || entry.chunk < next_chunk || entry.chunk >= chunks {

@@ -1,5 +1,5 @@
-//! Writing past the page cache: a restored volume is larger than what is worth caching, and copying it there costs more than
-//! all the rest of a restoration.
+//! Writes past the page cache. A restored volume is too large to be worth caching, and copying it
+//! to the cache would cost more than the rest of the restoration.
 
 use std::{fs::File, os::unix::fs::FileExt};
 
@@ -8,7 +8,7 @@ use rustix::{
     io::Errno,
 };
 
-/// Direct writes begin and end at multiples of this, in the file and in memory.
+/// Direct writes start and end at multiples of this, in the file and in memory.
 const ALIGNMENT: usize = 4096;
 
 /// Bytes at an aligned address.
@@ -30,15 +30,17 @@ impl AlignedBuffer {
     }
 }
 
-/// Makes all writes to `file`, whose size is to be `size`, go past the page cache, where the file system can.
+/// Makes all writes to `file`, whose final size is `size`, bypass the page cache, if the file
+/// system supports that.
 pub(crate) fn begin_direct(file: &File, size: u64) {
     if size.is_multiple_of(ALIGNMENT as u64) {
-        // Refused: as good, only slower.
+        // If this is refused, the restoration is only slower.
         let _ = set_direct(file, true);
     }
 }
 
-/// Writes all bytes; if the device wants larger units than ours, through the page cache from then on.
+/// Writes all bytes. If the device needs larger units than [`ALIGNMENT`], uses the page cache from
+/// then on.
 pub(crate) fn write_all(file: &File, bytes: &[u8], at: u64) -> std::io::Result<()> {
     match file.write_all_at(bytes, at) {
         Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {
@@ -60,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_aligned_is_written_all_the_same() {
+    fn unaligned_bytes_are_written() {
         let file = tempfile::tempfile().unwrap();
         let mut buffer = AlignedBuffer::new(3 * ALIGNMENT);
         let bytes = buffer.as_mut_slice();

@@ -1,66 +1,66 @@
-//! What can go wrong with a container, and where in it.
+//! Errors of containers, with their positions.
 
 use std::path::{Path, PathBuf};
 
-/// A result of this room.
+/// A result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a container could not be written, read or restored.
+/// The reason why a container could not be written, read or restored.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A system call failed.
     #[error("cannot {operation} {}: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// The operation that failed.
         operation: &'static str,
-        /// On what.
+        /// The path of the operation.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// It does not begin as a container does.
-    #[error("{} is no image container: it begins with {found:02x?}", path.display())]
+    /// The file does not start like a container.
+    #[error("{} is no image container: it starts with {found:02x?}", path.display())]
     NotAContainer {
         /// The file.
         path: PathBuf,
         /// Its first bytes.
         found: Vec<u8>,
     },
-    /// A version this program does not know.
+    /// The container has a version that this program does not support.
     #[error("{} is an image container of version {found}; this senesce reads up to version {known}", path.display())]
     Version {
         /// The file.
         path: PathBuf,
         /// Its version.
         found: u32,
-        /// The newest that is known.
+        /// The newest supported version.
         known: u32,
     },
-    /// It ends early, or its end is missing.
+    /// The container ends early, or its end is missing.
     #[error("{} is cut: {what} should be at byte {at_byte}, the file has {file_bytes} bytes", path.display())]
     Truncated {
-        /// The file.
+        /// The missing part.
         path: PathBuf,
-        /// What is missing.
+        /// Its expected position.
         what: &'static str,
         /// Where it should be.
         at_byte: u64,
         /// The length of the file.
         file_bytes: u64,
     },
-    /// Bytes that are not what was written.
+    /// A part of the container differs from what was written.
     #[error("{} is damaged: {what} at byte {at_byte}: {problem}", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Which part of the container.
+        /// The part of the container.
         what: &'static str,
-        /// Where in the file.
+        /// Its position in the file.
         at_byte: u64,
-        /// What is wrong.
+        /// The fault.
         problem: String,
     },
-    /// A chunk that is not what was written.
+    /// A chunk differs from what was written.
     #[error(
         "{} is damaged: chunk {chunk} (bytes {volume_byte} and on of the volume) at byte {at_byte}: {problem}",
         path.display()
@@ -68,47 +68,47 @@ pub enum Error {
     DamagedChunk {
         /// The file.
         path: PathBuf,
-        /// The chunk's number.
+        /// The number of the chunk.
         chunk: u64,
-        /// Where the chunk is in the volume.
+        /// The position of the chunk in the volume.
         volume_byte: u64,
-        /// Where its frame is in the file.
+        /// The position of its frame in the file.
         at_byte: u64,
-        /// What is wrong.
+        /// The fault.
         problem: String,
     },
-    /// Restoring would replace something.
+    /// A save or restore would replace an existing file.
     #[error("{} exists already", path.display())]
     Exists {
-        /// What exists.
+        /// The existing file.
         path: PathBuf,
     },
-    /// A device of another size than the volume.
+    /// The device is smaller than the volume.
     #[error("{} has {found} bytes; the volume has {wanted}", path.display())]
     TooSmall {
         /// The device.
         path: PathBuf,
-        /// Its size.
+        /// Its size, bytes.
         found: u64,
-        /// The volume's.
+        /// The size of the volume, bytes.
         wanted: u64,
     },
-    /// The caller asked to stop.
+    /// The caller stopped the operation.
     #[error("{} was not finished: stopped", path.display())]
     Stopped {
-        /// What was being written or checked.
+        /// The file that was being written or checked.
         path: PathBuf,
     },
-    /// The source changed while it was read.
+    /// The source shrank while it was read.
     #[error("{} changed while it was saved: chunk {chunk} could be read only to byte {read} of {wanted}", path.display())]
     SourceShrank {
         /// The source.
         path: PathBuf,
         /// The chunk.
         chunk: u64,
-        /// Bytes of it that were there.
+        /// Bytes of the chunk that could be read.
         read: usize,
-        /// Bytes it should have.
+        /// The length of the chunk.
         wanted: usize,
     },
 }

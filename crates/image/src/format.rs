@@ -1,6 +1,6 @@
 //! The bytes of a container, version 1: header, frames, index, end. All numbers are little-endian.
 //!
-//! What it is not: reading and writing of files; that is `container` and `save`.
+//! This module does no I/O: `container` reads files and `save` writes them.
 
 use std::collections::BTreeMap;
 
@@ -12,28 +12,28 @@ pub(crate) const MAGIC: [u8; 8] = *b"SNSC-IMG";
 pub(crate) const END_MAGIC: [u8; 8] = *b"GMI-CSNS";
 /// The version that is written.
 pub const VERSION: u32 = 1;
-/// What the header says of itself.
+/// The format name in the header.
 pub const FORMAT: &str = "senesce-image/1";
 /// Bytes of the volume in a chunk.
 pub const CHUNK_BYTES: u64 = 1 << 20;
-/// Magic, version, length of the header's text.
+/// Magic, version and length of the header's text.
 pub(crate) const PRELUDE_BYTES: usize = 16;
-/// A hash.
+/// Bytes of a hash.
 pub(crate) const HASH_BYTES: usize = 32;
-/// One chunk in the index.
+/// Bytes of one chunk in the index.
 pub(crate) const ENTRY_BYTES: usize = 8 + 8 + 4 + HASH_BYTES;
-/// Place and length of the index, its hash, the content hash, magic.
+/// Position and length of the index, its hash, the content hash, magic.
 pub(crate) const END_BYTES: usize = 8 + 8 + HASH_BYTES + HASH_BYTES + 8;
-/// No header is longer.
+/// The largest header, bytes.
 pub(crate) const MAX_HEADER_BYTES: u32 = 16 << 20;
 
-/// What the caller knows about a volume.
+/// The caller's description of a volume.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Description {
-    /// The kernel's name of the file system; none if there is none that is known.
+    /// The kernel's name of the file system; `None` if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file_system: Option<String>,
-    /// How it was aged, on what, when: names and values, free in form.
+    /// How, on what and when it was aged: names and values in free form.
     pub circumstances: BTreeMap<String, String>,
 }
 
@@ -52,9 +52,9 @@ pub(crate) struct Header {
 /// One stored chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// Which chunk of the volume.
+    /// The number of the chunk in the volume.
     pub chunk: u64,
-    /// Where its frame is in the container.
+    /// The position of its frame in the container.
     pub at_byte: u64,
     /// Length of the frame.
     pub stored_bytes: u32,
@@ -100,7 +100,7 @@ impl End {
         out
     }
 
-    /// None if the magic is not there.
+    /// Parses the end of a container. `None` if the magic is missing.
     pub fn read(bytes: &[u8; END_BYTES]) -> Option<Self> {
         let hash = |at: usize| bytes[at..at + HASH_BYTES].try_into().expect("a hash");
         (bytes[END_BYTES - 8..] == END_MAGIC).then(|| Self {
@@ -117,7 +117,7 @@ fn number(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }
 
-/// The header with what surrounds it: magic, version, length, JSON, BLAKE3 of all of that.
+/// The complete header: magic, version, length, JSON, and the BLAKE3 of those.
 pub(crate) fn render_header(header: &Header) -> Vec<u8> {
     let text = serde_json::to_vec(header).expect("strings and numbers always have a text");
     let mut out = Vec::with_capacity(PRELUDE_BYTES + text.len() + HASH_BYTES);

@@ -1,10 +1,11 @@
-//! The content hash: of what a volume holds, not of how it is stored.
+//! The content hash: of the contents of a volume, not of their storage.
 
 use crate::format::{Entry, HASH_BYTES};
 
-/// Hash of a volume from those of its chunks that are not zero: BLAKE3 of `senesce-image content 1`, the volume's size,
-/// and for each such chunk, in order, its number and its BLAKE3. Equal volumes have equal hashes, whatever the
-/// compression, and a volume of zeros costs nothing.
+/// The hash of a volume from the hashes of its chunks that are not zero: BLAKE3 of `senesce-image
+/// content 1`, the size of the volume, and for each such chunk, in order, its number and its
+/// BLAKE3. Equal volumes have equal hashes, whatever the compression. A volume of zeros costs
+/// nothing.
 pub(crate) fn compute_content_hash<'a>(
     volume_bytes: u64,
     entries: impl IntoIterator<Item = &'a Entry>,
@@ -19,7 +20,7 @@ pub(crate) fn compute_content_hash<'a>(
     *hasher.finalize().as_bytes()
 }
 
-/// As it is printed.
+/// The printed form of a hash.
 pub(crate) fn to_hex(hash: &[u8; HASH_BYTES]) -> String {
     blake3::Hash::from_bytes(*hash).to_hex().to_string()
 }

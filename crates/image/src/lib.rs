@@ -1,8 +1,9 @@
-//! Containers of aged volumes: one ages once and benchmarks often.
+//! Containers of aged volumes: a volume is aged once and used in many benchmarks.
 //!
-//! [`save`] writes an image or a device into a container, [`restore`] makes it again, [`verify`] checks a container
-//! against its hashes, [`Container::open`] tells what is in one. What is zero is not stored. Chunks are compressed and
-//! restored by several threads; the container is the same for any number of them. The format is in docs/reference/image-format.md.
+//! [`save`] writes an image or a device into a container, [`restore`] makes an image of a
+//! container, [`verify`] checks a container against its hashes, and [`Container::open`] reads its
+//! description. Zeros are not stored. Several threads compress and restore chunks; the container is
+//! the same for any number of them. The format is in docs/reference/image-format.md.
 //!
 //! ```
 //! use std::collections::BTreeMap;
@@ -11,16 +12,17 @@
 //! let dir = tempfile::tempdir().unwrap();
 //! let path = |name: &str| dir.path().join(name);
 //! std::fs::write(path("disk.img"), [7; 10_000]).unwrap();
-//! let description = Description { file_system: Some("ext4".into()), circumstances: BTreeMap::new() };
-//! let saved = save(&path("disk.img"), &path("aged.senesce-image"), &description, &SaveOptions::default())?;
-//! restore(&path("aged.senesce-image"), &path("again.img"), &RestoreOptions::default())?;
+//! let file_system = Some("ext4".into());
+//! let description = Description { file_system, circumstances: BTreeMap::new() };
+//! let container = path("aged.senesce-image");
+//! let saved = save(&path("disk.img"), &container, &description, &SaveOptions::default())?;
+//! restore(&container, &path("again.img"), &RestoreOptions::default())?;
 //! assert_eq!(std::fs::read(path("again.img")).unwrap(), [7; 10_000]);
 //! assert_eq!(saved.volume_bytes, 10_000);
 //! # Ok::<(), senesce_image::Error>(())
 //! ```
 //!
-//! What it is not: it does not know what a file system is. Whether a device may be read or written is its caller's
-//! decision.
+//! This crate knows no file systems. The caller decides whether a device may be read or written.
 
 mod container;
 mod direct;

@@ -1,4 +1,4 @@
-//! From a container to an image or device, or only through its hashes.
+//! Restores a container to an image or device, or only checks its hashes.
 
 use std::{
     fs::File,
@@ -18,18 +18,19 @@ use crate::{
     sparse::{apply_zero, compute_data_runs},
 };
 
-/// How a volume is restored.
+/// The options of a restoration.
 #[derive(Clone, Copy, Debug)]
 pub struct RestoreOptions<'a> {
-    /// Part of the name that an image has until it is whole ([`temporary_path`](crate::temporary_path)).
+    /// A part of the temporary name of the image ([`temporary_path`](crate::temporary_path)).
     pub mark: &'a str,
     /// Threads that read, decompress, check and write; 0 counts as 1.
     pub threads: usize,
-    /// Whether an existing file may be replaced. The caller decides whether a device may be written.
+    /// Whether an existing file may be replaced. The caller decides whether a device may be
+    /// written.
     pub replace: bool,
     /// Whether the image is made durable before the call returns.
     pub sync: bool,
-    /// Asked before every chunk: whether to stop and remove what was begun.
+    /// Called before every chunk. If it returns true, the restoration stops and removes its file.
     pub stop: fn() -> bool,
 }
 
@@ -39,24 +40,24 @@ impl Default for RestoreOptions<'_> {
     }
 }
 
-/// What was restored or verified.
+/// The result of a restoration or check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestoreReport {
-    /// Size of the volume.
+    /// Size of the volume, bytes.
     pub volume_bytes: u64,
-    /// Bytes in chunks that are not zero; every one was checked against its hash.
+    /// Bytes in chunks that are not zero. Every chunk was checked against its hash.
     pub data_bytes: u64,
-    /// Bytes written: pages that are not zero.
+    /// Bytes written: pages that are not zero, or whole chunks to a device.
     pub written_bytes: u64,
     /// The content hash.
     pub content_hash: String,
 }
 
-/// Restores the volume in `container` to the file `to`, equal byte for byte and sparse. The name appears only when the
-/// file is whole.
+/// Restores the volume in `container` to the sparse file `to`, equal byte for byte. The name
+/// appears only when the file is complete.
 ///
-/// Errors: the container is cut or damaged, with the position; `to` exists and may not be replaced, or is no file.
-/// After an error there is no file.
+/// Errors: the container is truncated or damaged, with the position; `to` exists and may not be
+/// replaced, or is not a file. After an error there is no new file.
 pub fn restore(container: &Path, to: &Path, options: &RestoreOptions<'_>) -> Result<RestoreReport> {
     let container = Container::open_until(container, options.stop)?;
     if to.symlink_metadata().is_ok_and(|found| !(options.replace && found.is_file())) {
@@ -71,13 +72,14 @@ pub fn restore(container: &Path, to: &Path, options: &RestoreOptions<'_>) -> Res
     Ok(report)
 }
 
-/// Checks every chunk of a container against its hash, and writes nothing. Errors: as [`restore`].
+/// Checks every chunk of a container against its hash, and writes nothing. Errors: those of
+/// [`restore`].
 pub fn verify(container: &Path, options: &RestoreOptions<'_>) -> Result<RestoreReport> {
     let container = Container::open_until(container, options.stop)?;
     for_each_chunk(&container, options, &|_, _| Ok(0))
 }
 
-/// Bytes of a device that are zeroed at a time.
+/// Bytes of a device that are zeroed in one call.
 const ZERO_BYTES: usize = 64 << 20;
 
 fn restore_file(container: &Container, to: &Temporary, options: &RestoreOptions<'_>) -> Result<RestoreReport> {
@@ -91,10 +93,11 @@ fn restore_file(container: &Container, to: &Temporary, options: &RestoreOptions<
     Ok(report)
 }
 
-/// As [`restore`], to a block device that is open for writing. The caller decided that it may be written; `to` is its
-/// name for messages.
+/// Restores like [`restore`], to a block device that is open for writing. The caller decided that
+/// it may be written; `to` is its name in messages.
 ///
-/// Errors: the container is damaged; the device is too small. It may be half written.
+/// Errors: the container is damaged; the device is too small. After an error, the device may be
+/// partly written.
 pub fn restore_device(
     container: &Path,
     mut device: &File,
@@ -125,7 +128,8 @@ pub fn restore_device(
     }
     zero(at, wanted)?;
     begin_direct(device, wanted);
-    // What is stored is written whole: the device holds something else in the pages that are zero.
+    // Stored chunks are written whole, because the device may have other data in the pages that are
+    // zero.
     let write = |start: u64, bytes: &[u8]| {
         write_all(device, bytes, start).map_err(Error::io("write", to))?;
         Ok(bytes.len() as u64)
@@ -144,10 +148,11 @@ fn write_runs(file: &File, path: &Path, start: u64, bytes: &[u8]) -> Result<u64>
     Ok(written)
 }
 
-/// What is done with a chunk that was checked: its place in the volume and its bytes; gives the bytes it wrote.
+/// Processes a chunk that was checked: its position in the volume and its bytes. Returns the bytes
+/// that it wrote.
 type Act<'a> = dyn Fn(u64, &[u8]) -> Result<u64> + Sync + 'a;
 
-/// Reads, decompresses and checks all chunks, on threads; the first failure ends it.
+/// Reads, decompresses and checks all chunks, on several threads. The first failure ends it.
 fn for_each_chunk(container: &Container, options: &RestoreOptions<'_>, act: &Act<'_>) -> Result<RestoreReport> {
     let (next, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
     let (written, failure) = (AtomicU64::new(0), Mutex::new(None));

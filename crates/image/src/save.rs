@@ -1,4 +1,4 @@
-//! From an image or device into a container.
+//! Saves an image or device to a container.
 
 use std::{
     collections::BTreeMap,
@@ -16,16 +16,17 @@ use crate::{
     sparse::{collect_data_ranges, is_zero},
 };
 
-/// How a container is written.
+/// The options of a save.
 #[derive(Clone, Copy, Debug)]
 pub struct SaveOptions<'a> {
-    /// Part of the name that it has until it is whole ([`temporary_path`]).
+    /// A part of the temporary name of the container ([`temporary_path`]).
     pub mark: &'a str,
-    /// Threads that read, hash and compress; 0 counts as 1. The container does not depend on it.
+    /// Threads that read, hash and compress; 0 counts as 1. The container does not depend on this
+    /// number.
     pub threads: usize,
-    /// zstd's level.
+    /// The compression level of zstd.
     pub level: i32,
-    /// Asked before every chunk: whether to stop and remove what was begun.
+    /// Called before every chunk. If it returns true, the save stops and removes its file.
     pub stop: fn() -> bool,
 }
 
@@ -35,32 +36,33 @@ impl Default for SaveOptions<'_> {
     }
 }
 
-/// What was saved.
+/// The result of a save.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SaveReport {
-    /// Size of the volume.
+    /// Size of the volume, bytes.
     pub volume_bytes: u64,
     /// Bytes in chunks that are not zero.
     pub data_bytes: u64,
-    /// Bytes in sectors of 512 that are not zero, however chunks are cut.
+    /// Bytes in sectors of 512 that are not zero. Chunk borders have no effect on this number.
     pub nonzero_bytes: u64,
-    /// Size of the container.
+    /// Size of the container, bytes.
     pub stored_bytes: u64,
     /// The content hash.
     pub content_hash: String,
 }
 
-/// Writes the image or device `source` into the new container `to`. The name appears only when the container is whole
-/// and durable. Chunks of zeros and holes are left out.
+/// Writes the image or device `source` to the new container `to`. The name appears only when the
+/// container is complete and durable. Chunks of zeros and holes are left out.
 ///
-/// Errors: `to` exists; reading or writing fails; the source shrinks meanwhile. What was begun is removed.
-/// Cost: one reading of what is not a hole; memory of a few MiB a thread.
+/// Errors: `to` exists; a read or write fails; the source shrinks during the save. After an error,
+/// the new file is removed. Cost: one read of everything except holes; memory of a few MiB per
+/// thread.
 pub fn save(source: &Path, to: &Path, description: &Description, options: &SaveOptions<'_>) -> Result<SaveReport> {
     let from = File::open(source).map_err(Error::io("open", source))?;
     save_open(&from, source, to, description, options)
 }
 
-/// As [`save`], of a source that is open. `source` is its name for messages.
+/// Saves like [`save`], from an open source. `source` is its name in messages.
 pub fn save_open(
     from: &File,
     source: &Path,
@@ -78,14 +80,14 @@ pub fn save_open(
     Ok(report)
 }
 
-/// The name of what is to become `to` until it is whole.
+/// The name of an incomplete file that will be renamed to `to`.
 pub fn temporary_path(to: &Path, mark: &str) -> PathBuf {
     let mut name = to.as_os_str().to_owned();
     name.push(if mark.is_empty() { ".partial".to_owned() } else { format!(".{mark}.partial") });
     name.into()
 }
 
-/// A new file under its temporary name; removed unless it got its own.
+/// A new file with its temporary name. It is removed unless it is renamed.
 pub(crate) struct Temporary {
     pub path: PathBuf,
     pub file: File,
@@ -93,8 +95,8 @@ pub(crate) struct Temporary {
 }
 
 impl Temporary {
-    /// Creates the file. Users who cannot read `like` cannot read it either; if `like` is no regular file, only the
-    /// owner can.
+    /// Creates the file. Users who cannot read `like` cannot read it either; if `like` is no
+    /// regular file, only the owner can.
     pub fn create(to: &Path, mark: &str, like: &File) -> Result<Self> {
         let path = temporary_path(to, mark);
         let created = like.metadata().and_then(|metadata| {
@@ -120,7 +122,7 @@ impl Drop for Temporary {
     }
 }
 
-/// Makes a name durable.
+/// Makes the name of a file durable.
 pub(crate) fn sync_directory(of: &Path) -> Result<()> {
     let dir = of.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(dir).and_then(|dir| dir.sync_all()).map_err(Error::io("sync", dir))
@@ -165,7 +167,7 @@ fn save_to(
     Ok(SaveReport { volume_bytes, data_bytes, nonzero_bytes, stored_bytes, content_hash: to_hex(&content_hash) })
 }
 
-/// Length of a chunk: the last one may be short.
+/// Length of a chunk. The last one may be short.
 pub(crate) fn compute_chunk_length(chunk: u64, volume_bytes: u64) -> usize {
     volume_bytes.saturating_sub(chunk * CHUNK_BYTES).min(CHUNK_BYTES) as usize
 }
@@ -189,7 +191,7 @@ struct Source<'a> {
 
 impl<'a> Source<'a> {
     fn of(mut file: &'a File, path: &'a Path) -> Result<Self> {
-        // Of a device, too, the end is its size.
+        // For a device, too, the end is its size.
         let volume_bytes = file.seek(SeekFrom::End(0)).map_err(Error::io("find the size of", path))?;
         Ok(Self { file, path, volume_bytes })
     }
@@ -209,20 +211,21 @@ impl Output<'_> {
     }
 }
 
-/// Zeros are told apart in units of this: no file system has smaller blocks.
+/// The unit in which zeros are counted: no file system has smaller blocks.
 const SECTOR_BYTES: usize = 512;
 
-/// A compressed chunk; none if it is all zero.
+/// A compressed chunk; `None` if it is all zero.
 type Packed = Option<PackedChunk>;
 
 struct PackedChunk {
     hash: [u8; 32],
     frame: Vec<u8>,
-    /// In sectors that are not zero.
+    /// Bytes in sectors that are not zero.
     nonzero_bytes: u64,
 }
 
-/// What the threads share: who takes which chunk, and what waits to be written in order.
+/// The shared state of the threads: the next chunk, and the chunks that wait to be written in
+/// order.
 struct Queue {
     state: Mutex<State>,
     changed: Condvar,
@@ -245,7 +248,7 @@ impl Queue {
     }
 }
 
-/// Ends the others' waiting however its thread ends.
+/// Ends the waits of the other threads, even after a panic.
 struct Ending<'a>(&'a Queue);
 
 impl Drop for Ending<'_> {
@@ -255,7 +258,8 @@ impl Drop for Ending<'_> {
     }
 }
 
-/// Packs chunks on threads and writes them in their order. Gives the bytes in sectors that are not zero, too.
+/// Compresses chunks on several threads and writes them in their order. Also returns the bytes in
+/// sectors that are not zero.
 fn save_chunks(
     source: &Source<'_>,
     chunks: &[u64],
@@ -353,7 +357,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_that_share_a_chunk_give_it_once() {
+    fn ranges_that_share_a_chunk_list_it_once() {
         const C: u64 = CHUNK_BYTES;
         assert_eq!(
             compute_chunks(&[(0, 1), (5, 6), (C - 1, C + 1), (3 * C, 4 * C), (6 * C + 1, 6 * C + 2)]),

@@ -1,4 +1,4 @@
-//! Where a file has data, and which of it is zero.
+//! The data ranges of a file, and their zeros.
 
 use std::{fs::File, os::fd::AsFd};
 
@@ -7,10 +7,11 @@ use rustix::{
     io::Errno,
 };
 
-/// Zeros are left out in units of this.
+/// The unit in which zeros are left out.
 pub(crate) const PAGE_BYTES: usize = 4096;
 
-/// The ranges of `0..size` that may hold data, in order; everything if the file system does not tell holes.
+/// The ranges of `0..size` that may hold data, in order. The whole file if the file system does not
+/// report holes.
 pub(crate) fn collect_data_ranges(file: &File, size: u64) -> std::io::Result<Vec<(u64, u64)>> {
     let mut ranges = Vec::new();
     let mut at = 0;
@@ -30,7 +31,7 @@ pub(crate) fn collect_data_ranges(file: &File, size: u64) -> std::io::Result<Vec
 
 /// Whether all bytes are zero. Cost: one pass, by words.
 pub(crate) fn is_zero(bytes: &[u8]) -> bool {
-    // SAFETY: every bit pattern is a u64, and align_to keeps to the slice.
+    // SAFETY: every bit pattern is a valid u64, and align_to stays within the slice.
     let (before, words, after) = unsafe { bytes.align_to::<u64>() };
     before.iter().all(|byte| *byte == 0)
         && words.chunks(64).all(|some| some.iter().fold(0, |seen, word| seen | word) == 0)
@@ -53,7 +54,7 @@ pub(crate) fn compute_data_runs(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
     runs
 }
 
-/// Makes a range of a device or file zero: by the kernel if it can, else by writing zeros.
+/// Zeroes a range of a device or file: through the kernel if possible, otherwise by writing zeros.
 pub(crate) fn apply_zero(file: &File, start: u64, length: u64) -> std::io::Result<()> {
     use std::os::unix::fs::FileExt;
     match fallocate(file.as_fd(), FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, start, length) {
@@ -76,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runs_leave_out_pages_of_zeros_only() {
+    fn runs_leave_out_only_pages_of_zeros() {
         let mut bytes = vec![0; 5 * PAGE_BYTES + 10];
         assert!(is_zero(&bytes) && compute_data_runs(&bytes).is_empty());
         bytes[PAGE_BYTES] = 1;

@@ -1,4 +1,5 @@
-//! Containers as files: equal again after a restore, the same for any number of threads, refused when cut or damaged.
+//! Containers as files: equal after a restore, the same for any number of threads, refused if
+//! truncated or damaged.
 
 use std::{
     collections::BTreeMap,
@@ -15,7 +16,7 @@ fn description() -> Description {
     Description { file_system: Some("xfs".into()), circumstances }
 }
 
-/// Three chunks and a half: data, a hole, few data, data to an odd end.
+/// Three chunks and a half: data, a hole, little data, data to an odd end.
 fn small_volume(path: &Path) -> Vec<u8> {
     let length = (3 * CHUNK_BYTES + CHUNK_BYTES / 2 + 5) as usize;
     let mut bytes = vec![0; length];
@@ -35,7 +36,7 @@ fn small_volume(path: &Path) -> Vec<u8> {
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../golden/image-v1.senesce-image");
 
 #[test]
-fn the_golden_container_is_restored_for_ever_and_written_again_byte_for_byte() {
+fn golden_container_is_restored_and_rewritten_exactly() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
     let bytes = small_volume(&path("volume"));
@@ -53,7 +54,7 @@ fn the_golden_container_is_restored_for_ever_and_written_again_byte_for_byte() {
 }
 
 #[test]
-fn a_container_does_not_depend_on_the_number_of_threads_and_a_restored_image_is_sparse() {
+fn container_does_not_depend_on_threads() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
     let file = fs::File::create(path("volume")).unwrap();
@@ -80,7 +81,7 @@ fn a_container_does_not_depend_on_the_number_of_threads_and_a_restored_image_is_
 }
 
 #[test]
-fn a_container_cut_anywhere_is_refused_with_the_place_and_nothing_is_left() {
+fn truncated_container_is_refused_and_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let whole = fs::read(GOLDEN).unwrap();
     let (cut, to) = (dir.path().join("cut"), dir.path().join("to"));
@@ -93,7 +94,7 @@ fn a_container_cut_anywhere_is_refused_with_the_place_and_nothing_is_left() {
 }
 
 #[test]
-fn any_byte_that_is_another_is_refused() {
+fn any_changed_byte_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("damaged");
     let whole = fs::read(GOLDEN).unwrap();
@@ -119,7 +120,7 @@ fn any_byte_that_is_another_is_refused() {
 }
 
 #[test]
-fn a_damaged_chunk_is_named_by_its_place_in_the_volume() {
+fn damaged_chunk_is_named_with_its_volume_position() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
     fs::write(path("volume"), (0..3 * CHUNK_BYTES).map(|n| ((n * n) >> 7) as u8 | 1).collect::<Vec<_>>()).unwrap();
@@ -133,7 +134,7 @@ fn a_damaged_chunk_is_named_by_its_place_in_the_volume() {
 }
 
 #[test]
-fn what_exists_is_not_replaced_and_other_versions_are_told() {
+fn existing_files_and_newer_versions_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
     small_volume(&path("volume"));
@@ -143,7 +144,7 @@ fn what_exists_is_not_replaced_and_other_versions_are_told() {
     let saved = save(&path("volume"), &path("there"), &description(), &SaveOptions::default());
     assert!(matches!(saved, Err(Error::Exists { .. })));
     assert_eq!(fs::read(path("there")).unwrap(), b"mine");
-    // What only looks like one of ours is somebody's, too.
+    // An existing file with the name of a partial file is not replaced, either.
     fs::write(path("new.partial"), "mine").unwrap();
     assert!(restore(Path::new(GOLDEN), &path("new"), &options).unwrap_err().to_string().contains("new.partial"));
     let saved = save(&path("volume"), &path("new"), &description(), &SaveOptions::default());
@@ -162,7 +163,7 @@ fn what_exists_is_not_replaced_and_other_versions_are_told() {
 }
 
 #[test]
-fn who_may_not_read_a_volume_may_not_read_its_container_either() {
+fn container_has_the_permissions_of_its_volume() {
     use std::os::unix::fs::PermissionsExt;
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
@@ -176,7 +177,7 @@ fn who_may_not_read_a_volume_may_not_read_its_container_either() {
 }
 
 #[test]
-fn who_is_asked_to_stop_leaves_nothing() {
+fn stopped_save_or_restore_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
     small_volume(&path("volume"));
@@ -196,7 +197,7 @@ fn who_is_asked_to_stop_leaves_nothing() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
-    fn any_sparse_volume_comes_back(
+    fn any_sparse_volume_is_restored(
         length in 0u64..5 * CHUNK_BYTES,
         writes in prop::collection::vec((0u64..5 * CHUNK_BYTES, 1usize..200_000, 0u8..4), 0..8),
     ) {
@@ -210,7 +211,7 @@ proptest! {
         let saved = save(&path("v"), &path("c"), &description(), &SaveOptions { threads: 3, level: 1, ..Default::default() }).unwrap();
         let report = restore(&path("c"), &path("w"), &RestoreOptions { threads: 3, ..Default::default() }).unwrap();
         prop_assert!(fs::read(path("v")).unwrap() == fs::read(path("w")).unwrap());
-        // The hash is of the contents: without holes, and compressed otherwise, it is the same.
+        // The hash is of the contents: without holes, and with other compression, it is the same.
         fs::write(path("dense"), fs::read(path("v")).unwrap()).unwrap();
         let dense = save(&path("dense"), &path("d"), &description(), &SaveOptions { threads: 1, level: 5, ..Default::default() }).unwrap();
         prop_assert_eq!(&dense.content_hash, &saved.content_hash);

@@ -75,7 +75,7 @@ fn count_piece() -> bool {
 }
 
 #[test]
-fn forged_sizes_are_refused_before_they_are_believed() {
+fn forged_sizes_are_refused_before_use() {
     let dir = tempfile::tempdir().unwrap();
     let (path, to) = (dir.path().join("c"), dir.path().join("to"));
     let entry = |chunk, at_byte, stored_bytes| Entry { chunk, at_byte, stored_bytes };
@@ -90,7 +90,7 @@ fn forged_sizes_are_refused_before_they_are_believed() {
         (1 << 20, vec![], 0, 52 * 62_000_000, "for a volume of 1 chunks"),
         // As many chunks as entries: all but the first entry are a hole.
         (1 << 60, vec![entry(0, 0, 100)], 100, 52 * 62_000_000, "entry 1 puts chunk 0 at byte 0"),
-        // A frame that reaches into the index.
+        // A frame that extends into the index.
         (2 << 20, vec![entry(0, 0, 1000)], 100, 52, "ends after the index begins"),
         (u64::MAX, vec![], 0, 0, "larger than any file"),
     ];
@@ -109,7 +109,7 @@ fn forged_sizes_are_refused_before_they_are_believed() {
 }
 
 #[test]
-fn a_stop_ends_the_reading_of_an_index() {
+fn stop_ends_the_read_of_an_index() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("c");
     let entries = vec![Entry { chunk: 0, at_byte: 0, stored_bytes: 100 }];
@@ -119,7 +119,7 @@ fn a_stop_ends_the_reading_of_an_index() {
 }
 
 #[test]
-fn what_is_no_regular_file_is_no_container() {
+fn only_regular_files_are_containers() {
     let dir = tempfile::tempdir().unwrap();
     let pipe = dir.path().join("pipe");
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
