@@ -1,4 +1,19 @@
 //! Latencies of operations: a target that times the operations of another target.
+//!
+//! ```
+//! use senesce_core::{ManualClock, Nanos, RelPath};
+//! use senesce_exec::{Latencies, ModelTarget, OpKind, Target, TimedTarget};
+//! use senesce_oplog::Op;
+//!
+//! let (clock, mut latencies) = (ManualClock::default(), Latencies::default());
+//! let mut target = TimedTarget::new(ModelTarget::default(), &clock, &mut latencies);
+//! let make = Op::Mkdir { path: RelPath::try_from("directory").unwrap(), mode: 0o755 };
+//! target.apply(&RelPath::root(), &make, None).unwrap();
+//! let mkdir = latencies.of(OpKind::Mkdir).unwrap();
+//! assert_eq!((mkdir.count(), mkdir.max()), (1, Nanos(0)));
+//! ```
+//!
+//! Latencies do not include the making of contents, which are ready before an operation starts.
 
 use hdrhistogram::Histogram;
 use senesce_core::{Clock, Nanos, RelPath, StopFn};

@@ -1,4 +1,13 @@
 //! The description of a device: a TOML text of constants, each with its unit and its source.
+//!
+//! ```
+//! let spec = senesce_device::find_preset("hdd-7200").unwrap();
+//! let rotation = &spec.constants["rotation"];
+//! assert_eq!((rotation.value, rotation.unit.as_str()), (7200.0, "rpm"));
+//! assert!(!rotation.source.is_empty());
+//! let model = spec.build().unwrap();
+//! assert_eq!(model.name(), "model: HDD 7.2K");
+//! ```
 
 mod keys;
 mod presets;
