@@ -14,11 +14,13 @@ const LONGEST_PATH_BYTES: usize = 4096;
 
 /// Checks the objects that pulls of consecutive commits bring.
 ///
-/// Trees and commits are read and so verified. Blobs are searched for; their bytes are verified when they are read. git
-/// packs the objects of the commits before the range, and fails if one is missing.
+/// Trees and commits are read and so verified. Blobs are only searched for; their bytes are
+/// verified when they are read. git packs the objects of the commits before the range, and fails if
+/// one is missing.
 pub struct ObjectCheck {
     history: History,
-    /// Commits that are not in the list but are reached from it: side branches, if only first parents are listed.
+    /// Commits that are reached from the list but not in it: side branches, if only first parents
+    /// are listed.
     visited: HashSet<Oid>,
     missing: Vec<String>,
 }
@@ -29,7 +31,7 @@ struct Level {
     path: String,
     /// Entries that no parent has.
     entries: std::vec::IntoIter<TreeEntry>,
-    /// Entries of the same directory in the parents.
+    /// The entries of the same directory in the parents.
     known: Vec<Vec<TreeEntry>>,
 }
 
@@ -41,7 +43,7 @@ impl ObjectCheck {
 
     /// Checks the objects that commit number `number` has and its parents do not.
     ///
-    /// Errors: [`Error::MissingObjects`] once five objects are missing; an object that is damaged.
+    /// Errors: [`Error::MissingObjects`] as soon as five objects are missing; a damaged object.
     /// Cost: reads the trees in which the commit differs from its parents.
     pub fn check_commit(&mut self, number: usize) -> Result<(), Error> {
         let mut to_visit = vec![self.history.inner.oid(number)?];
@@ -57,7 +59,7 @@ impl ObjectCheck {
                 if !is_listed && self.visited.insert(parent) {
                     to_visit.push(parent);
                 }
-                // A parent that is missing is reported when it is visited.
+                // A missing parent is reported when it is visited.
                 known.extend(inner.objects.read_commit(parent).ok().map(|parent| parent.tree));
             }
             self.check_tree(commit, info.tree, &known)?;
@@ -70,7 +72,8 @@ impl ObjectCheck {
         if self.missing.is_empty() { Ok(()) } else { Err(self.error()) }
     }
 
-    /// Walks with a stack of its own: a repository may nest trees deeper than a thread's stack.
+    /// Walks with a stack of its own, because a repository may nest trees deeper than the stack of
+    /// a thread.
     fn check_tree(&mut self, commit: Oid, tree: Oid, known: &[Oid]) -> Result<(), Error> {
         let mut levels: Vec<Level> = self.open_tree(commit, tree, known, String::new())?.into_iter().collect();
         while let Some(level) = levels.last_mut() {
@@ -92,7 +95,8 @@ impl ObjectCheck {
         Ok(())
     }
 
-    /// Reads the tree at `path`; none if it is missing, or equals one of `known`, the trees that the parents have there.
+    /// Reads the tree at `path`. `None` if it is missing, or equals one of `known`, the trees of
+    /// the parents there.
     fn open_tree(&mut self, commit: Oid, tree: Oid, known: &[Oid], path: String) -> Result<Option<Level>, Error> {
         if known.contains(&tree) {
             return Ok(None);
@@ -111,7 +115,7 @@ impl ObjectCheck {
         Ok(Some(Level { path, entries: entries.into_iter(), known }))
     }
 
-    /// Returns the result of `read`. Notes the object and returns `None` if it is missing.
+    /// Returns the result of `read`. If the object is missing, notes it and returns `None`.
     fn found<T>(
         &mut self,
         oid: Oid,

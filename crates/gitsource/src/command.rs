@@ -1,23 +1,30 @@
-//! Runs the git binary in an environment of our own, and only on repositories that this program wrote.
+//! Runs the git binary in an environment of its own, and only on repositories that this program
+//! wrote.
 //!
 //! Git runs other programs in many ways. A repository that the user named controls none of them:
 //!
-//! - The repository's configuration: `filter.*`, `diff.*`, `merge.*`, `alias.*`, `gpg.program`, `core.sshCommand`,
-//!   `core.gitProxy`, `core.pager`, `core.editor`, `core.askPass`, `core.alternateRefsCommand`, `credential.helper`,
-//!   `uploadpack.packObjectsHook`, `remote.*.uploadpack`, `submodule.*.update`, `gc.recentObjectsHook`, `include.*`.
-//!   Git runs on a [`SpoolRepository`](crate::SpoolRepository) or on the aged volume. We write both configurations.
-//! - The configuration of the user and the machine: `GIT_CONFIG_GLOBAL` is empty, `GIT_CONFIG_NOSYSTEM` is set.
+//! - The repository's configuration: `filter.*`, `diff.*`, `merge.*`, `alias.*`, `gpg.program`,
+//!   `core.sshCommand`, `core.gitProxy`, `core.pager`, `core.editor`, `core.askPass`,
+//!   `core.alternateRefsCommand`, `credential.helper`, `uploadpack.packObjectsHook`,
+//!   `remote.*.uploadpack`, `submodule.*.update`, `gc.recentObjectsHook`, `include.*`. Git runs on
+//!   a [`SpoolRepository`](crate::SpoolRepository) or on the aged volume. This program writes both
+//!   configurations.
+//! - The configuration of the user and the machine: `GIT_CONFIG_GLOBAL` is empty,
+//!   `GIT_CONFIG_NOSYSTEM` is set.
 //! - The environment (`GIT_SSH`, `GIT_EXTERNAL_DIFF`, `GIT_TRACE`, ...): cleared.
 //! - Hooks, and those of a template: `core.hooksPath=/dev/null`, `--template=`.
 //! - `core.fsmonitor`: false.
-//! - Lazy fetches of a partial clone: refused; the spool names no promisor; `GIT_NO_LAZY_FETCH` is set.
-//! - Remote helpers (`ext::`): `GIT_ALLOW_PROTOCOL` lists the transports that a command needs; for most commands it is
-//!   empty.
-//! - Attributes in the history (`filter=`, `diff=`): they name drivers of the configuration, which has none.
+//! - Lazy fetches of a partial clone: refused; the spool names no promisor; `GIT_NO_LAZY_FETCH` is
+//!   set.
+//! - Remote helpers (`ext::`): `GIT_ALLOW_PROTOCOL` lists the transports that a command needs; for
+//!   most commands it is empty.
+//! - Attributes in the history (`filter=`, `diff=`): they name drivers of the configuration, which
+//!   has none.
 //! - Submodules: never followed.
-//! - `gc --auto`: off in the spool, and on the volume as the plan says.
+//! - `gc --auto`: off in the spool; on the volume, the plan controls it.
 //!
-//! Git still runs its own parts (`upload-pack`, `index-pack`, `remote-https`) and, for an ssh URL, `ssh`.
+//! Git still runs its own parts (`upload-pack`, `index-pack`, `remote-https`) and, for an ssh URL,
+//! `ssh`.
 //!
 //! An adapter: reads `PATH` and `TMPDIR` of the environment, nothing else.
 
@@ -32,7 +39,7 @@ use senesce_core::Printable;
 
 use crate::Error;
 
-/// Writes what a command reads.
+/// Writes the standard input of a command.
 pub(crate) type Feed<'a> = &'a mut dyn FnMut(&mut dyn Write) -> std::io::Result<()>;
 
 /// One call of git.
@@ -43,7 +50,8 @@ pub(crate) struct Git {
 }
 
 impl Git {
-    /// `git <operation>` that works on `path` (only for messages; see [`Git::git_dir`] and [`Git::inside`]).
+    /// `git <operation>` that works on `path` (only for messages; see [`Git::git_dir`] and
+    /// [`Git::inside`]).
     pub fn new(operation: &str, path: &Path) -> Self {
         let mut command = Command::new("git");
         command.env_clear();
@@ -63,7 +71,7 @@ impl Git {
             .env("GIT_NO_REPLACE_OBJECTS", "1")
             .env("GIT_ATTR_NOSYSTEM", "1")
             .env("LC_ALL", "C")
-            .stdout(Stdio::piped()); // this program's own is for results
+            .stdout(Stdio::piped()); // the standard output of this program is for results
         for role in ["AUTHOR", "COMMITTER"] {
             command.env(format!("GIT_{role}_NAME"), "senesce").env(format!("GIT_{role}_EMAIL"), "senesce@localhost");
         }
@@ -79,7 +87,7 @@ impl Git {
         self
     }
 
-    /// Names the repository by its git directory; nothing is searched for.
+    /// Names the repository by its git directory, without a search.
     pub fn git_dir(mut self) -> Self {
         self.command.arg("--git-dir").arg(&self.path);
         self
@@ -97,25 +105,26 @@ impl Git {
         self
     }
 
-    /// The operation itself, and its arguments; after the general options.
+    /// Adds the operation and its arguments, after the general options.
     pub fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
         self.command.arg(&self.operation).args(args);
         self
     }
 
-    /// Runs it; an exit status other than 0 is an error.
+    /// Runs git. An exit status other than 0 is an error.
     pub fn run(self) -> Result<Vec<u8>, Error> {
         let output = self.output(None)?;
         Ok(output.stdout)
     }
 
-    /// Runs it with `input` on its standard input.
+    /// Runs git with `input` on its standard input.
     pub fn run_with(self, input: &str) -> Result<Vec<u8>, Error> {
         let output = self.output(Some(input))?;
         Ok(output.stdout)
     }
 
-    /// Runs it; `feed` writes its standard input. When git fails, its own error is told, not that of the broken pipe.
+    /// Runs git; `feed` writes its standard input. If git fails, the result is its own error, not
+    /// that of the broken pipe.
     pub fn run_fed(self, feed: Feed<'_>) -> Result<Vec<u8>, Error> {
         let output = self.output_fed(Some(feed))?;
         Ok(output.stdout)
@@ -134,7 +143,7 @@ impl Git {
         let output = match input {
             None => self.command.stdin(Stdio::null()).output().map_err(spawn)?,
             Some(feed) => {
-                // Every command used here reads all its input before it prints more than a pipe holds.
+                // Every command here reads all its input before it prints more than a pipe holds.
                 let mut child = self.command.stdin(Stdio::piped()).spawn().map_err(spawn)?;
                 let written = child.stdin.take().map_or(Ok(()), |mut stdin| feed(&mut stdin));
                 let output = child.wait_with_output().map_err(spawn)?;
@@ -156,8 +165,8 @@ impl Git {
     }
 }
 
-/// The last 2,000 characters of a message of git. A remote or a repository may have chosen the text, so control
-/// characters within a line are escaped.
+/// The last 2,000 characters of a message of git. A remote or a repository may have chosen the
+/// text, so control characters within a line are escaped.
 fn printable_end(message: &[u8]) -> String {
     let text = String::from_utf8_lossy(message);
     let text = text.trim();
@@ -165,7 +174,7 @@ fn printable_end(message: &[u8]) -> String {
     Printable::lines(&text[start..]).to_string()
 }
 
-/// The version of the git binary, as `git --version` says it, without the word git.
+/// The version of the git binary: the output of `git --version` without its first words.
 pub fn collect_git_version() -> Result<String, Error> {
     let output = Git::new("version", Path::new("/")).args::<&str>([]).run()?;
     let text = String::from_utf8_lossy(&output);

@@ -1,4 +1,4 @@
-//! The bytes behind the keys that the planner writes into its operations.
+//! The contents for the keys that the planner writes into its operations.
 
 use std::{
     path::Path,
@@ -13,10 +13,10 @@ use senesce_workload::{
 
 use crate::{Error, History, deflate::Deflaters, packs::Packs};
 
-/// Makes the bytes of [`ContentKey`]s from a history; for use from several threads.
+/// Makes the contents of [`ContentKey`]s from a history. Several threads may use it.
 ///
-/// Memory: the index of one commit as a map and as a file (about 200 bytes a path in all), and what is being decoded.
-/// Packs are files in the spool directory, which stay there.
+/// Memory: the index of one commit as a map and as a file (about 200 bytes per path in total), and
+/// the contents that are being decoded. Packs are files in the spool directory, and stay there.
 pub struct GitContents {
     history: History,
     packs: Packs,
@@ -24,7 +24,7 @@ pub struct GitContents {
     deflaters: Deflaters,
 }
 
-/// The index as of one commit; others are reached by applying the difference.
+/// The index of one commit. The index of another commit is made by applying the difference.
 #[derive(Default)]
 struct IndexAt {
     number: Option<usize>,
@@ -34,9 +34,11 @@ struct IndexAt {
 }
 
 impl GitContents {
-    /// Contents of `history`, with packs kept below the directory `spool` (made if needed; not on the tested volume).
+    /// Contents of `history`, with packs below the directory `spool` (made if needed; not on the
+    /// tested volume).
     ///
-    /// A spool belongs to one history and one set of options of it: packs are found there by commit number.
+    /// A spool belongs to one history with one set of options, because packs are found there by
+    /// commit number.
     pub fn new(history: &History, spool: &Path) -> Result<Self, Error> {
         let packs = Packs::new(history.inner.clone(), spool)?;
         Ok(Self {
@@ -74,7 +76,7 @@ impl GitContents {
         at.state.apply(&changes);
         at.tree = Some(tree);
         at.number = Some(number);
-        at.file = None; // before the next one is made, so that only one is held
+        at.file = None; // before the next one is made, so that memory holds only one
         let file: Arc<[u8]> = at.state.to_file().into();
         at.file = Some(file.clone());
         Ok(file)

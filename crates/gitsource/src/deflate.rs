@@ -1,17 +1,18 @@
-//! Loose object files: zlib streams, made by compressors that are used again.
+//! Loose object files: zlib streams, made by compressors that are reused.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use flate2::{Compress, Compression, FlushCompress, Status};
 
-/// Of about the size that git's default (zlib at level 1) gives.
+/// A level with about the output size of git's default (zlib at level 1).
 ///
-/// Level 1 of the compressor used here is another method, and a fifth larger; level 2 comes within 4% (1,000 commits
-/// of ripgrep: 10.2 MB here, 10.7 MB by git).
+/// Level 1 of this compressor is another method, whose output is a fifth larger. Level 2 is within
+/// 4% (1,000 commits of ripgrep: 10.2 MB here, 10.7 MB by git).
 const LEVEL: u32 = 2;
 
-/// Compressors at rest. Each has about 300 KiB of state: made anew for every object, that costs more than most objects
-/// themselves, and the small results that stay between leave holes in the heap of ten times their size.
+/// Idle compressors. Each has about 300 KiB of state. A new one for every object would cost more
+/// than most objects themselves, and the small results in between would leave holes in the heap of
+/// ten times their size.
 #[derive(Default)]
 pub struct Deflaters {
     resting: Mutex<Vec<Working>>,
@@ -23,7 +24,7 @@ struct Working {
 }
 
 impl Deflaters {
-    /// The zlib stream of a header and the data behind it.
+    /// The zlib stream of a header and the data after it.
     pub fn deflate(&self, header: &str, data: &[u8]) -> Arc<[u8]> {
         let rested = self.resting.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut working = rested
@@ -44,7 +45,7 @@ impl Working {
             self.output.reserve(input.len() / 2 + 4096);
             let before = self.compress.total_in();
             let status = self.compress.compress_vec(input, &mut self.output, flush);
-            let status = status.expect("compressing cannot fail: the state is sound and there is room");
+            let status = status.expect("compressing cannot fail: the state is sound and the output has space");
             input = &input[(self.compress.total_in() - before) as usize..];
             let finished = match flush {
                 FlushCompress::Finish => status == Status::StreamEnd,
@@ -67,7 +68,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_deflated_inflates_again_whatever_came_before(
+        fn deflated_data_inflates_with_reused_compressors(
             objects in prop::collection::vec((any::<u8>(), 0usize..40_000), 1..6)
         ) {
             let deflaters = Deflaters::default();

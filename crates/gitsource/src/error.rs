@@ -1,4 +1,4 @@
-//! What can go wrong with a real repository or the git binary.
+//! Errors of a real repository or the git binary.
 
 use std::path::PathBuf;
 
@@ -8,22 +8,22 @@ use senesce_workload::{WorkloadError, git::Oid};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Nothing is there.
+    /// The path does not exist.
     #[error("no repository at {path}: there is no such directory\nhint: give the path of a git repository, or its URL")]
     Missing {
-        /// What was given.
+        /// The given path.
         path: PathBuf,
     },
-    /// Something is there, but no repository.
+    /// The path is not a repository.
     #[error("{path} is not a git repository\nhint: give the directory that holds `.git`, or a bare repository")]
     NotARepository {
-        /// What was given.
+        /// The given path.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The history is cut off.
+    /// The history is truncated.
     #[error("{path} is a shallow clone: its history is cut off\nhint: unshallow it with `git fetch --unshallow`")]
     Shallow {
         /// The repository.
@@ -124,35 +124,33 @@ pub enum Error {
     /// The caller stopped the operation.
     #[error("stopped")]
     Stopped,
-    /// Not a single commit.
+    /// The repository has no commits.
     #[error("{path} has no commits\nhint: commit something, or name another repository")]
     Empty {
         /// The repository.
         path: PathBuf,
     },
-    /// The tip names nothing.
+    /// The tip names no commit.
     #[error(
         "{path} has no commit {tip:?}: {problem}\nhint: as its owner, run `git -C {path} branch --all` to list its branches"
     )]
     NoSuchTip {
         /// The repository.
         path: PathBuf,
-        /// What was asked for.
+        /// The requested tip.
         tip: String,
-        /// What git said.
+        /// The message of git.
         problem: String,
     },
-    /// A hash other than SHA-1.
-    #[error(
-        "{path} names its objects by {format}; only sha1 is understood\nhint: use a repository of the usual format"
-    )]
+    /// The object format is not SHA-1.
+    #[error("{path} has object format {format}; only sha1 is supported\nhint: use a repository with SHA-1 objects")]
     ObjectFormat {
         /// The repository.
         path: PathBuf,
         /// The format.
         format: String,
     },
-    /// An object is missing or broken.
+    /// An object is missing or damaged.
     #[error(
         "{path}: object {oid} cannot be read: {problem}\nhint: as its owner, run `git -C {path} fsck --full` to list all damage"
     )]
@@ -161,7 +159,7 @@ pub enum Error {
         path: PathBuf,
         /// The object.
         oid: Oid,
-        /// What is wrong with it.
+        /// The fault.
         problem: String,
         /// The cause, if there is one.
         #[source]
@@ -181,30 +179,30 @@ pub enum Error {
     Git {
         /// The git command.
         operation: String,
-        /// Where it was run.
+        /// The directory of the run.
         path: PathBuf,
         /// Its exit status; -1 if a signal ended it.
         status: i32,
-        /// What it said, the last 2,000 bytes.
+        /// The last 2,000 characters of its messages.
         stderr: String,
     },
     /// A file could not be read or written.
     #[error("cannot {operation} {path}")]
     Io {
-        /// What was tried.
+        /// The operation that failed.
         operation: &'static str,
-        /// On what.
+        /// The path of the operation.
         path: PathBuf,
         /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// A pack was asked for that the history does not know.
-    #[error("commit number {number} was asked for, but the history has {count}")]
+    /// A commit was requested that the history does not have.
+    #[error("commit number {number} was requested, but the history has {count}")]
     NoSuchNumber {
-        /// What was asked for.
+        /// The requested number.
         number: usize,
-        /// How many there are.
+        /// The number of commits.
         count: usize,
     },
     /// The trees could not be compared.
@@ -224,7 +222,7 @@ impl Error {
         matches!(self, Error::Git { stderr, .. } if stderr.contains("No space left on device"))
     }
 
-    /// The same in the words of a workload.
+    /// Converts the error to one of a workload. `what` names the content.
     pub(crate) fn into_workload(self, what: String) -> WorkloadError {
         match self {
             Error::Workload(error) => error,

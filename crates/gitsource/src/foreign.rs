@@ -1,6 +1,8 @@
-//! Finds the parts of a repository that another program wrote, and copies its objects and references.
+//! Finds the parts of a repository that another program wrote, and copies its objects and
+//! references.
 //!
-//! This module only reads bytes. Neither git nor gix opens the repository, so its configuration has no effect.
+//! This module only reads bytes. Neither git nor gix opens the repository, so its configuration has
+//! no effect.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -21,12 +23,12 @@ const LINK_BYTES: u64 = 4 << 10;
 const PACKED_REFS_BYTES: u64 = 256 << 20;
 /// The depth of alternates of alternates, as in git.
 const ALTERNATES_DEPTH: usize = 5;
-/// The greatest depth of directories of references.
+/// The largest depth of directories of references.
 const REFS_DEPTH: usize = 64;
 /// Bytes that are copied between two checks for a signal.
 const COPY_BYTES: u64 = 64 << 20;
 
-/// Whether to continue; called at least once for every [`COPY_BYTES`].
+/// Returns whether to continue. Called at least once for every [`COPY_BYTES`].
 pub(crate) type KeepGoing<'a> = &'a dyn Fn() -> bool;
 
 /// The parts of a repository.
@@ -35,7 +37,7 @@ pub(crate) struct Foreign<'a> {
     reader: Reader<'a>,
     git_dir: PathBuf,
     common_dir: PathBuf,
-    /// Its objects, then those of its alternates.
+    /// Its object directory, then those of its alternates.
     objects: Vec<(PathBuf, OwnedFd)>,
     keep_going: KeepGoing<'a>,
 }
@@ -43,7 +45,8 @@ pub(crate) struct Foreign<'a> {
 impl<'a> Foreign<'a> {
     /// Finds the repository at `path`, bare or not, and checks its owners.
     ///
-    /// Errors: no repository, another owner, a partial or shallow clone, another object format than SHA-1.
+    /// Errors: no repository, another owner, a partial or shallow clone, another object format than
+    /// SHA-1.
     pub fn open(path: &'a Path, owners: &'a TrustedOwners, keep_going: KeepGoing<'a>) -> Result<Self, Error> {
         if !path.exists() {
             return Err(Error::Missing { path: path.to_owned() });
@@ -139,7 +142,7 @@ impl<'a> Foreign<'a> {
         }
         for name in names.iter().filter(|name| name.ends_with(".idx")) {
             let pack_name = format!("{}.pack", name.strip_suffix(".idx").unwrap_or(name));
-            // An index without a pack is of no use, as for git.
+            // Like git, ignores an index without a pack.
             let Some(pack) = self.reader.file(dir, &pack_name, &shown.join(&pack_name))? else { continue };
             let Some(idx) = self.reader.file(dir, name, &shown.join(name))? else { continue };
             if to.join(name).exists() {
@@ -190,7 +193,8 @@ impl<'a> Foreign<'a> {
         }
     }
 
-    /// Its references as text: `HEAD`, symbolic references by name, and a `packed-refs` file with all others.
+    /// Its references as text: `HEAD`, symbolic references by name, and a `packed-refs` file with
+    /// all others.
     pub fn names(&self) -> Result<Names, Error> {
         let git = self.reader.dir(&self.git_dir)?;
         let common = self.reader.dir(&self.common_dir)?;
@@ -258,7 +262,8 @@ impl Names {
         }
     }
 
-    /// The text of a `packed-refs` file. A symbolic reference is listed with the object that it leads to.
+    /// The text of a `packed-refs` file. A symbolic reference is listed with the object that it
+    /// leads to.
     pub fn packed_refs(&self) -> String {
         let mut text = String::new();
         for (name, target) in &self.refs {
@@ -318,7 +323,7 @@ pub(crate) fn check_config(path: &Path, text: &[u8]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Refuses to begin a copy that would fill the spool directory.
+/// Refuses to start a copy that would fill the spool directory.
 fn check_space(spool: &File, from: &Path, needed: u64, to: &Path) -> Result<(), Error> {
     let space = rustix::fs::fstatvfs(spool).map_err(|errno| Error::io("read the free space of", to)(errno.into()))?;
     let available = space.f_bavail.saturating_mul(space.f_frsize);
@@ -333,7 +338,8 @@ fn is_empty(file: &File) -> bool {
     file.metadata().is_ok_and(|metadata| metadata.len() == 0)
 }
 
-/// Checks the two ends of a pack: its header, and its checksum against that in the index. Returns the problem.
+/// Checks the two ends of a pack: its header, and its checksum against that in the index. Returns
+/// the problem.
 ///
 /// Cost: two reads. The objects are checked when they are read.
 fn check_pack(mut pack: &File, mut idx: &File) -> std::io::Result<Result<(), String>> {

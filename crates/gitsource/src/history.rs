@@ -1,4 +1,4 @@
-//! A history: an opened repository and the list of its commits.
+//! A history: an open repository and the list of its commits.
 
 use std::{
     collections::HashMap,
@@ -13,18 +13,18 @@ use senesce_workload::{
 
 use crate::{Error, SpoolRepository, command::Git, objects::Objects};
 
-/// Which commits of a repository.
+/// The selection of commits of a repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HistoryOptions {
-    /// The newest commit: a branch, a tag, a hash. `HEAD` if not given.
+    /// The newest commit: a branch, a tag, a hash. The default is `HEAD`.
     pub tip: Option<String>,
     /// Whether to follow first parents only.
     pub first_parent: bool,
-    /// Keep only this many commits, the oldest.
+    /// The number of commits to keep, from the oldest on.
     pub limit: Option<usize>,
 }
 
-/// An opened repository and its commits, oldest first. Cheap to clone; clones share everything.
+/// An open repository and its commits, oldest first. Cheap to clone; clones share all data.
 #[derive(Clone)]
 pub struct History {
     pub(crate) inner: Arc<Inner>,
@@ -38,12 +38,13 @@ pub(crate) struct Inner {
 }
 
 impl History {
-    /// Opens a repository and lists its commits: the same list as
-    /// `git rev-list --topo-order --reverse [--first-parent] TIP`.
+    /// Opens a repository and lists its commits, like `git rev-list --topo-order --reverse
+    /// [--first-parent] TIP`.
     ///
     /// Errors: no commits, no such tip, an unreadable commit, no git binary.
     ///
-    /// Cost: reads every commit once; about 60 bytes a commit stay in memory, 200 meanwhile.
+    /// Cost: reads every commit once; about 60 bytes per commit stay in memory, 200 during the
+    /// call.
     pub fn open(repository: &SpoolRepository, options: HistoryOptions) -> Result<History, Error> {
         let (origin, git_dir) = (repository.origin(), repository.git_dir().to_owned());
         let objects = Objects::open(origin, &git_dir)?;
@@ -54,17 +55,17 @@ impl History {
         Ok(History { inner: Arc::new(Inner { objects, git_dir, commits: commits.into(), numbers }) })
     }
 
-    /// The commits, oldest first, every one after its parents.
+    /// The commits, oldest first, each after its parents.
     pub fn commits(&self) -> Arc<[Oid]> {
         self.inner.commits.clone()
     }
 
-    /// How many commits.
+    /// The number of commits.
     pub fn len(&self) -> usize {
         self.inner.commits.len()
     }
 
-    /// Whether there is no commit (only with a limit of 0).
+    /// Whether there are no commits (only with a limit of 0).
     pub fn is_empty(&self) -> bool {
         self.inner.commits.is_empty()
     }
@@ -76,12 +77,12 @@ impl History {
 }
 
 impl Inner {
-    /// The name of commit number `number`.
+    /// The object id of commit number `number`.
     pub fn oid(&self, number: usize) -> Result<Oid, Error> {
         self.commits.get(number).copied().ok_or(Error::NoSuchNumber { number, count: self.commits.len() })
     }
 
-    /// Of the commits `0..=last`, those that are nobody's parent among them: what reaches all.
+    /// The commits of `0..=last` that are no parent of another one of them. They reach all others.
     ///
     /// Cost: reads `last` commits.
     pub fn heads(&self, last: usize) -> Result<Vec<Oid>, Error> {
@@ -90,7 +91,7 @@ impl Inner {
         for &oid in &self.commits[..=last] {
             for parent in self.objects.read_commit(oid)?.parents {
                 if let Some(&number) = self.numbers.get(&parent) {
-                    // A limit or first-parent lists fewer commits than there are.
+                    // A limit or `first_parent` lists fewer commits than exist.
                     if let Some(seen) = is_parent.get_mut(number as usize) {
                         *seen = true;
                     }
@@ -100,7 +101,8 @@ impl Inner {
         Ok((0..=last).filter(|&number| !is_parent[number]).map(|number| self.commits[number]).collect())
     }
 
-    /// What a copy that has the commits `0..number` would name as known when it asks for commit `number`.
+    /// The commits that a copy with the commits `0..number` would name as known in a request for
+    /// commit `number`.
     pub fn haves(&self, number: usize) -> Result<Vec<Oid>, Error> {
         let mut haves = self.objects.read_commit(self.oid(number)?)?.parents;
         haves.retain(|parent| self.numbers.get(parent).is_some_and(|&at| (at as usize) < number));
@@ -139,7 +141,7 @@ fn resolve(path: &Path, git_dir: &Path, tip: Option<&str>) -> Result<Oid, Error>
         (other, _) => other,
     })?;
     let text = String::from_utf8_lossy(&output);
-    // `--end-of-options` is printed, too, by some versions.
+    // Some versions print `--end-of-options`, too.
     let hex = text.lines().rev().find_map(|line| line.trim().parse().ok());
     hex.ok_or_else(|| Error::NoSuchTip { path: path.to_owned(), tip: name, problem: format!("git said {text:?}") })
 }
@@ -149,8 +151,8 @@ fn has_refs(git_dir: &Path) -> bool {
     refs.is_ok_and(|output| !output.is_empty())
 }
 
-/// Oldest first: the reverse of git's topological order, in which the last parent of a merge comes first and no commit
-/// comes before all its children.
+/// Lists the commits, oldest first: the reverse of git's topological order. In that order the last
+/// parent of a merge comes first, and no commit comes before all its children.
 fn list_commits(objects: &Objects, tip: Oid, first_parent: bool) -> Result<Vec<Oid>, Error> {
     let mut numbers = HashMap::from([(tip, 0usize)]);
     let mut oids = vec![tip];
@@ -168,7 +170,7 @@ fn list_commits(objects: &Objects, tip: Oid, first_parent: bool) -> Result<Vec<O
                 children.push(0);
                 oids.len() - 1
             });
-            // A parent named twice is one parent.
+            // A parent that is named twice is one parent.
             if !found.contains(&number) {
                 found.push(number);
                 children[number] += 1;

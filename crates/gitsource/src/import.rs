@@ -1,4 +1,4 @@
-//! Synthetic histories as real repositories, made by the git binary.
+//! Makes real repositories of synthetic histories with the git binary.
 
 use std::{
     io::BufWriter,
@@ -12,28 +12,30 @@ use senesce_workload::{
 
 use crate::{Error, command::Git};
 
-/// Bytes gathered before they go to git.
+/// Bytes that are gathered before they go to git.
 const PIPE_BUFFER_BYTES: usize = 1 << 20;
 
-/// A repository that was made from a synthetic history.
+/// A repository with a synthetic history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyntheticRepository {
     /// The bare repository; its branch `main` is HEAD.
     pub path: PathBuf,
     /// The newest commit of the main line.
     pub tip: Oid,
-    /// All commits, those of side branches too.
+    /// The number of all commits, with those of side branches.
     pub commits: u64,
-    /// Commits along first parents, the first one too.
+    /// The number of commits along first parents, with the first one.
     pub main_line_commits: u64,
 }
 
-/// Makes a bare repository at `dest` that holds the synthetic history of `parameters` on its branch `main`.
+/// Makes a bare repository at `dest` with the synthetic history of `parameters` on its branch
+/// `main`.
 ///
-/// In: `dest` must not exist; the directory that holds it must. Out: the same parameters give the same commit ids, always.
-/// Errors: a parameter out of its range; something is at `dest`; git fails. What was made of `dest` is then removed.
-/// Cost: git compresses every version; about 20 CPU seconds for 20,000 files and 1,000 commits, a
-/// tenth of it here; our own memory stays below 20 MiB.
+/// In: `dest` must not exist; its parent directory must. Out: the same parameters always have the
+/// same commit ids. Errors: a parameter is out of its range; `dest` exists; git fails. After an
+/// error, `dest` is removed if this call made it. Cost: git compresses every version: about 20 CPU
+/// seconds for 20,000 files and 1,000 commits. This process needs a tenth of that, and less than 20
+/// MiB of memory.
 pub fn import_synthetic(parameters: SyntheticParameters, dest: &Path) -> Result<SyntheticRepository, Error> {
     import_synthetic_until(parameters, dest, || false)
 }
@@ -50,7 +52,7 @@ pub fn import_synthetic_until(
     std::fs::create_dir(dest).map_err(io_error("make the directory"))?;
     let result = import(history, dest, stop);
     if result.is_err() {
-        // The first error is the one to tell.
+        // The first error is the one to return.
         let _ = std::fs::remove_dir_all(dest);
     }
     result
@@ -65,7 +67,7 @@ fn import(history: SyntheticHistory, dest: &Path, stop: fn() -> bool) -> Result<
         main_line_commits += u64::from(commit.main_line);
     });
     let mut stream = Some(counted.take_while(|_| !stop()));
-    // Always one pack, and not the tightest one: it is read once or twice.
+    // Always one pack, and not the smallest one, because it is read only once or twice.
     let import =
         Git::new("fast-import", dest).git_dir().config("fastimport.unpackLimit=1").config("pack.compression=1");
     import.args(["--quiet", "--done"]).run_fed(&mut |input| {

@@ -14,23 +14,26 @@ use sha1::{Digest, Sha1};
 
 use crate::Error;
 
-/// An object's kind, as its header spells it, and its body.
+/// The type of an object in the spelling of its header, and its body.
 pub(crate) type Object = (gix::objs::Kind, Vec<u8>);
 
-/// What a handle keeps of decoded objects, bytes: consecutive commits share nearly all their trees.
+/// The cache of decoded objects per handle, bytes. Consecutive commits share nearly all their
+/// trees.
 const OBJECT_CACHE_BYTES: usize = 16 << 20;
 
-/// What a handle keeps of the objects that deltas start from, bytes: chains of deltas share their beginnings.
+/// The cache of delta bases per handle, bytes. Chains of deltas share their bases.
 const DELTA_CACHE_BYTES: usize = 32 << 20;
 
-/// The repository is opened anew after so many decoded bytes. Its packs are mapped into memory, and pages of them that were
-/// once read stay resident as long as the mapping: a large clone would make all of a large pack resident.
+/// The repository is reopened after this number of decoded bytes. Its packs are mapped into memory,
+/// and pages that were read stay resident as long as the mapping. A large clone would make all of a
+/// large pack resident.
 const REOPEN_AFTER_BYTES: u64 = 128 << 20;
 
-/// Reading a small object makes a whole page resident.
+/// A read of a small object makes a whole page resident.
 const PAGE_BYTES: u64 = 4096;
 
-/// A pool of handles to one repository: each has caches of its own, and only one thread uses it at a time.
+/// A pool of handles to one repository. Each handle has its own caches, and only one thread uses it
+/// at a time.
 pub(crate) struct Objects {
     /// The repository as the user named it, for messages.
     origin: PathBuf,
@@ -41,13 +44,14 @@ pub(crate) struct Objects {
 struct Pool {
     shared: ThreadSafeRepository,
     idle: Vec<gix::Repository>,
-    /// Counts openings; a handle of an earlier one is dropped when it comes back.
+    /// Counts reopenings. A handle of an earlier opening is dropped when it is returned.
     opening: u64,
-    /// Bytes decoded since the last one.
+    /// Bytes decoded since the last opening.
     decoded_bytes: u64,
 }
 
-/// The largest object that is read, bytes. A header may claim any size, and objects are decoded in memory.
+/// The largest object that is read, bytes. A header may claim any size, and objects are decoded in
+/// memory.
 const LARGEST_OBJECT_BYTES: u64 = 2 << 30;
 
 /// Opens a repository for reading. Ignores the configuration of the user and of the machine.
@@ -69,7 +73,7 @@ impl Objects {
         Ok(Self { origin: origin.to_owned(), git_dir: git_dir.to_owned(), pool })
     }
 
-    /// Reads an object of any kind, and checks that the hash of its bytes equals its name.
+    /// Reads an object of any type, and checks that the hash of its bytes equals its id.
     ///
     /// Cost: decoding, and one SHA-1 of the object.
     pub fn read(&self, oid: Oid) -> Result<Object, Error> {
@@ -100,7 +104,7 @@ impl Objects {
         found
     }
 
-    /// The size of an object's body, as its header gives it. Cost: reads no contents.
+    /// The size of an object's body in its header. Cost: reads no contents.
     pub fn size(&self, oid: Oid) -> Result<u64, Error> {
         let (repository, opening) = self.take();
         let size = match repository.find_header(gix::ObjectId::from_bytes_or_panic(&oid.0)) {
@@ -125,7 +129,7 @@ impl Objects {
         }
         if pool.decoded_bytes >= REOPEN_AFTER_BYTES {
             pool.decoded_bytes = 0;
-            // A repository that cannot be opened any more is still mapped, and goes on.
+            // If the repository cannot be opened any more, the old mapping is still valid.
             if let Ok(shared) = open_shared(&self.git_dir) {
                 pool.shared = shared;
                 pool.idle.clear();
@@ -134,7 +138,7 @@ impl Objects {
         }
     }
 
-    /// Reads an object that must be of one kind.
+    /// Reads an object that must be of one type.
     pub fn read_kind(&self, oid: Oid, want: gix::objs::Kind) -> Result<Vec<u8>, Error> {
         let (kind, data) = self.read(oid)?;
         if kind == want { Ok(data) } else { Err(self.error(oid, &format!("it is a {kind}, not a {want}"), None)) }
@@ -160,7 +164,7 @@ impl Objects {
     }
 }
 
-/// The name of an object in git: the SHA-1 of its header and bytes.
+/// The id of an object in git: the SHA-1 of its header and bytes.
 fn compute_oid(kind: gix::objs::Kind, data: &[u8]) -> Oid {
     let hash = Sha1::new().chain_update(format!("{kind} {}\0", data.len())).chain_update(data).finalize();
     Oid(hash.into())
@@ -188,7 +192,7 @@ impl Repository for Objects {
     }
 }
 
-/// Reads the headers of a commit. Lenient about everything but the tree and the parents.
+/// Parses the headers of a commit. Strict about the tree and the parents only.
 fn parse_commit(data: &[u8]) -> Option<CommitInfo> {
     let hex = |text: &[u8]| std::str::from_utf8(text).ok()?.parse::<Oid>().ok();
     let mut lines = data.split(|&b| b == b'\n');
@@ -208,7 +212,7 @@ fn parse_commit(data: &[u8]) -> Option<CommitInfo> {
     Some(info)
 }
 
-/// Reads a tree: `<octal mode> <name>\0<20 bytes>`, again and again.
+/// Parses a tree, which consists of entries `<octal mode> <name>\0<20 bytes>`.
 fn parse_tree(mut data: &[u8]) -> Option<Vec<TreeEntry>> {
     let mut entries = Vec::new();
     while !data.is_empty() {
@@ -227,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_commit_is_its_headers() {
+    fn commit_headers_are_parsed() {
         let (tree, parent) = ("11".repeat(20), "22".repeat(20));
         let text = format!(
             "tree {tree}\nparent {parent}\nauthor A <a@b> 5 +0000\ncommitter C <c> x> 17 +0100\n\nparent of all\n"
@@ -240,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_tree_is_refused() {
+    fn truncated_tree_is_refused() {
         let mut tree = b"100644 a b\0".to_vec();
         tree.extend([7; 20]);
         let entries = parse_tree(&tree).unwrap();

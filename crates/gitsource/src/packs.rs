@@ -1,4 +1,4 @@
-//! Packs made by the git binary from the source repository, kept as files in a spool directory.
+//! Packs that the git binary makes from the source repository, as files in a spool directory.
 
 use std::{
     collections::HashSet,
@@ -14,12 +14,12 @@ use sha1::{Digest, Sha1};
 
 use crate::{Error, command::Git, history::Inner};
 
-/// Makes packs, once each: a pack that the spool has already is taken as it is, so that a resumed run writes the same
-/// bytes.
+/// Makes each pack once. A pack that is in the spool already is used as it is, so that a resumed
+/// run writes the same bytes.
 pub(crate) struct Packs {
     inner: Arc<Inner>,
     spool: PathBuf,
-    /// Packs that this process made or has checked; while it is locked, nobody else makes one.
+    /// Packs that this process made or checked. The lock also keeps other threads from making one.
     checked: Mutex<HashSet<PackKey>>,
 }
 
@@ -30,15 +30,15 @@ impl Packs {
         Ok(Self { inner, spool: std::path::absolute(spool).map_err(io)?, checked: Mutex::default() })
     }
 
-    /// The pack's file, or that of its index.
+    /// The file of the pack, or of its index.
     pub fn payload(&self, key: PackKey, index: bool) -> Result<Payload, Error> {
         let path = self.ready(key)?;
         let path = if index { path.with_extension("idx") } else { path };
-        let len = fs::metadata(&path).map_err(|source| io("look at", &path, source))?.len();
+        let len = fs::metadata(&path).map_err(|source| io("stat", &path, source))?.len();
         Ok(Payload::File { path, len })
     }
 
-    /// The hash in the pack's name: the one that its file ends with.
+    /// The hash in the name of the pack, which is the hash at the end of its file.
     pub fn name(&self, key: PackKey) -> Result<Oid, Error> {
         let path = self.ready(key)?;
         let read = || -> std::io::Result<[u8; 20]> {
@@ -53,11 +53,11 @@ impl Packs {
 
     fn ready(&self, key: PackKey) -> Result<PathBuf, Error> {
         let pack = self.spool.join(format!("{}.pack", key.to_string().replace(' ', "-")));
-        // One at a time: pack-objects needs memory, and two callers may want the same pack.
+        // One at a time: pack-objects needs memory, and two callers may need the same pack.
         let mut checked = self.checked.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if !checked.contains(&key) {
-            // An earlier process made it, perhaps, and perhaps a power cut took its bytes: nobody waits for packs to
-            // be durable, because they can be made again.
+            // An earlier process may have made it, and a power cut may have lost its bytes. No
+            // process waits for packs to be durable, because they can be made again.
             if !is_whole(&pack) || !is_whole(&pack.with_extension("idx")) {
                 self.make(key, &pack)?;
             }
@@ -82,7 +82,8 @@ impl Packs {
             .config("pack.useSparse=false")
             .config("pack.windowMemory=64m")
             .config("pack.writeReverseIndex=false")
-            // Less memory for the same bytes: 496 instead of 759 MiB for the pack of 200,000 commits, in 10% more time.
+            // Less memory for the same bytes: 496 instead of 759 MiB for the pack of 200,000
+            // commits, in 10% more time.
             .config("pack.deltaCacheSize=16m")
             .config("core.packedGitWindowSize=16m")
             .config("core.packedGitLimit=64m")
@@ -101,14 +102,14 @@ impl Packs {
             .run()?;
         self.check_names(&named_idx, &new_idx)?;
         fs::remove_file(&named_idx).map_err(|source| io("remove", &named_idx, source))?;
-        // The pack's own name last: where it exists, its index does, too.
+        // The pack is renamed last: if it exists, its index exists, too.
         let idx = pack.with_extension("idx");
         fs::rename(&new_idx, &idx).map_err(|source| io("rename", &new_idx, source))?;
         fs::rename(&named_pack, pack).map_err(|source| io("rename", &named_pack, source))
     }
 
-    /// Compares the names of packed objects with the hashes of their bytes: git copies objects into packs without
-    /// checking them.
+    /// Compares the ids of packed objects with the hashes of their bytes, because git copies
+    /// objects into packs without a check.
     fn check_names(&self, packed_under: &Path, computed: &Path) -> Result<(), Error> {
         let names = |path: &Path| -> Result<Vec<gix::ObjectId>, Error> {
             let index = gix::odb::pack::index::File::at(path, gix::hash::Kind::Sha1)
@@ -128,7 +129,7 @@ impl Packs {
     }
 }
 
-/// Whether the file ends with the hash of what comes before it, as packs and their indices do.
+/// Whether the file ends with the hash of its other bytes, as packs and their indices do.
 fn is_whole(path: &Path) -> bool {
     let read = || -> std::io::Result<bool> {
         let mut file = File::open(path)?;

@@ -1,4 +1,4 @@
-//! The same steps by the real git binary.
+//! Pulls with the real git binary.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -10,19 +10,20 @@ use senesce_workload::git::{ATTRIBUTES, BRANCH, PlannerOptions, compute_config};
 
 use crate::{Error, History, command::Git};
 
-/// A checked-out repository on a volume, moved from commit to commit by the git binary: per pull one `git fetch` of the
-/// commit and one `git reset --hard`.
+/// A checked-out repository on a volume that the git binary moves from commit to commit. Each pull
+/// is one `git fetch` of the commit and one `git reset --hard`.
 ///
-/// Configuration, attributes and the clone in one pack are those of the native replay, so that the two differ only in
-/// who issues the system calls. The source is the history's spool repository.
+/// Configuration, attributes and the clone in one pack are those of the native replay, so that the
+/// two differ only in the process that issues the system calls. The source is the spool repository
+/// of the history.
 pub struct RealGit {
     history: History,
     dir: PathBuf,
 }
 
 impl RealGit {
-    /// Makes the repository at `dest` (a directory that does not exist yet) and checks out commit number
-    /// `options.start`, with everything that the commits before it reach.
+    /// Makes the repository at `dest`, which must not exist. Checks out commit number
+    /// `options.start`, with everything that the commits up to it reach.
     pub fn init(dest: &Path, history: &History, options: &PlannerOptions) -> Result<Self, Error> {
         let real = Self { history: history.clone(), dir: dest.to_owned() };
         let io = |operation, path: &Path| {
@@ -44,14 +45,14 @@ impl RealGit {
         Ok(real)
     }
 
-    /// Goes on with the repository that an earlier [`init`](Self::init) made at `dest`.
+    /// Continues with the repository that an earlier [`init`](Self::init) made at `dest`.
     pub fn reopen(dest: &Path, history: &History) -> Self {
         Self { history: history.clone(), dir: dest.to_owned() }
     }
 
-    /// Goes from commit number `number - 1` to commit number `number`.
+    /// Moves from commit number `number - 1` to commit number `number`.
     ///
-    /// Errors: whatever git says; [`Error::is_no_space`] tells a full volume.
+    /// Errors: those of git; [`Error::is_no_space`] detects a full volume.
     pub fn pull(&mut self, number: usize) -> Result<(), Error> {
         let commit = self.history.inner.oid(number)?.to_string();
         let haves = self.history.inner.haves(number)?;
@@ -64,7 +65,8 @@ impl RealGit {
         Git::new("fetch", &self.dir).allow_protocols("file").inside().config(limit)
     }
 
-    /// `--quiet … SOURCE what`. The configuration of the spool repository allows any commit.
+    /// Arguments of the form `--quiet … SOURCE what`. The configuration of the spool repository
+    /// allows any commit.
     fn fetch_args(&self, tips: &[String], what: &[&str]) -> Vec<OsString> {
         let mut args: Vec<OsString> = ["--quiet", "--no-tags", "--no-recurse-submodules"].map(Into::into).into();
         args.extend(tips.iter().map(Into::into));

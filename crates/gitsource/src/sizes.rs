@@ -1,4 +1,4 @@
-//! How much a copy of a repository occupies, for planning volumes.
+//! The size of a copy of a repository, to plan volumes.
 
 use std::{fs, path::Path};
 
@@ -9,11 +9,11 @@ use crate::{Error, History};
 /// Files are counted in blocks of this size, bytes.
 const BLOCK_BYTES: u64 = 4096;
 
-/// Linux takes paths of 4,096 bytes.
+/// The largest depth of a tree: Linux accepts paths of 4,096 bytes.
 const DEEPEST: usize = 2048;
 
 impl History {
-    /// What the files of commit number `number` occupy in blocks of 4 KiB, bytes.
+    /// The size of the files of commit number `number` in blocks of 4 KiB, bytes.
     ///
     /// Cost: reads the trees and the headers of the blobs.
     pub fn work_tree_bytes(&self, number: usize) -> Result<u64, Error> {
@@ -37,13 +37,13 @@ impl History {
         Ok(sum)
     }
 
-    /// What the repository's objects occupy on disk, bytes: packs and loose objects.
+    /// The size of the repository's objects on disk, bytes: packs and loose objects.
     pub fn packed_bytes(&self) -> u64 {
         files_below(&self.git_dir().join("objects"))
     }
 }
 
-/// Sum of the sizes of all files below `dir`; what cannot be read counts as nothing.
+/// Sum of the sizes of all files below `dir`. Entries that cannot be read count as 0.
 fn files_below(dir: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(dir) else { return 0 };
     entries

@@ -14,7 +14,8 @@ use crate::{
 
 /// The whole configuration of a spool repository.
 ///
-/// `hooksPath` and `fsmonitor` name no program. A copy is served to the git binary by commit (`allowAnySHA1InWant`).
+/// `hooksPath` and `fsmonitor` name no program. The git binary may fetch any commit of a copy
+/// (`allowAnySHA1InWant`).
 const CONFIG: &str = "\
 [core]
 \trepositoryformatversion = 0
@@ -31,11 +32,11 @@ const CONFIG: &str = "\
 \tauto = false
 ";
 
-/// A bare repository in a spool directory, with a configuration of our own.
+/// A bare repository in a spool directory, with a configuration of this program.
 ///
-/// Git runs programs that a repository's configuration names, and fetches the missing objects of a partial clone from
-/// the remote that it names. So git never runs on a repository that the user named. Its objects and references are
-/// first copied to a repository of this type.
+/// Git runs programs that a repository's configuration names. It also fetches the missing objects
+/// of a partial clone from the remote in that configuration. So git never runs on a repository that
+/// the user named. Its objects and references are first copied to a repository of this type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpoolRepository {
     git_dir: PathBuf,
@@ -43,11 +44,13 @@ pub struct SpoolRepository {
 }
 
 impl SpoolRepository {
-    /// Copies objects and references of the repository at `source`, bare or not, to `dest`, which must not exist.
+    /// Copies objects and references of the repository at `source`, bare or not, to `dest`, which
+    /// must not exist.
     ///
     /// In: the owners whose repositories are read; `keep_going` returns false to stop the copy.
-    /// Errors: no repository, another owner, a partial or shallow clone, a damaged pack, another hash than SHA-1.
-    /// Cost: one copy of the objects; none where the file system shares the blocks of copies.
+    /// Errors: no repository, another owner, a partial or shallow clone, a damaged pack, another
+    /// hash than SHA-1. Cost: one copy of the objects; none if the file system shares the blocks of
+    /// copies.
     pub fn copy(
         source: &Path,
         dest: &Path,
@@ -73,7 +76,8 @@ impl SpoolRepository {
 
     /// Clones a URL to `dest`, bare, with all its history. `dest` must not exist.
     ///
-    /// Errors: a transport that runs programs or reads local files (`ext::`, `file://`); any error of git.
+    /// Errors: a transport that runs programs or reads local files (`ext::`, `file://`); any error
+    /// of git.
     pub fn clone_url(url: &str, dest: &Path) -> Result<Self, Error> {
         let options = ["--bare", "--quiet", "--no-tags", "--template=", "--"].map(std::ffi::OsStr::new);
         let arguments = options.into_iter().chain([url.as_ref(), dest.as_os_str()]);
@@ -83,11 +87,12 @@ impl SpoolRepository {
 
     /// Adopts a bare repository that this program made. `origin` is its name in messages.
     ///
-    /// Replaces the configuration, so that nothing in it depends on the version of git or on a remote.
+    /// Replaces the configuration, so that nothing in it depends on the version of git or on a
+    /// remote.
     pub fn adopt(git_dir: &Path, origin: &Path) -> Result<Self, Error> {
         for name in ["commondir", "config.worktree", "objects/info/alternates"] {
-            // A run directory may come from a stranger: these files would lead git to another configuration, or to
-            // other objects.
+            // A run directory may come from an untrusted user: these files would lead git to
+            // another configuration, or to other objects.
             if fs::symlink_metadata(git_dir.join(name)).is_ok() {
                 return Err(Error::Irregular { path: origin.to_owned(), place: git_dir.join(name) });
             }
@@ -101,7 +106,7 @@ impl SpoolRepository {
         Ok(Self { git_dir: absolute(git_dir)?, origin: origin.to_owned() })
     }
 
-    /// The repository's directory.
+    /// The directory of the repository.
     pub fn git_dir(&self) -> &Path {
         &self.git_dir
     }

@@ -10,15 +10,15 @@ use lzma_rust2::XzReader;
 
 use crate::Error;
 
-/// What an xz file begins with.
+/// The first bytes of an xz file.
 const XZ_MAGIC: [u8; 6] = [0xfd, b'7', b'z', b'X', b'Z', 0];
-/// Read from the file or the decompressor at a time.
+/// Bytes of one read from the file or the decompressor.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Opens a trace for [`TraceReplay`](senesce_workload::trace::TraceReplay); one compressed by xz is decompressed while it
-/// is read (told by its first bytes, not by its name).
+/// Opens a trace for [`TraceReplay`](senesce_workload::trace::TraceReplay). A trace in xz format is
+/// decompressed during the read; its first bytes show the format, not its name.
 ///
-/// Errors: the file cannot be opened or read. A damaged xz file shows as an error of the reader.
+/// Errors: the file cannot be opened or read. A damaged xz file is an error of the returned reader.
 pub fn open_trace(path: &Path) -> Result<Box<dyn BufRead + Send>, Error> {
     let error = |operation| move |source| Error::Io { operation, path: path.to_owned(), source };
     let mut file = BufReader::with_capacity(BUFFER_BYTES, File::open(path).map_err(error("open the trace"))?);

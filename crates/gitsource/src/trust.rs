@@ -1,7 +1,8 @@
-//! Decides whose repositories are read, and opens their files.
+//! Decides which repositories may be read, and opens their files.
 //!
-//! A repository is untrusted input. Each of its files is opened without waiting (a FIFO must not block), checked
-//! through the open descriptor, and read from that descriptor. [`crate::SpoolRepository`] is the only caller.
+//! A repository is untrusted input. Each of its files is opened without waiting (a FIFO must not
+//! block), checked through the open descriptor, and read from that descriptor.
+//! [`crate::SpoolRepository`] is the only caller.
 
 use std::{
     cell::Cell,
@@ -20,8 +21,8 @@ use crate::Error;
 
 /// The users whose repositories are read.
 ///
-/// A repository of any other user is refused, as in git: a user who can write a repository controls what its reader
-/// does.
+/// A repository of any other user is refused, as in git, because the writer of a repository
+/// controls what its reader does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrustedOwners {
     uids: Vec<u32>,
@@ -29,7 +30,8 @@ pub struct TrustedOwners {
 }
 
 impl TrustedOwners {
-    /// Trusts root and the effective user. If that is root, also trusts `sudo`, the user who ran sudo (`SUDO_UID`).
+    /// Trusts root and the effective user. If that is root, also trusts `sudo`, the user who ran
+    /// sudo (`SUDO_UID`).
     pub fn new(effective: u32, sudo: Option<u32>) -> Self {
         let mut uids = vec![0, effective];
         uids.extend(sudo.filter(|_| effective == 0));
@@ -55,8 +57,9 @@ pub(crate) struct Reader<'a> {
     /// The repository as the user named it, for messages.
     path: &'a Path,
     owners: &'a TrustedOwners,
-    /// The first owner that only `--trust-repo` allows. From then on, directories that the repository points to must
-    /// belong to the same user, and links in it are not followed: root could read files that this user cannot.
+    /// The first owner that only `--trust-repo` allows. From then on, directories that the
+    /// repository points to must belong to the same user, and links in it are not followed: root
+    /// could read files that this user cannot.
     stranger: Cell<Option<u32>>,
 }
 
@@ -76,8 +79,9 @@ impl<'a> Reader<'a> {
 
     /// Opens the directory `name` in `dir`; `None` if it does not exist.
     ///
-    /// The owner of a real directory is not checked: several users write to a shared repository, and objects are
-    /// checked when they are read. A link is followed like any path, unless a stranger owns the repository.
+    /// The owner of a real directory is not checked: several users write to a shared repository,
+    /// and objects are checked when they are read. A link is followed like any path, unless an
+    /// untrusted user owns the repository.
     pub fn subdir(&self, dir: impl AsFd, name: &str, shown: &Path) -> Result<Option<OwnedFd>, Error> {
         let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         match openat(dir, name, flags, Mode::empty()) {
@@ -89,7 +93,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Opens the regular file `name` in `dir`; `None` if it does not exist. Symbolic links are refused.
+    /// Opens the regular file `name` in `dir`; `None` if it does not exist. Symbolic links are
+    /// refused.
     pub fn file(&self, dir: impl AsFd, name: &str, shown: &Path) -> Result<Option<File>, Error> {
         let flags = OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
         let fd = match openat(dir, name, flags, Mode::empty()) {
@@ -102,7 +107,8 @@ impl<'a> Reader<'a> {
         if is_file { Ok(Some(fd.into())) } else { Err(self.irregular(shown)) }
     }
 
-    /// Reads the small file `name` in `dir`; `None` if it does not exist. Errors: more than `most` bytes.
+    /// Reads the small file `name` in `dir`; `None` if it does not exist. Errors: more than `most`
+    /// bytes.
     pub fn text(&self, dir: impl AsFd, name: &str, shown: &Path, most: u64) -> Result<Option<Vec<u8>>, Error> {
         let Some(file) = self.file(dir, name, shown)? else { return Ok(None) };
         let mut text = Vec::new();
@@ -128,8 +134,8 @@ impl<'a> Reader<'a> {
         list().map_err(|source| Error::io("list", shown)(source.into()))
     }
 
-    /// Refuses a file of a user who is not trusted. In a stranger's repository the owner of a file is not checked:
-    /// several users may share the repository.
+    /// Refuses a file of a user who is not trusted. If only `--trust-repo` allows the repository,
+    /// the owner of a file is not checked, because several users may share the repository.
     pub fn check_file_owner(&self, file: &File, place: &Path) -> Result<(), Error> {
         if self.stranger.get().is_some() { Ok(()) } else { self.check_owner(file, place) }
     }
@@ -163,7 +169,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The directory that a link file of git names (`gitdir: X` in `.git`, or `commondir`), relative to `base`.
+/// The directory that a link file of git names (`gitdir: X` in `.git`, or `commondir`), relative to
+/// `base`.
 pub(crate) fn resolve(base: &Path, target: &[u8]) -> PathBuf {
     use std::os::unix::ffi::OsStrExt;
     let end = target.iter().rposition(|byte| !b"\r\n".contains(byte)).map_or(0, |at| at + 1);

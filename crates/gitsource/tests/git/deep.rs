@@ -1,4 +1,4 @@
-//! A repository whose trees are nested deeper than any path can be is refused with an error, not with a stack overflow.
+//! A repository with trees deeper than any path is refused with an error, without a stack overflow.
 
 use std::{fs, io::Write, path::Path, sync::Arc};
 
@@ -25,7 +25,7 @@ struct Pack {
 }
 
 impl Pack {
-    /// Adds an object; returns its name.
+    /// Adds an object and returns its id.
     fn add(&mut self, kind: u8, data: &[u8]) -> Oid {
         let mut size = data.len();
         let mut byte = kind << 4 | (size & 15) as u8;

@@ -1,4 +1,4 @@
-//! Repositories that cannot be used are refused with what is wrong and what to do.
+//! Unusable repositories are refused with the problem and a hint.
 
 use std::fs;
 
@@ -16,7 +16,7 @@ fn open(path: &std::path::Path) -> Error {
 }
 
 #[test]
-fn what_is_no_history_is_refused_with_a_hint() {
+fn unusable_histories_are_refused_with_a_hint() {
     let dir = TempDir::new().unwrap();
     let missing = open(&dir.path().join("nowhere"));
     assert!(matches!(missing, Error::Missing { .. }) && missing.to_string().contains("hint:"), "{missing}");
@@ -42,12 +42,12 @@ fn what_is_no_history_is_refused_with_a_hint() {
 }
 
 #[test]
-fn a_corrupt_object_is_named() {
+fn corrupt_object_is_named() {
     let dir = TempDir::new().unwrap();
     let source = dir.path().join("source");
     awkward(&source);
     let broken = git_text(&source, &["rev-parse", "main~1"]);
-    // fast-import made few enough objects to leave them loose, or a pack: make them loose, then break one.
+    // fast-import made a pack, or left the objects loose. Makes all loose, then damages one.
     let packs: Vec<_> = fs::read_dir(source.join("objects/pack")).unwrap().map(|entry| entry.unwrap().path()).collect();
     for pack in packs {
         let moved = dir.path().join(pack.file_name().unwrap());
@@ -67,7 +67,7 @@ fn a_corrupt_object_is_named() {
 }
 
 #[test]
-fn keys_that_mean_nothing_are_refused() {
+fn invalid_keys_are_refused() {
     let dir = TempDir::new().unwrap();
     let source = dir.path().join("source");
     awkward(&source);

@@ -1,4 +1,4 @@
-//! Repositories with everything that makes a replay go wrong, made by `git fast-import`.
+//! Repositories with all difficult cases of a replay, made by `git fast-import`.
 
 use std::{
     io::Write,
@@ -9,7 +9,7 @@ use std::{
 
 use senesce_gitsource::{Error, SpoolRepository, TrustedOwners};
 
-/// A `git` of which the configuration of the machine is kept away.
+/// A `git` without the configuration of the machine.
 pub fn git(dir: &Path) -> Command {
     let mut command = Command::new("git");
     command.arg("-C").arg(dir).env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1").env("LC_ALL", "C");
@@ -21,28 +21,28 @@ pub fn ours() -> TrustedOwners {
     TrustedOwners::new(std::fs::metadata("/proc/self").unwrap().uid(), None)
 }
 
-/// A copy of a repository, made below a new name beside it.
+/// Copies a repository to a new name beside it.
 pub fn try_spool(source: &Path) -> Result<SpoolRepository, Error> {
     let mut dest = source.as_os_str().to_owned();
     dest.push(".spool");
-    // The copy of an earlier call, if there is one.
+    // Removes the copy of an earlier call, if there is one.
     std::fs::remove_dir_all(&dest).ok();
     SpoolRepository::copy(source, Path::new(&dest), &ours(), &|| true)
 }
 
-/// The same, of a repository that can be read.
+/// Copies a repository that can be read.
 pub fn spool(source: &Path) -> SpoolRepository {
     try_spool(source).unwrap()
 }
 
-/// Runs git and gives what it prints; anything but success ends the test.
+/// Runs git and returns its output. The test fails if git fails.
 pub fn git_output(dir: &Path, args: &[&str]) -> Vec<u8> {
     let output = git(dir).args(args).output().unwrap();
     assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
     output.stdout
 }
 
-/// The same as text, trimmed.
+/// Runs git and returns its output as trimmed text.
 pub fn git_text(dir: &Path, args: &[&str]) -> String {
     String::from_utf8(git_output(dir, args)).unwrap().trim().to_owned()
 }
@@ -54,7 +54,7 @@ pub struct Stream {
     commits: u32,
 }
 
-/// What a commit does to a path.
+/// The change of a path in a commit.
 pub enum Edit<'a> {
     File(&'a [u8], &'a [u8]),
     Exec(&'a [u8], &'a [u8]),
@@ -66,14 +66,15 @@ pub enum Edit<'a> {
 }
 
 impl Stream {
-    /// A commit on `branch` with parents by mark, from which the edits start; gives its mark.
+    /// Adds a commit on `branch` with `parents` by mark, to which the edits apply. Returns its
+    /// mark.
     pub fn commit(&mut self, parents: &[u32], edits: &[Edit]) -> u32 {
         self.commits += 1;
         let mark = self.commits;
-        // Times that go backwards and forwards: the order must not hang on them.
+        // Times go backwards and forwards, so that the order cannot depend on them.
         let time = 1_000_000 + u64::from(mark) * 7919 % 1000;
         let mut out = Vec::new();
-        // The commit goes onto a branch of its own, so that no parent is implied.
+        // The commit has a branch of its own, so that no parent is implied.
         writeln!(out, "commit refs/heads/c{mark}\nmark :{mark}\ncommitter A <a@b> {time} +0100\ndata 2").unwrap();
         writeln!(out, "{}\n", mark % 10).unwrap();
         for (at, parent) in parents.iter().enumerate() {
@@ -109,7 +110,7 @@ impl Stream {
         mark
     }
 
-    /// Makes a repository at `dir` (bare) whose branch `main` is at `tip`.
+    /// Makes a bare repository at `dir` whose branch `main` is at `tip`.
     pub fn import(&self, dir: &Path, tip: u32) {
         std::fs::create_dir_all(dir).unwrap();
         git_output(dir, &["init", "-q", "--bare", "-b", "main"]);
@@ -136,7 +137,7 @@ fn write_path(out: &mut Vec<u8>, path: &[u8]) {
     out.push(b'"');
 }
 
-/// The awkward history, its tip at `main`.
+/// Makes the difficult history, with its tip at `main`.
 pub fn awkward(dir: &Path) {
     use Edit::*;
     let mut s = Stream::default();

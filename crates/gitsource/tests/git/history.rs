@@ -1,4 +1,4 @@
-//! The list of commits is git's.
+//! The list of commits matches that of git.
 
 use senesce_gitsource::{History, HistoryOptions};
 use tempfile::TempDir;
@@ -6,7 +6,7 @@ use tempfile::TempDir;
 use crate::fixture::{awkward, git_text, spool};
 
 #[test]
-fn commits_come_in_the_order_of_rev_list() {
+fn commits_have_the_order_of_rev_list() {
     let dir = TempDir::new().unwrap();
     let source = dir.path().join("source");
     awkward(&source);
@@ -28,7 +28,7 @@ fn commits_come_in_the_order_of_rev_list() {
 }
 
 #[test]
-fn a_limit_keeps_the_oldest() {
+fn limit_keeps_the_oldest_commits() {
     let dir = TempDir::new().unwrap();
     let source = dir.path().join("source");
     awkward(&source);

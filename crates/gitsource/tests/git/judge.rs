@@ -1,4 +1,4 @@
-//! Whether a checked-out repository is what it should be, as git and a walk of the tree see it.
+//! Checks of a checked-out repository, with git and with a walk of the tree.
 
 use std::{
     collections::BTreeMap,
@@ -11,7 +11,8 @@ use std::{
 
 use crate::fixture::{git, git_output, git_text};
 
-/// Ends the test unless `dir` is a valid repository, clean, at `commit`, and its work tree is the commit's tree.
+/// Fails unless `dir` is a valid, clean repository at `commit`, and its work tree is the tree of
+/// the commit.
 pub fn judge(dir: &Path, commit: &str) {
     assert_eq!(git_text(dir, &["rev-parse", "HEAD"]), commit);
     assert_eq!(git_text(dir, &["--no-optional-locks", "status", "--porcelain"]), "", "status at {commit}");
@@ -28,7 +29,7 @@ pub fn judge(dir: &Path, commit: &str) {
     }
 }
 
-/// Path to `mode oid`; a directory is `40000`.
+/// Maps a path to `mode oid`; the value of a directory is `40000`.
 type Listing = BTreeMap<Vec<u8>, String>;
 
 fn wanted(dir: &Path, commit: &str) -> Listing {
@@ -73,7 +74,7 @@ fn walk(top: &Path, dir: &Path, listing: &mut Listing) {
     }
 }
 
-/// The name that git gives to these bytes.
+/// The id of these bytes in git.
 fn blob_name(data: &[u8]) -> String {
     use sha1::{Digest, Sha1};
     let hash = Sha1::new().chain_update(format!("blob {}\0", data.len())).chain_update(data).finalize();

@@ -1,4 +1,4 @@
-//! Replays of awkward histories into real directories, judged by the git binary.
+//! Replays of difficult histories into real directories, checked by the git binary.
 
 mod deep;
 mod errors;

@@ -1,4 +1,4 @@
-//! Native replay and the git binary, on the awkward history, judged after every pull.
+//! The native replay and the git binary on the difficult history, checked after every pull.
 
 use std::{path::Path, sync::Arc};
 
@@ -41,7 +41,8 @@ impl Replay {
         PullPlanner::new(Box::new(self.history.clone()), self.contents.clone(), self.history.commits(), self.options)
     }
 
-    /// Replays everything; `after` is called after every step with the copy's directory and the commit's name.
+    /// Replays everything. Calls `after` after every step with the directory of the copy and the id
+    /// of the commit.
     fn run(&self, mut after: impl FnMut(&Path, &str)) {
         let volume = self.dir.path().join("volume");
         std::fs::create_dir(&volume).unwrap();
@@ -79,20 +80,20 @@ fn every_pull_leaves_a_valid_clean_repository() {
 }
 
 #[test]
-fn first_parents_bring_the_sides_along() {
+fn first_parents_bring_side_branches() {
     let options = HistoryOptions { first_parent: true, ..Default::default() };
     Replay::new(options, PlannerOptions::default()).run(judge);
 }
 
 #[test]
-fn a_replay_may_start_in_the_middle() {
+fn replay_may_start_in_the_middle() {
     for start in [4, 9, 17] {
         Replay::new(HistoryOptions::default(), PlannerOptions { start, ..Default::default() }).run(judge);
     }
 }
 
 #[test]
-fn too_many_packs_are_made_one() {
+fn too_many_packs_become_one() {
     let options = PlannerOptions { gc: true, gc_auto_pack_limit: 2, unpack_limit: 4, ..Default::default() };
     let mut packs = Vec::new();
     Replay::new(HistoryOptions::default(), options).run(|dir, commit| {
@@ -105,7 +106,7 @@ fn too_many_packs_are_made_one() {
 
 #[test]
 fn too_many_loose_objects_are_packed() {
-    // A threshold of 0 is "any object in objects/17"; git itself would take it for "never".
+    // A threshold of 0 means "any object in objects/17" here; git itself takes it for "never".
     let options = PlannerOptions { gc: true, gc_auto: 0, unpack_limit: 1000, ..Default::default() };
     let mut loose = Vec::new();
     Replay::new(HistoryOptions::default(), options).run(|dir, commit| {
@@ -116,12 +117,12 @@ fn too_many_loose_objects_are_packed() {
 }
 
 #[test]
-fn plans_and_contents_are_the_same_each_time() {
+fn plans_and_contents_are_deterministic() {
     let replay = Replay::new(HistoryOptions::default(), PlannerOptions::default());
     let first: Vec<_> = replay.planner().map(Result::unwrap).collect();
     let second: Vec<_> = replay.planner().map(Result::unwrap).collect();
     assert_eq!(first, second);
-    // Whatever was asked for before: an index is reached from any other.
+    // The order of requests does not matter: an index is made from any other one.
     let spool = replay.dir.path().join("other-spool");
     let other = GitContents::new(&replay.history, &spool).unwrap();
     for number in [17, 3, 9, 0] {
@@ -135,7 +136,7 @@ fn plans_and_contents_are_the_same_each_time() {
 }
 
 #[test]
-fn the_git_binary_arrives_at_the_same_trees() {
+fn git_binary_has_the_same_trees() {
     let replay = Replay::new(HistoryOptions::default(), PlannerOptions::default());
     let dir = replay.dir.path().join("real");
     let mut real = RealGit::init(&dir, &replay.history, &replay.options).unwrap();
@@ -153,7 +154,7 @@ fn the_git_binary_arrives_at_the_same_trees() {
 }
 
 #[test]
-fn a_full_disk_and_an_empty_one_pass_through_the_same_trees() {
+fn full_and_empty_disks_have_the_same_trees() {
     let replay = Replay::new(HistoryOptions::default(), PlannerOptions::default());
     let mut full = ModelTarget::new(Some(Bytes(3 << 20)));
     let mut empty = ModelTarget::new(None);

@@ -1,4 +1,5 @@
-//! Hostile and damaged repositories: no program that they name runs, and errors name missing objects.
+//! Hostile and damaged repositories: no program that they name runs, and errors name missing
+//! objects.
 
 use std::{
     fs,
@@ -55,7 +56,7 @@ fn chown_all(path: &Path, uid: u32) {
     }
 }
 
-/// Appends to the configuration every key that names a program; each program would make `marker`.
+/// Appends every key that names a program to the configuration. Each program would make `marker`.
 fn arm(dir: &Path, marker: &Path) {
     let run = format!("touch {}", marker.display());
     let mut config = fs::OpenOptions::new().append(true).open(dir.join("config")).unwrap();
@@ -80,7 +81,7 @@ fn arm(dir: &Path, marker: &Path) {
     fs::write(dir.join("info/attributes"), "* filter=x\n").unwrap();
 }
 
-/// A partial clone that names a program to fetch missing objects.
+/// Makes a partial clone whose remote runs a program to fetch missing objects.
 fn promisor(dir: &Path, marker: &Path) -> String {
     format!(
         "[core]\n\trepositoryformatversion = 1\n[extensions]\n\tpartialClone = origin\n[remote \"origin\"]\n\
@@ -123,7 +124,7 @@ fn an_untrusted_repository_of_another_user_is_refused() {
     copy(&TrustedOwners::new(NOBODY, None), "c").unwrap();
     copy(&TrustedOwners::new(1000, Some(NOBODY)), "d").unwrap_err();
     copy(&ours().trusting_anyone(), "e").unwrap();
-    // Another owner of any of them alone makes the repository foreign.
+    // Another owner of any one of them makes the repository foreign.
     for part in ["", "objects", "config"] {
         chown_all(&source, 0);
         chown(source.join(part), Some(NOBODY), None).unwrap();
@@ -133,7 +134,7 @@ fn an_untrusted_repository_of_another_user_is_refused() {
 }
 
 #[test]
-fn a_partial_clone_is_refused_however_it_shows() {
+fn partial_clone_is_refused_in_every_form() {
     let dir = TempDir::new().unwrap();
     let source = dir.path().join("source");
     small(&source);
@@ -161,7 +162,8 @@ fn a_trusted_repository_still_runs_nothing() {
     unpack(&source);
     let marker = dir.path().join("marker");
     arm(&source, &marker);
-    // The remote for missing objects is in an included file, which the configuration itself does not show.
+    // The remote for missing objects is in an included file, which the configuration itself does
+    // not show.
     fs::write(source.join("evil.inc"), promisor(&source, &marker)).unwrap();
     let mut config = fs::OpenOptions::new().append(true).open(source.join("config")).unwrap();
     writeln!(config, "[include]\n\tpath = evil.inc").unwrap();
@@ -192,7 +194,7 @@ impl TapCreate for PathBuf {
 }
 
 #[test]
-fn a_stranger_cannot_point_to_foreign_files() {
+fn stranger_cannot_point_to_foreign_files() {
     if !root_or_skip("to give a repository away") {
         return;
     }
@@ -206,11 +208,11 @@ fn a_stranger_cannot_point_to_foreign_files() {
         SpoolRepository::copy(source, &dir.path().join(format!("copy-{copies}")), &owners, &|| true)
     };
     git_output(dir.path(), &["clone", "-q", "--bare", "--shared", "secret", "source"]);
-    // From our own repository, our own alternate is followed.
+    // From a repository of the same user, an alternate is followed.
     assert!(use_it(&copy(&source).unwrap(), &dir.path().join("use").tap_create()).is_ok());
     chown_all(&source, NOBODY);
     assert!(matches!(copy(&source), Err(Error::Elsewhere { owner: 0, .. })));
-    // The same by links.
+    // The same with links.
     fs::remove_file(source.join("objects/info/alternates")).unwrap();
     fs::remove_dir(source.join("objects/pack")).unwrap();
     symlink(secret.join("objects/pack"), source.join("objects/pack")).unwrap();
@@ -252,13 +254,13 @@ fn objects_with_wrong_bytes_are_refused() {
     let contents = GitContents::new(&history, &dir.path().join("packs")).unwrap();
     let error = contents.payload(&format!("blob {oid}")).unwrap_err();
     assert!(error.problem.contains(&oid) && error.problem.contains("damaged"), "{error:?}");
-    // Git copies the bytes into the pack without comparing them with their name.
+    // Git copies the bytes into the pack without comparing them with their id.
     let error = contents.pack_name(PackKey::All(0)).unwrap_err();
     assert!(error.to_string().contains(&oid), "{error}");
 }
 
 #[test]
-fn sizes_that_a_header_claims_are_not_believed() {
+fn claimed_object_sizes_are_not_trusted() {
     let dir = TempDir::new().unwrap();
     let source = dir.path().join("source");
     small(&source);
@@ -341,7 +343,7 @@ fn missing_objects_of_a_range_are_named() {
 }
 
 #[test]
-fn a_copy_that_leads_elsewhere_is_not_adopted() {
+fn copy_that_leads_elsewhere_is_not_adopted() {
     let dir = TempDir::new().unwrap();
     let source = dir.path().join("source");
     small(&source);

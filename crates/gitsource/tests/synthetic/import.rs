@@ -1,4 +1,4 @@
-//! The import of synthetic histories, judged by the git binary.
+//! The import of synthetic histories, checked by the git binary.
 
 use std::{
     path::Path,
@@ -19,7 +19,7 @@ fn git(repository: &Path, args: &[&str]) -> String {
 const SMALL: SyntheticParameters = SyntheticParameters { seed: Seed(1), start_files: 500, commits: 60 };
 
 #[test]
-fn git_finds_the_history_whole_and_as_generated() {
+fn imported_history_is_complete_and_as_generated() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("synthetic.git");
     let made = import_synthetic(SMALL, &path).unwrap();
@@ -35,7 +35,7 @@ fn git_finds_the_history_whole_and_as_generated() {
     let merges = history.iter().filter(|commit| commit.parents.len() == 2).count();
     assert!(merges > 0);
     assert_eq!(git(&path, &["rev-list", "--count", "--min-parents=2", "main"]).trim(), merges.to_string());
-    // The changes git sees along the main line are those that were generated, commit by commit.
+    // The changes along the main line are those that were generated, commit by commit.
     let log =
         git(&path, &["log", "--first-parent", "-m", "--reverse", "--no-renames", "--format=>%s", "--name-status"]);
     let mut blocks = log.split('>').skip(1);
@@ -60,7 +60,7 @@ fn git_finds_the_history_whole_and_as_generated() {
 }
 
 #[test]
-fn git_merges_the_side_branches_to_the_same_trees() {
+fn git_merges_side_branches_to_the_same_trees() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("synthetic.git");
     import_synthetic(SMALL, &path).unwrap();
@@ -76,7 +76,7 @@ fn git_merges_the_side_branches_to_the_same_trees() {
 }
 
 #[test]
-fn what_stands_at_the_destination_is_not_touched() {
+fn existing_destination_is_not_touched() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("file"), "mine").unwrap();
     let error = import_synthetic(SMALL, dir.path()).unwrap_err();
@@ -89,7 +89,7 @@ fn what_stands_at_the_destination_is_not_touched() {
 }
 
 #[test]
-fn a_stopped_import_leaves_nothing() {
+fn stopped_import_leaves_nothing() {
     static CALLS: AtomicU64 = AtomicU64::new(0);
     let dir = tempfile::tempdir().unwrap();
     // More commits than a test has time to make.

@@ -1,4 +1,4 @@
-//! Synthetic histories judged by the git binary, and the trace of a real history replayed.
+//! Synthetic histories checked by the git binary, and a replay of the trace of a real history.
 
 mod import;
 mod trace;

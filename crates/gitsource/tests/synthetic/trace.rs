@@ -1,4 +1,4 @@
-//! The trace that ships, read and replayed.
+//! The trace in the source tree, read and replayed.
 
 use std::{
     collections::BTreeMap,
@@ -19,7 +19,7 @@ fn fixture() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../golden/linux-1000.trace.xz")
 }
 
-/// The files that the lines leave, by the plainest reading of them.
+/// The files that the lines leave, by the simplest interpretation.
 fn files_by_hand() -> BTreeMap<Vec<u8>, u64> {
     let mut files = BTreeMap::new();
     for line in open_trace(&fixture()).unwrap().lines() {
@@ -35,7 +35,7 @@ fn files_by_hand() -> BTreeMap<Vec<u8>, u64> {
 }
 
 #[test]
-fn the_first_thousand_commits_of_linux_replay_to_the_tree_they_name() {
+fn linux_trace_replays_to_the_tree_it_names() {
     let options = TraceOptions { seed: Seed(1), max_commits: None };
     let mut replay = TraceReplay::new(open_trace(&fixture()).unwrap(), options);
     let feedback = Feedback { capacity: Bytes(1 << 40), free: Bytes(1 << 40), last: None };
@@ -56,7 +56,8 @@ fn the_first_thousand_commits_of_linux_replay_to_the_tree_they_name() {
         if !step.counted {
             start_files = files.len();
         }
-        // The model minds every precondition of the calls; the bytes do not matter to it and cost time.
+        // The model checks every precondition of the calls. The bytes do not matter to it and cost
+        // time.
         let empty = |op: &Op| match op {
             Op::Create { path, mode, .. } => {
                 Op::Create { path: path.clone(), mode: *mode, content: Content::Inline([].into()) }
@@ -76,7 +77,7 @@ fn the_first_thousand_commits_of_linux_replay_to_the_tree_they_name() {
 }
 
 #[test]
-fn a_trace_is_read_plain_or_compressed_and_damage_is_told() {
+fn trace_is_read_plain_or_compressed_and_damage_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let mut plain = Vec::new();
     open_trace(&fixture()).unwrap().read_to_end(&mut plain).unwrap();
