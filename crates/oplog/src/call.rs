@@ -1,69 +1,71 @@
-//! Calls: what the threads of a program do through open files, finer than operations, which open and close a file each time.
+//! Calls of a program's threads through open files. They are finer than operations, each of which
+//! opens and closes its file.
 //!
-//! Whoever knows the program (a personality) makes a [`Script`] and a stream of [`FlowCall`]s for each thread; whoever has
-//! the file system makes the files and issues the calls. They are no part of the operation log.
+//! A model of a program (a personality) makes a [`Script`] and a stream of [`FlowCall`]s for each
+//! thread. The executor makes the files and issues the calls. Calls are not part of the operation
+//! log.
 
 use senesce_core::RelPath;
 
 /// One call of one thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// Opens a file in the thread's slot, which is empty.
+    /// Opens a file in an empty slot of the thread.
     Open {
-        /// The slot: a thread has as many as it asks for.
+        /// The slot, below [`ScriptThread::slots`].
         slot: u32,
         /// The file, an index into [`Script::files`].
         file: u32,
-        /// How.
+        /// The mode of opening.
         access: Access,
     },
-    /// Closes what is open in the slot.
+    /// Closes the file in the slot.
     Close {
         /// The slot.
         slot: u32,
     },
-    /// Reads from the beginning to the end, in pieces.
+    /// Reads the whole file from its start, in pieces.
     ReadWhole {
         /// The slot.
         slot: u32,
         /// Bytes of a piece.
         piece: u32,
     },
-    /// Writes from the beginning, in pieces.
+    /// Writes from the start of the file, in pieces.
     WriteWhole {
         /// The slot.
         slot: u32,
-        /// Bytes in all.
+        /// Total bytes.
         len: u64,
         /// Bytes of a piece.
         piece: u32,
     },
-    /// Writes at the end.
+    /// Appends to the file.
     Append {
         /// The slot.
         slot: u32,
-        /// How many bytes.
+        /// Bytes to write.
         len: u32,
     },
     /// Reads once at an offset.
     ReadAt {
         /// The slot.
         slot: u32,
-        /// Where, bytes.
+        /// Offset in the file, bytes.
         offset: u64,
-        /// How many bytes.
+        /// Bytes to read.
         len: u32,
     },
     /// Writes once at an offset.
     WriteAt {
         /// The slot.
         slot: u32,
-        /// Where, bytes.
+        /// Offset in the file, bytes.
         offset: u64,
-        /// How many bytes.
+        /// Bytes to write.
         len: u32,
     },
-    /// Makes what was written to the slot's file durable.
+    /// Makes the written data of the slot's file durable.
     Fsync {
         /// The slot.
         slot: u32,
@@ -73,60 +75,61 @@ pub enum Call {
         /// The file.
         file: u32,
     },
-    /// Looks a file up.
+    /// Reads a file's attributes by its path.
     Stat {
         /// The file.
         file: u32,
     },
-    /// Adds to semaphores, each in turn, and waits where one is at its high-water mark.
+    /// Posts to consecutive semaphores, and waits for each that is at its high-water mark.
     Post {
-        /// The first of them, an index into [`Script::semaphores`].
+        /// The first semaphore, an index into [`Script::semaphores`].
         first: u32,
-        /// How many.
+        /// The number of semaphores.
         count: u32,
-        /// How much is added to each.
+        /// The amount added to each.
         by: u32,
     },
-    /// Waits until a semaphore has so much, and takes it.
+    /// Waits until a semaphore has the amount, and subtracts it.
     Wait {
         /// The semaphore.
         semaphore: u32,
-        /// How much.
+        /// The amount.
         by: u32,
     },
-    /// Computes: writes so many times to memory.
+    /// Computes: writes to memory `times` times.
     Burn {
-        /// How often.
+        /// The number of writes.
         times: u32,
     },
-    /// Does nothing for a while.
+    /// Pauses the thread.
     Pause {
         /// Milliseconds.
         milliseconds: u32,
     },
-    /// There was no file to do it with.
+    /// The generator found no file for the call.
     PassOver,
 }
 
-/// How a file is opened.
+/// The mode of opening a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Access {
-    /// It is made; it must not be there.
+    /// Whether the file is created; it must not exist.
     pub create: bool,
-    /// It is only read.
+    /// Whether the file is opened for reading only.
     pub read_only: bool,
-    /// Writes are durable when they return (O_SYNC).
+    /// Whether writes are durable when they return (O_SYNC).
     pub synchronous: bool,
-    /// Past the page cache (O_DIRECT).
+    /// Whether the page cache is bypassed (O_DIRECT).
     pub direct: bool,
 }
 
-/// A call, and which of the script's flow operations it belongs to.
+/// A call and the flow operation of the script that issues it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowCall {
     /// An index into [`Script::flows`].
     pub flow: u32,
-    /// Whether it counts as an operation: not what a flow operation needs first, such as the opening of a log.
+    /// Whether the call counts as an operation. Calls that only prepare one, such as opening a log,
+    /// do not.
     pub counted: bool,
     /// The call.
     pub call: Call,
@@ -135,22 +138,23 @@ pub struct FlowCall {
 /// A file of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptFile {
-    /// Where, below the script's directory.
+    /// Path below the script's directory.
     pub path: RelPath,
-    /// Bytes that it has if it is there at the beginning.
+    /// Size at the start, if it exists then, bytes.
     pub bytes: u64,
-    /// Whether it is there at the beginning.
+    /// Whether the file exists at the start.
     pub is_there: bool,
 }
 
 /// A thread of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptThread {
-    /// Whether its end is waited for. The others end when they would have to wait for those that ended.
+    /// Whether the run waits for the thread's end. The other threads end when they would wait for
+    /// ended threads.
     pub is_driver: bool,
-    /// How many files it has open at most.
+    /// The most files it has open at once.
     pub slots: u32,
-    /// The semaphore that only it waits for.
+    /// The semaphore for which only this thread waits.
     pub semaphore: Option<u32>,
 }
 
@@ -159,27 +163,27 @@ pub struct ScriptThread {
 pub struct ScriptFlow {
     /// Its name.
     pub name: String,
-    /// What it does, such as `appendfilerand`.
+    /// The type of the operation, such as `appendfilerand`.
     pub op: String,
 }
 
-/// All that calls refer to.
+/// The files, threads and semaphores that calls refer to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Script {
-    /// Directories to be made, parents first.
+    /// Directories to create, parents first.
     pub directories: Vec<RelPath>,
-    /// Files, whether they are there or not.
+    /// Files, existing or not.
     pub files: Vec<ScriptFile>,
     /// Flow operations of all threads.
     pub flows: Vec<ScriptFlow>,
-    /// High-water marks of the semaphores: how far one may be ahead of who waits for it.
+    /// High-water marks of the semaphores: the most that is posted and not yet acquired.
     pub semaphores: Vec<u64>,
     /// Threads.
     pub threads: Vec<ScriptThread>,
 }
 
 impl Script {
-    /// Bytes of the files that are there at the beginning.
+    /// Bytes of the files that exist at the start.
     pub fn bytes(&self) -> u64 {
         self.files.iter().filter(|file| file.is_there).map(|file| file.bytes).sum()
     }

@@ -1,6 +1,7 @@
-//! One step as bytes: little numbers short (LEB128), text and paths with their length before them.
+//! Encoding of one step: numbers as LEB128, text and paths after their length.
 //!
-//! The layout is drawn in docs/reference/oplog-format.md. Tags are for ever: a new operation takes a new number.
+//! docs/reference/oplog-format.md describes the layout. Tags never change; a new operation takes a
+//! new number.
 
 use std::sync::Arc;
 
@@ -15,9 +16,9 @@ const WRITTEN: u8 = 4;
 /// Since version 2.
 const TIMED: u8 = 8;
 
-/// Appends a step to `out`. Operations after a failed one are left out, and their contents.
+/// Appends a step to `out`, without the operations after a failed one and without their contents.
 ///
-/// Errors: what makes the step impossible to log.
+/// Errors: the reason why the step cannot be logged.
 pub(crate) fn encode_step(done: &DoneStep, out: &mut Vec<u8>) -> Result<(), &'static str> {
     let step = &done.step;
     let kept = match done.outcome {
@@ -202,9 +203,9 @@ fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Takes one step from the front of `input`.
+/// Decodes one step from the front of `input`.
 ///
-/// Errors: what is wrong with the bytes. Never allocates more than a small multiple of what `input` holds.
+/// Errors: what is wrong with the bytes. Allocates at most a small multiple of the size of `input`.
 pub(crate) fn decode_step(input: &mut &[u8], version: u16) -> Result<DoneStep, String> {
     let number = take_number(input)?;
     let flags = take(input, 1)?[0];
@@ -228,11 +229,13 @@ pub(crate) fn decode_step(input: &mut &[u8], version: u16) -> Result<DoneStep, S
     {
         return Err(format!("of {count} operations, number {failed_op} is said to have failed"));
     }
-    // An operation has at least one byte. A larger count is wrong, and must not decide the size of an allocation.
+    // An operation has at least one byte. A larger count is wrong, and must not decide the size of
+    // an allocation.
     if count > input.len() as u64 {
         return Err(format!("{count} operations are announced in {} bytes", input.len()));
     }
-    // An operation needs more memory than its bytes, so the number of bytes alone is no bound.
+    // An operation needs more memory than its bytes, so the number of bytes alone is not a
+    // sufficient bound.
     if count > MOST_STEP_OPERATIONS as u64 {
         return Err(format!("a step has {count} operations; the most is {MOST_STEP_OPERATIONS}"));
     }

@@ -1,4 +1,5 @@
-//! What is written into files: a few bytes at hand, bytes grown from a seed, or bytes that a source can make again.
+//! Contents of writes: inline bytes, bytes generated from a seed, or bytes that a source can make
+//! again.
 
 use std::{
     path::PathBuf,
@@ -8,13 +9,14 @@ use std::{
 /// The content of one write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// The bytes themselves; for small things such as a ref.
+    /// The bytes themselves, for small contents such as a ref.
     Inline(Arc<[u8]>),
-    /// `len` bytes grown from `seed` ([`seeded_bytes`](crate::seeded_bytes)): incompressible, never equal by chance.
+    /// `len` bytes generated from `seed` ([`seeded_bytes`](crate::seeded_bytes)): incompressible,
+    /// and different for different seeds.
     Seeded {
         /// The seed of the bytes.
         seed: u64,
-        /// How many bytes.
+        /// Length, bytes.
         len: u64,
     },
     /// Bytes that a [`ContentSource`] makes from a key, for example a git blob.
@@ -27,7 +29,8 @@ impl Content {
         Self::Derived(Arc::new(Derived { key: key.into(), payload: OnceLock::new(), hash: OnceLock::new() }))
     }
 
-    /// The bytes to write, asking `source` if nobody has yet; the answer is kept until the content is dropped.
+    /// Returns the bytes to write. The first call asks `source`; the result is kept until the
+    /// content is dropped.
     pub fn payload(&self, source: &dyn ContentSource) -> Result<Payload, ContentError> {
         Ok(match self {
             Self::Inline(bytes) => Payload::Bytes(bytes.clone()),
@@ -43,29 +46,29 @@ impl Content {
     }
 }
 
-/// A key, and what a source made of it once it was asked (possibly ahead of time, by another thread).
+/// A key, and the payload that a source made from it, possibly in advance in another thread.
 #[derive(Debug)]
 pub struct Derived {
-    /// What to make, in the words of the source; printable ASCII.
+    /// The request in the source's own format, printable ASCII.
     pub key: String,
     payload: OnceLock<Payload>,
     hash: OnceLock<u64>,
 }
 
 impl Derived {
-    /// The bytes, if a source was already asked for them and they are kept.
+    /// The payload, if a source has already made it.
     pub fn resolved(&self) -> Option<&Payload> {
         self.payload.get()
     }
 
-    /// The XXH3-64 of the bytes, if somebody has computed it.
+    /// The XXH3-64 of the bytes, if it has been computed.
     pub fn hash(&self) -> Option<u64> {
         self.hash.get().copied()
     }
 
-    /// Keeps the XXH3-64 of the bytes, so that several copies hash a shared content once.
+    /// Keeps the XXH3-64 of the bytes, so that copies that share a content hash it once.
     pub fn remember_hash(&self, hash: u64) {
-        // A second computation of the same bytes gives the same value, so losing the race loses nothing.
+        // A second computation gives the same value, so a lost race has no effect.
         let _ = self.hash.set(hash);
     }
 }
@@ -83,24 +86,24 @@ impl Eq for Derived {}
 pub enum Payload {
     /// In memory.
     Bytes(Arc<[u8]>),
-    /// Too large for memory: a file, off the tested volume, that holds exactly these bytes.
+    /// Too large for memory: a file outside the tested volume that holds exactly these bytes.
     File {
-        /// Where it lies.
+        /// The file.
         path: PathBuf,
-        /// Its length, bytes.
+        /// Length, bytes.
         len: u64,
     },
-    /// To be grown while writing.
+    /// Generated while it is written.
     Seeded {
         /// The seed of the bytes.
         seed: u64,
-        /// How many bytes.
+        /// Length, bytes.
         len: u64,
     },
 }
 
 impl Payload {
-    /// How many bytes.
+    /// Length, bytes.
     pub fn len(&self) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes.len() as u64,
@@ -108,7 +111,8 @@ impl Payload {
         }
     }
 
-    /// The first `len` bytes of it; all of it if it is shorter. Cost: copies what is in memory.
+    /// Returns the first `len` bytes, or all if it is shorter. Cost: copies bytes that are in
+    /// memory.
     pub fn beginning(&self, len: u64) -> Self {
         let len = len.min(self.len());
         match self {
@@ -118,7 +122,7 @@ impl Payload {
         }
     }
 
-    /// Bytes of it that are held in memory.
+    /// Bytes held in memory.
     pub fn held_bytes(&self) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes.len() as u64,
@@ -132,13 +136,13 @@ impl Payload {
     }
 }
 
-/// Makes the bytes of [`Content::Derived`]; called from several threads.
+/// Makes the bytes of [`Content::Derived`]. It is called from several threads.
 pub trait ContentSource: Send + Sync {
-    /// The bytes that `key` stands for; the same for the same key, always.
+    /// Returns the bytes for `key`, always the same for the same key.
     fn payload(&self, key: &str) -> Result<Payload, ContentError>;
 
-    /// Bytes and XXH3-64 of a content of any kind, if they were made ahead; given once. A source that makes nothing
-    /// ahead has none.
+    /// Returns bytes and XXH3-64 of a content of any kind, once, if they were made in advance.
+    /// Default: `None`.
     fn ready(&self, _content: &Content) -> Option<(Payload, u64)> {
         None
     }
@@ -148,16 +152,16 @@ pub trait ContentSource: Send + Sync {
 #[derive(Debug, thiserror::Error)]
 #[error("cannot make content {key:?}: {problem}")]
 pub struct ContentError {
-    /// The key that was asked for.
+    /// The key.
     pub key: String,
-    /// What went wrong, for a reader.
+    /// What went wrong, as text.
     pub problem: String,
-    /// The cause, if another library gave one.
+    /// The cause, if another library reported one.
     #[source]
     pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
-/// A source for workloads that derive nothing: every key is an error.
+/// A source for workloads without derived contents: every key is an error.
 impl ContentSource for () {
     fn payload(&self, key: &str) -> Result<Payload, ContentError> {
         Err(ContentError { key: key.to_owned(), problem: "this workload has no content source".into(), source: None })

@@ -1,4 +1,4 @@
-//! What can go wrong with a log.
+//! Errors of operation logs.
 
 use std::{io, path::PathBuf};
 
@@ -8,15 +8,15 @@ pub enum LogError {
     /// A system call on the log failed.
     #[error("cannot {operation} the log {}", path.display())]
     Io {
-        /// What was tried.
+        /// The operation that failed.
         operation: &'static str,
         /// The log.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
-    /// The file does not begin as a log does.
+    /// The file does not start as a log does.
     #[error("{} is not an operation log: {problem}", path.display())]
     NotALog {
         /// The file.
@@ -37,9 +37,9 @@ pub enum LogError {
         /// The newest version known here.
         known: u16,
     },
-    /// Bytes of the log are not what was written.
+    /// The log's bytes differ from those that were written.
     #[error(
-        "the log {} is damaged in frame {frame}, at byte {offset_bytes}: {problem}; the steps before it are good",
+        "the log {} is damaged in frame {frame}, at byte {offset_bytes}: {problem}; the steps before it are intact",
         path.display()
     )]
     Damaged {
@@ -47,22 +47,22 @@ pub enum LogError {
         path: PathBuf,
         /// The frame, from 0.
         frame: u64,
-        /// Where the frame begins in the file, bytes.
+        /// Start of the frame in the file, bytes.
         offset_bytes: u64,
         /// What is wrong.
         problem: String,
     },
     /// The position to resume from is not the end of a whole frame.
-    #[error("the log {} cannot go on at byte {offset_bytes}: {problem}", path.display())]
+    #[error("the log {} cannot be resumed at byte {offset_bytes}: {problem}", path.display())]
     BadPosition {
         /// The log.
         path: PathBuf,
         /// The position, bytes.
         offset_bytes: u64,
-        /// Why not.
+        /// Why the log cannot be resumed there.
         problem: &'static str,
     },
-    /// A step that does not belong into the log.
+    /// The step cannot be logged.
     #[error("step {number} ({label}) cannot be logged: {problem}")]
     BadStep {
         /// The step's number.

@@ -1,37 +1,40 @@
-//! Frames: what the bytes of a log file are made of, each with its own checksums.
+//! Frames, the units of a log file. Each has its own checksums.
 //!
-//! The header of a frame has a checksum of its own, so that a damaged length is told apart from a file that ends early.
+//! A frame's header has a separate checksum, which distinguishes a damaged length from a truncated
+//! file.
 
 use crate::Op;
 
-/// What every log begins with.
+/// The first bytes of every log.
 pub(crate) const MAGIC: [u8; 8] = *b"SENESCE\x1a";
-/// The format's newest version, behind the magic. A log has the lowest that has words for all it holds.
+/// The newest version of the format, stored after the magic. A log has the lowest version that can
+/// encode its content.
 pub(crate) const VERSION: u16 = 2;
 /// Length of magic and version, bytes.
 pub(crate) const START_BYTES: u64 = 10;
 /// Length of a frame's header, bytes.
 pub(crate) const HEADER_BYTES: usize = 28;
-/// A frame of steps is closed when it holds this many bytes, uncompressed.
+/// The writer closes a frame of steps that holds this many bytes, uncompressed.
 pub(crate) const FRAME_RAW_BYTES: usize = 256 << 10;
-/// No frame holds more, uncompressed or compressed, bytes: a bound on what a hostile file can make a reader allocate.
+/// The largest frame, bytes, uncompressed or compressed. It bounds what an untrusted file makes a
+/// reader allocate.
 pub(crate) const MOST_RAW_BYTES: usize = 256 << 20;
 /// The most operations of a step.
 pub(crate) const MOST_STEP_OPERATIONS: usize = 4 << 20;
 /// Chosen so that the operations of a step need no more memory than the largest frame.
 const _: () = assert!(MOST_STEP_OPERATIONS * size_of::<Op>() <= MOST_RAW_BYTES);
-/// zstd's level; fixed, because the same steps must give the same bytes.
+/// Compression level of zstd, fixed because the same steps must give the same bytes.
 pub(crate) const LEVEL: i32 = 3;
 
 /// What a frame holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {
-    /// The log's header, JSON; the first frame and no other.
+    /// The log's header, JSON: only the first frame.
     Header = 0,
     /// Whole steps.
     Steps = 1,
-    /// Totals, JSON; the last frame and no other.
+    /// Totals, JSON: only the last frame.
     Trailer = 2,
 }
 

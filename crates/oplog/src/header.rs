@@ -1,38 +1,41 @@
-//! The header of a log: which workload it holds.
+//! The header of a log, which describes its workload.
 
 use senesce_core::Seed;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// What a log says about itself. Holds nothing of the host and no time: the same plan gives the same bytes.
+/// Description of a log. It holds no time and nothing of the host: the same plan gives the same
+/// bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LogHeader {
     /// The format's name with its version: [`LogHeader::FORMAT`] or [`LogHeader::RECORDED_FORMAT`].
     pub format: String,
-    /// The seed that everything random followed from.
+    /// The seed of everything random in the workload.
     pub seed: Seed,
-    /// The workload: its name, parameters and source (a repository's commits), as the one who runs it describes it.
+    /// The workload: its name, parameters and source (a repository's commits), as its runner
+    /// describes it.
     pub workload: Value,
 }
 
 impl LogHeader {
     /// The name of the format's version 1.
     pub const FORMAT: &str = "senesce-log/1";
-    /// The name of the format's version 2, which knows times and the operations that only recorded programs do.
+    /// The name of the format's version 2, with times and the operations that only recorded
+    /// programs use.
     pub const RECORDED_FORMAT: &str = "senesce-log/2";
 
-    /// A header for a workload. The keys of all objects in `workload` are put into order, because whether a map of
-    /// JSON keeps its order depends on how the program was built.
+    /// A header for a workload. It sorts the keys of all objects in `workload`: whether a JSON map
+    /// keeps its order depends on how the program was built.
     pub fn new(workload: Value, seed: Seed) -> Self {
         Self { format: Self::FORMAT.to_owned(), seed, workload: in_order(workload) }
     }
 
-    /// A header for what a program did: the log is of version 2.
+    /// A header for a recorded program: the log has version 2.
     pub fn recorded(workload: Value, seed: Seed) -> Self {
         Self { format: Self::RECORDED_FORMAT.to_owned(), ..Self::new(workload, seed) }
     }
 
-    /// The version that the format's name says; `None` if it is unknown.
+    /// The version in the format's name; `None` if it is unknown.
     pub(crate) fn version(&self) -> Option<u16> {
         match self.format.as_str() {
             Self::FORMAT => Some(1),

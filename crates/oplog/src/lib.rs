@@ -1,8 +1,9 @@
-//! Operations, steps, and the versioned log that holds what was done.
+//! Operations, steps, and the versioned log of what was done.
 //!
-//! One operation log drives interchangeable targets. A *step* is what belongs together (one pull); its operations are
-//! applied in order. What the log records is what was *done*: of a step that ran out of space, the completed part.
-//! Where the bytes of a content come from is not this room's business: see [`ContentSource`].
+//! One operation log drives interchangeable targets. A *step* groups operations that belong
+//! together, for example one pull. They are applied in order. The log records what was *done*: of a
+//! step without space, the completed part. The bytes of derived contents come from a
+//! [`ContentSource`] outside this crate.
 
 mod call;
 mod codec;

@@ -1,4 +1,4 @@
-//! What can be done to a volume, and steps: what belongs together.
+//! Operations on a volume, and steps, which group operations.
 
 use std::sync::Arc;
 
@@ -12,76 +12,77 @@ use crate::Content;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // the fields are named after the arguments of the system calls
 pub enum Op {
-    /// Makes one directory; its parent exists, it does not.
+    /// Creates one directory. Its parent exists; the directory does not.
     Mkdir { path: RelPath, mode: u32 },
     /// Removes one empty directory.
     Rmdir { path: RelPath },
-    /// Makes a new file (O_EXCL), writes the content, closes it.
+    /// Creates a new file (O_EXCL), writes the content and closes the file.
     Create { path: RelPath, mode: u32, content: Content },
-    /// Writes the content into an existing file at an offset; extends it where needed.
+    /// Writes the content to an existing file at an offset, and extends the file if necessary.
     Write { path: RelPath, offset: u64, content: Content },
     /// Sets the length of an existing file.
     Truncate { path: RelPath, len: u64 },
-    /// Renames; replaces a file at `to` atomically.
+    /// Renames, and atomically replaces a file at `to`.
     Rename { from: RelPath, to: RelPath },
     /// Removes one file or symbolic link.
     Unlink { path: RelPath },
-    /// Makes a symbolic link.
+    /// Creates a symbolic link.
     Symlink { path: RelPath, target: Arc<[u8]> },
-    /// Makes a second name `path` for the file `existing`.
+    /// Creates a second name `path` for the file `existing`.
     Link { existing: RelPath, path: RelPath },
     /// Sets permissions.
     Chmod { path: RelPath, mode: u32 },
-    /// Removes a directory and everything below it, in the order that readdir gives, as `rm -r` does.
+    /// Removes a directory and everything below it, in the order of readdir, as `rm -r` does.
     RemoveTree { path: RelPath },
-    /// Pushes one file to the device.
+    /// Makes one file durable.
     Fsync { path: RelPath },
-    /// Pushes the whole file system to the device.
+    /// Makes the whole file system durable.
     SyncFs,
-    /// Makes a new file (O_EXCL) of `len` bytes whose space is reserved and not written (fallocate): it reads as zeros.
-    /// All or nothing: if the space is not there, neither is the file.
+    /// Creates a new file (O_EXCL) of `len` bytes with fallocate; it reads as zeros. If there is
+    /// not enough space, no file is created.
     Allocate { path: RelPath, mode: u32, len: u64 },
-    /// Sets when a file's content changed last, in seconds since 1970, and its time of access to the same.
+    /// Sets a file's times of modification and access, in seconds since 1970.
     SetModified { path: RelPath, unix_seconds: u64 },
-    /// Reads `len` bytes of a file from an offset on, all of which exist. It changes nothing that is compared.
+    /// Reads `len` existing bytes of a file from an offset. It changes nothing that is compared.
     Read { path: RelPath, offset: u64, len: u64 },
-    /// Changes the space of an existing file (fallocate). Since version 2, as all that follow.
+    /// Changes the space of an existing file (fallocate). Since version 2, as are all operations
+    /// that follow.
     Fallocate { path: RelPath, how: SpaceChange, offset: u64, len: u64 },
-    /// Exchanges what two names stand for, atomically.
+    /// Exchanges two names atomically.
     Exchange { first: RelPath, second: RelPath },
-    /// Sets an extended attribute, new or not.
+    /// Sets an extended attribute; it may exist.
     SetXattr { path: RelPath, name: Arc<[u8]>, value: Arc<[u8]> },
     /// Removes an extended attribute.
     RemoveXattr { path: RelPath, name: Arc<[u8]> },
-    /// Sets times of access and of change to the nanosecond; `None` leaves one alone.
+    /// Sets times of access and modification to the nanosecond; `None` keeps a time.
     SetTimes { path: RelPath, accessed: Option<FileTime>, modified: Option<FileTime> },
-    /// Sets the owner and the group; `None` leaves one alone. Owners are no part of a tree that is compared.
+    /// Sets the owner and the group; `None` keeps one. Comparisons of trees ignore owners.
     Chown { path: RelPath, uid: Option<u32>, gid: Option<u32> },
-    /// Makes a pipe, a socket or a device; `mode` has the type's bits too.
+    /// Creates a pipe, a socket or a device; `mode` includes the bits of the type.
     Mknod { path: RelPath, mode: u32, device: u64 },
 }
 
 /// What fallocate does to a range of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpaceChange {
-    /// Reserves it; the file grows to hold it.
+    /// Reserves the range; the file grows to include it.
     Reserve,
-    /// Reserves it; the length stays.
+    /// Reserves the range; the length stays.
     ReserveKeepSize,
-    /// Makes a hole of it; the length stays.
+    /// Makes a hole; the length stays.
     Punch,
-    /// Makes it read as zeros; the file grows to hold it.
+    /// Zeros the range; the file grows to include it.
     Zero,
-    /// Makes it read as zeros; the length stays.
+    /// Zeros the range; the length stays.
     ZeroKeepSize,
 }
 
 impl SpaceChange {
-    /// All, at their numbers in the log.
+    /// All, indexed by their numbers in the log.
     pub(crate) const ALL: [Self; 5] =
         [Self::Reserve, Self::ReserveKeepSize, Self::Punch, Self::Zero, Self::ZeroKeepSize];
 
-    /// Whether the file grows where the range ends behind it.
+    /// Whether the file grows if the range ends after the file's end.
     pub fn grows(self) -> bool {
         matches!(self, Self::Reserve | Self::Zero)
     }
@@ -95,9 +96,9 @@ impl SpaceChange {
 /// A time of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileTime {
-    /// Since 1970; before it, negative.
+    /// Seconds since 1970; negative before it.
     pub unix_seconds: i64,
-    /// Behind the second, below 1,000,000,000.
+    /// Nanoseconds after the second, below 1,000,000,000.
     pub nanoseconds: u32,
 }
 
@@ -110,7 +111,7 @@ impl Op {
         }
     }
 
-    /// The paths that the operation works on, relative to the step's root.
+    /// The paths of the operation, relative to the step's root.
     pub fn paths(&self) -> [Option<&RelPath>; 2] {
         match self {
             Self::SyncFs => [None, None],
@@ -139,7 +140,7 @@ impl Op {
         }
     }
 
-    /// The version of the log's format that has a word for it.
+    /// The first version of the log's format that has the operation.
     pub fn version(&self) -> u16 {
         match self {
             Self::Fallocate { .. }
@@ -157,13 +158,13 @@ impl Op {
 /// Operations that belong together, for example one pull into one copy of a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// What it is, for people and for the log: `clone copy-3`, `pull 17 into copy-3`, `delete copy-3`.
+    /// Name for people and for the log: `clone copy-3`, `pull 17 into copy-3`, `delete copy-3`.
     pub label: String,
-    /// Whether it counts towards checkpoints (a pull does; setting up and deleting do not).
+    /// Whether it counts towards checkpoints. A pull does; setup and deletion do not.
     pub counted: bool,
-    /// The directory of the volume that the operations' paths start from.
+    /// The directory of the volume to which the operations' paths are relative.
     pub root: RelPath,
-    /// The operations, in order. Shared, because several copies do the same.
+    /// The operations, in order. Shared, because several copies run the same ones.
     pub ops: Arc<[Op]>,
 }
 
@@ -176,8 +177,8 @@ pub enum Outcome {
     NoSpace {
         /// Index of the operation that failed.
         failed_op: usize,
-        /// What it did before it failed: `None` nothing at all; `Some(n)` the file exists (for a `Create`) and the
-        /// first `n` bytes of the content were written.
+        /// Progress of the failed operation. `None`: it did nothing. `Some(n)`: the file exists
+        /// (for a `Create`), and the first `n` bytes of the content were written.
         written: Option<u64>,
     },
 }
@@ -191,14 +192,14 @@ pub struct DoneStep {
     pub step: Step,
     /// How it ended.
     pub outcome: Outcome,
-    /// For each operation with a content, in order: its length and XXH3-64 of all of it.
+    /// Length and XXH3-64 of the whole content of each operation that has one, in order.
     pub contents: Vec<(u64, u64)>,
-    /// When it began, since the log did; only of recorded programs. Since version 2.
+    /// Start time since the log's start, only of recorded programs. Since version 2.
     pub began: Option<Nanos>,
 }
 
 impl DoneStep {
-    /// The version of the log's format that has words for all of it.
+    /// The first version of the log's format that can encode the whole step.
     pub fn version(&self) -> u16 {
         let times = if self.began.is_some() { 2 } else { 1 };
         self.step.ops.iter().map(Op::version).fold(times, u16::max)

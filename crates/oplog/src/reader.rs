@@ -1,4 +1,4 @@
-//! Reads a log, up to its last whole frame.
+//! Reader of logs, up to the last whole frame.
 
 use std::{
     fs::File,
@@ -15,17 +15,17 @@ use crate::{
     summary::{Totals, Trailer},
 };
 
-/// The steps of a log, one after the other, in bounded memory (one frame).
+/// Iterates over the steps of a log, in bounded memory (one frame).
 ///
-/// The iteration stops cleanly where a file ends early; [`ended`](Self::ended) then says how. Damaged bytes are an
-/// error that names the frame; the iteration ends behind it.
+/// The iteration stops without error where a file ends early; [`ended`](Self::ended) reports how.
+/// Damaged bytes are an error that names the frame, and the iteration ends after it.
 pub struct LogReader<R = BufReader<File>> {
     path: PathBuf,
     input: R,
     header: LogHeader,
     version: u16,
     offset_bytes: u64,
-    /// Where the frame that was read last begins.
+    /// Start of the last frame that was read.
     frame_starts_at: u64,
     frames: u64,
     raw: Vec<u8>,
@@ -45,7 +45,7 @@ impl LogReader {
 }
 
 impl LogReader<io::Take<BufReader<File>>> {
-    /// A log as if its file ended at `end_bytes`.
+    /// Opens a log as if its file ended at `end_bytes`.
     pub(crate) fn open_up_to(path: &Path, end_bytes: u64) -> Result<Self, LogError> {
         let file = File::open(path).map_err(io_error("open", path))?;
         LogReader::new(BufReader::new(file).take(end_bytes), path)
@@ -59,7 +59,7 @@ enum Next {
 }
 
 impl<R: Read> LogReader<R> {
-    /// Reads a log from anything; `path` is for messages only.
+    /// Reads a log from any reader; `path` is for messages only.
     pub fn new(input: R, path: &Path) -> Result<Self, LogError> {
         let not_a_log = |problem| LogError::NotALog { path: path.to_owned(), problem };
         let mut reader = Self {
@@ -79,7 +79,7 @@ impl<R: Read> LogReader<R> {
         };
         let start = reader.read_up_to(START_BYTES as usize)?;
         if !start.starts_with(&MAGIC) {
-            return Err(not_a_log("it does not begin with the log's mark"));
+            return Err(not_a_log("it does not start with the log's magic number"));
         }
         let version = match start[MAGIC.len()..].try_into().map(u16::from_le_bytes) {
             Ok(0) => return Err(not_a_log("its version is 0")),
@@ -93,7 +93,7 @@ impl<R: Read> LogReader<R> {
         reader.offset_bytes = START_BYTES;
         let json = match reader.next_frame()? {
             Next::Frame(Kind::Header, json) => json,
-            Next::Frame(..) => return Err(reader.damaged_at(0, START_BYTES, "a log begins with its header".into())),
+            Next::Frame(..) => return Err(reader.damaged_at(0, START_BYTES, "a log starts with its header".into())),
             Next::Ended(_) => return Err(not_a_log("it ends within its header")),
         };
         let header = serde_json::from_slice::<LogHeader>(&json);
@@ -109,12 +109,12 @@ impl<R: Read> LogReader<R> {
         &self.header
     }
 
-    /// How the log ended; `None` before the iteration is at its end, and after damage.
+    /// How the log ended; `None` before the end of the iteration, and after damage.
     pub fn ended(&self) -> Option<Ended> {
         self.ended
     }
 
-    /// Totals of the steps that were read so far; all of them once the iteration is at its end.
+    /// Totals of the steps read so far; of all steps after the iteration.
     pub fn summary(&self) -> LogSummary {
         self.totals.summary(self.frames, self.offset_bytes, self.ended.unwrap_or(Ended::Unfinished))
     }
@@ -143,7 +143,7 @@ impl<R: Read> LogReader<R> {
                         return Err(self.damaged_at(frame, offset_bytes, problem.into()));
                     }
                     if !self.read_up_to(1)?.is_empty() {
-                        let problem = "there are bytes behind the trailer";
+                        let problem = "there are bytes after the trailer";
                         return Err(self.damaged_at(self.frames, self.offset_bytes, problem.into()));
                     }
                     self.ended = Some(Ended::Complete);
@@ -207,7 +207,8 @@ impl<R: Read> LogReader<R> {
         Ok(Next::Frame(header.kind, raw))
     }
 
-    /// Reads `len` bytes, or as many as there are. Memory grows with what is there, not with what was announced.
+    /// Reads `len` bytes, or fewer at the end of the input. Allocates in proportion to the bytes
+    /// present, not to `len`.
     fn read_up_to(&mut self, len: usize) -> Result<Vec<u8>, LogError> {
         let mut out = Vec::new();
         let read = self.input.by_ref().take(len as u64).read_to_end(&mut out);
@@ -219,7 +220,7 @@ impl<R: Read> LogReader<R> {
         LogError::Damaged { path: self.path.clone(), frame, offset_bytes, problem }
     }
 
-    /// Damage inside the frame that was read last.
+    /// Damage inside the last frame that was read.
     fn damaged_before(&self, problem: String) -> LogError {
         self.damaged_at(self.frames.saturating_sub(1), self.frame_starts_at, problem)
     }
@@ -238,7 +239,7 @@ impl<R: Read> Iterator for LogReader<R> {
     }
 }
 
-/// Reads a whole log and checks everything in it. Out: its totals, and how it ended. Errors: damage.
+/// Reads and checks a whole log. Returns its totals and how it ended. Errors: damage.
 pub fn verify(path: &Path) -> Result<LogSummary, LogError> {
     let mut reader = LogReader::open(path)?;
     for step in reader.by_ref() {

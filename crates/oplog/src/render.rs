@@ -97,9 +97,10 @@ impl fmt::Display for SpaceChange {
     }
 }
 
-/// A step as text: a headline, then one indented line for each operation.
+/// Renders a step as text: a headline, then one indented line for each operation.
 ///
-/// Contents carry the length and the hash that were recorded; the operation that found no space says what it wrote.
+/// Contents appear with their recorded length and hash. An operation without space shows how much
+/// it wrote.
 pub fn render_step(done: &DoneStep) -> String {
     let mut text = format!("{} {}", done.number, done.step.label.escape_debug());
     if !done.step.root.is_root() {

@@ -1,10 +1,12 @@
-//! Bytes grown from a seed. The one place of this room with unsafe code: a call that needs a feature of the processor.
+//! Bytes generated from a seed. The crate's only unsafe code is here: a call that needs a processor
+//! feature.
 
 use senesce_core::{Rng, Seed};
 
-/// Bytes `offset .. offset + out.len()` of the stream that grows from `seed`. `offset` must be a multiple of 8.
+/// Writes bytes `offset .. offset + out.len()` of the stream of `seed` to `out`. `offset` must be a
+/// multiple of 8.
 ///
-/// Cost: several GB/s in a release build; any part can be had without the parts before it.
+/// Cost: several GB/s in a release build. Any part can be generated without the parts before it.
 pub fn seeded_bytes(seed: u64, offset: u64, out: &mut [u8]) {
     debug_assert_eq!(offset % 8, 0);
     let start = Rng::for_purpose(Seed(seed), "content").next_u64();
@@ -13,7 +15,7 @@ pub fn seeded_bytes(seed: u64, offset: u64, out: &mut [u8]) {
         && is_x86_feature_detected!("avx512dq")
         && is_x86_feature_detected!("avx512vl")
     {
-        // SAFETY: the processor has the features that the function needs, as was just asked.
+        // SAFETY: the checks above show that the processor has the required features.
         return unsafe { grow_wide(start, offset / 8, out) };
     }
     grow(start, offset / 8, out);
@@ -26,7 +28,7 @@ fn grow_wide(start: u64, first: u64, out: &mut [u8]) {
     grow(start, first, out);
 }
 
-/// splitmix64 over the position, from word number `first` on.
+/// splitmix64 over the position, starting at word number `first`.
 #[inline(always)]
 fn grow(start: u64, first: u64, out: &mut [u8]) {
     let word = |position: u64| {
@@ -35,7 +37,8 @@ fn grow(start: u64, first: u64, out: &mut [u8]) {
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         (z ^ (z >> 31)).to_le_bytes()
     };
-    // Whole words first, so that the compiler sees a fixed length; a quarter of the time of the general form.
+    // Whole words first, so that the compiler sees a fixed length: a quarter of the time of the
+    // general form.
     let (words, rest) = out.as_chunks_mut::<8>();
     let tail = first + words.len() as u64;
     for (position, chunk) in (first..).zip(words) {
@@ -50,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seeded_bytes_are_pinned_for_ever() {
+    fn seeded_bytes_never_change() {
         let mut bytes = [0u8; 19];
         seeded_bytes(7, 0, &mut bytes);
         assert_eq!(bytes, SEVEN);
@@ -62,7 +65,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn every_processor_grows_the_same(seed: u64, word in 0u64..1 << 40, len in 0usize..2_000) {
+        fn all_code_paths_generate_equal_bytes(seed: u64, word in 0u64..1 << 40, len in 0usize..2_000) {
             let (mut plain, mut chosen) = (vec![0; len], vec![0; len]);
             grow(Rng::for_purpose(Seed(seed), "content").next_u64(), word, &mut plain);
             seeded_bytes(seed, word * 8, &mut chosen);

@@ -13,11 +13,11 @@ use crate::{DoneStep, Outcome};
 pub enum Ended {
     /// With its trailer, whose totals and digest match.
     Complete,
-    /// With a whole frame but without a trailer: it was not finished.
+    /// With a whole frame, but without a trailer.
     Unfinished,
-    /// In the middle of a frame.
+    /// Within a frame.
     Truncated {
-        /// Where the last whole frame ends, bytes.
+        /// End of the last whole frame, bytes.
         at_bytes: u64,
     },
 }
@@ -39,28 +39,28 @@ pub struct LogSummary {
     pub steps: u64,
     /// Steps that count towards checkpoints.
     pub counted_steps: u64,
-    /// Steps that ended for lack of space.
+    /// Steps that failed for lack of space.
     pub no_space_steps: u64,
-    /// Operations, the failed ones included.
+    /// Operations, including failed ones.
     pub operations: u64,
     /// Operations by kind ([`Op::kind`](crate::Op::kind)).
     pub operations_by_kind: BTreeMap<String, u64>,
-    /// Bytes of contents that were written; of a failed operation, those that it still wrote.
+    /// Bytes written by contents, including those that a failed operation wrote.
     pub content_bytes: u64,
-    /// Frames, with the header's and the trailer's.
+    /// Frames, including header and trailer.
     pub frames: u64,
-    /// Bytes of the steps, uncompressed.
+    /// Uncompressed bytes of the steps.
     pub raw_bytes: u64,
     /// Bytes of the file up to the last whole frame.
     pub file_bytes: u64,
-    /// XXH3-128 (hex) of the steps' uncompressed bytes: equal for equal steps, wherever the frames end.
+    /// XXH3-128 (hex) of the steps' uncompressed bytes: equal for equal steps, wherever frames end.
     pub digest: String,
-    /// How it ends.
+    /// How the log ends.
     #[serde(flatten)]
     pub ended: Ended,
 }
 
-/// What the trailer says; must follow from the steps.
+/// The trailer's fields, which must match the steps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Trailer {
     pub steps: u64,

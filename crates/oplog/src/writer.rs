@@ -1,4 +1,4 @@
-//! Writes a log.
+//! Writer of logs.
 
 use std::{
     fs::{File, OpenOptions},
@@ -17,8 +17,9 @@ use crate::{
 
 /// Appends steps to a log file. The same header, steps and flushes give the same bytes.
 ///
-/// Steps are gathered into frames; a frame goes to the file when it holds 256 KiB, on [`flush`](Self::flush),
-/// [`sync`](Self::sync) and [`finish`](Self::finish). What was not flushed is lost when the writer is dropped.
+/// The writer collects steps into frames. It writes a frame when it holds 256 KiB, and on
+/// [`flush`](Self::flush), [`sync`](Self::sync) and [`finish`](Self::finish). Steps that were not
+/// flushed are lost when the writer is dropped.
 pub struct LogWriter {
     path: PathBuf,
     version: u16,
@@ -31,7 +32,7 @@ pub struct LogWriter {
 }
 
 impl LogWriter {
-    /// Starts a new log; a file that is already there is an error, and so is a header of an unknown format.
+    /// Starts a new log. Errors: the file exists; the header has an unknown format.
     pub fn create(path: &Path, header: &LogHeader) -> Result<Self, LogError> {
         let problem = "its header names an unknown format";
         let version = header.version().ok_or_else(|| LogError::NotALog { path: path.to_owned(), problem })?;
@@ -45,15 +46,16 @@ impl LogWriter {
         Ok(writer)
     }
 
-    /// Goes on with a log at a position that [`sync`](Self::sync) or [`position_bytes`](Self::position_bytes) gave;
-    /// what lies behind it is cut off. From there on the bytes are those that an uninterrupted writer would write.
+    /// Resumes a log at a position that [`sync`](Self::sync) or
+    /// [`position_bytes`](Self::position_bytes) returned, and cuts off the bytes after it. From
+    /// there it writes the same bytes as an uninterrupted writer.
     ///
-    /// Errors: a position that is not the end of a whole frame, a damaged or finished log.
-    /// Cost: reads the log up to the position.
+    /// Errors: a position that is not the end of a whole frame, a damaged or finished log. Cost:
+    /// reads the log up to the position.
     pub fn resume(path: &Path, position_bytes: u64) -> Result<Self, LogError> {
         let bad = |problem| LogError::BadPosition { path: path.to_owned(), offset_bytes: position_bytes, problem };
         let file = OpenOptions::new().read(true).write(true).open(path).map_err(io_error("open", path))?;
-        let length = file.metadata().map_err(io_error("look at", path))?.len();
+        let length = file.metadata().map_err(io_error("stat", path))?.len();
         if length < position_bytes {
             return Err(bad("the file is shorter"));
         }
@@ -87,10 +89,11 @@ impl LogWriter {
         })
     }
 
-    /// Appends a step. Of a step without space, the operations after the failed one are left out.
+    /// Appends a step. If the step ran out of space, the operations after the failed one are left
+    /// out.
     ///
-    /// Errors: a step whose number is not the next one, that contradicts itself, that the log's version has no words
-    /// for, or that is larger than 128 MiB; and what the system says when a frame is written.
+    /// Errors: the step's number is not the next one; the step is inconsistent, larger than 128
+    /// MiB, or not supported by the log's version; an I/O error while a frame is written.
     pub fn append(&mut self, done: &DoneStep) -> Result<(), LogError> {
         let bad = |problem| LogError::BadStep { number: done.number, label: done.step.label.clone(), problem };
         if done.number != self.totals.steps {
@@ -112,7 +115,7 @@ impl LogWriter {
         if self.pending.len() >= FRAME_RAW_BYTES { self.flush() } else { Ok(()) }
     }
 
-    /// Closes the frame under way and writes it to the file; not yet to the device.
+    /// Closes the current frame and writes it to the file, without fsync.
     pub fn flush(&mut self) -> Result<(), LogError> {
         if self.pending.is_empty() {
             return Ok(());
@@ -125,24 +128,25 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Flushes, and pushes the file to the device. Out: the position from which [`resume`](Self::resume) can go on.
+    /// Flushes the frame and makes the file durable. Returns the position for
+    /// [`resume`](Self::resume).
     pub fn sync(&mut self) -> Result<u64, LogError> {
         self.flush()?;
         self.file.sync_all().map_err(io_error("sync", &self.path))?;
         Ok(self.position_bytes)
     }
 
-    /// Where the last frame that was written ends, bytes from the start of the file.
+    /// End of the last written frame, bytes from the start of the file.
     pub fn position_bytes(&self) -> u64 {
         self.position_bytes
     }
 
-    /// Steps appended so far, those of earlier writers included.
+    /// Steps appended so far, including those of earlier writers.
     pub fn steps(&self) -> u64 {
         self.totals.steps
     }
 
-    /// Writes the trailer with the totals and pushes the file to the device.
+    /// Writes the trailer with the totals and makes the file durable.
     pub fn finish(mut self) -> Result<LogSummary, LogError> {
         self.flush()?;
         let json = serde_json::to_vec(&self.totals.trailer()).expect("a trailer is numbers and text");

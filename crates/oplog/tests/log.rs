@@ -1,4 +1,4 @@
-//! The log's format: round trips, the golden file, resuming, and files that are cut or damaged.
+//! Tests of the log's format: round trips, golden files, resuming, and truncated or damaged files.
 
 use std::{fs, path::Path, sync::Arc};
 
@@ -17,7 +17,7 @@ fn path(bytes: &[u8]) -> RelPath {
     RelPath::new(bytes).unwrap()
 }
 
-/// One of everything that the format knows.
+/// At least one step for each feature of version 1.
 fn golden_steps() -> Vec<DoneStep> {
     let all: Vec<Op> = vec![
         Op::Mkdir { path: path(b"src"), mode: 0o755 },
@@ -83,7 +83,7 @@ fn golden_steps() -> Vec<DoneStep> {
     ]
 }
 
-/// One of everything that version 2 added.
+/// One operation for each feature of version 2.
 fn golden_recorded_steps() -> Vec<DoneStep> {
     let (name, value) = (Arc::from(&b"user.k\xff"[..]), Arc::from(&b"v\0"[..]));
     let time = |unix_seconds, nanoseconds| Some(FileTime { unix_seconds, nanoseconds });
@@ -109,7 +109,7 @@ fn golden_recorded_steps() -> Vec<DoneStep> {
 }
 
 #[test]
-fn version_2_is_written_and_read_for_ever() {
+fn version_2_golden_file_never_changes() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../golden/oplog-v2.senesce-log");
     let dir = tempfile::tempdir().unwrap();
     let written = dir.path().join("log");
@@ -124,14 +124,14 @@ fn version_2_is_written_and_read_for_ever() {
     let reader = LogReader::open(&golden).unwrap();
     assert_eq!(reader.header(), &header);
     assert_eq!(reader.map(Result::unwrap).collect::<Vec<_>>(), golden_recorded_steps());
-    // A frame that claims the older version is refused: an older program would not understand it either.
+    // A file that claims the older version is refused: an older program could not read it either.
     let mut older = fs::read(&golden).unwrap();
     older[8] = 1;
     assert!(matches!(read_bytes(&older), Err(LogError::Damaged { frame: 0, .. })));
 }
 
 #[test]
-fn a_log_of_version_1_takes_nothing_of_version_2() {
+fn version_1_log_refuses_version_2_steps() {
     let dir = tempfile::tempdir().unwrap();
     let mut writer = LogWriter::create(&dir.path().join("log"), &header()).unwrap();
     let recorded = golden_recorded_steps().remove(0);
@@ -143,7 +143,7 @@ fn a_log_of_version_1_takes_nothing_of_version_2() {
     assert!(matches!(writer.append(&only_time), Err(LogError::BadStep { .. })));
 }
 
-/// A header of the version that the steps need.
+/// Returns a header of the version that the steps need.
 fn header_for(steps: &[DoneStep]) -> LogHeader {
     if steps.iter().all(|step| step.version() == 1) {
         return header();
@@ -162,7 +162,7 @@ fn write_log(at: &Path, steps: &[DoneStep], flush_after: impl Fn(usize) -> bool)
     writer.finish().unwrap();
 }
 
-/// The steps read, and how reading ended.
+/// Returns the steps read, and how reading ended.
 fn read_bytes(bytes: &[u8]) -> Result<(Vec<DoneStep>, Result<Ended, LogError>), LogError> {
     let mut reader = LogReader::new(bytes, Path::new("test"))?;
     let mut steps = Vec::new();
@@ -177,7 +177,7 @@ fn read_bytes(bytes: &[u8]) -> Result<(Vec<DoneStep>, Result<Ended, LogError>), 
 }
 
 #[test]
-fn the_golden_file_is_written_and_read_for_ever() {
+fn version_1_golden_file_never_changes() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../golden/oplog-v1.senesce-log");
     let dir = tempfile::tempdir().unwrap();
     let written = dir.path().join("log");
@@ -200,7 +200,7 @@ fn the_golden_file_is_written_and_read_for_ever() {
 }
 
 #[test]
-fn a_log_cut_anywhere_gives_its_whole_frames() {
+fn truncated_log_returns_its_whole_frames() {
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("log");
     write_log(&log, &golden_steps(), |_| true);
@@ -226,7 +226,7 @@ fn a_log_cut_anywhere_gives_its_whole_frames() {
 }
 
 #[test]
-fn every_flipped_bit_is_noticed() {
+fn every_flipped_bit_is_detected() {
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("log");
     write_log(&log, &golden_steps(), |index| index == 1);
@@ -248,7 +248,7 @@ fn every_flipped_bit_is_noticed() {
 }
 
 #[test]
-fn bytes_behind_the_end_and_zeros_are_noticed() {
+fn zeros_after_the_trailer_are_damage() {
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("log");
     write_log(&log, &golden_steps(), |_| false);
@@ -258,7 +258,7 @@ fn bytes_behind_the_end_and_zeros_are_noticed() {
 }
 
 #[test]
-fn a_newer_log_is_refused_and_says_so() {
+fn newer_version_and_foreign_file_are_refused() {
     let mut bytes = b"SENESCE\x1a".to_vec();
     bytes.extend_from_slice(&3u16.to_le_bytes());
     let error = read_bytes(&bytes).unwrap_err();
@@ -271,7 +271,7 @@ fn a_newer_log_is_refused_and_says_so() {
 }
 
 #[test]
-fn what_does_not_belong_into_a_log_is_refused_and_leaves_no_trace() {
+fn refused_steps_leave_no_trace() {
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("log");
     let mut writer = LogWriter::create(&log, &header()).unwrap();
@@ -291,7 +291,7 @@ fn what_does_not_belong_into_a_log_is_refused_and_leaves_no_trace() {
 }
 
 #[test]
-fn what_follows_a_failed_operation_is_not_logged() {
+fn operations_after_a_failed_one_are_not_logged() {
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("log");
     let mut whole = golden_steps().remove(0);
@@ -392,7 +392,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_written_is_read(steps in any_steps(), flushes: u16) {
+    fn written_steps_are_read_back(steps in any_steps(), flushes: u16) {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("log");
         write_log(&log, &steps, |index| flushes >> index & 1 == 1);
@@ -400,7 +400,7 @@ proptest! {
     }
 
     #[test]
-    fn a_resumed_writer_writes_the_same_bytes(steps in any_steps(), stop in 0usize..12, lost in 0usize..4) {
+    fn resumed_writer_writes_the_same_bytes(steps in any_steps(), stop in 0usize..12, lost in 0usize..4) {
         let dir = tempfile::tempdir().unwrap();
         let stop = stop.min(steps.len());
         let whole = dir.path().join("whole");
@@ -410,7 +410,7 @@ proptest! {
         let mut writer = LogWriter::create(&resumed, &header_for(&steps)).unwrap();
         steps[..stop].iter().for_each(|step| writer.append(step).unwrap());
         let position = writer.sync().unwrap();
-        // Work after the checkpoint, some of it in the file, that the interruption undoes.
+        // Work after the checkpoint, part of it in the file, which the interruption undoes.
         steps[stop..].iter().take(lost).for_each(|step| writer.append(step).unwrap());
         writer.flush().unwrap();
         drop(writer);
@@ -423,7 +423,7 @@ proptest! {
     }
 
     #[test]
-    fn noise_is_never_more_than_an_error(noise in prop::collection::vec(any::<u8>(), 0..200), keep in 0usize..200) {
+    fn random_bytes_never_return_wrong_steps(noise in prop::collection::vec(any::<u8>(), 0..200), keep in 0usize..200) {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("log");
         write_log(&log, &golden_steps(), |_| false);
@@ -436,7 +436,7 @@ proptest! {
     }
 }
 
-/// A frame of steps with right checksums around bytes that an attacker chose.
+/// A frame of steps with correct checksums around bytes that an attacker chose.
 fn forge_frame(sequence: u64, raw: &[u8]) -> Vec<u8> {
     let stored = zstd::bulk::compress(raw, 3).unwrap();
     let mut frame = Vec::new();
@@ -460,7 +460,7 @@ fn put_number(out: &mut Vec<u8>, mut number: u64) {
 }
 
 #[test]
-fn a_step_of_millions_of_operations_is_refused() {
+fn reader_refuses_a_step_with_too_many_operations() {
     const SYNC_FS: u8 = 12;
     for (operations, refused) in [(60_000_000_usize, true), ((4 << 20) + 1, true), (1000, false)] {
         let dir = tempfile::tempdir().unwrap();
@@ -488,7 +488,7 @@ fn a_step_of_millions_of_operations_is_refused() {
 }
 
 #[test]
-fn a_step_beyond_the_limit_is_not_written() {
+fn writer_refuses_a_step_with_too_many_operations() {
     let dir = tempfile::tempdir().unwrap();
     let mut writer = LogWriter::create(&dir.path().join("log"), &header()).unwrap();
     let ops = vec![Op::SyncFs; (4 << 20) + 1].into();
