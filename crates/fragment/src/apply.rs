@@ -1,4 +1,4 @@
-//! The system calls: allocate, take blocks out, clone, punch.
+//! System calls of the cuts: allocate, collapse, clone, punch.
 
 use std::{
     ffi::OsStr,
@@ -16,7 +16,7 @@ use senesce_volume::{Custodian, Resource, ResourceId};
 
 use crate::{Error, Result};
 
-/// A file system that files can be cut on.
+/// A supported file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Ext4,
@@ -24,9 +24,9 @@ pub(crate) enum Kind {
     Btrfs,
 }
 
-/// The file system of a path, and its block: at least 4 KiB, the unit of all figures.
+/// Returns the file system of a path, and its block, at least 4 KiB: the unit of all figures.
 pub(crate) fn collect_kind(path: &Path) -> Result<(Kind, u64)> {
-    let info = rustix::fs::statfs(path).map_err(Error::sys("look at the file system of", path))?;
+    let info = rustix::fs::statfs(path).map_err(Error::sys("stat the file system of", path))?;
     let kind = match info.f_type as u64 & 0xFFFF_FFFF {
         0xEF53 => Kind::Ext4,
         0x5846_5342 => Kind::Xfs,
@@ -42,7 +42,8 @@ pub(crate) fn collect_kind(path: &Path) -> Result<(Kind, u64)> {
     Ok((kind, (info.f_bsize as u64).max(4096)))
 }
 
-/// A directory in which files are made, each under a name that tells whose it is; what a kill leaves of them is known by it.
+/// A directory for temporary files. Their names contain the custodian's token, so that `clean`
+/// finds files that a killed process left.
 pub(crate) struct Workplace<'a> {
     custodian: &'a Custodian,
     id: ResourceId,
@@ -56,7 +57,7 @@ impl<'a> Workplace<'a> {
         Ok(Self { custodian, id, dir })
     }
 
-    /// The directory that a file is in.
+    /// Opens the directory of a file.
     pub fn of(custodian: &'a Custodian, path: &Path) -> Result<Self> {
         Self::open(custodian, path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new(".")))
     }
@@ -65,9 +66,9 @@ impl<'a> Workplace<'a> {
         &self.dir
     }
 
-    /// Makes a new file there, for `of`. `mode`: what the user's mask leaves of it.
+    /// Creates a temporary file in the directory, named after `of`. The umask applies to `mode`.
     pub fn create(&self, of: &OsStr, what: &str, mode: u32) -> Result<Scratch> {
-        // Names have 255 bytes; who looks for the file sees at least the beginning of it.
+        // A name has at most 255 bytes; a person recognizes the file by the start of its name.
         let of = of.to_string_lossy();
         let of: String = of.chars().take(40).collect();
         let path = self.dir.join(format!(".{of}.{}.senesce-{what}", self.custodian.token()));
@@ -79,12 +80,12 @@ impl<'a> Workplace<'a> {
 
 impl Drop for Workplace<'_> {
     fn drop(&mut self) {
-        // What fails stays in the journal; the custodian tries again, and then `clean`.
+        // A failed removal stays in the journal; the custodian tries again, and later `clean` does.
         let _ = self.custodian.release(self.id);
     }
 }
 
-/// A file that may become another one; removed unless it did.
+/// A temporary file that can be renamed to its final name. Otherwise it is removed on drop.
 pub(crate) struct Scratch {
     pub path: PathBuf,
     pub file: File,
@@ -92,14 +93,15 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// It becomes `to`.
+    /// Renames the file to `to`.
     pub fn rename(mut self, to: &Path) -> Result<()> {
         fs::rename(&self.path, to).map_err(Error::io("rename", &self.path))?;
         self.is_kept = true;
         Ok(())
     }
 
-    /// It becomes `to`, which is not there. Gives whether it did; else what is there stays and this goes.
+    /// Renames the file to `to` if that does not exist. Returns whether it did; otherwise the file
+    /// is removed.
     pub fn rename_new(mut self, to: &Path) -> Result<bool> {
         match renameat_with(CWD, &self.path, CWD, to, RenameFlags::NOREPLACE) {
             Ok(()) => self.is_kept = true,
@@ -133,7 +135,8 @@ impl Scratch {
         self.file.set_len(length).map_err(Error::io("set the size of", &self.path))
     }
 
-    /// Has a range of `from` at `to_start`, too: file systems that can share blocks do. Who asks must look.
+    /// Copies a range of `from` to `to_start`. File systems that can share blocks do so; the caller
+    /// must check.
     pub fn clone_range(&self, from: &Scratch, from_start: u64, to_start: u64, length: u64) -> Result<()> {
         let (mut from_at, mut to_at, mut left) = (from_start, to_start, length);
         while left > 0 {
@@ -157,7 +160,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Lengths of the extents that lie apart on the device, in file order, in blocks.
+/// Lengths of the extents that are not adjacent on the device, in file order, in blocks.
 pub(crate) fn compute_run_blocks(extents: &[RawExtent], block_bytes: u64) -> Vec<u64> {
     let mut runs: Vec<(u64, u64)> = Vec::new();
     for raw in extents {
@@ -178,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_new_name_replaces_nothing() {
+    fn rename_new_replaces_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let scratch = |name: &str| {
             let path = dir.path().join(name);

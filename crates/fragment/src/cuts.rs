@@ -1,12 +1,13 @@
-//! Where a file is cut: pure arithmetic in blocks.
+//! Positions of the cuts in a file: pure arithmetic in blocks.
 
-/// Which blocks of an allocation are spare, so that taking them out leaves `cuts` more extents than there are.
+/// Plans which blocks of an allocation are spare: removing them creates `cuts` more extents.
 ///
-/// In: lengths of the extents in file order, blocks. Out: the spare blocks' numbers, ascending; never two neighbours, never
-/// the first or last block of an extent, since taking that out parts nothing. The pieces of an extent are of equal length
-/// but for one block; extents get cuts in proportion to their room. None if there is no room for so many.
+/// In: lengths of the extents in file order, blocks. Out: numbers of the spare blocks, ascending.
+/// Spare blocks are never adjacent, and never the first or last block of an extent: removing that
+/// creates no extent. The pieces of an extent differ by at most one block. Extents get cuts in
+/// proportion to the most cuts they can have. `None` if they cannot have `cuts`.
 pub(crate) fn plan_cuts(extents: &[u64], cuts: u64) -> Option<Vec<u64>> {
-    // n spare blocks leave n + 1 pieces of at least a block each: 2n + 1 blocks.
+    // n spare blocks leave n + 1 pieces of at least one block each: 2n + 1 blocks.
     let room = |length: u64| length.saturating_sub(1) / 2;
     let total: u64 = extents.iter().map(|length| room(*length)).sum();
     if cuts > total {
@@ -16,7 +17,8 @@ pub(crate) fn plan_cuts(extents: &[u64], cuts: u64) -> Option<Vec<u64>> {
     let (mut start, mut room_before, mut given) = (0, 0u64, 0u64);
     for &length in extents {
         room_before += room(length);
-        // What all extents up to here have together, rounded down: differences never exceed the extent's own room.
+        // The share of all extents up to here, rounded down: no difference exceeds an extent's own
+        // limit.
         let until_here =
             if total == 0 { 0 } else { (u128::from(cuts) * u128::from(room_before) / u128::from(total)) as u64 };
         let here = until_here - given;
@@ -31,7 +33,7 @@ pub(crate) fn plan_cuts(extents: &[u64], cuts: u64) -> Option<Vec<u64>> {
     Some(spare)
 }
 
-/// The pieces that are left of `total` blocks without the spare ones: (first block, blocks).
+/// Returns the pieces of `total` blocks between the spare ones: (first block, blocks).
 pub(crate) fn compute_pieces(total: u64, spare: &[u64]) -> Vec<(u64, u64)> {
     let mut pieces = Vec::with_capacity(spare.len() + 1);
     let mut at = 0;
@@ -51,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cuts_by_hand() {
+    fn planned_cuts_equal_hand_computed_ones() {
         assert_eq!(plan_cuts(&[10], 0), Some(vec![]));
         // 10 blocks less 1: 4 and 5.
         assert_eq!(plan_cuts(&[10], 1), Some(vec![4]));
@@ -64,14 +66,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn taking_out_the_spare_blocks_gives_exactly_so_many_more_extents(
+        fn removing_spare_blocks_adds_exactly_the_cuts(
             extents in prop::collection::vec(1u64..60, 1..10), share in 0.0f64..=1.0,
         ) {
             let room: u64 = extents.iter().map(|length| (length - 1) / 2).sum();
             let cuts = (room as f64 * share) as u64;
             let spare = plan_cuts(&extents, cuts).unwrap();
             prop_assert_eq!(spare.len() as u64, cuts);
-            // A model of the device: extents lie two blocks apart.
+            // A model of the device: two blocks separate the extents.
             let mut device = Vec::new();
             for (number, length) in extents.iter().enumerate() {
                 let first = device.last().map_or(0, |last| last + 3);

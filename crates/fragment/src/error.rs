@@ -1,10 +1,10 @@
-//! Why a target was not reached.
+//! Errors of fragmentation: the reasons why a target was not reached.
 
 use std::path::{Path, PathBuf};
 
 use senesce_core::Bytes;
 
-/// A result of this room.
+/// Result of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Why a target was not reached.
@@ -13,38 +13,38 @@ pub enum Error {
     /// A system call failed.
     #[error("cannot {operation} {}: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// The operation that failed.
         operation: &'static str,
-        /// On what.
+        /// The file or directory.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// A map could not be read.
     #[error(transparent)]
     Probe(#[from] senesce_probe::Error),
-    /// A file's attributes could not be kept.
+    /// A file is in use, its attributes could not be copied, or a signal came.
     #[error(transparent)]
     Volume(#[from] senesce_volume::Error),
-    /// What was asked for makes no sense for this file or volume.
+    /// The target is impossible for this file or volume.
     #[error("{}: {problem}", path.display())]
     Target {
         /// The file or volume.
         path: PathBuf,
-        /// Why not.
+        /// Why it is impossible.
         problem: String,
     },
-    /// The file system cannot do what this needs.
+    /// The file system does not support the method.
     #[error("{}: {file_system} {problem}", path.display())]
     NotSupported {
         /// The file or volume.
         path: PathBuf,
-        /// Which file system.
+        /// The file system.
         file_system: String,
-        /// What it cannot.
+        /// What it does not support.
         problem: &'static str,
     },
-    /// The free space allows no such layout.
+    /// The free space does not allow the layout.
     #[error("{}: not reachable: {problem}", path.display())]
     NotReachable {
         /// The file or volume.
@@ -52,24 +52,24 @@ pub enum Error {
         /// Why not.
         problem: String,
     },
-    /// It was tried, and something else came out. Nothing was replaced.
-    #[error("{}: {wanted} extents were asked for, {found} came out; the file was left as it was", path.display())]
+    /// The new file has another number of extents. It replaced nothing.
+    #[error("{}: {wanted} extents were requested, {found} were reached; the file is unchanged", path.display())]
     Missed {
         /// The file.
         path: PathBuf,
-        /// What was asked for.
+        /// The requested number of extents.
         wanted: u64,
-        /// What came out.
+        /// The number of extents that was reached.
         found: u64,
     },
-    /// Too little free space.
+    /// There is too little free space.
     #[error("{}: needs {needed} of free space, {free} are free", path.display())]
     NoSpace {
         /// The file or volume.
         path: PathBuf,
-        /// What is needed.
+        /// The space needed.
         needed: Bytes,
-        /// What is there.
+        /// The free space.
         free: Bytes,
     },
 }

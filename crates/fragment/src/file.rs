@@ -1,4 +1,4 @@
-//! A file with as many extents as were asked for.
+//! Files with a requested number of extents.
 
 use std::{
     fs::{self, File},
@@ -22,23 +22,24 @@ use crate::{
     cuts::{compute_pieces, plan_cuts},
 };
 
-/// Blocks of all figures.
+/// The block of all figures, bytes.
 const BLOCK_BYTES: u64 = 4096;
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// What a file is to become.
+/// The target of a file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FileTarget {
-    /// So many extents, neighbours merged.
+    /// The number of extents, adjacent ones merged.
     Extents(u64),
-    /// The layout score nearest to this one: 0 is every block alone, 1 is one extent.
+    /// The layout score to approach: 0 means every block alone, 1 means one extent.
     LayoutScore(f64),
 }
 
 impl FileTarget {
-    /// Extents of a file of so many blocks.
+    /// The number of extents of a file of `blocks` blocks.
     ///
-    /// layout score = (blocks − extents) / (blocks − 1), so extents = blocks − score · (blocks − 1).
+    /// layout score = (blocks − extents) / (blocks − 1), so extents = blocks − score · (blocks −
+    /// 1).
     pub fn extents(self, blocks: u64) -> u64 {
         match self {
             Self::Extents(extents) => extents,
@@ -50,30 +51,32 @@ impl FileTarget {
     }
 }
 
-/// What was reached, by FIEMAP.
+/// The result, measured by FIEMAP.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FileReport {
-    /// Extents before, neighbours merged; none for a new file.
+    /// Extents before, adjacent ones merged; `None` for a new file.
     pub extents_before: Option<u64>,
-    /// Extents now.
+    /// Extents after, adjacent ones merged.
     pub extents: u64,
-    /// Layout score now; none for a file of one block.
+    /// Layout score after; `None` for a file of one block.
     pub layout_score: Option<f64>,
     /// Blocks of 4 KiB.
     pub blocks: u64,
     /// Size of the file, bytes.
     pub size_bytes: u64,
-    /// How it was cut.
+    /// How the file was cut.
     pub method: &'static str,
 }
 
-/// Makes the file at `path` have the extents that were asked for. With `size` it is a new file of random bytes, else the
-/// existing one gets new blocks for its contents, holes included, and keeps attributes and name, not its inode. What is made
-/// on the way is in the custodian's journal.
+/// Gives the file at `path` the number of extents of `target`. With `size` it creates a file of
+/// random bytes. Otherwise it writes the contents of the existing file, including holes, to new
+/// blocks. Name and attributes stay, the inode does not. The custodian's journal records temporary
+/// files.
 ///
-/// Errors: not ext4, XFS or Btrfs; more extents than blocks; too little or too scattered free space; another name (a hard
-/// link) or a hole of the matter; what came out is not what was asked for. The file is as it was then.
-/// Cost: the file is written once. On ext4 each cut costs a transaction that moves the map behind it.
+/// Errors: not ext4, XFS or Btrfs; more extents than blocks; too little or too scattered free
+/// space; a file in use, with several hard links or without content; another number of extents than
+/// requested. The file is unchanged then. Cost: the file is written once. On ext4 each cut costs a
+/// transaction that moves the map after it.
 pub fn fragment_file(
     custodian: &Custodian,
     path: &Path,
@@ -83,7 +86,7 @@ pub fn fragment_file(
     fragment_in(&Workplace::of(custodian, path)?, path, target, size)
 }
 
-/// The same, with the directory of `path` for what is made on the way.
+/// As [`fragment_file`], with a given directory for temporary files.
 pub(crate) fn fragment_in(
     workplace: &Workplace<'_>,
     path: &Path,
@@ -127,7 +130,7 @@ pub(crate) fn fragment_in(
     }
     made.sync()?;
     let layout = compute_file_layout(&made.extents()?, BLOCK_BYTES);
-    // What was written is looked at as it lies, before anything is replaced.
+    // Checks the layout of the new file before it replaces anything.
     if layout.extents != wanted || layout.encoded_extents > 0 {
         return Err(Error::Missed { path: path.to_owned(), wanted, found: layout.extents + layout.encoded_extents });
     }
@@ -149,7 +152,7 @@ impl FileReport {
     }
 }
 
-/// Opens the existing file, which must not be in use; none if a new one is made.
+/// Opens the existing file, which must not be in use; `None` if a new one is created.
 fn open_old(path: &Path, size: Option<Bytes>) -> Result<Option<File>> {
     let refuse = |problem: &str| Err(Error::Target { path: path.to_owned(), problem: problem.to_owned() });
     let metadata = match fs::symlink_metadata(path) {
@@ -161,16 +164,17 @@ fn open_old(path: &Path, size: Option<Bytes>) -> Result<Option<File>> {
         Err(error) => return Err(Error::io("look up", path)(error)),
     };
     if !metadata.is_file() {
-        return refuse("it is no regular file");
+        return refuse("it is not a regular file");
     }
     if metadata.nlink() > 1 {
-        return refuse("it has several names (hard links), which would part");
+        return refuse("it has several hard links, which a new file would separate");
     }
-    // A user of the old file, such as a loop device, would continue with it and not with the new file.
+    // A user of the old file, such as a loop device, would continue with it and not with the new
+    // file.
     Ok(Some(Claim::open(path, Purpose::Replace)?.into_file()))
 }
 
-/// What the file holds.
+/// The source of the file's contents.
 enum Content<'a> {
     Old(&'a File),
     Random(Box<Rng>),
@@ -182,7 +186,7 @@ impl<'a> Content<'a> {
         old.map_or_else(|| Self::Random(Box::new(Rng::for_purpose(Seed(0), &purpose()))), Self::Old)
     }
 
-    /// The next bytes.
+    /// Reads the next bytes.
     fn read(&mut self, out: &mut [u8]) -> std::io::Result<()> {
         match self {
             Self::Old(file) => file.read_exact(out),
@@ -208,12 +212,12 @@ struct Shape<'a> {
 
 impl Shape<'_> {
     fn create(&self, what: &str) -> Result<Scratch> {
-        // It will hold what the old one holds: nobody else may look until it has the old one's mode.
+        // It holds the old contents: no other user may read it until it has the old file's mode.
         let mode = if self.is_new { 0o666 } else { 0o600 };
         self.workplace.create(self.path.file_name().unwrap_or_default(), what, mode)
     }
 
-    /// Allocates the file with as many spare blocks as there are cuts to be made, and says where those are.
+    /// Allocates the file with one spare block for each cut, and returns their positions.
     fn allocate(&self, base: &Scratch, wanted: u64) -> Result<Vec<u64>> {
         const TRIES: u32 = 16;
         let mut cuts = wanted - 1;
@@ -223,7 +227,7 @@ impl Shape<'_> {
             match base.allocate(0, total) {
                 Ok(()) => {}
                 Err(Errno::NOSPC) => {
-                    let info = rustix::fs::statvfs(&base.path).map_err(Error::sys("look at", self.path))?;
+                    let info = rustix::fs::statvfs(&base.path).map_err(Error::sys("stat", self.path))?;
                     let free = Bytes(info.f_bavail * info.f_frsize);
                     return Err(Error::NoSpace { path: self.path.to_owned(), needed: Bytes(total), free });
                 }
@@ -232,23 +236,23 @@ impl Shape<'_> {
             let runs = compute_run_blocks(&base.extents()?, self.unit);
             let found = runs.len() as u64;
             if found > wanted {
-                return Err(self.not_reachable(format!("the free space gives {found} extents at fewest")));
+                return Err(self.not_reachable(format!("the free space needs at least {found} extents")));
             }
             if wanted - found == cuts {
                 let spare = plan_cuts(&runs, cuts);
-                return spare.ok_or_else(|| self.not_reachable("the free space is in pieces too short".into()));
+                return spare.ok_or_else(|| self.not_reachable("the pieces of free space are too short".into()));
             }
-            // Fewer cuts need fewer blocks: the last ones are given back.
+            // Fewer cuts need fewer blocks: the next `set_len` frees the last ones.
             cuts = wanted - found;
         }
-        Err(self.not_reachable("the free space gives other extents at every try".into()))
+        Err(self.not_reachable("every allocation had another number of extents".into()))
     }
 
     fn not_reachable(&self, problem: String) -> Error {
         Error::NotReachable { path: self.path.to_owned(), problem }
     }
 
-    /// Takes the spare blocks out and writes the content; gives the file, and how.
+    /// Removes the spare blocks and writes the content. Returns the file and the method.
     fn cut(&self, base: Scratch, spare: &[u64], content: &mut Content<'_>) -> Result<(Scratch, &'static str)> {
         if spare.is_empty() {
             self.write(&base, &[(0, self.units)], content)?;
@@ -272,7 +276,7 @@ impl Shape<'_> {
     }
 
     fn collapse(&self, base: Scratch, spare: &[u64], content: &mut Content<'_>) -> Result<(Scratch, &'static str)> {
-        // From the end, so that each moves as little of the map as possible.
+        // From the end, so that each collapse moves as little of the map as possible.
         for &block in spare.iter().rev() {
             check_interrupted("the fragmentation of a file")?;
             match base.collapse(block * self.unit, self.unit) {
@@ -281,18 +285,19 @@ impl Shape<'_> {
                     return Err(Error::NotSupported {
                         path: self.path.to_owned(),
                         file_system: format!("{:?}", self.kind).to_lowercase(),
-                        problem: "cannot take single blocks out of a file here (FALLOC_FL_COLLAPSE_RANGE)",
+                        problem: "cannot remove single blocks of this file (FALLOC_FL_COLLAPSE_RANGE)",
                     });
                 }
-                Err(error) => return Err(Error::sys("take spare blocks out of", &base.path)(error)),
+                Err(error) => return Err(Error::sys("remove spare blocks from", &base.path)(error)),
             }
         }
         self.write(&base, &[(0, self.units)], content)?;
         Ok((base, "collapsed without spare blocks"))
     }
 
-    /// Whether the file system shares blocks: an XFS can be made without. Tried on files of a block that are nothing else:
-    /// XFS lets go of what a removed file shared only after a while, and would move what is written meanwhile.
+    /// Returns whether the file system shares blocks, which is optional on XFS. It tries with files
+    /// of one block: XFS keeps the shared blocks of a removed file for a while, and would move data
+    /// that is written meanwhile.
     fn can_clone(&self) -> Result<bool> {
         let first = self.create("first")?;
         first.file.write_all_at(&vec![1; self.unit as usize], 0).map_err(Error::io("write", &first.path))?;
@@ -303,7 +308,8 @@ impl Shape<'_> {
         Ok(second.extents()?.first().is_some_and(is_shared))
     }
 
-    /// Writes the content into these pieces of the allocation, (first block, blocks), and cuts the file at its size.
+    /// Writes the content to pieces of the allocation, (first block, blocks), and truncates the
+    /// file to its size.
     fn write(&self, base: &Scratch, pieces: &[(u64, u64)], content: &mut Content<'_>) -> Result<()> {
         let mut buffer = vec![0; BUFFER_BYTES];
         let (mut left, mut end) = (self.size_bytes, 0);
@@ -330,7 +336,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_layout_score_is_a_number_of_extents() {
+    fn layout_score_gives_the_number_of_extents() {
         assert_eq!(FileTarget::LayoutScore(1.0).extents(100), 1);
         assert_eq!(FileTarget::LayoutScore(0.0).extents(100), 100);
         assert_eq!(FileTarget::LayoutScore(0.5).extents(101), 51);

@@ -1,4 +1,4 @@
-//! The free space of a volume in pieces as they were asked for.
+//! Fragments the free space of a volume.
 
 use std::{ffi::OsStr, path::Path, time::Duration};
 
@@ -18,54 +18,57 @@ use crate::{
     holes::plan_holes,
 };
 
-/// Name of the file that takes what is not to be free.
+/// Name of the file that occupies the space that shall not be free.
 pub const FILLER_NAME: &str = "senesce-free-space.filler";
 
 /// The largest single allocation of the filler.
 const LARGEST_BYTES: u64 = 1 << 30;
-/// How often freed space is looked for, and how long apart.
+/// The number of checks whether freed space has appeared in the map, and the pause between them.
 const SETTLE_LOOKS: u32 = 50;
 const SETTLE_PAUSE: Duration = Duration::from_millis(20);
-/// Allocations of the filler on Btrfs; more would take minutes and much metadata.
+/// The most allocations of the filler on Btrfs; more would take minutes and much metadata.
 const MOST_ALLOCATIONS: u64 = 2_000_000;
 
-/// How free space is cut.
+/// Options of [`fragment_free_space`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FreeOptions {
-    /// What shall be free in the end; half of what is free now by default.
+    /// Free space after the run; default: half of the space that is free now.
     pub free: Option<Bytes>,
-    /// The distance from the histogram that is allowed ([`Histogram::compute_distance`]).
+    /// The allowed distance from the histogram ([`Histogram::compute_distance`]).
     pub within: f64,
-    /// Orders the holes.
+    /// Seed of the order of the holes.
     pub seed: Seed,
 }
 
-/// What was reached, by the file system's own map.
+/// The result, measured by the file system's own map.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FreeReport {
     /// Free space before.
     pub before: FreeSpaceFigures,
-    /// What no file could take: the file system's own reserves. Free in every map.
+    /// Free space that no file can use: the file system's own reserves, which every map shows as
+    /// free.
     pub reserved_bytes: u64,
     /// Holes punched.
     pub holes: u64,
-    /// Free space now.
+    /// Free space after.
     pub after: FreeSpaceFigures,
-    /// Distance of its histogram from the one that was asked for.
+    /// Distance of its histogram from the requested one.
     pub distance: f64,
-    /// Size of the filler, without its holes.
+    /// Size of the filler without its holes, bytes.
     pub filler_bytes: u64,
 }
 
-/// Fills the volume that `dir` is on with one file in `dir` and punches holes into it until the free space follows the
-/// histogram. The filler stays: without it, the space is free as before.
+/// Fills the volume of `dir` with one file in `dir`, and punches holes into it until the free space
+/// follows the histogram. The filler stays; its removal frees the space again.
 ///
-/// While it works the volume is full: use it on scratch volumes. Free space is that of the whole device on ext4 and XFS, of
-/// the block groups for data on Btrfs. What the file system keeps for itself is part of the histogram.
+/// The volume is full during the run, so use a scratch volume. On ext4 and XFS, free space means
+/// that of the whole device; on Btrfs, that of the block groups for data. The file system's own
+/// reserves are part of the histogram.
 ///
-/// Errors: not ext4, XFS or Btrfs; not root; a filler is there already; what is free is too little or too scattered; what
-/// came out is farther from the histogram than allowed. The filler is removed then.
-/// Cost: ext4 and XFS: a call per hole. Btrfs: also one per smallest extent that fits into the volume.
+/// Errors: not ext4, XFS or Btrfs; not root; an earlier filler exists; too little or too scattered
+/// free space; a larger distance from the histogram than allowed. The new filler is removed then.
+/// Cost: on ext4 and XFS one call per hole. On Btrfs also one per smallest extent that fits into
+/// the volume.
 pub fn fragment_free_space(
     custodian: &Custodian,
     dir: &Path,
@@ -79,15 +82,16 @@ pub fn fragment_free_space(
         return refuse(format!("free extents of {} are shorter than its blocks of {}", Bytes(smallest), Bytes(block)));
     }
     let before = collect_settled(dir, kind)?;
-    // Of what is free now: in a moment it will be nothing.
+    // Computed before the fill, which leaves no free space.
     let free_bytes = options.free.map_or_else(|| available(dir, &before), |free| free.0);
-    // What can be allocated together can be let go only together on Btrfs: the filler is made of smallest extents there.
+    // Btrfs frees an allocation only as a whole: there the filler consists of allocations of the
+    // smallest size.
     let unit = if kind == Kind::Btrfs { smallest } else { block };
     if kind == Kind::Btrfs && before.bytes / unit > MOST_ALLOCATIONS {
         return refuse(format!("{} in extents of {} are too many for Btrfs", Bytes(before.bytes), Bytes(unit)));
     }
     let place = dir.join(FILLER_NAME);
-    let refuse_second = || refuse(format!("{FILLER_NAME} is there already; remove it first"));
+    let refuse_second = || refuse(format!("{FILLER_NAME} exists already; remove it first"));
     if place.symlink_metadata().is_ok() {
         return refuse_second();
     }
@@ -97,7 +101,7 @@ pub fn fragment_free_space(
     let reserved = collect_free(dir, kind)?;
     let holes = compute_holes(wanted, free_bytes, &reserved, unit);
     if holes.is_empty() {
-        return refuse(format!("{} are too little for any hole", Bytes(free_bytes)));
+        return refuse(format!("{} are too few for any hole", Bytes(free_bytes)));
     }
     let runs = compute_runs(filler.extents()?, unit);
     let lengths: Vec<u64> = runs.iter().map(|run| run.iter().map(|piece| piece.units).sum()).collect();
@@ -105,7 +109,7 @@ pub fn fragment_free_space(
     let mut placed = plan_holes(&lengths, &holes, &mut rng).map_err(|hole| Error::NotReachable {
         path: dir.to_owned(),
         problem: format!(
-            "no room for a free extent of {}: {} could be filled, in {} runs, {} at most in one, and {} are to be free",
+            "no space for a free extent of {}: the filler has {} in {} runs, the longest has {}, and {} must be free",
             Bytes(hole * unit),
             Bytes(lengths.iter().sum::<u64>() * unit),
             lengths.len(),
@@ -113,7 +117,7 @@ pub fn fragment_free_space(
             Bytes(free_bytes),
         ),
     })?;
-    // Long ones first: the map of the filler itself grows, and needs blocks.
+    // Long holes first: the map of the filler itself grows, and needs blocks.
     placed.sort_by_key(|(_, _, units)| std::cmp::Reverse(*units));
     for (run, first, units) in &placed {
         check_interrupted("the fragmentation of free space")?;
@@ -130,7 +134,7 @@ pub fn fragment_free_space(
             .map(|b| format!("{}:{:.2}%", Bytes(b.bucket_bytes), 100.0 * b.bytes as f64 / after.bytes.max(1) as f64))
             .collect();
         let problem = format!(
-            "asked for {wanted}, got {} (distance {distance:.3}, allowed {}); the file system keeps {} for itself",
+            "requested {wanted}, reached {} (distance {distance:.3}, allowed {}); the file system reserves {}",
             found.join(","),
             options.within,
             Bytes(reserved.bytes)
@@ -139,22 +143,23 @@ pub fn fragment_free_space(
     }
     let filler_bytes = filler.extents()?.iter().map(|raw| raw.extent.length).sum();
     let holes = placed.len() as u64;
-    // Another run may have come to its end in the minutes since.
+    // Another run may have finished in the meantime.
     if !filler.rename_new(&place)? {
         return refuse_second();
     }
     Ok(FreeReport { before, reserved_bytes: reserved.bytes, holes, after, distance, filler_bytes })
 }
 
-/// Half of what is free now.
+/// Half of the space that is free now.
 fn available(dir: &Path, before: &FreeSpaceFigures) -> u64 {
     let told = rustix::fs::statvfs(dir).map_or(before.bytes, |info| info.f_bavail * info.f_frsize);
     told.min(before.bytes).max(1) / 2
 }
 
-/// The free space once its map is as large as what the file system says is free, or after a second: ext4 takes freed blocks
-/// into its map at the end of a commit, which may be a moment after the sync that waited for it has returned. What it has set
-/// aside for writers is never in the map, so the two may differ for good.
+/// Returns the free space when its map holds at least the free bytes that statfs reports, or after
+/// a second. ext4 adds freed blocks to its map at the end of a commit, which may follow the return
+/// of the sync that waited for it. Blocks that ext4 has reserved for writers are never in the map,
+/// so the two may always differ.
 fn collect_settled(dir: &Path, kind: Kind) -> Result<FreeSpaceFigures> {
     for _ in 0..if kind == Kind::Ext4 { SETTLE_LOOKS } else { 0 } {
         let found = collect_free(dir, kind)?;
@@ -177,14 +182,14 @@ fn collect_free(dir: &Path, kind: Kind) -> Result<FreeSpaceFigures> {
     })
 }
 
-/// Takes all there is, `largest` at a time, then less.
+/// Allocates all free space, first `largest` bytes at a time, then less.
 fn fill(filler: &Scratch, largest: u64, block: u64) -> Result<()> {
     let (mut at, mut size, mut retried) = (0, largest, false);
     while size >= block {
         check_interrupted("the filling of free space")?;
         match filler.allocate(at, size) {
             Ok(()) => (at, retried) = (at + size, false),
-            // Space that was freed a moment ago is there after a sync.
+            // Space that was just freed is available after a sync.
             Err(Errno::NOSPC) if !retried => {
                 filler.sync()?;
                 retried = true;
@@ -197,7 +202,7 @@ fn fill(filler: &Scratch, largest: u64, block: u64) -> Result<()> {
     filler.sync()
 }
 
-/// Lengths of the holes, units: what is missing of each share beside what is free already.
+/// Lengths of the holes, units: for each share, the space that is not yet free.
 fn compute_holes(wanted: &Histogram, free_bytes: u64, reserved: &FreeSpaceFigures, unit: u64) -> Vec<u64> {
     let mut holes = Vec::new();
     for &(size, share) in &wanted.shares {
@@ -208,20 +213,20 @@ fn compute_holes(wanted: &Histogram, free_bytes: u64, reserved: &FreeSpaceFigure
     holes
 }
 
-/// A part of a run: where it is in the filler.
+/// A part of a run: its position in the filler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Piece {
     logical: u64,
     units: u64,
 }
 
-/// The filler in the order of the device: runs of whole units that lie behind each other.
+/// Returns the filler in the order of the device: runs of whole units that are adjacent.
 fn compute_runs(mut extents: Vec<RawExtent>, unit: u64) -> Vec<Vec<Piece>> {
     extents.sort_by_key(|raw| raw.extent.physical);
     let mut runs: Vec<(u64, Vec<Piece>)> = Vec::new();
     for raw in extents {
         let extent = raw.extent;
-        // Only what was allocated together as one unit can be let go as one.
+        // Only an aligned unit, which was allocated as a whole, can be freed as a whole.
         let skipped = extent.logical.next_multiple_of(unit) - extent.logical;
         let units = extent.length.saturating_sub(skipped) / unit;
         if units == 0 {
@@ -268,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runs_are_of_whole_units_in_the_order_of_the_device() {
+    fn runs_have_whole_units_in_device_order() {
         let raw = |logical, physical, length| RawExtent {
             extent: Extent { logical, physical, length },
             flags: Default::default(),
@@ -279,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn holes_make_up_what_is_missing() {
+    fn holes_add_the_missing_shares() {
         let wanted: Histogram = "4KiB:25%,16KiB:75%".parse().unwrap();
         let reserved = compute_free_space([16_384, 16_384, 1 << 20]);
         assert_eq!(compute_holes(&wanted, 8 * 16_384, &reserved, 4096), [vec![1; 8], vec![4; 4]].concat());

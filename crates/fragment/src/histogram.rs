@@ -1,20 +1,20 @@
-//! Free space as it is asked for.
+//! Histograms that describe the requested free space.
 
 use std::{fmt, str::FromStr};
 
 use senesce_core::Bytes;
 
-/// Shares of the free bytes that free extents of given sizes have.
+/// Shares of the free bytes by the size of free extents.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Histogram {
-    /// Size of the extents, a power of two of at least 4 KiB, and their share of the free bytes, ascending; the shares
-    /// sum to 1.
+    /// Sizes of extents, powers of two of at least 4 KiB, and their shares of the free bytes, in
+    /// ascending order of size. The shares sum to 1.
     pub shares: Vec<(u64, f64)>,
 }
 
-/// A text that is no histogram.
+/// A text that is not a histogram.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is no histogram of free space: {problem}; write 4KiB:20%,64KiB:30%,1MiB:50%")]
+#[error("{text:?} is not a histogram of free space: {problem}; write 4KiB:20%,64KiB:30%,1MiB:50%")]
 pub struct ParseHistogramError {
     /// The text.
     pub text: String,
@@ -34,7 +34,7 @@ impl FromStr for Histogram {
             let size = size.parse::<Bytes>().map_err(|error| wrong(error.to_string()))?.0;
             let percent = share.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
             let percent = percent.filter(|percent| percent.is_finite() && *percent > 0.0);
-            let percent = percent.ok_or_else(|| wrong(format!("{share:?} is no share in percent above 0")))?;
+            let percent = percent.ok_or_else(|| wrong(format!("{share:?} is not a share in percent above 0")))?;
             if !size.is_power_of_two() || size < 4096 {
                 return Err(wrong(format!("{size} bytes is not a power of two of at least 4KiB")));
             }
@@ -42,7 +42,7 @@ impl FromStr for Histogram {
         }
         shares.sort_by_key(|(size, _)| *size);
         if let Some(pair) = shares.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-            return Err(wrong(format!("{} is there twice", Bytes(pair[0].0))));
+            return Err(wrong(format!("{} appears twice", Bytes(pair[0].0))));
         }
         let sum: f64 = shares.iter().map(|(_, share)| share).sum();
         if (sum - 1.0).abs() > 1e-6 {
@@ -62,8 +62,9 @@ impl fmt::Display for Histogram {
 }
 
 impl Histogram {
-    /// Half the sum of the shares' absolute differences from those of a free space that was found: 0 is equal, 1 is
-    /// nothing in common. In: bytes by bucket (extents from this size to below twice that).
+    /// Returns half the sum of the absolute differences between the shares and those of measured
+    /// free space. 0 means equal, 1 means nothing in common. In: bytes by bucket (extents from this
+    /// size to below twice that).
     pub fn compute_distance(&self, buckets: impl IntoIterator<Item = (u64, u64)>) -> f64 {
         let found: Vec<(u64, u64)> = buckets.into_iter().collect();
         let total = found.iter().map(|(_, bytes)| bytes).sum::<u64>().max(1) as f64;
@@ -80,21 +81,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_histogram_is_read_and_its_distance_computed_by_hand() {
+    fn parses_histogram_and_computes_its_distance() {
         let histogram: Histogram = "1MiB:50%, 4k:20%,64KiB:30%".parse().unwrap();
         assert_eq!(histogram.shares, [(4096, 0.2), (65_536, 0.3), (1 << 20, 0.5)]);
         assert_eq!(histogram.compute_distance([(4096, 20), (65_536, 30), (1 << 20, 50)]), 0.0);
-        // 10% in a bucket that was not asked for, all of the rest in the smallest.
+        // 10% in a bucket that was not requested, the rest in the smallest.
         let distance = histogram.compute_distance([(4096, 90), (8192, 10)]);
         assert!((distance - 0.8).abs() < 1e-12, "{distance}");
     }
 
     #[test]
-    fn what_is_no_histogram_is_told() {
+    fn invalid_histogram_is_refused_with_its_problem() {
         for (text, problem) in [
             ("4KiB", "not SIZE:PERCENT%"),
-            ("4KiB:10", "no share"),
-            ("4KiB:-10%", "no share"),
+            ("4KiB:10", "not a share"),
+            ("4KiB:-10%", "not a share"),
             ("5KiB:100%", "power of two"),
             ("2KiB:100%", "power of two"),
             ("4KiB:50%,4KiB:50%", "twice"),

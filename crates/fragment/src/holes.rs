@@ -1,4 +1,4 @@
-//! Where holes are punched into the filler: pure arithmetic in units.
+//! Positions of the holes in the filler: pure arithmetic in units.
 
 use std::collections::BinaryHeap;
 
@@ -6,13 +6,15 @@ use senesce_core::Rng;
 
 /// Places holes into runs of filler so that no two touch, and none touches a run's end.
 ///
-/// In: lengths of the runs and of the holes, units. Out: (run, first unit, units), by run and place; or the length of the
-/// first hole that found no room. Long holes are placed first, each into the run with most room; then the order within a
-/// run is shuffled, and what is left over is spread between the holes.
+/// In: lengths of the runs and of the holes, units. Out: (run, first unit, units), by run and
+/// position; on failure, the length of the first hole that did not fit. Long holes are placed
+/// first, each into the run with most space left. Then the order within a run is shuffled, and the
+/// remaining units are spread between the holes.
 pub(crate) fn plan_holes(runs: &[u64], holes: &[u64], rng: &mut Rng) -> Result<Vec<(usize, u64, u64)>, u64> {
     let mut longest_first = holes.to_vec();
     longest_first.sort_unstable_by(|a, b| b.cmp(a));
-    // Room: units left when every hole has one unit before it, and the last one behind it.
+    // Space left in a run: units that remain if each hole has one unit before it, and the last one
+    // also one after it.
     let mut rooms: BinaryHeap<(u64, usize)> =
         runs.iter().enumerate().filter(|(_, length)| **length > 0).map(|(run, length)| (length - 1, run)).collect();
     let mut in_run: Vec<Vec<u64>> = vec![Vec::new(); runs.len()];
@@ -49,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn holes_by_hand() {
+    fn planned_holes_equal_hand_computed_ones() {
         let mut rng = Rng::for_purpose(Seed(1), "test");
         assert_eq!(plan_holes(&[3], &[1], &mut rng), Ok(vec![(0, 1, 1)]));
         assert_eq!(plan_holes(&[5], &[1, 1], &mut rng), Ok(vec![(0, 1, 1), (0, 3, 1)]));

@@ -1,17 +1,21 @@
-//! Fragmentation as it was asked for: for those who test defragmenters, databases, file systems.
+//! Fragments files and free space as requested, for tests of defragmenters, databases and file
+//! systems.
 //!
-//! [`fragment_file`] makes a file have so many extents, or such a layout score, [`fragment_tree`] all files of a tree;
-//! [`fragment_free_space`] makes the free
-//! space of a volume follow a histogram. Both say what was reached, as FIEMAP and the file system's own free-space map tell
-//! it, and fail if that is not what was asked for.
+//! [`fragment_file`] gives a file a number of extents or a layout score, and [`fragment_tree`] does
+//! so for all files of a tree. [`fragment_free_space`] makes the free space of a volume follow a
+//! histogram. They report the result as FIEMAP and the file system's own free-space map show it,
+//! and fail if it differs from the request.
 //!
-//! How a file is cut, whatever the allocator does: it is allocated in as few extents as there are to be had, with spare
-//! blocks at the cuts, and then the spare blocks are taken out of it: on ext4 by `FALLOC_FL_COLLAPSE_RANGE`, on file
-//! systems that share blocks (Btrfs, XFS) by cloning the rest into a new file.
+//! The method for files works with every allocator. The file is allocated in as few extents as
+//! possible, with spare blocks at the cuts. Then the spare blocks are removed: on ext4 with
+//! `FALLOC_FL_COLLAPSE_RANGE`, on file systems that share blocks (Btrfs, XFS) by cloning the rest
+//! into a new file.
 //!
-//! How free space is cut: a filler file takes all there is, and holes are punched into it. The filler stays.
+//! The method for free space: a filler file takes all free space, and holes are punched into it.
+//! The filler stays.
 //!
-//! What it is not: aging. The rest of the volume stays as it is, and no workload ever leaves such a regular layout.
+//! This is not aging. The rest of the volume does not change, and no workload leaves such a regular
+//! layout.
 
 mod apply;
 mod cuts;

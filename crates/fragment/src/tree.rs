@@ -1,4 +1,4 @@
-//! All files below a directory, each cut in its turn.
+//! Fragments all files below a directory, one at a time.
 
 use std::{
     fs,
@@ -19,38 +19,40 @@ use crate::{
     file::fragment_in,
 };
 
-/// Files that could not be cut and are named.
+/// The most files that could not be cut and are named in the report.
 const NAMED: usize = 10;
 
-/// What was reached, by FIEMAP.
+/// The result, measured by FIEMAP.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TreeReport {
-    /// Files that were given their extents, or had them.
+    /// Files that have the requested number of extents.
     pub files: u64,
-    /// Files that could not be cut; they are as they were.
+    /// Files that could not be cut and are unchanged.
     pub left: u64,
     /// The first of them, with the reason.
     pub left_why: Vec<String>,
-    /// Extents of all files, neighbours merged.
+    /// Extents of all files, adjacent ones merged.
     pub extents: u64,
-    /// Mean extents per file with blocks.
+    /// Mean number of extents per file with blocks.
     pub extents_per_file: Option<f64>,
-    /// Aggregate layout score: weighted by blocks.
+    /// Aggregate layout score, weighted by blocks.
     pub layout_score: Option<f64>,
 }
 
-/// Makes every regular file below `root`, on its file system, have the extents that were asked for, or as many as it has
-/// blocks. A layout score is that of all of them together: what rounding gives one file, the next makes up for.
+/// Gives every regular file below `root`, on its file system, the number of extents of `target`, at
+/// most its number of blocks. A layout score applies to all files together: the next file
+/// compensates for the rounding of one file.
 ///
-/// Errors: not ext4, XFS or Btrfs; the tree cannot be walked; a signal. A single file that cannot be cut is in the report.
-/// Cost: every file that has other extents is written once.
+/// Errors: not ext4, XFS or Btrfs; the tree cannot be walked; a file in use; a signal. Other files
+/// that cannot be cut are in the report. Cost: every file whose number of extents differs is
+/// written once.
 pub fn fragment_tree(custodian: &Custodian, root: &Path, target: FileTarget) -> Result<TreeReport> {
     let (_, unit) = collect_kind(root)?;
     let device = fs::metadata(root).map_err(Error::io("look up", root))?.dev();
     let mut paths = Vec::new();
     find_files(root, device, &mut paths)?;
     let (mut files, mut left, mut left_why, mut carry) = (0, 0, Vec::new(), 0.0);
-    // One entry in the journal for the files of a directory that follow each other.
+    // One entry in the journal for consecutive files of a directory.
     let mut workplace: Option<(PathBuf, Workplace<'_>)> = None;
     for path in paths {
         check_interrupted("the fragmentation of a tree")?;
@@ -92,7 +94,8 @@ pub fn fragment_tree(custodian: &Custodian, root: &Path, target: FileTarget) -> 
     Ok(TreeReport { files, left, left_why, extents: figures.extents, extents_per_file, layout_score })
 }
 
-/// Extents of the next file of so many blocks; `carry` is what the files before have too few following blocks.
+/// Returns the number of extents for the next file, of `blocks` blocks. `carry` is the number of
+/// following blocks that the files before lack.
 fn plan_extents(target: FileTarget, blocks: u64, carry: &mut f64) -> u64 {
     match target {
         FileTarget::Extents(extents) => extents.min(blocks),
@@ -128,9 +131,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rounding_is_made_up_for_by_the_next_file() {
+    fn next_file_compensates_rounding() {
         let mut carry = 0.0;
-        // Files of two blocks have one that may follow: every second one does.
+        // In each file of two blocks, one can follow: in every second file it does.
         let extents: Vec<u64> = (0..6).map(|_| plan_extents(FileTarget::LayoutScore(0.5), 2, &mut carry)).collect();
         assert_eq!(extents.iter().sum::<u64>(), 9);
         assert_eq!(plan_extents(FileTarget::Extents(7), 3, &mut carry), 3);

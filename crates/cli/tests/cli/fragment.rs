@@ -136,18 +136,18 @@ fn free_space_follows_a_histogram_and_then_no_file_is_in_one_piece() {
         for (size, share) in [(4096, 0.1), (32_768, 0.4), (131_072, 0.5)] {
             assert!((bytes(size) - share).abs() < 0.05, "{kind} {mkfs:?}: {size} has {}: {report}", bytes(size));
         }
-        lab.run(args).refused(2, &["is there already"]);
+        lab.run(args).refused(2, &["exists already"]);
         if kind != "xfs" {
             let file = mount.point.join("file").to_string_lossy().into_owned();
             lab.run(["fragment", &file, "--size", "10MiB", "--extents", "1"])
-                .refused(1, &["not reachable", "extents at fewest"]);
+                .refused(1, &["not reachable", "needs at least"]);
             lab.run(["fragment", &file, "--size", "10MiB", "--extents", "1200"]).good();
             assert_eq!(extents_by_filefrag(&file), 1200);
         }
         std::fs::remove_file(mount.point.join("senesce-free-space.filler")).unwrap();
         // What cannot be is said, and the filler does not stay.
         let args = ["fragment", &root, "--free-space", "4KiB:100%", "--free", &format!("{}MiB", mib * 3 / 4)];
-        lab.run(args).refused(1, &["not reachable", "no room for a free extent"]);
+        lab.run(args).refused(1, &["not reachable", "no space for a free extent"]);
         lab.run(["fragment", &root, "--free-space", "4KiB:90%"]).refused(2, &["sum to 90"]);
         assert!(!mount.point.join("senesce-free-space.filler").exists());
         if kind != "ext4" {
