@@ -212,7 +212,7 @@ fn cold_files_go_to_a_store_that_speaks_s3_and_are_read_from_there() {
     garden.run(&["fs", "check", "g", "--objects", "s3://B/lab"]).refused(2, &["is no bucket"]);
     garden
         .run(&["fs", "tier", "g", "--objects", &format!("s3://{S3_BUCKET}/other")])
-        .refused(1, &["in which 1000 cold blocks lie", "nothing was put or deleted"]);
+        .refused(1, &["which holds 1000 cold blocks", "nothing was put or deleted"]);
     let stranger = Garden {
         environment: vec![("AWS_ACCESS_KEY_ID", "stranger".to_owned()), environment[0].clone(), environment[2].clone()],
         ..garden

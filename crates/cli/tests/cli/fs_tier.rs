@@ -75,7 +75,7 @@ fn cold_files_go_to_a_directory_and_are_read_from_there() {
     }
     fs::create_dir(lab.path("empty")).unwrap();
     lab.run(["fs", "tier", "g", "--objects", "empty"])
-        .refused(1, &["in which 100 cold blocks lie", "nothing was put or deleted"]);
+        .refused(1, &["which holds 100 cold blocks", "nothing was put or deleted"]);
     // Another garden of the same identity leaves them alone.
     lab.run(["fs", "mkfs", "garden", "twin", "--size", "64MiB", "--data-drives", "3", "--seed", "7"]).good();
     lab.run(["fs", "tier", "twin", "--objects", "o"])

@@ -1,10 +1,12 @@
-//! Gardening that fits itself into what clients leave.
+//! Gardening by load: background work that uses only the resources that clients leave.
 //!
-//! Whoever serves a garden measures processors, drives and how long clients wait, and says so every second or so; in between it gives
-//! the tasks a turn as often as it likes. The [`Scheduler`] says which of them may do how much. Passes that found all in order rest
-//! until something was written again, but for scrubs, which come again every week. Where space is short the engine reclaims by itself, before it refuses anything, and asks nobody.
+//! The caller measures processors, drives and client latency, and reports them about every second
+//! with [`Autonomy::observe`]. In between it calls [`Autonomy::work`] as often as it likes. The
+//! [`Scheduler`] limits the blocks of each task. A pass that found nothing to do rests until
+//! something was written; a scrub repeats every week. If space is short, the engine reclaims it
+//! before it refuses an operation, regardless of the load.
 //!
-//! Without a clock of its own: times are told, from any beginning on.
+//! The module has no clock: the caller passes times, counted from any origin.
 
 use senesce_core::Nanos;
 
@@ -18,8 +20,8 @@ use crate::{
 };
 
 const SECOND: u64 = 1_000_000_000;
-/// 64 MiB/s at most, and a hundredth of what a log half of 1 GiB stands for at once. p99 of some hundred operations of real clients is
-/// not known to a twentieth.
+/// At most 64 MiB/s. A burst is 8 MiB, about 1/128 of the operations in a log half of 1 GiB. The
+/// tolerance is 25%, because p99 of a few hundred operations is not accurate to 5%.
 const CAUTION: Caution = Caution {
     most_per_second: 16_384.0,
     burst: 2048.0,
@@ -27,68 +29,71 @@ const CAUTION: Caution = Caution {
     tolerance: 1.25,
     averages: [Nanos(SECOND), Nanos(10 * SECOND), Nanos(300 * SECOND)],
 };
-/// p99 is of so many operations at least, or of what there were in so long.
+/// p99 is computed over at least this number of operations, or over the operations of the span
+/// `LONGEST`.
 const OPERATIONS: usize = 100;
 const LONGEST: Nanos = Nanos(10 * SECOND);
-/// Steps of a task in one turn at most: what finds nothing costs no tokens.
+/// Steps of a task in one call of `work`, at most: steps that find nothing cost few tokens.
 const STEPS: u32 = 4;
-/// What one step looks at: pointers, VVBNs, stripes.
+/// Pointers, VVBNs and stripes that one step scans.
 const POINTERS: u64 = 1024;
 const VVBNS: u64 = 1024;
 const STRIPES: u64 = 16;
 /// Pointers in a block.
 const PER_BLOCK: u64 = 256;
 
-/// What whoever serves a garden measured since it said so the last time.
+/// Measurements since the previous report of the caller.
 #[derive(Clone, Debug)]
 pub struct Seen {
-    /// The time of now.
+    /// The current time.
     pub now: Nanos,
-    /// Busy processors, of all: 0 to 1.
+    /// The share of busy processors, 0 to 1.
     pub processors: f64,
-    /// Busy drives, of all, or the part of the time in which somebody waited for one.
+    /// The share of busy drives, or the share of the time in which a request waited for a drive, 0
+    /// to 1.
     pub drives: f64,
-    /// The part of the time in which a consistency point was being written, as far as it is known.
+    /// The share of the time in which a consistency point was being written, as far as it is known.
     pub point: f64,
-    /// How long each of clients' operations took.
+    /// The latency of each client operation.
     pub clients: Vec<Nanos>,
 }
 
-/// What the scheduler makes of it, and what was done since the beginning.
+/// The state of the scheduler, and the work since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct AutonomyReport {
-    /// Blocks a second that gardening may do now.
+    /// Blocks per second that gardening may process now.
     pub pace: f64,
-    /// Use of what is scarcest, 0 to 1; `None` before anything was seen.
+    /// The use of the scarcest resource, 0 to 1; `None` before the first measurement.
     pub used: Option<f64>,
-    /// Clients' p99, as it was found last, and as it is without gardening at the load of now.
+    /// The last known p99 of client operations.
     pub p99: Option<Nanos>,
-    /// The second of them.
+    /// The p99 without gardening at the current load, if it is known.
     pub usual_p99: Option<Nanos>,
     /// Blocks that were moved to clean areas.
     pub moved: u64,
-    /// Pointers that were put right.
+    /// Pointers that were fixed.
     pub fixed: u64,
-    /// Blocks that were written together after reading.
+    /// Blocks that were rewritten in order after a read.
     pub rewritten: u64,
-    /// Blocks that left the drives for objects.
+    /// Blocks that moved from drives to objects.
     pub tiered: u64,
-    /// Blocks of objects that were written to others.
+    /// Blocks of objects that moved to other objects.
     pub rewritten_in_objects: u64,
-    /// Whole passes over areas, pointers, objects, compacted blocks and stripes.
+    /// Completed passes over areas, pointers, objects, compacted blocks and stripes.
     pub passes: u64,
 }
 
-/// A task that goes over everything, again and again.
+/// A task that repeatedly passes over the whole aggregate.
 #[derive(Clone, Copy, Debug)]
 struct Pass {
     task: Task,
-    /// After its end it rests so long at least.
+    /// The least pause after a pass.
     rest: Nanos,
     until: Nanos,
-    /// The volume that it is at.
+    /// The index of the volume that the pass is at.
     volume: usize,
-    /// What had been done when it began; it does not begin again before more was.
+    /// The number of changes at the start of the last pass. The next pass starts only if the number
+    /// differs.
     begun_at: u64,
     is_running: bool,
 }
@@ -106,36 +111,38 @@ impl Pass {
     }
 }
 
-/// Does for a garden what its policy wishes, as far as clients do not mind.
+/// Runs the gardening that a policy allows for a garden, while clients are not slowed down.
 #[derive(Clone, Debug)]
 pub struct Autonomy {
     scheduler: Scheduler,
     wished: Gardening,
     passes: [Pass; 5],
-    /// What is done with objects, if anything is, and how far that is.
+    /// The policy for objects, if there is one, and the state of its pass.
     objects: Option<ObjectGardening>,
     object_pass: ObjectPass,
     refilled: Nanos,
     seen: Nanos,
-    /// How full the log was at most since then.
+    /// The highest fill level of the log since the last measurement.
     log: f64,
-    /// Clients' operations since p99 was told, and when that was.
+    /// Latencies of client operations since p99 was last computed, and the time of that.
     waits: Vec<Nanos>,
     told: Nanos,
-    /// How many there were until then since p99 was told before, and in what time.
+    /// The number of operations and the span of the previous p99 window.
     before: (usize, Nanos),
-    /// Something was done that the scheduler had allowed, since p99 was told.
+    /// Whether gardening that the scheduler allowed did something in the current p99 window.
     gardened: bool,
-    /// At the last turn it allowed something. What the engine does when it does not is a part of what clients are used to.
+    /// Whether the scheduler allowed anything at the last call of `work`. Work that the engine does
+    /// without permission is part of the baseline of clients.
     was_allowed: bool,
-    /// Operations that changed something, as the log counts them.
+    /// The last record of the log: the number of operations that changed something.
     asked: u64,
     counts: Counts,
     report: AutonomyReport,
 }
 
 impl Autonomy {
-    /// One that begins now and has seen nothing yet. What is wished is done only as it says from now on.
+    /// Starts with no measurement. From now on the garden does only the gardening that the
+    /// scheduler allows, within the policy `wished`.
     pub fn new(garden: &Garden, wished: Gardening, now: Nanos) -> Self {
         let passes = [
             Pass::new(Task::Cleaning, 10),
@@ -165,19 +172,20 @@ impl Autonomy {
             report: AutonomyReport::default(),
         };
         garden.set_gardening(autonomy.allowed());
-        // What is left is judged here, once.
+        // The scheduler decides on the remaining resources, so the engine must not do it a second
+        // time.
         garden.set_headroom(Headroom::default());
         autonomy
     }
 
-    /// The same, that does this with objects, too; then the garden has a store of them.
+    /// Also gardens objects by this policy. The garden then needs an object store.
     pub fn with_objects(mut self, wished: Option<ObjectGardening>) -> Self {
         self.scheduler.set_idle(Task::Objects, wished.is_none());
         self.objects = wished;
         self
     }
 
-    /// Takes what was measured since the last time.
+    /// Passes the measurements since the previous call to the scheduler.
     pub fn observe(&mut self, seen: Seen) {
         let span = Nanos(seen.now.0.saturating_sub(self.seen.0));
         self.seen = seen.now;
@@ -205,7 +213,8 @@ impl Autonomy {
         self.report.p99 = p99.or(self.report.p99);
     }
 
-    /// Clients' operations a second, over the time of which p99 is told and the one before: who asks once in some seconds is not nobody.
+    /// Client operations per second over this p99 window and the previous one, so that slow clients
+    /// still count as load.
     fn per_second(&self, window: Nanos) -> f64 {
         let (operations, span) = self.before;
         (operations + self.waits.len()) as f64 * SECOND as f64 / (span.0 + window.0).max(1) as f64
@@ -216,9 +225,12 @@ impl Autonomy {
         (self.log, self.asked) = (self.log.max(log.fill()), log.last());
     }
 
-    /// Gives the tasks a turn. Says what a scrub found.
+    /// Runs steps of all tasks that the scheduler allows. Returns the findings of a scrub and the
+    /// blocks that a task skipped.
     ///
-    /// Errors: those of the tasks, but for want of space, of which they leave what they were at. Cost: the tokens that there are.
+    /// Errors: those of the tasks, except lack of space, which ends the task at its position.
+    ///
+    /// Cost: the available tokens.
     pub fn work(&mut self, garden: &Garden, now: Nanos) -> Result<Vec<String>> {
         self.look_at_log(garden);
         self.account(garden);
@@ -235,13 +247,15 @@ impl Autonomy {
                     break;
                 }
                 match self.step(garden, at, now, &mut found) {
-                    // One block that cannot be read must not end all that is done beside serving, nor a store that is away.
+                    // One unreadable block, or an object store that is away, must not stop all
+                    // gardening.
                     Err(error @ (Error::Damaged { .. } | Error::ColdStore { .. })) => {
                         self.leave_out(at, now, error, &mut found);
                     }
-                    // Another's objects end nothing but what is done with objects.
+                    // A store with objects of another aggregate stops only the gardening of
+                    // objects.
                     Err(error @ (Error::Invalid { .. } | Error::ForeignObjects { .. })) if self.is_at_objects(at) => {
-                        found.push(format!("objects are left as they are until the garden is opened again: {error}"));
+                        found.push(format!("skips objects until the garden is opened again: {error}"));
                         self.objects = None;
                         self.scheduler.set_idle(Task::Objects, true);
                         break;
@@ -256,8 +270,8 @@ impl Autonomy {
         Ok(found)
     }
 
-    /// Does nothing while the caller does such work itself: the engine cleans and rewrites nothing
-    /// by itself, and what the caller does is not charged to gardening.
+    /// Pauses gardening while the caller does such work itself. The engine neither cleans nor
+    /// rewrites, and the work of the caller costs no tokens.
     pub fn pause(&mut self, garden: &Garden, now: Nanos) {
         self.look_at_log(garden);
         self.counts = garden.shared().lock().counts;
@@ -272,9 +286,10 @@ impl Autonomy {
         self.passes[at].task == Task::Objects
     }
 
-    /// A step met something that cannot be read: it is told. A pass over pointers goes on behind it, others come again after their rest.
+    /// Reports a part that cannot be read. A pass over pointers continues after it; other passes
+    /// start again after their pause.
     fn leave_out(&mut self, at: usize, now: Nanos, error: Error, found: &mut Vec<String>) {
-        found.push(format!("left out: {error}"));
+        found.push(format!("skipped: {error}"));
         let pass = &mut self.passes[at];
         self.scheduler.spend(pass.task, 1);
         if pass.task == Task::Objects {
@@ -285,18 +300,18 @@ impl Autonomy {
         }
     }
 
-    /// What the scheduler makes of what was seen, and what was done.
+    /// The state of the scheduler, and the work since the start.
     pub fn report(&self) -> AutonomyReport {
         let (pace, used) = (self.scheduler.pace(), self.scheduler.used());
         AutonomyReport { pace, used, usual_p99: self.scheduler.usual_p99(), ..self.report }
     }
 
-    /// Tokens that were saved are worth nothing while there is no time at all.
+    /// Whether a task may do something. Saved tokens do not count while the pace is zero.
     fn may(&self, task: Task) -> bool {
         self.scheduler.pace() > 0.0 && self.scheduler.may(task)
     }
 
-    /// What the engine may do by itself now.
+    /// The gardening that the engine may do by itself now.
     fn allowed(&self) -> Gardening {
         Gardening {
             cleaning: self.wished.cleaning.filter(|_| self.may(Task::Cleaning)),
@@ -305,7 +320,7 @@ impl Autonomy {
         }
     }
 
-    /// What was done is paid for, whether a pass or the engine by itself did it.
+    /// Charges finished work to its task, whether a pass or the engine did it.
     fn account(&mut self, garden: &Garden) {
         let now = garden.shared().lock().counts;
         let since = |count: fn(&Counts) -> u64| count(&now) - count(&self.counts);
@@ -324,11 +339,11 @@ impl Autonomy {
         self.report.rewritten += rewritten;
     }
 
-    /// Whether a pass may take a step.
+    /// Whether a pass may take a step. Starts the pass if it is due.
     fn is_on(&mut self, at: usize, now: Nanos) -> bool {
         let may = self.may(self.passes[at].task);
         let pass = &mut self.passes[at];
-        // What moves, to other places or to objects, makes pointers old, and nothing else.
+        // Only moves, to other places or to objects, make pointers stale.
         let moved = self.counts.relocations + self.counts.tiered;
         let done = self.asked + if pass.task == Task::FixUp { moved } else { 0 };
         let is_wished = match pass.task {
@@ -340,7 +355,7 @@ impl Autonomy {
         if !is_wished || !may {
             return false;
         }
-        // Bits turn where nobody writes, too.
+        // A scrub also repeats without changes, because bits decay on idle drives too.
         let is_new = done != pass.begun_at || pass.task == Task::Scrub;
         if !pass.is_running && now.0 >= pass.until.0 && is_new {
             (pass.is_running, pass.begun_at) = (true, done);
@@ -392,7 +407,7 @@ impl Autonomy {
         Ok(())
     }
 
-    /// A step of the pass over objects: what it cost, and whether the pass has ended.
+    /// Runs a step of the pass over objects. Returns its cost, and whether the pass has ended.
     fn step_objects(&mut self, garden: &Garden) -> Result<(u64, bool)> {
         let Some(wished) = self.objects else { return Ok((0, true)) };
         let Some(step) = without_space(self.object_pass.step(garden, &wished))? else {
@@ -405,7 +420,7 @@ impl Autonomy {
     }
 }
 
-/// `None` where there was no space.
+/// Turns lack of space into `None`.
 fn without_space<T>(done: Result<T>) -> Result<Option<T>> {
     match done {
         Ok(done) => Ok(Some(done)),

@@ -1,7 +1,8 @@
-//! The aggregate as its users have it: one lock around the state, one around commits of the log.
+//! The aggregate as its users see it: one lock around the state, one around commits of the log.
 //!
-//! An operation is applied in memory and its record put behind the others under the first lock; under the second one, one
-//! thread writes the records of all that wait. An operation returns when its record is durable, unless that is not [wished](Acknowledge).
+//! An operation changes memory and appends its record under the first lock. Under the second lock,
+//! one thread writes the records of all waiting operations. By default an operation returns once
+//! its record is durable; see [`Acknowledge`].
 
 use std::{
     ops::Add,
@@ -27,52 +28,55 @@ use crate::{
     volume::Done,
 };
 
-/// How a volume is to be made.
+/// Options of a new volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VolumeOptions {
-    /// Its size in blocks of 4,096 bytes; the aggregate may have fewer.
+    /// Size in blocks of 4,096 bytes. The aggregate may have fewer.
     pub blocks: u64,
-    /// How many inodes there can be.
+    /// Inodes, at most.
     pub inodes: u64,
-    /// Seeds the order of names in directories.
+    /// The seed for the order of names in directories.
     pub seed: u64,
 }
 
 /// When an operation is acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Acknowledge {
-    /// When it is durable: nothing that was acknowledged is ever lost.
+    /// When it is durable. No acknowledged operation is lost.
     #[default]
     Durable,
-    /// When it is done in memory, as other file systems have it: a loss of power leaves what was there at a moment, at or after the last
-    /// sync.
+    /// When it is done in memory, as in other file systems. After a loss of power the volume has
+    /// its state of some moment at or after the last sync.
     Done,
 }
 
-/// Of operations that are acknowledged before they are durable, records wait for a sync up to this part of the bytes that may be dirty. If
-/// more comes before anybody asks for one, a consistency point is what makes it durable: then no byte is written twice.
+/// With early acknowledgement, records wait in memory for a sync up to this part of the dirty
+/// bytes. If more accumulate, the engine drops them from the log, and the next consistency point
+/// makes the operations durable. So no byte is written twice.
 const WAITING_PART: u64 = 8;
 
 pub(crate) struct Shared {
-    /// Locked before `store` by whoever wants both.
+    /// A thread that needs both locks acquires this one before `store`.
     commits: Mutex<Commits>,
     store: Mutex<Store>,
     log: Arc<Mirror>,
-    /// Operations are acknowledged when they are done.
+    /// Whether operations are acknowledged before they are durable.
     is_early: AtomicBool,
-    /// Locked before the others by whoever changes objects.
+    /// Held while objects change. A thread acquires it before the other locks.
     pub objects: Mutex<()>,
 }
 
 pub(crate) struct Commits {
-    /// The last record that is durable.
+    /// The last durable record.
     durable: u64,
-    /// Memory for the records of another commit.
+    /// A buffer for the records of the next commit.
     memory: Vec<u8>,
 }
 
 impl Commits {
-    /// Makes a consistency point, if it would change anything. One that failed before may have left nothing to write: that is told again.
+    /// Makes a consistency point, if it would change anything.
+    ///
+    /// Errors: also an earlier failure, which may have left nothing to write.
     pub fn make_point(&mut self, store: &mut Store) -> Result<()> {
         store.check_running()?;
         let is_newer = store.sb.next_object != store.durable.next_object;
@@ -84,16 +88,18 @@ impl Commits {
     }
 }
 
-/// An open aggregate. What was acknowledged is durable, whether it is closed or not, unless somebody wishes
-/// [otherwise](Garden::set_acknowledge).
+/// An open aggregate. Acknowledged operations are durable, also without a clean close, unless
+/// [`set_acknowledge`](Garden::set_acknowledge) says otherwise.
 pub struct Garden {
     pub(crate) shared: Arc<Shared>,
 }
 
 impl Garden {
-    /// Makes an empty aggregate. **Everything on the devices is lost.**
+    /// Makes an empty aggregate. **All data on the devices are lost.**
     ///
-    /// Errors: as many drives as the groups say are wanted, large enough for the maps; a log of 400 KiB at least; devices'.
+    /// Errors: the number of drives differs from the groups, drives are too small for the maps, the
+    /// log has less than 392 KiB, or a device fails.
+    ///
     /// Cost: writes all drives once, unless they hold zeros already.
     pub fn format(
         options: &FormatOptions,
@@ -103,7 +109,7 @@ impl Garden {
         store::format(options, drives, &log.into())
     }
 
-    /// An open aggregate of which all that was logged is done.
+    /// An open aggregate after the replay of its log.
     pub(crate) fn of(store: Store) -> Self {
         let (log, durable) = (store.log.mirror().clone(), store.log.last());
         let commits = Mutex::new(Commits { durable, memory: Vec::new() });
@@ -111,11 +117,11 @@ impl Garden {
         Self { shared: Arc::new(Shared { commits, store, log, is_early: AtomicBool::new(false), objects }) }
     }
 
-    /// Makes an empty volume; it is durable.
+    /// Makes an empty volume. It is durable on return.
     ///
     /// Errors: `Invalid` for a name that is taken or a size out of bounds, `NoSpace`.
     pub fn create_volume(&self, name: &[u8], options: &VolumeOptions) -> Result<()> {
-        // The log does not say that a volume is made: nobody may use it before it is durable.
+        // The log has no record for a new volume, so no client may use it before it is durable.
         self.change(|_, store| store.create_volume(name, options.blocks, options.inodes, options.seed).map(|_| ()))
     }
 
@@ -125,7 +131,9 @@ impl Garden {
         store.volumes.iter().flatten().map(|volume| volume.record.name.clone()).collect()
     }
 
-    /// A volume as a file system. Errors: `Invalid` if there is none of this name.
+    /// Returns a volume as a file system.
+    ///
+    /// Errors: `Invalid` if no volume has this name.
     pub fn volume(&self, name: &[u8]) -> Result<VolumeFs> {
         let store = self.shared.lock();
         let space = store.find_volume(name)?;
@@ -140,42 +148,49 @@ impl Garden {
         &self.shared
     }
 
-    /// Says when operations are acknowledged from now on. What waited until now is durable when it returns.
+    /// Sets when operations are acknowledged from now on. Operations until now are durable on
+    /// return.
     pub fn set_acknowledge(&self, when: Acknowledge) -> Result<()> {
         self.shared.is_early.store(when == Acknowledge::Done, Relaxed);
         self.shared.sync()
     }
 
-    /// Makes all that was acknowledged durable. Cost: writes the records that wait; a consistency point, if some were left out of the log.
+    /// Makes all acknowledged operations durable.
+    ///
+    /// Cost: writes the waiting records; a consistency point if records were dropped from the log.
     pub fn sync(&self) -> Result<()> {
         self.shared.sync()
     }
 
-    /// Makes a consistency point of all that was done, if anything was.
+    /// Makes a consistency point, if anything changed.
     pub fn consistency_point(&self) -> Result<()> {
         self.shared.consistency_point()
     }
 
-    /// Whether operations removed blocks that a volume's free space shows only after the next consistency point. Others it
-    /// shows at once.
+    /// Whether operations removed blocks that the free space of a volume shows only after the next
+    /// consistency point. Other removals show at once.
     pub fn has_uncounted_removals(&self) -> bool {
         self.shared.lock().has_uncounted_removals()
     }
 
-    /// Makes a consistency point of all that was done, if anything was, and notes in the log that the last one is durable: should
-    /// all superblocks of it be damaged, opening says so. Cost: one flush of the log more, once for each point.
+    /// Makes a consistency point if anything changed, and records in the log that the last one is
+    /// durable. If all its superblocks are damaged later, opening reports that.
+    ///
+    /// Cost: one more flush of the log for each point.
     pub fn close_point(&self) -> Result<()> {
         let mut commits = self.shared.lock_commits();
         let mut store = self.shared.lock();
         commits.make_point(&mut store)?;
         let Some(batch) = store.log.take_durable() else { return Ok(()) };
-        // Others go on meanwhile; their records are committed behind it.
+        // Other operations continue; their records are committed after this one.
         drop(store);
         self.shared.commit_batch(&batch)
     }
 
-    /// Makes a consistency point of all that was done, and notes in the superblock that the log holds nothing more: a log that is lost
-    /// from then on costs nothing. The first change after it, if there is one, takes that back. Cost: a superblock more.
+    /// Makes a consistency point, and records in its superblock that the log holds nothing more.
+    /// From then on a loss of the log loses no data. The next change reverts this first.
+    ///
+    /// Cost: one more superblock.
     pub fn close(&self) -> Result<()> {
         self.close_point()?;
         let mut commits = self.shared.lock_commits();
@@ -184,8 +199,10 @@ impl Garden {
         store.close()
     }
 
-    /// Makes it known that there was the last consistency point, should all superblocks of it be damaged: if nothing behind it in the log
-    /// tells so, it is closed. Cost: one flush of the log, once for each point; a consistency point, if something waits that is in no record.
+    /// Ensures that the log proves the last consistency point, so that opening detects the loss of
+    /// all its superblocks. If no later record proves it, closes the point.
+    ///
+    /// Cost: one flush of the log for each point; a consistency point, if a change has no record.
     pub(crate) fn tell_point(&self) -> Result<()> {
         self.sync()?;
         let tells = {
@@ -197,7 +214,8 @@ impl Garden {
         if tells { Ok(()) } else { self.close_point() }
     }
 
-    /// Acts while nothing is written to the devices: no consistency point and no commit of the log is under way.
+    /// Runs `act` while nothing is written to the devices: neither a consistency point nor a commit
+    /// of the log.
     pub fn hold_still<T>(&self, act: impl FnOnce() -> T) -> Result<T> {
         let _commits = self.shared.lock_commits();
         let store = self.shared.lock();
@@ -205,9 +223,11 @@ impl Garden {
         Ok(act())
     }
 
-    /// One step of the scan that counts the free blocks of allocation areas, which an opening leaves to later: counts
-    /// `most` areas at most, and says how many are left. Where to write is known without it; each is counted at the latest
-    /// when it may be the best one. Cost: reads the bits of each.
+    /// Counts the free blocks of up to `most` allocation areas, and returns the number of areas
+    /// that remain. Opening leaves this scan to later. Allocation does not need it: an area is
+    /// counted at the latest when it may be the best one.
+    ///
+    /// Cost: reads the bits of each area.
     pub fn count_areas(&self, most: u64) -> Result<u64> {
         let mut store = self.shared.lock();
         store.check_running()?;
@@ -216,9 +236,12 @@ impl Garden {
         Ok(left)
     }
 
-    /// What cleaning an allocation area would cost, and save when it is written the next time: the sum over its stripes.
+    /// The cost of cleaning an allocation area, and the savings at its next write: the sum over its
+    /// stripes.
     ///
-    /// Errors: `Invalid` if there is no such area. Cost: reads its bits in the file of free blocks.
+    /// Errors: `Invalid` if the area does not exist.
+    ///
+    /// Cost: reads the bits of the area.
     pub fn area_worth(&self, group: usize, area: u64) -> Result<Worth> {
         let mut store = self.shared.lock();
         let geometry = &store.raid.geometry;
@@ -229,27 +252,33 @@ impl Garden {
         }
     }
 
-    /// Puts a new drive in the place of one that is missing, to be filled by [`rebuild_step`](Self::rebuild_step).
-    /// **Everything on the device is lost.** It may be the drive that was missing: what it holds is not used.
+    /// Puts a new drive in the place of a missing one; [`rebuild_step`](Self::rebuild_step) then
+    /// fills it. **All data on the device are lost.** The device may be the missing drive itself,
+    /// but its contents are not used.
     ///
-    /// Errors: `Invalid` if the drive is not missing; `WrongDevice` if it is too small, in use, another aggregate's drive.
+    /// Errors: `Invalid` if the drive is not missing; `WrongDevice` if the device is too small, in
+    /// use, or a drive of another aggregate.
     pub fn replace_drive(&self, drive: u32, device: Arc<dyn BlockDevice>) -> Result<()> {
         self.shared.lock().replace_drive(drive, device)
     }
 
-    /// How many bytes from its beginning on a drive takes of the device that it lies on, as its label says; what lies behind
-    /// is not the aggregate's. Errors: no drive of an aggregate, damage. Cost: one read.
+    /// The bytes that a drive occupies on its device, counted from the start, according to its
+    /// label. Later bytes do not belong to the aggregate.
+    ///
+    /// Errors: the device is no drive of an aggregate, or it is damaged.
     pub fn drive_length(device: &Arc<dyn BlockDevice>) -> Result<Bytes> {
         store::drive_length(device)
     }
 
-    /// Whether a label of some aggregate's log can be read on a device. Cost: reads three blocks.
+    /// Whether a device has a readable label of the log of any aggregate.
+    ///
+    /// Cost: reads up to three blocks.
     pub fn is_log(device: &Arc<dyn BlockDevice>) -> bool {
         is_log(device)
     }
 
-    /// Where the copies of an aggregate's log are, as the first drive label says that can be read. `None`: none can, or it is of version 7,
-    /// which has one copy of a size that only its log says.
+    /// Where the copies of an aggregate's log are, according to the first readable drive label.
+    /// `None` if no label is readable, or in version 7, where only the log itself records its size.
     pub fn log_places(drives: &[Arc<dyn BlockDevice>]) -> Option<LogPlaces> {
         store::find_aggregate(drives).filter(|found| found.version > OLD_VERSION).map(|found| LogPlaces {
             copies: found.log.copies.into(),
@@ -258,7 +287,9 @@ impl Garden {
         })
     }
 
-    /// How many bytes a drive in this place has at least. Errors: `Invalid` if there is no such place.
+    /// The least size of a drive in this place, in bytes.
+    ///
+    /// Errors: `Invalid` if the place does not exist.
     pub fn drive_bytes(&self, drive: u32) -> Result<Bytes> {
         let geometry = &self.shared.lock().raid.geometry;
         match (drive as usize) < geometry.drives() {
@@ -267,18 +298,24 @@ impl Garden {
         }
     }
 
-    /// Fills at most so many stripes of a new drive from the others of its group; durable when it returns. `None` if no
-    /// drive is being filled. Volumes can be used in between; opening goes on where the last step ended.
+    /// Fills up to `stripes` stripes of a new drive from the other drives of its group. They are
+    /// durable on return. `None` if no drive is being filled. Volumes can be used in between. After
+    /// an opening, filling continues where the last step ended.
     ///
-    /// Errors: a drive's; a new drive that fails is missing again. Cost: reads the stripes, writes one block of each.
+    /// Errors: a drive fails; if the new drive fails, it is missing again.
+    ///
+    /// Cost: reads the stripes, writes one block of each.
     pub fn rebuild_step(&self, stripes: u64) -> Result<Option<RebuildStep>> {
         self.shared.lock().rebuild_step(stripes)
     }
 
-    /// Checks at most so many stripes against their trailers, their parity and the maps, and puts right what one drive of a
-    /// stripe has wrong. Goes on where the last step ended, from the beginning after opening.
+    /// Checks up to `stripes` stripes against their trailers, parity and maps, and repairs a stripe
+    /// in which one drive is wrong. Continues where the last step ended; after an opening, from the
+    /// start.
     ///
-    /// Errors: a drive fails that its group cannot do without. Cost: reads the stripes.
+    /// Errors: a drive fails that its group cannot do without.
+    ///
+    /// Cost: reads the stripes.
     pub fn scrub_step(&self, stripes: u64) -> Result<ScrubStep> {
         let mut store = self.shared.lock();
         let done = store.scrub_step(stripes);
@@ -286,8 +323,10 @@ impl Garden {
         done
     }
 
-    /// The next step of the scrub begins with this stripe, counted over all RAID groups: where a pass ended that was
-    /// interrupted. Errors: `Invalid` if there is no such stripe.
+    /// Sets the stripe at which the next step of the scrub starts, counted over all RAID groups, to
+    /// continue an interrupted pass.
+    ///
+    /// Errors: `Invalid` if the stripe does not exist.
     pub fn scrub_from(&self, stripe: u64) -> Result<()> {
         let mut store = self.shared.lock();
         let of: u64 = store.raid.geometry.groups.iter().map(|group| group.stripes).sum();
@@ -299,19 +338,20 @@ impl Garden {
     }
 }
 
-/// Consistency points that one operation makes for want of space before it is refused.
+/// Consistency points that one operation makes for lack of space before it fails.
 const MOST_POINTS: u32 = 16;
 
 impl Shared {
-    /// The state, as the drives have it but for what operations changed: a consistency point that was on its way has landed. If that failed,
-    /// the next error says so.
+    /// Locks the state after waiting for a background consistency point. If that failed, the next
+    /// operation returns its error.
     pub fn lock(&self) -> MutexGuard<'_, Store> {
         let mut store = self.lock_for_operation();
-        let _ = store.land(); // it stopped the engine, and says why
+        let _ = store.land(); // a failure stopped the engine, and the next check returns it
         store
     }
 
-    /// The state; a consistency point may be on its way. A panic of another thread left it as it was, and the next error says so.
+    /// Locks the state; a consistency point may be in progress. If another thread panicked, the
+    /// engine stops, and the next check returns that error.
     pub fn lock_for_operation(&self) -> MutexGuard<'_, Store> {
         self.store.lock().unwrap_or_else(|poisoned| {
             let mut store = poisoned.into_inner();
@@ -325,13 +365,13 @@ impl Shared {
         commits.make_point(&mut self.lock())
     }
 
-    /// Makes a consistency point because an operation with a record of this length wants one; where operations are acknowledged
-    /// early, it may still be on its way when this returns.
+    /// Makes a consistency point for an operation that needs log space for a record body of this
+    /// length. With early acknowledgement the point may still be in progress on return.
     fn make_room(&self, body: usize) -> Result<()> {
         let mut commits = self.lock_commits();
         let mut store = self.lock_for_operation();
         if !store.is_due() && store.log.has_room(body) {
-            return Ok(()); // another thread wanted it too
+            return Ok(()); // another thread has made the point
         }
         if self.is_early.load(Relaxed) {
             return store.begin_point();
@@ -339,7 +379,7 @@ impl Shared {
         commits.make_point(&mut store)
     }
 
-    /// Makes space of what deleted snapshots have left behind, a part of it if there is much.
+    /// Frees space of deleted snapshots and volumes: up to 64 blocks of maps.
     fn reclaim_some(&self) -> Result<()> {
         let mut commits = self.lock_commits();
         let store = &mut *self.lock();
@@ -351,9 +391,10 @@ impl Shared {
         self.commits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does an operation and makes it durable. `plan` says what it is, from the state, and may be asked more than once.
+    /// Runs an operation and makes it durable. `plan` derives the operation from the state. It may
+    /// be called several times.
     ///
-    /// Errors: what the operation gives; `NoSpace` if it might not be able to end.
+    /// Errors: those of the operation; `NoSpace` if the operation might not complete.
     pub fn run<'a>(
         &self,
         volume: u32,
@@ -366,13 +407,14 @@ impl Shared {
             store.check_running()?;
             let operation = Operation { volume, caller: *caller, act: plan(&mut store)? };
             if matches!(operation.act, Act::CloneRange { .. }) {
-                store.land()?; // who reads the other file looks for its blocks on the drives
+                store.land()?; // readers of the other file look for its blocks on the drives
             }
             let body = operation.encode();
             let (blocks, frees) = store.cost(&operation)?;
             let room = store.reserve(Some(volume), blocks, frees);
             let due = store.is_due() || !store.log.has_room(body.len());
-            // Others change something after each point, and may free what this one needs.
+            // Other threads change things after each point, and may free the blocks that this
+            // operation needs.
             let is_short = room.is_err() && points < MOST_POINTS && store.may_gain(volume, blocks, frees);
             if is_short || due && !fresh {
                 drop(store);
@@ -401,8 +443,8 @@ impl Shared {
             let before = store.dirty_blocks();
             let done = store.do_without_waiting(&mut fetches, |store| store.apply(&operation));
             if done.is_err() && !store.touched && fetches.are_wanted() {
-                // Others go on while the object store is asked. What they do may make another operation of this one, or use the space that
-                // a consistency point made for it.
+                // Other threads continue during the request to the object store. They may change
+                // the outcome of `plan`, or use the space that a consistency point made.
                 drop(store);
                 fetches.fetch();
                 fresh = false;
@@ -433,12 +475,13 @@ impl Shared {
         self.commit(last)
     }
 
-    /// The longest data that one write may carry.
+    /// The longest data of one write, in bytes.
     pub fn max_write(&self) -> usize {
         (self.lock_for_operation().log.max_body() - 256).min(1 << 20)
     }
 
-    /// Makes records durable, and which copies of the log hold them, if one failed. An error stops the engine.
+    /// Commits records. If a copy of the log failed, also makes durable which copies are left. An
+    /// error stops the engine.
     fn commit_batch(&self, batch: &Batch) -> Result<()> {
         let done = self.log.commit(batch);
         if done.is_ok() && !self.log.has_news() {
@@ -448,7 +491,8 @@ impl Shared {
         done.inspect_err(|error| store.stop(error)).and_then(|()| store.note_logs())
     }
 
-    /// Returns when the operation `sequence` is durable. One flush serves all records that wait, one consistency point all that have none.
+    /// Returns when the operation `sequence` is durable. One flush serves all waiting records, one
+    /// consistency point all operations without a record.
     fn commit(&self, sequence: u64) -> Result<()> {
         let mut commits = self.lock_commits();
         if commits.durable >= sequence {
@@ -458,7 +502,7 @@ impl Shared {
             let mut store = self.lock();
             store.check_running()?;
             if store.durable.applied >= sequence {
-                return Ok(()); // the consistency point that was on its way has it
+                return Ok(()); // the background consistency point included it
             }
             if store.log.leaves_out() {
                 store.begin_point()?;

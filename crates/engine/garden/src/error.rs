@@ -1,4 +1,4 @@
-//! The one error of the room.
+//! The error type of the crate.
 
 use senesce_block::BlockError;
 use senesce_fsapi::FsError;
@@ -6,62 +6,63 @@ use senesce_objects::ObjectError;
 
 use crate::format::Damage;
 
-/// Why the engine did not do what it was asked to.
+/// Why the engine failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A device failed.
     #[error(transparent)]
     Device(#[from] BlockError),
-    /// What lies on a device is damaged, beyond what parity gives back.
+    /// Data on a device are damaged, and parity cannot restore them.
     #[error("{place}: {damage}")]
     Damaged {
         /// Where, in words: the drive and block, or the file and block.
         place: String,
-        /// What is wrong with it.
+        /// The damaged field.
         damage: Damage,
     },
-    /// There are not enough blocks.
+    /// There are not enough free blocks.
     #[error("no space left: {wanted} blocks wanted, {free} free")]
     NoSpace {
-        /// How many blocks were wanted.
+        /// Blocks that the operation needs.
         wanted: u64,
-        /// How many there are, without those that are kept for deleting.
+        /// Free blocks, without the reserve for deletions.
         free: u64,
     },
-    /// Cold blocks are not to be had now. They are not lost: what is wrong is the way to them.
-    #[error("cold blocks are in object {object}, which cannot be had: {why}")]
+    /// Cold blocks cannot be read now. They are not lost: the way to the object store fails.
+    #[error("cannot read the cold blocks in object {object}: {why}")]
     ColdStore {
-        /// The object's key.
+        /// The key of the object.
         object: String,
-        /// Why not.
+        /// The failure, in words.
         why: String,
-        /// The store was asked, and has no such object.
+        /// Whether the store answered that it has no such object.
         is_absent: bool,
     },
-    /// What lies in the object store is not what this aggregate has put there; nothing is put or deleted.
+    /// The object store does not hold the objects of this aggregate. Nothing is put or deleted.
     #[error("{what}")]
     ForeignObjects {
-        /// What is wrong with it, with the figures.
+        /// The mismatch, with its figures.
         what: String,
     },
-    /// What was asked for cannot be.
+    /// The request is invalid.
     #[error("{what}")]
     Invalid {
-        /// What is wrong with it, with the figures.
+        /// The reason, with its figures.
         what: String,
     },
     /// The devices are not those of one aggregate.
     #[error("{device}: {what}")]
     WrongDevice {
-        /// Its name.
+        /// The name of the device.
         device: String,
-        /// What is wrong with it.
+        /// The mismatch.
         what: String,
     },
     /// An operation on a file failed.
     #[error(transparent)]
     Fs(#[from] FsError),
-    /// An earlier failure left the state in memory unfit to go on; what is on the devices is whole. Open it again.
+    /// An earlier failure stopped the engine, because its state in memory is incomplete. The
+    /// devices are consistent. The caller must open the aggregate again.
     #[error("stopped by an earlier failure ({reason}); open it again")]
     Stopped {
         /// The earlier failure.
@@ -69,7 +70,7 @@ pub enum Error {
     },
 }
 
-/// What the engine gives.
+/// The result of an engine call.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
@@ -81,7 +82,7 @@ impl Error {
         Self::Damaged { place: place.into(), damage }
     }
 
-    /// What the store said when it was asked for an object.
+    /// Wraps an error of the object store for the object `key`.
     pub(crate) fn cold(key: &str, error: &ObjectError) -> Self {
         Self::ColdStore { object: key.to_owned(), why: error.to_string(), is_absent: error.is_absent() }
     }
@@ -99,7 +100,7 @@ impl From<Error> for FsError {
             Error::NoSpace { .. } => FsError::NoSpace,
             Error::Damaged { .. } => FsError::Corrupt { what: error.to_string() },
             Error::Stopped { .. } => FsError::ReadOnly,
-            Error::ColdStore { .. } => FsError::Io { what: "a cold block cannot be had", source: Box::new(error) },
+            Error::ColdStore { .. } => FsError::Io { what: "a cold block cannot be read", source: Box::new(error) },
             Error::Device(_) => FsError::Io { what: "a device failed", source: Box::new(error) },
             Error::Invalid { .. } | Error::ForeignObjects { .. } | Error::WrongDevice { .. } => {
                 FsError::Io { what: "the engine refuses", source: Box::new(error) }

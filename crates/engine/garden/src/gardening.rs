@@ -1,4 +1,5 @@
-//! What is done for an aggregate besides what its users ask for, as they start it: cleaning, and putting pointers right.
+//! Maintenance of an aggregate beside client operations, as its users start it: cleaning and
+//! fix-ups.
 
 use std::ops::AddAssign;
 
@@ -8,37 +9,40 @@ use crate::{
     store::{AreaMoves, Cleaning, DedupStep, FixUpStep, Gardening, Headroom, RecompactStep, ScanStep, Store},
 };
 
-/// Pointers that are looked at before others may use the aggregate.
+/// Pointers that are scanned under one lock.
 const POINTERS_AT_ONCE: u64 = 256;
 
 impl Garden {
-    /// Says what gardening is done from now on. It is not kept on the drives: an aggregate that is opened does none, but for one with
-    /// disks and flash, which takes cold blocks away from its flash and cleans that.
+    /// Sets the gardening from now on. The drives do not record it. After an opening, an aggregate
+    /// does none, except one with disks and flash, which demotes cold blocks from flash and cleans
+    /// the flash.
     pub fn set_gardening(&self, gardening: Gardening) {
         self.shared().lock().gardener.gardening = gardening;
     }
 
-    /// What gardening is done.
+    /// The current gardening.
     pub fn gardening(&self) -> Gardening {
         self.shared().lock().gardener.gardening
     }
 
-    /// Says how much time processors and drives have left; what is done after reading goes by it. The engine has no clock, so it
-    /// is as it was said last.
+    /// Sets the time that processors and drives have left, which limits the work after reads. The
+    /// engine has no clock, so the value stays until the next call.
     pub fn set_headroom(&self, headroom: Headroom) {
         self.shared().lock().reading.headroom = headroom;
     }
 
-    /// Says how many blocks are read ahead at once at most for somebody who reads a file in order; 256 by default, 0 for none. An eighth
-    /// of the blocks that are kept in memory is the most in any case.
+    /// Sets the most blocks that one read-ahead reads for a sequential reader. The default is 256;
+    /// 0 disables read-ahead. An eighth of the cached blocks is the limit in any case.
     pub fn set_read_ahead(&self, blocks: u64) {
         self.shared().lock().reading.most = blocks;
     }
 
-    /// Makes all blocks of an allocation area move at the next consistency point, whatever that is worth. Nothing is taken
-    /// from the area before that has ended; then it is free.
+    /// Moves all blocks of an allocation area at the next consistency point, whatever the benefit.
+    /// Nothing is allocated in the area until the move ends; then it is free.
     ///
-    /// Errors: `Invalid` if there is no such area, `NoSpace`. Cost: reads the area, and maps.
+    /// Errors: `Invalid` if the area does not exist, `NoSpace`.
+    ///
+    /// Cost: reads the area and maps.
     pub fn move_area(&self, group: usize, area: u64) -> Result<AreaMoves> {
         self.with_space(|store| {
             let geometry = &store.raid.geometry;
@@ -50,13 +54,16 @@ impl Garden {
         })
     }
 
-    /// Looks at as many allocation areas at most, going on where the last step ended, and cleans those that are worth it:
-    /// the older method, for an aggregate that no continuous cleaning kept in order. Their blocks move at the next
-    /// consistency point; there is one in between if too much waits.
+    /// Scans up to `areas` allocation areas from the position of the last step, and cleans those
+    /// that are worth it. This method serves aggregates without continuous cleaning. The blocks
+    /// move at the next consistency point; the step makes one itself if too much waits.
     ///
-    /// `cleaning` says what is worth it, and whether disks beside flash are gone over, too; its quota does not count here.
+    /// `cleaning` decides which areas are worth it, and whether disks beside flash are scanned too.
+    /// Its quota does not count here.
     ///
-    /// Errors: those of a consistency point. Cost: reads bits, and areas that are cleaned.
+    /// Errors: those of a consistency point.
+    ///
+    /// Cost: reads bits, and the areas that it cleans.
     pub fn scan_step(&self, areas: u64, cleaning: Cleaning) -> Result<ScanStep> {
         let mut step = ScanStep::default();
         for _ in 0..areas.max(1) {
@@ -71,16 +78,21 @@ impl Garden {
         Ok(step)
     }
 
-    /// The next step of the scan begins behind so many areas, counted over all RAID groups that are gone over: where a pass ended that
-    /// was interrupted. Errors: `Invalid` if there are none behind them.
+    /// Sets the position of the scan to the end of an interrupted pass: after `areas` areas,
+    /// counted over all scanned RAID groups.
+    ///
+    /// Errors: `Invalid` if no area follows.
     pub fn scan_from(&self, areas: u64, cleaning: Cleaning) -> Result<()> {
         self.shared().lock().scan_from(areas, cleaning)
     }
 
-    /// Looks at as many pointers of a volume at most, going on where the last step ended, and puts right those that name
-    /// the place that a block had before it moved; durable with the next consistency point.
+    /// Scans up to `pointers` pointers of a volume from the position of the last step, and fixes
+    /// those that name a block's place before a move. Fixes are durable with the next consistency
+    /// point.
     ///
-    /// Errors: `Invalid` if there is no such volume, those of a consistency point. Cost: reads pointers, and the container map.
+    /// Errors: `Invalid` if the volume does not exist; those of a consistency point.
+    ///
+    /// Cost: reads pointers and the container map.
     pub fn fix_up_step(&self, volume: &[u8], pointers: u64) -> Result<FixUpStep> {
         let (mut all, mut fresh) = (FixUpStep::default(), false);
         while all.looked < pointers.max(1) && !all.ended && !all.no_space {
@@ -102,8 +114,10 @@ impl Garden {
         Ok(all)
     }
 
-    /// Takes steps of a pass, `at_once` at most under one lock, until `most` were looked at or it has ended; with consistency points
-    /// where one is due or space is wanted. Errors: those of `step`; `NoSpace` if one makes no room.
+    /// Runs steps of a pass, each with up to `at_once` items under one lock, until `most` items are
+    /// scanned or the pass ends. Makes consistency points when one is due or space is short.
+    ///
+    /// Errors: those of `step`; `NoSpace` if a consistency point frees nothing.
     pub(crate) fn take_steps<T: PassStep>(
         &self,
         most: u64,
@@ -135,7 +149,7 @@ impl Garden {
         Ok(all)
     }
 
-    /// Does something that may lack space, a second time after a consistency point.
+    /// Runs `act`, and again after a consistency point if it lacked space.
     pub(crate) fn with_space<T>(&self, mut act: impl FnMut(&mut Store) -> Result<T>) -> Result<T> {
         let mut fresh = false;
         loop {
@@ -153,7 +167,7 @@ impl Garden {
     }
 }
 
-/// What a step of a pass over a volume did.
+/// The result of one step of a pass over a volume.
 pub(crate) trait PassStep: AddAssign + Copy + Default {
     fn looked_at(&self) -> u64;
     fn is_done(&self) -> bool;

@@ -1,4 +1,4 @@
-//! What an open aggregate offers to lay files better.
+//! Defragmentation: the passes of an open aggregate that improve the layout of files.
 
 use std::collections::BTreeSet;
 
@@ -10,19 +10,19 @@ use crate::{
     store::{DefragCounts, Placing, Store, WINDOW},
 };
 
-/// Passes that are made at most.
+/// Passes, at most.
 const MOST_PASSES: u32 = 8;
 
-/// Which files of a volume are looked at.
+/// The files of a volume that a pass visits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DefragFiles {
     /// All regular files.
     All,
-    /// These, as far as they are regular files.
+    /// These inodes, as far as they are regular files.
     These(BTreeSet<Ino>),
 }
 
-/// A pass over files of a volume that writes them together again where that is worth it. It is asked for step by step.
+/// A pass that rewrites files of a volume in one piece where that is worth it. It runs in steps.
 #[derive(Clone, Debug)]
 pub struct Defrag {
     space: u32,
@@ -36,22 +36,22 @@ pub struct Defrag {
 }
 
 impl Defrag {
-    /// What was looked at and done so far.
+    /// The counts of the pass so far.
     pub fn counts(&self) -> DefragCounts {
         self.counts
     }
 
-    /// Whether all files were looked at.
+    /// Whether the pass has visited all files.
     pub fn is_done(&self) -> bool {
         self.ended
     }
 }
 
 impl Garden {
-    /// Begins a pass over files of a volume. In a dry run nothing moves.
+    /// Starts a pass over files of a volume. A dry run moves nothing.
     ///
-    /// Errors: `Invalid` if there is no such volume; those of a consistency point, which is made before, so that all files lie
-    /// somewhere.
+    /// Errors: `Invalid` if the volume does not exist; those of a consistency point, which gives
+    /// all blocks a place first.
     pub fn begin_defrag(&self, volume: &[u8], files: DefragFiles, placing: Placing, dry_run: bool) -> Result<Defrag> {
         let space = self.space_of(volume)?;
         self.consistency_point()?;
@@ -60,11 +60,15 @@ impl Garden {
         Ok(Defrag { space, files, placing, dry_run, ino: 0, block: 0, counts, ended: false })
     }
 
-    /// Goes on with a pass, over so many blocks at least if there are as many; others may use the aggregate in between. What
-    /// moves does so at the next consistency point, which the caller makes after the last step.
+    /// Continues a pass over at least `blocks` blocks, if there are that many. Other threads may
+    /// use the aggregate in between. Blocks move at the next consistency point; the caller makes
+    /// one after the last step.
     ///
-    /// What cannot be read is counted and left where it is. Errors: the engine has stopped, those of a consistency point.
-    /// Cost: looks at pointers; reads and writes what moves.
+    /// Unreadable blocks are counted and stay in place.
+    ///
+    /// Errors: the engine has stopped; those of a consistency point.
+    ///
+    /// Cost: reads pointers; reads and writes the blocks that move.
     pub fn defrag_step(&self, defrag: &mut Defrag, blocks: u64) -> Result<()> {
         let until = defrag.counts.blocks.saturating_add(blocks.max(1));
         let mut fresh = false;
@@ -95,8 +99,10 @@ impl Garden {
         Ok(())
     }
 
-    /// Does whole passes until one moves nothing, eight at most: what one frees may serve the next. Counts are those of the
-    /// first, with what the others moved. Errors: those of the steps.
+    /// Runs whole passes until one moves nothing, at most eight, because blocks that one pass frees
+    /// may help the next. Returns the counts of the first pass, with the moves of all.
+    ///
+    /// Errors: those of the steps.
     pub fn defragment(&self, volume: &[u8], files: DefragFiles, placing: Placing) -> Result<DefragCounts> {
         let mut all: Option<DefragCounts> = None;
         for _ in 0..MOST_PASSES {
@@ -114,7 +120,9 @@ impl Garden {
         Ok(all.unwrap_or_default())
     }
 
-    /// How files lie: a pass that moves nothing. Errors: those of the steps.
+    /// Returns the layout of files: the counts of a dry run.
+    ///
+    /// Errors: those of the steps.
     pub fn survey_layout(&self, volume: &[u8], files: DefragFiles) -> Result<DefragCounts> {
         let mut defrag = self.begin_defrag(volume, files, Placing::default(), true)?;
         while !defrag.is_done() {
@@ -125,7 +133,9 @@ impl Garden {
 }
 
 impl Defrag {
-    /// Looks at the next window. Errors: `NoSpace`, and the next call looks at it again.
+    /// Processes the next window.
+    ///
+    /// Errors: `NoSpace`; the next call repeats the window.
     fn next_window(&mut self, store: &mut Store) -> Result<()> {
         let Some(ino) = self.find_file(store)? else {
             self.ended = true;
@@ -135,7 +145,7 @@ impl Defrag {
             (self.ino, self.block) = (ino, 0);
         }
         match self.improve(store, ino) {
-            // What is damaged is told to those who want it; a file is given up where its pointers are.
+            // A check reports damage. The pass skips a file whose pointers are damaged.
             Err(Error::Damaged { .. }) if store.stopped.is_none() => {
                 self.counts.unread += 1;
                 (self.ino, self.block) = (ino + 1, 0);
@@ -169,7 +179,7 @@ impl Defrag {
         Ok(())
     }
 
-    /// Leaves a window for which there is no space.
+    /// Skips a window for which there is no space.
     fn pass_over(&mut self) {
         self.counts.no_space += 1;
         self.block += WINDOW;

@@ -1,28 +1,33 @@
-//! The garden: a copy-on-write file system whose blocks can be moved below it.
+//! The garden: a copy-on-write file system that can move the blocks of its volumes.
 //!
-//! An *aggregate* is a set of drives in RAID-4 groups with a log. It holds *volumes*; each lives in a *container file*,
-//! whose pointers say where each of the volume's blocks lies. So a block has two numbers: the one that the volume knows
-//! (VVBN), and the place on the drives (PVBN), which may change without the volume knowing.
+//! An *aggregate* is a set of drives in RAID groups with a log. It holds *volumes*. Each volume has
+//! a *container file*, whose pointers name the place of each of its blocks. So a block has two
+//! numbers: the one in its volume (VVBN), and the place on the drives (PVBN). The PVBN may change
+//! without a change in the volume.
 //!
-//! - Nothing that the last *consistency point* uses is written over; one superblock makes the next one valid.
-//! - An operation returns when its record is durable in the log; opening does again what no consistency point includes.
-//! - A drive of each group may fail, and be replaced while the aggregate is in use; a scrub looks at every block and parity.
-//! - Every block has a trailer that says what it is. A block that is not the one wanted is found elsewhere by the
-//!   container map, or put together from the other drives, or the read fails: wrong data are never given.
-//! - Blocks are moved to make room for whole stripes: within consistency points if [`Gardening`] says so, or by steps of a scan.
-//!   No volume's block changes by that; pointers to old places are put right as [`FixUp`] says.
-//! - A *snapshot* keeps the tree of a volume as a consistency point had it. It is a file system that takes no changes; what
-//!   only it used becomes free bit by bit when it is deleted.
+//! - Nothing that the last *consistency point* uses is overwritten. One superblock makes the next
+//!   one valid.
+//! - An operation returns when its record is durable in the log. Opening replays the operations
+//!   that no consistency point includes.
+//! - A group with parity survives the loss of a drive, which can be replaced while the aggregate
+//!   is in use. A scrub reads every block and checks parity.
+//! - Every block has a trailer that identifies it. If a block is not the expected one, the reader
+//!   finds its new place in the container map or restores it from the other drives. Otherwise the
+//!   read fails; it never returns wrong data.
+//! - Blocks are moved to free whole stripes, within consistency points if [`Gardening`] says so,
+//!   or by steps of a scan. The contents of volumes do not change. [`FixUp`] controls when pointers
+//!   to old places are fixed.
+//! - A *snapshot* keeps the tree of a volume as of a consistency point, as a read-only file
+//!   system. After its deletion, the blocks that only it used are freed in steps.
+//! - *Cold* blocks may move from the drives to objects of an object store. Readers see the same
+//!   contents, but later, and reads fail while the store is away.
+//! - [`Autonomy`] runs all this with the resources that clients leave, by a [`Scheduler`].
 //!
-//! - Blocks that are *cold* may be written to objects of an object store, and leave the drives: to those who read them nothing
-//!   changes, but that it takes longer, and fails while the store is away.
+//! [`Garden`] makes and opens aggregates. [`VolumeFs`] is a volume as a
+//! [`senesce_fsapi::FileSystem`]. docs/reference/garden-format.md draws the format.
 //!
-//! - [`Autonomy`] fits all that into what clients leave, as a [`Scheduler`] says.
-//!
-//! [`Garden`] makes and opens aggregates, [`VolumeFs`] is a volume as a [`senesce_fsapi::FileSystem`]. The bytes are drawn
-//! in docs/reference/garden-format.md.
-//!
-//! Not here: a clock, threads, knowledge of mounts.
+//! The crate has no clock, spawns no thread except the one that writes a background consistency
+//! point, and knows nothing of mounts.
 
 mod autonomy;
 mod check;

@@ -1,4 +1,5 @@
-//! Objects of which little is wanted: their living blocks go to new ones, if that pays for itself within a month.
+//! Object defragmentation: the live blocks of sparse objects move to new objects, if that pays off
+//! within a month.
 
 use std::{
     cmp::Reverse,
@@ -17,43 +18,47 @@ use crate::{
     store::{Cold, Filling},
 };
 
-/// What a pass over the objects did.
+/// The result of a pass over the objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ObjectDefrag {
-    /// Objects that were looked at, by their counts only.
+    /// Objects whose counts were checked.
     pub objects: u64,
-    /// Objects that it paid to empty, and that nothing names any more.
+    /// Objects that were emptied because it pays off, and that nothing names any more.
     pub emptied: u64,
-    /// These blocks.
+    /// Blocks that were written to new objects.
     pub blocks: u64,
     /// Objects that were put.
     pub puts: u64,
-    /// Objects that could not be read, or not whole; they stay.
+    /// Objects that could not be read completely; they stay.
     pub unread: u64,
-    /// What the requests cost by the price list, in dollars.
+    /// The cost of the requests by the price list, in dollars.
     pub cost: f64,
-    /// What a month of the bytes of the emptied objects costs, less that of the new ones, in dollars.
+    /// The monthly cost of the bytes of the emptied objects, less that of the new ones, in dollars.
     pub saved_in_a_month: f64,
 }
 
 impl Garden {
-    /// Looks at all objects, and puts the living blocks of those into new ones where a month of the space that is saved is worth more
-    /// than one GET for each block, one for the list of them, and the PUT; of which those that only begin another new object pay for
-    /// the whole. The old ones can be deleted after the next consistency point, which the caller makes.
+    /// Moves the live blocks of sparse objects to new ones. An object qualifies if a month of the
+    /// saved space costs more than one GET for each block, one GET for the list, and a PUT. Objects
+    /// that would only start another new object must pay for all of it. The old objects can be
+    /// deleted after the next consistency point, which the caller makes.
     ///
-    /// Errors: `ColdStore`, `NoSpace` for maps. Cost: with the number of objects; for those that it pays for, reads all living
-    /// blocks.
+    /// Errors: `ColdStore`, `NoSpace` for maps.
+    ///
+    /// Cost: proportional to the number of objects; reads all live blocks of the chosen ones.
     pub fn defrag_objects(&self, prices: &PriceList) -> Result<ObjectDefrag> {
         self.defrag_objects_step(prices, u64::MAX)
     }
 
-    /// The same with those objects only that pay most, and have so many living blocks together, or the first of them, if that alone
-    /// pays for itself.
+    /// Like [`defrag_objects`](Self::defrag_objects), for the objects that pay off most and
+    /// together have up to `blocks` live blocks. It takes the first object in any case, if that
+    /// pays off alone.
     pub fn defrag_objects_step(&self, prices: &PriceList, blocks: u64) -> Result<ObjectDefrag> {
         self.defrag_but(prices, blocks, &mut BTreeSet::new())
     }
 
-    /// The same, without these objects; those that could not be read now are among them then.
+    /// Like [`defrag_objects_step`](Self::defrag_objects_step), without the objects in `unread`.
+    /// Adds those that cannot be read.
     pub(crate) fn defrag_but(
         &self,
         prices: &PriceList,
@@ -92,7 +97,7 @@ impl Garden {
             done.blocks += self.put_object(&turn, &filling)?;
             (done.puts, new_bytes) = (done.puts + 1, new_bytes + slot_at(filling.blocks()));
         }
-        // Some may live on: blocks of deleted volumes, those that could not be read.
+        // Some objects may keep live blocks: blocks of deleted volumes, and unreadable ones.
         let store = self.shared().lock();
         let now = store.objects.records();
         let is_empty = |number: &&u64| now.get(number).is_none_or(|record| record.live == 0);
@@ -104,8 +109,12 @@ impl Garden {
         Ok(done)
     }
 
-    /// The blocks of an object that the container maps name. What becomes of them meanwhile is seen when they are named elsewhere.
-    /// Errors: `ColdStore`, damage. Cost: a GET for the list of its blocks and one for each that lives; reads maps.
+    /// The blocks of an object that container maps name. A block that changes meanwhile is detected
+    /// when its new place is named.
+    ///
+    /// Errors: `ColdStore`, damage.
+    ///
+    /// Cost: a GET for the list of blocks, and one for each live block; reads maps.
     fn read_living(&self, number: u64) -> Result<Vec<Cold>> {
         let head = self.get_range(number, 0..HEAD as u64)?;
         let found = self.shared().lock().find_living(number, &head)?;
@@ -119,7 +128,8 @@ impl Garden {
     }
 }
 
-/// The objects that it pays to write anew together, those first that pay most, with `most` living blocks, or the first of them.
+/// The objects that pay off to rewrite together, the best ones first, with up to `most` live
+/// blocks, or the first one.
 fn choose(records: &BTreeMap<u64, ObjectRecord>, prices: &PriceList, most: u64) -> Vec<u64> {
     let mut worthy: Vec<(Emptied, u64)> = Vec::new();
     for (&number, record) in records.iter().filter(|(_, record)| record.live > 0) {

@@ -1,4 +1,5 @@
-//! What is done with objects beside serving: cold blocks leave the drives, and objects of which little is wanted are written anew.
+//! Background work on objects: cold blocks move from drives to objects, and sparse objects are
+//! rewritten.
 
 use std::collections::BTreeSet;
 
@@ -12,37 +13,37 @@ use crate::{
     tiering::Tier,
 };
 
-/// Blocks of a volume that a step looks at.
+/// Blocks of a volume that a step scans.
 const BLOCKS: u64 = 1024;
 /// Pointers of container maps in a block.
 const PER_BLOCK: u64 = 512;
 
-/// What is done with objects, where there is a store of them.
+/// The policy for objects, if the garden has an object store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObjectGardening {
-    /// What leaves the drives.
+    /// Which blocks move to objects.
     pub tiering: Tiering,
-    /// By whose prices it is judged whether an object is worth writing anew; none is without.
+    /// The prices that decide whether an object is worth rewriting; `None` disables that.
     pub prices: Option<PriceList>,
 }
 
-/// What a step came to.
+/// The result of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ObjectStep {
     /// Blocks that were read and written.
     pub cost: u64,
-    /// Blocks that lie in objects from now on.
+    /// Blocks that moved to objects.
     pub tiered: u64,
-    /// Blocks that lie in other objects now.
+    /// Blocks that moved from one object to another.
     pub rewritten: u64,
-    /// The pass is done.
+    /// Whether the pass has ended.
     pub ended: bool,
 }
 
-/// A pass over all volumes, and then over the objects.
+/// A pass over all volumes and then over the objects.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ObjectPass {
-    /// Volumes that are done.
+    /// Volumes that are finished.
     volumes: usize,
     tier: Option<(Vec<u8>, Tier)>,
     /// Objects that could not be read.
@@ -50,16 +51,17 @@ pub(crate) struct ObjectPass {
 }
 
 impl ObjectPass {
-    /// Goes on with it. Its end is durable: objects that nothing needs are deleted.
+    /// Runs the next step. The end of the pass is durable: it deletes objects that nothing needs.
     ///
-    /// Errors: `ColdStore`, `ForeignObjects`, `NoSpace`, those of a consistency point; then the pass begins again, or goes on, as the caller likes.
+    /// Errors: `ColdStore`, `ForeignObjects`, `NoSpace`, those of a consistency point. After an
+    /// error the caller may start the pass again or continue it.
     pub fn step(&mut self, garden: &Garden, wished: &ObjectGardening) -> Result<ObjectStep> {
         let names = garden.volumes();
         let Some(name) = names.get(self.volumes) else { return self.write_anew(garden, wished) };
         let mut tier = match self.tier.take().filter(|(of, _)| of == name) {
             Some((_, tier)) => tier,
             None => match garden.begin_tier(name, wished.tiering) {
-                // It is gone since its name was looked up.
+                // The volume was deleted after its name was read.
                 Err(Error::Invalid { .. }) if !garden.volumes().contains(name) => {
                     return Ok(ObjectStep { cost: 1, ..ObjectStep::default() });
                 }
@@ -68,7 +70,7 @@ impl ObjectPass {
         };
         let before = tier.counts();
         let is_gone = match garden.tier_step(&mut tier, BLOCKS) {
-            // The next one has its place now, or another one its name.
+            // The volume was deleted: another one has its place or its name now.
             Err(Error::Invalid { .. }) if !tier.is_over(garden, name) => true,
             done => done.map(|()| false)?,
         };
@@ -80,20 +82,21 @@ impl ObjectPass {
         }
         let tiered = counts.tiered - before.tiered;
         let looked = counts.looked - before.looked;
-        // Each is read, and written to the store.
+        // Each block is read, and written to the store.
         Ok(ObjectStep { cost: 1 + looked.div_ceil(PER_BLOCK) + 2 * tiered, tiered, ..ObjectStep::default() })
     }
 
-    /// As much of the objects as fills a new one; the end of the pass when nothing is worth it any more.
+    /// Rewrites as many live blocks as fill a new object. Ends the pass if no object is worth it
+    /// any more.
     fn write_anew(&mut self, garden: &Garden, wished: &ObjectGardening) -> Result<ObjectStep> {
-        // What was tiered is there, and what was emptied can be deleted.
+        // Makes the tiered blocks durable in their objects, so that emptied objects can be deleted.
         garden.consistency_point()?;
         let unread = self.unread.len();
         let rewritten = match wished.prices {
             Some(prices) => garden.defrag_but(&prices, SLOTS as u64, &mut self.unread)?.blocks,
             None => 0,
         };
-        // Those behind some that cannot be read come next.
+        // If objects could not be read, the next step tries others.
         let ended = rewritten == 0 && self.unread.len() == unread;
         if ended {
             garden.delete_objects()?;

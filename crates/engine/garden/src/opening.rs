@@ -1,4 +1,4 @@
-//! Opening an aggregate, in full or with what can still be read.
+//! Opening an aggregate, completely or with the parts that can still be read.
 
 use std::sync::Arc;
 
@@ -15,22 +15,25 @@ use crate::{
 };
 
 impl Garden {
-    /// Opens an aggregate: its last consistency point, and the operations that were acknowledged after it.
+    /// Opens an aggregate: its last consistency point, and the operations that were acknowledged
+    /// after it.
     ///
-    /// The drives come in any order; one of each group with parity may be missing. Errors: devices of several aggregates or
-    /// of none, damage. Cost: reads the log, and one block for each RAID group
-    /// to know where to write.
+    /// The drives may be in any order. One drive of each group with parity may be missing. Cold
+    /// blocks in objects cannot be read.
     ///
-    /// Cold blocks in objects cannot be read; all else is as ever.
+    /// Errors: the devices belong to several aggregates or to none; damage.
+    ///
+    /// Cost: reads the log, and one block for each RAID group to find where to allocate.
     pub fn open(drives: &[Arc<dyn BlockDevice>], log: impl Into<LogDevices>, limits: Limits) -> Result<Self> {
         Self::open_with(drives, log, limits, None, Accepted::NOTHING)
     }
 
-    /// The same with the store of its objects, if it is there, and with what may be lost. Nothing is put there or deleted unless it is asked
-    /// for.
+    /// Opens an aggregate with its object store, if there is one, and with the losses that are
+    /// acceptable. Nothing is put or deleted in the store until a caller requests it.
     ///
-    /// Errors: also if an operation of the log has to read a cold block, and cannot; something is lost that is not accepted. A
-    /// [closed](Self::close) aggregate loses nothing with its log.
+    /// Errors: those of [`open`](Self::open); an operation of the log needs a cold block that
+    /// cannot be read; a loss is not accepted. A [closed](Self::close) aggregate loses nothing with
+    /// its log.
     pub fn open_with(
         drives: &[Arc<dyn BlockDevice>],
         log: impl Into<LogDevices>,
@@ -44,8 +47,9 @@ impl Garden {
             let place = || format!("record {sequence} of the log");
             let operation = Operation::decode(bytes).map_err(|damage| Error::damaged(place(), damage))?;
             match store.apply(&operation) {
-                // A later state of it deleted an object that this one wants: what comes from here on is lost as well. Not so while the
-                // store is away.
+                // A later state of the aggregate deleted an object that this operation needs. This
+                // operation and all later ones are lost too. This does not apply while the store is
+                // away.
                 Err(error) if older && !store.touched && wants_what_is_gone(&error) => break,
                 done => done?,
             };
@@ -53,12 +57,13 @@ impl Garden {
         for space in store.spaces() {
             store.reap_orphans(space)?;
         }
-        // Numbers of consistency points that did not end are left behind for good, and so is a lap of the log that was begun.
+        // Skips the numbers of unfinished consistency points, and the started lap of the log, for
+        // good.
         if store.is_waiting() || found.unfinished.cp.is_some() || found.begun || !found.unsettled.is_empty() {
             store.consistency_point()?;
         }
         if !found.unsettled.is_empty() {
-            // Not before: the records in there are nowhere else until then.
+            // Only now, because until the consistency point the records exist nowhere else.
             store.log.settle(&found.unsettled)?;
             store.note_logs()?;
         }
@@ -66,13 +71,13 @@ impl Garden {
         Ok(Self::of(store))
     }
 
-    /// What was lost with the log when it was opened.
+    /// The loss at the opening, if the log could not be read completely.
     pub fn log_loss(&self) -> Option<LogLoss> {
         self.shared.lock().opening.log_loss.clone()
     }
 }
 
-/// Whether an operation failed because the object with a cold block is no longer there.
+/// Whether an operation failed because the object with a cold block no longer exists.
 fn wants_what_is_gone(error: &FsError) -> bool {
     let FsError::Io { source, .. } = error else { return false };
     source.downcast_ref().is_some_and(Error::is_absent)

@@ -1,16 +1,15 @@
-//! The positions of passes that go through all of an aggregate.
+//! The positions of passes over the whole aggregate.
 
 use crate::{
     engine::Garden,
     store::{Fixing, Store},
 };
 
-/// Where the steps of a scrub, of a scan over areas and of scans over pointers continue. The
-/// default is the beginning of all.
+/// The positions at which the steps of a scrub, of a scan over areas and of scans over pointers
+/// continue. The default is the start of each.
 ///
-/// Steps of two passes must not alternate, because both move one position: each would skip what the
-/// other one did. So a second pass takes the positions of the first one away, and puts them back at
-/// its end.
+/// Two passes must not run in turn, because both move one position: each would skip the steps of
+/// the other. So a second pass saves the positions of the first one, and restores them at its end.
 #[derive(Debug, Default)]
 pub struct Positions {
     scrub: u64,
@@ -19,7 +18,7 @@ pub struct Positions {
 }
 
 impl Garden {
-    /// Continues passes from these positions. Returns the positions until now.
+    /// Sets the positions at which passes continue, and returns the previous ones.
     pub fn exchange_positions(&self, positions: Positions) -> Positions {
         self.shared().lock().exchange_positions(positions)
     }

@@ -1,4 +1,5 @@
-//! Reading contents of files, some of which may lie in objects: what is not here is fetched while others use the aggregate.
+//! Reading file contents, some of which may be in objects. Other threads use the aggregate while
+//! missing blocks are fetched.
 
 use std::ops::Range;
 
@@ -6,16 +7,16 @@ use senesce_fsapi::FsResult;
 
 use crate::{fs::VolumeFs, store::Fetches};
 
-/// What is read at once because somebody reads in order.
+/// The range of blocks to read ahead for a sequential reader.
 enum Window {
-    /// It was not noted yet that somebody reads.
+    /// The read was not recorded yet.
     Unknown,
     Wanted(Range<u64>),
-    /// There is none, or it was read.
+    /// There is no range, or it was read.
     Done,
 }
 
-/// A read that is begun, and how far it is.
+/// A read in progress.
 pub(crate) struct Read {
     ino: u64,
     offset: u64,
@@ -28,7 +29,7 @@ impl Read {
         Self { ino, offset, window: Window::Unknown, fetches: Fetches::of_reading() }
     }
 
-    /// Reads, unless something has to be fetched before that: then it is known what.
+    /// Reads the range, or returns `None` after recording which blocks must be fetched first.
     pub fn attempt(&mut self, fs: &VolumeFs, out: &mut [u8]) -> Option<FsResult<usize>> {
         let Self { ino, offset, window, fetches } = self;
         let space = fs.space;
@@ -48,11 +49,11 @@ impl Read {
                 Ok(store.read_file(space, *ino, *offset, out)?)
             })
         });
-        // What is only read ahead is not waited for.
+        // A read does not wait for blocks that are only read ahead.
         (done.is_ok() || !self.fetches.are_wanted()).then_some(done)
     }
 
-    /// Reads, and waits for what has to be fetched.
+    /// Completes the read, waiting for blocks that must be fetched.
     pub fn finish(mut self, fs: &VolumeFs, out: &mut [u8]) -> FsResult<usize> {
         loop {
             self.fetches.fetch();

@@ -1,4 +1,4 @@
-//! What an aggregate tells of itself: what it holds and has left, and what its drives were asked for.
+//! The report of an aggregate: its contents, its free space, and the requests to its drives.
 
 use std::sync::mpsc::{Receiver, channel};
 
@@ -11,105 +11,110 @@ use crate::{
     store::{Counts, LeftOut, ScrubReport, Store},
 };
 
-/// What an aggregate holds and what it has left, in blocks of 4,096 bytes.
+/// The contents and the free space of an aggregate, in blocks of 4,096 bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AggregateReport {
     /// All blocks, without parity.
     pub blocks: u64,
     /// Blocks that are free in the state in memory.
     pub free: u64,
-    /// Of these, blocks that are kept for maps and for deleting.
+    /// Free blocks that are reserved for maps and for deletions.
     pub kept: u64,
-    /// The last consistency point.
+    /// The number of the last consistency point.
     pub cp: u64,
-    /// The RAID groups, as the drives' labels have them.
+    /// The RAID groups, as recorded in the labels of the drives.
     pub groups: Vec<Group>,
-    /// Blocks of each allocation area that may be taken now, by RAID group; `None` where they were not counted yet.
+    /// Free blocks of each allocation area, by RAID group; `None` for areas that were not counted
+    /// yet.
     pub area_free: Vec<Vec<Option<u64>>>,
-    /// Drives that are missing, by their place.
+    /// The places of missing drives.
     pub missing_drives: Vec<u32>,
-    /// What opening it found out.
+    /// Findings of the opening.
     pub opening: OpeningReport,
-    /// The copies of its log, and what was written to them.
+    /// The copies of the log, and the bytes written to them.
     pub log: LogReport,
-    /// How far the scrub is, and what it found.
+    /// The position of the scrub, and its findings.
     pub scrub: ScrubReport,
-    /// What the engine counted since it was opened.
+    /// Counts of the engine since the opening.
     pub counts: Counts,
-    /// What the drives were asked for since then.
+    /// Requests to the drives since the opening.
     pub raid: RaidCounts,
-    /// What they were asked for from the end of the consistency point before the last one to the end of that.
+    /// Requests to the drives between the ends of the last two consistency points.
     pub raid_last_point: RaidCounts,
-    /// The same by drive, in the order of their places.
+    /// The drives, in the order of their places.
     pub drives: Vec<DriveReport>,
 }
 
-/// What was found when an aggregate was opened.
+/// Findings of the opening of an aggregate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OpeningReport {
     /// Devices that were given and are not used.
     pub left_out: Vec<LeftOut>,
-    /// Superblocks that could not be read, and why: of the last consistency point another drive has one, or it was being written when
-    /// power was lost, or all that it held is in the log.
+    /// Superblocks that could not be read, and why. No data are lost: another drive has the last
+    /// consistency point, or a loss of power interrupted its write, or the log holds all of it.
     pub unread_superblocks: Vec<String>,
-    /// Labels and copies of the log that were damaged, and are right again.
+    /// Labels and copies of the log that were damaged and are repaired.
     pub repaired: Vec<Finding>,
     /// Stripes whose parity may be wrong after a loss of power, because a drive fails.
     pub uncorrected: Vec<Finding>,
-    /// Why copies of the log could not be read. Those that could be made again are in use again.
+    /// Why copies of the log could not be read. Copies that could be restored are in use again.
     pub lost_logs: Vec<String>,
-    /// What was lost with the log.
+    /// The loss, if the log could not be read completely.
     pub log_loss: Option<LogLoss>,
 }
 
-/// A place for a drive: what is there, and what it was asked for.
+/// A place for a drive: its device, its state, and the requests to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriveReport {
-    /// Its RAID group.
+    /// The RAID group.
     pub group: usize,
-    /// Whether it holds parity.
+    /// Whether the drive holds parity.
     pub parity: bool,
     /// The name of the device, if there is one.
     pub device: Option<String>,
-    /// What became of it.
+    /// The state of the drive.
     pub state: DriveState,
-    /// Since the aggregate was opened.
+    /// Requests since the opening.
     pub counts: DriveCounts,
-    /// From the end of the consistency point before the last one to the end of that.
+    /// Requests between the ends of the last two consistency points.
     pub last_point: DriveCounts,
 }
 
 impl Garden {
-    /// The number of the last consistency point. Cost: none that grows.
+    /// The number of the last consistency point.
+    ///
+    /// Cost: constant.
     pub fn last_point(&self) -> u64 {
         self.shared().lock_for_operation().durable.cp
     }
 
-    /// Returns a channel on which each failure of a drive arrives when it happens. A later call ends an earlier channel.
+    /// Returns a channel that receives each failure of a drive when it happens. A later call closes
+    /// an earlier channel.
     pub fn watch_drives(&self) -> Receiver<DriveFailure> {
         let (sender, failures) = channel();
         self.shared().lock_for_operation().raid.watch(Some(sender));
         failures
     }
 
-    /// Ends the channel of [`watch_drives`](Self::watch_drives).
+    /// Closes the channel of [`watch_drives`](Self::watch_drives).
     pub fn unwatch_drives(&self) {
         self.shared().lock_for_operation().raid.watch(None);
     }
 
-    /// Returns a channel on which the failure of each copy of the log arrives when it happens. A later call ends an earlier channel.
+    /// Returns a channel that receives the failure of each copy of the log when it happens. A later
+    /// call closes an earlier channel.
     pub fn watch_logs(&self) -> Receiver<LogFailure> {
         let (sender, failures) = channel();
         self.shared().lock_for_operation().log.mirror().watch(Some(sender));
         failures
     }
 
-    /// Ends the channel of [`watch_logs`](Self::watch_logs).
+    /// Closes the channel of [`watch_logs`](Self::watch_logs).
     pub fn unwatch_logs(&self) {
         self.shared().lock_for_operation().log.mirror().watch(None);
     }
 
-    /// What it holds and has left.
+    /// Reports the contents and the free space of the aggregate.
     pub fn report(&self) -> AggregateReport {
         let store = self.shared.lock();
         AggregateReport {
@@ -134,20 +139,21 @@ impl Garden {
     }
 }
 
-/// The copies of a log. What is written to them is not among what the drives were asked for.
+/// The copies of a log. Writes to them do not count as requests to the drives.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogReport {
-    /// Copies that there should be.
+    /// Copies that the log should have.
     pub copies: u32,
-    /// Of these, copies that hold all that was acknowledged.
+    /// Copies that hold all acknowledged operations.
     pub whole: u32,
     /// The copies, by number.
     pub states: Vec<LogCopyReport>,
-    /// Why copies were lost when the aggregate was opened, or failed since. Those that could be made again are in use again.
+    /// Why copies were lost at the opening, or failed since. Copies that could be restored are in
+    /// use again.
     pub lost: Vec<String>,
-    /// Bytes that were written to all copies together since it was opened.
+    /// Bytes written to all copies together since the opening.
     pub bytes_written: u64,
-    /// Flushes of their devices since then.
+    /// Flushes of their devices since the opening.
     pub flushes: u64,
 }
 

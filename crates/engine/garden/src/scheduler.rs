@@ -1,34 +1,36 @@
-//! When gardening may do how much: by what processors and drives have left, and by whether clients feel it.
+//! The scheduler of gardening: it limits tasks by the free resources and by the latency of clients.
 //!
-//! Each task has a bucket of tokens, a block each. Buckets are filled at a pace that falls with the use of the scarcest part of the
-//! system, the most urgent task first; what it does not need goes to the next. When clients' p99 is above what it is at that load
-//! without gardening, the pace is halved, and it comes back in small steps. Pure: whoever runs it observes, and tells the time.
+//! Each task has a bucket of tokens; a token is a block. Buckets are filled at a pace that falls
+//! with the use of the scarcest resource. The most urgent task is filled first, and its surplus
+//! goes to the next. If the clients' p99 exceeds its baseline without gardening at that load, the
+//! pace is halved. It recovers in small steps. The scheduler has no side effects: the caller
+//! measures and passes the time.
 
 use std::collections::BTreeMap;
 
 use senesce_core::Nanos;
 
-/// What there is to do, the most urgent first.
+/// The tasks, the most urgent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Task {
-    /// Making room where there is none; it does not ask whether anybody feels it.
+    /// Frees space when there is none, regardless of the latency of clients.
     Space,
-    /// Cleaning areas.
+    /// Cleans areas.
     Cleaning,
-    /// Putting right pointers of files that are read often.
+    /// Fixes pointers of files that are read often.
     FixUp,
-    /// Writing together again what was read in order.
+    /// Rewrites blocks that were read in order and are apart.
     WriteAfterRead,
-    /// Cold blocks that leave the drives, and objects that are mostly empty.
+    /// Moves cold blocks to objects, and rewrites sparse objects.
     Objects,
-    /// Compacted blocks that are mostly empty.
+    /// Merges compacted blocks that are mostly empty.
     Recompaction,
-    /// Looking at every block.
+    /// Checks every block.
     Scrub,
 }
 
 impl Task {
-    /// All, the most urgent first.
+    /// All tasks, the most urgent first.
     pub const ALL: [Self; 7] = [
         Self::Space,
         Self::Cleaning,
@@ -40,44 +42,45 @@ impl Task {
     ];
 }
 
-/// What the system was like for a while.
+/// Measurements of one span of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Observed {
-    /// For how long.
+    /// The span.
     pub span: Nanos,
-    /// Clients' operations a second.
+    /// Client operations per second.
     pub per_second: f64,
-    /// Busy processors, of all: 0 to 1.
+    /// The share of busy processors, 0 to 1.
     pub processors: f64,
-    /// Busy drives, of all.
+    /// The share of busy drives, 0 to 1.
     pub drives: f64,
-    /// How full the log was when it was switched, of a half.
+    /// The fill level of the log when its halves were swapped, 0 to 1.
     pub log: f64,
-    /// The part of the time in which a consistency point was being written.
+    /// The share of the time in which a consistency point was being written.
     pub point: f64,
-    /// Clients' p99, if it is known.
+    /// The p99 of client operations, if it is known.
     pub p99: Option<Nanos>,
-    /// Whether gardening did something meanwhile.
+    /// Whether gardening did something in the span.
     pub gardened: bool,
 }
 
-/// How careful it is.
+/// The limits of a scheduler.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Caution {
-    /// Blocks a second at most, on a system that does nothing else.
+    /// Blocks per second on an idle system, at most.
     pub most_per_second: f64,
-    /// Tokens that a bucket holds at most: what may be done at once.
+    /// Tokens of a bucket, at most: the longest burst in blocks.
     pub burst: f64,
-    /// Use above which nothing is done.
+    /// The use of resources above which nothing is allowed.
     pub ceiling: f64,
-    /// By what p99 may be above its baseline.
+    /// The factor by which p99 may exceed its baseline.
     pub tolerance: f64,
-    /// Averages over these spans: the first two say what is left, the third what p99 is without gardening.
+    /// Time constants of averages. The first two smooth the use of resources, the third the
+    /// baseline of p99.
     pub averages: [Nanos; 3],
 }
 
 impl Default for Caution {
-    /// A quarter of 20 processors at 33 us a block; averages of 1 s, 10 s and 5 min.
+    /// A quarter of 20 processors at 33 us a block; averages over 1 s, 10 s and 5 min.
     fn default() -> Self {
         Self {
             most_per_second: 150_000.0,
@@ -89,33 +92,34 @@ impl Default for Caution {
     }
 }
 
-/// The slowest pace: it never stops trying for good, or it would not hear that clients do not mind any more.
+/// The lowest brake. It is not zero, because only further gardening shows that clients are no
+/// longer affected.
 const LEAST_PACE: f64 = 1.0 / 64.0;
-/// The pace at the beginning, and what it comes back by where clients do not feel it.
+/// The brake at the start, and the factors by which it recovers and falls.
 const FIRST_PACE: f64 = 0.125;
 const FASTER: f64 = 1.25;
 const SLOWER: f64 = 0.5;
 
-/// The scheduler.
+/// Decides how many blocks each task may process.
 #[derive(Clone, Debug)]
 pub struct Scheduler {
     caution: Caution,
-    /// Averages of use; none before anything was observed.
+    /// Averages of use; `None` before the first measurement.
     use_over: Option<[f64; 2]>,
-    /// p99 without gardening in ns, by load: its power of two.
+    /// p99 without gardening in ns, by load (the exponent of its power of two).
     baseline: BTreeMap<i32, f64>,
-    /// None while nobody asks for anything.
+    /// `None` while clients send no operations.
     load: Option<i32>,
-    /// Of the pace that use allows.
+    /// The part of the pace that client latency allows.
     brake: f64,
-    /// May be below zero: an area is cleaned whole.
+    /// May be negative, because a task may exceed its tokens: an area is cleaned as a whole.
     tokens: [f64; Task::ALL.len()],
-    /// Nobody does it: it takes nothing from the others.
+    /// Tasks that no worker runs; they receive no tokens.
     idle: [bool; Task::ALL.len()],
 }
 
 impl Scheduler {
-    /// One that has seen nothing yet, and allows nothing but to make room.
+    /// A scheduler without measurements. It allows only to free space.
     pub fn new(caution: Caution) -> Self {
         let tokens = [0.0; Task::ALL.len()];
         Self {
@@ -129,12 +133,12 @@ impl Scheduler {
         }
     }
 
-    /// Whether there is nobody who does a task. In the beginning all are done.
+    /// Sets whether no worker runs a task. Initially all tasks have one.
     pub fn set_idle(&mut self, task: Task, idle: bool) {
         self.idle[task as usize] = idle;
     }
 
-    /// What the system was like since the last time.
+    /// Takes the measurements since the previous call.
     pub fn observe(&mut self, observed: &Observed) {
         let used = observed.processors.max(observed.drives).max(observed.log).max(observed.point);
         let spans = self.caution.averages;
@@ -156,8 +160,8 @@ impl Scheduler {
         }
     }
 
-    /// Blocks a second that are allowed now. None, where use is above the ceiling, and where p99 without gardening is not known at this
-    /// load; where nobody asks for anything, nobody can feel it.
+    /// Blocks per second that are allowed now. Zero if use is above the ceiling, or if p99 without
+    /// gardening is unknown at this load. Without client operations no baseline is needed.
     pub fn pace(&self) -> f64 {
         let Some(used) = self.used() else { return 0.0 };
         if self.load.is_some_and(|load| !self.baseline.contains_key(&load)) {
@@ -167,21 +171,22 @@ impl Scheduler {
         self.caution.most_per_second * left * self.brake
     }
 
-    /// Clients' p99 without gardening at the load of now, if it is known.
+    /// The p99 without gardening at the current load, if it is known.
     pub fn usual_p99(&self) -> Option<Nanos> {
         Some(Nanos(*self.baseline.get(&self.load?)? as u64))
     }
 
-    /// Use of what is scarcest, 0 to 1: the greater of the averages of a second and of ten; `None` before anything was observed.
+    /// The use of the scarcest resource, 0 to 1: the larger of the averages over the first two
+    /// spans. `None` before the first measurement.
     pub fn used(&self) -> Option<f64> {
         self.use_over.map(|[short, long]| short.max(long))
     }
 
-    /// So much time has gone by: buckets are filled.
+    /// Fills the buckets for a span of time.
     pub fn refill(&mut self, span: Nanos) {
         let mut new = self.pace() * span.0 as f64 / 1e9;
         for (tokens, task) in self.tokens.iter_mut().zip(Task::ALL) {
-            // A bucket may hold more than it takes: what another task handed over. That is not taken back.
+            // A bucket may exceed its limit after a hand-over. The surplus stays.
             let room = (self.caution.burst - *tokens).max(0.0);
             if task == Task::Space {
                 *tokens += room;
@@ -201,19 +206,20 @@ impl Scheduler {
         self.tokens[task as usize] > 0.0
     }
 
-    /// Of what one task has, so much is another's: a block that was moved is done when its pointer is right.
+    /// Moves tokens to another task: a moved block is finished only when its pointer is fixed.
     pub fn hand_over(&mut self, from: Task, to: Task, blocks: u64) {
         self.spend(from, blocks);
         self.tokens[to as usize] += blocks as f64;
     }
 
-    /// It did so many blocks. They may be more than it had tokens for; it waits the longer.
+    /// Charges blocks to a task. They may exceed its tokens; then it waits longer.
     pub fn spend(&mut self, task: Task, blocks: u64) {
         self.tokens[task as usize] -= blocks as f64;
     }
 }
 
-/// An average over a span, after so long at a value. Without an exponential, which libraries round differently.
+/// Moves an average towards `value` after `span`. Avoids an exponential, which libraries round
+/// differently.
 fn approach(average: f64, value: f64, span: Nanos, over: Nanos) -> f64 {
     let part = span.0 as f64 / (span.0 as f64 + over.0 as f64).max(1.0);
     average + (value - average) * part
@@ -239,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_done_before_it_is_known_what_clients_are_used_to() {
+    fn nothing_is_allowed_without_a_baseline() {
         let mut scheduler = Scheduler::new(Caution::default());
         scheduler.refill(SECOND);
         assert!(!scheduler.may(Task::Cleaning) && scheduler.may(Task::Space));
@@ -247,7 +253,7 @@ mod tests {
         assert_eq!(scheduler.pace(), 0.0);
         scheduler.observe(&observed(0.1, 1000, false));
         assert!(scheduler.pace() > 0.0);
-        // Another load, another baseline; and where nobody is, none is needed.
+        // Another load needs another baseline. Without clients none is needed.
         scheduler.observe(&Observed { per_second: 64_000.0, p99: None, ..observed(0.1, 0, false) });
         assert_eq!((scheduler.pace(), scheduler.usual_p99()), (0.0, None));
         scheduler.observe(&Observed { per_second: 0.0, p99: None, ..observed(0.1, 0, false) });
@@ -255,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pace_falls_with_use_and_stops_at_the_ceiling() {
+    fn pace_falls_with_use_and_stops_at_ceiling() {
         let pace = |used: f64| {
             let mut scheduler = Scheduler::new(Caution::default());
             scheduler.observe(&observed(used, 1000, false));
@@ -263,7 +269,7 @@ mod tests {
         };
         assert!(pace(0.1) > 1.5 * pace(0.3) && pace(0.3) > 0.0);
         assert_eq!((pace(0.6), pace(0.9)), (0.0, 0.0));
-        // Whatever is scarcest counts.
+        // The scarcest resource counts.
         for scarce in
             [Observed { drives: 0.7, ..observed(0.1, 1, false) }, Observed { log: 0.7, ..observed(0.1, 1, false) }]
         {
@@ -271,7 +277,7 @@ mod tests {
             scheduler.observe(&scarce);
             assert_eq!(scheduler.pace(), 0.0);
         }
-        // A peak of a second is seen at once, and is over for good only after some.
+        // A peak of one second counts at once, and fades only after several seconds.
         let mut scheduler = Scheduler::new(Caution::default());
         scheduler.observe(&observed(0.1, 1000, false));
         let calm = scheduler.pace();
@@ -282,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_who_feel_it_slow_it_down_and_those_who_do_not_let_it_come_back() {
+    fn pace_halves_when_clients_slow_and_recovers_later() {
         let mut scheduler = Scheduler::new(Caution::default());
         scheduler.observe(&observed(0.1, 1000, false));
         let first = scheduler.pace();
@@ -295,15 +301,15 @@ mod tests {
         for _ in 0..40 {
             scheduler.observe(&observed(0.1, 2000, true));
         }
-        assert_eq!(scheduler.pace(), first / FIRST_PACE * LEAST_PACE, "it goes on trying");
+        assert_eq!(scheduler.pace(), first / FIRST_PACE * LEAST_PACE, "the pace never reaches zero");
     }
 
     #[test]
-    fn the_most_urgent_bucket_is_filled_first_and_a_debt_is_paid_before() {
+    fn urgent_buckets_fill_first_and_debts_count() {
         let caution = Caution { most_per_second: 960.0, burst: 100.0, ceiling: 1.0, ..Caution::default() };
         let mut scheduler = Scheduler::new(caution);
         scheduler.observe(&observed(0.0, 1000, false));
-        // 120 a second.
+        // 120 tokens per second.
         scheduler.refill(SECOND);
         let tokens = |scheduler: &Scheduler| scheduler.tokens.map(|tokens| tokens as i64);
         assert_eq!(tokens(&scheduler), [100, 100, 20, 0, 0, 0, 0]);
@@ -315,7 +321,7 @@ mod tests {
         assert_eq!(tokens(&scheduler), [100, 0, 50, 0, 0, 0, 0]);
         (0..20).for_each(|_| scheduler.refill(SECOND));
         assert_eq!(tokens(&scheduler), [100; 7]);
-        // What nobody does takes nothing.
+        // An idle task receives no tokens.
         scheduler.spend(Task::Objects, 100);
         scheduler.spend(Task::Scrub, 100);
         scheduler.set_idle(Task::Objects, true);
@@ -324,7 +330,7 @@ mod tests {
         scheduler.set_idle(Task::Objects, false);
         scheduler.refill(SECOND);
         assert_eq!(tokens(&scheduler), [100; 7]);
-        // What was handed over lies above the brim, and is nobody else's.
+        // Tokens that were handed over exceed the limit, and other tasks do not receive them.
         scheduler.hand_over(Task::Cleaning, Task::FixUp, 50);
         scheduler.spend(Task::Scrub, 100);
         scheduler.refill(Nanos(SECOND.0 / 2));

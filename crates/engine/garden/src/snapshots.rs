@@ -1,4 +1,4 @@
-//! Snapshots as users of an aggregate have them: made, listed, read, deleted.
+//! Snapshots, clones and deleted volumes, as users of an aggregate see them.
 
 use senesce_fsapi::Timestamp;
 
@@ -12,27 +12,29 @@ use crate::{
 /// A snapshot of a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotReport {
-    /// Its name.
+    /// The name.
     pub name: Vec<u8>,
-    /// When it was made, as whoever made it said.
+    /// The time of the snapshot, as its creator passed it.
     pub created: Timestamp,
-    /// The consistency point whose tree it is.
+    /// The consistency point of the tree.
     pub cp: u64,
-    /// Blocks of its tree, also those that others use.
+    /// Blocks of the tree, including those that are shared with others.
     pub blocks: u64,
-    /// Inodes in use in it, with those of metadata.
+    /// Inodes in use in the tree, including those of metadata.
     pub inodes: u64,
 }
 
 impl Garden {
-    /// Keeps a volume as it is, under a name; durable when it returns. `now` is only kept.
+    /// Makes a snapshot of a volume. It is durable on return. `now` is only recorded.
     ///
-    /// Errors: `Invalid` for a name that is taken, empty or longer than 128 bytes; `NoSpace`. Cost: two consistency points;
-    /// reads the map of the blocks in use, and writes that of those that snapshots use.
+    /// Errors: `Invalid` for a name that is taken, empty or longer than 128 bytes; `NoSpace`.
+    ///
+    /// Cost: two consistency points; reads the map of the blocks in use, and writes the summary
+    /// map.
     pub fn create_snapshot(&self, volume: &[u8], name: &[u8], now: Timestamp) -> Result<()> {
         self.change(|commits, store| {
             let space = store.find_volume(volume)?;
-            // Of what is durable, the maps in memory describe exactly the tree.
+            // After the consistency point, the maps in memory describe exactly the durable tree.
             match store.create_snapshot(space, name, now) {
                 Err(Error::NoSpace { .. }) if !store.touched && store.reclaim_left() > 0 => {
                     commits.reclaim(store, u64::MAX)?;
@@ -43,7 +45,9 @@ impl Garden {
         })
     }
 
-    /// The snapshots of a volume, the oldest first. Errors: `Invalid` if there is no such volume.
+    /// The snapshots of a volume, the oldest first.
+    ///
+    /// Errors: `Invalid` if the volume does not exist.
     pub fn snapshots(&self, volume: &[u8]) -> Result<Vec<SnapshotReport>> {
         let store = self.shared.lock();
         let spaces = store.snapshots_of(store.find_volume(volume)?);
@@ -60,24 +64,31 @@ impl Garden {
         Ok(spaces.into_iter().filter_map(report).collect())
     }
 
-    /// Blocks of a volume that it does not use itself: its snapshots hold them, or deleted ones did and they are not reclaimed
-    /// yet. Errors: `Invalid` if there is no such volume.
+    /// Blocks of a volume that only snapshots use, including deleted snapshots that are not
+    /// reclaimed yet.
+    ///
+    /// Errors: `Invalid` if the volume does not exist.
     pub fn held_blocks(&self, volume: &[u8]) -> Result<u64> {
         let store = self.shared.lock();
         Ok(store.volume(store.find_volume(volume)?)?.record.held)
     }
 
-    /// A snapshot as a file system that takes no changes. Errors: `Invalid` if there is none of this name.
+    /// Returns a snapshot as a read-only file system.
+    ///
+    /// Errors: `Invalid` if no snapshot has this name.
     pub fn snapshot(&self, volume: &[u8], name: &[u8]) -> Result<VolumeFs> {
         let store = self.shared.lock();
         let space = find_snapshot(&store, volume, name)?;
         Ok(VolumeFs::new(self.shared.clone(), space, store.number_of(space)?))
     }
 
-    /// Deletes a snapshot; durable when it returns. What only it used becomes free bit by bit, with the consistency points
-    /// that come, at once by [`reclaim_step`](Self::reclaim_step), and at the latest when space is short.
+    /// Deletes a snapshot. The deletion is durable on return. Blocks that only it used are freed in
+    /// steps: by later consistency points, by [`reclaim_step`](Self::reclaim_step), or at the
+    /// latest when space is short.
     ///
-    /// Errors: `Invalid` if there is none of this name. Cost: one consistency point or two.
+    /// Errors: `Invalid` if no snapshot has this name.
+    ///
+    /// Cost: one or two consistency points.
     pub fn delete_snapshot(&self, volume: &[u8], name: &[u8]) -> Result<()> {
         self.change(|_, store| {
             let space = find_snapshot(store, volume, name)?;
@@ -85,24 +96,28 @@ impl Garden {
         })
     }
 
-    /// Makes a volume of a snapshot; durable when it returns. Nothing is copied: both share blocks until they change them, and the
-    /// snapshot cannot be deleted before the new volume is. It may write as many blocks as the volume that it comes from.
+    /// Makes a volume from a snapshot. It is durable on return. Nothing is copied: both share
+    /// blocks until one of them changes, and the snapshot cannot be deleted before the clone. The
+    /// clone may write as many blocks as its origin has.
     ///
-    /// Errors: `Invalid` if there is no such snapshot, for a name that is taken, empty or longer than 128 bytes, and if there are too
-    /// many volumes; `NoSpace`. Cost: two consistency points; reads the maps of blocks in use.
+    /// Errors: `Invalid` if the snapshot does not exist, for a name that is taken, empty or longer
+    /// than 128 bytes, and if there are too many volumes; `NoSpace`.
+    ///
+    /// Cost: two consistency points; reads the maps of blocks in use.
     pub fn clone_volume(&self, volume: &[u8], snapshot: &[u8], name: &[u8]) -> Result<()> {
         self.change(|_, store| {
             let space = find_snapshot(store, volume, snapshot)?;
             let clone = store.create_clone(space, name)?;
-            // What was held when the snapshot was made is nobody's now.
+            // Inodes that programs held open when the snapshot was made have no holder now.
             let reaped = store.reap_orphans(clone);
             store.touched = true;
             reaped
         })
     }
 
-    /// The volume and the snapshot that a volume is a clone of; `None` if it is none. Errors: `Invalid` if there is no such
-    /// volume.
+    /// The origin of a clone: its volume and snapshot. `None` for other volumes.
+    ///
+    /// Errors: `Invalid` if the volume does not exist.
     pub fn origin(&self, volume: &[u8]) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
         let store = self.shared.lock();
         let Some(origin) = store.volume(store.find_volume(volume)?)?.record.origin else { return Ok(None) };
@@ -110,10 +125,13 @@ impl Garden {
         Ok(Some((name(origin.volume)?, name(snapshot_space(origin.snapshot, origin.volume))?)))
     }
 
-    /// Deletes a volume; durable when it returns. What it used becomes free bit by bit, as what a deleted snapshot used.
+    /// Deletes a volume. The deletion is durable on return. Its blocks are freed in steps, like
+    /// those of a deleted snapshot.
     ///
-    /// Errors: `Invalid` if there is none of this name, or if it has snapshots; `Busy` if files of it are held open;
-    /// `NoSpace`. Cost: one consistency point or two.
+    /// Errors: `Invalid` if the volume does not exist or has snapshots; `Busy` if files of it are
+    /// held open; `NoSpace`.
+    ///
+    /// Cost: one or two consistency points.
     pub fn delete_volume(&self, name: &[u8]) -> Result<()> {
         self.change(|_, store| {
             let space = store.find_volume(name)?;
@@ -121,10 +139,13 @@ impl Garden {
         })
     }
 
-    /// What differs between a snapshot and a later one, or the volume as it is: inodes in the order of their numbers.
+    /// The differences between a snapshot and a later one, or the current volume: inodes in the
+    /// order of their numbers.
     ///
-    /// Errors: `Invalid` if there is no snapshot of a name. Cost: for the volume a consistency point; reads the blocks above
-    /// what differs, and nothing of what is the same.
+    /// Errors: `Invalid` if a snapshot does not exist.
+    ///
+    /// Cost: a consistency point if anything changed; reads the blocks above differences, and
+    /// nothing below equal pointers.
     pub fn diff(&self, volume: &[u8], from: &[u8], to: Option<&[u8]>) -> Result<Vec<InodeChange>> {
         let mut commits = self.shared.lock_commits();
         let store = &mut *self.shared.lock();
@@ -140,26 +161,33 @@ impl Garden {
         changes
     }
 
-    /// Makes a volume what one of its snapshots is; durable when it returns. The snapshot stays. What the volume was since then is gone,
-    /// unless another snapshot has it, and becomes free as when a snapshot is deleted.
+    /// Reverts a volume to one of its snapshots, which stays. Durable on return. Later changes are
+    /// lost unless another snapshot has them. Their blocks are freed like those of a deleted
+    /// snapshot.
     ///
-    /// Errors: `Invalid` if there is none of this name; `Busy` if files of the volume are held open; `NoSpace`. Cost: as
-    /// [`create_snapshot`](Self::create_snapshot).
+    /// Errors: `Invalid` if no snapshot has this name; `Busy` if files of the volume are held open;
+    /// `NoSpace`.
+    ///
+    /// Cost: that of [`create_snapshot`](Self::create_snapshot).
     pub fn restore_snapshot(&self, volume: &[u8], name: &[u8]) -> Result<()> {
         self.change(|_, store| {
             let space = find_snapshot(store, volume, name)?;
             store.restore_snapshot(space)?;
-            // What was held when the snapshot was made is nobody's now.
+            // Inodes that programs held open when the snapshot was made have no holder now.
             let reaped = store.reap_orphans(volume_of(space));
             store.touched = true;
             reaped
         })
     }
 
-    /// Makes free what deleted snapshots and volumes used, as far as so many blocks of the maps of snapshots tell (each tells it of
-    /// 32,768 blocks of a volume; a deleted volume counts as many, and one); durable when it returns. Says how many blocks are left to look at.
+    /// Frees blocks of deleted snapshots and volumes by scanning up to `blocks` blocks of summary
+    /// maps. Each covers 32,768 blocks of a volume; a deleted volume counts one for each 32,768
+    /// blocks, and one more. The result is durable on return. Returns the number of blocks that
+    /// remain to be scanned.
     ///
-    /// Errors: nothing could be done because a map cannot be read, or for want of space. Cost: reads that block of the map of each snapshot of the volume.
+    /// Errors: no progress because a map cannot be read or space is short.
+    ///
+    /// Cost: reads that block of the map of each snapshot of the volume.
     pub fn reclaim_step(&self, blocks: u64) -> Result<u64> {
         let mut commits = self.shared.lock_commits();
         let store = &mut *self.shared.lock();
@@ -167,8 +195,8 @@ impl Garden {
         commits.reclaim(store, blocks)
     }
 
-    /// Does a change that the log does not know: all before it is durable, and it is when this returns. A failure in the
-    /// middle stops the engine.
+    /// Runs a change that has no record in the log. Earlier changes are durable before, this one on
+    /// return. A failure in the middle stops the engine.
     pub(crate) fn change<T>(&self, change: impl FnOnce(&mut Commits, &mut Store) -> Result<T>) -> Result<T> {
         let mut commits = self.shared.lock_commits();
         let store = &mut *self.shared.lock();
@@ -190,8 +218,8 @@ impl Garden {
 }
 
 impl Commits {
-    /// Goes through at most `blocks` blocks of summary maps, and makes consistency points as often as space wants it.
-    /// Says how many blocks are left; those of volumes that cannot be read are.
+    /// Scans up to `blocks` blocks of summary maps, with consistency points whenever space is
+    /// short. Returns the number of blocks that remain. Those of unreadable volumes remain.
     pub fn reclaim(&mut self, store: &mut Store, blocks: u64) -> Result<u64> {
         let first = store.reclaim_left();
         let mut blocks = blocks.min(first);

@@ -1,7 +1,8 @@
-//! What an open aggregate offers about cold blocks: writing them to objects, and what becomes of these.
+//! Tiering: writing cold blocks to objects, and deleting these objects.
 //!
-//! The object store is asked while nobody waits for the aggregate, one call after the other; and cold
-//! blocks are read while nobody waits but those who want them. What the store does not do costs nothing but the space that would have become free.
+//! Requests to the object store run one after another, without the lock of the aggregate. Only
+//! readers of cold blocks wait for the store. If the store fails, the only cost is the space on the
+//! drives that is not freed.
 
 use std::{
     collections::BTreeSet,
@@ -21,15 +22,15 @@ use crate::{
     store::{Filling, Tiering},
 };
 
-/// Blocks that are looked at before others may use the aggregate.
+/// Blocks that are scanned under one lock.
 const AT_ONCE: u64 = 256;
 
-/// What a pass over a volume did.
+/// The result of a pass over a volume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TierCounts {
-    /// Blocks of the volume that were looked at, cold ones among them.
+    /// Blocks of the volume that were scanned, cold or not.
     pub looked: u64,
-    /// Blocks that lie in objects from now on.
+    /// Blocks that moved to objects.
     pub tiered: u64,
     /// Objects that were put.
     pub objects: u64,
@@ -46,50 +47,53 @@ impl AddAssign for TierCounts {
     }
 }
 
-/// A pass over a volume that writes cold blocks to objects. It is asked for step by step.
+/// A pass over a volume that writes cold blocks to objects. It runs in steps.
 #[derive(Clone, Debug)]
 pub struct Tier {
     space: u32,
     tiering: Tiering,
     filling: Filling,
     counts: TierCounts,
-    /// The VVBN to go on with; `None` if all blocks were looked at.
+    /// The VVBN at which the pass continues; `None` after the last one.
     next: Option<u64>,
 }
 
 impl Tier {
-    /// What was looked at and done so far.
+    /// The counts of the pass so far.
     pub fn counts(&self) -> TierCounts {
         self.counts
     }
 
-    /// Whether it is over what has the volume's name now: one that was deleted may have left it to another.
+    /// Whether the pass is over the volume that has this name now. Another volume may have the name
+    /// of a deleted one.
     pub(crate) fn is_over(&self, garden: &Garden, volume: &[u8]) -> bool {
         garden.space_of(volume).is_ok_and(|space| space == self.space)
     }
 
-    /// Whether all blocks were looked at, and what was found is in objects.
+    /// Whether all blocks were scanned, and all cold ones are in objects.
     pub fn is_done(&self) -> bool {
         self.next.is_none() && self.filling.is_empty()
     }
 }
 
-/// The blocks in objects, as the state in memory has them.
+/// The blocks in objects, in the state in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ColdReport {
-    /// Objects, with those that wait to be deleted.
+    /// Objects, including those that wait for deletion.
     pub objects: u64,
     /// Objects that nothing needs and that were not deleted yet.
     pub deletable: u64,
-    /// Blocks that they hold.
+    /// Blocks that the objects hold.
     pub blocks: u64,
-    /// Of these, blocks that are still wanted.
+    /// Blocks of the objects that are in use.
     pub live: u64,
 }
 
 impl Garden {
-    /// Begins a pass over a volume. Errors: `Invalid` if there is no such volume, or no object store was given; those of a consistency
-    /// point, which is made before, so that all blocks lie somewhere.
+    /// Starts a pass over a volume.
+    ///
+    /// Errors: `Invalid` if the volume does not exist or no object store was given; those of a
+    /// consistency point, which gives all blocks a place first.
     pub fn begin_tier(&self, volume: &[u8], tiering: Tiering) -> Result<Tier> {
         let space = self.space_of(volume)?;
         self.objects()?;
@@ -98,11 +102,14 @@ impl Garden {
         Ok(Tier { space, tiering, filling: Filling::default(), counts: TierCounts::default(), next: Some(0) })
     }
 
-    /// Goes on with a pass, over so many blocks at most; others may use the aggregate in between. An object is put when it is full, and
-    /// at the end of the pass. The drives' space is free after the next consistency point, which the caller makes.
+    /// Continues a pass over up to `blocks` blocks. Other threads may use the aggregate in between.
+    /// An object is put when it is full, and at the end of the pass. The space on the drives is
+    /// free after the next consistency point, which the caller makes.
     ///
-    /// Errors: `ColdStore`, after which the step may be asked for again; `ForeignObjects`; `NoSpace` for maps. Cost: reads maps, and what
-    /// is cold; the first object after opening, a list of all.
+    /// Errors: `ColdStore`, after which the caller may repeat the step; `ForeignObjects`; `NoSpace`
+    /// for maps.
+    ///
+    /// Cost: reads maps and cold blocks; the first object after an opening lists all objects.
     pub fn tier_step(&self, tier: &mut Tier, blocks: u64) -> Result<()> {
         let turn = self.lock_objects();
         let until = tier.counts.looked.saturating_add(blocks.max(1));
@@ -125,7 +132,10 @@ impl Garden {
         Ok(())
     }
 
-    /// Whole passes over all volumes, with a consistency point, and deletes what is not needed any more. Errors: those of the steps.
+    /// Runs a pass over each volume, makes a consistency point, and deletes objects that nothing
+    /// needs.
+    ///
+    /// Errors: those of the steps.
     pub fn tier(&self, tiering: Tiering) -> Result<TierCounts> {
         let mut all = TierCounts::default();
         for volume in self.volumes() {
@@ -140,7 +150,8 @@ impl Garden {
         Ok(all)
     }
 
-    /// Puts an object, and lets the container maps name it.
+    /// Puts an object, and names it in the container maps. Returns the number of blocks that it
+    /// holds.
     pub(crate) fn put_object(&self, turn: &MutexGuard<'_, ()>, filling: &Filling) -> Result<u64> {
         let door = self.own_objects(turn)?;
         let (number, key, bytes) = loop {
@@ -152,7 +163,7 @@ impl Garden {
             self.consistency_point()?;
         };
         door.put(&key, &bytes).map_err(|error| match error.kind {
-            // No other object of this aggregate ever had the number.
+            // No other object of this aggregate ever had this number.
             ObjectErrorKind::Taken => {
                 let what = error.to_string();
                 self.shared().lock().objects.judged = Some(Err(what.clone()));
@@ -163,7 +174,7 @@ impl Garden {
         self.shared().lock().counts.object_puts += 1;
         let named = self.with_space(|store| store.name_object(number, filling));
         if !matches!(named, Ok(live) if live > 0) {
-            // Nobody knows of it. If it cannot be deleted now, it is found later.
+            // Nothing names the object. If the deletion fails, a later pass finds the object.
             let _ = door.delete(&key);
         }
         if self.shared().lock().is_due() {
@@ -172,8 +183,10 @@ impl Garden {
         named
     }
 
-    /// A range of an object. Others may use the aggregate meanwhile. Errors: `ColdStore`; `Damaged` if it is not there; `Invalid` if no object store was
-    /// given.
+    /// Reads a range of an object. Other threads may use the aggregate meanwhile.
+    ///
+    /// Errors: `ColdStore`; `Damaged` if the object does not exist; `Invalid` if no object store
+    /// was given.
     pub(crate) fn get_range(&self, object: u64, range: Range<u64>) -> Result<Vec<u8>> {
         let door = self.objects()?;
         let key = {
@@ -182,7 +195,7 @@ impl Garden {
             store.object_key(object)
         };
         door.get_range(&key, range).map_err(|error| match error.kind {
-            // That one is lost; others are not.
+            // This object is lost; others are not.
             ObjectErrorKind::Absent => {
                 Error::damaged(format!("object {key}"), Damage::new("object", "answer", error, "the object"))
             }
@@ -190,15 +203,19 @@ impl Garden {
         })
     }
 
-    /// Deletes the objects that the last consistency point does not need, and says how many. That they are gone is durable with
-    /// the next one. The log tells of that point before: without its superblock no older one, which wants them, is opened in silence.
+    /// Deletes the objects that the last consistency point does not need, and returns their number.
+    /// The deletion is durable with the next point. Before, the log proves the last point:
+    /// otherwise opening could fall back silently to an older point that needs these objects.
     ///
-    /// Errors: `ColdStore`; what is not deleted is so the next time. `ForeignObjects`. Cost: the first time after opening, a list of all; one
-    /// flush of the log, if there is anything to be deleted and nothing was written there since the point; another point, if something waits that
-    /// is in no record.
+    /// Errors: `ColdStore`, after which the next call deletes the rest; `ForeignObjects`.
+    ///
+    /// Cost: the first call after an opening lists all objects. One flush of the log, if objects
+    /// are deleted and nothing was logged since the point; another point, if a change has no
+    /// record.
     pub fn delete_objects(&self) -> Result<u64> {
         let turn = self.lock_objects();
-        // Not what a later point leaves, of which nothing may tell yet.
+        // Excludes objects that a later point empties, because the log does not prove that point
+        // yet.
         let deletable = self.shared().lock().objects.deletable.clone();
         if deletable.is_empty() {
             return Ok(0);
@@ -215,12 +232,15 @@ impl Garden {
         Ok(deleted)
     }
 
-    /// Deletes objects of this aggregate that it does not know: they were put, and power was lost before a consistency point named
-    /// them. Says how many.
+    /// Deletes orphans, and returns their number. An orphan is an object of this aggregate that was
+    /// put before a loss of power, and that no consistency point names.
     ///
-    /// Errors: `ColdStore`; `ForeignObjects`, and nothing is deleted, for a store that is not this aggregate's as it is: an object that
-    /// is wanted is not there, or one is that this aggregate cannot have put yet. Of two aggregates with one identity, an older
-    /// copy among them, that tells the one that has put less. Cost: lists all objects.
+    /// Errors: `ColdStore`; `ForeignObjects` for a store that does not match the aggregate, in
+    /// which nothing is deleted. An object in use is absent, or an object has a number that this
+    /// aggregate cannot have used. Of two aggregates with one UUID, for example an older copy, this
+    /// detects the one that put fewer objects.
+    ///
+    /// Cost: lists all objects.
     pub fn reclaim_objects(&self) -> Result<u64> {
         let turn = self.lock_objects();
         let (door, listed) = self.list_own_objects(&turn)?;
@@ -238,8 +258,9 @@ impl Garden {
         Ok(deleted)
     }
 
-    /// The object store, before anything is changed there: what lies in it is looked at once. An older copy of the aggregate would
-    /// take numbers that are taken, and another directory in the place of the own one would take objects that nobody finds later.
+    /// The object store, for a change. Checks its contents once. Otherwise an older copy of the
+    /// aggregate would reuse numbers, and objects put into a wrong directory would not be found
+    /// later.
     fn own_objects(&self, turn: &MutexGuard<'_, ()>) -> Result<Arc<dyn ObjectStore>> {
         let judged = self.shared().lock().objects.judged.clone();
         match judged {
@@ -258,35 +279,41 @@ impl Garden {
         Ok((door, listed))
     }
 
-    /// Keeps in mind whether the store is this aggregate's, until it is opened again. Errors: `ForeignObjects`, if it is not.
+    /// Remembers until the next opening whether the store belongs to this aggregate.
+    ///
+    /// Errors: `ForeignObjects`, if it does not.
     fn judge_objects(&self, judged: std::result::Result<(), String>) -> Result<()> {
         self.shared().lock().objects.judged = Some(judged.clone());
         judged.map_err(|what| Error::ForeignObjects { what })
     }
 
-    /// Errors: why these cannot be all objects of this aggregate.
+    /// Checks whether these can be all objects of this aggregate.
+    ///
+    /// Errors: the reason why not.
     fn check_listed(&self, listed: &BTreeSet<u64>) -> std::result::Result<(), String> {
         let store = self.shared().lock();
-        // Not those that it reserves now: another one may have put them.
+        // Numbers that are reserved only now do not count: another aggregate may have used them.
         let (folder, next) = (object::folder(store.uuid()), store.objects.next);
         if let Some(number) = listed.last().filter(|number| **number >= next) {
             return Err(format!(
-                "{folder} has object {number}, and this garden has put none from {next} on: they are those of another one of \
-                 its identity, or of a later state of it; nothing was put or deleted"
+                "{folder} has object {number}, but this garden has put none from {next} on: the objects belong to \
+                 another garden of its identity, or to a later state of it; nothing was put or deleted"
             ));
         }
         let wanted = |(_, record): &(&u64, &ObjectRecord)| record.live > 0;
         match store.objects.records().iter().filter(wanted).find(|(number, _)| !listed.contains(number)) {
             None => Ok(()),
             Some((number, record)) => Err(format!(
-                "{folder} does not have object {number}, in which {} cold blocks lie: this is not the store they were put \
+                "{folder} does not have object {number}, which holds {} cold blocks: this is not the store they were put \
                  into, or it has lost some; nothing was put or deleted",
                 record.live
             )),
         }
     }
 
-    /// What lies in objects. Cost: with their number.
+    /// Counts of objects and their blocks.
+    ///
+    /// Cost: proportional to the number of objects.
     pub fn cold(&self) -> ColdReport {
         let store = self.shared().lock();
         let records = store.objects.records();
@@ -298,13 +325,15 @@ impl Garden {
         }
     }
 
-    /// The object store. Errors: `Invalid` if none was given.
+    /// The object store.
+    ///
+    /// Errors: `Invalid` if none was given.
     fn objects(&self) -> Result<Arc<dyn ObjectStore>> {
         let door = self.shared().lock().objects.door.clone();
         door.ok_or_else(|| Error::invalid("no object store was given: name one with --objects"))
     }
 
-    /// Whoever changes objects does so alone.
+    /// Serializes changes of objects.
     pub(crate) fn lock_objects(&self) -> MutexGuard<'_, ()> {
         self.shared().objects.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,22 +1,22 @@
-//! What a block on a drive is, for those who look on at what drives are asked for.
+//! Trailers of blocks on drives, for observers of the requests to drives.
 
 use crate::format::{BLOCK, SLOT, bytes::u64_at, slot::Kind};
 
-/// What the trailer of a slot says that it holds.
+/// The contents of a slot, according to its trailer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trailer {
-    /// A block of a volume; else one of the aggregate's own files.
+    /// Whether it is a block of a volume; otherwise it is one of the aggregate's own files.
     pub of_volume: bool,
     /// 0 for contents of files, more for blocks of pointers.
     pub level: u8,
     /// The file, in its volume or of the aggregate.
     pub file: u64,
-    /// The block's number in the file, at its level.
+    /// The number of the block in the file, at its level.
     pub block: u64,
 }
 
-/// Reads the trailer of a slot of 4,160 bytes. `None` for labels, superblocks, and what is no slot. Checksums are not looked at: who
-/// looks on at an engine need not find its damage.
+/// Reads the trailer of a slot of 4,160 bytes. `None` for labels, superblocks, compacted blocks,
+/// and bytes that are no slot. Checksums are not checked, because observers need not detect damage.
 pub fn read_trailer(slot: &[u8]) -> Option<Trailer> {
     let trailer = slot.get(BLOCK..SLOT)?;
     let of_volume = match trailer[8] {
@@ -34,7 +34,7 @@ mod tests {
     use crate::format::slot::{self, Context};
 
     #[test]
-    fn trailers_say_what_was_encoded() {
+    fn trailers_are_read_as_encoded() {
         let context = Context {
             kind: Kind::Volume,
             level: 1,

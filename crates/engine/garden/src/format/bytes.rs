@@ -1,4 +1,4 @@
-//! Little-endian numbers at fixed places, and a reader for what has no fixed places.
+//! Little-endian numbers at fixed offsets, and a [`Reader`] for fields of variable offset.
 
 use super::{Damage, Decoded};
 
@@ -24,7 +24,7 @@ pub(crate) fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
     bytes[at..at + value.len()].copy_from_slice(value);
 }
 
-/// Reads one value behind the other; what is cut short is damage.
+/// Reads values one after another. A value that is cut short is damage of the `structure`.
 pub(crate) struct Reader<'a> {
     structure: &'static str,
     rest: &'a [u8],
@@ -57,7 +57,7 @@ impl<'a> Reader<'a> {
         Ok(u64_at(self.take(field, 8)?, 0))
     }
 
-    /// A u32 length and as many bytes.
+    /// Reads a u32 length, then that number of bytes.
     pub fn sized(&mut self, field: &'static str) -> Decoded<&'a [u8]> {
         let len = self.u32(field)? as usize;
         self.take(field, len)
@@ -71,7 +71,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Appends what [`Reader::sized`] reads.
+/// Appends bytes in the form that [`Reader::sized`] reads.
 pub(crate) fn push_sized(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
     out.extend_from_slice(bytes);

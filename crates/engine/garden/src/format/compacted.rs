@@ -1,8 +1,8 @@
-//! A compacted block: chunks of several blocks of a volume, whose other bytes are zeros.
+//! A compacted block: chunks of several blocks of one volume, whose other bytes are zeros.
 //!
-//! Tuples first, one for each chunk: whose it is, where it begins, how long it is. The chunks follow, in whatever order and of
-//! whatever length. A chunk whose block moved away or was freed stays until nobody needs the block: the container map tells
-//! which ones are still meant.
+//! The tuples come first, one for each chunk: its VVBN, offset and length. The chunks follow, in
+//! any order and of any length. A chunk of a block that was moved or freed stays in place until no
+//! chunk of the compacted block is in use. The container map decides which chunks are in use.
 
 use super::{
     BLOCK, Block, Damage, Decoded,
@@ -14,12 +14,13 @@ use super::{
 const MAGIC: u16 = 0x4b43;
 const HEAD: usize = 4;
 const TUPLE: usize = 8;
-/// Bytes of a chunk, at most: one that leaves less than a quarter of a block to others is no saving.
+/// The longest chunk, in bytes. A longer one would leave less than a quarter of the block to
+/// others.
 pub(crate) const MAX_CHUNK: usize = BLOCK / 4 * 3;
-/// Chunks of a block, at most: they are counted in a byte.
+/// Chunks of a block, at most: file 5 of the aggregate counts them in a byte.
 const MAX_CHUNKS: usize = 255;
 
-/// Which part of a compacted block belongs to whom.
+/// Where the chunk of a VVBN is in a compacted block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tuple {
     pub vvbn: u64,
@@ -27,7 +28,7 @@ pub(crate) struct Tuple {
     pub length: u16,
 }
 
-/// A compacted block that is being put together.
+/// A compacted block under construction.
 #[derive(Debug, Default)]
 pub(crate) struct Builder {
     chunks: Vec<(u64, Vec<u8>)>,
@@ -41,7 +42,7 @@ impl Builder {
         if self.chunks.len() < MAX_CHUNKS { BLOCK.saturating_sub(used) } else { 0 }
     }
 
-    /// Adds a chunk that there is room for.
+    /// Adds a chunk of at most [`room`](Self::room) bytes.
     pub fn push(&mut self, vvbn: u64, chunk: &[u8]) {
         debug_assert!(chunk.len() <= self.room(), "{} bytes in {}", chunk.len(), self.room());
         self.bytes += chunk.len();
@@ -67,8 +68,10 @@ impl Builder {
     }
 }
 
-/// All tuples of a compacted block. Refuses chunks that overlap each other or the tuples, or go over the end, and VVBNs that are
-/// named twice.
+/// All tuples of a compacted block.
+///
+/// Errors: chunks that overlap each other or the tuples, chunks that exceed the block, and VVBNs
+/// with two tuples.
 pub(crate) fn decode(block: &Block) -> Decoded<Vec<Tuple>> {
     let damage = |field, found: String, expected: &str| Err(Damage::new("compacted block", field, found, expected));
     if u16_at(block, 0) != MAGIC {
@@ -90,7 +93,7 @@ pub(crate) fn decode(block: &Block) -> Decoded<Vec<Tuple>> {
         let (start, end) = (usize::from(offset), usize::from(offset) + usize::from(length));
         if length == 0 || start < free || end > BLOCK {
             let found = format!("{start}..{end} of VVBN {vvbn}");
-            return damage("chunk", found, "bytes behind the tuples that no other chunk has");
+            return damage("chunk", found, "bytes after the tuples that no other chunk has");
         }
         free = end;
     }
@@ -102,26 +105,27 @@ pub(crate) fn decode(block: &Block) -> Decoded<Vec<Tuple>> {
     }
 }
 
-/// The block of a VVBN whose chunk is in a compacted block; it ends with zeros.
+/// Restores the block of a VVBN from its chunk, with zeros after the chunk.
 pub(crate) fn extract(block: &Block, vvbn: u64) -> Decoded<Box<Block>> {
     let found = decode(block)?.into_iter().find(|tuple| tuple.vvbn == vvbn);
     let none = || Damage::new("compacted block", "chunk", "none", format!("one of VVBN {vvbn}"));
     found.ok_or_else(none).map(|tuple| tuple.padded(block))
 }
 
-/// What a block holds before the zeros at its end, one byte at least.
+/// The bytes before the zeros at the end of a block; at least one byte.
 pub(crate) fn trim(block: &Block) -> &[u8] {
     let end = block.iter().rposition(|&byte| byte != 0).unwrap_or(0);
     &block[..=end]
 }
 
 impl Tuple {
-    /// What it takes of a block, with its chunk.
+    /// Bytes that the tuple and its chunk occupy in the block.
     pub fn bytes(&self) -> u64 {
         (TUPLE + usize::from(self.length)) as u64
     }
 
-    /// The block that the chunk stands for. The tuple is one of those that [`decode`] gave.
+    /// Restores the block that the chunk stands for. The tuple must be one that [`decode`]
+    /// returned.
     pub fn padded(&self, block: &Block) -> Box<Block> {
         let (start, length) = (usize::from(self.offset), usize::from(self.length));
         let mut out = zero_block();
@@ -154,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_overlaps_or_goes_over_the_end_is_refused() {
+    fn overlapping_or_overlong_chunks_are_refused() {
         let mut builder = Builder::default();
         builder.push(1, &[1; 100]);
         builder.push(2, &[2; 100]);
@@ -182,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_takes_as_many_chunks_as_can_be_counted() {
+    fn a_block_holds_at_most_255_chunks() {
         let mut builder = Builder::default();
         while builder.room() > 0 {
             builder.push(builder.len() as u64, &[9]);

@@ -1,7 +1,9 @@
-//! Blocks of directories: a tree in the order of cookies, leaves with names, index blocks above them.
+//! Blocks of directories: a tree in the order of cookies, with names in leaves and index blocks
+//! above them.
 //!
-//! A cookie is a hash of the name (46 bits) with a number (16 bits) that tells equal hashes apart; it never changes while
-//! the name exists, so that a reading can go on behind it. Block 0 is the root. A block that fell empty is kept in a list.
+//! A cookie is a hash of the name (46 bits) and a number (16 bits) that distinguishes equal hashes.
+//! It never changes while the name exists, so a listing can continue after any cookie. Block 0 is
+//! the root. Blocks that became empty are kept in a list.
 
 use senesce_fsapi::FileKind;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -19,9 +21,9 @@ const FREE: u8 = 0xff;
 const ENTRY: usize = 18;
 /// Bytes of a child in an index block.
 const CHILD: usize = 12;
-/// Children that an index block holds.
+/// Children of an index block, at most.
 pub(crate) const MAX_CHILDREN: usize = (BLOCK - HEADER) / CHILD;
-/// Trees are never higher: 340 children a level.
+/// The highest level of a tree. A level multiplies the number of leaves by up to 340.
 pub(crate) const MAX_LEVEL: u8 = 6;
 
 /// A name in a leaf.
@@ -39,7 +41,8 @@ impl Entry {
     }
 }
 
-/// A block below an index block: all cookies in it are `first` or more, and less than the next child's.
+/// A block below an index block. Its cookies are at least `first`, and less than `first` of the
+/// next child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Child {
     pub first: u64,
@@ -50,18 +53,18 @@ pub(crate) struct Child {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Node {
     Leaf(Vec<Entry>),
-    /// The level is that above its children's, 1 or more.
+    /// `level` is one more than the level of the children, so at least 1.
     Index {
         level: u8,
         children: Vec<Child>,
     },
-    /// Not in the tree; the next such block, 0 for none.
+    /// A block outside the tree. `next` is the next free block, 0 if there is none.
     Free {
         next: u32,
     },
 }
 
-/// The first block of a directory also holds the head of the list of free blocks; see [`free_head`].
+/// The first free block of a directory, 0 if there is none. Only block 0 has this field.
 pub(crate) fn free_head(block: &Block) -> u32 {
     u32_at(block, 8)
 }
@@ -70,19 +73,20 @@ pub(crate) fn set_free_head(block: &mut Block, head: u32) {
     put(block, 8, &head.to_le_bytes());
 }
 
-/// The lowest cookie of a name with this hash.
+/// The lowest cookie of names with this hash.
 pub(crate) fn first_cookie(seed: u64, name: &[u8]) -> u64 {
-    let hash = xxh3_64_with_seed(name, seed) >> 18; // 46 bits: the trait's cookies end at 2^62
+    // 46 bits, because cookies of the trait are below 2^62
+    let hash = xxh3_64_with_seed(name, seed) >> 18;
     hash.max(1) << 16
 }
 
-/// The highest cookie of a name with the same hash.
+/// The highest cookie of names with the same hash.
 pub(crate) fn last_cookie(first: u64) -> u64 {
     first | 0xffff
 }
 
 impl Node {
-    /// Its level in the tree; `None` for a block that is free.
+    /// The level in the tree; `None` for a free block.
     pub fn level(&self) -> Option<u8> {
         match self {
             Self::Leaf(_) => Some(0),
@@ -91,7 +95,7 @@ impl Node {
         }
     }
 
-    /// Whether it fits a block.
+    /// Whether the node fits into one block.
     pub fn fits(&self) -> bool {
         match self {
             Self::Leaf(entries) => entries.iter().map(Entry::bytes).sum::<usize>() <= BLOCK - HEADER,
@@ -100,7 +104,7 @@ impl Node {
         }
     }
 
-    /// Writes it; what the header holds besides ([`free_head`]) stays.
+    /// Encodes the node. Keeps the free-list head of the header ([`free_head`]).
     pub fn encode(&self, out: &mut Block) {
         out[HEADER..].fill(0);
         put(out, 0, &MAGIC.to_le_bytes());
@@ -134,7 +138,8 @@ impl Node {
         put(out, 4, &(count as u16).to_le_bytes());
     }
 
-    /// Reads it. Checked: the order of cookies, the names' lengths, that everything lies within the block.
+    /// Decodes a node. Checks the order of cookies, the lengths of names, and that entries end
+    /// within the block.
     pub fn decode(block: &Block) -> Decoded<Self> {
         let damage = |field, found: String, expected: &str| Err(Damage::new("directory block", field, found, expected));
         if u16_at(block, 0) != MAGIC {
@@ -170,7 +175,7 @@ fn decode_entries(block: &Block, count: usize) -> Decoded<Vec<Entry>> {
     for _ in 0..count {
         let end = at + ENTRY;
         if end > BLOCK || end + usize::from(block[at + 17]) > BLOCK {
-            return Err(damage("name length", format!("an entry at {at} that ends behind the block"), "within it"));
+            return Err(damage("name length", format!("an entry at {at} that ends after the block"), "within it"));
         }
         let name = block[end..end + usize::from(block[at + 17])].to_vec();
         let cookie = u64_at(block, at);
@@ -211,7 +216,7 @@ mod tests {
     const GOLDEN_COOKIE: u64 = 28158453283422208;
 
     #[test]
-    fn what_is_out_of_order_is_refused() {
+    fn unordered_cookies_are_refused() {
         let mut block = super::super::zero_block();
         assert_eq!(Node::decode(&block).unwrap_err().field, "magic");
         Node::Leaf(vec![entry(5, b"a"), entry(5, b"b")]).encode(&mut block);
@@ -223,7 +228,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn nodes_come_back(names in proptest::collection::vec(proptest::collection::vec(1u8.., 1..256), 0..14)) {
+        fn nodes_round_trip(names in proptest::collection::vec(proptest::collection::vec(1u8.., 1..256), 0..14)) {
             let entries = names.iter().enumerate().map(|(at, name)| entry(at as u64 * 3, name)).collect();
             let node = Node::Leaf(entries);
             let mut block = super::super::zero_block();
@@ -233,7 +238,7 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_make_it_panic(seed: u64, level in 0u8..8, count: u16) {
+        fn decoding_any_bytes_does_not_panic(seed: u64, level in 0u8..8, count: u16) {
             let mut block = super::super::zero_block();
             senesce_core::Rng::for_purpose(senesce_core::Seed(seed), "bytes").fill(&mut block[..]);
             put(&mut block[..], 0, &MAGIC.to_le_bytes());

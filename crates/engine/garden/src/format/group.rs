@@ -1,6 +1,7 @@
-//! A compression group: what several blocks of a file were compressed to.
+//! A compression group: the compressed contents of several blocks of a file.
 //!
-//! Eight bytes first: how many bytes follow, how many blocks they were, and by what they were compressed (1: one frame of Zstandard).
+//! The first eight bytes hold the length of the frame, the number of blocks, and the method (1: one
+//! frame of Zstandard).
 
 use super::{
     BLOCK, Block, Damage, Decoded,
@@ -11,13 +12,13 @@ use super::{
 
 const HEAD: usize = 8;
 const ZSTD: u8 = 1;
-/// The cheapest of the library's usual levels: a consistency point waits for it.
+/// The cheapest usual level of the library, because a consistency point waits for the compression.
 const LEVEL: i32 = 1;
 
-/// Compresses blocks, if what comes out has `most` bytes at most.
+/// Compresses blocks; `None` if the result exceeds `most` bytes, head included.
 pub(crate) fn compress(blocks: &[u8], most: usize) -> Option<Vec<u8>> {
     let mut out = vec![0; most];
-    // There is no room for what is longer, which is the only error.
+    // Compression fails only if the output does not fit.
     let length = zstd::bulk::compress_to_buffer(blocks, out.get_mut(HEAD..)?, LEVEL).ok()?;
     put(&mut out, 0, &(length as u32).to_le_bytes());
     out[4] = (blocks.len() / BLOCK) as u8;
@@ -26,7 +27,7 @@ pub(crate) fn compress(blocks: &[u8], most: usize) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// The blocks of a group that has `of`, from what its stored blocks hold.
+/// Decompresses a group of `of` blocks from the contents of its stored blocks.
 pub(crate) fn decompress(stored: &[u8], of: u8) -> Decoded<Vec<Box<Block>>> {
     let damage = |field, found: String, expected: String| Damage::new("compression group", field, found, expected);
     let length = u32_at(stored, 0) as usize;
@@ -72,13 +73,13 @@ mod tests {
     #[test]
     fn golden() {
         let stored = compress(&[7; 2 * BLOCK], BLOCK).unwrap();
-        // A length, two blocks, Zstandard; then its magic number.
+        // A length, two blocks, Zstandard; then the magic number of Zstandard.
         assert_eq!(stored[..12], [(stored.len() - 8) as u8, 0, 0, 0, 2, 1, 0, 0, 0x28, 0xb5, 0x2f, 0xfd]);
         assert_eq!(decompress(&padded(stored), 2).unwrap(), vec![Box::new([7; BLOCK]); 2]);
     }
 
     #[test]
-    fn groups_come_back_and_what_is_too_long_is_none() {
+    fn groups_are_restored_and_overlong_ones_are_none() {
         for blocks in 2..=8 {
             let text = text(blocks);
             let stored = compress(&text, text.len()).unwrap();
@@ -89,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_group_is_refused() {
+    fn forged_groups_are_refused() {
         let good = padded(compress(&text(4), 3 * BLOCK).unwrap());
         let forge = |at: usize, byte: u8| {
             let mut bad = good.clone();

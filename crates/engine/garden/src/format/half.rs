@@ -1,4 +1,5 @@
-//! A half of the log as it is read: all records of one lap, up to where their chain ends, and what lies behind.
+//! Reads a half of the log: the records of one lap up to the end of their chain, and the stamps of
+//! all units.
 
 use super::{
     bytes::u32_at,
@@ -6,20 +7,20 @@ use super::{
     record::{HEADER, Record, RecordKind, STAMP, Stamp, read},
 };
 
-/// What a half holds of one lap.
+/// Contents of a half in one lap.
 pub(crate) struct Half {
-    /// All records up to where the chain ends: behind it lie old bytes, a commit that was cut, or damage.
+    /// All records up to the end of the chain. Old bytes, a commit that was cut, or damage follow.
     pub records: Vec<Record>,
-    /// Where it ends, in bytes of records.
+    /// The end of the chain, in bytes of records (without stamps).
     end: usize,
-    /// What the next record is chained to.
+    /// The checksum that the next record is chained to.
     pub chain: u32,
-    /// Of each unit.
+    /// The stamp of each unit, if it is of this lap.
     stamps: Vec<Option<Stamp>>,
     /// Bytes of records in a unit.
     room: usize,
-    /// If nothing is to be read from the beginning on, nor the first stamp: the record that begins the second unit, whatever it is
-    /// chained to.
+    /// The sequence of a record at the start of the second unit, whatever it is chained to. Only
+    /// set if neither a record nor the stamp of the first unit can be read.
     second: Option<u64>,
 }
 
@@ -28,7 +29,7 @@ impl Half {
         Self::read_seeded(half, lap.seed(), lap.stamps, unit)
     }
 
-    /// What a half holds of whatever lap, for those who show it.
+    /// Reads the records of the lap that the first record of the half belongs to, for dumps.
     pub fn read_any(half: &[u8], stamps: Stamps, unit: usize) -> Self {
         Self::read_seeded(half, u32_at(half, 24), stamps, unit)
     }
@@ -39,7 +40,7 @@ impl Half {
         let (mut records, mut at, mut chain) = (Vec::<Record>::new(), 0_usize, seed);
         loop {
             let last = records.last().map(|record| record.sequence);
-            // A record follows the one before, or begins the next unit.
+            // A record follows the previous one directly, or starts the next unit.
             let found = [at, at.next_multiple_of(room)].into_iter().find_map(|start| {
                 let (record, len, sum) = read(&|from, len| unsealed(half, unit, start + from, len), chain)?;
                 last.is_none_or(|last| record.sequence.checked_sub(1) == Some(last)).then_some((
@@ -58,12 +59,12 @@ impl Half {
         }
     }
 
-    /// The last record that any stamp of this lap names: it was committed, or its commit was begun.
+    /// The last record that any stamp of this lap names. Its commit was written at least in part.
     pub fn last_stamped(&self) -> Option<u64> {
         self.stamps.iter().flatten().map(|stamp| stamp.last).max()
     }
 
-    /// The unit that the next commit would begin with.
+    /// The unit in which the next commit starts.
     pub fn end_unit(&self) -> usize {
         self.end.div_ceil(self.room)
     }
@@ -73,39 +74,40 @@ impl Half {
         self.stamps.get(unit).is_some_and(Option::is_some)
     }
 
-    /// Whether anything was written here in this lap.
+    /// Whether the half holds a record or a stamp of this lap.
     pub fn is_begun(&self) -> bool {
         !self.records.is_empty() || self.stamps.iter().any(Option::is_some)
     }
 
-    /// If nothing was written here in this lap but that its consistency point is durable: that.
+    /// The content and record of kind 5, if the half holds no other record of this lap.
     pub fn only_durable(&self) -> Option<(Durable, &Record)> {
         let [record] = &self.records[..] else { return None };
         let is_all = record.kind == RecordKind::Durable && self.stamps.iter().flatten().count() == 1;
         Some((Durable::decode(&record.body).filter(|_| is_all)?, record))
     }
 
-    /// Whether the record `wanted`, which is not to be read in either half, was written: a later commit was begun, or all
-    /// units of its own are here. Else it may have been cut by a loss of power.
+    /// Whether the record `wanted`, which neither half can return, was written completely. This is
+    /// so if a later commit was started, or if all units of its commit have their stamps. Otherwise
+    /// a loss of power may have cut it.
     pub fn was_written(&self, wanted: u64) -> bool {
         if self.stamps.iter().flatten().any(|stamp| stamp.first > wanted) {
             return true;
         }
         let at = |unit: usize| self.stamps.get(unit).copied().flatten();
-        // In the unit where the chain ends, if its commit goes on; else in the next one.
+        // The commit continues in the unit where the chain ends, or starts in the next one.
         let goes_on = at(self.end / self.room).is_some_and(|stamp| stamp.last >= wanted);
         let mut unit = if goes_on { self.end / self.room } else { self.end.div_ceil(self.room) };
         if at(unit).is_some_and(|stamp| stamp.last < wanted) {
-            unit += 1; // where it cannot be read that the point is durable
+            unit += 1; // the unit of an unreadable record of kind 5
         } else if self.second == Some(wanted) {
-            unit = 1; // the same, and its stamp is gone, too: a first commit that was cut begins in front of there
+            unit = 1; // the same with a lost stamp: a cut first commit starts before unit 1
         }
         let Some(stamp) = at(unit).filter(|stamp| (stamp.first..=stamp.last).contains(&wanted)) else { return false };
         (0..=stamp.left).all(|index| at(unit + index as usize) == Some(Stamp { left: stamp.left - index, ..stamp }))
     }
 }
 
-/// Bytes of records, without the stamps between them; `None` behind the end.
+/// Reads bytes of records without the stamps between them; `None` beyond the end.
 fn unsealed(half: &[u8], unit: usize, start: usize, len: usize) -> Option<Vec<u8>> {
     let room = unit - STAMP;
     let mut bytes = Vec::with_capacity(len.min(half.len()));
@@ -120,7 +122,7 @@ fn unsealed(half: &[u8], unit: usize, start: usize, len: usize) -> Option<Vec<u8
     Some(bytes)
 }
 
-/// The number of the record that begins a stretch of bytes, whatever it is chained to.
+/// The sequence of the record at the start of `bytes`, whatever it is chained to.
 fn read_unchained(bytes: &dyn Fn(usize, usize) -> Option<Vec<u8>>) -> Option<u64> {
     let chain = u32_at(&bytes(0, HEADER)?, 24);
     read(bytes, chain).map(|(record, ..)| record.sequence)
@@ -133,7 +135,7 @@ mod tests {
     const LAP: Lap = Lap { uuid: [3; 16], point: 9, intents: false, stamps: Stamps::Summed };
     const UNIT: usize = 512;
 
-    /// Commits of records, each beginning a unit.
+    /// Encodes commits of records. Each commit starts a unit.
     fn half(commits: &[&[&[u8]]], lap: &Lap, first: u64) -> Vec<u8> {
         let (mut out, mut chain, mut sequence) = (Vec::new(), lap.seed(), first);
         for commit in commits {
@@ -153,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn that_a_point_is_durable_is_the_first_record() {
+    fn durable_record_comes_first_in_a_lap() {
         let mut commit = Commit::new(UNIT, Vec::new());
         let body = Durable { point: LAP.point, is_logged: true };
         let chain = commit.push(RecordKind::Durable, 4, LAP.seed(), &[body.encode()[..].into()]);
@@ -166,14 +168,14 @@ mod tests {
         bytes[UNIT..2 * UNIT].copy_from_slice(&next.seal(&LAP, 5, 5));
         let read = Half::read(&bytes, &LAP, UNIT);
         assert_eq!((read.records.len(), read.only_durable()), (2, None));
-        // That it is damaged costs nothing behind it in silence.
+        // Damage to this record never hides the records after it.
         for at in 0..UNIT {
             let mut bad = bytes.clone();
             bad[at] ^= 0x10;
             let read = Half::read(&bad, &LAP, UNIT);
             assert!(read.records.len() == 2 || read.was_written(5), "byte {at}");
         }
-        // Nor that its unit was never written, or holds what an earlier lap left there.
+        // The same holds if its unit was never written, or holds bytes of an earlier lap.
         let old = half(&[&[&[9; 400]]], &Lap { point: 8, ..LAP }, 1);
         for left in [&vec![0; UNIT], &old] {
             bytes[..UNIT].copy_from_slice(left);
@@ -183,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn records_come_back_over_the_ends_of_commits() {
+    fn records_are_read_across_commits() {
         let bytes = half(&[&[b"one", b"two"], &[&[7; 600]], &[b""]], &LAP, 5);
         let got: Vec<(u64, usize)> =
             read_all(&bytes, &LAP).iter().map(|record| (record.sequence, record.body.len())).collect();
@@ -194,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_earlier_lap_left_is_not_taken() {
+    fn records_of_an_earlier_lap_are_ignored() {
         let old = Lap { point: 8, ..LAP };
         let mut bytes = half(&[&[b"one"], &[b"two"], &[b"three"]], &old, 5);
         assert_eq!(read_all(&bytes, &LAP), []);
@@ -205,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_commit_of_which_some_units_are_lost_was_cut() {
+    fn first_commit_with_lost_units_counts_as_cut() {
         for commit in [&[&[7; 2000][..]][..], &[&[1; 456], &[2; 456], &[3; 456], b"four"]] {
             let bytes = half(&[commit], &LAP, 5);
             let units = bytes.len() / UNIT;
@@ -223,7 +225,7 @@ mod tests {
     const COMMITS: &[&[&[u8]]] = &[&[b"one", b"two"], &[&[7; 1300]], &[b"four"], &[b"five", &[8; 700], b"seven"]];
 
     #[test]
-    fn any_flipped_bit_is_told_and_any_cut_is_silent() {
+    fn flipped_bits_are_reported_and_cuts_are_not() {
         let bytes = half(COMMITS, &LAP, 5);
         let whole = read_all(&bytes, &LAP);
         assert_eq!(whole.len(), 7);
@@ -232,11 +234,12 @@ mod tests {
             let mut bad = bytes.clone();
             bad[at] ^= 1 << (at % 8);
             let half = Half::read(&bad, &LAP, UNIT);
-            let told = half.was_written(5 + half.records.len() as u64);
-            assert!(told || half.records == whole, "byte {at}: {} records", half.records.len());
+            let is_written = half.was_written(5 + half.records.len() as u64);
+            assert!(is_written || half.records == whole, "byte {at}: {} records", half.records.len());
             assert_eq!(half.records, whole[..half.records.len()]);
         }
-        // The last commit is cut anywhere: in front of what an earlier lap left, or with any of its units there.
+        // Cut the last commit at every byte, with bytes of an earlier lap after it, and with any
+        // set of its units lost.
         let durable = half(&COMMITS[..3], &LAP, 5).len();
         for cut in durable..bytes.len() {
             let mut torn = old.clone();
@@ -244,8 +247,8 @@ mod tests {
             torn[..cut].copy_from_slice(&bytes[..cut]);
             let half = Half::read(&torn, &LAP, UNIT);
             assert!(half.records.len() >= 4);
-            let told = half.was_written(5 + half.records.len() as u64);
-            assert!(!told, "cut at {cut}: {} records", half.records.len());
+            let is_written = half.was_written(5 + half.records.len() as u64);
+            assert!(!is_written, "cut at {cut}: {} records", half.records.len());
         }
         let units = (bytes.len() - durable) / UNIT;
         for lost in 1..1_usize << units {

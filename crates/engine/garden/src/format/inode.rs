@@ -1,4 +1,4 @@
-//! An inode: 256 bytes, of which 160 are pointers or a tiny file's contents.
+//! An inode: 256 bytes, 160 of which are pointers or the contents of a tiny file.
 
 use senesce_fsapi::{FileKind, Timestamp};
 
@@ -9,12 +9,12 @@ use super::{
 
 /// Bytes of an inode.
 pub(crate) const INODE: usize = 256;
-/// Bytes of pointers or contents in it.
+/// Bytes of pointers or contents in an inode.
 pub(crate) const AREA: usize = 160;
 /// Inodes in a block.
 pub(crate) const PER_BLOCK: u64 = (super::BLOCK / INODE) as u64;
 const HEADER: usize = INODE - AREA;
-/// A container of 2^40 blocks.
+/// The size of a container of 2^40 blocks, in bytes.
 const MAX_SIZE: u64 = 1 << 52;
 const MAX_HEIGHT: u64 = 8;
 const FLAG_INLINE: u8 = 1;
@@ -28,26 +28,26 @@ pub(crate) struct Inode {
     pub gid: u32,
     pub links: u32,
     pub size: u64,
-    /// Blocks of contents that it has; blocks of pointers are not counted.
+    /// Blocks of contents; blocks of pointers do not count.
     pub blocks: u64,
     pub accessed: Timestamp,
     pub modified: Timestamp,
     pub changed: Timestamp,
     pub generation: u32,
-    /// The area holds the contents.
+    /// Whether the area holds the contents.
     pub inline: bool,
-    /// Levels of pointers above the contents, those of the inode itself not counted.
+    /// Levels of pointer blocks between the inode and the contents.
     pub height: u8,
     pub device: u32,
-    /// The file that holds its extended attributes, 0 if it has none.
+    /// The file that holds the extended attributes, 0 if there is none.
     pub xattrs: u64,
-    /// Of a directory: the one that it is in.
+    /// Of a directory: its parent directory. Of a file of attributes: the inode that it belongs to.
     pub parent: u64,
     pub area: [u8; AREA],
 }
 
 impl Inode {
-    /// A new one without contents or names.
+    /// A new inode without contents or names.
     pub fn new(kind: FileKind) -> Self {
         Self {
             kind,
@@ -70,7 +70,7 @@ impl Inode {
         }
     }
 
-    /// Writes it into 256 bytes.
+    /// Encodes the inode into 256 bytes.
     pub fn encode(&self, out: &mut [u8]) {
         out[0] = kind_number(self.kind);
         out[1] = if self.inline { FLAG_INLINE } else { 0 };
@@ -92,7 +92,7 @@ impl Inode {
         put(out, HEADER, &self.area);
     }
 
-    /// Whether 256 bytes hold an inode, and of which kind.
+    /// Checks 256 bytes and returns the kind of the inode; `None` if all bytes are zeros.
     fn check(bytes: &[u8]) -> Decoded<Option<FileKind>> {
         let damage = |field, found: u64, expected| Err(Damage::new("inode", field, found, expected));
         if bytes[0] == 0 {
@@ -106,7 +106,7 @@ impl Inode {
             return damage("flags", bytes[1].into(), "0 or 1".to_owned());
         }
         let (size, height) = (u64_at(bytes, 16), bytes[72]);
-        // No file is larger: figures computed from these never overflow.
+        // The limits keep computations with these fields from overflowing.
         for (field, found, most) in
             [("size", size, MAX_SIZE), ("blocks", u64_at(bytes, 24), MAX_SIZE), ("height", height.into(), MAX_HEIGHT)]
         {
@@ -120,13 +120,14 @@ impl Inode {
         Ok(Some(kind))
     }
 
-    /// Of 256 bytes only the height of the tree and the area; `None` if they hold no inode. Errors: those of decoding all.
+    /// Decodes only the height of the tree and the area; `None` if the 256 bytes hold no inode.
+    /// Errors are those of [`decode`](Self::decode).
     pub fn tree(bytes: &[u8]) -> Decoded<Option<(u8, &[u8; AREA])>> {
         let area = || bytes[HEADER..].first_chunk().unwrap_or_else(|| unreachable!("it has {INODE} bytes"));
         Ok(Self::check(bytes)?.map(|_| (bytes[72], area())))
     }
 
-    /// Reads 256 bytes; `None` if they hold no inode.
+    /// Decodes 256 bytes; `None` if they hold no inode.
     pub fn decode(bytes: &[u8]) -> Decoded<Option<Self>> {
         let Some(kind) = Self::check(bytes)? else { return Ok(None) };
         let time = |index: usize| Timestamp {
@@ -217,7 +218,7 @@ mod tests {
     const GOLDEN: &str = "0100ed09e8030000640000000300000039300000000000000400000000000000ffffffffffffffff00000000000100000700000000000000ffc99a3bffc99a3bffc99a3b0900000002000000010800004d000000000000000500000000000000";
 
     #[test]
-    fn what_is_no_inode_is_refused() {
+    fn forged_inodes_are_refused() {
         let mut bytes = [0; INODE];
         assert_eq!(Inode::decode(&bytes).unwrap(), None);
         bytes[200] = 1;

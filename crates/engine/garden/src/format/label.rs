@@ -1,4 +1,6 @@
-//! Labels: what a drive or a copy of the log is part of. On a drive, slots 0 and 2; of a copy of the log, its first and last block.
+//! Labels: the membership of a drive or of a copy of the log.
+//!
+//! A drive has its labels in slots 0 and 2, a copy of the log in its first and last block.
 
 use std::fmt;
 
@@ -12,21 +14,22 @@ const LOG_MAGIC: &[u8; 8] = b"SNSClog\0";
 const HALF_AT: usize = 48;
 const GROUPS_AT: usize = 64;
 const GROUP_BYTES: usize = 16;
-/// Of a label of the log.
+/// The offset in a label of the log.
 const GENERATION_AT: usize = BLOCK - 16;
-/// Copies of the log.
+/// Copies of the log, at most.
 pub(crate) const MAX_COPIES: usize = 2;
-/// RAID groups of an aggregate.
+/// RAID groups of an aggregate, at most.
 pub(crate) const MAX_GROUPS: usize = 64;
-/// The least size of a half of the log: the largest operation fits it twice.
+/// The smallest half of a log, in bytes: the largest operation fits into it twice.
 pub(crate) const MIN_HALF_BYTES: u64 = 192 << 10;
-/// The largest: both halves are read into memory whole.
+/// The largest half of a log, in bytes: both halves are read into memory whole.
 const MAX_HALF_BYTES: u64 = 1 << 36;
 
-/// What the drives of a RAID group are, as whoever makes an aggregate says.
+/// The medium of the drives of a RAID group, as given when the aggregate was made. It is not
+/// measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Medium {
-    /// Disks: dear where they are, cheap what follows.
+    /// Disks: a request is expensive, the bytes that follow are cheap.
     #[default]
     Hdd = 1,
     /// Flash.
@@ -34,7 +37,7 @@ pub enum Medium {
 }
 
 impl Medium {
-    /// Both of them.
+    /// Both media.
     pub const ALL: [Self; 2] = [Self::Hdd, Self::Ssd];
 
     fn decode(byte: u8) -> Decoded<Self> {
@@ -52,14 +55,14 @@ impl fmt::Display for Medium {
     }
 }
 
-/// A RAID group: drives of equal size and medium, as many blocks deep as it has stripes.
+/// A RAID group: drives of equal size and medium. Each stripe has one block on every drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group {
     /// Drives that hold data.
     pub data_drives: u16,
-    /// Whether one more drive holds their parity; else the group is unprotected.
+    /// Whether another drive holds parity. A group without it does not survive the loss of a drive.
     pub parity: bool,
-    /// What its drives are.
+    /// The medium of the drives.
     pub medium: Medium,
     /// Stripes of an allocation area; the last one may have fewer.
     pub area_stripes: u32,
@@ -68,25 +71,25 @@ pub struct Group {
 }
 
 impl Group {
-    /// Its drives, with that of parity.
+    /// Number of drives, including parity.
     pub fn drives(&self) -> usize {
         usize::from(self.data_drives) + usize::from(self.parity)
     }
 
-    /// Its blocks, without parity.
+    /// Blocks of data, without parity.
     pub fn blocks(&self) -> u64 {
         u64::from(self.data_drives) * self.stripes
     }
 }
 
-/// What of its log every label of an aggregate says.
+/// The shape of the log, as all labels of an aggregate record it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LogShape {
-    /// Bytes of a half. 0 in version 7: its log alone knows.
+    /// Bytes of a half. 0 in version 7, where only the label of the log has it.
     pub half_bytes: u64,
-    /// Copies of the log.
+    /// Number of copies.
     pub copies: u8,
-    /// All copies are on one device.
+    /// Whether all copies are on one device.
     pub is_shared: bool,
 }
 
@@ -121,7 +124,7 @@ impl LogShape {
     }
 }
 
-/// What all labels of an aggregate say.
+/// The fields that all labels of an aggregate share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Aggregate {
     /// The version of the format.
@@ -180,11 +183,11 @@ impl Aggregate {
     }
 }
 
-/// What a drive is part of.
+/// The label of a drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DriveLabel {
     pub aggregate: Aggregate,
-    /// Its place among all drives, those of parity last in their group.
+    /// The number among all drives. The parity drive is the last one of its group.
     pub drive: u32,
 }
 
@@ -200,20 +203,20 @@ impl DriveLabel {
     }
 }
 
-/// What a copy of the log is part of.
+/// The label of a copy of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LogLabel {
     pub aggregate: Aggregate,
-    /// Its number among the copies.
+    /// The number of the copy.
     pub copy: u32,
-    /// The superblock that was there when the copy was filled; 0 of one that was made with the aggregate. An earlier device with the
-    /// same copy has another one.
+    /// The number of the superblock that was durable before the copy was filled; 0 if the copy was
+    /// made with the aggregate. No other device of the same copy has this generation.
     pub generation: u64,
 }
 
 impl LogLabel {
-    /// Where the second label of a copy is, as the first one says, whether its checksum is right or
-    /// not.
+    /// Offset of the second label of a copy, according to the first one. The checksum of the first
+    /// label need not match.
     pub fn other(first: &Block) -> Option<u64> {
         let half_bytes = u64_at(first, HALF_AT);
         let is_log = first[..8] == LOG_MAGIC[..] && half_bytes <= MAX_HALF_BYTES;
@@ -243,7 +246,7 @@ impl LogLabel {
     }
 }
 
-/// The label of a log of version 7, which has one.
+/// The label of a log of version 7, which has only this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OldLogLabel {
     pub uuid: [u8; 16],
@@ -285,7 +288,7 @@ fn check_log_sum(block: &Block) -> Decoded<()> {
     Ok(())
 }
 
-/// Out: the version.
+/// Checks the magic and returns the version.
 fn check_head(structure: &'static str, block: &Block, magic: &[u8; 8]) -> Decoded<u32> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     if block[..8] != magic[..] {
@@ -315,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_come_back_and_look_as_they_always_did() {
+    fn labels_are_decoded_and_keep_their_bytes() {
         for (version, sum) in [(OLD_VERSION, 2353707355), (VERSION, 2708303935)] {
             let label = DriveLabel { aggregate: aggregate(version), drive: 3 };
             let mut block = label.encode();

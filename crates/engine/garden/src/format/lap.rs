@@ -1,4 +1,4 @@
-//! Laps of the log: which consistency point a half follows, and what tells it.
+//! Laps of the log: the use of a half between two consistency points, and how stamps identify it.
 
 use std::sync::LazyLock;
 
@@ -7,42 +7,43 @@ use super::{
     record::{STAMP, Stamp},
 };
 
-/// What the stamps at the ends of units hold.
+/// The contents of the stamps at the ends of units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stamps {
-    /// Version 7: which commit the unit is part of.
+    /// Version 7: the commit of the unit.
     Plain,
-    /// Also a checksum of the unit, so that each copy of it is judged by itself.
+    /// Also a checksum of the unit, so that a reader can judge each copy of the unit alone.
     Summed,
 }
 
 impl Stamps {
-    /// Those of a version of the format.
+    /// The stamps of a version of the format.
     pub fn of(version: u32) -> Self {
         if version == super::OLD_VERSION { Self::Plain } else { Self::Summed }
     }
 }
 
-/// What a half is used for from one consistency point to the next. Nothing of one lap ever fits another.
+/// The use of a half after one consistency point. Records and stamps of one lap never match another
+/// lap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lap {
     pub uuid: [u8; 16],
     /// The consistency point that the lap follows.
     pub point: u64,
-    /// Not operations: what the next consistency point is about to write.
+    /// Whether the half holds records of kinds 2 to 4 instead of operations.
     pub intents: bool,
     pub stamps: Stamps,
 }
 
 impl Lap {
-    /// What the first record of a half is chained to, and all stamps begin with.
+    /// The checksum that the first record is chained to, and that all stamps start from.
     pub fn seed(&self) -> u32 {
         let sum = crc32c::crc32c_append(crc32c::crc32c(&self.uuid), &self.point.to_le_bytes());
         crc32c::crc32c_append(sum, &[u8::from(self.intents)])
     }
 
-    /// The laps of an aggregate that a unit may be of, by the stamp at its end: one of each kind at most, where points are
-    /// below 2^32. A checksum of four bytes tells which they were.
+    /// The laps that a unit may belong to, derived from the stamp at its end. One lap of each kind,
+    /// with points below 2^32: the four-byte checksum determines the point.
     pub fn find(uuid: [u8; 16], stamps: Stamps, stamp: &[u8]) -> impl Iterator<Item = Self> {
         let seed = crc_before(u32_at(stamp, 0), &stamp[4..STAMP]);
         [false, true].into_iter().map(move |intents| {
@@ -52,9 +53,10 @@ impl Lap {
     }
 }
 
-/// The checksum that `bytes` were appended to.
+/// The CRC-32C before `bytes` were appended to it.
 fn crc_before(sum: u32, bytes: &[u8]) -> u32 {
-    /// What a byte adds to a checksum, by the highest byte of that, which is another one for each; and the byte.
+    /// The table of a CRC has one entry for each byte. All entries differ in their highest byte, so
+    /// that byte identifies the entry. Each entry has the byte with it.
     static TABLE: LazyLock<[(u32, u8); 256]> = LazyLock::new(|| {
         let mut table = [(0, 0); 256];
         for byte in 0..=255_u8 {
@@ -73,7 +75,8 @@ fn crc_before(sum: u32, bytes: &[u8]) -> u32 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Durable {
     pub point: u64,
-    /// Whoever has the point before it and the operations behind that, up to the record's number, has what it holds.
+    /// Whether the operations after the previous point, up to the sequence of this record, recreate
+    /// this point.
     pub is_logged: bool,
 }
 
@@ -90,19 +93,19 @@ impl Durable {
     }
 }
 
-/// The lap that a half was begun with last, if the consistency point that it follows is later than this one.
+/// The lap that the half was last started with, if its consistency point is later than `point`.
 pub(crate) fn find_later(half: &[u8], unit: usize, uuid: [u8; 16], stamps: Stamps, point: u64) -> Option<Lap> {
     let stamp = &half[unit - STAMP..unit];
     let was_stamped = Stamp::read(stamp, stamps).is_possible(half.len() / unit) && stamp.iter().any(|&byte| byte != 0);
     let laps = || Lap::find(uuid, stamps, stamp).filter(|_| was_stamped);
-    // One that fits an earlier point is of that one.
+    // A stamp that fits an earlier point belongs to that one.
     if laps().any(|lap| lap.point <= point) {
         return None;
     }
     laps().filter(|lap| lap.point - point < FAR).min_by_key(|lap| lap.point)
 }
 
-/// A consistency point so far behind another one is none: what looks like it is something else.
+/// The largest plausible distance between two consistency points. A larger one is a random match.
 pub(crate) const FAR: u64 = 1 << 20;
 
 #[cfg(test)]
@@ -115,7 +118,7 @@ mod tests {
     const UNIT: usize = 512;
 
     #[test]
-    fn the_lap_of_a_half_is_told_by_its_first_stamp() {
+    fn first_stamp_identifies_the_lap() {
         for (point, intents) in [(9, false), (10, true), (700, false), (1 << 20, true)] {
             let lap = Lap { point, intents, uuid: [3; 16], stamps: Stamps::Summed };
             let mut commit = Commit::new(UNIT, Vec::new());

@@ -1,6 +1,7 @@
-//! What lies on the devices, byte for byte: codecs without any state. docs/reference/garden-format.md draws them to scale.
+//! The on-disk format: codecs without state. docs/reference/garden-format.md draws it to scale.
 //!
-//! All numbers are little-endian. Every codec reads back what it wrote, refuses what it did not, and names the field.
+//! All numbers are little-endian. Each codec decodes its own output. It refuses other bytes and
+//! names the field.
 
 pub(crate) mod bytes;
 pub(crate) mod compacted;
@@ -25,15 +26,16 @@ pub(crate) mod volume;
 pub use senesce_fsapi::Damage;
 pub(crate) use senesce_fsapi::Decoded;
 
-/// Bytes of a block, as everything above RAID sees it.
+/// Bytes of a block above the RAID layer.
 pub(crate) const BLOCK: usize = 4096;
-/// Bytes of the trailer behind each block on a drive.
+/// Bytes of the trailer after each block on a drive.
 pub(crate) const TRAILER: usize = 64;
 /// Bytes of a block with its trailer: the unit of drives and of parity.
 pub(crate) const SLOT: usize = BLOCK + TRAILER;
-/// The version of labels, superblocks and logs that are made.
+/// The version of new labels, superblocks and logs.
 pub(crate) const VERSION: u32 = 8;
-/// The version before, which is read and written as it is: one label a drive, one copy of the log.
+/// The previous version: one label a drive, one copy of the log. It is read and written without
+/// conversion.
 pub(crate) const OLD_VERSION: u32 = 7;
 /// The version of objects and of lists of areas, which version 8 did not change.
 pub(crate) const INNER_VERSION: u32 = 7;
@@ -41,8 +43,8 @@ pub(crate) const INNER_VERSION: u32 = 7;
 /// The payload of a block.
 pub(crate) type Block = [u8; BLOCK];
 
-/// The checksum (CRC32C) of a block, which every block that is written or read takes its time for; those of shorter things are left to the
-/// other library.
+/// The CRC-32C of a block. This library is the faster one for whole blocks, and every block that is
+/// read or written is summed. Shorter structures use the `crc32c` crate.
 pub(crate) fn block_sum(block: &[u8]) -> u32 {
     crc_fast::crc32_iscsi(block)
 }
@@ -52,7 +54,7 @@ pub(crate) fn zero_block() -> Box<Block> {
     Box::new([0; BLOCK])
 }
 
-/// A copy on the heap, which is not filled with zeros before, nor built on the stack.
+/// Copies an array to the heap, without zeroing the memory first and without a copy on the stack.
 pub(crate) fn boxed<const N: usize>(bytes: &[u8; N]) -> Box<[u8; N]> {
     let all: Box<[u8]> = Box::from(&bytes[..]);
     all.try_into().unwrap_or_else(|_| unreachable!("it has {N} bytes"))

@@ -1,7 +1,8 @@
-//! Objects that hold cold blocks, and the records of them in a file of the aggregate.
+//! Objects that hold cold blocks, and their records in a file of the aggregate.
 //!
-//! An object is a head, a list of whose blocks it holds, and the blocks as they lie on drives: each with its trailer, so that one
-//! that is read by itself is checked like one of a drive. Its own place there is the place in the object.
+//! An object is a head, a list of its blocks, and the blocks. Each block has its trailer as on a
+//! drive, so a block that is read alone is checked like one of a drive. Its own PVBN there is the
+//! place in the object.
 
 use super::{
     Damage, Decoded, INNER_VERSION, SLOT,
@@ -14,7 +15,7 @@ const LIST_AT: usize = 64;
 const ENTRY: usize = 16;
 /// Bytes before the first block.
 pub(crate) const HEAD: usize = 16 << 10;
-/// Blocks of a full object, which has just below 4 MiB.
+/// Blocks of a full object, which is slightly smaller than 4 MiB.
 pub(crate) const SLOTS: usize = ((4 << 20) - HEAD) / SLOT;
 
 /// Numbers of objects are below this.
@@ -22,35 +23,35 @@ pub(crate) const MAX_OBJECTS: u64 = 1 << 30;
 
 const _: () = assert!(LIST_AT + SLOTS * ENTRY <= HEAD - 4 && SLOTS < 1 << 10);
 
-/// The first byte of a block in an object.
+/// The offset of a block in an object, in bytes.
 pub(crate) fn slot_at(slot: u64) -> u64 {
     HEAD as u64 + slot * SLOT as u64
 }
 
-/// The key of an object: the aggregate's identity, and its number.
+/// The key of an object in the store: the UUID of the aggregate and the number.
 pub(crate) fn key(uuid: [u8; 16], object: u64) -> String {
     format!("{}/{object:010}", folder(uuid))
 }
 
-/// What all keys of an aggregate begin with.
+/// The prefix of all keys of an aggregate.
 pub(crate) fn folder(uuid: [u8; 16]) -> String {
     let digits: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
     format!("garden-{digits}")
 }
 
-/// The number of the object that a key names.
+/// The number of the object with this key; `None` for any other key.
 pub(crate) fn number(uuid: [u8; 16], key: &str) -> Option<u64> {
     let digits = key.strip_prefix(&folder(uuid))?.strip_prefix('/')?;
     let is_whole = digits.len() == 10 && digits.bytes().all(|byte| byte.is_ascii_digit());
     digits.parse().ok().filter(|number| is_whole && *number < MAX_OBJECTS)
 }
 
-/// What stands before the blocks of an object.
+/// The head of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ObjectHead {
     pub uuid: [u8; 16],
     pub object: u64,
-    /// Of each block, the container file and the VVBN.
+    /// The container file and the VVBN of each block.
     pub blocks: Vec<(u64, u64)>,
 }
 
@@ -95,7 +96,7 @@ impl ObjectHead {
         Ok(Self { uuid: array(bytes, 16), object: u64_at(bytes, 32), blocks })
     }
 
-    /// The object of these blocks.
+    /// The whole object: the head and these blocks.
     pub fn with(&self, slots: &[Slot]) -> Vec<u8> {
         let mut out = self.encode();
         slots.iter().for_each(|slot| out.extend_from_slice(&slot[..]));
@@ -103,7 +104,9 @@ impl ObjectHead {
     }
 }
 
-/// A block that was read from an object, if the range was long enough.
+/// The block in a range of bytes from an object.
+///
+/// Errors: the range is shorter than a slot.
 pub(crate) fn slot_of(bytes: &[u8]) -> Decoded<Slot> {
     match bytes.first_chunk::<SLOT>() {
         Some(slot) => Ok(Slot::from(slot)),
@@ -111,7 +114,7 @@ pub(crate) fn slot_of(bytes: &[u8]) -> Decoded<Slot> {
     }
 }
 
-/// A block with its trailer, for another place.
+/// Encodes a block with its trailer for another place.
 pub(crate) fn placed(data: &super::Block, context: &slot::Context, pvbn: u64) -> Slot {
     slot::encode(data, &slot::Context { pvbn, ..*context })
 }
@@ -121,14 +124,14 @@ pub(crate) const RECORD: usize = 16;
 /// Records in a block.
 pub(crate) const PER_BLOCK: u64 = (super::BLOCK / RECORD) as u64;
 
-/// What the aggregate knows of an object.
+/// The aggregate's record of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ObjectRecord {
-    /// Blocks that the container maps name.
+    /// Blocks that container maps name.
     pub live: u16,
-    /// Blocks that it holds.
+    /// Blocks that the object holds.
     pub blocks: u16,
-    /// The consistency point that named it first.
+    /// The consistency point that named the object first.
     pub cp: u64,
 }
 
@@ -143,7 +146,7 @@ impl ObjectRecord {
         out
     }
 
-    /// `None` if there is no object of this number.
+    /// `None` if no object has this number.
     pub fn decode(bytes: &[u8; RECORD]) -> Decoded<Option<Self>> {
         if bytes.iter().all(|&byte| byte == 0) {
             return Ok(None);
@@ -154,7 +157,7 @@ impl ObjectRecord {
         if is_right && u32_at(bytes, 4) == 0 {
             Ok(Some(record))
         } else {
-            Err(Damage::new("object record", "blocks", found(), format!("some of 1 to {SLOTS}, and zeros behind")))
+            Err(Damage::new("object record", "blocks", found(), format!("some of 1 to {SLOTS}, then zeros")))
         }
     }
 }
@@ -178,13 +181,13 @@ mod tests {
     const GOLDEN: u32 = 3626142774;
 
     #[test]
-    fn records_come_back() {
+    fn records_are_decoded_as_encoded() {
         let record = ObjectRecord { live: 3, blocks: 1004, cp: 0x0102_0304 };
         let bytes = ObjectRecord::encode(Some(record));
         assert_eq!(bytes, [3, 0, 0xec, 3, 0, 0, 0, 0, 4, 3, 2, 1, 0, 0, 0, 0]);
         assert_eq!(ObjectRecord::decode(&bytes).unwrap(), Some(record));
         assert_eq!(ObjectRecord::decode(&ObjectRecord::encode(None)).unwrap(), None);
-        // More living blocks than there are, more than fit, something behind.
+        // More live blocks than blocks, more blocks than fit, a byte that must be zero.
         for (at, value) in [(1, 4), (3, 9), (5, 1)] {
             let mut bad = bytes;
             bad[at] = value;

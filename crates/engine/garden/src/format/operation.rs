@@ -1,7 +1,7 @@
-//! Operations on volumes, as the log keeps them: enough to do them again with the same result.
+//! Operations on volumes, as the log records them: enough to replay them with the same result.
 //!
-//! What depended on something that is not durable is written down: the number of an inode that was made, and whether an
-//! inode that lost its last name was held open.
+//! A record also holds results that depended on state that is not durable. These are the number of
+//! a new inode, and whether an inode without a name was held open.
 
 use senesce_fsapi::{AllocateHow, Caller, NewNode, RenameHow, SetAttributes, SetXattrHow, Timestamp};
 
@@ -12,7 +12,7 @@ use super::{
     inode::{kind_number, number_kind},
 };
 
-/// What was done, to which volume.
+/// An operation: the volume, the caller and the change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Operation<'a> {
     pub volume: u32,
@@ -33,15 +33,16 @@ pub(crate) enum Act<'a> {
     Rename { from: u64, name: Vec<u8>, to: u64, new_name: Vec<u8>, how: RenameHow, held: bool },
     Write { ino: u64, offset: u64, data: Data<'a> },
     Allocate { ino: u64, how: AllocateHow, offset: u64, len: u64 },
-    /// `file` is the number of the file for attributes that is made if the inode has none.
+    /// `file` is the number of the new file of attributes, used if the inode has none.
     SetXattr { ino: u64, name: Vec<u8>, value: Vec<u8>, how: SetXattrHow, file: u64 },
     RemoveXattr { ino: u64, name: Vec<u8> },
-    /// An inode without a name that nobody holds any more is removed.
+    /// Removes an inode without a name, after its last holder closed it.
     Reap { ino: u64 },
     CloneRange { from: u64, from_offset: u64, to: u64, to_offset: u64, len: u64 },
 }
 
-/// An operation as the log keeps it: `data` lie behind the rest. They are the caller's, and copied only to the log.
+/// An encoded operation: `head`, then `data`. The data belong to the caller and are copied only
+/// into the log.
 pub(crate) struct Body<'a> {
     pub head: Vec<u8>,
     pub data: Data<'a>,
@@ -118,7 +119,7 @@ impl<'a> Operation<'a> {
 }
 
 impl<'a> Act<'a> {
-    /// All but the data of a write, which come last.
+    /// Encodes all but the data of a write, which come last.
     fn encode(&self, out: &mut Writer) {
         match self {
             Self::SetAttributes { ino, change } => {
@@ -339,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_come_back_and_look_as_they_always_did() {
+    fn operations_are_decoded_and_keep_their_bytes() {
         let caller = Caller { uid: 1000, gid: 100, now: Timestamp { seconds: 7, nanoseconds: 8 } };
         let mut sums = Vec::new();
         for act in all() {

@@ -10,13 +10,13 @@ use super::{
     slot::{self, Context, Slot},
 };
 
-/// Whose the memory of a block is.
+/// Ownership of the memory of a block.
 #[derive(Clone, Debug)]
 enum Memory {
     Own(Slot),
-    /// Somebody else reads it too, or did: whoever changes the block leaves that as it is.
+    /// Another reader has a reference, or had one. A change of the block copies it first.
     Shared(Arc<Slot>),
-    /// Nowhere else than on the way from one to the other.
+    /// A temporary state of the conversions between the other two.
     Moving,
 }
 
@@ -25,7 +25,7 @@ impl Memory {
         match self {
             Self::Own(slot) => slot,
             Self::Shared(slot) => slot,
-            Self::Moving => unreachable!("nobody sees it so"),
+            Self::Moving => unreachable!("a state within a conversion"),
         }
     }
 
@@ -36,7 +36,7 @@ impl Memory {
         }
         match self {
             Self::Own(slot) => slot,
-            _ => unreachable!("it is its own now"),
+            _ => unreachable!("the memory is owned now"),
         }
     }
 
@@ -52,14 +52,14 @@ impl Memory {
         let shared = match std::mem::replace(self, Self::Moving) {
             Self::Own(slot) => Arc::new(slot),
             Self::Shared(slot) => slot,
-            Self::Moving => unreachable!("nobody sees it so"),
+            Self::Moving => unreachable!("a state within a conversion"),
         };
         *self = Self::Shared(shared.clone());
         shared
     }
 }
 
-/// A block with room for its trailer behind it: it is read from a drive and written to one without being copied.
+/// A block with space for its trailer. A drive reads and writes it without a copy.
 #[derive(Clone, Debug)]
 pub(crate) struct Page {
     slot: Memory,
@@ -68,34 +68,35 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// Zeros.
+    /// A block of zeros.
     pub fn zeros() -> Self {
         Slot::zeros().into()
     }
 
-    /// Any contents, to be read into.
+    /// A block with unspecified contents, to be overwritten by a read.
     pub fn any() -> Self {
         Slot::any().into()
     }
 
-    /// A block whose checksum may be known.
+    /// A copy of `block`, and its checksum if known.
     pub fn of(block: &Block, sum: Option<u32>) -> Self {
         Self { sum, ..block.into() }
     }
 
-    /// What was read into [`memory`](Self::memory), and is what its trailer says.
+    /// Adopts the checksum in the trailer. The caller has read the slot into
+    /// [`memory`](Self::memory) and checked it.
     pub fn known(mut self) -> Self {
         self.sum = Some(slot::sum(self.slot.get()));
         self
     }
 
-    /// All of it, to be read into.
+    /// All bytes of the slot, for a read into it.
     pub fn memory(&mut self) -> &mut [u8; SLOT] {
         self.sum = None;
         self.slot.get_mut()
     }
 
-    /// Ends with the trailer that says where it belongs, and is then as it lies on a drive.
+    /// Writes the trailer for this place and returns the slot as a drive stores it.
     pub fn seal(&mut self, context: &Context) -> &[u8; SLOT] {
         let sum = self.sum.unwrap_or_else(|| block_sum(&self[..]));
         slot::seal(self.slot.get_mut(), sum, context);
@@ -103,19 +104,19 @@ impl Page {
         self.slot.get()
     }
 
-    /// Fills all of the block, whose checksum may be known.
+    /// Replaces the contents of the block; `sum` is its checksum if known.
     pub fn put(&mut self, block: &Block, sum: Option<u32>) {
         **self = *block;
         self.sum = sum;
     }
 
-    /// As it lies on a drive, if nothing changed since it was sealed.
+    /// The slot as a drive stores it, if nothing changed since it was sealed.
     pub fn slot(&self) -> &[u8; SLOT] {
         self.slot.get()
     }
 
-    /// The same for somebody who reads it while others go on: until then, who changes the block changes a copy. Its bytes stay where
-    /// they are.
+    /// Shares the slot with a reader. Until the reader drops it, a change copies the block first;
+    /// the shared bytes never change.
     pub fn share(&mut self) -> Arc<Slot> {
         self.slot.share()
     }
@@ -157,7 +158,7 @@ impl From<Box<Block>> for Page {
     }
 }
 
-/// What lies behind the block is not compared.
+/// The trailer is not compared.
 impl PartialEq for Page {
     fn eq(&self, other: &Self) -> bool {
         **self == **other
@@ -175,17 +176,17 @@ mod tests {
     use super::{super::BLOCK, *};
 
     #[test]
-    fn what_is_shared_stays_as_it_was_and_is_copied_only_while_somebody_reads_it() {
+    fn shared_blocks_are_copied_only_while_shared() {
         let mut page = Page::of(&[1; BLOCK], None);
         let place = |page: &Page| page.slot().as_ptr();
         let first = place(&page);
         let shared = page.share();
-        assert_eq!((shared.as_ptr(), place(&page)), (first, first), "nothing was copied");
+        assert_eq!((shared.as_ptr(), place(&page)), (first, first), "sharing copies nothing");
         page[0] = 2;
         assert!(page[0] == 2 && shared[0] == 1 && place(&page) != first);
         let second = place(&page);
         drop((page.share(), page.share()));
         page.put(&[3; BLOCK], None);
-        assert!(page[BLOCK - 1] == 3 && place(&page) == second, "nobody reads it any more");
+        assert!(page[BLOCK - 1] == 3 && place(&page) == second, "no reader is left");
     }
 }

@@ -1,38 +1,40 @@
 //! Pointers: 8 bytes in files of the aggregate, 16 in files of volumes.
 //!
-//! A physical pointer says where a block lies (PVBN), which tag its trailer has, and whether it has the place for itself. A pointer
-//! of a volume says where it lies in the container file (VVBN), and where that was when the pointer was written: a guess that
-//! saves asking the map. Pointers of a compression group say which of the group they are; some of them name no block.
+//! A physical pointer holds a PVBN, the tag of the trailer there, and the form of the block. A
+//! pointer of a volume holds a VVBN, and the physical pointer that was valid when it was written.
+//! That one is a hint that saves a lookup in the container map. A pointer of a compression group
+//! also holds its position in the group; some of these name no block.
 
 use super::{
     Damage, Decoded,
     bytes::{put, u64_at},
 };
 
-/// PVBNs are below this.
+/// PVBNs on drives are below this.
 pub(crate) const PVBN_END: u64 = 1 << 44;
 /// VVBNs are below this.
 pub(crate) const VVBN_END: u64 = 1 << 40;
 const KIND_BLOCK: u64 = 1;
 const KIND_STORED: u64 = 2;
 const KIND_SAVED: u64 = 3;
-/// Bits of a block's number in an object.
+/// Bits of the number of a block in an object.
 const SLOT_BITS: u32 = 10;
 /// Blocks of a compression group, at most.
 pub(crate) const MAX_GROUP: u8 = 8;
 
-/// How a block lies in its place.
+/// How a block is stored at its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Form {
-    /// It has the place for itself.
+    /// The block has the place for itself.
     Block = 1,
-    /// It is a chunk of the compacted block there.
+    /// The block is a chunk of the compacted block there.
     Compacted = 2,
     /// The place is in an object.
     Object = 3,
 }
 
-/// Where a block lies, the tag of what lies there, and how. Numbers from [`PVBN_END`] on are no places on drives but in objects.
+/// The place of a block, the tag of the slot there, and the form. Numbers from [`PVBN_END`] on are
+/// places in objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Physical {
     pub pvbn: u64,
@@ -41,7 +43,7 @@ pub(crate) struct Physical {
 }
 
 impl Physical {
-    /// Of what has no place.
+    /// The value of pointers without a place.
     const NOWHERE: Self = Self::block(0, 0);
 
     /// A place that a block has for itself.
@@ -49,7 +51,7 @@ impl Physical {
         Self { pvbn, tag, form: Form::Block }
     }
 
-    /// The place in an object, if it is in one.
+    /// The place in an object; `None` if it is on a drive.
     pub fn in_object(self) -> Option<ObjectPlace> {
         ObjectPlace::of(self.pvbn)
     }
@@ -63,36 +65,38 @@ pub(crate) struct ObjectPlace {
 }
 
 impl ObjectPlace {
-    /// The number that the place has among those of all places.
+    /// The number of this place among all PVBNs.
     pub fn pvbn(self) -> u64 {
         PVBN_END | self.object << SLOT_BITS | self.slot
     }
 
-    /// The place that a number is, if it is in an object.
+    /// The place in an object that a PVBN denotes; `None` for one of a drive.
     pub fn of(pvbn: u64) -> Option<Self> {
         let within = pvbn.checked_sub(PVBN_END)?;
         Some(Self { object: within >> SLOT_BITS, slot: within & ((1 << SLOT_BITS) - 1) })
     }
 
-    /// The same as the place of a block with a tag.
+    /// The pointer to this place with a tag.
     pub fn with(self, tag: u16) -> Physical {
         Physical { pvbn: self.pvbn(), tag, form: Form::Object }
     }
 }
 
-/// What a pointer is to a compression group: blocks of a file that were compressed together. `at`: the place in the group, which
-/// has `of` blocks.
+/// The role of a pointer in a compression group, which is a set of blocks of a file that were
+/// compressed together. `at` is the position in the group, `of` its number of blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Part {
     /// The block is in no group.
     Whole,
-    /// The VVBN holds the next 4,096 bytes of what the group was compressed to.
+    /// The VVBN holds the next 4,096 bytes of the compressed group.
     Stored { at: u8, of: u8 },
-    /// A saved hole: no VVBN is used. `first` is the first one of the group, so that two groups differ in all their pointers.
+    /// A saved hole: it uses no VVBN. `first` is the first VVBN of the group, so that two groups
+    /// differ in all their pointers.
     Saved { at: u8, of: u8, first: u64 },
 }
 
-/// A pointer in either kind of file; those of the aggregate's files have no VVBN, nor have saved holes.
+/// A pointer of either kind of file. Pointers of the aggregate's files and saved holes have no
+/// VVBN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Pointer {
     pub vvbn: Option<u64>,
@@ -111,12 +115,12 @@ impl Pointer {
         Self { vvbn: Some(vvbn), at, part: Part::Whole }
     }
 
-    /// A pointer of a volume that names no block.
+    /// A pointer of a volume that names no block: a saved hole.
     pub fn saved(at: u8, of: u8, first: u64) -> Self {
         Self { vvbn: None, at: Physical::NOWHERE, part: Part::Saved { at, of, first } }
     }
 
-    /// The place in a compression group, and how many blocks that has; `None` if it is in none.
+    /// The position in the compression group and the number of its blocks; `None` outside a group.
     pub fn in_group(&self) -> Option<(u8, u8)> {
         match self.part {
             Part::Whole => None,
@@ -124,13 +128,13 @@ impl Pointer {
         }
     }
 
-    /// Whether the block is in no group, and has its place for itself.
+    /// Whether the block is in no group and has its place for itself.
     pub fn is_plain(&self) -> bool {
         self.part == Part::Whole && self.at.form == Form::Block
     }
 }
 
-/// How pointers of a file look: their size, how many a block and an inode hold.
+/// The shape of pointers in a file: their size, and the number in a block and in an inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     Aggregate,
@@ -155,17 +159,17 @@ impl Shape {
         (super::inode::AREA / self.bytes()) as u64
     }
 
-    /// How many blocks of contents a file with pointers `height` levels above its contents holds.
+    /// Blocks of contents that a file can hold with `height` levels of pointer blocks.
     pub fn capacity(self, height: u8) -> u64 {
         self.roots().saturating_mul(self.fanout().saturating_pow(u32::from(height)))
     }
 
-    /// The least height for as many blocks.
+    /// The least height for a number of blocks of contents.
     pub fn height(self, blocks: u64) -> u8 {
         (0..).find(|&height| self.capacity(height) >= blocks).unwrap_or(u8::MAX)
     }
 
-    /// Reads the pointer in a place of a block or of an inode's area; `None` is a hole.
+    /// Decodes the pointer at a position of a block or of an inode's area; `None` is a hole.
     pub fn decode(self, bytes: &[u8], slot: u64) -> Decoded<Option<Pointer>> {
         let at = slot as usize * self.bytes();
         match self {
@@ -174,7 +178,7 @@ impl Shape {
         }
     }
 
-    /// Writes it.
+    /// Encodes a pointer at a position; `None` is a hole.
     pub fn encode(self, bytes: &mut [u8], slot: u64, pointer: Option<Pointer>) {
         let at = slot as usize * self.bytes();
         match self {
@@ -263,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_group_has_is_refused() {
+    fn forged_group_pointers_are_refused() {
         let place = encode_physical(Physical::block(7, 7));
         for (virt, physical) in [
             (KIND_STORED << 40 | 2 << 48 | 2 << 56, place),
@@ -298,7 +302,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn pointers_come_back(vvbn in 0..VVBN_END, pvbn in 0..PVBN_END, tag: u16, slot in 0u64..256) {
+        fn pointers_round_trip(vvbn in 0..VVBN_END, pvbn in 0..PVBN_END, tag: u16, slot in 0u64..256) {
             let mut block = [0; crate::format::BLOCK];
             let at = match tag % 3 {
                 0 => Physical::block(pvbn, tag),

@@ -1,7 +1,8 @@
-//! Records of the log: a header of 32 bytes and a body, one behind the other, each chained to the one before.
+//! Records of the log: a header of 32 bytes and a body. Each record is chained to the previous one.
 //!
-//! A commit begins at a multiple of the device's unit, so that what is durable is never written again. Each unit ends with a
-//! stamp that says which commit it is part of: so a commit that was cut is told from one that was whole and is damaged.
+//! A commit starts at a multiple of the device's unit, so durable bytes are never rewritten. Each
+//! unit ends with a stamp that identifies its commit. Stamps distinguish a commit that was cut from
+//! one that was complete and is damaged.
 
 use super::{
     bytes::{put, u32_at, u64_at},
@@ -13,27 +14,27 @@ const MAGIC: u32 = 0x474f_4c47;
 pub(super) const HEADER: usize = 32;
 /// Bytes of a stamp.
 pub(crate) const STAMP: usize = 24;
-/// No record has this number or a higher one: nothing counts so far.
+/// Sequences of records are below this.
 pub(crate) const NO_RECORD: u64 = 1 << 62;
-/// Records begin at multiples of this.
+/// Records start at multiples of this.
 pub(crate) const ALIGN: usize = 8;
 
-/// What a record says.
+/// The kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RecordKind {
     /// An operation on a volume.
     Operation = 1,
     /// Stripes that a consistency point is about to write.
     Intent = 2,
-    /// Of one of these, which is written in part: the sum of the blocks that stay.
+    /// The XOR of the unwritten blocks of one of these stripes, which is written in part.
     Kept = 3,
-    /// Drives that are missing while these are written.
+    /// Drives that are missing while these stripes are written.
     Without = 4,
-    /// The consistency point that the lap follows is durable: the first record of a lap, where an aggregate was closed.
+    /// The consistency point that the lap follows is durable. It is the first record of a lap.
     Durable = 5,
 }
 
-/// A record as read.
+/// A decoded record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
     pub kind: RecordKind,
@@ -41,16 +42,16 @@ pub(crate) struct Record {
     pub body: Vec<u8>,
 }
 
-/// Bytes that a record with such a body takes.
+/// Bytes of a record with a body of this length.
 pub(crate) fn record_bytes(body: usize) -> usize {
     (HEADER + body).next_multiple_of(ALIGN)
 }
 
-/// The end of a unit: which commit it is part of. A commit is written when those before it are durable, so a stamp tells
-/// that they were there.
+/// The end of a unit, which identifies its commit. A commit is written when the previous ones are
+/// durable, so a stamp proves that they were written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
-    /// Units of the commit behind this one.
+    /// Units of the commit after this one.
     pub left: u32,
     /// The first and the last record of the commit.
     pub first: u64,
@@ -58,7 +59,8 @@ pub(crate) struct Stamp {
 }
 
 impl Stamp {
-    /// As it is written at the end of a unit whose other bytes have the checksum `unit`.
+    /// Encodes the stamp. `unit` is the checksum of the other bytes of the unit, `sum` that of the
+    /// stamp.
     fn encode(&self, unit: u32, stamps: Stamps, sum: u32) -> [u8; STAMP] {
         let mut out = [0; STAMP];
         put(&mut out, 0, &sum.to_le_bytes());
@@ -82,7 +84,7 @@ impl Stamp {
         unit[room..].copy_from_slice(&self.encode(of_unit, stamps, sum));
     }
 
-    /// What bytes say if they are a stamp.
+    /// Decodes the fields of a stamp without a check of its checksum.
     pub fn read(bytes: &[u8], stamps: Stamps) -> Self {
         let (left, first) = (u32_at(bytes, 4), u64_at(bytes, 8));
         let last = match stamps {
@@ -92,7 +94,7 @@ impl Stamp {
         Self { left, first, last }
     }
 
-    /// Whether a half of this number of units may have it.
+    /// Whether a half with this number of units can contain the stamp.
     pub fn is_possible(&self, units: usize) -> bool {
         self.first <= self.last && (self.left as usize) < units
     }
@@ -103,23 +105,25 @@ impl Stamp {
     }
 }
 
-/// Whether a unit is as it was written, in whatever lap; zeros if it never was. Units of version 7 do not say.
+/// Whether a unit is as it was written in any lap, or was never written (zeros). Units of version 7
+/// have no checksum.
 pub(crate) fn is_whole(unit: &[u8]) -> bool {
     let room = unit.len() - STAMP;
     u32_at(unit, room + 20) == crc32c::crc32c(&unit[..room]) || unit.iter().all(|&byte| byte == 0)
 }
 
-/// Bytes that records take with the stamps of their units.
+/// Bytes of records together with the stamps of their units.
 pub(crate) fn sealed_bytes(records: usize, unit: usize) -> usize {
     records.div_ceil(unit - STAMP) * unit
 }
 
-/// Bytes of records that so many bytes have room for.
+/// Bytes of records that fit into `sealed` bytes of units.
 pub(crate) fn unsealed_bytes(sealed: usize, unit: usize) -> usize {
     sealed / unit * (unit - STAMP)
 }
 
-/// Records that are to be written together, laid out in units from the beginning: what they hold is copied once.
+/// Records of one write, laid out in units. The bytes of a record are copied once, into this
+/// buffer.
 pub(crate) struct Commit {
     bytes: Vec<u8>,
     unit: usize,
@@ -128,25 +132,25 @@ pub(crate) struct Commit {
 }
 
 impl Commit {
-    /// An empty one in memory that was used before, of which the contents are lost.
+    /// An empty commit that reuses the memory of `bytes`. The contents of `bytes` are discarded.
     pub fn new(unit: usize, mut bytes: Vec<u8>) -> Self {
         bytes.clear();
         Self { bytes, unit, len: 0 }
     }
 
-    /// Takes all records out.
+    /// Removes all records.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.len = 0;
     }
 
-    /// Bytes of records in it.
+    /// Bytes of records in the commit.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Appends a record whose body comes in parts, and gives its checksum, which the next one is chained to. The first in a half is
-    /// chained to the [seed](Lap::seed) of the lap.
+    /// Appends a record whose body comes in parts. Returns its checksum, which the next record is
+    /// chained to. The first record of a half is chained to the [seed](Lap::seed) of the lap.
     pub fn push(&mut self, kind: RecordKind, sequence: u64, chain: u32, body: &[Data<'_>]) -> u32 {
         let len: usize = body.iter().map(|part| part.bytes.len()).sum();
         let mut header = [0; HEADER];
@@ -179,7 +183,7 @@ impl Commit {
         }
     }
 
-    /// Ends it, with the records from `first` to `last` in it, and stamps its units.
+    /// Stamps the units and returns their bytes. The records of the commit are `first` to `last`.
     pub fn seal(mut self, lap: &Lap, first: u64, last: u64) -> Vec<u8> {
         self.bytes.resize(sealed_bytes(self.len, self.unit), 0);
         let units = self.bytes.len() / self.unit;
@@ -191,17 +195,19 @@ impl Commit {
     }
 }
 
-/// The record that begins these bytes, which have no stamps in between, if it is chained so; what it takes of them, and its checksum.
+/// Decodes the record at the start of `bytes`, which contain no stamps. Returns the record, its
+/// length in bytes and its checksum; `None` if it is not chained to `chain`.
 pub(crate) fn read_record(bytes: &[u8], chain: u32) -> Option<(Record, usize, u32)> {
     read(&|from, len| bytes.get(from..from.checked_add(len)?).map(<[u8]>::to_vec), chain)
 }
 
-/// The stamp of the lap that a unit ends with.
+/// The stamp at the end of a unit, if it is of this lap.
 pub(crate) fn stamp_of(unit: &[u8], lap: &Lap) -> Option<Stamp> {
     Stamp::decode(&unit[unit.len() - STAMP..], lap.stamps, lap.seed())
 }
 
-/// The record that begins a stretch of bytes, what it takes of it, and its checksum.
+/// Decodes the record at the start of `bytes`. Returns the record, its length in bytes and its
+/// checksum.
 pub(super) fn read(bytes: &dyn Fn(usize, usize) -> Option<Vec<u8>>, chain: u32) -> Option<(Record, usize, u32)> {
     let header = bytes(0, HEADER)?;
     if u32_at(&header, 0) != MAGIC || u32_at(&header, 24) != chain {
@@ -248,7 +254,7 @@ mod tests {
     const GOLDEN_STAMP: &str = "63e0343d0000000002010000000000000301000000000000";
 
     #[test]
-    fn a_summed_stamp_comes_back_and_any_flipped_bit_of_its_unit_shows() {
+    fn flipped_bits_of_a_stamped_unit_are_detected() {
         let lap = Lap { stamps: Stamps::Summed, ..LAP };
         let mut records = Commit::new(UNIT, Vec::new());
         records.push(RecordKind::Operation, 5, lap.seed(), &[[7; 600][..].into()]);

@@ -1,7 +1,9 @@
-//! A block on a drive: 4,096 bytes and a trailer of 64 that says what they are and where they belong.
+//! A slot: a block on a drive (4,096 bytes) with a trailer of 64 bytes that identifies the block
+//! and its place.
 //!
-//! The trailer is what finds lost, torn, flipped and misdirected writes: a block that was read is believed only if its
-//! checksums fit, it says that it lies where it was read, and its owner, number and tag are those of the pointer.
+//! The trailer detects lost, torn, flipped and misdirected writes. A reader accepts a block only if
+//! three conditions hold: its checksums match, its own PVBN is where it was read, and its owner,
+//! number and tag match the pointer.
 
 pub(crate) use senesce_block::Slot;
 
@@ -10,40 +12,43 @@ use super::{
     bytes::{put, u16_at, u32_at, u64_at},
 };
 
-/// What a slot holds.
+/// The kind of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     Label = 1,
     Superblock = 2,
-    /// A block of one of the aggregate's files.
+    /// A block of a file of the aggregate.
     Aggregate = 3,
-    /// A block of a volume, whatever file of it: what lies in a container file.
+    /// A block of a volume, of any of its files: a block of a container file.
     Volume = 4,
-    /// Chunks of blocks of a volume, many in one.
+    /// Chunks of several blocks of a volume.
     Compacted = 5,
 }
 
-/// Where a block belongs: the part of the trailer that is not a checksum.
+/// The identity of a block: the part of the trailer that is not a checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Context {
     pub kind: Kind,
     /// 0 for contents of files, more for blocks of pointers.
     pub level: u8,
-    /// The low bits of the number of the consistency point that wrote it; pointers carry them too.
+    /// The low bits of the number of the consistency point that wrote the slot here. Pointers have
+    /// the same tag.
     pub tag: u16,
-    /// The aggregate's file; a volume's container file for blocks of volumes.
+    /// The file of the aggregate; for blocks of volumes, their container file.
     pub owner: u64,
-    /// The block's number in the owner, at its level; a block of a volume has its VVBN here.
+    /// The number of the block in the owner, at its level. Of a block of a volume, the VVBN.
     pub block: u64,
     pub pvbn: u64,
-    /// The consistency point that wrote what it holds. Where a block of a volume only moved, that was another one than the tag's.
+    /// The consistency point that wrote the contents. After a move it is older than the one of the
+    /// tag.
     pub cp: u64,
-    /// Of a block of a volume: the file, and the number in it at its level. For those who look for the parent.
+    /// Of a block of a volume: the file and the number in it at its level. A hint to find the
+    /// parent.
     pub hint_file: u64,
     pub hint_block: u64,
 }
 
-/// Puts a payload and its trailer together.
+/// Builds a slot from a payload and its context.
 pub(crate) fn encode(payload: &Block, context: &Context) -> Slot {
     let mut slot = Slot::zeros();
     slot[..BLOCK].copy_from_slice(payload);
@@ -51,7 +56,8 @@ pub(crate) fn encode(payload: &Block, context: &Context) -> Slot {
     slot
 }
 
-/// Writes the trailer behind a payload that is in its place and has the checksum `sum`.
+/// Writes the trailer after a payload that is already in the slot. `sum` is the checksum of the
+/// payload.
 pub(crate) fn seal(slot: &mut [u8; SLOT], sum: u32, context: &Context) {
     let trailer = &mut slot[BLOCK..];
     trailer.fill(0);
@@ -69,7 +75,8 @@ pub(crate) fn seal(slot: &mut [u8; SLOT], sum: u32, context: &Context) {
     put(trailer, 4, &sum.to_le_bytes());
 }
 
-/// Reads the trailer after checking both checksums. Not checked: that the context is the one wanted.
+/// Decodes the trailer and checks both checksums. The caller compares the context with the one it
+/// expects.
 pub(crate) fn decode(slot: &[u8; SLOT]) -> Decoded<Context> {
     let (payload, trailer) = slot.split_at(BLOCK);
     let (found, sum) = (u32_at(trailer, 4), trailer_sum(trailer));
@@ -101,7 +108,7 @@ pub(crate) fn decode(slot: &[u8; SLOT]) -> Decoded<Context> {
     })
 }
 
-/// The checksum of the payload, as the trailer has it.
+/// The checksum of the payload, as recorded in the trailer.
 pub(crate) fn sum(slot: &[u8; SLOT]) -> u32 {
     u32_at(&slot[BLOCK..], 0)
 }
@@ -110,7 +117,7 @@ pub(crate) fn payload(slot: &[u8; SLOT]) -> Box<Block> {
     super::boxed(slot.first_chunk().unwrap_or_else(|| unreachable!("a slot is longer than a block")))
 }
 
-/// Over all of the trailer but the sum itself.
+/// The checksum of the trailer without the field of the checksum.
 fn trailer_sum(trailer: &[u8]) -> u32 {
     let mut others = [0; SLOT - BLOCK - 4];
     others[..4].copy_from_slice(&trailer[..4]);
@@ -150,7 +157,7 @@ mod tests {
     const GOLDEN: &str = "934137946c748486040103020000000011000000000000000504000000000000070600000000000003020100000000002a000000000000000700000000000000";
 
     #[test]
-    fn any_flipped_bit_is_noticed() {
+    fn any_flipped_bit_is_detected() {
         let good = encode(&[0x5a; BLOCK], &context());
         for byte in (0..BLOCK).step_by(61).chain(BLOCK..SLOT) {
             for bit in 0..8 {

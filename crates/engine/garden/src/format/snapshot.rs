@@ -1,7 +1,7 @@
 //! A record of the snapshot table: 512 bytes, 8 in a block.
 //!
-//! A snapshot is the tree of a volume as one consistency point had it: all that is kept is the root of it. That its blocks
-//! stay is said by the volume's summary map.
+//! A snapshot is the tree of a volume at one consistency point; the record holds its root. The
+//! summary map of the volume keeps the blocks of the tree in place.
 
 use senesce_fsapi::Timestamp;
 
@@ -16,34 +16,34 @@ use super::{
 pub(crate) const SNAPSHOT: usize = 512;
 /// Records in a block.
 pub(crate) const PER_BLOCK: u64 = (super::BLOCK / SNAPSHOT) as u64;
-/// How many snapshots an aggregate may have.
+/// Snapshots of an aggregate, at most.
 pub(crate) const MAX_SNAPSHOTS: u32 = 1 << 16;
 const MAGIC: u32 = 0x7061_6e53;
 const NAME_AT: usize = 128;
 const INODES_AT: usize = 256;
 const STRUCTURE: &str = "snapshot record";
 
-/// A snapshot, as the aggregate knows it.
+/// The aggregate's record of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SnapshotRecord {
-    /// Its volume's place in the volume table.
+    /// The place of its volume in the volume table.
     pub volume: u32,
     pub name: Vec<u8>,
-    /// When it was made, as whoever asked for it says.
+    /// The time of the snapshot, as the caller passed it.
     pub created: Timestamp,
-    /// The consistency point whose tree it is.
+    /// The consistency point of the tree.
     pub cp: u64,
-    /// VVBNs of its tree.
+    /// VVBNs of the tree.
     pub used: u64,
-    /// Inodes in use in it.
+    /// Inodes in use in the tree.
     pub inodes_used: u64,
-    /// Inodes that the volume had made by then.
+    /// Inodes that the volume had made before the snapshot.
     pub births: u64,
-    /// Seeds the hashes of names.
+    /// The seed for hashes of names.
     pub hash_seed: u64,
-    /// VVBNs of its tree that are shared.
+    /// VVBNs of the tree that have a count in file 6.
     pub shared: u64,
-    /// Pointers to these beyond the first of each.
+    /// Pointers to shared VVBNs beyond the first of each.
     pub saved: u64,
     /// The file that holds the inodes of all other files of the tree.
     pub inode_file: Inode,
@@ -65,7 +65,7 @@ impl SnapshotRecord {
         self.inode_file.encode(&mut out[INODES_AT..INODES_AT + INODE]);
     }
 
-    /// `None` if there is no snapshot in this place.
+    /// `None` if this place has no snapshot.
     pub fn decode(bytes: &[u8]) -> Decoded<Option<Self>> {
         if bytes[..SNAPSHOT].iter().all(|&byte| byte == 0) {
             return Ok(None);
@@ -97,7 +97,7 @@ impl SnapshotRecord {
         }))
     }
 
-    /// The volume as it was: what reading its tree needs.
+    /// A record of the volume as it was, for readers of the snapshot's tree.
     pub fn as_volume(&self, now: &VolumeRecord) -> VolumeRecord {
         VolumeRecord {
             name: self.name.clone(),

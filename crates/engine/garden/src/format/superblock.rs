@@ -1,4 +1,5 @@
-//! The superblock: the one block from which all is reached. Two slots on every drive, written in turn.
+//! The superblock: the root of everything in the aggregate. Every drive has two slots for it,
+//! written in turn.
 
 use super::{
     Block, Damage, Decoded, OLD_VERSION, VERSION,
@@ -9,7 +10,7 @@ use super::{
 
 const MAGIC: &[u8; 8] = b"SNSCsupr";
 const ROOT_AT: usize = 128;
-/// How many volumes there can be.
+/// Volumes of an aggregate, at most.
 pub(crate) const MAX_VOLUMES: u32 = 4096;
 const PREVIOUS_AT: usize = 56;
 const POINT_AT: usize = 64;
@@ -21,15 +22,15 @@ const GENERATIONS_AT: usize = 96;
 const MISSING_AT: usize = 512;
 const FILLING_AT: usize = 1024;
 const FILLING_BYTES: usize = 16;
-/// Drives that can be missing or be filled: one of each group.
+/// Drives that can be missing or be filled, at most: one of each group.
 const MAX_MISSING: usize = super::label::MAX_GROUPS;
 
-/// What a superblock says of the copies of the log.
+/// The state of the copies of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LogState {
-    /// Copies, bit by bit, that do not hold what was acknowledged.
+    /// A bit for each copy that does not hold all acknowledged operations.
     pub without: u32,
-    /// By number of the copy: what its label says if it was not replaced since.
+    /// For each copy, the generation in the label of the device that holds it.
     pub generations: [u64; MAX_COPIES],
 }
 
@@ -39,31 +40,35 @@ pub(crate) struct Superblock {
     /// The version of the format.
     pub version: u32,
     pub uuid: [u8; 16],
-    /// The number of the consistency point; the highest valid one is the aggregate.
+    /// The number of the superblock. The valid superblock with the highest number is the state of
+    /// the aggregate.
     pub cp: u64,
-    /// The consistency point that wrote what it names: an earlier one if since then only drives came and went.
+    /// The consistency point that wrote what the superblock names. It is earlier than `cp` if only
+    /// drives or copies of the log have changed since.
     pub point: u64,
-    /// The one before: a drive that has neither is too old to be believed.
+    /// The number of the previous superblock. A drive that has neither is too old to be used.
     pub previous: u64,
-    /// The last record of the log that it includes.
+    /// The last record of the log that the superblock includes.
     pub applied: u64,
-    /// Blocks that are free.
+    /// Free blocks.
     pub free: u64,
-    /// The number of the first object that is put after the next opening: those below it may have been used. No number is used twice.
+    /// The number of the first object that an opening puts. Lower numbers may have been used, and
+    /// no number is used twice.
     pub next_object: u64,
-    /// Blocks that lie in objects.
+    /// Blocks in objects.
     pub cold: u64,
     /// Places in the volume table, in use or not.
     pub volumes: u32,
     /// The file that holds the inodes of all other files of the aggregate.
     pub root: Inode,
-    /// Drives that were not there: what they hold is too old to be believed.
+    /// Missing drives: their contents are too old to be used.
     pub missing: Vec<u32>,
-    /// Drives that are being filled, and how many of their stripes they hold.
+    /// Drives that are being filled, and the number of stripes that each one holds already.
     pub filling: Vec<(u32, u64)>,
-    /// Which copies of the log hold what was acknowledged.
+    /// Which copies of the log hold all acknowledged operations.
     pub logs: LogState,
-    /// The log holds nothing that this does not include, nor will before another superblock says so.
+    /// Whether the log holds nothing beyond this superblock. Before the log gets a record, a
+    /// superblock clears this.
     pub closed: bool,
 }
 

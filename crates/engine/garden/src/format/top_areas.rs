@@ -1,7 +1,8 @@
-//! The areas of a RAID group that have most free blocks: one block for each group, written with every consistency point.
+//! The areas of a RAID group with most free blocks: one block for each group, written by every
+//! consistency point.
 //!
-//! With it an opening knows where to write without reading a bitmap. Nothing else depends on it: if it is damaged, or not of
-//! the consistency point that is opened, the bitmap is counted.
+//! With this list an opening can allocate without reading a bitmap. Nothing else depends on it. If
+//! it is damaged or of another consistency point, the engine counts the bitmap.
 
 use super::{
     Block, Damage, Decoded, INNER_VERSION,
@@ -11,20 +12,21 @@ use super::{
 const MAGIC: &[u8; 8] = b"SNSCareA";
 const LIST_AT: usize = 40;
 const ENTRY: usize = 8;
-/// Areas that one block lists at most.
+/// Areas that one block lists, at most.
 pub(crate) const MAX_LISTED: usize = (super::BLOCK - LIST_AT) / ENTRY;
 
-/// What is known of a group's areas.
+/// The list of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TopAreas {
     pub group: u32,
-    /// The consistency point that it belongs to.
+    /// The consistency point that wrote the list.
     pub cp: u64,
-    /// How many areas the group has.
+    /// Areas of the group.
     pub areas: u32,
-    /// No area that is not listed has more free blocks.
+    /// No unlisted area has more free blocks than this.
     pub rest: u32,
-    /// Areas and their free blocks, those with most first, equal ones by their numbers.
+    /// Areas and their free blocks, those with most first. Areas with equal counts are in the order
+    /// of their numbers.
     pub listed: Vec<(u32, u32)>,
 }
 
@@ -95,7 +97,7 @@ mod tests {
     const GOLDEN: &str = "534e5343617265410700000002000000060504030201000058020000030000000300000000000000110000000900000057020000090000000500000004000000";
 
     #[test]
-    fn what_is_no_such_block_is_refused_by_its_field() {
+    fn forged_blocks_are_refused_by_field() {
         let cases: [(&str, usize, u8); 7] = [
             ("magic", 0, 0),
             ("version", 8, 9),

@@ -12,7 +12,7 @@ use super::{
 pub(crate) const VOLUME: usize = 512;
 /// Records in a block.
 pub(crate) const PER_BLOCK: u64 = (super::BLOCK / VOLUME) as u64;
-/// The longest name.
+/// The longest name, in bytes.
 pub(crate) const MAX_NAME: usize = 128;
 const MAGIC: u32 = 0x6c6f_7647;
 const NAME_AT: usize = 64;
@@ -25,31 +25,32 @@ const ORIGIN_BLOCKS_AT: usize = 488;
 const DELETED_AT: usize = 504;
 const PACKING_AT: usize = 508;
 
-/// How the contents of a volume's files are made smaller when they are written.
+/// How the volume reduces the size of file contents that it writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Packing {
-    /// Blocks that are compressed together; 0: none are.
+    /// Blocks that are compressed together; 0 disables compression.
     pub group_blocks: u8,
-    /// Whether partial blocks share a block.
+    /// Whether partial blocks share a block (compaction).
     pub compaction: bool,
-    /// Some may be packed by one of both, because one of both was on once.
+    /// Whether compression or compaction was ever enabled, so that packed blocks may exist.
     pub was_on: bool,
 }
 
-/// What a clone is a clone of.
+/// The origin of a clone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
-    /// The place in the volume table of the volume that it was made from.
+    /// The volume that the clone was made from, as a place in the volume table.
     pub volume: u32,
-    /// The place in the snapshot table of the snapshot that it began as, which stays as long as the clone.
+    /// The snapshot that the clone started as, as a place in the snapshot table. It cannot be
+    /// deleted before the clone.
     pub snapshot: u32,
-    /// VVBNs below this lie in the container of that volume; the clone never takes one of them.
+    /// VVBNs below this are in the container of the origin. The clone never allocates one of them.
     pub blocks: u64,
-    /// Those of them that neither the clone nor a snapshot of it uses.
+    /// VVBNs of the origin that neither the clone nor a snapshot of it uses.
     pub gone: u64,
 }
 
-/// A volume, as the aggregate knows it.
+/// The aggregate's record of a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct VolumeRecord {
     pub name: Vec<u8>,
@@ -61,37 +62,39 @@ pub(crate) struct VolumeRecord {
     pub used: u64,
     /// Inodes in use.
     pub inodes_used: u64,
-    /// Inodes made so far: the next one's generation.
+    /// Inodes made so far: the generation of the next one.
     pub births: u64,
-    /// Seeds the hashes of names.
+    /// The seed for hashes of names.
     pub hash_seed: u64,
     /// VVBNs that only snapshots use.
     pub held: u64,
-    /// Blocks of the summary map, from the first on, that are still to be looked through for what a snapshot that was
-    /// deleted has left behind.
+    /// Blocks of the summary map, counted from the first, that the engine has still to scan for
+    /// VVBNs of a deleted snapshot.
     pub reclaim: u64,
-    /// VVBNs that are shared, or were and have one pointer left.
+    /// VVBNs with a count in file 6: those that are shared, and those that were and have one
+    /// pointer left.
     pub shared: u64,
-    /// Pointers to these beyond the first of each: blocks that would be in use if nothing were shared.
+    /// Pointers to these beyond the first of each. Without sharing, this number of blocks more
+    /// would be in use.
     pub saved: u64,
     /// `None` unless the volume is a clone.
     pub origin: Option<Origin>,
-    /// It was deleted; its blocks become free bit by bit. Of the container map, the first `reclaim - 1` times 32,768 VVBNs are
-    /// still to be looked at.
+    /// Whether the volume was deleted. Its blocks are freed in steps; the first `reclaim - 1` times
+    /// 32,768 VVBNs of its container map are still to be freed.
     pub deleted: bool,
-    /// How contents that are written from now on are made smaller.
+    /// How contents of future writes are reduced.
     pub packing: Packing,
     /// The file that holds the inodes of all other files of the volume.
     pub inode_file: Inode,
 }
 
 impl VolumeRecord {
-    /// The first VVBN that the volume may take: those below are a clone's origin's.
+    /// The first VVBN that the volume may allocate. Lower ones belong to the origin of a clone.
     pub fn first_own(&self) -> u64 {
         self.origin.map_or(0, |origin| origin.blocks)
     }
 
-    /// VVBNs that may be taken.
+    /// VVBNs that may be allocated.
     pub fn free(&self) -> u64 {
         let gone = self.origin.map_or(0, |origin| origin.gone);
         self.blocks.saturating_sub(self.used.saturating_add(self.held).saturating_add(gone))
@@ -122,7 +125,7 @@ impl VolumeRecord {
         put(out, PACKING_AT, &[group_blocks, compaction.into(), was_on.into(), 0]);
     }
 
-    /// `None` if there is no volume in this place.
+    /// `None` if this place has no volume.
     pub fn decode(bytes: &[u8]) -> Decoded<Option<Self>> {
         if bytes[..VOLUME].iter().all(|&byte| byte == 0) {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! Devices of a log, as callers name them, and which of them hold which copy.
+//! Devices of a log as callers name them, and the search for the copies on them.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::{
 #[derive(Clone, Default)]
 pub struct LogDevices {
     devices: Vec<Arc<dyn BlockDevice>>,
-    /// As many of the last ones hold nothing, and may become copies that are lost.
+    /// The number of devices at the end that hold nothing, and may become copies that are lost.
     spare: usize,
     is_shared: bool,
 }
@@ -34,7 +34,8 @@ impl LogDevices {
         Self::default()
     }
 
-    /// One device with two copies, each at a place of its own. Only [`Garden::format`](crate::Garden::format) needs to know.
+    /// One device with two copies, one after the other. Only
+    /// [`Garden::format`](crate::Garden::format) needs this.
     pub fn twice(device: Arc<dyn BlockDevice>) -> Self {
         Self { is_shared: true, ..device.into() }
     }
@@ -47,13 +48,13 @@ impl LogDevices {
         self
     }
 
-    /// The same, and all of them may be overwritten if they hold no copy.
+    /// Allows to overwrite each of the devices that holds no copy.
     #[must_use]
     pub fn spare(self) -> Self {
         Self { spare: self.devices.len(), ..self }
     }
 
-    /// The same with other devices in place of these: `wrap` returns each, from its number and the device.
+    /// Replaces each device by the result of `wrap` for its number and the device.
     #[must_use]
     pub fn map(mut self, mut wrap: impl FnMut(usize, Arc<dyn BlockDevice>) -> Arc<dyn BlockDevice>) -> Self {
         self.devices = self.devices.into_iter().enumerate().map(|(number, device)| wrap(number, device)).collect();
@@ -69,7 +70,9 @@ impl LogDevices {
         number + self.spare >= self.devices.len()
     }
 
-    /// The shape of a log that is made on them. Errors: none, more than two, too small.
+    /// The shape of a new log on these devices.
+    ///
+    /// Errors: no device, more than two, or one that is too small.
     pub(crate) fn plan(&self) -> Result<LogShape> {
         let copies = if self.is_shared { 2 } else { self.devices.len() };
         let smallest = self.devices.iter().min_by_key(|device| device.size());
@@ -88,12 +91,12 @@ impl LogDevices {
         Ok(LogShape { half_bytes, copies: copies as u8, is_shared: self.is_shared })
     }
 
-    /// The device that has a place.
+    /// The device that contains a place.
     fn whole(&self, place: usize, shape: &LogShape) -> &Arc<dyn BlockDevice> {
         &self.devices[place / if shape.is_shared { usize::from(shape.copies) } else { 1 }]
     }
 
-    /// The places of copies, in the order of the devices, and whether they may be overwritten.
+    /// The places of copies in the order of the devices, and whether each may be overwritten.
     pub(super) fn places(&self, shape: &LogShape) -> Result<Vec<(Arc<dyn BlockDevice>, bool)>> {
         let bytes = shape.copy_bytes();
         let count = if shape.is_shared { u64::from(shape.copies) } else { 1 };
@@ -140,14 +143,14 @@ impl From<&Self> for LogDevices {
     }
 }
 
-/// Where the copies of a log are, as labels say.
+/// Where the copies of a log are, according to labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogPlaces {
-    /// Copies.
+    /// Number of copies.
     pub copies: u32,
-    /// Bytes of each.
+    /// Bytes of each copy.
     pub bytes: Bytes,
-    /// All are on one device, one after the other.
+    /// Whether all copies are on one device, one after the other.
     pub is_shared: bool,
 }
 
@@ -155,11 +158,11 @@ pub struct LogPlaces {
 pub(crate) struct Copies {
     pub shape: LogShape,
     pub stamps: Stamps,
-    /// By number.
+    /// The place of each copy, by number.
     pub places: Vec<Place>,
-    /// By number, what labels say; none where none can be read.
+    /// The generation in the labels of each copy, by number; `None` if no label is readable.
     pub generations: Vec<Option<u64>>,
-    /// Labels that are damaged, though their copies are known.
+    /// Damaged labels of copies that are known nevertheless.
     pub labels: Vec<Finding>,
 }
 
@@ -184,10 +187,10 @@ impl Place {
 }
 
 impl Copies {
-    /// Finds the copies of an aggregate's log. `sb`: its newest superblock, if one can be read.
+    /// Finds the copies of an aggregate's log. `sb` is its newest superblock, if one can be read.
     ///
     /// Errors: a log of another aggregate; a device that is too small; two devices with the same
-    /// copy, of which none or both count.
+    /// copy, if the generation does not distinguish them.
     pub fn find(devices: &LogDevices, aggregate: &Aggregate, sb: Option<&Superblock>) -> Result<Self> {
         if aggregate.version == OLD_VERSION {
             return Self::find_old(devices, aggregate);
@@ -226,7 +229,7 @@ impl Copies {
             found.places[copy] = Place::Here(device);
         }
         for (copy, device) in replaced {
-            // The newest superblock says which of the two counts, so the other one is filled again.
+            // The newest superblock decides which of the two counts. The other one is filled again.
             let free = found.find_free(0, 0).filter(|_| !shape.is_shared);
             let free = free.ok_or_else(|| twice(&device, copy))?;
             found.places[free] = Place::Spare(device);
@@ -234,7 +237,7 @@ impl Copies {
         for Unknown { number, device, is_spare, damaged } in others {
             let Some(copy) = found.find_free(number, 0) else { continue };
             found.places[copy] = if is_spare {
-                // Another log on the device may begin before this place, or end after it.
+                // A log of another aggregate may start before this place or end after it.
                 check_spare(devices.whole(number, &shape), aggregate)?;
                 Place::Spare(device)
             } else {
@@ -248,7 +251,7 @@ impl Copies {
     /// Puts a device where its label says. If another device has the same label, returns the one
     /// whose copy was replaced.
     ///
-    /// Errors: `state` does not say which of the two that is.
+    /// Errors: `state` does not distinguish the two.
     fn place(
         &mut self,
         label: Known,
@@ -269,9 +272,8 @@ impl Copies {
         }
     }
 
-    /// A place that no device has, for one whose labels do not name it. `number`: its place among
-    /// those that were given, which decides on a shared device. Prefers copies that are not
-    /// `without`.
+    /// A free place for a device whose labels do not name one. `number` is the position among the
+    /// given places, which decides on a shared device. Prefers copies that are not in `without`.
     fn find_free(&self, number: usize, without: u32) -> Option<usize> {
         let is_free = |copy: &usize| self.places[*copy].device().is_none();
         match self.shape.is_shared {
@@ -330,17 +332,17 @@ impl Copies {
 /// A copy and its generation.
 type Known = (u32, u64);
 
-/// A place whose labels do not say which copy it holds.
+/// A place whose labels do not name its copy.
 struct Unknown {
-    /// Among those that were given.
+    /// The position among the given places.
     number: usize,
     device: Arc<dyn BlockDevice>,
     is_spare: bool,
     damaged: Vec<Finding>,
 }
 
-/// Whether power was lost while a copy without labels received this one: the superblock reserves
-/// its generation, and names another one.
+/// Whether a loss of power interrupted the relabelling of this copy: the superblock reserves the
+/// generation, but names another one.
 fn is_begun((copy, generation): Known, sb: &Superblock) -> bool {
     let is_without = sb.logs.without >> copy & 1 == 1;
     generation == sb.cp && generation != sb.logs.generations[copy as usize] && !is_without
@@ -351,7 +353,9 @@ fn twice(device: &Arc<dyn BlockDevice>, copy: u32) -> Error {
     Error::WrongDevice { device: device.name().to_owned(), what }
 }
 
-/// Which copy the labels of a place name, and which of them are damaged. Errors: another aggregate's.
+/// Returns the copy that the labels of a place name, and the damaged labels.
+///
+/// Errors: a label of another aggregate.
 fn judge_labels(device: &Arc<dyn BlockDevice>, aggregate: &Aggregate) -> Result<(Option<Known>, Vec<Finding>)> {
     let (mut known, mut damaged, mut is_foreign) = (None, Vec::new(), false);
     for offset in label_offsets(&aggregate.log) {
@@ -382,7 +386,9 @@ fn judge_labels(device: &Arc<dyn BlockDevice>, aggregate: &Aggregate) -> Result<
     }
 }
 
-/// Errors: a device that may be overwritten has a label of another aggregate's log, of whatever version, or of a drive.
+/// Checks a device that may be overwritten.
+///
+/// Errors: it has a label of a drive, or of the log of another aggregate in any version.
 fn check_spare(device: &Arc<dyn BlockDevice>, aggregate: &Aggregate) -> Result<()> {
     if read_labels(device).is_ok() {
         let what = "a drive of an aggregate; name another device for the log".to_owned();
@@ -393,8 +399,8 @@ fn check_spare(device: &Arc<dyn BlockDevice>, aggregate: &Aggregate) -> Result<(
         new.or_else(|_| OldLogLabel::decode(block).map(|label| label.uuid)).ok()
     };
     let is_foreign = label_blocks(device).filter_map(|block| uuid(&block)).any(|uuid| uuid != aggregate.uuid);
-    // Units of this aggregate's log would have made a copy of the device. The first half of any log
-    // is at the same place.
+    // Units of this aggregate's log would have made the device a copy. The first half of any log
+    // has the same offset.
     let mut halves = [0, aggregate.log.half_bytes].into_iter();
     match is_foreign || halves.any(|start| shown_units(device, start).any(|unit| is_whole(&unit))) {
         true => Err(foreign(device)),
@@ -402,13 +408,13 @@ fn check_spare(device: &Arc<dyn BlockDevice>, aggregate: &Aggregate) -> Result<(
     }
 }
 
-/// Whether a label of some garden's log can be read on a device.
+/// Whether a device has a readable label of the log of any garden.
 pub(crate) fn is_log(device: &Arc<dyn BlockDevice>) -> bool {
     label_blocks(device).any(|block| LogLabel::decode(&block).is_ok() || OldLogLabel::decode(&block).is_ok())
 }
 
-/// Blocks that may be labels of a log: the first one, that at the end of the copy, and the last one
-/// of the device. Where the copy ends, the first one says even if it is damaged.
+/// Blocks that may be labels of a log: the first block, the one at the end of the copy, and the
+/// last block of the device. The first block locates the end of the copy even if it is damaged.
 fn label_blocks(device: &Arc<dyn BlockDevice>) -> impl Iterator<Item = Box<Block>> {
     let first = read_block(device, 0).ok();
     let other = first.as_ref().and_then(|first| LogLabel::other(first));
@@ -420,12 +426,12 @@ fn foreign(device: &Arc<dyn BlockDevice>) -> Error {
     Error::WrongDevice { device: device.name().to_owned(), what: "the log of another aggregate".to_owned() }
 }
 
-/// Where the labels of a copy are.
+/// Offsets of the labels of a copy.
 pub(crate) fn label_offsets(shape: &LogShape) -> [u64; 2] {
     [0, shape.copy_bytes() - BLOCK as u64]
 }
 
-/// The aggregate that a device's log labels name, if they can be read.
+/// The aggregate that a readable label of the log names.
 pub(crate) fn find_aggregate(devices: &LogDevices) -> Option<Aggregate> {
     let labels = devices.devices.iter().flat_map(label_blocks);
     labels.filter_map(|block| LogLabel::decode(&block).ok()).map(|label| label.aggregate).next()
@@ -437,10 +443,10 @@ fn read_block(device: &Arc<dyn BlockDevice>, offset: u64) -> std::result::Result
     read.map_err(|error| Damage::new("log", "answer", error, "a block")).map(|()| block)
 }
 
-/// Units at the beginning of a half that show whose it is.
+/// Units at the start of a half that are checked for the owner of the log.
 const SHOWN: usize = 64;
 
-/// Whether the halves of a place without labels were written by this aggregate.
+/// Whether this aggregate wrote the halves of a place without labels.
 fn holds_laps(device: &Arc<dyn BlockDevice>, aggregate: &Aggregate, point: u64) -> bool {
     let is_own = |unit: Vec<u8>| {
         let laps = Lap::find(aggregate.uuid, Stamps::of(aggregate.version), &unit[unit.len() - STAMP..]);
@@ -449,7 +455,7 @@ fn holds_laps(device: &Arc<dyn BlockDevice>, aggregate: &Aggregate, point: u64) 
     [0, aggregate.log.half_bytes].into_iter().any(|start| shown_units(device, start).any(is_own))
 }
 
-/// The first units from `start` on, counted from the end of the first label. Skips zeros and units
+/// The first units of a half that starts at `start` after the first label. Skips zeros and units
 /// that cannot be read.
 fn shown_units(device: &Arc<dyn BlockDevice>, start: u64) -> impl Iterator<Item = Vec<u8>> {
     let unit = super::halves::unit_of(device);

@@ -1,4 +1,4 @@
-//! Both halves of the log as they are found, in all copies: what of them is wanted, and in which one there is room.
+//! Both halves of the log in all copies: reading, merging and judging their units.
 
 use std::{borrow::Cow, ops::Range, sync::Arc};
 
@@ -25,9 +25,9 @@ use crate::{
 pub(crate) struct HalfCopies {
     pub unit: usize,
     pub stamps: Stamps,
-    /// By number of the copy; none of a copy that is not believed.
+    /// The bytes of each copy, by number; `None` for a copy that is not believed.
     pub copies: Vec<Option<Vec<u8>>>,
-    /// Parts that the device of a copy does not read.
+    /// Parts that a device of a copy fails to read.
     pub silent: Vec<Silent>,
 }
 
@@ -36,12 +36,13 @@ impl HalfCopies {
         self.copies.iter().filter_map(Option::as_deref)
     }
 
-    /// Whether there is any copy.
+    /// Whether no copy is believed.
     pub fn is_empty(&self) -> bool {
         self.each().next().is_none()
     }
 
-    /// The half as one of all copies: of each unit the copy that has the lap's stamp and is whole; else one with the stamp; else the first.
+    /// The half as one sequence of units. Prefers a whole unit with the stamp of the lap, then one
+    /// with the stamp, then one that is not unreadable. Among equals, the first copy counts.
     pub fn merged(&self, lap: &Lap) -> Cow<'_, [u8]> {
         let mut each = self.each();
         let first = each.next().unwrap_or(&[]);
@@ -56,7 +57,7 @@ impl HalfCopies {
                 Some(_) => 2 + u8::from(self.is_whole(unit)),
                 None => u8::from(!unit.iter().all(|&byte| byte == UNREADABLE)),
             };
-            // The first of those that are worth the same.
+            // The first of the best units.
             for other in others.iter().filter_map(|copy| copy.get(place.clone())) {
                 if worth(other) > worth(own) {
                     own.copy_from_slice(other);
@@ -66,12 +67,12 @@ impl HalfCopies {
         Cow::Owned(merged)
     }
 
-    /// Whether a unit is as it was written, as far as it says so.
+    /// Whether a unit is as it was written. Without checksums (version 7), always true.
     pub fn is_whole(&self, unit: &[u8]) -> bool {
         self.stamps == Stamps::Plain || is_whole(unit)
     }
 
-    /// Why a device does not read a unit that no other copy has.
+    /// The read failure of a unit that no other copy has.
     fn find_silent(&self, unit: usize) -> Option<&Silent> {
         self.silent_at(unit).filter(|_| !self.is_known(unit))
     }
@@ -80,8 +81,9 @@ impl HalfCopies {
         self.silent.iter().find(|silent| silent.block == unit * self.unit / PART)
     }
 
-    /// Whether a copy of a unit is whole, so that it is known what it holds. What stands for one that is not read is not whole;
-    /// plain stamps do not show that, and their log has one copy.
+    /// Whether a copy of a unit is whole, so that its contents are known. The filler of an
+    /// unreadable unit is not whole. Plain stamps cannot show that, but their log has only one
+    /// copy.
     fn is_known(&self, unit: usize) -> bool {
         if self.stamps == Stamps::Plain && self.silent_at(unit).is_some() {
             return false;
@@ -90,21 +92,22 @@ impl HalfCopies {
         self.each().any(|copy| copy.get(place.clone()).is_some_and(|unit| self.is_whole(unit)))
     }
 
-    /// Whether all copies hold the same, and every unit is whole.
+    /// Whether all copies are equal and every unit is whole.
     pub fn is_settled(&self) -> bool {
         let Some(first) = self.each().next() else { return false };
         self.each().all(|other| other == first) && first.chunks_exact(self.unit).all(|unit| self.is_whole(unit))
     }
 
-    /// Where what all copies [should hold](Self::settled) is not known to be right: no copy of the unit is whole.
+    /// Units of the [settled](Self::settled) bytes that may be wrong, because no copy of the unit
+    /// is whole.
     pub fn find_unsettled(&self, settled: &[u8]) -> impl Iterator<Item = Range<usize>> {
         let units = settled.chunks_exact(self.unit).enumerate();
         let is_wrong = |(number, unit): &(usize, &[u8])| !self.is_whole(unit) || self.find_silent(*number).is_some();
         units.filter(is_wrong).map(|(number, _)| number * self.unit..(number + 1) * self.unit)
     }
 
-    /// Units of a copy that are not as they were written: they are not whole, or lack a commit of one of these laps that was durable
-    /// in all copies, for a later one was begun.
+    /// Units of a copy that are damaged. They are not whole, or they lack a commit of one of these
+    /// laps that was durable in all copies because a later commit was started.
     pub fn find_damaged(&self, copy: &[u8], laps: &[Lap]) -> Vec<usize> {
         let units = || copy.chunks_exact(self.unit).enumerate();
         let mut damaged: Vec<usize> =
@@ -123,12 +126,12 @@ impl HalfCopies {
         damaged
     }
 
-    /// What all copies should hold: units of these laps from any copy that has them, other units
-    /// from the first copy in which they are whole. A unit that is whole in no copy stays as it is,
-    /// because it may hold a whole record.
+    /// The bytes that all copies should hold: units of these laps from any copy that has them,
+    /// other units from the first copy in which they are whole. A unit that is whole in no copy
+    /// stays as it is, because it may hold a whole record.
     pub fn settled(&self, laps: &[Lap]) -> Vec<u8> {
         let merged: Vec<(&Lap, Cow<'_, [u8]>)> = laps.iter().map(|lap| (lap, self.merged(lap))).collect();
-        // Records are read from there.
+        // Readers take records from the first lap.
         let mut settled = merged.first().map_or(Vec::new(), |(_, bytes)| bytes.to_vec());
         for (number, out) in settled.chunks_exact_mut(self.unit).enumerate() {
             let place = number * self.unit..(number + 1) * self.unit;
@@ -145,20 +148,21 @@ impl HalfCopies {
     }
 }
 
-/// What both halves hold since a consistency point.
+/// The contents of both halves since a consistency point.
 pub(crate) struct Halves {
     pub(super) operations: [Half; 2],
     pub(super) intents: [Half; 2],
     pub(super) later: Option<Later>,
-    /// The laps that any of this is of.
+    /// The laps of these contents.
     pub(super) laps: Vec<Lap>,
     pub(super) copies: [HalfCopies; 2],
-    /// Copies, bit by bit, that were not believed.
+    /// A bit for each copy that was not believed.
     pub(super) without: u32,
 }
 
 impl Halves {
-    /// All records of both halves that were written since the consistency point `point`. `without`: copies that are not believed.
+    /// Reads the records of both halves since the consistency point `point`. `without` has a bit
+    /// for each copy that is not believed.
     pub fn read(found: &Copies, without: u32, uuid: [u8; 16], point: u64) -> Self {
         let copies = read_copies(found, without);
         let of = |intents| Lap { uuid, point, intents, stamps: found.stamps };
@@ -168,21 +172,22 @@ impl Halves {
         Self { operations: half(of(false)), intents: half(of(true)), later, laps, copies, without }
     }
 
-    /// Operations behind the record `applied`, half by half.
+    /// Operations after the record `applied`, by half.
     pub fn live(&self, applied: u64) -> [Vec<&Record>; 2] {
         self.operations.each_ref().map(|half| half.records.iter().filter(|record| is_live(record, applied)).collect())
     }
 
-    /// The first record that was acknowledged and cannot be read. `applied`: the last one that the superblock includes.
+    /// The first record that was acknowledged and cannot be read. `applied` is the last one that
+    /// the superblock includes.
     pub fn find_damaged(&self, applied: u64) -> Option<u64> {
         let last = self.operations.iter().flat_map(|half| &half.records).map(|record| record.sequence).max();
         let wanted = last.unwrap_or(0).max(applied).checked_add(1)?;
         self.operations.iter().any(|half| half.was_written(wanted)).then_some(wanted)
     }
 
-    /// The first unreadable part that no copy has and that may hold records. Starts where the
-    /// readable records end, and stops at a whole unit of another lap: nothing after it was
-    /// acknowledged.
+    /// The first unreadable part that no copy has and that may hold records. The search starts
+    /// where the readable records end. It stops at a whole unit of another lap: nothing after that
+    /// was acknowledged.
     pub fn find_silent(&self) -> Option<&Silent> {
         let behind = |half: &Half, copies: &HalfCopies| {
             let units = copies.each().next().map_or(0, <[u8]>::len) / copies.unit;
@@ -196,8 +201,8 @@ impl Halves {
         })
     }
 
-    /// The half that may be written where both are empty: not the one with the operations that the last point includes, which make up for
-    /// it if its superblock is damaged.
+    /// The half to write first if both are empty. It is not the half with the operations of the
+    /// last point, because these can replace the point if its superblock is damaged.
     pub fn find_idle(&self, applied: u64) -> usize {
         let has_last = |half: &HalfCopies| {
             half.each().any(|bytes| {
@@ -208,7 +213,7 @@ impl Halves {
         usize::from(has_last(&self.copies[0]))
     }
 
-    /// What a consistency point that did not end was writing.
+    /// The stripes that an unfinished consistency point was writing.
     pub fn unfinished(&self) -> Unfinished {
         let mut unfinished = Unfinished::default();
         self.intents.iter().flat_map(|half| &half.records).for_each(|record| unfinished.add(record));
@@ -220,7 +225,7 @@ fn is_live(record: &Record, applied: u64) -> bool {
     record.kind == RecordKind::Operation && record.sequence > applied
 }
 
-/// Both halves in all copies but those `without`.
+/// Both halves in all copies except those in `without`.
 pub(crate) fn read_copies(found: &Copies, without: u32) -> [HalfCopies; 2] {
     let device = |(number, place): (usize, &Place)| match place {
         Place::Here(device) if without >> number & 1 == 0 => Some(device.clone()),
@@ -241,14 +246,14 @@ pub(crate) fn read_copies(found: &Copies, without: u32) -> [HalfCopies; 2] {
     [read(0), read(1)]
 }
 
-/// A part of a half that a device does not read.
+/// A part of a half that a device fails to read.
 pub(crate) struct Silent {
     half: u64,
     block: usize,
     why: BlockError,
 }
 
-/// What a damage names if a device of the log does not read something.
+/// The field of a damage that stands for a failed read of the log.
 pub(super) const SILENT: &str = "answer";
 
 impl Silent {
@@ -262,16 +267,17 @@ impl Silent {
     }
 }
 
-/// The records of both halves of a copy, whenever they were written.
+/// The records of both halves of a copy, of any lap.
 pub(crate) fn read_any_halves(device: &Arc<dyn BlockDevice>, shape: &LogShape, version: u32) -> [Vec<Record>; 2] {
     let read = |half| Half::read_any(&read_half(device, shape, half).0, Stamps::of(version), unit_of(device)).records;
     [read(0), read(1)]
 }
 
-/// Bytes that are read at once where a device fails to read more.
+/// Bytes of each read after a read of the whole half failed.
 const PART: usize = BLOCK;
 
-/// A half of a copy, and the parts that its device does not read: another copy may have them.
+/// Reads a half of a copy. Returns also the parts that its device fails to read: another copy may
+/// have them.
 fn read_half(device: &Arc<dyn BlockDevice>, shape: &LogShape, half: u64) -> (Vec<u8>, Vec<Silent>) {
     let mut silent = Vec::new();
     let start = BLOCK as u64 + half * shape.half_bytes;
@@ -287,7 +293,7 @@ fn read_half(device: &Arc<dyn BlockDevice>, shape: &LogShape, half: u64) -> (Vec
     (bytes, silent)
 }
 
-/// Stands where a device does not answer: a unit of it is not whole.
+/// The filler of unreadable parts: a unit of this byte is not whole.
 const UNREADABLE: u8 = 0xa5;
 
 pub(crate) fn unit_of(device: &Arc<dyn BlockDevice>) -> usize {

@@ -1,6 +1,8 @@
-//! Stripes that are about to be written: a power loss between a block and its parity would make what stays in the stripe
-//! depend on luck if a drive is lost too. So the log is told first which stripes are written, and of those written in part
-//! the sum of the blocks that stay.
+//! Stripe intents: the log names stripes before a consistency point writes them.
+//!
+//! A loss of power between the write of a block and of its parity leaves a stripe inconsistent. If
+//! a drive is lost too, blocks that were not written would be restored wrongly. So the log records
+//! which stripes are written, and for partly written ones the XOR of the blocks that stay.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +23,7 @@ use crate::{
 const RANGE: usize = 20;
 const KEPT: usize = 28 + SLOT;
 
-/// How far the half that is to take over is filled.
+/// The end of the intents in the half that takes over next.
 #[derive(Debug, Default)]
 pub(super) struct Intents {
     position: u64,
@@ -29,28 +31,28 @@ pub(super) struct Intents {
     next: u64,
 }
 
-/// Of a stripe that is written in part: which drives are (bits of data drives), and the sum of the others.
+/// A stripe that is written in part: bits of the written data drives, and the XOR of the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Kept {
     pub written: u64,
     pub sum: Slot,
 }
 
-/// What a consistency point that did not end was writing.
+/// The stripes that an unfinished consistency point was writing.
 #[derive(Debug, Default)]
 pub(crate) struct Unfinished {
     /// Its number, if there is one.
     pub cp: Option<u64>,
     pub stripes: Vec<StripeRange>,
-    /// By group and stripe; those without are written whole.
+    /// By group and stripe. Stripes without an entry are written whole.
     pub kept: BTreeMap<(u32, u64), Kept>,
-    /// Drives that it wrote without: since then what they hold is too old.
+    /// Drives that were missing during the write. Their contents are too old since.
     pub without: Vec<u32>,
 }
 
 impl Unfinished {
-    /// Takes a record. Of several consistency points that did not end, the last one counts: before it began, what those
-    /// before it had left was put right, and it may have written the same stripes since.
+    /// Adds a record. Of several unfinished consistency points the last one counts. Before it
+    /// started, the stripes of the earlier ones were corrected, and it may have rewritten them.
     pub fn add(&mut self, record: &Record) {
         let body = &record.body[..];
         if record.kind == RecordKind::Operation || body.len() < 8 || self.cp > Some(u64_at(body, 0)) {
@@ -73,18 +75,20 @@ impl Unfinished {
 }
 
 impl Log {
-    /// How many stripes can be named at once, if all are written in part.
+    /// The most stripes that one intent can name, if all are written in part.
     pub fn max_stripes(&self) -> u64 {
         let room = unsealed_bytes(self.half_bytes as usize, self.unit) - record_bytes(8 + 4 * MAX_GROUPS);
         (room / (record_bytes(KEPT) + record_bytes(8 + RANGE))) as u64
     }
 
-    /// The next intent begins the half: what those before it named is durable, or nothing was named yet.
+    /// Starts the half again for the next intent: the stripes of earlier ones are durable, or there
+    /// are none.
     pub fn rewind_intents(&mut self) {
         self.intents = Intents { position: 0, chain: self.lap(true).seed(), next: self.next };
     }
 
-    /// The same as [`prepare_intent`](Self::prepare_intent), and makes it durable.
+    /// Like [`prepare_intent`](Self::prepare_intent), and makes the intent durable. Returns `false`
+    /// if there is no space for it.
     pub fn write_intent(
         &mut self,
         cp: u64,
@@ -97,9 +101,8 @@ impl Log {
         Ok(true)
     }
 
-    /// What says, once it is durable, that consistency point `cp` is about to write these stripes, and which drives it writes
-    /// `without`; `None` if there is no room before
-    /// [`rewind_intents`](Self::rewind_intents).
+    /// A batch with the intent of consistency point `cp` to write these stripes without the drives
+    /// `without`. `None` if there is no space before [`rewind_intents`](Self::rewind_intents).
     pub fn prepare_intent(
         &mut self,
         cp: u64,
@@ -118,7 +121,7 @@ impl Log {
             let drives = without.iter().flat_map(|drive| drive.to_le_bytes());
             push(RecordKind::Without, &[&cp.to_le_bytes().into_iter().chain(drives).collect::<Vec<u8>>()]);
         }
-        // First what stays: whoever can read which stripes are written can read this too.
+        // The sums come first, so a reader that finds the stripes finds the sums too.
         for ((group, stripe), kept) in kept {
             let head =
                 [&cp.to_le_bytes()[..], &group.to_le_bytes(), &stripe.to_le_bytes(), &kept.written.to_le_bytes()];
@@ -156,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_cut_consistency_points_the_last_one_counts() {
+    fn last_cut_consistency_point_counts() {
         let (older, newer) = ([kept(7, 5, 1), intent(7, 5)], [kept(8, 6, 2), intent(8, 6)]);
         for records in [[&older[..], &newer[..]].concat(), [&newer[..], &older[..]].concat()] {
             let mut unfinished = Unfinished::default();

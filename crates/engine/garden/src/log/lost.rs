@@ -1,5 +1,5 @@
-//! A consistency point whose superblock cannot be read: what was written to the log behind it, or that it is durable, tells that
-//! there was one.
+//! Detection of a consistency point without a readable superblock. Records of a later lap, or a
+//! record of kind 5, prove that the point existed.
 
 use super::halves::{HalfCopies, Halves};
 use crate::format::{
@@ -7,17 +7,18 @@ use crate::format::{
     lap::{self, Lap},
 };
 
-/// The last consistency point that a half of the log followed.
+/// The last consistency point that a half of the log follows.
 pub(super) struct Later {
     point: u64,
-    /// If nothing came behind it: whoever has all operations up to this record has what it holds.
+    /// The last operation that the point includes. Only known if operations alone made the point,
+    /// and nothing was logged after it.
     logged_up_to: Option<u64>,
-    /// The laps that follow it.
+    /// The laps that follow the point.
     pub laps: Vec<Lap>,
 }
 
 impl Later {
-    /// `point`: the last consistency point of which there is a superblock.
+    /// Finds a consistency point after `point`, which is the last one with a superblock.
     pub fn find(halves: &[HalfCopies; 2], uuid: [u8; 16], point: u64) -> Option<Self> {
         let later = |half: &HalfCopies| {
             let of_copy = |bytes: &[u8]| lap::find_later(bytes, half.unit, uuid, half.stamps, point);
@@ -39,12 +40,13 @@ impl Later {
 }
 
 impl Halves {
-    /// A later consistency point, which was durable.
+    /// A later consistency point that was durable.
     pub fn later_point(&self) -> Option<u64> {
         Some(self.later.as_ref()?.point)
     }
 
-    /// The same, if it held more than the operations behind the record `applied` that are here, or something came behind it.
+    /// A later consistency point that cannot be recreated: it holds more than the readable
+    /// operations after `applied`, or something was logged after it.
     pub fn find_lost_point(&self, applied: u64) -> Option<u64> {
         let later = self.later.as_ref()?;
         let last = self.live(applied).into_iter().flatten().last().map_or(applied, |record| record.sequence);

@@ -1,6 +1,7 @@
-//! The copies of the log while it is in use: every commit goes to all of them.
+//! The copies of the log in use: every commit is written to all of them.
 //!
-//! A copy that fails is not written any more. The next superblock says so before anything is acknowledged that only the others hold.
+//! A copy that fails receives no more writes. The next superblock records this before anything is
+//! acknowledged that only the other copies hold.
 
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
@@ -25,7 +26,7 @@ use crate::{
 /// A copy of the log that failed while the aggregate was in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogFailure {
-    /// Its number.
+    /// The number of the copy.
     pub copy: u32,
     /// The name of its device.
     pub device: String,
@@ -40,19 +41,19 @@ pub struct LogFailure {
 pub struct LogCopyReport {
     /// The name of the device, if there is one.
     pub device: Option<String>,
-    /// Whether it holds all that was acknowledged.
+    /// Whether the copy holds all acknowledged operations.
     pub is_whole: bool,
 }
 
 pub(crate) struct Mirror {
     copies: Vec<Option<Arc<dyn BlockDevice>>>,
-    /// All are on one device, which needs one flush.
+    /// Whether all copies are on one device, which needs one flush.
     is_shared: bool,
-    /// Copies, bit by bit, that do not hold all that was committed.
+    /// A bit for each copy that does not hold all commits.
     lost: AtomicU32,
-    /// Those that the last durable superblock names.
+    /// The bits of `lost` that the last durable superblock names.
     noted: AtomicU32,
-    /// By number, what the label of a copy says that counts.
+    /// For each copy, the generation of the label that counts.
     generations: Mutex<[u64; MAX_COPIES]>,
     failures: Mutex<Vec<String>>,
     /// Receives the failure of each copy.
@@ -75,7 +76,9 @@ impl Mirror {
         }
     }
 
-    /// Writes records to all copies and makes them durable. Errors: no copy holds them; the flush of a device with all copies fails.
+    /// Writes records to all copies and makes them durable.
+    ///
+    /// Errors: no copy holds them; the flush of a device with all copies fails.
     pub fn commit(&self, batch: &Batch) -> Result<()> {
         let mut last = None;
         for (number, device) in self.live() {
@@ -92,7 +95,7 @@ impl Mirror {
             self.written.1.fetch_add(1, Relaxed);
             match device.flush() {
                 Ok(()) => is_flushed = true,
-                // The next flush of a device may succeed without what this one should have made durable.
+                // The next flush of the device may succeed without making these writes durable.
                 Err(error) if self.is_shared => return Err(self.fail(number, error)),
                 Err(error) => last = Some(self.fail(number, error)),
             }
@@ -104,7 +107,9 @@ impl Mirror {
         }
     }
 
-    /// Does something with each copy that is in use; one that fails is not used any more. Errors: no copy is left.
+    /// Runs `act` on each copy in use; a copy that fails is not used any more.
+    ///
+    /// Errors: no copy is left.
     pub fn each(&self, act: impl Fn(&dyn BlockDevice) -> Result<()>) -> Result<()> {
         let mut last = None;
         for (number, device) in self.live() {
@@ -125,7 +130,7 @@ impl Mirror {
         {
             let device = self.copies[number].as_ref().map_or(String::new(), |device| device.name().to_owned());
             let (copy, why, is_left_out) = (number as u32, error.to_string(), self.is_live());
-            // A receiver that is gone wants no reports.
+            // A closed channel means that the receiver wants no more reports.
             let _ = watch.send(LogFailure { copy, device, why, is_left_out });
         }
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
@@ -133,12 +138,12 @@ impl Mirror {
         error
     }
 
-    /// Sends the failure of each copy from now on; `None` ends that.
+    /// Sends the failure of each copy from now on; `None` stops that.
     pub fn watch(&self, sender: Option<Sender<LogFailure>>) {
         *self.watch.lock().unwrap_or_else(PoisonError::into_inner) = sender;
     }
 
-    /// The device of each copy, and whether it holds all that was committed.
+    /// The device of each copy, and whether it holds all commits.
     pub fn states(&self) -> Vec<LogCopyReport> {
         let lost = self.lost.load(SeqCst);
         let state = |(number, device): (usize, &Option<Arc<dyn BlockDevice>>)| LogCopyReport {
@@ -148,12 +153,12 @@ impl Mirror {
         self.copies.iter().enumerate().map(state).collect()
     }
 
-    /// Whether any copy holds all that was committed.
+    /// Whether any copy holds all commits.
     pub fn is_live(&self) -> bool {
         self.live().next().is_some()
     }
 
-    /// Whether a copy holds all that was committed.
+    /// Whether a copy holds all commits.
     pub fn is_in_use(&self, number: usize) -> bool {
         self.lost.load(SeqCst) >> number & 1 == 0
     }
@@ -164,7 +169,7 @@ impl Mirror {
         self.copies.iter().enumerate().filter_map(live).filter(move |(number, _)| lost >> number & 1 == 0)
     }
 
-    /// What the next superblock is to say.
+    /// The state for the next superblock.
     pub fn state(&self) -> LogState {
         LogState { without: self.lost.load(SeqCst), generations: *self.generations() }
     }
@@ -173,7 +178,7 @@ impl Mirror {
         self.generations.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Copies that hold all that was committed, and all copies.
+    /// The number of copies that hold all commits, and of all copies.
     pub fn count(&self) -> (u32, u32) {
         (self.live().count() as u32, self.copies.len() as u32)
     }
@@ -183,32 +188,33 @@ impl Mirror {
         (self.written.0.load(Relaxed), self.written.1.load(Relaxed))
     }
 
-    /// A copy holds all again, and its label says this.
+    /// Takes a copy into use that holds all commits, with the generation of its label.
     pub fn restore(&self, number: usize, generation: u64) {
         self.generations()[number] = generation;
         self.lost.fetch_and(!(1 << number), SeqCst);
     }
 
-    /// Whether a superblock has to name other copies than the last one does.
+    /// Whether the next superblock has to name other copies than the last one.
     pub fn has_news(&self) -> bool {
         self.lost.load(SeqCst) != self.noted.load(SeqCst)
     }
 
-    /// A superblock that names these copies is durable.
+    /// Records that a superblock with these lost copies is durable.
     pub fn note(&self, lost: u32) {
         self.noted.store(lost, SeqCst);
     }
 
-    /// Failures of copies since it was opened.
+    /// Failures of copies since the opening.
     pub fn failures(&self) -> Vec<String> {
         self.failures.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-/// Bits of the copies that are not believed: those that are lost, that a superblock calls so, and devices whose copy was replaced since.
+/// Bits of the copies that are not believed: lost ones, those that the superblock excludes, and
+/// devices whose copy was replaced.
 ///
-/// A copy without a label that can be read may be such a device, of either copy. It is believed if none was ever lost, beside another one
-/// that is believed, and if that is `accepted`.
+/// A copy without a readable label may be such a device. It is believed if no copy was ever lost,
+/// if another copy is believed, or if `accepted`.
 pub(crate) fn unbelieved(copies: &Copies, state: &LogState, accepted: bool) -> u32 {
     let mut bits = state.without;
     let mut unknown = Vec::new();
@@ -228,7 +234,7 @@ pub(crate) fn unbelieved(copies: &Copies, state: &LogState, accepted: bool) -> u
     bits
 }
 
-/// What a device is that holds a copy and is not believed.
+/// Why a copy that a device holds is not believed.
 pub(crate) fn why_unbelieved(copies: &Copies, state: &LogState, number: usize) -> String {
     let wanted = state.generations[number];
     match copies.generations[number] {

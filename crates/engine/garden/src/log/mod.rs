@@ -1,8 +1,10 @@
-//! The log: a device with two halves on which operations are durable before a consistency point includes them.
+//! The log: one or two copies of two halves, on which operations are durable before a consistency
+//! point includes them.
 //!
-//! One half takes the records; when a consistency point begins, the other one takes over, and the full one may be used
-//! again when the point is durable. Records wait in memory until a commit writes all that wait and flushes once. While the
-//! point is written, the half that is to take over says which stripes are being written, and what of them stays.
+//! One half receives records. When a consistency point starts, the other half takes over. The first
+//! one is free again when the point is durable. Records wait in memory until a commit writes all of
+//! them with one flush. While the point is written, the other half records which stripes are being
+//! written, and the XOR of their unwritten blocks.
 
 mod devices;
 mod halves;
@@ -38,45 +40,47 @@ pub use open::{Accepted, LOST_LOG, LogLoss};
 pub(crate) use open::{Found, first_operation, high_record, lost_record, two_halves};
 pub(crate) use restore::{Repair, find_blocks};
 
-/// The least unit of a commit: no power loss takes back what lies in another one.
+/// The smallest unit of a commit, in bytes: a torn write never damages another unit.
 const UNIT: usize = 512;
 
-/// The log, and the end of what was written.
+/// The log, and the position of the next commit.
 pub(crate) struct Log {
     mirror: Arc<Mirror>,
     uuid: [u8; 16],
     stamps: Stamps,
-    /// The last consistency point that is durable.
+    /// The last durable consistency point.
     point: u64,
     half_bytes: u64,
     unit: usize,
     half: u64,
-    /// Behind the last record that was handed to a commit, within the half.
+    /// The end of the last commit in the half, in bytes.
     position: u64,
     chain: u32,
     next: u64,
     waiting: Commit,
-    /// The first record that waits.
+    /// The first waiting record.
     first_waiting: u64,
-    /// Operations were left out: only the next consistency point makes them durable, and those that come behind them.
+    /// Whether operations are dropped from the log. Then only the next consistency point makes them
+    /// and later ones durable.
     leaves_out: bool,
-    /// Something was changed since the last consistency point that is no operation.
+    /// Whether a change without a record was made since the last consistency point.
     has_other_changes: bool,
-    /// What the half in use may begin with.
+    /// The record of kind 5 that the half in use may start with.
     durable: Option<Durable>,
     intents: Intents,
 }
 
-/// Records on their way to the device.
+/// Encoded records for the devices.
 pub(crate) struct Batch {
     offset: u64,
     pub bytes: Vec<u8>,
-    /// The last record in it.
+    /// The last record of the batch.
     pub last: u64,
 }
 
 impl Log {
-    /// Makes an empty log. `zeroed`: it holds zeros already; what an earlier aggregate of the same identity left must not fit.
+    /// Makes an empty log. If not `zeroed`, clears the devices first, so that no record of an
+    /// earlier aggregate with the same UUID fits.
     pub fn format(devices: &LogDevices, aggregate: &Aggregate, zeroed: bool) -> Result<()> {
         for (copy, (device, _)) in (0..).zip(devices.places(&aggregate.log)?) {
             if !zeroed {
@@ -114,7 +118,7 @@ impl Log {
         Lap { uuid: self.uuid, point: self.point, intents, stamps: self.stamps }
     }
 
-    /// The longest record body that always fits an empty half, with room for more.
+    /// The longest record body that fits twice into an empty half.
     pub fn max_body(&self) -> usize {
         (self.half_bytes / 2) as usize - UNIT
     }
@@ -127,14 +131,15 @@ impl Log {
         self.position + sealed_bytes(records, self.unit) as u64 <= self.half_bytes
     }
 
-    /// How full the half in use is, 0 to 1.
+    /// The fill level of the half in use, 0 to 1.
     pub fn fill(&self) -> f64 {
         (self.position + self.waiting.len() as u64) as f64 / self.half_bytes as f64
     }
 
-    /// Adds an operation to those that wait, unless operations are left out, and gives its number. There must be room.
+    /// Appends an operation to the waiting records, unless operations are dropped, and returns its
+    /// number. The caller checks [`has_room`](Self::has_room).
     pub fn append(&mut self, body: &Body<'_>) -> u64 {
-        debug_assert!(self.has_room(body.len()), "the caller asks for room first");
+        debug_assert!(self.has_room(body.len()), "the caller checks the space first");
         let sequence = self.next;
         if self.leaves_out {
             self.next += 1;
@@ -148,23 +153,25 @@ impl Log {
         sequence
     }
 
-    /// Forgets what waits, and all that comes before the next consistency point, which alone makes it durable.
+    /// Drops waiting records and those until the next consistency point, which makes their
+    /// operations durable.
     pub fn leave_out(&mut self) {
         self.waiting.clear();
         self.leaves_out = true;
     }
 
-    /// Whether operations are left out, so that nothing but a consistency point makes them durable.
+    /// Whether operations are dropped, so that only a consistency point makes them durable.
     pub fn leaves_out(&self) -> bool {
         self.leaves_out
     }
 
-    /// The last record that was appended.
+    /// The last record.
     pub fn last(&self) -> u64 {
         self.next - 1
     }
 
-    /// Takes all records that wait. `memory`, which another one had, is for those that come next.
+    /// Returns all waiting records as a batch. `memory` is a buffer of an earlier batch, for the
+    /// next records.
     pub fn take_batch(&mut self, memory: Vec<u8>) -> Option<Batch> {
         if self.waiting.len() == 0 {
             return None;
@@ -176,18 +183,19 @@ impl Log {
         Some(Batch { offset, bytes, last: self.last() })
     }
 
-    /// Bytes of records that wait for a commit.
+    /// Bytes of waiting records.
     pub fn waiting_bytes(&self) -> usize {
         self.waiting.len()
     }
 
-    /// The copies, which take commits.
+    /// The copies of the log.
     pub fn mirror(&self) -> &Arc<Mirror> {
         &self.mirror
     }
 
-    /// The other half takes over; what waits is part of the consistency point `point`, which has just become durable and includes
-    /// the records up to `applied`. Those behind it, which came meanwhile, were left out and stay so.
+    /// Swaps the halves when the consistency point `point` is durable. It includes all records up
+    /// to `applied`, so waiting ones are dropped. Later operations arrived meanwhile; they have no
+    /// records and stay dropped.
     pub fn swap(&mut self, point: u64, applied: u64) {
         self.half = 1 - self.half;
         self.point = point;
@@ -198,13 +206,13 @@ impl Log {
         self.durable = Some(Durable { point, is_logged: !std::mem::take(&mut self.has_other_changes) });
     }
 
-    /// The next consistency point has more than operations.
+    /// Notes that the next consistency point includes more than operations.
     pub fn note_other_changes(&mut self) {
         self.has_other_changes = true;
     }
 
-    /// A commit which says that the consistency point before is durable, if nothing behind it does so yet: should its superblock
-    /// be damaged, it is known that there was one.
+    /// Returns a batch which records that the last consistency point is durable, unless a later
+    /// record proves it. Without the record, opening could not detect that its superblock was lost.
     pub fn take_durable(&mut self) -> Option<Batch> {
         let durable = self.durable.take()?;
         if self.position > 0 || self.waiting.len() > 0 || self.leaves_out {
@@ -216,8 +224,8 @@ impl Log {
         self.take_batch(Vec::new())
     }
 
-    /// Whether something lies behind the last consistency point, so that whoever reads it knows that there was one. It is durable
-    /// when nobody commits.
+    /// Whether a record after the last consistency point proves that the point existed. The record
+    /// is durable when no commit is in progress.
     pub fn tells_point(&self) -> bool {
         self.position > 0
     }
@@ -230,7 +238,7 @@ impl Log {
 fn write_labels(device: &Arc<dyn BlockDevice>, label: &LogLabel) -> Result<()> {
     for offset in label_offsets(&label.aggregate.log) {
         device.write_at(offset, &label.encode()[..])?;
-        device.flush()?; // one of them is whole at any time
+        device.flush()?; // one of the labels is whole at any time
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Opening a log: what it holds since a consistency point, and what of it cannot be read.
+//! Opening a log: reading its contents since a consistency point, and judging what cannot be read.
 
 use std::{fmt, ops::Range, sync::Arc};
 
@@ -18,18 +18,19 @@ use crate::{
     },
 };
 
-/// What cannot be read of a log that was opened all the same.
+/// The loss of a log that was opened although it could not be read completely.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogLoss {
     /// The consistency point that was opened.
     pub point: u64,
     /// Why the log cannot be read.
     pub why: Vec<String>,
-    /// Operations behind the point that could be read, and are there.
+    /// Operations after the point that were read and replayed.
     pub kept: u64,
-    /// The first and the last operation that are known to have been acknowledged, and are lost; `None` if nothing tells.
+    /// The first and the last lost operation that are known to have been acknowledged; `None` if
+    /// that is unknown.
     pub lost: Option<(u64, u64)>,
-    /// The aggregate was closed: nothing was acknowledged behind the point.
+    /// Whether the aggregate was closed: no operation was acknowledged after the point.
     pub was_closed: bool,
 }
 
@@ -54,49 +55,54 @@ impl fmt::Display for LogLoss {
     }
 }
 
-/// What a log held when it was opened.
+/// The contents of a log at its opening.
 pub(crate) struct Found {
-    /// Operations behind the last consistency point, in order.
+    /// Operations after the last consistency point, in order.
     pub operations: Vec<(u64, Vec<u8>)>,
-    /// What a consistency point that did not end was writing.
+    /// The stripes that an unfinished consistency point was writing.
     pub unfinished: Unfinished,
-    /// A commit was begun since the last consistency point, whether it ended or not.
+    /// Whether a commit was started since the last consistency point, complete or not.
     pub begun: bool,
-    /// A later consistency point was durable, of which no superblock can be read.
+    /// A later consistency point that was durable and has no readable superblock.
     pub later_point: Option<u64>,
-    /// The same, if there was more in it than these operations, or behind it.
+    /// A later point that these operations cannot recreate.
     pub lost_point: Option<u64>,
-    /// What cannot be read, if that was accepted.
+    /// The loss, if it was accepted.
     pub loss: Option<LogLoss>,
-    /// What all copies have damaged, in bytes of a copy. It may hold records that are whole.
+    /// Ranges that are damaged in all copies, in bytes of a copy. They may hold whole records.
     pub unsettled: Vec<Range<u64>>,
 }
 
-/// What may be lost when an aggregate is opened. [`Garden::log_loss`](crate::Garden::log_loss) says what was.
+/// The losses that an opening accepts. [`Garden::log_loss`](crate::Garden::log_loss) reports the
+/// actual loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Accepted {
-    /// A later consistency point than that of any superblock that can be read, and all that came behind it: **what was done from that one
-    /// on is lost**, and what was written over since the older one is damaged.
+    /// Accepts the loss of a consistency point that is later than all readable superblocks. **All
+    /// changes from that point on are lost.** Blocks that were overwritten since the older point
+    /// are damaged.
     pub later_point: bool,
-    /// Operations that no copy of the log gives. The log is made again on the devices that are given. After a loss of power the parity of
-    /// stripes that were being written may be wrong: a scrub repairs it.
+    /// Accepts the loss of operations that no copy of the log has. The log is made again on the
+    /// given devices. After a loss of power the parity of stripes that were being written may be
+    /// wrong; a scrub repairs it.
     pub operations: bool,
 }
 
 impl Accepted {
-    /// What was acknowledged is there, or opening fails.
+    /// Opening fails if an acknowledged operation is lost.
     pub const NOTHING: Self = Self { later_point: false, operations: false };
     /// Operations may be lost.
     pub const OPERATIONS: Self = Self { later_point: false, operations: true };
-    /// A later point may be lost, and operations.
+    /// A later point and operations may be lost.
     pub const LATER_POINT: Self = Self { later_point: true, operations: true };
 }
 
 impl Log {
-    /// Opens a log and reads what lies behind the record `applied`, the last that the consistency point `sb` includes.
+    /// Opens a log, and reads the records after `applied`, the last one that the consistency point
+    /// `sb` includes.
     ///
-    /// Errors: `Damaged` with the number of a record that was acknowledged and cannot be read, unless a
-    /// [later point](Found::lost_point) has gone with it, or that is accepted; no copy can be read, or none where a record may be.
+    /// Errors: `Damaged` with the number of an acknowledged record that cannot be read, unless it
+    /// belongs to a [later point](Found::lost_point) that is lost too, or the loss is accepted; no
+    /// copy can be read, or no copy of a part that may hold a record.
     pub fn open(copies: &Copies, sb: &Superblock, accepted: Accepted) -> Result<(Self, Found, Halves)> {
         let Superblock { uuid, point, applied, .. } = *sb;
         let without = unbelieved(copies, &sb.logs, accepted.operations);
@@ -113,7 +119,7 @@ impl Log {
         let half = in_use.unwrap_or_else(|| halves.find_idle(applied));
         let later_point = halves.later_point();
         let lost_point = halves.find_lost_point(applied);
-        // A closed aggregate has no operations that anything could have happened to.
+        // A closed aggregate has no operations that could be lost.
         let damage = if sb.closed {
             None
         } else if !live[0].is_empty() && !live[1].is_empty() {
@@ -129,14 +135,15 @@ impl Log {
         let mut operations: Vec<_> =
             live.into_iter().flatten().map(|record| (record.sequence, record.body.clone())).collect();
         operations.sort_unstable_by_key(|(sequence, _)| *sequence);
-        // Those that follow each other from the point on.
+        // Keeps the operations that follow each other from the point on.
         let follows =
             |(number, (sequence, _)): &(u64, &(u64, Vec<u8>))| applied.checked_add(1 + number) == Some(*sequence);
         let whole = (0..).zip(&operations).take_while(follows).count();
         operations.truncate(whole);
         let last = operations.last().map_or(applied, |(sequence, _)| *sequence);
         let stamped = halves.operations.iter().filter_map(Half::last_stamped).max();
-        // Copies that are believed only because that is accepted may lack what another device has.
+        // Copies that are only believed because a loss is accepted may lack operations that another
+        // device has.
         let unaccepted = unbelieved(copies, &sb.logs, false);
         let is_doubtful = !sb.closed && (0..copies.places.len()).all(|number| unaccepted >> number & 1 == 1);
         let doubts = if is_doubtful { why_copies(copies, &sb.logs) } else { Vec::new() };
@@ -149,7 +156,7 @@ impl Log {
                 kept: operations.len() as u64,
                 lost: match stamped.filter(|stamped| *stamped > last) {
                     Some(stamped) => Some((last.saturating_add(1), stamped)),
-                    // Nothing tells what was there.
+                    // The number of lost operations is unknown.
                     None if damage.field == SILENT => None,
                     None => Some((last.saturating_add(1), last.saturating_add(1))),
                 },
@@ -162,16 +169,18 @@ impl Log {
         }
         let begun =
             later_point.is_some() || loss.is_some() || marked.is_none() && halves.operations.iter().any(Half::is_begun);
-        // Where nothing tells of the point yet, it may be told; what made it is not known any more.
+        // If no record proves the point yet, one may be written. Whether operations alone made the
+        // point is unknown.
         log.durable = (!begun && marked.is_none()).then_some(Durable { point, is_logged: false });
         log.half = half as u64;
-        // What was begun ends with a consistency point before anything is appended: nothing is written behind it.
+        // A started lap ends with a consistency point before any append, so nothing is written
+        // after its records.
         log.position = match (begun, marked) {
             (true, _) => log.half_bytes,
             (false, Some(_)) => log.unit as u64,
             (false, None) => 0,
         };
-        // Records behind those that are lost have numbers of their own.
+        // Lost records keep their numbers; new records have higher ones.
         log.next = loss.as_ref().and_then(|loss| loss.lost).map_or(last, |(_, lost)| lost.min(NO_RECORD - 2)) + 1;
         log.first_waiting = log.next;
         log.chain = marked.map_or(log.lap(false).seed(), |marked| halves.operations[marked].chain);
@@ -180,7 +189,8 @@ impl Log {
         Ok((log, Found { operations, unfinished, begun, later_point, lost_point, loss, unsettled }, halves))
     }
 
-    /// No copy can be read: that costs nothing if the aggregate was closed, else it has to be accepted.
+    /// Judges the loss of all copies. It costs nothing if the aggregate was closed. Otherwise the
+    /// caller must accept it.
     fn judge_loss(&self, copies: &Copies, sb: &Superblock, accepted: Accepted) -> Result<LogLoss> {
         let mut why = copies.why_lost();
         why.extend(why_copies(copies, &sb.logs));
@@ -198,14 +208,14 @@ impl Log {
     }
 }
 
-/// Why the copies that are here are not believed.
+/// Why the copies on the given devices are not believed.
 fn why_copies(copies: &Copies, state: &LogState) -> Vec<String> {
     let here = copies.places.iter().enumerate().filter(|(_, place)| matches!(place, Place::Here(_)));
     here.map(|(number, _)| format!("copy {number} of the log is {}", why_unbelieved(copies, state, number))).collect()
 }
 
 impl Found {
-    /// What is found where no copy can be read.
+    /// The result if no copy can be read.
     fn nothing(loss: LogLoss) -> Self {
         let (operations, unfinished) = (Vec::new(), Unfinished::default());
         Self {
@@ -220,10 +230,10 @@ impl Found {
     }
 }
 
-/// What an error names if no copy of the log can be read.
+/// The field of a damage that stands for the loss of all copies of the log.
 pub const LOST_LOG: &str = "copies";
 
-/// What is wrong with a record that was acknowledged and cannot be read.
+/// The damage of an acknowledged record that cannot be read.
 pub(crate) fn lost_record(record: u64) -> Damage {
     Damage::new(
         "log",
@@ -233,17 +243,18 @@ pub(crate) fn lost_record(record: u64) -> Damage {
     )
 }
 
-/// What is wrong where both halves hold operations behind one consistency point.
+/// The damage if both halves hold operations after one consistency point.
 pub(crate) fn two_halves() -> Damage {
     Damage::new("log", "halves with operations", 2, 1)
 }
 
-/// What is wrong if others were in front of the first operation. `applied`: the last one before, which is less.
+/// The damage if operations before the first readable one are missing. `applied` is the last one
+/// that the superblock includes.
 pub(crate) fn first_operation(first: u64, applied: u64) -> Damage {
     Damage::new("log", "first operation", first, applied + 1)
 }
 
-/// What is wrong with a number of a record that nothing counts to.
+/// The damage of a record number beyond the limit.
 pub(crate) fn high_record(last: u64) -> Damage {
     Damage::new("log", "last record", last, format!("less than {NO_RECORD}"))
 }

@@ -1,5 +1,5 @@
-//! Making all copies of the log hold the same again: labels that are damaged, units that one copy has and another one lost, copies
-//! that are new or were left behind.
+//! Making all copies of the log equal again: damaged labels, units that one copy lost, and copies
+//! that are new or were left out.
 
 use std::{ops::Range, sync::Arc};
 
@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// The copies of a log that was [opened](Log::open), and what all of them are to hold.
+/// The copies of a log that was [opened](Log::open), and the bytes that all of them should hold.
 pub(crate) struct Repair<'a> {
     copies: &'a Copies,
     halves: &'a Halves,
@@ -29,8 +29,9 @@ pub(crate) struct Repair<'a> {
 }
 
 impl<'a> Repair<'a> {
-    /// Returns `None` if all copies hold the same, and each has labels that count. Cost: memory of
-    /// one copy.
+    /// Returns `None` if all copies are equal and each has valid labels.
+    ///
+    /// Cost: memory of one copy.
     pub fn new(copies: &'a Copies, halves: &'a Halves, aggregate: &'a Aggregate) -> Option<Self> {
         let is_whole =
             halves.without == 0 && copies.labels.is_empty() && halves.copies.iter().all(HalfCopies::is_settled);
@@ -48,7 +49,7 @@ impl<'a> Repair<'a> {
         self.halves.without >> number & 1 == 0
     }
 
-    /// Copies that were read although no label of theirs counts.
+    /// Believed copies without a valid label.
     fn unlabeled(&self) -> impl Iterator<Item = (usize, &Arc<dyn BlockDevice>)> {
         let device = |(number, place): (usize, &'a Place)| match place {
             Place::Here(device) if self.copies.generations[number].is_none() => Some((number, device)),
@@ -57,7 +58,7 @@ impl<'a> Repair<'a> {
         self.copies.places.iter().enumerate().filter_map(device).filter(|(number, _)| self.is_believed(*number))
     }
 
-    /// Whether copies need a [new generation](Log::label) because no label of theirs counts.
+    /// Whether copies need a [new generation](Log::label), because they have no valid label.
     pub fn labels(&self) -> bool {
         self.unlabeled().next().is_some()
     }
@@ -74,11 +75,12 @@ impl<'a> Repair<'a> {
 }
 
 impl Log {
-    /// Makes the copies that are believed equal and returns the damage. A commit that a loss of power
-    /// cut is no damage, and becomes the same in all copies too. Leaves out a copy that cannot be
-    /// written.
+    /// Makes the believed copies equal and returns the damage. A commit that a loss of power cut is
+    /// no damage, and also becomes equal in all copies. A copy that cannot be written is left out.
     ///
-    /// Errors: no copy is left. Cost: writes only what differs.
+    /// Errors: no copy is left.
+    ///
+    /// Cost: writes only differences.
     pub fn repair(&self, repair: &Repair<'_>) -> Result<Vec<Finding>> {
         let Repair { copies, halves, .. } = repair;
         let mut repaired = copies.labels.clone();
@@ -101,11 +103,11 @@ impl Log {
         Ok(repaired)
     }
 
-    /// Writes labels of a new generation to the [repaired](Self::repair) copies of which no label
-    /// counts.
+    /// Writes labels with a new generation to [repaired](Self::repair) copies without a valid
+    /// label.
     ///
-    /// `generation`: the number of a durable superblock that says nothing new. A later one names
-    /// the generation, and from then on every other device of these copies is refused. Until then
+    /// `generation` is the number of a durable superblock without other changes. A later superblock
+    /// names the generation. From then on every other device of these copies is refused; until then
     /// these copies are believed as before.
     ///
     /// Errors: no copy is left.
@@ -120,13 +122,15 @@ impl Log {
         })
     }
 
-    /// Fills devices that are not believed, and returns which.
+    /// Fills devices that are not believed, and returns them.
     ///
-    /// `generation`: the number of a durable superblock that calls these copies lost. No other
-    /// device ever has the same one. The copies count only when a later superblock says so. Leaves
-    /// out a copy that cannot be written.
+    /// `generation` is the number of a durable superblock that calls these copies lost. No other
+    /// device ever has the same one. The copies count only after a later superblock names them. A
+    /// copy that cannot be written is left out.
     ///
-    /// Errors: no copy is left. Cost: reads these devices; writes only what differs.
+    /// Errors: no copy is left.
+    ///
+    /// Cost: reads these devices; writes only differences.
     pub fn fill_lost(&self, repair: &Repair<'_>, generation: u64) -> Result<Vec<Finding>> {
         let raw = read_copies(repair.copies, 0);
         let mut filled = Vec::new();
@@ -139,7 +143,7 @@ impl Log {
             self.mirror.restore(number, generation);
             let why = match repair.copies.places[number] {
                 Place::Spare(_) => "lost",
-                _ => "left behind",
+                _ => "left out",
             };
             filled.push(Finding {
                 place: format!("log copy {number} on {}", device.name()),
@@ -150,8 +154,9 @@ impl Log {
         Ok(filled)
     }
 
-    /// Does something with each device of a copy. One that fails is not used any more. Errors: no
-    /// copy is left.
+    /// Runs `act` on each device of a copy. A device that fails is not used any more.
+    ///
+    /// Errors: no copy is left.
     fn for_each(
         &self,
         repair: &Repair<'_>,
@@ -168,7 +173,7 @@ impl Log {
         }
     }
 
-    /// Makes the log of version 7 on a device that holds nothing, and returns whether one was lost.
+    /// Makes the log of version 7 on an empty device. Returns a finding if the log was lost.
     pub fn make_old(&self, copies: &Copies, uuid: [u8; 16]) -> Result<Option<Finding>> {
         let (Stamps::Plain, [Place::Spare(device)]) = (copies.stamps, &copies.places[..]) else { return Ok(None) };
         let half_bytes = copies.shape.half_bytes;
@@ -180,7 +185,7 @@ impl Log {
         Ok(Some(Finding { place: format!("log on {}", device.name()), damage }))
     }
 
-    /// What no copy of the halves has whole, in bytes of a copy.
+    /// Ranges that are whole in no copy, in bytes of a copy.
     pub(super) fn find_unsettled(&self, halves: &Halves) -> Vec<Range<u64>> {
         let of_half = |(number, half): (u64, &HalfCopies)| {
             let start = self.half_start(number);
@@ -190,8 +195,10 @@ impl Log {
         (0..).zip(&halves.copies).flat_map(of_half).collect()
     }
 
-    /// Clears what was damaged in all copies when the log was opened. A consistency point that has every operation must be durable, and no
-    /// later one be written. Errors: no copy is left.
+    /// Clears the ranges that were damaged in all copies at the opening. The caller has made a
+    /// durable consistency point that includes every operation, and no later one was started.
+    ///
+    /// Errors: no copy is left.
     pub fn settle(&self, unsettled: &[Range<u64>]) -> Result<()> {
         self.mirror.each(|device| {
             for range in unsettled {
@@ -201,7 +208,8 @@ impl Log {
         })
     }
 
-    /// Writes what a copy is to hold and does not. `found`: what each copy holds.
+    /// Writes the differences between the current bytes of a copy (`found`) and the bytes that it
+    /// should hold.
     fn write_differences(
         &self,
         (number, device): (usize, &Arc<dyn BlockDevice>),
@@ -220,13 +228,14 @@ impl Log {
             }
         }
         if is_written {
-            device.flush()?; // a label makes a copy of the log of what is there
+            device.flush()?; // the labels come later, because they make the device a copy
         }
         Ok(())
     }
 }
 
-/// Damaged blocks of a copy, which another copy may have. A unit of an only copy is judged by its records alone.
+/// Damaged blocks of a copy that another copy may have. A unit of an only copy is judged by its
+/// records alone.
 fn find_units(number: usize, halves: &Halves) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (half, copies) in halves.copies.iter().enumerate() {

@@ -134,7 +134,7 @@ fn what_wants_a_cold_block_fails_before_it_changes_anything() {
             files.tiered.store.fail_after(0, u64::MAX);
             match files.change(change) {
                 Ok(()) => assert!(!wants[way], "{told}: done without the store"),
-                Err(FsError::Io { what: "a cold block cannot be had", .. }) => assert!(wants[way], "{told}: failed"),
+                Err(FsError::Io { what: "a cold block cannot be read", .. }) => assert!(wants[way], "{told}: failed"),
                 Err(error) => panic!("{told}: {error}"),
             }
             files.tiered.make(b"still here", &bytes(5, 2, 50));

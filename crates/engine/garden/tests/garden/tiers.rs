@@ -222,7 +222,7 @@ fn a_part_of_a_cold_block_in_the_log_wants_the_store_at_the_opening() {
     tiered.write(ino, BLOCK as u64 + 7, b"new").unwrap();
     tiered.with_store = false;
     let told = tiered.open_garden().map(drop).unwrap_err().to_string();
-    assert!(told.contains("a cold block cannot be had"), "{told}");
+    assert!(told.contains("a cold block cannot be read"), "{told}");
     tiered.with_store = true;
     tiered.open();
     assert_eq!(tiered.read(ino, 0, data.len()).unwrap(), data);
