@@ -19,32 +19,33 @@ use crate::{
 };
 use steps::SEEK_BLOCKS;
 
-/// Blocks that are not on the drives yet and are copied by a clone: with more there is a consistency point before, so that
-/// they can be shared.
+/// Blocks of a clone's source that are not on the drives yet and may be copied. If there are more,
+/// a consistency point first puts them on the drives, so that they can be shared.
 const COPIED_AT_MOST: u64 = 64;
 
-/// A volume of an open aggregate, or a snapshot of one. Every change is durable when it returns; a snapshot takes none. Once
-/// it is deleted all of it is `Stale`.
+/// A volume of an open aggregate, or a snapshot of one. Changes are durable on return, unless
+/// [`Acknowledge`](crate::Acknowledge) says otherwise. A snapshot is read-only. After a deletion
+/// all calls return `Stale`.
 #[derive(Clone)]
 pub struct VolumeFs {
     shared: Arc<Shared>,
     pub(crate) space: u32,
-    /// What tells it from others that may have its place later.
+    /// Distinguishes the volume from a later one in the same place.
     number: u64,
 }
 
 impl VolumeFs {
-    /// `number`: as the store has it where the space was found.
+    /// `number` is the one that the store has for `space`.
     pub(crate) fn new(shared: Arc<Shared>, space: u32, number: u64) -> Self {
         Self { shared, space, number }
     }
 
-    /// Errors: `Stale`, if it was deleted.
+    /// Errors: `Stale` if the volume was deleted.
     fn check_there(&self, store: &Store) -> FsResult<()> {
         if store.number_of(self.space)? == self.number { Ok(()) } else { Err(FsError::Stale) }
     }
 
-    /// Errors: `ReadOnly`, for a snapshot.
+    /// Errors: `ReadOnly` for a snapshot.
     fn check_writable(&self) -> FsResult<()> {
         if is_snapshot(self.space) { Err(FsError::ReadOnly) } else { Ok(()) }
     }
@@ -61,7 +62,7 @@ impl VolumeFs {
         })
     }
 
-    /// Runs an act whose result is what `stat` shows.
+    /// Runs an act that returns attributes.
     fn make<'a>(&self, caller: &Caller, plan: impl FnMut(&mut Store) -> FsResult<Act<'a>>) -> FsResult<Attributes> {
         let done = self.run(caller, plan)?;
         done.ok_or(FsError::Invalid { what: "the act gives no attributes" })
@@ -206,8 +207,8 @@ impl FileSystem for VolumeFs {
         Ok(done)
     }
 
-    /// A write takes new places before it frees the old ones, and a block of zeros is a hole. So
-    /// neither blocks that are written ahead nor a count in the inode keep a place for it.
+    /// A write allocates new places before it frees old ones, and a block of zeros is a hole. So
+    /// neither blocks that are written in advance nor a count in the inode can reserve space.
     fn keeps_reservations(&self) -> bool {
         false
     }
@@ -239,7 +240,8 @@ impl FileSystem for VolumeFs {
                 Ok(0) => break,
                 Ok(cloned) => done += cloned,
                 Err(error) if done == 0 => return Err(error),
-                // The count is short, so the caller continues after it and gets the error if it lasts.
+                // The count is short, so the caller continues after it and gets the error if it
+                // lasts.
                 Err(_) => break,
             }
         }
@@ -249,7 +251,7 @@ impl FileSystem for VolumeFs {
     fn seek(&self, ino: Ino, offset: u64, what: SeekTo) -> FsResult<u64> {
         let mut from = offset / BLOCK as u64;
         loop {
-            // Not all pointers of a long file under one lock.
+            // Scans a limited number of pointers of a long file under one lock.
             if let Some(found) = self.read_only(|store| self.seek_step(store, ino, (offset, from), what))? {
                 return Ok(found);
             }
@@ -323,7 +325,7 @@ impl FileSystem for VolumeFs {
         Ok(())
     }
 
-    /// What was acknowledged is durable, unless the log has that to do yet.
+    /// Acknowledged operations are durable already, unless records wait in the log.
     fn sync(&self, ino: Ino) -> FsResult<()> {
         self.attributes(ino)?;
         self.sync_all()

@@ -1,4 +1,4 @@
-//! Calls that are made of more than one operation, or look at more than one lock's worth: their steps.
+//! Calls that consist of several operations, or need the lock several times: their steps.
 
 use senesce_fsapi::{Caller, FsError, FsResult, Ino, SeekTo};
 
@@ -8,14 +8,14 @@ use crate::{
     store::Store,
 };
 
-/// Blocks that one operation shares or copies at most.
+/// Blocks that one operation shares or copies, at most.
 const CLONED_AT_ONCE: u64 = 2048;
-/// Blocks of a file that a seek looks at under one lock.
+/// Blocks of a file that a seek scans under one lock.
 pub(super) const SEEK_BLOCKS: u64 = 1 << 16;
 
 impl VolumeFs {
-    /// Whether the inode that a name leads to must outlive it for a while: it is held open, or long, which is `left` to
-    /// be removed in steps.
+    /// Whether the inode of a name must outlive the name: it is held open, or it is long. A long
+    /// one is returned in `left` and removed in steps.
     pub(super) fn is_held(
         &self,
         store: &mut Store,
@@ -33,7 +33,8 @@ impl VolumeFs {
         Ok(is_long)
     }
 
-    /// Removes an inode without a name that is not held, a part of it with each operation; others may come in between.
+    /// Removes an inode without a name that is not held, a part with each operation. Other
+    /// operations may run in between.
     pub(super) fn reap(&self, caller: &Caller, ino: u64) -> FsResult<()> {
         loop {
             let plan = |store: &mut Store| {
@@ -43,14 +44,16 @@ impl VolumeFs {
             };
             match self.run(caller, plan) {
                 Ok(_) => {}
-                // It is gone, or whoever holds it will remove it; without space, the next opening.
+                // The inode is gone, or its last holder will remove it. Without space, the next
+                // opening will.
                 Err(FsError::Stale | FsError::NoSpace) => return Ok(()),
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// Where a range that is looked for begins, if that is within so many blocks from `from` on.
+    /// The offset of the wanted data or hole, if it is within the next [`SEEK_BLOCKS`] blocks from
+    /// `from` on.
     pub(super) fn seek_step(
         &self,
         store: &mut Store,
@@ -81,7 +84,7 @@ impl VolumeFs {
         }
     }
 
-    /// Clones as much as one operation may, less if the space does not suffice. Says how much.
+    /// Clones one piece, or less of it if space is short. Returns the number of bytes.
     pub(super) fn clone_piece(&self, caller: &Caller, from: (u64, u64), to: (u64, u64), len: u64) -> FsResult<u64> {
         let mut most = CLONED_AT_ONCE;
         if self.read_only(|store| store.plan_clone(self.space, from, to, len, most))? == 0 {
@@ -102,7 +105,7 @@ impl VolumeFs {
         }
     }
 
-    /// Writes one piece, less of it if the space does not suffice for all. Says how much.
+    /// Writes one piece, or less of it if space is short. Returns the number of bytes.
     pub(super) fn write_piece(&self, caller: &Caller, ino: Ino, offset: u64, data: &[u8]) -> FsResult<usize> {
         let sums = Data::sums_of(data);
         let mut len = data.len();

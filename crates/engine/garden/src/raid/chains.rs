@@ -1,4 +1,4 @@
-//! Reading in chains: blocks that lie one behind the other on a drive come with one request.
+//! Reading in chains: one request reads adjacent blocks of a drive.
 
 use std::{io::IoSliceMut, sync::atomic::Ordering::Relaxed};
 
@@ -14,10 +14,11 @@ use crate::{
     },
 };
 
-/// Slots that one request moves at most.
+/// Slots of one request, at most.
 pub(crate) const CHAIN_SLOTS: usize = 64;
 
-/// Slots of a group that were read to compute parity, in order of drive and stripe, until they are taken.
+/// Slots of a group that were read to compute parity, in the order of drive and stripe. `take`
+/// removes a slot.
 #[derive(Default)]
 pub(super) struct Ahead(Vec<((usize, u64), Option<Slot>)>);
 
@@ -29,9 +30,9 @@ impl Ahead {
 }
 
 impl Raid {
-    /// The blocks from `pvbn` on, all on one drive, each if it is the one wanted; else what speaks against it. Those that the
-    /// drive does not give come from the others.
-    /// `spare` is memory that they may be read into.
+    /// Reads the blocks from `pvbn` on, all on one drive. Each result is the block, or the
+    /// difference from the wanted one. Blocks that the drive fails to read are restored from the
+    /// other drives. `spare` provides memory for the blocks.
     pub fn read_chain(
         &mut self,
         pvbn: u64,
@@ -63,7 +64,7 @@ impl Raid {
             .collect()
     }
 
-    /// A block of a drive that is missing or fails, which is as good as a wrong block: the others have it.
+    /// Restores a block of a drive that is missing or fails from the other drives.
     fn read_around(&mut self, place: Place, pvbn: u64, want: &Want) -> std::result::Result<Page, Damage> {
         let Place { group, drive, stripe } = place;
         let failure = match self.read_slot(group, drive, stripe) {
@@ -73,7 +74,8 @@ impl Raid {
         let slot = match self.try_rebuild(group, drive, stripe) {
             Ok(slot) => slot,
             Err(other) => {
-                // A drive that is being filled, and does not hold this stripe yet, did not fail: another one did.
+                // A drive that is being filled and does not hold this stripe yet did not fail:
+                // another drive did.
                 let (failed, failure) = other.filter(|_| !self.holds(group, drive, stripe)).unwrap_or((drive, failure));
                 self.report_failure(self.geometry.first_drive(group) + failed, &failure, false);
                 return Err(Damage::new("drive", "answer", "an error", "a block"));
@@ -84,8 +86,8 @@ impl Raid {
         Ok(slot.into())
     }
 
-    /// Slots of a data drive that lie one behind the other, `None` for those that it does not give; read to find out what
-    /// they hold. What a missing drive held is put together by those who ask for it.
+    /// Reads adjacent slots of a data drive to find out what they hold; `None` for slots that it
+    /// fails to read. Slots of a missing drive are not restored here.
     pub fn read_for_cleaning(&self, group: usize, drive: usize, stripes: std::ops::Range<u64>) -> Vec<Option<Slot>> {
         let count = (stripes.end - stripes.start) as usize;
         let Some(device) = self.holder(group, drive, stripes.end.saturating_sub(1)) else {
@@ -98,7 +100,7 @@ impl Raid {
         }
     }
 
-    /// Writes back what the other drives said, in the place of what its own drive has wrong or does not have.
+    /// Writes a restored slot back, unless its drive does not hold the stripe. Counts both cases.
     pub fn put_back(&mut self, place: Place, slot: &Slot) {
         if !self.holds(place.group, place.drive, place.stripe) {
             self.counters.degraded_reads.fetch_add(1, Relaxed);
@@ -108,7 +110,8 @@ impl Raid {
         }
     }
 
-    /// Reads slots of a group for parity, in order of drive and stripe. What cannot be read is left out.
+    /// Reads slots of a group for parity, in the order of drive and stripe. Skips slots that cannot
+    /// be read.
     pub(super) fn read_for_parity(&self, group: usize, wanted: &[(usize, u64)]) -> Ahead {
         let mut ahead = Ahead(Vec::with_capacity(wanted.len()));
         let mut wanted = wanted.iter().copied().peekable();
@@ -126,7 +129,7 @@ impl Raid {
         ahead
     }
 
-    /// A slot for parity: what was read ahead, which is taken out, or else from the drive.
+    /// Returns a slot for parity: from `ahead`, or else from the drive.
     pub(super) fn slot_for_parity(&self, ahead: &mut Ahead, group: usize, drive: usize, stripe: u64) -> Result<Slot> {
         if let Some(slot) = ahead.take(drive, stripe) {
             return Ok(slot);
@@ -136,7 +139,7 @@ impl Raid {
     }
 }
 
-/// Slots that lie one behind the other, read into a place for each; `None` if the device fails.
+/// Reads adjacent slots, each into its own memory; `None` if the device fails.
 fn read_slots(device: &dyn BlockDevice, first: u64, count: usize) -> Option<impl Iterator<Item = Slot>> {
     let mut slots: Vec<Slot> = (0..count).map(|_| Slot::any()).collect();
     let mut parts: Vec<IoSliceMut<'_>> = slots.iter_mut().map(|slot| IoSliceMut::new(&mut slot[..])).collect();

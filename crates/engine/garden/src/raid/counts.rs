@@ -1,5 +1,5 @@
-//! What the drives were asked for. A *chain* is the blocks of one drive that one request reads or writes: they lie one
-//! behind the other. Long chains are what an aggregate loses by aging.
+//! Counts of requests to the drives. A *chain* is the blocks of one drive that one request reads or
+//! writes; they are adjacent. Aging shortens the chains of an aggregate.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -27,16 +27,17 @@ impl Chains {
     }
 }
 
-/// What one drive was asked for. Labels, superblocks and repairs do not count.
+/// Requests to one drive. Labels, superblocks and repairs do not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DriveCounts {
-    /// Blocks that were read for their content.
+    /// Blocks that were read for their contents.
     pub reads: Chains,
-    /// Blocks that were written; on a drive of parity, those of parity.
+    /// Blocks that were written; on a parity drive, blocks of parity.
     pub writes: Chains,
-    /// Blocks that were read to compute parity: of data that stay in a stripe, or of data and parity that are replaced.
+    /// Blocks that were read to compute parity: data that stay in a stripe, or data and parity that
+    /// are replaced.
     pub parity_reads: Chains,
-    /// Blocks that were read to move those among them that are in use.
+    /// Blocks that were read to move those in use.
     pub cleaning_reads: Chains,
 }
 
@@ -50,7 +51,7 @@ impl DriveCounts {
         }
     }
 
-    /// What came since an earlier count of the same drive.
+    /// The difference to an earlier count of the same drive.
     pub fn since(self, earlier: Self) -> Self {
         Self {
             reads: self.reads.since(earlier.reads),
@@ -61,23 +62,23 @@ impl DriveCounts {
     }
 }
 
-/// What all drives were asked for.
+/// Requests to all drives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RaidCounts {
-    /// The sum of the drives that hold data. Reads of parity to compute parity anew are with them.
+    /// The sum of the data drives, plus the reads of parity drives that serve to recompute parity.
     pub data: DriveCounts,
-    /// Stripes written whole, which needs no reading.
+    /// Stripes that were written whole, which needs no reads.
     pub full_stripes: u64,
-    /// Stripes written in part.
+    /// Stripes that were written in part.
     pub partial_stripes: u64,
-    /// Blocks that did not fit, were put together from the other drives and written back.
+    /// Wrong blocks that were restored from the other drives and written back.
     pub repairs: u64,
-    /// Blocks that were put together because their drive is missing.
+    /// Blocks that were restored because their drive is missing.
     pub degraded_reads: u64,
 }
 
 impl RaidCounts {
-    /// What came since an earlier count of the same aggregate.
+    /// The difference to an earlier count of the same aggregate.
     pub fn since(self, earlier: Self) -> Self {
         Self {
             data: self.data.since(earlier.data),
@@ -89,7 +90,7 @@ impl RaidCounts {
     }
 }
 
-/// Why blocks are moved.
+/// The purpose of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Why {
     Read,
@@ -101,7 +102,7 @@ pub(super) enum Why {
 #[derive(Default)]
 struct DriveCounters([[AtomicU64; 2]; 4]);
 
-/// Counts as they are kept.
+/// The counters from which reports are made.
 #[derive(Default)]
 pub(super) struct Counters {
     drives: Vec<DriveCounters>,
@@ -116,14 +117,14 @@ impl Counters {
         Self { drives: (0..drives).map(|_| DriveCounters::default()).collect(), ..Self::default() }
     }
 
-    /// A request of `blocks` blocks to a drive.
+    /// Counts a request of `blocks` blocks to a drive.
     pub fn note(&self, drive: usize, why: Why, blocks: usize) {
         let [all, requests] = &self.drives[drive].0[why as usize];
         all.fetch_add(blocks as u64, Relaxed);
         requests.fetch_add(1, Relaxed);
     }
 
-    /// By drive.
+    /// The counts of each drive.
     pub fn drives(&self) -> Vec<DriveCounts> {
         let chains = |[blocks, requests]: &[AtomicU64; 2]| Chains {
             blocks: blocks.load(Relaxed),
@@ -138,7 +139,8 @@ impl Counters {
         self.drives.iter().map(counts).collect()
     }
 
-    /// Of all drives; `is_parity` says of which only the reads for parity count.
+    /// The sum of all drives. Of drives for which `is_parity` is true, only the reads for parity
+    /// count.
     pub fn sum(&self, is_parity: impl Fn(usize) -> bool) -> RaidCounts {
         let own = |(drive, counts): (usize, DriveCounts)| match is_parity(drive) {
             true => DriveCounts { parity_reads: counts.parity_reads, ..DriveCounts::default() },

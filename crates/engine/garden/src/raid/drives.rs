@@ -1,7 +1,8 @@
-//! The drives of an aggregate: which are here, which are missing, which are being filled again.
+//! The drives of an aggregate: present, missing, or being filled.
 //!
-//! A drive that fails while parity makes up for it is taken out, and its group goes on without it. What it holds from then
-//! on is too old to be believed; it comes back only as a new drive, whose stripes are put together one after the other.
+//! A drive that fails is taken out if parity can replace it, and its group continues without it.
+//! Its contents are too old from then on. It can only come back as a new drive, which is filled
+//! stripe by stripe.
 
 use std::sync::{Arc, mpsc::Sender};
 
@@ -16,10 +17,10 @@ use crate::{
     },
 };
 
-/// What stands in a place for a drive.
+/// A place for a drive.
 pub(crate) enum Drive {
     Here(Arc<dyn BlockDevice>),
-    /// Right below `done`; the stripes from there on are as if it were missing.
+    /// Holds the stripes below `done`. The others are as if the drive were missing.
     Filling {
         device: Arc<dyn BlockDevice>,
         done: u64,
@@ -29,21 +30,21 @@ pub(crate) enum Drive {
     },
 }
 
-/// What became of a drive, as the aggregate sees it.
+/// The state of a drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DriveState {
-    /// It holds what it should.
+    /// The drive holds all its stripes.
     Here,
-    /// It is not there, failed, or is too old to be believed. Its group goes on without it.
+    /// The drive is absent, failed, or too old to be used. Its group continues without it.
     Missing {
-        /// Why, in words.
+        /// The reason, in words.
         why: String,
     },
-    /// It is new, and is filled from the others of its group.
+    /// The drive is new, and is filled from the others of its group.
     Filling {
         /// Stripes that it holds.
         done: u64,
-        /// Stripes that it is to hold.
+        /// Stripes of a full drive.
         of: u64,
     },
 }
@@ -51,13 +52,14 @@ pub enum DriveState {
 /// A drive that failed while the aggregate was in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriveFailure {
-    /// Its place among all drives.
+    /// The place among all drives.
     pub drive: u32,
-    /// The name of its device.
+    /// The name of the device.
     pub device: String,
     /// The failure, in words.
     pub why: String,
-    /// Whether parity makes up for it: its group continues without it. Otherwise requests for its blocks fail.
+    /// Whether parity replaces the drive, so that its group continues without it. Otherwise
+    /// requests for its blocks fail.
     pub is_left_out: bool,
 }
 
@@ -79,7 +81,7 @@ impl Watch {
             if !is_again {
                 self.reported.push(failure.drive);
             }
-            // A receiver that is gone wants no reports.
+            // A closed channel means that the receiver wants no more reports.
             let _ = sender.send(failure);
         }
     }
@@ -95,7 +97,7 @@ impl Drive {
 }
 
 impl Raid {
-    /// The name of each place's device, and what became of it.
+    /// The device name and the state of each place.
     pub fn drive_states(&self) -> Vec<(Option<String>, DriveState)> {
         let state = |(place, drive): (usize, &Drive)| {
             let of = self.geometry.groups[self.geometry.group_of(place)].stripes;
@@ -109,13 +111,13 @@ impl Raid {
         self.drives.iter().enumerate().map(state).collect()
     }
 
-    /// The drives that are missing, by their place among all.
+    /// The places of missing drives.
     pub fn missing(&self) -> Vec<u32> {
         let is_missing = |drive: &Drive| matches!(drive, Drive::Missing { .. });
         (0..).zip(&self.drives).filter(|(_, drive)| is_missing(drive)).map(|(place, _)| place).collect()
     }
 
-    /// The drives that are being filled, and how many stripes each of them holds.
+    /// The drives that are being filled, and the number of stripes that each holds.
     pub fn filling(&self) -> Vec<(u32, u64)> {
         let filled = |(place, drive): (u32, &Drive)| match drive {
             Drive::Filling { done, .. } => Some((place, *done)),
@@ -124,7 +126,7 @@ impl Raid {
         (0..).zip(&self.drives).filter_map(filled).collect()
     }
 
-    /// The devices that are here, with their places.
+    /// The present devices, with their places.
     pub fn present(&self) -> impl Iterator<Item = (usize, &Arc<dyn BlockDevice>)> {
         self.drives.iter().enumerate().filter_map(|(place, drive)| Some((place, drive.device()?)))
     }
@@ -138,7 +140,7 @@ impl Raid {
         }
     }
 
-    /// Whether it does.
+    /// Whether a device holds a stripe for a drive of a group.
     pub fn holds(&self, group: usize, drive: usize, stripe: u64) -> bool {
         match &self.drives[self.geometry.first_drive(group) + drive] {
             Drive::Here(_) => true,
@@ -147,7 +149,9 @@ impl Raid {
         }
     }
 
-    /// Takes a drive out because it failed. Errors: gives the failure back if the group cannot do without it.
+    /// Takes out a drive because it failed.
+    ///
+    /// Errors: returns the failure if the group cannot do without the drive.
     pub fn fail(&mut self, place: usize, failure: Error) -> Result<()> {
         let group = self.geometry.group_of(place);
         let first = self.geometry.first_drive(group);
@@ -162,7 +166,8 @@ impl Raid {
         Ok(())
     }
 
-    /// Reports the failure of a drive to the receiver, if there is one and the drive is not missing already.
+    /// Reports the failure of a drive to the receiver, if there is one and the drive is not missing
+    /// already.
     pub(super) fn report_failure(&mut self, place: usize, failure: &Error, is_left_out: bool) {
         if let Some(device) = self.drives[place].device() {
             let (drive, device) = (place as u32, device.name().to_owned());
@@ -170,7 +175,7 @@ impl Raid {
         }
     }
 
-    /// Sends the first failure of each drive from now on; `None` ends that.
+    /// Sends the first failure of each drive from now on; `None` stops that.
     pub fn watch(&mut self, sender: Option<Sender<DriveFailure>>) {
         self.watch = Watch { sender, reported: Vec::new() };
     }
@@ -179,13 +184,14 @@ impl Raid {
         matches!(self.drives[place], Drive::Here(_))
     }
 
-    /// Puts a new drive in a place that is empty. It holds nothing yet.
+    /// Puts a new drive into an empty place. It holds the stripes below `done`.
     pub fn begin_filling(&mut self, place: usize, device: Arc<dyn BlockDevice>, done: u64) {
         self.watch.reported.retain(|&drive| drive as usize != place);
         self.drives[place] = Drive::Filling { device, done };
     }
 
-    /// Notes that the superblock with what [`filling`](Self::filling) said is durable: drives that are full are as others.
+    /// Notes that a superblock with the current [`filling`](Self::filling) is durable. Completely
+    /// filled drives become normal ones.
     pub fn note_superblock(&mut self) {
         for place in 0..self.drives.len() {
             let stripes = self.geometry.groups[self.geometry.group_of(place)].stripes;
@@ -197,12 +203,12 @@ impl Raid {
         }
     }
 
-    /// Makes all writes durable; a drive that cannot is taken out.
+    /// Makes all writes durable. Takes out a drive whose flush fails.
     pub fn flush(&mut self) -> Result<()> {
         self.each(|device| Ok(device.flush()?))
     }
 
-    /// Writes a superblock to one of the two places (0 or 1) for it on every drive. Not flushed.
+    /// Writes a superblock to one of its two places (0 or 1) on every drive. Does not flush.
     pub fn write_superblock(&mut self, half: u64, cp: u64, block: &Block) -> Result<()> {
         let (offset, slot) = superblock_at(half, cp, block);
         self.each(|device| Ok(device.write_at(offset, &slot[..])?))
@@ -218,7 +224,7 @@ impl Raid {
         Ok(())
     }
 
-    /// A slot as it lies on a drive of the group (data drives first, then parity).
+    /// Reads a slot of a drive of the group (data drives first, then parity).
     pub fn read_slot(&self, group: usize, drive: usize, stripe: u64) -> Result<Slot> {
         let device = self.holder(group, drive, stripe).ok_or_else(|| self.missing_drive(group, drive))?;
         let mut slot = Slot::zeros();
@@ -230,8 +236,8 @@ impl Raid {
         Error::invalid(format!("drive {drive} of RAID group {group} is missing or does not answer"))
     }
 
-    /// Writes a slot that was put together from the other drives back to its own. A drive that does not take it, or still
-    /// does not give it, is taken out if its group can do without it; what was put together is right in any case.
+    /// Writes a restored slot back to its drive. If the write, or the read after it, fails, takes
+    /// the drive out, unless its group needs it. The restored slot is right in any case.
     pub fn write_back(&mut self, group: usize, drive: usize, stripe: u64, slot: &Slot) {
         let Some(device) = self.holder(group, drive, stripe) else { return };
         let mut again = Slot::zeros();
@@ -239,13 +245,13 @@ impl Raid {
             .write_at(slot_offset(stripe), &slot[..])
             .and_then(|()| device.read_at(slot_offset(stripe), &mut again[..]));
         if let Err(failure) = written {
-            // Without spare parity the drive stays, and whoever wants this block asks for it again.
+            // If the group needs the drive, it stays. The next read of this block tries again.
             let _ = self.fail(self.geometry.first_drive(group) + drive, failure.into());
         }
     }
 }
 
-/// Where a superblock lies on a drive, and what is written there.
+/// The offset and the slot of a superblock.
 pub(crate) fn superblock_at(half: u64, cp: u64, block: &Block) -> (u64, Slot) {
     let offset = superblock_slot(half) * SLOT as u64;
     (offset, slot::encode(block, &fixed_context(Kind::Superblock, 1 + half, cp)))

@@ -1,6 +1,6 @@
-//! Where a block lies: PVBN to drive and stripe, stripe to allocation area.
+//! The address space: PVBN to drive and stripe, stripe to allocation area.
 //!
-//! The PVBNs of a drive follow each other, drive by drive, group by group, so that neighbours in number are neighbours
+//! PVBNs count group by group, drive by drive, stripe by stripe. So consecutive PVBNs are adjacent
 //! on one drive.
 
 use std::ops::Range;
@@ -11,17 +11,17 @@ use crate::{
     format::{SLOT, label::Aggregate, label::MAX_GROUPS, pointer::PVBN_END},
 };
 
-/// Slots before the first stripe of each drive: a label and a superblock, and both again.
+/// Slots before the first stripe of a drive: label, superblock, label, superblock.
 pub(crate) const FIXED_SLOTS: u64 = 4;
-/// The slots of the label. No block of 4,096 bytes is part of both, nor of both superblocks.
+/// The slots of the labels. No block of 4,096 bytes touches both labels, or both superblocks.
 pub(crate) const LABELS: [u64; 2] = [0, 2];
 
-/// The slot of a superblock, 0 or 1.
+/// The slot of superblock 0 or 1.
 pub(crate) fn superblock_slot(half: u64) -> u64 {
     1 + 2 * half
 }
 
-/// Data drives of a RAID group: the log names those of a stripe by bits.
+/// Data drives of a RAID group, at most: the log names those of a stripe by bits.
 const MAX_DATA_DRIVES: u16 = 64;
 
 /// The shape of an aggregate.
@@ -32,7 +32,7 @@ pub(crate) struct Geometry {
     bases: Vec<u64>,
 }
 
-/// A place: a group, one of its data drives, and a stripe.
+/// A place: a group, one of its drives, and a stripe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Place {
     pub group: usize,
@@ -85,12 +85,12 @@ impl Geometry {
         self.groups.iter().map(Group::drives).sum()
     }
 
-    /// The first drive of a group among all.
+    /// The number of the first drive of a group among all drives.
     pub fn first_drive(&self, group: usize) -> usize {
         self.groups[..group].iter().map(Group::drives).sum()
     }
 
-    /// The group that a drive belongs to.
+    /// The group of a drive.
     pub fn group_of(&self, drive: usize) -> usize {
         let next = (0..self.groups.len()).find(|&group| drive < self.first_drive(group) + self.groups[group].drives());
         next.unwrap_or(self.groups.len() - 1)
@@ -102,7 +102,7 @@ impl Geometry {
         drive - self.first_drive(group) >= usize::from(self.groups[group].data_drives)
     }
 
-    /// The place of a block; `None` behind the end.
+    /// The place of a block; `None` beyond the end.
     pub fn locate(&self, pvbn: u64) -> Option<Place> {
         let group = self.bases.partition_point(|&base| base <= pvbn).checked_sub(1)?;
         let shape = self.groups.get(group)?;
@@ -114,7 +114,8 @@ impl Geometry {
         self.bases[place.group] + place.drive as u64 * self.groups[place.group].stripes + place.stripe
     }
 
-    /// How many blocks of its drive lie from this one on, itself included; 0 behind the end.
+    /// The number of blocks from this one to the end of its drive, itself included; 0 beyond the
+    /// end.
     pub fn stripes_behind(&self, pvbn: u64) -> u64 {
         self.locate(pvbn).map_or(0, |place| self.groups[place.group].stripes - place.stripe)
     }
@@ -131,7 +132,7 @@ impl Geometry {
         start..(start + u64::from(area_stripes)).min(stripes)
     }
 
-    /// The group and allocation area of a block; `None` behind the end.
+    /// The group and the allocation area of a block; `None` beyond the end.
     pub fn area_of(&self, pvbn: u64) -> Option<(usize, u32)> {
         let place = self.locate(pvbn)?;
         Some((place.group, self.area_at(place)))
@@ -142,7 +143,7 @@ impl Geometry {
         (place.stripe / u64::from(self.groups[place.group].area_stripes)) as u32
     }
 
-    /// The medium of the only groups there are, or where there are both, of those that `wanted` names.
+    /// `wanted` if the aggregate has groups of both media, else its only medium.
     pub fn pool(&self, wanted: Medium) -> Medium {
         if self.is_mixed() { wanted } else { self.groups[0].medium }
     }
@@ -152,24 +153,24 @@ impl Geometry {
         (0..self.groups.len()).filter(|&group| self.groups[group].medium == medium).collect()
     }
 
-    /// Whether there are groups of disks and of flash.
+    /// Whether the aggregate has groups of disks and of flash.
     pub fn is_mixed(&self) -> bool {
         self.groups.iter().any(|group| group.medium != self.groups[0].medium)
     }
 
-    /// The medium that a block lies on; behind the end, that of the last group.
+    /// The medium of a block; beyond the end, that of the last group.
     pub fn medium_of(&self, pvbn: u64) -> Medium {
         let group = self.bases[1..].partition_point(|&end| end <= pvbn).min(self.groups.len() - 1);
         self.groups[group].medium
     }
 
-    /// Bytes that a drive of the group needs.
+    /// The size of a drive of the group, in bytes.
     pub fn drive_bytes(&self, group: usize) -> u64 {
         slot_offset(self.groups[group].stripes)
     }
 }
 
-/// Where a stripe's slot begins on a drive.
+/// The offset of a stripe's slot on a drive.
 pub(crate) fn slot_offset(stripe: u64) -> u64 {
     (FIXED_SLOTS + stripe) * SLOT as u64
 }
@@ -179,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_and_numbers_are_one_to_one() {
+    fn places_and_pvbns_are_one_to_one() {
         use Medium::{Hdd, Ssd};
         let group = |data_drives, parity, medium, area_stripes, stripes| Group {
             data_drives,
@@ -204,7 +205,7 @@ mod tests {
             [(0, 2), (1, 1), (1, 2), (2, 0)].map(|(group, area)| geometry.area_stripes(group, area)),
             [6..7, 2..4, 4..5, 0..4]
         );
-        // Every block is in one area, and areas have all blocks.
+        // Every block is in exactly one area.
         for pvbn in 0..geometry.blocks() {
             let (place, (group, area)) = (geometry.locate(pvbn).unwrap(), geometry.area_of(pvbn).unwrap());
             assert!(group == place.group && geometry.area_stripes(group, area.into()).contains(&place.stripe));

@@ -1,7 +1,7 @@
-//! RAID-4: data drives and one of parity. Parity is the XOR of whole slots, trailers included.
+//! RAID-4: data drives and one parity drive. Parity is the XOR of whole slots, trailers included.
 //!
-//! Blocks are checked here against the context that the reader wants; what does not fit is put together again from the
-//! other drives and, if that fits, written back.
+//! Reads compare each block with the context that the reader wants. A block that differs is
+//! restored from the other drives. If the restored block matches, it is written back.
 
 mod chains;
 mod counts;
@@ -37,7 +37,7 @@ pub(crate) use requests::Request;
 pub(crate) use rows::Row;
 pub(crate) use stripes::{Old, Slots, StripeRange, xor};
 
-/// What a reader wants to find: anything else is not its block.
+/// The identity of the block that a reader wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Want {
     pub kind: Kind,
@@ -53,7 +53,7 @@ impl Want {
         Self { kind: Kind::Compacted, level: Some(0), owner, block: 0, tag }
     }
 
-    /// Whether it is that block, at that place.
+    /// Compares the trailer of a block at `pvbn` with this identity.
     pub fn check(&self, context: &Context, pvbn: u64) -> std::result::Result<(), Damage> {
         let fields = [
             ("kind", context.kind as u64, self.kind as u64),
@@ -79,7 +79,7 @@ pub(crate) struct Raid {
 }
 
 impl Raid {
-    /// Errors: more drives missing than parity makes up for.
+    /// Errors: a group has more missing drives than parity can replace.
     pub fn new(geometry: Geometry, drives: Vec<Drive>) -> Result<Self> {
         for (index, group) in geometry.groups.iter().enumerate() {
             let first = geometry.first_drive(index);
@@ -102,12 +102,12 @@ impl Raid {
         Ok(Self { geometry, drives, counters, watch: Watch::default() })
     }
 
-    /// What all drives were asked for since they were opened.
+    /// Requests to all drives since the opening.
     pub fn counts(&self) -> RaidCounts {
         self.counters.sum(|drive| self.is_parity(drive))
     }
 
-    /// The same by drive.
+    /// Requests to each drive since the opening.
     pub fn drive_counts(&self) -> Vec<DriveCounts> {
         self.counters.drives()
     }
@@ -117,15 +117,16 @@ impl Raid {
         self.geometry.is_parity(drive)
     }
 
-    /// The block at `pvbn` if it is the one wanted; else what speaks against it.
+    /// Reads the block at `pvbn`. Errors: its difference from the wanted block.
     pub fn read(&mut self, pvbn: u64, want: &Want) -> std::result::Result<Page, Damage> {
         let nothing = || Damage::new("drive", "answer", "nothing", "a block");
         self.read_chain(pvbn, std::slice::from_ref(want), &mut Vec::new()).pop().unwrap_or_else(|| Err(nothing()))
     }
 
-    /// The block at `pvbn` from the other drives, if that is the one wanted; it is written back.
+    /// Restores the block at `pvbn` from the other drives and writes it back.
     ///
-    /// Errors: `Damaged` with `why` (what was wrong with the block itself) if there is nothing that fits.
+    /// Errors: `Damaged` with `why` (the damage of the block itself) if the restored block is not
+    /// the wanted one.
     pub fn repair(&mut self, pvbn: u64, want: &Want, why: Damage) -> Result<Page> {
         let lost = |why| Error::damaged(format!("block {} of file {} at PVBN {pvbn}", want.block, want.owner), why);
         let Some(place) = self.geometry.locate(pvbn) else { return Err(lost(why)) };
@@ -138,12 +139,16 @@ impl Raid {
         Ok(slot.into())
     }
 
-    /// A slot as the other drives tell it; `None` if one of them is missing, fails, or none is parity.
+    /// Restores a slot from the other drives; `None` if one of them is missing or fails, or the
+    /// group has no parity.
     pub fn rebuild_slot(&self, group: usize, drive: usize, stripe: u64) -> Option<Slot> {
         self.try_rebuild(group, drive, stripe).ok()
     }
 
-    /// The same. Errors: the first of the other drives that does not give its slot, and why; `None` if there is no parity.
+    /// Like [`rebuild_slot`](Self::rebuild_slot).
+    ///
+    /// Errors: the first of the other drives that fails to read its slot, and why; `None` without
+    /// parity.
     fn try_rebuild(
         &self,
         group: usize,

@@ -1,4 +1,4 @@
-//! Drives of version 7, as if their fixed slots were those of version 8.
+//! Drives of version 7, presented with the fixed slots of version 8.
 
 use std::{
     io::{IoSlice, IoSliceMut},
@@ -12,10 +12,10 @@ use super::LABELS;
 use crate::format::SLOT;
 
 const SLOT_BYTES: u64 = SLOT as u64;
-/// What version 7 does not have: the second label.
+/// The offset of the second label, which version 7 does not have.
 const ABSENT: u64 = LABELS[1] * SLOT_BYTES;
 
-/// A drive with a label and two superblocks at its beginning, and no second label. Reads of that read the first one; writes do nothing.
+/// A drive with one label. Reads of the second label return the first one; writes to it do nothing.
 pub(crate) struct OldDrive {
     inner: Arc<dyn BlockDevice>,
 }
@@ -26,7 +26,7 @@ impl OldDrive {
     }
 }
 
-/// Where on the drive a byte is; no request begins before the second label and ends behind it.
+/// Maps an offset to the drive. No request crosses the boundaries of the second label.
 fn moved(offset: u64) -> u64 {
     match offset {
         before if before < ABSENT => before,

@@ -1,4 +1,4 @@
-//! Making parity right after a loss of power.
+//! Correction of parity after a loss of power.
 
 use super::{Raid, slot_offset, xor};
 use crate::{
@@ -9,14 +9,15 @@ use crate::{
 };
 
 impl Raid {
-    /// Corrects parity in stripes that were being written when power was lost. For a stripe that
-    /// was written in part, combines the sum that the log kept with the contents of the written
-    /// places. It does not read blocks that stay, so parity is right even if these are lost or
-    /// silently damaged. If a drive is missing, the places that were being written on it hold
-    /// nothing in use. Does not flush.
+    /// Corrects parity in stripes that were being written when power was lost. Does not flush.
     ///
-    /// Returns the stripes whose parity is not known to be right: a drive that the group needs
-    /// neither reads nor writes a block of them.
+    /// For a stripe that was written in part, the method combines the sum from the log with the
+    /// contents of the written places. It does not read blocks that stay, so parity is right even
+    /// if these are lost or silently damaged. The written places of a missing drive hold no block
+    /// in use.
+    ///
+    /// Returns the stripes whose parity may be wrong, because a drive that the group needs fails to
+    /// read and to write a block.
     pub fn recover(&mut self, unfinished: &Unfinished) -> Result<Vec<Finding>> {
         let mut uncorrected = Vec::new();
         for range in &unfinished.stripes {
@@ -32,7 +33,7 @@ impl Raid {
         Ok(uncorrected)
     }
 
-    /// Returns whether the parity of a stripe is right now, if it has any.
+    /// Returns whether the parity of a stripe is right now. True without parity.
     fn recover_stripe(&mut self, group: usize, stripe: u64, kept: Option<&Kept>) -> Result<bool> {
         let unknown = || Error::invalid(format!("the log names RAID group {group}, which does not exist"));
         let shape = *self.geometry.groups.get(group).ok_or_else(unknown)?;
@@ -42,10 +43,10 @@ impl Raid {
         }
         let mut sum = kept.map_or_else(Slot::zeros, |kept| kept.sum.clone());
         for drive in (0..data).filter(|drive| kept.is_none_or(|kept| kept.written >> drive & 1 == 1)) {
-            // These blocks are of a consistency point that never became durable; `kept` has the
-            // blocks in use. Nothing needs a block that cannot be read, so it is overwritten with
-            // zeros. If it only counted as zeros, a later read might return it, and parity would be
-            // wrong.
+            // These blocks belong to a consistency point that never became durable; `kept` covers
+            // the blocks in use. No reader needs a block that cannot be read, so it is overwritten
+            // with zeros. Without that, a later read might return its old bytes, and parity would
+            // be wrong.
             match self.read_slot(group, drive, stripe) {
                 Ok(slot) => xor(&mut sum, &slot),
                 Err(_) if !self.clear_slot(group, drive, stripe) => return Ok(false),
@@ -56,8 +57,8 @@ impl Raid {
     }
 
     /// Writes zeros to a slot. If the write fails, takes the drive out. Returns whether the slot
-    /// counts as zeros: also if its drive is missing or was taken out, not if the group needs the
-    /// drive.
+    /// counts as zeros. This is also so if the drive is missing or was taken out, but not if the
+    /// group needs it.
     fn clear_slot(&mut self, group: usize, drive: usize, stripe: u64) -> bool {
         let Some(device) = self.holder(group, drive, stripe) else { return true };
         match device.write_at(slot_offset(stripe), &[0; SLOT]) {

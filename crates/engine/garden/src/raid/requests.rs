@@ -1,4 +1,4 @@
-//! Requests that write blocks of groups without parity, and can be made by another thread.
+//! Write requests to groups without parity, which another thread can execute.
 
 use std::{io::IoSlice, sync::Arc};
 
@@ -7,20 +7,21 @@ use senesce_block::{BlockDevice, BlockResult};
 use super::{Place, Raid, counts::Why, slot_offset};
 use crate::{error::Result, format::slot::Slot};
 
-/// Slots that one request writes at most: nobody waits for one of them alone.
+/// Slots of one request, at most. Large requests are fine, because no caller waits for a single
+/// one.
 const REQUEST_SLOTS: usize = 256;
 
-/// Blocks that lie behind each other on a drive, and are written there.
+/// Adjacent blocks of a drive, to be written.
 pub(crate) struct Request {
     device: Arc<dyn BlockDevice>,
-    /// Its place among all drives.
+    /// The place among all drives.
     drive: usize,
     offset: u64,
     slots: Vec<Arc<Slot>>,
 }
 
 impl Request {
-    /// Writes them. Not flushed.
+    /// Writes the blocks. Does not flush.
     pub fn write(&self) -> BlockResult<()> {
         let parts: Vec<IoSlice<'_>> = self.slots.iter().map(|slot| IoSlice::new(&slot[..])).collect();
         self.device.write_parts_at(self.offset, &parts)
@@ -28,9 +29,10 @@ impl Request {
 }
 
 impl Raid {
-    /// Requests for blocks, which come in order of group, stripe, drive; all drives are there, and none has parity. They count as made.
+    /// Builds the requests for blocks, and counts them as made. All drives must be present and have
+    /// no parity.
     ///
-    /// Errors: a drive is not there.
+    /// Errors: a drive is missing.
     pub fn requests(&self, mut blocks: Vec<(Place, Arc<Slot>)>) -> Result<Vec<Request>> {
         blocks.sort_by_key(|(place, _)| (place.group, place.drive, place.stripe));
         let mut requests: Vec<Request> = Vec::new();

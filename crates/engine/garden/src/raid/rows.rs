@@ -1,9 +1,9 @@
-//! Whole stripes: as they lie on the drives, for those who check and fill drives.
+//! Whole stripes as they are on the drives, for scrubs and for filling drives.
 
 use super::{Drive, Raid, slot_offset, xor};
 use crate::format::{SLOT, bytes::array, slot::Slot};
 
-/// A stripe as it lies there; `None` stands for a drive that is missing or does not answer.
+/// A stripe; `None` stands for a drive that is missing or fails.
 pub(crate) struct Row {
     pub group: usize,
     pub stripe: u64,
@@ -12,7 +12,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// The XOR of all that can be read, but for one drive.
+    /// The XOR of all readable slots except that of one drive.
     pub fn sum_without(&self, drive: Option<usize>) -> Slot {
         let mut sum = Slot::zeros();
         let others = (0..).zip(&self.slots).filter(|(other, _)| Some(*other) != drive);
@@ -22,7 +22,7 @@ impl Row {
 }
 
 impl Raid {
-    /// Reads stripes of a group; one request for each drive, single ones if that fails.
+    /// Reads stripes of a group with one request for each drive, or slot by slot if that fails.
     pub fn read_rows(&self, group: usize, first: u64, count: u64) -> Vec<Row> {
         let drives = self.geometry.groups[group].drives();
         let row = |stripe| Row { group, stripe, slots: Vec::with_capacity(drives) };
@@ -43,8 +43,8 @@ impl Raid {
         rows
     }
 
-    /// Writes slots from `first` on to a drive that is being filled, and notes that it holds them. Not flushed. If it
-    /// fails, it is missing again.
+    /// Writes slots from stripe `first` on to a drive that is being filled, and notes that it holds
+    /// them. Does not flush. If the write fails, the drive is missing again.
     pub fn fill(&mut self, place: usize, first: u64, slots: &[Slot]) {
         let Drive::Filling { device, done } = &mut self.drives[place] else { return };
         let bytes: Vec<u8> = slots.iter().flat_map(|slot| slot.iter().copied()).collect();

@@ -1,4 +1,4 @@
-//! Writing stripes: parity with as few reads as can be, runs of blocks as one request.
+//! Writing stripes: parity with the fewest reads, and adjacent blocks in one request.
 
 use std::{collections::BTreeMap, io::IoSlice, sync::atomic::Ordering::Relaxed};
 
@@ -12,50 +12,50 @@ use crate::{
     log::Kept,
 };
 
-/// A stripe with parity that is to be written.
+/// The write of a stripe with parity.
 pub(crate) struct StripePlan {
     pub group: usize,
     pub stripe: u64,
-    /// The sum of what stays, to which what is written is added when it is written.
+    /// The XOR of the blocks that stay. Each written block is added when it is written.
     parity: Slot,
-    /// If it is written in part.
+    /// Set if the stripe is written in part.
     pub kept: Option<Kept>,
 }
 
-/// Slots that are written together, by their numbers, in order of group, stripe, drive.
+/// Slots that are written together, by their numbers, in the order of group, stripe, drive.
 pub(crate) trait Slots {
-    /// Makes a slot what is to lie in its place. It is asked for once for each, right before that is written.
+    /// Completes a slot for its place. Called once for each slot, right before its write.
     fn seal(&mut self, number: usize) -> &[u8; SLOT];
 
     /// A slot that was sealed.
     fn sealed(&self, number: usize) -> &[u8; SLOT];
 }
 
-/// A slot that is to be written.
+/// A slot to be written.
 #[derive(Clone, Copy)]
 struct Write {
     place: Place,
     number: usize,
-    /// The plan of its stripe, by its number, if there is parity.
+    /// The index of its stripe's plan, if the group has parity.
     plan: Option<usize>,
 }
 
-/// Of stripes that are to be written in part: what stays there.
+/// The blocks that stay in stripes that will be written in part.
 #[derive(Default)]
 pub(crate) struct Old {
-    /// Of stripes whose parity is carried over: the sum of the blocks that stay.
+    /// The XOR of the blocks that stay, for stripes whose parity is updated.
     sums: BTreeMap<(usize, u64), Slot>,
-    /// Of the others: the blocks that stay, as they lie there. Those that cannot be read are not among them.
+    /// The blocks that stay in the other stripes, as read. Unreadable blocks are absent.
     pub stays: BTreeMap<Place, Slot>,
 }
 
-/// Places, stripe by stripe.
+/// Groups places by stripe.
 fn by_stripe(places: &[Place]) -> impl Iterator<Item = (usize, u64, &[Place])> {
     let stripes = places.chunk_by(|one, other| (one.group, one.stripe) == (other.group, other.stripe));
     stripes.map(|new| (new[0].group, new[0].stripe, new))
 }
 
-/// Stripes of a group that lie behind each other.
+/// Adjacent stripes of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StripeRange {
     pub group: u32,
@@ -63,13 +63,13 @@ pub(crate) struct StripeRange {
     pub count: u64,
 }
 
-/// Slots drive by drive, in pieces that lie one behind the other and that one request moves.
+/// Splits slots into chains: adjacent slots of a drive that one request moves.
 fn split_chains<T>(slots: &[T], place: impl Fn(&T) -> Place) -> impl Iterator<Item = &[T]> {
     let follows = move |one: &T, other: &T| Place { stripe: place(one).stripe + 1, ..place(one) } == place(other);
     slots.chunk_by(follows).flat_map(|run| run.chunks(CHAIN_SLOTS))
 }
 
-/// Adds a slot to a sum.
+/// Adds a slot to an XOR sum.
 pub(crate) fn xor(sum: &mut [u8; SLOT], other: &[u8; SLOT]) {
     for (sum, other) in sum.as_chunks_mut::<8>().0.iter_mut().zip(other.as_chunks::<8>().0) {
         *sum = (u64::from_ne_bytes(*sum) ^ u64::from_ne_bytes(*other)).to_ne_bytes();
@@ -77,7 +77,7 @@ pub(crate) fn xor(sum: &mut [u8; SLOT], other: &[u8; SLOT]) {
 }
 
 impl Raid {
-    /// The stripes that writes touch, in order.
+    /// The stripes of these places, in order.
     pub fn stripes_of<'a>(&self, places: impl Iterator<Item = &'a Place>) -> Vec<StripeRange> {
         let mut ranges: Vec<StripeRange> = Vec::new();
         for place in places {
@@ -91,15 +91,17 @@ impl Raid {
         ranges
     }
 
-    /// Reads what the parity of stripes that are to be written needs. The places are in order of group, stripe, drive.
+    /// Reads the blocks that the parity of these stripes needs. The places are in the order of
+    /// group, stripe, drive.
     ///
-    /// Cost: for each stripe of n data drives of which w are written, no reads if w = n, else min(n - w, w + 1).
+    /// Cost: a stripe of n data drives with w written ones needs no reads if w = n, else min(n - w,
+    /// w + 1).
     pub fn read_old(&self, places: &[Place]) -> Old {
         let (mut ahead, mut old) = (self.read_ahead(places), Old::default());
         for (group, stripe, new) in by_stripe(places).filter(|(group, stripe, new)| self.needs(*group, *stripe, new)) {
             let ahead = ahead.entry(group).or_default();
-            // What is subtracted from the old parity must be what was added to it: if the old blocks are not whole, or one
-            // of them is missing, the others are added up instead.
+            // The bytes subtracted from the old parity must be the ones that were added to it. If
+            // an old block is damaged or missing, the blocks that stay are summed instead.
             if self.is_subtracted(group, stripe, new)
                 && let Some(sum) = self.sum_by_parity(ahead, group, stripe, new)
             {
@@ -107,7 +109,7 @@ impl Raid {
                 continue;
             }
             for drive in self.staying(group, new) {
-                // What is left out here, `old_slot` puts together from the others, or returns the error.
+                // `old_slot` restores a block that is absent here, or returns the error.
                 if let Ok(slot) = self.slot_for_parity(ahead, group, drive, stripe) {
                     old.stays.insert(Place { group, stripe, drive }, slot);
                 }
@@ -116,7 +118,7 @@ impl Raid {
         old
     }
 
-    /// Counts stripes that are to be written, whole or in part.
+    /// Counts stripes that will be written, whole or in part.
     pub fn count_stripes(&self, places: &[Place]) {
         for (group, _, new) in by_stripe(places) {
             let is_full = new.len() == usize::from(self.geometry.groups[group].data_drives);
@@ -125,8 +127,9 @@ impl Raid {
         }
     }
 
-    /// What parity is to be made of in all stripes that are to be written, from what [`read_old`](Self::read_old) gave. What stays
-    /// and is in use must be what it was when parity was computed before; the caller sees to that.
+    /// Prepares the parity of all stripes that will be written, from the result of
+    /// [`read_old`](Self::read_old). The blocks in use that stay must be the ones that the current
+    /// parity covers; the caller ensures that.
     pub fn plan(&mut self, places: &[Place], mut old: Old) -> Result<Vec<StripePlan>> {
         self.count_stripes(places);
         let mut plans = Vec::new();
@@ -143,14 +146,15 @@ impl Raid {
         Ok(plans)
     }
 
-    /// Writes slots to their places and the parity of their stripes. Not flushed.
+    /// Writes slots to their places and the parity of their stripes. Does not flush.
     ///
-    /// Errors: a drive fails that its group cannot do without; else it is taken out.
+    /// Errors: a drive fails that its group cannot do without; any other failing drive is taken
+    /// out.
     pub fn write(&mut self, places: &[Place], slots: &mut dyn Slots, mut plans: Vec<StripePlan>) -> Result<()> {
         let writes = self.by_drive(places);
         let mut chains: Vec<&[Write]> = split_chains(&writes, |write| write.place).collect();
-        // Chains of several drives that begin in the same stretch of stripes come one behind the other: the sums of these
-        // stripes stay in the processor's cache, and so does a chain on its way from there to the drive.
+        // Orders chains of several drives by range of stripes. So the sums of these stripes stay in
+        // the processor's cache, and so does a chain between `seal` and its write.
         let stretch = |Place { group, stripe, drive }| (group, stripe / CHAIN_SLOTS as u64, drive);
         chains.sort_by_key(|chain| stretch(chain[0].place));
         for chain in chains {
@@ -168,7 +172,7 @@ impl Raid {
         split_chains(&parity, |(place, _)| *place).try_for_each(|chain| self.write_chain(chain))
     }
 
-    /// What is written, drive by drive. The places are in order of group, stripe, drive.
+    /// The writes, drive by drive. The places are in the order of group, stripe, drive.
     fn by_drive(&self, places: &[Place]) -> Vec<Write> {
         let (mut writes, mut plan) = (Vec::with_capacity(places.len()), 0);
         for of_group in places.chunk_by(|one, other| one.group == other.group) {
@@ -189,10 +193,10 @@ impl Raid {
         Place { group, stripe, drive: self.geometry.groups[group].data_drives.into() }
     }
 
-    /// Writes slots that lie one behind the other on a drive, as far as it holds them.
+    /// Writes adjacent slots of a drive, as far as it holds their stripes.
     pub(super) fn write_chain(&mut self, chain: &[(Place, &[u8; SLOT])]) -> Result<()> {
         let Place { group, drive, stripe } = chain[0].0;
-        // A drive that is being filled holds the beginning of a chain, or none of it.
+        // A drive that is being filled holds the start of a chain, or none of it.
         let Some(device) = self.holder(group, drive, stripe) else { return Ok(()) };
         let held = chain.iter().take_while(|(place, _)| self.holds(group, drive, place.stripe));
         let parts: Vec<IoSlice<'_>> = held.map(|(_, slot)| IoSlice::new(&slot[..])).collect();
@@ -204,8 +208,8 @@ impl Raid {
         }
     }
 
-    /// Whether parity is computed from that on the drive, with the old blocks of those that are written; else from the blocks
-    /// that stay. It is what reads less, or what is possible.
+    /// Whether to compute parity from the old parity and the old blocks of the written places,
+    /// instead of the blocks that stay. Chooses the way with fewer reads, or the only possible one.
     fn is_subtracted(&self, group: usize, stripe: u64, new: &[Place]) -> bool {
         let data = usize::from(self.geometry.groups[group].data_drives);
         let missing = (0..data).find(|&drive| !self.holds(group, drive, stripe));
@@ -213,7 +217,7 @@ impl Raid {
         data - new.len() > new.len() + 1 || missing.is_some_and(stays)
     }
 
-    /// Whether the parity of a stripe needs more than what is written: there is parity, and something stays.
+    /// Whether the parity of a stripe needs reads: the group has parity, and some blocks stay.
     fn needs(&self, group: usize, stripe: u64, new: &[Place]) -> bool {
         let shape = self.geometry.groups[group];
         let data = usize::from(shape.data_drives);
@@ -226,7 +230,7 @@ impl Raid {
         drives.filter(|drive| new.iter().all(|place| place.drive != *drive)).collect()
     }
 
-    /// Reads what parity needs of all stripes that are written, in chains.
+    /// Reads the blocks that parity needs for all written stripes, in chains.
     fn read_ahead(&self, places: &[Place]) -> BTreeMap<usize, Ahead> {
         let mut wanted: BTreeMap<usize, Vec<(usize, u64)>> = BTreeMap::new();
         for (group, stripe, new) in by_stripe(places) {
@@ -249,7 +253,7 @@ impl Raid {
         wanted.into_iter().map(read).collect()
     }
 
-    /// The sum of a stripe's data that `new` leaves as they are; `None` if that is nothing, or there is no parity.
+    /// The XOR of a stripe's blocks that stay; `None` if no block stays, or without parity.
     fn sum_of_kept(&mut self, old: &mut Old, group: usize, stripe: u64, new: &[Place]) -> Result<Option<Slot>> {
         if !self.needs(group, stripe, new) {
             return Ok(None);
@@ -266,12 +270,14 @@ impl Raid {
         }
         match unknown {
             None => Ok(Some(sum)),
-            // Two drives of the stripe do not answer. If parity can be carried over it still holds what they held.
+            // Two drives of the stripe fail. If the old parity can be updated, it still covers
+            // their blocks.
             Some(failure) => self.sum_by_parity(&mut Ahead::default(), group, stripe, new).ok_or(failure).map(Some),
         }
     }
 
-    /// The old parity without what is written over; `None` if one of them cannot be read or is damaged.
+    /// The old parity without the blocks that are overwritten; `None` if one of these slots is
+    /// unreadable or damaged.
     fn sum_by_parity(&self, ahead: &mut Ahead, group: usize, stripe: u64, new: &[Place]) -> Option<Slot> {
         let parity = usize::from(self.geometry.groups[group].data_drives);
         let mut sum = self.slot_for_parity(ahead, group, parity, stripe).ok()?;
@@ -285,7 +291,8 @@ impl Raid {
         Some(sum)
     }
 
-    /// What a data drive holds, put together and written back if it is damaged or missing and the others have it.
+    /// The slot of a data drive. If it is damaged or missing, restores it from the other drives and
+    /// writes it back.
     fn old_slot(&mut self, old: &mut Old, group: usize, drive: usize, stripe: u64) -> Result<Slot> {
         let raw = old.stays.remove(&Place { group, stripe, drive }).ok_or_else(|| self.missing_drive(group, drive));
         if let Ok(slot) = &raw
@@ -298,12 +305,13 @@ impl Raid {
                 self.restore(group, drive, stripe, &rebuilt);
                 Ok(rebuilt)
             }
-            // Of what a cut write left there only the bytes count, and if the drive does not answer, those that parity has.
+            // Bytes of an interrupted write count as they are. If the drive fails, the bytes that
+            // parity gives count.
             rebuilt => raw.or_else(|failure| rebuilt.ok_or(failure)),
         }
     }
 
-    /// Writes a slot that was put together from the other drives back, if its drive is here.
+    /// Writes a restored slot back, if its drive holds the stripe.
     pub fn restore(&mut self, group: usize, drive: usize, stripe: u64, slot: &Slot) {
         if self.holds(group, drive, stripe) {
             self.counters.repairs.fetch_add(1, Relaxed);
@@ -311,7 +319,7 @@ impl Raid {
         }
     }
 
-    /// Whether a slot is what some whole write left in this place, or never written.
+    /// Whether a slot holds a complete write to this place, or was never written.
     pub fn is_own(&self, group: usize, drive: usize, stripe: u64, slot: &Slot) -> bool {
         let pvbn = self.geometry.pvbn(Place { group, stripe, drive });
         slot::decode(slot).map_or_else(|_| slot.iter().all(|&byte| byte == 0), |context| context.pvbn == pvbn)

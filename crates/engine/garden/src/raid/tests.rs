@@ -1,4 +1,5 @@
-//! One RAID group on devices that count and fail: every width, every missing drive, every set of blocks written.
+//! One RAID group on devices that count and fail: every width, every missing drive, every set of
+//! written blocks.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -16,7 +17,7 @@ const STRIPES: u64 = 3;
 
 type Devices = Vec<Arc<FaultDevice<MemoryDevice>>>;
 
-/// A group whose blocks all hold version 0.
+/// A group whose blocks all have version 0.
 fn make(data_drives: u16) -> (Raid, Devices) {
     let group = Group { data_drives, parity: true, medium: Medium::Hdd, area_stripes: 2, stripes: STRIPES };
     let geometry = Geometry::new(vec![group], 2).unwrap();
@@ -71,7 +72,7 @@ fn plan(raid: &mut Raid, writes: &BTreeMap<Place, Slot>) -> Vec<StripePlan> {
     raid.plan(&places, old).unwrap()
 }
 
-/// Slots that are as they are written.
+/// Slots that need no sealing.
 struct Given<'a>(Vec<&'a Slot>);
 
 impl Slots for Given<'_> {
@@ -84,15 +85,15 @@ impl Slots for Given<'_> {
     }
 }
 
-/// Reads all blocks: those of the mask are of the given version, the others as they were made.
-fn check_all(raid: &mut Raid, stripe: u64, mask: u32, version: u16, told: &str) {
+/// Checks all blocks: those of the mask have the given version, the others version 0.
+fn check_all(raid: &mut Raid, stripe: u64, mask: u32, version: u16, context: &str) {
     let places: Vec<Place> = (0..STRIPES).flat_map(|at| row(raid.geometry.groups[0].data_drives, at)).collect();
     for place in places {
         let is_new = place.stripe == stripe && mask >> place.drive & 1 == 1;
         let version = if is_new { version } else { 0 };
         let pvbn = raid.geometry.pvbn(place);
         let got = raid.read(pvbn, &want(pvbn, version));
-        assert_eq!(got, Ok(slot_of(raid, place, version).into()), "{told}, {place:?}");
+        assert_eq!(got, Ok(slot_of(raid, place, version).into()), "{context}, {place:?}");
     }
 }
 
@@ -102,7 +103,7 @@ fn is_parity_right(raid: &Raid) -> bool {
 }
 
 #[test]
-fn a_whole_stripe_needs_no_reads_and_a_part_of_it_as_few_as_can_be() {
+fn stripe_writes_read_as_few_blocks_as_possible() {
     for n in 1..=8_u16 {
         for w in 1..=n {
             let (mut raid, devices) = make(n);
@@ -118,7 +119,7 @@ fn a_whole_stripe_needs_no_reads_and_a_part_of_it_as_few_as_can_be() {
 }
 
 #[test]
-fn any_drive_may_be_missing_while_any_blocks_are_written_and_read() {
+fn any_drive_may_be_missing_during_writes_and_reads() {
     for n in 1..=4_u16 {
         for missing in 0..=usize::from(n) {
             for mask in 1..1_u32 << n {
@@ -132,29 +133,29 @@ fn any_drive_may_be_missing_while_any_blocks_are_written_and_read() {
 }
 
 #[test]
-fn a_drive_that_begins_to_fail_is_taken_out_and_nothing_is_lost() {
+fn failing_drive_is_taken_out_without_loss() {
     for faults in ["fail read 1..; fail write 1..", "fail write 1..", "fail read 1.."] {
         for failing in 0..=3 {
             for mask in 1..1_u32 << 3 {
                 let (mut raid, devices) = make(3);
                 devices[failing].inject(faults).unwrap();
-                let told = format!("drive {failing}: {faults}, {mask:b} written");
+                let context = format!("drive {failing}: {faults}, {mask:b} written");
                 write_mask(&mut raid, 1, mask, 1);
-                check_all(&mut raid, 1, mask, 1, &told);
+                check_all(&mut raid, 1, mask, 1, &context);
                 let is_written = failing == 3 || mask >> failing & 1 == 1;
                 let must_be_out = faults.contains("read") && failing < 3 || faults.contains("write") && is_written;
                 let is_out = raid.missing() == [failing as u32];
-                assert!(is_out || !must_be_out, "{told}: {:?}", raid.missing());
-                check_all(&mut raid, 1, mask, 1, &told);
+                assert!(is_out || !must_be_out, "{context}: {:?}", raid.missing());
+                check_all(&mut raid, 1, mask, 1, &context);
                 let second = raid.fail((failing + 1) % 4, Error::invalid("the second"));
-                assert_eq!(second.is_err(), is_out, "{told}");
+                assert_eq!(second.is_err(), is_out, "{context}");
             }
         }
     }
 }
 
 #[test]
-fn a_block_that_a_drive_fails_to_read_twice_is_written_again() {
+fn block_is_rewritten_after_two_failed_reads() {
     let (mut raid, devices) = make(3);
     let place = Place { group: 0, stripe: 2, drive: 1 };
     let pvbn = raid.geometry.pvbn(place);
@@ -165,10 +166,10 @@ fn a_block_that_a_drive_fails_to_read_twice_is_written_again() {
 }
 
 #[test]
-fn a_block_of_elsewhere_is_not_made_part_of_parity() {
+fn foreign_block_does_not_enter_parity() {
     for mask in 1..7_u32 {
         let (mut raid, devices) = make(3);
-        // In the stripe to be written, a drive whose block is not has got that of another stripe.
+        // One drive that is not written holds a block of another stripe.
         let drive = (0..3).find(|drive| mask >> drive & 1 == 0).unwrap();
         let foreign = slot_of(&raid, Place { group: 0, stripe: 0, drive }, 0);
         devices[drive].write_at(slot_offset(1), &foreign[..]).unwrap();
@@ -185,7 +186,7 @@ fn a_block_of_elsewhere_is_not_made_part_of_parity() {
 }
 
 #[test]
-fn what_was_put_together_is_given_also_if_the_drive_does_not_take_it_back() {
+fn restored_block_is_returned_when_write_back_fails() {
     let (mut raid, devices) = make(3);
     let place = Place { group: 0, stripe: 2, drive: 1 };
     let pvbn = raid.geometry.pvbn(place);
@@ -197,9 +198,10 @@ fn what_was_put_together_is_given_also_if_the_drive_does_not_take_it_back() {
     assert_eq!((raid.counts().repairs, raid.missing()), (1, vec![1]));
 }
 
-/// Power is lost between blocks and their parity. A block that stays is not what its drive said: the log has its sum.
+/// Power is lost between blocks and their parity. A block that stays was overwritten on its drive;
+/// the log has the sum.
 #[test]
-fn recovery_takes_what_stays_from_the_log_and_not_from_the_drives() {
+fn recovery_uses_sums_of_the_log() {
     for (mask, stale) in (1..7_u32).flat_map(|mask| (0..3).map(move |drive| (mask, drive))) {
         if mask >> stale & 1 == 1 {
             continue;
@@ -223,11 +225,12 @@ fn recovery_takes_what_stays_from_the_log_and_not_from_the_drives() {
     }
 }
 
-/// A read fails while parity is made right, and the next one does not: parity is that of what is read then.
+/// A read fails during the correction of parity, and the next read of the block succeeds. Parity
+/// must match the bytes that it returns.
 #[test]
-fn recovery_never_writes_parity_of_a_block_that_it_could_not_read() {
+fn recovery_clears_blocks_that_it_cannot_read() {
     for (failing, writes_fail) in (0..3).flat_map(|drive| [(drive, false), (drive, true)]) {
-        let told = format!("drive {failing}, writes fail: {writes_fail}");
+        let context = format!("drive {failing}, writes fail: {writes_fail}");
         let (mut raid, devices) = make(4);
         let writes = masked(&raid, 1, 0b0111, 1);
         let mut plans = plan(&mut raid, &writes);
@@ -242,19 +245,19 @@ fn recovery_never_writes_parity_of_a_block_that_it_could_not_read() {
         }
         let stripes = vec![StripeRange { group: 0, first: 1, count: 1 }];
         raid.recover(&Unfinished { cp: Some(1), stripes, kept, without: vec![] }).unwrap();
-        assert_eq!(raid.missing(), if writes_fail { vec![failing as u32] } else { vec![] }, "{told}");
-        // What stays is what it was, also without its drive.
+        assert_eq!(raid.missing(), if writes_fail { vec![failing as u32] } else { vec![] }, "{context}");
+        // The block that stays is unchanged, also when restored without its drive.
         devices.iter().for_each(|device| device.heal());
         let stays = Place { group: 0, stripe: 1, drive: 3 };
         if !writes_fail {
-            assert!(is_parity_right(&raid), "{told}");
-            assert_eq!(raid.rebuild_slot(0, 3, 1).as_deref(), Some(&*slot_of(&raid, stays, 0)), "{told}");
+            assert!(is_parity_right(&raid), "{context}");
+            assert_eq!(raid.rebuild_slot(0, 3, 1).as_deref(), Some(&*slot_of(&raid, stays, 0)), "{context}");
         }
     }
 }
 
 #[test]
-fn recovery_names_stripes_that_it_cannot_correct() {
+fn recovery_reports_stripes_that_it_cannot_correct() {
     let (mut raid, devices) = make(4);
     let writes = masked(&raid, 1, 0b0111, 1);
     let mut plans = plan(&mut raid, &writes);
@@ -268,9 +271,10 @@ fn recovery_names_stripes_that_it_cannot_correct() {
     assert_eq!(found, ["RAID group 0, stripe 1: stripe: parity is not corrected, expected that of its blocks"]);
 }
 
-/// Another drive does not give what a drive that is being filled does not hold yet: that one failed.
+/// A drive that is being filled does not hold a stripe yet, and another drive fails to read it:
+/// that one failed.
 #[test]
-fn a_bad_read_beside_a_drive_that_is_filled_names_the_drive_that_failed() {
+fn read_failure_names_the_failed_drive_during_filling() {
     let (mut raid, devices) = make(3);
     raid.drives[1] = Drive::Filling { device: devices[1].clone(), done: 1 };
     let (sender, failures) = std::sync::mpsc::channel();

@@ -1,8 +1,10 @@
-//! Which allocation area comes next: the scores of all areas, and the blocks that keep the best ones for the next opening.
+//! Choice of allocation areas: the scores of all areas, and the blocks that store the best ones for
+//! the next opening.
 //!
-//! An area's score is how many of its blocks may be taken: those that the bitmap has as free, without those that the last
-//! consistency point still uses. An opening knows the scores of the areas that are listed and a bound for the others,
-//! which are counted when one of them may be the best, or by steps of a scan ([`Store::count_areas`]).
+//! The score of an area is the number of its blocks that can be allocated: free in the bitmap, and
+//! not used by the last consistency point. An opening knows the scores of the listed areas and an
+//! upper bound for the others. These are counted when one of them may be the best, or by steps of a
+//! scan ([`Store::count_areas`]).
 
 use std::{
     cmp::Reverse,
@@ -27,28 +29,32 @@ use crate::{
     raid::Place,
 };
 
-/// If fewer are known to be the best, more are counted before a consistency point lists them.
+/// The least length of a list. If fewer areas are known to be the best, more are counted first.
 const LEAST_LISTED: usize = 64;
 
 /// A RAID group, and the number of an allocation area in it.
 pub(super) type AreaId = (usize, u32);
 
-/// What goes on in areas. One that may be picked is cleaned in one consistency point, ready after it, taken from then on until
-/// its end, and may be picked again. Ready is what has no block in use, however it came to that.
+/// The states of areas. An area is cleaned within one consistency point, and ready after it. Blocks
+/// are then allocated from it until its end, and it may be cleaned again. An area is ready if none
+/// of its blocks is in use, for whatever reason.
 #[derive(Debug, Default)]
 pub(super) struct AreaStates {
-    /// Their blocks move at the next consistency point. Nothing is taken from them before it is durable.
+    /// Areas whose blocks move at the next consistency point. Nothing is allocated there before it
+    /// is durable.
     pub cleaning: BTreeSet<AreaId>,
-    /// Blocks were taken from them since the last consistency point, or come from there next.
+    /// Areas with blocks that were allocated since the last consistency point, or that are next in
+    /// line.
     pub taken: BTreeSet<AreaId>,
-    /// How many, of each medium.
+    /// Blocks allocated since the last consistency point, by medium.
     pub blocks_taken: PerMedium<u64>,
-    /// They hold blocks in use that could not be moved, and how many blocks were in use: with other ones it is tried again.
+    /// Areas with blocks that could not be moved, and the number of their blocks in use. A changed
+    /// number allows another try.
     pub stuck: BTreeMap<AreaId, u64>,
 }
 
 impl Store {
-    /// Begins with a bitmap in which nothing is in use.
+    /// Initializes the scores for an empty bitmap.
     pub(super) fn new_areas(&mut self) {
         let geometry = &self.raid.geometry;
         let size = |group, area| {
@@ -59,8 +65,10 @@ impl Store {
         self.alloc.groups = (0..geometry.groups.len()).map(heap).collect();
     }
 
-    /// Takes the scores that the last consistency point listed. Cost: reads one block for each group; where it is damaged or
-    /// not there, all areas of the group are counted.
+    /// Loads the scores that the last consistency point listed.
+    ///
+    /// Cost: reads one block for each group. If it is damaged or absent, all areas of the group are
+    /// counted.
     pub(super) fn load_areas(&mut self) -> Result<()> {
         for group in 0..self.raid.geometry.groups.len() {
             let areas = self.raid.geometry.areas(group);
@@ -80,7 +88,8 @@ impl Store {
         Ok(())
     }
 
-    /// What the last consistency point listed of a group. Whatever is wrong with it, the bitmap knows as well.
+    /// The list of a group at the last consistency point; `None` if it is damaged, because the
+    /// bitmap has the same information.
     fn load_top_areas(&mut self, group: usize) -> Option<TopAreas> {
         self.try_inode(AGGREGATE, aggregate::TOP_AREAS).ok()??;
         let top = TopAreas::decode(self.get(top_key(group)).ok()?).ok()?;
@@ -89,13 +98,15 @@ impl Store {
         fits.then_some(top)
     }
 
-    /// What is known of all areas, group by group.
+    /// The scores of all areas, group by group.
     pub fn areas(&self) -> impl Iterator<Item = &AreaHeap> {
         self.alloc.groups.iter()
     }
 
-    /// Counts areas that were not counted yet, `most` at most, those first that may have most free blocks. Says how many
-    /// are left. Cost: reads the bits of each.
+    /// Counts up to `most` uncounted areas, those with the highest bounds first. Returns the number
+    /// that remains.
+    ///
+    /// Cost: reads the bits of each area.
     pub fn count_areas(&mut self, most: u64) -> Result<u64> {
         let mut unknown = Vec::new();
         for (group, heap) in self.alloc.groups.iter().enumerate() {
@@ -110,8 +121,8 @@ impl Store {
         Ok((unknown.len() - now) as u64)
     }
 
-    /// The group and area with most blocks that may be taken, of a medium if any of it has one; those that might have more are
-    /// counted.
+    /// The group and area with the most allocatable blocks, of the `wanted` medium if it has any.
+    /// Counts areas that might have more.
     pub(super) fn best_area(&mut self, wanted: Medium) -> Result<(usize, u64)> {
         loop {
             let tops = self.alloc.groups.iter().enumerate().filter_map(|(group, heap)| {
@@ -124,11 +135,11 @@ impl Store {
             let is_wanted = |group: usize| self.raid.geometry.groups[group].medium == wanted;
             let best = tops.max_by_key(|(group, top)| (top.free > 0 && is_wanted(*group), top.free, Reverse(*group)));
             match best.filter(|(_, top)| top.free > 0) {
-                // A bound that a damaged list gave may have been too low.
+                // A damaged list may have given a bound that was too low.
                 None if self.areas().any(|heap| heap.areas().any(|area| !area.counted)) => {
                     self.count_areas(u64::MAX)?;
                 }
-                // Rather a block of an area that is being cleaned than none.
+                // A block of an area that is being cleaned is better than none.
                 None if !self.alloc.states.cleaning.is_empty() => self.alloc.states.cleaning.clear(),
                 None => return Err(Error::NoSpace { wanted: 1, free: self.allocatable() }),
                 Some((group, Area { number, counted: true, .. })) => return Ok((group, number.into())),
@@ -137,7 +148,7 @@ impl Store {
         }
     }
 
-    /// Blocks are taken from an area from now on.
+    /// Notes that blocks are allocated from an area from now on.
     pub(super) fn note_taken(&mut self, group: usize, area: u32) {
         let free = self.alloc.groups[group].get(area).map_or(0, |area| area.free);
         match free == self.area_size(group, area) {
@@ -147,13 +158,13 @@ impl Store {
         self.alloc.states.taken.insert((group, area));
     }
 
-    /// An area's blocks are to move: nothing is taken from it until they have.
+    /// Stops allocations from an area whose blocks are to move.
     pub(super) fn begin_cleaning(&mut self, area: AreaId) {
         self.alloc.states.cleaning.insert(area);
         self.alloc.current.leave(|at| at.area_id() == area);
     }
 
-    /// Whether it is known that not all of an area's blocks can be moved.
+    /// Whether some blocks of an area are known to be immovable.
     pub(super) fn is_stuck(&mut self, area: AreaId) -> Result<bool> {
         let Some(&used) = self.alloc.states.stuck.get(&area) else { return Ok(false) };
         let is_stuck = self.count_used(area)? == used;
@@ -163,18 +174,18 @@ impl Store {
         Ok(is_stuck)
     }
 
-    /// Whether the next blocks are taken from this area.
+    /// Whether the next blocks are allocated from this area.
     pub(super) fn is_current(&self, area: AreaId) -> bool {
         self.alloc.current.iter().any(|at| at.area_id() == area)
     }
 
-    /// Blocks of an area.
+    /// The number of blocks of an area.
     pub(super) fn area_size(&self, group: usize, area: u32) -> u64 {
         let stripes = self.raid.geometry.area_stripes(group, area.into());
         (stripes.end - stripes.start) * u64::from(self.raid.geometry.groups[group].data_drives)
     }
 
-    /// How many blocks of an area are in use, in the state in memory.
+    /// The number of blocks of an area in use, in the state in memory.
     pub(super) fn count_used(&mut self, (group, area): AreaId) -> Result<u64> {
         let mut used = 0;
         for range in self.area_blocks(group, area) {
@@ -183,7 +194,7 @@ impl Store {
         Ok(used)
     }
 
-    /// The blocks of a range that are in use, in the state in memory.
+    /// The blocks of a range in use, in the state in memory.
     pub(super) fn used_in(&mut self, range: Range<u64>) -> Result<Vec<u64>> {
         let (mut used, mut next) = (Vec::new(), range.start);
         while let Some(pvbn) = self.find_bit(AGGREGATE, aggregate::BITMAP, next..range.end, true)? {
@@ -193,7 +204,8 @@ impl Store {
         Ok(used)
     }
 
-    /// A block of an area was taken. If the area was thought to be full, what said so was wrong, and it is counted.
+    /// Notes that a block was allocated. If its area had no free block by its score, the score was
+    /// wrong, and the area is counted.
     pub(super) fn score_taken(&mut self, pvbn: u64) -> Result<()> {
         match self.raid.geometry.area_of(pvbn) {
             Some((group, area)) if !self.alloc.groups[group].remove(area) => self.count_area(group, area),
@@ -201,7 +213,7 @@ impl Store {
         }
     }
 
-    /// A block of an area may be taken again.
+    /// Notes that a block can be allocated again.
     pub(super) fn score_given(&mut self, pvbn: u64) {
         if let Some((group, area)) = self.raid.geometry.area_of(pvbn) {
             self.alloc.groups[group].add(area);
@@ -231,7 +243,9 @@ impl Store {
         (0..usize::from(geometry.groups[group].data_drives)).map(blocks).collect()
     }
 
-    /// What cleaning each stripe of an area would cost and save. Cost: reads its bits.
+    /// The cost and the savings of cleaning each stripe of an area.
+    ///
+    /// Cost: reads its bits.
     pub fn area_worth(&mut self, group: usize, area: u32) -> Result<Vec<Worth>> {
         let shape = self.raid.geometry.groups[group];
         let stripes = self.raid.geometry.area_stripes(group, area.into());
@@ -246,7 +260,8 @@ impl Store {
         Ok(compute_worth(&used, shape.data_drives.into(), shape.parity))
     }
 
-    /// Sees to it that the running consistency point gives the lists places. What they held is not read: they are written anew.
+    /// Makes the running consistency point allocate places for the lists. Does not read their old
+    /// contents, which are overwritten.
     pub(super) fn dirty_top_areas(&mut self) -> Result<()> {
         let groups = self.raid.geometry.groups.len();
         if self.try_inode(AGGREGATE, aggregate::TOP_AREAS)?.is_none() {
@@ -259,8 +274,8 @@ impl Store {
         Ok(())
     }
 
-    /// Writes the lists, when every block has its place and what became free counts: nothing is taken any more before
-    /// the consistency point is durable.
+    /// Fills the lists, after all blocks have places and freed blocks count. Nothing more is
+    /// allocated before the consistency point is durable.
     pub(super) fn fill_top_areas(&mut self) -> Result<()> {
         for group in 0..self.raid.geometry.groups.len() {
             let block = self.list_top_areas(group)?;

@@ -1,24 +1,24 @@
-//! Blocks in memory, under their names. Clean ones leave when there are too many, those unused for longest first
-//! (by a second chance each); dirty ones stay until a consistency point.
+//! Blocks in memory, by their keys. If there are too many, clean blocks are evicted, roughly the
+//! least recently used first (second chance). Dirty blocks stay until a consistency point.
 
 use std::{cell::Cell, collections::VecDeque, hash::Hasher};
 
 use super::{Key, places::Places};
 use crate::format::{BLOCK, Block, page::Page};
 
-/// Blocks that left of which the memory is kept, at most: those of a window of reading ahead.
+/// Pages of evicted blocks that are kept for reuse, at most: a window of read-ahead.
 const SPARE_PAGES: usize = 256;
-/// Places of blocks that were found last.
+/// Entries of the table of recent positions.
 const RECENT: usize = 64;
 
-/// What is known of a block in memory.
+/// The state of a block in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// As the devices have it.
+    /// Equal to the devices.
     Clean,
     /// Changed, and all blocks above it are dirty too.
     Dirty,
-    /// Changed, and the running consistency point has given it a place.
+    /// Changed, and the running consistency point has allocated its place.
     Placed,
 }
 
@@ -27,39 +27,40 @@ struct Buffer {
     data: Page,
     state: State,
     used: bool,
-    /// Its name is in the queue of clean blocks.
+    /// Whether its key is in the queue of clean blocks.
     queued: bool,
-    /// On its way to the devices: it stays, clean or not.
+    /// Whether it is being written to the devices: it stays in memory, clean or not.
     pinned: bool,
 }
 
-/// Where a block is in memory, until it leaves: what is done to it then is done without looking for its name again.
+/// The position of a block in memory, valid until the block is removed. It saves a lookup of the
+/// key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct At(pub(super) u32);
 
 /// All blocks in memory.
 pub(crate) struct Cache {
     places: Places,
-    /// Where the block was that was found last of each kind of files and level: mostly it is asked for again. What lies there
-    /// tells by its name whether it is the one.
+    /// The position of the last found block for each kind of file and level. Most lookups repeat.
+    /// The key at the position shows whether the entry is valid.
     recent: [Cell<At>; RECENT],
-    /// `None` where a block left.
+    /// `None` where a block was removed.
     buffers: Vec<Option<Buffer>>,
     free: Vec<At>,
-    /// Memory of blocks that left, for those that come.
+    /// Pages of removed blocks, for reuse.
     pub spare: Vec<Page>,
-    /// With where they were then.
+    /// Keys with the positions of their blocks at that time.
     clean: VecDeque<(Key, At)>,
 }
 
-/// Names of blocks are looked up some dozens of times for each block that is written. They are numbers of the engine's own, so
-/// a hash that resists an enemy, as the library's, is not wanted.
+/// A fast hash for keys of blocks. Each written block needs dozens of lookups. The keys are numbers
+/// of the engine, so the hash need not resist attacks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct KeyHasher(u64);
 
 impl Hasher for KeyHasher {
     fn finish(&self) -> u64 {
-        // The table takes the place from the low bits, and multiplying mixes upwards only.
+        // The table uses the low bits, but a multiplication mixes only upwards.
         self.0 ^ self.0 >> 32
     }
 
@@ -94,7 +95,7 @@ impl Default for Cache {
 }
 
 impl Cache {
-    /// Where a block is, if it is in memory.
+    /// The position of a block, if it is in memory.
     #[inline]
     pub fn find(&self, key: Key) -> Option<At> {
         let recent = &self.recent[key.kind() % RECENT];
@@ -110,14 +111,14 @@ impl Cache {
     }
 
     fn at(&self, At(at): At) -> &Buffer {
-        self.buffers[at as usize].as_ref().expect("a block that left is not asked for")
+        self.buffers[at as usize].as_ref().expect("positions of removed blocks are not used")
     }
 
     fn at_mut(&mut self, At(at): At) -> &mut Buffer {
-        self.buffers[at as usize].as_mut().expect("a block that left is not asked for")
+        self.buffers[at as usize].as_mut().expect("positions of removed blocks are not used")
     }
 
-    /// What a block holds that somebody wants: it stays longer.
+    /// The contents of a block. Marks it as used, so that it stays longer.
     pub fn read(&mut self, at: At) -> &Block {
         let buffer = self.at_mut(at);
         buffer.used = true;
@@ -132,7 +133,7 @@ impl Cache {
         self.at(at).state
     }
 
-    /// A block with the room behind it.
+    /// A block with its trailer space.
     pub fn page(&self, at: At) -> &Page {
         &self.at(at).data
     }
@@ -174,8 +175,8 @@ impl Cache {
         }
     }
 
-    /// A block is as the devices will have it: who changes it makes it dirty, but it does not leave before it is
-    /// [let go](Self::unpin).
+    /// Marks a block as clean but keeps it in memory until [`unpin`](Self::unpin), because it is
+    /// being written. A change makes it dirty again.
     pub fn pin(&mut self, at: At) -> Key {
         self.set_state_at(at, State::Clean);
         let buffer = self.at_mut(at);
@@ -183,7 +184,7 @@ impl Cache {
         buffer.key
     }
 
-    /// A block that was pinned, if it is still there, may leave.
+    /// Allows a pinned block to be evicted, if it is still in memory.
     pub fn unpin(&mut self, key: Key, At(at): At) {
         let buffer = self.buffers[at as usize].as_mut().filter(|buffer| buffer.key == key);
         let Some(buffer) = buffer else { return };
@@ -193,7 +194,7 @@ impl Cache {
         }
     }
 
-    /// Adds a block as the devices have it.
+    /// Adds a clean block.
     pub fn insert(&mut self, key: Key, data: impl Into<Page>) -> At {
         let data = data.into();
         if let Some(at) = self.find(key) {
@@ -234,13 +235,14 @@ impl Cache {
         (self.places.len() * BLOCK) as u64
     }
 
-    /// Bytes of as many blocks as there ever were at once.
+    /// Bytes of the most blocks that were in memory at once.
     #[cfg(test)]
     pub fn most_bytes(&self) -> u64 {
         (self.buffers.len() * BLOCK) as u64
     }
 
-    /// Names of blocks that left stay in the queue, until there are as many as blocks.
+    /// Adds a key to the queue. Keys of removed blocks stay in it until they outnumber the blocks;
+    /// then the queue is rebuilt.
     fn enqueue(&mut self, key: Key, at: At) {
         self.clean.push_back((key, at));
         if self.clean.len() < 64 + 2 * self.places.len() {
@@ -254,13 +256,16 @@ impl Cache {
         });
     }
 
-    /// Lets all blocks of a space go; none of them may be dirty. Cost: linear in blocks in memory.
+    /// Removes all blocks of a space; none of them may be dirty.
+    ///
+    /// Cost: proportional to the number of blocks in memory.
     pub fn remove_space(&mut self, space: u32) {
         let keys: Vec<Key> = self.buffers.iter().flatten().map(|buffer| buffer.key).collect();
         keys.into_iter().filter(|key| key.space() == space).for_each(|key| self.remove(key));
     }
 
-    /// Lets clean blocks go until all that is kept is at most `bytes`. Dirty ones count, but stay.
+    /// Evicts clean blocks until all blocks together have at most `bytes`. Dirty blocks count, but
+    /// stay.
     pub fn shrink(&mut self, bytes: u64) {
         let mut tries = 2 * self.clean.len();
         while self.bytes() > bytes && tries > 0 {
@@ -270,7 +275,7 @@ impl Cache {
             let Some(at) = is_there.then_some(at).or_else(|| self.places.get(key)) else { continue };
             let buffer = self.at_mut(at);
             if buffer.state != State::Clean || buffer.pinned {
-                buffer.queued = false; // comes back to the queue when it may leave
+                buffer.queued = false; // queued again when it may be evicted
             } else if std::mem::take(&mut buffer.used) {
                 self.clean.push_back((key, at));
             } else {
@@ -285,7 +290,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clean_blocks_leave_in_turn_and_dirty_ones_stay() {
+    fn clean_blocks_are_evicted_and_dirty_ones_stay() {
         let key = |index| Key::new(0, 16, 0, index);
         let mut cache = Cache::default();
         for index in 0..8 {
@@ -305,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_that_are_pinned_stay_until_they_are_let_go() {
+    fn pinned_blocks_stay_until_unpinned() {
         let key = |index| Key::new(0, 16, 0, index);
         let mut cache = Cache::default();
         let at: Vec<At> = (0..4).map(|index| cache.insert(key(index), crate::format::zero_block())).collect();
@@ -313,7 +318,7 @@ mod tests {
         assert_eq!(pinned, [key(1), key(3)]);
         cache.shrink(0);
         assert_eq!((0..4).map(|index| cache.contains(key(index))).collect::<Vec<_>>(), [false, true, false, true]);
-        // One left for another reason, and another block has its place.
+        // One pinned block was removed for another reason, and another block has its position.
         cache.remove(key(1));
         assert_eq!(cache.insert(key(7), crate::format::zero_block()), at[1]);
         cache.pin(at[1]);
@@ -324,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn the_queue_does_not_grow_with_what_is_written_over_or_leaves() {
+    fn queue_length_stays_bounded() {
         let key = |index| Key::new(0, 16, 0, index);
         let mut cache = Cache::default();
         for round in 0..10_000 {
@@ -336,7 +341,7 @@ mod tests {
             }
             assert!(cache.clean.len() <= 64 + 2 * 7, "{} names of {} blocks", cache.clean.len(), cache.places.len());
         }
-        // None was forgotten.
+        // Every block is still in the queue.
         cache.shrink(0);
         assert_eq!(cache.places.len(), 0);
     }

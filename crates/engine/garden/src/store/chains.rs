@@ -1,5 +1,6 @@
-//! Blocks of a file that are read together: those that lie one behind the other on a drive come with one request. What moved
-//! since its pointer was written mostly moved together with its neighbours, and comes together from its new place.
+//! Reading blocks of a file in chains: one request reads blocks that are adjacent on a drive.
+//! Blocks that moved after their pointers were written mostly moved together, and are read together
+//! from their new places.
 
 use std::{collections::BTreeSet, ops::Range};
 
@@ -10,7 +11,7 @@ use crate::{
     raid::Want,
 };
 
-/// A block that is to be read, and where its pointer or the container map says that it lies.
+/// A block to be read, at the place that its pointer or the container map names.
 #[derive(Clone, Copy)]
 struct Wanted {
     at: Physical,
@@ -19,8 +20,9 @@ struct Wanted {
 }
 
 impl Store {
-    /// Takes a file's blocks into memory. For those that are not where their pointers say the container map is asked, and then parity;
-    /// what cannot be read even so, or is to come from objects first, is left to whoever wants it.
+    /// Loads blocks of a file. For blocks that are not where their pointers say, asks the container
+    /// map, then restores them by parity. Blocks that remain unreadable, or that must first be
+    /// fetched from objects, are left to the read that needs them.
     pub fn read_chains(&mut self, space: u32, file: u64, blocks: Range<u64>) -> Result<()> {
         if blocks.end - blocks.start < 2 {
             return Ok(());
@@ -30,7 +32,7 @@ impl Store {
             if self.cache.contains(key) {
                 continue;
             }
-            // Groups and chunks are read by whoever wants them.
+            // Blocks of groups and chunks are left to the read that needs them.
             if let Some(pointer) =
                 self.pointer(key)?.filter(|pointer| pointer.part == Part::Whole && pointer.at.form != Form::Compacted)
                 && let Some(vvbn) = pointer.vvbn
@@ -48,7 +50,8 @@ impl Store {
             match self.look_up(block.key, block.vvbn) {
                 Ok(at) if at == block.at => self.repair_wanted(&block, why),
                 Ok(at) => moved.push(Wanted { at, ..block }),
-                // The block is not in memory, so the read that needs it asks the map itself and returns the error.
+                // The block is not in memory, so the read that needs it asks the map itself and
+                // returns the error.
                 Err(_) => {}
             }
         }
@@ -65,7 +68,7 @@ impl Store {
         Ok(())
     }
 
-    /// Takes blocks into memory from where they are said to lie. Gives those that are not there, and why.
+    /// Loads blocks from these places. Returns those that are not there, and why.
     fn read_wanted(&mut self, mut wanted: Vec<Wanted>) -> Vec<(Wanted, Unread)> {
         wanted.sort_unstable_by_key(|block| block.at.pvbn);
         let (mut rest, mut elsewhere) = (&wanted[..], Vec::new());
@@ -96,7 +99,7 @@ impl Store {
         self.want_of_volume(block.key.space(), block.vvbn, block.at)
     }
 
-    /// Takes a block into memory that is not where the container map says.
+    /// Loads a block that is not where the container map says, by repairing it.
     fn repair_wanted(&mut self, block: &Wanted, why: Unread) {
         // If it cannot be repaired, the read that needs it returns the error.
         if let Ok(data) = self.repair_place(block.key.space(), block.vvbn, block.at, why) {

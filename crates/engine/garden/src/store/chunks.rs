@@ -1,5 +1,6 @@
-//! How many chunks of each compacted block are meant: a file of the aggregate with two bytes for each PVBN, how many chunks it was
-//! written with and how many are left. Most of the file is holes. A block with none left is free.
+//! Counts of chunks: a file of the aggregate with two bytes for each PVBN. They count the chunks
+//! that a compacted block was written with, and the chunks that are left. Most of the file is
+//! holes. A compacted block without chunks is free.
 
 use super::{AGGREGATE, Key, Store, aggregate, reserve::map_blocks};
 use crate::{
@@ -18,7 +19,8 @@ pub(crate) const COUNTS: u64 = 2;
 pub(super) const PER_BLOCK: u64 = BLOCK as u64 / COUNTS;
 
 impl Store {
-    /// How many chunks the compacted block in a place had at first, and how many are left; zeros if there is none.
+    /// The initial and the current number of chunks of a compacted block; zeros if the place has
+    /// none.
     pub(super) fn chunks(&mut self, pvbn: u64) -> Result<(u8, u8)> {
         let (key, at) = place(pvbn);
         let block = self.get(key)?;
@@ -32,7 +34,7 @@ impl Store {
         Ok(())
     }
 
-    /// Takes a chunk away; says whether it was the last one.
+    /// Removes a chunk. Returns whether it was the last one.
     pub(super) fn give_chunk(&mut self, pvbn: u64) -> Result<bool> {
         match self.chunks(pvbn)? {
             (_, 0) => {
@@ -44,7 +46,7 @@ impl Store {
         }
     }
 
-    /// Reads what changes when a place is given back.
+    /// Loads the blocks that change when a place is freed.
     pub(super) fn read_for_give(&mut self, at: Physical) -> Result<()> {
         if let Some(place) = at.in_object() {
             return self.read_for_change(super::objects::record_place(place.object).0);
@@ -56,7 +58,7 @@ impl Store {
         }
     }
 
-    /// The chunks of a compacted block that the container map means.
+    /// The chunks of a compacted block that the container map names.
     pub(super) fn live_chunks(&mut self, context: &Context, block: &Block) -> Result<Vec<Tuple>> {
         let at = Physical { pvbn: context.pvbn, tag: context.tag, form: Form::Compacted };
         let Ok(mut tuples) = compacted::decode(block) else { return Ok(Vec::new()) };
@@ -73,7 +75,7 @@ impl Store {
         Ok(live)
     }
 
-    /// Blocks of the file that change at most when as many places are given or taken.
+    /// The most blocks of the file that change when this number of places is freed or allocated.
     pub(super) fn chunk_map_blocks(&self, places: u64) -> u64 {
         let records = self.volumes.iter().flatten().map(|volume| &volume.record).chain(self.deleted.values());
         if !records.into_iter().any(|record| record.packing.was_on) {

@@ -1,9 +1,10 @@
-//! Cleaning: areas are emptied before they are written to, so that whole stripes are written to them.
+//! Cleaning: areas are emptied before they are written, so that whole stripes can be written.
 //!
-//! Continuous segment cleaning runs within each consistency point, when the volumes' blocks have their places: of the areas
-//! that are not empty the emptiest are made to move, as many as the next consistency points are expected to take. What
-//! moves is paid for by what volumes write: a cleaner without a limit could follow its own blocks for ever. When it falls
-//! behind, or when there is little space, areas are written to as they are.
+//! Continuous cleaning runs within each consistency point, after the volumes' blocks have places.
+//! It moves the blocks of the emptiest areas that are not empty. The number of areas covers the
+//! next consistency points. Writes of volumes set a quota for the moves, because a cleaner without
+//! a limit could chase its own blocks for ever. If cleaning falls back, or space is short, areas
+//! are written as they are.
 //!
 //! The older method is a scan over all areas that cleans those worth it.
 
@@ -18,22 +19,22 @@ use crate::{
 
 use super::fixup::{FixUp, Fixing};
 
-/// What is done for the aggregate besides what its users ask for. Nothing, by default.
+/// The maintenance of an aggregate beside client operations. The default is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gardening {
-    /// Continuous cleaning of areas, just before they are wanted.
+    /// Continuous cleaning of areas, just before they are needed.
     pub cleaning: Option<Cleaning>,
-    /// What becomes of pointers that name old places.
+    /// The handling of pointers that name old places.
     pub fix_up: FixUp,
-    /// Moving what is cold from flash to disks, where there are both.
+    /// Moving cold blocks from flash to disks, if the aggregate has both.
     pub demotion: Option<Demotion>,
-    /// Writing together again what is read in order and lies apart.
+    /// Rewriting blocks that are read in order and are apart.
     pub write_after_read: Option<WriteAfterRead>,
 }
 
 impl Gardening {
-    /// What an aggregate does by itself when it is opened: nothing on one medium; with disks and flash, cold blocks leave the flash and its
-    /// areas are cleaned.
+    /// The maintenance after an opening: none on one medium. With disks and flash, cold blocks move
+    /// off the flash and its areas are cleaned.
     pub(crate) fn of(geometry: &Geometry) -> Self {
         if !geometry.is_mixed() {
             return Self::default();
@@ -43,21 +44,26 @@ impl Gardening {
     }
 }
 
-/// How much is cleaned.
+/// The limits of cleaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cleaning {
-    /// Blocks that may be moved, in hundredths of the blocks that volumes write. What a consistency point does not use
-    /// lapses, but for what one area can need.
+    /// Blocks that may be moved, in percent of the blocks that volumes write. The unused part of a
+    /// consistency point lapses, except for the size of one area.
     ///
-    /// The default is twice what volumes write. The dearest load is overwriting at random: if a part *f* of all blocks is in use, the
-    /// emptiest of many areas has a part *u* in use with *f* = (*u* - 1) / ln *u*, and each block gained costs *u* / (1 - *u*) moves (the
-    /// cleaning cost of log-structured file systems: Rosenblum and Ousterhout, 1992). An aggregate of 85 %, a tenth of which is a
-    /// reserve, has *f* = 0.765, so *u* = 0.57 and 1.3 moves for each block that volumes or maps take. With what maps take that is
-    /// 1.4 to 1.8 for each block of volumes. Above *u* = 0.7, 2.3 moves, no area is worth it any more.
+    /// The default is twice what volumes write. Random overwriting is the most expensive load. If a
+    /// part *f* of all blocks is in use, the emptiest of many areas has a part *u* in use with *f*
+    /// = (*u* - 1) / ln *u*. Each gained block costs *u* / (1 - *u*) moves (cleaning cost of
+    /// log-structured file systems: Rosenblum and Ousterhout, 1992). An aggregate that is 85 %
+    /// full, a tenth of which is a reserve, has *f* = 0.765. So *u* = 0.57, which is 1.3 moves for
+    /// each block that volumes or maps allocate. Including the blocks of maps, this is 1.4 to 1.8
+    /// moves for each block of volumes. Above *u* = 0.7, which is 2.3 moves, no area is worth
+    /// cleaning.
     pub quota_percent: u64,
-    /// An area is worth cleaning if each block that is moved saves as many hundredths of a request at the next writing.
+    /// The least worth of an area: the percentage of a request that each moved block saves at the
+    /// next write.
     pub worth_percent: u64,
-    /// Of an aggregate with disks and flash the areas of both are cleaned; else those of flash only.
+    /// Whether to clean disks beside flash too. Otherwise only flash is cleaned in an aggregate
+    /// with both.
     pub disks_too: bool,
 }
 
@@ -67,54 +73,59 @@ impl Default for Cleaning {
     }
 }
 
-/// What a block moved has to save if nobody says: it is read with others in one request, and written in a chain.
+/// The default worth of a move: the block is read with others in one request, and written in a
+/// chain.
 const WORTH_PERCENT: u64 = 50;
 
-/// Areas that are ready are to be as many as are expected to be taken, times this over two.
+/// The wanted number of ready areas is the expected number times this, divided by two.
 pub(super) const READY_HALVES: u64 = 3;
-/// The part of the expectation that each consistency point changes is one in so many.
+/// Each consistency point changes the expectation by this fraction of the difference.
 const EXPECTED_OVER: i64 = 4;
-/// Areas whose blocks in use are counted for each that is cleaned.
+/// Areas whose blocks in use are counted, for each cleaned area.
 const CANDIDATES: usize = 8;
 
-/// What the gardener knows from one consistency point to the next.
+/// The state of maintenance between consistency points.
 #[derive(Debug, Default)]
 pub(crate) struct Gardener {
     pub gardening: Gardening,
-    /// Blocks that a consistency point takes of each medium, moving means. Not areas: those that are not empty give less than one.
+    /// Blocks that a consistency point allocates on each medium, as moving averages. Areas would be
+    /// inexact, because partly used ones have fewer blocks.
     pub(super) expected: PerMedium<i64>,
     /// Blocks that may still be moved.
     credit: u64,
-    /// Areas that the running scan has done.
+    /// Areas that the current scan has finished.
     scanned: u64,
     pub fixing: Fixing,
     pub(super) hand: Hand,
 }
 
 impl Gardener {
-    /// Sets the number of areas that the scan has done. Returns the number until now.
+    /// Sets the number of areas that the scan has finished. Returns the previous number.
     pub fn exchange_scanned(&mut self, areas: u64) -> u64 {
         std::mem::replace(&mut self.scanned, areas)
     }
 }
 
-/// What a step of the scan over all areas did.
+/// The result of a step of the scan over all areas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScanStep {
-    /// Areas of this pass that are done, over all RAID groups that are gone over.
+    /// Finished areas of this pass, over all scanned RAID groups.
     pub done: u64,
-    /// All areas: with as many done the pass has ended, and the next step begins another one.
+    /// All areas of the pass. When `done` equals this, the pass has ended, and the next step starts
+    /// another one.
     pub of: u64,
-    /// Areas that were worth cleaning, and whose blocks move at the next consistency point.
+    /// Areas that were worth cleaning. Their blocks move at the next consistency point.
     pub cleaned: u64,
-    /// Their blocks.
+    /// The blocks of these areas.
     pub moves: AreaMoves,
-    /// Areas that were worth it, but for whose blocks there is no space now. They wait for the next pass.
+    /// Areas that were worth it, but without space for their blocks now. They wait for the next
+    /// pass.
     pub no_space: u64,
 }
 
 impl Store {
-    /// Cleans areas for the consistency points to come. The running one has placed `written` blocks of volumes.
+    /// Cleans areas for later consistency points. The running one has placed `written` blocks of
+    /// volumes.
     pub(super) fn clean_ahead(&mut self, written: u64) -> Result<()> {
         self.counts.volume_writes += written;
         let Some(cleaning) = self.gardener.gardening.cleaning else { return Ok(()) };
@@ -139,7 +150,8 @@ impl Store {
         }
     }
 
-    /// Cleans areas of groups of one medium, of which consistency points are expected to take so many blocks.
+    /// Cleans areas of groups of one medium, from which consistency points are expected to allocate
+    /// `expected` blocks.
     fn clean_groups(&mut self, groups: &[usize], expected: u64, cleaning: Cleaning) -> Result<()> {
         let largest = groups.iter().map(|&group| self.area_size(group, 0)).max().unwrap_or(0);
         let wanted = (expected * READY_HALVES).div_ceil(2 * largest.max(1)).max(1) as usize;
@@ -149,7 +161,8 @@ impl Store {
             if ready >= wanted {
                 break;
             }
-            // What is in use was freed by this consistency point, or there is nothing.
+            // Without blocks in use, this consistency point freed the last ones, and the area
+            // becomes ready.
             if used > 0 {
                 let worth = self.sum_worth(area)?;
                 let affordable = used <= self.gardener.credit && self.reserve(None, used, false).is_ok();
@@ -164,8 +177,8 @@ impl Store {
         Ok(())
     }
 
-    /// How many areas of groups are empty, `wanted` at most, and if it is less, others with their blocks in use, the emptiest first.
-    /// Those that are being cleaned or taken from are not among them.
+    /// Counts up to `wanted` empty areas of the groups. Also returns other areas with their blocks
+    /// in use, the emptiest first. Areas that are being cleaned or allocated from do not count.
     fn list_emptiest(&mut self, groups: &[usize], wanted: usize) -> Result<(usize, Vec<(u64, AreaId)>)> {
         let states = &self.alloc.states;
         let passed = states.cleaning.len() + states.taken.len() + states.stuck.len() + 1;
@@ -199,7 +212,8 @@ impl Store {
         Ok(self.area_worth(group, area)?.into_iter().fold(Worth::default(), |sum, stripe| sum + stripe))
     }
 
-    /// A consistency point has all its blocks: what it cleaned is ready, what it took is to be expected again.
+    /// Ends the area states of a consistency point that has allocated all its blocks, and updates
+    /// the expectation.
     pub(super) fn end_areas(&mut self) {
         let states = &mut self.alloc.states;
         let taken = std::mem::take(&mut states.blocks_taken);
@@ -209,32 +223,32 @@ impl Store {
         }
         states.cleaning.clear();
         states.taken.clear();
-        // The next point goes on in the area that this one ended in.
+        // The next point continues in the area in which this one ended.
         self.alloc.run = None;
         self.leave_other_media();
         self.alloc.states.taken.extend(self.alloc.current.iter().map(|at| at.area_id()));
     }
 
-    /// The areas that a scan goes over: groups, with their numbers of areas.
+    /// The areas of a scan: groups, with their numbers of areas.
     fn scanned_areas(&self, cleaning: Cleaning) -> Vec<(usize, u64)> {
         let geometry = &self.raid.geometry;
         let groups = self.cleaned_media(cleaning).into_iter().flat_map(|medium| geometry.groups_of(medium));
         groups.map(|group| (group, geometry.areas(group))).collect()
     }
 
-    /// The next step of the scan begins behind so many areas. Errors: `Invalid` if there are none behind them.
+    /// Sets the scan to start after `areas` areas. Errors: `Invalid` if none follows.
     pub fn scan_from(&mut self, areas: u64, cleaning: Cleaning) -> Result<()> {
         let of: u64 = self.scanned_areas(cleaning).iter().map(|(_, areas)| areas).sum();
         if areas >= of {
-            return Err(Error::invalid(format!("there is no allocation area behind {areas}; {of} are gone over")));
+            return Err(Error::invalid(format!("cannot start the scan after allocation area {areas}: there are {of}")));
         }
         self.gardener.scanned = areas;
         Ok(())
     }
 
-    /// Looks at as many areas at most, going on where the last step ended, and cleans those worth it.
+    /// Scans up to `areas` areas from the position of the last step, and cleans those worth it.
     ///
-    /// Errors: `NoSpace` before anything was done with an area, if a consistency point may make some.
+    /// Errors: `NoSpace` before any change to an area, if a consistency point may free some.
     pub fn scan_step(&mut self, areas: u64, cleaning: Cleaning, step: &mut ScanStep) -> Result<()> {
         self.check_running()?;
         let all = self.scanned_areas(cleaning);
@@ -265,7 +279,7 @@ impl Store {
 
     /// Makes all blocks of an area move, if there is space for them.
     ///
-    /// Errors: `NoSpace`; if [`waiting`](Self::is_waiting), a consistency point may make some.
+    /// Errors: `NoSpace`. If [`is_waiting`](Self::is_waiting), a consistency point may free some.
     pub fn move_whole(&mut self, area: AreaId) -> Result<AreaMoves> {
         let used = self.count_used(area)?;
         self.reserve(None, used, false)?;

@@ -1,9 +1,10 @@
-//! Clones of volumes: a snapshot that goes on as a volume of its own.
+//! Clones of volumes: a snapshot that continues as a volume.
 //!
-//! Nothing is copied. A clone's root is that of the snapshot, and its VVBNs up to the size of the volume that it came from
-//! are that volume's: they lie in its container, where their blocks may be moved as ever. What the clone writes takes VVBNs
-//! behind those, which lie in a container of its own. So a VVBN tells by its size whose it is, and a block is the one that was
-//! wanted if its trailer names the container of that volume. The snapshot cannot be deleted before the clone is.
+//! Nothing is copied. The root of a clone is that of the snapshot. Its VVBNs up to the size of the
+//! origin belong to the origin: they are in its container, and their blocks can be moved as usual.
+//! The clone's own writes use higher VVBNs, which are in its own container. So the VVBN shows the
+//! owner, and the trailer of a block must name the container of that owner. The snapshot cannot be
+//! deleted before the clone.
 
 use std::collections::BTreeSet;
 
@@ -23,15 +24,17 @@ use crate::{
     },
 };
 
-/// Blocks that change at most besides those of maps that grow: tables, inodes.
+/// The most blocks that change besides those of growing maps: tables, inodes.
 const CLONE_BLOCKS: u64 = 64;
 
 impl Store {
-    /// Makes a volume of a snapshot, as large and as full as it; durable with the next consistency point. Nothing may have
-    /// changed since the last one.
+    /// Makes a volume from a snapshot, with its size and contents. It is durable with the next
+    /// consistency point. Nothing may have changed since the last one.
     ///
-    /// Errors: `Invalid` for a name that is taken, empty or too long, and if there would be too many volumes or VVBNs;
-    /// `NoSpace`. Cost: reads the maps of VVBNs of the snapshot.
+    /// Errors: `Invalid` for a name that is taken, empty or too long, and for too many volumes or
+    /// VVBNs; `NoSpace`.
+    ///
+    /// Cost: reads the maps of VVBNs of the snapshot.
     pub fn create_clone(&mut self, space: u32, name: &[u8]) -> Result<u32> {
         debug_assert!(!self.is_waiting(), "the snapshot's blocks are all on the drives");
         check_name("volume", name)?;
@@ -40,7 +43,7 @@ impl Store {
         }
         let (parent, was) = (volume_of(space), self.volume(space)?.record.clone());
         let behind = was.blocks;
-        // As many of its own as its origin has of its own.
+        // The clone has as many own VVBNs as its origin.
         let blocks = behind.saturating_add(behind - was.first_own());
         if blocks >= VVBN_END {
             return Err(Error::invalid(format!("a clone would have {blocks} VVBNs; fewer than {VVBN_END}")));
@@ -52,7 +55,8 @@ impl Store {
             name: name.to_vec(),
             blocks,
             held,
-            // What other snapshots of the origin use is none of the clone's.
+            // VVBNs of other snapshots of the origin do not concern the clone. Its first scan
+            // removes them.
             reclaim: if held > 0 || !self.blocks_of_map(space, volume::SUMMARY_MAP)?.is_empty() {
                 blocks.div_ceil(BITS)
             } else {
@@ -79,7 +83,8 @@ impl Store {
         Ok(clone)
     }
 
-    /// Of the VVBNs below `end`: those that only snapshots use as a tree's summary map has it, and those in use by whomever.
+    /// Counts VVBNs below `end`: those that only snapshots use by the summary map of the tree, and
+    /// those in use by the tree or snapshots.
     pub(super) fn count_kept(&mut self, space: u32, end: u64) -> Result<(u64, u64)> {
         let (mut held, mut kept) = (0, 0);
         let mut blocks: BTreeSet<u64> = self.blocks_of_map(space, volume::ACTIVE_MAP)?.into_iter().collect();
@@ -97,13 +102,13 @@ impl Store {
         Ok((held, kept))
     }
 
-    /// The volume that was made from a snapshot and is still there.
+    /// The existing volume that was made from a snapshot.
     pub fn clone_of(&self, snapshot: u32) -> Option<&Volume> {
         let slot = slot_of(snapshot);
         self.volumes.iter().flatten().find(|volume| volume.record.origin.is_some_and(|origin| origin.snapshot == slot))
     }
 
-    /// What clones say of their origins against what there is, when all is read.
+    /// Checks the origins of all clones, after everything is loaded.
     pub(super) fn check_origins(&self) -> Result<()> {
         for space in self.spaces() {
             let Some(origin) = self.volume(space)?.record.origin else { continue };

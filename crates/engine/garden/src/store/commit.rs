@@ -1,5 +1,5 @@
-//! Superblocks: one of a consistency point makes it the aggregate; others repeat the last one with what became of drives and of copies
-//! of the log.
+//! Superblocks. The superblock of a consistency point makes it the state of the aggregate. Others
+//! repeat the last one with the current state of drives and copies of the log.
 
 use super::Store;
 use crate::{
@@ -13,7 +13,8 @@ use crate::{
 };
 
 impl Store {
-    /// Makes what became of drives durable: the last consistency point again, under a new number. What waits still waits.
+    /// Makes the state of drives durable: writes the last consistency point again, under a new
+    /// number. Dirty blocks stay dirty.
     pub(super) fn commit_drives(&mut self) -> Result<()> {
         self.check_running()?;
         self.sb.cp += 1;
@@ -21,7 +22,7 @@ impl Store {
         self.commit_changed(sb)
     }
 
-    /// Notes durably that the log holds nothing that the last consistency point does not include.
+    /// Records durably that the log holds nothing beyond the last consistency point.
     pub(crate) fn close(&mut self) -> Result<()> {
         self.check_running()?;
         if self.aggregate.version == OLD_VERSION || self.durable.closed {
@@ -32,15 +33,15 @@ impl Store {
         self.commit_changed(sb)
     }
 
-    /// Makes all copies of the log whole, and returns what was wrong.
+    /// Makes all copies of the log whole, and returns the damage.
     ///
-    /// A copy receives the number of a durable superblock as its generation, and a later superblock
-    /// names it.
+    /// A copy receives the number of a durable superblock as its generation. A later superblock
+    /// names that generation.
     pub(super) fn repair_logs(&mut self, repair: &Repair<'_>) -> Result<Vec<Finding>> {
         let mut repaired = self.log.repair(repair)?;
         if repair.labels() {
-            // It says of the log what the last one said, so that power may be lost before there is
-            // a label.
+            // The superblock repeats the last state of the log, so that a loss of power before the
+            // new label changes nothing.
             let generation = self.repeat_superblock(Some(self.durable.logs))?;
             self.log.label(repair, generation)?;
         }
@@ -53,8 +54,8 @@ impl Store {
         Ok(repaired)
     }
 
-    /// Makes the last superblock durable again and returns its number, which no superblock had
-    /// before. `logs`: what it says of the log if that is not what is known now.
+    /// Writes the last superblock again under a new number, and returns that number. `logs` is the
+    /// state of the log to record, if it differs from the current one.
     fn repeat_superblock(&mut self, logs: Option<LogState>) -> Result<u64> {
         self.sb.cp += 1;
         let mut sb = self.next_superblock(Superblock { cp: self.sb.cp, ..self.durable.clone() });
@@ -63,12 +64,12 @@ impl Store {
         done.inspect_err(|error| self.stop(error)).map(|()| self.durable.cp)
     }
 
-    /// Before an operation is in the log: nothing calls the aggregate closed any more.
+    /// Withdraws the mark of a closed aggregate, before an operation enters the log.
     pub(crate) fn reopen(&mut self) -> Result<()> {
         if self.durable.closed { self.commit_drives() } else { Ok(()) }
     }
 
-    /// Notes durably which copies of the log do not hold all, if that has changed.
+    /// Records durably which copies of the log are incomplete, if that has changed.
     pub(crate) fn note_logs(&mut self) -> Result<()> {
         if self.log.mirror().has_news() { self.commit_drives() } else { Ok(()) }
     }
@@ -81,7 +82,7 @@ impl Store {
         done
     }
 
-    /// Makes a superblock durable; what it names is so already.
+    /// Makes a superblock durable. The blocks that it names are durable already.
     pub(super) fn commit_superblock(&mut self, sb: Superblock) -> Result<()> {
         let sb = self.next_superblock(sb);
         self.write_superblock(sb)
@@ -94,9 +95,9 @@ impl Store {
         Ok(())
     }
 
-    /// A superblock as it is to be written in the place for the next one.
+    /// Completes a superblock for the next of the two places.
     pub(super) fn next_superblock(&mut self, mut sb: Superblock) -> Superblock {
-        // A superblock that noted a lost copy of the log on the way may have taken the number of this one.
+        // A superblock that recorded a lost copy of the log may have used the number of this one.
         if sb.cp <= self.durable.cp {
             sb.cp = self.durable.cp + 1;
             self.sb.cp = sb.cp;

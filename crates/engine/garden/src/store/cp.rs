@@ -1,8 +1,18 @@
-//! The consistency point: all that changed gets places, is written, and then one superblock makes it the aggregate.
+//! The consistency point: all changed blocks get new places and are written. Then one superblock
+//! makes them the state of the aggregate.
 //!
-//! Phases: cold blocks of a flash that is too full are made to move · what operations freed leaves the maps · files of users in the order of inodes, metadata of volumes, the bits of
-//! VVBNs · areas are cleaned ahead, blocks of containers move · compacted blocks are put together · volume table, containers, the aggregate's metadata, until nothing new is dirty · stripes are named in the log ·
-//! drives, flush · superblock, flush · what became free may be used, the log's other half takes over.
+//! Phases:
+//!
+//! 1. Cold blocks of an overfull flash are marked to move. Blocks that operations freed leave
+//!    the maps.
+//! 2. Blocks of volumes get places: files of users in the order of inodes, metadata of volumes,
+//!    the bits of VVBNs.
+//! 3. Areas are cleaned ahead, and blocks of containers move. Compacted blocks are built.
+//! 4. The volume table, containers and metadata of the aggregate get places, until nothing new
+//!    is dirty.
+//! 5. The log names the stripes. The blocks are written to the drives and flushed.
+//! 6. The superblock is written and flushed.
+//! 7. Freed blocks can be allocated, and the other half of the log takes over.
 
 use super::{
     AGGREGATE, Freed, Key, Store, aggregate,
@@ -20,20 +30,23 @@ use crate::{
     raid::{Place, Slots, StripeRange},
 };
 
-/// Stripes that are put together in memory at once, and that the log names with one flush.
+/// Stripes that are built in memory at once, and that the log names with one flush.
 const STRIPES_AT_ONCE: u64 = 256;
-/// A stripe without parity is a block or some, of which nothing is kept: so many of them count as one.
+/// A stripe without parity is only a few blocks, and the log keeps no sum for it. This number of
+/// them counts as one.
 const WITHOUT_PARITY: u64 = 128;
 
 impl Store {
-    /// Makes all changes durable. Errors leave the devices at the last consistency point and stop the engine.
+    /// Makes all changes durable. An error leaves the devices at the last consistency point and
+    /// stops the engine.
     pub fn consistency_point(&mut self) -> Result<()> {
         self.land()?;
         self.check_running()?;
         self.reclaim_and(Self::try_consistency_point)
     }
 
-    /// Makes space of what left some behind, and then a point in some way. An error stops the engine.
+    /// Frees blocks of deleted snapshots and volumes, then makes a consistency point by `make`. An
+    /// error stops the engine.
     pub(super) fn reclaim_and(&mut self, make: fn(&mut Self) -> Result<()>) -> Result<()> {
         self.reclaim_along().and_then(|()| make(self)).inspect_err(|error| self.stop(error))
     }
@@ -43,16 +56,17 @@ impl Store {
         self.finish_point(&placed, &freed)
     }
 
-    /// Gives all that changed its place. Also gives what the last consistency point uses and this one does not.
+    /// Allocates a place for every dirty block. Also returns the blocks that the last consistency
+    /// point uses and this one does not.
     pub(super) fn prepare_point(&mut self) -> Result<(Placed, Freed)> {
         self.fix_noted()?;
         match self.demote() {
-            Err(Error::Damaged { .. }) => {} // it goes on with what moves so far
+            Err(Error::Damaged { .. }) => {} // the point continues with the moves so far
             done => done?,
         }
         if self.raid.missing() != self.durable.missing || self.durable.closed {
-            // Before anything is written over that a drive which is not here may hold the newest superblock of, or that the log has to
-            // name.
+            // A missing drive may hold the newest superblock for blocks that this point overwrites,
+            // and a closed aggregate hides its log. So the current state becomes durable first.
             self.commit_drives()?;
         }
         self.sb.cp += 1;
@@ -74,13 +88,14 @@ impl Store {
         self.dirty_top_areas()?;
         let mut placed = self.place_all()?;
         placed.sort_by_cached_key(|(place, ..)| *place);
-        // Nothing is taken any more before the superblock is durable; the lists of areas are those of the time after.
+        // Nothing more is allocated before the superblock is durable, so the lists of areas
+        // describe the state after it.
         let freed = self.release_pending();
         self.fill_top_areas()?;
         Ok((placed, freed))
     }
 
-    /// Writes all that has its place, and makes it durable.
+    /// Writes all placed blocks, and makes the consistency point durable.
     pub(super) fn finish_point(&mut self, placed: &[Written], freed: &Freed) -> Result<()> {
         self.write_all(placed, freed)?;
         self.raid.flush()?;
@@ -91,14 +106,14 @@ impl Store {
         Ok(())
     }
 
-    /// What changed has its place and is as any other block.
+    /// Ends moves, packing and fake dirty blocks, after all blocks have places.
     pub(super) fn end_changes(&mut self) {
         self.end_moves();
         self.end_packing();
         self.end_fakes();
     }
 
-    /// A consistency point is durable.
+    /// Finishes a durable consistency point.
     pub(super) fn end_point(&mut self) {
         self.counts.consistency_points += 1;
         self.activity.end((self.raid.counts(), self.raid.drive_counts()));
@@ -107,7 +122,8 @@ impl Store {
         self.shrink_cache();
     }
 
-    /// Gives every dirty block a place. Doing so dirties blocks of maps, which come later in the order or again.
+    /// Allocates a place for every dirty block. This dirties blocks of maps, which follow later in
+    /// the order, or are placed again.
     fn place_all(&mut self) -> Result<Placed> {
         let (mut placed, mut cleaned) = (Placed::new(), false);
         loop {
@@ -118,9 +134,11 @@ impl Store {
                     }
                     self.volume_mut(key.space())?.dirty -= 1;
                 } else if !std::mem::replace(&mut cleaned, true) {
-                    // What volumes wrote and freed is in the maps by now: what is found in use is so after this point too.
+                    // The maps now contain all that volumes wrote and freed. So blocks in use stay
+                    // in use after this point.
                     match self.clean_ahead((placed.len() + self.packing.blocks()) as u64) {
-                        // A map that this point has no other need of cannot be read: it goes on with what moves so far.
+                        // A map that only cleaning needs cannot be read. The point continues with
+                        // the moves so far.
                         Err(Error::Damaged { .. }) => {}
                         done => done?,
                     }
@@ -134,7 +152,7 @@ impl Store {
                     placed.push((place, at, context));
                 }
             }
-            // The records hold the roots of the volumes, which are known only now.
+            // The records hold the roots of the volumes, which are final only now.
             for space in self.spaces() {
                 if self.volume(space)?.record_dirty {
                     self.save_record(space)?;
@@ -146,7 +164,8 @@ impl Store {
         }
     }
 
-    /// Gives one block a new place and frees the old one; `None` if it holds nothing and becomes a hole.
+    /// Allocates a new place for one block and frees the old one; `None` if the block is all zeros
+    /// and becomes a hole.
     fn place(&mut self, key: Key) -> Result<Option<(Place, Context)>> {
         let old = self.pointer(key)?;
         if self.moves.contains_key(&key) {
@@ -199,7 +218,7 @@ impl Store {
     }
 
     pub(super) fn place_of(&self, pvbn: u64) -> Result<Place> {
-        let unknown = || Error::invalid(format!("PVBN {pvbn} is behind the end of the aggregate"));
+        let unknown = || Error::invalid(format!("PVBN {pvbn} is beyond the end of the aggregate"));
         self.raid.geometry.locate(pvbn).ok_or_else(unknown)
     }
 
@@ -211,7 +230,8 @@ impl Store {
         }
     }
 
-    /// Writes all blocks to their places. `freed`: what the last consistency point uses and this one does not.
+    /// Writes all blocks to their places. `freed` are the blocks that the last consistency point
+    /// uses and this one does not.
     fn write_all(&mut self, placed: &[Written], freed: &Freed) -> Result<()> {
         let at_once = STRIPES_AT_ONCE.min(self.log.max_stripes());
         self.log.rewind_intents();
@@ -235,8 +255,8 @@ impl Store {
         Ok(())
     }
 
-    /// Writes the blocks of some runs of stripes, and names the stripes in the log before: a power loss between a block and
-    /// its parity is found there.
+    /// Writes the blocks of some runs of stripes. First names the stripes in the log, so that
+    /// opening can correct parity after a loss of power.
     fn write_stripes(&mut self, runs: &[StripeRange], blocks: &[Written], freed: &Freed) -> Result<()> {
         let places: Vec<Place> = blocks.iter().map(|(place, ..)| *place).collect();
         let mut old = self.raid.read_old(&places);
@@ -245,20 +265,20 @@ impl Store {
         let kept =
             plans.iter_mut().filter_map(|plan| Some(((plan.group as u32, plan.stripe), plan.kept.take()?))).collect();
         if !self.log.write_intent(self.sb.point, runs, &kept, &self.raid.missing())? {
-            // What was named so far is durable before it is forgotten.
+            // The stripes named so far must be durable before the log overwrites their names.
             self.raid.flush()?;
             self.log.rewind_intents();
             if !self.log.write_intent(self.sb.point, runs, &kept, &self.raid.missing())? {
                 return Err(Error::invalid(format!("the log's half does not hold {} stripes", plans.len())));
             }
         }
-        // A copy of the log that does not name these stripes is not to be believed.
+        // A copy of the log without these stripes must not be used any more.
         self.note_logs()?;
         self.raid.write(&places, &mut Pages { blocks, cache: &mut self.cache }, plans)
     }
 }
 
-/// What a consistency point writes, from memory: a block is sealed where it lies.
+/// The blocks of a consistency point. They are sealed in the cache, without a copy.
 struct Pages<'a> {
     blocks: &'a [Written],
     cache: &'a mut Cache,
@@ -283,7 +303,7 @@ impl StripeRange {
         firsts.map(move |first| StripeRange { group: self.group, first, count: most.min(end - first) })
     }
 
-    /// The first place behind it.
+    /// The first place after the range.
     fn end(&self) -> Place {
         Place { group: self.group as usize, stripe: self.first + self.count, drive: 0 }
     }

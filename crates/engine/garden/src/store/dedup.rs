@@ -1,8 +1,10 @@
-//! Blocks of files that hold the same: found by their fingerprints, held against each other byte by byte, and shared.
+//! Deduplication: blocks of files with equal bytes are found by fingerprint, compared byte by byte,
+//! and shared.
 //!
-//! Only a pointer changes, never what a file holds; so the log does not know of it, and it is durable with the next
-//! consistency point. A pass goes over the files of a volume in the order of inodes. It remembers the fingerprints of
-//! a bounded number of blocks, the later ones in place of the earlier ones, so it may miss what is the same, and never more.
+//! Only a pointer changes, never the contents of a file. So the log has no record of it, and it is
+//! durable with the next consistency point. A pass visits the files of a volume in the order of
+//! inodes. It remembers a bounded number of fingerprints, and later ones replace earlier ones. So
+//! it may miss equal blocks, but never shares different ones.
 
 use std::{collections::HashMap, ops::AddAssign};
 
@@ -18,21 +20,21 @@ use crate::{
     },
 };
 
-/// Fingerprints that a pass remembers at once: with their places some 10 MiB.
+/// Fingerprints that a pass remembers, at most: about 10 MiB with their places.
 const REMEMBERED: u64 = 1 << 18;
 
-/// What a step of a pass did.
+/// The result of a step of a pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DedupStep {
-    /// Blocks and inodes that were looked at.
+    /// Blocks and inodes that were scanned.
     pub looked_at: u64,
-    /// Blocks that are shared from now on, and were not.
+    /// Blocks that became shared.
     pub shared: u64,
-    /// Blocks with the fingerprint of another one and other bytes.
+    /// Blocks with the fingerprint of another block but different bytes.
     pub different: u64,
-    /// Blocks that could not be read; they are left as they are.
+    /// Blocks that could not be read; they stay as they are.
     pub unread: u64,
-    /// The pass has ended; the next step begins another one.
+    /// Whether the pass has ended. Then the next step starts another one.
     pub is_done: bool,
 }
 
@@ -46,7 +48,7 @@ impl AddAssign for DedupStep {
     }
 }
 
-/// A block that was looked at: its fingerprint, its file, its number.
+/// A scanned block: its fingerprint, file and number.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     fingerprint: u64,
@@ -54,28 +56,28 @@ struct Seen {
     block: u64,
 }
 
-/// A pass over a volume: where it goes on, and what it remembers.
+/// A pass over a volume: its position, and the remembered blocks.
 #[derive(Debug, Default)]
 pub(crate) struct Dedup {
     ino: u64,
     block: u64,
-    /// By the fingerprint's remainder.
+    /// By the fingerprint modulo [`REMEMBERED`].
     seen: HashMap<u64, Seen>,
 }
 
-/// What tells blocks apart, or not.
+/// A hash of a block for finding candidates.
 pub(crate) type Fingerprint = fn(&Block) -> u64;
 
-/// The fingerprint that is used: it need not be hard to forge, for bytes are compared.
+/// The fingerprint in use. It need not resist forgery, because bytes are compared.
 pub(crate) fn fingerprint(data: &Block) -> u64 {
     xxhash_rust::xxh3::xxh3_64(data)
 }
 
 impl Store {
-    /// Looks at `most` blocks and inodes at most, going on where the last step ended. Ends early, with the error, if there
-    /// must be a consistency point first.
+    /// Scans up to `most` blocks and inodes from the position of the last step. Stops early with
+    /// `NoSpace` if a consistency point must come first.
     ///
-    /// Errors: besides the early end, those of maps that cannot be read.
+    /// Errors: also those of maps that cannot be read.
     pub fn dedup_step(&mut self, space: u32, most: u64, fingerprint: Fingerprint) -> (DedupStep, Result<()>) {
         let mut step = DedupStep::default();
         let mut pass = match self.volume_mut(space) {
@@ -108,7 +110,7 @@ impl Store {
                 (pass.ino, pass.block) = (ino, 0);
             }
             match self.dedup_next(space, pass, fingerprint, step) {
-                // What is damaged is told to those who want it.
+                // A check reports damage. The pass continues with the next file.
                 Err(Error::Damaged { .. }) if self.stopped.is_none() => {
                     step.unread += 1;
                     (pass.ino, pass.block) = (ino + 1, 0);
@@ -120,7 +122,7 @@ impl Store {
         Ok(())
     }
 
-    /// The next block of the file at which the pass is, or its end.
+    /// Scans the next block of the current file, or moves to the next file.
     fn dedup_next(
         &mut self,
         space: u32,
@@ -139,7 +141,7 @@ impl Store {
         Ok(())
     }
 
-    /// How many blocks of an inode there may be to share: none of what is no regular file.
+    /// The blocks of an inode that may be shared; 0 unless it is a regular file.
     fn shareable_blocks(&mut self, space: u32, ino: u64) -> Result<u64> {
         let inode = self.try_inode(space, ino)?;
         let file = inode.filter(|inode| inode.kind == FileKind::File && inode.parent == 0 && !inode.inline);
@@ -166,7 +168,7 @@ impl Store {
         if other == key {
             return Ok(());
         }
-        // It may be gone by now, or hold something else: the bytes decide.
+        // The earlier block may be gone or changed now, so the bytes decide.
         let found = if other.index() < self.shareable_blocks(key.space(), other.file())? {
             self.clean_pointer(other)?
         } else {
@@ -190,13 +192,15 @@ impl Store {
         if self.repoint(key, own, found)? {
             step.shared += 1;
         } else {
-            // It has as many pointers as there may be; this one takes over.
+            // The earlier block has the most pointers that can be counted. This one replaces it as
+            // the candidate.
             seen.insert(fingerprint % REMEMBERED, this);
         }
         Ok(())
     }
 
-    /// Lets a pointer name another VVBN whose block holds the same. `false` if that has too many pointers.
+    /// Makes a pointer name another VVBN with the same bytes. Returns `false` if that has the most
+    /// pointers already.
     fn repoint(&mut self, key: Key, own: Pointer, to: Pointer) -> Result<bool> {
         let Some(vvbn) = to.vvbn else { return Ok(false) };
         if self.owners(key.space(), vvbn)? == u16::MAX {
@@ -215,8 +219,8 @@ impl Store {
         done.map(|()| true)
     }
 
-    /// The pointer to a block that is as the drives have it. One that was compressed with others cannot be shared without them, and
-    /// to read one that is cold costs money.
+    /// The pointer to a block that equals the drives. `None` for a block of a compression group,
+    /// which can only be shared as a whole, and for a cold block, because reading it costs money.
     fn clean_pointer(&mut self, key: Key) -> Result<Option<Pointer>> {
         if self.is_dirty(key) {
             return Ok(None);
@@ -228,7 +232,7 @@ impl Store {
         }
     }
 
-    /// A block's contents, without keeping them in memory; `None` if it cannot be read.
+    /// Reads a block without caching it; `None` if that fails.
     fn read_past_cache(&mut self, key: Key, pointer: Pointer, step: &mut DedupStep) -> Option<Page> {
         if let Some(data) = self.cache.get(key) {
             return Some(data.into());

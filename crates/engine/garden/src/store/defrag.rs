@@ -1,7 +1,9 @@
-//! Files are written together again where that saves requests. Only places change: see `fake.rs`.
+//! Defragmentation: files are rewritten in one piece if that saves requests. Only places change,
+//! see `fake.rs`.
 //!
-//! A window of a file is looked at, and what reading it would take if it were written now. It is only written if at least two requests
-//! and a third of them are saved: a forecast may be wrong by one, where a tetris ends, and what was written well is left alone.
+//! The pass predicts the requests for a window of a file if it were written now. It rewrites the
+//! window only if that saves at least two requests and a third of them. The prediction may be wrong
+//! by one at the end of a tetris, and a good layout stays.
 
 use std::ops::Range;
 
@@ -17,54 +19,57 @@ use crate::{
     format::BLOCK,
 };
 
-/// Blocks that change at most when a window is written, besides its own: those above it, and those above its inode.
+/// The most other blocks that change when a window is written: those above it and above its inode.
 const ABOVE_BLOCKS: u64 = 24;
 
-/// How a block that is to lie elsewhere is written.
+/// How a block is moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Placing {
-    /// It changes its place and keeps its VVBN: no snapshot sees a difference, or holds a block more.
+    /// The block changes its place and keeps its VVBN. Snapshots see no difference and hold no
+    /// additional block.
     #[default]
     FakeDirty,
-    /// As if its bytes were written again: it gets a new VVBN, snapshots hold the old block, and one that is shared is no longer.
+    /// The block gets a new VVBN, as if its bytes were written again. Snapshots hold the old block,
+    /// and a shared block is not shared any more.
     Traditional,
 }
 
-/// What was looked at and done to lay files better. Blocks are of contents.
+/// Counts of a defragmentation. Blocks are blocks of contents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DefragCounts {
-    /// Files that were looked at.
+    /// Visited files.
     pub files: u64,
-    /// Their blocks.
+    /// Blocks of these files.
     pub blocks: u64,
-    /// Requests that reading these took, 256 blocks of a file at once.
+    /// Requests to read these blocks before, 256 blocks of a file at a time.
     pub requests: u64,
-    /// The same as it is foreseen, with what was moved.
+    /// Predicted requests after the moves.
     pub predicted: u64,
-    /// Blocks that were made to move, or would be.
+    /// Blocks that move, or would move in a dry run.
     pub moved: u64,
-    /// Pointers that named an old place of a block that stays, and were put right.
+    /// Pointers with an old place of a block that stays. They were fixed, except in a dry run.
     pub fixed: u64,
-    /// Blocks that could not be read, or whose pointers could not; they stay where they are.
+    /// Blocks that stay because they or their pointers could not be read.
     pub unread: u64,
-    /// Windows of 256 blocks that would be better elsewhere, but for which there is no space.
+    /// Windows of 256 blocks that would be better elsewhere, but have no space.
     pub no_space: u64,
 }
 
 impl DefragCounts {
-    /// Mean length of a read chain as it was, in blocks; `None` if nothing was looked at.
+    /// The mean length of a read chain before, in blocks; `None` without requests.
     pub fn chain(&self) -> Option<f64> {
         (self.requests > 0).then(|| self.blocks as f64 / self.requests as f64)
     }
 
-    /// The same as it is foreseen.
+    /// The predicted mean length of a read chain, in blocks; `None` without requests.
     pub fn predicted_chain(&self) -> Option<f64> {
         (self.predicted > 0).then(|| self.blocks as f64 / self.predicted as f64)
     }
 }
 
 impl DefragCounts {
-    /// The counts of a pass and of one after it over the same files: what the latter foresees, with all that moved.
+    /// Combines the counts of a pass with those of the next pass over the same files: the
+    /// prediction of the latter, and the moves of both.
     pub fn and_then(self, next: &Self) -> Self {
         Self { predicted: next.predicted, moved: self.moved + next.moved, fixed: self.fixed + next.fixed, ..self }
     }
@@ -83,19 +88,19 @@ impl std::ops::AddAssign for DefragCounts {
     }
 }
 
-/// Whether so many requests are enough fewer to write a window again.
+/// Whether the prediction is enough better to rewrite a window.
 fn is_worth(requests: u64, predicted: u64) -> bool {
     requests >= predicted + 2 && 2 * requests >= 3 * predicted
 }
 
 impl Store {
-    /// The first regular file in use from an inode on.
+    /// The first regular file in use from inode `from` on.
     pub fn next_file(&mut self, space: u32, from: u64) -> Result<Option<u64>> {
         let (mut next, end) = (from.max(volume::FIRST_USER), self.volume(space)?.record.inodes);
         while let Some(ino) = self.find_bit(space, volume::INODE_MAP, next..end, true)? {
             match self.file_blocks(space, ino) {
                 Ok(0) => next = ino + 1,
-                // Whoever looks at one that cannot be read is told so, and goes on behind it.
+                // The caller skips an unreadable inode after an error.
                 Ok(_) | Err(Error::Damaged { .. }) => return Ok(Some(ino)),
                 Err(error) => return Err(error),
             }
@@ -103,23 +108,26 @@ impl Store {
         Ok(None)
     }
 
-    /// How many blocks a regular file's tree may have to lay better; none of what is gone or something else.
+    /// Blocks of a regular file that may be rearranged; 0 for other inodes.
     pub fn file_blocks(&mut self, space: u32, ino: u64) -> Result<u64> {
         let inode = if ino < volume::FIRST_USER { None } else { self.try_inode(space, ino)? };
         let file = inode.filter(|inode| inode.kind == FileKind::File && inode.parent == 0 && !inode.inline);
         Ok(file.map_or(0, |inode| inode.size.div_ceil(BLOCK as u64)))
     }
 
-    /// The window of a file with the first block from `from` on that exists.
+    /// The window of a file with the first existing block from `from` on.
     pub fn next_window(&mut self, space: u32, ino: u64, from: u64) -> Result<Option<Range<u64>>> {
         let end = self.file_blocks(space, ino)?;
         let found = self.find_block(space, ino, from, end, true)?;
         Ok(found.map(|block| block / WINDOW * WINDOW).map(|start| start..(start + WINDOW).min(end)))
     }
 
-    /// Makes a window of a file move if it is worth it; else puts its pointers right. Of a dry run only the counts are true.
+    /// Makes a window of a file move if that is worth it, or fixes its pointers. A dry run only
+    /// counts.
     ///
-    /// Errors: `NoSpace` before anything changed. Cost: looks at its pointers and the container map; reads the blocks if they move.
+    /// Errors: `NoSpace` before any change.
+    ///
+    /// Cost: reads its pointers and the container map; reads the blocks if they move.
     pub fn improve(
         &mut self,
         space: u32,
@@ -156,7 +164,7 @@ impl Store {
         Ok(counts)
     }
 
-    /// Says how many blocks move, and how many cannot be read.
+    /// Returns the number of blocks that move, and of those that cannot be read.
     fn move_window(
         &mut self,
         space: u32,
@@ -190,8 +198,8 @@ mod tests {
     use super::is_worth;
 
     #[test]
-    fn what_was_written_well_is_left_alone() {
-        // 256 blocks that begin in the middle of a tetris, and such that would begin at its start.
+    fn good_layouts_are_kept() {
+        // 256 blocks that start in the middle of a tetris, against the same at its start.
         assert!(!is_worth(5, 4) && !is_worth(17, 16) && !is_worth(2, 1) && !is_worth(1, 1));
         assert!(is_worth(3, 1) && is_worth(6, 4) && is_worth(256, 4) && is_worth(30, 20));
         assert!(!is_worth(30, 21));

@@ -1,9 +1,9 @@
-//! What a volume that was deleted leaves behind becomes free: little by little, with the consistency points that come.
+//! Deleted volumes: their blocks are freed in steps, with later consistency points.
 //!
-//! Its record says that it is deleted; from then on nobody finds it, and nothing of its tree is read. Its container map
-//! names all blocks that it and snapshots of it had, and is gone through from its end to its beginning: each place is
-//! given back and leaves the map. How far that is stands in the record, so power may be lost at any time. When the map is
-//! empty, the container and the record go.
+//! The record is marked as deleted. From then on the name is free, and nothing of the tree is read.
+//! The container map names all blocks of the volume and its snapshots. It is processed from its end
+//! to its start: each place is freed and removed from the map. The record stores the progress, so
+//! power may be lost at any time. When the map is empty, the container and the record are removed.
 
 use senesce_fsapi::FsError;
 
@@ -19,15 +19,15 @@ use crate::{
     format::volume::VOLUME,
 };
 
-/// Blocks of the aggregate that change at most when a volume is deleted.
+/// The most blocks of the aggregate that change when a volume is deleted.
 const DELETION_BLOCKS: u64 = 16;
 
 impl Store {
-    /// Deletes a volume; durable with the next consistency point. Nothing may have changed since the last one. Its blocks become
-    /// free later, by [`reclaim_step`](Self::reclaim_step).
+    /// Deletes a volume, durable with the next consistency point. Nothing may have changed since
+    /// the last one. [`reclaim_step`](Self::reclaim_step) frees its blocks later.
     ///
-    /// Errors: `Busy` if inodes are held; `Invalid` if it has snapshots; `NoSpace` if not even the space that is kept for
-    /// this is left.
+    /// Errors: `Busy` if inodes are held; `Invalid` if it has snapshots; `NoSpace` if even the
+    /// reserve for deletions is used up.
     pub fn delete_volume(&mut self, space: u32) -> Result<()> {
         debug_assert!(!self.is_waiting(), "blocks of the volume leave memory");
         let volume = self.volume(space)?;
@@ -41,7 +41,8 @@ impl Store {
         }
         let mut record = volume.record.clone();
         self.reserve_release(DELETION_BLOCKS, 0)?;
-        // A failure from here on would leave a volume that is neither there nor deleted.
+        // Reads first, because a failure after the first change would leave a volume that is
+        // neither present nor deleted.
         self.read_for_change(record_place(space).0)?;
         (record.deleted, record.reclaim) = (true, record.blocks.div_ceil(BITS) + 1);
         self.cache.remove_space(space);
@@ -60,11 +61,12 @@ impl Store {
         Ok(())
     }
 
-    /// Takes the next part of a deleted volume out of its container map; `false` if that was not all that the record counts
-    /// as one step, for want of space or of a consistency point.
+    /// Processes the next part of a deleted volume's container map. Returns `false` if the part is
+    /// not finished, for lack of space or of a consistency point.
     pub(super) fn delete_step(&mut self, space: u32) -> Result<bool> {
         self.read_for_change(record_place(space).0)?;
-        // The end of a map is mostly a hole. What the record says is for those who ask how much is left.
+        // The end of the map is mostly a hole, so the last block gives the progress. The record is
+        // only for reports.
         let last = self.last_block(AGGREGATE, container_of(space))?;
         let left = last.map_or(1, |last| last / BITS + 2);
         if left <= 1 {
@@ -84,13 +86,15 @@ impl Store {
         self.save_deleted(space)
     }
 
-    /// Gives back what the container map has of one block's worth of VVBNs, as far as space suffices; says whether that is all.
+    /// Frees the places of one map block's range of VVBNs, as far as space suffices. Returns
+    /// whether all are freed.
     fn release_part(&mut self, space: u32, part: u64) -> Result<bool> {
         let Some(end) = self.deleted.get(&space).map(|record| record.blocks.min((part + 1) * BITS)) else {
             return Ok(true);
         };
         let mut most = BITS;
-        // Its only error is want of space: less is tried, then it waits for the next consistency point.
+        // The only error is lack of space. Then fewer places are tried, or the rest waits for the
+        // next consistency point.
         while self.reserve_release(RECLAIM_BLOCKS, most).is_err() {
             if most <= LEAST_RELEASED {
                 return Ok(false);
@@ -108,7 +112,7 @@ impl Store {
         Ok((found.len() as u64) < most || most == BITS)
     }
 
-    /// The first VVBNs of a range that the container map has places for.
+    /// The first VVBNs of a range that have a place in the container map.
     pub(super) fn find_places(&mut self, space: u32, range: std::ops::Range<u64>, most: u64) -> Result<Vec<u64>> {
         let height = self.inode(AGGREGATE, container_of(space))?.height;
         let (mut found, mut at) = (Vec::new(), range.start);
@@ -127,7 +131,8 @@ impl Store {
         Ok(found)
     }
 
-    /// Removes the container and the record, if the consistency points have made a hole of all blocks of the map.
+    /// Removes the container and the record, after consistency points made holes of all blocks of
+    /// the map.
     fn end_deletion(&mut self, space: u32) -> Result<bool> {
         let file = container_of(space);
         let inode = self.inode(AGGREGATE, file)?;

@@ -1,9 +1,11 @@
-//! Demotion: in an aggregate with disks and flash, what is not written any more leaves the flash for the disks.
+//! Demotion: in an aggregate with disks and flash, contents that are not written any more move from
+//! flash to disks.
 //!
-//! A hand goes round the allocation areas of the flash, area by area, at the beginning of consistency points and only as far as the
-//! flash is too full. A block of contents that was not written since the round before began is *cold*: it is made to move, as for cleaning, but to
-//! the disks. So its VVBN stays, and no block of its volume changes. Metadata stay on flash. The fuller the flash, the faster the
-//! hand goes round, and the less it takes to be cold.
+//! A clock hand visits the allocation areas of the flash in turn. It advances at the start of
+//! consistency points, while the flash is too full. A block of contents is *cold* if it was not
+//! written since the start of the previous round. It is moved as in cleaning, but to the disks. So
+//! its VVBN stays, and no block of its volume changes. Metadata stay on flash. The fuller the
+//! flash, the faster the rounds, and the younger are the blocks that count as cold.
 
 use super::{Key, Store, areas::AreaId, clean::READY_HALVES, container_of, volume};
 use crate::{
@@ -18,8 +20,9 @@ use crate::{
 /// When blocks leave the flash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demotion {
-    /// Hundredths of the flash that may be in use; what is more goes to the disks. The default, 75, leaves cleaning as much as it has in
-    /// an aggregate that is 85 % full where a tenth is a reserve.
+    /// The percentage of the flash that may be in use; blocks above it move to the disks. The
+    /// default, 75, gives cleaning as much space as in an aggregate that is 85 % full with a tenth
+    /// in reserve.
     pub full_percent: u64,
 }
 
@@ -29,23 +32,25 @@ impl Default for Demotion {
     }
 }
 
-/// Blocks that are looked at for each that is to leave. Where fewer are cold the flash gets fuller, and more are to leave.
+/// Blocks that are scanned for each wanted one. If fewer are cold, the flash becomes fuller, and
+/// the next point scans more.
 const LOOKED_FOR_EACH: u64 = 4;
 
-/// The hand that goes round the flash. It begins anew with an opening.
+/// The clock hand. It starts again after an opening.
 #[derive(Debug, Default)]
 pub(super) struct Hand {
-    /// The area that it points to, counted over all groups of flash.
+    /// The current area, counted over all groups of flash.
     area: u64,
-    /// Consistency points: in which this round began, and the one before.
+    /// The consistency points at the starts of this round and of the previous one.
     began: u64,
     before: u64,
-    /// The flash is too full.
+    /// Whether the flash is too full.
     sheds: bool,
 }
 
 impl Store {
-    /// Makes as many cold blocks move to the disks as the flash is too full by, as far as they are found at once.
+    /// Makes cold blocks move to the disks, as many as the flash has too many. Stops after a
+    /// limited number of scanned blocks.
     pub(super) fn demote(&mut self) -> Result<()> {
         self.gardener.hand.sheds = false;
         let Some(demotion) = self.gardener.gardening.demotion.filter(|_| self.raid.geometry.is_mixed()) else {
@@ -66,7 +71,7 @@ impl Store {
                 looks = looks.saturating_sub(looked);
             }
             if wanted == 0 {
-                return Ok(()); // and go on in this area the next time
+                return Ok(()); // the next call continues in this area
             }
             let hand = &mut self.gardener.hand;
             hand.area = at as u64 + 1;
@@ -80,13 +85,14 @@ impl Store {
         Ok(())
     }
 
-    /// Where a block goes that cleaning moves away: cold ones leave a flash that is too full.
+    /// The medium for a block that cleaning moves: cold blocks leave a flash that is too full.
     pub(super) fn medium_after(&self, context: &Context) -> Medium {
         let medium = self.raid.geometry.medium_of(context.pvbn);
         if medium == Medium::Ssd && self.gardener.hand.sheds && self.has_cooled(context) { Medium::Hdd } else { medium }
     }
 
-    /// How many blocks of flash are in use that should be free, as far as the disks have room for them.
+    /// The number of blocks that should leave the flash, limited by the free space of the disks and
+    /// by dirty memory.
     fn count_too_many(&self, demotion: Demotion) -> u64 {
         let geometry = &self.raid.geometry;
         let [disks, flash] = Medium::ALL.map(|medium| geometry.groups_of(medium));
@@ -104,7 +110,8 @@ impl Store {
         flash.flat_map(|group| (0..geometry.areas(group) as u32).map(move |area| (group, area))).collect()
     }
 
-    /// Makes cold blocks of an area move, `wanted` at most, which gets less by them. Says how many were looked at.
+    /// Makes up to `wanted` cold blocks of an area move, and reduces `wanted` by them. Returns the
+    /// number of scanned blocks.
     fn demote_from(&mut self, area: AreaId, wanted: &mut u64) -> Result<u64> {
         let mut looked = 0;
         for (drive, used) in self.area_runs(area)? {
@@ -130,7 +137,7 @@ impl Store {
         Ok(looked)
     }
 
-    /// Whether a block of a volume is about to have another place anyway.
+    /// Whether a block of a volume is dirty and so gets another place anyway.
     fn is_written(&self, context: &Context) -> bool {
         let space = context.owner.wrapping_sub(container_of(0)) as u32;
         context.kind == Kind::Volume && self.is_dirty(Key::new(space, context.hint_file, 0, context.hint_block))

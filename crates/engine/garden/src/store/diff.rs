@@ -1,7 +1,8 @@
-//! What differs between two trees of a volume: a snapshot and a later one, or the volume.
+//! Differences between two trees of a volume: a snapshot, and a later one or the volume.
 //!
-//! A VVBN that a snapshot uses is never given to another block, and of its block only places change: two pointers with one VVBN
-//! have the same below them, and nothing there is looked at. So the cost goes by what differs, not by what there is.
+//! A VVBN that a snapshot uses never gets another block, and the places of its block are the only
+//! thing that changes. So below two pointers with the same VVBN everything is equal, and nothing is
+//! read there. The cost depends on the differences, not on the size of the trees.
 
 use std::{collections::BTreeSet, ops::Range};
 
@@ -16,31 +17,32 @@ use crate::{
     },
 };
 
-/// What became of an inode.
+/// How an inode differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Only the later tree has it.
     Created,
     /// Only the earlier tree has it.
     Removed,
-    /// Both have it.
+    /// Both trees have it.
     Changed {
-        /// Whether what `stat` shows, or an extended attribute, is another.
+        /// Whether the attributes that `stat` shows, or an extended attribute, differ.
         attributes: bool,
     },
 }
 
-/// An inode that is not the same in two trees.
+/// An inode that differs between two trees.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InodeChange {
-    /// Its number. A number that was given again stands twice: removed, then created.
+    /// The inode number. A reused number occurs twice: removed, then created.
     pub ino: u64,
-    /// Its kind, in the later tree if that has it.
+    /// The kind, in the later tree if that has it.
     pub kind: FileKind,
-    /// What became of it.
+    /// The difference.
     pub change: Change,
-    /// Of its contents, the blocks of 4,096 bytes that are others, are new or are gone; of a new one, those that it has. A
-    /// block that was written with what it held counts as another, and so do all that were compressed with it.
+    /// Blocks of 4,096 bytes of its contents that differ, are new or are gone; of a new inode, all
+    /// its blocks. A block that was rewritten with equal bytes counts as different, as do all
+    /// blocks of its compression group.
     pub blocks: Vec<Range<u64>>,
 }
 
@@ -51,18 +53,18 @@ struct Side {
     inode: Inode,
 }
 
-/// What stands in a place of a tree.
+/// The content of a position of a tree.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Node {
     Hole,
-    /// With what it is to a group: pointers of two groups differ in that, where none of them has a VVBN.
+    /// With the role in a compression group: saved holes of two groups differ only in that.
     Block(Option<u64>, Part),
-    /// The other tree is higher: here are all pointers of the inode.
+    /// The other tree is higher: all pointers of the inode are here.
     Inode,
 }
 
 impl Side {
-    /// Contents in the inode count as no tree.
+    /// Inline contents count as no tree.
     fn height(&self) -> u8 {
         if self.inode.inline { 0 } else { self.inode.height }
     }
@@ -73,8 +75,10 @@ impl Side {
 }
 
 impl Store {
-    /// The inodes of users that differ between two spaces of one volume, in the order of their numbers. Nothing may have
-    /// changed since the last consistency point. Cost: reads the blocks above what differs.
+    /// The inodes of users that differ between two spaces of one volume, in the order of their
+    /// numbers. Nothing may have changed since the last consistency point.
+    ///
+    /// Cost: reads the blocks above differences.
     pub fn diff(&mut self, from: u32, to: u32) -> Result<Vec<InodeChange>> {
         let side = |store: &mut Self, space| {
             Ok::<_, Error>(Side { space, file: volume::INODES, inode: store.inode(space, volume::INODES)? })
@@ -135,7 +139,7 @@ impl Store {
         Ok(())
     }
 
-    /// Extended attributes that do not fit an inode lie in a file of their own, and are what is told of their owner.
+    /// Adds the owners of changed files of extended attributes to the changes.
     fn note_owners(&mut self, to: u32, owners: BTreeSet<u64>, changes: &mut Vec<InodeChange>) -> Result<()> {
         for ino in owners {
             let mut own = changes.iter_mut().filter(|change| change.ino == ino).peekable();
@@ -154,7 +158,7 @@ impl Store {
         Ok(())
     }
 
-    /// Runs of blocks of contents that are not the same.
+    /// Ranges of blocks of contents that differ.
     fn blocks_that_differ(&mut self, one: &Side, other: &Side) -> Result<Vec<Range<u64>>> {
         let mut runs = Vec::new();
         let is_same_inline = one.inode.inline == other.inode.inline && one.inode.area == other.inode.area;
@@ -203,12 +207,12 @@ impl Store {
     }
 }
 
-/// Whether an inode holds extended attributes of another one, and is nobody's.
+/// Whether an inode holds the extended attributes of another inode.
 fn is_holder(inode: &Inode) -> bool {
     inode.kind != FileKind::Directory && inode.parent != 0
 }
 
-/// Whether two inodes differ in anything but where their contents lie.
+/// Whether two inodes differ in more than the places of their contents.
 fn attributes_differ(one: &Inode, other: &Inode) -> bool {
     let bare = |inode: &Inode| Inode {
         blocks: 0,

@@ -1,4 +1,4 @@
-//! The names of blocks that changed, in the order in which they get their places.
+//! The keys of changed blocks, in the order in which they get places.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,11 @@ use super::Key;
 /// Neighbours that share an entry.
 const TOGETHER: u64 = 64;
 
-/// A set of names in order. Neighbours of a level, which mostly change together, are bits of one number.
+/// An ordered set of keys. Neighbours of a level mostly change together, so they are bits of one
+/// word.
 #[derive(Default)]
 pub(super) struct KeySet {
-    /// By the first of the neighbours, its number divided by theirs.
+    /// By the key of the first neighbour, with its index divided by [`TOGETHER`].
     words: BTreeMap<Key, u64>,
     len: usize,
 }
@@ -40,7 +41,7 @@ impl KeySet {
         *bits |= bit;
     }
 
-    /// Takes a name out; says whether it was there.
+    /// Removes a key. Returns whether the set had it.
     pub fn remove(&mut self, key: Key) -> bool {
         let (word, bit) = place(key);
         let Some(bits) = self.words.get_mut(&word).filter(|bits| **bits & bit != 0) else { return false };
@@ -52,19 +53,19 @@ impl KeySet {
         true
     }
 
-    /// The first name of all.
+    /// The first key.
     pub fn first(&self) -> Option<Key> {
         self.words.first_key_value().and_then(|(word, bits)| keys(*word, *bits).next())
     }
 
-    /// The names from `first` to `last`, both included, in order.
+    /// The keys from `first` to `last`, both included, in order.
     pub fn range(&self, first: Key, last: Key) -> impl Iterator<Item = Key> + '_ {
         let words = self.words.range(place(first).0..=place(last).0);
         words.flat_map(|(word, bits)| keys(*word, *bits)).filter(move |key| (first..=last).contains(key))
     }
 }
 
-/// The names that the bits of an entry are.
+/// The keys of the bits of an entry.
 fn keys(word: Key, mut bits: u64) -> impl Iterator<Item = Key> {
     std::iter::from_fn(move || {
         let bit = u64::from(bits.trailing_zeros());
@@ -90,7 +91,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn names_stand_as_an_ordered_set_has_them(
+        fn keys_behave_like_an_ordered_set(
             changes in prop::collection::vec((key(), any::<bool>()), 0..300),
             first in key(),
             last in key(),

@@ -1,11 +1,12 @@
 //! Fake dirty: a block that changes its place and nothing else.
 //!
-//! The next consistency point gives it another PVBN and leaves it its VVBN, so that no snapshot sees a difference and none
-//! holds a block more. The same is done with the blocks above it, in which only the places of pointers change: so the
-//! volume itself finds everything where its pointers say, at once. A snapshot that has the same blocks reads its pointers as they
-//! were, or as they are now; the read rule serves both.
+//! The next consistency point gives the block another PVBN and keeps its VVBN. So snapshots see no
+//! difference and hold no additional block. The same happens to the blocks above it, in which only
+//! the places of pointers change. So the volume finds everything at the places in its pointers. A
+//! snapshot with the same blocks reads its pointers in the old or the new state; both lead to the
+//! block.
 //!
-//! What is changed in earnest before that is dirty like any other block, and so is all above it.
+//! A real change before that makes the block dirty like any other, and all blocks above it too.
 
 use std::collections::BTreeMap;
 
@@ -28,22 +29,24 @@ use crate::{
     raid::Place,
 };
 
-/// What is known of a block that only changes its place.
+/// A block that only changes its place.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fake {
-    /// Where the container map had it.
+    /// The place in the container map before.
     old: Physical,
-    /// It holds what it held; else the places in its pointers change.
+    /// Whether its contents stay. Otherwise the places in its pointers change.
     is_same: bool,
     /// The file and the block that its trailer names.
     hint: (u64, u64),
 }
 
 impl Store {
-    /// Makes a block get another place at the next consistency point. Nothing happens to one that changed: it gets one anyway.
-    /// Says whether it does.
+    /// Makes a block change its place at the next consistency point, and returns whether it does. A
+    /// dirty block changes its place anyway, so nothing happens.
     ///
-    /// Errors: those of reading it and what is above it. Cost: reads them, and the container map for each.
+    /// Errors: those of reading the block and the blocks above it.
+    ///
+    /// Cost: reads these, and the container map for each.
     pub(super) fn fake_dirty(&mut self, key: Key) -> Result<bool> {
         debug_assert!(key.space() < aggregate::MAX_VOLUMES, "snapshots have no places of their own");
         let done = self.fake(key, true)?;
@@ -62,9 +65,9 @@ impl Store {
             return Err(Error::damaged(place(key), damage));
         };
         if old.in_object().is_some() {
-            return Ok(false); // cold blocks stay where they are until they are written
+            return Ok(false); // cold blocks stay in place until they are written
         }
-        // The consistency point is not to fail by what it could have been known before that it cannot be read.
+        // Read errors must occur here, not in the consistency point.
         self.get(key)?;
         let Some(hint) = self.hint(key, vvbn, old)? else { return Ok(false) };
         self.read_above(container_key(self.home(key.space(), vvbn), vvbn))?;
@@ -75,10 +78,11 @@ impl Store {
         Ok(true)
     }
 
-    /// The pointer that a trailer is to name when its block has moved. Of several it is the first one, whichever makes the block move: a
-    /// snapshot may have no other, and does not know that there are more. `None` if nothing tells it: a chunk has no trailer.
+    /// The pointer that the trailer names after the move: the first pointer of a shared block,
+    /// whichever pointer started the move. A snapshot may have only that one, and no count. `None`
+    /// if it is unknown: a chunk has no trailer.
     ///
-    /// Cost: of a block that is or was shared, reads it.
+    /// Cost: reads a block that is or was shared.
     fn hint(&mut self, key: Key, vvbn: u64, at: Physical) -> Result<Option<(u64, u64)>> {
         if key.level() > 0 || self.owners(key.space(), vvbn)? == 0 {
             return Ok(Some((key.file(), key.index())));
@@ -90,7 +94,7 @@ impl Store {
         Ok(found.map(|(context, _)| (context.hint_file, context.hint_block)))
     }
 
-    /// What holds the pointer to a block is written as well, under the VVBN that it has.
+    /// Also rewrites the block with the pointer, under its VVBN.
     fn fake_above(&mut self, key: Key) -> Result<()> {
         let height = self.inode(key.space(), key.file())?.height;
         if key.level() < height {
@@ -103,20 +107,21 @@ impl Store {
         Ok(())
     }
 
-    /// Names another place in the pointer to a block, which keeps its VVBN; durable with the next consistency point.
+    /// Changes the place in the pointer to a block, which keeps its VVBN. Durable with the next
+    /// consistency point.
     ///
-    /// Errors: those of reading what is above it.
+    /// Errors: those of reading the blocks above.
     pub(super) fn put_place(&mut self, key: Key, vvbn: u64, at: Physical) -> Result<()> {
         self.fake_above(key)?;
         self.set_place(key, Pointer::whole(vvbn, at))
     }
 
-    /// Whether a block is another one than at the last consistency point.
+    /// Whether the contents of a block differ from the last consistency point.
     pub fn is_changed(&self, key: Key) -> bool {
         self.is_dirty(key) && !self.fakes.contains_key(&key)
     }
 
-    /// A block that was to change its place only is changed: so are those above it.
+    /// Turns a fake dirty block into a dirty one, with all blocks above it.
     pub(super) fn change_in_earnest(&mut self, key: Key) -> Result<()> {
         if self.fakes.contains_key(&key) {
             self.dirty_above(key)?;
@@ -125,8 +130,9 @@ impl Store {
         Ok(())
     }
 
-    /// Before blocks get places: where some change in earnest VVBNs are taken and given back, and the inodes of the maps
-    /// change with that. Those lie in the first block of inodes, which must not have its place by then under its old VVBN.
+    /// Runs before blocks get places. Real changes allocate and free VVBNs, which changes the
+    /// inodes of the maps. The first block of inodes holds these, so it must not keep its place
+    /// under its old VVBN.
     pub(super) fn settle_fakes(&mut self) -> Result<()> {
         let mut fakes: BTreeMap<u32, u64> = BTreeMap::new();
         for key in self.fakes.keys() {
@@ -140,7 +146,8 @@ impl Store {
         Ok(())
     }
 
-    /// Gives a block its new place, as `place` does for others. `None` if it has one already, by another pointer that names it.
+    /// Allocates the new place of a fake dirty block. `None` if another pointer to the block did so
+    /// already.
     pub(super) fn place_fake(&mut self, key: Key) -> Result<Option<(Place, Context)>> {
         let fake = self.fakes.get(&key).copied();
         let (Some(fake), Some(Pointer { vvbn: Some(vvbn), .. })) = (fake, self.pointer(key)?) else {
@@ -153,7 +160,7 @@ impl Store {
             return Ok(None);
         }
         self.cache.set_state(key, State::Placed);
-        // Contents are laid anew for those who read them in order, which disks do well.
+        // Contents are rewritten for sequential readers, which disks serve well.
         let medium = if key.level() == 0 && key.file() >= volume::FIRST_USER { Medium::Hdd } else { Medium::Ssd };
         let at = Physical::block(self.take_pvbn(medium)?, self.sb.cp as u16);
         let home = self.home(key.space(), vvbn);
@@ -175,17 +182,17 @@ impl Store {
         Ok(Some((self.place_of(at.pvbn)?, context)))
     }
 
-    /// What got other places is durable there, and where the next ones will be taken has to be looked at anew.
+    /// Ends the moves of a durable consistency point. The next prediction of places starts again.
     pub(super) fn end_fakes(&mut self) {
         self.fakes.clear();
         self.reading.rewritten = 0;
         self.forecast = None;
     }
 
-    /// Writes a pointer into the block above, which is dirty already, in earnest or not.
+    /// Writes a pointer into the block above, which is dirty or fake dirty already.
     fn set_place(&mut self, key: Key, pointer: Pointer) -> Result<()> {
         let mut inode = self.inode(key.space(), key.file())?;
-        let lost = || Error::invalid(format!("{}: what is above it is not dirty", place(key)));
+        let lost = || Error::invalid(format!("{}: the block above it is not dirty", place(key)));
         if key.level() < inode.height {
             let (parent, slot) = key.parent();
             let block = self.cache.get_mut(parent).ok_or_else(lost)?;

@@ -1,9 +1,10 @@
-//! What an operation wants of objects, and waits for while others have the state.
+//! Requests to objects that an operation waits for, while other threads use the state.
 //!
-//! An operation that can be done again from its beginning is: where it meets a cold block for the first time, it is noted which range
-//! of which object that lies in, and the operation fails before it changes anything. Whoever runs it gives the state back, asks the
-//! store, and runs it again with what came. What came is bytes of an object, which never change; whether they are still the ones wanted
-//! is judged as ever: the maps are asked anew, and what moved meanwhile is read from where it is now.
+//! An operation that can restart is run again. At the first cold block it records the range of the
+//! object that it needs, and fails before it changes anything. Its caller releases the state, sends
+//! the requests, and runs the operation again with the results. The bytes of an object never
+//! change. Whether they are still the wanted ones is decided as usual: the maps are read again, and
+//! a block that moved meanwhile is read from its new place.
 
 use std::sync::Arc;
 
@@ -27,7 +28,7 @@ impl Part {
     }
 }
 
-/// Why a store did not give a range.
+/// Why a store did not return a range.
 #[derive(Clone, Debug)]
 pub(super) struct Refusal {
     pub object: String,
@@ -47,7 +48,7 @@ impl Refusal {
     }
 }
 
-/// What one operation wants of objects, and what it got.
+/// The ranges that one operation needs, and the results of requests.
 #[derive(Default)]
 pub(crate) struct Fetches {
     /// With the keys of the objects.
@@ -56,17 +57,18 @@ pub(crate) struct Fetches {
     door: Option<Arc<dyn ObjectStore>>,
     /// Requests that are not counted yet.
     asked: u64,
-    /// It only reads: it can be done again whatever else was changed by the way.
+    /// Whether the operation only reads: then it can restart after any change.
     only_reads: bool,
 }
 
 impl Fetches {
-    /// Of an operation that only reads. Others can be done again as long as they have changed nothing.
+    /// For an operation that only reads. Other operations can restart only before their first
+    /// change.
     pub fn of_reading() -> Self {
         Self { only_reads: true, ..Self::default() }
     }
 
-    /// Asks the store for all that is wanted. For those who do not hold the state: that may take long.
+    /// Requests all wanted ranges. The caller must not hold the state, because this may take long.
     pub fn fetch(&mut self) {
         let Some(door) = &self.door else { return };
         for (part, key) in self.wanted.drain(..) {
@@ -76,12 +78,12 @@ impl Fetches {
         }
     }
 
-    /// Whether something is wanted that was not asked for.
+    /// Whether a wanted range was not requested yet.
     pub fn are_wanted(&self) -> bool {
         !self.wanted.is_empty()
     }
 
-    /// What came of a range, if it was asked for.
+    /// The result of a requested range.
     fn find(&self, wanted: &Part) -> Option<std::result::Result<Vec<u8>, Refusal>> {
         let (part, got) = self.got.iter().find(|(part, _)| part.holds(wanted))?;
         let within = |bytes: &Vec<u8>| {
@@ -93,18 +95,19 @@ impl Fetches {
     }
 }
 
-/// What an object gives.
+/// The result of reading an object.
 pub(super) enum Answer {
     Bytes(Vec<u8>),
     Refused(Refusal),
-    /// It is noted that somebody wants it.
+    /// The range was recorded as wanted.
     Later,
 }
 
 impl Store {
-    /// Does something that can be done again from its beginning: cold blocks that it wants are noted and not waited for, and it fails. If
-    /// some [are wanted](Fetches::are_wanted) then, it is to be done again when they were fetched. Of what changes something that is so
-    /// only before the first change; a cold block that is wanted behind it is waited for here, by everybody.
+    /// Runs an operation that can restart. Cold blocks that it needs are recorded, and it fails
+    /// without waiting. If ranges [are wanted](Fetches::are_wanted) then, the caller fetches them
+    /// and runs it again. An operation that has made a change waits here for later cold blocks,
+    /// with the state locked.
     pub fn do_without_waiting<T>(&mut self, fetches: &mut Fetches, act: impl FnOnce(&mut Self) -> T) -> T {
         self.counts.object_gets += std::mem::take(&mut fetches.asked);
         self.objects.fetches = Some(std::mem::take(fetches));
@@ -113,12 +116,14 @@ impl Store {
         done
     }
 
-    /// Whether the running operation wants something of objects, and will be done again.
+    /// Whether the running operation needs ranges of objects and will be run again.
     pub fn wants_objects(&self) -> bool {
         self.objects.fetches.as_ref().is_some_and(Fetches::are_wanted)
     }
 
-    /// A range of an object. Cost: a request, for which everybody waits, unless what runs can be done again.
+    /// Reads a range of an object.
+    ///
+    /// Cost: a request under the lock, unless the operation can restart.
     pub(super) fn read_object(&mut self, object: u64, start: u64, bytes: u64) -> Answer {
         let (part, key) = (Part { object, start, bytes }, self.object_key(object));
         let Some(door) = self.objects.door.clone() else {

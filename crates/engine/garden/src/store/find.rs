@@ -1,8 +1,8 @@
-//! Which device is which drive, and which of them are to be believed.
+//! Assignment of devices to drives, and the decision which drives are current.
 //!
-//! A label says in which place a drive belongs, not whether it is up to date: a drive that was missing for a while may come
-//! back. Every drive that an aggregate writes to has its last superblock or the one before; a drive that has neither, or
-//! that the last one calls missing, is left out.
+//! A label names the place of a drive, but not whether it is current: a drive that was missing for
+//! a while may come back. Every drive that is written to has the last superblock or the one before.
+//! A drive with neither, or one that the last superblock calls missing, is left out.
 
 use std::{fmt, sync::Arc};
 
@@ -25,7 +25,7 @@ use crate::{
 /// A device that was given and is not used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOut {
-    /// Its name.
+    /// The name of the device.
     pub device: String,
     /// Why it is not used.
     pub why: String,
@@ -48,7 +48,7 @@ pub(super) struct Drives {
     pub left_out: Vec<LeftOut>,
     /// Superblocks that cannot be read, and why.
     pub unread: Vec<String>,
-    /// Labels that are damaged.
+    /// Damaged labels.
     pub labels: Vec<(u32, Finding)>,
 }
 
@@ -56,20 +56,22 @@ pub(super) struct Drives {
 struct Candidate {
     device: Arc<dyn BlockDevice>,
     label: DriveLabel,
-    /// Copies of the label that are damaged.
+    /// Damaged copies of the label.
     damaged: Vec<Finding>,
-    /// The number of its last consistency point; 0 if it was never written, `None` if none can be read.
+    /// The number of its newest superblock; 0 if none was ever written, `None` if none can be read.
     newest: Option<u64>,
     found: Option<(Superblock, u64)>,
-    /// Why others cannot be read.
+    /// Why superblocks cannot be read.
     unread: Vec<String>,
 }
 
-/// Puts devices in their places, in whatever order they come. `log`: what the labels of the log say, if they can be read.
+/// Assigns devices to places, in any order. `log` is the aggregate in the labels of the log, if
+/// they can be read.
 ///
-/// A drive whose labels are both damaged is known by its superblocks, and by its blocks or as the only one that is left. Errors: drives
-/// of several aggregates or geometries, two in one place, one that is shorter than it was or that is no drive
-/// at all while none is missing, one that does not answer, another version of the format, no superblock.
+/// A drive whose labels are both damaged is identified by its superblocks and its blocks, or as the
+/// only drive left. Errors: drives of several aggregates or geometries; two drives in one place; a
+/// drive that is shorter than before; a device that is no drive while none is missing; a drive that
+/// fails; another version of the format; no superblock.
 pub(super) fn find_drives(devices: &[Arc<dyn BlockDevice>], log: Option<Aggregate>) -> Result<Drives> {
     let (mut strangers, mut left_out) = (Vec::new(), Vec::new());
     let mut labelled = Vec::new();
@@ -143,7 +145,7 @@ pub(super) fn find_drives(devices: &[Arc<dyn BlockDevice>], log: Option<Aggregat
     Ok(Drives { aggregate: label, geometry, sb, sb_slot, places, left_out, unread, labels })
 }
 
-/// Why a drive is not to be believed.
+/// Why a drive must not be used.
 fn find_staleness(drive: u32, newest: Option<u64>, sb: &Superblock) -> Option<String> {
     match newest {
         _ if sb.missing.contains(&drive) => Some(format!(
@@ -165,7 +167,7 @@ fn pick_label(labelled: &[(Arc<dyn BlockDevice>, DriveLabel, Vec<Finding>)]) -> 
     labels().rev().max_by_key(|label| same(label)).cloned()
 }
 
-/// A drive of an older version of the format as if it were of this one.
+/// Presents a drive of an older version of the format as one of this version.
 pub(crate) fn of_version(device: Arc<dyn BlockDevice>, version: u32) -> Arc<dyn BlockDevice> {
     if version == OLD_VERSION { Arc::new(OldDrive::new(device)) } else { device }
 }
@@ -220,8 +222,8 @@ fn read_candidate(device: &Arc<dyn BlockDevice>, label: DriveLabel, damaged: Vec
     Ok(Candidate { device: device.clone(), label, damaged, newest, found, unread })
 }
 
-/// Reads something, again if the device fails. Errors: it fails twice. A drive that does not answer may be whole, and would be
-/// too old as soon as something is written without it: that is for those to decide who can look at it.
+/// Runs `read` again if the device fails. Errors: it fails twice. Such a drive may be intact, but
+/// would be too old after the first write without it. So the administrator has to decide.
 fn twice<T>(device: &Arc<dyn BlockDevice>, read: impl Fn() -> Result<T>) -> Result<Result<T>> {
     let mut found = read();
     if matches!(found, Err(Error::Device(_))) {
@@ -229,7 +231,7 @@ fn twice<T>(device: &Arc<dyn BlockDevice>, read: impl Fn() -> Result<T>) -> Resu
     }
     match found {
         Err(Error::Device(failure)) => {
-            Err(wrong(device, &format!("it does not answer ({failure}); to go on without it, open without it")))
+            Err(wrong(device, &format!("it does not answer ({failure}); to continue without this drive, do not name it")))
         }
         found => Ok(found),
     }
@@ -240,7 +242,7 @@ fn is_zero(device: &Arc<dyn BlockDevice>, half: u64) -> bool {
     device.read_at(superblock_slot(half) * SLOT as u64, &mut slot[..]).is_ok() && slot.iter().all(|&byte| byte == 0)
 }
 
-/// Errors: the device takes larger units only than blocks are here.
+/// Errors: the device needs larger aligned requests than a slot.
 pub(super) fn check_alignment(drive: &Arc<dyn BlockDevice>) -> Result<()> {
     if SLOT.is_multiple_of(drive.alignment() as usize) {
         return Ok(());
@@ -252,7 +254,7 @@ pub(super) fn check_alignment(drive: &Arc<dyn BlockDevice>) -> Result<()> {
     Err(wrong(drive, &what))
 }
 
-/// The label of a drive, and the copies of it that are damaged. Errors: both are, or belong to different drives.
+/// The label of a drive, and its damaged copies. Errors: both copies are damaged.
 pub(crate) fn read_labels(drive: &Arc<dyn BlockDevice>) -> Result<(DriveLabel, Vec<Finding>)> {
     if drive.size().0 < LEAST_BYTES {
         let what = format!("{} bytes are too few for a drive", drive.size().0);
@@ -264,11 +266,11 @@ pub(crate) fn read_labels(drive: &Arc<dyn BlockDevice>) -> Result<(DriveLabel, V
     {
         return Ok((label.clone(), Vec::new()));
     }
-    // Of version 7 there is no second one; a block of a file is at its place.
+    // Version 7 has no second label; a block of a file is at its place.
     let second = read_label_slot(drive, LABELS[1])?;
     let place = |slot: u64| format!("label of {} in slot {slot}", drive.name());
     for (slot, found) in LABELS.into_iter().zip([&first, &second]) {
-        // That is no damage.
+        // Another version is no damage.
         if let Err(damage) = found
             && damage.field == "version"
         {
@@ -294,15 +296,15 @@ pub(crate) fn read_label(drive: &Arc<dyn BlockDevice>) -> Result<DriveLabel> {
     read_labels(drive).map(|(label, _)| label)
 }
 
-/// What the first drive label says that can be read.
+/// The aggregate in the first readable drive label.
 pub(crate) fn find_aggregate(drives: &[Arc<dyn BlockDevice>]) -> Option<Aggregate> {
     drives.iter().find_map(|drive| Some(read_labels(drive).ok()?.0.aggregate))
 }
 
-/// A drive of version 7 with one stripe.
+/// The size of a drive of version 7 with one stripe.
 const LEAST_BYTES: u64 = 4 * SLOT as u64;
 
-/// The outer error is the device's.
+/// The outer error is that of the device.
 fn read_label_slot(drive: &Arc<dyn BlockDevice>, number: u64) -> Result<crate::format::Decoded<DriveLabel>> {
     let mut slot = slot::Slot::zeros();
     drive.read_at(number * SLOT as u64, &mut slot[..])?;
@@ -314,7 +316,7 @@ fn read_label_slot(drive: &Arc<dyn BlockDevice>, number: u64) -> Result<crate::f
     }))
 }
 
-/// How many bytes a drive takes of its device, as its label says.
+/// The bytes that a drive occupies on its device, according to its label.
 pub(crate) fn drive_length(drive: &Arc<dyn BlockDevice>) -> Result<Bytes> {
     let label = read_label(drive)?;
     let geometry = Geometry::of(&label.aggregate)?;

@@ -1,7 +1,8 @@
-//! Putting right pointers of volumes that name the place that a block had before it moved.
+//! Fix-ups: correcting pointers of volumes that name the place of a block before it moved.
 //!
-//! Such a pointer costs a failed read and a question to the container map, each time that the block comes from the drives after its
-//! old place was written over. Putting it right costs writing the block that it is in, with all above it.
+//! Once the old place is overwritten, each read through such a pointer costs a failed read and a
+//! lookup in the container map. A fix-up costs a write of the block with the pointer and of all
+//! blocks above.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,24 +12,24 @@ use crate::{
     format::pointer::Pointer,
 };
 
-/// Which pointers are put right.
+/// Which pointers are fixed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FixUp {
-    /// None: they are found out by every read.
+    /// None. Each read detects them again.
     #[default]
     Never,
-    /// Those that a read found out, at the next consistency point.
+    /// Those that a read detected, at the next consistency point.
     OnRead,
-    /// Those that the steps of a scan meet.
+    /// Those that the steps of a scan find.
     Scan,
 }
 
-/// Pointers that one consistency point puts right at most because they were read.
+/// Pointers noted by reads that one consistency point fixes, at most.
 const MOST_NOTED: usize = 1024;
-/// Blocks that change at most when a pointer is put right: those above it, and those above its inode.
+/// The most blocks that one fix-up changes: those above the pointer and above its inode.
 const FIX_BLOCKS: u64 = 24;
 
-/// What waits to be put right, and how far the scans of volumes are.
+/// The noted pointers, and the positions of the scans of volumes.
 #[derive(Debug, Default)]
 pub(crate) struct Fixing {
     noted: BTreeSet<Key>,
@@ -41,14 +42,14 @@ impl Fixing {
         std::mem::swap(&mut self.scans, &mut other.scans);
     }
 
-    /// The pointers of a volume are others now.
+    /// Discards the state of a volume whose pointers changed as a whole.
     pub fn forget(&mut self, space: u32) {
         self.noted.retain(|key| key.space() != space);
         self.scans.remove(&space);
     }
 }
 
-/// The next pointer that a scan looks at.
+/// The next pointer of a scan.
 #[derive(Clone, Copy, Debug, Default)]
 struct Position {
     file: u64,
@@ -56,21 +57,21 @@ struct Position {
     index: u64,
 }
 
-/// What a step of the scan for old places did.
+/// The result of a step of the scan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FixUpStep {
-    /// Pointers that were looked at.
+    /// Pointers that were scanned.
     pub looked: u64,
-    /// Pointers that named an old place and name the right one from the next consistency point on.
+    /// Pointers that named an old place. The fix is durable with the next consistency point.
     pub fixed: u64,
-    /// All pointers of the volume were looked at; the next step begins anew.
+    /// Whether the scan has passed all pointers of the volume. Then the next step starts again.
     pub ended: bool,
-    /// It ended early, because there is no space for what would change.
+    /// Whether the step ended early for lack of space.
     pub no_space: bool,
 }
 
 impl Store {
-    /// A read found out that a pointer names an old place.
+    /// Notes a pointer that a read found stale.
     pub(super) fn note_redirect(&mut self, key: Key) {
         self.counts.redirects += 1;
         let fixing = &mut self.gardener.fixing;
@@ -80,13 +81,13 @@ impl Store {
         }
     }
 
-    /// Puts right what reads found out, as far as there is space.
+    /// Fixes the noted pointers, as far as space suffices.
     pub(super) fn fix_noted(&mut self) -> Result<()> {
         for key in std::mem::take(&mut self.gardener.fixing.noted) {
             match self.fix(key) {
                 Ok(_) => {}
                 Err(Error::NoSpace { .. }) => break,
-                // What cannot be read is told to whoever asks for it; a consistency point can do without.
+                // The next reader gets the error; a consistency point does not need this block.
                 Err(Error::Damaged { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -94,12 +95,12 @@ impl Store {
         Ok(())
     }
 
-    /// Puts a pointer right, if it names an old place.
+    /// Fixes a pointer, if it names an old place.
     ///
-    /// Errors: `NoSpace`, before anything changed.
+    /// Errors: `NoSpace`, before any change.
     fn fix(&mut self, key: Key) -> Result<bool> {
-        // What is dirty gets a new pointer anyway. A file that is gone has none, and so has one whose contents are in its
-        // inode by now: its bytes are its user's.
+        // A dirty block gets a new pointer anyway. A deleted file has no pointers. Neither has a
+        // file that is inline now: the bytes at that place are contents.
         if self.volume(key.space()).is_err() || self.is_dirty(key) {
             return Ok(false);
         }
@@ -115,11 +116,12 @@ impl Store {
         Ok(true)
     }
 
-    /// Looks at as many pointers of a volume at most, going on where the last step ended, and puts right those that name an
-    /// old place.
+    /// Scans up to `pointers` pointers of a volume from the position of the last step, and fixes
+    /// those that name an old place. An inode counts as a pointer.
     ///
-    /// Errors: those of reading; the next step goes on behind what cannot be read. Cost: reads the blocks of pointers, and the
-    /// container map for each. An inode counts as a pointer.
+    /// Errors: those of reading; the next step continues after the unreadable block.
+    ///
+    /// Cost: reads the blocks of pointers, and the container map for each pointer.
     pub fn fix_up_step(&mut self, space: u32, pointers: u64) -> Result<FixUpStep> {
         self.check_running()?;
         let mut step = FixUpStep::default();
@@ -148,8 +150,8 @@ impl Store {
         Ok(())
     }
 
-    /// Goes on to the first pointer from a position on that is no hole; `false` behind the volume's last, or if the step has
-    /// looked at enough.
+    /// Advances to the next pointer that is no hole; `false` at the end of the volume, or if the
+    /// step has scanned enough.
     fn find_pointer(&mut self, space: u32, most: u64, at: &mut Position, step: &mut FixUpStep) -> Result<bool> {
         debug_assert_ne!(space, AGGREGATE);
         let files = self.volume(space)?.record.inodes;

@@ -1,12 +1,14 @@
-//! A consistency point that is on its way to the drives while operations go on in memory.
+//! A background consistency point: a thread writes it while operations continue in memory.
 //!
-//! All blocks have their places, and a thread of its own names the stripes in the log, writes the blocks, and then the superblock,
-//! each durable before the next. Meanwhile blocks that it writes are clean, but stay in memory: what is read is found there, and
-//! who changes one changes a copy, for the next point. What operations change in between is not in the log, so the next point alone makes
-//! it durable. Nothing else is done before it has [landed](Store::land): no other point, no step that looks at the drives.
+//! All blocks have places. The thread names the stripes in the log, writes the blocks, and then the
+//! superblock, each durable before the next. Meanwhile the written blocks are clean but stay in
+//! memory, so reads find them there. A change makes a copy for the next point. Operations in
+//! between are not logged, so only the next point makes them durable. Until [`land`](Store::land)
+//! nothing else runs: no other point, and no step that reads the drives.
 //!
-//! Only where the drives have no parity, which could not be believed meanwhile, and where nothing moves or is packed: blocks that are known by one
-//! name only, so that nobody looks for them on the drives under another.
+//! Used only without parity (parity is inconsistent while the write is in progress), with all
+//! drives present, and without packed volumes or objects. If a block is being relocated, the point
+//! is made synchronously, because that block can be looked up under a second address.
 
 use std::{
     sync::Arc,
@@ -23,17 +25,17 @@ use crate::{
     raid::{Place, Request, superblock_at},
 };
 
-/// Blocks in memory, with where they are.
+/// Blocks in memory, with their positions.
 type Pinned = Vec<(Key, At)>;
 
-/// What is written, in this order.
+/// The writes of a point, in this order.
 struct Load {
     log: Arc<Mirror>,
-    /// Says what is about to be written.
+    /// Names the stripes that are about to be written.
     intent: Batch,
     blocks: Vec<Request>,
     drives: Vec<Arc<dyn BlockDevice>>,
-    /// With its place.
+    /// With its offset.
     superblock: (u64, Slot),
 }
 
@@ -49,14 +51,14 @@ impl Load {
     }
 }
 
-/// A consistency point on its way.
+/// A background consistency point.
 pub(crate) struct Flight {
-    /// As it will be durable.
+    /// The superblock of the point.
     sb: Superblock,
-    /// Blocks that must not leave before.
+    /// Blocks that must stay in memory until it is durable.
     pinned: Pinned,
     thread: Option<JoinHandle<Result<()>>>,
-    /// If there is no thread.
+    /// The result, if there is no thread.
     done: Result<()>,
 }
 
@@ -71,15 +73,15 @@ impl Flight {
         Self { sb, pinned, thread, done }
     }
 
-    /// Waits until all is written, or failed.
+    /// Waits for the end of all writes.
     fn wait(&mut self) {
         if let Some(thread) = self.thread.take() {
-            self.done = thread.join().unwrap_or_else(|_| Err(Error::invalid("a panic while blocks were written")));
+            self.done = thread.join().unwrap_or_else(|_| Err(Error::invalid("a panic in the thread that writes blocks")));
         }
     }
 }
 
-/// Nobody finds the devices being written who has closed the aggregate.
+/// Dropping waits for the writes, so the devices are idle once the aggregate is closed.
 impl Drop for Flight {
     fn drop(&mut self) {
         self.wait();
@@ -87,10 +89,10 @@ impl Drop for Flight {
 }
 
 impl Store {
-    /// Begins to make all changes durable, and ends with it where that cannot go on beside operations. Whoever wants them durable waits
-    /// until it has [landed](Self::land). What waits in the log is left out of it.
+    /// Starts a background consistency point, or makes a synchronous one if that is not possible.
+    /// To wait for durability, call [`land`](Self::land). Waiting records are dropped from the log.
     ///
-    /// Errors: as [`consistency_point`](Self::consistency_point), also those of the one before.
+    /// Errors: those of [`consistency_point`](Self::consistency_point), also of the previous point.
     pub fn begin_point(&mut self) -> Result<()> {
         self.land()?;
         if !self.can_fly() {
@@ -127,7 +129,7 @@ impl Store {
         Ok(())
     }
 
-    /// Requests that write all blocks as they are now, and the blocks, which stay in memory.
+    /// Seals all blocks and builds the requests that write them. The blocks stay pinned in memory.
     fn seal_all(&mut self, placed: &[Written], places: &[Place]) -> Result<(Vec<Request>, Pinned)> {
         let Self { cache, raid, .. } = self;
         let (mut blocks, mut pinned) = (Vec::with_capacity(placed.len()), Vec::with_capacity(placed.len()));
@@ -141,9 +143,9 @@ impl Store {
         Ok((raid.requests(blocks)?, pinned))
     }
 
-    /// Ends a consistency point that is on its way, if there is one: waits until it is durable.
+    /// Waits until the background consistency point is durable, if there is one.
     ///
-    /// Errors: a device's; the engine is stopped then.
+    /// Errors: those of a device; then the engine is stopped.
     pub fn land(&mut self) -> Result<()> {
         let Some(mut flight) = self.flight.take() else { return Ok(()) };
         flight.wait();

@@ -1,7 +1,8 @@
-//! Compression groups as files have them: read whole, and changed whole.
+//! Compression groups of files: read as a whole, and changed as a whole.
 //!
-//! A block of a group cannot be read without the others. One that changes makes all of them dirty, with the bytes that they had: from
-//! then on they are blocks like any other, and the consistency point looks anew at what can be compressed.
+//! A block of a group can only be read with the others. A change of one makes all of them dirty,
+//! with their current bytes. From then on they are ordinary blocks, and the consistency point
+//! decides again which ones to compress.
 
 use super::{AGGREGATE, Key, Store, aggregate, cache::State, container_of, tree::place};
 use crate::{
@@ -14,11 +15,12 @@ use crate::{
     raid::Want,
 };
 
-/// Blocks that an operation changes at most besides its own because they are in groups with those at both ends of its range.
+/// The most other blocks that an operation changes because they are in groups with the blocks at
+/// both ends of its range.
 pub(crate) const THAWED: u64 = 2 * (MAX_GROUP as u64 - 1);
 
 impl Store {
-    /// The first block of the group that a block is in as the drives have it, and how many there are.
+    /// The first block of the group that a block is in on the drives, and the number of its blocks.
     fn group_of(&mut self, key: Key) -> Result<Option<(u64, u8)>> {
         if key.level() > 0 || key.space() == AGGREGATE {
             return Ok(None);
@@ -27,14 +29,14 @@ impl Store {
         Ok(found.and_then(|(at, of)| Some((key.index().checked_sub(at.into())?, of))))
     }
 
-    /// Whether a block that is to change may be in a group: groups were made in its volume once.
+    /// Whether a block may be in a group: its volume has or had packing.
     pub(super) fn may_be_in_group(&self, key: Key) -> Result<bool> {
         let is_contents = key.level() == 0 && key.space() < aggregate::MAX_VOLUMES;
         Ok(is_contents && self.volume(key.space())?.record.packing.was_on)
     }
 
-    /// Takes into memory what [`thaw`](Self::thaw) will want to know: a failure here does no harm. That a block is in memory does
-    /// not mean that the others of its group are.
+    /// Loads the blocks that [`thaw`](Self::thaw) needs, so that a failure here changes nothing.
+    /// One block in memory does not imply that the others of its group are.
     pub(crate) fn read_group(&mut self, key: Key) -> Result<()> {
         if !self.may_be_in_group(key)? || self.is_dirty(key) {
             return Ok(());
@@ -43,9 +45,9 @@ impl Store {
         (first..first + u64::from(of)).try_for_each(|index| self.get(key.neighbour(index)).map(drop))
     }
 
-    /// Makes all blocks of the group dirty that a block is in, so that each may change for itself.
+    /// Makes all blocks of a block's group dirty, so that each can change alone.
     ///
-    /// Errors: those of reading the group, before anything changed.
+    /// Errors: those of reading the group, before any change.
     pub(crate) fn thaw(&mut self, key: Key) -> Result<()> {
         if !self.may_be_in_group(key)? || self.is_dirty(key) {
             return Ok(()); // if it is dirty, so are the others
@@ -61,19 +63,21 @@ impl Store {
         Ok(())
     }
 
-    /// Before blocks from `first` to `last` of a file go: groups that lose only a part of their blocks are no groups any more.
+    /// Dissolves the groups that lose only a part of their blocks when blocks from `first` to
+    /// `last` are removed.
     pub(crate) fn thaw_ends(&mut self, space: u32, file: u64, first: u64, last: u64) -> Result<()> {
         let cut = self.cut_groups(space, file, first, last)?;
         cut.into_iter().flatten().try_for_each(|key| self.thaw(key))
     }
 
-    /// Takes into memory what [`thaw_ends`](Self::thaw_ends) will want to know: a failure here does no harm.
+    /// Loads the blocks that [`thaw_ends`](Self::thaw_ends) needs, so that a failure here changes
+    /// nothing.
     pub(crate) fn read_ends(&mut self, space: u32, file: u64, first: u64, last: u64) -> Result<()> {
         let cut = self.cut_groups(space, file, first, last)?;
         cut.into_iter().flatten().try_for_each(|key| self.read_group(key))
     }
 
-    /// A block of each group that has blocks from `first` to `last` and others.
+    /// One block of each group that extends beyond the range from `first` to `last`.
     fn cut_groups(&mut self, space: u32, file: u64, first: u64, last: u64) -> Result<[Option<Key>; 2]> {
         if first >= last || !self.volume(space)?.record.packing.was_on {
             return Ok([None; 2]);
@@ -86,7 +90,7 @@ impl Store {
         ])
     }
 
-    /// Reads a group and takes its blocks into memory; gives the one that was asked for.
+    /// Reads a group and caches its blocks; returns the requested one.
     pub(super) fn fetch_group(&mut self, key: Key, pointer: Pointer) -> Result<Page> {
         let damaged = |damage| Error::damaged(place(key), damage);
         let Some((at, of)) = pointer.in_group() else { return self.fetch(key, pointer) };
@@ -124,7 +128,7 @@ impl Store {
         own.ok_or_else(|| damaged(none()))
     }
 
-    /// A block of a volume from a place, if it is there; else what speaks against it.
+    /// Reads a block of a volume from a place. Errors: its difference from the wanted block.
     pub(super) fn read_at(&mut self, space: u32, vvbn: u64, at: Physical) -> std::result::Result<Page, Damage> {
         let want = self.want_at(space, vvbn, at);
         let block = self.raid.read(at.pvbn, &want)?;
@@ -134,7 +138,7 @@ impl Store {
         }
     }
 
-    /// The same from the other drives; what they say is written back.
+    /// Restores the block from the other drives, and writes it back.
     pub(super) fn repair_at(&mut self, space: u32, vvbn: u64, at: Physical, why: Damage) -> Result<Page> {
         let want = self.want_at(space, vvbn, at);
         let block = self.raid.repair(at.pvbn, &want, why)?;

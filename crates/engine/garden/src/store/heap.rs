@@ -1,15 +1,15 @@
-//! The allocation areas of a RAID group, that with most free blocks first.
+//! A heap of the allocation areas of a RAID group, with most free blocks first.
 //!
-//! An area that was not counted yet stands where it would with as many free blocks as it can have at most. So an area at
-//! the top that was counted has the best score of all, and one that was not is what has to be counted next.
+//! An area that was not counted is ordered by the most free blocks that it can have. So if the top
+//! area was counted, it has the best score. If not, it has to be counted next.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-/// What is known of an area.
+/// The known score of an area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Area {
     pub number: u32,
-    /// Free blocks that may be taken; if it was not counted, no more than these.
+    /// Allocatable blocks; an upper bound if the area was not counted.
     pub free: u64,
     pub counted: bool,
 }
@@ -18,22 +18,25 @@ pub(crate) struct Area {
 struct Entry {
     free: u64,
     counted: bool,
-    /// Its place in the heap.
+    /// The position in the heap.
     at: u32,
 }
 
-/// A binary heap in which every area's place is known, so that its score can change. Equal scores: the lower number first.
+/// A binary heap that knows the position of every area, so that scores can change. Areas with equal
+/// scores are in the order of their numbers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AreaHeap {
     areas: Vec<Entry>,
-    /// Numbers of areas; none is better than the one at half its place.
+    /// Numbers of areas; none is better than its parent in the heap.
     order: Vec<u32>,
     /// Free blocks of all areas together.
     free: u64,
 }
 
 impl AreaHeap {
-    /// Areas 0, 1, … with their free blocks, and whether these were counted. Cost: linear.
+    /// Areas 0, 1, … with their free blocks, and whether these were counted.
+    ///
+    /// Cost: linear.
     pub fn new(areas: impl Iterator<Item = (u64, bool)>) -> Self {
         let areas: Vec<Entry> = (0..).zip(areas).map(|(at, (free, counted))| Entry { free, counted, at }).collect();
         let free = areas.iter().map(|area| area.free).sum();
@@ -44,17 +47,17 @@ impl AreaHeap {
         heap
     }
 
-    /// Free blocks of all areas; of those that were not counted, as many as they can have.
+    /// Free blocks of all areas; of uncounted areas, the upper bound.
     pub fn free(&self) -> u64 {
         self.free
     }
 
-    /// How many areas there are.
+    /// The number of areas.
     pub fn len(&self) -> usize {
         self.areas.len()
     }
 
-    /// What is known of an area; `None` behind the end.
+    /// The score of an area; `None` beyond the end.
     pub fn get(&self, number: u32) -> Option<Area> {
         let Entry { free, counted, .. } = *self.areas.get(number as usize)?;
         Some(Area { number, free, counted })
@@ -65,12 +68,14 @@ impl AreaHeap {
         (0..).zip(&self.areas).map(|(number, entry)| Area { number, free: entry.free, counted: entry.counted })
     }
 
-    /// The area that stands first.
+    /// The first area.
     pub fn top(&self) -> Option<Area> {
         self.get(*self.order.first()?)
     }
 
-    /// The areas that stand first, in order. Cost: n log n for n of them, however many there are.
+    /// The first areas, in order.
+    ///
+    /// Cost: n log n for n areas, whatever the size of the heap.
     pub fn first(&self, most: usize) -> Vec<Area> {
         let mut frontier: BinaryHeap<((u64, Reverse<u32>), usize)> = BinaryHeap::new();
         let mut first = Vec::new();
@@ -87,7 +92,7 @@ impl AreaHeap {
         first
     }
 
-    /// An area was counted.
+    /// Sets the count of an area.
     pub fn set(&mut self, number: u32, free: u64) {
         if let Some(entry) = self.areas.get_mut(number as usize) {
             entry.counted = true;
@@ -95,14 +100,14 @@ impl AreaHeap {
         }
     }
 
-    /// A block of an area may be taken.
+    /// Notes that a block of an area can be allocated.
     pub fn add(&mut self, number: u32) {
         if let Some(area) = self.get(number) {
             self.change(number, area.free + 1);
         }
     }
 
-    /// A block of an area was taken. Says whether it had one.
+    /// Notes that a block of an area was allocated. Returns whether the area had a free one.
     #[must_use]
     pub fn remove(&mut self, number: u32) -> bool {
         let free = self.get(number).and_then(|area| area.free.checked_sub(1));
@@ -176,7 +181,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn areas_stand_as_a_sorted_list_has_them(
+        fn areas_are_ordered_like_a_sorted_list(
             start in prop::collection::vec((0..9u64, any::<bool>()), 0..33),
             changes in changes(),
         ) {

@@ -1,7 +1,8 @@
-//! Drives whose labels are both damaged: which places are theirs.
+//! Identification of drives whose labels are both damaged.
 //!
-//! A superblock shows that a device belongs to the aggregate. Every block in use has its own PVBN in its trailer, which names its drive;
-//! slots of parity are sums, and most of them name none. The only drive that is left has the only place that is left.
+//! A superblock shows that a device belongs to the aggregate. Each block in use has its own PVBN in
+//! its trailer, which names its drive. Slots of parity are sums, and most of them name none. The
+//! only drive left has the only place left.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -17,7 +18,7 @@ use crate::{
     raid::{Geometry, slot_offset},
 };
 
-/// A device without a label that can be read.
+/// A device without a readable label.
 pub(crate) struct Stranger {
     pub device: Arc<dyn BlockDevice>,
     pub why: String,
@@ -26,21 +27,22 @@ pub(crate) struct Stranger {
 /// A device and its place.
 type Known = (Arc<dyn BlockDevice>, u32);
 
-/// Slots that are read at once.
+/// Slots of each read.
 const AT_ONCE: u64 = 64;
-/// Slots that say something after which a drive is known.
+/// Slots in use that suffice to identify a drive.
 const ENOUGH: u64 = 256;
 
-/// Percent of slots that speak for a place where not every place has a drive: one of parity, one of data. Parity of stripes with one block
-/// in use looks like that block's drive, so a drive of data has no slot that does not name it.
+/// The percentage of slots that must support a place if not every place has a drive: for a parity
+/// drive, for a data drive. Parity of a stripe with one block in use equals that block. So for a
+/// data drive all slots must name it.
 const CLEAR: [u64; 2] = [98, 100];
 
-/// What the slots of a device say.
+/// The evidence in the slots of a device.
 #[derive(Clone, Debug, Default)]
 struct Votes {
-    /// By drive: slots that name it, at the stripe where they are.
+    /// For each drive, the slots that name it and are at its stripe.
     named: BTreeMap<u32, u64>,
-    /// Slots that are in use and name no place of theirs.
+    /// Slots in use that name no place of theirs.
     sums: u64,
 }
 
@@ -49,10 +51,12 @@ impl Votes {
         self.named.values().sum::<u64>() + self.sums
     }
 
-    /// Of a hundred slots, those that speak for a place. `parities`: places of parity that are free.
+    /// The percentage of slots that support a place. `parities` is the number of free parity
+    /// places.
     ///
-    /// A drive of data has slots that name it, and few that do not: those are damaged. One of parity has sums, and slots that name
-    /// drives of its group where only one block of a stripe is in use.
+    /// A data drive has slots that name it, and few others, which are damaged. A parity drive has
+    /// sums. It also has slots that name drives of its group, where only one block of a stripe is
+    /// in use.
     fn percent_for(&self, place: u32, geometry: &Geometry, parities: usize) -> u64 {
         if self.all() == 0 {
             return 0;
@@ -71,7 +75,8 @@ impl Votes {
     }
 }
 
-/// Gives strangers that belong to the aggregate their places, of those that are not taken. Also returns the strangers that stay such.
+/// Assigns strangers that belong to the aggregate to free places. Also returns the strangers that
+/// remain.
 pub(crate) fn identify(
     strangers: Vec<Stranger>,
     taken: Vec<u32>,
@@ -86,7 +91,7 @@ pub(crate) fn identify(
         let is_member = (0..2).any(|half| read_superblock(&device, half, aggregate.uuid).is_ok());
         if is_member { members.push((stranger, device)) } else { rest.push(stranger) }
     }
-    // The place that fits each best.
+    // The best place for each device.
     let mut pairs = Vec::new();
     let parities = free.iter().filter(|place| geometry.is_parity(**place as usize)).count();
     let votes: Vec<Votes> =
@@ -105,7 +110,8 @@ pub(crate) fn identify(
     let mut placed: BTreeMap<usize, u32> = BTreeMap::new();
     for (percent, member, place) in pairs {
         let is_empty = votes[member].all() == 0;
-        // With a drive for each place it is a question of which fits better. Else one of parity may look like one of data that is gone.
+        // If each place has a drive, the better fit decides. Otherwise a parity drive may look like
+        // an absent data drive.
         let clear = CLEAR[usize::from(!geometry.is_parity(place as usize))];
         let is_clear = percent >= if is_complete { 1 } else { clear };
         let is_last = is_complete && free.len() == 1;
@@ -124,7 +130,8 @@ pub(crate) fn identify(
     (known, rest)
 }
 
-/// Reads the slots of a device until enough say something; all of them if they have to be told from another device's.
+/// Reads the slots of a device until enough are in use, or all of them if several devices must be
+/// distinguished.
 fn collect_votes(device: &Arc<dyn BlockDevice>, geometry: &Geometry, reads_all: bool) -> Votes {
     let mut votes = Votes::default();
     let stripes = geometry.groups.iter().map(|group| group.stripes).max().unwrap_or(0);
@@ -137,7 +144,7 @@ fn collect_votes(device: &Arc<dyn BlockDevice>, geometry: &Geometry, reads_all: 
             break;
         }
         let part = &mut bytes[..count as usize * SLOT];
-        // What the device does not give says nothing.
+        // Slots that cannot be read do not count.
         if device.read_at(slot_offset(first), part).is_ok() {
             for (stripe, slot) in (first..).zip(part.as_chunks::<SLOT>().0) {
                 votes.add(stripe, slot, geometry);

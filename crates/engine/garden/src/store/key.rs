@@ -1,14 +1,14 @@
-//! Names of blocks: a file, a level of its tree, and a number on that level. Caches know blocks by these names only,
-//! never by where they lie.
+//! Keys of blocks: a file, a level of its tree, and a number on that level. Caches use keys, never
+//! places.
 
 use crate::format::{pointer::Shape, snapshot::MAX_SNAPSHOTS};
 
-/// The space of the aggregate's own files; smaller numbers are volumes and their snapshots.
+/// The space of the aggregate's own files. Smaller numbers are volumes and their snapshots.
 pub(crate) const AGGREGATE: u32 = u32::MAX;
 
-/// Files of the aggregate. That of inodes has its own inode in the superblock.
+/// Files of the aggregate. The inode of `INODES` is in the superblock.
 pub(crate) mod aggregate {
-    /// The inodes of the others.
+    /// The inodes of the other files.
     pub(crate) const INODES: u64 = 0;
     /// A bit for each PVBN: in use.
     pub(crate) const BITMAP: u64 = 1;
@@ -18,9 +18,10 @@ pub(crate) mod aggregate {
     pub(crate) const TOP_AREAS: u64 = 3;
     /// The records of the snapshots.
     pub(crate) const SNAPSHOTS: u64 = 4;
-    /// How many chunks each compacted block had at first and has left, a byte each for every PVBN.
+    /// The initial and current number of chunks of each compacted block, one byte each for every
+    /// PVBN.
     pub(crate) const CHUNKS: u64 = 5;
-    /// No file: compacted blocks on their way to the drives, by their PVBNs.
+    /// Not a file: compacted blocks to be written, by their PVBNs.
     pub(crate) const COMPACTED: u64 = 6;
     /// The records of the objects that hold cold blocks.
     pub(crate) const OBJECTS: u64 = 7;
@@ -29,9 +30,9 @@ pub(crate) mod aggregate {
     pub(crate) use crate::format::superblock::MAX_VOLUMES;
 }
 
-/// Files of a volume that hold metadata. That of inodes has its own inode in the volume table.
+/// Files of a volume that hold metadata. The inode of `INODES` is in the volume table.
 pub(crate) mod volume {
-    /// The inodes of the others.
+    /// The inodes of the other files.
     pub(crate) const INODES: u64 = 0;
     /// The root directory, a file like all directories.
     pub(crate) const ROOT: u64 = 1;
@@ -41,21 +42,22 @@ pub(crate) mod volume {
     pub(crate) const INODE_MAP: u64 = 3;
     /// The numbers of inodes without a name, 8 bytes each.
     pub(crate) const ORPHANS: u64 = 4;
-    /// A bit for each VVBN: a snapshot uses it.
+    /// A bit for each VVBN: used by a snapshot.
     pub(crate) const SUMMARY_MAP: u64 = 5;
-    /// How many pointers name each VVBN, 2 bytes each.
+    /// The number of pointers to each VVBN, 2 bytes each.
     pub(crate) const REFERENCES: u64 = 6;
-    /// Inodes in use below those of users: those above, but that of inodes.
+    /// Inodes in use below those of users: the files above, except `INODES`.
     pub(crate) const FIXED_FILES: u64 = 6;
     /// The first inode of a user.
     pub(crate) const FIRST_USER: u64 = 16;
 }
 
-/// A block. The order is that in which a consistency point gives blocks their places.
+/// The key of a block. The order is that in which a consistency point allocates places.
 ///
-/// Two words, because names are compared and handed on some dozens of times for each block that is written: from the top bits down 3 of the
-/// phase, 32 of the space, 41 of the file, 4 of the level and 48 of the index. No block has more; what damage asks for beyond that is
-/// the last name there is, which no tree is large enough for.
+/// Two words, because each written block needs dozens of comparisons and copies of keys. From the
+/// top bits down: 3 of the phase, 32 of the space, 41 of the file, 4 of the level and 48 of the
+/// index. No block exceeds these. Larger values, which only damage requests, become the last key,
+/// which no tree contains.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Key {
     high: u64,
@@ -115,11 +117,12 @@ impl Key {
         self.low & most(INDEX_BITS)
     }
 
-    /// Whether a block of zeros need not be kept: pointers, and metadata in which zeros mean nothing is there.
+    /// Whether a block of zeros is stored as a hole: blocks of pointers, and metadata whose zeros
+    /// mean "absent".
     pub fn zeros_are_a_hole(self) -> bool {
-        // What stands in a list of areas is known only when it has a place.
+        // The contents of a list of areas are only known after it has a place.
         let is_list = (self.space(), self.file()) == (AGGREGATE, aggregate::TOP_AREAS);
-        // What lies in a container is a volume's block, whatever it holds.
+        // A block of a container is a volume's block, whatever its contents.
         let is_of_volume = self.space() == AGGREGATE && self.file() >= aggregate::FIRST_CONTAINER;
         self.level() > 0 || self.phase() > 0 && !is_list && !is_of_volume
     }
@@ -129,8 +132,8 @@ impl Key {
         shape_of(self.space())
     }
 
-    /// A small number that blocks have in common which are used together one after the other: of a file's contents, of its pointers, of
-    /// a map.
+    /// A small number that is equal for blocks that are used one after another: contents of a file,
+    /// its pointers, or a map.
     #[inline]
     pub fn kind(self) -> usize {
         (self.phase() << 3 ^ self.file() & 7 ^ (u64::from(self.level()) * 0x15)) as usize
@@ -142,7 +145,7 @@ impl Key {
         Self { low: self.low & !most(INDEX_BITS) | index.min(most(INDEX_BITS)), ..self }
     }
 
-    /// The block one level up, and the place in it.
+    /// The block one level up, and the position in it.
     #[inline]
     pub fn parent(self) -> (Key, u64) {
         let fanout = self.shape().fanout();
@@ -161,12 +164,13 @@ pub(crate) fn shape_of(space: u32) -> Shape {
     if space == AGGREGATE { Shape::Aggregate } else { Shape::Volume }
 }
 
-/// The container file of a volume; a snapshot's blocks lie in that of its volume.
+/// The container file of a volume. Blocks of a snapshot are in that of its volume.
 pub(crate) fn container_of(space: u32) -> u64 {
     aggregate::FIRST_CONTAINER + u64::from(volume_of(space))
 }
 
-/// Spaces of snapshots: the place in the snapshot table, from 1 on, above the number of the volume.
+/// The space of a snapshot is its place in the snapshot table, counted from 1, above these bits of
+/// the volume.
 const VOLUME_BITS: u32 = aggregate::MAX_VOLUMES.ilog2();
 
 /// The space of a snapshot.
@@ -174,12 +178,12 @@ pub(crate) fn snapshot_space(slot: u32, volume: u32) -> u32 {
     (slot + 1) << VOLUME_BITS | volume
 }
 
-/// Whether a space is a snapshot, which nobody changes.
+/// Whether a space is a snapshot, which is read-only.
 pub(crate) fn is_snapshot(space: u32) -> bool {
     space != AGGREGATE && space >= aggregate::MAX_VOLUMES
 }
 
-/// The volume of a space: its own number, or that of the volume whose snapshot it is.
+/// The volume of a space: its own number, or that of the snapshot's volume.
 pub(crate) fn volume_of(space: u32) -> u32 {
     space & (aggregate::MAX_VOLUMES - 1)
 }
@@ -191,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_say_what_they_were_made_of_and_stand_in_its_order() {
+    fn keys_are_ordered_like_their_parts() {
         let parts = |number: u64| {
             let file = [0, 3, 16, 4096, (1 << 40) + 5][number as usize % 5];
             let space = [0, 1, snapshot_space(2, 1), AGGREGATE][number as usize / 5 % 4];
@@ -217,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_lies_in_the_container_of_its_volume() {
+    fn snapshot_uses_the_container_of_its_volume() {
         for volume in [0, 1, aggregate::MAX_VOLUMES - 1] {
             assert!(!is_snapshot(volume));
             for slot in [0, 7, MAX_SNAPSHOTS - 1] {

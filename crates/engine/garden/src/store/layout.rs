@@ -1,7 +1,8 @@
-//! How files lie: how many requests it takes to read them, and how many it would take if they were written now.
+//! The layout of files: the requests to read them, and the predicted requests if they were written
+//! now.
 //!
-//! It is judged by windows of as many blocks as a block of pointers names, which is what is read ahead at once at most. A request reads
-//! blocks that lie one behind the other on a drive, in whatever order the file has them.
+//! The unit is a window of as many blocks as a block of pointers names, which is also the largest
+//! read-ahead. One request reads adjacent blocks of a drive, in any order of the file.
 
 use std::{cmp::Reverse, ops::Range, sync::Arc};
 
@@ -25,41 +26,43 @@ use crate::{
 /// Blocks whose layout is judged together.
 pub(crate) const WINDOW: u64 = 256;
 
-/// A block of a file that is as the drives have it.
+/// A block of a file that equals the drives.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lying {
     pub key: Key,
     pub vvbn: u64,
-    /// Where its pointer says that it lies.
+    /// The place in its pointer.
     pub told: Physical,
-    /// Where it lies.
+    /// Its actual place.
     pub at: Physical,
 }
 
-/// The places that come next, if nothing else is written or freed.
+/// The next places to be allocated, if nothing else is written or freed.
 #[derive(Clone, Debug)]
 pub(super) struct Forecast {
     at: Option<Cursor>,
-    /// The areas behind that, the best one first.
+    /// The areas after that, the best one first.
     areas: Arc<[AreaId]>,
     next: usize,
 }
 
 impl Store {
-    /// The blocks of contents in a range of a file that have not changed since the last consistency point. Cost: reads blocks of
-    /// pointers, and the container map for each.
+    /// The blocks of contents in a range of a file that have not changed since the last consistency
+    /// point.
+    ///
+    /// Cost: reads blocks of pointers, and the container map for each.
     pub(super) fn look_at_places(&mut self, space: u32, file: u64, blocks: Range<u64>) -> Result<Vec<Lying>> {
         let mut found = Vec::new();
         for key in blocks.map(|block| Key::new(space, file, 0, block)) {
             if self.is_dirty(key) {
                 continue;
             }
-            // What shares its place with others is not laid better for one of them.
+            // Blocks that share a place with others are not moved for the sake of one.
             let Some(pointer) = self.pointer(key)?.filter(Pointer::is_plain) else { continue };
             let Some(vvbn) = pointer.vvbn else { continue };
             let none = || Damage::new("container map", "place", "none", format!("one for VVBN {vvbn}"));
             let at = self.container(space, vvbn)?.ok_or_else(|| Error::damaged(super::tree::place(key), none()))?;
-            // What is cold is left where it is.
+            // Cold blocks stay in place.
             if at.form == Form::Block {
                 found.push(Lying { key, vvbn, told: pointer.at, at });
             }
@@ -67,7 +70,7 @@ impl Store {
         Ok(found)
     }
 
-    /// How many requests read blocks in these places.
+    /// The number of requests that read blocks at these places.
     pub(super) fn count_requests(&self, places: impl Iterator<Item = u64>) -> u64 {
         let mut places: Vec<u64> = places.collect();
         places.sort_unstable();
@@ -80,7 +83,8 @@ impl Store {
         requests
     }
 
-    /// How many of the first blocks one request reads, of blocks in ascending order; at least one.
+    /// The number of leading blocks that one request reads, of blocks in ascending order; at least
+    /// one.
     pub(super) fn chain_of(&self, mut pvbns: impl Iterator<Item = u64>) -> usize {
         let Some(first) = pvbns.next() else { return 0 };
         let behind = match ObjectPlace::of(first) {
@@ -91,14 +95,15 @@ impl Store {
         1 + pvbns.zip(first + 1..first + most).take_while(|(pvbn, next)| pvbn == next).count()
     }
 
-    /// How many requests would read as many blocks if they were the next to get places, and what comes behind them then. `None`
-    /// if there are not so many.
+    /// The number of requests that would read `blocks` blocks if they got the next places, and the
+    /// forecast after that. `None` if there are not enough places.
     pub(super) fn predict(&mut self, blocks: u64) -> Result<Option<(u64, Forecast)>> {
         let mut forecast = match self.forecast.take() {
             Some(forecast) => forecast,
             None => {
                 let mut forecast = self.make_forecast()?;
-                // What waits already gets its places before, or not long after; where there are disks and flash, on flash.
+                // Dirty blocks get their places earlier or soon after. With disks and flash, they
+                // go to flash.
                 let waiting = if self.raid.geometry.is_mixed() { 0 } else { self.dirty_blocks() };
                 for _ in 0..waiting {
                     self.foresee(&mut forecast)?;
@@ -110,7 +115,8 @@ impl Store {
         let mut places = Vec::new();
         while (places.len() as u64) < blocks {
             let Some(pvbn) = self.foresee(&mut forecast)? else {
-                // Freed blocks may be taken after the next consistency point: begin anew.
+                // Freed blocks may be available after the next consistency point, so the next
+                // forecast starts again.
                 self.forecast = None;
                 return Ok(None);
             };
@@ -119,7 +125,8 @@ impl Store {
         Ok(Some((self.count_requests(places.into_iter()), forecast)))
     }
 
-    /// Leaves the area that blocks are taken from, as an opening does: the best one is next, and that is what is foreseen.
+    /// Leaves the area that blocks are allocated from, as an opening does. Then the best area is
+    /// next, and the forecast uses it.
     pub fn begin_in_best_area(&mut self) {
         self.alloc.current = Cursors::default();
         self.forecast = None;
@@ -127,7 +134,7 @@ impl Store {
 
     fn make_forecast(&mut self) -> Result<Forecast> {
         let mut areas: Vec<(u64, AreaId)> = Vec::new();
-        // What is laid better is laid on disks, if there are any.
+        // Rewritten blocks go to disks, if there are any.
         let pool = self.raid.geometry.pool(Medium::Hdd);
         let is_of_pool = |group: usize| self.raid.geometry.groups[group].medium == pool;
         for (group, heap) in self.areas().enumerate().filter(|(group, _)| is_of_pool(*group)) {

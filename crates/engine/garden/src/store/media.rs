@@ -1,20 +1,21 @@
-//! Which medium a block goes to where there are disks and flash: a *mixed* aggregate, whose flash is a tier before its disks.
+//! The medium of each block in a *mixed* aggregate, which has disks, and flash as a tier before
+//! them.
 //!
-//! What is written here and there goes to flash, and so do all metadata: disks would seek for it, now and when the place is written
-//! again. What is written in order, one block of a file behind the other, goes to disks, the first time or again: they are good at that, and when it is
-//! written over the next time whole areas become free, where single blocks would leave holes. Where a medium has no block left, the other one's are
-//! taken. What is on flash and not written any more leaves it for the disks later (`demote.rs`), to
-//! areas of its own.
+//! Random writes and all metadata go to flash, because disks would seek for them, now and at the
+//! next overwrite. Sequential writes, block after block of a file, go to disks. Disks are good at
+//! these, and a later overwrite frees whole areas instead of single blocks. If a medium is full,
+//! the other one is used. Blocks on flash that are not written any more move to areas of their own
+//! on disks later (`demote.rs`).
 
 use std::ops::{Index, IndexMut, Range};
 
 use super::{AGGREGATE, Key, Store, space::Cursor, volume};
 use crate::Medium;
 
-/// Blocks of a run that are looked at ahead.
+/// Blocks of a run that are checked in advance.
 const AHEAD: u64 = 256;
 
-/// Something for each medium.
+/// A value for each medium.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PerMedium<T>([T; 2]);
 
@@ -41,9 +42,9 @@ impl<T> IndexMut<Medium> for PerMedium<T> {
 /// A sequence of places that blocks are written to, area by area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lane {
-    /// What goes to disks, but for demoted blocks.
+    /// Blocks for disks, except demoted blocks.
     Disks,
-    /// What goes to flash.
+    /// Blocks for flash.
     Flash,
     /// Single blocks that leave the flash for the disks. Programs overwrite them one by one. In
     /// areas of their own they leave no holes between the blocks of a sequential stream.
@@ -53,7 +54,7 @@ pub(super) enum Lane {
 impl Lane {
     const ALL: [Self; 3] = [Self::Disks, Self::Flash, Self::Demoted];
 
-    /// That of blocks for a medium.
+    /// The lane of blocks for a medium.
     pub fn to(medium: Medium) -> Self {
         match medium {
             Medium::Hdd => Self::Disks,
@@ -61,12 +62,12 @@ impl Lane {
         }
     }
 
-    /// That of a block that moves from one medium to another.
+    /// The lane of a block that moves from one medium to another.
     pub fn between(from: Medium, to: Medium) -> Self {
         if (from, to) == (Medium::Ssd, Medium::Hdd) { Self::Demoted } else { Self::to(to) }
     }
 
-    /// Where its blocks are wanted.
+    /// The medium of the lane.
     pub fn medium(self) -> Medium {
         match self {
             Self::Disks | Self::Demoted => Medium::Hdd,
@@ -75,17 +76,17 @@ impl Lane {
     }
 }
 
-/// Where the next block of each lane comes from.
+/// The position of each lane.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cursors([Option<Cursor>; 3]);
 
 impl Cursors {
-    /// All that there are.
+    /// All positions.
     pub fn iter(&self) -> impl Iterator<Item = &Cursor> {
         self.0.iter().flatten()
     }
 
-    /// Leaves an area.
+    /// Leaves the areas of matching positions.
     pub fn leave(&mut self, is_left: impl Fn(&Cursor) -> bool) {
         for at in &mut self.0 {
             at.take_if(|at| is_left(at));
@@ -107,7 +108,7 @@ impl IndexMut<Lane> for Cursors {
     }
 }
 
-/// Blocks of a file that the running consistency point writes one behind the other, and that go to disks.
+/// Consecutive blocks of a file that the running consistency point writes to disks.
 #[derive(Clone, Debug)]
 pub(super) struct Run {
     space: u32,
@@ -116,7 +117,7 @@ pub(super) struct Run {
 }
 
 impl Store {
-    /// The medium that a dirty block is to be written to; what it says counts in mixed aggregates only.
+    /// The medium for a dirty block. Only used in mixed aggregates.
     pub(super) fn choose_medium(&mut self, key: Key) -> Medium {
         let is_contents = key.space() != AGGREGATE && key.level() == 0 && key.file() >= volume::FIRST_USER;
         if !self.raid.geometry.is_mixed() || !is_contents {
@@ -131,7 +132,7 @@ impl Store {
         }
         let goes_on = before.is_some_and(|run| run.blocks.end == key.index());
         let count = self.count_run(key);
-        // Shorter ones are no chain of a disk, and may be what is written here and there.
+        // A shorter run is no chain of a disk, and may be a random write.
         if count < self.raid.geometry.tetris_stripes && !goes_on {
             return Medium::Ssd;
         }
@@ -139,7 +140,7 @@ impl Store {
         Medium::Hdd
     }
 
-    /// The next consistency point takes what it wants from where that is, if there is some again.
+    /// Lets the next consistency point return to the wanted medium, if that has free blocks again.
     pub(super) fn leave_other_media(&mut self) {
         for lane in Lane::ALL {
             let pool = self.raid.geometry.pool(lane.medium());
@@ -148,7 +149,8 @@ impl Store {
         }
     }
 
-    /// How many blocks of a file wait to be written from this one on, itself included; some at most.
+    /// The number of consecutive dirty blocks of a file from this one on, itself included, up to a
+    /// limit.
     fn count_run(&self, key: Key) -> u64 {
         let (first, last) = (key.neighbour(key.index() + 1), key.neighbour(key.index() + AHEAD - 1));
         let waiting = self.dirty.range(first, last).filter(|key| !self.fakes.contains_key(key));

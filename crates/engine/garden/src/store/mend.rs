@@ -1,7 +1,8 @@
-//! Which blocks of a stripe are not what they must be, and what they must be.
+//! Repair of stripes: which blocks are wrong, and their right contents.
 //!
-//! A block that is in use is right if its checksums fit, it says that it lies where it lies, and the map that it names has
-//! a pointer to this very place and tag. The last finds writes that never came: what lies there is whole, but old.
+//! A block in use is right if its checksums match, its own PVBN is its place, and the map that it
+//! names has a pointer with this place and tag. The last condition detects lost writes, where an
+//! old block is complete.
 
 use super::{AGGREGATE, Freed, Key, Store, aggregate};
 use crate::{
@@ -16,8 +17,8 @@ use crate::{
 };
 
 impl Store {
-    /// The data drives of a stripe whose blocks are in use and not right, and why. Drives that are missing are not among
-    /// them.
+    /// The data drives of a stripe whose blocks are in use and wrong, with the damage. Skips
+    /// missing drives.
     pub(super) fn judge(&mut self, row: &Row) -> Result<Vec<(usize, Damage)>> {
         let data = usize::from(self.raid.geometry.groups[row.group].data_drives);
         let mut bad = Vec::new();
@@ -39,7 +40,7 @@ impl Store {
         self.is_used(self.raid.geometry.pvbn(Place { group: row.group, stripe: row.stripe, drive }))
     }
 
-    /// What speaks against a slot being the one in use in this place.
+    /// Judges whether a slot is the one in use at this place. The inner error is the damage.
     pub(super) fn judge_slot(
         &mut self,
         row: &Row,
@@ -49,7 +50,8 @@ impl Store {
         self.judge_at(self.raid.geometry.pvbn(Place { group: row.group, stripe: row.stripe, drive }), slot)
     }
 
-    /// What left the maps since the last consistency point is still in use by that, and right if it has the tag that it had.
+    /// Blocks that left the maps since the last consistency point are still in use by it. They are
+    /// right if they have the recorded tag.
     fn judge_at(&mut self, pvbn: u64, slot: &Slot) -> Result<std::result::Result<(), Damage>> {
         let context = match slot::decode(slot) {
             Ok(context) => context,
@@ -63,7 +65,7 @@ impl Store {
             return Ok(if context.tag == tag { Ok(()) } else { Err(other()) });
         }
         let is_named = match self.is_named(&context, slot) {
-            // The map is damaged itself, which is found where it lies.
+            // The map itself is damaged. The scrub finds that at the place of the map.
             Err(Error::Damaged { .. }) => true,
             other => other?,
         };
@@ -71,11 +73,13 @@ impl Store {
         Ok(if is_named { Ok(()) } else { Err(unnamed()) })
     }
 
-    /// Puts together anew what stays in stripes that are written in part, is in use, and is not what the maps name: parity
-    /// made from it would not have what the old one still has. What cannot be put together stays as it is. `freed`: what
-    /// the last consistency point uses and the running one does not, with its tags.
+    /// Restores blocks that stay in partly written stripes, are in use, and differ from the maps.
+    /// Parity computed from such a block would lose the contents that the old parity still covers.
+    /// Blocks that cannot be restored stay as they are. `freed` are blocks that the last
+    /// consistency point uses and the running one does not, with their tags.
     ///
-    /// Cost: of each block that stays, one look at the map that names it, which is read if it is not in memory.
+    /// Cost: for each block that stays, a lookup in the map that names it, which is read if it is
+    /// not in memory.
     pub(super) fn mend_stays(&mut self, old: &mut Old, freed: &Freed) -> Result<()> {
         for (place, slot) in &mut old.stays {
             if self.is_to_stay(place, slot, freed)? {
@@ -90,7 +94,7 @@ impl Store {
         Ok(())
     }
 
-    /// Whether a slot is the one in use in its place, or none is.
+    /// Whether a slot is the one in use at its place, or none is in use there.
     fn is_to_stay(&mut self, place: &Place, slot: &Slot, freed: &Freed) -> Result<bool> {
         let pvbn = self.raid.geometry.pvbn(*place);
         if let Some(tag) = freed.get(&pvbn) {

@@ -1,8 +1,9 @@
-//! All blocks of an aggregate: trees of files, a cache, free space, and the consistency point that makes changes durable.
+//! All blocks of an aggregate: trees of files, a cache, free space, and the consistency point that
+//! makes changes durable.
 //!
-//! A block that changes is dirty, and so are all blocks above it up to the superblock: the consistency point then
-//! only gives places to dirty blocks, writes them, and writes the superblock. Nothing that the last consistency point uses
-//! is written over.
+//! A changed block is dirty, as are all blocks above it up to the superblock. So the consistency
+//! point only has to allocate places for dirty blocks, write them, and write the superblock.
+//! Nothing that the last consistency point uses is overwritten.
 
 mod areas;
 mod cache;
@@ -107,12 +108,12 @@ use crate::{
     report::OpeningReport,
 };
 
-/// How much is kept in memory.
+/// Limits of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Blocks that are as the devices have them, in bytes.
+    /// Clean blocks in memory, in bytes.
     pub cache_bytes: u64,
-    /// Blocks that changed since the last consistency point, in bytes: with more, there is one.
+    /// Dirty blocks, in bytes. Above this, a consistency point is due.
     pub dirty_bytes: u64,
 }
 
@@ -122,63 +123,64 @@ impl Default for Limits {
     }
 }
 
-/// What was counted since the aggregate was opened.
+/// Counts since the opening of the aggregate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Consistency points.
     pub consistency_points: u64,
-    /// Of these, points that were written while operations went on.
+    /// Consistency points that were written in the background.
     pub points_beside: u64,
     /// Blocks of volumes that were read.
     pub volume_reads: u64,
-    /// Reads of volumes that had to ask the container map, because the place in the pointer did not hold the block.
+    /// Reads of volumes that needed the container map, because the block was not at the place in
+    /// its pointer.
     pub map_lookups: u64,
-    /// Of these, those that found the block at another place.
+    /// Map lookups that found the block at another place.
     pub redirects: u64,
     /// Allocation areas whose free blocks were counted in the bitmap.
     pub areas_counted: u64,
-    /// Blocks of volumes that consistency points wrote, without those that only moved to clean an area.
+    /// Blocks of volumes that consistency points wrote, except those that only moved for cleaning.
     pub volume_writes: u64,
     /// Blocks of volumes that were moved.
     pub relocations: u64,
-    /// Of these, blocks that went from flash to disks.
+    /// Moved blocks that went from flash to disks.
     pub demotions: u64,
-    /// Blocks of the aggregate's own files that cleaning wanted to be written elsewhere.
+    /// Blocks of the aggregate's own files that were rewritten for cleaning.
     pub metadata_relocations: u64,
-    /// Blocks that were to move, but were freed before they did.
+    /// Blocks that were to move, but were freed before.
     pub moves_dropped: u64,
-    /// Blocks in use that could not be moved: they are damaged, or no map names them.
+    /// Blocks in use that could not be moved, because they are damaged or no map names them.
     pub moves_stuck: u64,
-    /// Allocation areas whose blocks in use were all made to move.
+    /// Allocation areas whose blocks in use all were made to move.
     pub areas_cleaned: u64,
-    /// Allocation areas that blocks were taken from when none of theirs was in use.
+    /// Allocation areas without blocks in use that allocation started to use.
     pub ready_areas_taken: u64,
-    /// Those of which some were.
+    /// Allocation areas with blocks in use that allocation started to use.
     pub other_areas_taken: u64,
-    /// Pointers of volumes that named an old place and were put right.
+    /// Stale pointers of volumes that were fixed.
     pub fix_ups: u64,
     /// Blocks of contents that were made to change their places only.
     pub fake_dirty: u64,
-    /// Blocks that were written elsewhere under their VVBNs, those of pointers among them.
+    /// Blocks that were rewritten under their VVBNs, including blocks of pointers.
     pub fake_writes: u64,
-    /// Reads of files that went on where one before them ended.
+    /// Reads of files that continued where an earlier read ended.
     pub sequential_reads: u64,
-    /// Of these, those with which more was read than they asked for.
+    /// Sequential reads that read more than the client requested.
     pub read_aheads: u64,
-    /// Blocks that were read with them, those of memory among them.
+    /// Blocks of these read-aheads, including cached blocks.
     pub read_ahead_blocks: u64,
-    /// Blocks that were made to change their places because they were read in order and lay badly.
+    /// Blocks that changed their places after a sequential read, because their layout was bad.
     pub rewritten_after_read: u64,
-    /// Times that reading in order was not followed by that, because processors or drives had no time or the consistency point had
-    /// enough.
+    /// Sequential reads without such a rewrite, because processors or drives were busy or the
+    /// consistency point had enough.
     pub rewrites_put_off: u64,
     /// Groups of blocks that were compressed.
     pub groups_written: u64,
-    /// VVBNs that were not used because of that.
+    /// VVBNs that compression saved.
     pub blocks_saved: u64,
-    /// Partial blocks that were written as chunks, those among them that only moved.
+    /// Partial blocks that were written as chunks, including chunks that only moved.
     pub chunks_written: u64,
-    /// Blocks that were put together from them.
+    /// Compacted blocks that were written.
     pub compacted_blocks_written: u64,
     /// Blocks that were written to objects.
     pub tiered: u64,
@@ -186,27 +188,27 @@ pub struct Counts {
     pub object_puts: u64,
     /// Ranges of objects that were read.
     pub object_gets: u64,
-    /// Blocks that were in them.
+    /// Blocks in these ranges.
     pub cold_reads: u64,
     /// Objects that were deleted.
     pub object_deletes: u64,
 }
 
-/// What the drives were asked for from one consistency point to the next.
+/// Requests to the drives between consistency points.
 #[derive(Default)]
 pub(crate) struct Activity {
-    /// What they had been asked for when the last one had ended, all together and by drive.
+    /// The counts at the end of the last consistency point, of all drives together and of each.
     before: (RaidCounts, Vec<DriveCounts>),
-    /// From the end of the one before to the end of the last one.
+    /// The difference between the ends of the last two consistency points.
     pub last: (RaidCounts, Vec<DriveCounts>),
 }
 
 impl Activity {
-    /// A consistency point has ended.
+    /// Takes the counts at the end of a consistency point.
     fn end(&mut self, now: (RaidCounts, Vec<DriveCounts>)) {
         let before = std::mem::replace(&mut self.before, now);
         let now = &self.before;
-        // The first one has nothing before it.
+        // The first consistency point has no earlier counts.
         let drives = now
             .1
             .iter()
@@ -216,33 +218,34 @@ impl Activity {
     }
 }
 
-/// PVBNs, and the tags of what lies there.
+/// PVBNs, and the tags of the blocks there.
 pub(crate) type Freed = HashMap<u64, u16, BuildHasherDefault<KeyHasher>>;
 
-/// An open aggregate: what is durable, and what changed since.
+/// An open aggregate: the durable state and the changes since.
 pub(crate) struct Store {
     pub raid: Raid,
     pub log: Log,
-    /// As it is to be at the next consistency point.
+    /// The superblock of the next consistency point.
     pub sb: Superblock,
-    /// The last one that is durable.
+    /// The last durable superblock.
     pub durable: Superblock,
-    /// What all labels say.
+    /// The contents of all labels.
     aggregate: Aggregate,
-    /// What opening it found out.
+    /// Findings of the opening.
     pub opening: OpeningReport,
     pub scrub: ScrubReport,
-    /// The place (0 or 1) of its superblock on the drives.
+    /// The place (0 or 1) of the durable superblock on the drives.
     sb_slot: u64,
     pub cache: Cache,
     dirty: KeySet,
     pub volumes: Vec<Option<Volume>>,
-    /// Volumes that were deleted and whose blocks are not all free yet, by their places in the table.
+    /// Deleted volumes with blocks that are not free yet, by their places in the table.
     pub deleted: BTreeMap<u32, VolumeRecord>,
     /// Snapshots, by their spaces.
     pub views: BTreeMap<u32, View>,
     alloc: Allocator,
-    /// PVBNs that became free since the last consistency point, which still uses them, and the tags of what lies there.
+    /// PVBNs that became free since the last consistency point, which still uses them, and the tags
+    /// of the blocks there.
     pending: Freed,
     pub limits: Limits,
     pub counts: Counts,
@@ -251,23 +254,24 @@ pub(crate) struct Store {
     moves: Moves,
     /// Blocks of volumes that only change their places at the next consistency point.
     fakes: BTreeMap<Key, Fake>,
-    /// What the running consistency point packs.
+    /// The packing of the running consistency point.
     packing: Packing,
-    /// Where blocks will lie that get their places next.
+    /// The next places to be allocated, if known.
     forecast: Option<Forecast>,
     pub reading: Reading,
     pub objects: Objects,
     pub gardener: Gardener,
-    /// The consistency point that is on its way to the drives.
+    /// The background consistency point.
     flight: Option<Flight>,
-    /// Why nothing may be changed any more.
+    /// Why the engine stopped and refuses changes.
     pub stopped: Option<String>,
-    /// Something was changed since this was cleared.
+    /// Whether something changed since this was cleared.
     pub touched: bool,
 }
 
 impl Store {
-    /// Remembers a failure in the middle of a change: memory is unfit to go on, the devices are not touched any more.
+    /// Stops the engine after a failure in the middle of a change. The state in memory is
+    /// inconsistent, so the devices are not written any more.
     pub fn stop(&mut self, reason: &Error) {
         self.stopped.get_or_insert_with(|| reason.to_string());
     }
@@ -279,12 +283,12 @@ impl Store {
         }
     }
 
-    /// Lets clean blocks go that are more than may be kept in memory.
+    /// Evicts clean blocks beyond the limit.
     pub fn shrink_cache(&mut self) {
         self.cache.shrink(self.limits.cache_bytes);
     }
 
-    /// A volume, or a snapshot as the volume that it was.
+    /// A volume, or a snapshot as the volume at that time.
     pub fn volume(&self, space: u32) -> crate::Result<&Volume> {
         let found = match self.views.get(&space) {
             Some(view) => Some(&view.volume),

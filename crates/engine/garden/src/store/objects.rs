@@ -1,8 +1,10 @@
-//! Objects as the aggregate knows them: how many blocks of each are wanted, and reading them.
+//! Objects of the aggregate: the number of blocks in use of each, and reading them.
 //!
-//! The container map names a place in an object like one on a drive. What leaves the map makes the object's count less; an object
-//! that nothing names is deleted when the consistency point that says so is durable, and forgotten when it is deleted. So an
-//! object that something names is there, whatever fails; one that was put and never named is found by its number.
+//! The container map names a place in an object like one on a drive. A place that leaves the map
+//! decrements the count of its object. An object without blocks in use is deleted once the
+//! consistency point that says so is durable. After its deletion the record is removed. So an
+//! object that a map names always exists, whatever fails. An object that was put and never named is
+//! found by its number.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,30 +29,30 @@ use crate::{
     raid::Want,
 };
 
-/// Blocks that change at most when an object is forgotten.
+/// The most blocks that change when the record of an object is removed.
 const FORGETTING_BLOCKS: u64 = 8;
 
-/// What is known of objects.
+/// The state of the objects.
 #[derive(Default)]
 pub(crate) struct Objects {
-    /// Where they are.
+    /// The object store, if one was given.
     pub door: Option<Arc<dyn ObjectStore>>,
-    /// Whether what lies there is this aggregate's, and why not, once it was looked at.
+    /// Whether the store belongs to this aggregate, and why not, once it was checked.
     pub judged: Option<std::result::Result<(), String>>,
-    /// All that there are.
+    /// The records of all objects.
     records: BTreeMap<u64, ObjectRecord>,
-    /// Those that nothing names any more, since the last consistency point.
+    /// Objects that became empty since the last consistency point.
     emptied: BTreeSet<u64>,
-    /// Those that the last consistency point does not need.
+    /// Objects that the last consistency point does not need.
     pub deletable: BTreeSet<u64>,
-    /// The number of the next one.
+    /// The number of the next object.
     pub next: u64,
-    /// What the running operation has of them and wants, if it can be done again.
+    /// The fetches of the running operation, if it can restart.
     pub(super) fetches: Option<Fetches>,
 }
 
 impl Objects {
-    /// Blocks of the file of records that can change, with those above them.
+    /// The most blocks of the file of records that can change, with those above them.
     pub fn table_blocks(&self) -> u64 {
         let (first, last) = (self.records.keys().next(), self.records.keys().next_back());
         match (first, last) {
@@ -59,7 +61,7 @@ impl Objects {
         }
     }
 
-    /// A consistency point is durable: what nothing names in it is not needed.
+    /// Ends a consistency point: objects that it does not name are not needed.
     pub(super) fn end_point(&mut self) {
         self.deletable.append(&mut self.emptied);
     }
@@ -70,13 +72,13 @@ impl Objects {
     }
 }
 
-/// Why a block was not where it was looked for.
+/// Why a block was not read from its place.
 pub(super) enum Unread {
-    /// It is not the one wanted.
+    /// The block is not the wanted one.
     Wrong(Damage),
-    /// It cannot be looked at.
+    /// The place cannot be read.
     Away(Error),
-    /// It is wanted of an object, and what wants it will be done again.
+    /// The block must be fetched from an object, and the operation will restart.
     Later,
 }
 
@@ -87,7 +89,7 @@ impl Unread {
 }
 
 impl Store {
-    /// Reads the records of all objects.
+    /// Loads the records of all objects.
     pub(super) fn load_objects(&mut self) -> Result<()> {
         self.objects.next = self.sb.next_object;
         let mut from = 0;
@@ -107,17 +109,18 @@ impl Store {
         Ok(())
     }
 
-    /// The key of an object.
+    /// The key of an object in the store.
     pub fn object_key(&self, object: u64) -> String {
         object::key(self.aggregate.uuid, object)
     }
 
-    /// Whether a volume's block lies in an object.
+    /// Whether a volume's block is in an object.
     pub(super) fn is_cold(&mut self, space: u32, vvbn: u64) -> Result<bool> {
         Ok(self.container(space, vvbn)?.is_some_and(|at| at.in_object().is_some()))
     }
 
-    /// Notes a new object, all blocks of which are named from now on; `None` forgets it.
+    /// Sets the record of a new object, all of whose blocks are named from now on; `None` removes
+    /// the record.
     pub(super) fn put_object_record(&mut self, object: u64, record: Option<ObjectRecord>) -> Result<()> {
         let (key, at) = record_place(object);
         self.modify(key)?[at..at + RECORD].copy_from_slice(&ObjectRecord::encode(record));
@@ -128,7 +131,7 @@ impl Store {
         Ok(())
     }
 
-    /// A block of an object is not named any more.
+    /// Decrements the count of an object: one of its blocks is not named any more.
     pub(super) fn leave_object(&mut self, object: u64) -> Result<()> {
         let Some(record) = self.objects.records.get(&object).copied().filter(|record| record.live > 0) else {
             let damage = Damage::new("object record", "living blocks", 0, "1 at least");
@@ -139,18 +142,19 @@ impl Store {
         self.sb.cold = self.sb.cold.saturating_sub(1);
         if record.live == 0 {
             self.objects.emptied.insert(object);
-            // Behind the next consistency point it is deleted: whoever did the operations again would not have it.
+            // The object is deleted after the next consistency point. A replay of the operations
+            // before it could not read it.
             self.log.note_other_changes();
         }
         Ok(())
     }
 
-    /// What tells the aggregate from others.
+    /// The identity of the aggregate.
     pub fn uuid(&self) -> [u8; 16] {
         self.aggregate.uuid
     }
 
-    /// Forgets an object that was deleted. Errors: `NoSpace`, before anything changes.
+    /// Removes the record of a deleted object. Errors: `NoSpace`, before any change.
     pub fn forget_object(&mut self, object: u64) -> Result<()> {
         self.reserve_release(FORGETTING_BLOCKS, 0)?;
         self.objects.deletable.remove(&object);
@@ -158,7 +162,7 @@ impl Store {
         self.put_object_record(object, None)
     }
 
-    /// Blocks that lie one behind the other in an object, each if it is the one wanted.
+    /// Reads adjacent blocks of an object. Each result is the block or the reason why not.
     pub(super) fn read_cold(&mut self, first: ObjectPlace, wants: &[Want]) -> Vec<std::result::Result<Page, Unread>> {
         let bytes = match self.read_object(first.object, object::slot_at(first.slot), (wants.len() * SLOT) as u64) {
             Answer::Bytes(bytes) => bytes,
@@ -179,7 +183,7 @@ impl Store {
         Error::damaged(format!("block {} of object {}", place.slot, self.object_key(place.object)), damage)
     }
 
-    /// A block of a volume from a place, on a drive or in an object, if it is the one wanted.
+    /// Reads a block of a volume from a place on a drive or in an object.
     pub(super) fn read_place(&mut self, space: u32, vvbn: u64, at: Physical) -> std::result::Result<Page, Unread> {
         let Some(place) = at.in_object() else { return self.read_at(space, vvbn, at).map_err(Unread::Wrong) };
         let want = self.want_of_volume(space, vvbn, at);
@@ -187,18 +191,18 @@ impl Store {
         self.read_cold(place, std::slice::from_ref(&want)).pop().unwrap_or_else(none)
     }
 
-    /// A block that is not what it should be in the place where the container map has it, from elsewhere: parity. Errors: there
-    /// is nothing else.
+    /// Restores a block that is wrong at its place in the container map, by parity. Errors: no
+    /// other source exists.
     pub(super) fn repair_place(&mut self, space: u32, vvbn: u64, at: Physical, why: Unread) -> Result<Page> {
         match (why, at.in_object()) {
             (Unread::Away(error), _) => Err(error),
-            (Unread::Later, _) => Err(Error::invalid("a block of an object is not there yet")),
+            (Unread::Later, _) => Err(Error::invalid("a block of an object was not fetched yet")),
             (Unread::Wrong(damage), None) => self.repair_at(space, vvbn, at, damage),
             (Unread::Wrong(damage), Some(place)) => Err(self.damaged_object(place, damage)),
         }
     }
 
-    /// What an object holds, from its beginning. Errors: damage.
+    /// Decodes the head of an object. Errors: damage.
     pub(super) fn decode_object_head(&self, object: u64, bytes: &[u8]) -> Result<ObjectHead> {
         let head = ObjectHead::decode(bytes).and_then(|head| {
             let is_own = head.uuid == self.aggregate.uuid && head.object == object;
@@ -208,7 +212,7 @@ impl Store {
     }
 }
 
-/// Where the record of an object is.
+/// The block and offset of an object's record.
 pub(super) fn record_place(object: u64) -> (Key, usize) {
     let (block, within) = (object / PER_BLOCK, object % PER_BLOCK);
     (Key::new(AGGREGATE, aggregate::OBJECTS, 0, block), within as usize * RECORD)

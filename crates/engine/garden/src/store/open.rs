@@ -1,4 +1,4 @@
-//! Making an aggregate, and finding its last consistency point again.
+//! Making an aggregate, and opening its last consistency point.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -30,31 +30,34 @@ use crate::{
     report::OpeningReport,
 };
 
-/// How an aggregate is to be made.
+/// Options of a new aggregate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FormatOptions {
-    /// Its identity; drives and logs of another one are refused.
+    /// The identity. Drives and logs with another one are refused.
     pub uuid: [u8; 16],
-    /// RAID groups: data drives, and whether one more drive holds parity. The drives are given in this order.
+    /// RAID groups: the number of data drives, and whether another drive holds parity. Drives are
+    /// given in this order.
     pub groups: Vec<(u16, bool)>,
-    /// What the drives of each group are; none if all are disks. Where there are both, flash is a tier before the disks.
+    /// The medium of each group; empty if all are disks. With both media, flash is a tier before
+    /// the disks.
     pub media: Vec<Medium>,
-    /// Stripes of an allocation area of each group; one if it is the same in all. What is one request, or erased together, depends on what
-    /// drives are.
+    /// Stripes of an allocation area, for each group, or one value for all. Good sizes depend on
+    /// the drives: the length of a request, or of an erase unit.
     pub aa_stripes: Vec<u32>,
-    /// Stripes that are filled drive by drive.
+    /// Stripes of a tetris: blocks fill these drive by drive.
     pub tetris_stripes: u32,
-    /// The drives and the log hold zeros already; else they are zeroed, which takes as long as writing them.
+    /// Whether the drives and the log hold zeros already. Otherwise they are zeroed, which takes a
+    /// write of all bytes.
     pub zeroed: bool,
 }
 
-/// An aggregate that was opened, and what its log says is still to be done.
+/// An opened aggregate, and the operations of its log that must be replayed.
 pub(crate) struct Opened {
     pub store: Store,
     pub found: Found,
 }
 
-/// Makes an empty aggregate. All that the devices held is gone.
+/// Makes an empty aggregate. All data on the devices are lost.
 pub(crate) fn format(options: &FormatOptions, drives: Vec<Arc<dyn BlockDevice>>, logs: &LogDevices) -> Result<()> {
     let geometry = plan_geometry(options, &drives)?;
     for (index, drive) in (0..).zip(&drives) {
@@ -112,10 +115,12 @@ pub(crate) fn format(options: &FormatOptions, drives: Vec<Arc<dyn BlockDevice>>,
     store.consistency_point()
 }
 
-/// Finds the last consistency point, makes parity right where an unfinished one was writing, and reads the log.
+/// Finds the last consistency point, corrects parity where an unfinished one was writing, and reads
+/// the log.
 ///
-/// The drives may come in any order; those of a group but one suffice. Errors: as [`find_drives`], too many missing, logs of
-/// different aggregates, a log that follows a later point, unless an `older` one will do.
+/// Drives may be in any order; one of each group may be missing. Errors: those of [`find_drives`];
+/// too many missing drives; logs of different aggregates; a log that follows a later point, unless
+/// its loss is `accepted`.
 pub(crate) fn open(
     drives: &[Arc<dyn BlockDevice>],
     logs: &LogDevices,
@@ -126,7 +131,7 @@ pub(crate) fn open(
     let Drives { aggregate, geometry, sb, sb_slot, mut places, left_out, unread, labels } =
         find_drives(drives, find_aggregate(logs))?;
     let copies = Copies::find(logs, &aggregate, Some(&sb))?;
-    // One that may not be the last does not say that nothing came after it.
+    // A superblock that may not be the last one does not prove that nothing came after it.
     let of_log = Superblock { closed: sb.closed && unread.is_empty(), ..sb.clone() };
     let (log, found, halves) = Log::open(&copies, &of_log, accepted)?;
     if let Some(point) = found.lost_point.filter(|_| !accepted.later_point) {
@@ -142,10 +147,10 @@ pub(crate) fn open(
     let mut raid = Raid::new(geometry, places).map_err(|error| left_out_too(error, &left_out))?;
     let has_newest = |drive| read_superblock(drive, sb_slot, aggregate.uuid).is_ok_and(|found| found == sb);
     if !raid.present().all(|(_, drive)| has_newest(drive)) {
-        // Power was lost while the superblocks were written, or one of them is damaged.
+        // A loss of power interrupted the writes of superblocks, or one of them is damaged.
         raid.write_superblock(sb_slot, sb.cp, &sb.encode())?;
     }
-    // Who wrote it may have been killed before it was durable, and what is done from now on takes it for that.
+    // Its writer may have been killed before the flush. Later steps assume that it is durable.
     raid.flush()?;
     let is_degraded = raid.missing() != sb.missing;
     let mut store = Store::new(raid, log, aggregate, sb, sb_slot, limits);
@@ -154,16 +159,18 @@ pub(crate) fn open(
     let log_loss = found.loss.clone();
     store.opening = OpeningReport { left_out, unread_superblocks, lost_logs, log_loss, ..OpeningReport::default() };
     store.objects.door = objects;
-    // Numbers of consistency points are never used twice, not even those of unfinished ones: tags tell them apart.
+    // Numbers of consistency points are never reused, not even those of unfinished ones, because
+    // tags depend on them.
     let last = found.unfinished.cp.max(found.later_point);
     store.sb.cp = last.max(Some(store.sb.cp)).unwrap_or_default();
     if is_degraded {
-        // A drive that is not here may have a superblock that no other has: of the unfinished one, or of drives that came
-        // and went after it. The next number is above both; it is durable before anything is written over.
+        // A missing drive may have a superblock that no other has: of the unfinished point, or of
+        // changes of drives after it. The next number is above both, and is durable before anything
+        // is overwritten.
         store.sb.cp += 1;
     }
     if found.loss.as_ref().is_some_and(|loss| !loss.was_closed) {
-        // Nothing tells which numbers consistency points had that did not end.
+        // The numbers of unfinished consistency points are unknown.
         store.sb.cp += UNKNOWN_POINTS;
     }
     let aggregate = store.aggregate.clone();
@@ -175,7 +182,8 @@ pub(crate) fn open(
     store.opening.repaired = repaired;
     let logs_changed = store.log.mirror().has_news();
     if found.later_point.is_some() || logs_changed || is_degraded && found.unfinished.cp.is_some() {
-        // Nor does the log tell of a later point any more, once the next one has begun to write there.
+        // The next point will overwrite the records that prove a later point, so a superblock must
+        // be above it first.
         store.commit_drives()?;
     }
     if found.unfinished.cp.is_some() {
@@ -190,7 +198,7 @@ pub(crate) fn open(
     Ok(Opened { store, found })
 }
 
-/// What is wrong if a superblock that was durable is on no drive any more.
+/// The error if a durable superblock is on no drive any more.
 fn lost_superblock(point: u64, newest: u64, unread: &[String]) -> Error {
     let found = match unread {
         [] => format!("{newest} in the newest"),
@@ -202,10 +210,11 @@ fn lost_superblock(point: u64, newest: u64, unread: &[String]) -> Error {
     )
 }
 
-/// Numbers of consistency points that are left behind where the log does not say how many did not end.
+/// Numbers of consistency points that are skipped if the log does not show how many were
+/// unfinished.
 const UNKNOWN_POINTS: u64 = 1 << 12;
 
-/// What an error names if what there was at a point and behind it is lost with its superblock.
+/// The field of a damage that stands for a lost superblock and all changes from its point on.
 pub const LOST_POINT: &str = "consistency point";
 
 fn left_out_too(error: Error, left_out: &[LeftOut]) -> Error {
@@ -217,18 +226,18 @@ fn left_out_too(error: Error, left_out: &[LeftOut]) -> Error {
 }
 
 impl Store {
-    /// Writes, durably, what a drive is part of.
+    /// Writes the labels of a drive durably.
     pub(super) fn write_label(&self, place: u32, drive: &Arc<dyn BlockDevice>) -> Result<()> {
         let label = DriveLabel { drive: place, aggregate: self.aggregate.clone() };
         let slot = slot::encode(&label.encode(), &fixed_context(Kind::Label, 0, 0));
         for number in LABELS {
             drive.write_at(number * SLOT as u64, &slot[..])?;
-            drive.flush()?; // one of them is whole at any time
+            drive.flush()?; // one of the labels is whole at any time
         }
         Ok(())
     }
 
-    /// Writes the labels of drives that have a damaged one, and returns what was wrong.
+    /// Rewrites the labels of drives that have a damaged one, and returns the damage.
     fn repair_labels(&mut self, labels: Vec<(u32, Finding)>) -> Result<Vec<Finding>> {
         for (place, _) in &labels {
             let device = self.raid.present().find(|(own, _)| *own == *place as usize);

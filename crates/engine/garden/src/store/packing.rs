@@ -1,13 +1,17 @@
-//! What a consistency point makes smaller: blocks of a file that are compressed together, and partial blocks that share one.
+//! Packing in a consistency point: blocks of a file that are compressed together, and partial
+//! blocks that share a block.
 //!
-//! A *group* is a run of as many blocks of a file as the volume's record says, from a multiple of that on, that all changed since the last
-//! consistency point. Compressed, they take fewer VVBNs, and the pointers of the others are saved holes. A group that saves less
-//! than a quarter of a block stays plain, and so does one of which a part did not change: nobody waits for reading the rest.
+//! A *group* is a run of consecutive blocks of a file that all changed since the last consistency
+//! point. Its length is in the volume's record, and it starts at a multiple of that. Compressed, it
+//! needs fewer VVBNs, and the other pointers become saved holes. A group that saves less than a
+//! quarter of a block stays plain. So does one with an unchanged part, because reading the rest
+//! would take too long.
 //!
-//! A *chunk* is what a block holds before the zeros at its end. The last block of a group, and a plain block, that leave at least a quarter of
-//! a block to others get their places as chunks of *compacted blocks*. These are put together when the volumes' blocks and those that
-//! move have their VVBNs; their places are taken with their first chunks, so that pointers know them. What was just written and what
-//! was moved do not share blocks: the former is more likely to be written again soon.
+//! A *chunk* is the part of a block before the zeros at its end. It must leave at least a quarter
+//! of the block free. The last block of a group, and a plain block, may be stored as chunks of
+//! *compacted blocks*. These are built after the volumes' blocks and the moving blocks have VVBNs.
+//! Their places are allocated with their first chunks, so that pointers can name them. New and
+//! moved chunks do not share blocks, because new ones are more likely to be overwritten soon.
 
 use std::collections::BTreeMap;
 
@@ -34,35 +38,35 @@ use crate::{
     raid::Place,
 };
 
-/// A block that has its place: where it is in memory, and what its trailer says.
+/// A block that has a place: its position in memory, and its trailer.
 pub(super) type Written = (Place, At, Context);
-/// What the consistency point writes that has been placed so far.
+/// The blocks that the consistency point has placed so far.
 pub(super) type Placed = Vec<Written>;
 
-/// Bytes that compressing a group must save.
+/// Bytes that the compression of a group must save.
 const LEAST_SAVED: usize = BLOCK / 4;
-/// Compacted blocks of a container that chunks are put into at once. With more, the fullest is given up.
+/// Open compacted blocks of a container, at most. With more, the fullest one is closed.
 const OPEN_BLOCKS: usize = 8;
 
-/// A compacted block that has a place, and takes chunks.
+/// A compacted block that has a place and accepts chunks.
 #[derive(Debug)]
 struct Open {
     pvbn: u64,
     builder: Builder,
-    /// The consistency point that wrote the youngest of the chunks. What only moves stays as old as it is.
+    /// The consistency point that wrote the youngest chunk. Chunks that only move keep their age.
     cp: u64,
 }
 
-/// What the running consistency point packs.
+/// The packing of the running consistency point.
 #[derive(Debug, Default)]
 pub(super) struct Packing {
-    /// Blocks that take chunks, by their containers, whether the chunks only move, and where they lie.
+    /// Open blocks, by container, by whether their chunks only move, and by medium.
     open: BTreeMap<(u64, bool, Medium), Vec<Open>>,
-    /// Blocks that take no more.
+    /// Closed blocks, with their containers.
     full: Vec<(u64, Open)>,
-    /// Blocks of files that are as the drives will have them, in groups or chunks.
+    /// Blocks of files that are packed, and equal the drives after the point.
     packed: Vec<Key>,
-    /// What is in memory only to be written.
+    /// Blocks that are in memory only to be written.
     written: Vec<Key>,
 }
 
@@ -74,7 +78,8 @@ impl Packing {
 }
 
 impl Store {
-    /// Gives a group that begins with a block its places, if it is one; else nothing is done.
+    /// Places a group that starts with this block. Returns `false` if there is no group to
+    /// compress.
     pub(super) fn place_group(&mut self, key: Key, placed: &mut Placed) -> Result<bool> {
         let packing = self.volume(key.space())?.record.packing;
         let Some(keys) = self.changed_group(key, packing.group_blocks)? else { return Ok(false) };
@@ -122,7 +127,8 @@ impl Store {
         Ok(true)
     }
 
-    /// The blocks of the group that begins with this one, if they all changed, and there is no hole before the last.
+    /// The changed blocks of the group that starts here. `None` if an unchanged block or a hole
+    /// precedes a block of the group.
     fn changed_group(&mut self, key: Key, blocks: u8) -> Result<Option<Vec<Key>>> {
         let blocks = u64::from(blocks);
         if blocks < 2 || key.level() > 0 || !key.index().is_multiple_of(blocks) || !self.is_packable(key)? {
@@ -139,7 +145,7 @@ impl Store {
         Ok((count > 1).then(|| all[..count].to_vec()))
     }
 
-    /// Whether a block is of the contents of a regular file of a user.
+    /// Whether a block belongs to the contents of a regular file of a user.
     fn is_packable(&mut self, key: Key) -> Result<bool> {
         if key.space() == AGGREGATE || key.level() > 0 || key.file() < volume::FIRST_USER {
             return Ok(false);
@@ -148,7 +154,7 @@ impl Store {
         Ok(inode.is_some_and(|inode| inode.kind == FileKind::File && inode.parent == 0))
     }
 
-    /// Gives a whole block of a group its place.
+    /// Places a whole block of a compressed group.
     fn place_stored(
         &mut self,
         key: Key,
@@ -175,7 +181,7 @@ impl Store {
         Ok(at)
     }
 
-    /// Notes a block to be written that no file has in memory.
+    /// Adds a block to be written that is not in the cache under a file.
     fn write_only(&mut self, key: Key, block: impl Into<Page>, context: Context, placed: &mut Placed) -> Result<()> {
         let at = self.cache.insert(key, block);
         self.cache.set_state(key, State::Placed);
@@ -184,7 +190,7 @@ impl Store {
         Ok(())
     }
 
-    /// Gives a plain block its place as a chunk, if it is short enough and the volume wants that.
+    /// Places a plain block as a chunk, if it is short enough and the volume has compaction.
     pub(super) fn place_chunk(&mut self, key: Key, vvbn: u64) -> Result<Option<Physical>> {
         if key.space() == AGGREGATE || !self.volume(key.space())?.record.packing.compaction || !self.is_packable(key)? {
             return Ok(None);
@@ -198,8 +204,9 @@ impl Store {
         self.pack(container_of(key.space()), None, vvbn, &chunk).map(Some)
     }
 
-    /// Puts a chunk into the compacted block of its container that it fills best. `moves`: it only moves, to that medium, and was written by
-    /// that consistency point.
+    /// Puts a chunk into the open compacted block of its container with the tightest fit. `moves`
+    /// is set for a chunk that only moves: the target medium, and the consistency point that wrote
+    /// it.
     pub(super) fn pack(
         &mut self,
         container: u64,
@@ -233,7 +240,7 @@ impl Store {
         Ok(Physical { pvbn, tag, form: Form::Compacted })
     }
 
-    /// The phase of compaction: no chunk comes any more. Says whether there were any.
+    /// Closes all compacted blocks, because no more chunks follow. Returns whether there were any.
     pub(super) fn close_compacted(&mut self, placed: &mut Placed) -> Result<bool> {
         let mut all = std::mem::take(&mut self.packing.full);
         for ((container, ..), open) in std::mem::take(&mut self.packing.open) {
@@ -248,7 +255,7 @@ impl Store {
         Ok(!all.is_empty())
     }
 
-    /// What was packed is durable.
+    /// Ends the packing of a durable consistency point.
     pub(super) fn end_packing(&mut self) {
         let Packing { packed, written, .. } = std::mem::take(&mut self.packing);
         packed.into_iter().for_each(|key| self.cache.set_state(key, State::Clean));

@@ -1,4 +1,4 @@
-//! Where blocks are in memory, by their names.
+//! A map from keys of blocks to their positions in memory.
 
 use std::{collections::HashMap, hash::BuildHasherDefault};
 
@@ -7,16 +7,16 @@ use super::{
     cache::{At, KeyHasher},
 };
 
-/// Neighbours that share an entry: their places are a line of the processor's cache.
+/// Neighbours that share an entry: their positions fill a cache line of the processor.
 const TOGETHER: u64 = 16;
-/// Of neighbours that are not in memory.
+/// The position of neighbours that are not in memory.
 const NOWHERE: At = At(u32::MAX);
 
-/// The places of blocks. Neighbours of a level, which mostly are asked for one after the other, stand together: hashed one by
-/// one, each of them would be fetched from somewhere else.
+/// Positions of blocks. Neighbours of a level, which are mostly used one after another, are stored
+/// together. With a hash for each, every lookup would miss the processor's cache.
 #[derive(Default)]
 pub(super) struct Places {
-    /// By the first of the neighbours, its number divided by theirs.
+    /// By the key of the first neighbour, with its index divided by [`TOGETHER`].
     entries: HashMap<Key, [At; TOGETHER as usize], BuildHasherDefault<KeyHasher>>,
     len: usize,
 }
@@ -36,7 +36,7 @@ impl Places {
         self.entries.get(&entry).map(|places| places[place]).filter(|at| *at != NOWHERE)
     }
 
-    /// Sets the place of a block that has none.
+    /// Sets the position of a block that has none.
     pub fn insert(&mut self, key: Key, at: At) {
         let (entry, place) = place(key);
         let old = std::mem::replace(&mut self.entries.entry(entry).or_insert([NOWHERE; _])[place], at);
@@ -69,7 +69,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn places_are_as_a_map_has_them(
+        fn positions_behave_like_a_map(
             changes in prop::collection::vec((0..2u32, 16..18u64, 0..2u8, 0..70u64, any::<bool>()), 0..400),
         ) {
             let (mut places, mut model) = (Places::default(), HashMap::new());

@@ -1,11 +1,13 @@
-//! Files that are read in order: that is noticed, what comes next is read with it, and what lies badly may be written together.
+//! Sequential reads: detection of streams, read-ahead, and rewriting of badly placed blocks.
 //!
-//! A stream is a reader of a file that goes on where it was. What it wants next comes with one request for each chain,
-//! twice as much each time up to a window; so the chain, not the size of a call, decides how many requests a file takes.
+//! A stream is a reader of a file that continues at its last position. Its next blocks are read
+//! with one request for each chain. The window doubles with each read-ahead up to a limit. So the
+//! chains determine the number of requests for a file, not the size of the calls.
 //!
-//! *Write after read*: what was read so is in memory, and only its writing is to be paid. It is done by fake dirty, if the read
-//! chains are bad enough, if who runs the engine says that processors and drives have time, and for so many blocks at most
-//! between two consistency points.
+//! *Write after read*: blocks that were read ahead are in memory, so a rewrite costs only the
+//! write. It uses fake dirty blocks. It happens if the read chains are bad enough and the caller
+//! reports that processors and drives have time. The number of blocks between two consistency
+//! points is limited.
 
 use std::ops::Range;
 
@@ -16,23 +18,23 @@ use crate::{
 };
 
 const BLOCK_BYTES: u64 = BLOCK as u64;
-/// Streams that are known at once; of more, the one that went on longest ago is forgotten.
+/// Known streams, at most. With more, the least recently used one is dropped.
 const STREAMS: usize = 64;
-/// What is read ahead the first time, in blocks.
+/// Blocks of the first read-ahead.
 const FIRST_WINDOW: u64 = 16;
-/// The part of the memory for clean blocks that one window may take is one in so many.
+/// One window may use this fraction of the memory for clean blocks.
 const CACHE_PART: u64 = 8;
-/// Fewer blocks than these are not worth looking at after reading.
+/// The fewest blocks that are worth a rewrite after a read.
 const LEAST_REWRITTEN: u64 = 16;
 
-/// Files that are read in order are written together again where their blocks lie apart.
+/// The policy for rewriting blocks that are read in order and are apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteAfterRead {
-    /// Blocks that are written again at most by one consistency point.
+    /// Blocks that one consistency point rewrites, at most.
     pub blocks_per_point: u64,
-    /// It is left alone if processors have less time than this, in percent.
+    /// Nothing is rewritten if processors have less free time than this, in percent.
     pub least_cpu_percent: u8,
-    /// The same of drives.
+    /// Nothing is rewritten if drives have less free time than this, in percent.
     pub least_io_percent: u8,
 }
 
@@ -42,12 +44,12 @@ impl Default for WriteAfterRead {
     }
 }
 
-/// How much time is left, as whoever runs the engine measures it. All, until it is said.
+/// The free time of the system, as the caller measures it. The default is all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Headroom {
-    /// Of processors, in percent.
+    /// Free time of processors, in percent.
     pub cpu_percent: u8,
-    /// Of drives, in percent.
+    /// Free time of drives, in percent.
     pub io_percent: u8,
 }
 
@@ -57,27 +59,27 @@ impl Default for Headroom {
     }
 }
 
-/// A reader that goes on where it was.
+/// A reader that continues at its last position.
 #[derive(Clone, Copy, Debug)]
 struct Stream {
     space: u32,
     file: u64,
-    /// The byte at which it goes on.
+    /// The byte at which it continues.
     next: u64,
     /// The first block that was not read ahead.
     ahead: u64,
-    /// Blocks that were read ahead the last time.
+    /// Blocks of the last read-ahead.
     window: u64,
-    /// When it went on.
+    /// The time of its last read.
     at: u64,
 }
 
-/// What is known of readers, and what was done after reading.
+/// The known streams, and the state of write after read.
 #[derive(Debug)]
 pub(crate) struct Reading {
     streams: Vec<Stream>,
     clock: u64,
-    /// Blocks of the largest window; 0 for none.
+    /// Blocks of the largest window; 0 disables read-ahead.
     pub most: u64,
     pub headroom: Headroom,
     /// Blocks that were made to move since the last consistency point.
@@ -90,19 +92,20 @@ impl Default for Reading {
     }
 }
 
-/// What a read means to the streams.
+/// How a read relates to the streams.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Noted {
-    /// Nobody was there.
+    /// It starts a stream.
     New,
-    /// A stream goes on within what was read ahead.
+    /// A stream continues within its read-ahead.
     Covered,
-    /// A stream goes on, and these blocks are to be read at once.
+    /// A stream continues, and these blocks must be read.
     Fetch(Range<u64>),
 }
 
 impl Reading {
-    /// A read of `len` bytes at `offset` of a file. `most`: blocks that may be read at once.
+    /// Records a read of `len` bytes at `offset` of a file. `most` is the largest read-ahead in
+    /// blocks.
     fn note(&mut self, (space, file): (u32, u64), offset: u64, len: u64, most: u64) -> Noted {
         self.clock += 1;
         let end = offset + len;
@@ -110,7 +113,7 @@ impl Reading {
             let reach = stream.window * BLOCK_BYTES;
             let is_next = offset / BLOCK_BYTES == stream.next / BLOCK_BYTES;
             let is_ahead = offset > stream.next && offset < stream.ahead * BLOCK_BYTES;
-            // Requests of one reader may come in another order.
+            // Requests of one reader may arrive out of order.
             let is_late = end <= stream.next && end + reach > stream.next && stream.window > 0;
             (stream.space, stream.file) == (space, file) && (is_next || is_ahead || is_late)
         };
@@ -130,21 +133,21 @@ impl Reading {
             return Noted::Covered;
         }
         stream.window = (2 * stream.window).max(FIRST_WINDOW).min(most);
-        // Windows end where blocks of pointers do, once they are as large.
+        // Large windows end at the boundaries of blocks of pointers.
         let whole = if stream.window < WINDOW { 1 } else { WINDOW };
         stream.ahead = last.max((first.max(stream.ahead) + stream.window).next_multiple_of(whole));
         Noted::Fetch(first..stream.ahead)
     }
 
-    /// A volume's contents are others now.
+    /// Removes the streams of a volume whose contents changed as a whole.
     pub fn forget(&mut self, space: u32) {
         self.streams.retain(|stream| stream.space != space);
     }
 }
 
 impl Store {
-    /// Notes that somebody reads `len` bytes at `offset` of a regular file, and says which blocks are to be read at once, if that is
-    /// in order.
+    /// Records a client read of `len` bytes at `offset` of a regular file. Returns the blocks to
+    /// read at once, if the read is sequential.
     pub fn note_read(&mut self, space: u32, file: u64, offset: u64, len: u64) -> Result<Option<Range<u64>>> {
         let inode = self.inode(space, file)?;
         let len = len.min(inode.size.saturating_sub(offset));
@@ -162,20 +165,22 @@ impl Store {
         Ok(Some(blocks))
     }
 
-    /// Reads blocks at once that somebody reads in order.
+    /// Reads the blocks of a sequential reader at once.
     ///
-    /// Errors: none that reading itself would not have. Cost: one request for each chain, as if all that was asked for.
+    /// Errors: only those that the read itself would have.
+    ///
+    /// Cost: one request for each chain, as if the client had requested all of them.
     pub fn read_ahead(&mut self, space: u32, file: u64, blocks: Range<u64>) -> Result<()> {
         match self.read_chains(space, file, blocks.clone()) {
-            // What is to come from objects is not there yet.
+            // Blocks of objects are not fetched yet.
             _ if self.wants_objects() => Ok(()),
-            // Whoever wants a block that cannot be read is told then.
+            // The read of an unreadable block returns its error later.
             Ok(()) | Err(Error::Damaged { .. }) => self.write_after_read(space, file, blocks),
             Err(error) => Err(error),
         }
     }
 
-    /// Makes what was just read move, if that is wanted, worth it and affordable.
+    /// Makes blocks that were just read move, if the policy allows it, and it is worth it.
     fn write_after_read(&mut self, space: u32, file: u64, blocks: Range<u64>) -> Result<()> {
         let Some(policy) = self.gardener.gardening.write_after_read else { return Ok(()) };
         let Headroom { cpu_percent, io_percent } = self.reading.headroom;
@@ -195,7 +200,7 @@ impl Store {
                 self.counts.rewritten_after_read += counts.moved;
                 Ok(())
             }
-            // There is nobody to be told.
+            // A failed rewrite does not concern the reader.
             Err(Error::NoSpace { .. } | Error::Damaged { .. }) => Ok(()),
             Err(error) => Err(error),
         }
@@ -213,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_double_up_to_the_largest_and_end_with_blocks_of_pointers() {
+    fn windows_double_and_end_at_pointer_blocks() {
         let mut reading = Reading::default();
         assert_eq!(note(&mut reading, 0, 4), Noted::New);
         let mut windows = Vec::new();
@@ -230,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn who_jumps_is_no_stream_and_two_readers_are_two() {
+    fn random_reads_are_no_stream_and_readers_are_distinct() {
         let mut reading = Reading::default();
         for at in [900, 3, 500, 77, 20] {
             assert_eq!(note(&mut reading, at, 1), Noted::New, "{at}");
@@ -238,7 +243,7 @@ mod tests {
         assert_eq!(note(&mut reading, 501, 1), Noted::Fetch(501..517));
         assert_eq!(note(&mut reading, 78, 1), Noted::Fetch(78..94));
         assert_eq!(note(&mut reading, 502, 1), Noted::Covered);
-        // Somewhat later, then what was left out.
+        // A later part, then the parts before it.
         assert_eq!(note(&mut reading, 510, 2), Noted::Covered);
         assert_eq!(note(&mut reading, 503, 2), Noted::Covered);
         assert_eq!(note(&mut reading, 512, 8), Noted::Fetch(512..549));
@@ -248,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn few_streams_are_remembered() {
+    fn number_of_streams_is_bounded() {
         let mut reading = Reading::default();
         for file in 0..1000 {
             reading.note((0, file), 0, 10, WINDOW);

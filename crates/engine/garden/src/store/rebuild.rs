@@ -1,7 +1,8 @@
-//! Filling a new drive from the others of its group, some stripes at a time, while the aggregate is in use.
+//! Filling a new drive from the others of its group, in steps, while the aggregate is in use.
 //!
-//! The new drive holds the stripes below a mark, and is as if it were missing above it. The mark is in the superblock: after
-//! a loss of power the filling goes on from there. Until then, the blocks between are also in parity.
+//! The new drive holds the stripes below a mark; above it, it counts as missing. The mark is in the
+//! superblock, so filling continues there after a loss of power. Stripes between the durable and
+//! the current mark are still covered by parity.
 
 use std::sync::Arc;
 
@@ -18,37 +19,40 @@ use crate::{
     raid::{DriveState, Row, superblock_at, superblock_slot},
 };
 
-/// What a step of filling a new drive did.
+/// The result of a step of filling a new drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RebuildStep {
-    /// The drive's place.
+    /// The place of the drive.
     pub drive: u32,
     /// Stripes that it holds.
     pub done: u64,
-    /// Stripes that it is to hold.
+    /// All its stripes.
     pub of: u64,
-    /// Blocks in use that cannot be put together, since another drive's block of the stripe is damaged too.
+    /// Blocks in use that cannot be restored, because the block of another drive in the stripe is
+    /// damaged too.
     pub lost: Vec<Finding>,
 }
 
 impl Store {
-    /// Puts a new drive in the place of one that is missing. Everything on the device is lost.
+    /// Puts a new drive in the place of a missing one. All data on the device are lost.
     ///
-    /// Errors: the place is not empty; the device is too small, in use, or a drive of another aggregate.
+    /// Errors: the place is not empty; the device is too small, in use, or a drive of another
+    /// aggregate.
     pub fn replace_drive(&mut self, place: u32, device: Arc<dyn BlockDevice>) -> Result<()> {
         self.check_running()?;
         self.check_new_drive(place, &device)?;
         if !self.durable.missing.contains(&place) {
-            self.commit_drives()?; // else an empty drive could be taken for the one that was here
+            self.commit_drives()?; // otherwise the empty drive could pass for the old one
         }
-        // In this order, so that at no time a drive that holds nothing looks like one that is up to date.
+        // In this order, no empty drive ever looks current.
         let device = of_version(device, self.aggregate.version);
         for half in 0..2 {
             device.write_at(superblock_slot(half) * SLOT as u64, &[0; SLOT])?;
         }
         device.flush()?;
         self.write_label(place, &device)?;
-        // With the last superblock it is up to date; which still says that it is missing, until the next one is durable.
+        // With the last superblock the drive is current. That superblock still calls it missing,
+        // until the next one is durable.
         let (offset, slot) = superblock_at(self.sb_slot, self.durable.cp, &self.durable.encode());
         device.write_at(offset, &slot[..])?;
         device.flush()?;
@@ -88,9 +92,10 @@ impl Store {
         }
     }
 
-    /// Fills at most so many stripes of the first drive that is being filled; they are durable. `None` if there is none.
+    /// Fills up to `stripes` stripes of the first drive that is being filled. They are durable on
+    /// return. `None` if there is none.
     ///
-    /// Errors: the new drive's (it is taken out again), and all of a consistency point.
+    /// Errors: those of the new drive, which is taken out again, and those of a consistency point.
     pub fn rebuild_step(&mut self, stripes: u64) -> Result<Option<RebuildStep>> {
         self.check_running()?;
         let Some((drive, done)) = self.raid.filling().first().copied() else { return Ok(None) };
@@ -116,7 +121,7 @@ impl Store {
         Ok(Some(RebuildStep { drive, done: end, of, lost }))
     }
 
-    /// The blocks in use that a stripe does not give, with one of its drives gone.
+    /// The blocks in use of a stripe that cannot be restored without one of its drives.
     fn find_lost(&mut self, row: &Row, own: usize) -> Result<Vec<Finding>> {
         let data = usize::from(self.raid.geometry.groups[row.group].data_drives);
         let mut bad = self.judge(row)?;
@@ -132,5 +137,5 @@ impl Store {
     }
 }
 
-/// Stripes that are read at once.
+/// Stripes of each read.
 pub(super) const ROWS_AT_ONCE: u64 = 64;

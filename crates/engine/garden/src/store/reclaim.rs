@@ -1,12 +1,13 @@
-//! What a snapshot that was deleted leaves behind becomes free: little by little, with the consistency points that come.
+//! Reclaiming: blocks of deleted snapshots are freed in steps, with later consistency points.
 //!
-//! A snapshot that was deleted is not looked at. The summary map is gone through, from its last block to its first, and each block becomes what
-//! the snapshots that are left say together. What they do not use, and the volume does not, has its place taken from the
-//! container map. The block that comes next stands in the volume's record: power may be lost at any time, and another snapshot
-//! deleted, which begins anew. A block may be done in parts, for the same block again gives what is left of it.
+//! The scan does not read the deleted snapshot. It visits the summary map from its last block to
+//! its first. Each block becomes the union of the maps of the remaining snapshots. VVBNs that
+//! neither they nor the volume use lose their places in the container map. The volume's record
+//! stores the next block, so power may be lost at any time. The deletion of another snapshot starts
+//! the scan again. A block may be done in parts, because a repeated scan of it finds the rest.
 //!
-//! All that a block of the summary wants is read before anything changes. A volume of which something cannot be read waits, and costs its
-//! space only; the others go on.
+//! All blocks that a step needs are read before any change. A volume with an unreadable block
+//! waits, which costs only its space. The other volumes continue.
 
 use std::collections::BTreeSet;
 
@@ -23,15 +24,16 @@ use crate::{
     format::{BLOCK, Block, Damage},
 };
 
-/// Blocks of the summary map that go along with a consistency point.
+/// Blocks of summary maps that each consistency point scans.
 const ALONG: u64 = 4;
-/// Blocks of a volume that one block of the summary changes at most, besides the maps of VVBNs in use.
+/// The most blocks of a volume that the scan of one block changes, besides the maps of VVBNs in
+/// use.
 pub(super) const RECLAIM_BLOCKS: u64 = 8;
-/// VVBNs that are released at once if there is hardly any space.
+/// VVBNs that are released at once when space is very short.
 pub(super) const LEAST_RELEASED: u64 = 16;
 
 impl Store {
-    /// Blocks of summary maps that are still to be gone through.
+    /// Blocks of summary maps that remain to be scanned.
     pub fn reclaim_left(&self) -> u64 {
         let records = self.volumes.iter().flatten().map(|volume| &volume.record);
         records.chain(self.deleted.values()).map(|record| record.reclaim).sum()
@@ -42,12 +44,14 @@ impl Store {
         of_deleted.unwrap_or_else(|| self.volume(space).map_or(0, |volume| volume.record.reclaim))
     }
 
-    /// Goes through at most `blocks` blocks of summary maps, as far as the space suffices that one consistency point may
-    /// use; what no snapshot uses any more is free when that is durable. Gives why the first volume waits of those of which
-    /// something cannot be read.
+    /// Scans up to `blocks` blocks of summary maps, as far as space for one consistency point
+    /// suffices. VVBNs that no snapshot uses any more are free when that point is durable. Returns
+    /// the error of the first volume with an unreadable block.
     ///
-    /// Errors: in the middle of a change, after which the engine must stop. Cost: for each block, reads that of the maps of the
-    /// volume and of each of its snapshots, and the maps of what becomes free.
+    /// Errors: a failure in the middle of a change, after which the engine must stop.
+    ///
+    /// Cost: for each block, reads the corresponding block of the maps of the volume and its
+    /// snapshots, and the maps of the freed blocks.
     pub fn reclaim_step(&mut self, blocks: u64) -> Result<Option<Error>> {
         let (mut done, mut unread) = (0, None);
         let deleted: Vec<u32> = self.deleted.keys().copied().collect();
@@ -58,7 +62,7 @@ impl Store {
                     if self.deleted.contains_key(&space) { self.delete_step(space) } else { self.reclaim_block(space) };
                 match step {
                     Ok(true) => done += 1,
-                    // The others may need less.
+                    // The other volumes may need less.
                     Ok(false) => break,
                     Err(error) if self.touched => return Err(error),
                     Err(error) => {
@@ -71,13 +75,14 @@ impl Store {
         Ok(unread)
     }
 
-    /// The part of it that goes along with every consistency point.
+    /// Scans the blocks that each consistency point includes.
     pub(super) fn reclaim_along(&mut self) -> Result<()> {
-        // A later one tries again what cannot be read now.
+        // A later scan tries unreadable blocks again.
         self.reclaim_step(ALONG).map(|_| ())
     }
 
-    /// Does the next block of a volume's summary; `false` if space sufficed for a part of it only, or for nothing.
+    /// Scans the next block of a volume's summary map. Returns `false` if space sufficed only for a
+    /// part, or for nothing.
     fn reclaim_block(&mut self, space: u32) -> Result<bool> {
         let block = self.volume(space)?.record.reclaim - 1;
         let key = Key::new(space, volume::SUMMARY_MAP, 0, block);
@@ -102,7 +107,7 @@ impl Store {
         Ok(whole)
     }
 
-    /// A block of the map of VVBNs that snapshots of a volume use.
+    /// A block of the union of the snapshots' maps.
     fn held_by_snapshots(&mut self, space: u32, block: u64) -> Result<Block> {
         let mut held = [0; BLOCK];
         for view in self.snapshots_of(space) {
@@ -114,7 +119,8 @@ impl Store {
         Ok(held)
     }
 
-    /// Clears bits of the summary that are not wanted, from the first on, as many as space suffices for; says whether that is all.
+    /// Clears the bits of the summary that no snapshot needs, from the first on, as far as space
+    /// suffices. Returns whether all are cleared.
     fn shrink_summary(&mut self, space: u32, block: u64, summary: &Block, wanted: &Block) -> Result<bool> {
         let active = *self.get(Key::new(space, volume::ACTIVE_MAP, 0, block))?;
         let dropped = |bit: u64| {
@@ -141,7 +147,8 @@ impl Store {
         Ok(end == BITS)
     }
 
-    /// Reads what the consistency point wants that takes VVBNs out of the container map, so that it cannot fail by that.
+    /// Loads the blocks that the consistency point needs to remove VVBNs from the container map, so
+    /// that it cannot fail on them.
     pub(super) fn read_for_release(&mut self, space: u32, vvbns: impl Iterator<Item = u64>) -> Result<()> {
         let (mut above, mut bits) = (None, BTreeSet::new());
         for vvbn in vvbns.filter(|vvbn| self.home(space, *vvbn) == space).collect::<Vec<_>>() {
@@ -157,8 +164,8 @@ impl Store {
         Ok(())
     }
 
-    /// Takes a VVBN that nothing uses any more out of the container map, and gives its PVBN back. One that a clone has from
-    /// its origin stays where it is.
+    /// Removes an unused VVBN from the container map, and frees its PVBN. A VVBN that a clone has
+    /// from its origin stays in the map.
     pub(super) fn release_vvbn(&mut self, space: u32, vvbn: u64) -> Result<()> {
         if let Some(origin) = &mut self.volume_mut(space)?.record.origin
             && vvbn < origin.blocks
@@ -176,7 +183,7 @@ impl Store {
         Ok(())
     }
 
-    /// In a consistency point: what was released leaves the container map.
+    /// Removes the released VVBNs from the container map, within a consistency point.
     pub(super) fn release_held(&mut self, space: u32) -> Result<()> {
         let released = std::mem::take(&mut self.volume_mut(space)?.released);
         for &vvbn in &released {

@@ -1,8 +1,9 @@
-//! Recompaction: compacted blocks of which many chunks are gone are written together into fewer.
+//! Recompaction: compacted blocks with few remaining chunks are merged.
 //!
-//! A pass goes over a volume's container map in the order of VVBNs, so blocks that only snapshots use are not left out. Of a compacted
-//! block the counts of its chunks tell first whether enough are gone; then it is read, and what its chunks really take decides. Its chunks
-//! move like all blocks of containers: as contents of theirs, which the next consistency point packs again.
+//! A pass visits the container map of a volume in the order of VVBNs, so it includes blocks that
+//! only snapshots use. The counts of chunks select the compacted blocks to read. Then the actual
+//! bytes of the chunks decide. The chunks move like all blocks of containers: they become dirty,
+//! and the next consistency point packs them again.
 
 use std::{collections::BTreeSet, ops::AddAssign};
 
@@ -20,23 +21,24 @@ use crate::{
     raid::Want,
 };
 
-/// A block whose chunks take more than this many hundredths of it is left alone, however many are gone: there is no room to gain.
+/// A block whose chunks use more than this percentage of it stays, whatever number of chunks is
+/// gone, because merging gains nothing.
 const MOST_TAKEN_PERCENT: u64 = 75;
 
-/// What a step of a pass did.
+/// The result of a step of a pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecompactStep {
-    /// VVBNs that were looked at, of those that have places.
+    /// VVBNs with a place that were scanned.
     pub looked_at: u64,
     /// Compacted blocks that were read because enough of their chunks are gone.
     pub read: u64,
-    /// Of these, those that are given up: their chunks move at the next consistency point.
+    /// Compacted blocks that are given up: their chunks move at the next consistency point.
     pub rewritten: u64,
-    /// These chunks.
+    /// Chunks of these blocks.
     pub chunks: u64,
-    /// Compacted blocks that could not be read; they are left as they are.
+    /// Compacted blocks that could not be read; they stay as they are.
     pub unread: u64,
-    /// The pass has ended; the next step begins another one.
+    /// Whether the pass has ended. Then the next step starts another one.
     pub is_done: bool,
 }
 
@@ -51,12 +53,12 @@ impl AddAssign for RecompactStep {
     }
 }
 
-/// What the contents of a volume's regular files take, in blocks.
+/// The size of the contents of a volume's regular files, in blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PackingSurvey {
-    /// Blocks that the files have.
+    /// Blocks of the files.
     pub blocks: u64,
-    /// Blocks of them that no VVBN is used for, because they were compressed with others.
+    /// Blocks without a VVBN, because they were compressed with others.
     pub saved_holes: u64,
     /// PVBNs that hold one block each.
     pub whole: u64,
@@ -67,29 +69,29 @@ pub struct PackingSurvey {
 }
 
 impl PackingSurvey {
-    /// Blocks of the drives that the files take.
+    /// Blocks of the drives that the files use.
     pub fn taken(&self) -> u64 {
         self.whole + self.compacted
     }
 
-    /// What part of the files' blocks is saved, in percent; `None` if there are none.
+    /// The percentage of the files' blocks that packing saves; `None` without blocks.
     pub fn saved_percent(&self) -> Option<f64> {
         let saved = self.blocks as f64 - self.taken() as f64;
         (self.blocks > 0).then(|| 100.0 * saved / self.blocks as f64)
     }
 
-    /// Chunks in use of a compacted block, in the mean; `None` if there is none.
+    /// The mean number of chunks in use of a compacted block; `None` without compacted blocks.
     pub fn chunks_a_block(&self) -> Option<f64> {
         (self.compacted > 0).then(|| self.chunks as f64 / self.compacted as f64)
     }
 }
 
 impl Store {
-    /// Looks at `most` VVBNs at most, going on where the last step ended. A compacted block is read if fewer than
-    /// `threshold_percent` hundredths of its chunks are left. Ends early when a consistency point is due, and with the error if there
-    /// must be one first.
+    /// Scans up to `most` VVBNs from the position of the last step. Reads a compacted block if less
+    /// than `threshold_percent` of its chunks are left. Stops early when a consistency point is
+    /// due, and with `NoSpace` if one must come first.
     ///
-    /// Errors: besides the early end, those of maps that cannot be read.
+    /// Errors: also those of maps that cannot be read.
     pub fn recompact_step(&mut self, space: u32, most: u64, threshold_percent: u64) -> (RecompactStep, Result<()>) {
         let mut step = RecompactStep::default();
         let done = self.recompact(space, most, threshold_percent, &mut step);
@@ -117,7 +119,8 @@ impl Store {
                 step.looked_at += 1;
             }
             self.volume_mut(space)?.recompacted = vvbn + hole;
-            // One block may make hundreds change. Asked behind it, so that every step goes on.
+            // One block may make hundreds of chunks move. The check comes after it, so that every
+            // step advances.
             if self.is_due() {
                 break;
             }
@@ -134,7 +137,7 @@ impl Store {
         let want = Want::compacted(key.file(), at.tag);
         let read = self.raid.read(at.pvbn, &want).or_else(|why| self.raid.repair(at.pvbn, &want, why));
         let Ok(block) = read else {
-            // It stays where it is, and the step reports the number of these.
+            // The block stays, and the step reports the number of such blocks.
             step.unread += 1;
             return Ok(());
         };
@@ -164,8 +167,9 @@ impl Store {
         Ok(())
     }
 
-    /// What the contents of a volume's regular files take, where the container map has them. Cost: reads all pointers, and the
-    /// container map for each.
+    /// The size of the contents of a volume's regular files, by the container map.
+    ///
+    /// Cost: reads all pointers, and the container map for each.
     pub fn survey_packing(&mut self, space: u32) -> Result<PackingSurvey> {
         let (mut found, mut compacted, mut whole) = (PackingSurvey::default(), BTreeSet::new(), BTreeSet::new());
         let (mut from, inodes) = (volume::FIRST_USER, self.volume(space)?.record.inodes);
@@ -188,7 +192,7 @@ impl Store {
                         compacted.insert(pvbn);
                     }
                     Some(Physical { form: Form::Block, pvbn, .. }) => drop(whole.insert(pvbn)),
-                    // What lies in objects takes none of the drives.
+                    // Blocks in objects use no space on the drives.
                     Some(Physical { form: Form::Object, .. }) | None => {}
                 }
             }

@@ -1,9 +1,11 @@
-//! Blocks that several files share: how many pointers of a volume name each VVBN, 16 bits each in a file of the volume.
+//! Shared blocks: the number of pointers of a volume to each VVBN, 16 bits each in a file of the
+//! volume.
 //!
-//! 0 is one pointer, that which the block's trailer names: so it is for a block that was never shared. Else it is their
-//! number, and the trailer may name one that is gone; so a block that was shared once keeps its 1 until it is freed. Most
-//! of the file is holes. A pointer is added when an operation shares a block, and taken away when a consistency point frees
-//! what that pointer named.
+//! 0 means one pointer, which is the one in the block's trailer; so it is for a block that was
+//! never shared. Any other value is the number of pointers, and the trailer may name one that is
+//! gone. So a block that was shared keeps 1 until it is freed. Most of the file is holes. An
+//! operation that shares a block increments the number. A consistency point that frees a pointer
+//! decrements it.
 
 use super::{Key, Store, Volume, reserve::map_blocks, volume};
 use crate::{
@@ -21,16 +23,17 @@ pub(crate) const COUNT: u64 = 2;
 pub(crate) const PER_BLOCK: u64 = BLOCK as u64 / COUNT;
 
 impl Store {
-    /// How many pointers name a VVBN that is or was shared; 0 if it never was.
+    /// The number of pointers to a VVBN that is or was shared; 0 if it never was.
     pub fn owners(&mut self, space: u32, vvbn: u64) -> Result<u16> {
         if self.volume(space)?.record.shared == 0 {
-            return Ok(0); // as a rule: no block of the file is looked at
+            return Ok(0); // the usual case, which reads no block of the file
         }
         let (key, at) = place(space, vvbn);
         Ok(u16_at(&self.get(key)?[..], at))
     }
 
-    /// Adds a pointer to a VVBN. `false` if it has as many as can be counted: it is not shared any more.
+    /// Adds a pointer to a VVBN. Returns `false` if the count is at its limit, so that the VVBN
+    /// cannot be shared.
     pub fn share(&mut self, space: u32, vvbn: u64) -> Result<bool> {
         let owners = self.owners(space, vvbn)?;
         if owners == u16::MAX {
@@ -43,7 +46,7 @@ impl Store {
         Ok(true)
     }
 
-    /// Takes a pointer to a VVBN away; says whether others are left.
+    /// Removes a pointer to a VVBN. Returns whether others are left.
     pub(super) fn unshare(&mut self, space: u32, vvbn: u64) -> Result<bool> {
         let owners = self.owners(space, vvbn)?;
         if owners == 0 {
@@ -65,12 +68,12 @@ impl Store {
 }
 
 impl Volume {
-    /// Blocks of the file that change at most when pointers are taken away.
+    /// The most blocks of the file that change when pointers are removed.
     pub(super) fn reference_blocks(&self) -> u64 {
         self.counted_blocks(self.record.shared)
     }
 
-    /// Blocks of the file that change at most when the counts of so many VVBNs do.
+    /// The most blocks of the file that change with the counts of `vvbns` VVBNs.
     pub(crate) fn counted_blocks(&self, vvbns: u64) -> u64 {
         let all = map_blocks(Shape::Volume, self.record.blocks.div_ceil(PER_BLOCK));
         all.min(vvbns.saturating_mul(1 + u64::from(Shape::Volume.height(self.record.blocks.div_ceil(PER_BLOCK)))))

@@ -1,11 +1,13 @@
-//! Moving blocks without their volumes knowing: a volume's block is written again as the contents of its container.
+//! Relocation: a volume's block is rewritten as contents of its container, without a change in the
+//! volume.
 //!
-//! A block that is to move is dirty under the name that it has in its container file. The next consistency point gives it a
-//! place like any other, and the container map is all that changes: the VVBN, the pointers in the volume and the volume's
-//! blocks stay as they are. Pointers that remember the old place are found out by the read rule.
+//! A block that moves is dirty under its key in the container file. The next consistency point
+//! allocates a place for it like for any other. Only the container map changes: the VVBN, the
+//! pointers in the volume and the volume's blocks stay. Readers detect pointers with the old place.
 //!
-//! Who lives in a place is told by the trailer there, and only believed if the map names this place. The map is asked again when the
-//! block gets its new place: what was freed or moved in between is left alone.
+//! The trailer at a place names the owner of its block. It is used only if the map names this
+//! place. The map is checked again when the block gets its new place, so a block that was freed or
+//! moved in between is skipped.
 
 use std::collections::BTreeMap;
 
@@ -22,33 +24,33 @@ use crate::{
     raid::{CHAIN_SLOTS, Place},
 };
 
-/// What a block that moves keeps from its old trailer, and where that lies.
+/// The fields of the old trailer that a moving block keeps, and its old place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Move {
     level: u8,
     hint_file: u64,
     hint_block: u64,
-    /// The consistency point that wrote what it holds.
+    /// The consistency point that wrote the contents.
     cp: u64,
     old: Physical,
-    /// Where there are several media, the one that it moves to.
+    /// The target medium, in mixed aggregates.
     to: Medium,
 }
 
-/// The blocks that move at the next consistency point, under their names in their containers.
+/// The blocks that move at the next consistency point, by their keys in the containers.
 pub(crate) type Moves = BTreeMap<Key, Move>;
 
-/// The trailer of a block, which a map confirms, and what it holds.
+/// A block and its trailer, confirmed by a map.
 pub(super) type Found = (Context, Page);
 
-/// What became of an area's blocks.
+/// Counts of the blocks of a moved area.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AreaMoves {
     /// Blocks of volumes that move at the next consistency point.
     pub blocks: u64,
-    /// Blocks of the aggregate's own files that do.
+    /// Blocks of the aggregate's own files that move.
     pub metadata: u64,
-    /// Blocks in use that cannot be read, or that no map names: they stay.
+    /// Blocks in use that stay, because they cannot be read or no map names them.
     pub stuck: u64,
 }
 
@@ -61,9 +63,11 @@ impl std::ops::AddAssign for AreaMoves {
 }
 
 impl Store {
-    /// Makes all blocks of an allocation area move at the next consistency point, which takes no block of it.
+    /// Makes all blocks of an allocation area move at the next consistency point, which allocates
+    /// nothing there.
     ///
-    /// Cost: reads of each drive what lies between its first and its last block in use; then a block for each.
+    /// Cost: reads the range from the first to the last block in use on each drive; writes each
+    /// block.
     pub(super) fn move_area(&mut self, area: AreaId) -> Result<AreaMoves> {
         self.begin_cleaning(area);
         let mut moves = AreaMoves::default();
@@ -97,7 +101,8 @@ impl Store {
         Ok(runs)
     }
 
-    /// What each of these blocks of one drive holds, which lie close together; `None` if that cannot be told.
+    /// Reads blocks of one drive that are close together; `None` for those that cannot be
+    /// identified.
     pub(super) fn read_run(&mut self, group: usize, drive: usize, used: &[u64]) -> Result<Vec<Option<Found>>> {
         let Some(first) = used.first().and_then(|&first| self.raid.geometry.locate(first)) else { return Ok(vec![]) };
         let stripe_of = |pvbn: u64| first.stripe + (pvbn - used[0]);
@@ -138,7 +143,8 @@ impl Store {
         Ok(())
     }
 
-    /// What a slot holds, if that is the block that a map has in this place; else what the other drives say that it held.
+    /// Identifies a slot as the block that a map has at this place, or restores that block from the
+    /// other drives.
     pub(super) fn identify(&mut self, place: Place, slot: Option<Slot>) -> Result<Option<Found>> {
         if let Some(slot) = slot
             && let Some(context) = self.believe(place, &slot)?
@@ -157,14 +163,14 @@ impl Store {
             return Ok(None);
         }
         match self.is_named(&context, slot) {
-            // A map that is damaged names nothing: its blocks stay where they are.
+            // A damaged map names nothing, so its blocks stay in place.
             Err(Error::Damaged { .. }) => Ok(None),
             named => Ok(named?.then_some(context)),
         }
     }
 
-    /// Makes a block of a volume move at the next consistency point, to a medium if there are several. `context` is its trailer,
-    /// which the map confirms.
+    /// Makes a block of a volume move at the next consistency point, to a medium in mixed
+    /// aggregates. `context` is its trailer, which the map confirms.
     pub(super) fn move_block(&mut self, context: &Context, data: Page, to: Medium) -> Result<()> {
         let key = Key::new(AGGREGATE, context.owner, 0, context.block);
         let Context { level, hint_file, hint_block, cp, pvbn, tag, .. } = *context;
@@ -172,9 +178,10 @@ impl Store {
         self.supply_move(key, own, data)
     }
 
-    /// Makes the chunks of a compacted block that the map means move, as blocks of their own that share their next places again.
+    /// Makes the live chunks of a compacted block move. Each is an own block, and they are packed
+    /// again at their next places.
     ///
-    /// Errors: `NoSpace`, before anything changed, for each of them may want a block.
+    /// Errors: `NoSpace` before any change, because each chunk may need a block.
     pub(super) fn move_chunks(&mut self, context: &Context, block: &Block, to: Medium) -> Result<()> {
         let live = self.live_chunks(context, block)?;
         self.reserve(None, live.len() as u64, false)?;
@@ -197,8 +204,8 @@ impl Store {
         Ok(())
     }
 
-    /// Gives a block that moves its new place, as `place` does for others. `None` if it is not to move any more: the map does
-    /// not name the place that it was read from.
+    /// Allocates the new place of a moving block. `None` if the move is dropped, because the map
+    /// does not name the place that the block was read from any more.
     pub(super) fn place_moved(&mut self, key: Key, old: Option<Pointer>) -> Result<Option<(Place, Context)>> {
         let own = self.moves.get(&key).copied().filter(|own| Some(own.old) == old.map(|pointer| pointer.at));
         let Some(own) = own else {
@@ -241,7 +248,8 @@ impl Store {
         self.counts.demotions += u64::from((from, to) == (Medium::Ssd, Medium::Hdd));
     }
 
-    /// What moved is durable. It leaves memory: under its name in the volume it may be there as well.
+    /// Ends the moves of a durable consistency point. The blocks leave memory, because they may
+    /// also be cached under their keys in the volume.
     pub(super) fn end_moves(&mut self) {
         for key in std::mem::take(&mut self.moves).into_keys() {
             self.cache.remove(key);

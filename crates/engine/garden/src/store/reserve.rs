@@ -1,8 +1,9 @@
-//! Enough space for the next consistency point, before anything is changed.
+//! Reservation of space for the next consistency point, before any change.
 //!
-//! A block that changes takes a new place before the old one is free, and so do the maps that say where it lies. What an
-//! operation may change at most is asked for here, with all that waits already, so that a consistency point never lacks
-//! space. Operations that free leave a part to those that only they may use: a full aggregate can always be emptied.
+//! A changed block gets a new place before the old one is free, and so do the maps that name it.
+//! Each operation reserves the most blocks that it may change, in addition to all dirty blocks. So
+//! a consistency point never lacks space. A part is reserved for operations that free blocks, so a
+//! full aggregate can always be emptied.
 
 use super::{
     Store, Volume,
@@ -14,23 +15,24 @@ use crate::{
     format::{pointer::Shape, volume::VolumeRecord},
 };
 
-/// Blocks that an operation which frees may change at most, besides the maps.
+/// The most blocks that an operation which frees may change, besides the maps.
 const FREEING_BLOCKS: u64 = 64;
-/// Blocks of inode files and tables that maps bring with them.
+/// Blocks of inode files and tables that change with maps.
 const FIXED_BLOCKS: u64 = 24;
-/// Blocks that an operation which makes a name changes at most, besides the maps.
+/// The most blocks that an operation which makes a name changes, besides the maps.
 const NAME_BLOCKS: u64 = 60;
-/// Of so many changed blocks, one more may be a new block of a map.
+/// For this number of changed blocks, one more may be a new block of a map.
 const NEW_MAP_PART: u64 = 128;
 
 impl Store {
-    /// Whether an operation on a volume that changes `blocks` blocks at most may begin.
+    /// Checks whether an operation on a volume that changes up to `blocks` blocks may start.
     ///
-    /// Errors: `NoSpace`; a consistency point may make some, if [`may_gain`](Self::may_gain) says
+    /// Errors: `NoSpace`. A consistency point may free some, if [`may_gain`](Self::may_gain) says
+    /// so.
     /// so.
     pub fn reserve(&self, space: Option<u32>, blocks: u64, frees: bool) -> Result<()> {
         let kept = if frees { self.kept_for_snapshots() } else { self.kept() };
-        // What an operation frees itself is not known before it is done: as much as there is.
+        // The blocks that an operation frees are unknown before it runs, so the most is assumed.
         let released = if frees { u64::MAX / 16 } else { 0 };
         self.check_aggregate(blocks, released, kept)?;
         let Some(space) = space else { return Ok(()) };
@@ -41,11 +43,11 @@ impl Store {
         self.check_volume(space, blocks, kept)
     }
 
-    /// Blocks that are free for a volume, and of these the ones that its operations may use. Counts
-    /// what the next consistency point frees, because an operation without space makes one.
+    /// The blocks that are free for a volume, and the ones of these that its operations may use.
+    /// Includes blocks that the next consistency point frees, because an operation without space
+    /// makes one.
     ///
-    /// As long as any may be used, neither the making of a name nor the writing of a block is
-    /// refused.
+    /// While the second number is above 0, neither making a name nor writing a block fails.
     pub fn usable(&self, space: u32) -> Result<(u64, u64)> {
         let volume = self.volume(space)?;
         let removed = self.removed_blocks(space).unwrap_or(0);
@@ -61,8 +63,8 @@ impl Store {
         Ok((of_aggregate.min(of_volume), usable))
     }
 
-    /// Whether what was deleted, and is not free yet, can make room for an operation that has none: all of it if the aggregate is
-    /// short of blocks, only what snapshots of this volume held if the volume is.
+    /// Whether reclaiming deleted snapshots and volumes can help an operation that lacks space. If
+    /// the aggregate lacks blocks, all of them count; if the volume does, only its own snapshots.
     pub fn may_reclaim(&self, space: u32, blocks: u64, frees: bool) -> bool {
         match self.reserve(None, blocks, frees) {
             Err(_) => self.reclaim_left() > 0,
@@ -70,14 +72,14 @@ impl Store {
         }
     }
 
-    /// Whether a snapshot of a volume may be deleted, or so many VVBNs be released that only snapshots used, which changes
-    /// `blocks` blocks at most. Nothing else may use the last of the space.
+    /// Checks space for deleting a snapshot, or for releasing `released` VVBNs that only snapshots
+    /// used, which changes up to `blocks` blocks. Only these operations may use the last blocks.
     pub fn reserve_reclaim(&self, space: u32, blocks: u64, released: u64) -> Result<()> {
         self.reserve_release(blocks, released)?;
         self.check_volume(space, blocks, 0)
     }
 
-    /// The same if it changes no block of a volume.
+    /// Like [`reserve_reclaim`](Self::reserve_reclaim), if no block of a volume changes.
     pub(super) fn reserve_release(&self, blocks: u64, released: u64) -> Result<()> {
         self.check_aggregate(blocks, released, 0)
     }
@@ -101,13 +103,14 @@ impl Store {
         Ok(())
     }
 
-    /// VVBNs that leave the maps with the next consistency point.
+    /// VVBNs that leave the maps at the next consistency point.
     fn freed(&self) -> u64 {
         self.volumes.iter().flatten().map(|volume| (volume.freed.len() + volume.released.len()) as u64).sum()
     }
 
-    /// Blocks that the next consistency point frees because operations on a volume removed them. None if it may free fewer than
-    /// were removed: snapshots hold some, other files share them, several are in one compacted block, or they are in objects.
+    /// Blocks that the next consistency point frees because operations on a volume removed them.
+    /// `None` if it may free fewer: snapshots hold some, other files share them, several are in one
+    /// compacted block, or they are in objects.
     pub fn removed_blocks(&self, space: u32) -> Option<u64> {
         let volume = self.volume(space).ok()?;
         let record = &volume.record;
@@ -115,19 +118,20 @@ impl Store {
         is_exact.then_some(volume.freed.len() as u64)
     }
 
-    /// Whether operations removed blocks that [`removed_blocks`](Self::removed_blocks) cannot count.
+    /// Whether operations removed blocks that [`removed_blocks`](Self::removed_blocks) cannot
+    /// count.
     pub fn has_uncounted_removals(&self) -> bool {
         let spaces = self.spaces().into_iter();
         let mut waiting = spaces.filter(|&space| self.volume(space).is_ok_and(|volume| !volume.freed.is_empty()));
         waiting.any(|space| self.removed_blocks(space).is_none())
     }
 
-    /// Whether an operation that has no space may have enough of it after a consistency point. A
-    /// point frees what operations removed, and what changed blocks reserve and do not use. If both
-    /// are too little, further points are of no use until another operation frees something.
+    /// Whether an operation without space may have enough after a consistency point. A point frees
+    /// removed blocks, and the unused part of reservations. If both do not suffice, further points
+    /// do not help until another operation frees something.
     pub fn may_gain(&self, space: u32, blocks: u64, frees: bool) -> bool {
         let is_packed = self.volumes.iter().flatten().any(|volume| volume.record.packing.was_on);
-        // How much these free is known only after the point.
+        // The blocks that these free are known only after the point.
         if frees || is_packed || self.reclaim_left() > 0 || self.objects.door.is_some() {
             return self.is_waiting();
         }
@@ -144,7 +148,7 @@ impl Store {
         !self.dirty.is_empty() || self.freed() > 0
     }
 
-    /// Whether so much waits that a consistency point is due.
+    /// Whether enough blocks wait for a consistency point to be due.
     pub fn is_due(&self) -> bool {
         self.dirty_blocks() * crate::format::BLOCK as u64 > self.limits.dirty_bytes || self.freed() > 1 << 20
     }
@@ -154,28 +158,29 @@ impl Store {
         FREEING_BLOCKS + self.maps(u64::MAX / 16) + self.kept_for_snapshots()
     }
 
-    /// Blocks that only the deleting of snapshots may use. A block that changes the first time after a snapshot does not
-    /// give its old place back; what deleting changes are the maps of the volumes, each block of them once.
+    /// Blocks that only the deletion of snapshots may use. The first change of a block after a
+    /// snapshot does not free its old place. A deletion changes the maps of the volumes, each block
+    /// of them once.
     fn kept_for_snapshots(&self) -> u64 {
         let with = self.volumes.iter().flatten().filter(|volume| volume.has_summary());
         let own: u64 = with.map(|volume| summary_maps(&volume.record)).sum();
         if own == 0 { 0 } else { own + RECLAIM_BLOCKS + self.maps(RECLAIM_BLOCKS + LEAST_RELEASED) }
     }
 
-    /// VVBNs of a volume with snapshots that only their deleting may use.
+    /// VVBNs of a volume with snapshots that only the deletion of these may use.
     pub(super) fn kept_for_snapshots_of(&self, space: u32) -> Result<u64> {
         let volume = self.volume(space)?;
         Ok(RECLAIM_BLOCKS + own_maps(volume) + summary_maps(&volume.record))
     }
 
-    /// Blocks of maps that change at most when `blocks` blocks of volumes are written or freed: bits of VVBNs, counts of
-    /// references, containers, bits of PVBNs, records of objects.
+    /// The most blocks of maps that change when `blocks` blocks of volumes are written or freed:
+    /// bits of VVBNs, counts of references, containers, bits of PVBNs, records of objects.
     fn maps(&self, blocks: u64) -> u64 {
         let (mut active, mut references, mut container) = (0, 0, 0);
         for volume in self.volumes.iter().flatten() {
             active += map_blocks(Shape::Volume, volume.record.blocks.div_ceil(BITS));
             references += volume.reference_blocks();
-            // Only as much of the map as the volume can use of the aggregate.
+            // Counts only the part of the map that fits into the aggregate.
             let mapped = volume.record.blocks.min(self.raid.geometry.blocks());
             container += map_blocks(Shape::Aggregate, mapped.div_ceil(Shape::Aggregate.fanout()));
         }
@@ -195,17 +200,17 @@ impl Store {
     }
 }
 
-/// Blocks of a volume's maps that change at most with a consistency point.
+/// The most blocks of a volume's maps that change in a consistency point.
 fn own_maps(volume: &Volume) -> u64 {
     map_blocks(Shape::Volume, volume.record.blocks.div_ceil(BITS)) + volume.reference_blocks() + FIXED_BLOCKS
 }
 
-/// The same with the summary map.
+/// The most blocks that change in the maps of a volume with a summary map.
 fn summary_maps(record: &VolumeRecord) -> u64 {
     2 * map_blocks(Shape::Volume, record.blocks.div_ceil(BITS)) + FIXED_BLOCKS
 }
 
-/// All blocks of a tree with as many blocks of contents.
+/// All blocks of a tree with this number of blocks of contents.
 pub(super) fn map_blocks(shape: Shape, contents: u64) -> u64 {
     let (mut all, mut level) = (contents, contents);
     while level > shape.roots() {

@@ -1,8 +1,8 @@
-//! Looking at every block and its parity before somebody needs them, some stripes at a time.
+//! Scrubbing: checks every block and its parity in steps, before a reader needs them.
 //!
-//! Which of a stripe's blocks lies is decided by what they say of themselves and by the maps, never by parity alone: one
-//! that is wrong is put together from the others and believed only if it then is the one that the map wants. Parity is
-//! written anew only if all blocks in use are right.
+//! Trailers and maps decide which block of a stripe is wrong, never parity alone. A wrong block is
+//! restored from the others, and accepted only if it then is the one that the map names. Parity is
+//! rewritten only if all blocks in use are right.
 
 use super::{
     Store,
@@ -16,40 +16,43 @@ use crate::{
     raid::Row,
 };
 
-/// How far the scrub is, and what it found since the aggregate was opened.
+/// The position of the scrub, and its findings since the opening.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScrubReport {
-    /// Stripes of the running pass that are done, over all RAID groups.
+    /// Finished stripes of the current pass, over all RAID groups.
     pub done: u64,
     /// Passes over the whole aggregate.
     pub passes: u64,
-    /// Blocks, labels and superblocks that were damaged and are right again.
+    /// Damaged blocks, labels and superblocks that were repaired.
     pub repaired: u64,
-    /// Stripes whose blocks were right and whose parity was not; it is right again.
+    /// Stripes with right blocks and wrong parity that were repaired.
     pub parity_repaired: u64,
-    /// Blocks in use that are damaged and cannot be put together.
+    /// Damaged blocks in use that cannot be restored.
     pub lost: u64,
 }
 
-/// What a step of the scrub found.
+/// The findings of a step of the scrub.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScrubStep {
-    /// Stripes of this pass that are done.
+    /// Finished stripes of this pass.
     pub done: u64,
-    /// All stripes: with as many done, the pass has ended, and the next step begins another one.
+    /// All stripes. When `done` equals this, the pass has ended, and the next step starts another
+    /// one.
     pub of: u64,
-    /// Blocks, labels and superblocks that were damaged and are right again.
+    /// Damaged blocks, labels and superblocks that were repaired.
     pub repaired: Vec<Finding>,
-    /// Stripes whose blocks were right and whose parity was not; it is right again.
+    /// Stripes with right blocks and wrong parity that were repaired.
     pub parity_repaired: Vec<Finding>,
-    /// Blocks in use that are damaged and cannot be put together; nothing of their stripe was written.
+    /// Damaged blocks in use that cannot be restored. Nothing was written to their stripes.
     pub lost: Vec<Finding>,
 }
 
 impl Store {
-    /// Scrubs at most so many stripes, going on where the last step ended.
+    /// Scrubs up to `stripes` stripes from the position of the last step.
     ///
-    /// Errors: those of a consistency point. Cost: reads the stripes whole, and maps.
+    /// Errors: those of a consistency point.
+    ///
+    /// Cost: reads the stripes and maps.
     pub fn scrub_step(&mut self, stripes: u64) -> Result<ScrubStep> {
         self.check_running()?;
         let groups = self.raid.geometry.groups.clone();
@@ -88,7 +91,8 @@ impl Store {
             step.lost.extend(bad.into_iter().map(|(drive, damage)| self.find_on(row, drive, damage)));
             return Ok(());
         }
-        // Drives that do not answer, and those whose block in use is wrong: of all these, one can be put together.
+        // Drives that fail to read, and drives whose block in use is wrong. One drive of a stripe
+        // can be restored.
         let mut wrong: Vec<usize> = (0..shape.drives()).filter(|&drive| row.slots[drive].is_none()).collect();
         wrong.extend(bad.iter().map(|(drive, _)| *drive));
         wrong.sort_unstable();
@@ -112,7 +116,7 @@ impl Store {
         Ok(())
     }
 
-    /// All blocks in use are right: what parity says otherwise is wrong.
+    /// All blocks in use are right, so differing parity is wrong.
     fn scrub_parity(&mut self, row: &Row, step: &mut ScrubStep) -> Result<()> {
         let parity = usize::from(self.raid.geometry.groups[row.group].data_drives);
         let sum = row.sum_without(None);
@@ -155,7 +159,8 @@ impl Store {
             }
         }
         if superblocks_wrong {
-            // First the older place is written and then the newer one, so that one of them is right at any time.
+            // The older place is written first, then the newer one, so that one of them is valid at
+            // any time.
             self.commit_drives()?;
             self.commit_drives()?;
         }

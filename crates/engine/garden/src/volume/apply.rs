@@ -1,4 +1,4 @@
-//! Doing an operation, the first time and again.
+//! Applying an operation, for the first time or in a replay.
 
 use senesce_fsapi::{Attributes, FsError, FsResult};
 
@@ -10,11 +10,11 @@ use crate::{
     store::{Store, THAWED, is_snapshot},
 };
 
-/// What an operation gives.
+/// The attributes that an operation returns, if any.
 pub(crate) type Done = Option<Attributes>;
 
 impl Store {
-    /// Does an operation, whole or not at all: it looks first, and changes only what it has found to be in order.
+    /// Applies an operation completely or not at all: it checks everything before the first change.
     /// A failure after the first change (a damaged block in the middle) stops the engine.
     pub fn apply(&mut self, operation: &Operation<'_>) -> FsResult<Done> {
         self.check_running()?;
@@ -67,7 +67,9 @@ impl Store {
 }
 
 impl Store {
-    /// Blocks of a volume that an operation changes at most, and whether it is one that frees. Errors: those of reading.
+    /// The most blocks of a volume that an operation may change, and whether it frees blocks.
+    ///
+    /// Errors: those of reading.
     pub fn cost(&mut self, operation: &Operation<'_>) -> FsResult<(u64, bool)> {
         let changes_contents =
             matches!(operation.act, Act::Write { .. } | Act::SetAttributes { .. } | Act::Allocate { .. });
@@ -78,7 +80,7 @@ impl Store {
                 let (from, to) = ((*from, *from_offset), (*to, *to_offset));
                 (self.clone_cost(operation.volume, from, to, *len)?, false)
             }
-            // Whoever cuts a file frees, wherever it is cut.
+            // Truncating a file frees blocks, at any length.
             Act::SetAttributes { ino, change } => {
                 let (blocks, frees) = compute_cost(&operation.act);
                 let size = self.try_inode(operation.volume, *ino)?.map_or(0, |inode| inode.size);
@@ -90,7 +92,8 @@ impl Store {
     }
 }
 
-/// Blocks of a volume that an act changes at most, whatever the volume is like, and whether it is one that frees and may use what is kept for those.
+/// The most blocks of a volume that an act may change, whatever the state of the volume. Also
+/// whether it frees blocks, and so may use the reserve for deletions.
 pub(crate) fn compute_cost(act: &Act<'_>) -> (u64, bool) {
     let blocks = |bytes: usize| {
         let contents = bytes.div_ceil(BLOCK) as u64 + 1;
@@ -100,11 +103,12 @@ pub(crate) fn compute_cost(act: &Act<'_>) -> (u64, bool) {
         Act::Write { data, .. } => (blocks(data.bytes.len()), false),
         Act::SetXattr { name, value, .. } => (blocks(name.len() + value.len()) + 40, false),
         Act::MakeNode { .. } | Act::Symlink { .. } | Act::Link { .. } => (56, false),
-        // A tree can be made so high by one new length.
+        // One longer name may make a directory tree that much higher.
         Act::Rename { .. } => (60, false),
         Act::SetAttributes { change, .. } => (32, change.size.is_none_or(|size| size == 0)),
         Act::Allocate { how, .. } => (40, matches!(how, senesce_fsapi::AllocateHow::Punch)),
-        // All of it copied, and every count in a block of its own. `Store::cost` knows better.
+        // All blocks copied, and each count in a block of its own. `Store::cost` has a better
+        // estimate.
         Act::CloneRange { len, .. } => (8 * len.div_ceil(BLOCK as u64) + 32, false),
         Act::Unlink { .. } | Act::Rmdir { .. } | Act::RemoveXattr { .. } | Act::Reap { .. } => (48, true),
     }

@@ -1,4 +1,4 @@
-//! Attributes, lengths, contents as users change them: with the rules of POSIX about times.
+//! Changes of attributes, lengths and contents, with the rules of POSIX for times.
 
 use senesce_fsapi::{AllocateHow, Attributes, Caller, FileKind, FsError, FsResult, Ino, SetAttributes};
 
@@ -8,7 +8,7 @@ use crate::{
     store::Store,
 };
 
-/// What `stat` shows of an inode.
+/// The attributes that `stat` shows.
 pub(crate) fn attributes_of(ino: u64, inode: &Inode) -> Attributes {
     Attributes {
         ino: Ino(ino),
@@ -28,7 +28,7 @@ pub(crate) fn attributes_of(ino: u64, inode: &Inode) -> Attributes {
 }
 
 impl Store {
-    /// A regular file. Errors: `Stale`, `IsDirectory`, `Invalid`.
+    /// The inode of a regular file. Errors: `Stale`, `IsDirectory`, `Invalid`.
     pub fn regular(&mut self, space: u32, ino: u64) -> FsResult<Inode> {
         let inode = self.user_inode(space, ino)?;
         match inode.kind {

@@ -1,7 +1,7 @@
-//! Ranges of files that other files share.
+//! Clones of file ranges, which share blocks.
 //!
-//! A block whose contents are on the drives is shared: the target's pointer names the same VVBN. One that was changed since
-//! the last consistency point has no VVBN yet, and is copied.
+//! A block whose contents are on the drives is shared: the target's pointer names the same VVBN. A
+//! block that changed after the last consistency point has no VVBN yet, and is copied.
 
 use senesce_fsapi::{Caller, FsResult, Ino, check_clone};
 
@@ -17,11 +17,11 @@ use crate::{
 
 const BLOCK_BYTES: u64 = BLOCK as u64;
 
-/// A range of a file: its inode and where it begins.
+/// The start of a range: an inode and an offset in bytes.
 pub(crate) type At = (u64, u64);
 
 impl Store {
-    /// How many bytes a clone of `len` bytes comes to. Errors: those of the clone.
+    /// The number of bytes that a clone of `len` bytes covers. Errors: those of the clone.
     pub fn clone_len(&mut self, space: u32, from: At, to: At, len: u64) -> FsResult<u64> {
         let source = self.regular(space, from.0)?;
         self.regular(space, to.0)?;
@@ -30,10 +30,12 @@ impl Store {
         Ok(len)
     }
 
-    /// How many bytes of what is left of a clone can be done at once, so that no more than `most` blocks are shared or
-    /// copied; none if the source ends here by now.
+    /// The number of bytes of a remaining clone that one operation can do, so that it shares or
+    /// copies up to `most` blocks; 0 if the source ends here now.
     ///
-    /// Errors: those of the clone. Cost: looks at the pointers.
+    /// Errors: those of the clone.
+    ///
+    /// Cost: reads the pointers.
     pub fn plan_clone(&mut self, space: u32, from: At, to: At, len: u64, most: u64) -> FsResult<u64> {
         let source = self.regular(space, from.0)?;
         self.regular(space, to.0)?;
@@ -54,15 +56,16 @@ impl Store {
         Ok(len)
     }
 
-    /// Blocks that a clone changes at most: copies, pointers, counts of references. The latter come twice, because those that
-    /// exist are kept space for from then on.
+    /// The most blocks that a clone changes: copies, pointers, counts of references. Counts are
+    /// charged twice, because the existing ones need reserved space from then on.
     pub(super) fn clone_cost(&mut self, space: u32, from: At, to: At, len: u64) -> Result<u64> {
         if self.inode(space, from.0)?.inline {
             return Ok(40); // a small write
         }
         let first = from.1 / BLOCK_BYTES;
         let blocks = len.div_ceil(BLOCK_BYTES);
-        // Pointers: the inode, those above both ends, and those above each block that are not above the one before it.
+        // Blocks of pointers: those above the inode and both ends, and for each block those that
+        // the previous block does not share.
         let (mut pointers, mut before) = (40, to.1 / BLOCK_BYTES);
         let (mut at, mut shared, mut copied) = (first, 0, 0);
         while let Some(block) = self.find_block(space, from.0, at, first + blocks, true)? {
@@ -79,7 +82,8 @@ impl Store {
         Ok(thawed + copied + pointers + 2 * self.volume(space)?.counted_blocks(shared))
     }
 
-    /// Whether a block on the drives has as many pointers as can be counted, or was compressed with others: it is copied.
+    /// Whether a block on the drives must be copied: its count of references is at the limit, or it
+    /// is in a compression group.
     fn is_full(&mut self, key: Key) -> Result<bool> {
         match self.pointer(key)? {
             Some(Pointer { vvbn: Some(vvbn), part: Part::Whole, .. }) => {
@@ -107,7 +111,8 @@ impl Store {
 
     fn clone_blocks(&mut self, space: u32, from: At, to: At, len: u64) -> Result<()> {
         let end = to.1 + len;
-        // Behind the end of a file its last block holds zeros: it is shared whole if it is the last one of the target, too.
+        // The bytes after the end of a file are zeros in its last block. So that block is shared
+        // whole if it is also the last one of the target.
         let is_last = from.1 + len == self.inode(space, from.0)?.size && end >= self.inode(space, to.0)?.size;
         let whole = if is_last { len.div_ceil(BLOCK_BYTES) } else { len / BLOCK_BYTES };
         let tail = len.saturating_sub(whole * BLOCK_BYTES) as usize;
@@ -150,7 +155,8 @@ impl Store {
         }
     }
 
-    /// Takes what cloning a range needs to know into memory: a failure here does no harm.
+    /// Loads the blocks that cloning a range must copy, so that a read failure happens before the
+    /// first change.
     fn look_at(&mut self, space: u32, file: u64, blocks: std::ops::Range<u64>) -> Result<()> {
         let mut at = blocks.start;
         while let Some(block) = self.find_block(space, file, at, blocks.end, true)? {
@@ -163,7 +169,7 @@ impl Store {
         Ok(())
     }
 
-    /// Takes groups that blocks of a range are in into memory, for the same reason.
+    /// Loads the compression groups of a range, for the same reason.
     fn look_at_groups(&mut self, space: u32, file: u64, blocks: std::ops::Range<u64>) -> Result<()> {
         if self.inode(space, file)?.inline || !self.volume(space)?.record.packing.was_on {
             return Ok(());
@@ -176,7 +182,7 @@ impl Store {
         Ok(())
     }
 
-    /// Makes a block the same as another one, by sharing it or as a copy.
+    /// Makes a block equal to another one, by sharing or copying it.
     fn clone_block(&mut self, from: Key, to: Key) -> Result<()> {
         if !self.is_changed(from)
             && let Some(pointer) = self.pointer(from)?.filter(|pointer| pointer.part == Part::Whole)

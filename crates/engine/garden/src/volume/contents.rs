@@ -1,4 +1,4 @@
-//! Contents of files: reading, writing, cutting, holes. Times are set by those who call.
+//! Contents of files: reading, writing, truncating, holes. Callers set the times.
 
 use senesce_fsapi::{FileKind, FsError};
 
@@ -13,11 +13,12 @@ use crate::{
     store::{Key, Store, shape_of, volume},
 };
 
-/// No file is longer.
+/// The longest file, in bytes.
 pub(crate) const MAX_FILE_BYTES: u64 = 1 << 50;
 const BLOCK_BYTES: u64 = BLOCK as u64;
 
-/// The blocks from `offset` on and the part of each, with its place in the caller's bytes.
+/// Splits a range into blocks: the number of each, the offset in it, and the range of the caller's
+/// bytes.
 fn pieces(offset: u64, len: usize) -> impl Iterator<Item = (u64, usize, std::ops::Range<usize>)> {
     let mut done = 0;
     std::iter::from_fn(move || {
@@ -31,7 +32,7 @@ fn pieces(offset: u64, len: usize) -> impl Iterator<Item = (u64, usize, std::ops
 }
 
 impl Store {
-    /// Reads from `offset` on, up to the end of the file, and says how many bytes.
+    /// Reads from `offset` up to the end of the file, and returns the number of bytes.
     pub fn read_file(&mut self, space: u32, file: u64, offset: u64, out: &mut [u8]) -> Result<usize> {
         let inode = self.inode(space, file)?;
         let len = out.len().min(usize::try_from(inode.size.saturating_sub(offset)).unwrap_or(usize::MAX));
@@ -47,7 +48,7 @@ impl Store {
             if let Some(block) = self.cache.get(key) {
                 to.copy_from_slice(&block[within..within + to.len()]);
             } else if self.has_block(key)? {
-                // Holes are not kept in memory.
+                // Holes are not cached.
                 to.copy_from_slice(&self.get(key)?[within..within + to.len()]);
             } else {
                 to.fill(0);
@@ -56,7 +57,7 @@ impl Store {
         Ok(len)
     }
 
-    /// Writes at `offset`; the file grows to hold it.
+    /// Writes at `offset`. Extends the file if necessary.
     pub fn write_file<'a>(&mut self, space: u32, file: u64, offset: u64, data: impl Into<Data<'a>>) -> Result<()> {
         let Data { bytes: data, sums } = data.into();
         let mut inode = self.inode(space, file)?;
@@ -67,7 +68,7 @@ impl Store {
             inode.size = inode.size.max(end);
             return self.put_inode(space, file, &inode);
         }
-        // Everything that is to be read is read before anything changes: a failure here does no harm.
+        // All reads happen before the first change, so a failure here changes nothing.
         let mut new = 0;
         for (block, within, range) in pieces(offset, data.len()) {
             let key = Key::new(space, file, 0, block);
@@ -84,7 +85,7 @@ impl Store {
         let is_as_it_was = !inode.inline && shape_of(space).capacity(inode.height) >= blocks;
         if !is_as_it_was {
             if self.spill(space, file)? && offset < BLOCK_BYTES {
-                new -= 1; // block 0 came with the spilling
+                new -= 1; // the spill made block 0
             }
             self.grow(space, file, blocks)?;
         }
@@ -106,7 +107,7 @@ impl Store {
         self.put_inode(space, file, &inode)
     }
 
-    /// Changes the length: what is cut off is gone, what is added is a hole.
+    /// Changes the length. Frees blocks beyond it, and extends the file by a hole.
     pub fn resize(&mut self, space: u32, file: u64, size: u64) -> Result<()> {
         let mut inode = self.inode(space, file)?;
         if inode.inline && size <= AREA as u64 {
@@ -129,7 +130,8 @@ impl Store {
         self.put_inode(space, file, &inode)
     }
 
-    /// Makes a range read as zeros, without blocks where it covers them whole. The length stays.
+    /// Makes a range read as zeros, and frees the blocks that it covers completely. The length
+    /// stays.
     pub fn punch(&mut self, space: u32, file: u64, offset: u64, len: u64) -> Result<()> {
         let mut inode = self.inode(space, file)?;
         let end = offset.saturating_add(len).min(inode.size);
@@ -141,13 +143,14 @@ impl Store {
             return self.put_inode(space, file, &inode);
         }
         let first = offset.div_ceil(BLOCK_BYTES);
-        // Behind the end of the file a block holds zeros anyway.
+        // Bytes after the end of the file are zeros already.
         let last = if end == inode.size { end.div_ceil(BLOCK_BYTES) } else { end / BLOCK_BYTES };
         if first > last {
             return self.zero_part(space, file, offset..end);
         }
         let parts = [offset..first * BLOCK_BYTES, (last * BLOCK_BYTES).min(end)..end];
-        // Both ends are read before anything changes, with the groups that they cut: a failure here does no harm.
+        // The blocks at both ends, and the groups that they cut, are read before the first change.
+        // So a failure here changes nothing.
         for part in parts.iter().filter(|part| !part.is_empty()) {
             let key = Key::new(space, file, 0, part.start / BLOCK_BYTES);
             if self.has_block(key)? {
@@ -162,7 +165,9 @@ impl Store {
         self.free_range(space, file, first, last)
     }
 
-    /// The first block from `from` on, below `end`, that exists; or that does not. Cost: looks at each block of pointers once.
+    /// The first block in `from..end` that exists, or that does not.
+    ///
+    /// Cost: reads each block of pointers once.
     pub fn find_block(&mut self, space: u32, file: u64, from: u64, end: u64, exists: bool) -> Result<Option<u64>> {
         let inode = self.inode(space, file)?;
         let fanout = shape_of(space).fanout();
@@ -195,7 +200,7 @@ impl Store {
         Ok(None)
     }
 
-    /// The last block of a file that exists.
+    /// The last existing block of a file.
     pub(crate) fn last_block(&mut self, space: u32, file: u64) -> Result<Option<u64>> {
         let height = self.inode(space, file)?.height;
         for slot in (0..shape_of(space).roots()).rev() {
@@ -225,7 +230,8 @@ impl Store {
         Ok(None)
     }
 
-    /// How many blocks from `key` on are known to be a hole, because nothing is above them.
+    /// The number of blocks from `key` on that are a hole because a block of pointers above is
+    /// absent.
     pub(crate) fn hole_around(&mut self, key: Key, height: u8) -> Result<u64> {
         let (mut above, mut covered) = (key, 1);
         while above.level() < height {
@@ -239,12 +245,12 @@ impl Store {
         Ok(covered - key.index() % covered)
     }
 
-    /// Whether the file has this block, on a drive or only in memory yet.
+    /// Whether the file has this block, on a drive or only in memory.
     pub fn has_block(&mut self, key: Key) -> Result<bool> {
         Ok(self.is_dirty(key) || self.pointer(key)?.is_some())
     }
 
-    /// Moves inline contents into a block; says whether there were any.
+    /// Moves inline contents into a block. Returns whether there were any.
     pub(super) fn spill(&mut self, space: u32, file: u64) -> Result<bool> {
         let mut inode = self.inode(space, file)?;
         if !inode.inline {
@@ -258,7 +264,7 @@ impl Store {
         Ok(true)
     }
 
-    /// Makes the tree high enough: the inode's pointers move down into a block.
+    /// Raises the tree until it can hold `blocks` blocks: the inode's pointers move into a block.
     pub(crate) fn grow(&mut self, space: u32, file: u64, blocks: u64) -> Result<()> {
         let shape = shape_of(space);
         loop {
@@ -273,7 +279,7 @@ impl Store {
         }
     }
 
-    /// Makes the tree as low as `blocks` blocks want it, after those behind were freed.
+    /// Lowers the tree to the height for `blocks` blocks, after later blocks were freed.
     fn shrink(&mut self, space: u32, file: u64, blocks: u64) -> Result<()> {
         let shape = shape_of(space);
         loop {
@@ -293,7 +299,7 @@ impl Store {
         }
     }
 
-    /// Zeros within one block, if it exists.
+    /// Writes zeros within one block, if it exists.
     fn zero_part(&mut self, space: u32, file: u64, range: std::ops::Range<u64>) -> Result<()> {
         let key = Key::new(space, file, 0, range.start / BLOCK_BYTES);
         if range.is_empty() || !self.has_block(key)? {
@@ -322,8 +328,9 @@ impl Store {
         self.put_inode(space, file, &inode)
     }
 
-    /// Frees the blocks of contents from `first` to `last` below `key`, and blocks of pointers that have none left; says
-    /// how many of contents. `unlink`: the block above stays, and must not point here any more.
+    /// Frees the blocks of contents from `first` to `last` below `key`, and blocks of pointers that
+    /// become empty. Returns the number of freed blocks of contents. If `unlink`, the block above
+    /// stays, and its pointer is cleared.
     fn free_below(&mut self, key: Key, first: u64, last: u64, unlink: bool) -> Result<u64> {
         let fanout = key.shape().fanout();
         let span = fanout.saturating_pow(key.level().into());
@@ -353,7 +360,7 @@ impl Store {
     }
 }
 
-/// Whether a block of pointers has one to this block.
+/// Whether a block of pointers has a pointer to this block.
 fn is_set(key: Key, pointers: &Block) -> Result<bool> {
     let (_, slot) = key.parent();
     let decoded = key.shape().decode(pointers, slot);
@@ -366,7 +373,7 @@ fn may_be_inline(file: u64, inode: &Inode) -> bool {
     file >= volume::FIRST_USER && matches!(inode.kind, FileKind::File | FileKind::Symlink) && !has_contents
 }
 
-/// Errors: `TooLarge` for an end that no file may have.
+/// The end of a range. Errors: `TooLarge` if it exceeds the longest file.
 pub(crate) fn check_end(offset: u64, len: u64) -> std::result::Result<u64, FsError> {
     let end = offset.saturating_add(len);
     if end > MAX_FILE_BYTES {

@@ -11,18 +11,18 @@ use crate::{
     store::{Key, Store},
 };
 
-/// The way down to a leaf.
+/// The path from the root to a leaf.
 struct Descent {
-    /// Index blocks from the root on, each with the child that was taken.
+    /// Index blocks from the root on, each with the position of the next child.
     path: Vec<(u32, usize)>,
     leaf: u32,
     entries: Vec<Entry>,
-    /// All cookies in the leaf are below this.
+    /// All cookies of the leaf are below this.
     end: u64,
 }
 
 impl Store {
-    /// The entry of a name.
+    /// Finds the entry of a name.
     pub fn find_name(&mut self, space: u32, directory: u64, name: &[u8]) -> Result<Option<Entry>> {
         let first = first_cookie(self.volume(space)?.record.hash_seed, name);
         let mut found = None;
@@ -35,7 +35,7 @@ impl Store {
         Ok(found)
     }
 
-    /// Gives the entries behind a cookie, in order, for as long as `sink` wants more.
+    /// Passes the entries after a cookie to `sink`, in order, until it returns `false`.
     pub fn scan_names(
         &mut self,
         space: u32,
@@ -65,7 +65,7 @@ impl Store {
         Ok(self.inode(space, directory)?.size == 0)
     }
 
-    /// Adds a name that is not there yet.
+    /// Adds a name that does not exist yet.
     pub fn add_name(&mut self, space: u32, directory: u64, name: &[u8], ino: u64, kind: FileKind) -> Result<()> {
         let first = first_cookie(self.volume(space)?.record.hash_seed, name);
         let mut cookie = first;
@@ -86,7 +86,7 @@ impl Store {
         self.store_split(space, directory, path, leaf, Node::Leaf(entries))
     }
 
-    /// Lets an existing name lead to another inode. Its cookie stays.
+    /// Makes an existing name point to another inode. Its cookie stays.
     pub fn redirect_name(&mut self, space: u32, directory: u64, old: &Entry, ino: u64, kind: FileKind) -> Result<()> {
         let Descent { leaf, mut entries, .. } = self.descend(space, directory, old.cookie)?;
         for entry in entries.iter_mut().filter(|entry| entry.cookie == old.cookie) {
@@ -95,7 +95,7 @@ impl Store {
         self.store_node(space, directory, leaf, &Node::Leaf(entries))
     }
 
-    /// Removes a name. A leaf that falls empty leaves the tree; a directory that does has no blocks.
+    /// Removes a name. An empty leaf leaves the tree; an empty directory has no blocks.
     pub fn remove_name(&mut self, space: u32, directory: u64, cookie: u64) -> Result<()> {
         let Descent { mut path, leaf, mut entries, .. } = self.descend(space, directory, cookie)?;
         entries.retain(|entry| entry.cookie != cookie);
@@ -110,7 +110,7 @@ impl Store {
             };
             let gone = children.remove(taken);
             if let Some(first) = children.first_mut().filter(|_| taken == 0) {
-                first.first = gone.first; // every cookie has a child
+                first.first = gone.first; // every cookie needs a child
             }
             if !children.is_empty() {
                 self.store_node(space, directory, block, &Node::Index { level, children })?;
@@ -121,7 +121,7 @@ impl Store {
         self.resize(space, directory, 0)
     }
 
-    /// A root with one child takes its place.
+    /// Replaces a root that has a single child by that child.
     fn lower_root(&mut self, space: u32, directory: u64) -> Result<()> {
         while let Node::Index { level, children } = self.node(space, directory, 0)?
             && let [only] = children[..]
@@ -157,7 +157,8 @@ impl Store {
         }
     }
 
-    /// Writes a node that may be too large by one entry: then it is split, and the index above learns of the new block.
+    /// Writes a node, which may be too large by one entry. Then splits it, and adds the new block
+    /// to the index above.
     fn store_split(
         &mut self,
         space: u32,
@@ -169,7 +170,7 @@ impl Store {
         while !node.fits() {
             let (left, first, right) = split(node);
             let Some((parent, taken)) = path.pop() else {
-                // The root stays block 0: both halves move down.
+                // The root stays block 0, so both halves move down.
                 let level = match &left {
                     Node::Index { level, .. } => level + 1,
                     _ => 1,
@@ -200,7 +201,7 @@ impl Store {
         Ok(())
     }
 
-    /// A node in a free block, or in a new one at the end.
+    /// Stores a node in a free block, or in a new one at the end.
     fn append_node(&mut self, space: u32, directory: u64, node: &Node) -> Result<u32> {
         let size = self.inode(space, directory)?.size;
         let root = Key::new(space, directory, 0, 0);
@@ -234,7 +235,7 @@ fn wrong_level(space: u32, directory: u64, block: u32) -> Error {
     Error::damaged(format!("directory {directory} of volume {space}, block {block}"), damage)
 }
 
-/// Two halves, and where the right one begins.
+/// Splits a node. Returns both halves and the first cookie of the right one.
 fn split(node: Node) -> (Node, u64, Node) {
     match node {
         Node::Leaf(mut left) => {

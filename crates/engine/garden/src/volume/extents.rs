@@ -1,4 +1,4 @@
-//! Where the blocks of a file lie.
+//! The places of a file's blocks.
 
 use senesce_core::Extent;
 
@@ -9,10 +9,11 @@ use crate::{
 };
 
 impl Store {
-    /// The extents of a file whose blocks are all written, where the container map says they are; what pointers say may be
-    /// old. Blocks in objects lie nowhere on the drives, and have no extent. Positions count all blocks, with one that no file has behind each drive, so that no extent goes over its end.
+    /// The extents of a file whose blocks are all written, according to the container map, because
+    /// pointers may be stale. Blocks in objects have no extent. Positions count all blocks, plus
+    /// one unused block after each drive, so that no extent crosses the end of a drive.
     ///
-    /// Cost: reads the file's blocks of pointers and the map's.
+    /// Cost: reads the blocks of pointers of the file and of the map.
     pub fn file_extents(&mut self, space: u32, file: u64) -> Result<Vec<Extent>> {
         let inode = self.inode(space, file)?;
         let mut extents: Vec<Extent> = Vec::new();
@@ -21,7 +22,7 @@ impl Store {
         }
         let (end, block) = (inode.size.div_ceil(BLOCK as u64), BLOCK as u64);
         let mut from = 0;
-        // Blocks behind the end, which were reserved, are nobody's content.
+        // Excludes blocks beyond the end, which were reserved.
         while let Some(at) = self.find_block(space, file, from, end, true)? {
             from = at + 1;
             let Some(pvbn) = self.address_of(Key::new(space, file, 0, at))? else { continue };

@@ -1,4 +1,4 @@
-//! Inodes: making, finding, removing them, and those without a name.
+//! Inodes: making, finding and removing them, and inodes without a name.
 
 use senesce_fsapi::{Caller, FileKind, FsError, FsResult, NewNode};
 
@@ -14,28 +14,30 @@ use crate::{
     store::{Store, volume},
 };
 
-/// Blocks of a file without a name that one operation frees at most: what it needs of pointers is read under the lock.
+/// Blocks of a file without a name that one operation frees, at most: the pointers are read under
+/// the lock.
 const STEP_BLOCKS: u64 = 1 << 16;
 
 impl Store {
-    /// The inode that a user names by its number. Errors: `Stale`.
+    /// The inode with a number that a client uses. Errors: `Stale`.
     pub fn user_inode(&mut self, space: u32, ino: u64) -> FsResult<Inode> {
         let known = ino == volume::ROOT || ino >= volume::FIRST_USER;
         if !known || ino >= self.volume(space)?.record.inodes {
             return Err(FsError::Stale);
         }
-        // A file with a parent holds attributes of another one, and is nobody's.
+        // A regular file with a parent holds the attributes of another inode. Clients cannot access
+        // it.
         let inode = self.try_inode(space, ino)?;
         inode.filter(|inode| inode.kind == FileKind::Directory || inode.parent == 0).ok_or(FsError::Stale)
     }
 
-    /// A directory. Errors: `Stale`, `NotDirectory`.
+    /// The inode of a directory. Errors: `Stale`, `NotDirectory`.
     pub fn directory(&mut self, space: u32, ino: u64) -> FsResult<Inode> {
         let inode = self.user_inode(space, ino)?;
         if inode.kind == FileKind::Directory { Ok(inode) } else { Err(FsError::NotDirectory) }
     }
 
-    /// Takes the number `ino`, which must be free, for a new inode without names.
+    /// Makes a new inode without names. The number `ino` must be free.
     pub(super) fn make_inode(
         &mut self,
         space: u32,
@@ -77,7 +79,7 @@ impl Store {
         self.set_inode_used(space, ino, false)
     }
 
-    /// An inode lost its last name: it goes, or waits among the orphans while it is held.
+    /// Removes an inode that lost its last name. While it is held, adds it to the orphans instead.
     pub(super) fn lose_last_name(&mut self, space: u32, ino: u64, held: bool) -> Result<()> {
         if !held {
             return self.remove_inode(space, ino);
@@ -88,24 +90,25 @@ impl Store {
         self.write_file(space, volume::ORPHANS, at, &ino.to_le_bytes()[..])
     }
 
-    /// Whether a file is so long that it is not removed by one operation, which would read all its pointers.
+    /// Whether a file is too long for one operation to remove, because that reads all its pointers.
     pub fn is_long(&mut self, space: u32, ino: u64) -> Result<bool> {
         let inode = self.inode(space, ino)?;
         Ok(!inode.inline && inode.size.div_ceil(BLOCK as u64) > STEP_BLOCKS)
     }
 
-    /// Removes all inodes without a name of a volume of which none is held, as far as there is space. Nothing of it is logged: it is done
-    /// again after a loss of power.
+    /// Removes all inodes of a volume that have no name and are not held, as far as space suffices.
+    /// The log has no record of it; opening repeats it after a loss of power.
     pub fn reap_orphans(&mut self, space: u32) -> Result<()> {
         for ino in self.volume(space)?.orphans.clone() {
             let reap = Operation { volume: space, caller: Caller::default(), act: Act::Reap { ino } };
             let (blocks, frees) = compute_cost(&reap.act);
-            // A long one goes in steps.
+            // A long inode is removed in steps.
             while self.volume(space)?.orphans.contains(&ino) {
                 if self.is_due() || self.is_waiting() && self.reserve(Some(space), blocks, frees).is_err() {
                     self.consistency_point()?;
                 }
-                // Without space even now it waits for the next opening: an aggregate that is full must open.
+                // Without space even now, the inode waits for the next opening, because a full
+                // aggregate must still open.
                 if self.reserve(Some(space), blocks, frees).is_err() {
                     break;
                 }
@@ -115,7 +118,8 @@ impl Store {
         Ok(())
     }
 
-    /// Removes an inode without a name; of a long one only the end, and it stays. Errors: `Stale` if it is none.
+    /// Removes an inode without a name; of a long one only the last part. Errors: `Stale` if it has
+    /// a name or does not exist.
     pub(super) fn reap(&mut self, space: u32, ino: u64) -> FsResult<()> {
         let mut orphans = self.volume(space)?.orphans.iter();
         let at = orphans.position(|&orphan| orphan == ino).ok_or(FsError::Stale)?;
@@ -123,7 +127,7 @@ impl Store {
             && let Some(last) = self.last_block(space, ino)?
             && last >= STEP_BLOCKS
         {
-            // No group of blocks loses a part, which would have to be read.
+            // Rounds up to a whole group, so that no compressed group must be read.
             let left = (last + 1 - STEP_BLOCKS).next_multiple_of(MAX_GROUP.into());
             return Ok(self.resize(space, ino, left * BLOCK as u64)?);
         }

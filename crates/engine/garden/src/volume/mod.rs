@@ -1,7 +1,7 @@
-//! What happens in a volume: contents, directories, names, attributes, inodes that lost their names.
+//! The operations on a volume: contents, directories, names, attributes, and inodes without a name.
 //!
-//! Every change is an [`Operation`](crate::format::operation::Operation), and everything it does follows from it and the
-//! state: done again after a loss of power, it gives the same.
+//! Every change is an [`Operation`](crate::format::operation::Operation). Its effect depends only
+//! on the operation and the state, so a replay after a loss of power has the same result.
 
 mod apply;
 mod attributes;

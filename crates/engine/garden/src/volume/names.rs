@@ -13,7 +13,7 @@ use crate::{
 /// A name in a directory.
 type At<'a> = (u64, &'a [u8]);
 
-/// How many names an inode may have.
+/// Names of an inode, at most.
 const MAX_LINKS: u32 = 1 << 30;
 
 impl Store {
@@ -170,14 +170,14 @@ impl Store {
         self.stamp_moved(space, caller, old.ino, to.0)
     }
 
-    /// The entry of a name that is to be there. Errors: `NotFound`, `NotDirectory`.
+    /// The entry of an existing name. Errors: `NotFound`, `NotDirectory`.
     pub fn entry(&mut self, space: u32, at: At<'_>) -> FsResult<Entry> {
         check_name(at.1)?;
         self.directory(space, at.0)?;
         self.find_name(space, at.0, at.1)?.ok_or(FsError::NotFound)
     }
 
-    /// The directory of a name that is to be made.
+    /// The directory of a name to be made. Errors: `Exists`, those of the directory.
     fn check_free(&mut self, space: u32, at: At<'_>) -> FsResult<Inode> {
         check_name(at.1)?;
         let parent = self.directory(space, at.0)?;
@@ -199,7 +199,7 @@ impl Store {
         }
     }
 
-    /// Whether a directory is another one or lies below it.
+    /// Whether a directory is `above`, or is below it.
     fn is_below(&mut self, space: u32, directory: u64, above: u64) -> FsResult<bool> {
         let mut at = directory;
         for _ in 0..=self.volume(space)?.record.inodes_used {
@@ -233,7 +233,8 @@ impl Store {
         Ok(attributes_of(ino, &inode))
     }
 
-    /// The names in a directory changed, and the number of directories among them.
+    /// Sets the times of a directory whose names changed, and adjusts the number of its
+    /// subdirectories.
     fn stamp_names(&mut self, space: u32, caller: &Caller, directory: u64, directories: i32) -> FsResult<()> {
         let mut inode = self.inode(space, directory)?;
         (inode.modified, inode.changed) = (caller.now, caller.now);

@@ -1,4 +1,4 @@
-//! Extended attributes: a file without a name for each inode that has any, with all of them one behind the other.
+//! Extended attributes: each inode that has any has a file without a name, which holds all of them.
 
 use senesce_fsapi::{Caller, FileKind, FsError, FsResult, MAX_NAME_BYTES, MAX_XATTR_BYTES, NewNode, SetXattrHow};
 
@@ -11,7 +11,7 @@ use crate::{
 /// Names and values, in the order of names.
 type Xattrs = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// All attributes of an inode together are no longer.
+/// All attributes of an inode together have at most this number of bytes.
 const MAX_ALL_BYTES: usize = 96 << 10;
 
 impl Store {
@@ -92,7 +92,7 @@ impl Store {
     }
 }
 
-/// Errors: `Invalid` if it is empty, `TooLong`.
+/// Errors: `Invalid` for an empty name, `TooLong`.
 pub(crate) fn check_xattr_name(name: &[u8]) -> FsResult<()> {
     match name.len() {
         0 => Err(FsError::Invalid { what: "an attribute without a name" }),
@@ -112,7 +112,7 @@ fn encode(all: &Xattrs) -> Vec<u8> {
     out
 }
 
-/// Reads what [`encode`] wrote.
+/// Decodes the output of [`encode`].
 pub(crate) fn decode(bytes: &[u8]) -> crate::format::Decoded<Xattrs> {
     let mut from = Reader::new("attributes", bytes);
     let mut all = Vec::new();
