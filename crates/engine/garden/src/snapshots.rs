@@ -86,7 +86,7 @@ impl Garden {
     /// steps: by later consistency points, by [`reclaim_step`](Self::reclaim_step), or at the
     /// latest when space is short.
     ///
-    /// Errors: `Invalid` if no snapshot has this name.
+    /// Errors: `Invalid` if no snapshot has this name, or if it has a clone.
     ///
     /// Cost: one or two consistency points.
     pub fn delete_snapshot(&self, volume: &[u8], name: &[u8]) -> Result<()> {

@@ -25,14 +25,14 @@ use crate::{
     store::{aggregate, container_of},
 };
 
-/// Where each of a volume's blocks lies.
+/// The place of each of a volume's blocks.
 pub(super) type Map = BTreeMap<u64, Physical>;
 
-/// Where the blocks of a volume lie: its own, and those that it has from the volumes that it is a clone of.
+/// The places of the blocks of a volume: its own, and those of the origins of a clone.
 pub(super) struct Places<'a> {
-    /// Of each volume from it on upwards: the first VVBN that is its own, its container, the map of that.
+    /// For the volume and each of its origins: the first own VVBN, the container, and its map.
     homes: Vec<(u64, u64, &'a Map)>,
-    /// Those that lie in objects.
+    /// Blocks in objects.
     pub cold: &'a ColdBlocks,
 }
 
@@ -61,19 +61,19 @@ impl<'a> Places<'a> {
         Self { homes, cold }
     }
 
-    /// Where a block lies, and whose container its trailer names.
+    /// The place of a block, and the container that its trailer must name.
     pub fn get(&self, vvbn: u64) -> Option<(Physical, u64)> {
         let (_, container, map) = self.homes.iter().find(|(first, ..)| vvbn >= *first)?;
         Some((*map.get(&vvbn)?, *container))
     }
 
-    /// The VVBNs that the volume's own map has places for.
+    /// The VVBNs with a place in the volume's own map.
     pub fn own(&self) -> impl Iterator<Item = u64> {
         self.homes.iter().take(1).flat_map(|(.., map)| map.keys().copied())
     }
 }
 
-/// Checks everything but parity; gives the PVBNs that are reached. Errors: those of the object store.
+/// Checks everything except parity; returns the reached PVBNs. Errors: those of the object store.
 pub(super) fn check(media: &Media, report: &mut CheckReport, store: Option<&Arc<dyn ObjectStore>>) -> Looked<Bits> {
     let mut walk = Walk { media, report, used: Bits::default(), cold: Named::new() };
     let inodes = walk.contents(aggregate::INODES, &media.sb.root.clone());
@@ -120,7 +120,7 @@ pub(super) fn check(media: &Media, report: &mut CheckReport, store: Option<&Arc<
             let damage = Damage::new("volume record", "packing", "never on", "on once, for there are chunks");
             walk.report.find(place.clone(), damage);
         }
-        // Of a volume that was deleted nothing else is looked at any more.
+        // Nothing else of a deleted volume is read any more.
         if record.deleted {
             let end = record.reclaim.saturating_sub(1).saturating_mul(BITS);
             if let Some((last, _)) = map.last_key_value().filter(|(last, _)| **last >= end) {
@@ -230,13 +230,14 @@ impl Walk<'_> {
         contents
     }
 
-    /// The map of a container: its contents are the volume's blocks, which are checked with the volume.
+    /// The map of a container. Its contents are the volume's blocks, which are checked with the
+    /// volume.
     fn container(&mut self, file: u64, inode: &Inode) -> Map {
         let mut map = Map::new();
         self.below(file, inode, &mut |walk, vvbn, at| {
             let is_new = match at.form {
                 Form::Block => walk.used.insert(at.pvbn),
-                Form::Compacted => true, // looked at when all maps are known
+                Form::Compacted => true, // checked after all maps are known
                 Form::Object => walk.cold.insert(at.pvbn, (file, vvbn, at.tag)).is_none(),
             };
             if !is_new {
@@ -248,7 +249,7 @@ impl Walk<'_> {
         map
     }
 
-    /// Gives all pointers to contents.
+    /// Passes all pointers to contents to `leaf`.
     fn below(&mut self, file: u64, inode: &Inode, leaf: &mut dyn FnMut(&mut Self, u64, Physical)) {
         for slot in 0..Shape::Aggregate.roots() {
             self.pointer(file, inode.height, slot, Shape::Aggregate.decode(&inode.area, slot), leaf);

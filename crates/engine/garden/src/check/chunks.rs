@@ -1,4 +1,4 @@
-//! Compacted blocks: their chunks against the container maps, and the counts of them.
+//! Compacted blocks: their chunks against the container maps, and the counts of chunks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,10 +14,10 @@ use crate::{
     store::container_of,
 };
 
-/// Checks all compacted blocks that maps name, and what the file of counts says; gives their PVBNs.
+/// Checks all compacted blocks that maps name, and the file of counts; returns their PVBNs.
 ///
-/// Every chunk that a map means is in the block, once, and is no other volume's; as many as were there at first are in it, and as many
-/// are meant as are counted.
+/// Each chunk that a map names is in the block once, and all are of one volume. The initial count
+/// equals the chunks in the block, the current count equals the chunks that maps name.
 pub(super) fn check(
     media: &Media,
     report: &mut CheckReport,

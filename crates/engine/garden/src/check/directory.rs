@@ -1,4 +1,4 @@
-//! Directories: their trees and lists of free blocks, walked whole.
+//! Directories: their trees and lists of free blocks, read completely.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ struct Tree<'a> {
     problems: Vec<Damage>,
 }
 
-/// Gives all names; notes whatever is wrong with the tree.
+/// Returns all names, and reports the damage of the tree.
 pub(super) fn check(files: &mut Files<'_>, seed: u64, ino: u64, inode: &Inode, contents: &Contents) -> Vec<Entry> {
     let mut tree = Tree { contents, met: BTreeSet::new(), entries: Vec::new(), problems: Vec::new() };
     let blocks = inode.size / BLOCK as u64;
@@ -57,7 +57,8 @@ pub(super) fn check(files: &mut Files<'_>, seed: u64, ino: u64, inode: &Inode, c
     tree.entries
 }
 
-/// What the node does not say must be zeros, but for the list of free blocks, which begins in the root.
+/// Bytes that the node does not define must be zeros, except the head of the list of free blocks,
+/// which is in the root.
 fn check_padding(data: &Block, node: &Node, block: u32) -> Result<(), Damage> {
     let mut again = zero_block();
     node.encode(&mut again);
@@ -85,7 +86,7 @@ impl Tree<'_> {
         found.map_err(|damage| self.problems.push(damage)).ok()
     }
 
-    /// All cookies below must be in `first..end`, all leaves on level 0.
+    /// All cookies below must be in `first..end`, and all leaves on level 0.
     fn walk(&mut self, block: u32, level: Option<u8>, first: u64, end: u64) {
         match self.node(block) {
             None => {}

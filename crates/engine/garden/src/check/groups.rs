@@ -1,5 +1,6 @@
-//! Compression groups: whole, one pointer behind the other, and such that they can be decompressed. Of a group of which a part lies in
-//! objects the pointers are looked at, and the blocks by their checksums; it is not decompressed, which would take one request for each.
+//! Compression groups: complete, with consecutive pointers, and decompressible. A group with a part
+//! in objects is not decompressed, because that would need a request for each. Its pointers and the
+//! checksums of its blocks are checked.
 
 use super::volume::{Files, Walked};
 use crate::{
@@ -16,18 +17,19 @@ pub(super) struct Group {
     /// Its first block.
     start: u64,
     of: u8,
-    /// How many of its pointers were met.
+    /// The number of its pointers that were met.
     met: u8,
     /// Its first VVBN.
     first: u64,
-    /// What its VVBNs hold; `None` if another tree has shown it to be right, or some of it lies in an object or cannot be read.
+    /// The contents of its VVBNs; `None` if another tree proved them right, or a part is in an
+    /// object or unreadable.
     stored: Option<Vec<Box<Block>>>,
-    /// A pointer that saves a VVBN was met: none that stores may follow.
+    /// Whether a saved hole was met: no stored part may follow.
     saves: bool,
 }
 
 impl Files<'_> {
-    /// Looks at the next pointer to contents, whatever it is.
+    /// Takes the next pointer to contents, of any kind.
     pub(super) fn meet_in_group(
         &mut self,
         file: u64,
@@ -47,9 +49,10 @@ impl Files<'_> {
         let (Some(pointer), Some((at, of))) = (pointer, place) else { return };
         let damage = |found: String, expected: &str| Damage::new("compression group", "pointer", found, expected);
         if self.group.is_none() && (at > 0 || pointer.vvbn.is_none()) {
-            return self.find(file, damage(format!("{at} of {of} at block {index}"), "behind those before it"));
+            return self.find(file, damage(format!("{at} of {of} at block {index}"), "one after the previous ones"));
         }
-        // What changes such files asks for that first: it would take one block and leave the others without it.
+        // Operations check the record first. Without it, they would change one block and leave the
+        // others without it.
         if self.group.is_none() && !self.may_have_groups {
             let expected = "on once, for there are compression groups";
             self.find_in(file, index, Damage::new("volume record", "packing", "never on", expected));
@@ -86,7 +89,7 @@ impl Files<'_> {
         }
     }
 
-    /// The group that the walk is in ends here: it must not.
+    /// Ends the current group, which is damage if it is incomplete.
     pub(super) fn end_groups(&mut self, file: u64) {
         if let Some(Group { start, of, met, .. }) = self.group.take() {
             let found = format!("{met} at block {start}");

@@ -1,4 +1,4 @@
-//! The inodes of a volume: names, links, sizes, attributes, those without a name.
+//! The inodes of a volume: names, links, sizes, attributes, and inodes without a name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,11 +23,11 @@ use crate::{
     volume::decode_xattrs,
 };
 
-/// What was found about the names of an inode.
+/// The names found for an inode.
 #[derive(Debug, Default)]
 struct Named {
     names: u64,
-    /// Of a directory: those in it.
+    /// Subdirectories of a directory.
     directories: u64,
     /// The directory of the last name.
     parent: u64,
@@ -92,7 +92,7 @@ pub(super) fn check(files: &mut Files<'_>, record: &VolumeRecord, table: &Conten
     }
 }
 
-/// One of the files of metadata: a file like others, without names. Blocks of bitmaps are not counted.
+/// Checks a file of metadata: a regular file without names. Blocks of bitmaps are not counted.
 fn check_fixed(files: &mut Files<'_>, file: u64, inode: &Inode) {
     if inode.kind != FileKind::File {
         files.find(file, Damage::new("inode", "kind", format!("{:?}", inode.kind), "File"));
@@ -126,11 +126,11 @@ fn read_orphans(files: &mut Files<'_>, inodes: &BTreeMap<u64, Inode>) -> BTreeSe
     set
 }
 
-/// Reads all of a file; gives the names in it if it is a directory.
+/// Checks the contents of a file; returns the names in a directory.
 fn check_contents(files: &mut Files<'_>, record: &VolumeRecord, ino: u64, inode: &Inode, holder: bool) -> Vec<Entry> {
     if inode.inline {
         if inode.area[inode.size as usize..].iter().any(|&byte| byte != 0) {
-            files.find(ino, Damage::new("inode", "contents behind the end", "not zero", "zeros"));
+            files.find(ino, Damage::new("inode", "contents after the end", "not zero", "zeros"));
         }
         files.expect(ino, "blocks", inode.blocks, 0);
         if holder && let Err(damage) = decode_xattrs(&inode.area[..inode.size as usize]) {

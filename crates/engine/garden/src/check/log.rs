@@ -1,7 +1,9 @@
-//! The log as the check reads it: what an opening will do again, what was being written, and whether a consistency point is lost.
+//! The log, as the check reads it: the operations that an opening replays, the stripes that were
+//! being written, and lost consistency points.
 //!
-//! It goes from record to record by itself, and finds out in its own way which consistency point a half follows. Only whether a record
-//! that cannot be read was acknowledged is judged as an opening judges it.
+//! The check follows records with its own code, and finds the consistency point of a half in its
+//! own way. Only the question whether an unreadable record was acknowledged uses the code of an
+//! opening.
 
 use super::CheckReport;
 use crate::{
@@ -23,10 +25,11 @@ use crate::{
     store::LOST_POINT,
 };
 
-/// Bytes that name a run of stripes.
+/// Bytes of a range of stripes in a record.
 const RUN: usize = 20;
 
-/// Notes what is wrong with the log, and gives the stripes that a consistency point which did not end was writing.
+/// Reports the damage of the log, and returns the stripes that an unfinished consistency point was
+/// writing.
 pub(super) fn check(
     log: &LogDevices,
     aggregate: &Aggregate,
@@ -80,8 +83,8 @@ pub(super) fn check(
     Ok(stripes_being_written(&records))
 }
 
-/// Each copy must have what was durable in all of them; what was being written when power was lost may differ. One that is the only one
-/// has nothing to be compared with: there, records show what is damaged.
+/// Each copy must have what was durable in all of them. Bytes that were being written at a loss of
+/// power may differ. An only copy has nothing to compare with; its records show the damage.
 fn check_copies(halves: &[HalfCopies; 2], lap: &Lap, report: &mut CheckReport) {
     for (number, half) in halves.iter().enumerate() {
         if half.copies.len() == 1 {
@@ -104,7 +107,7 @@ struct Side {
     unit: usize,
     stamps: Stamps,
     bytes: Vec<u8>,
-    /// The same without the stamps.
+    /// The bytes without the stamps.
     joined: Vec<u8>,
 }
 
@@ -115,7 +118,8 @@ impl Side {
         Self { unit, stamps, bytes, joined }
     }
 
-    /// The records of a lap, as far as they can be read: each behind the one before, or at the beginning of the next unit.
+    /// The readable records of a lap: each one after the previous one, or at the start of the next
+    /// unit.
     fn records(&self, seed: u32) -> Vec<Record> {
         let (mut records, mut at, mut chain) = (Vec::new(), 0_usize, seed);
         let mut last = None;
@@ -132,13 +136,14 @@ impl Side {
         }
     }
 
-    /// The lap that it was begun with last, if that follows a later consistency point than `point`.
+    /// The lap that the half was last started with, if it follows a later consistency point than
+    /// `point`.
     fn find_later(&self, uuid: [u8; 16], point: u64) -> Option<Lap> {
         let stamp = &self.bytes[self.unit - STAMP..self.unit];
         let (left, first) = (u32_at(stamp, 4), u64_at(stamp, 8));
         let is_ordered = match self.stamps {
             Stamps::Plain => first <= u64_at(stamp, 16),
-            Stamps::Summed => true, // it holds how many there are
+            Stamps::Summed => true, // it holds a count instead of the last record
         };
         if !is_ordered || left as usize >= self.bytes.len() / self.unit || stamp.iter().all(|&byte| byte == 0) {
             return None;
@@ -153,7 +158,8 @@ impl Side {
         (nearest.point > point && nearest.point - point < FAR).then_some(nearest)
     }
 
-    /// If nothing was written in a lap but that its point is durable, and operations alone made that: the last of them.
+    /// The last operation of the point, if the lap holds only the record of kind 5 and operations
+    /// alone made the point.
     fn find_closed(&self, lap: &Lap) -> Option<u64> {
         let stamped = self.bytes.chunks_exact(self.unit).filter(|unit| stamp_of(unit, lap).is_some()).count();
         match &self.records(lap.seed())[..] {
@@ -165,8 +171,8 @@ impl Side {
     }
 }
 
-/// A consistency point that a half follows and of which there is no superblock, unless the operations behind the one that there
-/// is make up for it. `operations`: those that can be read.
+/// A consistency point without a superblock that a half follows, unless the readable `operations`
+/// after the known one recreate it.
 fn find_lost_point(halves: &[HalfCopies; 2], sb: &Superblock, operations: &[u64]) -> Option<u64> {
     let later_of = |half: &HalfCopies| {
         let copies = half.each().map(|bytes| Side::of(bytes.to_vec(), half));
@@ -188,7 +194,7 @@ fn find_lost_point(halves: &[HalfCopies; 2], sb: &Superblock, operations: &[u64]
     if closed.is_some_and(is_made_up_for) { None } else { Some(lost) }
 }
 
-/// The first record behind those that can be read, if it was acknowledged.
+/// The first unreadable record, if it was acknowledged.
 fn find_lost_record(sides: &[Side; 2], lap: &Lap, applied: u64) -> Option<u64> {
     let halves = sides.each_ref().map(|side| Half::read(&side.bytes, lap, side.unit));
     let last = halves.iter().flat_map(|half| &half.records).map(|record| record.sequence).max();
@@ -196,7 +202,7 @@ fn find_lost_record(sides: &[Side; 2], lap: &Lap, applied: u64) -> Option<u64> {
     halves.iter().any(|half| half.was_written(wanted)).then_some(wanted)
 }
 
-/// The stripes that the last consistency point of those that did not end says it was about to write.
+/// The stripes that the last unfinished consistency point was about to write.
 fn stripes_being_written(records: &[Record]) -> Vec<StripeRange> {
     let of_point = |record: &Record| (record.body.len() >= 8).then(|| u64_at(&record.body, 0));
     let last = records.iter().filter_map(of_point).max();
@@ -206,8 +212,9 @@ fn stripes_being_written(records: &[Record]) -> Vec<StripeRange> {
     runs.flat_map(|record| record.body[8..].as_chunks::<RUN>().0.iter().map(run)).collect()
 }
 
-/// The number for which a checksum is as wanted. Such sums add up bit by bit: that of two numbers' difference is the difference
-/// of their sums, but for the sum of 0. So which bits the number has is a system of 32 equations.
+/// Solves for the number with a given checksum. Checksums are linear: the sum of an XOR of two
+/// numbers is the XOR of their sums and of the sum of 0. So the bits of the number are a system of
+/// 32 equations.
 fn solve(sum: impl Fn(u32) -> u32, wanted: u32) -> Option<u32> {
     let zero = sum(0);
     let mut rows: Vec<(u32, u32)> = (0..32).map(|bit| (sum(1 << bit) ^ zero, 1 << bit)).collect();

@@ -1,4 +1,4 @@
-//! Drives and log as the check reads them: labels, superblocks, slots, parity.
+//! Drives and log, as the check reads them: labels, superblocks, slots, parity.
 
 use std::{cell::Cell, rc::Rc, sync::Arc};
 
@@ -20,7 +20,7 @@ use crate::{
     store::{Stranger, identify, of_version},
 };
 
-/// Stripes that parity is computed of at once.
+/// Stripes whose parity is computed at once.
 const STRIPES_AT_ONCE: usize = 64;
 
 pub(crate) struct Media {
@@ -30,17 +30,18 @@ pub(crate) struct Media {
     drives: Vec<Option<Arc<dyn BlockDevice>>>,
     /// Stripes that each drive holds: all, unless it is being filled.
     held: Vec<u64>,
-    /// What a consistency point that did not end was writing: parity is not right there before the next opening.
+    /// The stripes that an unfinished consistency point was writing. Their parity is wrong until
+    /// the next opening.
     unfinished: Vec<StripeRange>,
-    /// Who wants to know how far it is, and blocks that were read.
+    /// The receiver of progress, and the number of blocks read.
     pub tell: Option<Tell>,
     read: Cell<u64>,
 }
 
-/// Is told now and then how far a check is.
+/// Receives the progress of a check.
 pub type Tell = Rc<dyn Fn(CheckProgress)>;
 
-/// Blocks that are read between two times.
+/// Blocks between two reports of progress.
 const TOLD_EVERY: u64 = 256;
 
 impl Media {
@@ -49,7 +50,7 @@ impl Media {
         let sb = newest_superblock(&places, first.uuid, report)?;
         for (number, drive) in (0..).zip(&mut places) {
             if sb.missing.contains(&number) {
-                *drive = None; // what it holds is too old
+                *drive = None; // its contents are too old
             }
             if drive.is_none() {
                 report.missing_drives.push(number);
@@ -68,12 +69,12 @@ impl Media {
         Ok(Self { uuid: first.uuid, geometry, sb, drives: places, held, unfinished, tell: None, read: Cell::new(0) })
     }
 
-    /// A block as it lies on its drive, and what its trailer says. No repair: what is damaged is damaged.
+    /// Reads a block and its trailer, without any repair.
     pub fn read(&self, pvbn: u64) -> std::result::Result<(Context, Box<Block>), Damage> {
         self.read.set(self.read.get() + 1);
         if self.read.get().is_multiple_of(TOLD_EVERY) {
             let used = self.geometry.blocks().saturating_sub(self.sb.free);
-            // Compacted blocks are read for each of their chunks.
+            // Compacted blocks are read once for each of their chunks.
             self.tell(CheckPart::Blocks, self.read.get().min(used), used);
         }
         let slot = self.slot(pvbn)?;
@@ -86,7 +87,7 @@ impl Media {
         }
     }
 
-    /// A block of a container from where the map says that it lies.
+    /// Reads a block of a container from its place in the map.
     pub fn read_volume_block(
         &self,
         vvbn: u64,
@@ -105,7 +106,7 @@ impl Media {
         }
     }
 
-    /// The same, as the other drives of its group tell it.
+    /// Restores a block from the other drives of its group.
     pub fn rebuilt(&self, pvbn: u64) -> std::result::Result<(Context, Box<Block>), Damage> {
         let place = self.geometry.locate(pvbn).ok_or_else(|| self.outside(pvbn))?;
         let mut slot = slot::Slot::zeros();
@@ -113,7 +114,7 @@ impl Media {
         Ok((slot::decode(&slot)?, slot::payload(&slot)))
     }
 
-    /// A block and its trailer as they lie on the drive, whatever they are.
+    /// Reads a block and its trailer, without checks.
     pub fn slot(&self, pvbn: u64) -> std::result::Result<slot::Slot, Damage> {
         let place = self.geometry.locate(pvbn).ok_or_else(|| self.outside(pvbn))?;
         let mut slot = slot::Slot::zeros();
@@ -137,7 +138,8 @@ impl Media {
         Some((self.geometry.first_drive(place.group) + place.drive, slot_offset(place.stripe)))
     }
 
-    /// Of a drive that does not hold the stripe: the XOR of the others. Errors: there is no parity, or another one is missing too.
+    /// Restores the slot of a drive that does not hold the stripe: the XOR of the others. Errors:
+    /// no parity, or another drive is missing too.
     fn rebuild(
         &self,
         group: usize,
@@ -161,7 +163,7 @@ impl Media {
         Ok(())
     }
 
-    /// Adds up stripes that all drives of a group hold: with parity, the sum is zeros.
+    /// Sums stripes that all drives of a group hold. With parity, the sum is zeros.
     pub fn check_parity(&self, used: &Bits, which: Stripes, report: &mut CheckReport) -> Result<()> {
         let stripes = match which {
             Stripes::InUse => self.stripes_in_use(used),
@@ -187,7 +189,7 @@ impl Media {
         Ok(())
     }
 
-    /// The stripes of each group with parity of which at least one block is in use.
+    /// The stripes of each group with parity that have a block in use.
     fn stripes_in_use(&self, used: &Bits) -> Vec<Bits> {
         let mut stripes = vec![Bits::default(); self.geometry.groups.len()];
         for place in used.iter().filter_map(|pvbn| self.geometry.locate(pvbn)) {
@@ -212,7 +214,7 @@ impl Media {
             .collect()
     }
 
-    /// Adds up adjacent stripes of a group, none of whose drives is missing.
+    /// Sums adjacent stripes of a group without missing drives.
     fn add_up(&self, group: usize, stripes: &[u64], report: &mut CheckReport) -> Result<()> {
         let first = self.geometry.first_drive(group);
         let drives = &self.drives[first..first + self.geometry.groups[group].drives()];
@@ -244,8 +246,8 @@ type FixedSlot = std::result::Result<(Context, Box<Block>), Damage>;
 /// Drives by their places.
 type Placed = Vec<Option<Arc<dyn BlockDevice>>>;
 
-/// What the labels say, and which drive is where. Every label that is damaged is a finding. Errors: no label can be read, drives of
-/// several aggregates.
+/// The aggregate of the labels, and the place of each drive. Each damaged label is a finding.
+/// Errors: no label can be read, drives of several aggregates.
 fn place_drives(
     drives: &[Arc<dyn BlockDevice>],
     log: &LogDevices,
@@ -305,7 +307,7 @@ fn place_drives(
     Ok((first, geometry, places))
 }
 
-/// One of the slots at fixed places. The outer error is the device's.
+/// Reads a slot at a fixed place. The outer error is that of the device.
 fn read_fixed(drive: &Arc<dyn BlockDevice>, number: u64) -> Result<FixedSlot> {
     let mut slot = slot::Slot::zeros();
     drive.read_at(number * SLOT as u64, &mut slot[..])?;
@@ -320,8 +322,9 @@ fn same_context(found: Context, kind: Kind, place: u64, cp: u64) -> std::result:
     Err(Damage::new("trailer", "context", format!("{found:?}"), format!("{expected:?}")))
 }
 
-/// The newest superblock. Those of both places must be whole on all drives, and the same; the older place may never have
-/// been written, and what a loss of power left of a superblock that was not finished there is no damage.
+/// The newest superblock. The superblocks of both places must be whole and equal on all drives. The
+/// older place may never have been written. There, the rest of a superblock that a loss of power
+/// cut is no damage.
 fn newest_superblock(
     drives: &[Option<Arc<dyn BlockDevice>>],
     uuid: [u8; 16],
@@ -345,7 +348,7 @@ fn newest_superblock(
         return Err(Error::invalid("no drive has a superblock that can be read"));
     };
     let newest = newest.clone();
-    all.retain(|(number, ..)| !newest.missing.contains(number)); // those are too old
+    all.retain(|(number, ..)| !newest.missing.contains(number)); // these are too old
     let whole = all.iter().all(|(_, _, half, found)| *half != place || found.as_ref().is_ok_and(|sb| *sb == newest));
     for (_, name, half, found) in &all {
         let place_of = || format!("superblock {half} of {name}");
@@ -354,7 +357,8 @@ fn newest_superblock(
                 report.find(place_of(), Damage::new("superblock", "consistency point", sb.cp, newest.cp));
             }
             Err(damage) if *half == place => report.find(place_of(), damage.clone()),
-            // With the newest whole everywhere, the other place holds the one before, or nothing yet.
+            // If the newest one is whole everywhere, the other place holds the previous one, or
+            // nothing yet.
             Err(damage) if whole && newest.cp > 1 => report.find(place_of(), damage.clone()),
             _ => {}
         }

@@ -1,10 +1,16 @@
-//! The independent check: reads an aggregate from its devices, as the last consistency point has it.
+//! The independent check: reads an aggregate from its devices, at the last consistency point.
 //!
-//! It shares the codecs with the engine and nothing else: it finds files by its own walk, counts for itself, and compares.
-//! What it holds to be true: every block that is reached is the one that its pointer says, and is reached once (by the tree of
-//! a volume and those of its snapshots once each); maps and
-//! bitmaps name exactly the blocks that are reached; counts and lists of areas are what counting gives; names, links and directories agree;
-//! compressed groups are whole and can be decompressed, unless a part of them lies in objects; chunks of compacted blocks are whose the maps say, and counted; parity is the XOR of its stripe.
+//! It shares codecs, geometry, and the identification of drives and copies of the log with the engine. It finds files by its
+//! own walk, counts for itself, and compares. It verifies:
+//!
+//! - Each reached block is the one that its pointer names, and is reached once, or once by each
+//!   tree of a volume and its snapshots.
+//! - Maps and bitmaps name exactly the reached blocks.
+//! - Counts and lists of areas equal the counted values.
+//! - Names, links and directories agree.
+//! - Compressed groups are complete and decompressible, unless a part is in objects.
+//! - Chunks of compacted blocks belong to the VVBNs in the maps, and are counted.
+//! - Parity is the XOR of its stripe.
 
 mod aggregate;
 mod chunks;
@@ -32,12 +38,12 @@ use crate::{Damage, error::Result, format::BLOCK, log::LogDevices, raid::Geometr
 use aggregate::Contents;
 pub(crate) use media::Media;
 
-/// Something that is not as it must be.
+/// A deviation from the format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// Where, in words: the drive, volume, file, block.
     pub place: String,
-    /// What of it, what was found, what was expected.
+    /// The field, the found value, and the expected one.
     pub damage: Damage,
 }
 
@@ -47,50 +53,52 @@ impl fmt::Display for Finding {
     }
 }
 
-/// What a check saw.
+/// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckReport {
-    /// What is not as it must be, in the order in which it was found; nothing if the aggregate is clean.
+    /// Findings in the order of the check; empty if the aggregate is clean.
     pub findings: Vec<Finding>,
-    /// How many more there were than are kept.
+    /// The number of further findings that were not kept.
     pub more_findings: u64,
-    /// The consistency point that was looked at.
+    /// The consistency point that was checked.
     pub cp: u64,
-    /// Drives that are missing, or were when the consistency point was made. If parity makes up for them their blocks were put together
-    /// from the others, and that is no finding.
+    /// Drives that are missing, or were missing at the consistency point. If parity replaces them,
+    /// their blocks were restored from the others, which is no finding.
     pub missing_drives: Vec<u32>,
-    /// Blocks that are reached.
+    /// Reached blocks.
     pub blocks: u64,
     /// Volumes.
     pub volumes: u64,
-    /// Snapshots of them.
+    /// Snapshots of these volumes.
     pub snapshots: u64,
-    /// Inodes of users, with those that hold attributes; not those of snapshots.
+    /// Inodes of users, including those that hold attributes; without those of snapshots.
     pub inodes: u64,
-    /// Pointers that name an old place, which the container map puts right.
+    /// Pointers that name an old place. The container map has the new one.
     pub stale_pointers: u64,
     /// Objects that hold cold blocks.
     pub objects: u64,
-    /// Blocks that lie in them.
+    /// Blocks in these objects.
     pub cold_blocks: u64,
-    /// Of these, how often one was met that was not looked at, because the object store was not given, or away.
+    /// Visits of cold blocks that were not checked, because the object store was not given or is
+    /// away.
     pub cold_unread: u64,
-    /// Objects that were not looked at, because the store that was given could not be reached: from the first such answer on it was not
-    /// asked again. That is one finding.
+    /// Objects that were not checked, because the given store could not be reached. After the first
+    /// such answer the check sends no more requests. This is one finding.
     pub objects_unread: u64,
-    /// Objects of this aggregate that it does not know: they were put when power was lost, and may be deleted. That is no finding.
+    /// Orphans: objects of this aggregate that no record knows. They were put at a loss of power,
+    /// and may be deleted. This is no finding.
     pub orphan_objects: u64,
     /// Stripes whose parity was computed.
     pub stripes: u64,
-    /// Operations in the log that opening will do again; the check does not see them.
+    /// Operations in the log that opening will replay. The check does not apply them.
     pub log_operations: u64,
 }
 
-/// Findings that a report keeps.
+/// Findings that a report keeps, at most.
 const MAX_FINDINGS: usize = 1000;
 
 impl CheckReport {
-    /// Whether nothing was found.
+    /// Whether there is no finding.
     pub fn is_clean(&self) -> bool {
         self.findings.is_empty()
     }
@@ -103,8 +111,8 @@ impl CheckReport {
         }
     }
 
-    /// Notes the drives that are missing in groups whose parity does not make up for them: what they held is lost, even if it is
-    /// nothing that a file needs. `held`: stripes that each drive holds, unless all.
+    /// Reports groups with more missing drives than parity can replace. Their contents are lost,
+    /// even if no file needs them. `held` is the number of stripes that each drive holds.
     fn find_too_many_missing(&mut self, geometry: &Geometry, held: &[u64]) {
         for (group, shape) in geometry.groups.iter().enumerate() {
             let is_of_it = |&number: &u32| geometry.group_of(number as usize) == group;
@@ -123,7 +131,7 @@ impl CheckReport {
         }
     }
 
-    /// Notes it if two numbers that must be equal are not.
+    /// Reports a finding if two numbers differ that must be equal.
     pub(crate) fn expect(
         &mut self,
         place: impl FnOnce() -> String,
@@ -138,17 +146,19 @@ impl CheckReport {
     }
 }
 
-/// Checks an aggregate without opening it; nothing is written. Damage is in the report.
+/// Checks an aggregate without opening it. Writes nothing. Damage is in the report.
 ///
-/// Errors: what keeps from looking at all: no labels, no superblock, devices of different aggregates, devices' errors.
-/// Cost: reads all drives whole, for parity; memory: some 40 bytes for each block of a volume, twice
-/// that with snapshots.
+/// Errors: the check cannot start, because of no labels, no superblock, devices of different
+/// aggregates, or a failing device.
+///
+/// Cost: reads all drives completely for parity. Memory: about 40 bytes for each block of a volume,
+/// twice that with snapshots.
 pub fn check(drives: &[Arc<dyn BlockDevice>], log: impl Into<LogDevices>) -> Result<CheckReport> {
     check_with(drives, log, None)
 }
 
-/// The same with the store of its objects, each of which is read whole. Errors: also if the store does
-/// not say what it has, though it gave the objects.
+/// Like [`check`], with the store of the objects, each of which is read completely. Errors: also if
+/// the store cannot list its objects, although it returned them.
 pub fn check_with(
     drives: &[Arc<dyn BlockDevice>],
     log: impl Into<LogDevices>,
@@ -157,7 +167,7 @@ pub fn check_with(
     run(drives, &log.into(), objects, Stripes::All, None)
 }
 
-/// The same with a choice of stripes, and reports progress.
+/// Like [`check_with`], with a choice of stripes, and with reports of progress.
 pub fn check_telling(
     drives: &[Arc<dyn BlockDevice>],
     log: impl Into<LogDevices>,
@@ -186,13 +196,14 @@ fn run(
 /// The stripes whose parity a check computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stripes {
-    /// Those that hold a block in use: the cost grows with the stored bytes. A scrub reads the others.
+    /// Stripes with a block in use: the cost is proportional to the stored bytes. A scrub reads the
+    /// others.
     InUse,
-    /// All: the cost grows with the drives.
+    /// All stripes: the cost is proportional to the size of the drives.
     All,
 }
 
-/// What a check goes through, one after the other.
+/// The phases of a check, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckPart {
     /// Blocks in use, by the trees that reach them.
@@ -201,20 +212,21 @@ pub enum CheckPart {
     Stripes,
 }
 
-/// How far a check is.
+/// The progress of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckProgress {
-    /// In what.
+    /// The phase.
     pub part: CheckPart,
-    /// So many of it are done.
+    /// Finished items of the phase.
     pub done: u64,
-    /// As far as it is known how many there are.
+    /// All items of the phase, as far as their number is known.
     pub of: u64,
 }
 
-/// The slots of an aggregate's drives that its last consistency point uses, as drive and offset in bytes.
+/// The slots of an aggregate's drives that its last consistency point uses, as drive and offset in
+/// bytes. For tests that check which slots are written.
 ///
-/// For tests that watch over what is written. Errors: as [`check`], and damage of any kind.
+/// Errors: those of [`check`], and damage of any kind.
 pub fn collect_used_slots(drives: &[Arc<dyn BlockDevice>], log: impl Into<LogDevices>) -> Result<Vec<(usize, u64)>> {
     let mut report = CheckReport::default();
     let media = media::Media::open(drives, &log.into(), &mut report)?;
@@ -225,10 +237,10 @@ pub fn collect_used_slots(drives: &[Arc<dyn BlockDevice>], log: impl Into<LogDev
     }
 }
 
-/// A set of numbers, most of them neighbours.
+/// A set of numbers, most of which are neighbours.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bits {
-    /// As many bits as a block has, by the number of the block.
+    /// Bits of a block's size, by the number of the block.
     blocks: BTreeMap<u64, Box<[u64; WORDS]>>,
     count: u64,
 }
@@ -237,7 +249,7 @@ const WORDS: usize = BLOCK / 8;
 const BITS: u64 = 8 * BLOCK as u64;
 
 impl Bits {
-    /// Adds a number; says whether it is new.
+    /// Adds a number. Returns whether it is new.
     pub fn insert(&mut self, number: u64) -> bool {
         let block = self.blocks.entry(number / BITS).or_insert_with(|| Box::new([0; WORDS]));
         let (word, mask) = (&mut block[(number % BITS / 64) as usize], 1 << (number % 64));
@@ -279,7 +291,7 @@ impl Bits {
         bits
     }
 
-    /// Notes every number that is in one of the sets only.
+    /// Reports every number that is in only one of the sets.
     pub fn compare(
         &self,
         reached: &Self,

@@ -1,4 +1,4 @@
-//! Objects: the records of them against what the container maps name, and what they hold against both.
+//! Objects: their records against the container maps, and their contents against both.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,36 +18,37 @@ use crate::{
     },
 };
 
-/// Places in objects that container maps name: of each, the container, the VVBN and the tag.
+/// Places in objects that container maps name, each with the container, the VVBN and the tag.
 pub(super) type Named = BTreeMap<u64, (u64, u64, u16)>;
 
-/// What stands in trailers of objects, by their places.
+/// The trailers of blocks in objects, by their places.
 #[derive(Debug, Default)]
 pub(super) struct ColdBlocks {
-    /// Whether there was a store to look at.
+    /// Whether an object store was given.
     has_store: bool,
-    /// From this one on no object was looked at: the store was away.
+    /// The first object that was not checked, because the store was away.
     away_from: Option<u64>,
     contexts: BTreeMap<u64, Context>,
 }
 
 impl ColdBlocks {
-    /// The trailer of a block that is whole; what is not was told of.
+    /// The trailer of a valid block. Invalid ones were reported.
     pub fn get(&self, pvbn: u64) -> Option<&Context> {
         self.contexts.get(&pvbn)
     }
 
-    /// Whether the object that a block lies in was looked at.
+    /// Whether the object of a block was checked.
     pub fn is_seen(&self, pvbn: u64) -> bool {
         let is_there = |from: u64| ObjectPlace::of(pvbn).is_some_and(|place| place.object < from);
         self.has_store && self.away_from.is_none_or(is_there)
     }
 }
 
-/// Holds the records against what is named, and if the store is there, the objects against both. A store that is away is not asked for
-/// one object after the other: that is one finding, and it is counted how many were not looked at.
+/// Checks the records against the maps, and the objects against both if a store is given. If the
+/// store is away, the check stops reading objects. That is one finding, and the skipped objects are
+/// counted.
 ///
-/// Errors: the store does not say what it has.
+/// Errors: the store cannot list its objects.
 pub(super) fn check(
     media: &Media,
     report: &mut CheckReport,
@@ -128,7 +129,7 @@ fn read(report: &mut CheckReport, table: &Contents) -> BTreeMap<u64, ObjectRecor
     records
 }
 
-/// The head and all blocks that are named. The outer error is about the object as a whole.
+/// Checks the head and all named blocks. The outer error concerns the object as a whole.
 fn check_object(
     media: &Media,
     number: u64,

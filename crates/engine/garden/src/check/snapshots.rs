@@ -1,4 +1,4 @@
-//! Snapshots: the table of them, and what of a volume only they use.
+//! Snapshots: their table, and the blocks of a volume that only they use.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,7 +36,7 @@ pub(super) fn read(report: &mut CheckReport, table: &Contents) -> Snapshots {
     snapshots
 }
 
-/// What the records of a volume's snapshots must be besides their trees.
+/// Checks the records of a volume's snapshots, apart from their trees.
 pub(super) fn check_records(report: &mut CheckReport, cp: u64, space: u32, own: &[(u32, SnapshotRecord)]) {
     let (mut names, mut points) = (BTreeSet::new(), BTreeSet::new());
     for (_, record) in own {
@@ -57,8 +57,8 @@ pub(super) fn place(space: u32, record: &SnapshotRecord) -> String {
     format!("snapshot {} of volume {space}", String::from_utf8_lossy(&record.name))
 }
 
-/// The summary map against what the trees of the snapshots reach: the same, but where a snapshot that was deleted has not been
-/// looked for yet, which is in the first `reclaim` blocks.
+/// Checks the summary map against the trees of the snapshots. They are equal, except that the first
+/// `reclaim` blocks may have bits of deleted snapshots.
 pub(super) fn check_summary(
     report: &mut CheckReport,
     space: u32,
@@ -74,7 +74,7 @@ pub(super) fn check_summary(
     }
     let mut wanted = Bits::default();
     reached.iter().for_each(|reached| wanted.insert_all(reached));
-    // What is left behind there counts as if it were wanted; what is missing there does not.
+    // In these blocks additional bits are allowed; absent bits are not.
     summary.iter().take_while(|vvbn| *vvbn < record.reclaim.saturating_mul(BITS)).for_each(|vvbn| {
         wanted.insert(vvbn);
     });

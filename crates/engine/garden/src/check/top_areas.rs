@@ -1,9 +1,10 @@
-//! The lists of areas with most free blocks, held against what is reached.
+//! The lists of areas with most free blocks, against the reached blocks.
 
 use super::{Bits, CheckReport, aggregate::Contents, media::Media};
 use crate::{Damage, format::top_areas::TopAreas};
 
-/// Checks the list of every group: each area in it has as many free blocks as it says, no other has more than the rest.
+/// Checks the list of every group: each listed area has the recorded number of free blocks, and no
+/// other area has more than the rest.
 pub(super) fn check(media: &Media, report: &mut CheckReport, contents: &Contents, used: &Bits) {
     let mut free: Vec<Vec<u64>> = Vec::new();
     for (group, shape) in media.geometry.groups.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! A volume: its files' trees, and its maps.
+//! A volume: the trees of its files, and its maps.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ use crate::{
     store::volume,
 };
 
-/// Reads files of one volume or snapshot, and keeps account of the blocks it has met.
+/// Reads files of one volume or snapshot, and records the blocks that it meets.
 pub(super) struct Files<'a> {
     media: &'a Media,
     pub report: &'a mut CheckReport,
@@ -31,23 +31,23 @@ pub(super) struct Files<'a> {
     pub tree: String,
     places: &'a Places<'a>,
     reached: Bits,
-    /// VVBNs that may be named by several files: how many pointers are counted, and how many were met.
+    /// VVBNs that several files may name: the counted pointers, and the pointers that were met.
     shared: BTreeMap<u64, (u64, u64)>,
-    /// If there are several trees: the file and number of blocks of contents that one of them has shown to be right.
+    /// With several trees: the file and the block number at which one of them proved a VVBN right.
     seen: Option<BTreeMap<u64, (u64, u64)>>,
-    /// Whether the volume's record says that there may be groups.
+    /// Whether the volume's record allows compression groups.
     pub(super) may_have_groups: bool,
     /// The compression group that the walk is in.
     pub(super) group: Option<Group>,
 }
 
-/// What a walk over a file met.
+/// The result of a walk over a file.
 #[derive(Debug, Default)]
 pub(super) struct Walked {
     pub contents: Contents,
-    /// Blocks of contents that exist.
+    /// Existing blocks of contents.
     pub blocks: u64,
-    /// The last of them, plus one.
+    /// The last existing block, plus one.
     pub end: u64,
 }
 
@@ -87,7 +87,7 @@ pub(super) fn check(
     snapshots::check_summary(report, space, record, &summary, &held);
     let mut used = live.clone();
     used.insert_all(&summary);
-    // What a clone has from its origin is in another map.
+    // Blocks of the origin of a clone are in another map.
     let (first_own, mut own) = (record.first_own(), Bits::default());
     used.iter().filter(|vvbn| *vvbn >= first_own).for_each(|vvbn| {
         own.insert(vvbn);
@@ -103,7 +103,7 @@ pub(super) fn check(
     report.expect(|| volume, "volume record", "held", record.held, used.count() - live.count());
 }
 
-/// Checks one tree by itself; gives the VVBNs that it reaches, and the summary map in it.
+/// Checks one tree alone; returns the VVBNs that it reaches, and its summary map.
 fn check_tree(files: &mut Files<'_>, record: &VolumeRecord) -> (Bits, Bits) {
     let table = files.walk(volume::INODES, &record.inode_file, true).contents;
     let bits = |files: &mut Files<'_>, file: u64, bits: u64| {
@@ -126,7 +126,7 @@ fn check_tree(files: &mut Files<'_>, record: &VolumeRecord) -> (Bits, Bits) {
     (reached, summary)
 }
 
-/// The counts of references, and what the record says of them.
+/// Checks the counts of references, and their sums in the record.
 fn check_shared(files: &mut Files<'_>, record: &VolumeRecord) {
     let (space, shared) = (files.space, std::mem::take(&mut files.shared));
     for (vvbn, (counted, met)) in &shared {
@@ -166,7 +166,7 @@ impl Files<'_> {
         }
     }
 
-    /// The counts of pointers to VVBNs that are or were shared.
+    /// Reads the counts of pointers to VVBNs that are or were shared.
     fn read_references(&mut self, table: &Contents, record: &VolumeRecord) {
         let Some(inode) = self.decode_inode(table, volume::REFERENCES) else { return };
         self.expect(volume::REFERENCES, "size", inode.size, record.blocks.saturating_mul(2));
@@ -181,7 +181,7 @@ impl Files<'_> {
         }
     }
 
-    /// Reads all blocks of a file; keeps contents only if asked to.
+    /// Reads all blocks of a file; keeps contents only if `keep`.
     pub fn walk(&mut self, file: u64, inode: &Inode, keep: bool) -> Walked {
         let mut walked = Walked::default();
         self.group = None;
@@ -240,7 +240,8 @@ impl Files<'_> {
         }
     }
 
-    /// A block, read where the container map says it is. `None` if another tree has it in the same place, and it is not kept.
+    /// Reads a block from its place in the container map. `None` if another tree has it at the same
+    /// place, and it is not kept.
     pub(super) fn block(
         &mut self,
         file: u64,
@@ -270,7 +271,7 @@ impl Files<'_> {
         }
         let (context, data) = match at.form {
             Form::Block | Form::Compacted => self.media.read_volume_block(vvbn, owner, at)?,
-            // What is kept is metadata, which lie on drives.
+            // Kept blocks are metadata, which are on drives.
             Form::Object if keep || level > 0 => {
                 return Err(Damage::new("container map", "place", "an object", "a drive"));
             }
@@ -294,7 +295,7 @@ impl Files<'_> {
         for (field, found, expected) in
             [("hint of the file", context.hint_file, file), ("hint of the block", context.hint_block, index)]
         {
-            // That of a block that is or was shared is the first one's.
+            // The hint of a block that is or was shared is that of its first pointer.
             if found != expected && !is_shared {
                 return Err(Damage::new("trailer", field, found, expected));
             }
@@ -302,7 +303,8 @@ impl Files<'_> {
         if let Some(seen) = seen {
             seen.insert(vvbn, (file, index));
         }
-        // Of what lies in an object the trailer is enough: its bytes were held against that with the object.
+        // For blocks in objects only the trailer is needed. The check of the object compared it
+        // with the bytes.
         Ok((at.form != Form::Object).then_some(data))
     }
 }

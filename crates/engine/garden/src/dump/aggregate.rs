@@ -53,7 +53,7 @@ pub(super) fn volumes(reader: &Reader) -> Dump {
     all
 }
 
-/// Neighbours of a container map that go on on one drive.
+/// Consecutive VVBNs of a container map with adjacent places on one drive.
 struct Run {
     first: u64,
     at: Option<Physical>,
@@ -61,7 +61,7 @@ struct Run {
     in_use: bool,
 }
 
-/// The container map of a volume from a VVBN on, in runs of blocks that lie one behind the other.
+/// The container map of a volume from a VVBN on, in runs of adjacent blocks.
 pub(super) fn container(reader: &Reader, name: &[u8], range: Range<u64>, most: u64) -> Result<Dump> {
     let volume = reader.volume(name)?;
     let mut dump =
@@ -107,14 +107,14 @@ pub(super) fn container(reader: &Reader, name: &[u8], range: Range<u64>, most: u
     Ok(dump)
 }
 
-/// A VVBN, or several of a hole.
+/// One VVBN, or several ones of a hole.
 struct Stretch {
     at: Option<Physical>,
     in_use: bool,
     next: u64,
 }
 
-/// Where a VVBN lies and what its bit says; of a hole in both, up to its end.
+/// The place and the bit of a VVBN; for a hole in both maps, up to its end.
 fn look(reader: &Reader, map: &Tree, active: &Tree, vvbn: u64) -> Decoded<Stretch> {
     let at = reader.pointer(map, 0, vvbn)?.map(|pointer| pointer.at);
     let in_use = reader.contents(active, vvbn / BITS)?.is_some_and(|block| bit(&block[..], vvbn % BITS));
@@ -161,7 +161,7 @@ fn push_run(reader: &Reader, table: &mut DumpTable, most: u64, run: &Run) {
     table.push(most, row);
 }
 
-/// A place as it is told: a PVBN, or one in an object.
+/// A place for display: a PVBN, or a block of an object.
 pub(super) fn shown(at: Physical) -> DumpValue {
     match at.in_object() {
         None => at.pvbn.into(),
@@ -181,7 +181,8 @@ pub(super) fn place(reader: &Reader, pvbn: Option<u64>) -> [DumpValue; 3] {
     }
 }
 
-/// The bits of PVBNs, or of a volume's VVBNs, as runs of equal ones. `held`: those of the volume that snapshots use.
+/// The bits of PVBNs, or of a volume's VVBNs, as runs of equal bits. `held` selects the VVBNs that
+/// snapshots use.
 pub(super) fn bitmap(reader: &Reader, name: Option<&[u8]>, held: bool, range: Range<u64>, most: u64) -> Result<Dump> {
     let (mut dump, what, end, tree) = match name {
         None => {

@@ -1,5 +1,5 @@
-//! What is kept beside the maps: the records of snapshots and objects, how many pointers name a shared block, how many chunks of a
-//! compacted block are left.
+//! Tables beside the maps: records of snapshots and objects, pointers to shared blocks, and chunks
+//! of compacted blocks.
 
 use std::ops::Range;
 
@@ -54,7 +54,8 @@ pub(super) fn snapshots(reader: &Reader) -> Dump {
     all
 }
 
-/// The records of objects. What the objects hold themselves is not on the drives, and shown by `object`.
+/// The records of objects. [`object`](super::object) shows the objects themselves, which are not on
+/// the drives.
 pub(super) fn objects(reader: &Reader, most: u64) -> Dump {
     let mut dump = Dump::new("objects that hold cold blocks (file 7 of the aggregate)");
     dump.field("folder", object::folder(reader.media.uuid));
@@ -75,7 +76,7 @@ pub(super) fn objects(reader: &Reader, most: u64) -> Dump {
     dump
 }
 
-/// How many chunks each compacted block had at first, and how many are left.
+/// The initial and current number of chunks of each compacted block.
 pub(super) fn chunks(reader: &Reader, range: &Range<u64>, most: u64) -> Dump {
     let mut dump = Dump::new("chunks in compacted blocks (file 5 of the aggregate)");
     let Some(tree) = known(reader.aggregate_file(aggregate::CHUNKS), &mut dump) else { return dump };
@@ -91,7 +92,7 @@ pub(super) fn chunks(reader: &Reader, range: &Range<u64>, most: u64) -> Dump {
     dump
 }
 
-/// How many pointers of a volume name each VVBN that is or was shared.
+/// The number of a volume's pointers to each VVBN that is or was shared.
 pub(super) fn references(reader: &Reader, name: &[u8], range: &Range<u64>, most: u64) -> Result<Dump> {
     let volume = reader.volume(name)?;
     let mut dump = Dump::new(format!("pointers to shared VVBNs (file 6 of volume {})", text(name)));
@@ -112,12 +113,12 @@ pub(super) fn references(reader: &Reader, name: &[u8], range: &Range<u64>, most:
     Ok(dump)
 }
 
-/// What is there, or a note of what is wrong with it.
+/// Returns the value, or notes its damage.
 fn known<T>(found: Decoded<T>, dump: &mut Dump) -> Option<T> {
     found.map_err(|damage| dump.wrong(damage)).ok()
 }
 
-/// All numbers of two bytes in a range of a file that are not 0, by their places.
+/// Passes all two-byte numbers in a range of a file that are not 0, with their positions.
 fn each_count(reader: &Reader, tree: &Tree, range: Range<u64>, dump: &mut Dump, look: &mut dyn FnMut(u64, u16)) {
     let blocks = range.start / COUNTS..range.end.div_ceil(COUNTS);
     each_block(reader, tree, blocks, dump, &mut |_, block, data| {
@@ -130,7 +131,7 @@ fn each_count(reader: &Reader, tree: &Tree, range: Range<u64>, dump: &mut Dump, 
     });
 }
 
-/// The blocks of a file that are there, by their numbers; what cannot be read is noted.
+/// Passes the existing blocks of a file, with their numbers. Notes blocks that cannot be read.
 fn each_block(
     reader: &Reader,
     tree: &Tree,

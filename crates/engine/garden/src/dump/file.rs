@@ -21,14 +21,14 @@ use crate::{
     store::volume::ROOT,
 };
 
-/// An inode of a volume, and where all that it points to lies.
+/// An inode of a volume, and the places of all blocks below it.
 pub(super) fn inode(reader: &Reader, name: &[u8], ino: u64, most: u64) -> Result<Dump> {
     let volume = reader.volume(name)?;
     let title = format!("inode {ino} of volume {} ({})", volume.space, text(name));
     Ok(file(reader, title, &volume.inodes(), ino, |inode| volume.tree(ino, inode), most))
 }
 
-/// The same of the inode that a path leads to.
+/// The inode at a path.
 pub(super) fn by_path(reader: &Reader, name: &[u8], path: &[u8], most: u64) -> Result<Dump> {
     let volume = reader.volume(name)?;
     let ino = find_path(reader, &volume, path)?;
@@ -79,7 +79,7 @@ fn file(
     dump
 }
 
-/// A row of the table of pointers: blocks of one level that follow each other by all their numbers.
+/// A row of the table of pointers: blocks of one level whose numbers are all consecutive.
 struct Chain {
     first: Met,
     blocks: u64,
@@ -105,7 +105,7 @@ fn pointers(reader: &Reader, tree: &Tree, most: u64, dump: &mut Dump) {
             table.push(most, last.row(reader, tree));
         }
         if level == 0 {
-            dump.wrong.extend(wrong); // all that the other levels found, too
+            dump.wrong.extend(wrong); // includes the damage of the other levels
         }
     }
     if !table.rows.is_empty() {
@@ -146,7 +146,7 @@ impl Chain {
     }
 }
 
-/// What stands at a pointer, in words.
+/// The kind of a pointer, in words.
 fn kind_of(pointer: &Pointer, at: Physical) -> String {
     let form = match at.form {
         Form::Block => "block",
@@ -160,7 +160,7 @@ fn kind_of(pointer: &Pointer, at: Physical) -> String {
     }
 }
 
-/// Every block of a directory.
+/// All blocks of a directory.
 pub(super) fn directory(reader: &Reader, name: &[u8], path: &[u8], most: u64) -> Result<Dump> {
     let volume = reader.volume(name)?;
     let ino = find_path(reader, &volume, path)?;
@@ -208,7 +208,7 @@ fn directory_block(dump: &mut Dump, block: &Block, most: u64) {
     }
 }
 
-/// The inode that a path from the root leads to. Links are not followed.
+/// The inode at a path from the root. Does not follow links.
 fn find_path(reader: &Reader, volume: &Volume, path: &[u8]) -> Result<u64> {
     let mut ino = ROOT;
     for part in path.split(|&byte| byte == b'/').filter(|part| !part.is_empty() && *part != b".") {
@@ -234,7 +234,8 @@ fn find_directory(reader: &Reader, volume: &Volume, ino: u64) -> Result<Tree> {
     }
 }
 
-/// All names of a directory in the order of their cookies, from whatever blocks can be read, and what is wrong.
+/// All names of a directory in the order of their cookies, from the readable blocks, and the damage
+/// of the others.
 pub(super) fn entries(reader: &Reader, tree: &Tree) -> (Vec<Entry>, Vec<String>) {
     let (mut all, mut wrong) = (Vec::new(), Vec::new());
     for index in 0..tree.directory_blocks() {

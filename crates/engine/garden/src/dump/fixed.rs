@@ -1,4 +1,4 @@
-//! What lies at fixed places: labels, superblocks, on each drive.
+//! Structures at fixed places of each drive: labels and superblocks.
 
 use std::sync::Arc;
 
@@ -25,12 +25,13 @@ use crate::{
     store::{self, of_version, read_labels},
 };
 
-/// Where the inode of file 0 stands in a superblock, and what is behind it; where the groups stand in a label.
+/// Offsets in a superblock: the inode of file 0, missing drives, drives being filled. The offset of
+/// the groups in a label.
 const ROOT_AT: usize = 128;
 const MISSING_AT: usize = 512;
 const FILLING_AT: usize = 1024;
 const GROUPS_AT: usize = 64;
-/// As many entries as each of these lists has room for.
+/// The capacity of each of these lists.
 const MOST: usize = 64;
 
 /// The labels of all drives and of the log, both copies of each.
@@ -101,7 +102,7 @@ fn groups(slot: &[u8]) -> DumpTable {
 /// A copy of the log and its shape, or why it is lost.
 type LogCopy = std::result::Result<(Arc<dyn BlockDevice>, LogShape), String>;
 
-/// The copies of a log, by number. `sb`: the superblock, if there is one.
+/// The copies of a log, by number. `sb` is the superblock, if there is one.
 pub(super) fn places(log: &LogDevices, aggregate: Option<&Aggregate>, sb: Option<&Superblock>) -> Result<Vec<LogCopy>> {
     let Some(aggregate) = aggregate else { return Ok(vec![Err("no label says where it is".to_owned())]) };
     let copies = Copies::find(log, aggregate, sb)?;
@@ -116,7 +117,7 @@ fn is_old(drive: &Arc<dyn BlockDevice>) -> bool {
     read_labels(drive).is_ok_and(|(label, _)| label.aggregate.version == OLD_VERSION)
 }
 
-/// Both superblocks of all drives; those that are the same, once.
+/// Both superblocks of all drives; equal ones only once.
 pub(super) fn superblocks(drives: &[Arc<dyn BlockDevice>]) -> Result<Dump> {
     let mut newest = None;
     let mut parts: Vec<(usize, Slot, Vec<String>)> = Vec::new();
@@ -176,7 +177,7 @@ fn superblock(dump: &mut Dump, slot: &Slot) {
     dump.parts.push(trailer(slot));
 }
 
-/// Adds what the codecs say against it.
+/// Adds the damage that the codecs find.
 fn judge(dump: &mut Dump, slot: &Slot, decode: impl Fn(&Block) -> std::result::Result<(), crate::Damage>) {
     for damage in [slot::decode(slot).err(), decode(&slot::payload(slot)).err()].into_iter().flatten() {
         dump.wrong(damage);

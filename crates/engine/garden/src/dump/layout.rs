@@ -1,5 +1,5 @@
-//! Where each field of a structure lies, under the word of docs/reference/garden-format.md. Read here from the bytes, not by the
-//! codecs: of a structure that a codec refuses, everything is shown all the same.
+//! The offset and name of each field, as in docs/reference/garden-format.md. Fields are read from
+//! the bytes without the codecs, so a structure that a codec refuses is shown too.
 
 use senesce_fsapi::FileKind;
 
@@ -161,7 +161,7 @@ pub(super) const LOG_LABEL: &[Field] = &[
     field("CRC", 4092, Form::Digits32),
 ];
 
-/// In version 7.
+/// The label of a log of version 7.
 #[rustfmt::skip]
 pub(super) const OLD_LOG_LABEL: &[Field] = &[
     field("magic", 0, Form::Text(8)),
@@ -178,7 +178,7 @@ fn kind(bytes: &[u8]) -> String {
     }
 }
 
-/// The kind of a file, as docs/reference/garden-format.md has it.
+/// The kind of a file, as in docs/reference/garden-format.md.
 pub(super) fn kind_word(kind: FileKind) -> &'static str {
     match kind {
         FileKind::File => "1 (file)",
@@ -197,9 +197,10 @@ mod tests {
 
     const FORMAT: &str = include_str!("../../../../../docs/reference/garden-format.md");
 
-    /// Fields with one number in the three tables side by side: what stands there is what is dumped, at the same place.
+    /// The three adjacent tables of the format page: each field with one number has the same name
+    /// and offset here.
     #[test]
-    fn the_words_and_places_are_those_of_the_format() {
+    fn fields_match_the_format_page() {
         let head = FORMAT.lines().position(|line| line.starts_with("| label | at |")).unwrap();
         let mut met = [0; 3];
         for line in FORMAT.lines().skip(head + 2).take_while(|line| line.starts_with('|')) {
@@ -223,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_lie_behind_each_other() {
+    fn fields_are_in_ascending_order() {
         for fields in
             [LABEL, SUPERBLOCK, VOLUME, SNAPSHOT, INODE, TRAILER, OBJECT, DIRECTORY, AREAS, LOG_LABEL, OLD_LOG_LABEL]
         {

@@ -24,7 +24,8 @@ use crate::{
     store,
 };
 
-/// All records of all copies of the log, as far as their chains go. `sb`: the superblock, if there is one.
+/// All records of all copies of the log, up to the ends of their chains. `sb` is the superblock, if
+/// there is one.
 pub(super) fn log(
     drives: &[Arc<dyn BlockDevice>],
     log: &LogDevices,

@@ -1,7 +1,9 @@
-//! Dumps: every structure of an aggregate that is not open, field by field, as it lies on the devices.
+//! Dumps: every structure of an aggregate that is not open, field by field, as it is on the
+//! devices.
 //!
-//! It reads as the check does, without the engine, and writes nothing. What is damaged is shown as far as it can be read,
-//! with what is wrong; blocks that cannot be read on the way to it are put together from the other drives.
+//! A dump reads like the check, without the engine, and writes nothing. A damaged structure is
+//! shown as far as it can be read, with its damage. Unreadable blocks on the path to it are
+//! restored from the other drives.
 
 mod aggregate;
 mod counts;
@@ -29,7 +31,7 @@ use reader::Reader;
 pub use survey::{Survey, SurveyedArea, SurveyedFile, SurveyedRun, survey};
 pub use value::{Dump, DumpTable, DumpValue};
 
-/// What is to be shown. Volumes have names; paths begin at a volume's root.
+/// The structure to show. Volumes are given by name; paths start at a volume's root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DumpWhat {
     /// The labels of drives and log.
@@ -42,88 +44,91 @@ pub enum DumpWhat {
     Snapshots,
     /// A file of the aggregate: its inode and pointers.
     AggregateFile {
-        /// Its number.
+        /// The number of the file.
         file: u64,
     },
     /// An inode of a volume, and its pointers.
     Inode {
-        /// The volume's name.
+        /// The name of the volume.
         volume: Vec<u8>,
-        /// Its number.
+        /// The number of the inode.
         ino: u64,
     },
-    /// The same by a path.
+    /// The inode at a path, and its pointers.
     File {
-        /// The volume's name.
+        /// The name of the volume.
         volume: Vec<u8>,
         /// The path.
         path: Vec<u8>,
     },
     /// The blocks of a directory.
     Directory {
-        /// The volume's name.
+        /// The name of the volume.
         volume: Vec<u8>,
         /// The path.
         path: Vec<u8>,
     },
     /// A part of the container map of a volume.
     Vvbns {
-        /// The volume's name.
+        /// The name of the volume.
         volume: Vec<u8>,
-        /// Which VVBNs.
+        /// The VVBNs to show.
         range: Range<u64>,
     },
     /// The slot at a PVBN.
     Pvbn {
-        /// The number.
+        /// The PVBN.
         pvbn: u64,
-        /// Also the bytes of its payload.
+        /// Whether to show the bytes of its payload too.
         hex: bool,
     },
-    /// Bits that say which blocks are in use.
+    /// The bits of blocks in use.
     Bitmap {
-        /// The name of the volume whose VVBNs they are; `None` for PVBNs.
+        /// The name of the volume whose VVBNs to show; `None` for PVBNs.
         volume: Option<Vec<u8>>,
-        /// Of a volume: those that snapshots use, all together.
+        /// Whether to show the VVBNs that snapshots of the volume use.
         held: bool,
-        /// Which blocks.
+        /// The blocks to show.
         range: Range<u64>,
     },
-    /// How many pointers of a volume name each VVBN that is or was shared.
+    /// The number of a volume's pointers to each VVBN that is or was shared.
     References {
-        /// The volume's name.
+        /// The name of the volume.
         volume: Vec<u8>,
-        /// Which VVBNs.
+        /// The VVBNs to show.
         range: Range<u64>,
     },
-    /// How many chunks each compacted block had at first, and how many are left.
+    /// The initial and current number of chunks of each compacted block.
     Chunks {
-        /// Which PVBNs.
+        /// The PVBNs to show.
         range: Range<u64>,
     },
     /// The lists of areas with most free blocks.
     Areas,
     /// The records of the objects that hold cold blocks.
     Objects,
-    /// An object as the store has it: its head, and its blocks with the maps that name them.
+    /// An object in the store: its head, its blocks, and the maps that name them.
     Object {
-        /// Its number.
+        /// The number of the object.
         number: u64,
     },
-    /// The log: label and records.
+    /// The log: its records.
     Log,
 }
 
-/// Shows a structure of an aggregate that is not open; tables have at most `most` rows.
+/// Shows a structure of an aggregate that is not open. Tables have up to `most` rows. Damage is in
+/// the dump.
 ///
-/// Errors: what keeps from looking at all (no label or superblock that can be read, where one is needed; devices'
-/// errors); `Invalid` for a volume or path that is not there, and for an object. Damage is in the dump. Cost: reads what is shown
-/// and the blocks above it; the whole tree of a file.
+/// Errors: no label or superblock can be read where one is needed; a device fails; `Invalid` for a
+/// volume or path that does not exist, and for an object.
+///
+/// Cost: reads the structure and the blocks above it; for a file, its whole tree.
 pub fn dump(drives: &[Arc<dyn BlockDevice>], log: impl Into<LogDevices>, what: &DumpWhat, most: u64) -> Result<Dump> {
     dump_with(drives, log, None, what, most)
 }
 
-/// The same with the store of the objects. Errors: `ColdStore` if it does not give the object that is to be shown.
+/// Like [`dump`], with the store of the objects. Errors: `ColdStore` if it does not return the
+/// object.
 pub fn dump_with(
     drives: &[Arc<dyn BlockDevice>],
     log: impl Into<LogDevices>,
@@ -136,7 +141,7 @@ pub fn dump_with(
         DumpWhat::Labels => return fixed::labels(drives, log),
         DumpWhat::Superblocks => return fixed::superblocks(drives),
         DumpWhat::Log => {
-            // Without a superblock nothing says which records count; the log is shown all the same.
+            // Without a superblock it is unknown which records count, but the log is still shown.
             let sb = Reader::open(drives, log).ok().map(|reader| reader.media.sb);
             return log::log(drives, log, sb.as_ref(), most);
         }

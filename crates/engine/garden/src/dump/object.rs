@@ -1,4 +1,4 @@
-//! An object as the store has it: its head, whose blocks it holds, and which of them the container maps name still.
+//! An object in the store: its head, its blocks, and the container maps that still name them.
 
 use std::{collections::HashMap, ops::Range, sync::Arc};
 
@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// Shows an object; of its blocks `most` at most. Errors: the store does not give it.
+/// Shows an object with up to `most` of its blocks. Errors: the store does not return it.
 pub(super) fn object(reader: &Reader, store: &Arc<dyn ObjectStore>, number: u64, most: u64) -> Result<Dump> {
     let key = object::key(reader.media.uuid, number);
     let get = |range: Range<u64>| {
@@ -43,7 +43,7 @@ pub(super) fn object(reader: &Reader, store: &Arc<dyn ObjectStore>, number: u64,
         }
         Err(damage) => {
             dump.wrong(damage);
-            // As many as there are bytes of, whosever they are.
+            // The number of blocks follows from the length; their owners are unknown.
             vec![(0, 0); bytes.len().saturating_sub(HEAD) / SLOT]
         }
     };
@@ -66,7 +66,7 @@ pub(super) fn object(reader: &Reader, store: &Arc<dyn ObjectStore>, number: u64,
         }
         let tree: &Decoded<Tree> =
             containers.entry(context.owner).or_insert_with(|| reader.aggregate_file(context.owner));
-        // Whose container is gone lives no more.
+        // A deleted container has no live blocks.
         let named = match tree {
             Ok(tree) => {
                 reader.pointer(tree, 0, context.block).map(|pointer| pointer.is_some_and(|to| to.at.pvbn == pvbn))
@@ -88,7 +88,7 @@ pub(super) fn object(reader: &Reader, store: &Arc<dyn ObjectStore>, number: u64,
     Ok(dump)
 }
 
-/// The trailer of a block. Errors: it is damaged, or not the one that the list has.
+/// The trailer of a block. Errors: it is damaged, or differs from the list.
 fn judge(bytes: &[u8], at: usize, listed: (u64, u64)) -> Decoded<Context> {
     let context = object::slot_of(bytes.get(at..).unwrap_or_default()).and_then(|slot| slot::decode(&slot))?;
     let found = (context.kind, context.owner, context.block);

@@ -1,5 +1,5 @@
-//! Finding blocks from the superblock on, for whoever looks at an aggregate that is not open: by the check's way of reading
-//! devices, without the engine.
+//! Reads blocks from the superblock on, for tools that inspect an aggregate that is not open. It
+//! uses the check's access to devices, without the engine.
 
 use std::{
     cell::{Cell, RefCell},
@@ -27,37 +27,37 @@ use crate::{
     store::{aggregate, container_of},
 };
 
-/// Blocks that are kept; with more, all are forgotten.
+/// Cached blocks, at most. With more, the cache is cleared.
 const KEPT_BLOCKS: usize = 16 << 10;
 
 /// Reads blocks of the last consistency point.
 pub(super) struct Reader {
     pub media: Media,
-    /// What was wrong with the devices when they were opened.
+    /// Findings of the opening of the devices.
     pub notes: Vec<String>,
     /// Operations in the log, which no block shows.
     pub waiting: u64,
-    /// By place, and what was wanted there.
+    /// By place, owner and number.
     kept: RefCell<HashMap<(u64, u64, u64), Rc<Block>>>,
-    /// Blocks that were put together from the other drives of their group.
+    /// Blocks that were restored from the other drives of their group.
     pub repaired: Cell<u64>,
 }
 
-/// A file: whose, its number, its inode.
+/// A file: its volume, its number, its inode.
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
-    /// The container of the volume that it belongs to; `None` for a file of the aggregate.
+    /// The container of its volume; `None` for a file of the aggregate.
     pub volume: Option<Rc<Container>>,
     pub file: u64,
     pub inode: Inode,
 }
 
-/// Where a volume's blocks lie.
+/// The container map of a volume.
 #[derive(Clone, Debug)]
 pub(super) struct Container {
     pub file: u64,
     inode: Inode,
-    /// Of a clone: where the blocks with VVBNs below the number lie.
+    /// For a clone: the container of the blocks with VVBNs below the number.
     origin: Option<(u64, Rc<Container>)>,
 }
 
@@ -70,7 +70,8 @@ pub(super) struct Volume {
 }
 
 impl Reader {
-    /// Errors: no label or no superblock can be read, devices of different aggregates, devices' errors.
+    /// Errors: no label or no superblock can be read, devices of different aggregates, a failing
+    /// device.
     pub fn open(drives: &[Arc<dyn BlockDevice>], log: &LogDevices) -> Result<Self> {
         let mut report = CheckReport::default();
         let media = Media::open(drives, log, &mut report)?;
@@ -87,7 +88,7 @@ impl Reader {
         Tree { volume: None, file: aggregate::INODES, inode: self.media.sb.root.clone() }
     }
 
-    /// A file of the aggregate. Errors: it is free, or cannot be read.
+    /// A file of the aggregate. Errors: its inode is free, or it cannot be read.
     pub fn aggregate_file(&self, file: u64) -> Decoded<Tree> {
         let root = self.aggregate_root();
         if file == aggregate::INODES {
@@ -112,7 +113,7 @@ impl Reader {
         Inode::decode(&self.inode_bytes(inodes, number)?)
     }
 
-    /// The 512 bytes of each place in the volume table that is in use, with its number.
+    /// The 512 bytes of each used place in the volume table, with its number.
     pub fn volume_records(&self) -> Decoded<Vec<(u32, [u8; VOLUME])>> {
         let table = self.aggregate_file(aggregate::VOLUMES)?;
         let mut records = Vec::new();
@@ -128,7 +129,8 @@ impl Reader {
         Ok(records)
     }
 
-    /// The volume with this name. Errors: `Invalid`, with the names there are; damage on the way to it.
+    /// The volume with this name. Errors: `Invalid`, with the existing names; damage on the path to
+    /// it.
     pub fn volume(&self, name: &[u8]) -> Result<Volume> {
         let at = |damage| Error::damaged("the volume table", damage);
         let mut names = Vec::new();
@@ -147,7 +149,7 @@ impl Reader {
         Err(Error::invalid(format!("no volume {}; there are: {}", super::value::text(name), names.join(", "))))
     }
 
-    /// The container of a volume, and of those that it is a clone of. `below`: how many clones of it are asked for.
+    /// The container of a volume, with those of its origins. `below` is the depth of the recursion.
     fn container(&self, space: u32, record: &VolumeRecord, below: u32) -> Decoded<Rc<Container>> {
         let file = container_of(space);
         let inode = self.aggregate_file(file)?.inode;
@@ -161,7 +163,7 @@ impl Reader {
         Ok(Rc::new(Container { file, inode, origin: origin.transpose()? }))
     }
 
-    /// Where a VVBN lies, and the file of the container; no place if the container map has none for it.
+    /// The place of a VVBN, if the container map has one, and the file of the container.
     pub fn map(&self, container: &Rc<Container>, vvbn: u64) -> Decoded<(Option<Physical>, u64)> {
         match &container.origin {
             Some((end, origin)) if vvbn < *end => self.map(origin, vvbn),
@@ -169,7 +171,9 @@ impl Reader {
         }
     }
 
-    /// The pointer to a block of a tree, on any level; `None` in a hole and behind the end. Cost: reads the blocks above.
+    /// The pointer to a block of a tree, on any level; `None` in a hole and beyond the end.
+    ///
+    /// Cost: reads the blocks above.
     pub fn pointer(&self, tree: &Tree, level: u8, index: u64) -> Decoded<Option<Pointer>> {
         let (shape, height) = (tree.shape(), tree.inode.height);
         let above = |at: u8| index / shape.fanout().saturating_pow(u32::from(at - level));
@@ -185,8 +189,8 @@ impl Reader {
         Ok(pointer)
     }
 
-    /// The first block behind the hole that a block of contents lies in, as far as one missing pointer tells; `None` if it
-    /// lies in none.
+    /// The first block after the hole around a block of contents, as far as one absent pointer
+    /// shows; `None` if the block is in no hole.
     pub fn hole_end(&self, tree: &Tree, index: u64) -> Decoded<Option<u64>> {
         let (shape, height) = (tree.shape(), tree.inode.height);
         if index >= shape.capacity(height) {
@@ -207,7 +211,8 @@ impl Reader {
         pointer.map(|pointer| self.block(tree, 0, index, pointer)).transpose()
     }
 
-    /// Where the blocks lie through which a block of contents is found, itself last; none if it is a hole.
+    /// The places of the blocks on the path to a block of contents, which is the last one; empty
+    /// for a hole.
     pub fn way(&self, tree: &Tree, index: u64) -> Decoded<Vec<u64>> {
         let (shape, mut places) = (tree.shape(), Vec::new());
         for level in (0..=tree.inode.height).rev() {
@@ -220,7 +225,7 @@ impl Reader {
         Ok(places)
     }
 
-    /// The block that a pointer means, where the container map has it.
+    /// The block of a pointer, at its place in the container map.
     pub fn block(&self, tree: &Tree, level: u8, index: u64, pointer: Pointer) -> Decoded<Rc<Block>> {
         let (at, want) = self.wanted(tree, level, index, pointer)?;
         let name = (at.pvbn, want.owner, pointer.vvbn.unwrap_or(index));
@@ -248,7 +253,7 @@ impl Reader {
         Ok(block)
     }
 
-    /// Where a block lies, and what its trailer must say.
+    /// The place of a block, and the identity that its trailer must have.
     pub fn wanted(&self, tree: &Tree, level: u8, index: u64, pointer: Pointer) -> Decoded<(Physical, Want)> {
         let Some(container) = &tree.volume else {
             let tag = pointer.at.tag;
@@ -291,7 +296,8 @@ impl Tree {
         if self.volume.is_some() { Shape::Volume } else { Shape::Aggregate }
     }
 
-    /// Blocks of a directory, which has no holes: if its size and its count of blocks differ, the fewer.
+    /// Blocks of a directory, which has no holes. If its size and its count of blocks differ, the
+    /// smaller number.
     pub fn directory_blocks(&self) -> u64 {
         self.inode.size.div_ceil(BLOCK as u64).min(self.inode.blocks)
     }

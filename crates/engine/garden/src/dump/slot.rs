@@ -1,4 +1,4 @@
-//! A slot of a drive: the trailer, what the block holds, who names it.
+//! A slot of a drive: the trailer, the contents of the block, and the pointer to it.
 
 use super::{
     aggregate::shown,
@@ -18,14 +18,14 @@ use crate::{
     store::aggregate,
 };
 
-/// The trailer of a slot, whatever it holds.
+/// The trailer of a slot, whatever the slot holds.
 pub(super) fn trailer(slot: &Slot) -> Dump {
     let mut dump = Dump::new("trailer");
     read_fields(&mut dump, &slot[BLOCK..], TRAILER);
     dump
 }
 
-/// The slot at a PVBN, as it lies on its drive.
+/// The slot at a PVBN, as it is on its drive.
 pub(super) fn at_pvbn(reader: &Reader, pvbn: u64, with_hex: bool) -> Dump {
     let mut dump = Dump::new(format!("PVBN {pvbn}"));
     let Some(place) = reader.media.geometry.locate(pvbn) else {
@@ -73,7 +73,7 @@ fn add_place(dump: &mut Dump, reader: &Reader, place: Place) {
     dump.field("allocation area", u64::from(reader.media.geometry.area_at(place)));
 }
 
-/// Whether the aggregate's file 1 says that a block is in use.
+/// Whether a block is in use, according to file 1 of the aggregate.
 fn in_use(reader: &Reader, pvbn: u64) -> Result<bool, Damage> {
     const BITS: u64 = 8 * BLOCK as u64;
     let map = reader.aggregate_file(aggregate::BITMAP)?;
@@ -82,7 +82,8 @@ fn in_use(reader: &Reader, pvbn: u64) -> Result<bool, Damage> {
     Ok(block.is_some_and(|block| block[(bit / 8) as usize] >> (bit % 8) & 1 == 1))
 }
 
-/// Whether the pointer to what the trailer says it is leads here: a block that was replaced still says what it was.
+/// Whether the pointer to the block that the trailer names leads here. A replaced block still has
+/// its old trailer.
 fn named_by(reader: &Reader, pvbn: u64, context: &Context, dump: &mut Dump) {
     let named = match context.kind {
         Kind::Label | Kind::Superblock => {
@@ -103,13 +104,13 @@ fn named_by(reader: &Reader, pvbn: u64, context: &Context, dump: &mut Dump) {
         Ok(Some(at)) if at.pvbn == pvbn => here.into(),
         Ok(Some(at)) => format!("{}: this is an older one", shown(at)).into(),
         Ok(None) => "a hole: this is an older one".into(),
-        // The file is gone.
+        // The file was deleted.
         Err(damage) => format!("no such file ({damage})").into(),
     };
     dump.field("where its owner has it", value);
 }
 
-/// How many of its chunks are meant.
+/// The initial and current number of its chunks.
 fn chunks_left(reader: &Reader, pvbn: u64, dump: &mut Dump) {
     let per_block = (BLOCK / 2) as u64;
     let counts = reader.aggregate_file(aggregate::CHUNKS).and_then(|tree| reader.contents(&tree, pvbn / per_block));
@@ -124,7 +125,7 @@ fn chunks_left(reader: &Reader, pvbn: u64, dump: &mut Dump) {
     }
 }
 
-/// Whose parts of a compacted block are.
+/// The VVBNs and positions of the chunks of a compacted block.
 fn tuples(slot: &Slot) -> Dump {
     let mut dump = Dump::new("chunks");
     let mut table = DumpTable::new(&["VVBN", "offset", "length"]);
@@ -140,7 +141,7 @@ fn tuples(slot: &Slot) -> Dump {
     dump
 }
 
-/// What a block says that is not contents of users.
+/// The structure in a block, unless it holds contents of users.
 fn payload(slot: &Slot, context: &Context) -> Option<Dump> {
     if context.kind == Kind::Compacted {
         return Some(tuples(slot));

@@ -1,5 +1,5 @@
-//! A survey: every file and directory of a volume in the order in which it is listed, with the places of its blocks, and
-//! what of the aggregate is free.
+//! A survey: every file and directory of a volume in the order of listings, with the places of its
+//! blocks, and the free space of the aggregate.
 
 use std::{collections::HashSet, ops::Range, sync::Arc};
 
@@ -21,92 +21,96 @@ use crate::{
     store::{aggregate, volume},
 };
 
-/// Blocks of a file that lie one behind the other on a drive.
+/// Adjacent blocks of a file on a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SurveyedRun {
-    /// The first block's number in the file.
+    /// The number of the first block in the file.
     pub block: u64,
-    /// Where it lies.
+    /// The PVBN of the first block.
     pub pvbn: u64,
-    /// How many there are.
+    /// The number of blocks.
     pub blocks: u64,
-    /// Whether others use them as well: other places in files, snapshots, or the volume that this one is a clone of.
+    /// Whether the blocks have other users: other positions in files, snapshots, or the origin of a
+    /// clone.
     pub shared: bool,
 }
 
 /// A file or directory of a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SurveyedFile {
-    /// Names from the root, parted by `/`; empty for the root itself.
+    /// Names from the root, separated by `/`; empty for the root.
     pub path: Vec<u8>,
     /// `File` or `Directory`.
     pub kind: FileKind,
-    /// Its number.
+    /// The inode number.
     pub ino: u64,
-    /// How many names it has.
+    /// The number of names.
     pub links: u32,
-    /// Its length, bytes.
+    /// The length in bytes.
     pub size: u64,
-    /// Blocks of contents that it has.
+    /// Blocks of contents.
     pub blocks: u64,
-    /// When its contents changed last, seconds since 1970.
+    /// The time of the last change of contents, seconds since 1970.
     pub modified_unix_seconds: i64,
-    /// Whether its contents lie in its inode.
+    /// Whether the contents are in the inode.
     pub inline: bool,
-    /// Where its contents lie, in the order of the file.
+    /// The places of the contents, in the order of the file.
     pub runs: Vec<SurveyedRun>,
-    /// The blocks that are read before its contents: those of its inode, and its blocks of pointers.
+    /// The blocks that are read before the contents: those on the path to its inode, and its blocks
+    /// of pointers.
     pub metadata: Vec<u64>,
-    /// How many of these are its blocks of pointers.
+    /// The number of blocks of pointers in `metadata`.
     pub pointer_blocks: u64,
 }
 
 /// An allocation area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SurveyedArea {
-    /// Its RAID group.
+    /// The RAID group.
     pub group: u32,
-    /// Its number in the group.
+    /// The number in the group.
     pub area: u64,
-    /// Its blocks, without parity.
+    /// The blocks, without parity.
     pub blocks: u64,
-    /// Those that are free.
+    /// The free blocks.
     pub free: u64,
 }
 
-/// What there is besides files.
+/// The results besides the files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Survey {
     /// The volume.
     pub volume: Vec<u8>,
-    /// How many other volumes the aggregate has.
+    /// The number of other volumes of the aggregate.
     pub other_volumes: u64,
-    /// The PVBNs of each drive that holds data, in order.
+    /// The PVBNs of each data drive, in order.
     pub drives: Vec<Range<u64>>,
-    /// Stripes of a tetris: blocks that are written to one drive before the next one's turn.
+    /// Stripes of a tetris: blocks that are written to one drive before the next one.
     pub tetris_stripes: u64,
-    /// Blocks that are free, in runs that lie on one drive.
+    /// Free blocks, in runs that do not cross drives.
     pub free: Vec<Range<u64>>,
     /// Free blocks of each allocation area.
     pub areas: Vec<SurveyedArea>,
-    /// Inodes that there can be, and those in use.
+    /// The inodes of the volume, and those in use.
     pub inodes: (u64, u64),
-    /// Names of files that came before under another one.
+    /// Further names of files that were visited under another name.
     pub further_links: u64,
-    /// What could not be looked at: where, and why.
+    /// Paths that could not be read, and why.
     pub errors: Vec<(Vec<u8>, String)>,
-    /// What there is to know of the drives.
+    /// Notes about the drives.
     pub notes: Vec<String>,
-    /// Operations in the log, which the last consistency point does not include: they are not in the survey.
+    /// Operations in the log that the last consistency point, and so the survey, does not include.
     pub log_operations: u64,
 }
 
-/// Surveys a volume as the last consistency point has it (the only one, or the first, without a name), from devices that
-/// no engine has open; nothing is written. `visit` is given every file and directory, a directory before what is in it,
-/// and may stop it with `false`.
+/// Surveys a volume at the last consistency point: the one with `name`, or the first one. The
+/// devices must not be open in an engine. Writes nothing. Passes every file and directory to
+/// `visit`, a directory before its entries; `visit` returns `false` to stop.
 ///
-/// Errors: as [`dump`](super::dump). Files that cannot be read are in the survey. Cost: reads directories, blocks of
-/// pointers, container maps and bits, no contents; memory: 64 MiB of blocks, 8 bytes for each file with several names.
+/// Errors: those of [`dump`](super::dump). Unreadable files are in the survey.
+///
+/// Cost: reads directories, blocks of pointers, container maps and bits, no contents. Memory: 64
+/// MiB of blocks, 8 bytes for each file with several names.
 pub fn survey(
     drives: &[Arc<dyn BlockDevice>],
     log: impl Into<LogDevices>,
@@ -138,7 +142,7 @@ pub fn survey(
     Ok(surveyor.found)
 }
 
-/// The drives, what is free on them, and in which areas.
+/// Adds the drives, their free blocks, and the free blocks of each area.
 fn add_space(reader: &Reader, found: &mut Survey) -> Result<()> {
     const BITS: u64 = 8 * BLOCK as u64;
     let geometry = &reader.media.geometry;
@@ -178,16 +182,16 @@ struct Surveyor<'a> {
     volume: &'a Volume,
     found: Survey,
     sharing: Sharing,
-    /// Directories, and files with several names, that came by.
+    /// Visited directories, and visited files with several names.
     linked: HashSet<u64>,
     visit: &'a mut dyn FnMut(SurveyedFile) -> bool,
 }
 
-/// Directories in each other that are gone into.
+/// The deepest nesting of directories that is visited.
 const MAX_DEPTH: usize = 4096;
 
 impl Surveyor<'_> {
-    /// Visits a directory and all that is in it; `false` if it is to stop.
+    /// Visits a directory and all entries below; returns `false` to stop.
     fn directory(&mut self, path: Vec<u8>, ino: u64, depth: usize) -> bool {
         let Some((tree, goes_on)) = self.entry(&path, ino, FileKind::Directory) else { return true };
         if !goes_on {
@@ -217,7 +221,8 @@ impl Surveyor<'_> {
         true
     }
 
-    /// Visits one entry. Gives its tree, and whether to go on; `None` if it is nothing to visit.
+    /// Visits one entry. Returns its tree, and whether to continue; `None` if there is nothing to
+    /// visit.
     fn entry(&mut self, path: &[u8], ino: u64, kind: FileKind) -> Option<(Tree, bool)> {
         let inodes = self.volume.inodes();
         let inode = self.reader.inode(&inodes, ino).map_err(|damage| damage.to_string());
@@ -233,7 +238,7 @@ impl Surveyor<'_> {
         };
         if (inode.links > 1 || kind == FileKind::Directory) && !self.linked.insert(ino) {
             match kind {
-                // It has one name; what gives it another is damage, and may lead in a circle.
+                // A directory has one name. Another one is damage, and may form a cycle.
                 FileKind::Directory => self.found.errors.push((path.to_owned(), "it came before".to_owned())),
                 _ => self.found.further_links += 1,
             }
@@ -263,11 +268,11 @@ impl Surveyor<'_> {
     }
 }
 
-/// What says which blocks of a volume others use as well.
+/// The maps that show which blocks of a volume have other users.
 struct Sharing {
-    /// A clone's blocks below this are its origin's.
+    /// Blocks of a clone below this belong to its origin.
     origin_blocks: u64,
-    /// The VVBNs that snapshots use, and how many pointers name a VVBN.
+    /// The VVBNs that snapshots use, and the number of pointers to each VVBN.
     maps: [Option<Tree>; 2],
     problem: Option<Damage>,
 }
@@ -285,7 +290,7 @@ impl Sharing {
         Self { origin_blocks: volume.record.origin.as_ref().map_or(0, |origin| origin.blocks), maps, problem }
     }
 
-    /// One that the maps do not tell of is taken for the file's own.
+    /// A block counts as unshared if its maps cannot be read.
     fn is_shared(&mut self, reader: &Reader, vvbn: u64) -> bool {
         const BITS: u64 = 8 * BLOCK as u64;
         const COUNTS: u64 = BLOCK as u64 / 2;
@@ -312,7 +317,7 @@ fn add_runs(reader: &Reader, tree: &Tree, sharing: &mut Sharing, file: &mut Surv
     walk(reader, tree, 0, &mut |met| {
         let at = met.at.pvbn;
         let is_saved = matches!(met.pointer.part, Part::Saved { .. });
-        // What lies in objects costs no drive anything.
+        // Blocks in objects need no reads of drives.
         if is_saved || met.at.in_object().is_some() {
             return;
         }
@@ -345,7 +350,7 @@ impl Reader {
 }
 
 impl Survey {
-    /// The volume's name, to be shown.
+    /// The volume's name for display.
     pub fn name(&self) -> String {
         text(&self.volume)
     }

@@ -1,4 +1,4 @@
-//! Going through the pointers of a file.
+//! Walking over the pointers of a file.
 
 use super::reader::{Reader, Tree};
 use crate::format::{
@@ -6,18 +6,21 @@ use crate::format::{
     pointer::{Part, Physical, Pointer},
 };
 
-/// A pointer, and where what it points to lies.
+/// A pointer, and the place of its block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Met {
     pub level: u8,
-    /// The block's number on its level.
+    /// The number of the block on its level.
     pub index: u64,
     pub pointer: Pointer,
-    /// Of a volume's file: what the container map says; else what the pointer does. Of a saved hole it means nothing.
+    /// The place in the container map for a volume's file, otherwise that in the pointer. Undefined
+    /// for a saved hole.
     pub at: Physical,
 }
 
-/// Goes through all pointers of a file down to those to level `least`, each before those below it, and gives what is wrong.
+/// Passes all pointers of a file down to level `least` to `each`, each before those below it.
+/// Returns the damage.
+///
 /// Cost: reads the blocks of pointers.
 pub(super) fn walk(reader: &Reader, tree: &Tree, least: u8, each: &mut dyn FnMut(Met)) -> Vec<String> {
     let mut walk = Walk { reader, tree, least, each, wrong: Vec::new() };

@@ -49,7 +49,7 @@ pub(super) struct Hand {
 }
 
 impl Store {
-    /// Makes cold blocks move to the disks, as many as the flash has too many. Stops after a
+    /// Makes cold blocks move to the disks, until enough of the flash is free. Stops after a
     /// limited number of scanned blocks.
     pub(super) fn demote(&mut self) -> Result<()> {
         self.gardener.hand.sheds = false;

@@ -29,7 +29,6 @@ impl Store {
     ///
     /// Errors: `NoSpace`. A consistency point may free some, if [`may_gain`](Self::may_gain) says
     /// so.
-    /// so.
     pub fn reserve(&self, space: Option<u32>, blocks: u64, frees: bool) -> Result<()> {
         let kept = if frees { self.kept_for_snapshots() } else { self.kept() };
         // The blocks that an operation frees are unknown before it runs, so the most is assumed.

@@ -1,7 +1,9 @@
-//! Snapshots: the table of them, their trees as spaces of their own, and the summary map of the VVBNs that they use.
+//! Snapshots: their table, their trees as spaces of their own, and the summary map of the VVBNs
+//! that they use.
 //!
-//! A snapshot is the root of a volume's tree as a consistency point had it. Nothing of the tree is copied: its blocks stay
-//! because the summary map names them, and a VVBN is free only if neither the volume's map nor the summary has it.
+//! A snapshot is the root of a volume's tree at a consistency point. Nothing of the tree is copied.
+//! Its blocks stay because the summary map names them: a VVBN is only free if neither the volume's
+//! map nor the summary map has it.
 
 use std::collections::BTreeSet;
 
@@ -22,16 +24,16 @@ use crate::{
     },
 };
 
-/// A snapshot that can be read.
+/// A readable snapshot.
 #[derive(Debug)]
 pub(crate) struct View {
     pub record: SnapshotRecord,
-    /// The volume as it was.
+    /// The volume at that time.
     pub volume: Volume,
 }
 
 impl Store {
-    /// Reads the snapshot table, when the volumes are known.
+    /// Loads the snapshot table, after the volumes.
     pub(super) fn load_snapshots(&mut self) -> Result<()> {
         let (end, mut from) = (u64::from(MAX_SNAPSHOTS) / PER_BLOCK, 0);
         while let Some(block) = self.find_block(AGGREGATE, aggregate::SNAPSHOTS, from, end, true)? {
@@ -73,9 +75,10 @@ impl Store {
         self.views_of(volume).find(|(_, view)| view.record.name == name).map(|(space, _)| space)
     }
 
-    /// Tells a volume or snapshot from another one that takes its place when it is gone.
+    /// The number of the volume or snapshot in a space, which differs for a later one in the same
+    /// space.
     ///
-    /// Errors: `Stale` if there is none in this place.
+    /// Errors: `Stale` if the space is empty.
     pub fn number_of(&self, space: u32) -> FsResult<u64> {
         match self.views.get(&space) {
             Some(view) => Ok(view.record.cp),
@@ -88,11 +91,13 @@ impl Store {
         Ok(self.volume(space)?.has_summary())
     }
 
-    /// Keeps the tree of a volume as the last consistency point has it, for nothing may have changed since then. Durable with
-    /// the next one.
+    /// Makes a snapshot of a volume at the last consistency point; nothing may have changed since.
+    /// It is durable with the next one.
     ///
-    /// Errors: `Invalid` for a name that is taken, empty or too long, `NoSpace`. Cost: reads the bits of VVBNs in use, and
-    /// writes the summary anew where it has not all of them.
+    /// Errors: `Invalid` for a name that is taken, empty or too long; `NoSpace`.
+    ///
+    /// Cost: reads the bits of VVBNs in use, and rewrites the blocks of the summary map that lack
+    /// some.
     pub fn create_snapshot(&mut self, volume: u32, name: &[u8], created: Timestamp) -> Result<()> {
         debug_assert!(!self.is_waiting(), "the maps in memory are those of the tree that is kept");
         check_name("snapshot", name)?;
@@ -105,7 +110,7 @@ impl Store {
         };
         let active = self.blocks_of_map(volume, volume::ACTIVE_MAP)?;
         let blocks = active.len() as u64;
-        // Deleting the first one must be possible from now on.
+        // Reserves the space for deleting the first snapshot.
         let kept = if self.has_summary(volume)? { 0 } else { self.kept_for_snapshots_of(volume)? };
         self.reserve(Some(volume), blocks + blocks.div_ceil(256) + SNAPSHOT_BLOCKS + kept, false)?;
         for block in active {
@@ -134,13 +139,13 @@ impl Store {
         self.add_view(slot, record)
     }
 
-    /// Whether a place in the table is taken, by a snapshot of whatever volume.
+    /// Whether a snapshot of any volume has this place in the table.
     fn is_place_used(&self, slot: u32) -> bool {
         let spaces = snapshot_space(slot, 0)..=snapshot_space(slot, aggregate::MAX_VOLUMES - 1);
         self.views.range(spaces).next().is_some()
     }
 
-    /// The blocks of a bitmap of a volume that are no holes.
+    /// The blocks of a volume's bitmap that are no holes.
     pub(super) fn blocks_of_map(&mut self, space: u32, file: u64) -> Result<Vec<u64>> {
         let (end, mut from, mut found) = (self.volume(space)?.record.blocks.div_ceil(BITS), 0, Vec::new());
         while let Some(block) = self.find_block(space, file, from, end, true)? {
@@ -150,10 +155,10 @@ impl Store {
         Ok(found)
     }
 
-    /// Removes a snapshot; durable with the next consistency point. What only it used becomes free later, by
-    /// [`reclaim_step`](Self::reclaim_step).
+    /// Deletes a snapshot, durable with the next consistency point.
+    /// [`reclaim_step`](Self::reclaim_step) frees the blocks that only it used.
     ///
-    /// Errors: `NoSpace` if not even the space that is kept for this is left.
+    /// Errors: `Invalid` if it has a clone; `NoSpace` if even the reserve for deletions is used up.
     pub fn delete_snapshot(&mut self, space: u32) -> Result<()> {
         let volume = volume_of(space);
         if let Some(clone) = self.clone_of(space) {
@@ -172,11 +177,13 @@ impl Store {
         self.save_record(volume)
     }
 
-    /// Makes a volume what a snapshot of it is; durable with the next consistency point. Nothing may have changed since the last
-    /// one.
+    /// Reverts a volume to a snapshot of it, durable with the next consistency point. Nothing may
+    /// have changed since the last one.
     ///
-    /// What the volume was until now is kept as if by a snapshot that is deleted at once. Errors: `Busy` if inodes are held,
-    /// `NoSpace`. Cost: reads the bits of VVBNs in use, and writes the summary anew.
+    /// The current state is kept as if by a snapshot that is deleted at once. Errors: `Busy` if
+    /// inodes are held, `NoSpace`.
+    ///
+    /// Cost: reads the bits of VVBNs in use, and rewrites the summary map.
     pub fn restore_snapshot(&mut self, space: u32) -> Result<()> {
         let volume = volume_of(space);
         debug_assert!(!self.is_waiting(), "blocks of the volume leave memory");
@@ -213,7 +220,8 @@ impl Store {
         self.save_record(volume)
     }
 
-    /// The root of a volume becomes that of a snapshot of it, whose inodes without a name it has, to be removed by the caller.
+    /// Replaces the root of a volume by that of a snapshot. Its inodes without a name remain for
+    /// the caller to remove.
     fn take_root(&mut self, space: u32) -> Result<()> {
         let volume = volume_of(space);
         let was = self.volume(space)?.record.clone();
@@ -222,7 +230,7 @@ impl Store {
         self.gardener.fixing.forget(volume);
         self.reading.forget(volume);
         let now = self.volume_mut(volume)?;
-        // Numbers of inodes that were made are never given again.
+        // Numbers of inodes that were made are never reused.
         now.record = VolumeRecord {
             used: was.used,
             inodes_used: was.inodes_used,
@@ -246,7 +254,8 @@ impl Store {
     }
 }
 
-/// Blocks of the aggregate that a snapshot changes at most when it comes or goes, and blocks above those of the summary.
+/// The most blocks of the aggregate that change when a snapshot is made or deleted, and blocks
+/// above those of the summary map.
 const SNAPSHOT_BLOCKS: u64 = 16;
 
 /// The place of a snapshot in the table.

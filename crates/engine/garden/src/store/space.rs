@@ -1,9 +1,9 @@
-//! Free space: a bitmap file of PVBNs in the aggregate, one of VVBNs and one of inodes in each volume.
+//! Free space: a bitmap of PVBNs in the aggregate, and bitmaps of VVBNs and inodes in each volume.
 //!
-//! Blocks are taken from one allocation area after the other, each time the one with most free blocks (`areas.rs`); in it tetris by
-//! tetris, and in a tetris drive by drive, so that what is written one after the other lies one behind the other on a
-//! drive, and a tetris that is filled is whole stripes. Where there are disks and flash, there are
-//! three such sequences (`media.rs`).
+//! Blocks are allocated from one allocation area at a time, each time the one with most free blocks
+//! (`areas.rs`). Within an area they are allocated tetris by tetris, and in a tetris drive by
+//! drive. So blocks that are written one after another are adjacent on a drive, and a filled tetris
+//! consists of whole stripes. With disks and flash, there are three such sequences (`media.rs`).
 
 use std::ops::Range;
 
@@ -28,15 +28,15 @@ use crate::{
 /// Bits in a block of a bitmap.
 pub(crate) const BITS: u64 = BLOCK as u64 * 8;
 
-/// Which blocks come next.
+/// The order of allocation.
 #[derive(Debug, Default)]
 pub(crate) struct Allocator {
     /// The areas of each group.
     pub(super) groups: Vec<AreaHeap>,
     pub(super) states: AreaStates,
-    /// Where the next blocks come from; where the wanted medium has none left, on the other one.
+    /// The position of each lane. If its medium is full, the position is on the other one.
     pub(super) current: Cursors,
-    /// Blocks of a file that are written one behind the other.
+    /// Consecutive blocks of a file that are being placed.
     pub(super) run: Option<Run>,
 }
 
@@ -44,13 +44,13 @@ pub(crate) struct Allocator {
 pub(super) struct Cursor {
     pub group: usize,
     pub area: u64,
-    /// The first stripe of the tetris.
+    /// The first stripe of the current tetris.
     tetris: u64,
     place: Place,
 }
 
 impl Cursor {
-    /// At the beginning of an area.
+    /// The start of an area.
     pub fn new(group: usize, area: u64, stripe: u64) -> Self {
         Self { group, area, tetris: stripe, place: Place { group, drive: 0, stripe } }
     }
@@ -61,7 +61,7 @@ impl Cursor {
 }
 
 impl Store {
-    /// Blocks that may be taken now: free, and not in use by the last consistency point.
+    /// Blocks that can be allocated now: free, and not used by the last consistency point.
     pub fn allocatable(&self) -> u64 {
         self.sb.free.saturating_sub(self.pending.len() as u64)
     }
@@ -71,12 +71,12 @@ impl Store {
         Ok(self.pending.contains_key(&pvbn) || self.count_bits(AGGREGATE, aggregate::BITMAP, pvbn..pvbn + 1)? > 0)
     }
 
-    /// Takes a free PVBN, of a medium if there are several and it has one left.
+    /// Allocates a PVBN, on the wanted medium if that has a free one.
     pub(super) fn take_pvbn(&mut self, wanted: Medium) -> Result<u64> {
         self.take_in(Lane::to(self.raid.geometry.pool(wanted)))
     }
 
-    /// The same, in a lane.
+    /// Allocates a PVBN in a lane.
     pub(super) fn take_in(&mut self, lane: Lane) -> Result<u64> {
         let wanted = self.raid.geometry.pool(lane.medium());
         let mut tried = None;
@@ -90,7 +90,7 @@ impl Store {
             }
             let (group, area) = self.best_area(wanted)?;
             if tried.replace((group, area)) == Some((group, area)) {
-                // Nothing in it could be taken: the list that its score is from was wrong.
+                // The area has no free block: the list with its score was wrong.
                 self.count_area(group, area as u32)?;
                 continue;
             }
@@ -108,7 +108,8 @@ impl Store {
         Ok(next.map(|(pvbn, _)| pvbn))
     }
 
-    /// The first block of an area that may be taken from a cursor on, and where to go on behind it; `None` at the area's end.
+    /// The first allocatable block of an area from a cursor on, and the position after it; `None`
+    /// at the end of the area.
     pub(super) fn next_free(&mut self, mut at: Cursor) -> Result<Option<(u64, Cursor)>> {
         let stripes = self.raid.geometry.area_stripes(at.group, at.area);
         let drives = usize::from(self.raid.geometry.groups[at.group].data_drives);
@@ -141,7 +142,8 @@ impl Store {
         Ok(None)
     }
 
-    /// Gives a PVBN back, if it is not a compacted block of which others are left; the last consistency point uses it until the next one is durable.
+    /// Frees a PVBN, unless it is a compacted block with other chunks in use. The last consistency
+    /// point uses it until the next one is durable.
     pub(super) fn give_pvbn(&mut self, at: Physical) -> Result<()> {
         if let Some(place) = at.in_object() {
             return self.leave_object(place.object);
@@ -155,7 +157,7 @@ impl Store {
         Ok(())
     }
 
-    /// What became free may be taken from now on. Gives it, with the tags of what lies there until it is taken.
+    /// Makes freed blocks allocatable. Returns them, with the tags of the blocks there.
     pub(super) fn release_pending(&mut self) -> Freed {
         let freed = std::mem::take(&mut self.pending);
         for &pvbn in freed.keys() {
@@ -168,7 +170,7 @@ impl Store {
         freed
     }
 
-    /// Takes a free VVBN.
+    /// Allocates a VVBN.
     pub(super) fn take_vvbn(&mut self, space: u32) -> Result<u64> {
         let volume = self.volume(space)?;
         let (first, end) = (volume.record.first_own(), volume.record.blocks);
@@ -209,8 +211,8 @@ impl Store {
         Ok(None)
     }
 
-    /// Takes a pointer to a VVBN away; if it was the last one, takes the VVBN out of the volume's map. If no snapshot holds it, it
-    /// leaves the container map too, and its PVBN is given back.
+    /// Removes a pointer to a VVBN. The last one clears its bit in the volume's map. If no snapshot
+    /// uses the VVBN, it also leaves the container map, and its PVBN is freed.
     pub(super) fn give_vvbn(&mut self, space: u32, vvbn: u64) -> Result<()> {
         if self.unshare(space, vvbn)? {
             return Ok(());
@@ -224,7 +226,7 @@ impl Store {
         if is_held { Ok(()) } else { self.release_vvbn(space, vvbn) }
     }
 
-    /// The lowest number of an inode that is free; it is not taken by this.
+    /// The lowest free inode number. Does not allocate it.
     pub fn pick_inode(&mut self, space: u32) -> Result<u64> {
         let (hint, end) = (self.volume(space)?.ino_hint, self.volume(space)?.record.inodes);
         let found = self.find_bit(space, volume::INODE_MAP, hint..end, false)?;
@@ -246,9 +248,11 @@ impl Store {
         Ok(())
     }
 
-    /// Changes a bit. Errors: it is so already, so the map and the trees contradict each other.
+    /// Changes a bit. Errors: it has that value already, so the map and the trees contradict each
+    /// other.
     fn flip_bit(&mut self, space: u32, file: u64, bit: u64, set: bool) -> Result<()> {
-        // A word, as the bits are looked at: the processor would wait for a byte that was just written.
+        // Writes a word, because searches read words: a read of a word stalls after a write of one
+        // byte.
         let (at, mask) = ((bit % BITS / 64 * 8) as usize, 1 << (bit % 64));
         let block = self.modify(bitmap_key(space, file, bit))?;
         let word = u64_at(&block[..], at);
@@ -260,7 +264,7 @@ impl Store {
         Ok(())
     }
 
-    /// The first bit of the range that is as wanted.
+    /// The first bit of the range with the wanted value.
     pub(super) fn find_bit(&mut self, space: u32, file: u64, range: Range<u64>, wanted: bool) -> Result<Option<u64>> {
         let mut at = range.start;
         while at < range.end {
@@ -281,7 +285,7 @@ impl Store {
         Ok(None)
     }
 
-    /// How many bits of the range are set.
+    /// The number of set bits in the range.
     pub(super) fn count_bits(&mut self, space: u32, file: u64, range: Range<u64>) -> Result<u64> {
         let (mut at, mut count) = (range.start, 0);
         while at < range.end {

@@ -1,8 +1,10 @@
-//! Which blocks are cold, and naming them where they are put: in objects.
+//! Selection of cold blocks, and naming them in objects.
 //!
-//! Cold are blocks of contents of regular files that have not been written or moved for a number of consistency points, and
-//! those that only snapshots use. Metadata stay on the drives: without the store everything but cold contents works. A block keeps its
-//! VVBN and its trailer; only the container map changes, as when a block moves. The object is durable before the map names it.
+//! A block is cold if it belongs to the contents of a regular file, and was not written or moved
+//! for a number of consistency points, or only snapshots use it. Metadata stay on the drives, so
+//! without the store everything works except reads of cold contents. A block keeps its VVBN and its
+//! trailer; only the container map changes, as in a move. The object is durable before the map
+//! names it.
 
 use std::collections::BTreeSet;
 
@@ -21,18 +23,19 @@ use crate::{
     raid::Want,
 };
 
-/// Blocks that change at most when an object is named, besides maps: its record, and what is above that.
+/// The most blocks that change when an object is named, besides maps: its record, and the blocks
+/// above.
 const NAMING_BLOCKS: u64 = 8;
-/// Objects that are put from one consistency point to the next at most. As many numbers are left out when power is lost.
+/// Numbers of objects that a consistency point reserves. A loss of power skips up to this number.
 const NUMBERS_AHEAD: u64 = 16;
 
-/// What is cold enough to leave the drives.
+/// Which blocks move to objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tiering {
-    /// Consistency points since a block was written, or moved, at least. Blocks that only snapshots use leave at once, unless the
-    /// volume has clones. Ages count up to 65,535.
+    /// The least age of a block: consistency points since it was written or moved, up to 65,535.
+    /// Blocks that only snapshots use move at once, unless the volume has clones.
     pub age: u16,
-    /// Also blocks that are in memory, because somebody read them lately.
+    /// Whether cached blocks move too. They were read recently.
     pub with_cached: bool,
 }
 
@@ -42,11 +45,11 @@ impl Default for Tiering {
     }
 }
 
-/// A block that is to lie in an object.
+/// A block to be put into an object.
 #[derive(Clone, Debug)]
 pub(crate) struct Cold {
     vvbn: u64,
-    /// Where the container map has it.
+    /// Its place in the container map.
     old: Physical,
     context: Context,
     data: Page,
@@ -61,17 +64,17 @@ pub(crate) struct Living {
     want: Want,
 }
 
-/// What a step over a volume's blocks came to.
+/// The result of a step over a volume's blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Collected {
     pub looked: u64,
     /// Blocks that could not be read.
     pub unread: u64,
-    /// The VVBN to go on with; `None` at the end.
+    /// The next VVBN; `None` at the end.
     pub next: Option<u64>,
 }
 
-/// An object that is being filled.
+/// An object under construction.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Filling {
     blocks: Vec<Cold>,
@@ -82,7 +85,7 @@ impl Filling {
         self.blocks.is_empty()
     }
 
-    /// Blocks that it may still hold.
+    /// Blocks that the object can still hold.
     pub fn room(&self) -> u64 {
         (SLOTS - self.blocks.len()) as u64
     }
@@ -95,7 +98,7 @@ impl Filling {
         self.blocks.push(cold);
     }
 
-    /// The object, under a number.
+    /// Encodes the object under a number.
     pub fn encode(&self, uuid: [u8; 16], object: u64) -> Vec<u8> {
         let place = |slot: usize| ObjectPlace { object, slot: slot as u64 }.pvbn();
         let slots: Vec<Slot> = self
@@ -110,8 +113,8 @@ impl Filling {
 }
 
 impl Store {
-    /// Looks at blocks of a volume from a VVBN on, as many as the object has room for and `most` at most, and takes those that are
-    /// cold. Errors leave the object as it was, so the step may be done again.
+    /// Scans up to `most` blocks of a volume from a VVBN on, up to the free space of the object,
+    /// and adds the cold ones. An error leaves the object unchanged, so the step can be repeated.
     ///
     /// Cost: reads maps, and each block that is old enough.
     pub fn collect_cold(
@@ -159,7 +162,8 @@ impl Store {
         Ok(Collected { looked, unread, next })
     }
 
-    /// What the maps say: it lies on a drive, will not move, and is old enough.
+    /// Whether the maps allow the move: the block is on a drive, does not move otherwise, and is
+    /// old enough.
     fn may_be_cold(&mut self, space: u32, vvbn: u64, at: Physical, tiering: Tiering) -> Result<bool> {
         let key = container_key(space, vvbn);
         // Compacted blocks are small already.
@@ -171,7 +175,8 @@ impl Store {
         Ok(age >= tiering.age || only_snapshots)
     }
 
-    /// What its trailer says: it is contents of a regular file, that nobody changes or has in memory.
+    /// Whether the trailer allows the move: the block belongs to contents of a regular file, and is
+    /// neither dirty nor cached.
     fn is_cold_contents(&mut self, space: u32, vvbn: u64, context: &Context, tiering: Tiering) -> Result<bool> {
         if context.kind != Kind::Volume || context.level > 0 || context.hint_file < volume::FIRST_USER {
             return Ok(false);
@@ -181,7 +186,8 @@ impl Store {
             return Ok(false);
         }
         if self.is_active(space, vvbn)? {
-            // Only contents of regular files are shared, and the first of them may be gone.
+            // Only contents of regular files are shared, and the first file of a shared block may
+            // be gone.
             return Ok(self.is_regular(space, context.hint_file)? || self.owners(space, vvbn)? > 0);
         }
         for view in self.snapshots_of(space) {
@@ -189,7 +195,7 @@ impl Store {
                 return Ok(self.is_regular(view, context.hint_file)? || self.owners(view, vvbn)? > 0);
             }
         }
-        Ok(false) // nobody uses it: it is about to be free
+        Ok(false) // no tree uses it: it will be freed soon
     }
 
     fn is_regular(&mut self, space: u32, file: u64) -> Result<bool> {
@@ -201,17 +207,18 @@ impl Store {
         Ok(self.count_bits(space, volume::ACTIVE_MAP, vvbn..vvbn + 1)? > 0)
     }
 
-    /// Whether a volume was made from one of its snapshots.
+    /// Whether a volume was cloned from one of its snapshots.
     fn has_clones(&self, space: u32) -> bool {
         let own: Vec<u32> = self.snapshots_of(space).into_iter().map(slot_of).collect();
         let mut origins = self.volumes.iter().flatten().filter_map(|volume| volume.record.origin);
         origins.any(|origin| own.contains(&origin.snapshot))
     }
 
-    /// A number for an object that is to be put. No other one ever had it, whatever became of that: numbers are taken only below the
-    /// one that a durable superblock says openings begin with. `None` if there are no more of those; a consistency point makes some.
+    /// Allocates a number for an object. No other object ever had it: numbers are only allocated
+    /// below the `next_object` of a durable superblock, with which an opening starts. `None` if
+    /// none is left below that; a consistency point reserves more.
     ///
-    /// Errors: `Invalid` if there are none left at all.
+    /// Errors: `Invalid` if the aggregate has used all numbers.
     pub fn take_object_number(&mut self) -> Result<Option<u64>> {
         self.check_running()?;
         let object = self.objects.next;
@@ -226,7 +233,7 @@ impl Store {
         Ok(Some(object))
     }
 
-    /// The next consistency point makes some numbers of objects ready to be taken, if few are.
+    /// Makes the next consistency point reserve numbers of objects, if few are left.
     pub fn reserve_object_numbers(&mut self) {
         if self.objects.next + NUMBERS_AHEAD / 2 > self.sb.next_object {
             self.sb.next_object = (self.objects.next + NUMBERS_AHEAD).min(MAX_OBJECTS);
@@ -234,11 +241,12 @@ impl Store {
         }
     }
 
-    /// Names the blocks of an object that was put where the container map has their old places still, and gives these back. Durable
-    /// with the next consistency point. A block that is in the object twice is named once. Says how many; if none, nobody will ever
-    /// ask for the object.
+    /// Names the blocks of an object in the container map, if their old places are still there, and
+    /// frees these. Durable with the next consistency point. A block that is in the object twice is
+    /// named once. Returns the number of named blocks; if it is 0, nothing will ever need the
+    /// object.
     ///
-    /// Errors: `NoSpace` for maps, those of reading them, before anything changes.
+    /// Errors: `NoSpace` for maps, and those of reading them, before any change.
     pub fn name_object(&mut self, number: u64, filling: &Filling) -> Result<u64> {
         self.check_running()?;
         self.reserve_release(NAMING_BLOCKS, filling.blocks())?;
@@ -283,7 +291,10 @@ impl Store {
         Ok(())
     }
 
-    /// The blocks of an object that the container maps still name there, from its beginning. Errors: damage. Cost: reads maps.
+    /// The blocks of an object that container maps name there, from the bytes of its head. Errors:
+    /// damage.
+    ///
+    /// Cost: reads maps.
     pub fn find_living(&mut self, number: u64, head: &[u8]) -> Result<Vec<Living>> {
         self.check_running()?;
         let head = self.decode_object_head(number, head)?;
@@ -294,7 +305,7 @@ impl Store {
                 let damage = Damage::new("object", "owner", owner, "a container");
                 return Err(Error::damaged(format!("object {}", self.object_key(number)), damage));
             };
-            // A volume that is gone has no living blocks.
+            // A deleted volume has no live blocks.
             if self.volume(space).is_ok()
                 && let Some(old) = self.container(space, vvbn)?.filter(|at| at.in_object() == Some(place))
             {
@@ -304,7 +315,7 @@ impl Store {
         Ok(living)
     }
 
-    /// One of these blocks, from its bytes. Errors: it is not the one that the map names.
+    /// Decodes one of these blocks. Errors: it is not the one that the map names.
     pub fn judge_living(&mut self, living: &Living, bytes: &[u8]) -> Result<Cold> {
         self.counts.cold_reads += 1;
         let judged = object::slot_of(bytes).and_then(|slot| {

@@ -1,4 +1,4 @@
-//! Trees of files: finding, reading and changing blocks by name.
+//! Trees of files: finding, reading and changing blocks by key.
 
 use super::{
     AGGREGATE, Key, Store, aggregate,
@@ -20,7 +20,8 @@ use crate::{
 };
 
 impl Store {
-    /// The inode of a file. Errors: `Damaged` if there is none; callers ask for files that exist.
+    /// The inode of a file. Errors: `Damaged` if it is not in use, because callers name existing
+    /// files.
     pub fn inode(&mut self, space: u32, file: u64) -> Result<Inode> {
         let none = || Damage::new("inode", "kind", 0, "an inode in use");
         self.try_inode(space, file)?.ok_or_else(|| Error::damaged(file_place(space, file), none()))
@@ -65,7 +66,8 @@ impl Store {
         Ok(())
     }
 
-    /// How high the tree of a file is, and the area of its inode: what is wanted of it for every block.
+    /// The height of a file's tree, and the area of its inode: the parts that each access to a
+    /// block needs.
     fn tree(&mut self, space: u32, file: u64) -> Result<(u8, &[u8; AREA])> {
         match (space, file) {
             (AGGREGATE, aggregate::INODES) => Ok((self.sb.root.height, &self.sb.root.area)),
@@ -83,12 +85,12 @@ impl Store {
         }
     }
 
-    /// Levels of pointers above a file's contents, those of the inode itself not counted.
+    /// Levels of pointer blocks between a file's inode and its contents.
     pub(super) fn height(&mut self, space: u32, file: u64) -> Result<u8> {
         self.tree(space, file).map(|(height, _)| height)
     }
 
-    /// The pointer to a block, `None` for a hole (also behind the end of the tree).
+    /// The pointer to a block; `None` for a hole, and beyond the end of the tree.
     pub fn pointer(&mut self, key: Key) -> Result<Option<Pointer>> {
         let (height, area) = self.tree(key.space(), key.file())?;
         let decoded = if key.level() >= height {
@@ -106,7 +108,7 @@ impl Store {
         decoded.map_err(|damage| Error::damaged(place(key), damage))
     }
 
-    /// Sets the pointer to a block; what is above becomes dirty.
+    /// Sets the pointer to a block. The blocks above become dirty.
     pub fn set_pointer(&mut self, key: Key, pointer: Option<Pointer>) -> Result<()> {
         if key.level() >= self.height(key.space(), key.file())? {
             let mut inode = self.inode(key.space(), key.file())?;
@@ -124,7 +126,7 @@ impl Store {
         Ok(self.cache.read(at))
     }
 
-    /// A block to be changed: it and all above it are dirty.
+    /// A block to be changed. It and all blocks above become dirty.
     pub fn modify(&mut self, key: Key) -> Result<&mut Block> {
         self.modify_page(key).map(|page| &mut **page)
     }
@@ -141,18 +143,20 @@ impl Store {
         } else if !self.fakes.is_empty() {
             self.change_in_earnest(key)?;
         }
-        // Also if it was dirty already: what the caller writes is not what the last operation left.
+        // Also for dirty blocks, because the caller changes the state that the last operation left.
         self.touched = true;
         Ok(self.cache.page_mut(at))
     }
 
-    /// A block to be written whole: as [`modify`](Self::modify), but one that is not in memory is not read and holds zeros.
+    /// Like [`modify`](Self::modify), for a block that the caller overwrites completely. A block
+    /// that is not in memory is not read, but filled with zeros.
     pub fn replace(&mut self, key: Key) -> Result<&mut Block> {
         if !self.cache.contains(key) {
             self.thaw(key)?;
         }
         if !self.cache.contains(key) {
-            // Before the zeros are there: if this fails, readers must find what the devices have.
+            // The zeros come last: after a failure here, readers must find the contents of the
+            // devices.
             self.dirty_above(key)?;
             self.cache.insert(key, Page::zeros());
             self.make_dirty(key)?;
@@ -160,7 +164,7 @@ impl Store {
         self.modify(key)
     }
 
-    /// Writes a block whole, whose checksum may be known.
+    /// Overwrites a block; `sum` is its checksum if known.
     pub fn put(&mut self, key: Key, block: &Block, sum: Option<u32>) -> Result<()> {
         let mut is_here = self.cache.contains(key);
         if !is_here && self.may_be_in_group(key)? {
@@ -184,14 +188,15 @@ impl Store {
         self.make_dirty(key)
     }
 
-    /// A block to be written again as it is: dirty with `data`, which come from elsewhere, and all above it dirty too.
+    /// Makes a block dirty with contents `data` that come from elsewhere, and all blocks above it
+    /// dirty.
     pub(super) fn supply(&mut self, key: Key, data: impl Into<Page>) -> Result<()> {
         self.dirty_above(key)?;
         self.cache.insert(key, data);
         self.make_dirty(key)
     }
 
-    /// Notes that a block in memory changes; all above it is dirty.
+    /// Notes that a block in memory changed. All blocks above it are dirty already.
     pub(super) fn make_dirty(&mut self, key: Key) -> Result<()> {
         self.cache.set_state(key, State::Dirty);
         self.dirty.insert(key);
@@ -201,29 +206,30 @@ impl Store {
         Ok(())
     }
 
-    /// Whether it changed since the last consistency point.
+    /// Whether a block changed since the last consistency point.
     pub fn is_dirty(&self, key: Key) -> bool {
         self.cache.state(key).is_some_and(|state| state != State::Clean)
     }
 
-    /// How many blocks of contents of a range of a file did, without those that only move.
+    /// The number of changed blocks of contents in a range of a file, without blocks that only
+    /// move.
     pub fn dirty_contents(&self, space: u32, file: u64, offset: u64, len: u64) -> u64 {
         let block = |at: u64| Key::new(space, file, 0, at / BLOCK as u64);
         let dirty = self.dirty.range(block(offset), block(offset.saturating_add(len)));
         dirty.filter(|key| self.is_changed(*key)).count() as u64
     }
 
-    /// How many blocks changed since the last consistency point.
+    /// The number of blocks that changed since the last consistency point.
     pub fn dirty_blocks(&self) -> u64 {
         self.dirty.len() as u64
     }
 
-    /// Takes a block out of memory, dirty or not.
+    /// Removes a block from memory, dirty or not.
     pub fn forget(&mut self, key: Key) {
         self.touched = true;
         self.cache.remove(key);
         self.fakes.remove(&key);
-        // The only error is that the volume is gone, and its counts with it.
+        // The only error is a deleted volume, which has no counts.
         if self.dirty.remove(key)
             && let Ok(volume) = self.volume_mut(key.space())
         {
@@ -231,7 +237,7 @@ impl Store {
         }
     }
 
-    /// A block that the files of users do not hold any more.
+    /// Notes that a pointer of a file was removed.
     pub fn note_freed(&mut self, space: u32, pointer: Pointer) -> Result<()> {
         self.touched = true;
         let volume = self.volume_mut(space)?;
@@ -246,20 +252,20 @@ impl Store {
             return self.modify(parent).map(|_| ());
         }
         if key.level() > height || key.index() >= key.shape().roots() {
-            return Err(Error::invalid(format!("{}: behind the end of a tree {height} high", place(key))));
+            return Err(Error::invalid(format!("{}: beyond the end of a tree of height {height}", place(key))));
         }
         let inode = self.inode(key.space(), key.file())?;
-        // The inode is written when the pointer is; its block has to have a place by then.
+        // The inode changes with the pointer, so its block must get a place after it.
         self.put_inode(key.space(), key.file(), &inode)
     }
 
-    /// Reads all that [`modify`](Self::modify) reads, and changes nothing.
+    /// Loads all blocks that [`modify`](Self::modify) needs, and changes nothing.
     pub(super) fn read_for_change(&mut self, key: Key) -> Result<()> {
         self.load(key)?;
         self.read_above(key)
     }
 
-    /// Reads the blocks above a block, and those above its inode.
+    /// Loads the blocks above a block, and those above its inode.
     pub(super) fn read_above(&mut self, mut key: Key) -> Result<()> {
         let height = self.height(key.space(), key.file())?;
         while key.level() < height {
@@ -311,12 +317,12 @@ impl Store {
         }
     }
 
-    /// The read rule: the place in the pointer is good if the block there says that it is the one; else the container map
-    /// knows better; and if that says the same, the block is damaged.
+    /// The read rule. If the trailer at the place in the pointer matches, that is the block.
+    /// Otherwise the container map has its place. If that is the same place, the block is damaged.
     pub(super) fn fetch_of_volume(&mut self, key: Key, vvbn: u64, guess: Physical) -> Result<Page> {
         let done = match self.read_place(key.space(), vvbn, guess) {
             Ok(data) => Ok(data),
-            // Not before it is known what is there.
+            // The contents of the place must be known first.
             Err(why @ Unread::Later) => self.repair_place(key.space(), vvbn, guess, why),
             Err(why) => self.fetch_by_map(key, vvbn, guess, why),
         };
@@ -324,7 +330,7 @@ impl Store {
         done
     }
 
-    /// A block that is not where its pointer says, because of `why`.
+    /// Reads a block that is not where its pointer says, because of `why`.
     fn fetch_by_map(&mut self, key: Key, vvbn: u64, guess: Physical, why: Unread) -> Result<Page> {
         let at = self.look_up(key, vvbn)?;
         let why = if at == guess {
@@ -332,7 +338,7 @@ impl Store {
         } else {
             let found = self.read_place(key.space(), vvbn, at);
             match found {
-                Err(Unread::Later) => self.counts.map_lookups -= 1, // it will be asked again
+                Err(Unread::Later) => self.counts.map_lookups -= 1, // the next attempt counts again
                 _ => self.note_redirect(key),
             }
             match found {
@@ -343,7 +349,7 @@ impl Store {
         self.repair_place(key.space(), vvbn, at, why)
     }
 
-    /// Where the container map says that a block lies which is not where its pointer says.
+    /// The place of a block in the container map, after its pointer proved stale.
     pub(super) fn look_up(&mut self, key: Key, vvbn: u64) -> Result<Physical> {
         self.counts.map_lookups += 1;
         self.container(key.space(), vvbn)?.ok_or_else(|| {
@@ -352,16 +358,17 @@ impl Store {
         })
     }
 
-    /// The container map: where a volume's block lies.
+    /// The place of a volume's block in the container map.
     pub fn container(&mut self, space: u32, vvbn: u64) -> Result<Option<Physical>> {
         let pointer = self.pointer(container_key(self.home(space, vvbn), vvbn))?;
         Ok(pointer.map(|pointer| pointer.at))
     }
 
-    /// The volume in whose container a VVBN of a volume or snapshot lies: another one's, for what a clone has from its origin.
+    /// The volume whose container holds a VVBN of a volume or snapshot: the origin, for VVBNs that
+    /// a clone has from it.
     pub(super) fn home(&self, space: u32, vvbn: u64) -> u32 {
         let mut home = volume_of(space);
-        // As often as there are volumes: damaged records may name each other.
+        // The number of volumes bounds the loop, because damaged records may form a cycle.
         for _ in &self.volumes {
             let volume = self.volumes.get(home as usize).and_then(Option::as_ref);
             match volume.and_then(|volume| volume.record.origin) {
@@ -372,7 +379,7 @@ impl Store {
         home
     }
 
-    /// What a volume's block has in its trailer.
+    /// The expected trailer of a volume's block.
     pub(super) fn want_of_volume(&self, space: u32, vvbn: u64, at: Physical) -> Want {
         let owner = container_of(self.home(space, vvbn));
         Want { kind: Kind::Volume, level: None, owner, block: vvbn, tag: at.tag }
@@ -383,7 +390,7 @@ impl Store {
     }
 }
 
-/// A volume's own block, seen as the contents of its container file.
+/// The key of a volume's block in its container file.
 pub(super) fn container_key(space: u32, vvbn: u64) -> Key {
     Key::new(AGGREGATE, container_of(space), 0, vvbn)
 }

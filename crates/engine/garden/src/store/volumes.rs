@@ -25,30 +25,31 @@ pub(crate) const MIN_BLOCKS: u64 = 256;
 #[derive(Debug)]
 pub(crate) struct Volume {
     pub record: VolumeRecord,
-    /// Tells it from another one that was in its place before, while the aggregate is open.
+    /// Distinguishes it from an earlier volume in the same place, while the aggregate is open.
     pub number: u64,
     pub record_dirty: bool,
     /// Dirty blocks of its files.
     pub dirty: u64,
-    /// VVBNs of blocks that operations freed; the next consistency point takes them out of the maps.
+    /// VVBNs of blocks that operations removed. The next consistency point clears them in the maps.
     pub freed: Vec<u64>,
-    /// VVBNs that no snapshot uses any more, nor the volume; the next consistency point takes them out of the container map.
+    /// VVBNs that neither a snapshot nor the volume uses any more. The next consistency point
+    /// removes them from the container map.
     pub released: Vec<u64>,
-    /// How many snapshots it has.
+    /// The number of its snapshots.
     pub snapshots: u32,
     /// VVBNs that became free in the running consistency point.
     pub pending: HashSet<u64, BuildHasherDefault<KeyHasher>>,
-    /// Where the search for a free VVBN goes on.
+    /// The position of the search for a free VVBN.
     pub cursor: u64,
-    /// No inode below this is free.
+    /// No lower inode number is free.
     pub ino_hint: u64,
-    /// How often inodes are held open.
+    /// How often each inode is held open.
     pub held: HashMap<u64, u64>,
     /// Inodes without a name, in the order of the file of orphans.
     pub orphans: Vec<u64>,
-    /// The running pass that looks for blocks that hold the same.
+    /// The current deduplication pass.
     pub dedup: Option<Box<Dedup>>,
-    /// The VVBN at which the pass goes on that writes chunks together.
+    /// The VVBN at which the current recompaction pass continues.
     pub recompacted: u64,
 }
 
@@ -72,14 +73,14 @@ impl Volume {
         }
     }
 
-    /// Whether snapshots may use VVBNs of it.
+    /// Whether snapshots may use VVBNs of the volume.
     pub fn has_summary(&self) -> bool {
         self.snapshots > 0 || self.record.reclaim > 0
     }
 }
 
 impl Store {
-    /// Reads all records of the volume table.
+    /// Loads all records of the volume table.
     pub(super) fn load_volumes(&mut self) -> Result<()> {
         for space in 0..self.sb.volumes {
             let (key, at) = record_place(space);
@@ -98,7 +99,7 @@ impl Store {
         self.spaces().into_iter().try_for_each(|space| self.load_orphans(space))
     }
 
-    /// Reads the numbers of a volume's inodes without a name.
+    /// Loads the numbers of a volume's inodes without a name.
     pub(super) fn load_orphans(&mut self, space: u32) -> Result<()> {
         let size = self.inode(space, volume::ORPHANS)?.size;
         let most = self.volume(space)?.record.inodes.saturating_mul(8);
@@ -118,7 +119,7 @@ impl Store {
         (0..).zip(&self.volumes).filter(|(_, volume)| volume.is_some()).map(|(space, _)| space).collect()
     }
 
-    /// The volume of a name. Errors: `Invalid` if there is none.
+    /// The volume with a name. Errors: `Invalid` if there is none.
     pub fn find_volume(&self, name: &[u8]) -> Result<u32> {
         let is_it = |space: &u32| self.volume(*space).is_ok_and(|volume| volume.record.name == name);
         let found = self.spaces().into_iter().find(is_it);
@@ -134,7 +135,7 @@ impl Store {
         Ok(())
     }
 
-    /// The first place in the table that is free. Errors: `Invalid` if none is.
+    /// The first free place in the table. Errors: `Invalid` if none is free.
     pub(super) fn free_place(&self) -> Result<u32> {
         let is_free = |space: &u32| {
             self.volumes.get(*space as usize).is_none_or(Option::is_none) && !self.deleted.contains_key(space)
@@ -143,10 +144,10 @@ impl Store {
         (0..aggregate::MAX_VOLUMES).find(is_free).ok_or_else(none)
     }
 
-    /// Puts a volume in a free place, if there is space for `blocks` blocks and for all that is kept for maps once it is
-    /// there: what frees must go on working.
+    /// Puts a volume into a free place, if space suffices for `blocks` blocks and for the reserve
+    /// for maps with the new volume. Otherwise operations that free blocks could fail.
     pub(super) fn put_volume(&mut self, space: u32, mut volume: Volume, blocks: u64) -> Result<()> {
-        // There is a consistency point before another volume can have this place.
+        // A consistency point follows before another volume can have this place.
         volume.number = self.sb.cp;
         let places = self.volumes.len();
         if space as usize == places {
@@ -159,14 +160,14 @@ impl Store {
             return Err(error);
         }
         self.sb.volumes = self.volumes.len() as u32;
-        // From here on nothing can be taken back.
+        // From here on a failure cannot be reverted.
         self.touched = true;
         Ok(())
     }
 
-    /// Says how contents are packed from now on; durable with the next consistency point.
+    /// Sets how contents are packed from now on. Durable with the next consistency point.
     ///
-    /// Errors: `NoSpace` for what is to be kept for the map of chunks.
+    /// Errors: `NoSpace` for the reserve for the map of chunks.
     pub fn set_packing(&mut self, space: u32, group_blocks: u8, compaction: bool) -> Result<()> {
         let before = self.volume(space)?.record.packing;
         let was_on = before.was_on || group_blocks > 0 || compaction;
@@ -178,9 +179,10 @@ impl Store {
         self.save_record(space)
     }
 
-    /// Makes an empty volume with a root directory; durable with the next consistency point.
+    /// Makes an empty volume with a root directory. Durable with the next consistency point.
     ///
-    /// Errors: a name that is taken, empty or too long, a size out of bounds, no place in the table.
+    /// Errors: a name that is taken, empty or too long; a size out of bounds; no free place in the
+    /// table; `NoSpace`.
     pub fn create_volume(&mut self, name: &[u8], blocks: u64, inodes: u64, hash_seed: u64) -> Result<u32> {
         check_name("volume", name)?;
         if self.find_volume(name).is_ok() {
@@ -233,7 +235,7 @@ impl Store {
     }
 }
 
-/// Errors: `Invalid` for a name that is empty or too long, of a volume or whatever `what` says.
+/// Errors: `Invalid` for an empty or too long name; `what` is the kind of the named thing.
 pub(super) fn check_name(what: &str, name: &[u8]) -> Result<()> {
     if name.is_empty() || name.len() > MAX_NAME {
         return Err(Error::invalid(format!("a {what}'s name of {} bytes; 1 to {MAX_NAME}", name.len())));
@@ -241,7 +243,7 @@ pub(super) fn check_name(what: &str, name: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// A file whose tree is as high from the beginning as its size wants it.
+/// A file whose tree has its final height from the start.
 pub(super) fn fixed_file(space: u32, bytes: u64) -> Inode {
     let height = shape_of(space).height(bytes.div_ceil(BLOCK as u64));
     Inode { links: 1, size: bytes, height, ..Inode::new(FileKind::File) }

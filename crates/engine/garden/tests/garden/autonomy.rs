@@ -1,4 +1,5 @@
-//! Gardening by what clients leave, in told time: who is busy stops it, who is idle lets it go on, and it comes to rest.
+//! Gardening by load, with simulated time: busy clients stop it, idle ones allow it, and it stops
+//! when nothing is left to do.
 
 use senesce_core::Nanos;
 use senesce_fsapi::{FileSystem, Ino, NewNode};
@@ -16,7 +17,7 @@ fn contents(block: u64, round: u64) -> Vec<u8> {
     (0..512).flat_map(|word: u64| (word * 7 + block + (round << 32)).to_le_bytes()).collect()
 }
 
-/// A garden whose files lie in pieces, in areas of which pieces are free.
+/// A garden with fragmented files, in areas that are partly free.
 struct Garden {
     rig: Rig,
     file: Ino,
@@ -50,7 +51,7 @@ impl Garden {
         [moved, fixed, rewritten]
     }
 
-    /// In order, and says whether all is as it was written.
+    /// Reads the file in order, and checks its contents.
     fn read(&self) {
         let mut data = vec![0; 8 * BLOCK as usize];
         for first in (0..BLOCKS).step_by(8) {
@@ -64,11 +65,11 @@ impl Garden {
 }
 
 #[test]
-fn a_busy_client_stops_it_and_an_idle_one_lets_it_go_on() {
+fn busy_clients_stop_gardening_and_idle_ones_allow_it() {
     let mut garden = Garden::new();
     garden.seconds(100, BUSY);
     garden.read();
-    assert_eq!(garden.done(), [0; 3], "there is no time for it");
+    assert_eq!(garden.done(), [0; 3], "clients leave no time for it");
     assert_eq!(garden.rig.garden().report().counts.fake_dirty, 0);
     assert_eq!(garden.told.autonomy.report().pace, 0.0);
 
@@ -78,9 +79,9 @@ fn a_busy_client_stops_it_and_an_idle_one_lets_it_go_on() {
     garden.read();
     garden.seconds(60, IDLE);
     let [moved, fixed, rewritten] = garden.done();
-    assert!(moved > 300 && fixed > 100 && rewritten > 300, "{moved} moved, {fixed} put right, {rewritten} rewritten");
+    assert!(moved > 300 && fixed > 100 && rewritten > 300, "{moved} moved, {fixed} fixed, {rewritten} rewritten");
 
-    // It stops again at once, whatever the engine could do by itself.
+    // It stops again at once, including the work that the engine does by itself.
     garden.seconds(2, BUSY);
     let before = garden.done();
     for round in 0..4 {
@@ -91,7 +92,7 @@ fn a_busy_client_stops_it_and_an_idle_one_lets_it_go_on() {
     }
     garden.read();
     assert_eq!(garden.done(), before);
-    // And goes on later.
+    // It continues later.
     garden.seconds(60, IDLE);
     assert!(garden.done()[0] > before[0]);
     garden.read();
@@ -99,9 +100,9 @@ fn a_busy_client_stops_it_and_an_idle_one_lets_it_go_on() {
 }
 
 #[test]
-fn clients_who_wait_longer_slow_it_down() {
+fn longer_client_waits_slow_gardening_down() {
     let mut garden = Garden::new();
-    // What they are used to is seen while nothing is done.
+    // The baseline is measured before anything is done.
     garden.seconds(1, CALM);
     let report = garden.told.autonomy.report();
     assert_eq!((report.usual_p99, report.moved), (Some(Nanos(CALM.wait)), 0));
@@ -115,7 +116,7 @@ fn clients_who_wait_longer_slow_it_down() {
 }
 
 #[test]
-fn it_comes_to_rest_until_something_is_written() {
+fn gardening_rests_until_the_next_write() {
     let mut garden = Garden::new();
     garden.seconds(400, IDLE);
     let (done, counts) = (garden.done(), garden.rig.garden().report().counts);
@@ -136,14 +137,14 @@ fn turn_a_bit_and_see_it_put_right(garden: &mut Garden) {
 }
 
 #[test]
-fn what_nobody_reads_is_looked_at_and_put_right() {
+fn scrub_repairs_blocks_without_readers() {
     let mut garden = Garden::new();
     turn_a_bit_and_see_it_put_right(&mut garden);
     assert_eq!(garden.rig.findings(), Vec::<String>::new());
 }
 
 #[test]
-fn bits_that_turn_where_nobody_writes_are_found_in_the_next_week() {
+fn scrub_finds_decayed_bits_within_a_week() {
     let mut garden = Garden::new();
     garden.seconds(300, IDLE);
     garden.told.now += 7 * 86_400 * SECOND;
@@ -151,11 +152,11 @@ fn bits_that_turn_where_nobody_writes_are_found_in_the_next_week() {
 }
 
 #[test]
-fn what_few_clients_are_used_to_is_learned_though_the_engine_does_something_by_itself() {
+fn baseline_is_learned_from_few_clients() {
     let mut garden = Garden::new();
     let wished = Gardening { fix_up: FixUp::OnRead, ..WISHED };
     garden.rig.garden().set_gardening(wished);
-    // Pointers become old.
+    // Makes pointers stale.
     for area in 0..4 {
         let _ = garden.rig.garden().move_area(0, area);
     }
@@ -163,7 +164,7 @@ fn what_few_clients_are_used_to_is_learned_though_the_engine_does_something_by_i
     garden.rig.open().unwrap();
     garden.told.begin_anew(garden.rig.garden(), wished);
     let few = Clients { processors: 0.1, operations: 1, wait: 1_000_000 };
-    // One operation in three seconds, and never in the one in which p99 is told.
+    // One operation in three seconds, and never in the second in which p99 is computed.
     for third in 0..8 {
         for block in third * 200..(third + 1) * 200 {
             garden.rig.fs().read(garden.file, block * BLOCK, &mut [0; BLOCK as usize]).unwrap();
@@ -172,7 +173,7 @@ fn what_few_clients_are_used_to_is_learned_though_the_engine_does_something_by_i
         garden.seconds(2, Clients { operations: 0, ..few });
     }
     let report = garden.told.autonomy.report();
-    assert!(report.fixed > 0, "the engine put pointers right by itself: {report:?}");
+    assert!(report.fixed > 0, "the engine fixed pointers by itself: {report:?}");
     assert_eq!(report.usual_p99, Some(Nanos(few.wait)));
     assert!(report.pace > 0.0, "{report:?}");
 }

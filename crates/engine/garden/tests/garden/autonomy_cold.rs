@@ -1,4 +1,5 @@
-//! Objects by what clients leave: cold blocks leave the drives, and objects are written anew where that pays, when there is time for it.
+//! Gardening of objects by load: cold blocks leave the drives, and objects are rewritten where that
+//! pays off, if clients leave time.
 
 use senesce_fsapi::{FileSystem, Ino, NewNode};
 use senesce_garden::{AutonomyReport, Limits, ObjectGardening, Packing, Tiering, VolumeOptions};
@@ -15,12 +16,12 @@ const OBJECTS: ObjectGardening =
     ObjectGardening { tiering: Tiering { age: 8, with_cached: true }, prices: Some(S3_STANDARD) };
 const BUSY: Clients = Clients { processors: 0.9, ..IDLE };
 
-/// A garden with a store and a file that is cold, and its autonomy.
+/// A garden with a store and a cold file, and its autonomy.
 struct Garden {
     tiered: Tiered,
     file: Ino,
     told: Told,
-    /// Writes of a block that let consistency points go by.
+    /// Small writes that advance consistency points.
     ticks: u64,
 }
 
@@ -28,7 +29,7 @@ impl Garden {
     fn new() -> Self {
         let tiered = Tiered::on(&LARGE, shared(LARGE.devices()), Limits::default());
         let file = tiered.make(b"cold", &bytes(1500, 1));
-        // And something for every other task.
+        // Work for every other task.
         let options = VolumeOptions { blocks: 1000, inodes: 64, seed: 2 };
         tiered.garden().create_volume(b"packed", &options).unwrap();
         tiered.garden().set_packing(b"packed", Packing { group_blocks: 8, compaction: true }).unwrap();
@@ -42,7 +43,7 @@ impl Garden {
         garden
     }
 
-    /// Consistency points go by.
+    /// Makes consistency points, so that blocks grow old.
     fn grow_old(&mut self) {
         for _ in 0..20 {
             self.ticks += 1;
@@ -59,7 +60,7 @@ impl Garden {
         self.told.autonomy.report()
     }
 
-    /// That the file is as it was written, with these blocks written over.
+    /// Checks the contents of the file, in which the blocks `over` were overwritten.
     fn assert(&self, over: impl Fn(usize) -> bool) {
         let found = self.tiered.read(self.file, 0, 1500 * BLOCK).unwrap();
         let old = bytes(1500, 1);
@@ -72,16 +73,16 @@ impl Garden {
 }
 
 #[test]
-fn what_is_cold_leaves_when_there_is_time_and_stays_when_there_is_none() {
+fn cold_blocks_move_only_when_there_is_time() {
     let mut garden = Garden::new();
     garden.seconds(200, BUSY);
-    assert_eq!((garden.report().tiered, garden.tiered.store.counts().all()), (0, 0), "there is no time for it");
+    assert_eq!((garden.report().tiered, garden.tiered.store.counts().all()), (0, 0), "clients leave no time for it");
     assert_eq!(garden.seconds(120, IDLE), [""; 0]);
     let (report, cold) = (garden.report(), garden.tiered.garden().cold());
     assert!(report.tiered > 1000 && cold.live == report.tiered, "{report:?}, {cold:?}");
     garden.assert(|_| false);
 
-    // Of the objects little is left: their living blocks go to others, and they are deleted.
+    // Most of the objects is overwritten: their live blocks move to others, and they are deleted.
     let warm = |block: usize| !block.is_multiple_of(16);
     (0..1500).filter(|&block| warm(block)).for_each(|block| {
         garden.tiered.write(garden.file, (block * BLOCK) as u64, &[7; BLOCK]).unwrap();
@@ -97,7 +98,7 @@ fn what_is_cold_leaves_when_there_is_time_and_stays_when_there_is_none() {
     assert!(after.blocks < before.blocks && after.deletable == 0, "{before:?}, then {after:?}");
     assert_eq!(garden.tiered.looked().orphan_objects, 0);
     garden.assert(warm);
-    // The other tasks had their turns, too, and all comes to rest.
+    // The other tasks ran too, and everything stops in the end.
     assert!(garden.report().passes > 4, "{:?}", garden.report());
     garden.seconds(700, IDLE);
     let (done, calls) = (garden.report(), garden.tiered.store.counts());
@@ -106,7 +107,7 @@ fn what_is_cold_leaves_when_there_is_time_and_stays_when_there_is_none() {
 }
 
 #[test]
-fn a_store_that_is_away_is_told_of_and_keeps_nothing_else_from_being_done() {
+fn absent_store_is_reported_and_other_tasks_continue() {
     let mut garden = Garden::new();
     garden.tiered.store.fail_after(1, u64::MAX);
     let found = garden.seconds(700, IDLE);
@@ -122,7 +123,7 @@ fn a_store_that_is_away_is_told_of_and_keeps_nothing_else_from_being_done() {
 }
 
 #[test]
-fn nothing_leaves_where_nobody_asked_for_it() {
+fn nothing_moves_to_objects_without_a_policy() {
     let mut garden = Garden::new();
     garden.told.begin_anew(garden.tiered.garden(), WISHED);
     garden.seconds(300, IDLE);

@@ -1,10 +1,10 @@
-//! Gardening by itself in told time, beside clients who do as they are told.
+//! Autonomous gardening with simulated time, and simulated clients.
 
 use senesce_core::Nanos;
 use senesce_garden::{Autonomy, Cleaning, FixUp, Garden, Gardening, ObjectGardening, Seen, WriteAfterRead};
 
 pub const SECOND: u64 = 1_000_000_000;
-/// Tasks have so many turns in a second.
+/// Calls of `work` in a second.
 const TURNS: u64 = 10;
 pub const WISHED: Gardening = Gardening {
     cleaning: Some(Cleaning { quota_percent: 200, worth_percent: 50, disks_too: false }),
@@ -13,7 +13,8 @@ pub const WISHED: Gardening = Gardening {
     write_after_read: Some(WriteAfterRead { blocks_per_point: 4096, least_cpu_percent: 25, least_io_percent: 25 }),
 };
 
-/// A second of clients: what of processors they use, and how many operations wait how long.
+/// One second of clients: the processors that they use, the number of their operations, and the
+/// latency of each.
 #[derive(Clone, Copy)]
 pub struct Clients {
     pub processors: f64,
@@ -23,7 +24,7 @@ pub struct Clients {
 
 pub const IDLE: Clients = Clients { processors: 0.05, operations: 0, wait: 0 };
 
-/// An autonomy, and what time it is.
+/// An autonomy, and the simulated time.
 pub struct Told {
     pub autonomy: Autonomy,
     pub now: u64,
@@ -34,12 +35,12 @@ impl Told {
         Self { autonomy: Autonomy::new(garden, WISHED, Nanos(0)).with_objects(objects), now: 0 }
     }
 
-    /// The same hour, and an autonomy that has seen nothing yet.
+    /// Replaces the autonomy by one without measurements, at the same time.
     pub fn begin_anew(&mut self, garden: &Garden, wished: Gardening) {
         self.autonomy = Autonomy::new(garden, wished, Nanos(self.now));
     }
 
-    /// Lets some seconds go by, and gives what is told of them.
+    /// Simulates some seconds, and returns the reports.
     pub fn seconds(&mut self, garden: &Garden, seconds: u64, clients: Clients) -> Vec<String> {
         let mut found = Vec::new();
         for _ in 0..seconds {
@@ -47,7 +48,7 @@ impl Told {
                 self.now += SECOND / TURNS;
                 found.extend(self.autonomy.work(garden, Nanos(self.now)).unwrap());
             }
-            // A mount makes one every ten seconds.
+            // A mount makes a consistency point every ten seconds.
             if self.now.is_multiple_of(10 * SECOND) {
                 garden.consistency_point().unwrap();
             }

@@ -1,4 +1,5 @@
-//! Blocks that several files share: each file stays what it is, whatever happens to the others, and space is counted once.
+//! Blocks that several files share: changes of one file do not affect the others, and space is
+//! counted once.
 
 use senesce_block::CrashPlan;
 use senesce_core::Seed;
@@ -30,7 +31,7 @@ fn clone(fs: &dyn FileSystem, from: Ino, to: Ino) -> u64 {
     fs.clone_range(&caller(3), (from, 0), (to, 0), u64::MAX >> 1).unwrap()
 }
 
-/// Bytes that are different in each block.
+/// Bytes that differ in each block.
 fn pattern(blocks: u64, seed: u8) -> Vec<u8> {
     (0..blocks * BLOCK).map(|at| (at / BLOCK * 7 + at % 251) as u8 ^ seed).collect()
 }
@@ -40,7 +41,7 @@ fn sharing(rig: &Rig) -> Sharing {
 }
 
 #[test]
-fn a_clone_takes_pointers_and_no_blocks() {
+fn clone_needs_pointers_and_no_blocks() {
     let mut rig = Rig::on(&LARGE, guard(&shared(LARGE.devices())), TIGHT);
     rig.garden().consistency_point().unwrap();
     let empty = rig.garden().report().free;
@@ -56,7 +57,7 @@ fn a_clone_takes_pointers_and_no_blocks() {
     assert_eq!(sharing(&rig), Sharing { shared: 600, saved: 1200 });
     assert_eq!(rig.findings(), Vec::<String>::new());
 
-    // Each goes its own way: written, cut, punched, removed.
+    // Each file changes in its own way: written, truncated, punched, removed.
     rig.fs().write(&caller(4), a, 5 * BLOCK + 100, &[1; 5000]).unwrap();
     let cut = SetAttributes { size: Some(300 * BLOCK + 7), ..SetAttributes::default() };
     rig.fs().set_attributes(&caller(5), b, &cut).unwrap();
@@ -74,7 +75,8 @@ fn a_clone_takes_pointers_and_no_blocks() {
         assert!(read(rig.fs(), c) == want);
         assert_eq!(rig.findings(), Vec::<String>::new());
     }
-    // All had 3 pointers. The first lost 2 blocks, the second 299 and that which holds its last bytes, the third 100.
+    // All had 3 pointers. The first lost 2 blocks, the second 299 and the one with its last bytes,
+    // the third 100.
     assert_eq!(sharing(&rig), Sharing { shared: 600, saved: 1200 - 2 - 300 - 100 });
     rig.fs().unlink(&caller(7), Ino::ROOT, b"a").unwrap();
     rig.garden().consistency_point().unwrap();
@@ -84,12 +86,13 @@ fn a_clone_takes_pointers_and_no_blocks() {
     rig.fs().unlink(&caller(7), Ino::ROOT, b"b").unwrap();
     assert_eq!(rig.findings(), Vec::<String>::new());
     assert_eq!(sharing(&rig), Sharing::default());
-    // What maps the volume's own blocks may lie across the end of a block of its map, and did not before.
+    // The pointers to the volume's own blocks may now cross the boundary of a block of the
+    // container map.
     assert!(empty - rig.garden().report().free <= 1, "{} blocks are lost", empty - rig.garden().report().free);
 }
 
 #[test]
-fn what_is_not_on_the_drives_yet_is_copied() {
+fn blocks_not_on_drives_are_copied() {
     let rig = Rig::new(&LARGE, Limits::default());
     let (a, b) = (make(rig.fs(), "a"), make(rig.fs(), "b"));
     let old = pattern(20, 0);
@@ -102,23 +105,23 @@ fn what_is_not_on_the_drives_yet_is_copied() {
     let want = read(rig.fs(), a);
     assert!(read(rig.fs(), b) == want && want[3 * 4096] == 9);
     assert_eq!(rig.findings(), Vec::<String>::new());
-    // With much to copy there is a consistency point first.
+    // With many blocks to copy, a consistency point comes first.
     let (c, d) = (make(rig.fs(), "c"), make(rig.fs(), "d"));
     rig.fs().write(&caller(2), c, 0, &pattern(100, 1)).unwrap();
     clone(rig.fs(), c, d);
     assert_eq!(sharing(&rig), Sharing { shared: 119, saved: 119 });
     rig.fs().unlink(&caller(2), Ino::ROOT, b"c").unwrap();
     rig.fs().unlink(&caller(2), Ino::ROOT, b"d").unwrap();
-    // To have it again: the copy is given back.
+    // Cloning again: the copied blocks are freed.
     clone(rig.fs(), a, b);
     clone(rig.fs(), a, b);
     assert_eq!(rig.findings(), Vec::<String>::new());
     assert_eq!(sharing(&rig), Sharing { shared: 20, saved: 20 });
 }
 
-/// More pointers than 16 bits count: those beyond are copies.
+/// With more pointers than 16 bits can count, the others are copies.
 #[test]
-fn pointers_to_a_block_are_counted_up_to_an_end() {
+fn pointer_counts_are_limited_to_16_bits() {
     let mut rig = Rig::new(&LARGE, Limits::default());
     let ino = make(rig.fs(), "a");
     rig.fs().write(&caller(1), ino, 0, &pattern(1, 5)).unwrap();
@@ -130,7 +133,7 @@ fn pointers_to_a_block_are_counted_up_to_an_end() {
         blocks *= 2;
         rig.garden().consistency_point().unwrap();
     }
-    // The last one of these was a copy, and may be shared itself.
+    // The last of these was a copy, and may be shared itself.
     assert_eq!(sharing(&rig), Sharing { shared: 1, saved: 65_534 });
     let end = blocks * BLOCK;
     assert_eq!(rig.fs().clone_range(&caller(2), (ino, 0), (ino, end), 50 * BLOCK).unwrap(), 50 * BLOCK);
@@ -147,9 +150,10 @@ fn pointers_to_a_block_are_counted_up_to_an_end() {
     assert_eq!(sharing(&rig), Sharing::default());
 }
 
-/// A clone of many blocks is several operations; that of a file behind its own end ends where it ended at the beginning.
+/// A clone of many blocks takes several operations. A clone of a file after its own end stops at
+/// the original end.
 #[test]
-fn a_file_is_cloned_behind_itself_once() {
+fn file_is_cloned_after_its_own_end() {
     let rig = Rig::new(&LARGE, TIGHT);
     let ino = make(rig.fs(), "a");
     let mut data = pattern(4100, 3);
@@ -166,9 +170,9 @@ fn a_file_is_cloned_behind_itself_once() {
     assert!(sharing(&rig).saved >= 4099, "{:?}", sharing(&rig));
 }
 
-/// Files that are mostly holes are cloned with as many operations as they have blocks to share.
+/// Cloning sparse files takes operations in proportion to their blocks, not their holes.
 #[test]
-fn holes_are_cloned_as_holes_however_long() {
+fn holes_are_cloned_as_holes() {
     let mut rig = Rig::on(&LARGE, guard(&shared(LARGE.devices())), TIGHT);
     let (a, b) = (make(rig.fs(), "a"), make(rig.fs(), "b"));
     let places = [0, 9, 300, 70_000, 17_000_000, 1_000_000_000];
@@ -183,7 +187,7 @@ fn holes_are_cloned_as_holes_however_long() {
         if reopened {
             rig.open().unwrap();
         }
-        assert_eq!(rig.fs().attributes(b).unwrap().allocated, 7 * BLOCK, "the last of the old ones lies behind");
+        assert_eq!(rig.fs().attributes(b).unwrap().allocated, 7 * BLOCK, "the last old block is after it");
         for (number, place) in places.iter().enumerate() {
             let mut got = vec![0xee; 8192];
             let len = rig.fs().read(b, place * BLOCK, &mut got).unwrap();
@@ -194,7 +198,8 @@ fn holes_are_cloned_as_holes_however_long() {
     }
 }
 
-/// A run that shares, and changes what is shared on every side, with consistency points in between.
+/// A sequence that shares blocks and changes them in every file, with consistency points in
+/// between.
 fn story() -> Vec<Operation> {
     let clone = |from: &str, from_offset, to: &str, to_offset, len| Operation::CloneRange {
         from: Place::Path(path(from)),
@@ -210,7 +215,7 @@ fn story() -> Vec<Operation> {
         make_at("a", FileKind::File),
         write("a", 0, 60_000),
         make_at("b", FileKind::File),
-        clone("a", 0, "b", 0, 1 << 40), // some of it copied
+        clone("a", 0, "b", 0, 1 << 40), // some blocks are copied
         make_at("other", FileKind::File),
         write("other", 0, 60_000),
         make_at("c", FileKind::File),
@@ -243,7 +248,7 @@ fn story() -> Vec<Operation> {
 }
 
 #[test]
-fn what_is_shared_outlives_losses_of_power() {
+fn shared_blocks_survive_power_losses() {
     let run = record(&story());
     assert!(run.consistency_points > 3, "{} consistency points", run.consistency_points);
     let plan = CrashPlan { exhaustive_up_to: 3, samples: 6, tears: 3, seed: Seed(11) };
@@ -252,7 +257,7 @@ fn what_is_shared_outlives_losses_of_power() {
 }
 
 #[test]
-fn sequences_on_the_smallest_of_memories() {
+fn sequences_run_with_minimal_memory() {
     let limits = Limits { cache_bytes: 0, dirty_bytes: 8 << 12 };
     let make = || -> Box<dyn Subject> { Box::new(Rig::on(&LARGE, guard(&shared(LARGE.devices())), limits)) };
     for seed in 300..304 {
@@ -266,9 +271,9 @@ fn sequences_on_the_smallest_of_memories() {
     }
 }
 
-/// Sharing costs maps only, until what is shared is written: then there may be no space in the middle of it.
+/// Sharing costs only maps until shared blocks are written. Then space may run out in the middle.
 #[test]
-fn a_volume_that_is_full_of_clones_can_be_emptied() {
+fn volume_full_of_clones_can_be_emptied() {
     let devices = shared(SMALL.devices());
     crate::rig::format(&SMALL, &devices);
     let garden = open(&devices, TIGHT).unwrap();
@@ -296,7 +301,7 @@ fn a_volume_that_is_full_of_clones_can_be_emptied() {
         assert!(names.len() > 100, "{} clones of 60 blocks each in 400", names.len());
         garden.consistency_point().unwrap();
         assert_eq!(findings(&devices), Vec::<String>::new());
-        // Every other one is written; most of that does not fit.
+        // Every other clone is written; most writes do not fit.
         let mut refused = 0;
         for (number, name) in names.iter().enumerate().step_by(2) {
             let ino = fs.lookup(Ino::ROOT, name.as_bytes()).unwrap().ino;

@@ -1,5 +1,5 @@
-//! Loss of power after every write of a run, over all drives and the log at once: nothing acknowledged is lost, nothing is
-//! there that was never done, and the check is clean.
+//! Losses of power after every write of a run, on all drives and the log at once. No acknowledged
+//! operation is lost, nothing else appears, and the check is clean.
 
 use std::sync::Arc;
 
@@ -28,8 +28,9 @@ pub fn make(at: &str, kind: FileKind) -> Operation {
     Operation::MakeNode { path: path(at), kind, permissions: 0o640 }
 }
 
-/// A run that meets everything once: inline and large files, overwriting, renaming over another, holding what is unlinked,
-/// holes, attributes, directories; the log is full in the middle, and dirty blocks are many.
+/// A run that covers inline and large files, overwrites, a rename over a file, a held file that is
+/// unlinked, holes, attributes and directories. The log fills up in the middle, and many blocks are
+/// dirty.
 pub fn story() -> Vec<Operation> {
     let rename = |from: &str, to: &str| Operation::Rename { from: path(from), to: path(to), how: RenameHow::Replace };
     let cut = |at: &str, size| Operation::Truncate { at: Place::Path(path(at)), size };
@@ -71,7 +72,8 @@ pub fn story() -> Vec<Operation> {
     ]
 }
 
-/// A run on devices that record, and what the tree is after each operation: with no names for what is only held.
+/// A run on recording devices, and the tree after each operation. The trees have no names for files
+/// that are only held.
 pub struct Run {
     pub recording: Recording,
     pub trees: Vec<Tree>,
@@ -82,17 +84,17 @@ pub fn record(operations: &[Operation]) -> Run {
     record_with(operations, None, LIMITS)
 }
 
-/// Of an aggregate that has lost a drive, or with other limits.
+/// A run on an aggregate without one drive, or with other limits.
 fn record_with(operations: &[Operation], missing: Option<usize>, limits: Limits) -> Run {
     record_and(operations, missing, limits, &mut |_| {})
 }
 
-/// The same, with something else done after each operation.
+/// A run with an action after each operation.
 pub fn record_and(operations: &[Operation], missing: Option<usize>, limits: Limits, each: &mut dyn FnMut(&Rig)) -> Run {
     record_on(&TINY, operations, missing, limits, each)
 }
 
-/// The same on an aggregate of another shape.
+/// A run on an aggregate of another shape.
 pub fn record_on(
     shape: &Shape,
     operations: &[Operation],
@@ -103,7 +105,7 @@ pub fn record_on(
     record_devices(shape, shape.devices(), operations, missing, limits, each)
 }
 
-/// The same on these devices.
+/// A run on given devices.
 pub fn record_devices(
     shape: &Shape,
     devices: Vec<MemoryDevice>,
@@ -139,8 +141,8 @@ pub fn record_devices(
     Run { recording, trees, consistency_points }
 }
 
-/// Opens what a loss of power left. What is there must be the state of the last acknowledged operation, or of the one
-/// that was being done.
+/// Opens the state after a loss of power. It must be that of the last acknowledged operation, or of
+/// the one in progress.
 pub fn check_state(devices: &Devices, trees: &[Tree], done: usize, told: &str) {
     let garden = open(devices, LIMITS).unwrap_or_else(|error| panic!("{told}: {error}"));
     let fs = garden.volume(VOLUME).unwrap_or_else(|error| panic!("{told}: {error}"));
@@ -153,8 +155,8 @@ pub fn check_state(devices: &Devices, trees: &[Tree], done: usize, told: &str) {
     assert!(found.is_empty(), "{told}: {}", found.join("\n"));
 }
 
-/// Opens what each loss of power left, which must hold the tree of an operation at or after the last acknowledged one.
-/// Returns the number of states.
+/// Opens every state after a loss of power, which must match the tree of an operation at or after
+/// the last acknowledged one. Returns the number of states.
 pub fn check_crashes(recording: &Recording, trees: &[Tree], plan: &CrashPlan) -> u64 {
     let mut states = 0;
     recording.for_each_crash(plan, |crash| {
@@ -166,7 +168,7 @@ pub fn check_crashes(recording: &Recording, trees: &[Tree], plan: &CrashPlan) ->
 }
 
 #[test]
-fn nothing_acknowledged_is_lost_whenever_power_is() {
+fn acknowledged_operations_survive_power_losses() {
     let run = record(&story());
     let plan = CrashPlan { exhaustive_up_to: 8, samples: 24, tears: 8, seed: Seed(1) };
     let states = check_crashes(&run.recording, &run.trees, &plan);
@@ -174,16 +176,17 @@ fn nothing_acknowledged_is_lost_whenever_power_is() {
 }
 
 #[test]
-fn two_copies_of_the_log_outlive_losses_of_power() {
+fn two_log_copies_survive_power_losses() {
     let run = record_devices(&TINY, TINY.mirrored(), &story(), None, LIMITS, &mut |_| {});
     let plan = CrashPlan { exhaustive_up_to: 6, samples: 16, tears: 4, seed: Seed(9) };
     let states = check_crashes(&run.recording, &run.trees, &plan);
     assert!(states > 300, "{states} states");
 }
 
-/// Power is lost, and the whole log with it. An aggregate that opens all the same was closed, and then nothing is lost.
+/// Power is lost together with the whole log. If the aggregate opens nevertheless, it was closed,
+/// and no operation is lost.
 #[test]
-fn a_closed_aggregate_never_hides_operations_that_went_with_the_log() {
+fn closed_aggregate_loses_nothing_with_its_log() {
     let mut turn = 0;
     let run = record_devices(&TINY, TINY.mirrored(), &story(), None, LIMITS, &mut |rig| {
         turn += 1;
@@ -216,9 +219,9 @@ fn a_closed_aggregate_never_hides_operations_that_went_with_the_log() {
     assert!(opened > 10 && refused > 10, "{opened} were closed, {refused} were not");
 }
 
-/// Power is lost, and either copy of the log with it: the other one has all that was acknowledged.
+/// Power is lost together with one copy of the log. The other copy has all acknowledged operations.
 #[test]
-fn a_loss_of_power_with_one_copy_of_the_log_loses_nothing() {
+fn power_loss_with_one_log_copy_loses_nothing() {
     let run = record_devices(&TINY, TINY.mirrored(), &story(), None, LIMITS, &mut |_| {});
     let plan = CrashPlan { exhaustive_up_to: 3, samples: 6, tears: 2, seed: Seed(10) };
     let (mut states, logs) = (0, TINY.drives()..TINY.drives() + 2);
@@ -240,7 +243,7 @@ fn a_loss_of_power_with_one_copy_of_the_log_loses_nothing() {
 }
 
 #[test]
-fn power_may_be_lost_again_while_it_comes_back() {
+fn power_may_fail_again_during_recovery() {
     let run = record(&story());
     let plan = CrashPlan { exhaustive_up_to: 3, samples: 4, tears: 1, seed: Seed(2) };
     let mut states = 0;
@@ -262,7 +265,7 @@ fn power_may_be_lost_again_while_it_comes_back() {
 }
 
 #[test]
-fn drawn_operations_outlive_losses_of_power() {
+fn random_operations_survive_power_losses() {
     for seed in 0..3 {
         let options = SequenceOptions {
             operations: 600,
@@ -279,7 +282,7 @@ fn drawn_operations_outlive_losses_of_power() {
 }
 
 #[test]
-fn a_log_that_is_full_makes_a_consistency_point_and_loses_nothing() {
+fn full_log_makes_a_point_and_loses_nothing() {
     let run = record_with(&story(), None, Limits { cache_bytes: 32 << 12, ..Limits::default() });
     assert!(run.consistency_points > 0, "the log of {} bytes was never full", TINY.log_bytes);
     let plan = CrashPlan { exhaustive_up_to: 6, samples: 12, tears: 4, seed: Seed(5) };
@@ -287,10 +290,10 @@ fn a_log_that_is_full_makes_a_consistency_point_and_loses_nothing() {
     assert!(states > 100, "{states} states");
 }
 
-/// Who makes a consistency point is killed before the drives' last flush, so its superblock is where others read it and not
-/// durable. What they do then is no less so.
+/// The process is killed before the drives' last flush in a consistency point, so its superblock is
+/// readable but not durable. Later operations must be durable anyway.
 #[test]
-fn what_follows_a_superblock_that_was_never_flushed_outlives_a_loss_of_power() {
+fn operations_after_an_unflushed_superblock_survive() {
     let run = |lost: &[u64]| {
         let (recording, devices) = Recording::new(TINY.devices());
         let devices: Vec<Arc<RecordedDevice>> = devices.into_iter().map(Arc::new).collect();
@@ -340,9 +343,10 @@ fn newest(drive: &MemoryDevice) -> u64 {
     cp(1).max(cp(3))
 }
 
-/// A drive that alone has the newest superblock is away for an opening, in which power is lost again; then it comes back.
+/// The only drive with the newest superblock is absent during an opening, in which power is lost
+/// again. Then it comes back.
 #[test]
-fn a_drive_that_was_away_for_an_opening_is_not_believed() {
+fn drive_absent_during_an_opening_is_not_used() {
     let run = record(&story());
     let plan = CrashPlan { exhaustive_up_to: 3, samples: 4, tears: 0, seed: Seed(6) };
     let (mut tried, mut states) = (0, 0);
@@ -372,9 +376,9 @@ fn a_drive_that_was_away_for_an_opening_is_not_believed() {
     assert!(states > 100, "{states} states");
 }
 
-/// The write hole: power and a drive are lost at once, in the middle of writing stripes in part.
+/// The write hole: power and a drive are lost together, while stripes are written in part.
 #[test]
-fn a_drive_may_be_lost_with_the_power() {
+fn drive_and_power_may_be_lost_together() {
     let run = record(&story());
     let plan = CrashPlan { exhaustive_up_to: 3, samples: 12, tears: 1, seed: Seed(3) };
     let mut states = 0;
@@ -388,7 +392,7 @@ fn a_drive_may_be_lost_with_the_power() {
     assert!(states > 300, "{states} states");
 }
 
-/// The same on an aggregate that was without a drive before.
+/// Power losses of an aggregate that already lacks a drive.
 #[test]
 fn power_may_be_lost_while_a_drive_is_missing() {
     for missing in 0..3 {
@@ -400,7 +404,7 @@ fn power_may_be_lost_while_a_drive_is_missing() {
 }
 
 #[test]
-fn a_drive_may_be_missing_when_power_comes_back_at_rest() {
+fn drive_may_be_lost_after_a_clean_stop() {
     let run = record(&story());
     let mut at_rest = Vec::new();
     let plan = CrashPlan { exhaustive_up_to: 0, samples: 0, tears: 0, seed: Seed(0) };

@@ -1,4 +1,4 @@
-//! Damage on the devices: it is noticed, repaired where parity suffices, and never read as data.
+//! Damage on devices: it is detected, repaired if parity suffices, and never read as data.
 
 use std::{
     cell::RefCell,
@@ -26,8 +26,8 @@ pub fn play(fs: &dyn FileSystem) {
         let ino = fs.make_node(&caller(1), Ino::ROOT, name.as_bytes(), &NewNode::file(0o644)).unwrap().ino;
         fs.write(&caller(1), ino, 0, &vec![number + 1; 6000 * usize::from(number)]).unwrap();
     }
-    // Their sources are on the drives by now: they share. One that is shared is written, another one has its only pointer
-    // in the clone.
+    // The sources are on the drives now, so the clones share blocks. One shared block is
+    // overwritten, and one block keeps its only pointer in the clone.
     for (number, name) in [(7, "clone"), (5, "second")] {
         let source = fs.lookup(Ino::ROOT, format!("file {number}").as_bytes()).unwrap().ino;
         let ino = fs.make_node(&caller(1), Ino::ROOT, name.as_bytes(), &NewNode::file(0o644)).unwrap().ino;
@@ -44,7 +44,7 @@ pub fn filled(shape: &Shape) -> Vec<MemoryDevice> {
     let rig = Rig::on(shape, devices.iter().map(|device| device.clone() as _).collect(), TIGHT);
     play(rig.fs());
     rig.garden().create_snapshot(VOLUME, b"monday", Timestamp::default()).unwrap();
-    // The same again, elsewhere: what lay there is the snapshot's alone.
+    // Rewrites the same contents at another place, so that only the snapshot uses the old blocks.
     let ino = rig.fs().lookup(Ino::ROOT, b"file 11").unwrap().ino;
     rig.fs().write(&caller(1), ino, 0, &[12; 30_000]).unwrap();
     rig.garden().consistency_point().unwrap();
@@ -66,7 +66,8 @@ pub fn flip(device: &Arc<dyn BlockDevice>, at: u64) {
     device.write_at(at, &[byte[0] ^ 0x10]).unwrap();
 }
 
-/// Opens it and reads everything: that must be what was written, or reading must fail. Says whether all was read.
+/// Opens the aggregate and reads everything. The result must be the written data or an error.
+/// Returns whether all was read.
 fn check_no_wrong_data(devices: &Devices, told: &str) -> bool {
     let opened = open(devices, Limits::default());
     let Ok(tree) = opened.map_err(FsError::from).and_then(|garden| collect_tree(&garden.volume(VOLUME)?)) else {
@@ -79,7 +80,7 @@ fn check_no_wrong_data(devices: &Devices, told: &str) -> bool {
 }
 
 #[test]
-fn a_check_tells_how_far_it_is() {
+fn check_reports_progress() {
     let devices = forks(&filled(&SMALL));
     let (log, drives) = devices.split_last().unwrap();
     let told: Rc<RefCell<Vec<CheckProgress>>> = Rc::default();
@@ -94,14 +95,14 @@ fn a_check_tells_how_far_it_is() {
 }
 
 #[test]
-fn any_flipped_byte_is_found_by_the_check_and_put_right_by_reading() {
+fn flipped_bytes_are_found_and_repaired() {
     let at_rest = filled(&SMALL);
     let mut rng = Rng::for_purpose(Seed(1), "flips");
     let places = used(&forks(&at_rest));
     assert!(places.len() > 100);
     for (number, (drive, offset)) in places.into_iter().enumerate() {
         let devices = forks(&at_rest);
-        // Every byte of the trailer has its turn, and places drawn in the payload.
+        // Covers every byte of the trailer, and random places of the payload.
         let within = if number % 2 == 0 { 4096 + (number as u64 / 2) % 64 } else { rng.below(4096) };
         flip(&devices[drive], offset + within);
         let found = findings(&devices);
@@ -113,7 +114,7 @@ fn any_flipped_byte_is_found_by_the_check_and_put_right_by_reading() {
 }
 
 #[test]
-fn without_parity_reading_fails_and_gives_no_wrong_data() {
+fn reading_without_parity_fails_without_wrong_data() {
     let at_rest = filled(&UNPROTECTED);
     let mut failed = 0;
     for (drive, offset) in used(&forks(&at_rest)) {
@@ -126,7 +127,7 @@ fn without_parity_reading_fails_and_gives_no_wrong_data() {
 }
 
 #[test]
-fn fixed_places_are_checked() {
+fn labels_and_superblocks_are_checked() {
     let at_rest = filled(&SMALL);
     for drive in 0..4 {
         for slot in 0..4 {
@@ -147,7 +148,7 @@ fn fixed_places_are_checked() {
 }
 
 #[test]
-fn parity_that_is_wrong_is_found() {
+fn wrong_parity_is_found() {
     let devices = forks(&filled(&SMALL));
     flip(&devices[3], (FIXED_SLOTS + 5) * SLOT + 77);
     assert_eq!(
@@ -188,10 +189,9 @@ fn check_of_stripes_in_use_reads_no_others() {
     }
 }
 
-/// Lost, misdirected and torn writes, made by hand: an old block where the new one should be, a block of elsewhere, half a
-/// block.
+/// Simulated lost, misdirected and torn writes: zeros, a block of another place, half a block.
 #[test]
-fn lost_misdirected_and_torn_writes_are_put_right() {
+fn lost_misdirected_and_torn_writes_are_repaired() {
     let at_rest = filled(&SMALL);
     let places = used(&forks(&at_rest));
     let slot = |devices: &Devices, (drive, offset): (usize, u64)| {
@@ -219,12 +219,12 @@ fn lost_misdirected_and_torn_writes_are_put_right() {
 }
 
 #[test]
-fn what_reading_puts_right_is_right_on_the_drive() {
+fn reading_repairs_the_drive() {
     let at_rest = filled(&SMALL);
     let devices = forks(&at_rest);
     let mut flipped = BTreeSet::new();
     for (drive, offset) in used(&devices) {
-        // One block of a stripe at most.
+        // At most one block of a stripe.
         if flipped.insert(offset) {
             flip(&devices[drive], offset + 8);
         }
@@ -236,7 +236,7 @@ fn what_reading_puts_right_is_right_on_the_drive() {
     drop(garden);
     let (log, drives) = devices.split_last().unwrap();
     let report = check(drives, log).unwrap();
-    // Maps that are only read to be written wait for a scrub; what users see is whole.
+    // Maps that are only read to be written wait for a scrub. Users' files are intact.
     let of_users = |place: &str| {
         let ino = place.strip_prefix("inode ").and_then(|rest| rest.split(' ').next()?.parse::<u64>().ok());
         ino.is_some_and(|ino| ino == 1 || ino >= 16)
@@ -245,9 +245,9 @@ fn what_reading_puts_right_is_right_on_the_drive() {
     assert!(left.is_empty(), "{left:?}");
 }
 
-/// A write that was lost where an older version of the same block lay before: only the tag tells.
+/// A lost write that leaves an older version of the same block: only the tag differs.
 #[test]
-fn an_older_version_of_the_same_block_in_the_same_place_is_noticed() {
+fn older_version_of_a_block_is_detected() {
     let shape = Shape { stripes: 110, ..SMALL };
     let devices: Vec<Arc<MemoryDevice>> = shape.devices().into_iter().map(Arc::new).collect();
     let rig = Rig::on(&shape, devices.iter().map(|device| device.clone() as _).collect(), TIGHT);
@@ -256,7 +256,7 @@ fn an_older_version_of_the_same_block_in_the_same_place_is_noticed() {
     let mut older: BTreeMap<(usize, u64, Vec<u8>), Vec<u8>> = BTreeMap::new();
     let mut newest = BTreeMap::new();
     for round in 0..250_u32 {
-        // The content stays what `play` wrote, the blocks that hold it change.
+        // The contents stay those of `play`, but their blocks change.
         rig.fs().write(&caller(1), ino, 0, &[2; 6000]).unwrap();
         rig.garden().consistency_point().unwrap();
         let now = forks(&devices.iter().map(|device| device.fork()).collect::<Vec<_>>());

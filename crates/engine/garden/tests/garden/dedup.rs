@@ -1,4 +1,4 @@
-//! Blocks of files that hold the same are found and shared; what files hold never changes.
+//! Deduplication: blocks with equal bytes are found and shared, and contents of files never change.
 
 use senesce_block::{CrashPlan, MemoryDevice, Recording};
 use senesce_core::{Bytes, Rng, Seed};
@@ -22,12 +22,12 @@ fn make(fs: &dyn FileSystem, name: &str, data: &[u8]) -> Ino {
     ino
 }
 
-/// Blocks that are one of a few.
+/// Blocks of a few different kinds.
 fn few(rng: &mut Rng, blocks: usize, kinds: u64) -> Vec<u8> {
     (0..blocks).flat_map(|_| [1 + rng.below(kinds) as u8; BLOCK]).collect()
 }
 
-/// Steps until the pass ends; all that they did.
+/// Runs steps until the pass ends, and returns their sum.
 fn pass(rig: &Rig, at_once: u64) -> DedupStep {
     let mut all = DedupStep::default();
     while !all.is_done {
@@ -37,7 +37,7 @@ fn pass(rig: &Rig, at_once: u64) -> DedupStep {
 }
 
 #[test]
-fn what_is_the_same_is_shared_and_nothing_changes() {
+fn equal_blocks_are_shared_and_contents_stay() {
     for at_once in [1, 7, 10_000] {
         let mut rig = Rig::on(&LARGE, guard(&shared(LARGE.devices())), TIGHT);
         rig.garden().consistency_point().unwrap();
@@ -51,7 +51,7 @@ fn what_is_the_same_is_shared_and_nothing_changes() {
         rig.garden().consistency_point().unwrap();
         let (tree, before) = (collect_tree(rig.fs()).unwrap(), rig.garden().report().free);
         let done = pass(&rig, at_once);
-        // 300 blocks of 20 kinds; the 5 last blocks that are not whole may be like each other or not.
+        // 300 blocks of 20 kinds; the 5 incomplete last blocks may or may not be equal.
         assert!((275..=280).contains(&done.shared), "{done:?}");
         assert_eq!((done.different, done.unread), (0, 0));
         rig.garden().consistency_point().unwrap();
@@ -71,7 +71,8 @@ fn what_is_the_same_is_shared_and_nothing_changes() {
         }
         assert_eq!(rig.findings(), Vec::<String>::new());
         assert_eq!(sharing(&rig), Sharing::default());
-        // What maps the volume's own blocks may lie across the end of a block of its map, and did not before.
+        // The pointers to the volume's own blocks may now cross the boundary of a block of the
+        // container map.
         assert!(empty - rig.garden().report().free <= 1, "{} blocks are lost", empty - rig.garden().report().free);
     }
 }
@@ -81,7 +82,7 @@ fn sharing(rig: &Rig) -> Sharing {
 }
 
 #[test]
-fn a_pass_goes_on_or_begins_again() {
+fn pass_continues_or_starts_again() {
     let mut rig = Rig::new(&LARGE, Limits::default());
     let data = few(&mut Rng::for_purpose(Seed(1), "dedup"), 40, 1000);
     make(rig.fs(), "a", &data);
@@ -89,20 +90,20 @@ fn a_pass_goes_on_or_begins_again() {
     rig.garden().consistency_point().unwrap();
     let first = rig.garden().dedup_step(VOLUME, 60).unwrap();
     assert!((first.looked_at, first.is_done) == (60, false) && first.shared > 0, "{first:?}");
-    // What it remembers is gone; what it shared is not.
+    // Stopping discards the remembered fingerprints, not the sharing.
     rig.garden().stop_dedup(VOLUME).unwrap();
     assert_eq!(sharing(&rig).saved, first.shared);
     let rest = pass(&rig, 11);
     let all = sharing(&rig).saved;
     assert_eq!(first.shared + rest.shared, all);
     assert_eq!(rig.findings(), Vec::<String>::new());
-    // Opening begins again, too.
+    // An opening starts the pass again too.
     rig.open().unwrap();
     assert_eq!((pass(&rig, 11).shared, sharing(&rig).saved), (0, all));
     assert!(rig.garden().dedup_step(b"none", 1).is_err());
 }
 
-/// An operation on one of a few files, of which many hold the same.
+/// An operation on one of a few files, many blocks of which are equal.
 pub fn draw(rng: &mut Rng) -> Operation {
     let mut name = || format!("file {}", rng.below(5));
     let (path, other) = (name(), name());
@@ -121,9 +122,10 @@ pub fn draw(rng: &mut Rng) -> Operation {
     }
 }
 
-/// Operations, steps, and blocks that move below them, in turn, with no memory to speak of, against the model.
+/// Interleaves operations, steps and moves of blocks, with very little memory, and compares with
+/// the model.
 #[test]
-fn operations_go_on_while_a_pass_runs() {
+fn operations_continue_during_a_pass() {
     for seed in 0..4 {
         let mut rig = Rig::on(&LARGE, guard(&shared(LARGE.devices())), TIGHT);
         set_root(rig.fs()).unwrap();
@@ -157,7 +159,7 @@ fn operations_go_on_while_a_pass_runs() {
 }
 
 #[test]
-fn a_pass_outlives_losses_of_power() {
+fn pass_survives_power_losses() {
     let devices: Vec<std::sync::Arc<MemoryDevice>> = TINY.devices().into_iter().map(std::sync::Arc::new).collect();
     let rig = Rig::on(&TINY, devices.iter().map(|device| device.clone() as _).collect(), LIMITS);
     let mut rng = Rng::for_purpose(Seed(4), "dedup");

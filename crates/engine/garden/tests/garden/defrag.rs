@@ -1,4 +1,4 @@
-//! Files that are laid better while they are in use: they are what the model says, whatever is lost in between.
+//! Defragmentation of files in use: contents match the model, also after losses of power.
 
 use std::{
     cell::{Cell, RefCell},
@@ -32,16 +32,16 @@ fn defragment(garden: &Garden) -> DefragCounts {
     garden.defragment(VOLUME, DefragFiles::All, Placing::FakeDirty).unwrap()
 }
 
-/// A volume that is laid better every few calls, bit by bit, among other things.
+/// A volume that is defragmented in steps between other operations.
 struct Laid {
     rig: Rig,
     calls: Cell<u64>,
     running: RefCell<Option<Defrag>>,
-    /// What the snapshots were when they were made.
+    /// The trees of the snapshots when they were made.
     snapshots: RefCell<BTreeMap<String, Tree>>,
 }
 
-/// Blocks that moved below all of them.
+/// Blocks that moved in all volumes.
 static MOVED: AtomicU64 = AtomicU64::new(0);
 
 impl Laid {
@@ -76,7 +76,7 @@ impl Laid {
                     *running = None;
                 }
             }
-            // Often, so that what is written later lies elsewhere.
+            // Often, so that later writes go to other places.
             9.. => garden.consistency_point().unwrap(),
             4 => drop(garden.dedup_step(VOLUME, 30).unwrap()),
             5 => drop(garden.fix_up_step(VOLUME, 50).unwrap()),
@@ -125,9 +125,9 @@ impl Drop for Laid {
     }
 }
 
-/// On drives that panic if a block is written over that the last consistency point uses, which is checked each time.
+/// The drives panic if a block is overwritten that the last consistency point uses.
 #[test]
-fn a_volume_is_what_the_model_says_however_its_files_are_laid() {
+fn volume_matches_the_model_during_defragmentation() {
     for seed in 0..4 {
         let options = SequenceOptions {
             boundaries: vec![0, 1, 160, 4096, 8192, 10 * 4096, 60 * 4096],
@@ -137,11 +137,11 @@ fn a_volume_is_what_the_model_says_however_its_files_are_laid() {
         };
         run_sequence(&Laid::make, Seed(seed), &options).unwrap();
     }
-    // Few files of such runs lie so badly that it is worth it; those of the story below do.
+    // In such sequences few files are scattered enough for a rewrite; those of the story below are.
     assert!(MOVED.load(Relaxed) > 15, "{MOVED:?} blocks moved");
 }
 
-/// Two files whose blocks are written in turn and in random order.
+/// Two files whose blocks are written alternately in random order.
 fn story() -> Vec<Operation> {
     let mut operations = vec![make("a", FileKind::File), make("b", FileKind::File)];
     let mut order: Vec<u64> = (0..11).collect();
@@ -152,7 +152,8 @@ fn story() -> Vec<Operation> {
     operations
 }
 
-/// Power is lost after any write of a story in which files are laid better all the time. A snapshot stays what it is.
+/// Power is lost after any write of a story with constant defragmentation. A snapshot stays
+/// unchanged.
 fn check_story(missing: Option<usize>, plan: &CrashPlan, least: u64) {
     let (mut number, mut moved, mut kept) = (0, 0, None);
     let run = record_and(&story(), missing, LIMITS, &mut |rig| {
@@ -185,20 +186,20 @@ fn check_story(missing: Option<usize>, plan: &CrashPlan, least: u64) {
 }
 
 #[test]
-fn power_may_be_lost_while_files_are_laid() {
+fn power_may_be_lost_during_defragmentation() {
     check_story(None, &CrashPlan { exhaustive_up_to: 1, samples: 2, tears: 1, seed: Seed(1) }, 100);
 }
 
 #[test]
-fn files_are_laid_and_power_may_be_lost_while_a_drive_is_missing() {
+fn defragmentation_works_without_a_drive_and_power() {
     for missing in [0, 2] {
         check_story(Some(missing), &CrashPlan { exhaustive_up_to: 1, samples: 1, tears: 1, seed: Seed(2) }, 50);
     }
 }
 
-/// Where there is no space nothing moves, and everything can be deleted.
+/// Without space nothing moves, and everything can be deleted.
 #[test]
-fn files_stay_where_there_is_no_space() {
+fn defragmentation_needs_free_space() {
     let rig = Rig::on(&NARROW, guard(&shared(NARROW.devices())), TIGHT);
     let names = fill(rig.fs(), 9000);
     for name in names.iter().step_by(2) {

@@ -1,4 +1,5 @@
-//! What differs between snapshots: nothing is left out, nothing is told that is the same, and nothing that is the same is read.
+//! Differences between snapshots: they are complete, contain nothing equal, and equal parts are not
+//! read.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -17,7 +18,7 @@ fn make(fs: &dyn FileSystem, name: &str, bytes: usize) -> Ino {
     ino
 }
 
-/// Runs of blocks by their first and the one behind their last.
+/// Ranges of blocks from their first block to the one after their last.
 fn runs(ends: &[(u64, u64)]) -> Vec<Range<u64>> {
     ends.iter().map(|&(first, end)| first..end).collect()
 }
@@ -28,7 +29,7 @@ fn changed(ino: Ino, attributes: bool, blocks: &[(u64, u64)]) -> InodeChange {
 }
 
 #[test]
-fn a_diff_names_what_was_changed_and_nothing_else() {
+fn diff_reports_exactly_the_changes() {
     let rig = Rig::new(&SMALL, Limits::default());
     let (fs, garden) = (rig.fs(), rig.garden());
     let same = make(fs, "same", 50_000);
@@ -47,7 +48,7 @@ fn a_diff_names_what_was_changed_and_nothing_else() {
     garden.create_snapshot(VOLUME, b"b", NOW).unwrap();
     let new = make(fs, "new", 20_000);
     fs.set_xattr(&time(), same, b"user.a", &[8; 300], SetXattrHow::Any).unwrap();
-    assert_eq!(new, gone, "the number is given again");
+    assert_eq!(new, gone, "the number is reused");
 
     let is_user = |change: &InodeChange| change.ino != Ino::ROOT.0;
     let diff = |from: &[u8], to| garden.diff(VOLUME, from, to).unwrap().into_iter().filter(is_user).collect::<Vec<_>>();
@@ -74,7 +75,7 @@ fn a_diff_names_what_was_changed_and_nothing_else() {
 }
 
 #[test]
-fn the_cost_goes_by_what_differs() {
+fn cost_of_a_diff_depends_on_the_changes() {
     let mut rig = Rig::new(&LARGE, Limits::default());
     let files: Vec<Ino> = (0..300).map(|number| make(rig.fs(), &format!("file {number}"), 40_000)).collect();
     let large = make(rig.fs(), "large", 12 << 20);
@@ -87,11 +88,12 @@ fn the_cost_goes_by_what_differs() {
     let diff = rig.garden().diff(VOLUME, b"a", Some(b"b")).unwrap();
     let reads = rig.garden().report().counts.volume_reads - before;
     assert_eq!(diff, [changed(files[170], true, &[(2, 3)]), changed(large, true, &[(2700, 2701)])]);
-    // Of each tree: the inode file's pointers and one or two of its blocks, the large file's two levels of pointers.
+    // In each tree: the pointers of the inode file and one or two of its blocks, and two levels of
+    // pointers of the large file.
     assert!(reads <= 12, "{reads} blocks were read, of more than 6,000");
 }
 
-/// What two trees hold of a file: its attributes, contents and extended attributes.
+/// A file in a tree: its attributes, contents and extended attributes.
 type Seen = (String, Vec<u8>, Vec<Vec<u8>>);
 
 fn collect_files(fs: &dyn FileSystem) -> BTreeMap<u64, Seen> {
@@ -135,7 +137,7 @@ fn change_something(rng: &mut Rng, fs: &dyn FileSystem, second: i64) {
     }
 }
 
-/// Whether a diff holds against what reading everything tells.
+/// Checks a diff against the contents of both trees.
 fn check_diff(before: &BTreeMap<u64, Seen>, after: &BTreeMap<u64, Seen>, diff: &[InodeChange]) {
     for ino in before.keys().chain(after.keys()) {
         let told: Vec<&InodeChange> = diff.iter().filter(|change| change.ino == *ino).collect();
@@ -166,7 +168,7 @@ fn check_diff(before: &BTreeMap<u64, Seen>, after: &BTreeMap<u64, Seen>, diff: &
 }
 
 #[test]
-fn a_diff_is_what_reading_all_of_both_tells() {
+fn diff_matches_a_full_comparison() {
     let rig = Rig::new(&LARGE, TIGHT);
     let mut rng = Rng::for_purpose(Seed(3), "diff");
     let mut seen: Vec<BTreeMap<u64, Seen>> = Vec::new();

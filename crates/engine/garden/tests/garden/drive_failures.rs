@@ -1,4 +1,5 @@
-//! Reports of drives that fail while an aggregate is in use, and of drives whose loss parity does not make up for.
+//! Reports of drives that fail while an aggregate is in use, and of losses that parity does not
+//! cover.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::{
     rig::{Devices, Rig, SMALL, Shape, TIGHT, VOLUME, caller, findings, format, open, shared},
 };
 
-/// A garden on drives of which one fails every write and every flush once that is wanted.
+/// A garden on drives, one of which fails writes or flushes on demand.
 fn watched(shape: &Shape, failing: usize) -> (Garden, Arc<FaultDevice<MemoryDevice>>, Devices) {
     let fault = Arc::new(FaultDevice::new(shape.devices().swap_remove(failing)));
     let mut devices: Devices = shared(shape.devices());
@@ -26,7 +27,7 @@ fn watched(shape: &Shape, failing: usize) -> (Garden, Arc<FaultDevice<MemoryDevi
 }
 
 #[test]
-fn the_first_failure_of_a_drive_is_reported_once() {
+fn first_failure_of_a_drive_is_reported_once() {
     let (garden, fault, devices) = watched(&GROUPS, 1);
     let failures = garden.watch_drives();
     let fs = garden.volume(VOLUME).unwrap();
@@ -43,7 +44,7 @@ fn the_first_failure_of_a_drive_is_reported_once() {
     assert!(failure.drive == 1 && failure.is_left_out && failure.device == devices[1].name(), "{failure:?}");
     let DriveState::Missing { why } = &garden.report().drives[1].state else { panic!("drive 1 is not missing") };
     assert_eq!(*why, failure.why);
-    // A drive that takes its place can fail again.
+    // A replacement drive can fail again.
     fault.heal();
     garden.replace_drive(1, Arc::new(GROUPS.devices().swap_remove(1))).unwrap();
     fill(&garden, 64);
@@ -54,7 +55,7 @@ fn the_first_failure_of_a_drive_is_reported_once() {
     assert!(failures.recv().is_err(), "the channel has ended");
 }
 
-/// Two drives, and no parity.
+/// Two drives without parity.
 const BARE: Shape = Shape { groups: &[(2, false)], ..GROUPS };
 
 #[test]
@@ -95,7 +96,7 @@ fn check_finds_missing_drive_that_parity_does_not_replace() {
         format(shape, &devices);
         devices
     };
-    // Even if nothing that is in use was on it.
+    // Even if it holds no block in use.
     for (number, devices) in (0..2).map(|number| (number, without(&empty(&BARE), &[number]))) {
         let found = findings(&devices);
         assert!(
@@ -116,9 +117,9 @@ fn check_finds_missing_drive_that_parity_does_not_replace() {
     }
 }
 
-/// Parity makes up for the drive that is missing only where the one that is filled holds something.
+/// Parity covers the missing drive only in stripes that the drive being filled already holds.
 #[test]
-fn a_missing_drive_beside_one_that_is_filled_is_found_with_what_is_lost() {
+fn check_finds_losses_beside_a_drive_being_filled() {
     let rig = Rig::new(&SMALL, TIGHT);
     let ino = rig.fs().make_node(&caller(1), Ino::ROOT, b"file", &NewNode::file(0o644)).unwrap().ino;
     rig.fs().write(&caller(1), ino, 0, &vec![7; 900_000]).unwrap();

@@ -1,4 +1,4 @@
-//! Drives that are missing, fail in the middle, come back too old, and are replaced.
+//! Drives that are missing, fail during use, come back too old, and are replaced.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ fn refused(devices: &Devices) -> String {
     open(devices, TIGHT).err().unwrap().to_string()
 }
 
-/// Something that changes every part of an aggregate.
+/// Changes every part of an aggregate.
 pub fn go_on(fs: &dyn FileSystem, round: u8) {
     let name = format!("later {round}");
     let ino = fs.make_node(&caller(9), Ino::ROOT, name.as_bytes(), &NewNode::file(0o600)).unwrap().ino;
@@ -47,7 +47,8 @@ pub fn go_on(fs: &dyn FileSystem, round: u8) {
     fs.write(&caller(9), old, u64::from(round) * 5000, &[round; 5000]).unwrap();
 }
 
-/// Fills what is being filled, so many stripes at a time. Says how many steps that took; nothing may be lost.
+/// Fills a new drive in steps of `stripes` stripes. Returns the number of steps; no block may be
+/// lost.
 pub fn fill(garden: &Garden, stripes: u64) -> u64 {
     let mut steps = 0;
     while let Some(step) = garden.rebuild_step(stripes).unwrap() {
@@ -58,7 +59,7 @@ pub fn fill(garden: &Garden, stripes: u64) -> u64 {
 }
 
 #[test]
-fn without_any_one_drive_of_each_group_the_data_are_the_same_and_can_be_changed() {
+fn data_stay_usable_without_a_drive_per_group() {
     let at_rest = filled(&GROUPS);
     for (first, second) in (0..3).flat_map(|first| (3..7).map(move |second| (first, second))) {
         let all = forks(&at_rest);
@@ -71,7 +72,7 @@ fn without_any_one_drive_of_each_group_the_data_are_the_same_and_can_be_changed(
         let later = collect_tree(&garden.volume(VOLUME).unwrap()).unwrap();
         drop(garden);
         assert_eq!(findings(&left), [""; 0]);
-        // Those that come back are too old; they are told and not believed.
+        // The drives that come back are too old. They are reported and not used.
         let garden = open(&all, TIGHT).unwrap();
         assert_eq!(find_difference(&later, &collect_tree(&garden.volume(VOLUME).unwrap()).unwrap()), None);
         let report = garden.report();
@@ -82,7 +83,7 @@ fn without_any_one_drive_of_each_group_the_data_are_the_same_and_can_be_changed(
 }
 
 #[test]
-fn a_drive_that_was_replaced_is_too_old_even_if_the_new_one_is_away() {
+fn replaced_drive_stays_too_old() {
     let old = forks(&filled(&SMALL));
     let garden = open(&without(&old, &[1]), TIGHT).unwrap();
     let new: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new("new", old[1].size()));
@@ -100,7 +101,7 @@ fn a_drive_that_was_replaced_is_too_old_even_if_the_new_one_is_away() {
     assert!(why.contains("it is at consistency point"), "{why}");
 }
 
-/// An aggregate of which one drive is missing from the beginning, or fails as soon as it is used.
+/// An aggregate without one of its drives.
 fn degraded(missing: usize) -> impl Fn() -> Box<dyn Subject> {
     move || {
         let all = Rig::new(&SMALL, TIGHT).devices;
@@ -111,7 +112,7 @@ fn degraded(missing: usize) -> impl Fn() -> Box<dyn Subject> {
 }
 
 #[test]
-fn sequences_without_a_drive() {
+fn sequences_run_without_a_drive() {
     let options = SequenceOptions {
         boundaries: vec![0, 1, 160, 4096, 40_960],
         operations: 150,
@@ -124,7 +125,7 @@ fn sequences_without_a_drive() {
 }
 
 #[test]
-fn a_drive_that_begins_to_fail_in_the_middle_is_gone_on_without() {
+fn drive_that_starts_to_fail_is_left_out() {
     let faults =
         ["fail write 6..", "fail read 20..; fail write 6..", "fail flush 3..", "fail read 20..", "fail write 9"];
     for (failing, faults) in (0..4).flat_map(|failing| faults.map(move |faults| (failing, faults))) {
@@ -150,7 +151,8 @@ fn a_drive_that_begins_to_fail_in_the_middle_is_gone_on_without() {
         let only_reads = faults == "fail read 20..";
         assert!(is_out || only_reads, "{told}: {:?}", garden.report().drives);
         drop((garden, fs));
-        // It works again, but nobody believes what it holds; unless it failed when all was written, and nothing was since.
+        // The drive works again, but is not used, unless it failed after all writes and nothing was
+        // written since.
         devices[failing].heal();
         assert_eq!(find_difference(&want, &tree(&all)), None, "{told}");
         let missing = open(&all, TIGHT).unwrap().report().missing_drives;
@@ -160,7 +162,7 @@ fn a_drive_that_begins_to_fail_in_the_middle_is_gone_on_without() {
     }
 }
 
-/// The devices of a rig at rest; they are in memory.
+/// Copies of the devices of a rig at rest.
 fn forks_of(rig: &Rig) -> Vec<MemoryDevice> {
     rig.garden().consistency_point().unwrap();
     let copy = |device: &Arc<dyn BlockDevice>| {
@@ -174,7 +176,7 @@ fn forks_of(rig: &Rig) -> Vec<MemoryDevice> {
 }
 
 #[test]
-fn power_is_lost_after_a_drive_failed_in_the_middle() {
+fn power_loss_after_a_drive_failure_loses_nothing() {
     let at_rest = forks_of(&Rig::new(&TINY, LIMITS));
     for (failing, first) in (0..3).flat_map(|failing| [1, 3, 5].map(|first| (failing, first))) {
         let (recording, devices) = Recording::new(at_rest.iter().map(MemoryDevice::fork).collect());
@@ -187,7 +189,7 @@ fn power_is_lost_after_a_drive_failed_in_the_middle() {
         let plan = CrashPlan { exhaustive_up_to: 2, samples: 3, tears: 0, seed: Seed(1) };
         recording.for_each_crash(&plan, |crash| {
             let (told, done) = (format!("drive {failing} from {first}: {crash}"), crash.mark.unwrap_or(0) as usize);
-            // The drive is there again when power is; or it is not.
+            // The drive may be present or absent at the next opening.
             let all = shared(crash.devices.iter().map(MemoryDevice::fork).collect());
             check_tree(&all, &trees, done, &told);
             let present = without(
@@ -201,7 +203,8 @@ fn power_is_lost_after_a_drive_failed_in_the_middle() {
     }
 }
 
-/// Plays operations on a rig and a model; gives the trees before and after each, marks each in the recording.
+/// Plays operations on a rig and a model. Returns the trees before and after each, and marks each
+/// in the recording.
 fn play_along(rig: &mut Rig, operations: &[Operation], recording: &Recording) -> Vec<Tree> {
     set_root(rig.fs()).unwrap();
     recording.mark(0);
@@ -214,7 +217,7 @@ fn play_along(rig: &mut Rig, operations: &[Operation], recording: &Recording) ->
         model_player.play(&mut model, operation);
         recording.mark(number);
         trees.push(collect_tree(&model).unwrap());
-        // A new drive is filled in between.
+        // Fills a new drive in between.
         rig.garden().rebuild_step(16).unwrap();
     }
     assert_eq!(find_difference(trees.last().unwrap(), &collect_tree(rig.fs()).unwrap()), None);
@@ -225,14 +228,14 @@ fn check_tree(devices: &Devices, trees: &[Tree], done: usize, told: &str) {
     let garden = open(devices, LIMITS).unwrap_or_else(|error| panic!("{told}: {error}"));
     let got = collect_tree(&garden.volume(VOLUME).unwrap()).unwrap_or_else(|error| panic!("{told}: {error}"));
     let after = trees.get(done..=done + 1).unwrap_or(&trees[done..]);
-    // Before the first mark the root may be as it was made.
+    // Before the first mark the root may have its initial state.
     if done > 0 && !after.iter().any(|want| find_difference(want, &got).is_none()) {
         panic!("{told}: {}", find_difference(&after[0], &got).unwrap());
     }
 }
 
 #[test]
-fn a_new_drive_is_filled_while_volumes_are_used() {
+fn new_drive_is_filled_while_volumes_are_used() {
     let at_rest = filled(&SMALL);
     for replaced in 0..4 {
         let mut devices = without(&forks(&at_rest), &[replaced]);
@@ -261,7 +264,7 @@ fn a_new_drive_is_filled_while_volumes_are_used() {
         assert_eq!(garden.report().drives[replaced].state, DriveState::Here);
         drop(garden);
         assert_eq!(findings(&devices), [""; 0]);
-        // What it was filled with is right: it makes up for any other.
+        // The new drive is correct: it can replace any other drive.
         for missing in (0..4).filter(|&other| other != replaced) {
             let left = without(&devices, &[missing]);
             assert_eq!(find_difference(&collect_tree(&model).unwrap(), &tree(&left)), None, "{replaced}, {missing}");
@@ -270,7 +273,7 @@ fn a_new_drive_is_filled_while_volumes_are_used() {
 }
 
 #[test]
-fn power_is_lost_while_a_new_drive_is_filled() {
+fn power_loss_during_filling_loses_nothing() {
     for replaced in 0..3 {
         let mut start = forks_of(&Rig::new(&TINY, LIMITS));
         start[replaced] = MemoryDevice::new("new", start[0].size());
@@ -308,22 +311,22 @@ fn power_is_lost_while_a_new_drive_is_filled() {
 }
 
 #[test]
-fn a_drive_that_does_not_answer_is_told_and_not_left_out() {
+fn unresponsive_drive_is_reported_not_left_out() {
     let at_rest = filled(&SMALL);
     for number in [0, 3] {
         let devices: Vec<Arc<FaultDevice<MemoryDevice>>> =
             at_rest.iter().map(|device| Arc::new(FaultDevice::new(device.fork()))).collect();
         let all: Devices = devices.iter().map(|device| device.clone() as _).collect();
-        // Its label, twice; its first superblock, twice.
+        // Two failed reads of its label; two of its first superblock.
         for first in [1, 2] {
             devices[number].heal();
             let at = devices[number].requests(BlockOperation::Read) + first;
             devices[number].inject(&format!("fail read {at}; fail read {}", at + 1)).unwrap();
             let told = refused(&all);
             assert!(told.starts_with(&format!("drive {number}: it does not answer (")), "{told}");
-            assert!(told.ends_with("; to go on without it, open without it"), "{told}");
+            assert!(told.ends_with("; to continue without this drive, do not name it"), "{told}");
         }
-        // Once may happen.
+        // A single failed read is repeated.
         devices[number].heal();
         let before = devices[number].requests(BlockOperation::Read);
         devices[number].inject(&format!("fail read {}", before + 1)).unwrap();
@@ -336,7 +339,7 @@ fn a_drive_that_does_not_answer_is_told_and_not_left_out() {
 }
 
 #[test]
-fn a_new_drive_that_fails_is_missing_again() {
+fn failing_new_drive_is_missing_again() {
     let devices = without(&forks(&filled(&SMALL)), &[2]);
     let garden = open(&devices, TIGHT).unwrap();
     let new = Arc::new(FaultDevice::new(MemoryDevice::new("new", SMALL.devices()[0].size())));
@@ -358,7 +361,7 @@ fn a_new_drive_that_fails_is_missing_again() {
 }
 
 #[test]
-fn damage_on_another_drive_is_told_while_a_drive_is_filled() {
+fn damage_on_another_drive_is_reported_during_filling() {
     let all = forks(&filled(&SMALL));
     let place = crate::damage::used(&all).into_iter().find(|(drive, _)| *drive == 0).unwrap();
     flip(&all[0], place.1 + 100);
@@ -376,11 +379,11 @@ fn damage_on_another_drive_is_told_while_a_drive_is_filled() {
 }
 
 #[test]
-fn devices_that_are_not_the_drives_are_refused_by_name() {
+fn wrong_devices_are_refused_by_name() {
     let at_rest = filled(&SMALL);
     let mut swapped = forks(&at_rest);
     swapped[..4].reverse();
-    assert_eq!(find_difference(&played(), &tree(&swapped)), None, "the order is of no matter");
+    assert_eq!(find_difference(&played(), &tree(&swapped)), None, "the order does not matter");
 
     assert_eq!(
         refused(&without(&forks(&at_rest), &[1, 3])),
@@ -414,7 +417,7 @@ fn devices_that_are_not_the_drives_are_refused_by_name() {
 }
 
 #[test]
-fn only_a_missing_drive_is_replaced_and_only_by_a_device_that_fits() {
+fn only_a_missing_drive_can_be_replaced() {
     let at_rest = filled(&SMALL);
     let all = forks(&at_rest);
     let garden = open(&without(&all, &[1]), TIGHT).unwrap();
@@ -437,7 +440,7 @@ fn only_a_missing_drive_is_replaced_and_only_by_a_device_that_fits() {
     Garden::format(&FormatOptions { uuid: [9; 16], ..SMALL.options() }, drives.to_vec(), log.clone()).unwrap();
     let told = refused(1, foreign[1].clone());
     assert!(told.starts_with("drive 1: a drive of another aggregate; clear its first"), "{told}");
-    // Nothing of all that did anything; the drive that was away is good for a new one.
+    // The refusals changed nothing. The absent drive is accepted as a new one.
     garden.replace_drive(1, all[1].clone()).unwrap();
     fill(&garden, 1000);
     drop(garden);
@@ -446,7 +449,7 @@ fn only_a_missing_drive_is_replaced_and_only_by_a_device_that_fits() {
 }
 
 #[test]
-fn another_version_of_the_format_is_refused() {
+fn other_format_versions_are_refused() {
     for slot in 0..4 {
         let devices = forks(&filled(&SMALL));
         let mut bytes = vec![0; SLOT as usize];

@@ -1,4 +1,4 @@
-//! Dumps and surveys of an aggregate: what they show is what was done, also where a drive is damaged or missing.
+//! Dumps and surveys of an aggregate: they show its contents, also with a damaged or missing drive.
 
 use senesce_block::BlockDevice;
 use senesce_core::{Rng, Seed};
@@ -23,7 +23,7 @@ fn number(dump: &Dump, word: &str) -> u64 {
     }
 }
 
-/// A column of a table, by its word; 0 for what is none.
+/// A column of a table, by its name; 0 for absent values.
 fn column(dump: &Dump, word: &str) -> Vec<u64> {
     let Some(table) = &dump.table else { return Vec::new() };
     let at = table.columns.iter().position(|column| *column == word).unwrap();
@@ -34,7 +34,7 @@ fn file(path: &str) -> DumpWhat {
     DumpWhat::File { volume: VOLUME.to_vec(), path: path.as_bytes().to_vec() }
 }
 
-/// A directory, and in it a file of contents 3 blocks long, and one with a tree 1 high with a hole.
+/// A directory with a file of 3 blocks and one with a tree of height 1 and a hole.
 fn small() -> Rig {
     let rig = Rig::new(&SMALL, TIGHT);
     let fs = rig.fs();
@@ -52,7 +52,7 @@ fn small() -> Rig {
 }
 
 #[test]
-fn a_file_is_shown_as_text_under_the_words_of_the_format() {
+fn file_dump_uses_the_names_of_the_format() {
     let rig = small();
     let tiny = shown(&rig.devices, &file("/tiny")).to_string();
     let expected = "\
@@ -90,7 +90,7 @@ fn a_file_is_shown_as_text_under_the_words_of_the_format() {
     ] {
         assert!(label.lines().any(|found| found.trim_end() == line || found.trim() == line), "{line}\n{label}");
     }
-    // Columns as wide as they like.
+    // Columns may have any width.
     for words in [
         "magic SNSCdriv",
         "uuid 73656e65-7363-6520-6761-7264656e2031",
@@ -104,7 +104,7 @@ fn a_file_is_shown_as_text_under_the_words_of_the_format() {
 }
 
 #[test]
-fn pointers_lead_to_slots_that_say_whose_they_are() {
+fn pointers_lead_to_slots_with_matching_trailers() {
     let rig = small();
     let dumped = shown(&rig.devices, &file("/dir/tree"));
     assert!(dumped.is_sound(), "{dumped}");
@@ -137,7 +137,7 @@ fn pointers_lead_to_slots_that_say_whose_they_are() {
 }
 
 #[test]
-fn maps_bits_and_areas_count_the_same_blocks() {
+fn maps_bits_and_areas_agree() {
     let rig = small();
     let (log, drives) = rig.devices.split_last().unwrap();
     let report = check(drives, log).unwrap();
@@ -168,7 +168,7 @@ fn maps_bits_and_areas_count_the_same_blocks() {
 }
 
 #[test]
-fn snapshots_and_counts_are_those_that_were_made() {
+fn snapshots_and_counts_are_dumped() {
     let rig = small();
     let all = || 0..u64::MAX;
     let held = |rig: &Rig| {
@@ -207,7 +207,7 @@ fn snapshots_and_counts_are_those_that_were_made() {
 }
 
 #[test]
-fn directories_and_the_log_are_shown_entry_by_entry() {
+fn directories_and_log_are_dumped_by_entry() {
     let rig = small();
     let what = DumpWhat::Directory { volume: VOLUME.to_vec(), path: b"dir".to_vec() };
     let text = shown(&rig.devices, &what).to_string();
@@ -230,7 +230,7 @@ fn directories_and_the_log_are_shown_entry_by_entry() {
 }
 
 #[test]
-fn what_is_damaged_is_shown_with_what_is_wrong() {
+fn damage_is_shown_in_dumps() {
     let at_rest = filled(&SMALL);
     // A label, a superblock, and the slot of a file's block.
     let devices = forks(&at_rest);
@@ -254,9 +254,9 @@ fn what_is_damaged_is_shown_with_what_is_wrong() {
     flip(&devices[drive as usize], (FIXED_SLOTS + stripe) * SLOT + 4096 + 24);
     let slot = shown(&devices, &DumpWhat::Pvbn { pvbn, hex: false });
     assert!(slot.wrong.iter().any(|wrong| wrong.contains("trailer checksum")), "{slot}");
-    assert_eq!(number(&slot.parts[0], "own PVBN"), pvbn, "what can be read is there: {slot}");
+    assert_eq!(number(&slot.parts[0], "own PVBN"), pvbn, "readable fields are shown: {slot}");
 
-    // Every block on the way of this file, one after the other: from parity, and it is said.
+    // A block on the path to the file: it is restored from parity, and the dump notes that.
     let root = shown(&devices, &DumpWhat::AggregateFile { file: 0 });
     let devices = forks(&at_rest);
     let (drive, stripe) = (column(&root, "drive")[0], column(&root, "stripe")[0]);
@@ -264,7 +264,7 @@ fn what_is_damaged_is_shown_with_what_is_wrong() {
     let told = shown(&devices, &file("/file 7"));
     assert_eq!((&told.table, &told.fields), (&sound.table, &sound.fields));
     assert!(told.wrong.iter().any(|wrong| wrong.contains("come from the other drives")), "{told}");
-    // A second drive: it cannot be read, and that is all that is said.
+    // With a second drive damaged, the block is unreadable, and the dump reports that.
     let other = (drive as usize + 1) % 4;
     flip(&devices[other], (FIXED_SLOTS + stripe) * SLOT + 300);
     let (log, drives) = devices.split_last().unwrap();
@@ -274,7 +274,7 @@ fn what_is_damaged_is_shown_with_what_is_wrong() {
     assert!(file.wrong.iter().any(|wrong| wrong.contains("payload checksum")), "{file}");
 }
 
-/// Signed nonsense in any block: whatever is asked for comes to an end, with words or what is wrong.
+/// Valid checksums over random bits in any block: every dump terminates, with contents or damage.
 #[test]
 fn forged_bits_stop_no_dump() {
     let at_rest = filled(&SMALL);
@@ -298,7 +298,7 @@ fn forged_bits_stop_no_dump() {
         forge(&devices, *place, rng.below(4096) as usize, rng.below(8) as u32);
         let (log, drives) = devices.split_last().unwrap();
         for what in &all {
-            // Most bits are in contents, or in what this dump does not show.
+            // Most bits are in contents, or in structures that this dump does not show.
             wrong += u32::from(!dump(drives, log, what, 50).is_ok_and(|dump| dump.is_sound()));
         }
         let _ = survey(drives, log, None, &mut |_| true);
@@ -316,7 +316,7 @@ fn surveyed(devices: &Devices) -> (Survey, Vec<SurveyedFile>) {
     (found.unwrap(), files)
 }
 
-/// Which blocks of a file others use as well, says the survey of a volume.
+/// The blocks of a file that have other users, according to the survey.
 fn shared_blocks(rig: &Rig, volume: &[u8], path: &[u8]) -> Vec<u64> {
     rig.garden().consistency_point().unwrap();
     let (log, drives) = rig.devices.split_last().unwrap();
@@ -331,7 +331,7 @@ fn shared_blocks(rig: &Rig, volume: &[u8], path: &[u8]) -> Vec<u64> {
 }
 
 #[test]
-fn a_survey_tells_which_blocks_others_use_as_well() {
+fn survey_reports_shared_blocks() {
     let rig = Rig::new(&SMALL, Limits::default());
     let make = |name: &[u8]| rig.fs().make_node(&caller(1), Ino::ROOT, name, &NewNode::file(0o644)).unwrap().ino;
     let (one, two) = (make(b"one"), make(b"two"));
@@ -341,7 +341,7 @@ fn a_survey_tells_which_blocks_others_use_as_well() {
     rig.fs().clone_range(&caller(1), (one, 4096), (two, 0), 3 * 4096).unwrap();
     assert_eq!(shared_blocks(&rig, VOLUME, b"one"), [1, 2, 3]);
     assert_eq!(shared_blocks(&rig, VOLUME, b"two"), [0, 1, 2]);
-    // One that was shared is its last user's own again.
+    // A formerly shared block belongs to its last user again.
     rig.fs().write(&caller(1), two, 4096, &[9; 4096]).unwrap();
     assert_eq!(shared_blocks(&rig, VOLUME, b"one"), [1, 3]);
     rig.garden().create_snapshot(VOLUME, b"monday", caller(1).now).unwrap();
@@ -353,7 +353,7 @@ fn a_survey_tells_which_blocks_others_use_as_well() {
 }
 
 #[test]
-fn a_survey_has_every_file_and_every_block() {
+fn survey_has_every_file_and_block() {
     let rig = small();
     let (found, files) = surveyed(&rig.devices);
     let mut paths: Vec<(String, FileKind, u64)> =
@@ -382,11 +382,11 @@ fn a_survey_has_every_file_and_every_block() {
         seen < 2
     })
     .unwrap();
-    assert_eq!(seen, 2, "it stops when it is told to");
+    assert_eq!(seen, 2, "it stops on request");
 }
 
 #[test]
-fn a_survey_of_several_groups_keeps_runs_on_one_drive_and_does_without_a_missing_one() {
+fn survey_handles_several_groups_and_a_missing_drive() {
     let rig = Rig::new(&SEVERAL, Limits::default());
     let big = rig.fs().make_node(&caller(1), Ino::ROOT, b"big", &NewNode::file(0o644)).unwrap().ino;
     for at in 0..40 {
@@ -409,7 +409,7 @@ fn a_survey_of_several_groups_keeps_runs_on_one_drive_and_does_without_a_missing
 }
 
 #[test]
-fn nothing_is_written_and_nonsense_is_refused_with_words() {
+fn dump_writes_nothing_and_refuses_bad_requests() {
     let devices = filled(&SMALL);
     let before: Vec<Vec<u8>> = devices.iter().map(|device| device.contents()).collect();
     let all = shared(devices.iter().map(|device| device.fork()).collect());

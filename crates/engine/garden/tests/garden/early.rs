@@ -1,4 +1,5 @@
-//! Operations that are acknowledged before they are durable: a loss of power leaves a moment of the past, at or after the last sync.
+//! Early acknowledgement: a loss of power leaves the state of some moment at or after the last
+//! sync.
 
 use std::sync::Arc;
 
@@ -16,18 +17,18 @@ use crate::{
     rig::{Devices, Rig, Shape, VOLUME, caller, findings, open, shared},
 };
 
-/// Every so many operations somebody asks for a sync.
+/// The run syncs after this number of operations.
 const SYNC_EVERY: u64 = 7;
 
 struct Run {
     recording: Recording,
-    /// After each operation.
+    /// The tree after each operation.
     trees: Vec<Tree>,
-    /// Consistency points that were written while operations went on.
+    /// Consistency points that were written in the background.
     beside: u64,
 }
 
-/// Without parity consistency points are written while operations go on.
+/// Without parity, consistency points are written in the background.
 const PLAIN: Shape = Shape { groups: &[(1, false), (2, false)], media: &[], stripes: 1024, log_bytes: 400 << 10 };
 
 fn record(shape: &Shape, operations: &[Operation], limits: Limits) -> Run {
@@ -49,7 +50,7 @@ fn record(shape: &Shape, operations: &[Operation], limits: Limits) -> Run {
         assert_eq!(format!("{got:?}"), format!("{want:?}"), "{operation:?}");
         trees.push(collect_tree(model).unwrap());
         if number % SYNC_EVERY == 0 {
-            // A sync of whatever file is one of all.
+            // A sync of any file syncs all.
             if number % 2 == 0 {
                 rig.fs().sync(Ino::ROOT).unwrap()
             } else {
@@ -62,7 +63,7 @@ fn record(shape: &Shape, operations: &[Operation], limits: Limits) -> Run {
     Run { recording, trees, beside }
 }
 
-/// The number of the operation whose tree is there; it must be at or after the last sync.
+/// The number of the operation whose tree matches; it must be at or after the last sync.
 fn find_moment(devices: &Devices, run: &Run, synced: usize, told: &str) -> usize {
     let garden = open(devices, LIMITS).unwrap_or_else(|error| panic!("{told}: {error}"));
     let tree = collect_tree(&garden.volume(VOLUME).unwrap()).unwrap_or_else(|error| panic!("{told}: {error}"));
@@ -83,7 +84,7 @@ fn check(run: &Run, plan: &CrashPlan) -> (u64, u64) {
 }
 
 #[test]
-fn a_moment_at_or_after_the_last_sync_is_there_whenever_power_is_lost() {
+fn state_is_at_or_after_the_last_sync() {
     let plan = CrashPlan { exhaustive_up_to: 4, samples: 8, tears: 3, seed: Seed(1) };
     let roomy = Limits { dirty_bytes: 64 << 20, ..LIMITS };
     for (shape, limits) in [(TINY, LIMITS), (TINY, roomy), (PLAIN, LIMITS)] {
@@ -94,8 +95,8 @@ fn a_moment_at_or_after_the_last_sync_is_there_whenever_power_is_lost() {
     }
 }
 
-/// Drawn operations: how many of which seed, on which shape, whether all of them fit in memory, and how many states of each moment are
-/// looked at.
+/// Random sequences: the seed, the number of operations, the shape, whether all fits into memory,
+/// and the number of states checked at each moment.
 const DRAWN: &[(u64, usize, Shape, bool, usize)] = &[
     (0, 300, TINY, false, 6),
     (1, 200, TINY, true, 4),
@@ -107,7 +108,7 @@ const DRAWN: &[(u64, usize, Shape, bool, usize)] = &[
 ];
 
 #[test]
-fn so_it_is_for_drawn_operations() {
+fn random_operations_survive_to_the_last_sync() {
     let (mut all_between, mut beside) = (0, 0);
     for &(seed, operations, shape, is_roomy, samples) in DRAWN {
         let largest = if shape.stripes > 512 { 160_000 } else { 40_960 };
@@ -127,7 +128,7 @@ fn so_it_is_for_drawn_operations() {
 }
 
 #[test]
-fn fewer_flushes_are_asked_of_the_log_and_a_change_of_mind_makes_all_durable() {
+fn early_acknowledgement_needs_fewer_log_flushes() {
     let roomy = Limits { dirty_bytes: 64 << 20, ..LIMITS };
     let mut devices = TINY.devices();
     let log = Arc::new(FaultDevice::new(devices.pop().unwrap()));
@@ -148,7 +149,7 @@ fn fewer_flushes_are_asked_of_the_log_and_a_change_of_mind_makes_all_durable() {
     let before = flushes();
     rig.fs().sync_all().unwrap();
     rig.fs().sync_all().unwrap();
-    assert_eq!(flushes(), before + 1, "what is durable is so");
+    assert_eq!(flushes(), before + 1, "a second sync changes nothing");
     assert_eq!(play(&mut rig, &story[9..10]), 0);
     rig.garden().set_acknowledge(Acknowledge::Durable).unwrap();
     assert_eq!(flushes(), before + 2);
@@ -156,7 +157,7 @@ fn fewer_flushes_are_asked_of_the_log_and_a_change_of_mind_makes_all_durable() {
 }
 
 #[test]
-fn what_nobody_wants_to_be_durable_for_long_is_written_once() {
+fn data_without_sync_are_written_once() {
     const BLOCK: usize = 1 << 20;
     let shape = Shape { stripes: 8192, log_bytes: 128 << 20, ..TINY };
     let mut devices = shape.devices();
@@ -170,21 +171,21 @@ fn what_nobody_wants_to_be_durable_for_long_is_written_once() {
     let data = vec![7; BLOCK / 2];
     let points = || rig.garden().report().counts.consistency_points;
     let (mut before, first) = (log.requests(BlockOperation::Write), points());
-    // 16 MiB wait for a log of 64 MiB in each half; 96 MiB are more than a half has room for.
+    // 16 MiB wait for a log of 64 MiB in each half; 96 MiB exceed a half.
     for (count, to_log) in [(31, 1), (192, 0)] {
         for number in 0..count {
             rig.fs().write(&caller(2), ino, (number % 8) * data.len() as u64, &data).unwrap();
         }
         assert_eq!((log.requests(BlockOperation::Write), points()), (before, first), "{count} writes");
         rig.fs().sync_all().unwrap();
-        // A consistency point names in the log what it writes.
+        // A consistency point names in the log the stripes that it writes.
         assert_eq!(points() - first, 1 - to_log, "{count} writes");
         assert!(log.requests(BlockOperation::Write) > before);
         before = log.requests(BlockOperation::Write);
         rig.fs().sync_all().unwrap();
-        assert_eq!(log.requests(BlockOperation::Write), before, "what is durable is so");
+        assert_eq!(log.requests(BlockOperation::Write), before, "a second sync changes nothing");
     }
-    // The log takes what comes after it.
+    // The log accepts later records.
     rig.fs().write(&caller(3), ino, 0, &data).unwrap();
     rig.fs().sync_all().unwrap();
     assert_eq!((log.requests(BlockOperation::Write), points()), (before + 1, first + 1));

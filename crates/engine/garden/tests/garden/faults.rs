@@ -1,4 +1,4 @@
-//! Devices that fail and lie while the engine runs.
+//! Devices that fail and return wrong data while the engine runs.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ fn rig(devices: &[Faulty], limits: Limits) -> Rig {
     rig
 }
 
-/// The tree after each operation of the story, and what each of them answers.
+/// The tree after each operation of the story, and the result of each operation.
 fn model(operations: &[Operation]) -> (Vec<Tree>, Vec<Answer>) {
     let mut model = ModelFs::new(Bytes(Bytes::GIB));
     set_root(&model).unwrap();
@@ -51,7 +51,7 @@ fn model(operations: &[Operation]) -> (Vec<Tree>, Vec<Answer>) {
     (trees, answers)
 }
 
-/// What is on the devices must be what was acknowledged, or one operation more.
+/// The devices must hold all acknowledged operations, and at most one more.
 fn check_reopened(devices: &[Faulty], trees: &[Tree], done: usize, told: &str) {
     let left: Vec<MemoryDevice> = devices.iter().map(|device| device.inner().fork()).collect();
     let left = shared(left);
@@ -66,7 +66,8 @@ fn check_reopened(devices: &[Faulty], trees: &[Tree], done: usize, told: &str) {
     assert_eq!(findings(&left), Vec::<String>::new(), "{told}");
 }
 
-/// Plays the story with one write or flush of a device failing; says how many faults struck.
+/// Plays the story with one failing write or flush of a device. Returns the number of faults that
+/// occurred.
 fn strike(device: usize, numbers: impl Iterator<Item = u64>, check: &dyn Fn(&Rig, usize, &str)) -> u32 {
     let (operations, start) = (story(), at_rest());
     let (trees, answers) = model(&operations);
@@ -83,7 +84,7 @@ fn strike(device: usize, numbers: impl Iterator<Item = u64>, check: &dyn Fn(&Rig
             .count();
         if devices[device].struck() == 0 {
             assert_eq!(done, operations.len());
-            continue; // there are not so many requests
+            continue; // fewer requests than this number
         }
         devices[device].heal();
         let told = format!("{fault} of {}, after {done} operations", devices[device].name());
@@ -96,10 +97,10 @@ fn strike(device: usize, numbers: impl Iterator<Item = u64>, check: &dyn Fn(&Rig
 }
 
 #[test]
-fn a_log_that_fails_stops_the_engine_and_nothing_is_lost() {
+fn failing_log_stops_the_engine_without_loss() {
     let check = |rig: &Rig, done: usize, told: &str| {
         assert!(done < story().len(), "{told}: the failure was not told");
-        // Nothing is changed any more, whatever the devices do now; what is there can be read.
+        // Nothing is changed any more, even if the devices work again; existing data can be read.
         let refused = rig.fs().unlink(&caller(9), Ino::ROOT, b"d");
         assert_eq!(refused.unwrap_err().errno(), 30, "{told}");
     };
@@ -108,7 +109,7 @@ fn a_log_that_fails_stops_the_engine_and_nothing_is_lost() {
 }
 
 #[test]
-fn a_drive_that_fails_once_is_gone_on_without() {
+fn drive_that_fails_once_is_left_out() {
     for device in 0..at_rest().len() - 1 {
         let check = |rig: &Rig, done: usize, told: &str| {
             assert_eq!(done, story().len(), "{told}");
@@ -119,9 +120,9 @@ fn a_drive_that_fails_once_is_gone_on_without() {
     }
 }
 
-/// One drive of data fails in reading, or lies: reads give what was written all the same.
+/// One data drive fails reads or returns wrong data: reads return the written data anyway.
 #[test]
-fn one_drive_that_lies_does_no_harm() {
+fn one_faulty_drive_does_no_harm() {
     let (operations, start) = (story(), at_rest());
     let (trees, answers) = model(&operations);
     let tight = Limits { cache_bytes: 0, ..LIMITS };
@@ -158,9 +159,10 @@ fn one_drive_that_lies_does_no_harm() {
     assert!(struck > 50, "{struck} faults struck");
 }
 
-/// An operation that fails half way, on blocks that the one before it had changed already: memory is not what the log says.
+/// An operation fails halfway, after an earlier one changed the same blocks: memory differs from
+/// the log.
 #[test]
-fn an_operation_that_fails_half_way_stops_the_engine_whatever_was_changed_before() {
+fn operation_failing_halfway_stops_the_engine() {
     let devices: Vec<Faulty> = faulty(&at_rest());
     let mut rig = rig(&devices, LIMITS);
     let (root, who) = (Ino::ROOT, caller(5));
@@ -170,7 +172,8 @@ fn an_operation_that_fails_half_way_stops_the_engine_whatever_was_changed_before
     }
     rig.garden().consistency_point().unwrap();
     rig.open().unwrap();
-    // The root directory and its inodes are in memory and changed; the pointers to the file's blocks are not.
+    // The root directory and its inodes are cached and dirty; the pointers to the file's blocks are
+    // not cached.
     rig.fs().make_node(&who, root, b"other", &NewNode::file(0o644)).unwrap();
     for device in &devices[..devices.len() - 1] {
         device.inject("fail read 1..").unwrap();

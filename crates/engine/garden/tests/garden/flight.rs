@@ -1,4 +1,4 @@
-//! Consistency points that are on their way to the drives while operations go on.
+//! Consistency points that are written in the background.
 
 use std::{
     io::{IoSlice, IoSliceMut},
@@ -18,7 +18,7 @@ use crate::{
 };
 
 const SHAPE: Shape = Shape { groups: &[(1, false)], media: &[], stripes: 4096, log_bytes: 1 << 20 };
-/// Little memory: what is not held leaves.
+/// Little memory, so that unpinned blocks are evicted.
 const LIMITS: Limits = Limits { cache_bytes: 64 << 12, dirty_bytes: 128 << 12 };
 const BLOCK: usize = 4096;
 
@@ -38,7 +38,7 @@ impl Gate {
     fn pass(&self) {
         let shut = self.is_shut.lock().unwrap();
         let waited = self.changed.wait_timeout_while(shut, Duration::from_secs(60), |is_shut| *is_shut).unwrap().1;
-        assert!(!waited.timed_out(), "somebody waits for what cannot end");
+        assert!(!waited.timed_out(), "a write waits for ever");
     }
 }
 
@@ -107,7 +107,7 @@ fn file(rig: &Rig, name: &[u8]) -> Ino {
 }
 
 #[test]
-fn what_it_carries_is_read_written_over_and_removed_meanwhile() {
+fn blocks_of_a_background_point_stay_usable() {
     let mut devices = SHAPE.devices();
     let (log, drive) = (devices.pop().unwrap(), devices.pop().unwrap());
     let drive = Arc::new(Gate { inner: drive, is_shut: Mutex::new(false), changed: Condvar::new() });
@@ -119,7 +119,8 @@ fn what_it_carries_is_read_written_over_and_removed_meanwhile() {
     fill(&rig, cut, 0..16, 0);
     fill(&rig, gone, 0..16, 0);
     drive.set_shut(true);
-    // With what waits for the point that begins on the way, these are more than may be dirty, and less than twice that.
+    // Together with the blocks of the background point, these exceed the limit of dirty bytes, but
+    // not twice the limit.
     fill(&rig, ino, 0..180, 0);
     (0..180).for_each(|number| assert_holds(&rig, ino, number, 0, "on the way"));
     fill(&rig, ino, 10..30, 1);
@@ -137,7 +138,7 @@ fn what_it_carries_is_read_written_over_and_removed_meanwhile() {
         }
         for number in 0..180 {
             let turn = u8::from((10..30).contains(&number));
-            assert_holds(&rig, ino, number, turn, "behind it");
+            assert_holds(&rig, ino, number, turn, "after it");
             assert_holds(&rig, copy, number, turn, "a copy");
         }
         (0..3).for_each(|number| assert_holds(&rig, cut, number, 0, "cut"));
@@ -147,7 +148,7 @@ fn what_it_carries_is_read_written_over_and_removed_meanwhile() {
 }
 
 #[test]
-fn one_that_fails_is_told_at_the_next_sync_and_leaves_what_was_synced() {
+fn failed_background_point_is_reported_at_the_next_sync() {
     let mut devices = SHAPE.devices();
     let (log, drive) = (devices.pop().unwrap(), devices.pop().unwrap());
     let drive = Arc::new(FaultDevice::new(drive));
@@ -164,10 +165,10 @@ fn one_that_fails_is_told_at_the_next_sync_and_leaves_what_was_synced() {
         }
     }
     assert!(rig.fs().sync_all().is_err());
-    assert!(rig.garden().consistency_point().is_err(), "who closes it is told, too");
+    assert!(rig.garden().consistency_point().is_err(), "a consistency point fails too");
     assert!(write(&rig, ino, 0, 1).is_err());
     drive.heal();
     rig.open().unwrap();
-    (0..20).for_each(|number| assert_holds(&rig, ino, number, 0, "what was synced"));
+    (0..20).for_each(|number| assert_holds(&rig, ino, number, 0, "synced data"));
     assert_eq!(findings(&all), Vec::<String>::new());
 }

@@ -1,5 +1,5 @@
-//! Damage that checksums do not see: metadata changed by somebody who knows how to sign them. The check finds what
-//! contradicts itself and names it; the engine may refuse or go on, but it comes to an end.
+//! Damage that checksums do not detect: metadata changed together with valid checksums. The check
+//! finds and names contradictions. The engine may refuse or continue, but it always terminates.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub fn read(devices: &Devices, drive: usize, offset: u64) -> Vec<u8> {
     slot
 }
 
-/// Flips a bit of a payload, and makes checksums and parity those of the result.
+/// Flips a bit of a payload, and updates checksums and parity to match.
 pub fn forge(devices: &Devices, (drive, offset): (usize, u64), byte: usize, bit: u32) {
     let old = read(devices, drive, offset);
     let mut new = old.clone();
@@ -38,7 +38,7 @@ pub fn forge(devices: &Devices, (drive, offset): (usize, u64), byte: usize, bit:
     devices[PARITY].write_at(offset, &parity).unwrap();
 }
 
-/// What a block is, from its trailer.
+/// The identity of a block, from its trailer.
 struct What {
     of_volume: bool,
     level: u8,
@@ -52,8 +52,9 @@ fn what(slot: &[u8]) -> What {
     What { of_volume, level: slot[BLOCK + 9], file: word(if of_volume { 48 } else { 16 }) }
 }
 
-/// Whether the check must find a change of this byte (a pointer's guess of the place becomes a stale one): all pointers, maps, directories, and of inodes all that follows from
-/// something else. Times, owners, permissions, what a name is followed by, and contents follow from nothing.
+/// Whether the check must find a change of this byte. (A changed place in a pointer makes it
+/// stale.) This covers all pointers, maps and directories, and fields of inodes that follow from
+/// others. Times, owners, permissions, bytes after names, and contents are independent.
 fn must_be_found(what: &What, slot: &[u8], byte: usize) -> bool {
     if what.level > 0 {
         return true;
@@ -66,27 +67,27 @@ fn must_be_found(what: &What, slot: &[u8], byte: usize) -> bool {
             let inline = inode[1] == 1;
             !in_use || matches!(at, 0 | 1 | 12..16 | 24..32 | 72 | 80..96) || (at >= 96 && !inline)
         }
-        // The number that tells equal hashes apart may be any.
+        // The number that distinguishes equal hashes is arbitrary.
         (true, 1) => !is_low_cookie(slot, byte),
-        // The summary map of a tree that only a snapshot has means nothing any more.
+        // The summary map of a snapshot's tree has no meaning any more.
         (true, 2..=3 | 6) => true,
         (true, _) => false,
         (false, 1) => true,
-        // Containers have no contents of their own; inodes as above, of which links and parents mean nothing.
+        // Containers have no contents of their own. Inodes as above, but without links and parents.
         (false, 0) => {
             let at = byte % 256;
             let in_use = slot[byte / 256 * 256] != 0;
             !in_use || at == 0 || at >= 96
         }
-        // Volumes: magic, name's length, VVBNs, inodes, counts, root.
+        // Volumes: magic, length of the name, VVBNs, inodes, counts, root.
         (false, 2) => matches!(byte % 512, 0..4 | 8..40 | 288..456 | 472..488) && slot[byte / 512 * 512] != 0,
-        // Snapshots: magic, volume, name's length, counts, seed, root.
+        // Snapshots: magic, volume, length of the name, counts, seed, root.
         (false, 4) => matches!(byte % 512, 0..4 | 8..12 | 40..56 | 64..72 | 352..512) && slot[byte / 512 * 512] != 0,
         (false, _) => false,
     }
 }
 
-/// The newest block of contents of a file of metadata: of the volume, or of the aggregate.
+/// The newest block of contents of a file of metadata, of the volume or of the aggregate.
 fn newest(devices: &Devices, of_volume: bool, file: u64) -> (usize, u64) {
     let places = used(devices).into_iter().filter_map(|place| {
         let slot = read(devices, place.0, place.1);
@@ -98,7 +99,7 @@ fn newest(devices: &Devices, of_volume: bool, file: u64) -> (usize, u64) {
 }
 
 #[test]
-fn the_check_names_what_is_forged_of_snapshots() {
+fn check_names_forged_fields_of_snapshots() {
     let at_rest = filled(&SMALL);
     let cases: [(bool, u64, usize, u32, &str); 11] = [
         (false, 4, 0, 0, "snapshot 0: snapshot record: magic"),
@@ -119,19 +120,19 @@ fn the_check_names_what_is_forged_of_snapshots() {
         forge(&devices, place, byte, bit);
         let found = crate::rig::findings(&devices);
         assert!(found.iter().any(|finding| finding.contains(told)), "{told}: {found:?}");
-        // Whatever the engine makes of it, it comes to an end.
+        // Whatever the engine does, it terminates.
         use_it(&devices);
     }
 }
 
 #[test]
-fn the_check_names_what_is_forged_of_clones() {
+fn check_names_forged_fields_of_clones() {
     let at_rest: Vec<Arc<MemoryDevice>> = filled(&SMALL).into_iter().map(Arc::new).collect();
     let devices = at_rest.iter().map(|device| device.clone() as _).collect();
     open(&devices, Limits::default()).unwrap().clone_volume(VOLUME, b"monday", b"clone").unwrap();
     assert_eq!(crate::rig::findings(&devices), Vec::<String>::new());
     let cases: [(usize, u32, &str); 6] = [
-        // A volume that is deleted has no snapshots.
+        // A deleted volume has no snapshots.
         (0, 0, "snapshot monday of volume 0: snapshot record: volume is 0"),
         (464, 1, "volume 1: volume record: origin is snapshot 0 of volume 2"),
         (468, 3, "volume 1: volume record: origin is snapshot 8 of volume 0"),
@@ -149,7 +150,7 @@ fn the_check_names_what_is_forged_of_clones() {
     }
 }
 
-/// Whether a byte of a leaf is one of the two lowest of a cookie.
+/// Whether a byte of a leaf is one of the two lowest bytes of a cookie.
 fn is_low_cookie(leaf: &[u8], byte: usize) -> bool {
     let mut at = 16;
     for _ in 0..u16::from_le_bytes([leaf[4], leaf[5]]) {
@@ -162,7 +163,7 @@ fn is_low_cookie(leaf: &[u8], byte: usize) -> bool {
 }
 
 #[test]
-fn forged_metadata_are_found_and_do_no_more_harm() {
+fn forged_metadata_are_found_and_harmless() {
     let at_rest = filled(&SMALL);
     let mut rng = Rng::for_purpose(Seed(1), "forgery");
     let (mut missed, mut tried, mut refused, mut counts) = (Vec::new(), 0, 0, 0);
@@ -170,7 +171,7 @@ fn forged_metadata_are_found_and_do_no_more_harm() {
         let slot = read(&forks(&at_rest), place.0, place.1);
         let what = what(&slot);
         for _ in 0..50 {
-            // Where something stands, more often than in the zeros behind it.
+            // Prefers used bytes to the zeros after them.
             let end = slot[..BLOCK].iter().rposition(|&byte| byte != 0).map_or(BLOCK, |last| last + 1);
             let end = if rng.chance(3, 4) { end } else { BLOCK };
             let byte = rng.below(end as u64) as usize;
@@ -198,7 +199,7 @@ fn forged_metadata_are_found_and_do_no_more_harm() {
     assert!(refused > 20, "{refused} of {tried} were refused");
 }
 
-/// Reads all and changes something; says whether nothing was refused.
+/// Reads everything and makes changes. Returns whether nothing was refused.
 pub fn use_it(devices: &Devices) -> bool {
     let Ok(garden) = open(devices, Limits::default()) else { return false };
     let Ok(fs) = garden.volume(VOLUME) else { return false };

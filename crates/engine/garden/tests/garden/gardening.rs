@@ -1,4 +1,5 @@
-//! Blocks that move while a volume is in use: it is what the model says, whatever is moved, cleaned, put right, lost.
+//! Relocation while a volume is in use: it matches the model through moves, cleaning, fix-ups and
+//! losses of power.
 
 use std::{
     cell::Cell,
@@ -20,7 +21,7 @@ use crate::{
     space::{NARROW, fill},
 };
 
-/// Everything at once, and more than is worth it.
+/// All tasks at once, and more than is worth it.
 pub const EAGER: Gardening = Gardening {
     cleaning: Some(Cleaning { quota_percent: 400, worth_percent: 0, disks_too: false }),
     fix_up: FixUp::OnRead,
@@ -28,13 +29,13 @@ pub const EAGER: Gardening = Gardening {
     write_after_read: None,
 };
 
-/// A volume below which something moves every few calls.
+/// A volume in which blocks move every few calls.
 struct Gardened {
     rig: Rig,
     calls: Cell<u64>,
 }
 
-/// Blocks that moved below all of them, and pointers put right.
+/// Moved blocks and fixed pointers of all volumes.
 static MOVED: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
 
 impl Gardened {
@@ -58,7 +59,7 @@ fn used_areas(garden: &Garden) -> Vec<u64> {
     (0..).zip(free).filter(|(_, free)| **free < most).map(|(area, _)| area).collect()
 }
 
-/// Moves an area. There may be no space for it.
+/// Moves an area, if there is space for it.
 fn move_area(garden: &Garden, area: u64) -> u64 {
     match garden.move_area(0, area) {
         Ok(moves) => {
@@ -108,9 +109,9 @@ impl Drop for Gardened {
     }
 }
 
-/// On drives that panic if a block is written over that the last consistency point uses, which is checked each time.
+/// The drives panic if a block is overwritten that the last consistency point uses.
 #[test]
-fn a_volume_is_what_the_model_says_whatever_moves_below_it() {
+fn volume_matches_the_model_during_relocation() {
     for seed in 0..3 {
         let options = SequenceOptions {
             boundaries: vec![0, 1, 160, 4096, 8192, 10 * 4096, 60 * 4096],
@@ -121,10 +122,10 @@ fn a_volume_is_what_the_model_says_whatever_moves_below_it() {
         run_sequence(&Gardened::make, Seed(seed), &options).unwrap();
     }
     let [moved, fixed] = [0, 1].map(|at: usize| MOVED[at].load(Relaxed));
-    assert!(moved > 100 && fixed > 10, "{moved} moved, {fixed} put right");
+    assert!(moved > 100 && fixed > 10, "{moved} moved, {fixed} fixed");
 }
 
-/// A story in which an area moves after every operation, and cleaning does what it can.
+/// A story in which an area moves after every operation, with cleaning.
 fn check_story(missing: Option<usize>, plan: &CrashPlan, least: u64) {
     let (mut number, mut moved) = (0, 0);
     let run = record_and(&story(), missing, LIMITS, &mut |rig| {
@@ -140,20 +141,20 @@ fn check_story(missing: Option<usize>, plan: &CrashPlan, least: u64) {
 }
 
 #[test]
-fn power_may_be_lost_while_blocks_move() {
+fn power_may_be_lost_during_relocation() {
     check_story(None, &CrashPlan { exhaustive_up_to: 2, samples: 2, tears: 1, seed: Seed(1) }, 200);
 }
 
 #[test]
-fn blocks_move_and_power_may_be_lost_while_a_drive_is_missing() {
+fn relocation_works_without_a_drive_and_power() {
     for missing in [0, 2] {
         check_story(Some(missing), &CrashPlan { exhaustive_up_to: 1, samples: 1, tears: 1, seed: Seed(2) }, 50);
     }
 }
 
-/// As much fits as without cleaning, and all of it can be deleted.
+/// The same number of files fits as without cleaning, and all can be deleted.
 #[test]
-fn cleaning_steps_back_where_there_is_no_space() {
+fn cleaning_yields_when_space_is_short() {
     let mut filled: Vec<Vec<usize>> = Vec::new();
     for gardening in [Gardening::default(), EAGER] {
         let rig = Rig::on(&NARROW, guard(&shared(NARROW.devices())), TIGHT);

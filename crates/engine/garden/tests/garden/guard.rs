@@ -1,7 +1,7 @@
-//! Drives that panic when a block is written over that the last consistency point uses.
+//! Drives that panic when a block is overwritten that the last consistency point uses.
 //!
-//! What is in use is found by the independent check, each time a superblock has become durable; so every consistency
-//! point of a guarded run is also checked (but for parity).
+//! The independent check finds the blocks in use, each time a superblock has become durable. So it
+//! also checks every consistency point of a guarded run, except parity.
 
 use std::{
     collections::HashSet,
@@ -24,12 +24,13 @@ struct State {
 struct Guard {
     number: usize,
     device: Arc<dyn BlockDevice>,
-    /// All devices, for the check; the log is the last.
+    /// All devices, for the check; the log is the last one.
     all: Devices,
     state: Arc<Mutex<State>>,
 }
 
-/// Puts guards before the drives, which may hold an aggregate; the log, the last device, has none.
+/// Wraps the drives, which may hold an aggregate. The log, which is the last device, stays as it
+/// is.
 pub fn guard(devices: &Devices) -> Devices {
     let (log, drives) = devices.split_last().unwrap();
     let used = collect_used_slots(drives, log).unwrap_or_default().into_iter().collect();
@@ -91,7 +92,7 @@ impl BlockDevice for Guard {
 
 #[test]
 #[should_panic(expected = "is written over")]
-fn the_guard_sees_a_block_that_is_written_over() {
+fn guard_detects_an_overwritten_block() {
     let mut rig = crate::rig::Rig::new(&crate::rig::SMALL, crate::rig::TIGHT);
     rig.garden().consistency_point().unwrap();
     rig.fs = None;
@@ -99,7 +100,7 @@ fn the_guard_sees_a_block_that_is_written_over() {
     let (drive, offset) = collect_used_slots(drives, log).unwrap()[0];
     let guarded = guard(&rig.devices);
     let (copy, mut bytes) = (guarded[drive].clone(), vec![0; 4160]);
-    // A superblock written as it was, and a flush, tell the guard what is in use.
+    // An unchanged superblock and a flush make the guard read the blocks in use.
     copy.read_at(SLOT, &mut bytes).unwrap();
     copy.write_at(SLOT, &bytes).unwrap();
     copy.flush().unwrap();

@@ -1,4 +1,4 @@
-//! The check of a log against forged and drawn halves.
+//! The check of a log against forged and random halves.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::{
 const UNIT: usize = 512;
 
 #[test]
-fn a_number_is_found_by_its_checksum() {
+fn number_is_found_by_its_checksum() {
     let sum = |number: u32| crc32c::crc32c_append(7, &[&number.to_le_bytes()[..], b"behind"].concat());
     for number in [0, 1, 700, 0x8000_0000, u32::MAX] {
         assert_eq!(solve(sum, sum(number)), Some(number));
@@ -30,9 +30,9 @@ fn a_number_is_found_by_its_checksum() {
     assert_eq!(solve(|number| number & 0xff, 0x100), None);
 }
 
-/// By another way than the engine's, and the same.
+/// The check uses another algorithm than the engine.
 #[test]
-fn the_point_that_a_half_follows_is_the_one_that_the_engine_finds() {
+fn check_finds_the_same_point_as_the_engine() {
     let mut rng = Rng::for_purpose(Seed(1), "stamps");
     let (mut later, mut none) = (0, 0);
     for _ in 0..2000 {
@@ -81,7 +81,7 @@ fn aggregate(half_bytes: u64) -> Aggregate {
     Aggregate { version: VERSION, uuid: [3; 16], tetris_stripes: 1, groups: vec![group], log }
 }
 
-/// A log with these records of operations in its halves, of the lap behind point 9.
+/// A log with these records of operations in its halves, of the lap after point 9.
 fn log(halves: [&[u64]; 2]) -> LogDevices {
     let aggregate = aggregate(MIN_HALF_BYTES);
     let device = MemoryDevice::new("log", Bytes(aggregate.log.copy_bytes()));
@@ -100,7 +100,7 @@ fn log(halves: [&[u64]; 2]) -> LogDevices {
     LogDevices::from(Arc::new(device) as Arc<dyn BlockDevice>)
 }
 
-/// What the check finds, and whether an opening refuses it.
+/// The findings of the check, and whether an opening refuses the log.
 fn judge(log: &LogDevices, half_bytes: u64, sb: &Superblock) -> (Vec<String>, bool) {
     let mut report = CheckReport::default();
     let aggregate = aggregate(half_bytes);
@@ -115,24 +115,24 @@ fn judge(log: &LogDevices, half_bytes: u64, sb: &Superblock) -> (Vec<String>, bo
 }
 
 #[test]
-fn what_an_opening_refuses_of_a_log_is_found_and_nothing_else() {
+fn check_finds_what_opening_refuses() {
     let whole = MIN_HALF_BYTES;
     for (half_bytes, halves, applied, refused) in [
         (whole, [&[5, 6][..], &[]], 4, false),
         (whole, [&[], &[5, 6]], 4, false),
         (whole, [&[5, 6], &[]], 6, false),
-        // A half begins behind a record that is nowhere; both halves are in use.
+        // A half starts after a record that does not exist; both halves are in use.
         (whole, [&[5, 6], &[]], 3, true),
         (whole, [&[5, 6], &[7]], 4, true),
-        // Numbers behind which there is none.
+        // Numbers without a successor.
         (whole, [&[u64::MAX - 1, u64::MAX], &[]], u64::MAX - 2, true),
         (whole, [&[u64::MAX, 5], &[]], 4, true),
         (whole, [&[], &[]], u64::MAX, true),
         // Halves that are longer than the device.
         (2 * whole, [&[], &[]], 4, true),
     ] {
-        let told = format!("halves of {half_bytes} bytes, {halves:?} behind {applied}");
+        let context = format!("halves of {half_bytes} bytes, {halves:?} after {applied}");
         let (found, is_refused) = judge(&log(halves), half_bytes, &superblock(9, applied));
-        assert_eq!((is_refused, found.is_empty()), (refused, !refused), "{told}: {found:?}");
+        assert_eq!((is_refused, found.is_empty()), (refused, !refused), "{context}: {found:?}");
     }
 }

@@ -1,4 +1,5 @@
-//! Scores of areas: what bits say at all times, with lists, without, and through openings.
+//! Scores of areas: they match the bitmap at all times, with lists, without lists, and after
+//! openings.
 
 use std::sync::{
     Arc,
@@ -27,7 +28,7 @@ fn small() -> Small {
     Small { groups: vec![3, 2], stripes: 96, aa_stripes: 8, tetris_stripes: 4 }
 }
 
-/// Scores are what the bitmap says, where they were counted, and bounds of it elsewhere; the best area is the best.
+/// Counted scores equal the bitmap, others are upper bounds, and the best area is the best.
 fn check_scores(store: &mut Store) {
     let mut best = None;
     for group in 0..store.raid.geometry.groups.len() {
@@ -54,7 +55,7 @@ fn check_scores(store: &mut Store) {
 #[derive(Clone, Debug)]
 enum Step {
     Take(usize),
-    /// Gives back what was taken, this many hundredths down the list.
+    /// Frees blocks, from this percentage of the list of allocated ones on.
     Give(usize, usize),
     Point,
     Reopen,
@@ -75,7 +76,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
-    fn scores_are_what_the_bitmap_says(steps in steps()) {
+    fn scores_match_the_bitmap(steps in steps()) {
         let devices = small().format();
         let mut garden = open(&devices);
         let (mut taken, mut durable) = (Vec::new(), Vec::new());
@@ -179,7 +180,7 @@ fn used() -> Devices {
 }
 
 #[test]
-fn opening_reads_no_bitmap_and_knows_the_best() {
+fn opening_finds_the_best_area_without_the_bitmap() {
     let devices = used();
     assert_eq!(findings(&devices), Vec::<String>::new());
     let (watched, reads) = watch(&devices, aggregate::BITMAP);
@@ -197,7 +198,7 @@ fn opening_reads_no_bitmap_and_knows_the_best() {
 }
 
 #[test]
-fn a_damaged_or_old_list_costs_a_scan_and_nothing_else() {
+fn damaged_or_old_list_costs_only_a_scan() {
     let good = used();
     let (_, log) = (&good[0], good.last().unwrap());
     let expected: Vec<Option<u64>> = {
@@ -209,7 +210,7 @@ fn a_damaged_or_old_list_costs_a_scan_and_nothing_else() {
     let mut whole = slot::Slot::zeros();
     good[drive].read_at(offset, &mut whole[..]).unwrap();
     let context = slot::decode(&whole).unwrap();
-    // Bytes that no checksum knows, a list of another consistency point, a list of nothing.
+    // Bytes with a wrong checksum, a list of another consistency point, an empty list.
     let damages: [&dyn Fn(&mut slot::Slot); 3] = [
         &|bytes| bytes[100] ^= 1,
         &|bytes| {
@@ -223,7 +224,7 @@ fn a_damaged_or_old_list_costs_a_scan_and_nothing_else() {
         let mut bytes = whole.clone();
         damage(&mut bytes);
         good[drive].write_at(offset, &bytes[..]).unwrap();
-        // Parity would put it right.
+        // Without parity, which would repair the list.
         let without: Devices = good[..2].iter().chain([log]).cloned().collect();
         let garden = open(&without);
         assert_eq!(garden.report().counts.areas_counted, 700);
@@ -235,7 +236,7 @@ fn a_damaged_or_old_list_costs_a_scan_and_nothing_else() {
                 .any(|finding| finding.contains("file 3 of the aggregate") || finding.contains("top areas"))
         );
     }
-    // The next consistency point writes a good one.
+    // The next consistency point writes a correct list.
     let garden = open(&good[..2].iter().chain([log]).cloned().collect());
     garden.shared().lock().consistency_point().unwrap();
     drop(garden);
@@ -244,7 +245,7 @@ fn a_damaged_or_old_list_costs_a_scan_and_nothing_else() {
 }
 
 #[test]
-fn a_list_that_lies_is_found_by_the_check() {
+fn check_finds_wrong_lists() {
     let devices = used();
     let (drive, offset) = newest_slot(&devices, aggregate::TOP_AREAS);
     let mut whole = slot::Slot::zeros();
@@ -262,9 +263,10 @@ fn a_list_that_lies_is_found_by_the_check() {
     }
 }
 
-/// Lists with the right checksums that say anything: blocks are taken all the same, each once, until there is none.
+/// Lists with valid checksums and arbitrary contents: all free blocks can still be allocated, each
+/// once.
 #[test]
-fn a_list_that_lies_keeps_nobody_from_taking_what_is_free() {
+fn wrong_lists_do_not_prevent_allocation() {
     let devices = used();
     let (drive, offset) = newest_slot(&devices, aggregate::TOP_AREAS);
     let mut whole = slot::Slot::zeros();

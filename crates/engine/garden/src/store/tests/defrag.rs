@@ -1,4 +1,4 @@
-//! Files that are laid better: what changes by it below a volume, and what nobody sees.
+//! Defragmentation: its changes below a volume, and the invariants that clients see.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::{DefragCounts, DefragFiles, Garden, Placing, VolumeFs, store::Key};
 const BLOCK: u64 = 4096;
 pub(super) const BLOCKS: u64 = 700;
 
-/// Areas of 64 stripes on three drives; tetrises of 64.
+/// Areas of 64 stripes on three drives; a tetris has 64 stripes.
 fn small() -> Small {
     Small { groups: vec![3], stripes: 2048, aa_stripes: 64, tetris_stripes: 64 }
 }
@@ -41,7 +41,7 @@ fn defragment(garden: &Garden, placing: Placing) -> DefragCounts {
 }
 
 #[test]
-fn a_file_changes_its_places_and_nothing_else() {
+fn defragmentation_changes_places_only() {
     let (devices, garden, fs, ino) = with_random_file();
     garden.create_snapshot(NAME, b"before", Timestamp::default()).unwrap();
     let (before, map_before) = {
@@ -56,10 +56,10 @@ fn a_file_changes_its_places_and_nothing_else() {
     assert_eq!(
         (after.requests, after.moved),
         (done.predicted, 0),
-        "as it was foreseen, and nothing is left to be done"
+        "as predicted, and nothing is left to do"
     );
-    assert_eq!(garden.report().free, free, "no block more is in use");
-    assert_eq!(garden.held_blocks(NAME).unwrap(), held, "no snapshot holds one more");
+    assert_eq!(garden.report().free, free, "no additional block is in use");
+    assert_eq!(garden.held_blocks(NAME).unwrap(), held, "snapshots hold no additional block");
     assert_eq!(garden.diff(NAME, b"before", None).unwrap(), []);
     {
         let store = &mut *garden.shared().lock();
@@ -67,7 +67,7 @@ fn a_file_changes_its_places_and_nothing_else() {
         let names = |all: &[(Key, crate::format::pointer::Pointer)]| {
             all.iter().map(|(key, pointer)| (*key, pointer.vvbn)).collect::<Vec<_>>()
         };
-        assert_eq!(names(&now), names(&before), "VVBNs stay, of every level");
+        assert_eq!(names(&now), names(&before), "VVBNs of every level stay");
         let changed: BTreeSet<(u64, u8)> = before
             .iter()
             .zip(&now)
@@ -81,7 +81,7 @@ fn a_file_changes_its_places_and_nothing_else() {
         let is_told = now.iter().all(|(key, pointer)| told(*key, pointer.vvbn.unwrap()) == Some((*key, pointer.at)));
         assert!(is_told, "no pointer names an old place");
     }
-    // That is the root of the snapshot, in the table of snapshots.
+    // The stale pointer is the snapshot's root, in the table of snapshots.
     assert_eq!(stale_pointers(&devices), 1);
     assert_eq!(findings(&devices), Vec::<String>::new());
     check_contents(&fs, ino, BLOCKS);
@@ -90,16 +90,17 @@ fn a_file_changes_its_places_and_nothing_else() {
     let written = garden.report().counts.fake_writes;
     let again = defragment(&garden, Placing::FakeDirty);
     assert_eq!((again.blocks, again.moved, again.fixed), (BLOCKS, 0, 0));
-    assert_eq!(garden.report().counts.fake_writes, written, "a second run does nothing");
+    assert_eq!(garden.report().counts.fake_writes, written, "a second pass does nothing");
 }
 
-/// The active file system finds all at once; the snapshot asks the map once what was written over.
+/// The volume finds all blocks at once. The snapshot needs the map for places that were
+/// overwritten.
 #[test]
-fn the_volume_reads_without_redirects_and_a_snapshot_with_them() {
+fn only_snapshots_are_redirected_after_defragmentation() {
     let (devices, garden, fs, ino) = with_random_file();
     garden.create_snapshot(NAME, b"before", Timestamp::default()).unwrap();
     defragment(&garden, Placing::FakeDirty);
-    // Old places are written over.
+    // Overwrite the old places.
     let other = make(&fs, "other");
     for round in 0..10 {
         fs.write(&Caller::default(), other, 0, &vec![round; 500 * BLOCK as usize]).unwrap();
@@ -115,9 +116,9 @@ fn the_volume_reads_without_redirects_and_a_snapshot_with_them() {
     assert_eq!(findings(&devices), Vec::<String>::new());
 }
 
-/// The contrast: what everybody did before blocks could move below a volume.
+/// For comparison: the traditional method, without relocation below a volume.
 #[test]
-fn the_traditional_way_costs_snapshots_space_and_shows_in_a_diff() {
+fn traditional_defragmentation_costs_space_and_differs() {
     let (devices, garden, fs, ino) = with_random_file();
     garden.create_snapshot(NAME, b"before", Timestamp::default()).unwrap();
     let free = garden.report().free;
@@ -133,9 +134,10 @@ fn the_traditional_way_costs_snapshots_space_and_shows_in_a_diff() {
     assert_eq!(findings(&devices), Vec::<String>::new());
 }
 
-/// What a client changes before the consistency point is a change like any other; what it does not stays under its VVBN.
+/// A client's change before the consistency point is an ordinary change; the other blocks keep
+/// their VVBNs.
 #[test]
-fn what_is_changed_in_between_is_changed_in_earnest() {
+fn changes_before_the_point_are_real_changes() {
     let (devices, garden, fs, ino) = with_random_file();
     garden.create_snapshot(NAME, b"before", Timestamp::default()).unwrap();
     let mut defrag = garden.begin_defrag(NAME, DefragFiles::All, Placing::FakeDirty, false).unwrap();
@@ -147,20 +149,21 @@ fn what_is_changed_in_between_is_changed_in_earnest() {
     let diff = garden.diff(NAME, b"before", None).unwrap();
     let blocks: Vec<_> = diff.iter().filter(|change| change.ino == ino.0).map(|change| change.blocks.clone()).collect();
     assert_eq!(blocks, [vec![17..18, 300..301]]);
-    // Two blocks of contents and those above them, of pointers and of inodes; the maps.
+    // Two blocks of contents, the blocks above them (of pointers and of inodes), and the maps.
     let held = garden.held_blocks(NAME).unwrap();
     assert!((4..20).contains(&held), "{held}");
     check_contents(&fs, ino, BLOCKS);
     check_contents(&garden.snapshot(NAME, b"before").unwrap(), ino, BLOCKS);
     assert_eq!(findings(&devices), Vec::<String>::new());
-    // The snapshot has two blocks of pointers of its own now, and an inode that names the third: to blocks that moved.
+    // The snapshot now has two blocks of pointers of its own, with pointers to moved blocks, and an
+    // inode that names the third one.
     assert_eq!(stale_pointers(&devices), 2 * 255 + 1);
 }
 
-/// The file that had a block first gives it up, and the one that got it later makes it move: a snapshot of before knows of one pointer only,
-/// and the trailer goes on to name that.
+/// The first file of a block is deleted, and the second one makes the block move. An earlier
+/// snapshot knows only the first pointer, and the trailer still names that one.
 #[test]
-fn a_trailer_names_the_first_pointer_whichever_makes_the_block_move() {
+fn trailer_keeps_naming_the_first_pointer() {
     let (devices, garden, fs, ino) = with_random_file();
     garden.create_snapshot(NAME, b"before", Timestamp::default()).unwrap();
     let other = make(&fs, "clone");
@@ -175,9 +178,10 @@ fn a_trailer_names_the_first_pointer_whichever_makes_the_block_move() {
     check_contents(&garden.snapshot(NAME, b"before").unwrap(), ino, BLOCKS);
 }
 
-/// A block that several pointers name moves once. The file that was not asked for finds it by the map, and is put right.
+/// A block with several pointers moves once. The other file finds it through the map, and its
+/// pointer is fixed.
 #[test]
-fn a_shared_block_moves_once_and_stays_shared() {
+fn shared_block_moves_once_and_stays_shared() {
     let (devices, garden, fs, ino) = with_random_file();
     let other = make(&fs, "clone");
     fs.clone_range(&Caller::default(), (ino, 0), (other, 0), BLOCKS * BLOCK).unwrap();
@@ -190,7 +194,7 @@ fn a_shared_block_moves_once_and_stays_shared() {
         let written = garden.report().counts.fake_writes - written;
         match files {
             DefragFiles::These(_) => assert!(done.moved == BLOCKS && written >= BLOCKS),
-            // They lie well already; the pointers of the clone are put right.
+            // The layout is good already; only the pointers of the clone are fixed.
             DefragFiles::All => assert_eq!((done.moved, done.fixed, done.blocks), (0, BLOCKS, 2 * BLOCKS)),
         }
         assert_eq!((garden.report().free, garden.sharing(NAME).unwrap()), (free, sharing));
@@ -200,16 +204,16 @@ fn a_shared_block_moves_once_and_stays_shared() {
     }
     assert_eq!(stale_pointers(&devices), 0);
 
-    // Both at once: the second pointer follows the first.
+    // Both files at once: the second pointer follows the first.
     let (devices, garden, fs, ino) = with_random_file();
     let other = make(&fs, "clone");
     fs.clone_range(&Caller::default(), (ino, 0), (other, 0), BLOCKS * BLOCK).unwrap();
     garden.consistency_point().unwrap();
     let free = garden.report().free;
     let done = defragment(&garden, Placing::FakeDirty);
-    assert_eq!(done.moved, 2 * BLOCKS, "both look bad, and it is not looked which blocks they share");
+    assert_eq!(done.moved, 2 * BLOCKS, "both have a bad layout, and sharing is not considered");
     let written = garden.report().counts.fake_writes;
-    assert!((BLOCKS..BLOCKS + 20).contains(&written), "{written} blocks were written");
+    assert!((BLOCKS..BLOCKS + 20).contains(&written), "{written} blocks written");
     assert_eq!(
         (garden.report().free, garden.sharing(NAME).unwrap().saved, stale_pointers(&devices)),
         (free, BLOCKS, 0)

@@ -1,4 +1,4 @@
-//! Disks and flash in one aggregate: what goes where, and what leaves the flash again.
+//! Disks and flash in one aggregate: where blocks are written, and which leave the flash.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -22,7 +22,8 @@ const BLOCK: u64 = 4096;
 const DISKS: u64 = 3 * 512;
 const FLASH: u64 = 2 * 256;
 
-/// A group of disks and one of flash, areas and tetrises of 16 stripes, and a volume as large as both.
+/// A group of disks and one of flash, areas and tetrises of 16 stripes, and a volume of the size of
+/// both.
 pub fn mixed() -> (Devices, Garden, VolumeFs) {
     let drive = |number, stripes| MemoryDevice::new(format!("drive {number}"), Bytes(slot_offset(stripes)));
     let drives = (0..4).map(|number| drive(number, 512)).chain((4..7).map(|number| drive(number, 256)));
@@ -44,7 +45,7 @@ pub fn mixed() -> (Devices, Garden, VolumeFs) {
     (devices, garden, fs)
 }
 
-/// The VVBN of a block of a file, and what the container map says that it lies on.
+/// The VVBN of a block of a file, and the medium of its place in the container map.
 fn lies(garden: &Garden, ino: Ino, block: u64) -> (u64, Medium) {
     let mut store = garden.shared().lock();
     let vvbn = store.pointer(Key::new(0, ino.0, 0, block)).unwrap().unwrap().vvbn.unwrap();
@@ -58,7 +59,7 @@ fn write(fs: &VolumeFs, ino: Ino, block: u64, count: u64) {
 }
 
 #[test]
-fn what_is_written_in_order_goes_to_disks_and_all_else_to_flash() {
+fn sequential_writes_go_to_disks_others_to_flash() {
     let (devices, garden, fs) = mixed();
     let (long, short, holes) = (make(&fs, "long"), make(&fs, "short"), make(&fs, "holes"));
     write(&fs, long, 0, 200);
@@ -74,7 +75,8 @@ fn what_is_written_in_order_goes_to_disks_and_all_else_to_flash() {
     assert_eq!(media(long, &mut (0..200)), [Medium::Hdd]);
     assert_eq!(media(short, &mut (0..15)), [Medium::Ssd]);
     assert_eq!(media(holes, &mut (0..40).map(|at| at * 7)), [Medium::Ssd]);
-    // A run goes on in the next consistency point if it is long enough by itself; so does what is written over.
+    // A run continues in the next consistency point if it is long enough alone; the same holds for
+    // overwrites.
     write(&fs, long, 200, 16);
     write(&fs, long, 216 + 30, 15);
     write(&fs, long, 20, 100);
@@ -95,7 +97,7 @@ fn what_is_written_in_order_goes_to_disks_and_all_else_to_flash() {
 }
 
 #[test]
-fn where_a_medium_has_nothing_left_the_other_one_has() {
+fn full_medium_falls_back_to_the_other() {
     for wanted in Medium::ALL {
         let (_, garden, _) = mixed();
         let mut store = garden.shared().lock();
@@ -111,14 +113,15 @@ fn where_a_medium_has_nothing_left_the_other_one_has() {
 }
 
 #[test]
-fn what_is_not_written_any_more_leaves_a_full_flash_under_its_number() {
+fn cold_blocks_leave_full_flash_and_keep_vvbns() {
     let (devices, garden, fs) = mixed();
     let gardening = garden.gardening();
     assert_eq!((gardening.cleaning, gardening.demotion), (Some(Cleaning::default()), Some(Demotion::default())));
     let file = make(&fs, "file");
     write(&fs, file, 0, 600);
     garden.consistency_point().unwrap();
-    // All of it is written over once, which the flash has no room for, and its beginning again and again.
+    // Overwrites all blocks once, for which the flash has no space, and the first blocks
+    // repeatedly.
     let mut numbers = vec![0; 600];
     for round in 0..60 {
         let first = round * 10;
@@ -139,7 +142,7 @@ fn what_is_not_written_any_more_leaves_a_full_flash_under_its_number() {
     let mut on_disks = 0;
     for block in 13..600 {
         let (vvbn, medium) = lies(&garden, file, block);
-        assert_eq!(vvbn, numbers[block as usize], "block {block} is another one for its volume");
+        assert_eq!(vvbn, numbers[block as usize], "the VVBN of block {block} changed");
         on_disks += u64::from(medium == Medium::Hdd);
     }
     assert!(on_disks > 200, "{on_disks}");
@@ -185,7 +188,7 @@ fn demoted_blocks_share_no_area_with_a_stream() {
 }
 
 #[test]
-fn cleaning_is_of_flash_only_unless_it_is_told() {
+fn cleaning_skips_disks_by_default() {
     for disks_too in [false, true] {
         let (devices, garden, fs) = mixed();
         let cleaning = Some(Cleaning { disks_too, worth_percent: 0, quota_percent: 1000 });
@@ -208,7 +211,7 @@ fn cleaning_is_of_flash_only_unless_it_is_told() {
 }
 
 #[test]
-fn a_pass_over_areas_is_of_flash_only_unless_it_is_told() {
+fn scan_skips_disks_by_default() {
     let (_, garden, fs) = mixed();
     let file = make(&fs, "file");
     write(&fs, file, 0, 800);
@@ -225,7 +228,7 @@ fn a_pass_over_areas_is_of_flash_only_unless_it_is_told() {
 }
 
 #[test]
-fn an_interrupted_pass_goes_on_where_it_ended_and_meets_every_area_once() {
+fn interrupted_scan_resumes_and_visits_each_area_once() {
     let (devices, garden, fs) = mixed();
     garden.set_gardening(Gardening::default());
     let file = make(&fs, "file");
@@ -234,7 +237,7 @@ fn an_interrupted_pass_goes_on_where_it_ended_and_meets_every_area_once() {
     garden.consistency_point().unwrap();
     drop((fs, garden));
     let cleaning = Cleaning { worth_percent: 0, disks_too: true, ..Cleaning::default() };
-    // What is to move is forgotten when it is opened again, so every pass meets the same areas.
+    // An opening discards planned moves, so every scan finds the same areas.
     let begin = |from: u64| {
         let garden = open(&devices);
         garden.set_gardening(Gardening::default());
@@ -258,12 +261,12 @@ fn an_interrupted_pass_goes_on_where_it_ended_and_meets_every_area_once() {
     expected.sort_unstable();
     met.sort_unstable();
     assert_eq!(met, expected);
-    let told = open(&devices).scan_from(whole.of, cleaning).unwrap_err().to_string();
-    assert!(told.contains("no allocation area behind 48"), "{told}");
+    let error = open(&devices).scan_from(whole.of, cleaning).unwrap_err().to_string();
+    assert!(error.contains("after allocation area 48"), "{error}");
 }
 
 #[test]
-fn disks_alone_and_flash_alone_do_nothing_by_themselves() {
+fn single_medium_has_no_default_gardening() {
     for medium in Medium::ALL {
         let drives = (0..4).map(|number| MemoryDevice::new(format!("drive {number}"), Bytes(slot_offset(256))));
         let drives: Devices = drives.map(|drive| Arc::new(drive) as Arc<dyn BlockDevice>).collect();
@@ -293,7 +296,7 @@ fn disks_alone_and_flash_alone_do_nothing_by_themselves() {
 }
 
 #[test]
-fn chunks_that_move_stay_as_old_as_they_are() {
+fn moved_chunks_keep_their_age() {
     let (devices, garden, fs) = mixed();
     garden.set_gardening(Gardening::default());
     garden.set_packing(NAME, Packing { group_blocks: 0, compaction: true }).unwrap();
@@ -330,7 +333,7 @@ fn chunks_that_move_stay_as_old_as_they_are() {
 }
 
 #[test]
-fn what_is_laid_better_is_laid_on_disks_once() {
+fn defragmented_blocks_go_to_disks_once() {
     let (devices, garden, fs) = mixed();
     let file = make(&fs, "file");
     write(&fs, file, 0, 500);

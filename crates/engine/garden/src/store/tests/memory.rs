@@ -1,4 +1,4 @@
-//! What is kept in memory has the bounds that it was given, whatever is asked for.
+//! Memory stays within its limits under any load.
 
 use senesce_core::{Rng, Seed};
 use senesce_fsapi::{Caller, FileSystem, SetAttributes};
@@ -9,11 +9,11 @@ use crate::{Cleaning, Demotion, Garden, Gardening, Limits};
 const BLOCK: u64 = 4096;
 const CACHE: u64 = 256 * BLOCK;
 const DIRTY: u64 = 96 * BLOCK;
-/// What the longest write here changes: its blocks, and those of pointers and inodes above them.
+/// Changes of the longest write here: its blocks, and blocks of pointers and inodes above them.
 const WRITE: u64 = 40 * BLOCK;
 
 #[test]
-fn blocks_in_memory_are_as_many_as_allowed_however_much_is_read_and_written() {
+fn cache_stays_within_its_limits() {
     let small = Small { groups: vec![4], stripes: 1024, aa_stripes: 64, tetris_stripes: 64 };
     let (devices, garden, fs) = small.garden();
     drop((fs, garden));
@@ -41,14 +41,14 @@ fn blocks_in_memory_are_as_many_as_allowed_however_much_is_read_and_written() {
         assert!(store.cache.bytes() <= CACHE, "{} bytes of blocks", store.cache.bytes());
         assert!(store.dirty_blocks() * BLOCK <= DIRTY + WRITE, "{} changed blocks", store.dirty_blocks());
         assert!(store.cache.spare.len() <= 256, "{} spare ones", store.cache.spare.len());
-        // What became free is known by its number only, and no longer than to the next consistency point.
+        // Freed blocks are known by number only, and only until the next consistency point.
         assert!(store.pending.is_empty());
     }
-    assert_eq!((most, changed > DIRTY), (CACHE, true), "the bounds were reached");
+    assert_eq!((most, changed > DIRTY), (CACHE, true), "the limits were reached");
 }
 
 #[test]
-fn while_areas_are_cleaned_and_blocks_leave_the_flash_as_many_more_are_in_memory_as_may_move_at_once() {
+fn moves_bound_the_additional_memory() {
     let (devices, garden, fs) = mixed();
     drop((fs, garden));
     let (log, drives) = devices.split_last().unwrap();
@@ -68,7 +68,7 @@ fn while_areas_are_cleaned_and_blocks_leave_the_flash_as_many_more_are_in_memory
     let (counts, most) = (garden.report().counts, garden.shared().lock().cache.most_bytes());
     assert!(counts.relocations > 500 && counts.demotions > 100, "{counts:?}");
     println!("{} KiB at most, {counts:?}", most >> 10);
-    // Twice what changes, what leaves the flash, and the maps of all of it.
+    // Twice the changes, the blocks that leave the flash, and the maps of all of them.
     let moves = 2 * (DIRTY + WRITE) + DIRTY;
     assert!(most > CACHE && most <= (DIRTY + WRITE + moves) * 5 / 4, "{} KiB", most >> 10);
 }

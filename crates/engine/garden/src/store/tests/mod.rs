@@ -1,4 +1,4 @@
-//! What only the inside of an aggregate tells: places of blocks, scores of areas, chains.
+//! Tests of internals: places of blocks, scores of areas, chains.
 
 mod areas;
 mod dedup;
@@ -30,7 +30,7 @@ use crate::{
 
 const NAME: &[u8] = b"home";
 
-/// An aggregate in memory: groups of data drives, with parity, each of as many stripes.
+/// An aggregate in memory: groups with parity, all with this number of stripes.
 pub(super) struct Small {
     pub groups: Vec<u16>,
     pub stripes: u64,
@@ -41,7 +41,7 @@ pub(super) struct Small {
 pub(super) type Devices = Vec<Arc<dyn BlockDevice>>;
 
 impl Small {
-    /// Formats it; the last device is the log.
+    /// Formats the aggregate; the last device is the log.
     pub fn format(&self) -> Devices {
         let drives: u16 = self.groups.iter().map(|data| data + 1).sum();
         let drive = |number| MemoryDevice::new(format!("drive {number}"), Bytes(slot_offset(self.stripes)));
@@ -60,7 +60,7 @@ impl Small {
         devices
     }
 
-    /// Formats and opens it, with one volume that may fill it.
+    /// Formats and opens the aggregate, with one volume of its size.
     pub fn garden(&self) -> (Devices, Garden, VolumeFs) {
         let devices = self.format();
         let garden = open(&devices);
@@ -93,7 +93,7 @@ pub(super) fn newest_slot(devices: &Devices, file: u64) -> (usize, u64) {
             let mut slot = slot::Slot::zeros();
             drive.read_at(offset, &mut slot[..]).unwrap();
             let Ok(context) = slot::decode(&slot) else { continue };
-            // Parity may look the same; it comes later.
+            // Parity may be equal to it, but is on a later drive.
             let is_newer = newest.is_none_or(|(cp, ..)| cp < context.cp);
             if (context.kind, context.owner, context.level) == (Kind::Aggregate, file, 0) && is_newer {
                 newest = Some((context.cp, number, offset));

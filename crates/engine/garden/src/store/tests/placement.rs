@@ -1,4 +1,4 @@
-//! Where blocks come to lie, on the drives as they are.
+//! Placement of blocks on the drives.
 
 use std::ops::Range;
 
@@ -9,12 +9,12 @@ use crate::{Chains, Garden, VolumeFs, raid::Place, store::Key};
 
 const BLOCK: u64 = 4096;
 
-/// Tetris of 16 stripes, three drives, areas of four tetris.
+/// Tetrises of 16 stripes, three drives, areas of four tetrises.
 fn small() -> Small {
     Small { groups: vec![3], stripes: 512, aa_stripes: 64, tetris_stripes: 16 }
 }
 
-/// Where the blocks of a file lie.
+/// The places of a file's blocks.
 fn places(garden: &Garden, ino: Ino, blocks: Range<u64>) -> Vec<Place> {
     let mut store = garden.shared().lock();
     let mut place = |block| {
@@ -24,7 +24,7 @@ fn places(garden: &Garden, ino: Ino, blocks: Range<u64>) -> Vec<Place> {
     blocks.map(&mut place).collect()
 }
 
-/// How many pieces a file's blocks lie in, read in order.
+/// The number of pieces of a file, in the order of its blocks.
 fn pieces(places: &[Place]) -> usize {
     1 + places.windows(2).filter(|two| !follows(two[0], two[1])).count()
 }
@@ -47,10 +47,11 @@ fn with_file(blocks: u64) -> (super::Devices, Garden, VolumeFs, Ino) {
 }
 
 #[test]
-fn consecutive_blocks_go_to_one_drive_tetris_by_tetris() {
+fn consecutive_blocks_fill_drives_tetris_by_tetris() {
     let (_, garden, _, ino) = with_file(150);
     let places = places(&garden, ino, 0..150);
-    // Runs as deep as a tetris on one drive after the other; the first begins where the one before it had ended.
+    // Runs of the depth of a tetris on one drive after another. The first run starts where earlier
+    // allocations ended.
     let breaks: Vec<usize> = (1..150).filter(|&at| !follows(places[at - 1], places[at])).collect();
     assert!(breaks.windows(2).all(|two| two[1] - two[0] == 16), "{breaks:?}");
     assert!((150 / 16..=150 / 16 + 1).contains(&breaks.len()), "{breaks:?}");
@@ -58,7 +59,7 @@ fn consecutive_blocks_go_to_one_drive_tetris_by_tetris() {
 }
 
 #[test]
-fn neighbours_written_over_in_one_point_stay_neighbours_whatever_the_order() {
+fn neighbours_overwritten_in_one_point_stay_neighbours() {
     let (devices, garden, fs, ino) = with_file(150);
     for block in [37, 35, 38, 34, 36, 33] {
         write(&fs, ino, block, 2);
@@ -70,25 +71,25 @@ fn neighbours_written_over_in_one_point_stay_neighbours_whatever_the_order() {
 }
 
 #[test]
-fn neighbours_written_over_in_different_points_part() {
+fn neighbours_overwritten_in_different_points_separate() {
     let (_, garden, fs, ino) = with_file(150);
     for block in 33..39 {
         write(&fs, ino, block, 2);
         garden.consistency_point().unwrap();
     }
-    // Each is followed by the metadata of its consistency point.
+    // The metadata of its consistency point follows each block.
     assert_eq!(pieces(&places(&garden, ino, 33..39)), 6);
 }
 
 #[test]
-fn chains_of_reads_are_the_pieces_of_the_file() {
+fn read_chains_match_the_pieces_of_a_file() {
     let (devices, garden, fs, ino) = with_file(150);
     for block in (20..120).step_by(10) {
         write(&fs, ino, block, 2);
         garden.consistency_point().unwrap();
     }
     let places = places(&garden, ino, 0..150);
-    // What lies one behind the other is one request, in whatever order the file has it.
+    // One request reads adjacent blocks, in any order of the file.
     let mut sorted = places.clone();
     sorted.sort_unstable_by_key(|place| (place.drive, place.stripe));
     let expected = pieces(&sorted);
@@ -97,7 +98,8 @@ fn chains_of_reads_are_the_pieces_of_the_file() {
 
     let garden = open(&devices);
     let fs = garden.volume(super::NAME).unwrap();
-    garden.shared().lock().pointer(Key::new(0, ino.0, 0, 0)).unwrap(); // pointers are in memory from now on
+    // loads the pointers into memory
+    garden.shared().lock().pointer(Key::new(0, ino.0, 0, 0)).unwrap();
     let before = garden.report();
     let mut bytes = vec![0; 150 * BLOCK as usize];
     assert_eq!(fs.read(ino, 0, &mut bytes).unwrap(), bytes.len());
@@ -114,13 +116,13 @@ fn chains_of_reads_are_the_pieces_of_the_file() {
         assert_eq!((after.parity, blocks), (drive == 3, if drive == 3 { 0 } else { on(drive) }), "drive {drive}");
     }
     assert_eq!(after.counts.volume_reads - before.counts.volume_reads, 150);
-    // What is in memory is not read again.
+    // Cached blocks are not read again.
     fs.read(ino, 0, &mut bytes).unwrap();
     assert_eq!(garden.report().raid, after.raid);
 }
 
 #[test]
-fn drives_are_counted_for_each_consistency_point() {
+fn drive_counts_are_per_consistency_point() {
     let (_, garden, fs, ino) = with_file(300);
     let sum = |garden: &Garden| {
         let report = garden.report();
@@ -129,7 +131,7 @@ fn drives_are_counted_for_each_consistency_point() {
         assert_eq!(data.sum::<u64>(), report.raid_last_point.data.writes.blocks);
         let parity: u64 =
             report.drives.iter().filter(|drive| drive.parity).map(|drive| drive.last_point.writes.blocks).sum();
-        assert_eq!(parity, stripes, "a block of parity for each stripe");
+        assert_eq!(parity, stripes, "one block of parity for each stripe");
         report.raid_last_point
     };
     let large = sum(&garden);
@@ -138,14 +140,14 @@ fn drives_are_counted_for_each_consistency_point() {
     garden.consistency_point().unwrap();
     let small = sum(&garden);
     assert!((2..30).contains(&small.data.writes.blocks), "{small:?}");
-    // With three drives of data, a stripe that is written in part takes one read or two.
+    // With three data drives, a partly written stripe needs one or two reads.
     let reads = small.data.parity_reads;
     assert!((small.partial_stripes..=2 * small.partial_stripes).contains(&reads.blocks), "{small:?}");
-    assert!(reads.requests < reads.blocks, "what is read for parity lies one behind the other: {reads:?}");
+    assert!(reads.requests < reads.blocks, "reads for parity are adjacent: {reads:?}");
 }
 
 #[test]
-fn the_worth_of_areas_counts_the_blocks_in_use() {
+fn worth_of_areas_counts_blocks_in_use() {
     let (_, garden, fs, ino) = with_file(300);
     for block in (0..300).step_by(7) {
         write(&fs, ino, block, 2);
@@ -163,8 +165,8 @@ fn the_worth_of_areas_counts_the_blocks_in_use() {
 }
 
 #[test]
-fn writing_over_at_random_shortens_chains_and_reads_for_parity() {
-    // As examples/placement.rs, which gives figures at larger sizes.
+fn random_overwrites_shorten_chains_and_read_parity() {
+    // Like examples/placement.rs, which prints figures for larger sizes.
     let (_, garden, fs) = Small { groups: vec![10], stripes: 768, aa_stripes: 64, tetris_stripes: 64 }.garden();
     let (blocks, ino) = (5600, make(&fs, "file"));
     for first in (0..blocks).step_by(200) {

@@ -1,4 +1,4 @@
-//! Files that are read in order: what that costs, and what is done about it.
+//! Sequential reads: their cost, and rewrites after them.
 
 use senesce_fsapi::{Caller, FileSystem, Ino, Timestamp};
 
@@ -12,7 +12,7 @@ use crate::{Garden, Gardening, Headroom, VolumeFs, WriteAfterRead};
 
 const BLOCK: u64 = 4096;
 
-/// Reads a file in calls of as many blocks; says how many blocks were read, and with how many requests.
+/// Reads a file in calls of `call` blocks. Returns the number of blocks read, and of requests.
 fn pass(garden: &Garden, fs: &VolumeFs, ino: Ino, blocks: u64, call: u64) -> (u64, u64) {
     let before = garden.report().raid;
     let mut data = vec![0; (call * BLOCK) as usize];
@@ -26,7 +26,7 @@ fn pass(garden: &Garden, fs: &VolumeFs, ino: Ino, blocks: u64, call: u64) -> (u6
 }
 
 #[test]
-fn what_is_read_in_order_comes_with_one_request_for_each_chain() {
+fn sequential_read_needs_one_request_per_chain() {
     let small = Small { groups: vec![3], stripes: 1024, aa_stripes: 64, tetris_stripes: 64 };
     let (devices, garden, fs) = small.garden();
     let ino = make(&fs, "file");
@@ -40,13 +40,13 @@ fn what_is_read_in_order_comes_with_one_request_for_each_chain() {
         garden.set_read_ahead(read_ahead);
         let (read, requests) = pass(&garden, &garden.volume(NAME).unwrap(), ino, blocks, 4);
         assert!((least..=most).contains(&requests), "{requests} requests");
-        // Contents, pointers, inodes, maps, each once.
+        // Contents, pointers, inodes and maps, each read once.
         assert!((blocks..blocks + 20).contains(&read), "{read} blocks");
         let counts = garden.report().counts;
         assert_eq!(counts.read_aheads > 0, read_ahead > 0);
         assert!(counts.sequential_reads <= blocks / 4 && counts.rewrites_put_off == 0);
     }
-    // Who jumps reads nothing that he did not ask for.
+    // Random reads read no additional blocks.
     let garden = open(&devices);
     let fs = garden.volume(NAME).unwrap();
     let mut data = vec![0; BLOCK as usize];
@@ -59,7 +59,7 @@ fn what_is_read_in_order_comes_with_one_request_for_each_chain() {
 }
 
 #[test]
-fn what_is_read_in_order_and_lies_apart_is_written_together() {
+fn scattered_file_is_rewritten_after_sequential_reads() {
     let (devices, garden, fs, ino) = with_random_file();
     garden.create_snapshot(NAME, b"before", Timestamp::default()).unwrap();
     let held = garden.held_blocks(NAME).unwrap();
@@ -80,7 +80,7 @@ fn what_is_read_in_order_and_lies_apart_is_written_together() {
         let counts = garden.report().counts;
         assert!(counts.rewritten_after_read == 0 && counts.rewrites_put_off > 2, "{counts:?}");
     }
-    // So many at most by one consistency point.
+    // At most this number of blocks in one consistency point.
     let (garden, fs) = cold(WriteAfterRead { blocks_per_point: 100, ..WriteAfterRead::default() });
     let (_, before) = pass(&garden, &fs, ino, BLOCKS, 8);
     let first = rewritten(&garden);
@@ -89,7 +89,7 @@ fn what_is_read_in_order_and_lies_apart_is_written_together() {
     assert_eq!(rewritten(&garden), first);
     garden.consistency_point().unwrap();
     drop((fs, garden));
-    // The rest of it, and then nothing any more.
+    // The remaining blocks, and then nothing.
     for _ in 0..2 {
         let (garden, fs) = cold(WriteAfterRead::default());
         pass(&garden, &fs, ino, BLOCKS, 8);
@@ -97,11 +97,11 @@ fn what_is_read_in_order_and_lies_apart_is_written_together() {
     }
     let (garden, fs) = cold(WriteAfterRead::default());
     let (_, after) = pass(&garden, &fs, ino, BLOCKS, 8);
-    assert_eq!((rewritten(&garden), garden.report().counts.redirects), (0, 0), "what lies well is left alone");
+    assert_eq!((rewritten(&garden), garden.report().counts.redirects), (0, 0), "a good layout stays");
     assert!(after * 5 < before, "{before} requests, then {after}");
     assert_eq!(garden.held_blocks(NAME).unwrap(), held);
     assert_eq!(garden.diff(NAME, b"before", None).unwrap(), []);
-    // A snapshot is read ahead for, and lies as it lies.
+    // Reads of a snapshot use read-ahead, but do not rewrite blocks.
     let snapshot = garden.snapshot(NAME, b"before").unwrap();
     pass(&garden, &snapshot, ino, BLOCKS, 8);
     assert_eq!(rewritten(&garden), 0);

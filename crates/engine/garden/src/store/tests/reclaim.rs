@@ -1,4 +1,5 @@
-//! Reclaiming in volumes whose maps have many blocks: the order, parts, losses of power, maps that cannot be read.
+//! Reclaiming in volumes with many blocks of maps: order, partial steps, losses of power,
+//! unreadable maps.
 
 use std::sync::Arc;
 
@@ -31,7 +32,8 @@ fn contents(region: u64, round: u8) -> Vec<u8> {
     vec![region as u8 * 8 + round + 1; LEN]
 }
 
-/// A volume with blocks in each region in three versions: of snapshot `a`, of snapshot `b`, and its own.
+/// A volume with blocks in each region in three versions: of snapshot `a`, of snapshot `b`, and its
+/// own.
 fn sparse(parity: bool) -> Vec<MemoryDevice> {
     let size = |drive: u16| if drive < 4 { slot_offset(700) } else { 2 << 20 };
     let drives = (0..5).filter(|&drive| parity || drive != 3);
@@ -70,7 +72,7 @@ fn check_contents(fs: &VolumeFs, round: u8) {
     }
 }
 
-/// VVBNs that a snapshot uses, and neither the volume nor another snapshot.
+/// VVBNs that this snapshot uses, but neither the volume nor the other snapshot.
 fn alone(store: &mut Store, snapshot: &[u8], other: &[u8]) -> Vec<u64> {
     let [view, other] = [snapshot, other].map(|name| store.find_snapshot(0, name).unwrap());
     let mut found = Vec::new();
@@ -88,7 +90,7 @@ fn alone(store: &mut Store, snapshot: &[u8], other: &[u8]) -> Vec<u64> {
     found
 }
 
-/// What lies in regions from `from` on is gone, all else is there.
+/// Checks that VVBNs of regions from `from` on are freed, and all others are not.
 fn check_gone(store: &mut Store, vvbns: &[u64], from: u64) {
     for &vvbn in vvbns {
         let is_gone = store.container(0, vvbn).unwrap().is_none();
@@ -100,7 +102,7 @@ fn forks(devices: &[MemoryDevice]) -> Devices {
     devices.iter().map(|device| Arc::new(device.fork()) as Arc<dyn BlockDevice>).collect()
 }
 
-/// Something small happens, and a consistency point.
+/// Makes a small change and a consistency point.
 fn go_on(garden: &Garden, fs: &VolumeFs, number: u8) -> u64 {
     let ino = fs.lookup(Ino::ROOT, b"small").map_or_else(|_| make(fs, "small"), |found| found.ino);
     fs.write(&Caller::default(), ino, 0, &[number; 10]).unwrap();
@@ -109,7 +111,7 @@ fn go_on(garden: &Garden, fs: &VolumeFs, number: u8) -> u64 {
 }
 
 #[test]
-fn blocks_of_the_summary_go_from_the_last_to_the_first_and_begin_anew_whenever_power_is_lost() {
+fn reclaiming_runs_backwards_and_survives_crashes() {
     let (recording, devices) = Recording::new(sparse(true));
     let devices: Devices = devices.into_iter().map(|device| Arc::new(device) as Arc<dyn BlockDevice>).collect();
     let garden = open(&devices);
@@ -133,7 +135,7 @@ fn blocks_of_the_summary_go_from_the_last_to_the_first_and_begin_anew_whenever_p
     assert_eq!(go_on(&garden, &fs, 1), 6);
     check(6, (6, REGIONS));
     check_contents(&garden.snapshot(NAME, b"b").unwrap(), 1);
-    // Another one goes in the middle.
+    // Another snapshot is deleted in the middle.
     recording.mark(1);
     garden.delete_snapshot(NAME, b"b").unwrap();
     check(10, (6, 10));
@@ -146,29 +148,29 @@ fn blocks_of_the_summary_go_from_the_last_to_the_first_and_begin_anew_whenever_p
     let plan = CrashPlan { exhaustive_up_to: 1, samples: 1, tears: 0, seed: Seed(5) };
     let (mut count, mut partly) = (0, 0);
     recording.for_each_crash(&plan, |crash| {
-        let told = crash.to_string();
+        let state = crash.to_string();
         let devices: Devices =
             crash.devices.into_iter().map(|device| Arc::new(device) as Arc<dyn BlockDevice>).collect();
         let garden = open(&devices);
-        assert_eq!(findings(&devices), Vec::<String>::new(), "{told}");
+        assert_eq!(findings(&devices), Vec::<String>::new(), "{state}");
         check_contents(&garden.volume(NAME).unwrap(), LAST);
         count += 1;
         partly += u32::from((1..REGIONS).contains(&garden.shared().lock().reclaim_left()));
-        assert_eq!(garden.reclaim_step(u64::MAX).unwrap(), 0, "{told}");
+        assert_eq!(garden.reclaim_step(u64::MAX).unwrap(), 0, "{state}");
         if let Ok(b) = garden.snapshot(NAME, b"b") {
             check_contents(&b, 1);
         } else {
-            assert_eq!(garden.shared().lock().volume(0).unwrap().record.held, 0, "{told}");
+            assert_eq!(garden.shared().lock().volume(0).unwrap().record.held, 0, "{state}");
         }
-        assert_eq!(findings(&devices), Vec::<String>::new(), "{told}, reclaimed");
+        assert_eq!(findings(&devices), Vec::<String>::new(), "{state}, reclaimed");
     });
     assert!(count > 30 && partly > 15, "{count} states, {partly} in the middle");
 }
 
-/// A map that cannot be read costs the space of its volume only, whichever block it is: others are reclaimed, all volumes can be used,
-/// and the aggregate can be opened.
+/// An unreadable map costs only the space of its volume, whichever block it is. Other volumes are
+/// reclaimed, all volumes can be used, and the aggregate can be opened.
 #[test]
-fn what_cannot_be_read_waits_and_nothing_else_does() {
+fn unreadable_map_delays_only_its_volume() {
     let at_rest = sparse(false);
     let damaged = REGIONS - 2;
     for of_container in [false, true] {
@@ -205,9 +207,9 @@ fn what_cannot_be_read_waits_and_nothing_else_does() {
             garden.create_snapshot(b"other", b"x", Timestamp::default()).unwrap();
             go_on(&garden, &other, number + 10);
             garden.delete_snapshot(b"other", b"x").unwrap();
-            assert_eq!(left(&garden), damaged + 1, "the other volume's are done");
-            let told = garden.reclaim_step(u64::MAX).unwrap_err().to_string();
-            assert!(told.contains("checksum"), "{told}");
+            assert_eq!(left(&garden), damaged + 1, "the blocks of the other volume are done");
+            let error = garden.reclaim_step(u64::MAX).unwrap_err().to_string();
+            assert!(error.contains("checksum"), "{error}");
             // An operation in the log, so that opening makes a consistency point.
             make(&other, &format!("logged {number}"));
             drop((fs, other, garden));

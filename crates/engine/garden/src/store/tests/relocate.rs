@@ -1,4 +1,4 @@
-//! Blocks that move: what changes by it, what does not, and what readers of old places find.
+//! Relocation: changes, invariants, and reads of old places.
 
 use senesce_fsapi::{Caller, FileSystem, Ino, SetAttributes};
 
@@ -16,12 +16,12 @@ fn small() -> Small {
     Small { groups: vec![3], stripes: 512, aa_stripes: 16, tetris_stripes: 16 }
 }
 
-/// What each block of the file holds.
+/// The contents of each block of the file.
 pub(super) fn contents(block: u64) -> Vec<u8> {
     (block + 1).to_le_bytes().repeat(BLOCK as usize / 8)
 }
 
-/// A file whose blocks all differ, durable.
+/// A durable file whose blocks all differ.
 fn with_file(blocks: u64) -> (Devices, Garden, VolumeFs, Ino) {
     with_file_on(&small(), blocks)
 }
@@ -43,7 +43,7 @@ pub(super) fn check_contents(fs: &VolumeFs, ino: Ino, blocks: u64) {
     }
 }
 
-/// All pointers of the volume's files, as the state in memory has them.
+/// All pointers of the volume's files, in the state in memory.
 pub(super) fn pointers(store: &mut Store) -> Vec<(Key, Pointer)> {
     let mut found = Vec::new();
     for file in 0..store.volume(0).unwrap().record.inodes {
@@ -72,7 +72,7 @@ pub(super) fn stale_pointers(devices: &Devices) -> u64 {
 }
 
 #[test]
-fn all_blocks_of_an_area_move_and_no_volume_knows() {
+fn moving_an_area_leaves_the_volume_unchanged() {
     let (devices, garden, fs, ino) = with_file(300);
     for area in [0, 1, 3] {
         let (before, map_before) = {
@@ -137,9 +137,9 @@ fn blocks_of_every_kind_and_level_move() {
     check_contents(&open(&devices).volume(NAME).unwrap(), ino, 2600);
 }
 
-/// A container's own pointers, of a volume that nobody uses.
+/// Pointers of the container of an idle volume.
 #[test]
-fn blocks_of_the_aggregate_move_too() {
+fn blocks_of_the_aggregate_move() {
     let (devices, garden, fs, ino) = with_file(300);
     garden.create_volume(b"idle", &crate::VolumeOptions { blocks: 20_000, inodes: 100, seed: 1 }).unwrap();
     let idle = garden.volume(b"idle").unwrap();
@@ -169,7 +169,7 @@ fn blocks_of_the_aggregate_move_too() {
     assert_eq!(findings(&devices), Vec::<String>::new());
 }
 
-/// What is read from drives while something is done: blocks, questions to the map, redirects.
+/// Counts of an action: blocks read from drives, lookups in the map, redirects.
 fn reads(garden: &Garden, act: impl FnOnce()) -> (u64, u64, u64) {
     let before = garden.report();
     act();
@@ -182,19 +182,19 @@ fn reads(garden: &Garden, act: impl FnOnce()) -> (u64, u64, u64) {
     )
 }
 
-/// Where the file's block lies by its pointer.
+/// The place of the file's block in its pointer.
 fn cached_place(garden: &Garden, ino: Ino, block: u64) -> Physical {
     let store = &mut *garden.shared().lock();
     store.pointer(Key::new(0, ino.0, 0, block)).unwrap().unwrap().at
 }
 
-/// Takes contents of files and nothing else out of memory.
+/// Removes contents of the file, and nothing else, from memory.
 fn forget_contents(garden: &Garden, ino: Ino, blocks: u64) {
     let store = &mut *garden.shared().lock();
     (0..blocks).for_each(|block| store.cache.remove(Key::new(0, ino.0, 0, block)));
 }
 
-/// Writes a file of its own until a place is used again.
+/// Writes another file until a place is used again.
 fn reuse(garden: &Garden, fs: &VolumeFs, place: Physical) {
     let other = make(fs, "other");
     for round in 0..200 {
@@ -208,7 +208,7 @@ fn reuse(garden: &Garden, fs: &VolumeFs, place: Physical) {
 }
 
 #[test]
-fn a_reader_of_an_old_place_asks_the_map_once_and_only_if_it_was_used_again() {
+fn old_place_needs_the_map_only_after_reuse() {
     let (devices, garden, fs, ino) = with_file(40);
     let old = cached_place(&garden, ino, 7);
     let (_, area) = garden.shared().lock().raid.geometry.area_of(old.pvbn).unwrap();
@@ -221,20 +221,20 @@ fn a_reader_of_an_old_place_asks_the_map_once_and_only_if_it_was_used_again() {
         assert_eq!(got, contents(at));
     };
     forget_contents(&garden, ino, 40);
-    assert_eq!(reads(&garden, || block(&fs, 7)), (1, 0, 0), "nothing else is there yet");
+    assert_eq!(reads(&garden, || block(&fs, 7)), (1, 0, 0), "the old place is not overwritten yet");
     reuse(&garden, &fs, old);
     forget_contents(&garden, ino, 40);
     garden.shared().lock().container(0, 0).unwrap();
     assert_eq!(reads(&garden, || block(&fs, 7)), (2, 1, 1), "the wrong block, and the right one");
     forget_contents(&garden, ino, 40);
-    // Read with others, it costs no more.
+    // As part of a longer read, it costs no more.
     let (blocks, lookups, redirects) = reads(&garden, || check_contents(&fs, ino, 40));
     assert!(redirects >= 1 && lookups == redirects && blocks == 40 + redirects, "{blocks} {lookups} {redirects}");
     assert_eq!(findings(&devices), Vec::<String>::new());
 }
 
 #[test]
-fn what_moved_together_is_read_together() {
+fn blocks_that_moved_together_are_read_together() {
     let (_, garden, fs, ino) = with_file(40);
     let old: Vec<Physical> = (0..40).map(|block| cached_place(&garden, ino, block)).collect();
     let area_of = |at: &Physical| garden.shared().lock().raid.geometry.area_of(at.pvbn).unwrap().1;
@@ -250,14 +250,15 @@ fn what_moved_together_is_read_together() {
     let after = garden.report();
     let redirects = after.counts.redirects - before.counts.redirects;
     let requests = after.raid.since(before.raid).data.reads.requests;
-    // Each of the runs of the file is asked for where it was, and where it is.
+    // Each run of the file is requested at its old place and at its new one.
     assert!(moved.len() > 15 && redirects == moved.len() as u64, "{redirects} redirects of {}", moved.len());
     assert!(requests <= 10, "{requests} requests for {redirects} redirects");
 }
 
-/// Old places come back with the same tag, 65,536 consistency points later, with other blocks and with the same.
+/// Old places get the same tag again, 65,536 consistency points later, with other blocks and with
+/// the same ones.
 #[test]
-fn an_old_place_with_the_same_tag_is_not_taken_for_the_block() {
+fn old_place_with_the_same_tag_is_rejected() {
     let (devices, garden, fs, ino) = with_file(40);
     let old: Vec<Physical> = (0..40).map(|block| cached_place(&garden, ino, block)).collect();
     let areas: std::collections::BTreeSet<u32> = {
@@ -268,13 +269,13 @@ fn an_old_place_with_the_same_tag_is_not_taken_for_the_block() {
         garden.move_area(0, area.into()).unwrap();
     }
     garden.consistency_point().unwrap();
-    // All old places are written at once, by a consistency point whose number ends in the same 16 bits.
+    // One consistency point writes all old places. Its number ends in the same 16 bits.
     let other = make(&fs, "second");
     garden.consistency_point().unwrap();
     {
         let store = &mut *garden.shared().lock();
         store.sb.cp += (65_535 + u64::from(old[0].tag) - store.sb.cp % 65_536) % 65_536;
-        // Only these areas are to be taken from.
+        // Restricts allocation to these areas.
         let all = store.raid.geometry.areas(0) as u32;
         store.alloc.states.cleaning = (0..all).filter(|area| !areas.contains(area)).map(|area| (0, area)).collect();
         store.begin_in_best_area();
@@ -297,7 +298,7 @@ fn an_old_place_with_the_same_tag_is_not_taken_for_the_block() {
 }
 
 #[test]
-fn a_block_that_is_written_over_or_freed_before_it_moves_stays_gone() {
+fn changed_blocks_are_not_moved() {
     let (devices, garden, fs, ino) = with_file(100);
     let mut moved = 0;
     for area in 0..4 {
@@ -318,9 +319,9 @@ fn a_block_that_is_written_over_or_freed_before_it_moves_stays_gone() {
     assert_eq!(got[(45 * BLOCK) as usize..][..BLOCK as usize], contents(45));
 }
 
-/// A redirected read has the pointer put right, or a scan does, or nobody.
+/// A stale pointer is fixed after a redirected read, by a scan, or never.
 #[test]
-fn pointers_to_old_places_are_put_right_as_it_is_wanted() {
+fn stale_pointers_are_fixed_by_policy() {
     for fix_up in [FixUp::Never, FixUp::OnRead, FixUp::Scan] {
         let (devices, garden, fs, ino) = with_file(600);
         garden.set_gardening(Gardening { fix_up, ..Gardening::default() });
@@ -362,10 +363,10 @@ fn pointers_to_old_places_are_put_right_as_it_is_wanted() {
     }
 }
 
-/// What a read found out is put right at the next consistency point. Until then the file may have become one whose contents
-/// are in its inode, where its pointers were: here they look like a pointer to an old place.
+/// A stale pointer is fixed at the next consistency point. In the meantime the file may become
+/// inline. Then its contents are where its pointers were, and here they look like a stale pointer.
 #[test]
-fn contents_of_a_file_that_became_small_are_not_put_right() {
+fn inline_contents_are_not_fixed_as_pointers() {
     let (devices, garden, fs, ino) = with_file(8);
     garden.set_gardening(Gardening { fix_up: FixUp::OnRead, ..Gardening::default() });
     let other = make(&fs, "second");
@@ -393,9 +394,9 @@ fn contents_of_a_file_that_became_small_are_not_put_right() {
     assert_eq!(findings(&devices), Vec::<String>::new());
 }
 
-/// What metadata a move costs: through the container, and as if the volume had written the block over.
+/// The metadata cost of a move: through the container, and as an overwrite by the volume.
 #[test]
-fn moving_through_the_container_writes_less_metadata_than_writing_again() {
+fn relocation_writes_less_metadata_than_rewriting() {
     let (_, garden, fs, ino) = with_file_on(&Small { stripes: 1200, ..small() }, 2600);
     let blocks: Vec<u64> = (0..2600).step_by(65).collect();
     let metadata = |garden: &Garden| {
@@ -421,15 +422,18 @@ fn moving_through_the_container_writes_less_metadata_than_writing_again() {
     check_contents(&fs, ino, 2600);
     println!("metadata blocks for {} moved: {by_container} by container, {by_volume} in the volume", blocks.len());
     assert!(2 * by_container < by_volume + by_container, "{by_container} and {by_volume}");
-    // The container's pointers, 512 a block, and what every consistency point writes.
+    // Pointers of the container, 512 in a block, and the blocks that every consistency point
+    // writes.
     assert!(by_container <= 6 + 6, "{by_container}");
-    // The file's pointers, 256 a block, besides, the block above them, the inode, and bits of VVBNs.
+    // In addition pointers of the file, 256 in a block, the block above them, the inode, and bits
+    // of VVBNs.
     assert!(by_volume >= by_container + 11 + 3, "{by_volume}");
 }
 
-/// Random overwriting of three quarters of an aggregate, in small: examples/placement.rs has it larger.
+/// Random overwrites of three quarters of an aggregate, in small; examples/placement.rs has a
+/// larger one.
 #[test]
-fn cleaning_ahead_gives_longer_chains_and_fewer_reads_for_parity() {
+fn cleaning_lengthens_chains_and_saves_parity_reads() {
     let run = |quota: u64| {
         let (devices, garden, fs) =
             Small { groups: vec![6], stripes: 1536, aa_stripes: 32, tetris_stripes: 32 }.garden();
@@ -464,7 +468,7 @@ fn cleaning_ahead_gives_longer_chains_and_fewer_reads_for_parity() {
     };
     let (without, unlimited, limited) = (run(0), run(1000), run(40));
     assert!(unlimited.0 > 3.0 * without.0 && unlimited.1 * 3.0 < without.1, "{without:?} {unlimited:?}");
-    // What falls behind is in between, and moves no more than it may.
+    // A limited quota is in between, and moves no more than allowed.
     assert!(limited.0 > without.0 && limited.0 < unlimited.0, "{without:?} {limited:?} {unlimited:?}");
     let (moved, written) = limited.2;
     assert!(100 * moved <= 40 * written + 100 * 192 && moved > 0, "{limited:?}");

@@ -1,4 +1,4 @@
-//! Objects that hold what they should not, and volumes that are gone.
+//! Objects with wrong contents, and deleted volumes.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::{
 const ALL: Tiering = Tiering { age: 0, with_cached: true };
 
 #[test]
-fn a_block_that_is_twice_in_an_object_is_named_once() {
+fn block_twice_in_an_object_is_named_once() {
     let small = Small { groups: vec![3], stripes: 256, aa_stripes: 64, tetris_stripes: 16 };
     let (devices, garden, fs) = small.garden();
     fs.write(&Caller::default(), make(&fs, "file"), 0, &[7; 5 * 4096]).unwrap();
@@ -39,7 +39,7 @@ fn a_block_that_is_twice_in_an_object_is_named_once() {
 }
 
 #[test]
-fn a_volume_that_takes_the_name_of_one_that_goes_has_its_turn_in_the_same_pass() {
+fn renamed_successor_of_a_volume_is_tiered() {
     let small = Small { groups: vec![3], stripes: 1024, aa_stripes: 64, tetris_stripes: 16 };
     let (devices, garden, fs) = small.garden();
     drop((garden, fs));
@@ -58,7 +58,7 @@ fn a_volume_that_takes_the_name_of_one_that_goes_has_its_turn_in_the_same_pass()
     let (mut pass, wished) = (ObjectPass::default(), ObjectGardening { tiering: ALL, prices: None });
     assert!(!pass.step(&garden, &wished).unwrap().ended);
     let before = garden.cold().live;
-    assert!((100..1500).contains(&before), "{before} blocks: it is in the middle of the volume");
+    assert!((100..1500).contains(&before), "{before} blocks: the pass is within the volume");
 
     garden.delete_volume(NAME).unwrap();
     garden.create_volume(NAME, &VolumeOptions { blocks: 500, inodes: 64, seed: 2 }).unwrap();
@@ -70,7 +70,7 @@ fn a_volume_that_takes_the_name_of_one_that_goes_has_its_turn_in_the_same_pass()
         if done.ended {
             break;
         }
-        assert!(step < 20, "it has no end");
+        assert!(step < 20, "the pass does not end");
     }
     assert_eq!(tiered, 20);
 }

@@ -1,4 +1,4 @@
-//! Blocks in memory when devices fail.
+//! The cache when devices fail.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::{
     store::{Key, volume},
 };
 
-/// What lies on a device, on one that can be made to fail.
+/// A copy of a device that can be made to fail.
 fn make_faulty(device: &dyn BlockDevice) -> Arc<FaultDevice<MemoryDevice>> {
     let mut bytes = vec![0; device.size().0 as usize];
     device.read_at(0, &mut bytes).unwrap();
@@ -21,7 +21,7 @@ fn make_faulty(device: &dyn BlockDevice) -> Arc<FaultDevice<MemoryDevice>> {
 }
 
 #[test]
-fn a_block_that_cannot_be_replaced_stays_as_it_is() {
+fn failed_replacement_leaves_the_block_unchanged() {
     let small = Small { groups: vec![3], stripes: 512, aa_stripes: 64, tetris_stripes: 16 };
     let (devices, garden, fs) = small.garden();
     let ino = make(&fs, "file");
@@ -33,7 +33,8 @@ fn a_block_that_cannot_be_replaced_stays_as_it_is() {
     let devices: Devices = faulty.iter().map(|device| device.clone() as _).collect();
     let garden = open(&devices);
     let store = &mut *garden.shared().lock();
-    // The inode is in memory; the pointers above it, which are to be dirty before the block may be, are not.
+    // The inode is in memory. The pointers above it are not, and must become dirty before the
+    // block.
     store.inode(0, ino.0).unwrap();
     let above = Key::new(0, volume::INODES, 1, 0);
     assert!(store.cache.contains(above) && !store.is_dirty(above));
