@@ -1,10 +1,13 @@
-//! What the garden takes of a processor for each kind of event, on this host: the profile `measured` of the simulation.
+//! Processor time of the garden for each kind of event on this host: the profile `measured` of the
+//! simulation.
 //!
-//! `cargo run --release -p senesce-garden --example costs`; docs/results/simulation.md has the figures and their circumstances
+//! `cargo run --release -p senesce-garden --example costs`; docs/results/simulation.md has the
+//! figures and their circumstances.
 //!
-//! Time is the thread's own on a processor (Linux: /proc/thread-self/schedstat), so that others who run at the same time do not count,
-//! beside what they take of the caches. Drives are memory: copying to and from them is part of a chain. Each figure is the median of
-//! nine rounds. Differences of figures are told as they come, also below zero.
+//! Time is the thread's own processor time (Linux: /proc/thread-self/schedstat). So other threads
+//! do not count, except for their use of the caches. Drives are in memory: a chain includes copying
+//! to and from them. Each figure is the median of nine rounds. Differences of figures are printed
+//! unchanged, also below zero.
 
 use std::sync::Arc;
 
@@ -37,7 +40,7 @@ fn main() -> Result<(), Failure> {
             fs.read(ino, first * BLOCK, &mut out).map(drop)
         })
     };
-    read(&warm, warm_file, LONG, 2000)?; // brings all into the cache
+    read(&warm, warm_file, LONG, 2000)?; // fills the cache
     let (hit, hits) = (read(&warm, warm_file, 1, 4000)?, read(&warm, warm_file, LONG, 400)?);
     let (miss, misses) = (read(&cold, cold_file, 1, 4000)?, read(&cold, cold_file, LONG, 400)?);
     let (write, point) = writes(&warm, warm_file, &warm_garden)?;
@@ -70,7 +73,8 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// A pointer held against the container map; a stale one put right, beside that; a block read and made to move.
+/// The times of a lookup of a pointer in the container map, of a fix-up in addition to it, and of
+/// the relocation of a block with its read.
 fn gardening(garden: &Garden) -> Result<(f64, f64, f64), Failure> {
     let (mut lookups, mut fixes, mut moves) = (Vec::new(), Vec::new(), Vec::new());
     let scan = || -> Result<(f64, u64, u64), Failure> {
@@ -133,13 +137,15 @@ fn make(cache_bytes: u64) -> Result<(VolumeFs, Ino, Garden), Failure> {
     Ok((fs, ino, garden))
 }
 
-/// A write of a block somewhere, without consistency points; and those, for each block.
+/// The time of a write of one block, without consistency points, and the time of a consistency
+/// point per block.
 fn writes(fs: &VolumeFs, ino: Ino, garden: &Garden) -> Result<(f64, f64), Failure> {
     let (mut rng, mut bytes) = (Rng::for_purpose(Seed(3), "writes"), vec![0; BLOCK as usize]);
     let (mut each, mut points) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         rng.fill(&mut bytes);
-        // Every second block, each once, in any order: no block is written twice before the point.
+        // Every second block, each once, in random order: no block is written twice before the
+        // point.
         let mut blocks: Vec<u64> = (0..BLOCKS / 2).map(|block| 2 * block).collect();
         rng.shuffle(&mut blocks);
         blocks.truncate(4096);
@@ -155,7 +161,7 @@ fn writes(fs: &VolumeFs, ino: Ino, garden: &Garden) -> Result<(f64, f64), Failur
     Ok((middle(each), middle(points)))
 }
 
-/// A slot added to another.
+/// The time of the XOR of two slots.
 fn xor() -> Result<f64, Failure> {
     let (mut sum, other) = (vec![1u8; SLOT], vec![2u8; SLOT]);
     median(200_000, || {
@@ -164,7 +170,7 @@ fn xor() -> Result<f64, Failure> {
     })
 }
 
-/// The checksum of a block: for comparison, it is part of cleaning and of checking.
+/// The time of the checksum of a block, for comparison. Cleaning and checking include it.
 fn checksum() -> Result<f64, Failure> {
     let block = vec![3u8; BLOCK as usize];
     median(200_000, || {
@@ -173,8 +179,9 @@ fn checksum() -> Result<f64, Failure> {
     })
 }
 
-/// A block of a group of two compressed, and one decompressed: pages as experiments E9 and E10 have them, each 512 bytes of which are a fifth
-/// random and zeros else, by the calls that the garden makes.
+/// The times of compression and decompression per block of a group of two, with the calls of the
+/// garden. The pages are those of experiments E9 and E10: a fifth of each 512 bytes is random, and
+/// the rest is zeros.
 fn packing() -> Result<(f64, f64), Failure> {
     const PAGES: usize = 512;
     const PAGE: usize = 2 * BLOCK as usize;
@@ -218,7 +225,7 @@ fn middle(mut figures: Vec<f64>) -> f64 {
     figures[figures.len() / 2]
 }
 
-/// Nanoseconds that this thread has been on a processor.
+/// Processor time of this thread in nanoseconds.
 fn processor_time() -> Result<f64, Failure> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
     Ok(text.split(' ').next().ok_or("no time in schedstat")?.parse::<u64>()? as f64)

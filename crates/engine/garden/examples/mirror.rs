@@ -1,6 +1,7 @@
-//! What the second copy of the log costs: writes of 4 KiB, each durable when it returns, to a garden on files in a directory.
+//! The cost of the second copy of the log: durable writes of 4 KiB to a garden on files in a
+//! directory.
 //!
-//!     cargo run --release -p senesce-garden --example mirror -- DIRECTORY
+//! `cargo run --release -p senesce-garden --example mirror -- DIRECTORY`
 
 use std::{path::Path, sync::Arc, time::Instant};
 

@@ -1,12 +1,18 @@
-//! How many blocks of clients a processor places in a second, with all that belongs to it: log, maps, parity, consistency points.
+//! The number of blocks per second that a processor places for clients, including log, maps, parity
+//! and consistency points.
 //!
-//! `cargo run --release -p senesce-garden --example pace -- [areas] [compact|memory] [durable|done]`
+//! `cargo run --release -p senesce-garden --example pace -- ARGUMENTS`, where the arguments are
+//! `[areas] [compact|memory] [durable|done]`.
 //!
-//! 20 data drives and one of parity in memory, areas and tetrises of 64 stripes; a consistency point is as large as an eighth of all
-//! areas, eight at most. A file fills three quarters, and is written over: in order 64 blocks at once, at random, as OLTP writes.
-//! Operations are acknowledged when they are durable in the log, or, with `done`, when they are done, as mounts with `--write-back` have it.
-//! Blocks repeat a word that says which they are, as those of trials, so that compact drives keep them small. Time is the
-//! thread's own on a processor (Linux: /proc/thread-self/schedstat), with what the load takes to make the blocks.
+//! There are 20 data drives and one parity drive in memory. Allocation areas and tetrises have 64
+//! stripes. A consistency point is as large as an eighth of all areas, at most eight. A file fills
+//! three quarters of the space and is overwritten in three ways: in order with 64 blocks per write,
+//! as OLTP does, and at random.
+//!
+//! Operations are acknowledged when they are durable in the log. With `done` they are acknowledged
+//! when they are done, as in mounts with `--write-back`. Each block repeats a word that identifies
+//! it, as in trials, so that compact drives store it in little memory. Time is the thread's own
+//! processor time (Linux: /proc/thread-self/schedstat), including the generation of the blocks.
 
 mod aggregate;
 #[path = "aggregate/oltp.rs"]
@@ -65,7 +71,7 @@ struct Writer {
     fs: VolumeFs,
     ino: Ino,
     buffer: Vec<u8>,
-    /// Blocks since the last line, and when that was.
+    /// Blocks since the last line, and the time of that line.
     written: u64,
     since: u64,
 }
@@ -91,7 +97,7 @@ impl Writer {
     }
 }
 
-/// Nanoseconds that this thread has been on a processor.
+/// Processor time of this thread in nanoseconds.
 fn processor_time() -> Result<u64, Failure> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
     Ok(text.split(' ').next().ok_or("no time in schedstat")?.parse()?)

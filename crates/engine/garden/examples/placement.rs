@@ -1,15 +1,20 @@
-//! How chains shrink without cleaning, and with it: a file is written over at random, or as OLTP writes, on 20 data drives in memory.
+//! Lengths of write chains with and without cleaning: a file on 20 data drives in memory is
+//! overwritten at random, or as OLTP does.
 //!
-//! `cargo run --release -p senesce-garden --example placement -- [random|oltp] [areas] [turnovers] [fill in thousandths] [cache in MiB]
-//! [quota]`
+//! `cargo run --release -p senesce-garden --example placement -- ARGUMENTS`, where the arguments are
+//! `[random|oltp] [areas] [turnovers] [fill in thousandths] [cache in MiB] [quota]`.
 //!
-//! The quota is how many blocks cleaning may move, in hundredths of those written; 0, which is the default, is no cleaning.
+//! The quota is the number of blocks that cleaning may move, in hundredths of the written blocks.
+//! The default 0 means no cleaning.
 //!
-//! Tetris and allocation areas are 64 stripes deep, a consistency point is as large as an eighth of all areas, eight at most.
-//! Blocks, chains and reads for parity are counted on the real structures, with their metadata. Memory: 6 MB for each area.
+//! Tetrises and allocation areas have 64 stripes. A consistency point is as large as an eighth of
+//! all areas, at most eight. The example counts blocks, chains and reads for parity of the real
+//! structures, with their metadata. It needs 6 MB of memory for each area.
 //!
-//! With 256 areas, the same on every machine: random 1.71 blocks a write chain and 1.03 parity reads a block from the second turnover
-//! on; OLTP 10.3 and 0.45 in the seventh. A model of the placement alone, larger, had said 1.73, and 11.7 and 0.65.
+//! With 256 areas the results are the same on every machine. Random: 1.71 blocks per write chain
+//! and 1.03 parity reads per block from the second turnover on. OLTP: 10.3 and 0.45 in the seventh
+//! turnover. A larger model of the placement alone gave 1.73 for random, and 11.7 and 0.65 for
+//! OLTP.
 
 mod aggregate;
 #[path = "aggregate/oltp.rs"]

@@ -1,12 +1,14 @@
-//! What reading in order costs when a file was written at random, and what writing it together again saves: E6 and E7 as far as
-//! they are structure, on 20 data drives in memory.
+//! The cost of reading a randomly written file in order, and the effect of rewriting it: the
+//! structural part of E6 and E7, on 20 data drives in memory.
 //!
-//! `cargo run --release -p senesce-garden --example reading -- [areas] [fill in thousandths] [turnovers] [csc|off] [read ahead]`
+//! `cargo run --release -p senesce-garden --example reading -- ARGUMENTS`, where the arguments are
+//! `[areas] [fill in thousandths] [turnovers] [csc|off] [read ahead]`.
 //!
-//! The file is written once in order, and then each of its blocks as often as is said, in an order drawn anew for each turnover, with
-//! continuous cleaning and its defaults, or without. Then it is read in order, 64 KiB a call, with almost nothing in memory: as it
-//! is; with write after read, pass by pass, until a pass writes nothing; and with the defragmenter. There is a
-//! consistency point whenever a 256th of all blocks was written, or 16 MiB were read.
+//! The file is written once in order. Then each turnover overwrites all its blocks in a new random
+//! order, with continuous cleaning and its defaults, or without cleaning. Then the file is read in
+//! order, 64 KiB per call, with almost nothing in memory: unchanged, with write after read until a
+//! pass rewrites nothing, and after defragmentation. There is a consistency point after each 256th
+//! of all blocks written, and after each 16 MiB read.
 
 mod aggregate;
 
@@ -20,9 +22,9 @@ use senesce_garden::{
     AggregateReport, Cleaning, DefragFiles, FixUp, Garden, Gardening, Placing, VolumeFs, WriteAfterRead,
 };
 
-/// Blocks of a call that reads.
+/// Blocks of one read.
 const CALL: u64 = 16;
-/// Blocks that are read from one consistency point to the next.
+/// Blocks that are read between consistency points.
 const POINT: u64 = 4096;
 const MOST_PASSES: u32 = 8;
 
@@ -31,7 +33,7 @@ struct Rig {
     fs: VolumeFs,
     file: Ino,
     blocks: u64,
-    /// How often each block was written.
+    /// The number of writes of each block.
     written: Vec<u32>,
 }
 
@@ -53,7 +55,7 @@ fn main() -> Result<(), Failure> {
         rng.shuffle(&mut order);
         rig.write(&order)?;
     }
-    // Redirects of what was moved in the last turnover are not what is looked at.
+    // Removes the redirects of the last turnover, which are not measured.
     rig.fix_up()?;
     let before = rig.pass("written at random")?;
     rig.garden.set_gardening(Gardening { write_after_read: Some(WriteAfterRead::default()), ..base });
@@ -83,7 +85,8 @@ fn main() -> Result<(), Failure> {
 impl Rig {
     /// Writes blocks in an order.
     fn write(&mut self, order: &[u64]) -> Result<(), Failure> {
-        // As large against the whole as eight areas of 2,048: what one consistency point writes lies in order, however it was drawn.
+        // A 256th of all blocks is the ratio of a point to eight areas of 2,048. One consistency
+        // point writes its blocks sorted, in any order of writes.
         let point = self.garden.report().blocks / 256;
         for (number, &block) in (1..).zip(order) {
             if number % point == 0 {
@@ -106,7 +109,7 @@ impl Rig {
         report.blocks - report.free
     }
 
-    /// Reads the file in order, and says how many requests a GiB took.
+    /// Reads the file in order, and returns the number of requests per GiB.
     fn pass(&self, what: &str) -> Result<f64, Failure> {
         let mut buffer = vec![0; (CALL * BLOCK) as usize];
         let before = self.garden.report();
@@ -122,7 +125,7 @@ impl Rig {
                 self.garden.consistency_point()?;
             }
         }
-        // What is cleaned and placed reads maps; that is not the reader's, but it is small, and counted.
+        // The counts include reads of maps by cleaning and placement. They are few.
         let now = self.garden.report();
         self.garden.consistency_point()?;
         Ok(self.tell(what, &before, &now))
@@ -145,7 +148,7 @@ impl Rig {
     }
 }
 
-/// What a block repeats.
+/// The word that a block repeats.
 fn word(block: u64, written: u32) -> [u8; 8] {
     ((block << 32 | u64::from(written)).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1).to_le_bytes()
 }
@@ -153,7 +156,7 @@ fn word(block: u64, written: u32) -> [u8; 8] {
 fn make(areas: u64, fill: u64) -> Result<Rig, Failure> {
     let raw = areas * STRIPES * DRIVES;
     let drive = |name, size| Arc::new(CompactDevice::new(name, size)) as Arc<dyn BlockDevice>;
-    // Three blocks of a hundred besides those that wait.
+    // Three hundredths of the blocks besides the dirty ones.
     let garden = aggregate::make(areas, &drive, Bytes(256 << 20), |dirty| dirty + raw * 3 / 100 * BLOCK)?;
     let fs = garden.volume(VOLUME)?;
     let file = fs.make_node(&Caller::default(), Ino::ROOT, b"file", &NewNode::file(0o600))?.ino;

@@ -1,5 +1,5 @@
-//! An aggregate in memory that examples share: 20 drives of data and one of parity, areas and tetrises of 64 stripes, one volume as
-//! large as all of it.
+//! An aggregate in memory that examples share: 20 data drives and a parity drive, allocation areas
+//! and tetrises of 64 stripes, and one volume as large as the aggregate.
 
 use std::sync::Arc;
 
@@ -15,8 +15,9 @@ pub const VOLUME: &[u8] = b"volume";
 
 pub type Failure = Box<dyn std::error::Error>;
 
-/// Makes it on drives that `drive` gives by name and size. What waits for a consistency point is at most what an eighth of
-/// the areas hold, eight at most; `cache_bytes` says by that what is kept in memory.
+/// Makes the aggregate on drives that `drive` returns for a name and a size. At most an eighth of
+/// the areas, and at most eight, may be dirty. `cache_bytes` computes the size of the cache from
+/// that.
 pub fn make(
     areas: u64,
     drive: &dyn Fn(String, Bytes) -> Arc<dyn BlockDevice>,

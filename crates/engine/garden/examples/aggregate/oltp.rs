@@ -4,12 +4,13 @@ use std::ops::Range;
 
 use senesce_core::{Rng, Seed};
 
-/// The writes of an OLTP load in eight streams over three parts of the file (45, 45 and 10 %), one of them sequential.
+/// The writes of an OLTP load in eight streams over three parts of the file (45, 45 and 10 %), one
+/// of them sequential.
 pub struct Oltp {
     rng: Rng,
     blocks: u64,
     walks: [Walk; 3],
-    /// The end of the sequential stream, and where it begins anew.
+    /// The remaining part of the current sequential run.
     sequential: Range<u64>,
 }
 
@@ -24,7 +25,8 @@ impl Oltp {
     /// The first block and the number of blocks of the next write.
     pub fn next(&mut self) -> (u64, u64) {
         loop {
-            // Streams by their operations in thousands: two uniform ones, three walks, the sequential one.
+            // Streams by their operations in thousandths: two uniform ones, three walks, the
+            // sequential one.
             let stream = self.rng.weighted(&[35, 18, 281, 210, 70, 281]);
             let is_read = self.rng.chance([50, 30, 50, 50, 30, 0][stream], 100);
             let part = self.blocks * 45 / 100;
@@ -55,7 +57,7 @@ impl Oltp {
     }
 }
 
-/// A walk in leaves of eight blocks, mostly not far.
+/// A walk in leaves of eight blocks, mostly over short distances.
 struct Walk {
     blocks: Range<u64>,
     leaf: u64,
@@ -70,7 +72,7 @@ impl Walk {
         Self { read: blocks.start, blocks, leaf: 0, again: None, cursors }
     }
 
-    /// One operation; the block, if it writes.
+    /// One operation. Returns the block if it is a write.
     fn step(&mut self, rng: &mut Rng, is_read: bool) -> Option<u64> {
         let leaves = self.cursors.len() as u64;
         let mut near = 64;

@@ -1,7 +1,7 @@
 //! The independent check: reads an aggregate from its devices, at the last consistency point.
 //!
-//! It shares codecs, geometry, and the identification of drives and copies of the log with the engine. It finds files by its
-//! own walk, counts for itself, and compares. It verifies:
+//! It shares codecs, geometry, and the identification of drives and copies of the log with the
+//! engine. It finds files by its own walk, counts for itself, and compares. It verifies:
 //!
 //! - Each reached block is the one that its pointer names, and is reached once, or once by each
 //!   tree of a volume and its snapshots.

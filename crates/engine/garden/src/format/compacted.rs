@@ -42,7 +42,7 @@ impl Builder {
         if self.chunks.len() < MAX_CHUNKS { BLOCK.saturating_sub(used) } else { 0 }
     }
 
-    /// Adds a chunk of at most [`room`](Self::room) bytes.
+    /// Adds a chunk. [`Self::room`] limits its size.
     pub fn push(&mut self, vvbn: u64, chunk: &[u8]) {
         debug_assert!(chunk.len() <= self.room(), "{} bytes in {}", chunk.len(), self.room());
         self.bytes += chunk.len();

@@ -119,7 +119,7 @@ fn stripe_writes_read_as_few_blocks_as_possible() {
 }
 
 #[test]
-fn any_drive_may_be_missing_during_writes_and_reads() {
+fn reads_and_writes_work_without_any_one_drive() {
     for n in 1..=4_u16 {
         for missing in 0..=usize::from(n) {
             for mask in 1..1_u32 << n {

@@ -230,9 +230,10 @@ fn twice<T>(device: &Arc<dyn BlockDevice>, read: impl Fn() -> Result<T>) -> Resu
         found = read();
     }
     match found {
-        Err(Error::Device(failure)) => {
-            Err(wrong(device, &format!("it does not answer ({failure}); to continue without this drive, do not name it")))
-        }
+        Err(Error::Device(failure)) => Err(wrong(
+            device,
+            &format!("it does not answer ({failure}); to continue without this drive, do not name it"),
+        )),
         found => Ok(found),
     }
 }

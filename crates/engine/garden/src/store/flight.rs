@@ -76,7 +76,8 @@ impl Flight {
     /// Waits for the end of all writes.
     fn wait(&mut self) {
         if let Some(thread) = self.thread.take() {
-            self.done = thread.join().unwrap_or_else(|_| Err(Error::invalid("a panic in the thread that writes blocks")));
+            self.done =
+                thread.join().unwrap_or_else(|_| Err(Error::invalid("a panic in the thread that writes blocks")));
         }
     }
 }

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn random_reads_are_no_stream_and_readers_are_distinct() {
+    fn streams_are_sequential_and_separate_by_reader() {
         let mut reading = Reading::default();
         for at in [900, 3, 500, 77, 20] {
             assert_eq!(note(&mut reading, at, 1), Noted::New, "{at}");

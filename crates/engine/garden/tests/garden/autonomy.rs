@@ -65,7 +65,7 @@ impl Garden {
 }
 
 #[test]
-fn busy_clients_stop_gardening_and_idle_ones_allow_it() {
+fn gardening_runs_only_while_clients_are_idle() {
     let mut garden = Garden::new();
     garden.seconds(100, BUSY);
     garden.read();

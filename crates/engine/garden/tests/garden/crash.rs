@@ -394,7 +394,7 @@ fn drive_and_power_may_be_lost_together() {
 
 /// Power losses of an aggregate that already lacks a drive.
 #[test]
-fn power_may_be_lost_while_a_drive_is_missing() {
+fn power_may_be_lost_without_a_drive() {
     for missing in 0..3 {
         let run = record_with(&story(), Some(missing), LIMITS);
         let plan = CrashPlan { exhaustive_up_to: 3, samples: 6, tears: 1, seed: Seed(4) };

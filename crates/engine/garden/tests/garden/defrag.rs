@@ -191,7 +191,7 @@ fn power_may_be_lost_during_defragmentation() {
 }
 
 #[test]
-fn defragmentation_works_without_a_drive_and_power() {
+fn defragmentation_survives_power_loss_without_a_drive() {
     for missing in [0, 2] {
         check_story(Some(missing), &CrashPlan { exhaustive_up_to: 1, samples: 1, tears: 1, seed: Seed(2) }, 50);
     }

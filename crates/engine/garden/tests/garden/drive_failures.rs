@@ -90,7 +90,7 @@ fn read_failure_without_parity_is_reported_once() {
 }
 
 #[test]
-fn check_finds_missing_drive_that_parity_does_not_replace() {
+fn check_finds_missing_drives_beyond_parity() {
     let empty = |shape: &Shape| {
         let devices: Devices = shared(shape.devices());
         format(shape, &devices);

@@ -148,7 +148,7 @@ fn blocks_of_a_background_point_stay_usable() {
 }
 
 #[test]
-fn failed_background_point_is_reported_at_the_next_sync() {
+fn failed_background_point_is_reported_by_sync() {
     let mut devices = SHAPE.devices();
     let (log, drive) = (devices.pop().unwrap(), devices.pop().unwrap());
     let drive = Arc::new(FaultDevice::new(drive));

@@ -146,7 +146,7 @@ fn power_may_be_lost_during_relocation() {
 }
 
 #[test]
-fn relocation_works_without_a_drive_and_power() {
+fn relocation_survives_power_loss_without_a_drive() {
     for missing in [0, 2] {
         check_story(Some(missing), &CrashPlan { exhaustive_up_to: 1, samples: 1, tears: 1, seed: Seed(2) }, 50);
     }

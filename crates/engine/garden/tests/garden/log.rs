@@ -1,4 +1,5 @@
-//! The log: what is damaged in it is told, what was cut is not, and how often it is written.
+//! The log: damaged records are reported, interrupted ones are not, and the number of writes is as
+//! expected.
 
 use std::sync::Arc;
 
@@ -20,8 +21,9 @@ fn make(rig: &Rig, name: &str, bytes: usize) {
     rig.fs().write(&caller(1), ino, 0, &vec![bytes as u8; bytes]).unwrap();
 }
 
-/// An aggregate with acknowledged operations that no consistency point includes, their tree, and where their records are: behind one
-/// that says that the point is durable, if it was closed.
+/// An aggregate with acknowledged operations that no consistency point includes, their tree, and
+/// the positions of their records. If `is_closed`, a record that ends the consistency point
+/// precedes them.
 fn with_operations(is_closed: bool, operations: impl Fn(&Rig)) -> (Vec<MemoryDevice>, Tree, Vec<u64>) {
     let devices: Vec<Arc<MemoryDevice>> = TINY.devices().into_iter().map(Arc::new).collect();
     let rig = Rig::on(&TINY, devices.iter().map(|device| device.clone() as _).collect(), Limits::default());
@@ -44,13 +46,13 @@ fn fork(devices: &[MemoryDevice]) -> Devices {
 }
 
 #[test]
-fn a_damaged_record_is_told_by_opening_and_check_or_does_no_harm() {
+fn damaged_records_are_reported_or_harmless() {
     for (is_closed, files, units, least) in [(false, 4, 11, 200), (true, 4, 12, 200), (true, 0, 2, 8)] {
         a_damaged_record_is_told(is_closed, files, units, least);
     }
 }
 
-/// No files: one operation alone.
+/// With `files` 0 there is one operation only.
 fn a_damaged_record_is_told(is_closed: bool, files: usize, count: usize, least: usize) {
     let (at_rest, want, units) = with_operations(is_closed, |rig| match files {
         0 => rig.fs().unlink(&caller(2), Ino::ROOT, b"before").unwrap(),
@@ -78,12 +80,13 @@ fn a_damaged_record_is_told(is_closed: bool, files: usize, count: usize, least: 
             }
         }
     }
-    assert!(told > least && whole > 10, "{told} were told, {whole} did no harm");
+    assert!(told > least && whole > 10, "{told} were reported, {whole} did no harm");
 }
 
-/// The first commit after a consistency point is cut: of its units some came, in any order. Later ones are written over it.
+/// The first commit after a consistency point is interrupted: some of its units are written, in any
+/// order. Later commits overwrite it.
 #[test]
-fn a_commit_that_was_cut_is_silent_and_leaves_nothing_behind() {
+fn interrupted_commit_is_silent_and_leaves_no_traces() {
     let (at_rest, _, units) = with_operations(false, |rig| {
         let ino = rig.fs().lookup(Ino::ROOT, b"before").unwrap().ino;
         rig.fs().write(&caller(1), ino, 0, &[1; 1800]).unwrap();
@@ -121,7 +124,8 @@ fn one_record_names_many_runs_of_stripes() {
         rig.fs().unlink(&caller(2), Ino::ROOT, format!("file {number}").as_bytes()).unwrap();
     }
     rig.garden().consistency_point().unwrap();
-    // As many files of a block as there were holes: they come into them when the areas that are emptier are full.
+    // As many files of one block as there were holes. They fill the holes when the emptier areas
+    // are full.
     let (log, parity) = (&devices[4], &devices[3]);
     let mut most = 0;
     for number in 0..200 {
@@ -136,7 +140,7 @@ fn one_record_names_many_runs_of_stripes() {
         let before = (log.requests(BlockOperation::Flush), parity.requests(BlockOperation::Write));
         rig.garden().consistency_point().unwrap();
         assert_eq!(log.requests(BlockOperation::Flush) - before.0, 1, "{name}");
-        // One of them is the superblock.
+        // One of the writes is the superblock.
         most = most.max(parity.requests(BlockOperation::Write) - before.1 - 1);
     }
     assert!(most > 2, "{most} runs of stripes at most");

@@ -1,4 +1,4 @@
-//! Files so long that no operation looks at all their pointers.
+//! Files so long that no operation reads all their pointers.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ fn operations_in_log(devices: &Devices) -> u64 {
 }
 
 #[test]
-fn a_long_file_is_removed_by_several_operations() {
+fn long_file_is_removed_by_several_operations() {
     let rig = Rig::new(&TINY, LIMITS);
     rig.garden().consistency_point().unwrap();
     let empty = rig.fs().space().unwrap().free;
@@ -51,7 +51,8 @@ fn a_long_file_is_removed_by_several_operations() {
                 rig.fs().release(ino, caller(3).now).unwrap();
             }
         }
-        // The name, the blocks behind 134,467, those behind 4,465, the rest.
+        // One operation for the name, one for the blocks after 134,467, one for those after 4,465,
+        // one for the rest.
         assert_eq!(operations_in_log(&rig.devices), 4, "{how}");
         rig.fs().attributes(ino).unwrap_err();
         let left = if how == "rename" { &b"long"[..] } else { b"other" };
@@ -62,7 +63,7 @@ fn a_long_file_is_removed_by_several_operations() {
 }
 
 #[test]
-fn power_may_be_lost_while_a_long_file_is_removed() {
+fn power_may_be_lost_while_removing_long_files() {
     let devices: Vec<Arc<MemoryDevice>> = TINY.devices().into_iter().map(Arc::new).collect();
     let rig = Rig::on(&TINY, devices.iter().map(|device| device.clone() as _).collect(), LIMITS);
     rig.garden().consistency_point().unwrap();
@@ -95,7 +96,7 @@ fn power_may_be_lost_while_a_long_file_is_removed() {
 }
 
 #[test]
-fn data_and_holes_of_a_long_file_are_found() {
+fn data_and_holes_of_long_files_are_found() {
     let rig = Rig::new(&TINY, LIMITS);
     let ino = make_long(rig.fs());
     for round in 0..2 {

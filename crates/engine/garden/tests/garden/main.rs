@@ -1,4 +1,4 @@
-//! Aggregates on devices in memory: what volumes give, what losses of power and damage leave, what the check finds.
+//! Aggregates on devices in memory: contents of volumes, losses of power, damage, and the check.
 
 mod autonomy;
 mod autonomy_cold;

@@ -1,5 +1,5 @@
-//! Labels and the log, of each of which there are two copies: what damage of one costs (nothing), what damage of both costs (what is
-//! said), and that the next opening repairs it.
+//! The two copies of labels and of the log. Damage of one copy costs nothing, damage of both costs
+//! what the report says. The next opening repairs it.
 
 use std::sync::Arc;
 
@@ -24,7 +24,8 @@ pub enum End {
     Killed,
 }
 
-/// What was left, the tree of the last consistency point, and that of all that was acknowledged.
+/// The devices, the tree of the last consistency point, and the tree of all acknowledged
+/// operations.
 pub struct Left {
     pub devices: Vec<MemoryDevice>,
     pub point: Tree,
@@ -69,7 +70,7 @@ fn spoil(device: &Arc<dyn BlockDevice>, offset: u64, len: u64, seed: u64) {
 }
 
 #[test]
-fn any_damaged_block_of_one_log_copy_is_found_costs_nothing_and_is_repaired() {
+fn damaged_block_of_one_log_copy_is_repaired() {
     for end in [End::Closed, End::Killed] {
         let left = leave(SHAPE.mirrored(), end);
         for log in [5, 6] {
@@ -89,7 +90,7 @@ fn any_damaged_block_of_one_log_copy_is_found_costs_nothing_and_is_repaired() {
 }
 
 #[test]
-fn both_copies_on_one_device_are_as_good() {
+fn both_copies_may_be_on_one_device() {
     let log = MemoryDevice::new("log", Bytes(2 * SHAPE.log_bytes));
     let mut devices = SHAPE.devices();
     devices[5] = log;
@@ -114,12 +115,12 @@ fn both_copies_on_one_device_are_as_good() {
 }
 
 #[test]
-fn any_two_drives_without_labels_are_known_again() {
+fn any_two_drives_without_labels_are_identified() {
     for end in [End::Closed, End::Killed] {
         let left = leave(SHAPE.mirrored(), end);
         for (one, other) in (0..5).flat_map(|one| (one..5).map(move |other| (one, other))) {
             let told = format!("{end:?}: drives {one} and {other}");
-            // They come in another order.
+            // The drives are named in another order.
             let mut devices = fork(&left.devices);
             for drive in [one, other] {
                 spoil(&devices[drive], 0, SLOT, drive as u64);
@@ -137,7 +138,7 @@ fn any_two_drives_without_labels_are_known_again() {
 }
 
 #[test]
-fn the_labels_of_the_log_make_up_for_those_of_all_drives() {
+fn labels_of_the_log_replace_all_drive_labels() {
     let left = leave(SHAPE.mirrored(), End::Killed);
     let devices = fork(&left.devices);
     for (number, drive) in (0..).zip(&devices[..5]) {
@@ -151,7 +152,7 @@ fn the_labels_of_the_log_make_up_for_those_of_all_drives() {
 }
 
 #[test]
-fn one_damaged_block_at_the_beginning_of_a_drive_costs_nothing() {
+fn one_damaged_block_at_the_start_is_harmless() {
     let left = leave(SHAPE.mirrored(), End::Killed);
     for (drive, block) in (0..5).flat_map(|drive| (0..FIXED_SLOTS).map(move |block| (drive, block))) {
         let devices = fork(&left.devices);
@@ -168,7 +169,7 @@ fn one_damaged_block_at_the_beginning_of_a_drive_costs_nothing() {
 }
 
 #[test]
-fn a_lost_copy_of_the_log_loses_nothing_and_is_made_again() {
+fn lost_log_copy_is_made_again() {
     for (end, lost) in [(End::Closed, 5), (End::Closed, 6), (End::Killed, 5), (End::Killed, 6)] {
         let told = format!("{end:?}, device {lost}");
         let left = leave(SHAPE.mirrored(), end);
@@ -181,7 +182,7 @@ fn a_lost_copy_of_the_log_loses_nothing_and_is_made_again() {
         assert_eq!((log.whole, log.copies, log.lost.len()), (1, 2, 1), "{told}");
         drop(garden);
         assert_eq!(findings(&devices).len(), 1, "{told}");
-        // What was done without it, it does not have: it is not believed, and filled again.
+        // The other device lacks the later operations. It is refused alone, and filled again.
         let mut rig = Rig::closed(devices, LIMITS);
         rig.open().unwrap();
         make(&rig, "later", 1000);
@@ -196,14 +197,14 @@ fn a_lost_copy_of_the_log_loses_nothing_and_is_made_again() {
         assert_eq!(garden.report().log.whole, 2, "{told}");
         drop(garden);
         assert_eq!(findings(&all), [""; 0], "{told}");
-        // It has all, alone.
+        // It has all operations, alone.
         let garden = Garden::open(drives, &all[lost], LIMITS).unwrap();
         assert_eq!(find_difference(&want, &tree(&garden)), None, "{told}");
     }
 }
 
 #[test]
-fn a_lost_log_costs_nothing_when_closed_and_else_what_is_said() {
+fn lost_log_costs_nothing_after_a_close() {
     for end in [End::Closed, End::Killed] {
         let left = leave(SHAPE.mirrored(), end);
         let devices = fork(&left.devices);
@@ -226,7 +227,7 @@ fn a_lost_log_costs_nothing_when_closed_and_else_what_is_said() {
         assert_eq!(find_difference(&left.point, &tree(&garden)), None, "{end:?}");
         assert_eq!(garden.report().log.whole, 2);
         while garden.scrub_step(1000).map(|step| step.done < step.of).unwrap() {}
-        // It is used, and closed, and opened with the log that was made.
+        // The garden is changed, closed, and opened again with the new log.
         let fs = garden.volume(VOLUME).unwrap();
         fs.make_node(&caller(5), Ino::ROOT, b"behind", &NewNode::file(0o600)).unwrap();
         let want = collect_tree(&fs).unwrap();
@@ -238,9 +239,10 @@ fn a_lost_log_costs_nothing_when_closed_and_else_what_is_said() {
     }
 }
 
-/// Both copies are damaged at the same place: the operations before it are there, and those behind it are named.
+/// Both copies are damaged at the same place. The operations before it are kept, and the ones after
+/// it are named.
 #[test]
-fn a_record_that_no_copy_has_is_named_with_those_behind_it() {
+fn record_damaged_in_both_copies_is_named() {
     let left = leave(SHAPE.mirrored(), End::Killed);
     let whole = senesce_garden::check(&fork(&left.devices)[..5], split(&fork(&left.devices)).1).unwrap();
     let mut partial = 0;
@@ -256,7 +258,7 @@ fn a_record_that_no_copy_has_is_named_with_those_behind_it() {
         let (first, last) = loss.lost.unwrap();
         assert_eq!(loss.kept + (last - first + 1), whole.log_operations, "block {block}: {loss}");
         partial += u32::from(loss.kept > 0);
-        // All files of the consistency point, and a part of the later ones.
+        // All files of the consistency point, and some of the later ones.
         let (point, now) = (&left.point, tree(&garden));
         assert!(now.len() >= point.len() && now.len() < left.all.len(), "block {block}");
         let fs = garden.volume(VOLUME).unwrap();
@@ -270,7 +272,7 @@ fn a_record_that_no_copy_has_is_named_with_those_behind_it() {
 }
 
 #[test]
-fn an_older_point_is_opened_where_only_the_log_is_damaged() {
+fn older_point_opens_without_a_readable_log() {
     let left = leave(SHAPE.mirrored(), End::Killed);
     let devices = fork(&left.devices);
     for log in [5, 6] {

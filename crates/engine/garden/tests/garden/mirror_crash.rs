@@ -1,4 +1,5 @@
-//! Loss of power while an opening repairs the log, and a first record of a consistency point that a copy does not take.
+//! Loss of power while an opening repairs the log, and failures of the first intent record of a
+//! consistency point on a copy.
 
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use crate::{
 
 const UNIT: usize = 512;
 
-/// Damages the stamps of all units of a log that hold anything: their records stay whole.
+/// Damages the stamps of all used units of a log. Their records stay intact.
 fn spoil_stamps(log: &MemoryDevice) {
     let bytes = log.contents();
     let units = bytes.chunks(UNIT).enumerate().skip(BLOCK as usize / UNIT);
@@ -28,20 +29,21 @@ fn spoil_stamps(log: &MemoryDevice) {
     }
 }
 
-/// How the log is when it is opened.
+/// The state of the log when it is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// The other copy is lost, and this one has stamps damaged.
+    /// The other copy is lost, and this one has damaged stamps.
     OnlyStamps,
-    /// Both copies have the same stamps damaged.
+    /// Both copies have the same damaged stamps.
     BothStamps,
-    /// A block of one copy is damaged, another one of the other.
+    /// One block is damaged in each copy, at different places.
     Blocks,
-    /// A copy is lost and a device replaces it.
+    /// A copy is lost and a new device replaces it.
     Replaced,
 }
 
-/// Opens, repairs and closes it, loses power after each write of that, and opens what is left: nothing that was acknowledged is gone.
+/// Opens, repairs and closes an aggregate, loses power after each write of that, and opens the
+/// result: no acknowledged operation is lost.
 fn power_is_lost_while_it_is_repaired(state: State) {
     let left = leave(SHAPE.mirrored(), End::Killed);
     let mut devices: Vec<MemoryDevice> = left.devices.iter().map(MemoryDevice::fork).collect();
@@ -86,7 +88,7 @@ fn power_is_lost_while_it_is_repaired(state: State) {
         let devices = shared(crash.devices);
         let garden = opened(&devices).unwrap_or_else(|error| panic!("{told}: {error}"));
         assert_eq!(find_difference(&left.all, &tree(&garden)), None, "{told}");
-        // A superblock that was cut is written again.
+        // An interrupted superblock is written again.
         let fs = garden.volume(VOLUME).unwrap();
         fs.make_node(&caller(5), Ino::ROOT, b"behind", &NewNode::file(0o600)).unwrap();
         garden.consistency_point().unwrap();
@@ -101,24 +103,25 @@ fn power_is_lost_while_it_is_repaired(state: State) {
 }
 
 #[test]
-fn power_lost_while_the_only_copy_is_repaired_loses_nothing() {
+fn power_lost_while_repairing_the_only_copy() {
     power_is_lost_while_it_is_repaired(State::OnlyStamps);
 }
 
 #[test]
-fn power_lost_while_both_copies_are_repaired_loses_nothing() {
+fn power_lost_while_repairing_both_copies() {
     power_is_lost_while_it_is_repaired(State::BothStamps);
     power_is_lost_while_it_is_repaired(State::Blocks);
 }
 
 #[test]
-fn power_lost_while_a_copy_is_filled_loses_nothing() {
+fn power_lost_while_filling_a_copy() {
     power_is_lost_while_it_is_repaired(State::Replaced);
 }
 
-/// The superblock that names the lost copy is made in the middle of the point: neither it nor the point is mistaken for the other.
+/// The superblock that names the lost copy is written during the point. Neither of the two is
+/// mistaken for the other.
 #[test]
-fn a_first_intent_that_a_copy_does_not_take_loses_nothing() {
+fn failed_first_intent_of_a_copy_is_harmless() {
     for fails in ["write", "flush"] {
         for failing in [&[5][..], &[6], &[5, 6]] {
             let told = format!("{fails} of {failing:?}");
@@ -142,12 +145,13 @@ fn a_first_intent_that_a_copy_does_not_take_loses_nothing() {
             let want = if failing.len() < 2 { collect_tree(rig.fs()).unwrap() } else { want };
             (rig.fs, rig.garden) = (None, None);
             assert!(faulty.iter().map(|device| device.struck()).sum::<u64>() > 0, "{told}: nothing failed");
-            // Superblocks of both places have numbers of their own, and the log alone that failed is refused.
+            // The superblocks of both places have different numbers, and the failed log is refused
+            // alone.
             let numbers = superblock_numbers(&*devices[0]);
             assert_ne!(numbers[0], numbers[1], "{told}");
             if let [failed] = failing {
                 let alone = Garden::open(&devices[..5], &devices[*failed], LIMITS).err();
-                assert!(alone.is_some(), "{told}: the failed copy is believed");
+                assert!(alone.is_some(), "{told}: the failed copy is accepted");
                 let other = 11 - failed;
                 let garden = Garden::open(&devices[..5], &devices[other], LIMITS)
                     .unwrap_or_else(|error| panic!("{told}: {error}"));

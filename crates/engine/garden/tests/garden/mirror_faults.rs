@@ -1,4 +1,4 @@
-//! Copies of the log that fail, that are too old, and labels that are forged.
+//! Failing or outdated copies of the log, and forged labels.
 
 use std::sync::Arc;
 
@@ -22,9 +22,10 @@ pub fn fallible(devices: Vec<MemoryDevice>) -> (Vec<Arc<FaultDevice<MemoryDevice
     (faulty, devices)
 }
 
-/// A failed flush of a device loses what both copies on it should hold, and the next flush may succeed all the same.
+/// A failed flush of a device loses the new records of both copies on it, and the next flush may
+/// succeed.
 #[test]
-fn a_failed_flush_of_the_device_with_both_copies_acknowledges_nothing() {
+fn failed_flush_of_both_copies_acknowledges_nothing() {
     let mut devices = SHAPE.devices();
     devices[5] = MemoryDevice::new("log", Bytes(2 * SHAPE.log_bytes));
     let (faulty, all) = fallible(devices);
@@ -36,11 +37,11 @@ fn a_failed_flush_of_the_device_with_both_copies_acknowledges_nothing() {
     let next = faulty[5].requests(BlockOperation::Flush) + 1;
     faulty[5].inject(&format!("fail flush {next}")).unwrap();
     assert!(fs.make_node(&caller(1), Ino::ROOT, b"lost", &NewNode::file(0o644)).is_err());
-    assert!(fs.make_node(&caller(1), Ino::ROOT, b"later", &NewNode::file(0o644)).is_err(), "it is stopped");
+    assert!(fs.make_node(&caller(1), Ino::ROOT, b"later", &NewNode::file(0o644)).is_err(), "the engine has stopped");
 }
 
 #[test]
-fn a_copy_that_cannot_be_repaired_is_left_out_and_the_other_one_serves() {
+fn copy_that_cannot_be_repaired_is_left_out() {
     for failing in [5, 6] {
         let left = leave(SHAPE.mirrored(), End::Killed);
         let (faulty, devices) = fallible(left.devices);
@@ -57,16 +58,17 @@ fn a_copy_that_cannot_be_repaired_is_left_out_and_the_other_one_serves() {
     }
 }
 
-/// A copy comes back as it was some time ago, and no superblock knows: all that the other one has counts.
+/// A copy returns with older contents, and no superblock knows that. All records of the other copy
+/// count.
 #[test]
-fn a_copy_that_went_back_in_time_is_never_preferred() {
+fn outdated_copy_is_never_preferred() {
     for (turns, stale) in [(1, 5), (1, 6), (2, 5), (2, 6), (3, 5), (3, 6)] {
         let told = format!("{turns} consistency points, device {stale}");
         let kept: Vec<Arc<MemoryDevice>> = SHAPE.mirrored().into_iter().map(Arc::new).collect();
         let rig = Rig::on(&SHAPE, kept.iter().map(|device| device.clone() as _).collect(), LIMITS);
         (0..10).for_each(|number| make(&rig, &format!("first {number}"), 700));
         let old = kept[stale].fork();
-        // Of the same lap, and of later ones.
+        // In the same lap, and in later ones.
         for turn in 1..=turns {
             (0..10).for_each(|number| make(&rig, &format!("{turn}, {number}"), 900 * turn));
             if turn < turns {
@@ -88,9 +90,10 @@ fn a_copy_that_went_back_in_time_is_never_preferred() {
     }
 }
 
-/// A device whose copy was replaced holds an older log, and no superblock calls the copy lost any more.
+/// A device whose copy was replaced holds an older log, and no superblock calls the copy lost any
+/// more.
 #[test]
-fn a_copy_that_was_replaced_is_refused_when_it_comes_back_alone() {
+fn replaced_copy_is_refused_alone() {
     for (end, old) in [(End::Killed, 5), (End::Killed, 6), (End::Closed, 5), (End::Closed, 6)] {
         let told = format!("{end:?}, device {old}");
         let left = leave(SHAPE.mirrored(), end);
@@ -108,7 +111,7 @@ fn a_copy_that_was_replaced_is_refused_when_it_comes_back_alone() {
         assert!(alone.to_string().contains("replaced by another device"), "{told}: {alone}");
         let found = senesce_garden::check(&drives, &all[old]).unwrap().findings;
         assert!(found.iter().any(|found| found.to_string().contains("replaced by another device")), "{found:?}");
-        // Beside another copy it is filled again, and has everything alone.
+        // Together with another copy it is filled again, and then has everything.
         let open_again = |logs: LogDevices, told: &str| {
             let garden = Garden::open(&drives, &logs, LIMITS).unwrap_or_else(|error| panic!("{told}: {error}"));
             assert_eq!(find_difference(&want, &tree(&garden)), None, "{told}");
@@ -122,9 +125,9 @@ fn a_copy_that_was_replaced_is_refused_when_it_comes_back_alone() {
     }
 }
 
-/// Nothing but its label tells a copy that was replaced from the one that replaced it.
+/// Only its label distinguishes a replaced copy from its successor.
 #[test]
-fn a_copy_without_labels_that_may_have_been_replaced_is_believed_beside_another_one_only() {
+fn copy_without_labels_needs_another_copy() {
     let left = leave(SHAPE.mirrored(), End::Killed);
     let kept: Vec<Arc<MemoryDevice>> = left.devices.iter().map(|device| Arc::new(device.fork())).collect();
     let all: Devices = kept.iter().map(|device| device.clone() as _).collect();
@@ -139,8 +142,8 @@ fn a_copy_without_labels_that_may_have_been_replaced_is_believed_beside_another_
         spoil_labels(&**log);
         let alone = Garden::open(&drives, log, LIMITS).err().unwrap().to_string();
         assert!(alone.contains("perhaps replaced"), "{alone}");
-        // The old one lacks what was acknowledged later, and nothing on it says so. Each is opened
-        // on drives as they were.
+        // The old copy lacks the later operations, and nothing on it says so. Each is opened on
+        // unchanged drives.
         let drives = fork(&[0, 1, 2, 3, 4].map(|drive: usize| kept[drive].fork()));
         let garden = Garden::open_with(&drives, log, LIMITS, None, Accepted::OPERATIONS).unwrap();
         assert_eq!(find_difference(want, &tree(&garden)), None);
@@ -156,9 +159,9 @@ pub fn spoil_labels(log: &dyn BlockDevice) {
     }
 }
 
-/// What may become the log is a device that the caller names, perhaps the wrong one.
+/// The caller names the device that may become the log, perhaps a wrong one.
 #[test]
-fn a_log_of_another_garden_and_a_drive_are_never_made_a_log() {
+fn log_of_another_garden_is_never_overwritten() {
     let left = leave(SHAPE.mirrored(), End::Killed);
     let devices = fork(&left.devices);
     let foreign = shared(SHAPE.devices());
@@ -172,8 +175,8 @@ fn a_log_of_another_garden_and_a_drive_are_never_made_a_log() {
         device.write_at(0, &bytes).unwrap();
         device
     };
-    // Its first label is damaged, and the device is larger than the copy. Neither label can be
-    // read, but its records.
+    // The first label is damaged and the device is larger than the copy. Of the third device, only
+    // the records can be read.
     let damaged = vec![copy("log larger", BLOCK), copy("log much larger", 1 << 20), copy("log without labels", 0)];
     damaged.iter().for_each(|device| device.write_at(100, &[0x5a; 8]).unwrap());
     damaged[..2]
@@ -181,7 +184,7 @@ fn a_log_of_another_garden_and_a_drive_are_never_made_a_log() {
         .for_each(|device| device.write_at(BLOCK, &vec![0; (SHAPE.log_bytes - 2 * BLOCK) as usize]).unwrap());
     spoil_labels(&damaged[2]);
     let damaged = shared(damaged);
-    // Its first label is damaged, or it is of version 7.
+    // The first label is damaged, or it is of version 7.
     let cut = shared(vec![MemoryDevice::new("log cut", Bytes(SHAPE.log_bytes))]).remove(0);
     let mut label = [0; BLOCK as usize];
     foreign[5].read_at(SHAPE.log_bytes - BLOCK, &mut label).unwrap();
@@ -211,7 +214,7 @@ fn a_log_of_another_garden_and_a_drive_are_never_made_a_log() {
 }
 
 #[test]
-fn a_copy_of_the_log_that_fails_stops_nothing() {
+fn failing_log_copy_stops_nothing() {
     for failing in [5, 6] {
         let (faulty, devices) = fallible(SHAPE.mirrored());
         let mut rig = Rig::on(&SHAPE, devices.clone(), LIMITS);
@@ -226,7 +229,7 @@ fn a_copy_of_the_log_that_fails_stops_nothing() {
         let reported: Vec<_> = failures.try_iter().map(|failure| (failure.copy, failure.is_left_out)).collect();
         assert_eq!(reported, [(failing as u32 - 5, true)]);
         let want = collect_tree(rig.fs()).unwrap();
-        // Without the other one, what it holds is not taken for all that was acknowledged.
+        // Without the other copy, its contents do not count as all acknowledged operations.
         let (drives, _) = split(&devices);
         (rig.fs, rig.garden) = (None, None);
         let alone = Garden::open(drives, &devices[failing], LIMITS).err().unwrap().to_string();
@@ -237,7 +240,7 @@ fn a_copy_of_the_log_that_fails_stops_nothing() {
     }
 }
 
-/// Nothing that a label of the log or of a drive says is believed without a look at the devices.
+/// The engine checks every field of a label against the devices.
 #[test]
 fn forged_labels_never_panic() {
     let left = leave(SHAPE.mirrored(), End::Killed);
@@ -266,7 +269,7 @@ fn forged_labels_never_panic() {
             devices[device].write_at(at, &bytes).unwrap();
         }
         let (drives, log) = split(&devices);
-        // Either may refuse; neither panics, nor gives another tree.
+        // Both may refuse. Neither panics or returns another tree.
         if senesce_garden::check(drives, &log).is_err() {
             continue;
         }
@@ -276,9 +279,9 @@ fn forged_labels_never_panic() {
     }
 }
 
-/// What the second copy costs: its bytes and its flushes, and nothing on the drives.
+/// The second copy costs its bytes and flushes, and nothing on the drives.
 #[test]
-fn the_second_copy_is_counted_apart_from_the_drives() {
+fn second_copy_is_counted_apart_from_drives() {
     let play = |devices: Vec<MemoryDevice>| {
         let rig = Rig::on(&SHAPE, shared(devices), LIMITS);
         (0..30).for_each(|number| make(&rig, &format!("file {number}"), 500 * number));

@@ -1,5 +1,5 @@
-//! Copies of the log of which no label can be read: what they hold counts, and no other device is
-//! ever taken for one of them.
+//! Copies of the log without readable labels: their contents count, and the engine accepts no other
+//! device as a copy.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::{
     rig::{Devices, VOLUME, caller, findings, shared},
 };
 
-/// Makes a file and returns what there is then. The garden is dropped, not closed.
+/// Makes a file and returns the tree. The garden is dropped, not closed.
 fn add(garden: Garden, name: &str) -> Tree {
     let fs = garden.volume(VOLUME).unwrap();
     fs.make_node(&caller(1), Ino::ROOT, name.as_bytes(), &NewNode::file(0o644)).unwrap();
@@ -34,7 +34,7 @@ fn refuse(drives: &[Arc<dyn BlockDevice>], log: &Arc<dyn BlockDevice>, told: &st
 }
 
 #[test]
-fn only_copy_without_labels_is_read_and_the_other_is_refused_later() {
+fn only_copy_without_labels_is_read() {
     for (end, old, new) in [(End::Killed, 5, 6), (End::Killed, 6, 5), (End::Closed, 5, 6)] {
         let told = format!("{end:?}: device {new} without labels");
         let left = leave(SHAPE.mirrored(), end);
@@ -45,8 +45,7 @@ fn only_copy_without_labels_is_read_and_the_other_is_refused_later() {
         assert_eq!(find_difference(&left.all, &tree(&garden)), None, "{told}");
         let want = add(garden, "acknowledged");
         refuse(drives, &all[old], &told);
-        // It serves alone again, and the old copy is filled beside it, in whatever order they are
-        // given.
+        // It serves alone again, and the old copy is filled, in either order of the devices.
         assert_eq!(find_difference(&want, &tree(&open(drives, &all[new], &told))), None, "{told}");
         let copies = match end {
             End::Killed => vec![all[old].clone(), all[new].clone()],
@@ -61,8 +60,8 @@ fn only_copy_without_labels_is_read_and_the_other_is_refused_later() {
     }
 }
 
-/// Leaves a log whose second copy was replaced by another device, and returns all devices, that
-/// one, and what there is.
+/// Leaves a log whose second copy was replaced by another device. Returns all devices, the new one,
+/// and the tree.
 fn leave_replaced() -> (Devices, Arc<dyn BlockDevice>, Tree) {
     let all = fork(&leave(SHAPE.mirrored(), End::Killed).devices);
     let new = shared(vec![MemoryDevice::new("log new", Bytes(SHAPE.log_bytes))]).remove(0);
@@ -72,7 +71,7 @@ fn leave_replaced() -> (Devices, Arc<dyn BlockDevice>, Tree) {
 }
 
 #[test]
-fn replaced_copy_without_labels_is_not_taken_for_its_successor() {
+fn replaced_copy_without_labels_is_not_preferred() {
     let (all, new, want) = leave_replaced();
     let drives = &all[..5];
     spoil_labels(&*all[6]);
@@ -85,7 +84,7 @@ fn replaced_copy_without_labels_is_not_taken_for_its_successor() {
 }
 
 #[test]
-fn accepted_copy_without_labels_refuses_its_predecessor_later() {
+fn copy_accepted_without_labels_refuses_its_predecessor() {
     let (all, new, want) = leave_replaced();
     let drives = &all[..5];
     spoil_labels(&*new);
@@ -98,10 +97,10 @@ fn accepted_copy_without_labels_refuses_its_predecessor_later() {
     assert_eq!(find_difference(&want, &tree(&open(drives, &new, "alone"))), None);
 }
 
-/// Opens the only copy without labels, loses power after each write of that, and opens either
-/// device then.
+/// Opens the only copy without labels, loses power after each write of that, and then opens either
+/// device.
 #[test]
-fn power_lost_while_an_only_copy_receives_labels_loses_nothing() {
+fn power_lost_while_writing_missing_labels() {
     for (is_beside, old) in [(false, 5), (false, 6), (true, 5)] {
         let left = leave(SHAPE.mirrored(), End::Killed);
         let mut devices: Vec<MemoryDevice> = left.devices.iter().map(MemoryDevice::fork).collect();
@@ -127,7 +126,7 @@ fn power_lost_while_an_only_copy_receives_labels_loses_nothing() {
                 let away = if is_beside { devices[5].clone() } else { shared(vec![away.fork()]).remove(0) };
                 (devices[..5].to_vec(), away, devices[last].clone())
             };
-            // The one without labels alone.
+            // The device without labels, alone.
             let (drives, away, new) = ends();
             let garden = open(&drives, &new, &told);
             assert_eq!(find_difference(&left.all, &tree(&garden)), None, "{told}");
@@ -136,7 +135,7 @@ fn power_lost_while_an_only_copy_receives_labels_loses_nothing() {
             let garden = open(&drives, vec![away, new], &told);
             assert_eq!(find_difference(&want, &tree(&garden)), None, "{told}");
             assert_eq!(garden.report().log.whole, 2, "{told}");
-            // The other one alone, as long as it has everything.
+            // The other device alone, as long as it has everything.
             let (drives, away, new) = ends();
             match Garden::open(&drives, &away, LIMITS) {
                 Ok(garden) => {
@@ -150,7 +149,7 @@ fn power_lost_while_an_only_copy_receives_labels_loses_nothing() {
                 Err(_) => assert!(!is_beside, "{told}: the known copy is refused"),
             }
         });
-        assert!(states > 20 && believed > 4, "{states} states, the old copy is believed in {believed}");
+        assert!(states > 20 && believed > 4, "{states} states, the old copy is accepted in {believed}");
         assert_eq!(believed == states, is_beside, "{believed} of {states} states");
     }
 }

@@ -1,4 +1,5 @@
-//! Blocks of the log that a device fails to read: another copy serves, and what no copy gives is refused unless it is accepted.
+//! Read errors of the log: another copy serves, and a block that no copy has is refused unless the
+//! caller accepts the loss.
 
 use senesce_fsapi::conformance::find_difference;
 use senesce_garden::{Accepted, Garden};
@@ -13,7 +14,7 @@ use crate::{
 const COPY: u64 = SHAPE.log_bytes;
 
 #[test]
-fn a_copy_that_cannot_be_read_is_a_lost_copy() {
+fn unreadable_copy_is_a_lost_copy() {
     for failing in [5, 6] {
         let left = leave(SHAPE.mirrored(), End::Killed);
         let (faulty, devices) = fallible(left.devices);
@@ -27,16 +28,16 @@ fn a_copy_that_cannot_be_read_is_a_lost_copy() {
 }
 
 #[test]
-fn a_block_that_the_only_copy_fails_to_read_is_refused_unless_accepted() {
+fn unreadable_block_of_the_only_copy_is_refused() {
     read_fails_in_each_block(false);
 }
 
 #[test]
-fn a_block_that_one_copy_fails_to_read_and_the_other_has_damaged_is_refused_unless_accepted() {
+fn block_lost_in_both_copies_is_refused() {
     read_fails_in_each_block(true);
 }
 
-/// Of each block of the log, either nothing needs it, or opening refuses and says which operations there are.
+/// Each block of the log is either unused, or opening refuses and names the operations.
 fn read_fails_in_each_block(is_damaged: bool) {
     let left = leave(SHAPE.mirrored(), End::Killed);
     let (mut refused, mut partial, mut whole) = (0, 0, 0);
@@ -78,12 +79,12 @@ fn read_fails_in_each_block(is_damaged: bool) {
 }
 
 #[test]
-fn two_copies_that_cannot_be_read_are_given_up_on_request() {
+fn two_unreadable_copies_are_replaced_on_request() {
     for end in [End::Closed, End::Killed] {
         let left = leave(SHAPE.mirrored(), end);
         let (faulty, devices) = fallible(left.devices);
         for log in [5, 6] {
-            // Both labels can be read, or none of it.
+            // Both labels can be read, or no part of the copy.
             let place = if end == End::Closed { "1..".to_owned() } else { format!("at 4096+{}", COPY - 8192) };
             faulty[log].inject(&format!("fail read {place}")).unwrap();
         }

@@ -1,4 +1,5 @@
-//! Disks and flash in one aggregate: whatever is on which of them, and on its way from one to the other, nothing is lost.
+//! Disks and flash in one aggregate: no data is lost on either of them, or while blocks move
+//! between them.
 
 use std::{
     cell::Cell,
@@ -25,15 +26,16 @@ use crate::{
     space::fill,
 };
 
-/// Two disks and one of parity, two of flash and one of parity.
+/// A group of two disks and a parity disk, and one of two flash drives and a parity drive.
 const MIXED: Shape =
     Shape { groups: &[(2, true), (2, true)], media: &[Medium::Hdd, Medium::Ssd], stripes: 160, log_bytes: 400 << 10 };
 const DRIVES: usize = 6;
 
-/// Whatever is cold leaves the flash.
+/// All cold blocks leave the flash.
 pub const SHEDDING: Gardening = Gardening { demotion: Some(Demotion { full_percent: 0 }), ..EAGER };
 
-/// Files that are written over in part, grow, are cut and go, one of them not any more after its beginning.
+/// Files that are overwritten in part, grow, are truncated and deleted. One of them does not change
+/// after its start.
 fn operations() -> Vec<Operation> {
     let cut = |at: &str, size| Operation::Truncate { at: Place::Path(path(at)), size };
     vec![
@@ -70,7 +72,7 @@ fn record(missing: Option<usize>) -> Run {
 }
 
 #[test]
-fn power_may_be_lost_while_blocks_leave_the_flash() {
+fn power_may_be_lost_during_demotion() {
     let run = record(None);
     let plan = CrashPlan { exhaustive_up_to: 1, samples: 1, tears: 1, seed: Seed(1) };
     let states = check_crashes(&run.recording, &run.trees, &plan);
@@ -78,7 +80,7 @@ fn power_may_be_lost_while_blocks_leave_the_flash() {
 }
 
 #[test]
-fn blocks_leave_the_flash_and_power_may_be_lost_while_a_drive_of_either_group_is_missing() {
+fn demotion_survives_power_loss_without_a_drive() {
     for missing in [1, 5] {
         let run = record(Some(missing));
         let plan = CrashPlan { exhaustive_up_to: 0, samples: 1, tears: 0, seed: Seed(2) };
@@ -88,7 +90,7 @@ fn blocks_leave_the_flash_and_power_may_be_lost_while_a_drive_of_either_group_is
 }
 
 #[test]
-fn a_drive_of_each_group_may_be_lost_with_the_power() {
+fn power_and_one_drive_per_group_may_fail() {
     let run = record(None);
     let plan = CrashPlan { exhaustive_up_to: 0, samples: 1, tears: 1, seed: Seed(3) };
     let mut states = 0;
@@ -104,7 +106,7 @@ fn a_drive_of_each_group_may_be_lost_with_the_power() {
 }
 
 #[test]
-fn without_any_one_drive_of_each_group_all_is_there_and_goes_on() {
+fn any_one_drive_per_group_may_be_missing() {
     let at_rest = filled(&MIXED);
     let tree = |devices: &Devices| collect_tree(&open(devices, TIGHT).unwrap().volume(VOLUME).unwrap()).unwrap();
     let want = tree(&forks(&at_rest));
@@ -130,7 +132,7 @@ fn without_any_one_drive_of_each_group_all_is_there_and_goes_on() {
 }
 
 #[test]
-fn a_drive_of_either_group_that_begins_to_fail_is_gone_on_without() {
+fn demotion_continues_without_a_failing_drive() {
     for failing in [1, 2, 4, 5] {
         let all = filled(&MIXED).into_iter().map(|device| Arc::new(FaultDevice::new(device)));
         let all: Vec<Arc<FaultDevice<MemoryDevice>>> = all.collect();
@@ -215,9 +217,9 @@ impl Subject for Shedding {
     }
 }
 
-/// On drives that panic if a block is written over that the last consistency point uses.
+/// The drives panic if a block is overwritten that the last consistency point uses.
 #[test]
-fn a_volume_is_what_the_model_says_whatever_leaves_the_flash() {
+fn volume_matches_the_model_during_demotion() {
     for seed in 0..2 {
         let options = SequenceOptions {
             boundaries: vec![0, 1, 160, 4096, 8192, 10 * 4096, 60 * 4096],
@@ -232,7 +234,7 @@ fn a_volume_is_what_the_model_says_whatever_leaves_the_flash() {
 }
 
 #[test]
-fn a_full_aggregate_of_disks_and_flash_can_be_emptied_and_filled_again() {
+fn full_aggregate_of_two_media_can_be_emptied() {
     for (gardening, bytes) in [(Gardening::default(), 9000), (SHEDDING, 9000), (SHEDDING, 300_000)] {
         let rig = Rig::on(&MIXED, guard(&shared(MIXED.devices())), TIGHT);
         rig.garden().set_gardening(gardening);

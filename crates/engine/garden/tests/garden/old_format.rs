@@ -1,4 +1,5 @@
-//! An aggregate of version 7, as that version made it: opened, changed, checked, with one label a drive and one copy of the log.
+//! An aggregate of version 7, made by that version: opened, changed and checked with one label per
+//! drive and one copy of the log.
 
 use senesce_block::{BlockDevice, MemoryDevice};
 use senesce_core::Bytes;
@@ -11,7 +12,7 @@ use crate::{
 };
 
 const GOLDEN: &[u8] = include_bytes!("../../../../../golden/garden-v7.img.zst");
-/// As docs/reference/garden-format.md has it of version 7.
+/// Of version 7; see docs/reference/garden-format.md.
 const SLOT: u64 = 4160;
 const FIXED_SLOTS: u64 = 3;
 const DRIVE_BYTES: u64 = (FIXED_SLOTS + 256) * SLOT;
@@ -46,7 +47,7 @@ fn versions(devices: &Devices) -> Vec<u8> {
 }
 
 #[test]
-fn version_7_is_opened_changed_and_stays_version_7() {
+fn version_7_is_opened_changed_and_kept() {
     let devices = shared(golden());
     assert_eq!(findings(&devices), [""; 0]);
     let waiting = check(&devices[..3], &devices[3]).unwrap().log_operations;
@@ -72,7 +73,7 @@ fn version_7_is_opened_changed_and_stays_version_7() {
 }
 
 #[test]
-fn a_drive_of_version_7_is_replaced_and_its_lost_log_is_accepted() {
+fn version_7_drive_and_log_are_replaced() {
     let mut devices = golden();
     let want = {
         let garden = open(&shared(devices.iter().map(MemoryDevice::fork).collect()), Limits::default()).unwrap();
@@ -104,7 +105,7 @@ fn a_drive_of_version_7_is_replaced_and_its_lost_log_is_accepted() {
 }
 
 #[test]
-fn an_unreadable_block_of_the_only_log_is_refused_or_costs_nothing() {
+fn unreadable_block_of_the_only_log_is_refused() {
     const BLOCK: u64 = 4096;
     let want = {
         let garden = open(&shared(golden()), Limits::default()).unwrap();

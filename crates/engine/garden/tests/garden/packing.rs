@@ -1,4 +1,4 @@
-//! Contents that are compressed together and partial blocks that share a block: what they save, and that nobody sees a difference.
+//! Compression groups and compacted blocks: the saved space, and unchanged contents of the volumes.
 
 use senesce_core::{Rng, Seed};
 use senesce_fsapi::{
@@ -14,7 +14,7 @@ use crate::{
 
 pub const SHAPE: Shape = Shape { stripes: 1024, ..LARGE };
 const BLOCK: u64 = 4096;
-/// All ways to pack, and none.
+/// All combinations of packing.
 const WAYS: [Packing; 5] = [
     Packing { group_blocks: 2, compaction: false },
     Packing { group_blocks: 2, compaction: true },
@@ -29,7 +29,7 @@ pub fn packed(limits: Limits, packing: Packing) -> Rig {
     rig
 }
 
-/// Bytes that compress to some more than the part of them that is drawn, in percent.
+/// Bytes that compress to slightly more than `percent` percent.
 pub fn bytes(seed: u64, blocks: u64, percent: usize) -> Vec<u8> {
     let mut rng = Rng::for_purpose(Seed(seed), "packing");
     let mut all = vec![0; (blocks * BLOCK) as usize];
@@ -49,14 +49,14 @@ pub fn contents(rig: &Rig, ino: Ino) -> Vec<u8> {
     all
 }
 
-/// Blocks that the volume's contents take, with the first file's written and then freed.
+/// The free blocks after a consistency point.
 fn free(rig: &Rig) -> u64 {
     rig.garden().consistency_point().unwrap();
     rig.garden().report().free
 }
 
 #[test]
-fn eight_kib_that_become_five_take_two_blocks_or_one_and_a_chunk() {
+fn eight_kib_that_compress_to_five_use_less() {
     let five = bytes(1, 2, 60);
     for (packing, files, blocks, saved) in [
         (Packing { group_blocks: 2, compaction: false }, 12, 24, 0),
@@ -69,7 +69,7 @@ fn eight_kib_that_become_five_take_two_blocks_or_one_and_a_chunk() {
         for &ino in &all {
             rig.fs().write(&caller(2), ino, 0, &five).unwrap();
         }
-        // The files' own inodes have room for their pointers.
+        // The pointers fit into the inodes of the files.
         assert_eq!(before - free(&rig), blocks, "{packing:?}");
         let counts = rig.garden().report().counts;
         assert_eq!(counts.blocks_saved, saved, "{packing:?}");
@@ -79,7 +79,7 @@ fn eight_kib_that_become_five_take_two_blocks_or_one_and_a_chunk() {
 }
 
 #[test]
-fn groups_save_blocks_and_read_the_same_after_opening() {
+fn groups_save_blocks_and_keep_their_contents() {
     for packing in WAYS {
         let mut rig = packed(TIGHT, packing);
         let mut files = Vec::new();
@@ -100,7 +100,7 @@ fn groups_save_blocks_and_read_the_same_after_opening() {
         for (ino, data) in &files {
             assert!(contents(&rig, *ino) == *data, "{packing:?}");
         }
-        // Parts of groups are written over, cut, freed.
+        // Parts of groups are overwritten, truncated, and freed.
         let mut rng = Rng::for_purpose(Seed(5), "parts");
         for round in 0..60 {
             let (ino, data) = &mut files[rng.below(8) as usize];
@@ -149,7 +149,7 @@ fn conformance() {
 }
 
 #[test]
-fn all_space_comes_back() {
+fn all_space_is_freed_again() {
     for packing in WAYS {
         let mut rig = packed(TIGHT, packing);
         set_root(rig.fs()).unwrap();
@@ -175,12 +175,12 @@ fn all_space_comes_back() {
         remove(&rig, 1);
         assert_eq!(rig.check(), Ok(()), "{packing:?}");
         let lost = first.saturating_sub(free(&rig));
-        assert!(lost <= 8, "{packing:?}: {lost} blocks did not come back");
+        assert!(lost <= 8, "{packing:?}: {lost} blocks were not freed");
     }
 }
 
 #[test]
-fn without_space_nothing_breaks_and_files_can_be_cut_and_removed() {
+fn full_packed_volume_allows_truncation_and_removal() {
     let shape = Shape { stripes: 256, ..LARGE };
     let mut rig = Rig::on(&shape, guard(&shared(shape.devices())), TIGHT);
     rig.garden().set_packing(VOLUME, Packing { group_blocks: 8, compaction: true }).unwrap();
@@ -196,7 +196,7 @@ fn without_space_nothing_breaks_and_files_can_be_cut_and_removed() {
     }
     assert!(names > 30, "{names} files");
     assert_eq!(rig.check(), Ok(()), "full");
-    // Parts of groups go, which makes the others blocks again.
+    // Parts of groups are freed, so the rest becomes plain blocks again.
     for number in 0..names {
         let ino = rig.fs().lookup(Ino::ROOT, format!("file {number}").as_bytes()).unwrap().ino;
         let cut = senesce_fsapi::SetAttributes { size: Some(12 * BLOCK + number % 2), ..Default::default() };
@@ -213,7 +213,7 @@ fn without_space_nothing_breaks_and_files_can_be_cut_and_removed() {
 }
 
 #[test]
-fn all_blocks_of_a_group_differ_whichever_was_written() {
+fn diff_reports_all_blocks_of_a_group() {
     for (group_blocks, written) in [(2, 0), (2, 1), (8, 0), (8, 1), (8, 7)] {
         let rig = packed(TIGHT, Packing { group_blocks, compaction: false });
         let ino = make(&rig, "file");
@@ -221,7 +221,7 @@ fn all_blocks_of_a_group_differ_whichever_was_written() {
         rig.garden().create_snapshot(VOLUME, b"one", crate::snapshot_crash::NOW).unwrap();
         rig.fs().write(&caller(2), ino, (8 + written) * BLOCK, &bytes(2, 1, 5)).unwrap();
         let changes = rig.garden().diff(VOLUME, b"one", None).unwrap();
-        // Of each group one block is stored, before and after.
+        // Each group stores one block, before and after.
         let (of, counts) = (u64::from(group_blocks), rig.garden().report().counts);
         assert_eq!((counts.groups_written, counts.blocks_saved), (24 / of + 1, (24 / of + 1) * (of - 1)));
         let runs = changes.into_iter().flat_map(|change| change.blocks).map(|run| (run.start, run.end));
@@ -230,7 +230,7 @@ fn all_blocks_of_a_group_differ_whichever_was_written() {
 }
 
 #[test]
-fn a_clone_and_its_origin_go_their_own_ways() {
+fn packed_clone_and_origin_are_independent() {
     let mut rig = packed(TIGHT, Packing { group_blocks: 4, compaction: true });
     let (ino, first) = (make(&rig, "file"), bytes(1, 30, 12));
     rig.fs().write(&caller(2), ino, 0, &first).unwrap();
@@ -257,10 +257,10 @@ fn a_clone_and_its_origin_go_their_own_ways() {
     let mut found = vec![0; first.len()];
     rig.garden().volume(b"clone").unwrap().read(ino, 0, &mut found).unwrap();
     assert!(found == with(13, &third));
-    // All blocks of the group count as others.
+    // All blocks of the group count as changed.
     let changes = rig.garden().diff(VOLUME, b"one", None).unwrap();
     assert_eq!(changes.iter().map(|change| change.blocks.clone()).collect::<Vec<_>>(), vec![vec![4..8]]);
-    // A range of a file is cloned by copying what was compressed.
+    // Cloning a range of a file copies the compressed data.
     let copy = make(&rig, "copy");
     assert_eq!(rig.fs().clone_range(&caller(4), (ino, 0), (copy, 0), 30 * BLOCK).unwrap(), 30 * BLOCK);
     assert!(contents(&rig, copy) == with(5, &second));

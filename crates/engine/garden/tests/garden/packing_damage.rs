@@ -1,4 +1,5 @@
-//! Packed contents and damage: one drive's is put right, what is forged is refused, and what moves shows the same.
+//! Damage of packed contents: damage of one drive is repaired, forged data are refused, and
+//! relocation keeps the contents.
 
 use std::sync::Arc;
 
@@ -19,7 +20,8 @@ use crate::{
 
 const BLOCK: usize = 4096;
 
-/// Files in groups and chunks, some written over in part so that chunks are gone; a snapshot has what was there before.
+/// Files in groups and chunks. Some are overwritten in part, so that chunks are freed. A snapshot
+/// keeps the earlier contents.
 fn fill(rig: &Rig) -> Vec<Ino> {
     rig.garden().set_packing(VOLUME, Packing { group_blocks: 4, compaction: true }).unwrap();
     let files: Vec<Ino> = (0..5).map(|number| make(rig, &format!("file {number}"))).collect();
@@ -41,7 +43,7 @@ fn packed() -> Vec<MemoryDevice> {
     devices.iter().map(|device| device.fork()).collect()
 }
 
-/// What the volume and its snapshot show.
+/// The trees of the volume and its snapshot.
 fn trees(devices: &Devices) -> [Tree; 2] {
     let garden = open(devices, TIGHT).unwrap();
     [garden.volume(VOLUME).unwrap(), garden.snapshot(VOLUME, b"monday").unwrap()].map(|fs| collect_tree(&fs).unwrap())
@@ -59,7 +61,7 @@ fn of_kind(devices: &Devices, kind: u8) -> Vec<(usize, u64)> {
 }
 
 #[test]
-fn any_damage_to_one_drive_is_found_and_put_right() {
+fn damage_of_one_drive_is_found_and_repaired() {
     let at_rest = packed();
     let whole = trees(&forks(&at_rest));
     let compacted = of_kind(&forks(&at_rest), 5);
@@ -81,7 +83,7 @@ fn any_damage_to_one_drive_is_found_and_put_right() {
 }
 
 #[test]
-fn a_drive_is_lost_and_replaced() {
+fn lost_drive_with_packed_data_is_replaced() {
     let at_rest = packed();
     let whole = trees(&forks(&at_rest));
     for drive in 0..4 {
@@ -103,14 +105,14 @@ fn a_drive_is_lost_and_replaced() {
 }
 
 #[test]
-fn the_check_names_what_is_forged() {
+fn check_names_forged_packed_metadata() {
     let at_rest = packed();
     let chunk = of_kind(&forks(&at_rest), 5)[0];
     let devices = forks(&at_rest);
     let counts = of_file(&devices, 5);
     let volumes = of_file(&devices, 2);
     let count_at = read(&devices, counts.0, counts.1)[..BLOCK].iter().position(|&byte| byte > 1).unwrap();
-    // A block of a volume that begins a group: four blocks, by Zstandard.
+    // A block of a volume that starts a group of four blocks, compressed with Zstandard.
     let group = of_kind(&devices, 4).into_iter().find(|&(drive, offset)| {
         let slot = read(&devices, drive, offset);
         slot[4..12] == [4, 1, 0, 0, 0x28, 0xb5, 0x2f, 0xfd] && slot[BLOCK + 9] == 0
@@ -152,7 +154,7 @@ fn the_check_names_what_is_forged() {
 }
 
 #[test]
-fn metadata_that_a_pointer_says_are_chunks_or_cold_are_refused() {
+fn metadata_flagged_as_chunks_or_cold_are_refused() {
     let at_rest = packed();
     let inodes = of_file(&forks(&at_rest), 0);
     // The pointers in the inodes of the aggregate's bitmap, volumes and counts of chunks.
@@ -165,19 +167,19 @@ fn metadata_that_a_pointer_says_are_chunks_or_cold_are_refused() {
         };
         let found = findings(&devices);
         assert!(found.iter().any(|finding| told(finding)), "{file}: {found:?}");
-        // It is not read, so it cannot be what is written next.
+        // A refused block is not read, so the next point cannot contain it.
         let refused = open(&devices, TIGHT).and_then(|garden| {
             let fs = garden.volume(VOLUME)?;
             let ino = fs.lookup(Ino::ROOT, b"file 0").map_err(Error::from)?.ino;
             fs.write(&caller(5), ino, 16_384, &bytes(9, 4, 12)).map_err(Error::from)?;
             garden.consistency_point()
         });
-        let refused = refused.expect_err("it was read").to_string();
+        let refused = refused.expect_err("the block was read").to_string();
         assert!(told(&refused), "{file}: {refused}");
     }
 }
 
-/// The block of contents of a file of the aggregate.
+/// The leaf block of a file of the aggregate.
 fn of_file(devices: &Devices, file: u64) -> (usize, u64) {
     let is_it = |slot: &[u8]| slot[BLOCK + 9] == 0 && slot[BLOCK + 16..BLOCK + 24] == file.to_le_bytes();
     let found = of_kind(devices, 3).into_iter().find(|&(drive, offset)| is_it(&read(devices, drive, offset)));
@@ -185,10 +187,10 @@ fn of_file(devices: &Devices, file: u64) -> (usize, u64) {
 }
 
 #[test]
-fn what_is_left_of_compacted_blocks_is_written_together_and_nobody_sees_it() {
+fn recompaction_keeps_the_contents() {
     let mut rig = Rig::new(&SMALL, TIGHT);
     let files = fill(&rig);
-    // Chunks of the snapshot alone keep their blocks; without it many are gone.
+    // Chunks that only the snapshot uses keep their blocks. Without the snapshot many are free.
     let whole = trees(&rig.devices);
     let before = rig.garden().survey_packing(VOLUME).unwrap();
     let step = rig.garden().recompact_step(VOLUME, u64::MAX, RECOMPACTED_BELOW_PERCENT).unwrap();
@@ -222,7 +224,7 @@ fn what_is_left_of_compacted_blocks_is_written_together_and_nobody_sees_it() {
 }
 
 #[test]
-fn recompaction_waits_for_consistency_points_when_they_are_due() {
+fn recompaction_waits_for_consistency_points() {
     let mut points = Vec::new();
     for dirty_bytes in [1 << 30, 1 << 12] {
         let rig = Rig::new(&SMALL, Limits { cache_bytes: 64 << 12, dirty_bytes });

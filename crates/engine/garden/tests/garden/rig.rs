@@ -1,4 +1,4 @@
-//! An aggregate on devices in memory, small enough to see its ends.
+//! Small aggregates on devices in memory.
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use senesce_garden::{
 };
 use senesce_objects::ObjectStore;
 
-/// Bytes of a block with its trailer, and slots of a drive that are no stripes: as docs/reference/garden-format.md has them.
+/// Bytes of a block with its trailer, and slots of a drive outside its stripes; see
+/// docs/reference/garden-format.md.
 pub const SLOT: u64 = 4160;
 pub const FIXED_SLOTS: u64 = 4;
 
@@ -19,16 +20,16 @@ pub const VOLUME: &[u8] = b"home";
 /// The shape of an aggregate.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
-    /// Data drives of each RAID group, and whether it has parity.
+    /// The data drives of each RAID group, and whether it has parity.
     pub groups: &'static [(u16, bool)],
-    /// What their drives are; disks if nothing is said.
+    /// The media of the groups; disks if empty.
     pub media: &'static [Medium],
     pub stripes: u64,
     pub log_bytes: u64,
 }
 
 pub const SMALL: Shape = Shape { groups: &[(3, true)], media: &[], stripes: 256, log_bytes: 400 << 10 };
-/// Two protected groups, and one drive on its own.
+/// Two groups with parity, and one drive without.
 pub const SEVERAL: Shape =
     Shape { groups: &[(2, true), (1, false), (3, true)], media: &[], stripes: 2200, log_bytes: 1 << 20 };
 pub const LARGE: Shape = Shape { groups: &[(4, true)], media: &[], stripes: 3072, log_bytes: 4 << 20 };
@@ -45,7 +46,7 @@ impl Shape {
         }
     }
 
-    /// Areas of flash beside disks are smaller, so that no group's are another one's.
+    /// Allocation areas of flash are smaller, so that each group has its own.
     fn area_stripes(&self) -> Vec<u32> {
         match self.media {
             [] => vec![64],
@@ -53,7 +54,7 @@ impl Shape {
         }
     }
 
-    /// Drives of data, of parity, and the log, all zeros.
+    /// Zeroed data drives, parity drives and the log.
     pub fn devices(&self) -> Vec<MemoryDevice> {
         let bytes = Bytes((FIXED_SLOTS + self.stripes) * SLOT);
         let drive = |number| MemoryDevice::new(format!("drive {number}"), bytes);
@@ -62,7 +63,7 @@ impl Shape {
         all
     }
 
-    /// The same with a device for each of two copies of the log.
+    /// The same with two devices for the copies of the log.
     pub fn mirrored(&self) -> Vec<MemoryDevice> {
         let mut all = self.devices();
         all.push(MemoryDevice::new("log 2", Bytes(self.log_bytes)));
@@ -88,7 +89,7 @@ pub fn shared<D: BlockDevice + 'static>(devices: Vec<D>) -> Devices {
     devices.into_iter().map(|device| Arc::new(device) as Arc<dyn BlockDevice>).collect()
 }
 
-/// Drives, and the devices of the log: those at the end that are called so.
+/// The drives and the devices of the log, which are the last ones whose names start with "log".
 pub fn split(devices: &Devices) -> (&[Arc<dyn BlockDevice>], LogDevices) {
     let is_log = |name: &str| name.rsplit('/').next().is_some_and(|name| name.starts_with("log"));
     let logs = devices.iter().rev().take_while(|device| is_log(device.name())).count();
@@ -96,12 +97,12 @@ pub fn split(devices: &Devices) -> (&[Arc<dyn BlockDevice>], LogDevices) {
     (drives, logs.to_vec().into())
 }
 
-/// Opens an aggregate; the last devices are the log.
+/// Opens an aggregate. The last devices are the log.
 pub fn open(devices: &Devices, limits: Limits) -> senesce_garden::Result<Garden> {
     open_with(devices, limits, None)
 }
 
-/// The same with a store of objects.
+/// Opens an aggregate with an object store.
 pub fn open_with(
     devices: &Devices,
     limits: Limits,
@@ -111,12 +112,12 @@ pub fn open_with(
     Garden::open_with(drives, log, limits, store, Accepted::NOTHING)
 }
 
-/// What the independent check finds on devices.
+/// The findings of the independent check.
 pub fn findings(devices: &Devices) -> Vec<String> {
     findings_with(devices, None)
 }
 
-/// The same, with the objects of a store.
+/// The findings of the independent check, with an object store.
 pub fn findings_with(devices: &Devices, store: Option<&Arc<dyn ObjectStore>>) -> Vec<String> {
     let (drives, log) = split(devices);
     let report = check_with(drives, log, store).unwrap();
@@ -128,21 +129,21 @@ pub fn format(shape: &Shape, devices: &Devices) {
     Garden::format(&shape.options(), drives.to_vec(), log).unwrap();
 }
 
-/// Little memory, so that blocks come and go.
+/// Little memory, so that blocks are evicted.
 pub const TIGHT: Limits = Limits { cache_bytes: 64 << 12, dirty_bytes: 96 << 12 };
 
-/// A formatted aggregate with a volume, open.
+/// A formatted and opened aggregate with a volume.
 pub struct Rig {
     pub devices: Devices,
     pub garden: Option<Garden>,
     pub fs: Option<VolumeFs>,
     pub limits: Limits,
-    /// Where cold blocks go, if they may.
+    /// The store for cold blocks.
     pub store: Option<Arc<dyn ObjectStore>>,
 }
 
 impl Rig {
-    /// One that was formatted before, not open yet.
+    /// A formatted aggregate that is not open.
     pub fn closed(devices: Devices, limits: Limits) -> Self {
         Self { devices, garden: None, fs: None, limits, store: None }
     }
@@ -159,7 +160,7 @@ impl Rig {
         rig
     }
 
-    /// Opens it as it lies on the devices, whatever is open: nothing is closed before.
+    /// Opens the aggregate from its devices. An open garden is dropped and not closed.
     pub fn open(&mut self) -> senesce_garden::Result<()> {
         (self.garden, self.fs) = (None, None);
         let garden = open_with(&self.devices, self.limits, self.store.clone())?;
@@ -168,7 +169,7 @@ impl Rig {
         Ok(())
     }
 
-    /// Makes a consistency point and gives what the independent check finds.
+    /// Makes a consistency point and returns the findings of the independent check.
     pub fn findings(&self) -> Vec<String> {
         self.garden().consistency_point().unwrap();
         findings_with(&self.devices, self.store.as_ref())
@@ -200,7 +201,7 @@ impl Subject for Rig {
     }
 }
 
-/// Who does everything in these tests, at some second.
+/// The caller of all tests, at a second.
 pub fn caller(second: i64) -> Caller {
     Caller { uid: 1000, gid: 100, now: Timestamp { seconds: second, nanoseconds: 0 } }
 }

@@ -1,4 +1,4 @@
-//! The scrub: whatever one drive of a stripe has wrong is found before anybody needs it, and put right.
+//! The scrub finds and repairs all damage of one drive of a stripe.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ fn slot(device: &Arc<dyn BlockDevice>, offset: u64) -> Vec<u8> {
 }
 
 #[test]
-fn a_clean_aggregate_is_passed_in_steps() {
+fn scrub_passes_a_clean_aggregate_in_steps() {
     let devices = forks(&filled(&SMALL));
     let garden = open(&devices, TIGHT).unwrap();
     let done: Vec<u64> = (0..6).map(|_| garden.scrub_step(100).unwrap().done).collect();
@@ -59,7 +59,7 @@ fn a_clean_aggregate_is_passed_in_steps() {
 }
 
 #[test]
-fn a_lost_misdirected_torn_or_flipped_block_is_put_right_and_its_place_told() {
+fn lost_torn_or_misdirected_block_is_repaired() {
     let at_rest = filled(&SMALL);
     let places = used(&forks(&at_rest));
     for (number, &(drive, offset)) in places.iter().enumerate().step_by(3) {
@@ -77,7 +77,7 @@ fn a_lost_misdirected_torn_or_flipped_block_is_put_right_and_its_place_told() {
         let found = scrub_of(&devices);
         let place = format!("drive {drive}, stripe {} of RAID group 0", offset / SLOT - FIXED_SLOTS);
         let places: Vec<&str> = found.repaired.iter().map(|finding| &finding.place[..]).collect();
-        // What opening has to read is put right by reading it.
+        // Opening repairs the blocks that it reads.
         assert!(places == [&place[..]] || places.is_empty(), "{told}: {found:?}");
         assert_eq!((found.lost.len(), found.parity_repaired.len()), (0, 0), "{told}: {found:?}");
         assert_eq!(slot(&devices[drive], offset), good, "{told}");
@@ -86,7 +86,7 @@ fn a_lost_misdirected_torn_or_flipped_block_is_put_right_and_its_place_told() {
 }
 
 #[test]
-fn a_whole_drive_of_zeros_is_put_right_block_by_block() {
+fn drive_of_zeros_is_repaired_block_by_block() {
     let at_rest = filled(&SMALL);
     for drive in 0..4 {
         let devices = forks(&at_rest);
@@ -101,7 +101,7 @@ fn a_whole_drive_of_zeros_is_put_right_block_by_block() {
 }
 
 #[test]
-fn parity_that_is_wrong_is_written_anew() {
+fn wrong_parity_is_written_again() {
     let at_rest = filled(&SMALL);
     let places = used(&forks(&at_rest));
     for (_, offset) in places.into_iter().step_by(7) {
@@ -120,13 +120,14 @@ fn parity_that_is_wrong_is_written_anew() {
 }
 
 #[test]
-fn two_damages_in_one_stripe_are_told_and_nothing_is_written() {
+fn two_damages_in_a_stripe_are_reported() {
     let at_rest = filled(&SMALL);
     let places = used(&forks(&at_rest));
     let mut tried = 0;
     for &(drive, offset) in places.iter().step_by(5) {
         let devices = forks(&at_rest);
-        // A data block in use, and in the same stripe another one or parity. Maps of the opening itself are left alone.
+        // A used data block, and another one or the parity of the same stripe. Cases in which
+        // opening fails are skipped.
         let other = places.iter().find(|(at, there)| *at > drive && *there == offset).map_or(3, |(at, _)| *at);
         flip(&devices[drive], offset + 9);
         flip(&devices[other], offset + 8);
@@ -146,7 +147,7 @@ fn two_damages_in_one_stripe_are_told_and_nothing_is_written() {
 }
 
 #[test]
-fn writes_that_a_drive_loses_tears_misdirects_or_flips_are_put_right() {
+fn faulty_writes_are_repaired() {
     let run = |faults: &dyn Fn(u64) -> String, drive: usize| {
         let devices: Vec<Arc<FaultDevice<MemoryDevice>>> =
             filled(&SMALL).into_iter().map(|device| Arc::new(FaultDevice::new(device))).collect();
@@ -164,7 +165,7 @@ fn writes_that_a_drive_loses_tears_misdirects_or_flips_are_put_right() {
         let want = collect_tree(rig.fs()).unwrap();
         let found = scrub(rig.garden(), 50);
         assert_eq!(found.lost, [], "{told}");
-        // What was read before the scrub was put right by reading it.
+        // Reads before the scrub repaired the blocks that they read.
         let repaired = found.repaired.len() as u64 + rig.garden().report().raid.repairs;
         assert!(repaired + found.parity_repaired.len() as u64 > 0, "{told}");
         assert_eq!(findings(&all), [""; 0], "{told}");
@@ -180,7 +181,7 @@ fn writes_that_a_drive_loses_tears_misdirects_or_flips_are_put_right() {
 }
 
 #[test]
-fn labels_and_superblocks_are_put_right() {
+fn labels_and_superblocks_are_repaired() {
     let at_rest = filled(&SMALL);
     for (drive, place) in (0..4).flat_map(|drive| (0..4).map(move |place| (drive, place))) {
         let devices = forks(&at_rest);
@@ -195,7 +196,7 @@ fn labels_and_superblocks_are_put_right() {
 }
 
 #[test]
-fn a_drive_that_does_not_give_a_block_is_taken_out_and_nothing_is_lost() {
+fn drive_with_a_read_error_is_taken_out() {
     let devices: Vec<Arc<FaultDevice<MemoryDevice>>> =
         filled(&SMALL).into_iter().map(|device| Arc::new(FaultDevice::new(device))).collect();
     let all: Devices = devices.iter().map(|device| device.clone() as _).collect();
@@ -210,7 +211,7 @@ fn a_drive_that_does_not_give_a_block_is_taken_out_and_nothing_is_lost() {
 }
 
 #[test]
-fn without_a_drive_damage_is_told() {
+fn damage_without_a_drive_is_reported() {
     let all = forks(&filled(&SMALL));
     let (_, offset) = used(&all).into_iter().rfind(|(drive, _)| *drive == 1).unwrap();
     let left: Devices = [&all[..2], &all[3..]].concat();

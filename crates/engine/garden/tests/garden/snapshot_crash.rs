@@ -1,4 +1,5 @@
-//! Snapshots and losses of power, random runs against a model that keeps a tree for each of them.
+//! Snapshots and losses of power, and random runs against a model that keeps a tree for each
+//! snapshot.
 
 use std::{
     collections::BTreeMap,
@@ -27,7 +28,7 @@ use crate::{
 pub const NOW: Timestamp = Timestamp { seconds: 5, nanoseconds: 0 };
 pub const SHAPE: Shape = Shape { groups: &[(2, true)], media: &[], stripes: 512, log_bytes: 400 << 10 };
 
-/// What is done to an aggregate with snapshots.
+/// Events of an aggregate with snapshots.
 #[derive(Clone, Debug)]
 pub enum Event {
     Do(Operation),
@@ -36,25 +37,26 @@ pub enum Event {
     Restore(String),
     Reclaim(u64),
     Point,
-    /// Gardening: an area, or the step of a pass. None of it changes what anybody sees.
+    /// Gardening: an area, or a step of a pass. None of it changes visible contents.
     MoveArea(u64),
     Scan(u64),
     FixUp(u64),
     Dedup(u64),
     Recompact(u64),
-    /// Files are laid together again.
+    /// Defragments the files.
     Defrag,
-    /// Somebody reads so many blocks of a file in order, from one on; what lies apart may be written again for it.
+    /// Reads blocks of a file in order, from the first one; fragmented blocks may be rewritten.
     Read(String, u64, u64),
-    /// Objects: blocks that were written so many consistency points ago go there, those that are mostly empty are put together, what
-    /// is not needed is deleted, and what no consistency point names.
+    /// Objects: move blocks that were last written this many consistency points ago to objects,
+    /// merge mostly empty objects, delete unneeded ones, and delete those that no consistency point
+    /// names.
     Tier(u16),
     DefragObjects,
     DeleteObjects,
     Orphans,
 }
 
-/// A volume and its snapshots, as they must be.
+/// The expected trees of a volume and its snapshots.
 #[derive(Clone, Debug, Default)]
 pub struct State {
     pub tree: Tree,
@@ -62,7 +64,7 @@ pub struct State {
 }
 
 impl State {
-    /// What of it an aggregate does not have.
+    /// A difference between an aggregate and this state.
     pub fn find_difference(&self, garden: &senesce_garden::Garden) -> Option<String> {
         let names = garden.snapshots(VOLUME).unwrap();
         let names: Vec<String> = names.into_iter().map(|one| String::from_utf8(one.name).unwrap()).collect();
@@ -82,16 +84,17 @@ impl State {
     }
 }
 
-/// Plays events on an aggregate and on a model of it.
+/// Plays events on an aggregate and on its model.
 pub struct Play {
     model: ModelFs,
     players: [Player; 2],
     pub state: State,
-    /// Blocks that moved, pointers that were put right, blocks that were shared.
+    /// Moved blocks, fixed pointers, shared blocks.
     pub gardened: [u64; 3],
     /// Chunks that recompaction moved.
     pub recompacted: u64,
-    /// Blocks that went to objects, from objects to others, and that were written again after reading; objects that were deleted.
+    /// Blocks moved to objects, blocks moved between objects, blocks rewritten after reading, and
+    /// deleted objects.
     pub cold: [u64; 4],
     gardening: Gardening,
 }
@@ -132,7 +135,7 @@ impl Play {
                 rig.garden().delete_snapshot(VOLUME, name.as_bytes()).unwrap();
                 self.state.snapshots.remove(name);
             }
-            // Only at the end: the model cannot go back.
+            // At the end only, because the model has no restore.
             Event::Restore(name) => {
                 rig.garden().restore_snapshot(VOLUME, name.as_bytes()).unwrap();
                 self.state.tree = self.state.snapshots[name].clone();
@@ -175,14 +178,14 @@ impl Play {
             Event::Dedup(blocks) => self.gardened[2] += rig.garden().dedup_step(VOLUME, *blocks).unwrap().shared,
         }
         let after = rig.garden().report().counts;
-        // An opening counts from 0.
+        // An opening resets the counts to 0.
         self.gardened[0] += after.relocations.saturating_sub(before.relocations);
         self.gardened[1] += after.fix_ups.saturating_sub(before.fix_ups);
         self.cold[2] += after.rewritten_after_read.saturating_sub(before.rewritten_after_read);
     }
 }
 
-/// Reads blocks of a file, if there is such a file, as a program does that wants them one after the other.
+/// Reads blocks of a file sequentially, if the file exists.
 fn read_in_order(fs: &VolumeFs, name: &str, first: u64, blocks: u64) {
     let Ok(found) = fs.lookup(Ino::ROOT, name.as_bytes()) else { return };
     let mut data = vec![0; 4 << 12];
@@ -191,7 +194,7 @@ fn read_in_order(fs: &VolumeFs, name: &str, first: u64, blocks: u64) {
     }
 }
 
-/// The run that meets everything, with snapshots that come and go in the middle of it.
+/// The story of crash tests, with snapshots created and deleted during it.
 pub fn events() -> Vec<Event> {
     let mut events: Vec<Event> = story().into_iter().map(Event::Do).collect();
     let name = |name: &str| name.to_owned();
@@ -213,15 +216,15 @@ pub fn events() -> Vec<Event> {
     events
 }
 
-/// What events are played on.
+/// The aggregate on which events are played.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    /// A drive that is not there.
+    /// A missing drive.
     pub missing: Option<usize>,
     pub gardening: Gardening,
     pub packing: Packing,
     pub limits: Limits,
-    /// Whether there is a store of objects.
+    /// Whether there is an object store.
     pub has_objects: bool,
 }
 
@@ -236,7 +239,7 @@ pub struct Run {
     recording: Recording,
     states: Vec<State>,
     limits: Limits,
-    /// What was done to the store of objects, if there is one.
+    /// The calls to the object store, if there is one.
     calls: Option<Vec<ObjectCall>>,
     pub cold: [u64; 4],
     pub gardened: [u64; 3],
@@ -251,7 +254,7 @@ pub fn record_with(events: &[Event], missing: Option<usize>, gardening: Gardenin
     record_packed(events, missing, gardening, Packing::default())
 }
 
-/// The same of a volume whose contents are packed.
+/// The same for a volume with packing.
 pub fn record_packed(events: &[Event], missing: Option<usize>, gardening: Gardening, packing: Packing) -> Run {
     record_as(events, &Setting { missing, gardening, packing, ..Setting::default() })
 }
@@ -287,8 +290,8 @@ pub fn record_as(events: &[Event], setting: &Setting) -> Run {
     Run { recording, states, limits, calls, cold, gardened, recompacted }
 }
 
-/// Opens what a loss of power left: the volume and its snapshots are as after the last event that ended, or as after the
-/// one that was being done.
+/// Opens an aggregate after a loss of power. The volume and its snapshots are in the state after
+/// the last finished event, or after the event in progress.
 fn check_state(devices: &Devices, store: Option<&Arc<dyn ObjectStore>>, run: &Run, done: usize, told: &str) {
     let (states, limits) = (&run.states, run.limits);
     let garden = open_with(devices, limits, store.cloned()).unwrap_or_else(|error| panic!("{told}: {error}"));
@@ -297,7 +300,7 @@ fn check_state(devices: &Devices, store: Option<&Arc<dyn ObjectStore>>, run: &Ru
     assert!(differences.len() < after.len(), "{told}: {}", differences.join("; or "));
     let found = findings_with(devices, store);
     assert!(found.is_empty(), "{told}: {}", found.join("\n"));
-    // And what is left to reclaim can be.
+    // The rest can be reclaimed.
     assert_eq!(garden.reclaim_step(u64::MAX).unwrap(), 0, "{told}");
     let found = findings_with(devices, store);
     assert!(found.is_empty(), "{told}, reclaimed: {}", found.join("\n"));
@@ -317,7 +320,7 @@ pub fn check_run(run: &Run, plan: &CrashPlan, lose: impl Fn(usize, &mut Devices)
     check_some(run, plan, 1, lose)
 }
 
-/// The same for one state of so many. Says how many these were.
+/// The same for every `of`-th state. Returns the number of checked states.
 pub fn check_some(run: &Run, plan: &CrashPlan, of: usize, lose: impl Fn(usize, &mut Devices)) -> usize {
     let mut count = 0;
     run.recording.for_each_crash(plan, |crash| {
@@ -336,7 +339,7 @@ pub fn check_some(run: &Run, plan: &CrashPlan, of: usize, lose: impl Fn(usize, &
 }
 
 #[test]
-fn snapshots_are_whole_or_not_there_whenever_power_is_lost() {
+fn snapshots_are_complete_or_absent_after_power_loss() {
     let run = record(&events(), None);
     let plan = CrashPlan { exhaustive_up_to: 2, samples: 3, tears: 1, seed: Seed(11) };
     let count = check_run(&run, &plan, |_, _| {});
@@ -344,7 +347,7 @@ fn snapshots_are_whole_or_not_there_whenever_power_is_lost() {
 }
 
 #[test]
-fn snapshots_outlive_a_drive_that_is_lost_with_the_power() {
+fn snapshots_survive_losing_a_drive_and_power() {
     let run = record(&events(), None);
     let plan = CrashPlan { exhaustive_up_to: 1, samples: 2, tears: 0, seed: Seed(12) };
     let count = check_run(&run, &plan, |count, devices| drop(devices.remove(count % 3)));
@@ -354,7 +357,7 @@ fn snapshots_outlive_a_drive_that_is_lost_with_the_power() {
     assert!(count > 100, "{count} states");
 }
 
-/// Operations as they are drawn, and snapshots made, deleted and reclaimed at random.
+/// Random operations, with snapshots that are created, deleted and reclaimed at random.
 fn draw(seed: Seed, options: &SequenceOptions) -> Vec<Event> {
     let mut rng = Rng::for_purpose(seed, "snapshots");
     let (mut events, mut names, mut number) = (Vec::new(), Vec::new(), 0);
@@ -375,14 +378,14 @@ fn draw(seed: Seed, options: &SequenceOptions) -> Vec<Event> {
             _ => {}
         }
     }
-    // Nothing is held any more.
+    // No file is held any more.
     events.push(Event::Do(Operation::Reopen));
     events.extend(names.first().cloned().map(Event::Restore));
     events
 }
 
 #[test]
-fn snapshots_are_those_of_a_model_that_keeps_its_trees() {
+fn snapshots_match_the_model() {
     let shape = Shape { stripes: 2 * LARGE.stripes, ..LARGE };
     for seed in 0..4 {
         let options = SequenceOptions {

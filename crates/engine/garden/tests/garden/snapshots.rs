@@ -1,5 +1,5 @@
-//! Snapshots: what they show stays as it was, whatever becomes of the volume, of the drives and of other snapshots; what only
-//! they used is free when they are deleted.
+//! Snapshots keep their contents through changes of the volume, the drives and other snapshots.
+//! Deleting one frees the space that only it used.
 
 use senesce_fsapi::{
     FileSystem, FsError, Ino, NewNode, Timestamp,
@@ -26,7 +26,7 @@ fn names(garden: &Garden) -> Vec<String> {
 }
 
 #[test]
-fn a_snapshot_shows_the_volume_as_it_was_and_takes_no_changes() {
+fn snapshot_is_immutable() {
     let mut rig = Rig::on(&LARGE, guard(&shared(LARGE.devices())), TIGHT);
     let kept = make(rig.fs(), "kept", &[1; 300_000]);
     make(rig.fs(), "gone", &[2; 20_000]);
@@ -65,7 +65,7 @@ fn a_snapshot_shows_the_volume_as_it_was_and_takes_no_changes() {
     assert!(matches!(monday.lookup(Ino::ROOT, b"kept"), Err(FsError::Stale)));
     assert_eq!(rig.findings(), Vec::<String>::new());
     rig.garden().create_snapshot(VOLUME, b"wednesday", NOW).unwrap();
-    assert!(matches!(monday.lookup(Ino::ROOT, b"kept"), Err(FsError::Stale)), "another one has its place");
+    assert!(matches!(monday.lookup(Ino::ROOT, b"kept"), Err(FsError::Stale)), "another one has its slot");
     let tuesday = rig.garden().snapshot(VOLUME, b"tuesday").unwrap();
     assert_eq!(find_difference(&after, &collect_tree(&tuesday).unwrap()), None);
     assert_eq!(rig.garden().reclaim_step(u64::MAX).unwrap(), 0);
@@ -75,7 +75,7 @@ fn a_snapshot_shows_the_volume_as_it_was_and_takes_no_changes() {
 }
 
 #[test]
-fn names_that_cannot_be_are_refused() {
+fn invalid_snapshot_names_are_refused() {
     let rig = Rig::new(&SMALL, Limits::default());
     let garden = rig.garden();
     garden.create_snapshot(VOLUME, b"a", NOW).unwrap();
@@ -90,8 +90,8 @@ fn names_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn all_created_and_all_deleted_is_as_before() {
-    // The aggregate has more space than the volume, which tells what it has itself.
+fn deleting_everything_restores_the_free_space() {
+    // The volume is smaller than the aggregate and limits the space.
     let mut rig = small_volume(&LARGE, 5000);
     rig.garden().consistency_point().unwrap();
     let (before, space) = (rig.garden().report().free, rig.fs().space().unwrap());
@@ -106,7 +106,7 @@ fn all_created_and_all_deleted_is_as_before() {
             rig.fs().unlink(&caller(1), Ino::ROOT, format!("file {number}").as_bytes()).unwrap();
         }
         rig.garden().consistency_point().unwrap();
-        assert!(rig.garden().report().free + 400 < before, "snapshots hold what was deleted");
+        assert!(rig.garden().report().free + 400 < before, "snapshots hold the deleted blocks");
         for number in [6, 0, 9, 3] {
             assert_eq!(rig.findings(), Vec::<String>::new());
             rig.garden().delete_snapshot(VOLUME, format!("snapshot {number}").as_bytes()).unwrap();
@@ -116,13 +116,13 @@ fn all_created_and_all_deleted_is_as_before() {
         }
         assert_eq!(rig.garden().reclaim_step(u64::MAX).unwrap(), 0);
         assert_eq!(rig.findings(), Vec::<String>::new());
-        // One or two blocks of the container map more, for the VVBNs in use are others.
+        // The container map may have one or two blocks more, because other VVBNs are in use.
         assert!(before - rig.garden().report().free <= 2, "round {round}: {}", rig.garden().report().free);
         assert_eq!(rig.fs().space().unwrap(), space, "round {round}");
     }
 }
 
-/// A volume of as many blocks, watched over.
+/// A guarded volume of `blocks` blocks.
 fn small_volume(shape: &Shape, blocks: u64) -> Rig {
     let devices = guard(&shared(shape.devices()));
     crate::rig::format(shape, &devices);
@@ -133,7 +133,7 @@ fn small_volume(shape: &Shape, blocks: u64) -> Rig {
 
 const NARROW: Shape = Shape { groups: &[(3, true)], media: &[], stripes: 240, log_bytes: 400 << 10 };
 
-/// Makes files of some blocks until nothing fits any more.
+/// Makes files of some blocks until the space is used up.
 fn fill(fs: &dyn FileSystem, names: &mut Vec<String>) {
     for number in names.len().. {
         let name = format!("file {number}");
@@ -152,7 +152,7 @@ fn fill(fs: &dyn FileSystem, names: &mut Vec<String>) {
     }
 }
 
-/// Removes files while that works; says how many are left.
+/// Removes files until that fails. Returns the number of remaining files.
 fn empty(fs: &dyn FileSystem, names: &mut Vec<String>) -> usize {
     while let Some(name) = names.last() {
         match fs.unlink(&caller(1), Ino::ROOT, name.as_bytes()) {
@@ -165,7 +165,7 @@ fn empty(fs: &dyn FileSystem, names: &mut Vec<String>) -> usize {
 }
 
 #[test]
-fn of_a_full_volume_a_snapshot_can_always_be_deleted_and_that_gives_its_space_back() {
+fn snapshots_of_a_full_volume_can_be_deleted() {
     for (is_small, snapshots) in [(false, 1), (false, 4), (true, 3)] {
         let told = format!("{snapshots} snapshots, small volume: {is_small}");
         let mut rig = if is_small { small_volume(&SMALL, 400) } else { small_volume(&NARROW, 5000) };
@@ -182,7 +182,7 @@ fn of_a_full_volume_a_snapshot_can_always_be_deleted_and_that_gives_its_space_ba
         fill(rig.fs(), &mut names);
         let full = names.len();
         assert_eq!(rig.findings(), Vec::<String>::new(), "{told}");
-        // A snapshot of all of it, if there is space left for that: now no file gives any back.
+        // A snapshot of everything, if there is space for it. Then deleting a file frees nothing.
         let of_all = rig.garden().create_snapshot(VOLUME, b"all", NOW).is_ok();
         let before = rig.fs().space().unwrap().free;
         let left = empty(rig.fs(), &mut names);
@@ -203,9 +203,9 @@ fn of_a_full_volume_a_snapshot_can_always_be_deleted_and_that_gives_its_space_ba
     }
 }
 
-/// What is left behind is taken before anybody hears of no space.
+/// Blocks of deleted snapshots are reclaimed before an operation is refused.
 #[test]
-fn what_a_deleted_snapshot_left_is_reclaimed_before_space_is_refused() {
+fn deleted_snapshots_are_reclaimed_before_refusing_writes() {
     let rig = Rig::new(&NARROW, TIGHT);
     let mut names = Vec::new();
     fill(rig.fs(), &mut names);
@@ -223,7 +223,7 @@ fn what_a_deleted_snapshot_left_is_reclaimed_before_space_is_refused() {
 }
 
 #[test]
-fn a_volume_becomes_what_a_snapshot_of_it_is() {
+fn volume_is_restored_from_a_snapshot() {
     let mut rig = Rig::on(&LARGE, guard(&shared(LARGE.devices())), TIGHT);
     make(rig.fs(), "kept", &[1; 300_000]);
     rig.garden().create_snapshot(VOLUME, b"a", NOW).unwrap();
@@ -251,7 +251,7 @@ fn a_volume_becomes_what_a_snapshot_of_it_is() {
 }
 
 #[test]
-fn what_was_held_when_a_snapshot_was_made_goes_when_the_volume_becomes_it() {
+fn restore_frees_files_held_in_the_snapshot() {
     let rig = small_volume(&LARGE, 5000);
     rig.garden().consistency_point().unwrap();
     let before = rig.fs().space().unwrap();

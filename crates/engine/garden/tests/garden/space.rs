@@ -1,4 +1,5 @@
-//! The end of the space: what does not fit is refused whole, and deleting always works.
+//! The end of the space: operations that do not fit are refused completely, and deleting always
+//! works.
 
 use senesce_fsapi::{FileSystem, FsError, FsResult, Ino, NewNode, SetAttributes, SetXattrHow, Timestamp};
 use senesce_garden::{FormatOptions, Garden, Limits, VolumeOptions};
@@ -14,7 +15,7 @@ fn make(fs: &dyn FileSystem, name: &str) -> FsResult<Ino> {
     fs.make_node(&caller(1), Ino::ROOT, name.as_bytes(), &NewNode::file(0o644)).map(|attributes| attributes.ino)
 }
 
-/// Makes files until nothing fits any more; gives their names.
+/// Makes files until the space is used up. Returns their names.
 pub fn fill(fs: &dyn FileSystem, bytes: usize) -> Vec<String> {
     let mut names = Vec::new();
     loop {
@@ -35,7 +36,7 @@ pub fn fill(fs: &dyn FileSystem, bytes: usize) -> Vec<String> {
 }
 
 #[test]
-fn a_full_aggregate_can_be_emptied_and_filled_again() {
+fn full_aggregate_can_be_emptied_and_filled_again() {
     for (bytes, limits) in [(100, TIGHT), (9000, TIGHT), (300_000, Limits::default())] {
         let mut rig = Rig::on(&NARROW, guard(&shared(NARROW.devices())), limits);
         let empty = rig.fs().space().unwrap().free;
@@ -81,7 +82,8 @@ fn deletes_show_before_the_next_consistency_point() {
     let left = fs.space().unwrap().free;
     assert!(left >= shown, "{shown} blocks were shown, {left} are free");
 
-    // What a snapshot holds does not become free: the count waits for the consistency point, and says that it does.
+    // Blocks of a snapshot do not become free. The count waits for the consistency point, and the
+    // garden reports that.
     write("held");
     rig.garden().create_snapshot(VOLUME, b"monday", Timestamp::default()).unwrap();
     let held = fs.space().unwrap().free;
@@ -93,12 +95,14 @@ fn deletes_show_before_the_next_consistency_point() {
     assert!(fs.space().unwrap().free <= held);
 }
 
-/// A length above 0 changes a block, which takes a place before it gives one back.
+/// Truncation to a length above 0 changes a block, which needs a new place before the old one is
+/// free.
 #[test]
-fn files_on_a_full_aggregate_can_be_cut_to_any_length() {
+fn files_on_a_full_aggregate_can_be_truncated() {
     let rig = Rig::on(&NARROW, guard(&shared(NARROW.devices())), TIGHT);
     let names = fill(rig.fs(), 60_000);
-    // What is left is less than a new file wants, and may be enough for blocks of an old one.
+    // The remaining space is too small for a new file, but may suffice for blocks of an existing
+    // one.
     let last = rig.fs().lookup(Ino::ROOT, names[0].as_bytes()).unwrap();
     while rig.fs().write(&caller(2), last.ino, last.size, &[8; 100]).is_ok() {
         for block in 0.. {
@@ -123,7 +127,7 @@ fn files_on_a_full_aggregate_can_be_cut_to_any_length() {
 }
 
 #[test]
-fn a_full_volume_in_a_large_aggregate_can_be_emptied() {
+fn full_volume_in_a_large_aggregate_is_emptied() {
     let devices = shared(SMALL.devices());
     crate::rig::format(&SMALL, &devices);
     let garden = open(&devices, TIGHT).unwrap();
@@ -132,7 +136,7 @@ fn a_full_volume_in_a_large_aggregate_can_be_emptied() {
     let fs = garden.volume(b"small").unwrap();
     for _ in 0..3 {
         let names = fill(&fs, 8192);
-        // Another volume of the aggregate goes on.
+        // Another volume of the aggregate remains usable.
         let other = garden.volume(b"other").unwrap();
         let ino = make(&other, "file").unwrap();
         assert_eq!(other.write(&caller(1), ino, 0, &[1; 50_000]).unwrap(), 50_000);
@@ -146,7 +150,7 @@ fn a_full_volume_in_a_large_aggregate_can_be_emptied() {
 }
 
 #[test]
-fn no_inodes_left_is_no_space() {
+fn exhausted_inodes_mean_no_space() {
     let devices = shared(SMALL.devices());
     crate::rig::format(&SMALL, &devices);
     let garden = open(&devices, TIGHT).unwrap();
@@ -163,7 +167,7 @@ fn no_inodes_left_is_no_space() {
 }
 
 #[test]
-fn cutting_a_file_makes_space_on_a_full_aggregate() {
+fn truncating_a_file_frees_space() {
     let rig = Rig::new(&NARROW, TIGHT);
     let ino = make(rig.fs(), "large").unwrap();
     let mut written = 0;
@@ -178,7 +182,7 @@ fn cutting_a_file_makes_space_on_a_full_aggregate() {
 }
 
 #[test]
-fn an_aggregate_too_small_for_its_maps_is_refused() {
+fn aggregate_too_small_for_its_maps_is_refused() {
     let shape = Shape { stripes: 20, ..NARROW };
     let devices = shared(shape.devices());
     let (log, drives) = devices.split_last().unwrap();
@@ -187,7 +191,7 @@ fn an_aggregate_too_small_for_its_maps_is_refused() {
 }
 
 #[test]
-fn the_size_of_an_area_is_said_once_or_for_each_group() {
+fn area_sizes_are_per_group_or_common() {
     let shape = Shape { stripes: 256, ..SEVERAL };
     for (sizes, wrong) in [(&[][..], true), (&[64], false), (&[64, 32], true), (&[64, 32, 16], false)] {
         let devices = shared(shape.devices());
@@ -200,13 +204,13 @@ fn the_size_of_an_area_is_said_once_or_for_each_group() {
     }
 }
 
-/// Files that were held when power was lost are removed by the opening, which has no more space than there is.
+/// Opening removes files that were held at the loss of power. It has no additional space for that.
 #[test]
-fn a_full_aggregate_opens_with_orphans_in_all_its_inodes() {
+fn full_aggregate_opens_with_many_orphans() {
     let mut rig = Rig::new(&NARROW, Limits::default());
     let ballast = make(rig.fs(), "ballast").unwrap();
     let names = fill(rig.fs(), 100);
-    // One of each block of inodes stays: the block changes, and is not a hole after that.
+    // One inode of each block stays, so the block changes and does not become a hole.
     let orphans: Vec<&String> = (0..).zip(&names).filter(|(at, _)| at % 16 != 0).map(|(_, name)| name).collect();
     for name in &orphans {
         let ino = rig.fs().lookup(Ino::ROOT, name.as_bytes()).unwrap().ino;

@@ -1,4 +1,4 @@
-//! What is said to be available can be had: no name and no block is refused while there is any.
+//! The available space can be used: no name and no block is refused while there is any.
 
 use senesce_core::{Rng, Seed};
 use senesce_fsapi::{FileSystem, FsError, FsResult, Ino, NewNode, Timestamp};
@@ -9,7 +9,7 @@ use crate::{
     space::NARROW,
 };
 
-/// Blocks that a write may need beside its contents: of maps, and of the tree of its file.
+/// Blocks that a write may need besides its contents, for maps and the tree of its file.
 const BESIDE: u64 = 64;
 /// The most blocks of one write.
 const MOST: u64 = 120;
@@ -32,8 +32,8 @@ struct Filler<'a> {
 }
 
 impl Filler<'_> {
-    /// Does something; if it is refused for want of space, less than `needed` blocks were available
-    /// before.
+    /// Runs an operation. If it is refused for lack of space, fewer than `needed` blocks were
+    /// available before.
     fn attempt<T>(&mut self, needed: u64, act: impl FnOnce(&dyn FileSystem) -> FsResult<T>) -> Option<T> {
         let space = self.fs.space().unwrap();
         assert!(space.available <= space.free);
@@ -146,7 +146,7 @@ fn fill_in_many_ways(shape: &Shape, limits: Limits, volume: Option<u64>, seed: u
 }
 
 #[test]
-fn no_name_and_no_block_is_refused_while_any_is_available() {
+fn nothing_is_refused_while_space_is_available() {
     for seed in 0..4 {
         fill_in_many_ways(&NARROW, TIGHT, None, seed);
         fill_in_many_ways(&SMALL, Limits::default(), None, seed);
@@ -155,7 +155,7 @@ fn no_name_and_no_block_is_refused_while_any_is_available() {
 }
 
 #[test]
-fn refused_write_makes_no_point_unless_something_was_freed() {
+fn refused_write_makes_no_needless_point() {
     const ROUNDS: u64 = 12;
     let rig = Rig::on(&SMALL, shared(SMALL.devices()), Limits::default());
     let fs = rig.fs();

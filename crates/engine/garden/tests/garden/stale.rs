@@ -1,4 +1,5 @@
-//! Writes that a drive acknowledged and lost, in stripes that are written again before anybody reads what should be there.
+//! Writes that a drive acknowledged and lost, in stripes that are written again before anything
+//! reads the lost blocks.
 
 use std::collections::HashMap;
 
@@ -14,7 +15,7 @@ use crate::{
     rig::{Devices, Rig, SLOT, Shape, TIGHT, VOLUME, caller, findings, open, shared},
 };
 
-/// So small that freed blocks are soon taken again.
+/// So small that freed blocks are soon reused.
 const NARROW: Shape = Shape { groups: &[(4, true)], media: &[], stripes: 130, log_bytes: 400 << 10 };
 
 fn file(fs: &dyn FileSystem, name: &str, blocks: usize, byte: u8) {
@@ -25,7 +26,7 @@ fn file(fs: &dyn FileSystem, name: &str, blocks: usize, byte: u8) {
     fs.write(&caller(1), ino, 0, &vec![byte; blocks * 4096]).unwrap();
 }
 
-/// Files of which every second one goes: the stripes have holes.
+/// Makes files and removes every second one, so that the stripes have holes.
 fn begin(fs: &dyn FileSystem) {
     set_root(fs).unwrap();
     (0..40).for_each(|number| file(fs, &format!("file {number}"), 1 + number % 5, number as u8 + 1));
@@ -34,7 +35,8 @@ fn begin(fs: &dyn FileSystem) {
     }
 }
 
-/// Fills the holes, some in each consistency point; a file is written over, so blocks that the last one uses become free.
+/// Fills some holes in each consistency point. A file is overwritten, so that blocks of the last
+/// point become free.
 fn go_on(fs: &dyn FileSystem, mut consistency_point: impl FnMut()) {
     for number in 0..12 {
         file(fs, &format!("new {number}"), 1 + number % 4, 100 + number as u8);
@@ -70,7 +72,7 @@ fn tree_after() -> Tree {
 /// Slots by drive and offset.
 type Older = HashMap<(usize, u64), Vec<u8>>;
 
-/// An aggregate at rest, and what lay in its places before: for each place a whole block that is too old, or zeros.
+/// An aggregate at rest, and the earlier contents of its slots: an intact outdated block, or zeros.
 fn aged() -> (Vec<MemoryDevice>, Older) {
     let rig = Rig::on(&NARROW, shared(NARROW.devices()), TIGHT);
     let mut older = Older::new();
@@ -90,7 +92,7 @@ fn aged() -> (Vec<MemoryDevice>, Older) {
 }
 
 #[test]
-fn a_lost_write_is_put_right_also_after_its_stripe_was_written_again() {
+fn lost_write_is_repaired_after_rewriting_its_stripe() {
     let (at_rest, older) = aged();
     let want = tree_after();
     let (mut tried, mut put_right) = (0, 0);
@@ -110,9 +112,9 @@ fn a_lost_write_is_put_right_also_after_its_stripe_was_written_again() {
         let garden = open(&devices, TIGHT).unwrap_or_else(|error| panic!("{told}: {error}"));
         let tree = collect_tree(&garden.volume(VOLUME).unwrap()).unwrap_or_else(|error| panic!("{told}: {error}"));
         assert_eq!(find_difference(&want, &tree), None, "{told}");
-        // What nobody read is found and put right by a scrub.
+        // A scrub finds and repairs the blocks that nothing read.
         assert_eq!(garden.scrub_step(1000).unwrap().lost, [], "{told}");
         assert_eq!(findings(&devices), [""; 0], "{told}");
     }
-    assert!(tried > 70 && put_right > 10, "{put_right} of {tried} blocks were put right on the way");
+    assert!(tried > 70 && put_right > 10, "{put_right} of {tried} blocks were repaired by reads");
 }

@@ -1,5 +1,5 @@
-//! A log that is damaged, with a superblock that is so on all drives, or alone: check says that something of it is lost where opening
-//! says so, though it finds out in a way of its own.
+//! A damaged log with a superblock that is damaged on all drives or none. The check and opening
+//! both report a lost point, by different methods.
 
 use senesce_block::{BlockDevice, MemoryDevice};
 use senesce_core::{Rng, Seed};
@@ -12,10 +12,10 @@ use crate::{
 
 const BLOCK: u64 = 4096;
 const UNIT: u64 = 512;
-/// Units at the beginning of a half in which damages are drawn.
+/// Units at the start of a half in which damage is drawn.
 const UNITS: u64 = 8;
 
-/// Of a log, as both have it.
+/// The common verdict of check and opening about a log.
 struct Judged {
     is_wrong: bool,
     is_lost: bool,
@@ -29,13 +29,13 @@ fn judge(devices: &Devices, told: &str) -> Judged {
     let is_refused = matches!(&opened, Err(Error::Damaged { damage, .. }) if damage.field == LOST_POINT);
     let why = opened.map(drop);
     assert_eq!(is_told, is_refused, "{told}: {found:?}, and opening: {why:?}");
-    // Nothing else is damaged that would keep it from being opened.
+    // No other damage prevents opening.
     let is_wrong = found.iter().any(|finding| finding.damage.structure == "log");
     assert_eq!(is_wrong, why.is_err(), "{told}: {found:?}, and opening: {why:?}");
     Judged { is_wrong, is_lost: is_told }
 }
 
-/// Flips a bit, or writes zeros over a unit.
+/// Flips a bit, or zeroes a unit.
 fn spoil(log: &MemoryDevice, rng: &mut Rng) -> String {
     let mut half_bytes = [0; 8];
     log.read_at(48, &mut half_bytes).unwrap();
@@ -59,7 +59,7 @@ fn spoil(log: &MemoryDevice, rng: &mut Rng) -> String {
 }
 
 #[test]
-fn check_and_opening_say_the_same_of_a_lost_point() {
+fn check_and_opening_agree_on_lost_points() {
     let (mut rng, mut lost, mut whole) = (Rng::for_purpose(Seed(1), "damages of the log"), 0, 0);
     for (shape, step, behind) in cases() {
         let told = format!("{:?}, {step:?}, {behind:?}", shape.groups);
@@ -77,7 +77,7 @@ fn check_and_opening_say_the_same_of_a_lost_point() {
 }
 
 #[test]
-fn check_and_opening_say_the_same_of_a_damaged_log() {
+fn check_and_opening_agree_on_damaged_logs() {
     let (mut rng, mut wrong, mut whole) = (Rng::for_purpose(Seed(2), "damages of the log"), 0, 0);
     for (shape, step, behind) in cases() {
         let (at_rest, _) = play(&shape, step, behind);

@@ -1,5 +1,5 @@
-//! A superblock that is damaged on all drives, and objects that were deleted behind its point: no older point is opened in silence
-//! that wants them.
+//! A superblock that is damaged on all drives, and objects that were deleted after its point. No
+//! older point that needs them opens without an error.
 
 use std::sync::Arc;
 
@@ -14,38 +14,38 @@ use crate::{
     tier_rig::{ALL, Tiered, bytes, read, why},
 };
 
-/// What is done behind the older point.
+/// The change after the older point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// A block leaves an object that has others.
+    /// One block leaves an object that has others.
     OneBlock,
-    /// All of them do, as new ones are written.
+    /// All blocks leave their object, as new ones are written.
     WholeBlocks,
     /// A part of the only block of an object is written, for which the rest is read.
     PartOfABlock,
-    /// Living blocks go to a new object.
+    /// Live blocks move to a new object.
     Anew,
 }
 
 const STEPS: [Step; 4] = [Step::OneBlock, Step::WholeBlocks, Step::PartOfABlock, Step::Anew];
 
-/// How the point came to be behind which objects are deleted.
+/// How the point was made after which objects are deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Made {
-    /// It was closed.
+    /// The garden was closed.
     Closed,
-    /// Nothing says that it is durable.
+    /// No record says that the point is durable.
     Plainly,
     /// The same, and it was opened.
     PlainlyAndOpened,
-    /// Operations wait behind it.
+    /// Operations follow it.
     BeforeOperations,
 }
 
 const MADE: [Made; 4] = [Made::Closed, Made::Plainly, Made::PlainlyAndOpened, Made::BeforeOperations];
 
 #[test]
-fn what_wants_objects_that_were_deleted_is_not_opened_in_silence() {
+fn point_that_needs_deleted_objects_is_refused() {
     for (step, made) in STEPS.into_iter().flat_map(|step| MADE.map(|made| (step, made))) {
         let told = format!("{step:?}, {made:?}");
         let devices: Vec<Arc<MemoryDevice>> = SMALL.devices().into_iter().map(Arc::new).collect();
@@ -91,7 +91,7 @@ fn what_wants_objects_that_were_deleted_is_not_opened_in_silence() {
         }
         match made {
             Made::PlainlyAndOpened => tiered.open(),
-            // Not durable, so nothing tells of the point but what the deletion writes.
+            // Not durable, so only the record of the deletion mentions the point.
             Made::BeforeOperations => {
                 tiered.garden().set_acknowledge(Acknowledge::Done).unwrap();
                 tiered.make(b"waits", &bytes(1, 5));
@@ -109,20 +109,21 @@ fn what_wants_objects_that_were_deleted_is_not_opened_in_silence() {
             assert_eq!(tiered.findings(), [""; 0], "{told}");
             continue;
         }
-        let error = tiered.open_garden().err().unwrap_or_else(|| panic!("{told}: it was opened"));
+        let error = tiered.open_garden().err().unwrap_or_else(|| panic!("{told}: it opened"));
         let is_lost = matches!(&error, Error::Damaged { damage, .. } if damage.field == LOST_POINT);
         assert!(is_lost, "{told}: {error}");
 
         let (log, drives) = tiered.devices.split_last().unwrap();
         if step == Step::PartOfABlock {
-            // Where the store is only away, what wants it is not given up.
+            // Without the store, a point that needs it is not dropped.
             let error =
                 Garden::open_with(drives, log.clone(), Limits::default(), None, Accepted::LATER_POINT).err().unwrap();
             let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
             let causes: Vec<String> = causes.map(ToString::to_string).collect();
             assert!(causes.join(": ").contains("--objects"), "{causes:?}");
         }
-        // Who wants to has all but what was deleted, and is told what that is.
+        // On request everything opens except the deleted objects, and reading those names the
+        // object.
         let garden = Garden::open_with(
             drives,
             log.clone(),

@@ -1,4 +1,5 @@
-//! Superblocks that are damaged on all drives: what can be had without one is there, and if that is not all, opening says so.
+//! Superblocks that are damaged on all drives: all recoverable data are there, and opening reports
+//! lost data.
 
 use std::sync::Arc;
 
@@ -20,34 +21,35 @@ const PLAIN: Shape = Shape { groups: &[(1, false), (2, false)], ..ONE };
 const PROTECTED: Shape = Shape { groups: &[(2, true)], stripes: 512, ..ONE };
 const SHAPES: [Shape; 3] = [ONE, PLAIN, PROTECTED];
 
-/// No consistency point is made but those that are asked for; more than an eighth at once is left out of the log, if it may be.
+/// Only requested consistency points are made. Changes of more than an eighth of the memory stay
+/// out of the log, if allowed.
 pub const LIMITS: Limits = Limits { dirty_bytes: 64 << 12, ..crash::LIMITS };
 
-/// What is done behind a consistency point: each is a step, and a point by the end of it.
+/// Changes after a consistency point. Each is a step that ends with a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Operations, which are in the log.
+    /// Operations in the log.
     Operations,
-    /// A snapshot, which is not.
+    /// A snapshot, which is not in the log.
     Snapshot,
     /// Operations that were never in the log, and a sync.
     LeftOut,
-    /// None that anybody sees.
+    /// Relocations, which do not change visible contents.
     Moves,
 }
 
-/// What comes behind the point.
+/// Events after the point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Behind {
     /// Power is lost.
     Nothing,
-    /// It is closed.
+    /// The garden is closed.
     Closed,
-    /// It is closed and opened, and operations are done.
+    /// The garden is closed and opened, and operations follow.
     ClosedAndOperations,
-    /// Operations are done.
+    /// Operations follow.
     Operations,
-    /// They are done, and the next point is about to be written.
+    /// Operations follow, and the next point is about to be written.
     OperationsAndPoint,
 }
 
@@ -56,7 +58,7 @@ fn make(rig: &Rig, name: &str, bytes: usize) {
     rig.fs().write(&caller(1), ino, 0, &vec![bytes as u8; bytes]).unwrap();
 }
 
-/// The devices afterwards, and the trees at the point before, at the point, and behind it.
+/// The devices afterwards, and the trees at the earlier point, at the point, and after it.
 pub fn play(shape: &Shape, step: Step, behind: Behind) -> (Vec<MemoryDevice>, [Tree; 3]) {
     let devices: Vec<Arc<MemoryDevice>> = shape.devices().into_iter().map(Arc::new).collect();
     let mut rig = Rig::on(shape, devices.iter().map(|device| device.clone() as _).collect(), LIMITS);
@@ -96,7 +98,7 @@ pub fn play(shape: &Shape, step: Step, behind: Behind) -> (Vec<MemoryDevice>, [T
     if behind != Behind::OperationsAndPoint {
         return (devices.iter().map(|device| device.fork()).collect(), [before, at, last]);
     }
-    // Power is lost when the log says what is about to be written, or behind that.
+    // Power is lost after the log names the writes of the point.
     drop(rig);
     let (recording, on) = Recording::new(devices.iter().map(|device| device.fork()).collect());
     open(&shared(on), LIMITS).unwrap().consistency_point().unwrap();
@@ -116,12 +118,12 @@ fn number_of(device: &dyn BlockDevice, slot: u64) -> u64 {
     u64::from_le_bytes(bytes)
 }
 
-/// The number of the newest superblock of a drive, whether it is damaged or not.
+/// The number of the newest superblock of a drive, even if it is damaged.
 fn newest(drive: &dyn BlockDevice) -> u64 {
     number_of(drive, 1).max(number_of(drive, 3))
 }
 
-/// Writes over 32 bytes of the newest superblock of all drives, or of the older one.
+/// Overwrites 32 bytes of the newest superblock of all drives, or of the older one.
 pub fn damage(devices: &[MemoryDevice], newest: bool) {
     for drive in &devices[..devices.len() - 1] {
         let second_is_newest = number_of(drive, 3) > number_of(drive, 1);
@@ -148,7 +150,7 @@ const BEHIND: [Behind; 5] =
     [Behind::Nothing, Behind::Closed, Behind::ClosedAndOperations, Behind::Operations, Behind::OperationsAndPoint];
 
 #[test]
-fn without_the_older_one_all_is_there() {
+fn damage_of_the_older_superblock_loses_nothing() {
     for (shape, step, behind) in cases() {
         let told = format!("{:?}, {step:?}, {behind:?}", shape.groups);
         let (devices, [_, _, last]) = play(&shape, step, behind);
@@ -169,21 +171,21 @@ pub fn cases() -> impl Iterator<Item = (Shape, Step, Behind)> {
 }
 
 #[test]
-fn without_the_newest_one_all_is_there_or_opening_says_that_it_is_not() {
+fn damage_of_the_newest_superblock_is_reported() {
     let (mut refused, mut whole) = (0, 0);
     for (shape, step, behind) in cases() {
         let told = format!("{:?}, {step:?}, {behind:?}", shape.groups);
         let (at_rest, [before, at, last]) = play(&shape, step, behind);
         damage(&at_rest, true);
         let devices = fork(&at_rest);
-        // What no operation did is not known to be lost where nothing was written behind it.
+        // The loss of a change without a record is unknown if nothing was written after it.
         let is_known = behind != Behind::Nothing;
         let is_logged = matches!(step, Step::Operations | Step::Moves);
         let has_more = !matches!(behind, Behind::Nothing | Behind::Closed);
         let found = open(&devices, LIMITS);
         if is_known && (has_more || !is_logged) {
             refused += 1;
-            let error = found.err().unwrap_or_else(|| panic!("{told}: it was opened"));
+            let error = found.err().unwrap_or_else(|| panic!("{told}: it opened"));
             let is_lost = matches!(&error, Error::Damaged { damage, .. } if damage.field == LOST_POINT);
             assert!(is_lost && error.to_string().contains("superblock "), "{told}: {error}");
             for (device, was) in devices.iter().zip(&at_rest) {
@@ -195,7 +197,7 @@ fn without_the_newest_one_all_is_there_or_opening_says_that_it_is_not() {
             assert!(checked.iter().any(|finding| finding.contains("consistency point")), "{told}: {checked:?}");
             assert!(checked.iter().any(|finding| finding.starts_with("superblock ")), "{told}: {checked:?}");
 
-            // Who wants to goes back, if nothing was written over since.
+            // On request the older point opens, if nothing was overwritten since.
             if behind == Behind::OperationsAndPoint {
                 continue;
             }
@@ -215,7 +217,8 @@ fn without_the_newest_one_all_is_there_or_opening_says_that_it_is_not() {
         assert_eq!(garden.report().opening.unread_superblocks.len(), devices.len() - 1, "{told}");
         drop(garden);
         assert_eq!(findings(&devices), [""; 0], "{told}");
-        // Nor is anything lost if power is, meanwhile; nor is the number of the lost point used again.
+        // A loss of power during the opening loses nothing either, and the number of the lost point
+        // is not reused.
         let lost = newest(&at_rest[0]);
         let (recording, on) = Recording::new(at_rest.iter().map(MemoryDevice::fork).collect());
         drop(open(&shared(on), LIMITS).unwrap());
@@ -224,7 +227,7 @@ fn without_the_newest_one_all_is_there_or_opening_says_that_it_is_not() {
             let devices = shared(crash.devices);
             let garden = open(&devices, LIMITS).unwrap_or_else(|error| panic!("{told}: {error}"));
             assert_eq!(find_difference(want, &tree_of(&garden)), None, "{told}");
-            // The damaged superblock may lie there yet: the next one is written over it.
+            // The damaged superblock may still be there: the next one overwrites it.
             let left = findings(&devices);
             assert!(left.iter().all(|finding| finding.starts_with("superblock ")), "{told}: {left:?}");
             let fs = garden.volume(VOLUME).unwrap();
@@ -237,9 +240,10 @@ fn without_the_newest_one_all_is_there_or_opening_says_that_it_is_not() {
     assert_eq!((refused, whole), (3 * 14, 3 * 6));
 }
 
-/// Where the unit of the log's marker holds what was there before, the operations behind it are not taken for ones that were cut.
+/// If the unit of the log's marker holds older contents, the operations after it do not count as
+/// interrupted.
 #[test]
-fn what_comes_behind_a_marker_that_was_not_written_is_missed() {
+fn operations_after_a_missing_marker_are_missed() {
     for shape in SHAPES {
         let devices: Vec<Arc<MemoryDevice>> = shape.devices().into_iter().map(Arc::new).collect();
         let rig = Rig::on(&shape, devices.iter().map(|device| device.clone() as _).collect(), LIMITS);
@@ -256,14 +260,14 @@ fn what_comes_behind_a_marker_that_was_not_written_is_missed() {
         log.write_at(marker.start as u64, &old[marker.clone()]).unwrap();
         drop(rig);
         let devices = shared(devices.iter().map(|device| device.fork()).collect());
-        let error = open(&devices, LIMITS).err().expect("it was opened");
+        let error = open(&devices, LIMITS).err().expect("it opened");
         assert!(matches!(&error, Error::Damaged { damage, .. } if damage.structure == "log"), "{error}");
         assert!(findings(&devices).iter().any(|finding| finding.contains("log")), "{:?}", findings(&devices));
     }
 }
 
 #[test]
-fn power_may_be_lost_while_it_is_closed() {
+fn power_may_be_lost_while_closing() {
     for shape in SHAPES {
         let mut count = 0;
         let run = record_on(&shape, &story(), None, crash::LIMITS, &mut |rig| {

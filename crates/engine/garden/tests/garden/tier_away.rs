@@ -1,4 +1,5 @@
-//! The store is away, or an object damaged: an operation that wants a cold block fails before it changes anything, and all goes on.
+//! The store is unavailable or an object is damaged: an operation that needs a cold block fails
+//! before it changes anything, and all others succeed.
 
 use senesce_fsapi::{AllocateHow, FileSystem, FsError, FsResult, Ino, SetAttributes};
 use senesce_garden::Packing;
@@ -13,19 +14,20 @@ use crate::{
 const BLOCK: usize = 4096;
 const FOLDER: &str = "garden-73656e657363652067617264656e2031";
 
-/// What changes a file of 40 blocks of which those from 16 to 24 are on the drives and the others cold.
+/// Changes of a file of 40 blocks. Blocks 16 to 24 are on the drives, the others are cold.
 #[derive(Clone, Copy, Debug)]
 enum Change {
     /// From, to, in bytes.
     Punch(usize, usize),
     Cut(usize),
     Write(usize, usize),
-    /// Bytes from the beginning of the file without and with holes, to a block.
+    /// The number of bytes from the start of the file without holes or with holes, and the target
+    /// block.
     Clone(usize, usize),
     CloneHoles(usize, usize),
 }
 
-/// And whether it wants a cold block: without groups, and with groups of eight.
+/// Changes, and whether each needs a cold block: without groups, and with groups of eight.
 const CHANGES: [(Change, [bool; 2]); 16] = {
     use Change::{Clone, CloneHoles, Cut, Punch, Write};
     [
@@ -35,14 +37,14 @@ const CHANGES: [(Change, [bool; 2]); 16] = {
         (Punch(20 * BLOCK + 100, 28 * BLOCK + 100), [true, true]),
         (Punch(10 * BLOCK + 5, 10 * BLOCK + 50), [true, true]),
         (Punch(8 * BLOCK, 16 * BLOCK + 100), [false, false]),
-        // Behind the end nothing is left to be kept.
+        // After the end there is nothing to keep.
         (Punch(32 * BLOCK, 39 * BLOCK + 4000), [false, false]),
         (Cut(12 * BLOCK), [false, true]),
         (Cut(12 * BLOCK + 5), [true, true]),
         (Cut(20 * BLOCK + 5), [false, false]),
         (Write(15 * BLOCK, 17 * BLOCK), [false, true]),
         (Write(20 * BLOCK, 24 * BLOCK + 7), [true, true]),
-        // Whole blocks that are on the drives are shared before the part of a cold one is written.
+        // Whole blocks on the drives are shared before the part of a cold block is written.
         (Clone(2 * BLOCK + 100, 22), [true, true]),
         (Clone(2 * BLOCK + 100, 8), [true, true]),
         (Clone(2 * BLOCK + 100, 18), [false, false]),
@@ -54,7 +56,7 @@ const CHANGES: [(Change, [bool; 2]); 16] = {
 struct Files {
     tiered: Tiered,
     ino: Ino,
-    /// Without and with holes: the latter has two blocks.
+    /// The file without holes, and the one with holes, which has two blocks.
     sources: [(Ino, Vec<u8>); 2],
     data: Vec<u8>,
 }
@@ -99,7 +101,7 @@ impl Files {
         }
     }
 
-    /// What the file holds when that is done.
+    /// The contents of the file after the change.
     fn after(&self, change: Change) -> Vec<u8> {
         let mut data = self.data.clone();
         let mut put = |to: usize, part: &[u8]| data[to * BLOCK..to * BLOCK + part.len()].copy_from_slice(part);
@@ -113,7 +115,7 @@ impl Files {
         data
     }
 
-    /// That the file has these contents, and that the check finds nothing.
+    /// Asserts the contents of the file, and no findings of the check.
     fn assert(&mut self, contents: &[u8], told: &str) {
         assert_eq!(self.tiered.findings(), [""; 0], "{told}");
         self.tiered.open();
@@ -126,7 +128,7 @@ const WAYS: [Packing; 2] =
     [Packing { group_blocks: 0, compaction: false }, Packing { group_blocks: 8, compaction: false }];
 
 #[test]
-fn what_wants_a_cold_block_fails_before_it_changes_anything() {
+fn change_that_needs_cold_blocks_fails_cleanly() {
     for (way, packing) in WAYS.into_iter().enumerate() {
         for (change, wants) in CHANGES {
             let mut files = Files::new(packing);
@@ -151,14 +153,14 @@ fn what_wants_a_cold_block_fails_before_it_changes_anything() {
 }
 
 #[test]
-fn a_damaged_object_fails_the_same_and_one_of_another_kind_is_found() {
+fn damaged_object_fails_changes_and_is_found() {
     for (change, wants) in CHANGES {
         let mut files = Files::new(WAYS[1]);
         let store = files.tiered.store.clone();
         let key = &store.list(FOLDER).unwrap()[0];
         let whole = store.get_range(key, 0..1 << 22).unwrap();
         let slots = (whole.len() - (16 << 10)) / 4160;
-        // Each block, with the checksums that it should have: no longer one of a volume.
+        // Each block with correct checksums, but no longer a block of a volume.
         let mut forged = whole.clone();
         for slot in forged[16 << 10..].chunks_mut(4160).take(slots) {
             slot[BLOCK + 8] = 3;
@@ -184,7 +186,7 @@ fn a_damaged_object_fails_the_same_and_one_of_another_kind_is_found() {
 }
 
 #[test]
-fn a_check_asks_a_store_that_is_away_once_and_counts_what_it_did_not_see() {
+fn check_asks_an_unavailable_store_once() {
     let mut tiered = Tiered::new(&SMALL);
     for name in 0..5 {
         tiered.make(&[b'a' + name], &bytes(u64::from(name), 20, 100));
@@ -193,7 +195,7 @@ fn a_check_asks_a_store_that_is_away_once_and_counts_what_it_did_not_see() {
     tiered.forget_drives();
     let all = tiered.looked();
     assert_eq!((all.objects, all.cold_blocks, all.objects_unread, all.cold_unread), (5, 100, 0, 0));
-    // From the first one, or from a later one on.
+    // The store fails from the first or from a later request.
     for good in [0, 2] {
         let asked = tiered.store.counts().all();
         tiered.store.fail_after(good, u64::MAX);
@@ -205,7 +207,7 @@ fn a_check_asks_a_store_that_is_away_once_and_counts_what_it_did_not_see() {
         assert_eq!((looked.objects, looked.cold_blocks, looked.stripes), (all.objects, all.cold_blocks, all.stripes));
         tiered.store.heal();
     }
-    // One that is not there keeps it from nothing.
+    // A missing object does not stop the check.
     tiered.store.inner().delete(&format!("{FOLDER}/0000000001")).unwrap();
     let looked = tiered.looked();
     assert_eq!((looked.findings.len(), looked.objects_unread, looked.cold_unread), (1, 0, 0));

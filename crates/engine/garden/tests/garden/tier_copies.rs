@@ -1,4 +1,4 @@
-//! Objects of another one: an older copy of a garden with the same store, and a store in the place of the own one.
+//! Foreign objects: an older copy of a garden with the same store, and a wrong store.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ fn two() -> (Tiered, Devices) {
     (one, copies)
 }
 
-/// What is told while gardening by load has all the time it wants.
+/// The messages of gardening by load with unlimited time.
 fn garden_by_load(tiered: &Tiered) -> Vec<String> {
     let objects = ObjectGardening { tiering: ALL, prices: Some(S3_STANDARD) };
     let mut autonomy = Autonomy::new(tiered.garden(), WISHED, Nanos(0)).with_objects(Some(objects));
@@ -52,7 +52,7 @@ fn garden_by_load(tiered: &Tiered) -> Vec<String> {
             autonomy.observe(Seen { now, processors: 0.05, drives: 0.0, point: 0.0, clients: Vec::new() });
         }
     }
-    assert!(autonomy.report().passes > 0, "all else goes on: {:?}", autonomy.report());
+    assert!(autonomy.report().passes > 0, "all other tasks continue: {:?}", autonomy.report());
     told
 }
 
@@ -63,7 +63,7 @@ fn assert_file(tiered: &mut Tiered, ino: Ino, seed: u8) {
 }
 
 #[test]
-fn an_older_copy_puts_nothing_where_the_other_one_did() {
+fn older_copy_overwrites_no_object() {
     let (mut one, copies) = two();
     let second = one.make(b"second", &bytes(BLOCKS, 2));
     one.garden().tier(ALL).unwrap();
@@ -72,7 +72,7 @@ fn an_older_copy_puts_nothing_where_the_other_one_did() {
     let mut two = Tiered::of(copies, one.store.clone(), Limits::default());
     let other = two.make(b"other", &bytes(BLOCKS, 3));
     let told = garden_by_load(&two);
-    // Once, and it is not tried again.
+    // Reported once, and not tried again.
     assert!(told.len() == 1 && told[0].contains("of another one of its identity"), "{told:?}");
     assert_eq!((one.store.list(FOLDER).unwrap(), one.store.calls().len()), (keys, changes));
     two.garden().tier(ALL).unwrap_err();
@@ -81,10 +81,10 @@ fn an_older_copy_puts_nothing_where_the_other_one_did() {
 }
 
 #[test]
-fn of_two_that_are_open_one_puts_an_object_under_a_number() {
+fn one_of_two_open_gardens_puts_an_object() {
     let (mut one, copies) = two();
     let mut two = Tiered::of(copies, one.store.clone(), Limits::default());
-    // Both have looked before either puts something.
+    // Both list the store before either puts an object.
     one.garden().reclaim_objects().unwrap();
     two.garden().reclaim_objects().unwrap();
     let (second, other) = (one.make(b"second", &bytes(BLOCKS, 2)), two.make(b"other", &bytes(BLOCKS, 3)));
@@ -101,9 +101,9 @@ fn of_two_that_are_open_one_puts_an_object_under_a_number() {
 }
 
 #[test]
-fn a_store_without_what_was_put_gets_nothing_and_loses_nothing() {
+fn wrong_store_receives_and_loses_nothing() {
     let (mut one, _) = two();
-    // An object that is to be deleted, one that is wanted, and something that would be tiered.
+    // A deletable object, a live one, and a file to be tiered.
     let second = one.make(b"second", &bytes(BLOCKS, 2));
     one.garden().tier(ALL).unwrap();
     one.write(second, 0, &bytes(BLOCKS, 4)).unwrap();
@@ -118,7 +118,7 @@ fn a_store_without_what_was_put_gets_nothing_and_loses_nothing() {
     assert!(matches!(error, Error::ForeignObjects { .. }), "{error}");
     assert_eq!((empty.calls(), away.garden().cold()), (Vec::new(), before));
     drop(away);
-    // With the own one all goes on.
+    // With the right store, tiering and deletion work again.
     one.open();
     one.garden().tier(ALL).unwrap();
     assert_eq!(one.garden().cold().deletable, 0);
@@ -126,7 +126,7 @@ fn a_store_without_what_was_put_gets_nothing_and_loses_nothing() {
 }
 
 #[test]
-fn an_object_that_is_lost_keeps_no_other_from_being_written_anew() {
+fn lost_object_does_not_stop_defragmentation_of_others() {
     let mut one = Tiered::new(&SMALL);
     let files: Vec<Ino> = (0..3u8)
         .map(|seed| {
@@ -135,7 +135,7 @@ fn an_object_that_is_lost_keeps_no_other_from_being_written_anew() {
             ino
         })
         .collect();
-    // Of the one that is lost least is wanted.
+    // The lost object has the fewest live blocks.
     for (kept, &ino) in files.iter().enumerate() {
         one.write(ino, 0, &bytes(BLOCKS - 1 - kept, 9)).unwrap();
     }

@@ -1,4 +1,5 @@
-//! Cold blocks, losses of power after each write of a device and each change of the store, and stores that fail at any call.
+//! Cold blocks: losses of power after each write of a device and each change of the store, and
+//! stores that fail at any call.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,14 +23,14 @@ use crate::{
 
 const SHAPE: Shape = Shape { groups: &[(2, true)], media: &[], stripes: 256, log_bytes: 400 << 10 };
 const LIMITS: Limits = Limits { cache_bytes: 16 << 12, dirty_bytes: 64 << 12 };
-/// Requests are for nothing: all that is not whole is worth it.
+/// Requests are free, so every partly used object is worth rewriting.
 pub const FREE: PriceList = PriceList { name: "free requests", date: "never", gb_month: 1000, put: 0, get: 0 };
 const BLOCK: usize = 4096;
 
-/// What is done, each either one operation or something that nobody sees.
+/// Steps of the story. Each is one operation, or changes nothing visible.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// A name, a block, blocks, what they hold.
+    /// Name, first block, number of blocks, seed of the contents.
     Write(&'static [u8], usize, usize, u8),
     Unlink(&'static [u8]),
     Snapshot,
@@ -43,7 +44,8 @@ enum Step {
     Move(u64),
 }
 
-/// Objects come, are emptied by writing, by a snapshot that goes and by defragmentation, and are deleted.
+/// Objects are created, emptied by writes, by a deleted snapshot and by defragmentation, and
+/// deleted.
 const STORY: &[Step] = &[
     Step::Write(b"a", 0, 14, 1),
     Step::Write(b"b", 0, 12, 2),
@@ -69,7 +71,7 @@ const STORY: &[Step] = &[
     Step::Point,
 ];
 
-/// Files of the volume, and of the snapshot if there is one.
+/// The files of the volume, and of the snapshot if there is one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct State {
     files: BTreeMap<Vec<u8>, Vec<u8>>,
@@ -111,7 +113,7 @@ impl State {
     }
 }
 
-/// Errors: the store's; nothing else fails.
+/// Errors: those of the store. No other call fails.
 fn play(tiered: &Tiered, step: Step) -> Result<(), Error> {
     let garden = tiered.garden();
     match step {
@@ -135,7 +137,8 @@ fn play(tiered: &Tiered, step: Step) -> Result<(), Error> {
     Ok(())
 }
 
-/// Marks each change of a store in a recording: in the lower bits how many there were, in the upper ones the steps that are done.
+/// Marks each change of a store in a recording: the number of changes in the lower bits, the number
+/// of finished steps in the upper bits.
 pub struct Marked {
     pub store: Store,
     pub recording: Recording,
@@ -180,7 +183,7 @@ pub fn new_store() -> Store {
     Arc::new(FaultObjects::new(MemoryObjects::default()))
 }
 
-/// A store to which just this was done.
+/// A store after exactly these calls.
 pub fn store_after(calls: &[ObjectCall]) -> Store {
     let store = new_store();
     for call in calls {
@@ -192,7 +195,7 @@ pub fn store_after(calls: &[ObjectCall]) -> Store {
     store
 }
 
-/// Nothing is missing that somebody wants, and what nobody wants can be found and goes.
+/// No needed object is missing, and unneeded objects are found and deleted.
 fn check_all(tiered: &Tiered, told: &str) {
     assert_eq!(tiered.looked().findings, [], "{told}");
     tiered.garden().reclaim_objects().unwrap();
@@ -206,7 +209,7 @@ fn check_all(tiered: &Tiered, told: &str) {
 }
 
 #[test]
-fn nothing_is_lost_whenever_power_is() {
+fn power_loss_loses_no_cold_blocks() {
     let (recording, devices) = Recording::new(formatted().iter().map(|device| device.fork()).collect());
     let store = new_store();
     let marked = Arc::new(Marked { store: store.clone(), recording: recording.clone(), steps: AtomicU64::new(0) });
@@ -233,7 +236,7 @@ fn nothing_is_lost_whenever_power_is() {
         let tiered = Tiered::of(shared(crash.devices), store, LIMITS);
         orphans += tiered.looked().orphan_objects;
         let found = collect(tiered.garden());
-        // A file is made by one operation and written by the next.
+        // One operation makes a file, and the next one writes it.
         let may_be = states.get(done..=done + 1).unwrap_or(&states[done..]);
         let is_made = |state: &State| match STORY.get(done) {
             Some(Step::Write(name, ..)) => {
@@ -246,7 +249,7 @@ fn nothing_is_lost_whenever_power_is() {
         assert!(may_be.contains(&found) || is_made(&states[done]), "{told}");
         check_all(&tiered, &told);
         assert_eq!(collect(tiered.garden()), found, "{told}");
-        // Another run puts nothing where this one has put something.
+        // A later run puts no object under a name of this one.
         tiered.make(b"later", &bytes(3, 7));
         tiered.garden().tier(ALL).unwrap();
         let keys = |calls: &[ObjectCall]| -> BTreeSet<String> {
@@ -261,7 +264,7 @@ fn nothing_is_lost_whenever_power_is() {
 }
 
 #[test]
-fn a_store_may_fail_at_any_call() {
+fn store_may_fail_at_any_call() {
     let devices = formatted();
     let run = |good: u64, fails: u64| -> u64 {
         let devices: Devices = devices.iter().map(|device| Arc::new(device.fork()) as _).collect();

@@ -1,4 +1,4 @@
-//! Dumps of objects: what they show is what lies there, also where it is damaged.
+//! Dumps of objects show their contents, also where they are damaged.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ fn cells(dump: &Dump, word: &str) -> Vec<DumpValue> {
 }
 
 #[test]
-fn an_object_is_shown_as_its_store_has_it() {
+fn dump_shows_an_object_of_the_store() {
     let mut tiered = Tiered::new(&SMALL);
     let ino = tiered.make(b"cold", &bytes(30, 1));
     tiered.garden().tier(ALL).unwrap();
@@ -44,7 +44,7 @@ fn an_object_is_shown_as_its_store_has_it() {
         let DumpValue::Number(block) = block else { panic!("{block:?}") };
         assert_eq!(*lives, DumpValue::from(if block % 3 == 0 { "no" } else { "yes" }), "block {block} of the file");
     }
-    // A flipped bit of a block, and one of the head: all else is shown.
+    // A flipped bit of a block, and one of the head. The rest is shown.
     let whole = store.get_range(key, 0..1 << 22).unwrap();
     for (at, rows) in [((16 << 10) + 2 * 4160 + 9, 29), (70, 30)] {
         let mut bad = whole.clone();

@@ -1,4 +1,4 @@
-//! An aggregate with a store of objects, in memory.
+//! An aggregate with an object store, in memory.
 
 use std::sync::Arc;
 
@@ -8,19 +8,19 @@ use senesce_objects::{FaultObjects, MemoryObjects, ObjectStore};
 
 use crate::rig::{Devices, Shape, VOLUME, caller, format, shared};
 
-/// Everything that may leave the drives does.
+/// All cold blocks may leave the drives.
 pub const ALL: Tiering = Tiering { age: 0, with_cached: true };
 const BLOCK: usize = 4096;
 
 pub type Store = Arc<FaultObjects<MemoryObjects>>;
 
-/// A formatted aggregate with a volume, and a store of objects, open.
+/// A formatted and opened aggregate with a volume and an object store.
 pub struct Tiered {
     pub devices: Devices,
     pub store: Store,
-    /// What openings are given.
+    /// The store that openings receive.
     door: Arc<dyn ObjectStore>,
-    /// Whether the next opening is given it.
+    /// Whether the next opening receives it.
     pub with_store: bool,
     pub limits: Limits,
     open: Option<(Garden, VolumeFs)>,
@@ -40,27 +40,27 @@ impl Tiered {
         Self::on(shape, shared(shape.devices()), Limits::default())
     }
 
-    /// One that was formatted before.
+    /// An aggregate that was formatted before.
     pub fn of(devices: Devices, store: Store, limits: Limits) -> Self {
         let door = store.clone();
         Self::behind(devices, store, door, limits)
     }
 
-    /// The same, that goes to its store by way of another one.
+    /// An aggregate that was formatted before, and reaches its store through `door`.
     pub fn behind(devices: Devices, store: Store, door: Arc<dyn ObjectStore>, limits: Limits) -> Self {
         let mut tiered = Self { devices, store, door, with_store: true, limits, open: None };
         tiered.open();
         tiered
     }
 
-    /// Opens it beside what is open, or tells why not.
+    /// Opens the aggregate again, or returns the error. An open garden stays open.
     pub fn open_garden(&self) -> senesce_garden::Result<Garden> {
         let (log, drives) = self.devices.split_last().unwrap();
         let store = self.with_store.then(|| self.door.clone());
         Garden::open_with(drives, log.clone(), self.limits, store, Accepted::NOTHING)
     }
 
-    /// Opens it as it lies on the devices, whatever is open.
+    /// Opens the aggregate from its devices. An open garden is dropped and not closed.
     pub fn open(&mut self) {
         self.open = None;
         let garden = self.open_garden().unwrap();
@@ -76,7 +76,7 @@ impl Tiered {
         &self.open.as_ref().unwrap().1
     }
 
-    /// What the check says of the last consistency point, with the objects.
+    /// The report of the check on the last consistency point, with the objects.
     pub fn looked(&self) -> CheckReport {
         let (log, drives) = self.devices.split_last().unwrap();
         check_with(drives, log, Some(&self.door)).unwrap()
@@ -102,7 +102,8 @@ impl Tiered {
         Ok(())
     }
 
-    /// Lets the volume's pointers name the objects: what lies on the drives yet is not found any more. Opens it anew.
+    /// Makes the pointers of the volume name the objects, so that reads use the store and not the
+    /// old places. Then opens the aggregate again.
     pub fn forget_drives(&mut self) {
         while !self.garden().fix_up_step(VOLUME, 10_000).unwrap().ended {}
         self.garden().consistency_point().unwrap();
@@ -128,12 +129,12 @@ pub fn read(fs: &VolumeFs, ino: Ino, offset: u64, len: usize) -> FsResult<Vec<u8
     Ok(out)
 }
 
-/// As many blocks, no two the same.
+/// Blocks of different contents.
 pub fn bytes(blocks: usize, seed: u8) -> Vec<u8> {
     (0..blocks * BLOCK).map(|at| (at / BLOCK) as u8 ^ (at / BLOCK / 256) as u8 ^ (at % 251) as u8 ^ seed).collect()
 }
 
-/// What a read that wants a cold block says while the store is away.
+/// The source of the error of a read that needs an unavailable cold block.
 pub fn why(error: FsError) -> String {
     match error {
         FsError::Io { source, .. } => source.to_string(),

@@ -1,4 +1,5 @@
-//! A store that takes requests and says nothing: who wants a cold block waits for it, and nobody else does.
+//! A store that accepts requests and does not answer: only operations that need a cold block wait
+//! for it.
 
 use std::{
     ops::Range,
@@ -20,20 +21,20 @@ use crate::{
 const BLOCK: usize = 4096;
 const COLD: usize = 300;
 const FREE: PriceList = PriceList { name: "free requests", date: "never", gb_month: 1000, put: 0, get: 0 };
-/// A test that would hang fails then. None waits so long if all is well.
+/// The timeout of a test that would hang. No successful test waits so long.
 const STUCK: Duration = Duration::from_secs(120);
 
 #[derive(Default)]
 struct State {
-    /// So many ranges that are asked for next get no answer until `open`.
+    /// The number of next ranges that get no answer until `open`.
     silent: usize,
-    /// Whether they are read before that, and not when it has come.
+    /// Whether a range is read before the wait, and not after it.
     reads_first: bool,
     waiting: usize,
     open: bool,
 }
 
-/// A store that says nothing until it is told to.
+/// A store that does not answer until `answer`.
 pub struct Silent {
     store: Store,
     state: Mutex<State>,
@@ -45,12 +46,12 @@ impl Silent {
         self.state.lock().unwrap()
     }
 
-    /// The ranges that are asked for next have no answer.
+    /// Withholds the answers to the next ranges.
     pub fn hush(&self, ranges: usize, reads_first: bool) {
         *self.lock() = State { silent: ranges, reads_first, ..State::default() };
     }
 
-    /// Waits until so many wait for an answer.
+    /// Waits until this many requests wait for an answer.
     pub fn wait_for(&self, waiting: usize) {
         let state = self.lock();
         let (state, late) = self.changed.wait_timeout_while(state, STUCK, |state| state.waiting < waiting).unwrap();
@@ -101,7 +102,7 @@ impl ObjectStore for Silent {
     }
 }
 
-/// A garden with a cold file, a warm one, and a store that can be silent.
+/// A garden with a cold file, a warm one, and a store that can withhold answers.
 struct Garden {
     tiered: Tiered,
     store: Arc<Silent>,
@@ -136,7 +137,7 @@ impl Garden {
         Self { tiered, store, cold, data, warm }
     }
 
-    /// That everybody else goes on: hot reads, changes, syncs, consistency points, snapshots.
+    /// Asserts that warm reads, changes, syncs, consistency points and snapshots finish.
     fn goes_on(&self, round: u8) {
         self.is_done(|| {
             let tiered = &self.tiered;
@@ -150,7 +151,7 @@ impl Garden {
         });
     }
 
-    /// That something comes to its end before the store answers.
+    /// Asserts that `act` finishes before the store answers.
     fn is_done(&self, act: impl FnOnce() + Send) {
         let (sender, done) = mpsc::channel();
         thread::scope(|scope| {
@@ -165,7 +166,7 @@ impl Garden {
         });
     }
 
-    /// Somebody who does something, and waits for the store by now.
+    /// Starts `act` on a thread, and returns when it waits for the store.
     fn begin<'scope, 'env, T: Send + 'scope>(
         &'env self,
         scope: &'scope Scope<'scope, 'env>,
@@ -191,13 +192,13 @@ impl Garden {
 }
 
 #[test]
-fn others_go_on_while_cold_blocks_are_waited_for() {
+fn others_continue_while_a_read_waits() {
     let mut garden = Garden::new(Packing::default());
     let fs = garden.tiered.garden().snapshot(VOLUME, b"before").unwrap();
     garden.store.hush(3, false);
     let asked = garden.tiered.garden().report().counts;
     thread::scope(|scope| {
-        // The same block, another one, and as a snapshot has it: each waits for itself.
+        // The same block, another one, and one of a snapshot: each waits alone.
         let one = |block: usize| {
             let tiered = &garden.tiered;
             move || tiered.read(garden.cold, (block * BLOCK) as u64, BLOCK).unwrap()
@@ -214,13 +215,13 @@ fn others_go_on_while_cold_blocks_are_waited_for() {
     });
     let counts = garden.tiered.garden().report().counts;
     assert_eq!((counts.object_gets - asked.object_gets, counts.cold_reads - asked.cold_reads), (3, 3));
-    // Neither what was asked of the maps, nor what was read.
+    // Neither the map lookups nor the redirects grow.
     assert_eq!((counts.redirects, counts.map_lookups), (asked.redirects, asked.map_lookups));
     garden.assert();
 }
 
 #[test]
-fn who_reads_in_order_waits_for_what_he_asked_for_and_not_for_what_comes_next() {
+fn sequential_reader_does_not_wait_for_prefetch() {
     let mut garden = Garden::new(Packing::default());
     // The first blocks are warm.
     let part = bytes(16, 3);
@@ -244,8 +245,8 @@ fn who_reads_in_order_waits_for_what_he_asked_for_and_not_for_what_comes_next() 
 }
 
 #[test]
-fn what_moved_or_went_meanwhile_is_read_from_where_it_is() {
-    // What came is from before that, or the store is asked when the object is gone.
+fn blocks_that_moved_during_the_wait_are_read() {
+    // The answer has the earlier contents, or the store is asked after the object is gone.
     for reads_first in [false, true] {
         for written in [false, true] {
             let mut garden = Garden::new(Packing::default());
@@ -279,14 +280,14 @@ fn what_moved_or_went_meanwhile_is_read_from_where_it_is() {
 }
 
 #[test]
-fn a_file_that_is_cut_or_gone_meanwhile_reads_so() {
+fn file_truncated_or_deleted_during_a_read() {
     let mut garden = Garden::new(Packing::default());
     garden.store.hush(2, false);
     thread::scope(|scope| {
         let (tiered, cold) = (&garden.tiered, garden.cold);
         let reader = garden.begin(scope, move || tiered.read(cold, 20 * BLOCK as u64, BLOCK).unwrap());
         let cut = SetAttributes { size: Some(20 * BLOCK as u64 + 9), ..Default::default() };
-        // This one wants the block that it cuts.
+        // Truncation needs the block that it cuts.
         let cutter = scope.spawn(move || tiered.fs().set_attributes(&caller(3), cold, &cut).unwrap());
         garden.store.wait_for(2);
         garden.goes_on(1);
@@ -311,7 +312,7 @@ fn a_file_that_is_cut_or_gone_meanwhile_reads_so() {
     assert_eq!(garden.tiered.findings(), [""; 0]);
 }
 
-/// What changes a part of cold blocks.
+/// Changes of parts of cold blocks.
 const CHANGES: [Change; 4] =
     [Change::Write(5 * BLOCK + 9, 40), Change::Write(4 * BLOCK + 9, 10 * BLOCK), Change::Punch, Change::Cut];
 
@@ -345,12 +346,12 @@ impl Change {
 }
 
 #[test]
-fn a_change_that_wants_cold_blocks_waits_before_it_changes_anything() {
+fn change_waits_for_cold_blocks_before_any_effect() {
     let ways = [Packing::default(), Packing { group_blocks: 8, compaction: false }];
     for (packing, change) in ways.into_iter().flat_map(|packing| CHANGES.map(|change| (packing, change))) {
         let mut garden = Garden::new(packing);
         garden.store.hush(1, false);
-        // Beside what it changes, and in the same block.
+        // Next to the changed range, and in the same block.
         let [beside, within] = [bytes(1, 8), bytes(1, 9)];
         thread::scope(|scope| {
             let changer = garden.begin(scope, || change.make(&garden));
@@ -370,14 +371,14 @@ fn a_change_that_wants_cold_blocks_waits_before_it_changes_anything() {
         }
         change.apply(&mut garden.data);
         assert!(garden.tiered.read(garden.cold, 0, garden.data.len() + 1).unwrap() == garden.data, "{change:?}");
-        // As the log does it again.
+        // After replay of the log.
         garden.tiered.open();
         garden.assert();
     }
 }
 
 #[test]
-fn a_store_that_says_no_at_last_fails_who_waited_and_nobody_else() {
+fn store_error_fails_only_the_waiting_operations() {
     let mut garden = Garden::new(Packing::default());
     garden.store.hush(2, false);
     thread::scope(|scope| {
@@ -397,8 +398,8 @@ fn a_store_that_says_no_at_last_fails_who_waited_and_nobody_else() {
 }
 
 #[test]
-fn a_change_that_waited_may_have_a_consistency_point_of_its_own_again() {
-    // So short of space that a log of this length never asks for one.
+fn waiting_change_may_make_another_consistency_point() {
+    // Space is so short that a log of this length never requests a point.
     let mut garden = Garden::on(&Shape { log_bytes: 8 << 20, ..SMALL }, Packing::default());
     garden.tiered.garden().delete_snapshot(VOLUME, b"before").unwrap();
     while garden.tiered.garden().reclaim_step(1000).unwrap() > 0 {}
@@ -413,7 +414,7 @@ fn a_change_that_waited_may_have_a_consistency_point_of_its_own_again() {
     tiered.fs().set_attributes(&caller(3), fill, &cut).unwrap();
     tiered.garden().consistency_point().unwrap();
     let point = || tiered.garden().report().cp;
-    // Other blocks are written over until there is no space for one more, unless a point makes some.
+    // Overwrites other blocks until there is no space for one more without a consistency point.
     let until_point = |most: u64| {
         let before = point();
         let fits = |block: &u64| {

@@ -1,4 +1,4 @@
-//! Cold blocks in objects: what they hold stays what it was, whatever the store does.
+//! Cold blocks in objects keep their contents, whatever the store does.
 
 use std::{
     ops::Range,
@@ -23,7 +23,7 @@ use crate::{
 const BLOCK: usize = 4096;
 
 #[test]
-fn cold_blocks_leave_the_drives_and_stay_what_they_are() {
+fn cold_blocks_leave_the_drives_unchanged() {
     let mut tiered = Tiered::new(&SMALL);
     let data = bytes(300, 1);
     let ino = tiered.make(b"file", &data);
@@ -32,7 +32,7 @@ fn cold_blocks_leave_the_drives_and_stay_what_they_are() {
     let done = tiered.garden().tier(ALL).unwrap();
     assert_eq!((done.tiered, done.objects, done.unread), (300, 1, 0));
     let after = tiered.garden().report();
-    // All of its blocks but what the records take, and no block of the volume was written.
+    // All its blocks become free, except for the records, and no block of the volume is written.
     assert!(after.free > before.free + 290, "{} free, {} before", after.free, before.free);
     assert_eq!(after.counts.volume_writes, before.counts.volume_writes);
     let cold = tiered.garden().cold();
@@ -44,26 +44,26 @@ fn cold_blocks_leave_the_drives_and_stay_what_they_are() {
     assert_eq!((looked.objects, looked.cold_blocks, looked.cold_unread, looked.orphan_objects), (1, 300, 0, 0));
     tiered.open();
     assert_eq!(tiered.read(ino, 0, data.len()).unwrap(), data);
-    // What lies on the drives yet is read there; else a chain of 64 is one request.
+    // Blocks that are still on the drives are read there. Otherwise a chain of 64 is one request.
     assert_eq!(tiered.garden().report().counts.object_gets, 0);
     tiered.forget_drives();
     assert_eq!(tiered.read(ino, 0, data.len()).unwrap(), data);
     let counts = tiered.garden().report().counts;
     assert_eq!((counts.cold_reads, counts.redirects), (300, 0));
     assert!(counts.object_gets < 15, "{counts:?}");
-    // Old pointers, as the snapshot has them, lead there as well.
+    // Old pointers of the snapshot lead there as well.
     let snapshot = tiered.garden().snapshot(VOLUME, b"before").unwrap();
     tiered.make(b"other", &bytes(200, 9));
     tiered.garden().consistency_point().unwrap();
     assert_eq!(read(&snapshot, ino, 0, data.len()).unwrap(), data);
-    // A second pass finds what was written since, and nothing after that.
+    // A second pass finds the blocks written since, and a third one none.
     assert_eq!(tiered.garden().tier(ALL).unwrap().tiered, 200);
     assert_eq!(tiered.garden().tier(ALL).unwrap().tiered, 0);
     assert_eq!(tiered.findings(), [""; 0]);
 }
 
 #[test]
-fn ages_and_memory_decide_what_is_cold() {
+fn age_and_memory_decide_what_is_cold() {
     let tiered = Tiered::new(&SMALL);
     let (old, young) = (bytes(20, 1), bytes(10, 2));
     tiered.make(b"old", &old);
@@ -74,11 +74,12 @@ fn ages_and_memory_decide_what_is_cold() {
     }
     let ino = tiered.make(b"young", &young);
     let tier = |age, with_cached| tiered.garden().tier(Tiering { age, with_cached }).unwrap().tiered;
-    // The files are of nine points; the last of them is made by this.
+    // The files were written in nine points. This call makes the last of them.
     assert_eq!(tier(20, true), 0);
     assert_eq!(tier(0, false), 0, "all of it is in memory");
     assert_eq!(tier(9, true), 20);
-    // There was another point, and the small ones are one, two, ... older than the youngest.
+    // There was another point, and the small files are one, two, ... points older than the
+    // youngest.
     assert_eq!(tier(3, true), 7);
     assert_eq!(tier(0, true), 11);
     assert_eq!(tiered.read(ino, 0, 10 * BLOCK).unwrap(), young);
@@ -86,7 +87,7 @@ fn ages_and_memory_decide_what_is_cold() {
 }
 
 #[test]
-fn without_the_store_all_but_cold_contents_goes_on() {
+fn only_cold_contents_need_the_store() {
     let mut tiered = Tiered::new(&SMALL);
     let data = bytes(100, 3);
     let ino = tiered.make(b"cold", &data);
@@ -103,10 +104,10 @@ fn without_the_store_all_but_cold_contents_goes_on() {
         assert!(told.contains(key), "{told}");
         let hint = if tiered.with_store { "call" } else { "--objects" };
         assert!(told.contains(hint), "{told}");
-        // Names, sizes, and all that is warm.
+        // Names, sizes, and all warm contents.
         assert_eq!(tiered.fs().lookup(Ino::ROOT, b"cold").unwrap().size, data.len() as u64);
         assert_eq!(tiered.read(warm, 0, 300 * BLOCK).unwrap(), bytes(300, 4));
-        // A part of a block wants the rest of it, a whole one does not.
+        // A partial write needs the rest of the block, a whole one does not.
         let at = block * BLOCK;
         why(tiered.write(ino, at as u64 + 1, &[7; 10]).unwrap_err());
         let punched = tiered.fs().allocate(&caller(3), ino, AllocateHow::Punch, BLOCK as u64 - 10, 2 * BLOCK as u64);
@@ -114,7 +115,7 @@ fn without_the_store_all_but_cold_contents_goes_on() {
         tiered.write(ino, at as u64, &data[..BLOCK]).unwrap();
         assert_eq!(tiered.read(ino, at as u64, BLOCK).unwrap(), data[..BLOCK]);
         tiered.garden().consistency_point().unwrap();
-        // What is in the log is done again without the store.
+        // The log is replayed without the store.
         tiered.write(ino, at as u64, &data[at..at + BLOCK]).unwrap();
         tiered.open();
         tiered.garden().delete_objects().unwrap();
@@ -134,7 +135,7 @@ fn without_the_store_all_but_cold_contents_goes_on() {
 }
 
 #[test]
-fn blocks_that_move_while_an_object_is_filled_lie_in_one_place_after_it() {
+fn blocks_that_move_during_tiering_have_one_place() {
     for point in [false, true] {
         let mut tiered = Tiered::new(&SMALL);
         let data = bytes(100, 12);
@@ -149,7 +150,7 @@ fn blocks_that_move_while_an_object_is_filled_lie_in_one_place_after_it() {
             garden.consistency_point().unwrap();
         }
         garden.tier_step(&mut tier, u64::MAX).unwrap();
-        // What has moved by then is not where it was taken from, and stays; what only waits to move leaves.
+        // Blocks that have moved by then stay. Blocks that only wait to move leave.
         let tiered_blocks = tier.counts().tiered;
         assert!(tier.is_done() && if point { tiered_blocks < 60 } else { tiered_blocks > 50 }, "{tiered_blocks}");
         assert_eq!(tiered.findings(), [""; 0]);
@@ -160,7 +161,7 @@ fn blocks_that_move_while_an_object_is_filled_lie_in_one_place_after_it() {
 }
 
 #[test]
-fn two_passes_over_a_volume_do_not_disturb_each_other() {
+fn two_passes_over_a_volume_are_independent() {
     let mut tiered = Tiered::new(&SMALL);
     let data = bytes(100, 13);
     let ino = tiered.make(b"file", &data);
@@ -172,7 +173,7 @@ fn two_passes_over_a_volume_do_not_disturb_each_other() {
     garden.tier_step(&mut first, u64::MAX).unwrap();
     assert!(first.is_done() && first.counts().tiered == 100, "{first:?}");
     garden.tier_step(&mut second, u64::MAX).unwrap();
-    // It holds some that have left since: they are not named again.
+    // It holds some blocks that have left since. They do not get a second object.
     assert!(second.is_done() && second.counts().tiered == 0, "{second:?}");
     assert_eq!(tiered.findings(), [""; 0]);
     tiered.forget_drives();
@@ -181,7 +182,7 @@ fn two_passes_over_a_volume_do_not_disturb_each_other() {
 }
 
 #[test]
-fn what_has_left_the_drives_is_scrubbed_until_the_next_point() {
+fn tiered_blocks_are_scrubbed_until_the_next_point() {
     let tiered = Tiered::new(&SMALL);
     let ino = tiered.make(b"file", &bytes(100, 14));
     let garden = tiered.garden();
@@ -196,7 +197,7 @@ fn what_has_left_the_drives_is_scrubbed_until_the_next_point() {
     let places: Vec<&str> = scrubbed.repaired.iter().map(|finding| &finding.place[..]).collect();
     assert_eq!(places, [format!("drive {drive}, stripe {stripe} of RAID group 0")]);
     assert_eq!((scrubbed.lost, scrubbed.parity_repaired), (vec![], vec![]));
-    assert_eq!(tiered.looked().findings, [], "as the last point has it");
+    assert_eq!(tiered.looked().findings, [], "at the last point");
     assert_eq!(tiered.findings(), [""; 0]);
 }
 
@@ -212,7 +213,7 @@ fn cold_blocks_have_no_extents() {
 }
 
 #[test]
-fn a_part_of_a_cold_block_in_the_log_wants_the_store_at_the_opening() {
+fn partial_write_in_the_log_needs_the_store() {
     let mut tiered = Tiered::new(&SMALL);
     let mut data = bytes(20, 11);
     let ino = tiered.make(b"file", &data);
@@ -230,7 +231,7 @@ fn a_part_of_a_cold_block_in_the_log_wants_the_store_at_the_opening() {
 }
 
 #[test]
-fn an_object_is_deleted_when_the_point_is_durable_that_does_not_need_it() {
+fn object_is_deleted_after_a_durable_point() {
     let mut tiered = Tiered::new(&SMALL);
     let data = bytes(40, 5);
     let ino = tiered.make(b"file", &data);
@@ -239,7 +240,7 @@ fn an_object_is_deleted_when_the_point_is_durable_that_does_not_need_it() {
     tiered.garden().create_snapshot(VOLUME, b"s", caller(2).now).unwrap();
     tiered.write(ino, 0, &bytes(30, 6)).unwrap();
     tiered.garden().consistency_point().unwrap();
-    assert_eq!(tiered.garden().cold().live, 40, "the snapshot wants them");
+    assert_eq!(tiered.garden().cold().live, 40, "the snapshot needs them");
     let snapshot = tiered.garden().snapshot(VOLUME, b"s").unwrap();
     assert_eq!(read(&snapshot, ino, 0, 40 * BLOCK).unwrap(), data);
     tiered.garden().delete_snapshot(VOLUME, b"s").unwrap();
@@ -252,7 +253,8 @@ fn an_object_is_deleted_when_the_point_is_durable_that_does_not_need_it() {
     assert_eq!((tiered.garden().delete_objects().unwrap(), keys(&tiered)), (0, 1), "not durable yet");
     tiered.garden().consistency_point().unwrap();
     assert_eq!(tiered.garden().cold().deletable, 1);
-    // Whoever opens it knows, too; and deletes it again if power was lost before that was noted.
+    // The deletion continues after an opening, and is repeated if power was lost before it was
+    // recorded.
     tiered.open();
     assert_eq!((tiered.garden().delete_objects().unwrap(), keys(&tiered)), (1, 0));
     tiered.open();
@@ -264,7 +266,7 @@ fn an_object_is_deleted_when_the_point_is_durable_that_does_not_need_it() {
 }
 
 #[test]
-fn a_damaged_object_is_told_and_never_believed() {
+fn damaged_object_is_reported_and_not_used() {
     let mut tiered = Tiered::new(&SMALL);
     let ino = tiered.make(b"file", &bytes(8, 7));
     tiered.garden().tier(ALL).unwrap();
@@ -277,7 +279,7 @@ fn a_damaged_object_is_told_and_never_believed() {
         bad[at] ^= 4;
         bad
     };
-    // A block, its trailer, its neighbour in its place, an end too early.
+    // A block, its trailer, a neighbouring block in its place, and a short object.
     let mut moved = whole.clone();
     moved.copy_within(at + 4160..at + 8320, at);
     for bad in [flipped(at + 77), flipped(at + 4096 + 20), moved, whole[..at + 100].to_vec()] {
@@ -300,7 +302,7 @@ fn a_damaged_object_is_told_and_never_believed() {
 }
 
 #[test]
-fn clones_share_cold_blocks_and_volumes_leave_them() {
+fn clones_share_cold_blocks_and_release_them() {
     let mut tiered = Tiered::new(&SMALL);
     let data = bytes(60, 8);
     let ino = tiered.make(b"file", &data);
@@ -308,7 +310,7 @@ fn clones_share_cold_blocks_and_volumes_leave_them() {
     tiered.garden().create_snapshot(VOLUME, b"s", caller(2).now).unwrap();
     tiered.garden().clone_volume(VOLUME, b"s", b"clone").unwrap();
     tiered.forget_drives();
-    // The clone writes some, the origin all of it.
+    // The clone overwrites some blocks, the origin all of them.
     let clone = tiered.garden().volume(b"clone").unwrap();
     clone.write(&caller(3), ino, 0, &bytes(10, 9)).unwrap();
     tiered.write(ino, 0, &bytes(60, 10)).unwrap();
@@ -317,9 +319,9 @@ fn clones_share_cold_blocks_and_volumes_leave_them() {
     let mut wanted = bytes(10, 9);
     wanted.extend_from_slice(&data[10 * BLOCK..]);
     assert_eq!(read(&clone, ino, 0, 60 * BLOCK).unwrap(), wanted);
-    // What the clone wrote goes to objects as well, from its own container.
+    // Blocks that the clone wrote go to objects as well, from its own container.
     let none = Tiering { age: u16::MAX, ..ALL };
-    assert_eq!(tiered.garden().tier(none).unwrap().tiered, 0, "the clone reads what only the snapshot has");
+    assert_eq!(tiered.garden().tier(none).unwrap().tiered, 0, "the clone reads blocks of the snapshot");
     assert_eq!(tiered.garden().tier(ALL).unwrap().tiered, 70);
     assert_eq!(tiered.findings(), [""; 0]);
     drop(clone);
@@ -335,15 +337,16 @@ fn clones_share_cold_blocks_and_volumes_leave_them() {
 }
 
 #[test]
-fn objects_are_written_anew_where_the_price_list_says() {
+fn objects_are_rewritten_when_the_prices_justify_it() {
     let tiered = Tiered::new(&LARGE);
     let ino = tiered.make(b"file", &bytes(1004, 1));
     tiered.garden().tier(ALL).unwrap();
     assert_eq!(tiered.garden().cold().blocks, 1004);
     let mut living = 1004;
-    // By itself one pays for a whole PUT and for the head of the new one, so for less than the formula's 191 and 159.
+    // A single object pays for a whole PUT and for the new head, so for less than the formula's 191
+    // and 159.
     for (prices, most) in [(S3_STANDARD, 182), (AZURE_HOT, 149)] {
-        // One block too many, and then not.
+        // With one block too many, and with the limit.
         for (keep, emptied) in [(most + 1, 0), (most, 1)] {
             tiered.write(ino, keep as u64 * BLOCK as u64, &bytes(living - keep, 2)).unwrap();
             tiered.garden().consistency_point().unwrap();
@@ -354,7 +357,7 @@ fn objects_are_written_anew_where_the_price_list_says() {
             assert_eq!((done.emptied, done.puts), (emptied, emptied), "{} with {keep}", prices.name);
             assert_eq!(done.blocks, emptied * keep as u64);
             assert!(done.saved_in_a_month >= done.cost);
-            // One GET for each block, and one for the list of them.
+            // One GET for each block, and one for the list of blocks.
             assert_eq!(tiered.store.counts().gets - gets, emptied * (1 + keep as u64));
             assert_eq!(tiered.garden().report().counts.volume_writes, before.volume_writes);
         }
@@ -362,7 +365,7 @@ fn objects_are_written_anew_where_the_price_list_says() {
         assert_eq!(tiered.garden().delete_objects().unwrap(), 1);
         let cold = tiered.garden().cold();
         assert_eq!((cold.objects, cold.blocks, cold.live), (1, most as u64, most as u64));
-        // The next one begins with a full one again.
+        // The next turn starts with a full object again.
         if prices == S3_STANDARD {
             tiered.write(ino, 0, &bytes(1004, 1)).unwrap();
             tiered.garden().tier(ALL).unwrap();
@@ -372,7 +375,7 @@ fn objects_are_written_anew_where_the_price_list_says() {
     assert_eq!(tiered.findings(), [""; 0]);
 }
 
-/// A store during one read of which something else is done.
+/// A store that runs a closure during one read.
 struct Meddled {
     store: Store,
     meddle: Mutex<Option<Box<dyn FnOnce() + Send>>>,
@@ -388,7 +391,7 @@ impl ObjectStore for Meddled {
     }
 
     fn get_range(&self, key: &str, range: Range<u64>) -> ObjectResult<Vec<u8>> {
-        // The list of what it holds is read before.
+        // The list of blocks is read before.
         let meddle = if range.start > 0 { self.meddle.lock().unwrap().take() } else { None };
         if let Some(meddle) = meddle {
             meddle();
@@ -406,7 +409,7 @@ impl ObjectStore for Meddled {
 }
 
 #[test]
-fn others_use_the_aggregate_while_objects_are_written_anew() {
+fn aggregate_is_usable_while_objects_are_rewritten() {
     let devices = shared(SMALL.devices());
     drop(Tiered::on(&SMALL, devices.clone(), Limits::default()));
     let store: Store = Arc::new(FaultObjects::new(MemoryObjects::default()));
@@ -418,7 +421,8 @@ fn others_use_the_aggregate_while_objects_are_written_anew() {
     data[10 * BLOCK..].copy_from_slice(&bytes(90, 18));
     tiered.write(ino, 10 * BLOCK as u64, &data[10 * BLOCK..]).unwrap();
     tiered.garden().consistency_point().unwrap();
-    // It would wait for ever if the aggregate were not free; and the block has left by the time that it is named.
+    // It would wait forever if the aggregate were locked. The block has changed before the new
+    // object is recorded.
     let (fs, new) = (tiered.garden().volume(VOLUME).unwrap(), bytes(1, 19));
     data[5 * BLOCK..6 * BLOCK].copy_from_slice(&new);
     *door.meddle.lock().unwrap() = Some(Box::new(move || {
@@ -434,7 +438,7 @@ fn others_use_the_aggregate_while_objects_are_written_anew() {
     assert_eq!(tiered.read(ino, 0, data.len()).unwrap(), data);
 }
 
-/// A subject all of whose contents go to objects each time that it is checked, and which is gardened then.
+/// A subject whose contents all go to objects at each check, with gardening.
 struct Restless {
     tiered: Tiered,
     round: u64,
@@ -463,7 +467,7 @@ impl Subject for Restless {
 impl Restless {
     fn garden_some(&self) -> senesce_garden::Result<()> {
         let garden = self.tiered.garden();
-        // What waits to move, or to be written together, may leave in between.
+        // Blocks that wait to move, or to be rewritten, may leave in between.
         garden.move_area(0, self.round % 5)?;
         garden.tier(ALL)?;
         garden.fix_up_step(VOLUME, 500)?;

@@ -1,5 +1,5 @@
-//! Everything at once: snapshots come and go, areas are cleaned ahead and by a scan, pointers are put right, blocks are cloned and
-//! found to be the same, power is lost. What a snapshot shows never changes, and all space comes back.
+//! All at once: snapshots, cleaning by allocation and by a scan, fix-ups, clones, deduplication and
+//! losses of power. Snapshots never change, and all space becomes free again.
 
 use senesce_block::CrashPlan;
 use senesce_core::{Rng, Seed};
@@ -22,7 +22,7 @@ use crate::{
 const SHAPE: Shape = Shape { stripes: 1024, ..LARGE };
 const AREAS: u64 = 16;
 
-/// What happens next, and the snapshots that there are then.
+/// The next event. Updates the list of snapshots.
 fn draw_event(rng: &mut Rng, names: &mut Vec<String>, number: u64, packs: bool) -> Event {
     match rng.below(24) {
         10 if packs => Event::Recompact(1 + rng.below(500)),
@@ -43,21 +43,21 @@ fn draw_event(rng: &mut Rng, names: &mut Vec<String>, number: u64, packs: bool) 
 }
 
 #[test]
-fn snapshots_stay_what_they_are_and_all_space_comes_back_whatever_goes_on() {
+fn snapshots_survive_all_gardening() {
     for (seed, fix_up) in [FixUp::OnRead, FixUp::Scan, FixUp::Never].into_iter().enumerate() {
         everything_goes_on(seed, &SHAPE, Gardening { fix_up, ..EAGER }, Packing::default());
     }
 }
 
 #[test]
-fn the_same_where_cold_blocks_leave_flash_for_disks() {
+fn snapshots_survive_gardening_of_two_media() {
     const MIXED: Shape = Shape { groups: &[(3, true), (2, true)], media: &[Medium::Hdd, Medium::Ssd], ..SHAPE };
     everything_goes_on(5, &MIXED, SHEDDING, Packing::default());
     everything_goes_on(6, &MIXED, SHEDDING, Packing { group_blocks: 2, compaction: true });
 }
 
 #[test]
-fn the_same_where_contents_are_packed() {
+fn snapshots_survive_gardening_of_packed_contents() {
     let goes_on = |(seed, fix_up, group_blocks)| {
         let packing = Packing { group_blocks, compaction: true };
         everything_goes_on(seed, &SHAPE, Gardening { fix_up, ..EAGER }, packing)
@@ -66,7 +66,7 @@ fn the_same_where_contents_are_packed() {
     assert!(recompacted > 5, "{recompacted} chunks");
 }
 
-/// Says how many chunks recompaction moved.
+/// Returns the number of chunks that recompaction moved.
 fn everything_goes_on(seed: usize, shape: &Shape, gardening: Gardening, packing: Packing) -> u64 {
     let packs = packing.compaction;
     let mut rig = Rig::on(shape, guard(&shared(shape.devices())), TIGHT);
@@ -94,7 +94,7 @@ fn everything_goes_on(seed: usize, shape: &Shape, gardening: Gardening, packing:
         moved > 300 && shared > if packs { 10 } else { 30 } && deleted > 5,
         "seed {seed}: {moved} moved, {shared} shared, {deleted} deleted"
     );
-    assert!(fixed > 10, "seed {seed}: {fixed} put right");
+    assert!(fixed > 10, "seed {seed}: {fixed} fixed");
     let demoted = rig.garden().report().counts.demotions;
     assert_eq!(demoted > 0, gardening.demotion.is_some(), "seed {seed}: {demoted} went to disks");
     rig.open().unwrap();
@@ -104,21 +104,22 @@ fn everything_goes_on(seed: usize, shape: &Shape, gardening: Gardening, packing:
         rig.garden().delete_snapshot(VOLUME, name.as_bytes()).unwrap();
     }
     for number in 0..5 {
-        // One that is not there is none.
+        // The file may not exist.
         let _ = rig.fs().unlink(&caller(9), Ino::ROOT, format!("file {number}").as_bytes());
     }
     assert_eq!(rig.garden().reclaim_step(u64::MAX).unwrap(), 0);
     assert_eq!(rig.check(), Ok(()), "seed {seed}, emptied");
-    // Some blocks of maps more, for the VVBNs in use are others.
+    // Some blocks of maps more, because other VVBNs are in use.
     let lost = before.saturating_sub(free(&rig));
-    assert!(lost <= 8, "seed {seed}: {lost} blocks did not come back");
+    assert!(lost <= 8, "seed {seed}: {lost} blocks were not freed");
     play.recompacted
 }
 
-/// Files that are compressed, of which parts are written over with what is not, so that chunks are left alone in their blocks.
+/// Compressed files that are partly overwritten with incompressible data, so that chunks become
+/// alone in their blocks.
 fn packed_events() -> Vec<Event> {
     let name = |name: &str| name.to_owned();
-    // Lengths whose seeds grow what compresses to a tenth, and what does not at all.
+    // Lengths whose seeds grow contents that compress to a tenth, or not at all.
     let areas = || (0..8).map(Event::MoveArea);
     let tenth = |to: &str, offset, len| Event::Do(write(to, offset, len + (5 - (offset + len) % 3) % 3));
     let plain = |to: &str, offset, len| Event::Do(write(to, offset, len + (3 - (offset + len) % 3) % 3));
@@ -165,7 +166,7 @@ fn packed_events() -> Vec<Event> {
 }
 
 #[test]
-fn power_may_be_lost_where_contents_are_packed() {
+fn power_may_be_lost_with_packed_contents() {
     let events = packed_events();
     let run = record_packed(&events, None, EAGER, Packing { group_blocks: 2, compaction: true });
     let [moved, ..] = run.gardened;
@@ -177,7 +178,8 @@ fn power_may_be_lost_where_contents_are_packed() {
     check_run(&run, &plan, |count, devices| drop(devices.remove(count % 3)));
 }
 
-/// Two files of which the second one is a clone of the first in part, snapshots of both, and everything that moves blocks in between.
+/// Two files, the second of which is partly a clone of the first, snapshots of both, and all
+/// relocations in between.
 fn events() -> Vec<Event> {
     let clone = |from: &str, to: &str, len| {
         let place = |at: &str| Place::Path(path(at));
@@ -217,17 +219,17 @@ fn events() -> Vec<Event> {
 }
 
 #[test]
-fn power_may_be_lost_while_everything_goes_on() {
+fn power_may_be_lost_during_all_gardening() {
     let run = record_with(&events(), None, EAGER);
     let [moved, fixed, _] = run.gardened;
-    assert!(moved > 60 && fixed > 5, "{moved} moved, {fixed} put right");
+    assert!(moved > 60 && fixed > 5, "{moved} moved, {fixed} fixed");
     let plan = CrashPlan { exhaustive_up_to: 2, samples: 2, tears: 1, seed: Seed(21) };
     let states = check_run(&run, &plan, |_, _| {});
     assert!(states > 200, "{states} states");
 }
 
 #[test]
-fn a_drive_and_the_power_may_be_lost_while_everything_goes_on() {
+fn drive_and_power_may_be_lost_during_gardening() {
     let run = record_with(&events(), None, EAGER);
     let plan = CrashPlan { exhaustive_up_to: 1, samples: 1, tears: 0, seed: Seed(22) };
     let states = check_run(&run, &plan, |count, devices| drop(devices.remove(count % 3)));
@@ -236,7 +238,7 @@ fn a_drive_and_the_power_may_be_lost_while_everything_goes_on() {
 
 /// Blocks that only a snapshot uses move like all others, and its readers find them.
 #[test]
-fn what_only_a_snapshot_uses_moves() {
+fn blocks_of_snapshots_move() {
     let mut rig = Rig::on(&SHAPE, guard(&shared(SHAPE.devices())), TIGHT);
     let fs = rig.fs();
     let ino = fs.make_node(&caller(1), Ino::ROOT, b"file", &senesce_fsapi::NewNode::file(0o600)).unwrap().ino;
@@ -261,7 +263,7 @@ fn what_only_a_snapshot_uses_moves() {
     assert_eq!(rig.garden().held_blocks(VOLUME).unwrap(), held);
     assert_eq!(rig.garden().diff(VOLUME, b"a", None).unwrap().len(), 1, "the file, and nothing that moved");
     assert_eq!(rig.findings(), Vec::<String>::new());
-    // The old places are used again.
+    // The old places are reused.
     for round in 2..6 {
         rig.fs().write(&caller(3), ino, 0, &contents(round)).unwrap();
         rig.garden().consistency_point().unwrap();

@@ -1,5 +1,5 @@
-//! All that the gardener can do, at once: areas are cleaned, what is read is written together, blocks are packed, recompacted, found to
-//! be the same, tiered into objects and moved from object to object, snapshots come and go, and power is lost.
+//! All tasks of the gardener at once: cleaning, write after read, packing, recompaction,
+//! deduplication, tiering and defragmentation of objects, with snapshots and losses of power.
 
 use std::{path::Path, sync::Arc};
 
@@ -23,7 +23,7 @@ use crate::{
 
 const SHAPE: Shape = Shape { stripes: 1024, ..LARGE };
 const AREAS: u64 = 16;
-/// As little memory as lets windows of reading ahead grow to what is worth writing again.
+/// The least memory with which read-ahead windows become large enough for write after read.
 const LIMITS: Limits = Limits { cache_bytes: 160 << 12, dirty_bytes: 96 << 12 };
 const ALL: Gardening = Gardening {
     write_after_read: Some(WriteAfterRead { blocks_per_point: 4096, least_cpu_percent: 0, least_io_percent: 0 }),
@@ -34,7 +34,7 @@ fn file(number: u64) -> String {
     format!("file {number}")
 }
 
-/// What happens next on so many allocation areas, and the snapshots that there are then.
+/// The next event on `areas` allocation areas. Updates the list of snapshots.
 fn draw_event(rng: &mut Rng, names: &mut Vec<String>, number: u64, areas: u64) -> Event {
     match rng.below(40) {
         0 | 1 if names.len() < 5 => {
@@ -54,7 +54,7 @@ fn draw_event(rng: &mut Rng, names: &mut Vec<String>, number: u64, areas: u64) -
         16 => Event::Orphans,
         17 if rng.chance(1, 3) => Event::Defrag,
         18..=20 => Event::Read(file(rng.below(6)), 0, 52),
-        // What comes in pieces lies in pieces.
+        // Blocks that are written one by one become fragmented.
         21..=24 => {
             let (at, offset) = (Place::Path(file(5)), 4096 * rng.below(40));
             Event::Do(Operation::Write { at, offset, len: 4096, seed: number })
@@ -66,7 +66,7 @@ fn draw_event(rng: &mut Rng, names: &mut Vec<String>, number: u64, areas: u64) -
 }
 
 #[test]
-fn nobody_sees_anything_of_all_that_gardening_does_at_once() {
+fn all_gardening_at_once_changes_no_contents() {
     let packings = [
         Packing::default(),
         Packing { group_blocks: 2, compaction: true },
@@ -81,8 +81,8 @@ fn nobody_sees_anything_of_all_that_gardening_does_at_once() {
     assert!(sums.iter().zip(least).all(|(sum, least)| *sum > least), "{sums:?}, and not more than {least:?}");
 }
 
-/// Says how many blocks moved, pointers were put right, blocks were shared, and chunks were moved by recompaction; and what a play
-/// says of objects and of reading.
+/// Returns the numbers of moved blocks, fixed pointers, shared blocks and recompacted chunks, and
+/// the counts of a play about objects and reads.
 fn everything_goes_on(seed: u64, fix_up: FixUp, packing: Packing) -> [u64; 8] {
     let mut rig = Rig::closed(guard(&shared(SHAPE.devices())), LIMITS);
     crate::rig::format(&SHAPE, &rig.devices);
@@ -113,7 +113,7 @@ fn everything_goes_on(seed: u64, fix_up: FixUp, packing: Packing) -> [u64; 8] {
         rig.garden().delete_snapshot(VOLUME, name.as_bytes()).unwrap();
     }
     for number in 0..6 {
-        // One that is not there is none.
+        // The file may not exist.
         let _ = rig.fs().unlink(&caller(9), Ino::ROOT, file(number).as_bytes());
     }
     assert_eq!(rig.garden().reclaim_step(u64::MAX).unwrap(), 0);
@@ -122,16 +122,16 @@ fn everything_goes_on(seed: u64, fix_up: FixUp, packing: Packing) -> [u64; 8] {
         rig.garden().delete_objects().unwrap();
     }
     assert_eq!(rig.check(), Ok(()), "seed {seed}, emptied");
-    // What is in objects yet are blocks of directories and maps, if any are.
+    // The remaining cold blocks are those of directories and maps, if any.
     let cold = rig.garden().cold();
     assert!(cold.live <= 40 && cold.deletable == 0, "seed {seed}: {cold:?}");
     let lost = before.saturating_sub(rig.garden().report().free);
-    assert!(lost <= 10, "seed {seed}: {lost} blocks did not come back");
+    assert!(lost <= 10, "seed {seed}: {lost} blocks were not freed");
     let ([moved, fixed, shared], [tiered, again, rewritten, deleted]) = (play.gardened, play.cold);
     [moved, fixed, shared, play.recompacted, tiered, again, rewritten, deleted]
 }
 
-/// All bytes of the devices after drawn events of all kinds.
+/// All bytes of the devices after random events of all kinds.
 fn play_on(devices: &Devices) -> Vec<Vec<u8>> {
     let mut rig = Rig::closed(devices.clone(), LIMITS);
     crate::rig::format(&SMALLER, &rig.devices);
@@ -164,7 +164,7 @@ fn play_on(devices: &Devices) -> Vec<Vec<u8>> {
 const SMALLER: Shape = Shape { stripes: 512, ..SHAPE };
 
 #[test]
-fn the_same_events_give_the_same_bytes_in_memory_and_in_files() {
+fn same_events_give_the_same_bytes() {
     let dir = tempfile::tempdir().unwrap();
     let on_file = |like: MemoryDevice, dir: &Path| {
         FileDevice::create(&dir.join(like.name()), like.size(), FileOptions::default()).unwrap()
@@ -178,10 +178,12 @@ fn the_same_events_give_the_same_bytes_in_memory_and_in_files() {
     }
 }
 
-/// Two files in pieces, one of them in part a clone of the other, which are read, tiered, written over and tiered again.
+/// Two fragmented files, one of them partly a clone of the other, which are read, tiered,
+/// overwritten and tiered again.
 fn events() -> Vec<Event> {
     let name = |name: &str| name.to_owned();
-    // The seed of what is written grows with its length: these lengths give what compresses to a tenth, and what does not at all.
+    // The seed of written data grows with its length. These lengths give contents that compress to
+    // a tenth, or not at all.
     let tenth = |to: &str, offset, len| Event::Do(write(to, offset, len + (5 - (offset + len) % 3) % 3));
     let plain = |to: &str, offset, len| Event::Do(write(to, offset, len + (3 - (offset + len) % 3) % 3));
     let clone = Operation::CloneRange {
@@ -252,12 +254,12 @@ fn setting() -> Setting {
 }
 
 #[test]
-fn power_may_be_lost_while_blocks_go_to_objects_and_all_else_goes_on() {
+fn power_may_be_lost_with_everything_and_objects() {
     let run = record_as(&events(), &setting());
     let ([moved, fixed, _], [tiered, again, rewritten, deleted]) = (run.gardened, run.cold);
     assert!(
         moved > 20 && fixed > 2 && run.recompacted > 0 && tiered > 20 && again > 2 && rewritten > 5 && deleted > 1,
-        "{moved} moved, {fixed} put right, {} recompacted, {:?}",
+        "{moved} moved, {fixed} fixed, {} recompacted, {:?}",
         run.recompacted,
         run.cold
     );
@@ -271,20 +273,20 @@ fn power_may_be_lost_while_blocks_go_to_objects_and_all_else_goes_on() {
     assert!(states > 200, "{states} states");
 }
 
-/// Events as they are drawn, on the volume of a recorded run.
+/// Random events on the volume of a recorded run.
 fn drawn(seed: u64, count: u64) -> Vec<Event> {
     const AREAS: u64 = crate::snapshot_crash::SHAPE.stripes / 64;
     let mut rng = Rng::for_purpose(Seed(seed), "together with losses of power");
     let mut names = Vec::new();
     let mut events = vec![Event::Do(make("file 5", FileKind::File))];
-    // No more at once than one record has room for.
+    // At most as much at once as one record holds.
     events.extend([0, 20 << 12].map(|at| Event::Do(write("file 5", at, 20 << 12))));
     events.extend((0..count).map(|number| draw_event(&mut rng, &mut names, number, AREAS)));
     events
 }
 
-/// Plays drawn events and opens one of so many states that losses of power leave, every third of them without a drive. Says how many it
-/// opened, and as [`everything_goes_on`] what was done.
+/// Plays random events and opens every `of`-th state after a loss of power, every third of them
+/// without a drive. Returns the number of opened states and the counts of [`everything_goes_on`].
 fn power_may_be_lost(seed: u64, count: u64, plan: &CrashPlan, of: usize) -> (usize, [u64; 8]) {
     let group_blocks = [2, 8][seed as usize % 2];
     let fix_up = [FixUp::OnRead, FixUp::Scan, FixUp::Never][seed as usize % 3];
@@ -302,7 +304,7 @@ fn power_may_be_lost(seed: u64, count: u64, plan: &CrashPlan, of: usize) -> (usi
 }
 
 #[test]
-fn power_may_be_lost_in_drawn_runs_of_everything() {
+fn power_may_be_lost_in_random_runs() {
     let (mut states, mut sums) = (0, [0; 8]);
     for seed in 0..2 {
         let plan = CrashPlan { exhaustive_up_to: 0, samples: 1, tears: 0, seed: Seed(seed) };
@@ -315,10 +317,10 @@ fn power_may_be_lost_in_drawn_runs_of_everything() {
     assert!(states > 250 && all.iter().all(|&done| done > 0), "{states} states, {sums:?}");
 }
 
-/// Many minutes; `.ci/nightly` runs it.
+/// Takes many minutes; `.ci/nightly` runs it.
 #[test]
 #[ignore = "many minutes"]
-fn power_may_be_lost_in_many_drawn_runs_of_everything() {
+fn power_may_be_lost_in_many_random_runs() {
     for seed in 100..130 {
         let plan = CrashPlan { exhaustive_up_to: 2, samples: 2, tears: 1, seed: Seed(seed) };
         let (states, done) = power_may_be_lost(seed, 120, &plan, 1);

@@ -1,4 +1,4 @@
-//! Clones of volumes, and volumes that are deleted: each is as if it were alone, and what nobody uses becomes free.
+//! Clones and deleted volumes: each volume is independent, and unused blocks become free.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ fn read(fs: &dyn FileSystem, ino: Ino) -> Vec<u8> {
     out
 }
 
-/// Frees all that waits to be freed.
+/// Frees everything that waits to be freed.
 fn reclaim(garden: &Garden) {
     while garden.reclaim_step(u64::MAX).unwrap() > 0 {}
 }
@@ -58,7 +58,7 @@ fn refused(done: senesce_garden::Result<()>, says: &str) {
 }
 
 #[test]
-fn a_clone_begins_as_the_snapshot_and_goes_its_own_way() {
+fn clone_starts_as_the_snapshot_and_is_independent() {
     let rig = Rig::on(&LARGE, guard(&shared(LARGE.devices())), TIGHT);
     let (one, two) = (file(rig.fs(), "one", &[1; 300_000]), file(rig.fs(), "two", &[2; 90_000]));
     rig.garden().consistency_point().unwrap();
@@ -101,7 +101,7 @@ fn a_clone_begins_as_the_snapshot_and_goes_its_own_way() {
     assert_eq!(rig.findings(), Vec::<String>::new());
     drop((clone, third));
 
-    // Whatever moves in the first volume's container, or in the clone's.
+    // Blocks move in the container of the first volume and in that of the clone.
     for area in 0..48 {
         rig.garden().move_area(0, area).unwrap();
         rig.garden().consistency_point().unwrap();
@@ -119,7 +119,7 @@ fn a_clone_begins_as_the_snapshot_and_goes_its_own_way() {
 }
 
 #[test]
-fn a_deleted_volume_gives_all_its_space_back_and_its_place() {
+fn deleted_volume_frees_its_space_and_slot() {
     let mut rig = Rig::new(&LARGE, TIGHT);
     file(rig.fs(), "kept", &[1; 100_000]);
     let free = |rig: &Rig| {
@@ -147,14 +147,14 @@ fn a_deleted_volume_gives_all_its_space_back_and_its_place() {
         assert!(matches!(other.write(&caller(3), ino, 0, &[1]), Err(FsError::Stale)));
         assert_eq!(rig.findings(), Vec::<String>::new());
         if round == 1 {
-            // Its name is free at once, its place is not.
+            // Its name is free at once, its slot is not.
             rig.garden().create_volume(b"other", &options).unwrap();
             rig.garden().delete_volume(b"other").unwrap();
             rig.open().unwrap();
         }
         assert_eq!(free(&rig), before, "round {round}");
         assert_eq!(rig.findings(), Vec::<String>::new());
-        // The place has another owner now, whom the old handle does not reach.
+        // The slot has another volume now, which the old handle does not reach.
         rig.garden().create_volume(b"next", &options).unwrap();
         if round != 1 {
             assert!(matches!(other.attributes(Ino::ROOT), Err(FsError::Stale)));
@@ -165,7 +165,7 @@ fn a_deleted_volume_gives_all_its_space_back_and_its_place() {
 }
 
 #[test]
-fn a_full_aggregate_is_emptied_by_deleting_a_volume() {
+fn full_aggregate_is_emptied_by_deleting_a_volume() {
     let rig = Rig::new(&SMALL, LIMITS);
     let ino = file(rig.fs(), "a", &[1; 5000]);
     rig.garden().create_snapshot(VOLUME, b"s", NOW).unwrap();
@@ -179,7 +179,7 @@ fn a_full_aggregate_is_emptied_by_deleting_a_volume() {
             Err(error) => panic!("{error}"),
         }
     }
-    assert!(at > 400 << 12, "{at} bytes filled it");
+    assert!(at > 400 << 12, "full after {at} bytes");
     let full = rig.garden().report().free;
     rig.garden().delete_volume(CLONE).unwrap();
     reclaim(rig.garden());
@@ -191,7 +191,8 @@ fn a_full_aggregate_is_emptied_by_deleting_a_volume() {
     file(rig.fs(), "b", &[1; 500_000]);
 }
 
-/// Operations of a sequence that hold nothing open: what one tree holds without a name, its clone has not.
+/// Operations of a sequence that hold no file open, because a clone does not have the files that
+/// are held without a name.
 fn draw(seed: u64, count: usize) -> Vec<Operation> {
     let boundaries = vec![0, 1, 160, 4096, 40_960];
     let options = SequenceOptions { operations: count, boundaries, reopen: false, ..SequenceOptions::default() };
@@ -203,7 +204,7 @@ fn draw(seed: u64, count: usize) -> Vec<Operation> {
 }
 
 #[test]
-fn clones_and_their_origins_are_what_models_of_each_are() {
+fn clones_and_origins_match_their_models() {
     for seed in 0..4 {
         let (common, own, other) = (draw(seed, 250), draw(100 + seed, 250), draw(200 + seed, 250));
         let mut rig = Rig::new(&LARGE, LIMITS);
@@ -219,7 +220,7 @@ fn clones_and_their_origins_are_what_models_of_each_are() {
             players[1].play(&mut model, operation);
             players[3].play(&mut model_of_clone, operation);
         }
-        // What an older snapshot alone holds is not the clone's.
+        // Files that only an older snapshot holds are not in the clone.
         rig.garden().create_snapshot(VOLUME, b"older", NOW).unwrap();
         for operation in &own[..100] {
             players[0].play(&mut rig, operation);
@@ -284,7 +285,7 @@ fn clones_and_their_origins_are_what_models_of_each_are() {
     }
 }
 
-/// Everything that is there: the trees of volumes by name.
+/// The trees of all volumes by name.
 type State = Vec<(Vec<u8>, Tree)>;
 
 fn state(garden: &Garden) -> State {
@@ -300,7 +301,7 @@ fn check_state(devices: &Devices, states: &[State], done: usize, told: &str) {
         want.iter().map(|(name, _)| name).eq(got.iter().map(|(name, _)| name))
             && want.iter().zip(&got).all(|((_, want), (_, got))| find_difference(want, got).is_none())
     };
-    assert!(after.iter().any(is), "{told}: not what it was after {done} events, nor after one more");
+    assert!(after.iter().any(is), "{told}: not the state after {done} events or one more");
     let found = findings(devices);
     assert!(found.is_empty(), "{told}: {}", found.join("\n"));
     reclaim(&garden);
@@ -309,7 +310,7 @@ fn check_state(devices: &Devices, states: &[State], done: usize, told: &str) {
 }
 
 #[test]
-fn clones_and_deletions_outlive_losses_of_power() {
+fn clones_and_deletions_survive_power_loss() {
     const SHAPE: Shape = Shape { groups: &[(2, true)], media: &[], stripes: 512, log_bytes: 400 << 10 };
     let devices: Vec<Arc<MemoryDevice>> = SHAPE.devices().into_iter().map(Arc::new).collect();
     let rig = Rig::on(&SHAPE, devices.iter().map(|device| device.clone() as _).collect(), LIMITS);
@@ -368,7 +369,7 @@ fn clones_and_deletions_outlive_losses_of_power() {
     assert!(count > 150, "{count} states");
 }
 
-/// A clone of a volume that has files, whose removal from the clone leaves it empty.
+/// A clone of a volume with files. It is empty after they are removed from it.
 struct Cloned(Rig);
 
 impl Cloned {
@@ -402,7 +403,7 @@ impl Subject for Cloned {
 }
 
 #[test]
-fn a_clone_is_a_file_system_like_any_other() {
+fn clone_is_a_complete_file_system() {
     run_cases(&Cloned::make).unwrap();
     for seed in 0..2 {
         let options = SequenceOptions {
@@ -416,7 +417,7 @@ fn a_clone_is_a_file_system_like_any_other() {
 }
 
 #[test]
-fn files_can_be_removed_after_any_clone_that_was_made() {
+fn files_can_be_removed_after_any_clone() {
     let (mut made, mut refused) = (0, 0);
     for left in [2, 6, 12, 20, 40] {
         let rig = Rig::new(&SMALL, LIMITS);
@@ -447,15 +448,15 @@ fn files_can_be_removed_after_any_clone_that_was_made() {
     assert!(made > 0 && refused > 0, "{made} clones made, {refused} refused");
 }
 
-/// Its size costs nothing, only what it holds.
+/// Its size costs nothing, only its contents do.
 #[test]
-fn a_huge_thin_volume_is_cloned_and_deleted_at_once() {
+fn huge_thin_volume_is_cloned_and_deleted_quickly() {
     let rig = Rig::new(&LARGE, TIGHT);
     let before = rig.garden().report().free;
     let options = VolumeOptions { blocks: 1 << 32, inodes: 1 << 20, seed: 3 };
     match rig.garden().create_volume(b"huge", &options) {
         Ok(()) => {}
-        // As large as the aggregate lets it be.
+        // As large as the aggregate permits.
         Err(senesce_garden::Error::NoSpace { .. }) => {
             rig.garden().create_volume(b"huge", &VolumeOptions { blocks: 1 << 22, ..options }).unwrap();
         }

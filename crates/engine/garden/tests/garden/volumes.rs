@@ -1,4 +1,4 @@
-//! What volumes hold, over many sizes, volumes and reopenings.
+//! Contents of volumes, over many sizes, volumes and openings.
 
 use std::sync::{
     Arc, Condvar, Mutex,
@@ -27,7 +27,7 @@ fn read(fs: &dyn FileSystem, ino: Ino, offset: u64, len: usize) -> Vec<u8> {
 const ENDS: [u64; 5] = [160, 10 << 12, 10 << 20, 10 << 28, 10 << 36];
 
 #[test]
-fn every_height_of_tree_keeps_what_lies_at_its_ends() {
+fn trees_of_every_height_keep_their_contents() {
     let mut rig = Rig::new(&LARGE, TIGHT);
     let ino = make(rig.fs(), "sparse");
     let places: Vec<u64> = ENDS.iter().flat_map(|end| [end - 1, *end, end + 1]).collect();
@@ -45,10 +45,10 @@ fn every_height_of_tree_keeps_what_lies_at_its_ends() {
         assert_eq!(read(fs, ino, 5 << 12, 100), [0; 100]);
         assert_eq!(fs.seek(ino, 2 << 12, SeekTo::Data).unwrap(), 9 << 12);
         assert_eq!(fs.seek(ino, (10 << 28) + 4096, SeekTo::Data).unwrap(), (10 << 36) - 4096);
-        // A block on each side of each end, but one below the first.
+        // A block on each side of each end, and one at the first.
         assert_eq!(fs.attributes(ino).unwrap().allocated, 9 << 12);
     }
-    // Back through the same heights: what is cut off is gone, what is left stays.
+    // Truncation through the same heights: the cut part is gone, the rest stays.
     for end in ENDS.iter().rev() {
         for size in [end + 1, *end, end - 1] {
             let change = SetAttributes { size: Some(size), ..SetAttributes::default() };
@@ -64,7 +64,7 @@ fn every_height_of_tree_keeps_what_lies_at_its_ends() {
 }
 
 #[test]
-fn reads_never_ask_the_map_while_nothing_has_moved() {
+fn reads_skip_the_map_while_nothing_moved() {
     let rig = Rig::new(&LARGE, TIGHT);
     let ino = make(rig.fs(), "file");
     let data: Vec<u8> = (0..3_000_000_u32).map(|at| (at / 7) as u8).collect();
@@ -89,12 +89,12 @@ fn whole_stripes_are_written_without_reading() {
     let partial = after.partial_stripes - before.partial_stripes;
     let writes = after.since(before).data.writes;
     assert!(full > 16 * partial, "{full} whole stripes, {partial} in part");
-    // A tetris of this aggregate is 16 stripes: so long are the runs on each drive.
+    // A tetris of this aggregate has 16 stripes, which is the length of the runs on each drive.
     assert!(writes.mean().unwrap() >= 16.0, "{writes:?}");
 }
 
 #[test]
-fn all_created_and_all_deleted_is_as_before() {
+fn deleting_all_files_restores_the_free_space() {
     let rig = Rig::new(&LARGE, TIGHT);
     rig.garden().consistency_point().unwrap();
     let before = rig.garden().report().free;
@@ -125,7 +125,7 @@ fn three_hundred_volumes_share_an_aggregate() {
     let garden = open(&devices, Limits::default()).unwrap();
     let name = |number: u32| format!("volume {number}").into_bytes();
     for number in 0..300 {
-        // Together they promise far more than there is.
+        // Together their sizes are far larger than the aggregate.
         let options = VolumeOptions { blocks: 20_000, inodes: 1000, seed: number.into() };
         garden.create_volume(&name(number), &options).unwrap();
         let fs = garden.volume(&name(number)).unwrap();
@@ -146,7 +146,7 @@ fn three_hundred_volumes_share_an_aggregate() {
 }
 
 #[test]
-fn the_same_operations_give_the_same_bytes() {
+fn same_operations_give_the_same_bytes() {
     let run = || {
         let devices: Vec<Arc<MemoryDevice>> = SMALL.devices().into_iter().map(Arc::new).collect();
         let shared: Devices = devices.iter().map(|device| device.clone() as _).collect();
@@ -171,7 +171,7 @@ fn the_same_operations_give_the_same_bytes() {
 }
 
 #[test]
-fn an_allocation_larger_than_the_space_is_refused() {
+fn reservation_larger_than_the_space_is_refused() {
     let rig = Rig::new(&SMALL, TIGHT);
     let ino = make(rig.fs(), "file");
     let how = AllocateHow::Reserve { keep_size: false };
@@ -181,7 +181,7 @@ fn an_allocation_larger_than_the_space_is_refused() {
     assert_eq!(rig.fs().attributes(ino).unwrap().size, 1 << 20);
 }
 
-/// A log whose next flush waits until it is let go.
+/// A log whose next flush waits until it is released.
 struct Gate {
     device: MemoryDevice,
     /// Whether flushes wait, and whether one does.
@@ -224,7 +224,7 @@ impl BlockDevice for Gate {
 }
 
 #[test]
-fn operations_that_wait_for_a_flush_share_the_next_one() {
+fn waiting_operations_share_the_next_flush() {
     let mut devices = SMALL.devices();
     let gate = Arc::new(Gate {
         device: devices.pop().unwrap(),
@@ -244,7 +244,7 @@ fn operations_that_wait_for_a_flush_share_the_next_one() {
             let fs = rig.fs();
             scope.spawn(move || make(fs, &format!("file {number}")));
         }
-        // Applied is not yet durable: others see it, and its caller waits.
+        // An applied operation is not yet durable: others see it, and its caller waits.
         while (0..5).any(|number| rig.fs().lookup(Ino::ROOT, format!("file {number}").as_bytes()).is_err()) {
             std::thread::yield_now();
         }

@@ -1,5 +1,6 @@
-//! A process that changes an aggregate on files is killed (SIGKILL) somewhere; what it acknowledged is there, and the check
-//! is clean. The killed process is this test itself, started again.
+//! A process that changes an aggregate on files is killed (SIGKILL) at a random time. Its
+//! acknowledged operations are there, and the check finds nothing. The killed process is this test,
+//! started again.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -23,7 +24,7 @@ fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     match &arguments[1..] {
         [word, dir, seed] if word == "child" => child(Path::new(dir), seed.parse().unwrap()),
-        // A filter of other tests' names, or the list of tests that some runners ask for.
+        // A filter with names of other tests, or the list of tests that some runners request.
         others
             if others.iter().any(|word| word == "--list" || (!word.starts_with('-') && !"killed".contains(word))) => {}
         _ => {
@@ -78,7 +79,7 @@ impl Subject for Open {
     }
 }
 
-/// Does operations and says after each that it is done.
+/// Runs operations and prints a line after each.
 fn child(dir: &Path, seed: u64) {
     let mut open = open(dir);
     let mut player = Player::default();
@@ -113,9 +114,9 @@ fn parent(seed: u64) {
     let before = lines.by_ref().take(wanted as usize).count();
     child.kill().unwrap();
     child.wait().unwrap();
-    // What it said before the kill came through, nobody has read yet.
+    // Lines that it wrote before the kill and that are still unread.
     let done = before + lines.count();
-    assert!(done < 4000, "seed {seed}: it ended before it was killed");
+    assert!(done < 4000, "seed {seed}: it ended before the kill");
 
     let open = open(dir.path());
     let tree = collect_tree(&open.1).unwrap();
@@ -127,7 +128,7 @@ fn parent(seed: u64) {
     let operations = operations(seed);
     operations[..done].iter().for_each(|operation| drop(player.play(&mut model, operation)));
     let first = find_difference(&collect_tree(&model).unwrap(), &tree);
-    // The next one may have been done without its word coming through.
+    // The next operation may be done without its line.
     player.play(&mut model, &operations[done]);
     let second = find_difference(&collect_tree(&model).unwrap(), &tree);
     let told = format!("seed {seed}, killed after {done} operations");

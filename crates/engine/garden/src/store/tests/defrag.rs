@@ -53,11 +53,7 @@ fn defragmentation_changes_places_only() {
     assert_eq!((done.files, done.blocks, done.moved, done.unread, done.no_space), (1, BLOCKS, BLOCKS, 0, 0));
     assert!(done.requests > 250 && done.predicted <= 14, "{done:?}");
     let after = garden.survey_layout(NAME, DefragFiles::All).unwrap();
-    assert_eq!(
-        (after.requests, after.moved),
-        (done.predicted, 0),
-        "as predicted, and nothing is left to do"
-    );
+    assert_eq!((after.requests, after.moved), (done.predicted, 0), "as predicted, and nothing is left to do");
     assert_eq!(garden.report().free, free, "no additional block is in use");
     assert_eq!(garden.held_blocks(NAME).unwrap(), held, "snapshots hold no additional block");
     assert_eq!(garden.diff(NAME, b"before", None).unwrap(), []);
