@@ -1,7 +1,7 @@
 //! Lengths of write chains with and without cleaning: a file on 20 data drives in memory is
 //! overwritten at random, or as OLTP does.
 //!
-//! `cargo run --release -p senesce-garden --example placement -- ARGUMENTS`, where the arguments are
+//! `cargo run --release -p senesce-garden --example placement -- ARGUMENTS`, with the arguments
 //! `[random|oltp] [areas] [turnovers] [fill in thousandths] [cache in MiB] [quota]`.
 //!
 //! The quota is the number of blocks that cleaning may move, in hundredths of the written blocks.
