@@ -1,8 +1,7 @@
 //! The aggregate as its users see it: one lock around the state, one around commits of the log.
 //!
-//! An operation changes memory and appends its record under the first lock. Under the second lock,
-//! one thread writes the records of all waiting operations. By default an operation returns once
-//! its record is durable; see [`Acknowledge`].
+//! Operations append their records under the first lock. Under the second one, a thread writes all
+//! waiting records. An operation returns once its record is durable, or earlier ([`Acknowledge`]).
 
 use std::{
     ops::Add,
@@ -45,14 +44,12 @@ pub enum Acknowledge {
     /// When it is durable. No acknowledged operation is lost.
     #[default]
     Durable,
-    /// When it is done in memory, as in other file systems. After a loss of power the volume has
-    /// its state of some moment at or after the last sync.
+    /// When it is done in memory. A loss of power leaves a state at or after the last sync.
     Done,
 }
 
-/// With early acknowledgement, records wait in memory for a sync up to this part of the dirty
-/// bytes. If more accumulate, the engine drops them from the log, and the next consistency point
-/// makes the operations durable. So no byte is written twice.
+/// The part of the dirty bytes that records may use while they wait for a sync. Above it, the next
+/// consistency point replaces the records, so that no byte is written twice.
 const WAITING_PART: u64 = 8;
 
 pub(crate) struct Shared {
@@ -148,8 +145,7 @@ impl Garden {
         &self.shared
     }
 
-    /// Sets when operations are acknowledged from now on. Operations until now are durable on
-    /// return.
+    /// Sets when operations are acknowledged. Earlier operations are durable on return.
     pub fn set_acknowledge(&self, when: Acknowledge) -> Result<()> {
         self.shared.is_early.store(when == Acknowledge::Done, Relaxed);
         self.shared.sync()
@@ -167,16 +163,14 @@ impl Garden {
         self.shared.consistency_point()
     }
 
-    /// Whether operations removed blocks that the free space of a volume shows only after the next
-    /// consistency point. Other removals show at once.
+    /// Whether removed blocks become free space of a volume only at the next consistency point.
     pub fn has_uncounted_removals(&self) -> bool {
         self.shared.lock().has_uncounted_removals()
     }
 
-    /// Makes a consistency point if anything changed, and records in the log that the last one is
-    /// durable. If all its superblocks are damaged later, opening reports that.
-    ///
-    /// Cost: one more flush of the log for each point.
+    /// Makes a consistency point if anything changed, and a record in the log that it is durable.
+    /// If its superblocks are damaged later, opening reports that. Cost: one more flush for each
+    /// point.
     pub fn close_point(&self) -> Result<()> {
         let mut commits = self.shared.lock_commits();
         let mut store = self.shared.lock();
@@ -187,10 +181,8 @@ impl Garden {
         self.shared.commit_batch(&batch)
     }
 
-    /// Makes a consistency point, and records in its superblock that the log holds nothing more.
-    /// From then on a loss of the log loses no data. The next change reverts this first.
-    ///
-    /// Cost: one more superblock.
+    /// Makes a consistency point, and records in its superblock that the log holds nothing more, so
+    /// that losing the log loses no data. The next change reverts this. Cost: one more superblock.
     pub fn close(&self) -> Result<()> {
         self.close_point()?;
         let mut commits = self.shared.lock_commits();
@@ -199,10 +191,8 @@ impl Garden {
         store.close()
     }
 
-    /// Ensures that the log proves the last consistency point, so that opening detects the loss of
-    /// all its superblocks. If no later record proves it, closes the point.
-    ///
-    /// Cost: one flush of the log for each point; a consistency point, if a change has no record.
+    /// Ensures that the log proves the last consistency point, and closes the point if not. Cost: a
+    /// flush of the log for each point; a consistency point if a change has no record.
     pub(crate) fn tell_point(&self) -> Result<()> {
         self.sync()?;
         let tells = {
@@ -214,8 +204,7 @@ impl Garden {
         if tells { Ok(()) } else { self.close_point() }
     }
 
-    /// Runs `act` while nothing is written to the devices: neither a consistency point nor a commit
-    /// of the log.
+    /// Runs `act` while no consistency point and no commit of the log is written.
     pub fn hold_still<T>(&self, act: impl FnOnce() -> T) -> Result<T> {
         let _commits = self.shared.lock_commits();
         let store = self.shared.lock();
@@ -223,9 +212,8 @@ impl Garden {
         Ok(act())
     }
 
-    /// Counts the free blocks of up to `most` allocation areas, and returns the number of areas
-    /// that remain. Opening leaves this scan to later. Allocation does not need it: an area is
-    /// counted at the latest when it may be the best one.
+    /// Counts the free blocks of up to `most` allocation areas, and returns the number of remaining
+    /// areas. Allocation counts an area at the latest when it may be the best one.
     ///
     /// Cost: reads the bits of each area.
     pub fn count_areas(&self, most: u64) -> Result<u64> {
@@ -236,7 +224,7 @@ impl Garden {
         Ok(left)
     }
 
-    /// The cost of cleaning an allocation area, and the savings at its next write: the sum over its
+    /// The cost of cleaning an allocation area, and the savings at its next write, over its
     /// stripes.
     ///
     /// Errors: `Invalid` if the area does not exist.
@@ -262,17 +250,14 @@ impl Garden {
         self.shared.lock().replace_drive(drive, device)
     }
 
-    /// The bytes that a drive occupies on its device, counted from the start, according to its
-    /// label. Later bytes do not belong to the aggregate.
+    /// The bytes of a device that its label assigns to the aggregate, counted from the start.
     ///
     /// Errors: the device is no drive of an aggregate, or it is damaged.
     pub fn drive_length(device: &Arc<dyn BlockDevice>) -> Result<Bytes> {
         store::drive_length(device)
     }
 
-    /// Whether a device has a readable label of the log of any aggregate.
-    ///
-    /// Cost: reads up to three blocks.
+    /// Whether a device has a readable label of a log of any aggregate. Reads up to three blocks.
     pub fn is_log(device: &Arc<dyn BlockDevice>) -> bool {
         is_log(device)
     }
@@ -299,8 +284,7 @@ impl Garden {
     }
 
     /// Fills up to `stripes` stripes of a new drive from the other drives of its group. They are
-    /// durable on return. `None` if no drive is being filled. Volumes can be used in between. After
-    /// an opening, filling continues where the last step ended.
+    /// durable on return. `None` if no drive is being filled. Continues where the last step ended.
     ///
     /// Errors: a drive fails; if the new drive fails, it is missing again.
     ///
@@ -323,8 +307,7 @@ impl Garden {
         done
     }
 
-    /// Sets the stripe at which the next step of the scrub starts, counted over all RAID groups, to
-    /// continue an interrupted pass.
+    /// Sets the stripe at which the next scrub step starts, counted over all RAID groups.
     ///
     /// Errors: `Invalid` if the stripe does not exist.
     pub fn scrub_from(&self, stripe: u64) -> Result<()> {
@@ -342,8 +325,7 @@ impl Garden {
 const MOST_POINTS: u32 = 16;
 
 impl Shared {
-    /// Locks the state after waiting for a background consistency point. If that failed, the next
-    /// operation returns its error.
+    /// Locks the state after a background point. The next operation returns the error of the point.
     pub fn lock(&self) -> MutexGuard<'_, Store> {
         let mut store = self.lock_for_operation();
         let _ = store.land(); // a failure stopped the engine, and the next check returns it
@@ -413,8 +395,7 @@ impl Shared {
             let (blocks, frees) = store.cost(&operation)?;
             let room = store.reserve(Some(volume), blocks, frees);
             let due = store.is_due() || !store.log.has_room(body.len());
-            // Other threads change things after each point, and may free the blocks that this
-            // operation needs.
+            // Other threads may free the blocks that this operation needs.
             let is_short = room.is_err() && points < MOST_POINTS && store.may_gain(volume, blocks, frees);
             if is_short || due && !fresh {
                 drop(store);
@@ -443,8 +424,7 @@ impl Shared {
             let before = store.dirty_blocks();
             let done = store.do_without_waiting(&mut fetches, |store| store.apply(&operation));
             if done.is_err() && !store.touched && fetches.are_wanted() {
-                // Other threads continue during the request to the object store. They may change
-                // the outcome of `plan`, or use the space that a consistency point made.
+                // Other threads continue meanwhile, and may change the outcome of `plan`.
                 drop(store);
                 fetches.fetch();
                 fresh = false;

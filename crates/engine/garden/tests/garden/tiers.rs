@@ -78,8 +78,7 @@ fn age_and_memory_decide_what_is_cold() {
     assert_eq!(tier(20, true), 0);
     assert_eq!(tier(0, false), 0, "all of it is in memory");
     assert_eq!(tier(9, true), 20);
-    // There was another point, and the small files are one, two, ... points older than the
-    // youngest.
+    // There was another point, so the small files are 1, 2, ... points older than the youngest.
     assert_eq!(tier(3, true), 7);
     assert_eq!(tier(0, true), 11);
     assert_eq!(tiered.read(ino, 0, 10 * BLOCK).unwrap(), young);
@@ -343,8 +342,7 @@ fn objects_are_rewritten_when_the_prices_justify_it() {
     tiered.garden().tier(ALL).unwrap();
     assert_eq!(tiered.garden().cold().blocks, 1004);
     let mut living = 1004;
-    // A single object pays for a whole PUT and for the new head, so for less than the formula's 191
-    // and 159.
+    // An object pays for a whole PUT and a new head, so less than the formula's 191 and 159.
     for (prices, most) in [(S3_STANDARD, 182), (AZURE_HOT, 149)] {
         // With one block too many, and with the limit.
         for (keep, emptied) in [(most + 1, 0), (most, 1)] {
