@@ -1,14 +1,17 @@
-//! Profile-driven aging against a bare loop of the same system calls.
+//! Compares profile-driven aging with a bare loop of the same system calls. Needs root.
 //!
-//! The operations are those of an aging of a volume in the model. They are done twice, on two fresh file systems in memory
-//! that take turns, a few thousand operations at a time, so that a busy machine disturbs both and every turn gives a
-//! ratio. *Ours* is everything that aging does: planning the steps, asking for the space, applying them. The bare loop
-//! only issues prepared calls; several threads of it share the directories out beforehand and never wait for each other.
-//! Needs root.
+//! The operations come from an aging of the model. The benchmark applies them to two fresh file
+//! systems in memory. It alternates between the two every few thousand operations, so that a busy
+//! machine slows both, and reports one ratio per turn.
 //!
-//! `SENESCE_BENCH_PROFILE` (agrawal), `SENESCE_BENCH_FULLNESS` (0.65), `SENESCE_BENCH_FS` (ext4,xfs),
-//! `SENESCE_BENCH_THREADS` (1,2), `SENESCE_BENCH_CHURN` (4), `SENESCE_BENCH_CONTENT` (allocate), `SENESCE_BENCH_MIB`
-//! (1024), `SENESCE_BENCH_DIR` (/dev/shm), `SENESCE_BENCH_TURN` (4000 operations), `SENESCE_BENCH_ROUNDS` (1).
+//! *Ours* includes the whole path of aging: it plans the steps, reads the free space and applies
+//! the steps. The bare loop only issues prepared calls. Its threads divide the directories in
+//! advance and never wait for each other.
+//!
+//! Settings and defaults: `SENESCE_BENCH_PROFILE` (agrawal), `SENESCE_BENCH_FULLNESS` (0.65),
+//! `SENESCE_BENCH_FS` (ext4,xfs), `SENESCE_BENCH_THREADS` (1,2), `SENESCE_BENCH_CHURN` (4),
+//! `SENESCE_BENCH_CONTENT` (allocate), `SENESCE_BENCH_MIB` (1024), `SENESCE_BENCH_DIR` (/dev/shm),
+//! `SENESCE_BENCH_TURN` (4000 operations), `SENESCE_BENCH_ROUNDS` (1).
 
 mod common;
 
@@ -73,9 +76,9 @@ fn aging() -> ProfileAging {
     ProfileAging::new(profile, options).expect("options in their ranges")
 }
 
-/// What an aging of the model was told, and the steps that it answered with.
+/// The feedback of an aging of the model, and the steps that the workload returned.
 fn record() -> (Vec<Feedback>, Vec<Step>) {
-    // A real file system keeps a part for itself.
+    // A real file system uses a part of the device for metadata.
     let mib = number::<u64>("MIB", "1024") * 15 / 16;
     let (mut aging, mut model) = (aging(), ModelTarget::new(Some(Bytes(mib << 20))));
     let (mut told, mut steps, mut last) = (Vec::new(), Vec::new(), None);
@@ -91,7 +94,7 @@ fn record() -> (Vec<Feedback>, Vec<Step>) {
     (told, steps)
 }
 
-/// Seconds of every turn: of the bare loop, and ours.
+/// Seconds of each turn: the bare loop, then ours.
 fn run(kind: &str, threads: usize, told: &[Feedback], steps: &[Step], round: usize) -> Vec<(f64, f64)> {
     let (for_bare, for_ours) = (volume(kind), volume(kind));
     let open = |volume: &Volume| PosixTarget::open(&volume.mountpoint).expect("a mounted volume");
@@ -108,7 +111,7 @@ fn run(kind: &str, threads: usize, told: &[Feedback], steps: &[Step], round: usi
         }
         let (before, lists) = share_out(&steps[from..to], threads);
         let mut pair = (0.0, 0.0);
-        // Which one goes first changes, so that what a turn leaves for the next favours neither.
+        // The order alternates, so that the state a turn leaves favours neither side.
         let ours_first = (turns.len() + round).is_multiple_of(2);
         for is_ours in [ours_first, !ours_first] {
             let began = Instant::now();
@@ -140,7 +143,8 @@ fn run(kind: &str, threads: usize, told: &[Feedback], steps: &[Step], round: usi
     turns
 }
 
-/// The operations as prepared calls: directories first, then a list for each thread with directories of its own.
+/// Converts the operations to prepared calls: first the directories, then one list per thread. Each
+/// thread has directories of its own.
 fn share_out(steps: &[Step], threads: usize) -> (BareLoop, Vec<BareLoop>) {
     let (mut first, mut lists): (Vec<Op>, Vec<Vec<Op>>) = (Vec::new(), vec![Vec::new(); threads]);
     let mut places: HashMap<Option<RelPath>, usize> = HashMap::new();

@@ -1,16 +1,19 @@
-//! Profile-driven aging by both schedules on real file systems: seconds, and whether the aged states differ.
+//! Compares the two schedules of profile-driven aging on real file systems: seconds and aged state.
+//! Needs root.
 //!
-//! Every run ages a fresh volume (an image in memory on a loop device) and then looks at it: free extents by size, extents
-//! per file, layout score. For every pair of schedules each figure is held against the other's with 95% intervals of the
-//! median over the seeds (bootstrap): they overlap, or they do not. Needs root.
+//! Each run ages a fresh volume (an image in memory on a loop device) and then measures it: free
+//! extents by size, extents per file, layout score. For each pair of schedules the report compares
+//! every figure. It states whether the 95% intervals of the medians over the seeds (bootstrap)
+//! overlap.
 //!
-//! `SENESCE_BENCH_PROFILE` (agrawal), `SENESCE_BENCH_FULLNESS` (0.65), `SENESCE_BENCH_FS` (ext4,xfs),
-//! `SENESCE_BENCH_SCHEDULES` (classic,virtual:4; a number is the churn), `SENESCE_BENCH_SEEDS` (3),
-//! `SENESCE_BENCH_MIB` (1024), `SENESCE_BENCH_DIR` (/dev/shm), `SENESCE_BENCH_CONTENT` (allocate),
-//! `SENESCE_BENCH_SIZES` (point), `SENESCE_BENCH_SYNC_EVERY` operations (0: never), `SENESCE_BENCH_FIRST_SEED` (1),
-//! `SENESCE_BENCH_THREADS` (1),
-//! `SENESCE_BENCH_OUT` (a file that gets one line of figures a run; runs of several calls are compared by `FROM`),
-//! `SENESCE_BENCH_FROM` (such a file, whose runs of the same case are part of the comparison).
+//! Settings and defaults: `SENESCE_BENCH_PROFILE` (agrawal), `SENESCE_BENCH_FULLNESS` (0.65),
+//! `SENESCE_BENCH_FS` (ext4,xfs), `SENESCE_BENCH_SCHEDULES` (classic,virtual:4; the number is the
+//! churn), `SENESCE_BENCH_SEEDS` (3), `SENESCE_BENCH_MIB` (1024), `SENESCE_BENCH_DIR` (/dev/shm),
+//! `SENESCE_BENCH_CONTENT` (allocate), `SENESCE_BENCH_SIZES` (point), `SENESCE_BENCH_SYNC_EVERY`
+//! operations (0: never), `SENESCE_BENCH_FIRST_SEED` (1), `SENESCE_BENCH_THREADS` (1).
+//!
+//! `SENESCE_BENCH_OUT` is a file to which each run appends a line of figures. `SENESCE_BENCH_FROM`
+//! is such a file: the comparison includes its runs of the same case.
 
 mod common;
 
@@ -71,7 +74,7 @@ fn options(schedule: &str, fullness: f64, seed: u64) -> ProfileOptions {
     }
 }
 
-/// A run whose figures are kept in a file.
+/// A run whose figures are stored in a file.
 #[derive(Serialize, Deserialize)]
 struct Kept {
     case: String,
@@ -80,7 +83,8 @@ struct Kept {
     figures: Figures,
 }
 
-/// Everything but schedule and seed that figures depend on: only runs of the same case are compared.
+/// Every setting that influences figures, except schedule and seed. Only runs of the same case are
+/// compared.
 fn case(kind: &str) -> String {
     let names = [("PROFILE", "agrawal"), ("FULLNESS", "0.65"), ("MIB", "1024"), ("CONTENT", "allocate")];
     let names = names.into_iter().chain([("SIZES", "point"), ("SYNC_EVERY", "0")]);
@@ -114,7 +118,7 @@ struct Figures {
     free_extents: f64,
     extents_per_file: f64,
     layout_score: f64,
-    /// Share of the free bytes by the power of two of the extents' blocks.
+    /// Shares of the free bytes, by the power of two of the extent's length in blocks.
     histogram: Vec<f64>,
 }
 
@@ -172,7 +176,7 @@ fn run(kind: &str, profile: &str, options: ProfileOptions) -> Figures {
     let seconds = began.elapsed().as_secs_f64();
     let used = collect_process_times().since(cpu);
     drop(targets);
-    let free = collect_free_extents(&volume.mountpoint).expect("ext4 and XFS tell");
+    let free = collect_free_extents(&volume.mountpoint).expect("ext4 and XFS report free space");
     let lengths = free.iter().map(|extent| extent.length_bytes);
     let space = compute_free_space(lengths.clone());
     let mut histogram = vec![0.0; 40];
@@ -181,7 +185,7 @@ fn run(kind: &str, profile: &str, options: ProfileOptions) -> Figures {
     }
     let mut scorer = LayoutScorer::new(collect_space(&volume.mountpoint).expect("a mounted volume"), BLOCK_BYTES);
     collect_tree_extents(&volume.mountpoint, 2, &never, &mut |file| scorer.add_file(file.size_bytes, &file.extents))
-        .expect("ext4 and XFS tell");
+        .expect("ext4 and XFS report extents");
     let layout = scorer.finish();
     Figures {
         seconds,
@@ -195,10 +199,10 @@ fn run(kind: &str, profile: &str, options: ProfileOptions) -> Figures {
     }
 }
 
-/// A row of the table: its name, and the figure it is of.
+/// A row of the table: its name and its figure.
 type Row = (String, Box<dyn Fn(&Figures) -> f64>);
 
-/// Medians with 95% intervals, and whether they overlap those of the first schedule.
+/// Prints medians with 95% intervals, and whether they overlap those of the first schedule.
 fn report(kind: &str, all: &BTreeMap<String, Vec<Figures>>) {
     println!("\n{kind}: medians [95% intervals]");
     let spread = |figures: &[Figures], of: &dyn Fn(&Figures) -> f64| {

@@ -1,7 +1,7 @@
-//! Workloads: a seed, parameters and feedback become steps of operations.
+//! Workloads: they turn a seed, parameters and feedback into steps of operations.
 //!
-//! A workload is pure: it never touches a file system, a clock or a thread. Repositories, traces and logs enter through
-//! traits and iterators; all it learns of the outside is [`Feedback`].
+//! A workload is pure: it never touches a file system, a clock or a thread. Repositories, traces
+//! and logs enter through traits and iterators. [`Feedback`] is its only other input.
 
 pub mod fsfb;
 pub mod git;

@@ -1,4 +1,5 @@
-//! A volume for tests: names, sizes and blocks of 4 KiB, and a capacity. Panics on whatever a file system would refuse.
+//! A volume for tests: names, sizes, blocks of 4 KiB and a capacity. Panics on every operation that
+//! a file system refuses.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +17,8 @@ pub(crate) struct Meter {
     capacity_blocks: u64,
     used_blocks: u64,
     last: Option<Outcome>,
-    /// The first so many writes of a step succeed, then one is refused although there is space; consumed by it.
+    /// The number of writes in a step that succeed before one is refused although there is space.
+    /// The refusal resets it.
     pub refuse_after: Option<usize>,
 }
 
@@ -42,7 +44,7 @@ impl Meter {
         self.used_blocks as f64 / self.capacity_blocks as f64
     }
 
-    /// Asks for a step and does it.
+    /// Requests a step and applies it.
     pub fn step(&mut self, workload: &mut dyn Workload) -> Result<Option<Step>, WorkloadError> {
         let step = workload.next_step(&self.feedback())?;
         if let Some(step) = &step {
@@ -51,7 +53,7 @@ impl Meter {
         Ok(step)
     }
 
-    /// All steps to the end.
+    /// Runs all steps.
     pub fn run(&mut self, workload: &mut dyn Workload) -> Vec<Step> {
         let mut steps = Vec::new();
         while let Some(step) = self.step(workload).unwrap() {
@@ -149,7 +151,7 @@ impl Meter {
         Ok(())
     }
 
-    /// Errors: what was written of it when the space ended.
+    /// Errors: the bytes that were written before the space was exhausted.
     fn write(&mut self, path: &str, offset: u64, len: u64) -> Result<(), u64> {
         let size = self.files[path];
         let old = size.div_ceil(BLOCK_BYTES);
@@ -162,7 +164,7 @@ impl Meter {
     }
 }
 
-/// How long a content is.
+/// The length of a content, bytes.
 pub(crate) fn length(content: &Content) -> u64 {
     match content {
         Content::Inline(bytes) => bytes.len() as u64,
@@ -177,7 +179,8 @@ pub(crate) fn chi_square(counts: &[u64]) -> f64 {
     counts.iter().map(|&count| (count as f64 - expected).powi(2) / expected).sum()
 }
 
-/// What chi-square with so many degrees of freedom exceeds once in 10,000 draws (Wilson and Hilferty's approximation).
+/// The value that chi-square with `degrees` degrees of freedom exceeds once in 10,000 draws
+/// (approximation of Wilson and Hilferty).
 pub(crate) fn chi_square_limit(degrees: usize) -> f64 {
     let k = degrees as f64;
     let z = 3.719;

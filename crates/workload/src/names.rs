@@ -2,7 +2,7 @@
 
 use senesce_core::RelPath;
 
-/// A path from text that is known to be one.
+/// A path from text that is a valid path.
 pub(crate) fn path(text: &str) -> RelPath {
     RelPath::try_from(text).expect("names of generated trees are made of plain components")
 }

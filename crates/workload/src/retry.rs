@@ -1,8 +1,8 @@
-//! What a lack of space asks of a workload that keeps no account of space: the rest of the step is tried again.
+//! The reaction of a simple workload to a lack of space: it retries the rest of the step.
 //!
-//! A file that was made and got only a part of its content is removed, the file system is synchronised (freed blocks
-//! often wait for a commit), and the operations from the failed one on are given again. A write at an offset is simply
-//! repeated. When that does not help a few times in a row, the volume is too small.
+//! A file that got only a part of its content is removed. A sync follows, since freed blocks often
+//! wait for a commit. Then the operations from the failed one on are returned again. A failed write
+//! at an offset is repeated as it is. If several attempts in a row fail, the volume is too small.
 
 use std::sync::Arc;
 
@@ -11,28 +11,28 @@ use senesce_oplog::{Op, Outcome, Step};
 
 use crate::{Feedback, WorkloadError};
 
-/// After so many failures in a row that moved nothing, there is no more space to be had.
+/// After this number of failures in a row without progress, the volume has no more space.
 const PATIENCE: u32 = 3;
 
-/// The step that was given last, and what is left of it.
+/// The last step, and the part of it that is left.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Retry {
     last: Option<Step>,
-    /// What has to follow once there is room.
+    /// The rest of the step, to follow when space is free.
     rest: Option<Step>,
     failures: u32,
 }
 
 impl Retry {
-    /// Remembers a step that is given out.
+    /// Remembers a step that is returned.
     pub fn give(&mut self, step: Step) -> Step {
         self.last = Some(step.clone());
         step
     }
 
-    /// The step that has to follow from how the last one ended, if one has to.
+    /// Returns the step that must follow the outcome of the last one, if any.
     ///
-    /// Errors: no space, however often it is tried.
+    /// Errors: repeated attempts found no space.
     pub fn settle(&mut self, feedback: &Feedback) -> Result<Option<Step>, WorkloadError> {
         let Some(last) = self.last.take() else { return Ok(None) };
         let Some(Outcome::NoSpace { failed_op, written }) = feedback.last else {
@@ -44,7 +44,7 @@ impl Retry {
             return Err(WorkloadError::VolumeTooSmall {
                 label: last.label,
                 capacity: feedback.capacity,
-                problem: "it found no space, several times over; give the volume more, or the workload less".into(),
+                problem: "it found no space in repeated attempts; use a larger volume or a smaller workload".into(),
             });
         }
         let mut part: Option<RelPath> = None;
@@ -59,7 +59,7 @@ impl Retry {
             let ops: Arc<[Op]> = last.ops[failed_op.min(last.ops.len())..].into();
             self.rest = Some(Step { label, counted: false, root: last.root.clone(), ops });
         } else if let Some(Op::Unlink { path }) = last.ops.first() {
-            // Making room itself found none.
+            // The step that frees space found none itself.
             part = (failed_op == 0).then(|| path.clone());
         }
         let ops: Vec<Op> = part.map(|path| Op::Unlink { path }).into_iter().chain([Op::SyncFs]).collect();
@@ -67,7 +67,7 @@ impl Retry {
         Ok(Some(self.give(step)))
     }
 
-    /// Whether nothing is left to be done of the last step, which ended so.
+    /// Whether the last step is complete, given its outcome.
     pub fn is_whole(&self, last: &Outcome) -> bool {
         *last == Outcome::Done && self.rest.is_none()
     }
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn the_unfinished_file_goes_and_the_rest_is_done_again() {
+    fn the_partial_file_is_removed_and_the_rest_retried() {
         let mut retry = Retry::default();
         retry.give(step());
         let failed = Outcome::NoSpace { failed_op: 1, written: Some(3) };
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn no_space_however_often_it_is_tried_is_an_error() {
+    fn repeated_lack_of_space_is_an_error() {
         let mut retry = Retry::default();
         retry.give(step());
         let nothing = feedback(Outcome::NoSpace { failed_op: 0, written: None });

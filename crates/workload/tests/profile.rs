@@ -1,7 +1,8 @@
-//! Profile-driven aging applied for real: to the model in memory, and to ext4, XFS and Btrfs on loop devices.
+//! Profile-driven aging of real targets: the model in memory, and ext4, XFS and Btrfs on loop
+//! devices.
 //!
-//! What is reached is counted by a census of the aged volume, so the round trip is tested too: the profile that is captured
-//! from a volume aged by a profile is that profile, within the accuracy.
+//! A census of the aged volume counts the result, so the tests cover the round trip too. The
+//! profile captured from an aged volume is the profile that aged it, within the accuracy.
 
 use std::{
     fs,
@@ -24,7 +25,7 @@ use senesce_workload::{
     },
 };
 
-/// Small files and few of them, so that small volumes hold enough: sizes, depths and ages of several bins each.
+/// Few and small files, so that small volumes hold enough: several bins of sizes, depths and ages.
 const SMALL: &str = "format = \"aging-profile/1\"\nname = \"small\"\n[size]\nmeaning = \"upper bound\"\nvalues = [0, 4096, \
                      16384, 65536, 262144]\nweights = [1, 8, 6, 4, 1]\n[depth]\nvalues = [0, 1, 3]\nweights = [1, 4, 5]\n\
                      subdirs = [0, 4, 20]\n[age]\nunit = \"hours\"\nupper = [10, 100, 500, 1000]\nweights = [2, 8, 6, 4]\n";
@@ -49,7 +50,7 @@ fn age(
 }
 
 #[test]
-fn in_the_model_every_schedule_and_content_is_reached_and_its_log_gives_the_same_tree() {
+fn the_model_reaches_profiles_and_replays_equal_trees() {
     let profile = AgingProfile::parse(SMALL).unwrap();
     for schedule in [Schedule::Virtual, Schedule::Classic] {
         for content in [FileContent::Write, FileContent::Allocate] {
@@ -67,7 +68,7 @@ fn in_the_model_every_schedule_and_content_is_reached_and_its_log_gives_the_same
 }
 
 #[test]
-fn any_number_of_threads_does_the_same_operations() {
+fn operations_do_not_depend_on_threads() {
     let run = |threads| {
         let options = ProfileOptions { fullness: 0.75, churn: 2.0, ..Default::default() };
         let mut aging = ProfileAging::new(AgingProfile::parse(SMALL).unwrap(), options).unwrap();
@@ -91,7 +92,7 @@ fn any_number_of_threads_does_the_same_operations() {
 }
 
 #[test]
-fn on_real_file_systems_a_volume_that_was_aged_by_a_profile_is_captured_as_that_profile() {
+fn aged_real_volumes_are_captured_as_their_profile() {
     if !root_or_skip("mkfs and mount") {
         return;
     }
@@ -116,7 +117,7 @@ fn on_real_file_systems_a_volume_that_was_aged_by_a_profile_is_captured_as_that_
 }
 
 #[test]
-fn a_real_volume_that_is_filled_by_others_meanwhile_hangs_nothing() {
+fn aging_ends_if_other_programs_fill_the_volume() {
     if !root_or_skip("mkfs and mount") {
         return;
     }
@@ -140,7 +141,7 @@ fn a_real_volume_that_is_filled_by_others_meanwhile_hangs_nothing() {
             last = Some(done.outcome);
             steps += 1;
             if steps == 3 {
-                // A fifth of the volume goes to somebody else, whom the workload does not know.
+                // Another program uses a fifth of the volume.
                 let other = fs::File::create(volume.path("other")).unwrap();
                 rustix::fs::fallocate(&other, rustix::fs::FallocateFlags::empty(), 0, 64 << 20).unwrap();
             }
@@ -150,7 +151,7 @@ fn a_real_volume_that_is_filled_by_others_meanwhile_hangs_nothing() {
     }
 }
 
-/// The profile of a volume, in the bins of the one it was aged by.
+/// The profile of a volume, in the bins of the profile that aged it.
 fn capture(root: &Path, profile: &AgingProfile, options: &ProfileOptions) -> AgingProfile {
     let census = collect_census(root, &CensusOptions { threads: 2, with_extents: true }).unwrap();
     assert_eq!(census.errors_count, 0, "{:?}", census.errors);
@@ -170,15 +171,15 @@ fn capture(root: &Path, profile: &AgingProfile, options: &ProfileOptions) -> Agi
     };
     let found = compute_profile(&found.collect::<Vec<_>>(), &captured).unwrap();
     assert!(found.extents.as_ref().is_some_and(|extents| extents.mean >= 1.0), "{:?}", found.extents);
-    // What was written can be read again.
+    // A rendered profile parses again.
     AgingProfile::parse(&found.render().unwrap()).unwrap()
 }
 
-/// A mounted file system with nothing in it.
+/// A mounted file system without files.
 fn volume(kind: &str, mib: u64) -> Volume {
     let mkfs: &[&str] = if kind == "ext4" { &["-m", "0"] } else { &[] };
     let volume = Volume::new(kind, mib, mkfs, "noatime");
-    // ext4 comes with a directory, which is not a part of any profile's depth.
+    // A new ext4 has a directory, which does not belong to any profile's depth.
     let _ = fs::remove_dir(volume.path("lost+found"));
     volume
 }

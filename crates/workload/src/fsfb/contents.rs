@@ -1,4 +1,5 @@
-//! Printable bytes without newlines, grown from a seed: one long line, so that a search has to look at all of it.
+//! Printable bytes without newlines, derived from a seed. The content is one long line, so that a
+//! search reads all of it.
 
 use std::sync::Arc;
 
@@ -7,15 +8,16 @@ use senesce_oplog::{Content, ContentError, ContentSource, Payload, seeded_bytes}
 /// The first word of the keys of these contents.
 pub const PRINTABLE: &str = "printable";
 
-/// The content of `len` printable bytes that grows from `seed`.
+/// The content of `len` printable bytes that derives from `seed`.
 pub fn printable_content(seed: u64, len: u64) -> Content {
     Content::derived(format!("{PRINTABLE} {seed:016x} {len}"))
 }
 
-/// Makes the contents of [`printable_content`]; every other key is an error.
+/// Produces the contents of [`printable_content`]; any other key is an error.
 ///
-/// A byte is `32 + floor(95 r / 256)` of a seeded byte *r*: all of ASCII's printable characters, space and tilde
-/// included; a character has the probability 2/256 or 3/256.
+/// A byte is `32 + floor(95 r / 256)` of a seeded byte *r*. The result covers all printable
+/// characters of ASCII, space and tilde included. Each character has the probability 2/256 or
+/// 3/256.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PrintableContents;
 
@@ -55,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn every_printable_character_and_no_other_occurs() {
+    fn only_printable_characters_occur() {
         let mut seen = [0u64; 256];
         bytes(3, 100_000).iter().for_each(|&byte| seen[usize::from(byte)] += 1);
         for (byte, &count) in seen.iter().enumerate() {
@@ -64,14 +66,14 @@ mod tests {
     }
 
     #[test]
-    fn contents_are_pinned_because_logs_name_them_by_seed() {
+    fn contents_of_a_seed_never_change() {
         assert_eq!(&*bytes(7, 12), GOLDEN);
         assert_eq!(&bytes(7, 5_000)[..12], GOLDEN);
     }
     const GOLDEN: &[u8] = b"\\PGaJC*rs\\L7";
 
     #[test]
-    fn what_is_no_such_key_is_refused() {
+    fn invalid_keys_are_refused() {
         for key in ["", "printable", "printable x 7", "printable 1", "printable 1 2 3", "blob 1 2"] {
             assert!(PrintableContents.payload(key).is_err(), "{key:?}");
         }

@@ -1,11 +1,11 @@
-//! The files that exist, and a uniform choice among them.
+//! The set of existing files, with a uniform random choice.
 
 use senesce_core::Rng;
 
-/// Space is reckoned in blocks of this size, bytes.
+/// Bytes of a block, the unit of used space.
 pub(super) const BLOCK_BYTES: u64 = 4096;
 
-/// A file of the tree; its name is `f` and its number.
+/// A file of the tree. Its name is `f` and its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct File {
     pub directory: u32,
@@ -14,13 +14,13 @@ pub(super) struct File {
 }
 
 impl File {
-    /// What its blocks occupy, bytes.
+    /// Bytes that its blocks occupy.
     pub fn block_bytes(&self) -> u64 {
         self.size_bytes.next_multiple_of(BLOCK_BYTES)
     }
 }
 
-/// All files.
+/// All existing files, with the sums of their sizes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Files {
     files: Vec<File>,
@@ -35,7 +35,7 @@ impl Files {
         self.files.push(file);
     }
 
-    /// Takes one out, each with the same probability.
+    /// Removes one file and returns it. Each file has the same probability.
     pub fn take_any(&mut self, rng: &mut Rng) -> Option<File> {
         if self.files.is_empty() {
             return None;

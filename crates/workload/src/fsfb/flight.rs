@@ -1,4 +1,4 @@
-//! A step under way: its operations, and what each does to the files that are known to exist.
+//! A pending step: its operations, and the effect of each one on the set of existing files.
 
 use senesce_core::RelPath;
 use senesce_oplog::{Op, Outcome, Step};
@@ -13,37 +13,37 @@ use crate::names::path;
 /// The directory that holds the tree.
 pub(super) const ROOT: &str = "tree";
 
-/// What an operation does, once it is done.
+/// The effect of an operation, once it is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Effect {
     None,
-    /// The tree has directories up to this number.
+    /// The directories of the tree exist up to this number.
     Directory(u32),
     Create(File),
     Unlink(File),
-    /// The file that a lack of space left unfinished is gone.
+    /// The unfinished file of a step without space is removed.
     RemovePart,
 }
 
-/// A step that was given out, or is being made.
+/// A step that was returned to the caller, or that is under construction.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Flight {
     ops: Vec<Op>,
     effects: Vec<Effect>,
     /// Bytes of the new files' contents.
     pub content_bytes: u64,
-    /// What their blocks occupy, bytes.
+    /// Bytes that their blocks occupy.
     pub block_bytes: u64,
     /// New files.
     pub created: u64,
 }
 
-/// What a step left behind.
+/// The outcome of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Landing {
-    /// It found no space.
+    /// An operation found no space.
     pub no_space: bool,
-    /// At least one file came or went.
+    /// At least one file was created or removed.
     pub progressed: bool,
     /// The tree's root exists.
     pub has_root: bool,
@@ -55,7 +55,7 @@ impl Flight {
         self.effects.push(Effect::Directory(directory));
     }
 
-    /// Makes a file with printable bytes grown from `seed`.
+    /// Creates a file with printable bytes derived from `seed`.
     pub fn create(&mut self, tree: &DirectoryTree, file: File, seed: u64) {
         let content = printable_content(seed, file.size_bytes);
         self.ops.push(Op::Create { path: place(tree, &file), mode: 0o644, content });
@@ -81,13 +81,14 @@ impl Flight {
         self.effects.push(Effect::None);
     }
 
-    /// The step; the operations' effects stay here until it is known how it ended.
+    /// Returns the step. The effects stay here until its outcome is known.
     pub fn take_off(&mut self, label: String, counted: bool) -> Step {
         let ops = std::mem::take(&mut self.ops).into();
         Step { label, counted, root: path(ROOT), ops }
     }
 
-    /// Takes over what was done, and takes back what was not. `part` is the unfinished file, before and after.
+    /// Applies the effects of the completed operations and reverts the others. `part` is the
+    /// unfinished file, before and after the call.
     pub fn land(
         &mut self,
         outcome: Outcome,

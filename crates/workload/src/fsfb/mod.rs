@@ -1,13 +1,16 @@
-//! FSFB, the free-space fragmentation benchmark (Conway et al., HotStorage 2019): a volume that is kept nearly full while
-//! its files are replaced, a round at a time.
+//! FSFB, the free-space fragmentation benchmark (Conway et al., HotStorage 2019). It keeps a volume
+//! nearly full and replaces its files in rounds.
 //!
-//! Set-up: files of uniform size are dropped into a random tree until `fill_percent` of the volume is used. Then rounds:
-//! files chosen uniformly are deleted until `replace_percent` of the bytes are gone, and one new directory at a random
-//! free place is filled with as much. A counted step is the making of that directory, synchronised at its end.
+//! Set-up creates files of uniform size in a random tree until `fill_percent` of the volume is
+//! used. A round deletes files, chosen uniformly, until `replace_percent` of the bytes are deleted.
+//! It then creates the same number of bytes in one new directory at a random free place. The
+//! counted step creates that directory and its files, and ends with a sync.
 //!
-//! The fullness is held by feedback, 0.05% of the capacity above the target, and never falls below the target after
-//! set-up, except between the deletion and the making within a round. No space never ends the workload: what did not fit is removed and tried again, and a volume
-//! that cannot be filled as far as asked is kept as full as it gets; the label of a step says so.
+//! Feedback holds the fullness 0.05% of the capacity above the target. After set-up the fullness
+//! never drops below the target, except between the deletion and the creation of a round. A lack of
+//! space never ends the workload. It removes the unfinished file and tries again. If a volume
+//! cannot be filled to the target, the workload keeps the fullness that it reached, and the label
+//! of a step says so.
 //!
 //! ```
 //! use senesce_core::{Bytes, Seed};
@@ -19,8 +22,8 @@
 //! assert!(step.label.starts_with("fill to 95%"));
 //! ```
 //!
-//! What it is not: the published script, whose fsync had no file, whose generator had no seed, and which ran every 50th
-//! round twice.
+//! It differs from the published script, whose fsync had no file, whose generator had no seed, and
+//! which ran every 50th round twice.
 
 mod contents;
 mod files;

@@ -4,7 +4,7 @@ use senesce_core::{Rng, Seed};
 
 use crate::WorkloadError;
 
-/// Sizes of files: `unit_bytes` times a number drawn uniformly from 1 to `most`.
+/// Sizes of files: `unit_bytes` times a number that is drawn uniformly from 1 to `most`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
     /// The unit, bytes: 1024 in the paper, 1000 in the published code.
@@ -28,24 +28,24 @@ impl Sizes {
 /// Parameters of [`Fsfb`](super::Fsfb).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FsfbOptions {
-    /// Everything random follows from it.
+    /// The seed of every random choice.
     pub seed: Seed,
     /// Sizes of files.
     pub sizes: Sizes,
-    /// Directories of the tree that set-up makes, its root included. Rounds add one each.
+    /// Directories of the tree that set-up makes, its root included. Each round adds one.
     pub directories: u64,
-    /// Children that a directory has at most.
+    /// The largest number of children of a directory.
     pub children: u64,
-    /// The share of the capacity that is used after set-up, percent; used is what is not free to users.
+    /// The used share of the capacity after set-up, percent. Used is all that is not free to users.
     pub fill_percent: u64,
     /// The share of the files' bytes that a round replaces, percent.
     pub replace_percent: u64,
-    /// How many rounds.
+    /// The number of rounds.
     pub rounds: u64,
 }
 
 impl FsfbOptions {
-    /// As the paper describes it: 1 to 150 KiB, 500 rounds.
+    /// The parameters of the paper: 1 to 150 KiB, 500 rounds.
     pub fn paper(seed: Seed) -> Self {
         Self {
             seed,
@@ -58,7 +58,7 @@ impl FsfbOptions {
         }
     }
 
-    /// As the published code does it: 1 to 150 times 1000 bytes, 600 rounds.
+    /// The parameters of the published code: 1 to 150 times 1000 bytes, 600 rounds.
     pub fn code(seed: Seed) -> Self {
         Self { sizes: Sizes { unit_bytes: 1000, most: 150 }, rounds: 600, ..Self::paper(seed) }
     }
@@ -68,19 +68,19 @@ impl FsfbOptions {
         let wrong =
             |name, value: u64, problem| Err(WorkloadError::Parameter { name, value: value.to_string(), problem });
         if self.sizes.unit_bytes == 0 || self.sizes.most == 0 {
-            return wrong("sizes", 0, "a file has at least one byte");
+            return wrong("sizes", 0, "must be at least one byte");
         }
         if self.directories == 0 {
-            return wrong("directories", 0, "the tree's root is one");
+            return wrong("directories", 0, "must be at least 1: the tree's root counts");
         }
         if self.children == 0 || self.children > 10_000 {
-            return wrong("children", self.children, "between 1 and 10,000");
+            return wrong("children", self.children, "must be between 1 and 10,000");
         }
         if !(1..=99).contains(&self.fill_percent) {
-            return wrong("fill_percent", self.fill_percent, "between 1 and 99");
+            return wrong("fill_percent", self.fill_percent, "must be between 1 and 99");
         }
         if !(1..=100).contains(&self.replace_percent) {
-            return wrong("replace_percent", self.replace_percent, "between 1 and 100");
+            return wrong("replace_percent", self.replace_percent, "must be between 1 and 100");
         }
         Ok(())
     }

@@ -1,4 +1,5 @@
-//! FSFB against its definition. Statistical tests have fixed seeds; their limits are exceeded once in 10,000 seeds.
+//! FSFB against its definition. Statistical tests have fixed seeds; one seed in 10,000 exceeds
+//! their limits.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +32,7 @@ fn unlinked(step: &Step) -> Vec<String> {
 }
 
 #[test]
-fn the_published_parameters_are_those_of_the_paper_and_of_the_code() {
+fn published_parameters_match_paper_and_code() {
     let (paper, code) = (FsfbOptions::paper(Seed(1)), FsfbOptions::code(Seed(1)));
     assert_eq!((paper.sizes, paper.rounds), (Sizes { unit_bytes: 1024, most: 150 }, 500));
     assert_eq!((code.sizes, code.rounds), (Sizes { unit_bytes: 1000, most: 150 }, 600));
@@ -53,8 +54,8 @@ fn sizes_are_uniform_in_both_variants() {
 }
 
 #[test]
-fn a_descent_chooses_uniformly_among_stopping_each_child_and_a_new_one() {
-    // The first choice at the root with two children and room for more: stop, child, child, new.
+fn a_descent_chooses_uniformly_at_each_directory() {
+    // The root has two children and space for more. Its choices are: stop, child, child, new.
     let mut rng = Rng::for_purpose(Seed(6), "t");
     let mut base = DirectoryTree::new(10, 1000);
     while base.child_counts()[0] < 2 {
@@ -65,7 +66,7 @@ fn a_descent_chooses_uniformly_among_stopping_each_child_and_a_new_one() {
         let mut tree = base.clone();
         let known = tree.len() as u32;
         let mut at = tree.descend(&mut rng);
-        // Up to the child of the root.
+        // Walks up to the child of the root.
         while at != 0 && tree.path(at).as_bytes().contains(&b'/') {
             let parent = tree.path(at).parent().unwrap();
             at = (0..tree.len() as u32).find(|&other| *tree.path(other) == parent).unwrap();
@@ -85,7 +86,7 @@ fn a_descent_chooses_uniformly_among_stopping_each_child_and_a_new_one() {
 }
 
 #[test]
-fn the_tree_has_the_asked_number_of_directories_with_at_most_ten_children() {
+fn the_tree_respects_its_limits() {
     let mut rng = Rng::for_purpose(Seed(7), "t");
     let mut tree = DirectoryTree::new(10, 1000);
     for _ in 0..20_000 {
@@ -93,7 +94,7 @@ fn the_tree_has_the_asked_number_of_directories_with_at_most_ten_children() {
     }
     assert_eq!(tree.len(), 1000);
     assert!(tree.child_counts().into_iter().all(|count| count <= 10));
-    // A full tree gets no more by descents; rounds add one each.
+    // Descents add nothing to a full tree; each round adds one directory.
     for round in 0..2_000 {
         tree.descend(&mut rng);
         tree.make_at_free_slot(&mut rng);
@@ -116,7 +117,7 @@ fn each_free_slot_of_the_root_is_equally_likely() {
 
 #[test]
 fn victims_are_chosen_uniformly() {
-    // Which of 20 equally old files a round deletes first: each equally often.
+    // Of 20 equal files, the first victim is each one equally often.
     let mut counts = [0u64; 20];
     let mut rng = Rng::for_purpose(Seed(9), "t");
     for _ in 0..20_000 {
@@ -128,7 +129,7 @@ fn victims_are_chosen_uniformly() {
 }
 
 #[test]
-fn the_fullness_is_at_the_target_after_set_up_and_after_every_round() {
+fn fullness_meets_the_target_after_every_round() {
     for seed in 0..4 {
         let (mut fsfb, mut meter) = (Fsfb::new(small(seed)).unwrap(), Meter::new(CAPACITY));
         let (mut rounds, mut least) = (0, 1.0f64);
@@ -151,7 +152,7 @@ fn the_fullness_is_at_the_target_after_set_up_and_after_every_round() {
 }
 
 #[test]
-fn a_round_deletes_a_share_of_the_bytes_and_puts_as_much_into_one_new_directory() {
+fn a_round_recreates_deleted_bytes_in_one_directory() {
     let (mut fsfb, mut meter) = (Fsfb::new(small(1)).unwrap(), Meter::new(CAPACITY));
     let mut sizes: BTreeMap<String, u64> = BTreeMap::new();
     let mut deleted = 0;
@@ -182,7 +183,7 @@ fn a_round_deletes_a_share_of_the_bytes_and_puts_as_much_into_one_new_directory(
 }
 
 #[test]
-fn a_lack_of_space_anywhere_is_repaired_and_the_level_is_held() {
+fn fullness_recovers_after_any_lack_of_space() {
     for after in 0..30 {
         let (mut fsfb, mut meter) = (Fsfb::new(small(2)).unwrap(), Meter::new(CAPACITY));
         let (mut counted, mut refused, mut measured) = (0, 0, 0);
@@ -203,8 +204,9 @@ fn a_lack_of_space_anywhere_is_repaired_and_the_level_is_held() {
 }
 
 #[test]
-fn a_volume_that_takes_less_than_asked_is_kept_as_full_as_it_gets() {
-    // 99% asked, but a part of the volume is lost to what no file can use: told as free, never given.
+fn an_unreachable_target_keeps_the_reached_fullness() {
+    // The target is 99%, but a part of the volume is unusable: it is reported as free, but never
+    // allocated.
     struct Stingy(Fsfb);
     impl Workload for Stingy {
         fn next_step(&mut self, feedback: &crate::Feedback) -> Result<Option<Step>, WorkloadError> {
@@ -226,10 +228,11 @@ fn a_volume_that_takes_less_than_asked_is_kept_as_full_as_it_gets() {
 }
 
 #[test]
-fn what_shows_only_in_whole_blocks_is_created_in_whole_blocks() {
+fn a_deficit_below_a_block_creates_whole_blocks() {
     let (mut fsfb, mut meter) = (Fsfb::new(small(1)).unwrap(), Meter::new(CAPACITY));
     while !meter.step(&mut fsfb).unwrap().unwrap().counted {}
-    // All is held, and the file system tells 1,474 bytes less than asked: less than it may keep with the metadata.
+    // The volume holds its level, but the file system reports 1,474 bytes less than the target.
+    // That is less than it may keep with the metadata.
     let level = (CAPACITY * 95).div_ceil(100) + CAPACITY / 2000;
     let free = Bytes(CAPACITY - (level - 1474));
     let feedback = crate::Feedback { free, last: Some(Outcome::Done), ..meter.feedback() };
@@ -239,8 +242,8 @@ fn what_shows_only_in_whole_blocks_is_created_in_whole_blocks() {
 }
 
 #[test]
-fn what_never_shows_is_not_created_for_ever() {
-    // Told as used: the files that set-up made, and nothing that came later.
+fn a_round_stops_if_used_space_never_grows() {
+    // It reports as used only the files of set-up, and none of the later ones.
     struct Deaf(Fsfb, Option<Bytes>);
     impl Workload for Deaf {
         fn next_step(&mut self, feedback: &crate::Feedback) -> Result<Option<Step>, WorkloadError> {
@@ -263,21 +266,21 @@ fn what_never_shows_is_not_created_for_ever() {
 }
 
 #[test]
-fn a_volume_that_is_full_without_a_file_is_too_small() {
+fn a_volume_full_without_files_is_too_small() {
     let mut fsfb = Fsfb::new(small(1)).unwrap();
     let full = crate::Feedback { capacity: Bytes(1000), free: Bytes(10), last: None };
     assert!(matches!(fsfb.next_step(&full), Err(WorkloadError::VolumeTooSmall { .. })));
 }
 
 #[test]
-fn the_same_seed_gives_the_same_steps_and_another_seed_others() {
+fn steps_depend_on_the_seed() {
     let steps = |seed| Meter::new(CAPACITY).run(&mut Fsfb::new(small(seed)).unwrap());
     assert_eq!(steps(4), steps(4));
     assert_ne!(steps(4), steps(5));
 }
 
 #[test]
-fn parameters_out_of_range_are_refused_by_name() {
+fn out_of_range_parameters_are_refused() {
     let good = FsfbOptions::paper(Seed(1));
     for (bad, name) in [
         (FsfbOptions { fill_percent: 0, ..good }, "fill_percent"),

@@ -1,4 +1,4 @@
-//! The tree of directories: random descents, and the places where a directory is missing.
+//! The tree of directories, with random descents and random free slots.
 
 use senesce_core::{RelPath, Rng};
 
@@ -9,31 +9,31 @@ use crate::names::path;
 struct Directory {
     path: RelPath,
     parent: u32,
-    /// Which child of its parent it is.
+    /// Its slot in the parent.
     slot: u32,
     /// By slot; `None` is free.
     children: Vec<Option<u32>>,
 }
 
-/// Directories by number; 0 is the root. Later ones are never parents of earlier ones.
+/// Directories by number; 0 is the root. A parent always has a lower number than its children.
 #[derive(Clone, Debug)]
 pub(super) struct DirectoryTree {
     directories: Vec<Directory>,
-    /// Children that a directory has at most.
+    /// The largest number of children of a directory.
     slots: usize,
-    /// Directories that descents for files make at most.
+    /// The number of directories at which descents stop making new ones.
     most: usize,
 }
 
 impl DirectoryTree {
-    /// The root alone.
+    /// A tree of the root alone.
     pub fn new(slots: u64, most: u64) -> Self {
         let root = Directory { path: RelPath::root(), parent: 0, slot: 0, children: Vec::new() };
         let size = |number| usize::try_from(number).unwrap_or(usize::MAX);
         Self { directories: vec![root], slots: size(slots), most: size(most) }
     }
 
-    /// How many directories there are, the root included.
+    /// The number of directories, the root included.
     pub fn len(&self) -> usize {
         self.directories.len()
     }
@@ -43,8 +43,9 @@ impl DirectoryTree {
         &self.directories[directory as usize].path
     }
 
-    /// A random place for a file: from the root on, one of {stop here, each child, a new child while there may be one},
-    /// all equally likely, until the descent stops. New directories have the numbers from the former `len()` on.
+    /// Returns a random directory for a file. At each directory the descent chooses among: stop
+    /// here, each child, and a new child if one is allowed. All choices have the same probability.
+    /// New directories have the numbers from the former `len()` on.
     pub fn descend(&mut self, rng: &mut Rng) -> u32 {
         let mut at = 0;
         loop {
@@ -58,8 +59,8 @@ impl DirectoryTree {
         }
     }
 
-    /// A new directory at a random free place: from the root on, each of the slots of a directory equally likely, down
-    /// through the used ones until a free one is met.
+    /// Makes a directory at a random free slot. At each directory every slot has the same
+    /// probability. The descent continues through a used slot and stops at a free one.
     pub fn make_at_free_slot(&mut self, rng: &mut Rng) -> u32 {
         let mut at = 0;
         loop {
@@ -71,7 +72,7 @@ impl DirectoryTree {
         }
     }
 
-    /// Forgets the directories from number `len` on.
+    /// Removes the directories from number `len` on.
     pub fn truncate(&mut self, len: usize) {
         while self.len() > len.max(1) {
             let Some(gone) = self.directories.pop() else { return };
@@ -98,7 +99,7 @@ impl DirectoryTree {
         number
     }
 
-    /// Children that a directory has now; for tests.
+    /// The number of children of each directory; for tests.
     #[cfg(test)]
     pub fn child_counts(&self) -> Vec<usize> {
         (0..self.len() as u32).map(|directory| self.children(directory).len()).collect()

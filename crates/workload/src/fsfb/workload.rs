@@ -1,4 +1,5 @@
-//! The workload: fill, then rounds, with the fullness held by what the file system says.
+//! The workload: it fills the volume, then runs rounds. Feedback of the file system holds the
+//! fullness.
 
 use senesce_core::{Bytes, RelPath, Rng};
 use senesce_oplog::{Outcome, Step};
@@ -11,42 +12,42 @@ use super::{
 };
 use crate::{Feedback, Workload, WorkloadError};
 
-/// A step of set-up creates so many bytes at most, so that a killed run does not begin at nothing.
+/// The most bytes that a step of set-up creates. A killed run loses at most one step.
 const FILL_STEP_BYTES: u64 = 256 * Bytes::MIB;
-/// The level that is held lies above the target by the capacity over this: small files may be kept with the metadata,
-/// and what a file system tidies up later must not take the volume below the target.
+/// The held level is above the target by the capacity divided by this. File systems may store small
+/// files with the metadata and free space late. Neither must take the volume below the target.
 const SLACK_DIVISOR: u64 = 2_000;
-/// After so many failures in a row that moved nothing, there is no more space to be had.
+/// After this number of failures in a row without progress, the volume has no more space.
 const PATIENCE: u32 = 3;
 
-/// Where the workload is.
+/// The phase of the workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// Set-up, until the target is reached.
     Fill,
-    /// The next step deletes for a round.
+    /// The next step deletes the files of a round.
     Delete,
-    /// The round's files are deleted, its directory is to be made or is being filled.
+    /// The round's files are deleted. Its directory is to be made or is being filled.
     Create {
-        /// None before it was made.
+        /// `None` until it is made.
         directory: Option<u32>,
-        /// Whether the counted step was given.
+        /// Whether the counted step was returned.
         counted: bool,
     },
 }
 
-/// What kind of step was given last.
+/// The kind of the last step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Given {
     Fill,
     Delete,
     Create,
     MakeRoom,
-    /// No operations: its label says what happened.
+    /// No operations: its label reports an event.
     Note,
 }
 
-/// What rounds hold: the state that set-up reached.
+/// The state that set-up reached, and that rounds hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Level {
     content_bytes: u64,
@@ -65,8 +66,9 @@ struct Draws {
 
 /// FSFB as a source of steps.
 ///
-/// Steps: `fill to 95%` (not counted, as many as it takes), then for each round *k*: `round k: delete …` (not counted),
-/// `round k: create …` (counted). After a lack of space: `make room` and more of the same (not counted).
+/// Steps: `fill to 95%` (not counted, until the target is reached), then for each round *k*:
+/// `round k: delete …` (not counted), `round k: create …` (counted). After a lack of space:
+/// `make room`, and more steps of the same kind (not counted).
 pub struct Fsfb {
     options: FsfbOptions,
     draws: Draws,
@@ -74,21 +76,22 @@ pub struct Fsfb {
     files: Files,
     next_file: u64,
     phase: Phase,
-    /// The round that is under way, from 1.
+    /// The current round, from 1.
     round: u64,
     flight: Flight,
     /// A file that a lack of space left unfinished.
     part: Option<RelPath>,
     failures: u32,
     level: Option<Level>,
-    /// None before the first step.
+    /// `None` before the first step.
     given: Option<Given>,
-    /// What the file system missed when the step given last was only to raise what it tells, and how many such steps in a
-    /// row raised nothing.
+    /// Set if the last step only raised the used space: the bytes that were missing then, and the
+    /// number of such steps in a row without progress.
     raising: Option<(u64, u32)>,
-    /// Whether the round's counted step met a lack of space, so that its end has to be said.
+    /// Whether the round's counted step met a lack of space, so that a later step must report the
+    /// end of the round.
     owes_end: bool,
-    /// Whether the step given last came after set-up.
+    /// Whether the last step came after set-up.
     set_up: bool,
 }
 
@@ -122,7 +125,7 @@ impl Fsfb {
         })
     }
 
-    /// Files that exist.
+    /// The number of existing files.
     pub fn files(&self) -> u64 {
         self.files.len() as u64
     }
@@ -132,12 +135,12 @@ impl Fsfb {
         self.files.content_bytes()
     }
 
-    /// Directories, the root included.
+    /// The number of directories, the root included.
     pub fn directories(&self) -> u64 {
         self.tree.len() as u64
     }
 
-    /// What is to be used after set-up, and from then on.
+    /// The used bytes after set-up and between rounds.
     fn target_bytes(&self, capacity: Bytes) -> u64 {
         let target = u128::from(capacity.0) * u128::from(self.options.fill_percent);
         u64::try_from(target.div_ceil(100)).unwrap_or(u64::MAX).saturating_add(capacity.0 / SLACK_DIVISOR)
@@ -160,7 +163,8 @@ impl Fsfb {
         if missing == 0 {
             return None;
         }
-        // What metadata takes shows only afterwards: most of it first, then the rest with better knowledge.
+        // Metadata shows in the used space only after the sync. The first step therefore creates
+        // most of the missing bytes, and later ones the rest.
         let most = if missing > 64 * self.options.sizes.largest() { missing / 4 * 3 } else { missing };
         while self.flight.block_bytes < most.min(FILL_STEP_BYTES) {
             let known = self.tree.len();
@@ -180,7 +184,7 @@ impl Fsfb {
             return Err(WorkloadError::VolumeTooSmall {
                 label: format!("fill to {}%", self.options.fill_percent),
                 capacity: feedback.capacity,
-                problem: format!("{} of it are used without a single file", Bytes(used(feedback))),
+                problem: format!("{} of it are used before the first file exists", Bytes(used(feedback))),
             });
         }
         self.level = Some(Level {
@@ -203,13 +207,14 @@ impl Fsfb {
             count += 1;
             self.flight.unlink(&self.tree, file);
         }
-        // So that what is told next is true, and that the space can be used: freed blocks wait for a commit.
+        // The sync makes the next feedback exact and the freed blocks usable: freed blocks wait for
+        // a commit.
         self.flight.synchronise();
         self.phase = Phase::Create { directory: None, counted: false };
         self.give(Given::Delete, format!("round {}: delete {count} files, {gone} bytes", self.round), false)
     }
 
-    /// What the round still has to create: bytes of contents, and bytes of blocks.
+    /// The bytes of contents and the bytes of blocks that the round still has to create.
     fn missing(&self, feedback: &Feedback) -> (u64, u64) {
         let Some(level) = self.level else { return (0, 0) };
         let blocks = level.block_bytes.saturating_sub(self.files.block_bytes());
@@ -239,9 +244,11 @@ impl Fsfb {
         };
         while self.flight.content_bytes < content || self.flight.block_bytes < blocks {
             let drawn = self.options.sizes.draw(&mut self.draws.size);
-            // The last file has the size that is still missing, so that nothing accumulates over the rounds.
+            // The last file has exactly the missing size, so that no error accumulates over the
+            // rounds.
             let left = content.saturating_sub(self.flight.content_bytes);
-            // Only to take space: whole blocks, since pieces of blocks may be kept where nobody counts them.
+            // Files that only use up space have whole blocks: a file system may store partial
+            // blocks where they do not count.
             let space = blocks.saturating_sub(self.flight.block_bytes).next_multiple_of(BLOCK_BYTES);
             let left = left.max(space);
             self.new_file(directory, drawn.min(left));
@@ -253,7 +260,8 @@ impl Fsfb {
         Some(self.give(Given::Create, label, !counted))
     }
 
-    /// Whether steps that only raise what the file system tells come to something; `missing` is what it misses now.
+    /// Whether steps that only raise the used space have an effect. `missing` is the number of
+    /// bytes missing now.
     fn is_rising(&mut self, missing: u64) -> bool {
         let idle = match self.raising {
             Some((before, idle)) if missing >= before => idle + 1,
@@ -263,7 +271,7 @@ impl Fsfb {
         self.raising.is_some()
     }
 
-    /// Ends a round below its level, which is lower from now on.
+    /// Ends a round below its level. Later rounds hold the lower level.
     fn stay(&mut self, feedback: &Feedback, why: &str) -> Step {
         self.level = Some(Level {
             content_bytes: self.files.content_bytes(),
@@ -275,14 +283,14 @@ impl Fsfb {
         self.give(Given::Note, label, false)
     }
 
-    /// The end of a round: whatever is missing could not be had, and is not asked for again.
+    /// Ends the round. Later rounds do not make up for missing bytes.
     fn end_round(&mut self) {
         self.round += 1;
         self.raising = None;
         self.phase = Phase::Delete;
     }
 
-    /// After a step that found no space: removes the unfinished file, and lets the file system find what is free.
+    /// The step after a lack of space: it removes the unfinished file, and the sync frees blocks.
     fn make_room(&mut self) -> Step {
         if let Some(part) = &self.part {
             self.flight.remove_part(part);
@@ -291,7 +299,7 @@ impl Fsfb {
         self.give(Given::MakeRoom, "make room after no space".into(), false)
     }
 
-    /// No space, however often it is tried: the volume takes what it has and no more.
+    /// Stops after repeated failures: the fullness stays as it is.
     fn give_up(&mut self, feedback: &Feedback) -> Result<Step, WorkloadError> {
         (self.failures, self.owes_end) = (0, false);
         match self.phase {
@@ -303,17 +311,17 @@ impl Fsfb {
                 Ok(self.give(Given::Note, label, false))
             }
             Phase::Create { .. } if self.files.len() > 0 => Ok(self.stay(feedback, "no space to hold the level")),
-            Phase::Create { .. } | Phase::Delete => Err(no_deletion(feedback, "not even a deletion finds space")),
+            Phase::Create { .. } | Phase::Delete => Err(no_deletion(feedback, "even a deletion found no space")),
         }
     }
 
-    /// Takes over how the last step ended; a step that has to follow from it, if one has to.
+    /// Applies the outcome of the last step. Returns the step that must follow, if any.
     fn settle(&mut self, feedback: &Feedback) -> Result<Option<Step>, WorkloadError> {
         let outcome = feedback.last.unwrap_or(Outcome::Done);
         let landing = self.flight.land(outcome, &mut self.tree, &mut self.files, &mut self.part);
         let Landing { no_space, progressed, has_root } = landing;
         if !has_root {
-            return Err(no_deletion(feedback, "not even a directory finds space"));
+            return Err(no_deletion(feedback, "even a directory found no space"));
         }
         if let Phase::Create { directory: Some(directory), counted } = self.phase
             && directory as usize >= self.tree.len()
@@ -333,7 +341,7 @@ impl Fsfb {
         self.owes_end |= self.given == Some(Given::Create);
         self.failures = if progressed { 1 } else { self.failures + 1 };
         if self.failures > 2 * PATIENCE {
-            return Err(no_deletion(feedback, "not even a deletion finds space"));
+            return Err(no_deletion(feedback, "even a deletion found no space"));
         }
         if self.failures <= PATIENCE || self.part.is_some() {
             return Ok(Some(self.make_room()));
@@ -342,7 +350,7 @@ impl Fsfb {
     }
 }
 
-/// What is not free to users.
+/// Bytes that are not free to users.
 fn used(feedback: &Feedback) -> u64 {
     feedback.capacity.0.saturating_sub(feedback.free.0)
 }

@@ -8,7 +8,7 @@ use crate::WorkloadError;
 /// The longest path that Linux accepts, bytes.
 const LONGEST_PATH_BYTES: usize = 4096;
 
-/// What a path holds: never a [`EntryKind::Tree`].
+/// The entry at a path: never a [`EntryKind::Tree`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leaf {
     /// File, executable, link or submodule.
@@ -22,17 +22,19 @@ pub struct Leaf {
 pub struct Change {
     /// The path from the top of the tree.
     pub path: Box<[u8]>,
-    /// What it held before.
+    /// The entry in the old tree.
     pub old: Option<Leaf>,
-    /// What it holds after.
+    /// The entry in the new tree.
     pub new: Option<Leaf>,
 }
 
-/// The paths that differ between two trees, sorted by path bytes (the order of an index). `None` is an empty tree.
+/// Returns the paths that differ between two trees, sorted by path bytes (the order of an index).
+/// `None` is an empty tree.
 ///
-/// Errors: a tree that cannot be checked out: odd or equal names, a path longer than 4,096 bytes.
+/// Errors: a tree that cannot be checked out: an invalid or duplicate name, or a path longer than
+/// 4,096 bytes.
 ///
-/// Cost: reads the trees that differ, nothing else.
+/// Cost: reads only the trees that differ.
 pub fn compute_changes(
     repository: &dyn Repository,
     old: Option<Oid>,
@@ -47,7 +49,7 @@ pub fn compute_changes(
 fn read(repository: &dyn Repository, oid: Option<Oid>) -> Result<Vec<TreeEntry>, WorkloadError> {
     let Some(oid) = oid else { return Ok(Vec::new()) };
     let mut entries = repository.tree(oid)?;
-    // Trees are sorted as if directories ended in a slash; pairing needs plain names.
+    // Trees are sorted as if directory names ended in a slash; pairing needs plain names.
     entries.sort_by(|a, b| a.name.cmp(&b.name));
     for entry in &entries {
         let bad =
@@ -67,13 +69,13 @@ fn read(repository: &dyn Repository, oid: Option<Oid>) -> Result<Vec<TreeEntry>,
     Ok(entries)
 }
 
-/// A directory of both trees in the walk, and how far the walk is.
+/// A directory of both trees in the walk, and the position of the walk in it.
 struct Level {
     old: Vec<TreeEntry>,
     new: Vec<TreeEntry>,
     at_old: usize,
     at_new: usize,
-    /// Bytes of the directory's own path.
+    /// Length of the directory's own path, bytes.
     path_bytes: usize,
 }
 
@@ -98,7 +100,7 @@ impl Level {
         })
     }
 
-    /// The next name, as the entries that both trees have under it.
+    /// The entries of both trees with the next name.
     fn next_pair(&mut self) -> Option<(Option<&TreeEntry>, Option<&TreeEntry>)> {
         let order = match (self.old.get(self.at_old), self.new.get(self.at_new)) {
             (Some(a), Some(b)) => a.name.cmp(&b.name),
@@ -114,7 +116,8 @@ impl Level {
     }
 }
 
-/// Walks both trees with a stack of its own: a repository may nest directories deeper than a thread's stack.
+/// Walks both trees with an explicit stack: directories may nest deeper than a thread's stack
+/// allows.
 fn compare(
     repository: &dyn Repository,
     old: Option<Oid>,

@@ -1,4 +1,4 @@
-//! The work tree's part of a pull: what `unpack_trees` of git does, in its order.
+//! The work tree's part of a pull: the operations of git's `unpack_trees`, in its order.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::WorkloadError;
 
-/// Plans the operations that bring the work tree from `index` over `changes`, and brings `index` along.
+/// Plans the operations that bring the work tree from `index` over `changes`, and updates `index`.
 ///
 /// In: changes sorted by path, `old` as the index has it.
 pub(super) fn plan_checkout(
@@ -45,10 +45,11 @@ pub(super) fn plan_checkout(
     Ok(())
 }
 
-/// Directories are not removed at once: git waits until the removals go down into another directory.
+/// Removes files, and later their empty directories. Git removes a directory only when the removals
+/// reach another directory.
 struct Removal<'a> {
     ops: &'a mut Vec<Op>,
-    /// The directory whose emptiness is to be looked at later, with those above it.
+    /// The directory that is removed later if it is empty, with its parents.
     scheduled: Vec<u8>,
 }
 
@@ -70,7 +71,8 @@ impl Removal<'_> {
         Ok(())
     }
 
-    /// Removes the scheduled directory and those above it, down to `keep` bytes of its path, while they are empty.
+    /// Removes the scheduled directory and its parents, down to `keep` bytes of its path, while
+    /// they are empty.
     fn flush(&mut self, index: &IndexState, keep: usize) -> Result<(), WorkloadError> {
         while self.scheduled.len() > keep && !index.has_below(&self.scheduled) {
             self.ops.push(Op::Rmdir { path: rel(&self.scheduled)? });
@@ -82,7 +84,7 @@ impl Removal<'_> {
     }
 }
 
-/// How many bytes the common leading directories of two directory paths have.
+/// Length of the common leading directories of two directory paths, bytes.
 fn common_directory(a: &[u8], b: &[u8]) -> usize {
     let mut common = 0;
     for at in 0..=a.len().min(b.len()) {
@@ -97,7 +99,8 @@ fn common_directory(a: &[u8], b: &[u8]) -> usize {
     common
 }
 
-/// Makes the directories above `path` that do not exist: those below which the index has nothing.
+/// Makes the missing directories above `path`. A directory is missing if the index has no path
+/// below it.
 fn make_parents(index: &IndexState, path: &[u8], ops: &mut Vec<Op>) -> Result<(), WorkloadError> {
     let slashes: Vec<usize> = (0..path.len()).filter(|&at| path[at] == b'/').collect();
     let existing = slashes.iter().rposition(|&at| index.has_below(&path[..at])).map_or(0, |at| at + 1);
@@ -124,7 +127,7 @@ fn create_op(repository: &dyn Repository, path: &[u8], new: Leaf) -> Result<Op, 
         EntryKind::Symlink => {
             let target: Arc<[u8]> = repository.blob(new.oid)?.into();
             if target.is_empty() || target.contains(&0) {
-                let problem = format!("it is the target of the link {path}, but empty or with a NUL byte");
+                let problem = format!("it is the target of the link {path}, but it is empty or has a NUL byte");
                 return Err(malformed(format!("blob {}", new.oid), problem));
             }
             Op::Symlink { path, target }

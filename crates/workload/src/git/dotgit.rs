@@ -8,14 +8,14 @@ use super::Oid;
 /// The only branch.
 pub const BRANCH: &str = "main";
 
-/// `.git/info/attributes`: switches every conversion off, whatever the history's `.gitattributes` say, so that the
-/// work tree holds the blobs' bytes.
+/// The content of `.git/info/attributes`. It disables every conversion, whatever the
+/// `.gitattributes` of the history say. The work tree therefore holds the bytes of the blobs.
 pub const ATTRIBUTES: &str = "* -text -ident !eol !filter !working-tree-encoding\n";
 
-/// `.git/config`, in full. `gc_auto` of 0 switches automatic gc off.
+/// The content of `.git/config`. `gc_auto` of 0 disables automatic gc.
 ///
-/// Names that other systems could not hold are allowed, commit graphs are not written, reflogs never expire (their times
-/// are those of the commits, hence old).
+/// It allows names that other systems reject, and writes no commit graphs. Reflogs never expire,
+/// because their times are those of the commits and hence old.
 pub fn compute_config(gc_auto: u32, gc_auto_pack_limit: u32) -> String {
     format!(
         "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n\
@@ -27,39 +27,39 @@ pub fn compute_config(gc_auto: u32, gc_auto_pack_limit: u32) -> String {
     )
 }
 
-/// A path below the repository's root, from text that is known to be one.
+/// A path below the repository's root, from text that is a valid path.
 pub(super) fn path(text: &str) -> RelPath {
     RelPath::try_from(text).expect("paths of git's own files are made of plain components")
 }
 
-/// A file made with a few bytes.
+/// Creates a file with the given bytes.
 pub(super) fn create(text: &str, content: impl AsRef<[u8]>) -> Op {
     Op::Create { path: path(text), mode: 0o644, content: Content::Inline(content.as_ref().into()) }
 }
 
-/// A directory.
+/// Makes a directory.
 pub(super) fn mkdir(text: &str) -> Op {
     Op::Mkdir { path: path(text), mode: 0o755 }
 }
 
-/// A removed file.
+/// Removes a file.
 pub(super) fn unlink(text: &str) -> Op {
     Op::Unlink { path: path(text) }
 }
 
-/// A rename.
+/// Renames a file.
 pub(super) fn rename(from: &str, to: &str) -> Op {
     Op::Rename { from: path(from), to: path(to) }
 }
 
-/// A file that comes to be by `name.lock` and a rename.
+/// Replaces a file: writes `name.lock` and renames it.
 pub(super) fn replace(name: &str, content: impl AsRef<[u8]>, ops: &mut Vec<Op>) {
     let lock = format!("{name}.lock");
     ops.push(create(&lock, content));
     ops.push(rename(&lock, name));
 }
 
-/// The repository's root directory and what `git init` puts into it.
+/// Makes the repository's root directory and the files of `git init`.
 pub(super) fn plan_skeleton(config: &str, ops: &mut Vec<Op>) {
     ops.push(Op::Mkdir { path: RelPath::root(), mode: 0o755 });
     for directory in [".git", ".git/objects", ".git/objects/pack", ".git/objects/info", ".git/refs", ".git/refs/heads"]
@@ -74,7 +74,7 @@ pub(super) fn plan_skeleton(config: &str, ops: &mut Vec<Op>) {
     ops.push(create(".git/info/attributes", ATTRIBUTES));
 }
 
-/// The branch and its reflogs as they stand.
+/// The branch and its reflogs.
 #[derive(Clone, Debug)]
 pub(super) struct Refs {
     head: Oid,
@@ -82,17 +82,18 @@ pub(super) struct Refs {
 }
 
 impl Refs {
-    /// Before the first commit.
+    /// The state before the first commit.
     pub fn new() -> Self {
         Self { head: Oid::NULL, reflog_bytes: 0 }
     }
 
-    /// What the branch points to.
+    /// The commit of the branch.
     pub fn head(&self) -> Oid {
         self.head
     }
 
-    /// `git reset --hard`, after the work tree: `ORIG_HEAD`, the branch under its lock, a line in both reflogs.
+    /// Plans the last part of `git reset --hard`: `ORIG_HEAD`, the branch under its lock, a line in
+    /// both reflogs.
     pub fn plan_move(&mut self, to: Oid, unix_seconds: i64, message: &str, ops: &mut Vec<Op>) {
         let first = self.head == Oid::NULL;
         if !first {
@@ -100,7 +101,7 @@ impl Refs {
         }
         let branch = format!(".git/refs/heads/{BRANCH}");
         let logs = [".git/logs/HEAD".to_owned(), format!(".git/logs/refs/heads/{BRANCH}")];
-        // A reflog with a negative time is not readable; histories hold such commits.
+        // Git cannot read a reflog with a negative time, and some histories hold such commits.
         let time = unix_seconds.max(0);
         let line = format!("{} {to} senesce <senesce@localhost> {time} +0000\t{message}\n", self.head);
         ops.push(create(".git/HEAD.lock", ""));

@@ -1,4 +1,5 @@
-//! Git replay, full-disk edition (HotStorage 2019): many copies, pulled round-robin, deleted when the volume is full.
+//! Git replay, full-disk edition (HotStorage 2019): several copies, pulled round-robin, deleted
+//! when the volume is full.
 
 use senesce_core::{Bytes, RelPath};
 use senesce_oplog::{Op, Outcome, Step};
@@ -6,13 +7,13 @@ use senesce_oplog::{Op, Outcome, Step};
 use super::{Pull, PullSource, dotgit::path, replay::too_small};
 use crate::{Feedback, Workload, WorkloadError};
 
-/// When enough copies were made at the start.
+/// The end of the initial cloning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filling {
-    /// When at least this share of the volume's capacity is in use, percent (the paper: 75).
+    /// Stop when at least this share of the volume's capacity is in use, percent (the paper: 75).
     Percent(u8),
-    /// After this many attempts, a last one that found no space included (the published code: 10). Also the way to
-    /// resume: the number of clone steps that were recorded.
+    /// Stop after this number of attempts, including a last one that found no space (the published
+    /// code: 10). A resumed run sets it to the number of recorded clone steps.
     Copies(u64),
 }
 
@@ -21,25 +22,26 @@ pub enum Filling {
 pub struct FullDiskOptions {
     /// When to stop making copies.
     pub filling: Filling,
-    /// How many pulls, over all copies, failed ones included.
+    /// The number of pulls over all copies, failed ones included.
     pub pulls: u64,
-    /// Before a round, delete the last copy if less than this is free.
+    /// Before a round, the last copy is deleted if less than this is free.
     pub keep_free: Option<Bytes>,
 }
 
 impl FullDiskOptions {
-    /// As the paper describes it: copies until 75% of the volume is used.
+    /// The parameters of the paper: copies until 75% of the volume is used.
     pub fn paper(pulls: u64) -> Self {
         Self { filling: Filling::Percent(75), pulls, keep_free: None }
     }
 
-    /// As the published code does it: 10 copies, and the last one deleted before a round with less than 500 MiB free.
+    /// The parameters of the published code: 10 copies. Before a round with less than 500 MiB free,
+    /// the last copy is deleted.
     pub fn code(pulls: u64) -> Self {
         Self { filling: Filling::Copies(10), pulls, keep_free: Some(Bytes(500 * Bytes::MIB)) }
     }
 }
 
-/// What the step before was.
+/// The previous step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LastStep {
     None,
@@ -50,10 +52,12 @@ enum LastStep {
 
 /// Copies at `copy-1`, `copy-2`, …; rounds of one pull per live copy.
 ///
-/// Steps: `clone copy-N` (not counted), `pull I into copy-N` (counted, also when it finds no space), `delete copy-N` (not
-/// counted). All copies of a round share one [`Pull`]; no other is kept. The last copy is never deleted.
+/// Steps: `clone copy-N` (not counted), `pull I into copy-N` (counted, also when it finds no
+/// space), `delete copy-N` (not counted). All copies of a round share one [`Pull`]; only that one
+/// is in memory. The last copy is never deleted.
 ///
-/// Everything but the end of [`Filling::Percent`] and [`FullDiskOptions::keep_free`] depends only on the outcomes.
+/// The steps depend only on the outcomes, except for the end of [`Filling::Percent`] and for
+/// [`FullDiskOptions::keep_free`].
 pub struct GitFullDisk {
     pulls: PullSource,
     options: FullDiskOptions,
@@ -69,7 +73,7 @@ pub struct GitFullDisk {
 }
 
 impl GitFullDisk {
-    /// The workload over `pulls`, whose first is the clone.
+    /// The workload over `pulls`. The first pull is the clone.
     pub fn new(pulls: PullSource, options: FullDiskOptions) -> Self {
         Self {
             pulls,
@@ -89,12 +93,12 @@ impl GitFullDisk {
         self.alive.iter().map(|&copy| root(copy)).collect()
     }
 
-    /// After a step that found no space: the deletion that must follow, if any.
+    /// Returns the deletion that must follow a step without space, if any.
     fn make_room(&mut self, failed_op: usize, feedback: &Feedback) -> Result<Option<Step>, WorkloadError> {
         let copy = match self.last {
             LastStep::None => return Ok(None),
             LastStep::Delete(copy) => {
-                return Err(too_small(&format!("delete copy-{copy}"), feedback, "not even a deletion finds space"));
+                return Err(too_small(&format!("delete copy-{copy}"), feedback, "even a deletion found no space"));
             }
             LastStep::Clone(copy) | LastStep::Pull(copy) => copy,
         };
@@ -105,7 +109,7 @@ impl GitFullDisk {
         if matches!(self.last, LastStep::Clone(_)) {
             self.filling = false;
             if failed_op == 0 {
-                // Not even the copy's directory was made.
+                // The copy's directory was not made.
                 self.alive.retain(|&other| other != copy);
                 return Ok(None);
             }
@@ -219,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_until_the_share_is_used_then_rounds_with_deletions() {
+    fn cloning_stops_at_the_share_then_rounds_delete() {
         let mut w = GitFullDisk::new(pulls(3), FullDiskOptions::paper(100));
         assert_eq!(label(&mut w, 1000, None), "clone copy-1");
         assert_eq!(label(&mut w, 700, DONE), "clone copy-2");
@@ -238,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clone_that_does_not_fit_is_deleted_and_ends_the_filling() {
+    fn an_oversized_clone_is_deleted_and_stops_cloning() {
         let mut w =
             GitFullDisk::new(pulls(2), FullDiskOptions { filling: Filling::Copies(10), pulls: 9, keep_free: None });
         label(&mut w, 1000, None);
@@ -250,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clone_that_made_nothing_leaves_nothing_to_delete() {
+    fn a_clone_without_directory_is_not_deleted() {
         let mut w =
             GitFullDisk::new(pulls(2), FullDiskOptions { filling: Filling::Copies(10), pulls: 9, keep_free: None });
         label(&mut w, 1000, None);
@@ -267,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn the_code_variant_deletes_the_last_copy_once_before_a_round() {
+    fn keep_free_deletes_one_copy_before_a_round() {
         let options = FullDiskOptions { filling: Filling::Copies(3), pulls: 4, keep_free: Some(Bytes(500)) };
         let mut w = GitFullDisk::new(pulls(9), options);
         for free in [1000, 800, 600] {
@@ -283,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn the_outcomes_alone_bring_a_resumed_workload_to_the_same_place() {
+    fn outcomes_alone_determine_a_resumed_workload() {
         let outcomes = [None, DONE, DONE, DONE, FULL, DONE, DONE, FULL, DONE];
         let run = |options, space: bool| {
             let mut w = GitFullDisk::new(pulls(5), options);

@@ -1,4 +1,4 @@
-//! `git gc --auto`: when it acts, and what it does to the files of `.git`.
+//! `git gc --auto`: its thresholds, and its changes to the files of `.git`.
 
 use senesce_oplog::Op;
 
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::WorkloadError;
 
-/// Thresholds, and what the packs cover.
+/// Thresholds, and the last commit that the packs cover.
 pub(super) struct Gc {
     auto: u32,
     auto_pack_limit: u32,
@@ -17,13 +17,13 @@ pub(super) struct Gc {
 }
 
 impl Gc {
-    /// After the initial clone of commit number `start`.
+    /// The state after the initial clone of commit number `start`.
     pub fn new(auto: u32, auto_pack_limit: u32, start: usize) -> Self {
         Self { auto, auto_pack_limit, covered: start }
     }
 
-    /// Plans what `git gc --auto` does after pull `index`: nothing below the thresholds; a pack of the loose objects
-    /// when there are too many of them; one pack of everything when there are too many packs.
+    /// Plans `git gc --auto` after pull `index`. Below the thresholds it does nothing. Too many
+    /// loose objects become one pack. Too many packs become one pack of everything.
     pub fn plan_auto(
         &mut self,
         index: usize,
@@ -32,7 +32,8 @@ impl Gc {
         names: &dyn PackNames,
         ops: &mut Vec<Op>,
     ) -> Result<(), WorkloadError> {
-        // Git extrapolates from one directory: more than ceil(auto / 256) loose objects there.
+        // Git extrapolates from one directory: the threshold is ceil(auto / 256) loose objects
+        // there.
         let too_many_loose = store.loose_in_17 > self.auto.div_ceil(256);
         let too_many_packs = store.packs.len() > self.auto_pack_limit as usize;
         if !too_many_loose && !too_many_packs {

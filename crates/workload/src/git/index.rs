@@ -1,7 +1,7 @@
 //! The index (staging area) of a checked-out commit, and its file format.
 //!
-//! Version 2, stat fields zero, no extensions: the file depends on the commit only, so that two volumes hold the same
-//! bytes. Git takes entries with a zero size as "not looked at yet" and compares contents.
+//! The file has version 2, zero stat fields and no extensions. It depends only on the commit, so
+//! that two volumes hold the same bytes. If the size of an entry is zero, git compares contents.
 //! Source: `gitformat-index(5)`.
 
 use std::collections::BTreeMap;
@@ -20,7 +20,8 @@ pub struct IndexState(BTreeMap<Box<[u8]>, Leaf>);
 impl IndexState {
     /// Brings the index from one tree to another.
     pub fn apply(&mut self, changes: &[Change]) {
-        // A file that becomes a directory (or the reverse) is a removal and additions of other paths: order is free.
+        // A file that becomes a directory (or the reverse) is one removal and several additions of
+        // other paths. The order does not matter.
         for change in changes {
             self.set(&change.path, change.new);
         }
@@ -38,29 +39,30 @@ impl IndexState {
         }
     }
 
-    /// Whether any path lies below the directory `directory` (given without a trailing slash).
+    /// Whether a path is below the directory `directory` (without a trailing slash).
     pub fn has_below(&self, directory: &[u8]) -> bool {
         let prefix = [directory, b"/"].concat();
         let range = (Bound::Included(prefix.as_slice()), Bound::Unbounded);
         self.0.range::<[u8], _>(range).next().is_some_and(|(path, _)| path.starts_with(&prefix))
     }
 
-    /// How many paths.
+    /// The number of paths.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is no path.
+    /// Whether the index has no path.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Paths and what they hold, in order.
+    /// Paths and their entries, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], Leaf)> {
         self.0.iter().map(|(path, leaf)| (&**path, *leaf))
     }
 
-    /// The index file. Cost: linear in the paths; about 100 bytes each, hashed with SHA-1.
+    /// The index file. Cost: linear in the number of paths: about 100 bytes each, hashed with
+    /// SHA-1.
     pub fn to_file(&self) -> Vec<u8> {
         let size: usize = self.0.keys().map(|path| (62 + path.len() + 8) & !7).sum();
         let mut file = Vec::with_capacity(12 + size + 20);
@@ -89,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_is_not_a_name_that_starts_alike() {
+    fn a_common_name_prefix_is_no_directory() {
         let mut index = IndexState::default();
         let leaf = Some(Leaf { kind: EntryKind::File, oid: Oid([1; 20]) });
         index.set(b"a-b/x", leaf);

@@ -1,17 +1,19 @@
-//! Keys of contents: what the bytes of a planned write are, in words that a source with the same history understands.
+//! Keys of contents. A key describes the bytes of a planned write in words that a source with the
+//! same history understands.
 
 use std::{fmt, str::FromStr};
 
 use super::Oid;
 
-/// Which pack. Numbers are positions in the list of commits, from 0.
+/// The identity of a pack. Numbers are positions in the list of commits, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PackKey {
     /// Everything reachable from the commits `0..=n`: the initial clone, and a full repack.
     All(usize),
-    /// What a fetch of commit `n` brings to a repository that has the commits `0..n`.
+    /// The objects that a fetch of commit `n` adds to a repository with the commits `0..n`.
     Fetch(usize),
-    /// What commits `0..=until` reach and commits `0..=after` do not: an incremental repack of loose objects.
+    /// The objects that commits `0..=until` reach and commits `0..=after` do not: an incremental
+    /// repack of loose objects.
     Since {
         /// The last commit that an earlier pack covers.
         after: usize,
@@ -20,10 +22,10 @@ pub enum PackKey {
     },
 }
 
-/// What the bytes of a [`Content::Derived`](senesce_oplog::Content::Derived) are.
+/// The identity of the bytes of a [`Content::Derived`](senesce_oplog::Content::Derived).
 ///
-/// As text: `blob <hex>`, `loose <hex>`, `index <n>`, `pack all <n>`, `pack fetch <n>`, `pack since <m> <n>`, and the same
-/// three with `packidx`.
+/// As text: `blob <hex>`, `loose <hex>`, `index <n>`, `pack all <n>`, `pack fetch <n>`,
+/// `pack since <m> <n>`, and the same three with `packidx`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ContentKey {
     /// The bytes of a blob.
@@ -60,11 +62,11 @@ impl fmt::Display for ContentKey {
     }
 }
 
-/// A text that is no key of git content.
+/// A text that is not a key of git content.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} names no content of a git history")]
 pub struct ParseKeyError {
-    /// What was given.
+    /// The rejected text.
     pub text: String,
 }
 

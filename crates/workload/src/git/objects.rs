@@ -1,4 +1,4 @@
-//! The object store's part of a pull: which objects are new, and how they are written.
+//! The object store's part of a pull: it finds the new objects and plans how they are written.
 
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::WorkloadError;
 
-/// Object names are hashes already.
+/// A hasher without work: object names already are hashes.
 #[derive(Default)]
 pub(super) struct AsIs(u64);
 
@@ -32,13 +32,13 @@ impl Hasher for AsIs {
 
 /// The objects that the copy on the volume has.
 ///
-/// Memory: 9 to 21 bytes an object, whatever its size (the first 8 bytes of the name in a hash set that doubles): about
-/// 20 MiB for a million objects. Two of ten million objects agree in 8 bytes with a chance of 3 in a million; then one
-/// of them would be missing.
+/// Memory: 9 to 21 bytes an object of any size (the first 8 bytes of its name in a hash set that
+/// doubles), about 20 MiB for a million objects. Among ten million objects, two share these 8 bytes
+/// with a probability of 3 in a million. One of the two would then be missing.
 #[derive(Default)]
 pub(super) struct Seen(HashSet<u64, BuildHasherDefault<AsIs>>);
 
-/// New objects, in the order they are written.
+/// New objects, in the order of writing.
 #[derive(Default)]
 pub(super) struct NewObjects {
     commits: Vec<Oid>,
@@ -63,10 +63,10 @@ impl NewObjects {
 }
 
 impl Seen {
-    /// Marks everything reachable from `commit` as seen, and lists what was not: commits from the newest, trees and
-    /// blobs as a walk of the trees meets them.
+    /// Marks every object reachable from `commit` as seen, and lists those that were not: commits
+    /// from the newest, trees and blobs in the order of the walk.
     ///
-    /// Cost: reads the new commits and trees, nothing else.
+    /// Cost: reads only the new commits and trees.
     pub fn add(&mut self, repository: &dyn Repository, commit: Oid, new: &mut NewObjects) -> Result<(), WorkloadError> {
         let mut to_visit = vec![commit];
         while let Some(oid) = to_visit.pop() {
@@ -81,7 +81,7 @@ impl Seen {
         Ok(())
     }
 
-    /// Walks with a stack of its own: a repository may nest trees deeper than a thread's stack.
+    /// Walks with an explicit stack: trees may nest deeper than a thread's stack allows.
     fn add_tree(&mut self, repository: &dyn Repository, tree: Oid, new: &mut NewObjects) -> Result<(), WorkloadError> {
         let mut levels = vec![self.open_tree(repository, tree, new)?];
         while let Some(level) = levels.last_mut() {
@@ -99,7 +99,7 @@ impl Seen {
         Ok(())
     }
 
-    /// Marks a tree as seen; returns its entries, or none if it was seen before.
+    /// Marks a tree as seen. Returns its entries, or none if it was seen before.
     fn open_tree(
         &mut self,
         repository: &dyn Repository,
@@ -114,25 +114,26 @@ impl Seen {
     }
 }
 
-/// What lies below `.git/objects` on the volume.
+/// The state of `.git/objects` on the volume.
 pub(super) struct Store {
     fan_out: [bool; 256],
     /// Loose objects in `objects/17`, the only directory that `git gc --auto` counts.
     pub loose_in_17: u32,
-    /// All loose objects, kept only where gc will ask for them.
+    /// All loose objects, if gc needs them.
     loose: Option<BTreeSet<Oid>>,
     pub packs: Vec<Oid>,
 }
 
 impl Store {
-    /// An empty store; `keep_names` if loose objects will be removed again.
+    /// An empty store. `keep_names` is needed if loose objects are removed later.
     ///
     /// Memory: with `keep_names` at most about 7,000 names.
     pub fn new(keep_names: bool) -> Self {
         Self { fan_out: [false; 256], loose_in_17: 0, loose: keep_names.then(BTreeSet::new), packs: Vec::new() }
     }
 
-    /// Writes one loose object as git does: temporary name in its fan-out directory, then its own.
+    /// Writes one loose object in git's way: a temporary name in its fan-out directory, then a
+    /// rename.
     pub fn plan_loose(&mut self, oid: Oid, ops: &mut Vec<Op>) {
         let hex = oid.to_string();
         let directory = format!(".git/objects/{}", &hex[..2]);
@@ -150,7 +151,8 @@ impl Store {
         }
     }
 
-    /// Writes a pack and its index as `index-pack` (`fetched`) or `pack-objects` does: both are pushed to the device.
+    /// Writes a pack and its index in the way of `index-pack` (`fetched`) or `pack-objects`. Both
+    /// files are flushed to the device.
     pub fn plan_pack(
         &mut self,
         key: PackKey,
@@ -182,7 +184,7 @@ impl Store {
         if fetched {
             ops.push(unlink(&keep));
         }
-        // Two different keys can have the same bytes; the rename then replaced the older pack.
+        // Two different keys can have the same bytes; the rename then replaces the older pack.
         if !self.packs.contains(&name) {
             self.packs.push(name);
         }
@@ -199,7 +201,7 @@ impl Store {
         self.packs.push(newest);
     }
 
-    /// Removes every loose object and the emptied fan-out directories.
+    /// Removes every loose object and the empty fan-out directories.
     pub fn plan_drop_loose(&mut self, ops: &mut Vec<Op>) {
         let Some(loose) = &mut self.loose else { return };
         let mut loose = std::mem::take(loose).into_iter().peekable();

@@ -10,7 +10,7 @@ impl Oid {
     /// The name that stands for "nothing" in reflogs: 20 zero bytes.
     pub const NULL: Oid = Oid([0; 20]);
 
-    /// The first 8 bytes, enough to tell the objects of one repository apart (see the planner's memory note).
+    /// The first 8 bytes, which identify an object within one repository (see `Seen` for the risk).
     pub(crate) fn short(&self) -> u64 {
         let mut first = [0; 8];
         first.copy_from_slice(&self.0[..8]);
@@ -41,7 +41,7 @@ impl fmt::Debug for Oid {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not an object name of 40 hexadecimal digits")]
 pub struct ParseOidError {
-    /// What was given.
+    /// The rejected text.
     pub text: String,
 }
 
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_and_back() {
+    fn object_names_survive_as_text() {
         let text = "0123456789abcdef0123456789abcdefdeadbeef";
         assert_eq!(text.parse::<Oid>().unwrap().to_string(), text);
         for bad in ["", "0123", "g123456789abcdef0123456789abcdefdeadbeef", "é123456789abcdef0123456789abcdefdeadbee"]

@@ -1,4 +1,4 @@
-//! From a history to pulls.
+//! Plans one pull for each commit of a history.
 
 use std::sync::Arc;
 
@@ -22,23 +22,25 @@ pub struct Pull {
     pub index: usize,
     /// The commit.
     pub commit: Oid,
-    /// The operations, paths relative to the copy's root directory, which the first pull (the clone) makes.
+    /// The operations. Paths are relative to the copy's root directory, which the first pull (the
+    /// clone) makes.
     pub ops: Arc<[Op]>,
 }
 
-/// How pulls are planned.
+/// Options of the planner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlannerOptions {
-    /// Position of the commit that the initial clone checks out; the copy then has everything that commits `0..=start`
-    /// reach.
+    /// Position of the commit that the initial clone checks out. The copy then has every object
+    /// that commits `0..=start` reach.
     pub start: usize,
     /// Whether to repack at git's thresholds.
     pub gc: bool,
-    /// `gc.auto`: about this many loose objects start a repack. Git's default is 6,700.
+    /// `gc.auto`: about this number of loose objects starts a repack. Git's default is 6,700.
     pub gc_auto: u32,
-    /// `gc.autoPackLimit`: more packs than this are made one. Git's default is 50.
+    /// `gc.autoPackLimit`: more packs than this are combined into one. Git's default is 50.
     pub gc_auto_pack_limit: u32,
-    /// `fetch.unpackLimit`: from this many objects on, a pull is kept as a pack. Git's default is 100.
+    /// `fetch.unpackLimit`: a pull with at least this number of objects stays a pack. Git's default
+    /// is 100.
     pub unpack_limit: usize,
 }
 
@@ -50,13 +52,13 @@ impl Default for PlannerOptions {
 
 /// An iterator of pulls: first the clone at commit `start`, then one pull for each later commit.
 ///
-/// Out: the same history and options give the same operations. After an error it is at its end.
+/// The same history and options give the same operations. After an error the iterator is exhausted.
 ///
-/// Memory: the index (110 bytes a path) and the set of seen objects (up to 21 bytes an object of the history so far);
-/// nothing else grows with the number of commits but the list of their names (20 bytes each).
+/// Memory: the index (110 bytes a path), the set of seen objects (up to 21 bytes for each object so
+/// far) and the list of commits (20 bytes each). Nothing else grows with the history.
 ///
-/// Cost: a pull reads the commit and the trees that differ from the commit before; the clone reads every commit and
-/// tree up to `start`, and a pull with a pack waits until the pack is made.
+/// Cost: a pull reads the commit and the trees that differ from the previous commit. The clone
+/// reads every commit and tree up to `start`. A pull with a pack waits until the pack is made.
 pub struct PullPlanner {
     repository: Box<dyn Repository>,
     packs: Arc<dyn PackNames>,
@@ -74,7 +76,7 @@ pub struct PullPlanner {
 }
 
 impl PullPlanner {
-    /// A planner over `commits`, oldest first, every commit after its parents (as far as these are listed).
+    /// A planner over `commits`, oldest first. Every commit comes after its listed parents.
     pub fn new(
         repository: Box<dyn Repository>,
         packs: Arc<dyn PackNames>,
@@ -166,8 +168,10 @@ impl Iterator for PullPlanner {
         if index >= self.commits.len() {
             if index == self.options.start {
                 self.next = usize::MAX;
-                let problem =
-                    format!("it has {} commits, so there is none to start from at {index}", self.commits.len());
+                let problem = format!(
+                    "it has {} commits, so there is no commit at position {index} to start from",
+                    self.commits.len()
+                );
                 return Some(Err(malformed("the range of commits", problem)));
             }
             return None;

@@ -6,13 +6,14 @@ use senesce_oplog::{Outcome, Step};
 use super::{Pull, dotgit::path};
 use crate::{Feedback, Workload, WorkloadError};
 
-/// Where pulls come from: a planner, or a channel that a planner on another thread fills.
+/// The source of pulls: a planner, or a channel that a planner on another thread fills.
 pub type PullSource = Box<dyn Iterator<Item = Result<Pull, WorkloadError>> + Send>;
 
-/// One copy of a repository at the directory `repo`: a step `clone`, then one counted step per pull.
+/// One copy of a repository at the directory `repo`: a step `clone`, then one counted step per
+/// pull.
 ///
-/// Ends when the given number of pulls was made or the commits are exhausted. A step that found no space is an error:
-/// with one copy there is nothing that could be deleted.
+/// Ends after the given number of pulls, or when the commits are exhausted. A step that finds no
+/// space is an error: with one copy there is nothing to delete.
 pub struct GitReplay {
     pulls: PullSource,
     left: u64,
@@ -21,7 +22,7 @@ pub struct GitReplay {
 }
 
 impl GitReplay {
-    /// A replay of `count` pulls (the clone not counted).
+    /// A replay of `count` pulls, not counting the clone.
     pub fn new(pulls: PullSource, count: u64) -> Self {
         Self { pulls, left: count, cloned: false, last_label: String::new() }
     }

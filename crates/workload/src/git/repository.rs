@@ -1,20 +1,22 @@
-//! The doors through which a repository enters: pure workloads know git objects only through these traits.
+//! The traits through which workloads read a git repository. Workloads stay pure: they know git
+//! objects only through these traits.
 
 use super::{ContentKey, Oid, PackKey};
 use crate::WorkloadError;
 
-/// What a workload needs to know of a commit.
+/// The parts of a commit that a workload needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommitInfo {
     /// The commit's tree.
     pub tree: Oid,
-    /// Its parents, in order; none for a root.
+    /// Its parents, in order; empty for a root.
     pub parents: Vec<Oid>,
-    /// The committer's time, seconds since 1970-01-01 UTC; may be anything the author of the history wrote.
+    /// The committer's time, seconds since 1970-01-01 UTC. The author of the history can have
+    /// written any value.
     pub committed_unix_seconds: i64,
 }
 
-/// What an entry of a tree is, with legacy modes brought to the ones an index knows.
+/// The kind of a tree entry. Legacy modes are mapped to those of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EntryKind {
     /// A file, mode 100644.
@@ -30,7 +32,7 @@ pub enum EntryKind {
 }
 
 impl EntryKind {
-    /// The kind of a mode found in a tree; as git does, anything odd is taken by its type bits.
+    /// The kind of a mode in a tree. Like git, it maps unusual modes by their type bits.
     pub fn from_mode(mode: u32) -> Self {
         match mode & 0o170000 {
             0o040000 => Self::Tree,
@@ -65,7 +67,7 @@ pub struct TreeEntry {
 }
 
 impl TreeEntry {
-    /// What the entry is.
+    /// The kind of the entry.
     pub fn kind(&self) -> EntryKind {
         EntryKind::from_mode(self.mode)
     }
@@ -75,19 +77,20 @@ impl TreeEntry {
 pub trait Repository: Send {
     /// Reads a commit.
     fn commit(&self, oid: Oid) -> Result<CommitInfo, WorkloadError>;
-    /// Reads one tree object, entries in the order the object has them.
+    /// Reads one tree object, entries in the order of the object.
     fn tree(&self, oid: Oid) -> Result<Vec<TreeEntry>, WorkloadError>;
-    /// Reads a blob; only asked for the targets of symbolic links.
+    /// Reads a blob. Only called for the targets of symbolic links.
     fn blob(&self, oid: Oid) -> Result<Vec<u8>, WorkloadError>;
 }
 
-/// Tells the names of packs, which depend on their bytes.
+/// Returns the names of packs, which depend on the bytes of the packs.
 pub trait PackNames: Send + Sync {
-    /// The 40 hexadecimal digits in the name of the pack. Makes the pack if it does not exist yet: may take long.
+    /// The 40 hexadecimal digits in the name of the pack. Makes the pack if it does not exist yet,
+    /// which can take minutes.
     fn pack_name(&self, pack: PackKey) -> Result<Oid, WorkloadError>;
 }
 
-/// An error about content that a repository should have had.
+/// An error about content that a repository should have.
 pub(crate) fn malformed(what: impl ToString, problem: impl ToString) -> WorkloadError {
     WorkloadError::Source { what: what.to_string(), problem: problem.to_string(), source: None }
 }

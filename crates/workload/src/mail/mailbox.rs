@@ -5,7 +5,7 @@ use senesce_oplog::{Content, Op};
 
 use crate::{fsfb::printable_content, names::path};
 
-/// The log of the index begins anew when it has reached this size.
+/// The size at which the log of the index is rotated, bytes.
 const LOG_BYTES: u64 = 32 << 10;
 const LOG_HEADER_BYTES: u64 = 40;
 const APPEND_RECORD_BYTES: u64 = 48;
@@ -21,7 +21,7 @@ struct Message {
     size_bytes: u64,
 }
 
-/// A mailbox. Everything that is done to it is put into a list of operations.
+/// A mailbox. Its methods append their operations to a list.
 #[derive(Clone, Debug)]
 pub(super) struct Mailbox {
     directory: String,
@@ -34,7 +34,7 @@ pub(super) struct Mailbox {
     has_index: bool,
 }
 
-/// Where random bytes come from: a seed for each content.
+/// The source of random bytes: a seed for each content.
 pub(super) type Seeds<'a> = &'a mut dyn FnMut() -> u64;
 
 impl Mailbox {
@@ -61,7 +61,7 @@ impl Mailbox {
         mailbox
     }
 
-    /// How many messages it has.
+    /// The number of messages.
     pub fn len(&self) -> usize {
         self.messages.len()
     }
@@ -108,7 +108,8 @@ impl Mailbox {
         ops.push(Op::Rename { from, to });
     }
 
-    /// The list as Dovecot's version 3 has it: UID validity, next UID, then a line for each message, by UID.
+    /// The list in the format of Dovecot's version 3: UID validity, next UID, then a line for each
+    /// message, by UID.
     fn uidlist(&self) -> String {
         let mut text = format!("3 V1 N{}\n", self.next_uid);
         let mut messages = self.messages.clone();
@@ -144,7 +145,7 @@ impl Mailbox {
         path(&format!("{}/{below}", self.directory))
     }
 
-    /// Files that it has now, with their sizes; for tests.
+    /// The existing files with their sizes; for tests.
     #[cfg(test)]
     pub fn files(&self) -> Vec<(String, u64)> {
         let mut files: Vec<(String, Option<u64>)> =
@@ -157,7 +158,7 @@ impl Mailbox {
     }
 }
 
-/// A name as Maildir asks for: unique, with the size in it.
+/// A name by the rules of Maildir: unique, with the size in it.
 fn name(message: &Message) -> String {
     format!("{}.M{}P{}.mail,S={}", 1_500_000_000 + u64::from(message.uid), message.uid, 1000, message.size_bytes)
 }

@@ -1,4 +1,5 @@
-//! The mail server against its definition. Limits of chi-square are exceeded once in 10,000 seeds; the seeds are fixed.
+//! The mail server against its definition. Seeds are fixed; one seed in 10,000 exceeds the limits
+//! of chi-square.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +27,7 @@ fn deliveries(step: &Step) -> Vec<(String, u64)> {
 }
 
 #[test]
-fn the_published_parameters_are_those_of_the_paper() {
+fn default_parameters_match_the_paper() {
     let paper = MailOptions::paper(Seed(1));
     assert_eq!(MailOptions { messages: u64::MAX, ..paper }.first_state_bytes(), u64::MAX);
     assert_eq!((paper.mailboxes, paper.messages, paper.largest_bytes), (80, 1000, 32_768));
@@ -34,7 +35,7 @@ fn the_published_parameters_are_those_of_the_paper() {
 }
 
 #[test]
-fn after_every_step_the_volume_holds_exactly_the_messages_that_were_not_deleted() {
+fn the_volume_holds_exactly_the_undeleted_messages() {
     let (mut mail, mut meter) = (Mail::new(small(1)).unwrap(), Meter::new(Bytes::GIB));
     let mut counted = 0;
     while let Some(step) = meter.step(&mut mail).unwrap() {
@@ -52,7 +53,7 @@ fn after_every_step_the_volume_holds_exactly_the_messages_that_were_not_deleted(
 }
 
 #[test]
-fn set_up_fills_every_mailbox_and_a_cycle_has_the_asked_number_of_operations() {
+fn set_up_and_cycles_have_the_requested_sizes() {
     let (mut mail, mut meter) = (Mail::new(small(2)).unwrap(), Meter::new(Bytes::GIB));
     for _ in 0..8 {
         let step = meter.step(&mut mail).unwrap().unwrap();
@@ -71,7 +72,7 @@ fn set_up_fills_every_mailbox_and_a_cycle_has_the_asked_number_of_operations() {
 }
 
 #[test]
-fn sizes_mailboxes_and_kinds_of_operations_are_uniform() {
+fn sizes_mailboxes_and_kinds_are_uniform() {
     let options = MailOptions { messages: 200, operations: 20_000, cycles: 1, ..small(3) };
     let (mut mail, mut meter) = (Mail::new(options).unwrap(), Meter::new(4 * Bytes::GIB));
     let (mut sizes, mut boxes, mut kinds) = (vec![0; 64], vec![0; 8], vec![0; 2]);
@@ -94,7 +95,7 @@ fn sizes_mailboxes_and_kinds_of_operations_are_uniform() {
 }
 
 #[test]
-fn a_delivery_is_written_in_tmp_pushed_and_renamed_twice() {
+fn a_delivery_is_flushed_and_renamed_twice() {
     let (mut mail, mut meter) = (Mail::new(small(4)).unwrap(), Meter::new(Bytes::GIB));
     let step = meter.step(&mut mail).unwrap().unwrap();
     let kinds: Vec<&str> =
@@ -103,7 +104,7 @@ fn a_delivery_is_written_in_tmp_pushed_and_renamed_twice() {
 }
 
 #[test]
-fn lists_and_logs_are_rewritten_and_do_not_grow_for_ever() {
+fn lists_and_logs_stay_bounded() {
     let options = MailOptions { operations: 5_000, cycles: 4, ..small(5) };
     let (mut mail, mut meter) = (Mail::new(options).unwrap(), Meter::new(Bytes::GIB));
     let steps = meter.run(&mut mail);
@@ -119,7 +120,7 @@ fn lists_and_logs_are_rewritten_and_do_not_grow_for_ever() {
 }
 
 #[test]
-fn a_lack_of_space_anywhere_is_repaired() {
+fn a_cycle_completes_after_any_lack_of_space() {
     let (mut mail, mut meter) = (Mail::new(small(6)).unwrap(), Meter::new(Bytes::GIB));
     let (mut refused, mut counted) = (0, 0);
     while let Some(step) = meter.step(&mut mail).unwrap() {
@@ -129,7 +130,7 @@ fn a_lack_of_space_anywhere_is_repaired() {
             let names: BTreeSet<String> =
                 mail.expected_files().iter().map(|(name, _)| format!("mail/{name}")).collect();
             assert!(names.iter().eq(meter.files.keys()), "{}", step.label);
-            // Any of the writes of the next step: contents, lists, logs.
+            // The refusal can hit any write of the next step: contents, lists, logs.
             meter.refuse_after = Some(7 * refused as usize);
         }
     }
@@ -137,7 +138,7 @@ fn a_lack_of_space_anywhere_is_repaired() {
 }
 
 #[test]
-fn a_volume_that_is_too_small_is_an_error() {
+fn a_too_small_volume_is_an_error() {
     let (mut mail, mut meter) = (Mail::new(small(6)).unwrap(), Meter::new(4 * Bytes::MIB));
     let error = loop {
         match meter.step(&mut mail) {
@@ -149,7 +150,7 @@ fn a_volume_that_is_too_small_is_an_error() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_steps() {
+fn steps_depend_on_the_seed() {
     let steps = |seed| Meter::new(Bytes::GIB).run(&mut Mail::new(small(seed)).unwrap());
     assert_eq!(steps(7), steps(7));
     assert_ne!(steps(7), steps(8));

@@ -1,4 +1,4 @@
-//! The workload: mailboxes are filled, then cycles.
+//! The workload: it fills the mailboxes, then runs cycles.
 
 use senesce_core::Rng;
 use senesce_oplog::{Op, Outcome, Step};
@@ -6,12 +6,13 @@ use senesce_oplog::{Op, Outcome, Step};
 use super::{MailOptions, mailbox::Mailbox};
 use crate::{Feedback, Workload, WorkloadError, names::path, retry::Retry};
 
-/// A cycle is given in steps of so many mail operations, so that a step stays small.
+/// Mail operations of a step. A cycle has several steps, so that each stays small.
 const STEP_OPERATIONS: u64 = 1_000;
 
 /// The mail server as a source of steps.
 ///
-/// Steps: `mailbox M of user U` (not counted), then `cycle C, operations A to B` (the last one of a cycle is counted).
+/// Steps: `mailbox M of user U` (not counted), then `cycle C, operations A to B` (the last one of a
+/// cycle is counted).
 pub struct Mail {
     options: MailOptions,
     choice: Rng,
@@ -20,7 +21,7 @@ pub struct Mail {
     /// By user, then by number.
     mailboxes: Vec<Mailbox>,
     cycle: u64,
-    /// Operations of the cycle that were given.
+    /// Operations of the cycle that were returned.
     done: u64,
     set_up: bool,
     retry: Retry,
@@ -44,7 +45,7 @@ impl Mail {
         })
     }
 
-    /// Messages that exist.
+    /// The number of existing messages.
     pub fn messages(&self) -> u64 {
         self.mailboxes.iter().map(|mailbox| mailbox.len() as u64).sum()
     }
@@ -94,7 +95,7 @@ impl Mail {
         step(label, ends, ops)
     }
 
-    /// Paths and sizes of what should be there (0 where the size is not kept); for tests.
+    /// Expected paths and sizes (0 if the size is not tracked); for tests.
     #[cfg(test)]
     pub(super) fn expected_files(&self) -> Vec<(String, u64)> {
         self.mailboxes.iter().flat_map(Mailbox::files).collect()

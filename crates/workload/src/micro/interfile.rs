@@ -10,25 +10,26 @@ use crate::{Feedback, Workload, WorkloadError, names::path, retry::Retry};
 /// Parameters of [`Interfile`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterfileOptions {
-    /// Everything random follows from it.
+    /// The seed of every random choice.
     pub seed: Seed,
-    /// How many files.
+    /// The number of files.
     pub files: u64,
-    /// Their size, bytes.
+    /// The size of a file, bytes.
     pub file_bytes: u64,
     /// Files of a directory.
     pub files_per_directory: u64,
-    /// The shuffled share grows by so many percent from copy to copy.
+    /// The growth of the shuffled share from copy to copy, percent.
     pub step_percent: u64,
 }
 
 impl InterfileOptions {
-    /// Files of 4 KiB as published; 20,000 of them (about those of an early Linux), 12 in a directory, in steps of 10%.
+    /// The published file size of 4 KiB. 20,000 files (similar to an early Linux), 12 in a
+    /// directory, in steps of 10%.
     pub fn paper(seed: Seed) -> Self {
         Self { seed, files: 20_000, file_bytes: 4 * Bytes::KIB, files_per_directory: 12, step_percent: 10 }
     }
 
-    /// How many copies are made after the first, which is in order.
+    /// The number of copies after the first, ordered one.
     pub fn copies(&self) -> u64 {
         100u64.div_ceil(self.step_percent.max(1))
     }
@@ -43,9 +44,9 @@ impl InterfileOptions {
     /// Errors: a parameter out of its range.
     pub fn check(&self) -> Result<(), WorkloadError> {
         for (name, value, most, problem) in [
-            ("files", self.files, 100_000_000, "between 1 and 100,000,000"),
-            ("files_per_directory", self.files_per_directory, 1_000_000, "between 1 and 1,000,000"),
-            ("step_percent", self.step_percent, 100, "between 1 and 100"),
+            ("files", self.files, 100_000_000, "must be between 1 and 100,000,000"),
+            ("files_per_directory", self.files_per_directory, 1_000_000, "must be between 1 and 1,000,000"),
+            ("step_percent", self.step_percent, 100, "must be between 1 and 100"),
         ] {
             if value == 0 || value > most {
                 return Err(WorkloadError::Parameter { name, value: value.to_string(), problem });
@@ -55,11 +56,11 @@ impl InterfileOptions {
     }
 }
 
-/// The order in which `files` files are copied when the first `percent` of the positions are shuffled: position by
-/// position, each swapped with itself or a later one, drawn uniformly.
+/// The copy order of `files` files when the first `percent` of the positions are shuffled. Each of
+/// these positions is swapped with itself or a later one, drawn uniformly.
 ///
-/// In: percent up to 100. Out: a permutation of `0..files`; 0 percent is the identity, 100 percent uniformly random. A
-/// larger share goes on from where a smaller one ended. Cost: linear.
+/// In: percent up to 100. Out: a permutation of `0..files`; 0 percent is the identity, 100 percent
+/// uniformly random. A larger share continues the shuffle of a smaller one. Cost: linear.
 pub fn compute_order(seed: Seed, files: u64, percent: u64) -> Vec<u32> {
     let mut rng = Rng::for_purpose(seed, "interfile order");
     let mut order: Vec<u32> = (0..files as u32).collect();
@@ -71,10 +72,10 @@ pub fn compute_order(seed: Seed, files: u64, percent: u64) -> Vec<u32> {
     order
 }
 
-/// A tree that is copied to a fresh volume again and again, each time in an order that is more shuffled.
+/// A tree that is copied to a fresh volume repeatedly, each time in a more shuffled order.
 ///
-/// Steps: `copy in order` (not counted), then for each share `remove the copy` (not counted) and `copy with P% shuffled`
-/// (counted), before which the volume is made anew.
+/// Steps: `copy in order` (not counted), then for each share `remove the copy` (not counted) and
+/// `copy with P% shuffled` (counted). Each copy belongs on a freshly formatted volume.
 pub struct Interfile {
     options: InterfileOptions,
     copies: u64,
@@ -96,7 +97,8 @@ impl Interfile {
         (self.copies * self.options.step_percent).min(100)
     }
 
-    /// Directories are made when the first of their files comes, as copying a list of files does.
+    /// The operations of a copy. Each directory is made before its first file, as in a copy of a
+    /// file list.
     fn copy(&self) -> Vec<Op> {
         let mut ops = vec![Op::Mkdir { path: path(""), mode: 0o755 }];
         let mut made: BTreeSet<RelPath> = BTreeSet::new();
@@ -108,7 +110,7 @@ impl Interfile {
                     ops.push(Op::Mkdir { path: directory, mode: 0o755 });
                 }
             }
-            // The same bytes in every copy.
+            // Every copy has the same bytes.
             let content =
                 Content::Seeded { seed: self.options.seed.0 ^ u64::from(number), len: self.options.file_bytes };
             ops.push(Op::Create { path: directory.join(&file), mode: 0o644, content });
@@ -118,10 +120,10 @@ impl Interfile {
     }
 }
 
-/// Directories of a directory.
+/// Subdirectories of a directory.
 const DIRECTORIES: u64 = 40;
 
-/// The directory and the name of a file; sorted by path, the files are in the order of their numbers.
+/// The directory and the name of a file. Path order is number order.
 fn place(number: u64, files_per_directory: u64) -> (RelPath, RelPath) {
     let directory = number / files_per_directory;
     let (upper, lower) = (directory / DIRECTORIES, directory % DIRECTORIES);

@@ -6,38 +6,38 @@ use senesce_oplog::{Content, Op, Outcome, Step};
 use super::rounds::{InRounds, Rounds, next_step};
 use crate::{Feedback, Workload, WorkloadError, names::path};
 
-/// How appends reach the device.
+/// When appends are flushed to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Push {
     /// An fsync after every append.
     Append,
-    /// The whole file system is synchronised after every append, as `sync` does.
+    /// A sync of the whole file system after every append.
     AppendAll,
-    /// The whole file system is synchronised after every round.
+    /// A sync of the whole file system after every round.
     Round,
 }
 
 /// Parameters of [`Intrafile`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IntrafileOptions {
-    /// Everything random follows from it.
+    /// The seed of every random choice.
     pub seed: Seed,
-    /// How many files.
+    /// The number of files.
     pub files: u64,
-    /// Their size at the beginning, bytes.
+    /// Their initial size, bytes.
     pub file_bytes: u64,
-    /// What a round appends to each, bytes.
+    /// Bytes that a round appends to each file.
     pub append_bytes: u64,
-    /// How many rounds.
+    /// The number of rounds.
     pub rounds: u64,
-    /// How appends reach the device.
+    /// When appends are flushed to the device.
     pub push: Push,
-    /// Multiplies the number of files and their size at the beginning.
+    /// A factor for the number of files and for their initial size.
     pub scale: u64,
 }
 
 impl IntrafileOptions {
-    /// As published: 10 files of 256 KiB, 100 rounds of 4 KiB.
+    /// The published parameters: 10 files of 256 KiB, 100 rounds of 4 KiB.
     pub fn paper(seed: Seed) -> Self {
         Self {
             seed,
@@ -54,7 +54,7 @@ impl IntrafileOptions {
         (self.files.saturating_mul(self.scale), self.file_bytes.saturating_mul(self.scale))
     }
 
-    /// What the files hold at the beginning, bytes.
+    /// The initial size of all files, bytes.
     pub fn first_state_bytes(&self) -> u64 {
         let (files, bytes) = self.scaled();
         files.saturating_mul(bytes)
@@ -65,12 +65,12 @@ impl IntrafileOptions {
         let (files, bytes) = self.scaled();
         for (name, value) in [("files", files), ("append_bytes", self.append_bytes)] {
             if value == 0 || value > 1 << 32 {
-                let problem = "between 1 and 4294967296";
+                let problem = "must be between 1 and 4294967296";
                 return Err(WorkloadError::Parameter { name, value: value.to_string(), problem });
             }
         }
         if bytes > 1 << 40 {
-            let problem = "at most 1 TiB";
+            let problem = "must be at most 1 TiB";
             return Err(WorkloadError::Parameter { name: "file_bytes", value: bytes.to_string(), problem });
         }
         Ok(())

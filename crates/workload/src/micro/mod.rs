@@ -1,10 +1,11 @@
-//! The two microbenchmarks of FAST 2017: files in pieces ([`Intrafile`]), and files in the wrong order ([`Interfile`]); and directories that
-//! are renamed into another order ([`Renames`]).
+//! The microbenchmarks: fragmented files ([`Intrafile`]), files out of order ([`Interfile`]), and
+//! renamed directories ([`Renames`]). The first two are those of FAST 2017.
 //!
-//! *Intrafile*: a few files grow in turn by a little, each append pushed to the device, so that their blocks interleave.
-//! *Interfile*: small files are copied to a fresh volume in an order that is more and more shuffled against the order in
-//! which they are read. *Renames*: directories exchange their names, so that they are read in another order than they were written in. What
-//! none of them is: a workload that anybody has; each shows one kind of fragmentation alone.
+//! *Intrafile*: a few files grow in turn by small appends. Each append is flushed to the device, so
+//! that their blocks interleave. *Interfile*: small files are copied to a fresh volume. From copy
+//! to copy, the copy order is more shuffled against the read order. *Renames*: directories exchange
+//! their names, so that the read order differs from the write order. None of them is a realistic
+//! workload: each isolates one kind of fragmentation.
 
 mod interfile;
 mod intrafile;

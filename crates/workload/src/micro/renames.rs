@@ -1,4 +1,4 @@
-//! Directories that are renamed into another order.
+//! Directories that exchange their names.
 
 use std::collections::BTreeMap;
 
@@ -11,27 +11,29 @@ use crate::{Feedback, Workload, WorkloadError, names::path};
 /// Parameters of [`Renames`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RenamesOptions {
-    /// Everything random follows from it.
+    /// The seed of every random choice.
     pub seed: Seed,
-    /// How many directories.
+    /// The number of directories.
     pub directories: u64,
     /// Files of a directory.
     pub files_per_directory: u64,
-    /// Size of a file at most; at least it is a sixth of that. Bytes.
+    /// The largest size of a file, bytes. The smallest is a sixth of it.
     pub file_bytes: u64,
-    /// How many rounds.
+    /// The number of rounds.
     pub rounds: u64,
-    /// How much of the directories a round renames, percent.
+    /// The share of the directories that a round renames, percent.
     pub percent: u64,
 }
 
 impl RenamesOptions {
-    /// 2,000 directories of three files of 2 to 12 KiB, all of which exchange their names in each of 4 rounds.
+    /// 2,000 directories of three files of 2 to 12 KiB. All directories exchange their names in
+    /// each of 4 rounds.
     pub fn usual(seed: Seed) -> Self {
         Self { seed, directories: 2_000, files_per_directory: 3, file_bytes: 12 * Bytes::KIB, rounds: 4, percent: 100 }
     }
 
-    /// Estimates the bytes that the files occupy at most; `u64::MAX` if the number overflows.
+    /// Estimates the largest number of bytes that the files occupy; `u64::MAX` if the number
+    /// overflows.
     pub fn first_state_bytes(&self) -> u64 {
         let files = self.directories.saturating_mul(self.files_per_directory);
         let blocks = self.file_bytes.div_ceil(4096).saturating_mul(files).saturating_add(self.directories);
@@ -41,10 +43,10 @@ impl RenamesOptions {
     /// Errors: a parameter out of its range.
     pub fn check(&self) -> Result<(), WorkloadError> {
         for (name, value, least, most, problem) in [
-            ("directories", self.directories, 2, 1_000_000, "between 2 and 1,000,000"),
-            ("files_per_directory", self.files_per_directory, 1, 1_000_000, "between 1 and 1,000,000"),
-            ("file_size", self.file_bytes, 1, 1 << 40, "between 1 byte and 1 TiB"),
-            ("percent", self.percent, 1, 100, "between 1 and 100"),
+            ("directories", self.directories, 2, 1_000_000, "must be between 2 and 1,000,000"),
+            ("files_per_directory", self.files_per_directory, 1, 1_000_000, "must be between 1 and 1,000,000"),
+            ("file_size", self.file_bytes, 1, 1 << 40, "must be between 1 byte and 1 TiB"),
+            ("percent", self.percent, 1, 100, "must be between 1 and 100"),
         ] {
             if !(least..=most).contains(&value) {
                 return Err(WorkloadError::Parameter { name, value: value.to_string(), problem });
@@ -54,10 +56,11 @@ impl RenamesOptions {
     }
 }
 
-/// Directories whose names change places. Steps: `make the directories` (not counted), then `round R` (counted), in which a share of the
-/// directories exchange their names at random, each by way of a name that no directory keeps.
+/// Directories that exchange their names. Steps: `make the directories` (not counted), then
+/// `round R` (counted). In a round a share of the directories exchange their names at random, each
+/// through a temporary name.
 ///
-/// What is read in the order of paths was written in another one then, though no file changed.
+/// The path order then differs from the write order, although no file changed.
 pub struct Renames {
     options: RenamesOptions,
     order: Rng,
@@ -102,7 +105,7 @@ impl InRounds for Renames {
     fn round(&mut self, _: u64) -> Vec<Op> {
         let all = self.options.directories;
         let count = (u128::from(all) * u128::from(self.options.percent)).div_ceil(100).max(2) as u64;
-        // The first `count` of a shuffle, without the rest of it.
+        // The first `count` positions of a Fisher-Yates shuffle, without the rest of it.
         let mut moved: BTreeMap<u64, u64> = BTreeMap::new();
         let chosen: Vec<u64> = (0..count)
             .map(|at| {

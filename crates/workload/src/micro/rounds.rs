@@ -1,28 +1,29 @@
-//! Workloads in rounds: a first state, and then changes of it.
+//! Workloads in rounds: an initial state, then changes.
 
 use senesce_oplog::{Op, Outcome, Step};
 
 use crate::{Feedback, WorkloadError, names::path, retry::Retry};
 
-/// A workload that makes a first state (not counted), and changes it in rounds (counted) with labels `round R`.
+/// A workload that makes an initial state (not counted), and changes it in rounds (counted) with
+/// labels `round R`.
 pub(super) trait InRounds {
     /// The directory of all steps.
     const ROOT: &str;
-    /// The label of the step that makes the first state.
+    /// The label of the step that makes the initial state.
     const FIRST: &str;
 
     fn rounds(&mut self) -> &mut Rounds;
 
-    /// The operations that make the first state.
+    /// The operations that make the initial state.
     fn make(&mut self) -> Vec<Op>;
 
     /// The operations of a round, from 1 on.
     fn round(&mut self, number: u64) -> Vec<Op>;
 }
 
-/// How far such a workload is. What has no space is tried again.
+/// The progress of such a workload. It retries after a lack of space.
 pub(super) struct Rounds {
-    /// 0: the first state.
+    /// 0 is the initial state.
     next: u64,
     last: u64,
     retry: Retry,
@@ -39,7 +40,7 @@ impl Rounds {
     }
 }
 
-/// The next step. Errors: no space, however often it is tried.
+/// Returns the next step. Errors: repeated attempts found no space.
 pub(super) fn next_step<W: InRounds>(workload: &mut W, feedback: &Feedback) -> Result<Option<Step>, WorkloadError> {
     let rounds = workload.rounds();
     if let Some(step) = rounds.retry.settle(feedback)? {

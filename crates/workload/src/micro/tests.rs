@@ -1,4 +1,5 @@
-//! The microbenchmarks against their definitions. Limits of chi-square are exceeded once in 10,000 seeds.
+//! The microbenchmarks against their definitions. One seed in 10,000 exceeds the limits of
+//! chi-square.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +14,7 @@ use crate::{
 };
 
 #[test]
-fn appends_go_to_each_file_in_turn_and_each_is_pushed() {
+fn appends_rotate_over_files_and_are_flushed() {
     let (mut work, mut meter) = (Intrafile::new(IntrafileOptions::paper(Seed(1))).unwrap(), Meter::new(Bytes::GIB));
     let steps = meter.run(&mut work);
     assert_eq!(steps.iter().filter(|step| step.counted).count(), 100);
@@ -30,7 +31,7 @@ fn appends_go_to_each_file_in_turn_and_each_is_pushed() {
 }
 
 #[test]
-fn the_largest_sizes_do_not_overflow() {
+fn largest_sizes_do_not_overflow() {
     let copied = InterfileOptions { files: 1, file_bytes: u64::MAX, ..InterfileOptions::paper(Seed(1)) };
     assert!(copied.first_state_bytes() >= u64::MAX - 4096);
     let grown = IntrafileOptions { scale: u64::MAX, ..IntrafileOptions::paper(Seed(1)) };
@@ -38,7 +39,7 @@ fn the_largest_sizes_do_not_overflow() {
 }
 
 #[test]
-fn a_scale_multiplies_files_and_sizes_and_the_push_can_be_chosen() {
+fn scale_and_push_change_the_files_and_flushes() {
     let options = IntrafileOptions { scale: 3, rounds: 2, push: Push::Round, ..IntrafileOptions::paper(Seed(1)) };
     assert_eq!(options.first_state_bytes(), 9 * 10 * 256 * 1024);
     let mut meter = Meter::new(Bytes::GIB);
@@ -53,7 +54,7 @@ fn a_scale_multiplies_files_and_sizes_and_the_push_can_be_chosen() {
 }
 
 #[test]
-fn an_append_that_found_no_space_is_repeated_at_the_same_place() {
+fn a_failed_append_is_repeated_at_its_offset() {
     let options = IntrafileOptions { rounds: 5, ..IntrafileOptions::paper(Seed(2)) };
     let (mut work, mut meter) = (Intrafile::new(options).unwrap(), Meter::new(Bytes::GIB));
     let (mut refused, mut counted) = (0, 0);
@@ -70,7 +71,7 @@ fn an_append_that_found_no_space_is_repeated_at_the_same_place() {
 }
 
 #[test]
-fn a_volume_that_is_too_small_for_the_files_is_an_error() {
+fn a_too_small_volume_is_an_error() {
     let (mut work, mut meter) = (Intrafile::new(IntrafileOptions::paper(Seed(2))).unwrap(), Meter::new(Bytes::MIB));
     let error = loop {
         match meter.step(&mut work) {
@@ -83,7 +84,7 @@ fn a_volume_that_is_too_small_for_the_files_is_an_error() {
 
 proptest! {
     #[test]
-    fn every_order_is_a_permutation_and_only_goes_on_from_a_less_shuffled_one(
+    fn every_order_permutes_and_extends_a_smaller_shuffle(
         seed: u64, files in 1u64..2_000, percent in 0u64..=100
     ) {
         let order = compute_order(Seed(seed), files, percent);
@@ -93,7 +94,8 @@ proptest! {
         let shuffled = (files * percent).div_ceil(100) as usize;
         let whole = compute_order(Seed(seed), files, 100);
         prop_assert_eq!(&order[..shuffled], &whole[..shuffled]);
-        // Behind the shuffled positions every file is at its place, or was exchanged for one of the shuffled positions.
+        // After the shuffled positions every file is at its own position, or was exchanged with a
+        // shuffled one.
         let moved = (shuffled..order.len()).filter(|&at| order[at] != at as u32).count();
         prop_assert!(moved <= shuffled);
         if percent == 0 {
@@ -104,7 +106,7 @@ proptest! {
 
 #[test]
 fn a_full_shuffle_is_uniform() {
-    // All 24 orders of four files, equally often.
+    // All 24 orders of four files occur equally often.
     let mut counts = vec![0u64; 256];
     for seed in 0..24_000 {
         let order = compute_order(Seed(seed), 4, 100);
@@ -116,7 +118,7 @@ fn a_full_shuffle_is_uniform() {
 }
 
 #[test]
-fn every_copy_has_the_same_files_in_another_order_on_a_fresh_volume() {
+fn copies_reorder_the_same_files_on_fresh_volumes() {
     let options = InterfileOptions { files: 500, ..InterfileOptions::paper(Seed(3)) };
     let (mut work, mut meter) = (Interfile::new(options).unwrap(), Meter::new(Bytes::GIB));
     let mut copies: Vec<Vec<(String, String)>> = Vec::new();
@@ -126,7 +128,7 @@ fn every_copy_has_the_same_files_in_another_order_on_a_fresh_volume() {
         assert_eq!(work.is_whole(&Outcome::Done), is_copy);
         assert_eq!(work.is_set_up(), !is_copy);
         if !is_copy {
-            assert_eq!((meter.files.len(), meter.directories.len()), (0, 1), "a volume that is made anew is empty");
+            assert_eq!((meter.files.len(), meter.directories.len()), (0, 1), "a fresh volume is empty");
             continue;
         }
         let create = |op: &Op| match op {
@@ -152,7 +154,7 @@ fn every_copy_has_the_same_files_in_another_order_on_a_fresh_volume() {
 }
 
 #[test]
-fn renames_exchange_names_of_a_share_of_the_directories() {
+fn renames_exchange_a_share_of_directory_names() {
     let options = RenamesOptions { directories: 200, rounds: 3, percent: 25, ..RenamesOptions::usual(Seed(5)) };
     let mut work = Renames::new(options).unwrap();
     let feedback = Feedback { capacity: Bytes(Bytes::GIB), free: Bytes(Bytes::GIB), last: Some(Outcome::Done) };
@@ -184,7 +186,7 @@ fn renames_exchange_names_of_a_share_of_the_directories() {
 }
 
 #[test]
-fn parameters_out_of_range_are_refused_by_name() {
+fn out_of_range_parameters_are_refused() {
     let good = InterfileOptions::paper(Seed(1));
     assert!(Interfile::new(InterfileOptions { files: 0, ..good }).is_err());
     assert!(Interfile::new(InterfileOptions { step_percent: 101, ..good }).is_err());

@@ -1,12 +1,15 @@
-//! Reads and overwrites of large files that exist: a database under an OLTP load, random overwrites, sequential streams.
+//! Reads and overwrites of large existing files: a database under an OLTP load, random overwrites,
+//! sequential streams.
 //!
-//! They are the loads of Kesavan et al. (FAST 2019), on files of a mounted file system. Nothing grows: what ages is the
-//! place of blocks on file systems that do not overwrite in place, and what can be measured is the latency of each
-//! operation. A counted step is a round of so many operations, synchronised at its end.
+//! These are the loads of Kesavan et al. (FAST 2019), on files of a mounted file system. The files
+//! do not grow. On file systems that do not overwrite in place, the location of blocks ages. The
+//! latency of each operation can be measured. A counted step is a round of `operations` requests
+//! with a sync at its end.
 //!
-//! [`Pattern::Oltp`] is like SPC-1 (and no SPC result): three files with 45, 45 and 10% of the space, eight streams.
-//! Independent Poisson streams together are one, whose every arrival belongs to a stream with a fixed probability; since
-//! a round is run as fast as it goes, only that order is kept.
+//! [`Pattern::Oltp`] is similar to SPC-1 (but not an SPC result): three files with 45, 45 and 10%
+//! of the space, and eight streams. The sum of independent Poisson streams is a Poisson stream.
+//! Each of its arrivals belongs to a stream with a fixed probability. A round runs as fast as
+//! possible, so only this order is kept.
 //!
 //! | stream | share | reads | pattern | size |
 //! |---|---|---|---|---|
@@ -19,8 +22,9 @@
 //! | 2-3 | .035 | all | sequential | mixed |
 //! | 3-1 | .281 | none | sequential in file 3 | mixed |
 //!
-//! Mixed sizes are 1, 2, 4, 8 or 16 blocks of 4 KiB with weights 10, 6, 5, 2, 2. Sequential reads start in [20%, 60%) of
-//! their file, run for 10% of it, and start anew; the writes start in [0, 70%) and run for 30%.
+//! Mixed sizes are 1, 2, 4, 8 or 16 blocks of 4 KiB with weights 10, 6, 5, 2, 2. Sequential reads
+//! start in [20%, 60%) of their file and run for 10% of it before they restart. The writes start in
+//! [0, 70%) and run for 30%.
 
 mod oltp;
 mod options;

@@ -1,4 +1,4 @@
-//! Eight streams over three files: a load like SPC-1's.
+//! Eight streams over three files: a load similar to SPC-1.
 
 use senesce_core::Rng;
 
@@ -7,11 +7,12 @@ use super::{request::Request, walk::Walk};
 /// Weights of 1, 2, 4, 8 and 16 blocks.
 const MIXED: [u64; 5] = [10, 6, 5, 2, 2];
 
-/// A stream's share of all requests, in thousandths; its file; its share of reads, percent.
+/// Of each stream: its share of all requests, in thousandths; its file; its share of reads,
+/// percent.
 const STREAMS: [(u64, usize, u64); 8] =
     [(35, 0, 50), (281, 0, 50), (70, 0, 100), (210, 0, 50), (18, 1, 30), (70, 1, 30), (35, 1, 100), (281, 2, 0)];
 
-/// What a stream does.
+/// The access pattern of a stream.
 #[derive(Clone, Debug)]
 enum Pattern {
     Uniform,
@@ -19,12 +20,12 @@ enum Pattern {
     Sequential(Sequential),
 }
 
-/// A run over a part of a file, then another.
+/// Sequential runs, each over another part of a file.
 #[derive(Clone, Debug)]
 struct Sequential {
-    /// Where runs start, blocks.
+    /// The range in which runs start, blocks.
     starts: std::ops::Range<u64>,
-    /// How long they are, blocks.
+    /// The length of a run, blocks.
     run: u64,
     position: u64,
     end: u64,
@@ -48,12 +49,12 @@ impl Sequential {
 pub(super) struct Oltp {
     files: [u64; 3],
     patterns: Vec<Pattern>,
-    /// Which stream the last request belonged to; for tests.
+    /// The stream of the last request; for tests.
     pub last_stream: usize,
 }
 
 impl Oltp {
-    /// Streams over files of so many blocks.
+    /// Streams over three files. `files` has their lengths in blocks.
     pub fn new(files: [u64; 3]) -> Self {
         let part = |file: usize, percent: u64| files[file] * percent / 100;
         let walk = |file, from| Pattern::Walk(Walk::new(part(file, from), part(file, from + 5) - part(file, from)));

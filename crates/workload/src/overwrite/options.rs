@@ -5,57 +5,57 @@ use senesce_core::{Bytes, Seed};
 use super::request::BLOCK_BYTES;
 use crate::{Feedback, WorkloadError};
 
-/// Which requests are made.
+/// The pattern of the requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// Three files under a load like SPC-1's.
+    /// Three files under a load similar to SPC-1.
     Oltp,
-    /// Requests of one size at random multiples of it, each equally likely.
+    /// Requests of one size at random multiples of it, all equally likely.
     Random {
         /// The size, bytes; a multiple of 4 KiB.
         request_bytes: u64,
-        /// How many files the space is divided into.
+        /// The number of files that share the space.
         files: u64,
         /// Share of reads, percent.
         read_percent: u64,
     },
-    /// Streams, each over a file of its own from front to end and again, in turn.
+    /// Streams in turn. Each reads or writes a file of its own from start to end, repeatedly.
     Streams {
         /// The size of a request, bytes; a multiple of 4 KiB.
         request_bytes: u64,
-        /// How many streams.
+        /// The number of streams.
         streams: u64,
         /// Share of the streams that read, percent, rounded down; the others overwrite.
         read_percent: u64,
     },
 }
 
-/// How much space the files take.
+/// The space of the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Space {
-    /// So many bytes.
+    /// A fixed number of bytes.
     Bytes(u64),
-    /// As much as makes the volume so full, percent of its capacity.
+    /// The size that brings the volume to this fullness, percent of its capacity.
     FillPercent(u64),
 }
 
 /// Parameters of [`Overwrite`](super::Overwrite).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OverwriteOptions {
-    /// Everything random follows from it.
+    /// The seed of every random choice.
     pub seed: Seed,
-    /// Which requests are made.
+    /// The pattern of the requests.
     pub pattern: Pattern,
-    /// How much space the files take.
+    /// The space of the files.
     pub space: Space,
     /// Requests of a round.
     pub operations: u64,
-    /// How many rounds.
+    /// The number of rounds.
     pub rounds: u64,
 }
 
 impl OverwriteOptions {
-    /// What the files hold, bytes; 0 if that follows from the volume.
+    /// The size of all files, bytes; 0 if it depends on the volume.
     pub fn first_state_bytes(&self) -> u64 {
         if let Space::Bytes(bytes) = self.space { bytes } else { 0 }
     }
@@ -84,7 +84,7 @@ impl OverwriteOptions {
             return Err(WorkloadError::VolumeTooSmall {
                 label: "make the files".into(),
                 capacity: feedback.capacity,
-                problem: format!("the files would have {} together, too little for the requests", Bytes(bytes)),
+                problem: format!("the files would have {} in total, too little for the requests", Bytes(bytes)),
             });
         }
         Ok(files)
@@ -95,25 +95,25 @@ impl OverwriteOptions {
         let wrong =
             |name, value: u64, problem| Err(WorkloadError::Parameter { name, value: value.to_string(), problem });
         if self.operations == 0 || self.operations > 100_000_000 {
-            return wrong("operations", self.operations, "between 1 and 100,000,000");
+            return wrong("operations", self.operations, "must be between 1 and 100,000,000");
         }
         if let Space::FillPercent(percent) = self.space
             && !(1..=99).contains(&percent)
         {
-            return wrong("fill_percent", percent, "between 1 and 99");
+            return wrong("fill_percent", percent, "must be between 1 and 99");
         }
         match self.pattern {
             Pattern::Oltp => Ok(()),
             Pattern::Random { request_bytes, files, read_percent }
             | Pattern::Streams { request_bytes, streams: files, read_percent } => {
                 if request_bytes == 0 || !request_bytes.is_multiple_of(BLOCK_BYTES) || request_bytes > 1 << 30 {
-                    return wrong("request_bytes", request_bytes, "a multiple of 4096, at most 1 GiB");
+                    return wrong("request_bytes", request_bytes, "must be a multiple of 4096, at most 1 GiB");
                 }
                 if files == 0 || files > 100_000 {
-                    return wrong("files", files, "between 1 and 100,000");
+                    return wrong("files", files, "must be between 1 and 100,000");
                 }
                 if read_percent > 100 {
-                    return wrong("read_percent", read_percent, "between 0 and 100");
+                    return wrong("read_percent", read_percent, "must be between 0 and 100");
                 }
                 Ok(())
             }

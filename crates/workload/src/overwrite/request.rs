@@ -1,18 +1,18 @@
-//! One request, and the plain patterns.
+//! One request, and the two simple patterns.
 
 use senesce_core::Rng;
 
-/// The unit of places and sizes, bytes.
+/// The unit of positions and sizes, bytes.
 pub(super) const BLOCK_BYTES: u64 = 4096;
 
 /// A read or an overwrite of a part of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Request {
-    /// Which file, from 0.
+    /// The file, from 0.
     pub file: usize,
     /// The first block.
     pub block: u64,
-    /// How many blocks.
+    /// The number of blocks.
     pub blocks: u64,
     /// Whether it is a read.
     pub reads: bool,
@@ -21,7 +21,7 @@ pub(super) struct Request {
 /// Requests of one size at random multiples of it.
 #[derive(Clone, Debug)]
 pub(super) struct Random {
-    /// Requests that fit into a file, for each file.
+    /// Positions in a file.
     pub places: u64,
     pub files: usize,
     pub blocks: u64,
@@ -44,7 +44,7 @@ pub(super) struct Streams {
     pub blocks: u64,
     /// By file.
     pub positions: Vec<u64>,
-    /// Files from this number on are overwritten, those before it read.
+    /// Files from this number on are overwritten; the others are read.
     pub readers: usize,
     pub turn: usize,
 }

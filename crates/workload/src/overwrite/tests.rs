@@ -1,4 +1,5 @@
-//! The overwriting workloads against their definitions. Limits are exceeded once in 10,000 seeds; the seeds are fixed.
+//! The overwriting workloads against their definitions. Seeds are fixed; one seed in 10,000 exceeds
+//! the limits.
 
 use senesce_core::{Bytes, Rng, Seed};
 use senesce_oplog::{Op, Outcome};
@@ -21,7 +22,7 @@ fn small(pattern: Pattern) -> OverwriteOptions {
 const RANDOM: Pattern = Pattern::Random { request_bytes: 8192, files: 4, read_percent: 25 };
 const STREAMS: Pattern = Pattern::Streams { request_bytes: 65_536, streams: 4, read_percent: 50 };
 
-/// Whether `count` of `draws` is what a probability gives, within a limit that is exceeded once in 10,000 draws.
+/// Whether `count` of `draws` fits a probability, within a limit that one in 10,000 draws exceeds.
 fn is_share(count: u64, draws: u64, probability: f64) -> bool {
     let (n, p) = (draws as f64, probability);
     (count as f64 - n * p).abs() < 3.89 * (n * p * (1.0 - p)).sqrt()
@@ -39,7 +40,7 @@ fn oltp_requests(count: usize) -> Vec<(usize, Request)> {
 }
 
 #[test]
-fn the_kinds_of_oltp_requests_have_the_published_shares() {
+fn oltp_request_kinds_have_published_shares() {
     let requests = oltp_requests(200_000);
     let count = |sequential: bool, reads: bool| {
         let of_kind =
@@ -55,11 +56,11 @@ fn the_kinds_of_oltp_requests_have_the_published_shares() {
 }
 
 #[test]
-fn every_oltp_stream_has_its_share_its_file_and_its_region() {
+fn oltp_streams_keep_share_file_and_region() {
     let requests = oltp_requests(200_000);
     let shares = [0.035, 0.281, 0.070, 0.210, 0.018, 0.070, 0.035, 0.281];
     let files = [0, 0, 0, 0, 1, 1, 1, 2];
-    // Where blocks of the stream lie, in hundredths of its file.
+    // The region of each stream, in hundredths of its file.
     let regions = [(0, 100), (15, 20), (20, 70), (70, 75), (0, 100), (47, 52), (20, 70), (0, 100)];
     let blocks = [450_000, 450_000, 100_000];
     for stream in 0..8 {
@@ -75,14 +76,14 @@ fn every_oltp_stream_has_its_share_its_file_and_its_region() {
 }
 
 #[test]
-fn sequential_oltp_streams_go_on_where_they_were_with_the_published_mix_of_sizes() {
+fn sequential_oltp_streams_continue_with_published_sizes() {
     let requests = oltp_requests(400_000);
     let mut sizes = [0u64; 5];
     let mut total = 0;
     for stream in [2, 6, 7] {
         let of_stream: Vec<Request> = requests.iter().filter(|(s, _)| *s == stream).map(|(_, r)| *r).collect();
         let goes_on = of_stream.windows(2).filter(|pair| pair[0].block + pair[0].blocks == pair[1].block).count();
-        assert!(of_stream.len() - goes_on < 20, "stream {stream} starts anew {} times", of_stream.len() - goes_on);
+        assert!(of_stream.len() - goes_on < 20, "stream {stream} restarts {} times", of_stream.len() - goes_on);
         for request in of_stream.iter().filter(|request| request.blocks.is_power_of_two()) {
             sizes[request.blocks.trailing_zeros() as usize] += 1;
             total += 1;
@@ -94,9 +95,10 @@ fn sequential_oltp_streams_go_on_where_they_were_with_the_published_mix_of_sizes
 }
 
 #[test]
-fn a_walk_stays_near_and_doubles_its_reach_as_defined() {
-    // 2^16 leaves. The next leaf is within the aligned 64 leaves around the current one if the reach was not doubled, and
-    // with the halved probability of each doubling else: 0.56 * (1 + 0.22 + 0.22^2 + …) up to ten doublings.
+fn a_walk_doubles_its_reach_as_defined() {
+    // 2^16 leaves. The next leaf is within the aligned 64 leaves around the current one if the
+    // reach was not doubled. Each doubling halves that probability: 0.56 * (1 + 0.22 + 0.22^2 + …)
+    // up to ten doublings.
     let mut rng = Rng::for_purpose(Seed(12), "t");
     let mut walk = Walk::new(0, 8 << 16);
     let (mut near, mut last) = (0, walk.next(true, &mut rng) / 8);
@@ -114,7 +116,7 @@ fn a_walk_stays_near_and_doubles_its_reach_as_defined() {
 }
 
 #[test]
-fn reads_of_a_leaf_advance_and_a_part_of_the_writes_repeats() {
+fn leaf_reads_advance_and_some_writes_repeat() {
     let mut rng = Rng::for_purpose(Seed(13), "t");
     let mut one = Walk::new(100, 8);
     let reads: Vec<u64> = (0..10).map(|_| one.next(true, &mut rng)).collect();
@@ -122,14 +124,15 @@ fn reads_of_a_leaf_advance_and_a_part_of_the_writes_repeats() {
     let mut walk = Walk::new(0, 8 << 14);
     let writes: Vec<u64> = (0..100_000).map(|_| walk.next(false, &mut rng)).collect();
     assert!(writes.iter().all(|block| (block / 8).is_multiple_of(8)), "writes go to every eighth leaf");
-    // Of 100 fresh writes 15 are repeated, so of all writes 15 of 115; and a fresh one may hit the same block by chance,
-    // within the 8 leaves of the smallest reach that writes go to: rarely enough to be seen as a bound only.
+    // Of 100 new writes 15 are repeated, so 15 of 115 writes are repetitions. A new write may also
+    // hit the same block by chance, within the 8 leaves of the smallest reach. The upper bound
+    // allows for that.
     let repeated = writes.windows(2).filter(|pair| pair[0] == pair[1]).count() as f64 / 1e5;
     assert!((0.128..0.19).contains(&repeated), "{repeated}");
 }
 
 #[test]
-fn random_requests_are_uniform_over_files_and_places_with_the_share_of_reads() {
+fn random_requests_are_uniform_with_their_read_share() {
     let (mut work, mut meter) = (Overwrite::new(small(RANDOM)).unwrap(), Meter::new(Bytes::GIB));
     let (mut places, mut reads, mut total) = (vec![0u64; 4 * 16], 0, 0);
     for step in meter.run(&mut work) {
@@ -153,7 +156,7 @@ fn random_requests_are_uniform_over_files_and_places_with_the_share_of_reads() {
 }
 
 #[test]
-fn streams_take_turns_and_go_from_front_to_end_and_again() {
+fn streams_alternate_and_wrap_around() {
     let (mut work, mut meter) = (Overwrite::new(small(STREAMS)).unwrap(), Meter::new(Bytes::GIB));
     let mut next = [0u64; 4];
     let mut turn = 0;
@@ -181,7 +184,7 @@ fn files_can_fill_a_share_of_the_volume() {
 }
 
 #[test]
-fn rounds_are_counted_and_the_same_seed_gives_the_same_steps() {
+fn rounds_are_counted_and_depend_on_the_seed() {
     for pattern in [Pattern::Oltp, RANDOM, STREAMS] {
         let steps = || Meter::new(Bytes::GIB).run(&mut Overwrite::new(small(pattern)).unwrap());
         let first = steps();
@@ -192,7 +195,7 @@ fn rounds_are_counted_and_the_same_seed_gives_the_same_steps() {
 }
 
 #[test]
-fn an_overwrite_that_found_no_space_is_repeated() {
+fn a_failed_overwrite_is_repeated() {
     let (mut work, mut meter) = (Overwrite::new(small(RANDOM)).unwrap(), Meter::new(Bytes::GIB));
     let (mut refused, mut counted) = (0, 0);
     while let Some(step) = meter.step(&mut work).unwrap() {
@@ -206,7 +209,7 @@ fn an_overwrite_that_found_no_space_is_repeated() {
 }
 
 #[test]
-fn what_is_out_of_range_or_does_not_fit_is_refused() {
+fn invalid_or_oversized_options_are_refused() {
     for pattern in [
         Pattern::Random { request_bytes: 1000, files: 1, read_percent: 0 },
         Pattern::Random { request_bytes: BLOCK_BYTES, files: 0, read_percent: 0 },

@@ -1,4 +1,4 @@
-//! A walk over a region: requests that stay near each other for a while, at every scale.
+//! A walk over a region: consecutive requests stay close together, at every scale.
 
 use senesce_core::Rng;
 
@@ -7,12 +7,14 @@ const LEAF_BLOCKS: u64 = 8;
 /// Leaves of the smallest subtree.
 const SUBTREE_LEAVES: u64 = 1 << 6;
 
-/// The region is divided into leaves of 8 blocks. From the current leaf, the aligned subtree of 64 leaves around it is
-/// doubled with probability 0.44, again and again up to the whole; the next leaf is uniform in it.
+/// The region is divided into leaves of 8 blocks. The walk starts with the aligned subtree of 64
+/// leaves around the current leaf. With probability 0.44 it doubles the subtree, repeatedly, up to
+/// the whole region. The next leaf is uniform in the subtree.
 ///
-/// A read takes the block at the leaf's cursor, which advances. A write goes to the leaf rounded down to a multiple of 8:
-/// half of them to a random block there, half to the one that was read last (the block before its cursor). With
-/// probability 0.15 the next write rewrites the same block.
+/// A read returns the block at the leaf's cursor, which advances. A write uses the leaf rounded
+/// down to a multiple of 8. Half of the writes hit a random block there, half the block that was
+/// read last (the one before its cursor). With probability 0.15 the next write rewrites the same
+/// block.
 #[derive(Clone, Debug)]
 pub(super) struct Walk {
     first_block: u64,
@@ -24,13 +26,13 @@ pub(super) struct Walk {
 }
 
 impl Walk {
-    /// A walk over whole leaves from `first_block` on; there is at least one.
+    /// A walk over whole leaves from `first_block` on; at least one leaf.
     pub fn new(first_block: u64, blocks: u64) -> Self {
         let leaves = (blocks / LEAF_BLOCKS).max(1);
         Self { first_block, leaves, leaf: 0, cursors: vec![0; leaves as usize], rewrite: None }
     }
 
-    /// The next block.
+    /// Returns the next block.
     pub fn next(&mut self, reads: bool, rng: &mut Rng) -> u64 {
         if !reads && let Some(block) = self.rewrite.take() {
             return block;

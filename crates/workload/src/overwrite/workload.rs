@@ -1,4 +1,4 @@
-//! The workload: files are made, then rounds of requests.
+//! The workload: it makes the files, then issues rounds of requests.
 
 use senesce_core::Rng;
 use senesce_oplog::{Content, Op, Outcome, Step};
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{Feedback, Workload, WorkloadError, names::path, retry::Retry};
 
-/// What makes requests.
+/// The generator of requests.
 enum Requests {
     Oltp(Box<Oltp>),
     Random(Random),

@@ -1,4 +1,5 @@
-//! The personalities that are built in: those of Filebench with which file systems were measured fresh and aged.
+//! The built-in personalities: those Filebench workloads that published studies ran on fresh and
+//! aged file systems.
 
 use super::Personality;
 
@@ -10,12 +11,12 @@ const BUILT_IN: [(&str, &str); 4] = [
     ("oltp", include_str!("data/oltp.toml")),
 ];
 
-/// Names and texts of the personalities that are built in.
+/// Names and texts of the built-in personalities.
 pub fn builtin_personalities() -> impl Iterator<Item = (&'static str, &'static str)> {
     BUILT_IN.into_iter()
 }
 
-/// A personality that is built in, by its name.
+/// A built-in personality, by its name.
 pub fn find_personality(name: &str) -> Option<Personality> {
     let (_, text) = BUILT_IN.into_iter().find(|(known, _)| *known == name)?;
     Some(toml::from_str(text).expect("a test parses every built-in personality"))

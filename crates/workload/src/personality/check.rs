@@ -1,20 +1,22 @@
-//! What a personality must not say.
+//! Checks of personalities.
 
 use super::format::{Fileset, Flowop, FlowopKind, PERSONALITY_FORMAT, Personality, Process};
 
-/// The most slots of a thread that a personality may name.
+/// The highest slot that a personality may name.
 const MOST_SLOT: u32 = 64;
-/// The most threads.
+/// The largest number of threads.
 const MOST_THREADS: u64 = 4096;
-/// The most files of a set, and of all sets after scaling.
+/// The largest number of files of a set, and of all sets after scaling.
 pub(super) const MOST_FILES: u64 = 50_000_000;
 /// The largest mean size of a set's files, bytes.
 pub(super) const LARGEST_MEAN: u64 = 1 << 40;
-/// The largest access, bytes: buffers are of this size.
+/// The largest access, bytes: buffers have this size.
 const LARGEST_ACCESS: u32 = 64 << 20;
-/// The longest pause at once, milliseconds: meanwhile a thread hears of no end.
+/// The longest single pause, milliseconds. During a pause a thread does not notice the end of a
+/// run.
 const LONGEST_DELAY: u32 = 10_000;
-/// The most writes to memory at once: about a second, in which a thread hears of no end.
+/// The largest number of memory writes at once. It takes about a second, in which a thread does not
+/// notice the end of a run.
 const MOST_HOG: u32 = 1_000_000_000;
 
 /// A personality cannot be used.
@@ -23,7 +25,7 @@ const MOST_HOG: u32 = 1_000_000_000;
 pub struct PersonalityProblem {
     /// The key, such as `fileset.entries`.
     pub key: String,
-    /// What is wrong with its value.
+    /// The fault of its value.
     pub problem: String,
 }
 
@@ -32,14 +34,14 @@ fn wrong<T>(key: impl Into<String>, problem: impl Into<String>) -> Result<T, Per
 }
 
 impl Personality {
-    /// Errors: the first value that cannot be, with its key.
+    /// Errors: the first invalid value, with its key.
     pub fn check(&self) -> Result<(), PersonalityProblem> {
         if self.format != PERSONALITY_FORMAT {
             return wrong("format", format!("is {:?}; this program reads {PERSONALITY_FORMAT:?}", self.format));
         }
         check_name("name", &self.name)?;
         if self.operations == 0 {
-            return wrong("operations", "is 0: there would be nothing to measure");
+            return wrong("operations", "is 0: a run would have nothing to measure");
         }
         for (at, set) in self.filesets.iter().enumerate() {
             set.check()?;
@@ -48,19 +50,19 @@ impl Personality {
             }
         }
         if self.processes.is_empty() {
-            return wrong("process", "is missing: there is nobody to do anything");
+            return wrong("process", "is missing: a personality needs at least one process");
         }
         let threads: u64 =
             self.processes.iter().map(|process| u64::from(process.instances) * u64::from(process.threads)).sum();
         if !(1..=MOST_THREADS).contains(&threads) {
-            return wrong("process.threads", format!("come to {threads} in all; they must be 1 to {MOST_THREADS}"));
+            return wrong("process.threads", format!("sum to {threads}; the sum must be 1 to {MOST_THREADS}"));
         }
         let is_driver = |flowops: &[Flowop]| {
             flowops.iter().all(|flowop| flowop.op != FlowopKind::SemBlock)
                 && flowops.iter().any(|flowop| flowop.op.is_file_operation())
         };
         if !self.processes.iter().any(|process| is_driver(&process.flowops)) {
-            return wrong("process", "all wait for each other; one needs file operations and no semblock");
+            return wrong("process", "all processes wait for each other; one needs file operations and no semblock");
         }
         self.check_semaphores()?;
         for process in &self.processes {
@@ -75,13 +77,13 @@ impl Personality {
                 self.check_flowop(flowop, &format!("{key} flowop {} ({})", at + 1, flowop.op.name()))?;
             }
             if process.flowops.iter().filter(|flowop| flowop.op == FlowopKind::SemBlock).count() > 1 {
-                return wrong(key, "has more than one semblock; a thread waits at one place only");
+                return wrong(key, "has more than one semblock; a thread can wait at only one");
             }
         }
         Ok(())
     }
 
-    /// That posts reach everybody they name, and that nobody waits for ever for room to post.
+    /// Checks that posts reach every semblock they name, and that no thread waits forever to post.
     fn check_semaphores(&self) -> Result<(), PersonalityProblem> {
         let block_of = |process: &Process| process.flowops.iter().position(|flowop| flowop.op == FlowopKind::SemBlock);
         let blocks: Vec<_> = self.processes.iter().filter_map(|process| Some((process, block_of(process)?))).collect();
@@ -91,14 +93,14 @@ impl Personality {
             let is_same = |(other, at): &&(&Process, usize)| name.is_some() && other.flowops[*at].name == *name;
             if let Some((other, _)) = blocks[..number].iter().find(is_same) {
                 let problem = format!(
-                    "calls its semblock {:?}, as process {:?} does; a sempost could reach one only",
+                    "calls its semblock {:?}, as process {:?} does; a sempost could reach only one of them",
                     name.as_deref().unwrap_or_default(),
                     other.name
                 );
                 return wrong(key, problem);
             }
             if process.flowops.iter().any(|flowop| flowop.op == FlowopKind::SemPost) {
-                return wrong(key, "has semblock and sempost; who waits for posts must not itself wait to post");
+                return wrong(key, "has semblock and sempost; a process that waits for posts must not also post");
             }
         }
         Ok(())
@@ -120,11 +122,11 @@ impl Personality {
             return wrong(key, format!("has slot {}; it must be 1 to {MOST_SLOT}", flowop.slot));
         }
         if flowop.iters == 0 {
-            return wrong(key, "has iters = 0: it would never be done");
+            return wrong(key, "has iters = 0: it would never be done; give at least 1");
         }
         match flowop.iosize_bytes {
             None if op.needs_size() => return wrong(key, "needs iosize_bytes"),
-            Some(_) if !op.needs_size() => return wrong(key, "has no use for iosize_bytes"),
+            Some(_) if !op.needs_size() => return wrong(key, "does not use iosize_bytes; remove it"),
             Some(size) if !(1..=LARGEST_ACCESS).contains(&size) => {
                 return wrong(key, format!("has iosize_bytes = {size}; it must be 1 to {LARGEST_ACCESS}"));
             }
@@ -134,15 +136,15 @@ impl Personality {
             _ => {}
         }
         if flowop.directio && matches!(op, FlowopKind::AppendFileRand | FlowopKind::WriteWholeFile) {
-            return wrong(key, "writes any number of bytes, which directio cannot");
+            return wrong(key, "appends a random number of bytes, which directio does not allow");
         }
         if flowop.rotate && !matches!(op, FlowopKind::Read | FlowopKind::Write | FlowopKind::AioWrite) {
-            return wrong(key, "cannot rotate; read, write and aiowrite can");
+            return wrong(key, "cannot rotate; only read, write and aiowrite can");
         }
         match flowop.value {
             None if op.needs_value() => return wrong(key, "needs value"),
-            Some(_) if !op.needs_value() => return wrong(key, "has no use for value"),
-            Some(0) if op == FlowopKind::SemBlock => return wrong(key, "waits for 0, so for nothing"),
+            Some(_) if !op.needs_value() => return wrong(key, "does not use value; remove it"),
+            Some(0) if op == FlowopKind::SemBlock => return wrong(key, "has value = 0, so it waits for nothing"),
             Some(value) if op == FlowopKind::Delay && value > LONGEST_DELAY => {
                 return wrong(key, format!("has value = {value}; it must be 0 to {LONGEST_DELAY} (iters repeats it)"));
             }
@@ -153,26 +155,27 @@ impl Personality {
         }
         match (op == FlowopKind::SemPost, &flowop.target) {
             (true, None) => return wrong(key, "needs target"),
-            (false, Some(_)) => return wrong(key, "has no use for target"),
+            (false, Some(_)) => return wrong(key, "does not use target; remove it"),
             (true, Some(target)) => {
                 let mut all = self.processes.iter().flat_map(|process| &process.flowops);
                 let is_it = |other: &Flowop| other.op == FlowopKind::SemBlock && other.name.as_ref() == Some(target);
                 let Some(block) = all.find(|other| is_it(other)) else {
-                    return wrong(key, format!("posts to {target:?}, which is the name of no semblock"));
+                    return wrong(key, format!("posts to {target:?}, but no semblock has this name"));
                 };
-                // Who waits has made room for what it waits for, and at least one of that is not yet posted: so there
-                // is room for highwater + 1. Who posts more at once may find less, and both would wait for ever.
-                let room = block.highwater.unwrap_or(0).saturating_add(1);
+                // A waiting thread has raised the limit by the count it waits for, and at least one
+                // of that count is not posted. So highwater + 1 posts always fit. With larger
+                // posts, both threads could wait forever.
+                let most = block.highwater.unwrap_or(0).saturating_add(1);
                 let value = flowop.value.unwrap_or(0);
-                if u64::from(value) > room {
-                    let problem = format!("posts {value} at once; {target:?} lets in at most {room} (highwater + 1)");
+                if u64::from(value) > most {
+                    let problem = format!("posts {value} at once; {target:?} accepts at most {most} (highwater + 1)");
                     return wrong(key, problem);
                 }
             }
             (false, None) => {}
         }
         match flowop.highwater {
-            Some(_) if op != FlowopKind::SemBlock => wrong(key, "has no use for highwater"),
+            Some(_) if op != FlowopKind::SemBlock => wrong(key, "does not use highwater; remove it"),
             None if op == FlowopKind::SemBlock => wrong(key, "needs highwater"),
             _ => Ok(()),
         }

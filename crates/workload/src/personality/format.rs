@@ -28,10 +28,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The version this program reads.
+/// The format version that this program reads.
 pub const PERSONALITY_FORMAT: &str = "senesce-personality/1";
 
-/// What the threads of a program do to files, over and over.
+/// The file operations that a program's threads repeat.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Personality {
@@ -39,13 +39,13 @@ pub struct Personality {
     pub format: String,
     /// Short name: letters, digits, `-`, `_`.
     pub name: String,
-    /// What program it is like, for readers.
+    /// The program that it resembles, for readers.
     #[serde(default)]
     pub description: String,
-    /// Where the numbers come from.
+    /// The source of the numbers.
     #[serde(default)]
     pub source: String,
-    /// Where it differs from its source, for readers.
+    /// Differences from the source, for readers.
     #[serde(default)]
     pub notes: Vec<String>,
     /// File operations of a run, rounded up to whole loops of every thread.
@@ -53,7 +53,7 @@ pub struct Personality {
     /// Sets of files.
     #[serde(rename = "fileset", default)]
     pub filesets: Vec<Fileset>,
-    /// Processes, whose threads run at the same time.
+    /// Processes. Their threads run concurrently.
     #[serde(rename = "process", default)]
     pub processes: Vec<Process>,
 }
@@ -64,24 +64,26 @@ pub struct Personality {
 pub struct Fileset {
     /// Its name, and that of its directory: letters, digits, `-`, `_`.
     pub name: String,
-    /// How many files.
+    /// The number of files.
     pub entries: u64,
     /// Mean size of a file, bytes.
     pub size_bytes: u64,
-    /// Shape of the gamma distribution of sizes, a multiple of 0.5; 0: all files have the mean size.
+    /// Shape of the gamma distribution of sizes, a multiple of 0.5; 0: all files have the mean
+    /// size.
     pub size_gamma: f64,
-    /// Mean number of entries of a directory. Files lie log(entries) / log(dir_width) directories deep, rounded, at
-    /// least 1.
+    /// Mean number of entries of a directory. Files are log(entries) / log(dir_width) directories
+    /// deep, rounded, at least 1.
     pub dir_width: u64,
-    /// Shape of the gamma distribution of that number, a multiple of 0.5; 0: all directories have the mean.
+    /// Shape of the gamma distribution of that number, a multiple of 0.5; 0: all directories have
+    /// the mean.
     pub dir_gamma: f64,
-    /// Share of the files that are there at the beginning, percent.
+    /// Share of the files that exist at the start of a run, percent.
     pub prealloc_percent: u64,
-    /// What a scale factor multiplies.
+    /// The quantity that a scale factor multiplies.
     pub scales: Scales,
 }
 
-/// What becomes less when a personality is scaled down.
+/// The quantity that a scale factor multiplies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scales {
@@ -91,37 +93,37 @@ pub enum Scales {
     Size,
 }
 
-/// Threads that do the same.
+/// A process. All its threads run the same loop.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Process {
     /// Its name.
     pub name: String,
-    /// How many of it.
+    /// The number of instances.
     pub instances: u32,
-    /// Threads of each.
+    /// Threads of each instance.
     pub threads: u32,
-    /// What a thread does, in this order, over and over.
+    /// The loop of a thread: these operations in order, repeated.
     pub flowops: Vec<Flowop>,
 }
 
-/// What a flow operation does.
+/// The kind of a flow operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum FlowopKind {
-    /// Opens a file that is there.
+    /// Opens an existing file.
     OpenFile,
-    /// Makes a file that is not, and opens it.
+    /// Creates a missing file and opens it.
     CreateFile,
     /// Closes the slot's file.
     CloseFile,
-    /// Removes a file that is there.
+    /// Removes an existing file.
     DeleteFile,
-    /// Looks a file up that is there.
+    /// Reads the metadata of an existing file.
     StatFile,
-    /// Reads the slot's file from its beginning to its end in pieces of `iosize_bytes`.
+    /// Reads the slot's file from start to end in pieces of `iosize_bytes`.
     ReadWholeFile,
-    /// Writes the slot's file from its beginning to its drawn size in pieces of `iosize_bytes`.
+    /// Writes the slot's file from its start to its drawn size in pieces of `iosize_bytes`.
     WriteWholeFile,
     /// Appends `iosize_bytes`.
     AppendFile,
@@ -133,20 +135,20 @@ pub enum FlowopKind {
     Read,
     /// Writes `iosize_bytes` once.
     Write,
-    /// The same; issued by the thread itself, and waited for.
+    /// Writes `iosize_bytes` once; the same as `write`, since the thread waits for the result.
     AioWrite,
-    /// Waits until `value` was posted to it, and takes that.
+    /// Waits until `value` was posted to it, and subtracts that.
     SemBlock,
-    /// Posts `value` to every semblock called `target`.
+    /// Posts `value` to every semblock named `target`.
     SemPost,
-    /// Computes: writes `value` times to memory.
+    /// Uses the CPU: writes `value` times to memory.
     Hog,
     /// Does nothing for `value` milliseconds.
     Delay,
 }
 
 impl FlowopKind {
-    /// As it is written.
+    /// Its name in the format.
     pub fn name(self) -> &'static str {
         match self {
             Self::OpenFile => "openfile",
@@ -169,7 +171,7 @@ impl FlowopKind {
         }
     }
 
-    /// Whether it is a file operation, and so counts as one.
+    /// Whether it counts as a file operation.
     pub fn is_file_operation(self) -> bool {
         !matches!(self, Self::SemBlock | Self::SemPost | Self::Hog | Self::Delay)
     }
@@ -188,43 +190,43 @@ impl FlowopKind {
     }
 }
 
-/// A flow operation: a line of a thread's loop.
+/// A flow operation: one line of a thread's loop.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Flowop {
-    /// What it does.
+    /// Its kind.
     pub op: FlowopKind,
-    /// Its name in results; default: what it does, with its number among those of the same kind.
+    /// Its name in results. Default: its kind, with its number among those of the same kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The set of files it chooses from, uniformly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fileset: Option<String>,
-    /// The place where the thread keeps the file open, 1 to 64.
+    /// The slot in which the thread keeps the file open, 1 to 64.
     #[serde(default = "default_slot")]
     pub slot: u32,
     /// Bytes of an access, or of its pieces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iosize_bytes: Option<u32>,
-    /// At a uniformly random multiple of `iosize_bytes`, not where the last access ended.
+    /// Access a uniformly random multiple of `iosize_bytes`, not the end of the last access.
     #[serde(default)]
     pub random: bool,
     /// Writes are durable when they return.
     #[serde(default)]
     pub dsync: bool,
-    /// Past the page cache.
+    /// Bypass the page cache.
     #[serde(default)]
     pub directio: bool,
-    /// The files of the set in turn, each kept open.
+    /// Use the files of the set in turn, and keep each open.
     #[serde(default)]
     pub rotate: bool,
-    /// How often it is done in a loop.
+    /// Repetitions within one loop.
     #[serde(default = "one")]
     pub iters: u32,
-    /// Of semblock, sempost, hog and delay.
+    /// The number of semblock, sempost, hog and delay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<u32>,
-    /// Of semblock: how far those who post may be ahead before it first waits.
+    /// Of semblock: the number of posts that posting threads may be ahead before its first wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub highwater: Option<u64>,
     /// Of sempost: the name of the semblock.

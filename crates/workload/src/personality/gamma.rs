@@ -1,17 +1,19 @@
-//! The gamma distribution in whole numbers: the same draws on every machine, whatever its mathematical library.
+//! The gamma distribution in integer arithmetic: the draws are the same on every machine, with any
+//! mathematical library.
 
 use senesce_core::Rng;
 
-/// Bits behind the point of the numbers here.
+/// Fractional bits of the numbers here.
 const POINT: u32 = 32;
-/// ln 2, with [`POINT`] bits behind the point.
+/// ln 2, with [`POINT`] fractional bits.
 const LN_2: u64 = 2_977_044_472;
 
-/// Draws from the gamma distribution with a shape of `halves` / 2 and that mean; from 0 halves the mean itself.
+/// Draws from the gamma distribution with a shape of `halves` / 2 and the given mean. With 0 halves
+/// it returns the mean.
 ///
-/// A whole part of the shape is a sum of exponential draws; a half is half the square of a normal draw, which is an
-/// exponential draw times the squared cosine of a random angle.
-/// Source: L. Devroye, Non-Uniform Random Variate Generation, 1986, chapter IX.3.
+/// The integer part of the shape is a sum of exponential draws. A half is half the square of a
+/// normal draw, which is an exponential draw times the squared cosine of a random angle. Source: L.
+/// Devroye, Non-Uniform Random Variate Generation, 1986, chapter IX.3.
 pub(super) fn draw_gamma(rng: &mut Rng, mean: u64, halves: u32) -> u64 {
     if halves == 0 {
         return mean;
@@ -25,18 +27,18 @@ pub(super) fn draw_gamma(rng: &mut Rng, mean: u64, halves: u32) -> u64 {
     u64::try_from((scaled + (1 << (POINT - 1))) >> POINT).unwrap_or(u64::MAX)
 }
 
-/// An exponential draw of mean 1, with [`POINT`] bits behind the point: −ln of a uniform one.
+/// An exponential draw of mean 1, with [`POINT`] fractional bits: −ln of a uniform draw.
 fn draw_exponential(rng: &mut Rng) -> u64 {
-    // 1 to 2^53 of 2^53.
+    // From 1 to 2^53, as a fraction of 2^53.
     let uniform = (rng.next_u64() >> 11) + 1;
     let log = (53 << POINT) - log2(uniform);
     ((u128::from(log) * u128::from(LN_2)) >> POINT) as u64
 }
 
-/// The binary logarithm of a number above 0, with [`POINT`] bits behind the point, by repeated squaring.
+/// The binary logarithm of a number above 0, with [`POINT`] fractional bits, by repeated squaring.
 fn log2(number: u64) -> u64 {
     let whole = number.ilog2();
-    // Between 1 and 2, with 63 bits behind the point.
+    // Between 1 and 2, with 63 fractional bits.
     let mut rest = number << (63 - whole);
     let mut log = u64::from(whole);
     for _ in 0..POINT {
@@ -48,7 +50,8 @@ fn log2(number: u64) -> u64 {
     log
 }
 
-/// The squared cosine of a uniform angle, as a part of a whole: of a point in a quarter of a circle.
+/// The squared cosine of a uniform angle, as numerator and denominator. It comes from a random
+/// point in a quarter of a circle.
 fn draw_squared_cosine(rng: &mut Rng) -> (u128, u128) {
     const RADIUS: u64 = 1 << 32;
     loop {
@@ -73,15 +76,16 @@ mod tests {
     }
 
     #[test]
-    fn draws_are_pinned_for_ever() {
+    fn draws_of_a_seed_never_change() {
         assert_eq!(draws(3, 4), GOLDEN);
         assert_eq!(draws(0, 2), [1_000_000; 2]);
     }
     const GOLDEN: [u64; 4] = [32061, 579687, 1194215, 674818];
 
     #[test]
-    fn quantiles_and_moments_are_those_of_tables() {
-        // Quantiles of chi-square with k degrees of freedom over k, from tables (NIST/SEMATECH e-Handbook 1.3.6.7.4).
+    fn quantiles_and_moments_match_tables() {
+        // Quantiles of chi-square with k degrees of freedom, divided by k, from tables
+        // (NIST/SEMATECH e-Handbook 1.3.6.7.4).
         for (halves, tenth, half, nine_tenths) in [
             (1, 0.01579, 0.45494, 2.70554),
             (2, -0.9f64.ln(), std::f64::consts::LN_2, std::f64::consts::LN_10),
@@ -104,7 +108,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_logarithm_is_that_of_floating_point(number in 1u64..) {
+        fn the_logarithm_matches_floating_point(number in 1u64..) {
             prop_assert!((log2(number) as f64 / (1u64 << POINT) as f64 - (number as f64).log2()).abs() < 1e-9);
         }
     }

@@ -1,12 +1,14 @@
-//! Personalities: what the threads of a server do to files, as Filebench describes it, from a seed.
+//! Personalities: the file operations of a server's threads in the manner of Filebench, from a
+//! seed.
 //!
-//! [`Personality`] is the description; [`plan_script`] makes the files and the threads of it, and
-//! [`PersonalityScript::stream`] the calls of each thread. The same personality, scale and seed give every thread the same
-//! calls, whatever the others do meanwhile: where a personality makes and deletes files, each thread has its own share of
-//! them (Filebench lets every thread choose among all, so that there what one does depends on how fast the others are).
+//! [`Personality`] is the description. [`plan_script`] turns it into files and threads, and
+//! [`PersonalityScript::stream`] into the calls of each thread. The same personality, scale and
+//! seed give every thread the same calls, independent of the other threads. If a personality
+//! creates and deletes files, each thread has its own share of them. Filebench lets every thread
+//! choose among all files, so that its calls depend on the speed of the others.
 //!
-//! Source: the workload language and the personalities of Filebench 1.5; the four that are built in say which numbers are
-//! whose.
+//! Source: the workload language and the personalities of Filebench 1.5. The four built-in ones
+//! name the source of each number.
 
 mod builtin;
 mod check;

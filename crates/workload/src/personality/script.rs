@@ -1,4 +1,4 @@
-//! From a personality to files and threads.
+//! Turns a personality into files and threads.
 
 use std::sync::Arc;
 
@@ -12,19 +12,19 @@ use super::{
     tree::plan_tree,
 };
 
-/// Files that a thread has at least of a set whose files come and go.
+/// The smallest number of files that a thread owns in a set whose files are created and deleted.
 const LEAST_SHARE: u64 = 5;
 
-/// How a personality is run.
+/// Options of a run of a personality.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PersonalityOptions {
-    /// Files, sizes and choices follow from it.
+    /// The seed of files, sizes and choices.
     pub seed: Seed,
-    /// What sets of files are multiplied by, as each says; above 0.
+    /// The factor of every set of files, above 0. Each set says what it multiplies.
     pub scale: f64,
-    /// File operations, in place of the personality's own.
+    /// File operations of the run; replaces the number of the personality.
     pub operations: Option<u64>,
-    /// The threads never end by themselves: somebody ends the run.
+    /// The threads never stop by themselves: the caller stops the run.
     pub endless: bool,
 }
 
@@ -34,10 +34,10 @@ impl Default for PersonalityOptions {
     }
 }
 
-/// A personality made ready: files, threads, and the calls of each.
+/// A personality ready to run: files, threads, and the calls of each thread.
 #[derive(Clone, Debug)]
 pub struct PersonalityScript {
-    /// What the calls refer to.
+    /// The files, flows and threads that the calls refer to.
     pub script: Script,
     threads: Vec<ThreadPlan>,
     seed: Seed,
@@ -47,12 +47,12 @@ pub struct PersonalityScript {
 struct ThreadPlan {
     lines: Vec<Line>,
     loops: Option<u64>,
-    /// For each set of files: what it chooses from.
+    /// For each set of files: the files to choose from.
     choices: Vec<Choice>,
 }
 
 impl PersonalityScript {
-    /// The calls of a thread, from the beginning.
+    /// The calls of a thread, from the start.
     pub fn stream(&self, thread: usize) -> CallStream<'_> {
         let plan = &self.threads[thread];
         let rng = Rng::for_purpose(self.seed, &format!("thread {thread}"));
@@ -60,29 +60,31 @@ impl PersonalityScript {
         CallStream::new(&self.script.files, &plan.lines, plan.loops, choices, &self.script.threads[thread], rng)
     }
 
-    /// The calls of all threads, in their order.
+    /// The calls of each thread, by thread number.
     pub fn streams(&self) -> Vec<CallStream<'_>> {
         (0..self.threads.len()).map(|thread| self.stream(thread)).collect()
     }
 }
 
-/// Draws the files of a personality, deals them to its threads, and says how often each does its loop.
+/// Draws the files of a personality, distributes them over its threads, and computes the loops of
+/// each thread.
 ///
-/// A set whose files come and go is dealt file by file to the threads that use it, at least five to each; all threads
-/// choose from all files of any other. Errors: what [`Personality::check`] says; a scale that is not above 0, or that
-/// makes files too many or too large. Cost: some hundred bytes a file.
+/// A set whose files are created and deleted is divided among its threads, with at least five files
+/// each. Any other set is shared by all its threads. Errors: those of [`Personality::check`]; a
+/// scale that is not above 0, or that makes files too many or too large. Cost: some hundred bytes a
+/// file.
 pub fn plan_script(
     personality: &Personality,
     options: &PersonalityOptions,
 ) -> Result<PersonalityScript, PersonalityProblem> {
     personality.check()?;
     if !(options.scale > 0.0 && options.scale <= 1e6) {
-        let problem = format!("is {}; it must be above 0", options.scale);
+        let problem = format!("is {}; it must be above 0 and at most 1000000", options.scale);
         return Err(PersonalityProblem { key: "scale".into(), problem });
     }
     let mut script = Script::default();
     let mut threads = Vec::new();
-    // Of each thread: its process.
+    // The process of each thread.
     let mut owners = Vec::new();
     let mut waiting: Vec<(String, u32, u32)> = Vec::new();
     for (number, process) in personality.processes.iter().enumerate() {
@@ -158,7 +160,7 @@ pub fn plan_script(
         }
     }
 
-    // Where the files of those that rotate are kept open: behind the slots that have a number.
+    // Rotating lines keep their files open in slots after the numbered ones.
     for (process, lines) in line_sets.iter_mut().enumerate() {
         let mut next = lines.iter().map(|line| line.flowop.slot + 1).max().unwrap_or(1);
         let Some(thread) = owners.iter().position(|owner| *owner == process) else { continue };
@@ -187,7 +189,8 @@ pub fn plan_script(
     Ok(PersonalityScript { script, threads, seed: options.seed })
 }
 
-/// Number and mean size of the files of a set, after `before` files of others.
+/// Number and mean size of the files of a set; `before` is the number of files in the sets before
+/// it.
 fn scale_set(set: &Fileset, scale: f64, least: u64, before: u64) -> Result<(u64, u64), PersonalityProblem> {
     let scaled = |value: u64| ((value as f64 * scale).round() as u64).max(1);
     let (entries, mean) = match set.scales {
@@ -197,16 +200,16 @@ fn scale_set(set: &Fileset, scale: f64, least: u64, before: u64) -> Result<(u64,
     let entries = entries.max(least);
     let all = before.saturating_add(entries);
     let problem = if all > MOST_FILES {
-        format!("is {scale}: with fileset {:?} there would be {all} files; {MOST_FILES} is the most", set.name)
+        format!("is {scale}: with fileset {:?} it makes {all} files; the limit is {MOST_FILES}", set.name)
     } else if mean > LARGEST_MEAN {
-        format!("is {scale}: fileset {:?} would have files of {mean} bytes; {LARGEST_MEAN} is the most", set.name)
+        format!("is {scale}: fileset {:?} would have files of {mean} bytes; the limit is {LARGEST_MEAN}", set.name)
     } else {
         return Ok((entries, mean));
     };
     Err(PersonalityProblem { key: "scale".into(), problem })
 }
 
-/// The name of a flow operation, or what it does with its number among those that do the same.
+/// The name of a flow operation, or its kind with its number among those of the same kind.
 fn name_of(flowop: &Flowop, flows: &[ScriptFlow]) -> String {
     let alike = || flows.iter().filter(|other| other.op == flowop.op.name()).count();
     flowop.name.clone().unwrap_or_else(|| format!("{}{}", flowop.op.name(), alike() + 1))
@@ -217,7 +220,7 @@ mod tests {
     use super::{super::find_personality, *};
 
     #[test]
-    fn threads_and_their_streams_share_the_files_of_sets_that_stay() {
+    fn threads_share_files_of_unchanging_sets() {
         let plan = plan_script(&find_personality("webserver").unwrap(), &PersonalityOptions::default()).unwrap();
         let first = &plan.threads[0].choices;
         let shared = Arc::as_ptr(&first[0].there);

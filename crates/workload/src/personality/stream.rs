@@ -7,20 +7,21 @@ use senesce_oplog::{Access, Call, FlowCall, ScriptFile, ScriptThread};
 
 use super::{Flowop, FlowopKind};
 
-/// A flow operation with what it refers to.
+/// A flow operation with its references resolved.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
     pub flow: u32,
     pub flowop: Flowop,
     /// Number of its set of files.
     pub set: Option<usize>,
-    /// First semaphore that it posts to, and how many.
+    /// The first semaphore that it posts to, and their number.
     pub semaphores: (u32, u32),
     /// The slot of the first file, if it rotates.
     pub rotating_from: u32,
 }
 
-/// What a thread chooses from, of one set of files. Clones share the lists until a file comes or goes.
+/// The files of one set that a thread chooses from. Clones share the lists until a file is created
+/// or removed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Choice {
     pub there: Arc<Vec<u32>>,
@@ -41,23 +42,23 @@ impl Choice {
     }
 }
 
-/// The calls of one thread in order; the same for the same script and seed, and independent of all other threads.
+/// The calls of one thread in order. They depend only on script and seed, not on other threads.
 ///
-/// Memory: the thread's share of the files that come and go.
+/// Memory: the thread's share of the created and deleted files.
 pub struct CallStream<'a> {
     files: &'a [ScriptFile],
     lines: &'a [Line],
-    /// Loops left; none if somebody else ends it.
+    /// Loops left; `None` if the caller stops the run.
     loops: Option<u64>,
     pub(super) choices: Vec<Choice>,
-    /// The one that it waits for.
+    /// The semaphore that it waits for.
     semaphore: Option<u32>,
-    /// The file in each slot, and where the last access of it ended.
+    /// The file in each slot, and the end of its last access.
     slots: Vec<Option<(u32, u64)>>,
     rng: Rng,
     line: usize,
     done_iters: u32,
-    /// How far each line that rotates has come.
+    /// The position of each rotating line.
     turns: Vec<u32>,
     ready: VecDeque<FlowCall>,
 }
@@ -71,7 +72,7 @@ impl<'a> CallStream<'a> {
         thread: &ScriptThread,
         mut rng: Rng,
     ) -> Self {
-        // Threads do not all begin with the same file.
+        // Threads start with different files.
         let turns = lines.iter().map(|_| (rng.next_u64() >> 33) as u32).collect();
         Self {
             files,
@@ -97,7 +98,8 @@ impl<'a> CallStream<'a> {
         self.slots.iter().flatten().any(|(open, _)| *open == file)
     }
 
-    /// A file that is there, uniformly; of those that this thread has not open itself if `is_shut`. Gives its place.
+    /// Returns the position of an existing file, chosen uniformly. With `is_shut` it skips files
+    /// that this thread has open.
     fn choose(&mut self, set: usize, is_shut: bool) -> Option<usize> {
         let count = self.choices[set].there.len();
         let first = (count > 0).then(|| self.rng.below(count as u64) as usize)?;
@@ -119,7 +121,7 @@ impl<'a> CallStream<'a> {
         true
     }
 
-    /// One flow operation becomes one call, and before it what it needs.
+    /// Turns one flow operation into one call, preceded by the calls it needs.
     fn make(&mut self, line: &Line) {
         let (flowop, slot) = (&line.flowop, line.flowop.slot);
         let is_open = self.slots.get(slot as usize).is_some_and(Option::is_some);
@@ -159,7 +161,7 @@ impl<'a> CallStream<'a> {
         self.push(line, true, call.unwrap_or(Call::PassOver));
     }
 
-    /// A read, a write or an fsync of what is open in a slot; what is not open is opened first.
+    /// A read, a write or an fsync of the file in a slot. An empty slot is filled first.
     fn access_slot(&mut self, line: &Line) -> Option<Call> {
         let flowop = &line.flowop;
         let mut slot = flowop.slot;

@@ -1,4 +1,4 @@
-//! What personalities become: the same for the same seed, whoever is faster, and never a call on a file that cannot be.
+//! Personalities as calls: they depend only on the seed, and every call is possible.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ fn plan_long(name: &str, scale: f64, seed: u64, operations: u64) -> PersonalityS
 }
 
 #[test]
-fn built_in_personalities_are_good_and_say_what_filebench_does() {
+fn built_in_personalities_match_filebench() {
     let mut operations = BTreeMap::new();
     for (name, text) in builtin_personalities() {
         let personality: Personality = toml::from_str(text).unwrap();
@@ -34,7 +34,7 @@ fn built_in_personalities_are_good_and_say_what_filebench_does() {
                 counted += stream.filter(|call| call.counted).count() as u64;
             }
         }
-        // None was passed over: there is always a file to do it with.
+        // No call was skipped: a suitable file always exists.
         assert_eq!(counted, personality.operations, "{name}");
     }
     let wanted = [
@@ -62,7 +62,7 @@ fn sizes_have_their_mean_and_trees_their_width() {
 
 #[test]
 fn files_and_places_are_chosen_uniformly() {
-    // The limits of chi-square are exceeded once in 10,000 seeds; the seeds are fixed.
+    // One seed in 10,000 exceeds the limits of chi-square; the seeds are fixed.
     let web = plan_long("webserver", 0.1, 5, 62_000);
     let mut pages = vec![0u64; 100];
     for FlowCall { call, .. } in web.streams().into_iter().flatten() {
@@ -79,7 +79,7 @@ fn files_and_places_are_chosen_uniformly() {
     for stream in database.streams() {
         for FlowCall { call, .. } in stream.take(1000) {
             if let Call::ReadAt { offset, len, .. } = call {
-                // Pages of 2 KiB in files of 2 MiB: 1,024, of which 16 a bucket.
+                // Pages of 2 KiB in files of 2 MiB: 1,024 pages, 16 per bucket.
                 assert!(len == 2048 && offset < 2 << 20);
                 places[(offset / 2048 / 16) as usize] += 1;
             }
@@ -88,7 +88,7 @@ fn files_and_places_are_chosen_uniformly() {
     assert!(places.iter().sum::<u64>() > 10_000 && chi_square(&places) < chi_square_limit(63), "{places:?}");
 }
 
-/// Follows all threads, one after the other, and checks every call against what is there.
+/// Follows all threads, one after the other, and checks every call against the existing files.
 fn follow(plan: &PersonalityScript) {
     let mut owner: BTreeMap<u32, usize> = BTreeMap::new();
     let mut there: BTreeSet<u32> =
@@ -131,7 +131,7 @@ fn follow(plan: &PersonalityScript) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
     #[test]
-    fn every_thread_is_the_same_again_and_does_only_what_can_be_done(
+    fn every_thread_is_reproducible_and_valid(
         seed: u64,
         scale in 0.01f64..0.3,
         name in prop::sample::select(vec!["varmail", "fileserver", "webserver", "oltp"]),
@@ -149,7 +149,7 @@ proptest! {
 }
 
 #[test]
-fn what_cannot_be_is_told_with_its_key() {
+fn invalid_values_are_reported_with_their_key() {
     let text = builtin_personalities().find(|(name, _)| *name == "oltp").unwrap().1;
     for (from, to, key, said) in [
         ("operations = 40000", "operations = 0", "operations", "nothing to measure"),
@@ -164,7 +164,8 @@ fn what_cannot_be_is_told_with_its_key() {
         ("instances = 200", "instances = 5000", "process.threads", "5011"),
         ("iosize_bytes = 262144, ", "", "(aiowrite)", "needs iosize_bytes"),
         ("name = \"dbwr-hog\", value", "name = \"dbwr-hog\", highwater = 1, value", "(hog)", "highwater"),
-        // Room for 1001: who waits for 3200 may have 3199 and no room for 1002.
+        // The limit is 1001: while a thread waits for 3200, 3199 posts may be pending, and another
+        // 1002 do not fit.
         ("value = 1, target = \"lg-block\"", "value = 1002, target = \"lg-block\"", "(sempost)", "at most 1001"),
         (
             "{ op = \"hog\", name = \"dbwr-hog\", value = 10000 }",

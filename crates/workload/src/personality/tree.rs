@@ -1,4 +1,4 @@
-//! The files of a set: sizes, and the tree of directories they lie in.
+//! The files of a set: their sizes and their directory tree.
 
 use senesce_core::{RelPath, Rng};
 use senesce_oplog::ScriptFile;
@@ -8,11 +8,12 @@ use super::{Fileset, check::compute_halves, gamma::draw_gamma};
 /// Directories (parents first) and files of a set.
 pub(super) struct Tree {
     pub directories: Vec<RelPath>,
-    /// None is there yet.
+    /// None exists yet.
     pub files: Vec<ScriptFile>,
 }
 
-/// The tree of a set of `entries` files. Depths are alike, widths and sizes drawn from gamma distributions.
+/// Plans the tree of a set of `entries` files. All files have the same depth. Widths and sizes are
+/// drawn from gamma distributions.
 pub(super) fn plan_tree(set: &Fileset, entries: u64, mean_bytes: u64, rng: &mut Rng) -> Tree {
     let mut planter = Planter {
         set,
@@ -31,7 +32,8 @@ pub(super) fn plan_tree(set: &Fileset, entries: u64, mean_bytes: u64, rng: &mut 
     planter.tree
 }
 
-/// log(entries) / log(width), rounded, at least 1; without floating point, so that it is the same everywhere.
+/// log(entries) / log(width), rounded, at least 1. Integer arithmetic gives the same result on
+/// every machine.
 fn compute_depth(entries: u64, width: u64) -> u32 {
     let square = u128::from(entries) * u128::from(entries);
     let mut depth = 1;

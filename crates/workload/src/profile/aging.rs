@@ -17,20 +17,20 @@ use super::{
 };
 use crate::{Feedback, Workload, WorkloadError};
 
-/// Counted steps of a life; checkpoints lie between them.
+/// Counted steps of an aging, with checkpoints between them.
 pub(super) const COUNTED_STEPS: u64 = 100;
-/// Operations of one step, about; the file system is asked for its space between steps.
+/// Approximate number of operations of a step. The file system reports its space between steps.
 pub(super) const STEP_OPS: usize = 256;
-/// Space is given in blocks of this size.
+/// The unit of space allocation, bytes.
 pub(super) const BLOCK: u64 = 4096;
-/// A size above this part of the space for files is left out.
+/// Sizes above the space for files divided by this are left out.
 const LARGEST_PART: u64 = 4;
-/// Fewer files than this have no distribution.
+/// The smallest number of files that can follow a distribution.
 pub(super) const LEAST_FILES: u64 = 64;
-/// Attempts to come to the asked fullness at the end.
+/// Attempts to reach the requested fullness at the end.
 const SETTLE_ROUNDS: u32 = 12;
 
-/// What comes next.
+/// The current phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Fill,
@@ -46,7 +46,7 @@ pub(super) enum Engine {
     Virtual(VirtualTime),
 }
 
-/// Ages a volume by a profile. See the module's documentation.
+/// Ages a volume by a profile. See the documentation of the module.
 pub struct ProfileAging {
     pub(super) profile: AgingProfile,
     pub(super) options: ProfileOptions,
@@ -55,7 +55,7 @@ pub struct ProfileAging {
     pub(super) directories: Directories,
     pub(super) engine: Option<Engine>,
     pub(super) batch: Batch,
-    /// Size and depth bins of the files that the filling still makes, last first.
+    /// Size and depth bins of the files that the filling still creates, last first.
     pub(super) deck: (Vec<usize>, Vec<usize>),
     pub(super) stamps: Vec<FileId>,
     pub(super) moves: Rng,
@@ -65,30 +65,30 @@ pub struct ProfileAging {
     pub(super) used_at_start: u64,
     pub(super) target: u64,
     pub(super) live_bytes: u64,
-    /// Bytes used, and bytes of files, when the file system last had nothing waiting.
+    /// Bytes used, and bytes of files, when the file system last had nothing pending.
     pub(super) committed: (u64, u64),
     pub(super) births: u64,
     pub(super) deaths: u64,
     pub(super) filled: u64,
-    /// Whether nothing was added since the last synchronisation.
+    /// Whether nothing was added since the last sync.
     pub(super) synced: bool,
     pub(super) no_space: u64,
     pub(super) refusals: u32,
     pub(super) sizes_left_out: u64,
-    /// Moves of the schedule done, and after which of them the next counted step ends.
+    /// Moves of the schedule that are done, and counted steps that are finished.
     pub(super) moved: u64,
     pub(super) counted: u64,
-    /// Moves that the schedule has in all.
+    /// Moves of the whole schedule.
     pub(super) moves_planned: u64,
-    /// The move that the schedule, or the life that is under way, ends with.
+    /// The last move of the schedule or of the current life.
     pub(super) schedule_end: u64,
-    /// Whole schedules done.
+    /// Finished schedules.
     pub(super) lives: u64,
     pub(super) ended_by: Option<Bound>,
 }
 
 impl ProfileAging {
-    /// An aging that has not begun. Errors: an option is out of its range.
+    /// An aging at its start. Errors: an option is out of its range.
     pub fn new(profile: AgingProfile, options: ProfileOptions) -> Result<Self, WorkloadError> {
         options.check()?;
         let population = Population::new(profile.size_weights(), profile.depth_weights());
@@ -128,14 +128,14 @@ impl ProfileAging {
         })
     }
 
-    /// Counted steps that there are; checkpoints lie between them.
+    /// The number of counted steps, with checkpoints between them.
     pub fn counted_steps() -> u64 {
         COUNTED_STEPS
     }
 
-    /// What is reached so far.
+    /// The state that the aging has reached.
     ///
-    /// Cost: one look at every file.
+    /// Cost: one pass over all files.
     pub fn convergence(&self) -> Convergence {
         let (sizes, depths) = (self.profile.size_weights(), self.profile.depth_weights());
         let ages = self.profile.age_weights();
@@ -160,7 +160,7 @@ impl ProfileAging {
         }
     }
 
-    /// The present, and the length of a life, in the schedule's ticks.
+    /// The current time and the length of a life, in ticks of the schedule.
     pub(super) fn time(&self) -> (u64, u64) {
         match &self.engine {
             None => (0, LIFE),
@@ -181,7 +181,8 @@ impl ProfileAging {
         counts
     }
 
-    /// Every bin's limit (bytes, components, seconds), share asked and share reached, for records.
+    /// For records: every bin's limit (bytes, components, seconds), requested share and reached
+    /// share.
     fn shares(&self) -> [(&'static str, String); 3] {
         let (size, depth, age) = (&self.profile.size, &self.profile.depth, &self.profile.age);
         let life = self.profile.life_seconds() as f64;
@@ -214,7 +215,7 @@ impl ProfileAging {
         let room = self.target.saturating_sub(self.used_at_start);
         if room == 0 {
             return Err(too_small(format!(
-                "{} of it are used already, more than the fullness of {}",
+                "{} of it are already used, more than the requested fullness of {}",
                 Bytes(self.used_at_start),
                 self.options.fullness
             )));
@@ -232,7 +233,7 @@ impl ProfileAging {
         let files = self.files_within(&weights, room);
         if files < LEAST_FILES {
             return Err(too_small(format!(
-                "it would hold {files} files of this profile at the fullness of {}, and {LEAST_FILES} are the least",
+                "it would hold {files} files of this profile at the fullness of {}; an aging needs at least {LEAST_FILES}",
                 self.options.fullness
             )));
         }
@@ -243,7 +244,7 @@ impl ProfileAging {
         Ok(())
     }
 
-    /// How many files of these proportions occupy so many bytes.
+    /// The number of files with these proportions that occupy `room` bytes.
     fn files_within(&self, weights: &[u64], room: u64) -> u64 {
         let sum: f64 = weights.iter().map(|&weight| weight as f64).sum();
         let mean: f64 =
@@ -269,13 +270,13 @@ impl ProfileAging {
         }
     }
 
-    /// What a file of this bin occupies on average.
+    /// The mean space that a file of this bin occupies, bytes.
     pub(super) fn mean_allocated(&self, bin: usize) -> f64 {
         let (low, high) = self.size_bounds(bin);
         if low == high { allocated(low) as f64 } else { ((low + high) / 2 + BLOCK / 2).max(BLOCK) as f64 }
     }
 
-    /// What a file occupies on average.
+    /// The mean space that a file occupies, bytes.
     pub(super) fn mean_bytes(&self) -> u64 {
         (self.live_bytes / self.population.live.max(1)).max(BLOCK)
     }
@@ -302,7 +303,7 @@ impl Workload for ProfileAging {
                     if self.stable() {
                         let until = (self.moves_planned * (self.counted + 1)).div_ceil(COUNTED_STEPS);
                         let ends_step = self.moved >= until;
-                        // The very last counted step is the one that sets the times.
+                        // The last counted step is the one that sets the times.
                         let is_last = self.moved >= self.schedule_end;
                         let label = format!("age {}", self.counted + 1);
                         if ends_step {
@@ -362,7 +363,7 @@ impl Workload for ProfileAging {
     }
 }
 
-/// Each bin as often as it has files, in random order.
+/// A list with each bin once for each of its files, in random order.
 fn deal(counts: &[u64], rng: &mut Rng) -> Vec<usize> {
     let mut deck: Vec<usize> =
         counts.iter().enumerate().flat_map(|(bin, &count)| std::iter::repeat_n(bin, count as usize)).collect();

@@ -1,4 +1,4 @@
-//! Operations of the next step with what each means, and what is still to be done after one that found no space.
+//! The operations of the next step with their meaning, and those left over after a lack of space.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -7,33 +7,33 @@ use senesce_oplog::{Op, Outcome, Step};
 
 use super::population::FileId;
 
-/// What an operation means to the aging.
+/// The meaning of an operation for the aging.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Deed {
-    /// A file is born.
+    /// It creates a file.
     Birth(FileId),
-    /// Whatever has to be done sooner or later: a directory, a death, a time.
+    /// It must be done sooner or later: a directory, a removal, a time.
     Duty,
 }
 
-/// How the last step ended, as far as it is not what was wanted.
+/// The failure of the last step.
 pub(super) struct Refused {
     /// The operation that found no space.
     pub op: Op,
-    /// What it meant.
+    /// Its meaning.
     pub deed: Deed,
-    /// Whether it left a part of a file behind.
+    /// Whether a part of a file exists.
     pub is_partial: bool,
 }
 
-/// The operations of the step that is being made.
+/// The operations of the step under construction.
 #[derive(Default)]
 pub(super) struct Batch {
     ops: Vec<Op>,
     deeds: Vec<Deed>,
-    /// The last step, until it is known how it ended.
+    /// The last step, until its outcome is known.
     sent: Option<(Arc<[Op]>, Vec<Deed>)>,
-    /// Operations of a step that was cut short, to be done again.
+    /// Operations that a failed step did not reach.
     backlog: VecDeque<(Op, Deed)>,
 }
 
@@ -49,12 +49,13 @@ impl Batch {
         self.ops.len()
     }
 
-    /// Whether the last step ended with a synchronisation.
+    /// Whether the last step ended with a sync.
     pub fn was_synced(&self) -> bool {
         self.sent.as_ref().is_some_and(|(ops, _)| matches!(ops.last(), Some(Op::SyncFs)))
     }
 
-    /// The operations of the last step were done in this order, those that were not begun come behind them.
+    /// Applies the order in which the operations of the last step were done. Operations that did
+    /// not start come after them.
     pub fn reorder(&mut self, done: &[Op]) {
         let Some((ops, deeds)) = self.sent.take() else { return };
         let mut left: Vec<(Op, Deed)> = ops.iter().cloned().zip(deeds).collect();
@@ -68,7 +69,8 @@ impl Batch {
         self.sent = Some((ops.into(), deeds));
     }
 
-    /// Takes notice of how the last step ended. What was not done comes first from now on.
+    /// Applies the outcome of the last step. Operations that were not done come first in the next
+    /// step.
     pub fn hear(&mut self, last: Option<Outcome>) -> Option<Refused> {
         let (ops, deeds) = self.sent.take()?;
         let Some(Outcome::NoSpace { failed_op, written }) = last else { return None };
@@ -79,12 +81,12 @@ impl Batch {
         Some(Refused { op, deed, is_partial: written.is_some() })
     }
 
-    /// Puts an operation before all that are still to be done.
+    /// Puts an operation before all pending ones.
     pub fn retry(&mut self, op: Op, deed: Deed) {
         self.backlog.push_front((op, deed));
     }
 
-    /// Leaves out all births that are still to be done; gives them.
+    /// Removes all pending births and returns them.
     pub fn drop_births(&mut self) -> Vec<FileId> {
         let births =
             self.backlog.iter().filter_map(|(_, deed)| if let Deed::Birth(id) = deed { Some(*id) } else { None });
@@ -93,19 +95,19 @@ impl Batch {
         births
     }
 
-    /// Leaves out a birth that is still to be done; false if it was done.
+    /// Removes a pending birth; false if it was done already.
     pub fn drop_birth(&mut self, id: FileId) -> bool {
         let before = self.backlog.len();
         self.backlog.retain(|(_, deed)| *deed != Deed::Birth(id));
         self.backlog.len() < before
     }
 
-    /// Leaves out the removal of a file that was never there.
+    /// Removes the pending unlink of a file that was never created.
     pub fn drop_unlink(&mut self, path: &RelPath) {
         self.backlog.retain(|(op, _)| !matches!(op, Op::Unlink { path: gone } if gone == path));
     }
 
-    /// Takes up to `most` operations that are still to be done.
+    /// Moves up to `most` pending operations into the next step.
     pub fn take_backlog(&mut self, most: usize) -> bool {
         for (op, deed) in self.backlog.drain(..most.min(self.backlog.len())) {
             self.ops.push(op);
@@ -114,7 +116,7 @@ impl Batch {
         !self.ops.is_empty()
     }
 
-    /// The step.
+    /// Returns the step.
     pub fn finish(&mut self, label: String, counted: bool) -> Step {
         let ops: Arc<[Op]> = std::mem::take(&mut self.ops).into();
         self.sent = Some((ops.clone(), std::mem::take(&mut self.deeds)));

@@ -1,4 +1,4 @@
-//! The profiles that are built in: eight published ones, each file naming its study.
+//! The built-in profiles: eight published ones. Each file names its study.
 
 use super::format::AgingProfile;
 
@@ -14,12 +14,12 @@ const BUILT_IN: [(&str, &str); 8] = [
     ("wang_os", include_str!("data/wang_os.toml")),
 ];
 
-/// Names and texts of the profiles that are built in.
+/// Names and texts of the built-in profiles.
 pub fn builtin_profiles() -> impl Iterator<Item = (&'static str, &'static str)> {
     BUILT_IN.into_iter()
 }
 
-/// A profile that is built in, by its name.
+/// A built-in profile, by its name.
 pub fn find_builtin(name: &str) -> Option<AgingProfile> {
     let (_, text) = BUILT_IN.into_iter().find(|(known, _)| *known == name)?;
     Some(AgingProfile::parse(text).expect("a test parses every built-in profile"))

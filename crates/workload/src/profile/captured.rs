@@ -1,4 +1,4 @@
-//! Files that were found, as a profile.
+//! Turns a census of files into a profile.
 
 use super::{
     check::ProfileProblem,
@@ -8,10 +8,10 @@ use super::{
     },
 };
 
-/// Ages younger than this share one bin, seconds.
+/// Ages below this share one bin, seconds.
 const YOUNGEST_SECONDS: u64 = 60;
 
-/// A file that was found.
+/// A file of a census.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FoundFile {
     /// Size, bytes.
@@ -20,29 +20,30 @@ pub struct FoundFile {
     pub depth: u64,
     /// Age, seconds.
     pub age_seconds: u64,
-    /// Extents, if they were counted.
+    /// The number of extents, if it was counted.
     pub extents: Option<u64>,
 }
 
-/// What was captured, beside the files.
+/// Facts about a census, besides its files.
 #[derive(Clone, Debug, Default)]
 pub struct Captured<'a> {
     /// Name of the profile.
     pub name: &'a str,
-    /// What was captured, for readers.
+    /// The captured system, for readers.
     pub study: String,
     /// Share of the capacity that was used, 0 to 1.
     pub fullness: Option<f64>,
     /// Directories at each depth, the root first.
     pub directories_by_depth: &'a [u64],
-    /// Use the bins of this profile, so that both can be compared; own bins by default.
+    /// Use the bins of this profile, so that the two can be compared. By default the profile gets
+    /// bins of its own.
     pub like: Option<&'a AgingProfile>,
 }
 
-/// The profile of files that were found: sizes in bins that double, and ages in halves of the oldest, unless there are
-/// bins to be like.
+/// The profile of a census. Unless `like` gives bins, size bins double, and age bins halve from the
+/// oldest age.
 ///
-/// Errors: there are no files.
+/// Errors: `files` is empty.
 pub fn compute_profile(files: &[FoundFile], captured: &Captured<'_>) -> Result<AgingProfile, ProfileProblem> {
     if files.is_empty() {
         return Err(ProfileProblem::Empty { list: "files" });
@@ -147,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_fall_into_the_bins_by_hand() {
+    fn files_fall_into_the_expected_bins() {
         let file = |size_bytes, depth, age_seconds, extents| FoundFile { size_bytes, depth, age_seconds, extents };
         let files =
             [file(0, 0, 30, None), file(512, 2, 480, Some(1)), file(513, 2, 481, Some(3)), file(4096, 2, 960, Some(4))];

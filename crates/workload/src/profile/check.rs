@@ -1,12 +1,14 @@
-//! Reading profiles, with errors that say what is wrong with which number.
+//! Parses and checks profiles. An error names the wrong number.
 
 use super::format::{AgingProfile, PROFILE_FORMAT};
 
-/// Fractions may miss 1, and their weights, by this much: they are printed with a few digits.
+/// The largest deviation of fractions from their weights, and of their sum from 1: fractions are
+/// printed with a few digits.
 const FRACTION_TOLERANCE: f64 = 1e-6;
-/// A profile without weights is taken at its fractions with this resolution.
+/// The weight of the fraction 1 in a profile without weights.
 const WEIGHT_SCALE: f64 = 1e12;
-/// The deepest path that is made: names of up to 12 bytes must stay below the kernel's 4096.
+/// The deepest allowed path: with names of up to 12 bytes it stays below the kernel's limit of
+/// 4096.
 const DEEPEST: u64 = 250;
 
 /// A profile cannot be used.
@@ -15,113 +17,113 @@ pub enum ProfileProblem {
     /// The text is not a profile.
     #[error("not a profile: {problem}")]
     Syntax {
-        /// Where and what.
+        /// The position and the fault.
         problem: String,
     },
-    /// Written for another version of the format.
+    /// The profile has another version of the format.
     #[error("format {found:?}; this program reads {PROFILE_FORMAT:?}")]
     Version {
-        /// What its `format` says.
+        /// Its `format`.
         found: String,
     },
-    /// A list that must not be empty is.
+    /// A list that must not be empty is empty.
     #[error("{list} is empty: a distribution needs at least one bin")]
     Empty {
-        /// Which list.
+        /// The list.
         list: &'static str,
     },
-    /// Two lists that go together have different lengths.
+    /// Two lists that belong together have different lengths.
     #[error("{list} has {found} entries, and {other} has {expected}")]
     Lengths {
-        /// Which list.
+        /// The list.
         list: &'static str,
-        /// How long it is.
+        /// Its length.
         found: usize,
-        /// Which other.
+        /// The other list.
         other: &'static str,
-        /// How long that is.
+        /// The length of the other list.
         expected: usize,
     },
-    /// A bin has less than nothing, or no number.
+    /// A bin is negative or not a number.
     #[error("{list}[{index}] is {value}: a bin cannot hold a negative share")]
     Negative {
-        /// Which list.
+        /// The list.
         list: &'static str,
-        /// Which entry.
+        /// The entry.
         index: usize,
-        /// What it is.
+        /// Its value.
         value: f64,
     },
-    /// Bins must rise.
+    /// Bins do not rise.
     #[error("{list}[{index}] is {value}: not above the one before it ({before})")]
     NotRising {
-        /// Which list.
+        /// The list.
         list: &'static str,
-        /// Which entry.
+        /// The entry.
         index: usize,
-        /// What it is.
+        /// Its value.
         value: f64,
-        /// What the one before it is.
+        /// The value before it.
         before: f64,
     },
-    /// Shares that are not shares of one whole.
+    /// Shares do not sum to 1.
     #[error("{list} sums to {sum}, not to 1")]
     Sum {
-        /// Which list.
+        /// The list.
         list: &'static str,
         /// Its sum.
         sum: f64,
     },
-    /// Nobody is in any bin.
+    /// All bins are empty.
     #[error("{list} are all 0: no file belongs anywhere")]
     Nobody {
-        /// Which list.
+        /// The list.
         list: &'static str,
     },
-    /// A fraction is not its weight's.
+    /// A fraction does not match its weight.
     #[error("{list}[{index}] is {fraction}, but the weights give {expected}")]
     Disagree {
-        /// Which list.
+        /// The list.
         list: &'static str,
-        /// Which entry.
+        /// The entry.
         index: usize,
-        /// What it is.
+        /// Its value.
         fraction: f64,
-        /// What the weights say.
+        /// The value that the weights give.
         expected: f64,
     },
-    /// A text that would reach a terminal as commands.
+    /// A text has a control character, which a terminal could execute.
     #[error("{key} has a control character ({character:?})")]
     Control {
-        /// Which.
+        /// The key.
         key: &'static str,
-        /// The first of them.
+        /// The first control character.
         character: char,
     },
-    /// Ages are in a unit that is unknown.
+    /// Ages have an unknown unit.
     #[error(
         "age.unit = {found:?}: known are seconds, minutes, hours, days, and unknown for hours that are only assumed"
     )]
     Unit {
-        /// What it is.
+        /// The unit.
         found: String,
     },
     /// A value is out of its range.
     #[error("{key} = {value}: {problem}")]
     Range {
-        /// Which.
+        /// The key.
         key: &'static str,
-        /// What it is.
+        /// Its value.
         value: f64,
-        /// What its range is.
+        /// Its range.
         problem: &'static str,
     },
 }
 
 impl AgingProfile {
-    /// Takes a text as a profile: checked, with what may be left out filled in.
+    /// Parses and checks a profile, and fills in optional parts.
     pub fn parse(text: &str) -> Result<Self, ProfileProblem> {
-        // The version first: a key of a later version must not be called a misspelling.
+        // The version comes first: a key of a later version must not be reported as a misspelling.
         let table = text.parse::<toml::Table>().map_err(syntax)?;
         match table.get("format").and_then(|format| format.as_str()) {
             Some(PROFILE_FORMAT) => {}
@@ -130,7 +132,7 @@ impl AgingProfile {
         toml::from_str::<Self>(text).map_err(syntax)?.checked()
     }
 
-    /// The profile with weights, fractions and relative ages filled in, if everything in it goes together.
+    /// Checks the profile, and fills in weights, fractions and relative ages.
     pub fn checked(mut self) -> Result<Self, ProfileProblem> {
         self.check_texts()?;
         let (size, depth, age) = (&mut self.size, &mut self.depth, &mut self.age);
@@ -147,7 +149,7 @@ impl AgingProfile {
             return Err(range("size.values", largest as f64, "a file cannot be that large"));
         }
         if let Some(&deepest) = depth.values.last().filter(|&&deepest| deepest > DEEPEST) {
-            return Err(range("depth.values", deepest as f64, "paths of more than 250 components are not made"));
+            return Err(range("depth.values", deepest as f64, "paths of more than 250 components are not supported"));
         }
         if depth.subdirs.is_empty() {
             depth.subdirs = vec![1; depth.values.len()];
@@ -176,7 +178,7 @@ impl AgingProfile {
         Ok(self)
     }
 
-    /// What is printed for readers, and the unit that gives ages their meaning.
+    /// Checks the texts for readers, and the unit of ages.
     fn check_texts(&self) -> Result<(), ProfileProblem> {
         let source = self.source.iter().flat_map(|source| {
             [("source.study", &source.study), ("source.via", &source.via)].map(|(key, text)| (key, text.as_str()))
@@ -213,7 +215,8 @@ fn lists(of: &str) -> (&'static str, &'static str, &'static str) {
     }
 }
 
-/// Weights and fractions of a distribution of `bins` bins: each filled in from the other, or held against it.
+/// Checks weights and fractions of a distribution of `bins` bins. If one list is missing, it is
+/// computed from the other.
 fn check_bins(of: &str, bins: usize, weights: &mut Vec<i64>, fractions: &mut Vec<f64>) -> Result<(), ProfileProblem> {
     let (values, weights_list, fractions_list) = lists(of);
     if bins == 0 {
@@ -225,7 +228,7 @@ fn check_bins(of: &str, bins: usize, weights: &mut Vec<i64>, fractions: &mut Vec
     if let Some((index, &value)) = weights.iter().enumerate().find(|(_, weight)| **weight < 0) {
         return Err(ProfileProblem::Negative { list: weights_list, index, value: value as f64 });
     }
-    // NaN is no share either.
+    // NaN is not a share either.
     if let Some((index, &value)) = fractions.iter().enumerate().find(|(_, value)| value.is_nan() || **value < 0.0) {
         return Err(ProfileProblem::Negative { list: fractions_list, index, value });
     }
@@ -241,7 +244,7 @@ fn check_bins(of: &str, bins: usize, weights: &mut Vec<i64>, fractions: &mut Vec
     }
     same_length(weights_list, weights.len(), values, bins)?;
     let Some(sum) = weights.iter().try_fold(0i64, |sum, &weight| sum.checked_add(weight)) else {
-        return Err(range(weights_list, f64::INFINITY, "their sum is beyond what is counted"));
+        return Err(range(weights_list, f64::INFINITY, "their sum is too large"));
     };
     if sum == 0 {
         return Err(ProfileProblem::Nobody { list: weights_list });
@@ -280,7 +283,7 @@ mod tests {
     use crate::profile::find_builtin;
 
     #[test]
-    fn texts_units_and_ages_that_mean_nothing_are_refused_with_what_is_wrong() {
+    fn meaningless_texts_units_and_ages_are_refused() {
         let good = find_builtin("agrawal").unwrap();
         let said = |change: fn(&mut AgingProfile)| {
             let mut profile = good.clone();

@@ -1,9 +1,11 @@
-//! The published schedule: time advances by one tick per operation, and the age bin with the most too many loses a file.
+//! The published schedule: time advances by one tick per operation, and the age bin with the
+//! largest surplus loses a file.
 //!
-//! A life has so many ticks that even in the most crowded age bin there are enough births: `2 · files · max(f_i / w_i)`
-//! with the share `f_i` of files and the share `w_i` of the life of bin *i*, because half of the tosses are births.
-//! A file's bin is that of the age it will have when the life ends; the files of the filling are as old as can be.
-//! Source: Kadekodi, Nagarajan, Ganger: Geriatrix, USENIX ATC 2018, and the operation counts of their program.
+//! A life has `2 · files · max(f_i / w_i)` ticks, with the share `f_i` of files and the share `w_i`
+//! of the life of bin *i*. Half of the coin tosses are births, so that even the most crowded age
+//! bin has enough of them. A file's bin is that of its age at the end of the life. The files of the
+//! filling have the largest age. Source: Kadekodi, Nagarajan, Ganger: Geriatrix, USENIX ATC 2018,
+//! and the operation counts of their program.
 
 use senesce_core::Rng;
 
@@ -13,22 +15,22 @@ use super::population::{FileId, Population};
 pub(super) struct Classic {
     /// Ticks of a life.
     pub life: u64,
-    /// The tick.
+    /// The current tick.
     pub now: u64,
-    /// When this life ends.
+    /// The last tick of this life.
     end: u64,
-    /// The oldest age of each bin, ticks; beyond the last is in the last.
+    /// The oldest age of each bin, ticks. Older files count in the last bin.
     bounds: Vec<u64>,
-    /// Share of the life that the most crowded bin is.
+    /// The share of the life that the most crowded bin covers.
     narrowest: f64,
     shares: Vec<f64>,
-    /// Files by age bin; some have died.
+    /// Files by age bin, including some that were removed.
     bins: Vec<Vec<FileId>>,
     live: Vec<u64>,
 }
 
 impl Classic {
-    /// A schedule for `files` files. Those that exist must be handed over by [`Classic::add`].
+    /// A schedule for `files` files. Add the existing ones with [`Classic::add`].
     pub fn new(upper_relative: &[f64], age_weights: &[u64], files: u64) -> Self {
         let sum: f64 = age_weights.iter().map(|&weight| weight as f64).sum();
         let shares: Vec<f64> = age_weights.iter().map(|&weight| weight as f64 / sum).collect();
@@ -38,7 +40,7 @@ impl Classic {
         Self { life, now: 0, end: life, narrowest, bounds, live: vec![0; bins], bins: vec![Vec::new(); bins], shares }
     }
 
-    /// A file was born now; gives its age bin.
+    /// Records a birth at the current tick and returns its age bin.
     pub fn add(&mut self, id: FileId) -> u16 {
         let age = self.end - self.now.min(self.end);
         let bin = self.bounds.partition_point(|&bound| bound < age).min(self.bounds.len() - 1);
@@ -47,17 +49,17 @@ impl Classic {
         bin as u16
     }
 
-    /// A file of this age bin has died.
+    /// Records the removal of a file of this age bin.
     pub fn forget(&mut self, age_bin: u16) {
         self.live[usize::from(age_bin)] -= 1;
     }
 
-    /// One tick.
+    /// Advances by one tick.
     pub fn advance(&mut self) {
         self.now += 1;
     }
 
-    /// Share of the survivors that are not born yet.
+    /// The share of the survivors that are not born yet.
     pub fn share_to_come(&self) -> f64 {
         let left = self.end.saturating_sub(self.now);
         let mut before = 0;
@@ -73,10 +75,11 @@ impl Classic {
         share
     }
 
-    /// Another life, in which all files that exist are as old as can be; gives its ticks.
+    /// Starts another life, in which all existing files have the largest age. Returns its ticks.
     ///
-    /// As published, a life has just as many births in the most crowded bin as it needs *if* the coin falls evenly; this one
-    /// has them unless it falls worse than three standard deviations.
+    /// In a published life, the most crowded bin has exactly the births it needs *if* the coin
+    /// falls evenly. This life has enough births unless the coin deviates by more than three
+    /// standard deviations.
     pub fn lengthen(&mut self, population: &mut Population) -> u64 {
         let needed = (self.life as f64 / 2.0 * self.narrowest).max(1.0);
         let longer = (self.life as f64 * (1.0 + 3.0 / needed.sqrt())).ceil();
@@ -98,7 +101,7 @@ impl Classic {
         self.life
     }
 
-    /// Any file of the age bin with the most too many.
+    /// A random file of the age bin with the largest surplus.
     pub fn victim(&mut self, rng: &mut Rng, population: &Population) -> Option<FileId> {
         let excess = |bin: usize| self.live[bin] as f64 - self.shares[bin] * population.wanted as f64;
         let candidates = (0..self.live.len()).filter(|&bin| self.live[bin] > 0);
@@ -115,7 +118,7 @@ impl Classic {
     }
 }
 
-/// Ticks of a life of `files` files, and the share of the life that the most crowded bin is.
+/// Ticks of a life of `files` files, and the share of the life that the most crowded bin covers.
 fn compute_life(upper_relative: &[f64], shares: &[f64], files: u64) -> (u64, f64) {
     let mut before = 0.0;
     let (mut densest, mut width) = (0.0f64, 1.0);
@@ -133,7 +136,7 @@ mod tests {
     use super::{super::find_builtin, *};
 
     #[test]
-    fn lives_are_as_long_as_published() {
+    fn lives_have_published_lengths() {
         for name in ["agrawal", "wang_os", "douceur", "dabre"] {
             let profile = find_builtin(name).unwrap();
             let weights = profile.age_weights();

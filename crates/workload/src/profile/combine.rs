@@ -1,4 +1,4 @@
-//! Profiles of several file systems as one, and two profiles against each other.
+//! Merges profiles of several file systems, and compares two profiles.
 
 use super::{
     check::ProfileProblem,
@@ -9,10 +9,11 @@ use super::{
     },
 };
 
-/// All files of several profiles in one, each profile counting as many files as its weights say.
+/// Merges several profiles. The weights of a profile are its number of files.
 ///
-/// In: at least one. Bins of the result are all bins of the parts; ages are relative to the age of each file system, and
-/// the result's life is the longest. Errors: `names` sizes mean different things (point, upper bound).
+/// In: at least one profile. The result has the bins of all profiles. Ages are relative to the age
+/// of each file system, and the life of the result is the longest one. Errors: the sizes have
+/// different meanings (point, upper bound).
 pub fn merge_profiles(profiles: &[AgingProfile], name: &str) -> Result<AgingProfile, ProfileProblem> {
     let Some(first) = profiles.first() else { return Err(ProfileProblem::Empty { list: "profiles" }) };
     let meaning = first.size.meaning;
@@ -73,7 +74,7 @@ pub fn merge_profiles(profiles: &[AgingProfile], name: &str) -> Result<AgingProf
     .checked()
 }
 
-/// Bins and weights of all, by rising bins.
+/// Bins and weights of all profiles, by rising bins.
 fn merge(profiles: &[AgingProfile], of: impl Fn(&AgingProfile) -> (Vec<u64>, Vec<u64>)) -> (Vec<u64>, Vec<i64>) {
     let mut all = std::collections::BTreeMap::<u64, i64>::new();
     for profile in profiles {
@@ -101,7 +102,7 @@ fn merge_extents(parts: &[&ExtentDistribution]) -> ExtentDistribution {
     ExtentDistribution { values, weights, mean: if files > 0.0 { extents / files } else { 0.0 } }
 }
 
-/// How far one profile is from another, distribution by distribution.
+/// The distance of two profiles, distribution by distribution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ProfileDifference {
     /// Sizes.
@@ -112,10 +113,10 @@ pub struct ProfileDifference {
     pub age: Deviation,
 }
 
-/// How far `found` is from `wanted`, in the bins of `wanted`.
+/// The distance of `found` from `wanted`, in the bins of `wanted`.
 ///
-/// A bin of `found` counts where its upper bound lies, so a captured profile is compared exactly when it was captured in
-/// the bins of the other.
+/// A bin of `found` counts in the bin that holds its upper bound. The comparison is exact only if
+/// the profile was captured in the bins of the other.
 pub fn compute_difference(found: &AgingProfile, wanted: &AgingProfile) -> ProfileDifference {
     let bins = |values: &[u64]| values.iter().map(|&value| value as f64).collect::<Vec<_>>();
     let of = |found: (&[f64], Vec<u64>), wanted: (&[f64], Vec<u64>)| {
@@ -142,7 +143,7 @@ pub fn compute_difference(found: &AgingProfile, wanted: &AgingProfile) -> Profil
 }
 
 impl SizeMeaning {
-    /// As the profile's file spells it.
+    /// Its spelling in a profile.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Point => "point",

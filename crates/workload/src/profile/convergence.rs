@@ -1,27 +1,27 @@
-//! What an aging has reached, beside what was asked.
+//! The state that an aging has reached, besides the requested one.
 
 use serde::{Deserialize, Serialize};
 
 use super::distribution::Deviation;
 
-/// What ended an aging.
+/// The reason why an aging ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
-    /// Every distribution and the fullness are as near as was asked.
+    /// Every distribution and the fullness are within the requested accuracy.
     Accuracy,
-    /// So few files cannot be nearer: their numbers are whole.
+    /// The number of files is too small for a better match: files are whole.
     WholeFiles,
     /// The file system had no space before the fullness was reached, or while it was held.
     NoSpace,
-    /// The classic schedule has run as many lives as it may.
+    /// The classic schedule ran its largest number of lives.
     MostLives,
-    /// The virtual schedule is at its end, and something is further off than was asked.
+    /// The virtual schedule is exhausted, and something is outside the requested accuracy.
     EndOfSchedule,
 }
 
 impl Bound {
-    /// As records spell it.
+    /// Its spelling in records.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Accuracy => "accuracy",
@@ -33,20 +33,20 @@ impl Bound {
     }
 }
 
-/// What an aging has reached.
+/// The state that an aging has reached.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Convergence {
-    /// Files that exist.
+    /// Existing files.
     pub files: u64,
-    /// Files made since the filling, over files.
+    /// Files created since the filling, divided by existing files.
     pub turnovers: f64,
-    /// Files made and removed, the filling included.
+    /// Files created and removed, including the filling.
     pub operations: u64,
-    /// Share of the capacity that was asked.
+    /// The requested used share of the capacity.
     pub fullness_asked: f64,
-    /// Share of the capacity that is used, as last told.
+    /// The used share of the capacity, as last reported.
     pub fullness: f64,
-    /// Distance that was asked of each distribution.
+    /// The requested distance of each distribution.
     pub accuracy: f64,
     /// Sizes.
     pub size: Deviation,
@@ -54,13 +54,14 @@ pub struct Convergence {
     pub depth: Deviation,
     /// Ages.
     pub age: Deviation,
-    /// Distance that so many whole files cannot go below, the largest over the three.
+    /// The smallest distance that this number of whole files allows, the largest over the three
+    /// distributions.
     pub whole_files: f64,
-    /// Times that the file system had no space.
+    /// Number of times that the file system had no space.
     pub no_space: u64,
-    /// Sizes of the profile that this volume is too small for.
+    /// Sizes of the profile that are too large for this volume.
     pub sizes_left_out: u64,
-    /// What ended it; none while it goes on.
+    /// The reason why it ended; none while it runs.
     pub ended_by: Option<Bound>,
 }
 
@@ -90,7 +91,7 @@ impl Convergence {
         ]
     }
 
-    /// Whether everything is as near as was asked.
+    /// Whether everything is within the requested accuracy.
     pub fn is_reached(&self) -> bool {
         let near = |deviation: &Deviation| deviation.total_variation <= self.accuracy;
         near(&self.size)

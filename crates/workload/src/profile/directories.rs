@@ -1,4 +1,5 @@
-//! The directories of an aged volume: a tree as wide at each level as the profile says, made where a file needs it.
+//! The directories of an aged volume. Each level has the width of the profile. A directory is made
+//! when a file needs it.
 
 use std::collections::HashMap;
 
@@ -6,9 +7,9 @@ use senesce_core::{RelPath, Rng};
 
 use super::format::DepthDistribution;
 
-/// Directories that exist, by number.
+/// Existing directories, by number.
 pub(super) struct Directories {
-    /// How many directories each level may have; the root is level 0.
+    /// The largest number of directories of each level; the root is level 0.
     widths: Vec<u64>,
     known: HashMap<(usize, u64), u32>,
     paths: Vec<RelPath>,
@@ -24,7 +25,8 @@ impl Directories {
         Self { widths, known: HashMap::from([((0, 0), 0)]), paths: vec![RelPath::root()] }
     }
 
-    /// A directory of this depth, any with the same chance; those on the way that are not there yet go to `missing`.
+    /// Returns a random directory of this depth, all equally likely. Appends the directories to
+    /// make to `missing`.
     pub fn pick(&mut self, depth: u64, rng: &mut Rng, missing: &mut Vec<RelPath>) -> u32 {
         let level = depth as usize;
         let index = rng.below(self.widths[level]);
@@ -45,7 +47,7 @@ impl Directories {
         number
     }
 
-    /// Where a file lies.
+    /// The path of a file.
     pub fn file_path(&self, directory: u32, serial: u64) -> RelPath {
         let name = RelPath::new(format!("f{serial}").as_bytes()).expect("letters and digits are a name");
         self.paths[directory as usize].join(&name)

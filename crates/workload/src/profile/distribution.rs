@@ -2,16 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 
-/// `total` in whole parts proportional to `weights`: the rounding of Webster (Sainte-Laguë), under which more files never
-/// mean fewer in any bin.
+/// `total` in whole parts proportional to `weights`, by the method of Webster (Sainte-Laguë). With
+/// it, a larger total never means fewer files in any bin.
 ///
-/// Out: one number a bin, whose sum is `total`; bins without weight get none. Weights must not all be 0.
+/// Out: one number a bin, with sum `total`; bins without weight get 0. Weights must not all be 0.
 pub fn apportion(weights: &[u64], total: u64) -> Vec<u64> {
     let sum: u128 = weights.iter().map(|&weight| u128::from(weight)).sum();
     assert!(sum > 0, "no bin has a weight");
     let mut parts: Vec<u64> =
         weights.iter().map(|&weight| ((2 * u128::from(weight) * u128::from(total) + sum) / (2 * sum)) as u64).collect();
-    // Rounded quotients miss the total by half a file a bin at most; mend by the quotients of the next and the last seat.
+    // Rounded quotients miss the total by at most half a file a bin. The loops correct this by the
+    // quotients of the next and the last seat.
     let mut given: u64 = parts.iter().sum();
     let less = |a: (u64, u64), b: (u64, u64)| u128::from(a.0) * u128::from(b.1) < u128::from(b.0) * u128::from(a.1);
     while given < total {
@@ -39,12 +40,12 @@ pub fn apportion(weights: &[u64], total: u64) -> Vec<u64> {
     parts
 }
 
-/// How far counts are from a distribution.
+/// The deviation of counts from a distribution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Deviation {
     /// Pearson's chi-square of the counts, over the bins that have weight.
     pub chi_square: f64,
-    /// Bins that have weight, less one.
+    /// Bins that have weight, minus one.
     pub degrees_of_freedom: u64,
     /// The largest difference of a bin's shares.
     pub largest: f64,
@@ -53,7 +54,8 @@ pub struct Deviation {
 }
 
 impl Deviation {
-    /// Of `counts` from `weights`, bin by bin. No files at all are as far as can be.
+    /// The deviation of `counts` from `weights`, bin by bin. Without files it is the largest
+    /// possible.
     pub fn compute(counts: &[u64], weights: &[u64]) -> Self {
         let files: u64 = counts.iter().sum();
         let sum: f64 = weights.iter().map(|&weight| weight as f64).sum();
@@ -81,16 +83,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_are_those_of_websters_method() {
-        // 53, 24 and 23 of 100 in 10: quotients 5.3, 2.4, 2.3 round to 9; the tenth goes to 53/11 = 4.82 before
-        // 24/5 = 4.8 and 23/5 = 4.6.
+    fn parts_follow_websters_method() {
+        // 53, 24 and 23 of 100 in 10: quotients 5.3, 2.4, 2.3 round to 9. The tenth file belongs to
+        // 53/11 = 4.82, before 24/5 = 4.8 and 23/5 = 4.6.
         assert_eq!(apportion(&[53, 24, 23], 10), [6, 2, 2]);
         assert_eq!(apportion(&[2, 0, 1], 3), [2, 0, 1]);
         assert_eq!(apportion(&[1, 1], 0), [0, 0]);
     }
 
     #[test]
-    fn deviations_are_as_by_hand() {
+    fn deviations_match_hand_computed_values() {
         // Expected 5 and 5, found 8 and 2: chi-square 9/5 + 9/5, every share off by 0.3.
         let deviation = Deviation::compute(&[8, 2], &[1, 1]);
         assert!((deviation.chi_square - 3.6).abs() < 1e-12);

@@ -1,4 +1,4 @@
-//! Rapid aging: only births, until the volume is as full as was asked.
+//! Rapid aging: only births, until the volume has the requested fullness.
 
 use senesce_oplog::Op;
 
@@ -12,18 +12,20 @@ use super::{
 };
 
 impl ProfileAging {
-    /// A step of the filling; false when the volume is as full as was asked.
+    /// Makes a step of the filling; false when the volume has the requested fullness.
     pub(super) fn fill(&mut self) -> bool {
         if self.used >= self.target {
             if self.synced {
                 return false;
             }
-            // Some file systems count more than they will need for what they have not placed yet (XFS, Btrfs).
+            // Some file systems (XFS, Btrfs) reserve more space for delayed allocations than they
+            // use later.
             self.batch.push(Op::SyncFs, Deed::Duty);
             self.synced = true;
             return true;
         }
-        // Some file systems count what was written only once it is committed, others keep small files elsewhere.
+        // Some file systems count written data only after a commit; others store small files
+        // elsewhere.
         let believed = self.used_at_start + self.live_bytes;
         let missing = self.target - self.used;
         let near = believed.max(self.used) + 3 * (self.target / 100) >= self.target;
@@ -46,7 +48,7 @@ impl ProfileAging {
         true
     }
 
-    /// The volume is full: as many files as there are now is what there should be.
+    /// Ends the filling: the current number of files becomes the target.
     pub(super) fn end_fill(&mut self) {
         let files = self.population.live;
         self.filled = files;

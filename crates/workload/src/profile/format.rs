@@ -15,17 +15,17 @@
 //! weights = [1, 9]
 //! ```
 //!
-//! Weights are whole numbers and exact; fractions, where given, are for readers and are checked against them. A profile
-//! without weights is taken at its fractions.
+//! Weights are integers and exact. Fractions are optional, for readers, and checked against the
+//! weights. If a profile has no weights, they are computed from its fractions.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// The version this program writes and reads.
+/// The format version that this program reads and writes.
 pub const PROFILE_FORMAT: &str = "aging-profile/1";
 
-/// What a surveyed file system was like.
+/// The files of a surveyed file system.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgingProfile {
@@ -33,66 +33,66 @@ pub struct AgingProfile {
     pub format: String,
     /// Short name.
     pub name: String,
-    /// What was surveyed, for readers.
+    /// The surveyed system, for readers.
     #[serde(default)]
     pub description: String,
     /// Oddities of the source, for readers.
     #[serde(default)]
     pub notes: Vec<String>,
-    /// Share of the capacity that was used, 0 to 1, if it is known.
+    /// Used share of the capacity, 0 to 1, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fullness: Option<f64>,
-    /// Where the numbers come from.
+    /// The source of the numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<ProfileSource>,
     /// Derived figures, for readers only.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub summary: BTreeMap<String, f64>,
-    /// How large files are.
+    /// Sizes of files.
     pub size: SizeDistribution,
-    /// How deep files lie.
+    /// Depths of files.
     pub depth: DepthDistribution,
-    /// How old files are.
+    /// Ages of files.
     pub age: AgeDistribution,
-    /// How many extents files have, if that was counted. Not a target of aging, but to compare with.
+    /// Extents of files, if they were counted. They are not a target of aging, only for comparison.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extents: Option<ExtentDistribution>,
 }
 
-/// Where a profile's numbers come from.
+/// The source of a profile's numbers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProfileSource {
-    /// The study, or what was captured.
+    /// The study, or the captured system.
     pub study: String,
-    /// How sure that is: high, medium or low.
+    /// The confidence in the attribution: high, medium or low.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub attribution_confidence: String,
-    /// Through which publication the numbers came here.
+    /// The publication that the numbers come from, if it is not the study itself.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub via: String,
 }
 
-/// What a value of the size distribution means.
+/// The meaning of a value of the size distribution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SizeMeaning {
     /// Every file of the bin has exactly this size.
     #[default]
     #[serde(rename = "point")]
     Point,
-    /// Files of the bin are larger than the previous value and at most this large.
+    /// Files of the bin are larger than the previous value, and at most this large.
     #[serde(rename = "upper bound")]
     UpperBound,
 }
 
-/// How large files are.
+/// Sizes of files.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SizeDistribution {
     /// `bytes`.
     #[serde(default = "bytes")]
     pub unit: String,
-    /// What a value means.
+    /// The meaning of a value.
     #[serde(default)]
     pub meaning: SizeMeaning,
     /// Sizes in bytes, rising.
@@ -100,16 +100,16 @@ pub struct SizeDistribution {
     /// Files of each bin.
     #[serde(default)]
     pub weights: Vec<i64>,
-    /// The same as shares of all files.
+    /// The weights as shares of all files.
     #[serde(default)]
     pub fractions: Vec<f64>,
 }
 
-/// How deep files lie.
+/// Depths of files.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DepthDistribution {
-    /// Path components below the mount point; 0 is in the root itself.
+    /// Path components below the mount point; 0 is the root itself.
     #[serde(default = "components")]
     pub unit: String,
     /// Depths, rising.
@@ -117,25 +117,26 @@ pub struct DepthDistribution {
     /// Files of each depth.
     #[serde(default)]
     pub weights: Vec<i64>,
-    /// The same as shares of all files.
+    /// The weights as shares of all files.
     #[serde(default)]
     pub fractions: Vec<f64>,
-    /// Directories at each of these depths; 0 is taken as one.
+    /// Directories at each of these depths; 0 counts as 1.
     #[serde(default)]
     pub subdirs: Vec<u64>,
 }
 
-/// How old files are.
+/// Ages of files.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgeDistribution {
-    /// `seconds`, `minutes`, `hours`, `days`, or `unknown` (hours are assumed; only relative ages matter).
+    /// `seconds`, `minutes`, `hours`, `days`, or `unknown` (hours are assumed; only relative ages
+    /// matter).
     #[serde(default = "hours")]
     pub unit: String,
-    /// Whether the source says so.
+    /// Whether the source states the unit.
     #[serde(default)]
     pub unit_stated_in_source: bool,
-    /// Why the unit is believed.
+    /// The reason for the unit.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub unit_note: String,
     /// `upper bound`: a bin holds ages above the previous value and up to this one.
@@ -143,18 +144,18 @@ pub struct AgeDistribution {
     pub meaning: String,
     /// Upper bounds, rising; the last is the age of the file system.
     pub upper: Vec<f64>,
-    /// The same as shares of the file system's age; computed if left out.
+    /// The bounds as shares of the file system's age; computed if left out.
     #[serde(default)]
     pub upper_relative: Vec<f64>,
     /// Files of each bin.
     #[serde(default)]
     pub weights: Vec<i64>,
-    /// The same as shares of all files.
+    /// The weights as shares of all files.
     #[serde(default)]
     pub fractions: Vec<f64>,
 }
 
-/// How many extents files have.
+/// Numbers of extents of files.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExtentDistribution {
@@ -162,7 +163,7 @@ pub struct ExtentDistribution {
     pub values: Vec<u64>,
     /// Files of each bin.
     pub weights: Vec<i64>,
-    /// Extents of all files over files that have data.
+    /// Extents of all files, divided by the files that have data.
     pub mean: f64,
 }
 
@@ -183,12 +184,12 @@ fn upper_bound() -> String {
 }
 
 impl AgingProfile {
-    /// As TOML.
+    /// The profile as TOML.
     pub fn render(&self) -> Result<String, String> {
         toml::to_string(self).map_err(|error| error.to_string())
     }
 
-    /// Weights of the sizes; not negative once the profile was checked.
+    /// Weights of the sizes; not negative after a check.
     pub fn size_weights(&self) -> Vec<u64> {
         whole(&self.size.weights)
     }

@@ -1,17 +1,19 @@
-//! Profile-driven aging: a volume is made as full, and its files as large, as deep and as old, as a surveyed one.
+//! Profile-driven aging: it brings a volume to the fullness and the file sizes, depths and ages of
+//! a surveyed one.
 //!
-//! An [`AgingProfile`] says what share of the files has which size, lies how deep and has lived for which part of the
-//! file system's life. [`ProfileAging`] turns one into steps: *rapid aging* creates files until the fullness is reached;
-//! *stable aging* deletes and creates until the ages are those of the profile; at the end every file's time of
-//! modification is set to its age. Files keep arriving in the profile's proportions, and the space that is used is held by
-//! asking the file system, so that what is reached is what was asked.
+//! An [`AgingProfile`] has the distributions of size, depth and age (relative to the file system's
+//! life) over the files. [`ProfileAging`] turns it into steps. *Rapid aging* creates files until
+//! the fullness is reached. *Stable aging* deletes and creates files until the ages match the
+//! profile. At the end each file's time of modification is set to its age. New files keep the
+//! profile's proportions, and feedback of the file system holds the used space.
 //!
-//! Two [`Schedule`]s lead there. `classic` tosses fair coins and lets time advance by one tick per operation, as published
-//! (Kadekodi, Nagarajan, Ganger: Geriatrix, USENIX ATC 2018): the youngest files then dictate how many operations a life
-//! has, often 25 to 3,000 per file. `virtual` follows the same rule in virtual time, with fewer births where they leave
-//! nothing behind.
+//! There are two [`Schedule`]s. `classic` tosses fair coins and advances time by one tick per
+//! operation, as published (Kadekodi, Nagarajan, Ganger: Geriatrix, USENIX ATC 2018). The youngest
+//! files then dictate the operations of a life, often 25 to 3,000 per file. `virtual` follows the
+//! same rule in virtual time, with fewer births in periods of which almost nothing survives.
 //!
-//! What it is not: a model of *why* files die. Sizes, depths and ages are drawn independently, as in the surveys.
+//! It does not model *why* files are deleted. Sizes, depths and ages are drawn independently, as in
+//! the surveys.
 
 mod aging;
 mod batch;

@@ -1,4 +1,4 @@
-//! Births and deaths as operations, and what follows when one of them finds no space.
+//! Births and deaths as operations, and the reaction to a lack of space.
 
 use senesce_core::RelPath;
 use senesce_oplog::{Content, Op};
@@ -11,11 +11,11 @@ use super::{
 };
 use crate::{Feedback, WorkloadError};
 
-/// Failures in a row after which there is no going on.
+/// Failures in a row after which the aging gives up.
 const MOST_REFUSALS: u32 = 40;
 
 impl ProfileAging {
-    /// A file is born.
+    /// Creates a file.
     pub(super) fn add_file(&mut self, bins: (usize, usize), born: u64) -> FileId {
         let mut missing = Vec::new();
         let depth = self.profile.depth.values[bins.1];
@@ -41,7 +41,7 @@ impl ProfileAging {
         id
     }
 
-    /// A file dies.
+    /// Removes a file.
     pub(super) fn remove_file(&mut self, id: FileId) {
         if let Some(path) = self.forget(id) {
             self.deaths += 1;
@@ -49,7 +49,7 @@ impl ProfileAging {
         }
     }
 
-    /// A file is no more; gives where it was.
+    /// Forgets a file and returns its path.
     fn forget(&mut self, id: FileId) -> Option<RelPath> {
         let file = self.population.remove(id)?;
         self.live_bytes -= allocated(file.bytes);
@@ -61,7 +61,7 @@ impl ProfileAging {
         Some(self.directories.file_path(file.directory, file.serial))
     }
 
-    /// Takes notice of the file system's answer.
+    /// Applies the feedback of the file system.
     pub(super) fn hear(&mut self, feedback: &Feedback) -> Result<(), WorkloadError> {
         self.used = feedback.capacity.0.saturating_sub(feedback.free.0);
         if self.phase == Phase::Fill || self.batch.was_synced() {
@@ -78,33 +78,37 @@ impl ProfileAging {
             return Err(WorkloadError::VolumeTooSmall {
                 label: format!("profile {}", self.profile.name),
                 capacity: feedback.capacity,
-                problem: format!("no space for {op}, {MOST_REFUSALS} times in a row, though files were deleted for it"),
+                problem: format!(
+                    "no space for {op}, {MOST_REFUSALS} times in a row, although files were deleted for it"
+                ),
             });
         }
-        // What is asked cannot be had.
+        // The requested fullness cannot be reached.
         self.target = self.target.min(self.used - self.used.min(self.capacity / 200));
         match deed {
             Deed::Birth(id) => self.cancel_birth(id, op, is_partial),
             Deed::Duty => self.batch.retry(op, deed),
         }
         if self.phase == Phase::Fill {
-            // The files that were to follow are not made either; their directories may be needed.
+            // The pending births are dropped too. Their directories stay, since later files may
+            // need them.
             for id in self.batch.drop_births() {
                 self.forget(id);
             }
             self.end_fill();
         }
-        // What was freed may not be usable before it is committed.
+        // Freed space may not be usable before a commit.
         self.batch.retry(Op::SyncFs, Deed::Duty);
         self.make_room();
         Ok(())
     }
 
-    /// A file found no space: it was never there.
+    /// Cancels the birth of a file that found no space.
     fn cancel_birth(&mut self, id: FileId, op: Op, is_partial: bool) {
         let (Op::Create { path, .. } | Op::Allocate { path, .. }) = op else { return };
         if self.forget(id).is_none() {
-            // It was to die within the same step: that death is still to be done, and finds only what is there.
+            // The file was to be removed within the same step. That removal is still pending, and
+            // must find the file.
             if !is_partial {
                 self.batch.drop_unlink(&path);
             }
@@ -113,13 +117,13 @@ impl ProfileAging {
         }
     }
 
-    /// Fewer files from now on, and some deaths at once, so that what must be done can be.
+    /// Lowers the number of files, and removes some at once, so that pending operations find space.
     fn make_room(&mut self) {
         let fewer = (self.population.wanted / 200).max(1);
         self.retarget(self.population.wanted.saturating_sub(fewer).max(1));
         for _ in 0..fewer.min(64) {
             let Some(victim) = self.victim() else { break };
-            // A file whose birth is still to come is not there to be removed.
+            // A pending birth has no file to remove.
             if self.batch.drop_birth(victim) {
                 self.forget(victim);
             } else if let Some(path) = self.forget(victim) {
@@ -144,12 +148,13 @@ impl ProfileAging {
     }
 }
 
-/// What a file of so many bytes occupies.
+/// The space that a file of `bytes` bytes occupies.
 pub(super) fn allocated(bytes: u64) -> u64 {
     bytes.next_multiple_of(BLOCK)
 }
 
-/// Spreads the bits of a serial number (the finisher of SplitMix64), so that neighbouring files share nothing.
+/// Mixes the bits of a serial number (the finalizer of SplitMix64), so that adjacent files share no
+/// content.
 fn mix(number: u64) -> u64 {
     let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,65 +1,69 @@
-//! What is asked of an aging, beside its profile.
+//! Options of an aging, besides its profile.
 
 use senesce_core::Seed;
 use serde::{Deserialize, Serialize};
 
 use crate::WorkloadError;
 
-/// How births and deaths follow each other.
+/// The order of births and deaths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Schedule {
     /// Fair coin tosses, one tick of time each, as published.
     Classic,
-    /// Births and deaths at times of virtual time, `churn` births a file.
+    /// Births and deaths in virtual time, `churn` births a file.
     #[default]
     Virtual,
 }
 
-/// What files hold.
+/// The contents of files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FileContent {
-    /// Real bytes, which cannot be compressed and never repeat.
+    /// Real bytes, which do not compress and never repeat.
     #[default]
     Write,
-    /// Reserved space (fallocate): no data moves, and reading it reads nothing. Another layout than writing gives.
+    /// Reserved space (fallocate): no data is written, and reads transfer nothing. The layout
+    /// differs from that of written files.
     Allocate,
 }
 
-/// How sizes are drawn from the bins of a profile.
+/// The choice of sizes within the bins of a profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sizes {
-    /// As the profile says.
+    /// The meaning that the profile states.
     #[default]
     Profile,
-    /// Exactly the values: few distinct sizes, whose holes fit them again.
+    /// Exactly the values. With only a few sizes, new files fit the holes exactly.
     Point,
-    /// Uniformly between a bin's bounds.
+    /// Uniform between the bounds of a bin.
     Spread,
 }
 
-/// What is asked of an aging, beside its profile.
+/// Options of an aging, besides its profile.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProfileOptions {
-    /// Everything random follows from it.
+    /// The seed of every random choice.
     pub seed: Seed,
-    /// Share of the capacity that is used, above 0 and at most 0.98.
+    /// Used share of the capacity, above 0 and at most 0.98.
     pub fullness: f64,
-    /// How births and deaths follow each other.
+    /// The order of births and deaths.
     pub schedule: Schedule,
-    /// What files hold.
+    /// The contents of files.
     pub content: FileContent,
-    /// How sizes are drawn.
+    /// The choice of sizes.
     pub sizes: Sizes,
-    /// Births after the filling over files, in the virtual schedule. The layout needs a few; ages need only one.
+    /// Births after the filling, divided by files, in the virtual schedule. The layout needs a few,
+    /// the ages only one.
     pub churn: f64,
-    /// Total variation distance from the profile that size, depth and age may have at the end, above 0.
+    /// The largest total variation distance from the profile at the end, for size, depth and age;
+    /// above 0.
     pub accuracy: f64,
-    /// The classic schedule ends after so many lives even if the accuracy is not reached.
+    /// The largest number of lives of the classic schedule, even if the accuracy is not reached.
     pub most_lives: u64,
-    /// Seconds since 1970 that the aging ends at: a file's time of modification is this less its age.
+    /// The end of the aging, seconds since 1970. A file's time of modification is this minus its
+    /// age.
     pub ends_unix_seconds: u64,
 }
 
@@ -81,7 +85,7 @@ impl Default for ProfileOptions {
 }
 
 impl ProfileOptions {
-    /// Whether everything is in its range.
+    /// Checks the range of every option.
     pub fn check(&self) -> Result<(), WorkloadError> {
         let wrong = |name, value: String, problem| Err(WorkloadError::Parameter { name, value, problem });
         if !(self.fullness > 0.0 && self.fullness <= 0.98) {

@@ -1,4 +1,4 @@
-//! Profiles as pictures of text: a bar for each bin.
+//! Profiles as text charts: a bar for each bin.
 
 use std::fmt::Write as _;
 
@@ -43,7 +43,7 @@ pub fn draw_profile(profile: &AgingProfile) -> String {
     text
 }
 
-/// What parts two profiles, as a table and as bars of their shares side by side.
+/// The differences of two profiles, as a table and as pairs of bars.
 pub fn draw_difference(found: &AgingProfile, wanted: &AgingProfile) -> String {
     let difference = compute_difference(found, wanted);
     let mut text = format!("{} against {}\n\n", found.name, wanted.name);
@@ -79,7 +79,7 @@ fn bars(text: &mut String, title: &str, prefix: &str, labels: &[String], fractio
     }
 }
 
-/// A bar of so many columns, to an eighth.
+/// A bar of `columns` columns, to an eighth.
 fn bar(columns: f64) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = (columns * 8.0).round() as usize;

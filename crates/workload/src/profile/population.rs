@@ -1,10 +1,10 @@
-//! The files that exist, and how many of each size and depth there should be.
+//! The existing files, and the target number of files of each size and depth.
 
 use senesce_core::Rng;
 
 use super::distribution::apportion;
 
-/// A file, for as long as it lives.
+/// An existing file.
 #[derive(Clone, Debug)]
 pub(super) struct File {
     pub serial: u64,
@@ -19,14 +19,14 @@ pub(super) struct File {
     alive: bool,
 }
 
-/// A file by its place; a place is used again, the serial number never.
+/// A file by its slot. Slots are reused, serial numbers are not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FileId {
     slot: u32,
     serial: u64,
 }
 
-/// How many files of each bin there are, and should be.
+/// The existing and the target number of files of each bin.
 #[derive(Clone, Debug)]
 pub(super) struct Quota {
     pub weights: Vec<u64>,
@@ -45,7 +45,8 @@ impl Quota {
         self.target = apportion(&self.weights, files);
     }
 
-    /// A bin in proportion to what it lacks; the one that should grow next if none lacks anything.
+    /// Draws a bin in proportion to its missing files. If no bin misses files, returns the bin that
+    /// grows next.
     fn draw(&mut self, rng: &mut Rng) -> usize {
         for bin in 0..self.count.len() {
             self.deficits[bin] = self.target[bin].saturating_sub(self.count[bin]);
@@ -58,13 +59,13 @@ impl Quota {
     }
 }
 
-/// All files that exist.
+/// All existing files.
 pub(super) struct Population {
     slots: Vec<File>,
     free: Vec<u32>,
     next_serial: u64,
     pub live: u64,
-    /// How many there should be.
+    /// The target number of files.
     pub wanted: u64,
     pub size: Quota,
     pub depth: Quota,
@@ -83,14 +84,14 @@ impl Population {
         }
     }
 
-    /// Sets how many files there should be, and so how many of each bin.
+    /// Sets the target number of files, and so that of each bin.
     pub fn retarget(&mut self, files: u64) {
         self.wanted = files;
         self.size.retarget(files);
         self.depth.retarget(files);
     }
 
-    /// Files that are missing.
+    /// The number of missing files.
     pub fn missing(&self) -> u64 {
         self.wanted.saturating_sub(self.live)
     }
@@ -100,7 +101,7 @@ impl Population {
         (self.size.draw(rng), self.depth.draw(rng))
     }
 
-    /// A file is born; gives its place and its serial number.
+    /// Adds a file. Returns its slot and serial number.
     pub fn add(&mut self, mut file: File) -> FileId {
         file.serial = self.next_serial;
         file.alive = true;
@@ -122,17 +123,17 @@ impl Population {
         FileId { slot, serial }
     }
 
-    /// The file, while it lives.
+    /// The file, if it exists.
     pub fn get(&self, id: FileId) -> Option<&File> {
         self.slots.get(id.slot as usize).filter(|file| file.alive && file.serial == id.serial)
     }
 
-    /// The same, to be changed.
+    /// The file, if it exists, for changes.
     pub fn get_mut(&mut self, id: FileId) -> Option<&mut File> {
         self.slots.get_mut(id.slot as usize).filter(|file| file.alive && file.serial == id.serial)
     }
 
-    /// A file dies; none if it had already.
+    /// Removes a file; none if it was removed before.
     pub fn remove(&mut self, id: FileId) -> Option<File> {
         let file = self.get_mut(id)?;
         file.alive = false;
@@ -144,7 +145,7 @@ impl Population {
         Some(file)
     }
 
-    /// All files, in the order of their places.
+    /// All files, in the order of their slots.
     pub fn iter(&self) -> impl Iterator<Item = (FileId, &File)> {
         let places = self.slots.iter().enumerate().filter(|(_, file)| file.alive);
         places.map(|(slot, file)| (FileId { slot: slot as u32, serial: file.serial }, file))
@@ -152,7 +153,7 @@ impl Population {
 }
 
 impl File {
-    /// A file before it is given its serial number.
+    /// A file without a serial number; [`Population::add`] assigns it.
     pub fn new(directory: u32, bins: (usize, usize), bytes: u64, born: u64) -> Self {
         let (size_bin, depth_bin) = (bins.0 as u16, bins.1 as u16);
         Self { serial: 0, directory, size_bin, depth_bin, bytes, born, age_bin: 0, alive: false }

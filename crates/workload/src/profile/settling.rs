@@ -11,8 +11,8 @@ use super::{
 };
 
 impl ProfileAging {
-    /// The last corrections: nobody doomed lives, no bin has too many or too few, the fullness is as asked. False when
-    /// there is nothing to correct.
+    /// Makes the last corrections: surplus files are removed, no bin has too many or too few files,
+    /// and the fullness is met. False when nothing is left to correct.
     pub(super) fn settle(&mut self, round: u32) -> bool {
         if round == 0 {
             while let Some(Engine::Virtual(schedule)) = &mut self.engine
@@ -21,7 +21,7 @@ impl ProfileAging {
                 self.remove_file(victim);
             }
         } else {
-            // The file system was synchronised since, so that what it says is true.
+            // The file system was synced since, so its figures are exact.
             let tolerance = (0.9 * self.options.accuracy * self.capacity as f64).max(self.mean_bytes() as f64);
             let error = self.target as f64 - self.used as f64;
             if error.abs() > tolerance {
@@ -37,7 +37,7 @@ impl ProfileAging {
         true
     }
 
-    /// Removes what a bin has too many, and makes what is missing.
+    /// Removes the surplus of each bin, and creates missing files.
     fn correct_bins(&mut self) {
         let surplus = |quota: &Quota| -> Vec<u64> {
             quota.count.iter().zip(&quota.target).map(|(count, target)| count.saturating_sub(*target)).collect()
@@ -75,7 +75,7 @@ impl ProfileAging {
         }
     }
 
-    /// After the last correction: whether that was all, and why.
+    /// Decides after the last correction whether the aging ends, and why.
     pub(super) fn conclude(&mut self) {
         let reached = self.convergence();
         self.lives += 1;

@@ -1,4 +1,4 @@
-//! Stable aging: births and deaths as the schedule has them, around the asked fullness.
+//! Stable aging: births and deaths of the schedule, at the requested fullness.
 
 use super::{
     aging::{COUNTED_STEPS, Engine, LEAST_FILES, ProfileAging, STEP_OPS},
@@ -7,12 +7,12 @@ use super::{
 };
 
 impl ProfileAging {
-    /// Files that wait to be born, about: what is random needs something to choose from.
+    /// Approximate number of files that wait to be born: a random choice needs several candidates.
     fn pool(&self) -> u64 {
         ((self.population.wanted as f64 * self.options.accuracy) as u64).clamp(4, 1024)
     }
 
-    /// A step of stable aging; false when the schedule is at its end.
+    /// Makes a step of stable aging; false when the schedule is exhausted.
     pub(super) fn stable(&mut self) -> bool {
         let until = (self.moves_planned * (self.counted + 1)).div_ceil(COUNTED_STEPS);
         let end = self.schedule_end;
@@ -28,13 +28,13 @@ impl ProfileAging {
         self.batch.len() > 0 || self.moved < end
     }
 
-    /// One birth, with as many deaths as chance wants before it.
+    /// Makes one birth, with a random number of deaths before it.
     fn move_virtual(&mut self) -> bool {
         let pool = self.pool();
         loop {
             let missing = self.population.missing();
             let Some(Engine::Virtual(schedule)) = &mut self.engine else { return false };
-            // As in the classic schedule: nobody may be missing at the end.
+            // As in the classic schedule: no file may be missing at the end.
             let most = (2 * pool).min(schedule.survivors_to_come() / 2);
             let may_die = missing < most && schedule.has_victims();
             let dies = may_die && (missing == 0 || self.moves.chance(1, 2));
@@ -45,7 +45,7 @@ impl ProfileAging {
             let Some(birth) = schedule.next_birth() else { return false };
             self.moved += 1;
             if missing == 0 {
-                // Nobody is left who could make room: every window has what it is to keep.
+                // No window has a surplus, so no file can be removed for this birth.
                 return true;
             }
             let bins = self.population.draw_bins(&mut self.draws);
@@ -58,12 +58,14 @@ impl ProfileAging {
         }
     }
 
-    /// One tick: a birth or a death, as the coin falls. Where the coin leads too far from the fullness it is overruled.
+    /// Makes one tick: a birth or a death by coin toss. If the coin leads too far from the fullness
+    /// it is overruled.
     fn move_classic(&mut self, end: u64) -> bool {
         let missing = self.population.missing();
-        // Towards the end nobody may be missing.
+        // Towards the end no file may be missing.
         let most = (2 * self.pool()).min((end - self.moved) / 4);
-        // Fewer may be missing than survivors are to come, or those who should survive would have to die.
+        // Fewer files may be missing than survivors are still to be born. Otherwise survivors would
+        // have to be removed.
         let to_come = match &self.engine {
             Some(Engine::Classic(classic)) => classic.share_to_come() * self.population.wanted as f64,
             _ => return false,
@@ -90,13 +92,14 @@ impl ProfileAging {
         true
     }
 
-    /// Holds the fullness: more files or fewer, as the file system says.
+    /// Holds the fullness: changes the number of files according to the file system's figures.
     pub(super) fn hold_fullness(&mut self) {
         let quota = &self.population.size;
         let lacking: Vec<u64> =
             quota.target.iter().zip(&quota.count).map(|(target, count)| target.saturating_sub(*count)).collect();
-        // What a file system says is true only when nothing waits: until then it counts reserves for what it has not
-        // placed, and what it has not freed yet (on XFS together a third of a small volume).
+        // The figures of a file system are exact only when nothing is pending. Until then it counts
+        // reserves for delayed allocations, and blocks that are not freed yet (on XFS together a
+        // third of a small volume).
         let (used, live_bytes) = self.committed;
         let used = used as f64 + self.live_bytes as f64 - live_bytes as f64;
         let error = self.target as f64 - (used + self.bytes_of(&lacking));
@@ -106,14 +109,16 @@ impl ProfileAging {
         }
     }
 
-    /// What so many files of each size occupy, bytes.
+    /// The space that `files` of each size occupy, bytes.
     fn bytes_of(&self, files: &[u64]) -> f64 {
         files.iter().enumerate().map(|(bin, &files)| files as f64 * self.mean_allocated(bin)).sum()
     }
 
-    /// Changes how many files there should be, so that `error` bytes more are used; nothing if that only makes it worse.
+    /// Changes the target number of files so that `error` more bytes are used, unless that makes
+    /// the error larger.
     pub(super) fn correct_fullness(&mut self, error: f64) {
-        // The mean is no guide where few files are large, so every number near is tried (in strides, if there are many).
+        // If few files are large, the mean misleads. So every number nearby is tried (in strides,
+        // if there are many).
         let (wanted, quota) = (self.population.wanted, &self.population.size);
         let asked = self.bytes_of(&quota.target) + error;
         let most = (wanted / 25).max(1);
@@ -129,8 +134,9 @@ impl ProfileAging {
         }
     }
 
-    /// Exchanges files of the most frequent size for others, until `error` bytes more are used: where a few files are much
-    /// of a volume, no number of files has its size. A quarter of the accuracy may be spent on that.
+    /// Exchanges files of the most frequent size for others, until `error` more bytes are used. If
+    /// a few files are a large part of a volume, no number of files has the right size. The
+    /// exchange may use a quarter of the accuracy.
     fn exchange(&self, target: &mut [u64], mut error: f64) {
         let mut left = (self.options.accuracy / 4.0 * self.population.wanted as f64) as u64;
         let Some(common) = (0..target.len()).max_by_key(|&bin| target[bin]) else { return };

@@ -1,4 +1,5 @@
-//! The built-in profiles, bad profiles, and agings of the pure workload against a volume that only counts.
+//! The built-in profiles, invalid profiles, and agings of the pure workload against a volume that
+//! only counts.
 
 use std::collections::HashMap;
 
@@ -8,7 +9,8 @@ use senesce_oplog::{Op, Outcome, Step};
 use super::*;
 use crate::{Feedback, Workload, WorkloadError};
 
-/// Files and space, as a file system without metadata would have them; fails in the middle of steps when it is full.
+/// Files and space of a file system without metadata. It fails in the middle of steps when it is
+/// full.
 #[derive(Default)]
 struct Counter {
     capacity: u64,
@@ -102,7 +104,7 @@ fn age(profile: AgingProfile, options: ProfileOptions, capacity: u64) -> (Counte
 }
 
 #[test]
-fn every_built_in_profile_is_one_and_is_written_as_it_is_read() {
+fn built_in_profiles_parse_and_round_trip() {
     assert_eq!(builtin_profiles().count(), 8);
     for (name, text) in builtin_profiles() {
         let profile = AgingProfile::parse(text).unwrap_or_else(|problem| panic!("{name}: {problem}"));
@@ -119,7 +121,7 @@ const TINY: &str = "format = \"aging-profile/1\"\nname = \"tiny\"\n[size]\nvalue
                     0.25]\n[depth]\nvalues = [0, 2]\nweights = [1, 1]\n[age]\nupper = [24, 720]\nweights = [1, 9]\n";
 
 #[test]
-fn a_profile_may_leave_out_what_follows() {
+fn omitted_values_are_computed() {
     let tiny = AgingProfile::parse(TINY).unwrap();
     assert_eq!(tiny.size_weights(), [750_000_000_000, 250_000_000_000]);
     assert_eq!(tiny.age.upper_relative, [24.0 / 720.0, 1.0]);
@@ -128,7 +130,7 @@ fn a_profile_may_leave_out_what_follows() {
 }
 
 #[test]
-fn bad_profiles_are_refused_with_the_number_that_is_wrong() {
+fn invalid_profiles_are_refused_with_the_number() {
     for (from, to, said) in [
         ("0.25", "0.35", "size.fractions sums to 1.1"),
         ("0.75, 0.25", "1.25, -0.25", "size.fractions[1] is -0.25"),
@@ -153,7 +155,7 @@ fn bad_profiles_are_refused_with_the_number_that_is_wrong() {
 }
 
 #[test]
-fn every_profile_is_reached_within_the_accuracy_by_the_virtual_schedule() {
+fn the_virtual_schedule_reaches_every_profile() {
     for (name, _) in builtin_profiles() {
         for content in [FileContent::Write, FileContent::Allocate] {
             let profile = find_builtin(name).unwrap();
@@ -167,7 +169,7 @@ fn every_profile_is_reached_within_the_accuracy_by_the_virtual_schedule() {
     }
 }
 
-/// Sizes, depths, ages and fullness counted from the volume, not from what the workload believes.
+/// Sizes, depths, ages and fullness counted from the volume, not from the state of the workload.
 fn check_volume(name: &str, volume: &Counter, profile: &AgingProfile, options: &ProfileOptions) {
     let total: u64 = volume.files.values().map(|(len, _)| len.next_multiple_of(4096)).sum();
     assert_eq!(total, volume.used);
@@ -193,7 +195,7 @@ fn check_volume(name: &str, volume: &Counter, profile: &AgingProfile, options: &
 }
 
 #[test]
-fn the_classic_schedule_reaches_its_profiles_too() {
+fn the_classic_schedule_reaches_its_profiles() {
     for name in ["wang_os", "agrawal", "meyer", "dabre", "pramod"] {
         let profile = find_builtin(name).unwrap();
         let options = ProfileOptions { fullness: 0.6, schedule: Schedule::Classic, ..Default::default() };
@@ -204,7 +206,7 @@ fn the_classic_schedule_reaches_its_profiles_too() {
 }
 
 #[test]
-fn sizes_between_the_bounds_reach_the_profile_as_well() {
+fn spread_sizes_reach_the_profile() {
     let profile = find_builtin("agrawal").unwrap();
     let options = ProfileOptions { sizes: Sizes::Spread, ..Default::default() };
     let (volume, reached) = age(profile.clone(), options.clone(), 1 << 30);
@@ -215,7 +217,7 @@ fn sizes_between_the_bounds_reach_the_profile_as_well() {
 }
 
 #[test]
-fn one_seed_gives_one_sequence_of_steps_and_another_another() {
+fn steps_depend_on_the_seed() {
     let run = |seed| {
         let options = ProfileOptions { seed: Seed(seed), ..Default::default() };
         let mut aging = ProfileAging::new(find_builtin("wang_os").unwrap(), options).unwrap();
@@ -228,12 +230,13 @@ fn one_seed_gives_one_sequence_of_steps_and_another_another() {
 }
 
 #[test]
-fn a_volume_that_fills_up_before_its_time_ends_the_aging_with_its_reason() {
+fn an_early_full_volume_ends_the_aging() {
     for schedule in [Schedule::Virtual, Schedule::Classic] {
         for content in [FileContent::Write, FileContent::Allocate] {
             let options = ProfileOptions { fullness: 0.9, schedule, content, ..Default::default() };
             let mut aging = ProfileAging::new(find_builtin("wang_os").unwrap(), options).unwrap();
-            // It promises twice what it has: the rest is taken by somebody else once the filling has begun.
+            // The volume reports twice its space: another program uses the rest once the filling
+            // has started.
             let mut volume = Counter::new(200 << 20);
             let (mut last, mut steps) = (None, 0u64);
             while let Some(step) = {
@@ -254,7 +257,7 @@ fn a_volume_that_fills_up_before_its_time_ends_the_aging_with_its_reason() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_before_anything_is_written() {
+fn invalid_options_are_refused_before_any_write() {
     let profile = || find_builtin("agrawal").unwrap();
     for (options, said) in [
         (ProfileOptions { fullness: 0.99, ..Default::default() }, "fullness"),
@@ -274,7 +277,7 @@ fn what_cannot_be_is_refused_before_anything_is_written() {
 }
 
 #[test]
-fn merged_profiles_hold_the_files_of_both() {
+fn merged_profiles_have_the_files_of_both() {
     let (os, lanl) = (find_builtin("wang_os").unwrap(), find_builtin("wang_lanl").unwrap());
     let both = merge_profiles(&[os.clone(), lanl], "both").unwrap();
     assert_eq!(both.size_weights().iter().sum::<u64>(), 101 + 85);

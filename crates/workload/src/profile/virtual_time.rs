@@ -1,14 +1,17 @@
-//! Births and deaths in virtual time: the published rule, with fewer births where they leave nothing behind.
+//! Births and deaths in virtual time: the published rule, with fewer births in periods of which
+//! almost nothing survives.
 //!
-//! The life of the file system is cut at the profile's bounds into windows. In window *i* the profile wants `f_i` of all
-//! files to survive. The published schedule makes as many births per time everywhere, so many that the most crowded
-//! window has enough; most of them lie in the long windows of the distant past, of which next to nothing remains. Here a
-//! window has as many births as published, but at most as many as make `churn` births a file in all: the recent past is as
-//! published, the distant past thinned.
+//! The bounds of the profile divide the life of the file system into windows. In window *i* the
+//! profile wants `f_i` of all files to survive. The published schedule has the same rate of births
+//! everywhere, so that the most crowded window has enough. Most of these births are in the long
+//! windows of the distant past, of which almost nothing remains. Here a window has the published
+//! number of births, up to a cap. The cap is chosen so that all windows together have `churn`
+//! births a file. The recent past is as published; the distant past has fewer births.
 //!
-//! Who dies is decided as published: any file of the window that has most more than it is to keep. Since windows end by
-//! births and not by coin tosses, the survivors of each are in the end exactly as many as the profile has. In the oldest
-//! window the files of the filling go first, so that the order in which they were laid out is forgotten soonest.
+//! The file to remove is chosen as published: a random file of the window with the largest surplus.
+//! Windows end by births, not by coin tosses, so each has exactly the survivors of the profile in
+//! the end. In the oldest window the files of the filling are removed first, so that their original
+//! layout disappears soonest.
 
 use senesce_core::Rng;
 
@@ -20,7 +23,7 @@ use super::{
 /// The whole life, in ticks of virtual time.
 pub(super) const LIFE: u64 = 1 << 40;
 
-/// Births a survivor at least.
+/// The smallest number of births per survivor.
 const SLACK: f64 = 1.05;
 
 /// A part of the life, from one bound of the profile's ages to the next.
@@ -28,15 +31,15 @@ const SLACK: f64 = 1.05;
 struct Window {
     from: u64,
     to: u64,
-    /// Births in it, those of the filling included.
+    /// Births in it, including those of the filling.
     births: u64,
-    /// How many are done.
+    /// Births that are done.
     done: u64,
-    /// How many files are to survive.
+    /// Files that are to survive.
     keep: u64,
-    /// How many live.
+    /// Existing files.
     live: u64,
-    /// Those that were born in it; some have died.
+    /// Files born in it, including some that were removed.
     files: Vec<FileId>,
 }
 
@@ -50,7 +53,7 @@ impl Window {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Birth {
     pub born: u64,
-    /// The window it falls into.
+    /// The window of its birth.
     pub window: u16,
 }
 
@@ -61,12 +64,13 @@ pub(super) struct VirtualTime {
     at: usize,
     now: u64,
     left: u64,
-    /// Files of the filling; some have died.
+    /// Files of the filling, including some that were removed.
     filling: Vec<FileId>,
 }
 
 impl VirtualTime {
-    /// A schedule for the files of the filling. They are born into it at once; gives their births, one each.
+    /// A schedule for the files of the filling. They are born at once. Returns the schedule and one
+    /// birth for each file.
     pub fn new(
         upper_relative: &[f64],
         age_weights: &[u64],
@@ -100,7 +104,7 @@ impl VirtualTime {
         self.left
     }
 
-    /// The time of the last birth; the end of the life once there is none left.
+    /// The time of the last birth; the end of the life when none is left.
     pub fn now(&self) -> u64 {
         if self.left == 0 { LIFE } else { self.now }
     }
@@ -115,7 +119,8 @@ impl VirtualTime {
             self.at += 1;
         };
         let span = u128::from(window.to - window.from);
-        // In the middle of its share of the window, so that no rounding moves it into a neighbour.
+        // The birth is in the middle of its share of the window, so that no rounding moves it into
+        // a neighbour.
         let offset = span * (2 * u128::from(window.done) + 1) / (2 * u128::from(window.births));
         window.done += 1;
         self.left -= 1;
@@ -123,19 +128,19 @@ impl VirtualTime {
         Some(Birth { born: self.now, window: self.at as u16 })
     }
 
-    /// A file was born into this window.
+    /// Records a birth in this window.
     pub fn add(&mut self, id: FileId, window: u16) {
         let window = &mut self.windows[usize::from(window)];
         window.live += 1;
         window.files.push(id);
     }
 
-    /// A file of this window has died.
+    /// Records the removal of a file of this window.
     pub fn forget(&mut self, window: u16) {
         self.windows[usize::from(window)].live -= 1;
     }
 
-    /// As many survivors in every window as the profile wants of so many files.
+    /// Sets the survivors of every window to the profile's shares of `files`.
     pub fn retarget(&mut self, age_weights: &[u64], files: u64) {
         let wanted = apportion(age_weights, files);
         for (window, keep) in self.windows.iter_mut().zip(wanted.into_iter().rev()) {
@@ -143,7 +148,7 @@ impl VirtualTime {
         }
     }
 
-    /// Any file of the window that has most more than it is to keep; none if none has more.
+    /// A random file of the window with the largest surplus; none if no window has a surplus.
     pub fn victim(&mut self, rng: &mut Rng, population: &Population) -> Option<FileId> {
         let (at, window) = self.windows.iter_mut().enumerate().max_by_key(|(_, window)| window.excess())?;
         if window.excess() <= 0 {
@@ -162,32 +167,33 @@ impl VirtualTime {
         of_filling.or_else(|| draw(&mut window.files))
     }
 
-    /// Survivors that are not born yet, about.
+    /// Approximate number of survivors that are not born yet.
     pub fn survivors_to_come(&self) -> u64 {
         let to_come = |window: &Window| window.keep * (window.births - window.done) / window.births.max(1);
         self.windows[self.at.min(self.windows.len())..].iter().map(to_come).sum()
     }
 
-    /// Whether anybody is left to die.
+    /// Whether any window has a surplus.
     pub fn has_victims(&self) -> bool {
         self.windows.iter().any(|window| window.excess() > 0)
     }
 }
 
-/// Births of each window, youngest first: as many as published, up to a cap under which there are `wanted` in all.
+/// Births of each window, youngest first: the published number, up to a cap with which they sum to
+/// `wanted`.
 fn compute_births(upper_relative: &[f64], survivors: &[u64], wanted: f64) -> Vec<u64> {
     let mut before = 0.0;
     let widths: Vec<f64> = upper_relative.iter().map(|&upper| upper - std::mem::replace(&mut before, upper)).collect();
     let density = |(&survivors, &width): (&u64, &f64)| survivors as f64 / width;
     let densest = survivors.iter().zip(&widths).map(density).fold(0.0, f64::max);
-    // A window needs its survivors, and a little more, should there come to be more files.
+    // A window needs its survivors, and a little more in case the number of files grows.
     let least: Vec<f64> = survivors.iter().map(|&survivors| survivors as f64 * SLACK).collect();
     let published: Vec<f64> = widths.iter().zip(&least).map(|(width, least)| (width * densest).max(*least)).collect();
     let capped = |cap: f64| published.iter().zip(&least).map(move |(births, least)| births.min(cap).max(*least));
     let most: f64 = published.iter().sum();
     let (mut cap, mut scale) = (most, 1.0);
     if wanted >= most {
-        // More than published: everything in proportion.
+        // More than published: everything grows in proportion.
         scale = wanted / most.max(1.0);
     } else {
         let mut low = 0.0;
@@ -208,21 +214,22 @@ mod tests {
     use crate::profile::population::File;
 
     #[test]
-    fn births_are_as_published_up_to_the_cap() {
-        // Windows of 0.1, 0.4 and 0.5 of the life with 100 survivors each: as published 1,000 births a life.
+    fn births_follow_the_publication_up_to_a_cap() {
+        // Windows of 0.1, 0.4 and 0.5 of the life with 100 survivors each: 1,000 births a life as
+        // published.
         let survivors = [100, 100, 100];
         let upper = [0.1, 0.5, 1.0];
         assert_eq!(compute_births(&upper, &survivors, 2010.0), [210, 800, 1000]);
         assert_eq!(compute_births(&upper, &survivors, 1005.0), [105, 400, 500]);
         assert_eq!(compute_births(&upper, &survivors, 705.0), [105, 300, 300]);
         assert_eq!(compute_births(&upper, &survivors, 0.0), [105, 105, 105]);
-        // Where nobody survives, births only mix what lies on the volume.
+        // In a window without survivors, births only mix the layout.
         assert_eq!(compute_births(&upper, &[100, 100, 0], 505.0), [105, 200, 200]);
     }
 
     proptest::proptest! {
         #[test]
-        fn the_survivors_of_every_window_are_the_profiles(
+        fn window_survivors_match_the_profile(
             seed: u64, weights in proptest::collection::vec(0u64..50, 1..12), files in 1u64..400, churn in 1.0f64..9.0
         ) {
             proptest::prop_assume!(weights.iter().sum::<u64>() > 0);

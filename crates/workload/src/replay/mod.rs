@@ -1,8 +1,10 @@
-//! An operation log as a workload: what was done once is done again, on any volume, as often as asked.
+//! An operation log as a workload: it repeats recorded operations on any volume, any number of
+//! times.
 //!
-//! [`plan_pieces`] makes steps of the log's records: small ones are put together, parts of a failed one are kept as far as
-//! they were done. [`LogReplay`] gives them out and makes room where space ends. Reading files is not done here: records
-//! come from an iterator, repetitions from asking for another one.
+//! [`plan_pieces`] turns the log's records into steps. It joins small ones, and keeps the completed
+//! part of a failed one. [`LogReplay`] returns the steps, and removes old repetitions when space
+//! runs out. This module reads no files: records come from an iterator, and each repetition
+//! requests a new one.
 
 mod pieces;
 #[cfg(test)]

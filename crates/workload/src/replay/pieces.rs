@@ -1,4 +1,4 @@
-//! From the records of a log to steps.
+//! Turns the records of a log into steps.
 
 use std::sync::Arc;
 
@@ -7,36 +7,38 @@ use senesce_oplog::{Content, DoneStep, Op, Outcome, Step};
 
 use crate::{WorkloadError, names::path};
 
-/// A step that is put together of small ones holds no more content than this, bytes, so that none has to be large.
+/// The most content of a step that is joined from small ones, bytes.
 pub const STEP_BYTES: u64 = 16 << 20;
 
-/// Label of what a recording found when it began.
+/// Label of the initial files of a recording.
 const FOUND: &str = "found";
 
-/// How a log is replayed.
+/// Options of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplayOptions {
-    /// Steps of the log are put together until they have so many operations or [`STEP_BYTES`]; 0: they stay as they are.
+    /// Steps of the log are joined until they have this number of operations or [`STEP_BYTES`]; 0:
+    /// they are not joined.
     pub operations: u64,
-    /// How often the log is replayed; more than once, each time below a directory of its own.
+    /// The number of repetitions. With more than one, each has a directory of its own.
     pub repeat: u64,
-    /// Repetitions that stay at most: the oldest goes before one more.
+    /// The number of repetitions to keep. The oldest is removed before another one starts.
     pub keep: u64,
 }
 
 /// A step of a repetition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Which repetition, from 1.
+    /// The repetition, from 1.
     pub repetition: u64,
-    /// What is to be done.
+    /// The step itself.
     pub step: Step,
 }
 
-/// The steps of all repetitions. `open` gives the records of the log from its beginning.
+/// The steps of all repetitions. `open` returns the records of the log from its start.
 ///
-/// What the log itself did not count stays uncounted, and so does what a recording found when it began. Steps with other
-/// roots, counted and uncounted ones are not put together. Errors: as `open` and the records; nothing follows them.
+/// A step is counted if the log counted it, unless it holds the initial files of a recording. Steps
+/// with different roots are not joined, nor are counted and uncounted ones. Errors: those of `open`
+/// and of the records; an error is the last item.
 pub fn plan_pieces<I>(
     options: ReplayOptions,
     mut open: impl FnMut() -> Result<I, WorkloadError>,
@@ -73,7 +75,7 @@ struct Joined<I> {
     ended: bool,
 }
 
-/// A step under way.
+/// A step under construction.
 struct Draft {
     label: String,
     /// Numbers in the log.
@@ -159,7 +161,8 @@ impl Draft {
     }
 }
 
-/// The operations that a record says were done; of one that ended for lack of space, the part that was.
+/// The completed operations of a record. If it ran out of space, that is the part before the
+/// failure.
 pub fn ops_done(done: &DoneStep) -> Vec<Op> {
     let ops = &done.step.ops;
     let Outcome::NoSpace { failed_op, written } = done.outcome else { return ops.to_vec() };
@@ -188,7 +191,8 @@ fn beginning(content: &Content, len: u64) -> Content {
     }
 }
 
-/// The length and the key of the whole, if a key stands for the beginning of another content.
+/// The length of the beginning and the key of the whole, if a key stands for the beginning of
+/// another content.
 pub fn parse_beginning(key: &str) -> Option<(u64, &str)> {
     let (len, whole) = key.strip_prefix("first ")?.split_once(" of ")?;
     Some((len.parse().ok()?, whole))

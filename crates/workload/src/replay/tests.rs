@@ -1,4 +1,5 @@
-//! A log as a workload against the model: what was done, once and often, with space and without.
+//! A log as a workload against the model: one and several repetitions, with and without enough
+//! space.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +22,8 @@ fn create(name: &str, len: u64) -> Op {
     Op::Create { path: path(name), mode: 0o644, content: Content::Seeded { seed: len, len } }
 }
 
-/// A program that writes `files` files of `bytes` beside one that was there, rewrites each, and removes every other one.
+/// A program that writes `files` files of `bytes` beside an existing one, rewrites each, and
+/// removes every other one.
 fn recording(files: u64, bytes: u64) -> Vec<DoneStep> {
     let mut out = vec![done(0, "found", true, vec![create("there", 5_000)])];
     let mut add = |op: Op| out.push(done(out.len() as u64, "cc", true, vec![op]));
@@ -50,7 +52,7 @@ fn workload(records: &[DoneStep], options: ReplayOptions, needed: u64) -> Result
     LogReplay::new(options, Bytes(needed), Box::new(pieces(records, options).into_iter().map(Ok)))
 }
 
-/// What came of a workload: the targets' trees are equal after every step.
+/// The result of a workload. The trees of both targets are equal after every step.
 struct End {
     steps: Vec<(Step, Outcome)>,
     tree: BTreeSet<String>,
@@ -76,7 +78,7 @@ fn run(workload: &mut dyn Workload, capacity: Option<u64>) -> Result<End, Worklo
 }
 
 #[test]
-fn small_steps_are_put_together_and_what_was_found_is_not_counted() {
+fn small_steps_are_joined_and_initial_files_uncounted() {
     let records = recording(4, 100);
     let steps: Vec<Step> = pieces(&records, options(5, 1, 1)).into_iter().map(|piece| piece.step).collect();
     let sizes: Vec<_> = steps.iter().map(|step| (step.counted, step.ops.len())).collect();
@@ -85,9 +87,9 @@ fn small_steps_are_put_together_and_what_was_found_is_not_counted() {
     assert_eq!(steps[1].label, "cc (steps 1 to 5 of the log)");
     let all: Vec<Op> = steps.iter().flat_map(|step| step.ops.to_vec()).collect();
     assert_eq!(all, records.iter().flat_map(|done| done.step.ops.to_vec()).collect::<Vec<_>>());
-    // As they are.
+    // Steps stay as they are.
     assert_eq!(pieces(&records, options(0, 1, 1)).len(), records.len());
-    // No step of many megabytes is made of small ones, and a large one stays whole.
+    // Joined steps stay below a few megabytes, and a large one stays whole.
     let large = vec![
         done(0, "dd", true, vec![create("a", STEP_BYTES / 2)]),
         done(1, "dd", true, vec![create("b", STEP_BYTES / 2)]),
@@ -99,7 +101,7 @@ fn small_steps_are_put_together_and_what_was_found_is_not_counted() {
 }
 
 #[test]
-fn of_a_failed_step_what_was_done_is_done_again() {
+fn the_completed_part_of_a_failed_step_repeats() {
     let inline = |text: &str| Content::Inline(text.as_bytes().into());
     let ops = |content: Content| {
         vec![create("a", 9), Op::Write { path: path("a"), offset: 2, content: content.clone() }, create("b", 3)]
@@ -127,7 +129,7 @@ fn of_a_failed_step_what_was_done_is_done_again() {
 }
 
 #[test]
-fn repetitions_lie_beside_one_another_and_the_oldest_goes() {
+fn repetitions_are_separate_and_the_oldest_is_removed() {
     let records = recording(3, 10_000);
     let end = run(&mut workload(&records, options(1_000, 1, 1), 0).unwrap(), None).unwrap();
     assert_eq!(end.tree, ["f1", "there"].map(str::to_owned).into());
@@ -146,15 +148,15 @@ fn repetitions_lie_beside_one_another_and_the_oldest_goes() {
 }
 
 #[test]
-fn many_repetitions_hold_a_volume_full() {
-    // One takes 16 blocks at its peak and 9 in the end.
+fn many_repetitions_keep_a_volume_full() {
+    // One repetition uses 16 blocks at its peak and 9 at the end.
     let records = recording(6, 8192);
     let (blocks, repeat) = (64, 20);
     let end = run(&mut workload(&records, options(4, repeat, repeat), 0).unwrap(), Some(blocks * 4096)).unwrap();
     let failed = end.steps.iter().filter(|(_, outcome)| *outcome != Outcome::Done).count();
     let removed = end.steps.iter().filter(|(step, _)| step.label.ends_with("to make room")).count();
     assert!(failed >= 10 && removed == failed, "{failed} {removed}");
-    // Whatever happened on the way, the last repetitions are whole.
+    // After all failures, the last repetitions are complete.
     assert!(end.tree.contains("repeat-20/f5") && !end.tree.contains("repeat-20/f4"), "{:?}", end.tree);
     assert!(!end.tree.contains("repeat-1"));
     let wanted = pieces(&records, options(4, 1, 1)).iter().filter(|piece| piece.step.counted).count() as u64 * repeat;
@@ -162,17 +164,17 @@ fn many_repetitions_hold_a_volume_full() {
 }
 
 #[test]
-fn a_volume_that_is_too_small_is_refused_before_the_first_step() {
+fn a_too_small_volume_is_refused_first() {
     let records = recording(6, 8192);
     let error = run(&mut workload(&records, options(4, 2, 2), 60_000).unwrap(), Some(59_000)).err().unwrap();
-    assert!(error.to_string().contains("58.59 KiB at its peak"), "{error}");
-    // Nobody could know; then it is said when there is nothing left to remove.
+    assert!(error.to_string().contains("58.59 KiB at their peak"), "{error}");
+    // Without a known need, the error comes when nothing is left to remove.
     let error = run(&mut workload(&records, options(4, 2, 2), 0).unwrap(), Some(40_960)).err().unwrap();
     assert!(matches!(error, WorkloadError::VolumeTooSmall { .. }), "{error}");
 }
 
 #[test]
-fn what_cannot_be_read_ends_it_and_is_told_once() {
+fn a_read_error_is_reported_once() {
     let unreadable = || WorkloadError::Source { what: "the log".into(), problem: "gone".into(), source: None };
     let records = recording(2, 10);
     let open = || {
@@ -189,7 +191,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_log_on_any_volume_ends_with_its_tree_in_the_last_repetition(
+    fn the_last_repetition_has_the_logs_tree(
         seed: u64, operations in 0u64..12, repeat in 1u64..6, keep in 1u64..6, spare in 0u64..200,
     ) {
         let mut rng = Rng::for_purpose(Seed(seed), "log");

@@ -1,4 +1,4 @@
-//! The steps of a log given out, and room made where space ends.
+//! Returns the steps of a log, and frees space when a step fails.
 
 use std::collections::VecDeque;
 
@@ -10,25 +10,26 @@ use crate::{Feedback, Workload, WorkloadError, retry::Retry};
 
 /// A log, replayed once or several times.
 ///
-/// When space runs out, the oldest other repetition is removed and the step goes on where it failed, so that many
-/// repetitions hold a volume full. Without another one, what waits for a commit is waited for, and then that is an error.
+/// When space runs out, the oldest other repetition is removed, and the failed step continues.
+/// Several repetitions therefore keep a volume full. Without another repetition, the workload syncs
+/// and retries. If that fails too, it returns an error.
 pub struct LogReplay {
     pieces: Box<dyn Iterator<Item = Result<Piece, WorkloadError>> + Send>,
     options: ReplayOptions,
-    /// What one repetition needs at least.
+    /// The space that one repetition needs at least.
     needed: Bytes,
     /// Repetitions whose directories exist, the oldest first.
     there: VecDeque<u64>,
-    /// What waits for room to be made.
+    /// The piece that waits until an old repetition is removed.
     next: Option<Piece>,
     retry: Retry,
-    /// How the step ended that found no space, while the oldest repetition is removed for it.
+    /// The outcome of the step that found no space, while the oldest repetition is removed.
     failed: Option<Outcome>,
 }
 
 impl LogReplay {
-    /// Of the pieces that [`plan_pieces`](super::plan_pieces) makes with the same options; a volume that holds less than `needed`
-    /// is refused before the first step.
+    /// A replay of the pieces of [`plan_pieces`](super::plan_pieces) with the same options. A
+    /// volume smaller than `needed` is refused before the first step.
     ///
     /// Errors: `repeat` or `keep` is 0.
     pub fn new(
@@ -53,14 +54,14 @@ impl LogReplay {
         Some(Step { label, counted: false, root: RelPath::root(), ops: ops.into() })
     }
 
-    /// What has to follow from how the last step ended.
+    /// Applies the outcome of the last step. Returns the step that must follow, if any.
     fn settle(&mut self, feedback: &Feedback) -> Result<Option<Step>, WorkloadError> {
         let failed = match (self.failed.take(), feedback.last) {
             (Some(_), Some(Outcome::NoSpace { .. })) => {
                 return Err(WorkloadError::VolumeTooSmall {
                     label: "removing a repetition".into(),
                     capacity: feedback.capacity,
-                    problem: "not even that found the space it needs".into(),
+                    problem: "even the removal found no space".into(),
                 });
             }
             (Some(failed), _) => Some(failed),
@@ -85,7 +86,7 @@ impl Workload for LogReplay {
             return Err(WorkloadError::VolumeTooSmall {
                 label: "the log".into(),
                 capacity: feedback.capacity,
-                problem: format!("what it writes needs {} at its peak; give the volume more", self.needed),
+                problem: format!("its files need {} at their peak; use a larger volume", self.needed),
             });
         }
         if let Some(step) = self.settle(feedback)? {

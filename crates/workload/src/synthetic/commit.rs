@@ -7,7 +7,8 @@ use super::Text;
 /// The content of one version of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyntheticFile {
-    /// A number that no other version has; versions are numbered from 1 in the order they first appear.
+    /// A number that no other version has. Versions are numbered from 1 in the order of their first
+    /// appearance.
     pub blob: u64,
     /// Whether its mode is 100755 rather than 100644.
     pub executable: bool,
@@ -19,13 +20,13 @@ pub struct SyntheticFile {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // the variants say what their fields are
 pub enum SyntheticChange {
-    /// A file that was not there.
+    /// A new file.
     Add { path: String, file: Arc<SyntheticFile> },
-    /// A new version of a file that was there.
+    /// A new version of an existing file.
     Modify { path: String, file: Arc<SyntheticFile> },
-    /// A file is gone.
+    /// A file is removed.
     Delete { path: String },
-    /// A file got another path; its bytes stay.
+    /// A file moves to another path; its bytes stay.
     Rename { from: String, to: String },
 }
 
@@ -40,6 +41,6 @@ pub struct SyntheticCommit {
     pub main_line: bool,
     /// The message, ending in a newline.
     pub message: String,
-    /// What differs from the first parent.
+    /// The differences from the first parent.
     pub changes: Vec<SyntheticChange>,
 }

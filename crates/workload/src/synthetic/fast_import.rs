@@ -1,26 +1,29 @@
-//! Commits as the stream that `git fast-import` reads.
+//! Writes commits as the stream that `git fast-import` reads.
 
 use std::io::{self, Write};
 
 use super::{SyntheticChange, SyntheticCommit, SyntheticFile};
 
-/// The date of the first commit, seconds since 1970: 2005-06-17, when Linux 2.6.12 came out.
+/// The date of the first commit, seconds since 1970: 2005-06-17, the release of Linux 2.6.12.
 const FIRST_DATE_SECONDS: u64 = 1_118_966_400;
-/// Between two commits.
+/// Time between two commits, seconds.
 const DATE_STEP_SECONDS: u64 = 600;
 
-/// Writes the commits, in order, to the branch `main`; author, committer and dates are fixed, so that the commits' ids
-/// follow from the stream alone. Ends with `done`: a stream that breaks off is refused by git.
+/// Writes the commits, in order, to the branch `main`. Author, committer and dates are fixed, so
+/// that the commit ids depend only on the stream. The stream ends with `done`, so that git refuses
+/// a truncated one.
 ///
-/// Marks: version `n` of a file is `:2n`, commit `n` is `:2n+1`. Each version is written once, where it first appears.
-/// Errors: those of `out`. Cost: grows every version's text, a few hundred MB/s.
+/// Marks: version `n` of a file is `:2n`, commit `n` is `:2n+1`. Each version is written once, at
+/// its first appearance. Errors: those of `out`. Cost: generates every version's text, a few
+/// hundred MB/s.
 pub fn write_fast_import(commits: impl IntoIterator<Item = SyntheticCommit>, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(b"feature done\n")?;
     let mut blobs_written = std::collections::HashSet::new();
     for commit in commits {
         for change in &commit.changes {
             if let SyntheticChange::Add { file, .. } | SyntheticChange::Modify { file, .. } = change {
-                // A merge repeats what its side branch has; after the merge nobody names these versions again.
+                // A merge repeats the versions of its side branch. After the merge no commit names
+                // them again.
                 if commit.parents.len() == 2 && blobs_written.remove(&file.blob) {
                     continue;
                 }

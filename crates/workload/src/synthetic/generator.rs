@@ -1,4 +1,4 @@
-//! The history itself: one change of the main line after another, some of them over side branches.
+//! The history itself: the changes of the main line in order, some of them over side branches.
 
 use std::collections::VecDeque;
 
@@ -18,30 +18,34 @@ use crate::WorkloadError;
 const BRANCH_POINTS: usize = 301;
 /// Merges among the commits of the main line, percent. Documented: 20.
 const MERGES_PERCENT: u64 = 20;
-/// How often an add makes a directory, per 1,000: where the commit adds one or two files, and where it adds more. New
-/// directories come with several files. Documented: 5.5% of adds make a directory.
+/// New directories per 1,000 adds: in commits that add one or two files, and in commits that add
+/// more. New directories come with several files. Documented: 5.5% of adds make a directory.
 const NEW_DIRECTORY_PERMILLE: [u64; 2] = [10, 60];
-/// Modifications that grow, shrink and keep the size, percent. Documented: 60, 37, 3.
+/// Shares of modifications that grow, shrink and keep the size, percent. Documented: 60, 37, 3.
 const SIZE_CHANGES_PERCENT: [u64; 3] = [60, 37, 3];
-/// How often a commit that touches 2^i files so far goes to another directory for the next, permille. Follows the
-/// slope of the documented `directories ~ files^0.75`, 750 * 2^(-i/4), times 0.8: who stays cannot always find another file.
+/// The probability that a commit, after 2^i files, moves to another directory for the next file,
+/// permille. It follows the slope of the documented `directories ~ files^0.75`: 750 * 2^(-i/4),
+/// times 0.8. The factor allows for commits that find no other file in the same directory.
 const NEXT_DIRECTORY_PERMILLE: [u64; 14] = [600, 505, 424, 357, 300, 252, 212, 178, 150, 126, 106, 89, 75, 63];
 
-/// Modified files up to which a change goes to larger ones. Half of all commits touch a single file, and yet the median
-/// commit writes 45 KB, three times the median modified file: it is in large files that few lines change alone.
+/// Commits with at most this number of modified files prefer larger files. Half of all commits
+/// touch a single file, and yet the median commit writes 45 KB, three times the median modified
+/// file. Changes of a few lines are therefore mostly in large files.
 const SMALL_CHANGE: u64 = 2;
 
-/// A synthetic history as a stream of commits, parents before children; the last one is the tip of the main line.
+/// A synthetic history as a stream of commits, parents before children. The last one is the tip of
+/// the main line.
 ///
-/// Cost: memory for the live tree's names and pieces of text (about 300 bytes per file and 32 per edit) and for one
-/// change of the main line; 34,000 commits of the main line on 17,360 files take a second without texts.
+/// Cost: memory for the live tree's names and pieces of text (about 300 bytes per file and 32 per
+/// edit), and for one change of the main line. 34,000 commits of the main line on 17,360 files need
+/// a second without texts.
 #[derive(Debug)]
 pub struct SyntheticHistory {
     parameters: SyntheticParameters,
     tree: Tree,
     rng: Rng,
     started: bool,
-    /// Commits of the main line made so far, the first not counted.
+    /// Commits of the main line made so far, not counting the first.
     main_commits: u64,
     next_number: u64,
     /// Numbers of the last commits of the main line, newest last.
@@ -49,7 +53,7 @@ pub struct SyntheticHistory {
     ready: VecDeque<SyntheticCommit>,
 }
 
-/// One change and the file it is about; the commit of the main line that touched the file before.
+/// One change, and the last commit of the main line that touched its file before.
 struct Touch {
     change: SyntheticChange,
     before: u64,
@@ -58,7 +62,7 @@ struct Touch {
 impl SyntheticHistory {
     /// The history of these parameters, at its start.
     ///
-    /// Errors: [`WorkloadError::Parameter`] where a parameter is out of its range.
+    /// Errors: [`WorkloadError::Parameter`] if a parameter is out of its range.
     pub fn new(parameters: SyntheticParameters) -> Result<Self, WorkloadError> {
         parameters.check()?;
         let tree = grow_tree(&mut Rng::for_purpose(parameters.seed, "synthetic start"), parameters.start_files);
@@ -94,12 +98,12 @@ impl SyntheticHistory {
         self.commit(Vec::new(), true, "Start\n".to_owned(), changes);
     }
 
-    /// Makes the next commit of the main line, and before it those of the side branch that it merges.
+    /// Makes the next commit of the main line, after those of the side branch that it merges.
     fn next_change(&mut self) {
         self.main_commits += 1;
         let merge = self.rng.chance(MERGES_PERCENT, 100);
         let table = if merge { TOUCHED_MERGE } else { TOUCHED_PLAIN };
-        // A small tree cannot bear the largest changes of a large one.
+        // The largest changes do not fit a small tree.
         let touched = table.sample(&mut self.rng).min(self.tree.live.len() as u64 / 4).max(1);
         let counts = draw_counts(&mut self.rng, touched);
         let touches = self.touch(counts);
@@ -115,10 +119,11 @@ impl SyntheticHistory {
         self.commit(vec![tip, side], true, format!("Merge branch of change {name}\n"), changes);
     }
 
-    /// The commits of a side branch that together make the change; returns the last one's number.
+    /// Makes the commits of a side branch that together are the change; returns the last one's
+    /// number.
     ///
-    /// The branch leaves the main line after every commit that touched one of its files, so that the merge of both sides
-    /// is exactly the change.
+    /// The branch starts after every commit that touched one of its files, so that the merge of
+    /// both sides is exactly the change.
     fn side_branch(&mut self, touches: &[Touch]) -> u64 {
         let last_main = self.main_commits - 1;
         let oldest = last_main + 1 - self.main_line.len() as u64;
@@ -137,7 +142,7 @@ impl SyntheticHistory {
         parent
     }
 
-    /// Applies a change of so many files to the tree.
+    /// Applies a change with these counts of files to the tree.
     fn touch(&mut self, counts: Counts) -> Vec<Touch> {
         let mut touches = Vec::new();
         let mut dirs = Vec::new();
@@ -166,7 +171,7 @@ impl SyntheticHistory {
         for _ in 0..counts.added {
             touches.push(self.add(&mut dirs, &mut new_dir, counts.added));
         }
-        // On the side branch the kinds must not come in blocks.
+        // Without a shuffle, each commit of the side branch would have only one kind of change.
         self.rng.shuffle(&mut touches);
         touches
     }
@@ -176,7 +181,8 @@ impl SyntheticHistory {
         dirs
     }
 
-    /// Marks a file as touched by this commit; returns the commit of the main line before.
+    /// Marks a file as touched by this commit; returns the commit of the main line that touched it
+    /// before.
     fn mark(&mut self, id: FileId) -> u64 {
         std::mem::replace(&mut self.tree.files[id].touched_at, self.main_commits)
     }
@@ -216,7 +222,7 @@ impl SyntheticHistory {
         if size(other) > size(one) { other } else { one }
     }
 
-    /// A file to delete or rename: mostly from the directory that the last one was in.
+    /// A file to delete or rename, mostly from the directory of the previous one.
     fn pick_to_move(&mut self, dir: &mut Option<DirId>) -> Option<FileId> {
         if self.tree.live.len() < 100 {
             return None;
@@ -247,7 +253,7 @@ impl SyntheticHistory {
         let (removed, inserted) = match rng.weighted(&SIZE_CHANGES_PERCENT) {
             0 => (rewritten, rewritten + SIZE_CHANGE.sample(rng)),
             1 => {
-                // At least a byte stays; what is too short to shrink grows.
+                // At least one byte stays; a text that is too short to shrink grows.
                 let gone = SIZE_CHANGE.sample(rng).min(len.saturating_sub(rewritten + 1));
                 if gone == 0 { (rewritten, rewritten + 1) } else { (rewritten + gone, rewritten) }
             }
@@ -266,7 +272,8 @@ impl SyntheticHistory {
         let before = self.mark(id);
         let dir = match *target {
             Some(dir) if self.rng.chance(9, 10) => dir,
-            // Half of the moves stay in their directory, some make one, the rest go where other files are.
+            // Half of the renames stay in their directory, some make a new one, the rest move to
+            // directories of other files.
             _ => match self.rng.below(10) {
                 0..5 => self.tree.files[id].dir,
                 5..7 => self.tree.add_dir(&mut self.rng, self.tree.files[id].dir),

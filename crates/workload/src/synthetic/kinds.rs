@@ -1,10 +1,10 @@
-//! How many of a commit's files are added, modified, deleted, renamed.
+//! The numbers of a commit's files that are added, modified, deleted and renamed.
 
 use senesce_core::Rng;
 
 use super::quantiles::{ADDED_SHARE, DELETED_SHARE, Quantiles, RENAMED_SHARE};
 
-/// The files of one commit by what happens to them.
+/// The files of one commit by the kind of their change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub added: u64,
@@ -16,8 +16,9 @@ pub(super) struct Counts {
 /// Weights (parts per thousand) of the kinds: M, A+M, M+D, A+M+D, M+R, A, D, R, A+M+D+R.
 type KindWeights = [u64; 9];
 
-/// Kinds by files touched: up to 1, 3, 9, 49, any. Documented over all sizes: M only 90.0%, A+M 5.1%, M+D 1.1%,
-/// A+M+D 0.9%, M+R 0.8%, A only 0.7%; how they depend on the number of files is our choice.
+/// Kinds by files touched: up to 1, 3, 9, 49, any. Documented over all sizes: M only 90.0%, A+M
+/// 5.1%, M+D 1.1%, A+M+D 0.9%, M+R 0.8%, A only 0.7%. The dependence on the number of files is our
+/// choice.
 const KINDS: [(u64, KindWeights); 5] = [
     (1, [978, 0, 0, 0, 0, 10, 8, 4, 0]),
     (3, [917, 53, 13, 0, 6, 6, 3, 2, 0]),
@@ -26,7 +27,7 @@ const KINDS: [(u64, KindWeights); 5] = [
     (u64::MAX, [380, 320, 30, 140, 50, 5, 0, 0, 75]),
 ];
 
-/// Draws how `touched` files of a commit part into kinds; their sum is `touched`.
+/// Draws the kinds of the `touched` files of a commit; their sum is `touched`.
 pub(super) fn draw_counts(rng: &mut Rng, touched: u64) -> Counts {
     let (_, weights) = KINDS.iter().find(|(limit, _)| touched <= *limit).expect("the last limit is u64::MAX");
     let (added, deleted, renamed) = match rng.weighted(weights) {

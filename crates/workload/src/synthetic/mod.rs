@@ -1,20 +1,23 @@
 //! A synthetic history that looks like a real one: `linux-like`.
 //!
-//! Stands in where no repository is at hand. From a seed it makes a starting tree and commits whose statistics follow
-//! those of Linux from 2.6.12 on ([`REFERENCE`] holds every figure with its source): files touched per commit, kinds of
-//! change, sizes, which files change, growth, renames, directories. A merge has a real second parent: its change came
-//! over a side branch that left the main line some commits before. Integers only, so every machine makes the same bytes.
+//! It replaces a repository where none is available. From a seed it makes a starting tree and
+//! commits whose statistics follow those of Linux from 2.6.12 on: files touched per commit, kinds
+//! of change, sizes, hot files, growth, renames, directories. [`REFERENCE`] holds every figure with
+//! its source. A merge has a real second parent: its change came over a side branch that left the
+//! main line some commits before. All arithmetic is in integers, so every machine makes the same
+//! bytes.
 //!
 //! ```
 //! use senesce_workload::synthetic::{SyntheticHistory, SyntheticParameters, write_fast_import};
-//! let parameters = SyntheticParameters { start_files: 500, commits: 3, ..SyntheticParameters::default() };
+//! let default = SyntheticParameters::default();
+//! let parameters = SyntheticParameters { start_files: 500, commits: 3, ..default };
 //! let mut stream = Vec::new(); // what `git fast-import` reads
 //! write_fast_import(SyntheticHistory::new(parameters).unwrap(), &mut stream).unwrap();
 //! assert!(stream.ends_with(b"done\n"));
 //! ```
 //!
-//! What it is not: a copy of any real content (texts are source-like nonsense that compresses like source), and not a
-//! model of symbolic links or submodules, of which it makes none. [`compute_history_statistics`] takes any history.
+//! It copies no real content: texts are source-like nonsense that compresses like source. It makes
+//! no symbolic links or submodules. [`compute_history_statistics`] accepts any history.
 
 mod commit;
 mod fast_import;

@@ -1,17 +1,19 @@
-//! What a user chooses of a synthetic history.
+//! The parameters of a synthetic history.
 
 use senesce_core::Seed;
 
 use crate::WorkloadError;
 
-/// What a `linux-like` history is made from. Everything else is fixed by the figures it follows.
+/// The parameters of a `linux-like` history. Everything else is fixed by the figures it follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SyntheticParameters {
-    /// The whole history follows from it.
+    /// The seed of the whole history.
     pub seed: Seed,
-    /// Files in the first commit, 500 to 1,000,000. Directories shrink and grow with it (15 to 17 files in one).
+    /// Files in the first commit, 500 to 1,000,000. The number of directories follows (15 to 17
+    /// files in each).
     pub start_files: u64,
-    /// Commits of the main line after the first one; those of side branches come on top (about 2.5 times as many).
+    /// Commits of the main line after the first one. Those of side branches are additional (about
+    /// 2.5 times this number).
     pub commits: u64,
 }
 
@@ -23,7 +25,7 @@ impl Default for SyntheticParameters {
 }
 
 impl SyntheticParameters {
-    /// Refuses what no history can be made from.
+    /// Errors: a parameter out of its range.
     pub(super) fn check(&self) -> Result<(), WorkloadError> {
         if !(500..=1_000_000).contains(&self.start_files) {
             return Err(WorkloadError::Parameter {

@@ -1,8 +1,9 @@
-//! Quantile tables with integer interpolation: distributions that give the same draws on every machine.
+//! Quantile tables with integer interpolation: the draws are the same on every machine.
 
 use senesce_core::Rng;
 
-/// The quantiles of a distribution: (parts per million, value), both ascending, from 0 to 1,000,000.
+/// The quantiles of a distribution: (parts per million, value), both ascending, from 0 to
+/// 1,000,000.
 ///
 /// Between two quantiles the value is interpolated linearly and rounded down.
 #[derive(Clone, Copy, Debug)]
@@ -21,8 +22,8 @@ impl Quantiles {
     }
 }
 
-/// Files touched by a plain commit. Documented: p50 1, p75 2, p90 4, p95 7, p99 23, p99.9 89, max 556, mean 2.6.
-/// The points between are chosen to bend the curve so that the mean comes out.
+/// Files touched by a plain commit. Documented: p50 1, p75 2, p90 4, p95 7, p99 23, p99.9 89, max
+/// 556, mean 2.6. The points between are chosen to match the mean.
 pub(super) const TOUCHED_PLAIN: Quantiles = Quantiles(&[
     (0, 1),
     (560_000, 1),
@@ -39,7 +40,8 @@ pub(super) const TOUCHED_PLAIN: Quantiles = Quantiles(&[
     (1_000_000, 556),
 ]);
 
-/// Files touched by a merge. Documented: p50 8, p75 24, p90 63, p95 119, p99 412, p99.9 1,852, max 5,669, mean 33.6.
+/// Files touched by a merge. Documented: p50 8, p75 24, p90 63, p95 119, p99 412, p99.9 1,852, max
+/// 5,669, mean 33.6.
 pub(super) const TOUCHED_MERGE: Quantiles = Quantiles(&[
     (0, 1),
     (170_000, 1),
@@ -59,7 +61,8 @@ pub(super) const TOUCHED_MERGE: Quantiles = Quantiles(&[
     (1_000_000, 5_669),
 ]);
 
-/// Size of a file of the starting tree, bytes: lognormal, mu 8.23, sigma 1.65 (documented: 8.21..8.26, 1.62..1.68).
+/// Size of a file of the starting tree, bytes: lognormal, mu 8.23, sigma 1.65 (documented:
+/// 8.21..8.26, 1.62..1.68).
 pub(super) const START_SIZE: Quantiles = Quantiles(&[
     (0, 0),
     (1_000, 23),
@@ -129,7 +132,8 @@ pub(super) const ADDED_SIZE: Quantiles = Quantiles(&[
     (1_000_000, 1_785_373),
 ]);
 
-/// Absolute change of a modified file's size, bytes, where it changes: lognormal, mu 4.17, sigma 1.95 (documented).
+/// Absolute change of a modified file's size, bytes, without unchanged sizes: lognormal, mu 4.17,
+/// sigma 1.95 (documented).
 pub(super) const SIZE_CHANGE: Quantiles = Quantiles(&[
     (0, 1),
     (20_000, 1),
@@ -162,7 +166,8 @@ pub(super) const SIZE_CHANGE: Quantiles = Quantiles(&[
     (1_000_000, 91_316),
 ]);
 
-/// Bytes rewritten by a modification beside the change of size. Not documented; our choice: a line or a few.
+/// Bytes that a modification rewrites in addition to the change of size. Not documented; our
+/// choice: one or a few lines.
 pub(super) const REWRITTEN: Quantiles = Quantiles(&[
     (0, 4),
     (250_000, 20),
@@ -173,7 +178,8 @@ pub(super) const REWRITTEN: Quantiles = Quantiles(&[
     (1_000_000, 9_000),
 ]);
 
-/// Files in a directory that holds any. Documented: mean 15..16, p50 6..8, p90 32..36, p99 136..170, max 636..2,541.
+/// Files in a non-empty directory. Documented: mean 15..16, p50 6..8, p90 32..36, p99 136..170, max
+/// 636..2,541.
 pub(super) const FILES_PER_DIRECTORY: Quantiles = Quantiles(&[
     (0, 1),
     (120_000, 1),
@@ -187,7 +193,8 @@ pub(super) const FILES_PER_DIRECTORY: Quantiles = Quantiles(&[
     (1_000_000, 640),
 ]);
 
-/// Parts per thousand of a commit's files that are added, where it adds at all. Chosen to meet the documented counts.
+/// Parts per thousand of a commit's files that are added, for commits with adds. Chosen to meet the
+/// documented counts.
 pub(super) const ADDED_SHARE: Quantiles =
     Quantiles(&[(0, 10), (500_000, 100), (900_000, 370), (990_000, 800), (1_000_000, 950)]);
 
@@ -195,10 +202,11 @@ pub(super) const ADDED_SHARE: Quantiles =
 pub(super) const DELETED_SHARE: Quantiles =
     Quantiles(&[(0, 5), (500_000, 60), (900_000, 260), (990_000, 600), (1_000_000, 900)]);
 
-/// The same for renamed files: seldom, but then many.
+/// The same for renamed files: rare, but with large shares.
 pub(super) const RENAMED_SHARE: Quantiles = Quantiles(&[(0, 10), (500_000, 210), (900_000, 600), (1_000_000, 950)]);
 
-/// How eagerly a file attracts modifications beside its size, relative to 1,000. Chosen to meet the documented skew.
+/// The tendency of a file to be modified, besides its size, relative to 1,000. Chosen to meet the
+/// documented skew.
 pub(super) const HEAT: Quantiles = Quantiles(&[
     (0, 60),
     (100_000, 250),
@@ -212,16 +220,19 @@ pub(super) const HEAT: Quantiles = Quantiles(&[
     (1_000_000, 130_000),
 ]);
 
-/// How many commits of the main line before its merge a side branch leaves it, at most. Not documented; our choice.
+/// The largest distance in commits of the main line between the start of a side branch and its
+/// merge. Not documented; our choice.
 pub(super) const BRANCH_AGE: Quantiles = Quantiles(&[(0, 0), (500_000, 15), (900_000, 80), (1_000_000, 300)]);
 
-/// Above this, [`size_weight`] falls again.
+/// Above this size, [`size_weight`] falls again.
 const LARGE_BYTES: u64 = 48 << 10;
 
-/// `size^0.59` (documented: P(modify) ~ size^0.59) times 1,024, at the powers of two; linear between.
+/// `size^0.59` (documented: P(modify) ~ size^0.59) times 1,024, at the powers of two; linear
+/// between them.
 ///
-/// Falls with 1/size above [`LARGE_BYTES`]: by the power law alone the modified files would come out with mu 9.84 and sigma 1.65, but
-/// 9.44 and 1.36 are documented, so very large files are modified less than the law says.
+/// Above [`LARGE_BYTES`] it falls with 1/size. With the power law alone the modified files would
+/// have mu 9.84 and sigma 1.65, but 9.44 and 1.36 are documented. Very large files are therefore
+/// modified less often than the law predicts.
 pub(super) fn size_weight(size: u64) -> u64 {
     const AT_POWERS: [u64; 17] = [
         1_024, 1_541, 2_320, 3_492, 5_257, 7_913, 11_911, 17_929, 26_987, 40_623, 61_147, 92_042, 138_545, 208_545,

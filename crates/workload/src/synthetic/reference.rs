@@ -1,15 +1,15 @@
-//! What is known of real histories, to lay beside a synthetic one.
+//! Figures of real histories, for comparison with a synthetic one.
 
 /// One documented figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReferenceFigure {
-    /// What is counted.
+    /// The counted quantity.
     pub group: &'static str,
-    /// Which figure of it, with its unit where the group does not say it.
+    /// The name of the figure, with its unit if the group does not state it.
     pub name: &'static str,
-    /// The figure; the lowest where several trees were measured.
+    /// The figure; the lowest if several trees were measured.
     pub low: f64,
-    /// The figure; the highest where several trees were measured.
+    /// The figure; the highest if several trees were measured.
     pub high: f64,
 }
 
@@ -19,11 +19,13 @@ const fn figure(group: &'static str, name: &'static str, low: f64, high: f64) ->
 
 /// The figures that `linux-like` follows.
 ///
-/// Source: counted in the public history of Linux, 34,397 commits along first parents (v2.6.12 to v2.6.35-rc1 and a few
-/// beyond); sizes, depths and files per directory also in later trees, hence the ranges. Percentiles are over commits,
-/// the first one left out. Two figures are derived: the mean of added files was counted as 1.17 with the 17.3 thousand
-/// files of the first commit among them, which leaves 0.67; the gain per commit is (33.2 - 17.3) thousand files over
-/// 34.2 thousand commits.
+/// Source: counted in the public history of Linux, 34,397 commits along first parents (v2.6.12 to
+/// v2.6.35-rc1 and a few beyond). Sizes, depths and files per directory were also counted in later
+/// trees, hence the ranges. Percentiles are over commits, without the first one.
+///
+/// Two figures are derived. The mean of added files was counted as 1.17 with the 17.3 thousand
+/// files of the first commit, which leaves 0.67. The gain per commit is (33.2 - 17.3) thousand
+/// files over 34.2 thousand commits.
 pub const REFERENCE: &[ReferenceFigure] = &[
     figure("files touched, plain", "mean", 2.6, 2.6),
     figure("files touched, plain", "p50", 1.0, 1.0),

@@ -1,13 +1,14 @@
-//! Statistics as a table for people.
+//! Statistics as a text table.
 
 use std::fmt::Write;
 
 use super::{HistoryStatistics, REFERENCE};
 
-/// A text table `documented (real) | this history`, one figure a line, in the order of the reference.
+/// A text table `documented (real) | this history`, one figure a line, in the order of the
+/// reference.
 ///
-/// Figures of the tails and of growth over the whole history only come out in a history as long as the real one; the
-/// heading says how many commits this one has.
+/// Figures of the tails and of growth match only in a history as long as the real one. The heading
+/// states the number of commits of this one.
 pub fn render_statistics(statistics: &HistoryStatistics) -> String {
     let mut out = String::new();
     let mut line = |group: &str, name: &str, real: &str, here: &str| {
@@ -29,7 +30,7 @@ pub fn render_statistics(statistics: &HistoryStatistics) -> String {
     out
 }
 
-/// Whole where it is whole, else two digits.
+/// An integer without a fraction, anything else with two digits.
 fn number(value: f64) -> String {
     if value.fract() == 0.0 || value.abs() >= 1000.0 { format!("{value:.0}") } else { format!("{value:.2}") }
 }

@@ -5,7 +5,8 @@ use senesce_core::Rng;
 /// Weights by index. Choice and change cost the logarithm of their number.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Weights {
-    /// `sums[i]` is the sum of the weights of the `lowest bit of i` items that end at item `i` (from 1).
+    /// `sums[i]` is the sum of the weights of the `lowest bit of i` items that end at item `i`
+    /// (from 1).
     sums: Vec<u64>,
     values: Vec<u64>,
 }
@@ -44,12 +45,12 @@ impl Weights {
         sum
     }
 
-    /// An index in proportion to the weights, whose sum must be positive.
+    /// Draws an index in proportion to the weights. Their sum must be positive.
     pub fn sample(&self, rng: &mut Rng) -> usize {
         self.find(rng.below(self.prefix(self.values.len())))
     }
 
-    /// The first index whose weight and those before it sum to more than `left`.
+    /// The first index at which the running sum of the weights exceeds `left`.
     fn find(&self, mut left: u64) -> usize {
         let mut at = 0;
         let mut step = self.values.len().next_power_of_two();
@@ -70,7 +71,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn the_tree_finds_what_a_scan_finds(
+        fn tree_and_scan_find_the_same_index(
             first in proptest::collection::vec(0u64..50, 1..40),
             changes in proptest::collection::vec((0usize..40, 0u64..50), 0..40)
         ) {

@@ -1,4 +1,4 @@
-//! The tree that a synthetic history starts from.
+//! The starting tree of a synthetic history.
 
 use senesce_core::Rng;
 
@@ -7,14 +7,15 @@ use super::{
     tree::{DirId, Tree},
 };
 
-/// Directories by depth: 16, 264, 575, 179, 41 at depths 1 to 5 in Linux 2.6.12 (counted in its trace; the depth of its
-/// files, name included, is 3.6 in the mean).
+/// Directories by depth: 16, 264, 575, 179, 41 at depths 1 to 5 in Linux 2.6.12 (counted in its
+/// trace). The mean depth of its files, name included, is 3.6.
 const DIRECTORIES_BY_DEPTH: [u64; 5] = [16, 264, 575, 179, 41];
 
 /// Grows a tree of `files` files.
 ///
-/// Small trees have the same number of files per directory in the middle, but no directory holds more than a twelfth of
-/// them all; the top level always has at least three directories, so a tree of 500 files is about as deep as a large one.
+/// Small trees have the same median of files per directory, but no directory holds more than a
+/// twelfth of all files. The top level always has at least three directories, so that a tree of 500
+/// files is about as deep as a large one.
 pub(super) fn grow_tree(rng: &mut Rng, files: u64) -> Tree {
     let mut tree = Tree::new();
     let limit = (files / 12).max(8);
@@ -24,7 +25,7 @@ pub(super) fn grow_tree(rng: &mut Rng, files: u64) -> Tree {
     while left > 0 {
         let depth = match by_depth.get(1).map_or(0, Vec::len) {
             0..3 => 1,
-            // Never deeper than one below what is there.
+            // Never deeper than one level below the existing directories.
             _ => (rng.weighted(&DIRECTORIES_BY_DEPTH) + 1).min(by_depth.len()),
         };
         let parents = &by_depth[depth - 1];

@@ -10,13 +10,13 @@ use super::{SyntheticChange, SyntheticCommit};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // the variants say what their fields are
 pub enum HistoryChange {
-    /// A file that was not there.
+    /// A new file.
     Add { path: RelPath, size: u64 },
-    /// A new version of a file that was there.
+    /// A new version of an existing file.
     Modify { path: RelPath, size: u64 },
-    /// A file is gone.
+    /// A file is removed.
     Delete { path: RelPath },
-    /// A file got another path, and `size` bytes.
+    /// A file moves to another path, with `size` bytes.
     Rename { from: RelPath, to: RelPath, size: u64 },
 }
 
@@ -25,36 +25,37 @@ pub enum HistoryChange {
 pub struct HistoryCommit {
     /// Whether it has more than one parent.
     pub merge: bool,
-    /// What differs from its first parent.
+    /// The differences from its first parent.
     pub changes: Vec<HistoryChange>,
 }
 
-/// Whole numbers, for their mean and quantiles.
+/// Integers, for their mean and quantiles.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Distribution {
     sorted: Vec<u64>,
 }
 
 impl Distribution {
-    /// Of values in any order.
+    /// A distribution of values in any order.
     pub fn new(mut values: Vec<u64>) -> Self {
         values.sort_unstable();
         Self { sorted: values }
     }
 
-    /// The arithmetic mean; 0 if there are none.
+    /// The arithmetic mean; 0 if there are no values.
     pub fn mean(&self) -> f64 {
         let sum: u128 = self.sorted.iter().map(|&v| u128::from(v)).sum();
         if self.sorted.is_empty() { 0.0 } else { sum as f64 / self.sorted.len() as f64 }
     }
 
-    /// The smallest value that at least `permille` thousandths of the values do not exceed; 0 if there are none.
+    /// The smallest value that at least `permille` thousandths of the values do not exceed; 0 if
+    /// there are no values.
     pub fn quantile(&self, permille: u64) -> u64 {
         let rank = (self.sorted.len() as u64 * permille).div_ceil(1000).max(1);
         self.sorted.get(rank as usize - 1).copied().unwrap_or(0)
     }
 
-    /// The largest value; 0 if there are none.
+    /// The largest value; 0 if there are no values.
     pub fn max(&self) -> u64 {
         self.sorted.last().copied().unwrap_or(0)
     }
@@ -72,18 +73,18 @@ impl Distribution {
 /// One figure of a history, by the names of [`REFERENCE`](super::REFERENCE).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// What is counted.
+    /// The counted quantity.
     pub group: &'static str,
-    /// Which figure of it.
+    /// The name of the figure.
     pub name: &'static str,
     /// Its value.
     pub value: f64,
 }
 
-/// What [`compute_history_statistics`] found.
+/// The result of [`compute_history_statistics`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct HistoryStatistics {
-    /// Commits counted, the start not among them.
+    /// Counted commits, without the start.
     pub commits: u64,
     figures: Vec<Figure>,
 }
@@ -94,7 +95,7 @@ impl HistoryStatistics {
         &self.figures
     }
 
-    /// One figure; `None` if there is none of these names.
+    /// One figure; `None` if no figure has these names.
     pub fn get(&self, group: &str, name: &str) -> Option<f64> {
         self.figures.iter().find(|f| f.group == group && f.name == name).map(|f| f.value)
     }
@@ -108,7 +109,7 @@ struct Live {
 #[derive(Default)]
 struct Counter {
     live: HashMap<RelPath, Live>,
-    /// Files directly in each directory, those with none left out.
+    /// Files directly in each directory; empty directories are left out.
     dirs: HashMap<RelPath, u64>,
     commits: u64,
     merges: u64,
@@ -124,9 +125,9 @@ struct Counter {
     size_changes: Vec<u64>,
     grown: u64,
     shrunk: u64,
-    /// How often each file was modified and when last; by its present path.
+    /// Number of modifications of each file and the commit of the last one, by its current path.
     modified: HashMap<RelPath, (u64, u64)>,
-    /// The same count of files that are gone.
+    /// Number of modifications of each removed file.
     modified_gone: Vec<u64>,
     gaps: Vec<u64>,
     lifetimes: Vec<u64>,
@@ -310,11 +311,14 @@ impl Counter {
     }
 }
 
-/// Counts a history: `start` is the tree that the first commit changes (path, bytes), `commits` the main line after it.
+/// Counts a history. `start` is the tree that the first commit changes (path, bytes), `commits` the
+/// main line after it.
 ///
-/// Out: every figure of [`REFERENCE`](super::REFERENCE). KB are 1,000 bytes, rounded up per commit; a renamed file counts
-/// as written; a file's *depth* counts its own name; *directories* are those that hold files; a size change of 0 is not
-/// in the change's logarithms. Cost: memory for the live paths and for a few numbers per change.
+/// Out: every figure of [`REFERENCE`](super::REFERENCE). KB are 1,000 bytes, rounded up per commit.
+/// A renamed file counts as written. A file's *depth* includes its own name. *Directories* are
+/// those that hold files. The logarithms of size changes leave out changes of 0.
+///
+/// Cost: memory for the live paths and for a few numbers per change.
 pub fn compute_history_statistics(
     start: impl IntoIterator<Item = (RelPath, u64)>,
     commits: impl IntoIterator<Item = HistoryCommit>,
@@ -329,7 +333,7 @@ pub fn compute_history_statistics(
     counter.finish(&Distribution::new(sizes))
 }
 
-/// The same of a synthetic history's main line, from its first commit on.
+/// Counts the main line of a synthetic history, from its first commit on.
 pub fn compute_synthetic_statistics(commits: impl IntoIterator<Item = SyntheticCommit>) -> HistoryStatistics {
     let path = |text: &str| RelPath::new(text.as_bytes()).expect("synthetic paths are made of names and slashes");
     let mut sizes: HashMap<String, u64> = HashMap::new();

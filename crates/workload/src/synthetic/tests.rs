@@ -1,4 +1,4 @@
-//! What the generator makes, held against the documented statistics.
+//! The output of the generator against the documented statistics.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -14,14 +14,15 @@ fn statistics(start_files: u64, commits: u64) -> HistoryStatistics {
     compute_synthetic_statistics(SyntheticHistory::new(parameters(start_files, commits)).expect("in range"))
 }
 
-/// How far a figure may be from the documented one: absolute, or relative (in percent), whichever is wider.
+/// The allowed distance of a figure from the documented one: absolute and in percent; the wider one
+/// applies.
 fn band(group: &str, name: &str) -> Option<(f64, f64)> {
     Some(match (group, name) {
-        // The largest of 34,000 draws is luck.
+        // The largest of 34,000 draws is a matter of chance.
         (_, "max") if group != "files per directory" => return None,
         ("files per directory", "max") => (0.0, 50.0),
         (_, "p99.9") => (0.0, 50.0),
-        // Half of all renames come in some dozens of commits.
+        // Half of all renames are in a few dozen commits.
         ("renamed", "mean") => (0.15, 0.0),
         ("KB written", "p50") => (0.0, 20.0),
         (_, "p99" | "p95" | "p90") => (2.0, 35.0),
@@ -39,7 +40,7 @@ fn band(group: &str, name: &str) -> Option<(f64, f64)> {
 }
 
 #[test]
-fn a_history_as_long_as_the_real_one_has_its_statistics() {
+fn a_full_length_history_matches_the_statistics() {
     let statistics = statistics(17_360, 34_000);
     let mut outside = Vec::new();
     for reference in REFERENCE {
@@ -68,7 +69,7 @@ fn small_trees_have_the_shape_of_large_ones() {
     }
 }
 
-/// FNV-1a with 64 bits over a stream that nobody keeps.
+/// FNV-1a with 64 bits over a stream that is not stored.
 struct Hasher(u64, u64);
 
 impl std::io::Write for Hasher {
@@ -85,11 +86,11 @@ impl std::io::Write for Hasher {
     }
 }
 
-/// Length and hash of the stream of `parameters(500, 40)`. A change of these is a change of every history.
+/// Length and hash of the stream of `parameters(500, 40)`. If these change, every history changes.
 const GOLDEN: (u64, u64) = (14_833_910, 13_376_973_869_780_417_562);
 
 #[test]
-fn the_stream_is_pinned() {
+fn the_stream_never_changes() {
     let mut hasher = Hasher(0xcbf2_9ce4_8422_2325, 0);
     write_fast_import(SyntheticHistory::new(parameters(500, 40)).expect("in range"), &mut hasher)
         .expect("it takes all");
@@ -97,7 +98,7 @@ fn the_stream_is_pinned() {
 }
 
 #[test]
-fn what_no_history_can_be_made_from_is_refused() {
+fn out_of_range_parameters_are_refused() {
     for bad in [parameters(499, 1), parameters(1_000_001, 1), parameters(500, 10_000_001)] {
         assert!(SyntheticHistory::new(bad).is_err(), "{bad:?}");
     }
@@ -105,7 +106,7 @@ fn what_no_history_can_be_made_from_is_refused() {
 
 type Files = BTreeMap<String, u64>;
 
-/// Applies a commit to the files of its first parent, minding that every change is possible.
+/// Applies a commit to the files of its first parent, and checks that every change is possible.
 fn apply(files: &mut Files, commit: &SyntheticCommit) {
     let mut seen = HashSet::new();
     for change in &commit.changes {
@@ -135,8 +136,8 @@ fn apply(files: &mut Files, commit: &SyntheticCommit) {
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(12))]
 
-    /// Every commit applies to its parent's tree; a merge's tree has exactly the side branch's changes on top of the
-    /// first parent; no path is a file and a directory.
+    /// Every commit applies to its parent's tree. A merge's tree is the first parent's tree with
+    /// exactly the side branch's changes. No path is a file and a directory.
     #[test]
     fn every_commit_fits_its_parents(seed: u64, start_files in 500u64..900) {
         let parameters = SyntheticParameters { seed: Seed(seed), start_files, commits: 60 };
@@ -154,7 +155,8 @@ proptest::proptest! {
             }
             if let [first, side] = commit.parents[..] {
                 let base = &trees[bases[side as usize] as usize];
-                // Three ways by hand: what the branch did since its base, done to the first parent.
+                // A three-way merge by hand: the changes of the branch since its base, applied to
+                // the first parent.
                 let mut merged = trees[first as usize].clone();
                 for (path, blob) in &trees[side as usize] {
                     if base.get(path) != Some(blob) {
@@ -181,7 +183,7 @@ proptest::proptest! {
 }
 
 #[test]
-fn figures_are_counted_as_by_hand() {
+fn figures_match_hand_counts() {
     let path = |text: &str| RelPath::new(text.as_bytes()).expect("a path");
     let start = [(path("a/x"), 100), (path("a/y"), 200), (path("z"), 300)];
     let commits = vec![
@@ -221,7 +223,7 @@ fn figures_are_counted_as_by_hand() {
         ("modifications, %", "shrink", 25.0),
         ("modifications, %", "same size", 25.0),
         ("sizes, ln of bytes", "added mu", 0.0),
-        // a/x, renamed b/x: three of four modifications.
+        // a/x, renamed to b/x, has three of four modifications.
         ("share of the hottest files, %", "top 50%", 75.0),
         ("commits until the same file again", "p50", 1.0),
         ("commits until the same file again", "p90", 2.0),

@@ -1,15 +1,16 @@
-//! File contents: source-like text, kept as a list of pieces and grown from seeds when it is needed.
+//! File contents: source-like text, stored as a list of pieces and generated from seeds on demand.
 
 use std::io::{self, Write};
 
 use super::words::WORDS;
 
-/// Text is grown in blocks of this many bytes, so that any part can be had at the cost of one block.
+/// Text is generated in blocks of this size, bytes. Access to any part costs one block.
 const BLOCK_BYTES: usize = 1024;
 
-/// The bytes of one version of a file: runs of texts that grow from seeds.
+/// The bytes of one version of a file: pieces of texts that are generated from seeds.
 ///
-/// Cost: 16 bytes of memory per piece, two pieces more per edit; no bytes of the text are kept.
+/// Cost: 16 bytes of memory per piece, two more pieces per edit; the bytes themselves are not
+/// stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Text {
     pieces: Vec<Piece>,
@@ -24,7 +25,7 @@ struct Piece {
 }
 
 impl Text {
-    /// `len` bytes of the text that grows from `seed`.
+    /// The first `len` bytes of the text of `seed`.
     pub(super) fn new(seed: u64, len: u32) -> Self {
         let mut text = Self { pieces: Vec::new(), len: 0 };
         text.push(Piece { seed, start: 0, len });
@@ -36,7 +37,7 @@ impl Text {
         self.len
     }
 
-    /// Whether there is nothing in it.
+    /// Whether the text is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -48,8 +49,8 @@ impl Text {
         }
     }
 
-    /// The text with `removed` bytes from `at` on replaced by the first `inserted` bytes that grow from `seed`.
-    /// What lies behind the end is not removed.
+    /// Replaces `removed` bytes from `at` on with the first `inserted` bytes of the text of `seed`.
+    /// A range beyond the end is cut.
     pub(super) fn edited(&self, at: u64, removed: u64, seed: u64, inserted: u32) -> Self {
         let mut result = Self { pieces: Vec::with_capacity(self.pieces.len() + 2), len: 0 };
         let end = at + removed;
@@ -92,7 +93,7 @@ impl Text {
     }
 }
 
-/// splitmix64.
+/// The mixing function of splitmix64.
 fn mix(mut z: u64) -> u64 {
     z = z.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -120,7 +121,7 @@ const LINES: [&str; 16] = [
     "\n",
 ];
 
-/// Makes exactly one block; its last byte ends a line.
+/// Generates exactly one block; its last byte ends a line.
 fn grow_block(seed: u64, index: u64, block: &mut Vec<u8>) {
     block.clear();
     let mut state = mix(seed ^ mix(index));
@@ -130,7 +131,7 @@ fn grow_block(seed: u64, index: u64, block: &mut Vec<u8>) {
         for &byte in LINES[(state & 15) as usize].as_bytes() {
             match byte {
                 b'0'..=b'3' => {
-                    // A file speaks of 16 things.
+                    // The vocabulary of a file has 16 names.
                     let name = mix(seed.wrapping_add((names & 15) ^ u64::from(byte & 1)));
                     names >>= 4;
                     block.extend_from_slice(WORDS[(name % WORDS.len() as u64) as usize].as_bytes());

@@ -1,4 +1,4 @@
-//! The live tree of the main line's tip, and how files are picked from it.
+//! The live tree of the main line's tip, and random choices of its files.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -12,7 +12,7 @@ use super::{
     words::{ENDINGS, WORDS},
 };
 
-/// Index of a file that lives or has lived.
+/// Index of a live or removed file.
 pub(super) type FileId = usize;
 /// Index of a directory; 0 is the root.
 pub(super) type DirId = usize;
@@ -24,19 +24,20 @@ pub(super) struct FileState {
     pub file: Arc<SyntheticFile>,
     /// Thousandths.
     pub heat: u64,
-    /// The commit of the main line that touched it last.
+    /// The last commit of the main line that touched it.
     pub touched_at: u64,
-    /// Position in `Tree::live`; of no meaning when dead.
+    /// Position in `Tree::live`; meaningless after removal.
     live_at: usize,
 }
 
 #[derive(Debug)]
 pub(super) struct DirState {
-    /// Empty for the root, else ending in a slash.
+    /// Empty for the root, otherwise ends in a slash.
     pub prefix: String,
     pub depth: u32,
     pub files: Vec<FileId>,
-    /// Every name that was ever used here: names never come back, so a branch may leave the main line anywhere.
+    /// Every name ever used here. Names are never reused, so a branch may start at any commit of
+    /// the main line.
     used: HashSet<String>,
 }
 
@@ -151,7 +152,7 @@ impl Tree {
         self.weights.sample(rng)
     }
 
-    /// A file of one directory that holds any, by its weight.
+    /// A file of a non-empty directory, by its weight.
     pub fn pick_hot_in(&self, rng: &mut Rng, dir: DirId) -> FileId {
         let files = &self.dirs[dir].files;
         let mut left = rng.below(files.iter().map(|&id| self.weights.get(id)).sum());
@@ -165,8 +166,9 @@ impl Tree {
         unreachable!("the draw is below the sum of the weights")
     }
 
-    /// A live file, rather an old one and rather from a small directory: whole small directories go, and what goes had
-    /// lived long (documented: 5.2% of deletions empty a directory, median lifetime 14,966 commits).
+    /// A live file, preferring old files and small directories. Deletions often remove whole small
+    /// directories, and deleted files had long lifetimes (documented: 5.2% of deletions empty a
+    /// directory, median lifetime 14,966 commits).
     pub fn pick_old_and_lonely(&self, rng: &mut Rng) -> FileId {
         let old = |rng: &mut Rng| self.pick_any(rng).min(self.pick_any(rng));
         let (one, other, third) = (old(rng), old(rng), old(rng));
@@ -174,13 +176,13 @@ impl Tree {
         [one, other, third].into_iter().min_by_key(size).expect("there are three")
     }
 
-    /// A live file, each alike.
+    /// A live file, all equally likely.
     pub fn pick_any(&self, rng: &mut Rng) -> FileId {
         self.live[rng.below(self.live.len() as u64) as usize]
     }
 }
 
-/// Never zero, so that whatever lives can be picked.
+/// The weight of a file. Never zero, so that every live file can be chosen.
 fn weight(heat: u64, size: u64) -> u64 {
     (size_weight(size) / 64).max(1) * heat.max(1)
 }

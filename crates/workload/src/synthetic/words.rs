@@ -1,4 +1,4 @@
-//! Words that names and texts are made of.
+//! The words of names and texts.
 
 /// Parts of names: short words of systems code.
 pub(super) const WORDS: [&str; 96] = [
@@ -12,5 +12,5 @@ pub(super) const WORDS: [&str; 96] = [
     "stack", "state", "table", "timer", "trace", "unit", "vector", "zone",
 ];
 
-/// Endings of file names and how often they occur (parts per hundred).
+/// Endings of file names and their frequencies (parts per hundred).
 pub(super) const ENDINGS: [(&str, u64); 6] = [(".c", 52), (".h", 38), (".txt", 4), (".S", 3), (".sh", 1), (".dts", 2)];

@@ -1,6 +1,6 @@
-//! Size-only traces of histories: paths, sizes and operations, no contents.
+//! Size-only traces of histories: paths, sizes and operations, without contents.
 //!
-//! A trace is a text of lines, each a record; paths are bytes and may hold spaces:
+//! A trace is a text of lines, each a record; paths are bytes and may contain spaces:
 //!
 //! ```text
 //! S path size     a file of the tree that the history starts from; all of them come first
@@ -9,16 +9,18 @@
 //! C number        a commit
 //! ```
 //!
-//! Two forms exist and the first `C` line tells them apart. In the *heading* form `C` comes before the operations of
-//! its commit and its number counts the commits from 1. In the *closing* form `C` comes after them and its number is the
-//! sum of their sizes in bytes. Either number is checked on every commit, so a damaged trace does not pass for a whole
-//! one; only a heading trace that was cut off between two lines cannot be told from a shorter one.
+//! There are two forms; the first `C` line determines the form. In the *heading* form `C` comes
+//! before the operations of its commit, and its number counts the commits from 1. In the *closing*
+//! form `C` comes after them, and its number is the sum of their sizes in bytes. The reader checks
+//! either number on every commit, so that it refuses a damaged trace. Only a heading trace that was
+//! truncated between two lines looks like a complete, shorter one.
 //!
 //! ```
 //! use senesce_core::{Bytes, Seed};
 //! use senesce_workload::{Feedback, Workload, trace::{TraceOptions, TraceReplay}};
 //! let text = "S src/a.c 10\nC 1\nW src/b.c 5\nD src/a.c\n";
-//! let mut replay = TraceReplay::new(text.as_bytes(), TraceOptions { seed: Seed(1), max_commits: None });
+//! let options = TraceOptions { seed: Seed(1), max_commits: None };
+//! let mut replay = TraceReplay::new(text.as_bytes(), options);
 //! let feedback = Feedback { capacity: Bytes(1 << 30), free: Bytes(1 << 30), last: None };
 //! let start = replay.next_step(&feedback).unwrap().unwrap();
 //! assert_eq!((start.counted, start.ops.len()), (false, 2)); // mkdir src, create src/a.c
@@ -27,7 +29,7 @@
 //! assert!(replay.next_step(&feedback).unwrap().is_none());
 //! ```
 //!
-//! It is not a decompressor: the caller hands in plain text.
+//! The reader accepts plain text; it does not decompress.
 
 mod reader;
 mod replay;

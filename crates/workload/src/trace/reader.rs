@@ -1,4 +1,4 @@
-//! Lines become records, records become commits.
+//! Turns lines into records, and records into commits.
 
 use std::io::BufRead;
 
@@ -15,23 +15,23 @@ const MAX_CHANGES: usize = 1 << 20;
 /// A file of the starting tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceFile {
-    /// Where it lies.
+    /// Its path.
     pub path: RelPath,
-    /// How long it is.
+    /// Its size.
     pub size: Bytes,
 }
 
 /// One operation of a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TraceChange {
-    /// The file is gone.
+    /// The file is removed.
     Delete {
-        /// Which file.
+        /// Its path.
         path: RelPath,
     },
     /// The file was created, or replaced by one of this size.
     Write {
-        /// Which file.
+        /// Its path.
         path: RelPath,
         /// The size after the commit.
         size: Bytes,
@@ -43,21 +43,21 @@ pub enum TraceChange {
 pub struct TraceCommit {
     /// Its position, from 1.
     pub number: u64,
-    /// What it changed; may be nothing.
+    /// Its changes; may be empty.
     pub changes: Vec<TraceChange>,
 }
 
 /// Reads a trace from plain text, front to back.
 ///
-/// Errors: [`WorkloadError::Source`] naming the line; after an error the reader is at its end.
-/// Cost: memory for one commit (for the starting tree: one file). A line has at most 8 KiB, a commit at most 1 Mi
-/// operations.
+/// Errors: [`WorkloadError::Source`] with the line number; after an error the reader is exhausted.
+/// Cost: memory for one commit (for the starting tree: one file). A line has at most 8 KiB, a
+/// commit at most 1 Mi operations.
 #[derive(Debug)]
 pub struct TraceReader<R> {
     input: R,
     line: u64,
     form: Option<Form>,
-    /// Commits handed out.
+    /// Commits returned so far.
     commits: u64,
     finished: bool,
 }
@@ -82,14 +82,14 @@ impl<R: BufRead> TraceReader<R> {
         Self { input, line: 0, form: None, commits: 0, finished: false }
     }
 
-    /// The number of the line read last, from 1.
+    /// The number of the last line, from 1.
     pub fn line(&self) -> u64 {
         self.line
     }
 
-    /// Hands every file of the starting tree to `each`, in order. Call it first, once.
+    /// Passes every file of the starting tree to `each`, in order. Call it first, and only once.
     ///
-    /// The first `W`, `D` or `C` line ends the starting tree; it is handed out with the first commit.
+    /// The first `W`, `D` or `C` line ends the starting tree; it belongs to the first commit.
     pub fn read_start(
         &mut self,
         each: &mut dyn FnMut(TraceFile) -> Result<(), WorkloadError>,
@@ -156,7 +156,7 @@ impl<R: BufRead> TraceReader<R> {
                     }
                     if changes.len() == MAX_CHANGES {
                         return Err(self.error(&format!(
-                            "is operation {} of commit {number}, the limit is {MAX_CHANGES}",
+                            "is operation {} of commit {number}; the limit is {MAX_CHANGES}",
                             MAX_CHANGES + 1
                         )));
                     }
@@ -209,7 +209,7 @@ impl<R: BufRead> TraceReader<R> {
             Some((b"C ", rest)) => Ok(Some(Record::Commit(self.number(rest)?))),
             _ => {
                 let shown = String::from_utf8_lossy(&line[..line.len().min(40)]).into_owned();
-                Err(self.error(&format!("{shown:?} is no record; lines start with \"S \", \"D \", \"W \" or \"C \"")))
+                Err(self.error(&format!("{shown:?} is no record; a line starts with \"S \", \"D \", \"W \" or \"C \"")))
             }
         }
     }
@@ -240,7 +240,7 @@ impl<R: BufRead> TraceReader<R> {
         format!("line {} of the trace", self.line)
     }
 
-    /// An error at the line read last.
+    /// An error at the last line.
     pub(super) fn error(&self, problem: &str) -> WorkloadError {
         WorkloadError::Source { what: self.place(), problem: format!("it {problem}"), source: None }
     }

@@ -8,24 +8,24 @@ use senesce_oplog::{Content, Op, Step};
 use super::{TraceChange, TraceCommit, TraceReader};
 use crate::{Feedback, Workload, WorkloadError};
 
-/// How a trace is replayed.
+/// Options of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceOptions {
-    /// The contents of the files follow from it, from their path and from the commit.
+    /// The seed of the contents. Each content also depends on its path and its commit.
     pub seed: Seed,
-    /// How many commits at most; all when `None`.
+    /// The largest number of commits; all if `None`.
     pub max_commits: Option<u64>,
 }
 
 /// Replays a trace: one uncounted step `start tree`, then one counted step per commit.
 ///
-/// A file is created with mode 0644 and bytes that do not compress; a replaced one is unlinked first, as git does.
-/// Directories (0755) are made when their first entry comes and removed when their last one goes. A `D` of a file that
-/// is not there does nothing ([`absent_deletes`](Self::absent_deletes) counts them: real traces, taken with merges cut
-/// to one parent, hold a few).
+/// A file is created with mode 0644 and bytes that do not compress; a replaced one is unlinked
+/// first, as git does. Directories (0755) are made before their first entry and removed after their
+/// last one. A `D` of a missing file does nothing; [`absent_deletes`](Self::absent_deletes) counts
+/// them. Real traces reduce merges to one parent and hold a few of these lines.
 ///
-/// Errors: a line that is no record; an `S` path that comes twice; a path that is a file and a directory at once.
-/// Cost: memory for the paths that live at the same time, whatever the length of the trace.
+/// Errors: a line that is no record; a repeated `S` path; a path that is a file and a directory at
+/// once. Cost: memory for the live paths, independent of the length of the trace.
 #[derive(Debug)]
 pub struct TraceReplay<R> {
     reader: TraceReader<R>,
@@ -37,7 +37,7 @@ pub struct TraceReplay<R> {
     absent_deletes: u64,
 }
 
-/// The live paths. The root directory is always there and not listed.
+/// The live paths. The root directory always exists and is not listed.
 #[derive(Debug, Default)]
 struct Tree(HashMap<RelPath, Node>);
 
@@ -62,12 +62,12 @@ impl<R: BufRead + Send> TraceReplay<R> {
         }
     }
 
-    /// How many `D` lines named a file that was not there.
+    /// The number of `D` lines that named a missing file.
     pub fn absent_deletes(&self) -> u64 {
         self.absent_deletes
     }
 
-    /// Files and directories that live after the last step, the root not counted.
+    /// Files and directories that exist after the last step, without the root.
     pub fn live_paths(&self) -> usize {
         self.tree.0.len()
     }
@@ -116,7 +116,7 @@ impl<R: BufRead + Send> Workload for TraceReplay<R> {
             (format!("commit {}", commit.number), true, self.commit_ops(commit))
         };
         let ops = ops.map_err(|error| match error {
-            // The tree does not know where it was in the text.
+            // The tree does not know the position in the text.
             WorkloadError::Source { what, problem, source } if !what.contains("line") => WorkloadError::Source {
                 what: format!("{what} ({label}, before line {} of the trace)", self.reader.line() + 1),
                 problem,
@@ -154,7 +154,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Counts a new entry in its parent, making the directories that are missing, outermost first.
+    /// Counts a new entry in its parent. Makes missing directories, outermost first.
     fn enter(&mut self, path: &RelPath, ops: &mut Vec<Op>) -> Result<(), WorkloadError> {
         let Some(parent) = path.parent().filter(|parent| !parent.is_root()) else { return Ok(()) };
         match self.0.get_mut(&parent) {
@@ -169,7 +169,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Whether there was such a file.
+    /// Removes a file; false if it did not exist.
     fn delete(&mut self, path: &RelPath, ops: &mut Vec<Op>) -> Result<bool, WorkloadError> {
         match self.0.get(path) {
             None => return Ok(false),
@@ -196,7 +196,8 @@ impl Tree {
     }
 }
 
-/// The seed of one version of one file: FNV-1a over the path, then mixed with the commit (splitmix64's finish).
+/// The seed of one version of one file: FNV-1a over the path, then mixed with the commit (finalizer
+/// of splitmix64).
 fn content_seed(seed: u64, path: &RelPath, commit: u64) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325 ^ seed;
     for &byte in path.as_bytes() {

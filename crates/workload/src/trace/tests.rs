@@ -1,4 +1,4 @@
-//! Reading and replaying traces, with hand-made cases and properties.
+//! Traces, read and replayed: hand-made cases and properties.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ const HEADING: &str =
     "S a b.txt 3\nS d/e/f 0\nC 1\nW d/e/g 9\nD d/e/f\nC 2\nC 3\nD d/e/g\nW a b.txt 4\nD gone\nC 4\nW d 1\n";
 
 #[test]
-fn a_trace_in_the_heading_form_becomes_these_operations() {
+fn a_heading_trace_gives_these_operations() {
     let (steps, absent) = replay(HEADING, None).unwrap();
     let labels: Vec<_> = steps.iter().map(|s| (s.label.as_str(), s.counted)).collect();
     let want = [("start tree", false), ("commit 1", true), ("commit 2", true), ("commit 3", true), ("commit 4", true)];
@@ -54,7 +54,7 @@ fn a_trace_in_the_heading_form_becomes_these_operations() {
 }
 
 #[test]
-fn endless_lines_and_commits_fail_at_a_limit() {
+fn oversized_lines_and_commits_are_refused() {
     let long = format!("C 1\nW {} 1\n", "a".repeat(9000));
     let error = replay(&long, None).unwrap_err().to_string();
     assert!(error.contains("the line has more than 8192 bytes"), "{error}");
@@ -71,20 +71,20 @@ fn the_closing_form_gives_the_same_operations() {
 }
 
 #[test]
-fn a_closing_trace_may_begin_with_a_commit_of_nothing() {
+fn a_closing_trace_may_start_with_an_empty_commit() {
     let (steps, _) = replay("S a 1\nC 0\nW a 2\nC 2\n", None).unwrap();
     assert_eq!(steps.len(), 3);
     assert_eq!(shown(&steps[2]), ["unlink a", "create a 644 2"]);
 }
 
 #[test]
-fn the_number_of_commits_can_be_limited() {
+fn max_commits_limits_the_replay() {
     assert_eq!(replay(HEADING, Some(2)).unwrap().0.len(), 3);
     assert_eq!(replay(HEADING, Some(0)).unwrap().0.len(), 1);
 }
 
 #[test]
-fn every_version_of_every_file_has_bytes_of_its_own() {
+fn every_file_version_has_distinct_bytes() {
     let seeds = |text| -> Vec<u64> {
         let (steps, _) = replay(text, None).unwrap();
         let seed_of = |op: &Op| match op.content() {
@@ -101,7 +101,7 @@ fn every_version_of_every_file_has_bytes_of_its_own() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_line() {
+fn errors_name_their_line() {
     for (text, line, problem) in [
         ("S a 1\nX b 2\n", 2, "no record"),
         ("S a\n", 1, "no size"),
@@ -134,7 +134,8 @@ fn a_path_cannot_be_a_file_and_a_directory() {
     }
 }
 
-/// Does the operations on a map from path to length (`None`: a directory), minding every precondition of the calls.
+/// Applies the operations to a map from path to length (`None`: a directory), and checks every
+/// precondition of the calls.
 fn apply(tree: &mut BTreeMap<RelPath, Option<u64>>, op: &Op) {
     let parent_is_there = |tree: &BTreeMap<RelPath, Option<u64>>, path: &RelPath| {
         let parent = path.parent().unwrap();
@@ -159,9 +160,10 @@ fn apply(tree: &mut BTreeMap<RelPath, Option<u64>>, op: &Op) {
 }
 
 proptest! {
-    /// Random edits over a few paths, replayed, give the same files as a plain map; directories are exactly the parents.
+    /// Random edits over a few paths, replayed, give the same files as a plain map. Directories are
+    /// exactly the parents.
     #[test]
-    fn a_replay_ends_with_the_files_that_a_map_has(
+    fn a_replay_matches_a_map_of_files(
         changes in prop::collection::vec((0usize..12, 0u64..5000, any::<bool>(), prop::bool::weighted(0.3)), 0..80)
     ) {
         let paths: Vec<String> = (0..12).map(|i| format!("f{}/g{}/h{i}", i % 2, i % 3)).collect();
