@@ -1,11 +1,13 @@
-//! The scanner against GNU grep on a warm cache, and against `cat` of the same files in the same order on a cold one.
+//! Compares the scanner with GNU grep on a warm cache, and with `cat` of the same files in the same
+//! order on a cold one.
 //!
-//! Both sides of a pair run one after the other, in alternating order, so that what else the machine does hits both.
-//! Ratios below 1 mean that the scanner is faster. Run as root: `cargo bench -p senesce-probe [-- FILES PAIRS]`.
-//! The cold part needs root, mkfs.ext4 and a loop device with direct I/O: 20,000 files on a fresh image, part of them
-//! fragmented by rewriting, remounted before every run with readahead pinned to 128 KiB. Run as a test (`--test`) or
-//! without root, only the warm part runs, on a small tree in a temporary directory.
-//! A run that is killed leaves its mount and loop device under the temporary directory behind.
+//! Both sides of a pair run one after the other, in alternating order, so that other load affects
+//! both. Ratios below 1 mean that the scanner is faster. Run as root:
+//! `cargo bench -p senesce-probe [-- FILES PAIRS]`. The cold part needs root, mkfs.ext4 and a loop
+//! device with direct I/O. It uses 20,000 files on a fresh image, some of them fragmented by
+//! rewriting. The image is remounted before every run, with readahead fixed at 128 KiB. As a test
+//! (`--test`) or without root, only the warm part runs, on a small tree in a temporary directory. A
+//! killed run leaves its mount and its loop device under the temporary directory.
 
 use std::{
     ffi::OsStr,
@@ -37,7 +39,8 @@ impl Clock for Monotonic {
     }
 }
 
-/// Files of about the sizes of a source tree, 16 in a directory; every fifth is grown and rewritten later.
+/// Files with the approximate sizes of a source tree, 16 in a directory. Every fifth is extended
+/// and rewritten later.
 fn make_tree(root: &Path, files: u64) {
     let mut rng = Rng::for_purpose(Seed(1), "bench-tree");
     let mut content = vec![0u8; 1 << 20];
@@ -65,7 +68,8 @@ fn make_tree(root: &Path, files: u64) {
     run("sync", &["-f", root.to_str().expect("a plain path")]);
 }
 
-/// The seconds `cat` takes for the files in `list`, as many a process as fit, and its CPU time.
+/// The seconds that `cat` needs for the files in `list`, with as many files per process as fit, and
+/// its CPU time.
 fn cat(list: &[u8]) -> f64 {
     let start = Instant::now();
     let mut child = Command::new("xargs")
@@ -91,7 +95,7 @@ fn grep(root: &Path) -> f64 {
     figures.expect("grep can read the tree").wall.as_secs_f64()
 }
 
-/// Takes pairs of (scanner, other), alternating who goes first, and prints the spread of the ratio.
+/// Measures pairs of (scanner, other) in alternating order, and prints the spread of the ratio.
 fn compare(label: &str, pairs: usize, mut ours: impl FnMut() -> f64, mut theirs: impl FnMut() -> f64) {
     let mut taken = Vec::new();
     for pair in 0..pairs {
@@ -149,7 +153,7 @@ fn main() {
         volume.remount_cold();
         measure()
     };
-    // What the device is asked for does not depend on what else the machine does.
+    // The number of device requests does not depend on other load of the machine.
     let count = |label: &str, measure: &dyn Fn() -> f64| {
         volume.remount_cold();
         let before = volume.device_stat();

@@ -1,26 +1,27 @@
-//! The one error of the room.
+//! The error type of the crate.
 
 use std::{io, path::PathBuf};
 
 use senesce_core::Nanos;
 
-/// Why a measure could not be taken.
+/// The reasons why a measurement failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A call to the system failed on the thing measured as a whole (single files that fail are listed in the figures).
+    /// A system call failed on the measured object as a whole. Failures of single files are in the
+    /// figures.
     #[error("cannot {operation} {}", path.display())]
     System {
-        /// What was tried: `open`, `list`, `read free extents of`.
+        /// The failed operation: `open`, `list`, `read free extents of`.
         operation: &'static str,
-        /// On what.
+        /// The path.
         path: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
-    /// The file system has no way to tell, or none that this version knows.
+    /// The file system does not support the measurement, or this version does not know how.
     #[error("{measure} of {} is not supported on a file system with magic number {magic:#x}; {hint}", path.display())]
     NotSupported {
-        /// The measure.
+        /// The measurement.
         measure: &'static str,
         /// The mount point or file.
         path: PathBuf,
@@ -29,43 +30,43 @@ pub enum Error {
         /// What the user can do.
         hint: &'static str,
     },
-    /// The clock was earlier after the measure than before it, so that there is no time to report.
+    /// The clock was earlier after the measurement than before it, so there is no time to report.
     #[error(
         "the clock went backwards during {measure}, from {} ns to {} ns; repeat the measure, and check the host's clock",
         before.0, after.0
     )]
     ClockWentBackwards {
-        /// What was measured.
+        /// The measurement.
         measure: &'static str,
         /// The clock before.
         before: Nanos,
         /// The clock after.
         after: Nanos,
     },
-    /// The pattern of a grep test was found, where a search would have stopped early.
+    /// A file contains the pattern of a grep test, so the search would have stopped early.
     #[error("the grep test's pattern was found in {}; take another pattern", path.display())]
     PatternFound {
-        /// The file, or the root if the tool does not say.
+        /// The file, or the root if the tool does not report it.
         path: PathBuf,
     },
-    /// The pattern of a grep test cannot be searched for.
+    /// The pattern of a grep test is not valid.
     #[error("the grep test's pattern {pattern:?} {problem}")]
     BadPattern {
         /// The pattern, shown with replacement characters.
         pattern: String,
-        /// What is wrong with it.
+        /// Its fault.
         problem: &'static str,
     },
-    /// A tool that was run ended in a way that leaves no figures.
+    /// A tool failed, so there are no figures.
     #[error("{tool} on {} ended with {status}: {message}", path.display())]
     Tool {
         /// The program.
         tool: &'static str,
-        /// On what.
+        /// The path.
         path: PathBuf,
         /// `exit code 2`, `signal 9`.
         status: String,
-        /// The first of what it said on its standard error.
+        /// The first line of its standard error.
         message: String,
     },
     /// The kernel's answer contradicts its own format.
@@ -73,57 +74,57 @@ pub enum Error {
     Malformed {
         /// The call.
         call: &'static str,
-        /// On what.
+        /// The path.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault of the answer.
         problem: String,
     },
     /// The requests of a device cannot be traced.
     #[error("cannot trace the requests of {}: {problem}", path.display())]
     NoTrace {
-        /// The device, or what was to stand for it.
+        /// The device, or the path that stands for it.
         path: PathBuf,
-        /// Why not, and what the user can do.
+        /// The reason, and what the user can do.
         problem: String,
     },
     /// This process may not use the kernel's tracing.
     #[error("no right to trace block requests: tracefs at {} is closed to this user", path.display())]
     NoTraceRights {
-        /// Where tracefs is mounted, or what of it was tried.
+        /// The mount point of tracefs, or the path that failed.
         path: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
-    /// The bandwidth of reads cannot be measured so.
+    /// The bandwidth of reads cannot be measured with these parameters.
     #[error("cannot measure the transfer curve of {}: {problem}", path.display())]
     BadTransfer {
         /// The device or file.
         path: PathBuf,
-        /// Why not, and what would do.
+        /// The reason, and what the user can do.
         problem: String,
     },
     /// The caller requested an early stop; there are no figures.
     #[error("{measure} was stopped")]
     Stopped {
-        /// What was measured.
+        /// The measurement.
         measure: &'static str,
     },
-    /// A text or binary format that was read contradicts itself, or is cut off.
+    /// A text or binary format contradicts itself, or is truncated.
     #[error("the {format} makes no sense at {unit} {position}: {problem}")]
     BadFormat {
-        /// What was read: `trace page`, `text of blkparse`.
+        /// The format: `trace page`, `text of blkparse`.
         format: &'static str,
-        /// What `position` counts: `line`, `byte`.
+        /// The unit of `position`: `line`, `byte`.
         unit: &'static str,
-        /// Where; lines are counted from 1, bytes from 0.
+        /// The position; lines are counted from 1, bytes from 0.
         position: u64,
-        /// What is wrong there.
+        /// The fault at this position.
         problem: String,
     },
 }
 
 impl Error {
-    /// What the user can do about it.
+    /// What the user can do, if there is a general hint.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NoTraceRights { .. } => Some(

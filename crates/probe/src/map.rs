@@ -1,4 +1,5 @@
-//! Maps as the file system tells them: the extents of a file with their flags. Shared by collecting and scoring.
+//! Maps as the file system reports them: the extents of a file with their flags. Shared by
+//! collectors and scores.
 
 mod btrfs;
 
@@ -10,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use btrfs::merge_neighbours;
 pub use btrfs::{BtrfsBlockGroup, BtrfsDevice, BtrfsFreeSpace, BtrfsGroupType, BtrfsProfile, BtrfsSource, BtrfsStripe};
 
-/// What FIEMAP says about an extent (`linux/fiemap.h`).
+/// The flags of FIEMAP for an extent (`linux/fiemap.h`).
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ExtentFlags(pub u32);
@@ -20,7 +21,7 @@ impl ExtentFlags {
     pub const LAST: Self = Self(0x1);
     /// The position is not known (yet).
     pub const UNKNOWN: Self = Self(0x2);
-    /// Not allocated yet: the data waits in memory.
+    /// Not allocated yet: the data is still in memory.
     pub const DELAYED: Self = Self(0x4);
     /// Compressed or encrypted: the length on the device differs from the length in the file.
     pub const ENCODED: Self = Self(0x8);
@@ -28,13 +29,13 @@ impl ExtentFlags {
     pub const ENCRYPTED: Self = Self(0x80);
     /// Position or length is not a multiple of a block.
     pub const NOT_ALIGNED: Self = Self(0x100);
-    /// The data lies among the metadata: there is no data block.
+    /// The data is stored among the metadata: there is no data block.
     pub const INLINE: Self = Self(0x200);
     /// The data shares a block with other files' tails.
     pub const TAIL: Self = Self(0x400);
     /// Allocated but never written: reads as zeros, without reading the device.
     pub const UNWRITTEN: Self = Self(0x800);
-    /// The file system keeps no extents and merged blocks for the answer.
+    /// The file system has no extents, and merged blocks for the answer.
     pub const MERGED: Self = Self(0x1000);
     /// Shared with other files or snapshots.
     pub const SHARED: Self = Self(0x2000);
@@ -58,7 +59,7 @@ impl ExtentFlags {
         self.0 & other.0 == other.0
     }
 
-    /// Both sets together.
+    /// The union of both sets.
     pub fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
@@ -82,30 +83,33 @@ impl fmt::Debug for ExtentFlags {
     }
 }
 
-/// What an extent is to a measure of layout.
+/// The role of an extent in a measurement of layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
     /// It has blocks of its own at a known position.
     Placed,
-    /// Its data lies among the metadata: no data block.
+    /// Its data is stored among the metadata: no data block.
     Inline,
-    /// It has no position (yet): waiting in memory, or unknown.
+    /// It has no position (yet): still in memory, or unknown.
     Unplaced,
-    /// Its position is known, its length on the device is not: compressed, encrypted, or packed with other files' tails.
+    /// Its position is known, but not its length on the device: compressed, encrypted, or packed
+    /// with other files' tails.
     Encoded,
 }
 
-/// An extent of a file as FIEMAP tells it, with its flags.
+/// An extent of a file as FIEMAP reports it, with its flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RawExtent {
-    /// Where it is. For an extent that is not [`Placement::Placed`] the position or length on the device means nothing.
+    /// Its location. Unless it is [`Placement::Placed`], the position or length on the device has
+    /// no meaning.
     pub extent: Extent,
-    /// What the file system says about it.
+    /// The flags that the file system reports.
     pub flags: ExtentFlags,
 }
 
 impl RawExtent {
-    /// What the extent is to a measure of layout. Unwritten and shared extents are placed: they have blocks.
+    /// The role of the extent in a measurement of layout. Unwritten and shared extents are placed:
+    /// they have blocks.
     pub fn placement(&self) -> Placement {
         let has = |flag| self.flags.contains(flag);
         if has(ExtentFlags::INLINE) {
@@ -151,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_block_of_its_own_is_not_placed() {
+    fn only_extents_with_own_blocks_are_placed() {
         assert_eq!(placement(0x1), Placement::Placed);
         assert_eq!(placement(0x801), Placement::Placed, "unwritten blocks have a position");
         assert_eq!(placement(0x2001), Placement::Placed, "shared blocks have a position");

@@ -25,8 +25,9 @@ fn make_tree(root: &Path) {
     fs::write(root.join("large"), vec![7; 2 << 20]).unwrap();
 }
 
-/// Calls `measure` with a signal at the first call of `stop`, at the second, and so on, until it finishes before the
-/// signal. Returns the number of calls of that last run. After the signal no thread calls `stop` twice.
+/// Calls `measure` with a signal at the first call of `stop`, at the second, and so on, until it
+/// finishes before the signal. Returns the number of calls of that last run. After the signal no
+/// thread calls `stop` twice.
 fn stop_everywhere<T>(mut measure: impl FnMut(Stop<'_>) -> Result<T, Error>) -> u64 {
     for at in 1.. {
         let asked = AtomicU64::new(0);

@@ -1,14 +1,17 @@
-//! A census: size, depth, time of modification and, if asked, the number of extents of every file below a directory.
+//! A census: size, depth, time of modification and optionally the number of extents of every file
+//! below a directory.
 //!
-//! Many threads list directories and look at inodes; no content is read, no mount is crossed, nothing is written. It
-//! answers the question "what are the files of this machine like", where [`collect_survey`](super::collect_survey) says
-//! where each of them lies.
+//! Several threads list directories and read the metadata of inodes. The census reads no content,
+//! crosses no mount and writes nothing. It describes the files of a machine. In contrast,
+//! [`collect_survey`](super::collect_survey) reports where each file is stored.
 //!
 //! ```no_run
 //! use senesce_probe::collect::{CensusOptions, collect_census};
 //!
-//! let census = collect_census("/home".as_ref(), &CensusOptions { threads: 8, with_extents: false })?;
-//! println!("{} files in {} directories", census.files.len(), census.directories_by_depth.iter().sum::<u64>());
+//! let options = CensusOptions { threads: 8, with_extents: false };
+//! let census = collect_census("/home".as_ref(), &options)?;
+//! let directories: u64 = census.directories_by_depth.iter().sum();
+//! println!("{} files in {directories} directories", census.files.len());
 //! # Ok::<(), senesce_probe::Error>(())
 //! ```
 
@@ -31,12 +34,12 @@ use rustix::{
 use super::{extents::map_file, ioctl::Fiemap, walk::ItemError};
 use crate::Error;
 
-/// How a census is taken.
+/// Options of a census.
 #[derive(Clone, Copy, Debug)]
 pub struct CensusOptions {
-    /// How many threads ask the kernel at once (0 counts as 1).
+    /// The number of threads that query the kernel concurrently (0 counts as 1).
     pub threads: usize,
-    /// Whether the extents of files are counted; every file is opened for that.
+    /// Whether to count the extents of files. Every file is opened for that.
     pub with_extents: bool,
 }
 
@@ -47,39 +50,41 @@ pub struct CensusFile {
     pub size_bytes: u64,
     /// Components of its directory's path below the root: 0 in the root itself.
     pub depth: u32,
-    /// When its content changed last, seconds since 1970.
+    /// The time of its last content change, seconds since 1970.
     pub modified_unix_seconds: i64,
-    /// Extents that do not follow each other on the device; none if that was not asked, or nobody knows.
+    /// Extents that are not adjacent on the device. None if they were not requested, or if the file
+    /// system does not report them.
     pub extents: Option<u32>,
 }
 
-/// What a tree is like.
+/// The result of a census.
 #[derive(Clone, Debug, Default)]
 pub struct Census {
-    /// Every file once, whatever its names; sorted, so that threads leave no trace.
+    /// Every file once, even with several names. Sorted, so that the result does not depend on
+    /// threads.
     pub files: Vec<CensusFile>,
-    /// Directories at each depth; the root is the one of depth 0.
+    /// Directories at each depth; the root has depth 0.
     pub directories_by_depth: Vec<u64>,
     /// Further names of files that were counted.
     pub further_links: u64,
     /// Mount points that were not entered.
     pub mounts_passed: u64,
-    /// Entries that went away meanwhile.
+    /// Entries that disappeared during the census.
     pub vanished: u64,
-    /// What could not be looked at, the first of many.
+    /// The first errors of single entries.
     pub errors: Vec<ItemError>,
-    /// How many there were.
+    /// The number of all errors.
     pub errors_count: u64,
 }
 
-/// Errors that are kept.
+/// The number of errors that are kept.
 const ERRORS_KEPT: usize = 100;
 
 /// Takes the census of the tree below `root`.
 ///
-/// Errors: `root` cannot be opened. Whatever else fails is in the figures.
-/// Cost: 32 bytes of memory a file; about 1 to 2 microseconds of processor time a file while everything is cached, and
-/// three times that with extents.
+/// Errors: `root` cannot be opened. Every other failure is in the figures. Cost: 32 bytes of memory
+/// a file; about 1 to 2 microseconds of CPU time a file if everything is cached, and three times
+/// that with extents.
 pub fn collect_census(root: &Path, options: &CensusOptions) -> Result<Census, Error> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let root_fd = rustix::fs::openat(CWD, root, flags, Mode::empty())
@@ -110,7 +115,7 @@ pub fn collect_census(root: &Path, options: &CensusOptions) -> Result<Census, Er
     Ok(all)
 }
 
-/// Directories that nobody has listed yet.
+/// Directories that are not listed yet.
 struct Queue {
     /// Path from the root, and its depth.
     waiting: Vec<(Vec<u8>, u32)>,
@@ -161,7 +166,7 @@ struct Worker<'a> {
 }
 
 impl Worker<'_> {
-    /// Looks at everything in a directory; gives the directories in it.
+    /// Counts everything in a directory, and returns its subdirectories.
     fn list(&mut self, path: &[u8], depth: u32) -> Vec<(Vec<u8>, u32)> {
         let mut below = Vec::new();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -270,7 +275,7 @@ impl Census {
     }
 }
 
-/// Extents that do not follow each other.
+/// The number of extents that are not adjacent.
 fn count_extents(directory: BorrowedFd<'_>, name: &std::ffi::CStr, fiemap: &mut Fiemap) -> Result<u32, Errno> {
     let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = rustix::fs::openat(directory, name, flags, Mode::empty())?;
@@ -289,7 +294,7 @@ fn look_at(directory: BorrowedFd<'_>, name: &std::ffi::CStr, flags: AtFlags) -> 
     rustix::fs::statx(directory, name, flags | AtFlags::STATX_DONT_SYNC, StatxFlags::BASIC_STATS | StatxFlags::MNT_ID)
 }
 
-/// The mount, or the device where the kernel does not tell mounts.
+/// The mount, or the device if the kernel does not report mounts.
 fn mount_of(stat: &Statx) -> (u64, u64) {
     match StatxFlags::from_bits_retain(stat.stx_mask).contains(StatxFlags::MNT_ID) {
         true => (stat.stx_mnt_id, 0),
@@ -309,7 +314,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_file_is_counted_once_with_its_depth_and_size_by_any_number_of_threads() {
+    fn every_file_is_counted_once_by_any_threads() {
         let root = tempfile::tempdir().unwrap();
         for at in 0..40 {
             let directory = root.path().join(format!("d{}/e{}", at % 4, at % 8));
@@ -329,13 +334,13 @@ mod tests {
             39 * 20
         );
         let many = take(7);
-        // Which of two names of a file comes first is the threads' affair; its size is not.
+        // The order of two names of a file depends on the threads; its size does not.
         let sizes = |census: &Census| census.files.iter().map(|file| file.size_bytes).collect::<Vec<_>>();
         assert_eq!(sizes(&many), sizes(&census));
     }
 
     #[test]
-    fn a_root_that_is_not_there_is_an_error() {
+    fn a_missing_root_is_an_error() {
         assert!(
             collect_census(Path::new("/nowhere/at/all"), &CensusOptions { threads: 2, with_extents: false }).is_err()
         );

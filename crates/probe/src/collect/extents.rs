@@ -1,4 +1,4 @@
-//! Where files lie, by FIEMAP.
+//! Reads the locations of files by FIEMAP.
 
 use std::{
     collections::HashSet,
@@ -29,37 +29,38 @@ use crate::{
 /// `statfs` magic of Btrfs.
 pub(super) const BTRFS_MAGIC: u64 = 0x9123_683E;
 
-/// In how many files per thread the tree is worked through; bounds the memory.
+/// Files per thread and batch; bounds the memory.
 const FILES_PER_BATCH: usize = 512;
 
-/// How mapping a tree went.
+/// The result of mapping a tree.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TreeExtentsFigures {
     /// The address space of every extent.
     pub space: Space,
-    /// Files handed to the visitor.
+    /// Files passed to the visitor.
     pub files: u64,
-    /// Further names of files that were handed over already.
+    /// Further names of files that were passed already.
     pub further_links: u64,
-    /// Directories handed to the visitor; 0 unless they were asked for.
+    /// Directories passed to the visitor; 0 unless they were requested.
     pub directories: u64,
-    /// Directories whose place the file system does not tell: XFS and Btrfs tell of none.
+    /// Directories whose location the file system does not report: all of XFS and Btrfs.
     pub untold_directories: u64,
-    /// What could not be mapped; a map with errors is not of the whole tree.
+    /// Files that could not be mapped. A map with errors does not cover the whole tree.
     pub errors: Vec<ItemError>,
 }
 
-/// The address space FIEMAP answers in for the file system that holds `path`: logical on Btrfs, the device elsewhere.
+/// The address space of FIEMAP's answers for the file system that holds `path`: logical on Btrfs,
+/// the device elsewhere.
 pub fn collect_space(path: &Path) -> Result<Space, Error> {
     let info = rustix::fs::statfs(path).map_err(|source| Error::system("statfs", path, source))?;
     Ok(if info.f_type as u64 & 0xFFFF_FFFF == BTRFS_MAGIC { Space::BtrfsLogical } else { Space::Device })
 }
 
-/// The extents of an open file in file order, as the kernel tells them, neighbours not merged.
+/// Returns the extents of an open file in file order, as the kernel reports them, without merging.
 ///
-/// What waits in memory is written first, so that every extent has a position. Holes are left out.
-/// Errors: the file system does not support FIEMAP (`EOPNOTSUPP`), or cannot read its map. `path` is for messages only.
-/// Cost: one call per 256 extents.
+/// Dirty data is written first, so that every extent has a position. Holes are left out. Errors:
+/// the file system does not support FIEMAP (`EOPNOTSUPP`), or cannot read its map. `path` is only
+/// for messages. Cost: one call per 256 extents.
 pub fn collect_extents(file: &File, path: &Path) -> Result<Vec<RawExtent>, Error> {
     map_file(file.as_fd(), &mut Fiemap::new()).map_err(|source| Error::system("map the extents of", path, source))
 }
@@ -83,14 +84,17 @@ pub(super) fn map_file(file: BorrowedFd<'_>, fiemap: &mut Fiemap) -> rustix::io:
     }
 }
 
-/// Maps every regular file below `root`, handing each to `visit` in the order the file system lists them, so that the
-/// distance between neighbours can be scored. A file with several names comes once, under the first.
+/// Maps every regular file below `root`, and passes each to `visit` in the order of the directory
+/// listings, so that the distance between adjacent files can be scored. A file with several names
+/// comes once, under the first.
 ///
-/// In: `threads`, how many ask the kernel at once (0 counts as 1); the order does not depend on it. `stop`, called for
-/// every entry, and by every thread before every file.
-/// Errors: `root` cannot be listed; [`Error::NotSupported`] if no file can be mapped because the file system does not
-/// tell; [`Error::Stopped`]. Single files that fail are in the figures.
-/// Cost: memory for 512 files' maps per thread; files with data in memory are written first.
+/// In: `threads` is the number of threads that query the kernel concurrently (0 counts as 1); the
+/// order does not depend on it. `stop` is called for every entry, and by every thread before every
+/// file.
+///
+/// Errors: `root` cannot be listed; [`Error::NotSupported`] if the file system maps no file;
+/// [`Error::Stopped`]. Failures of single files are in the figures. Cost: memory for 512 files'
+/// maps per thread; dirty data is written first.
 pub fn collect_tree_extents(
     root: &Path,
     threads: usize,
@@ -105,10 +109,11 @@ pub fn collect_tree_extents(
     map_tree(root, threads, false, stop, &mut files_only)
 }
 
-/// The same with the directories' own extents, each where the walk enters it, before what it holds: what
-/// [`crate::score::LayoutScorer::add_directory`] takes.
+/// The same with the directories' own extents. Each directory comes when the walk enters it, before
+/// its entries, as [`crate::score::LayoutScorer::add_directory`] expects.
 ///
-/// ext4 tells where its directories lie; those of a file system that does not are counted in the figures.
+/// ext4 reports the location of its directories. The figures count the directories of file systems
+/// that do not.
 pub fn collect_tree_map(
     root: &Path,
     threads: usize,
@@ -117,7 +122,7 @@ pub fn collect_tree_map(
     map_tree(root, threads, true, &never, visit)
 }
 
-/// What [`collect_tree_map`] hands over.
+/// An item of [`collect_tree_map`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TreeItem {
     /// A directory; its size is that of its listing.
@@ -158,13 +163,13 @@ fn map_tree(
             measure: "the map of extents",
             path: root.into(),
             magic: info.f_type as u64 & 0xFFFF_FFFF,
-            hint: "ext4, XFS and Btrfs tell where files lie",
+            hint: "ext4, XFS and Btrfs support it",
         });
     }
     Ok(figures)
 }
 
-/// One file as a thread found it.
+/// A mapped file or directory.
 struct Mapped {
     is_directory: bool,
     size_bytes: u64,
@@ -177,7 +182,7 @@ struct Mapper<'a> {
     root_fd: OwnedFd,
     threads: usize,
     with_directories: bool,
-    /// What was found and is not mapped yet, and whether it is a directory.
+    /// Entries that are not mapped yet, and whether each is a directory.
     batch: Vec<(Vec<u8>, bool)>,
     linked: HashSet<(u64, u64)>,
     stop: Stop<'a>,
@@ -186,7 +191,7 @@ struct Mapper<'a> {
 }
 
 impl Mapper<'_> {
-    /// Maps the files gathered so far and hands them over in their order.
+    /// Maps the gathered files and passes them on in their order.
     fn flush(&mut self) {
         let batch = std::mem::take(&mut self.batch);
         let share = batch.len().div_ceil(self.threads).max(1);
@@ -246,12 +251,12 @@ impl Mapper<'_> {
     }
 }
 
-/// Whether the file system does not tell, in contrast to a failure.
+/// Whether the file system does not support the map, in contrast to a failure.
 fn is_unsupported(error: &ItemError) -> bool {
     error.errno.is_some_and(|errno| [Errno::OPNOTSUPP, Errno::NOTTY].map(Errno::raw_os_error).contains(&errno))
 }
 
-/// Opens and maps one file or directory; none if it is not that any more.
+/// Opens and maps one file or directory; none if its type changed.
 fn map_path(
     root: BorrowedFd<'_>,
     path: &[u8],

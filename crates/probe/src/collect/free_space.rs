@@ -1,4 +1,4 @@
-//! Which space of a mounted file system is free, by GETFSMAP.
+//! Lists the free space of a mounted file system by GETFSMAP.
 
 use std::path::Path;
 
@@ -10,21 +10,23 @@ use rustix::{
 use super::{extents::BTRFS_MAGIC, ioctl::FsmapQuery};
 use crate::{Error, map::FreeExtent};
 
-/// The free extents of the ext4 or XFS file system mounted at `mountpoint`, in the order of the device, neighbours
-/// merged.
+/// Returns the free extents of the ext4 or XFS file system mounted at `mountpoint`, in the order of
+/// the device, with adjacent ones merged.
 ///
-/// The file system is synced first, so that freed blocks whose transaction is not committed count as free. What ext4
-/// has set aside in memory for writers counts as used; a freshly mounted volume has none, and then the answer equals
-/// that of `e2freefrag`. The XFS answer equals that of `xfs_spaceman -c freesp`. A realtime device's space is left out.
-/// Errors: Btrfs and other file systems are not supported; the caller lacks the right to ask (root is needed).
-/// Cost: about 0.2 microseconds a record, also for what is used.
+/// The file system is synced first, so that freed blocks of an uncommitted transaction count as
+/// free. Space that ext4 reserves in memory for writers counts as used. A freshly mounted volume
+/// has no such space, so the result equals that of `e2freefrag`. The XFS result equals that of
+/// `xfs_spaceman -c freesp`. A realtime device's space is left out.
+///
+/// Errors: Btrfs and other file systems are not supported; the caller lacks the right (root is
+/// needed). Cost: about 0.2 microseconds a record, also for used space.
 pub fn collect_free_extents(mountpoint: &Path) -> Result<Vec<FreeExtent>, Error> {
     let file = std::fs::File::open(mountpoint).map_err(|source| Error::system("open", mountpoint, source))?;
     rustix::fs::syncfs(&file).map_err(|source| Error::system("sync", mountpoint, source))?;
     collect_free_extents_as_it_is(mountpoint)
 }
 
-/// The same without syncing: causes no write. Blocks that were freed a moment ago may still count as used.
+/// The same without a sync: causes no write. Recently freed blocks may still count as used.
 pub fn collect_free_extents_as_it_is(mountpoint: &Path) -> Result<Vec<FreeExtent>, Error> {
     let fd = rustix::fs::openat(CWD, mountpoint, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
         .map_err(|source| Error::system("open", mountpoint, source))?;
@@ -33,7 +35,7 @@ pub fn collect_free_extents_as_it_is(mountpoint: &Path) -> Result<Vec<FreeExtent
     let not_supported =
         |hint| Error::NotSupported { measure: "the list of free extents", path: mountpoint.into(), magic, hint };
     if magic == BTRFS_MAGIC {
-        return Err(not_supported("Btrfs keeps it by block group, in a logical space of its own"));
+        return Err(not_supported("Btrfs has free space per block group, in a logical address space"));
     }
     let mut query = FsmapQuery::new();
     let mut free: Vec<FreeExtent> = Vec::new();
@@ -43,19 +45,20 @@ pub fn collect_free_extents_as_it_is(mountpoint: &Path) -> Result<Vec<FreeExtent
         let records = match query.next(&fd) {
             Ok(records) => records,
             Err(Errno::NOTTY | Errno::OPNOTSUPP) => {
-                return Err(not_supported("only ext4 and XFS tell it"));
+                return Err(not_supported("only ext4 and XFS support it"));
             }
             Err(source) => return Err(Error::system("read the space map of", mountpoint, source)),
         };
         let Some(last) = records.last() else { return Ok(free) };
         let position = (last.device, last.physical, last.length);
         if last_seen.replace(position) == Some(position) {
-            let problem = format!("it repeats the record at byte {} for ever", last.physical);
+            let problem = format!("it repeats the record at byte {} without end", last.physical);
             return Err(Error::Malformed { call: "GETFSMAP", path: mountpoint.into(), problem });
         }
         let done = last.flags & FsmapQuery::LAST != 0;
         for record in records {
-            // The data device comes first; an external log or a realtime device are other address spaces.
+            // The data device comes first. An external log and a realtime device have address
+            // spaces of their own.
             if *device.get_or_insert(record.device) != record.device {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! The grep test done by GNU grep, for parity with the papers.
+//! The grep test with GNU grep, for comparison with the papers.
 
 use std::{
     ffi::OsStr,
@@ -20,20 +20,26 @@ use super::{
 };
 use crate::Error;
 
-/// How much of grep's complaints is read at most, bytes.
+/// The largest part of grep's messages that is read, bytes.
 const MESSAGES_BYTES: u64 = 64 * 1024;
 
-/// Runs `grep -r --binary-files=text PATTERN` on `root` in the C locale: the papers' own grep test.
+/// Runs `grep -r --binary-files=text PATTERN` on `root` in the C locale: the grep test of the
+/// papers.
 ///
-/// In: a pattern of letters and digits, as [`super::compute_pattern`] makes it (others would mean something to grep).
-/// Out: wall time from start to end of the process, its own CPU time; files, directories, sizes and allocated bytes
-/// from a walk after it, outside the measured time. Files grep could not read are in `errors`.
-/// Errors: no grep, a pattern with other characters, the pattern was found, grep was killed, the clock went backwards,
-/// [`Error::Stopped`]; grep is killed when `stop` returns true.
+/// In: a pattern of letters and digits, as [`super::compute_pattern`] makes it; other characters
+/// have a meaning for grep. Out: wall time of the process and its own CPU time. Files, directories,
+/// sizes and allocated bytes come from a later walk, outside the measured time. Files that grep
+/// could not read are in `errors`.
+///
+/// Errors: no grep, a pattern with other characters, the pattern was found, grep was killed, the
+/// clock went backwards, [`Error::Stopped`]. When `stop` returns true, grep is killed.
 pub fn collect_gnu_grep(root: &Path, pattern: &[u8], clock: &dyn Clock, stop: Stop<'_>) -> Result<GrepFigures, Error> {
     if pattern.is_empty() || !pattern.iter().all(u8::is_ascii_alphanumeric) {
         let pattern = String::from_utf8_lossy(pattern).into_owned();
-        return Err(Error::BadPattern { pattern, problem: "must be letters and digits to mean itself to grep" });
+        return Err(Error::BadPattern {
+            pattern,
+            problem: "must be letters and digits: grep interprets other characters",
+        });
     }
     let before = clock.now();
     let mut child = Command::new("grep")
@@ -85,8 +91,8 @@ fn read_messages(child: &mut Child, stop: Stop<'_>) -> Vec<u8> {
     thread::scope(|scope| {
         scope.spawn(move || {
             let mut messages = Vec::new();
-            // The rest is drained, so that grep never blocks. Errors are ignored: they only lose text of messages, and
-            // the receiver may be gone.
+            // The rest is drained, so that grep never blocks. Errors are ignored: they only lose
+            // text of messages, and the receiver may be gone.
             let _ = stderr.by_ref().take(MESSAGES_BYTES).read_to_end(&mut messages);
             let _ = std::io::copy(&mut stderr, &mut std::io::sink());
             let _ = sender.send(messages);

@@ -1,4 +1,5 @@
-//! The grep test: how long it takes to read a whole tree, searching for what is not there.
+//! The grep test: measures the time to read a whole tree, by a search for a pattern that no file
+//! contains.
 
 use std::{
     collections::HashSet,
@@ -21,16 +22,16 @@ use super::{
 };
 use crate::Error;
 
-/// How a grep test is done.
+/// Options of a grep test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GrepOptions {
     /// The order of the walk within each directory.
     pub order: Order,
-    /// What is searched for; must occur nowhere, see [`super::compute_pattern`].
+    /// The pattern. No file may contain it, see [`super::compute_pattern`].
     pub pattern: Vec<u8>,
 }
 
-/// What a grep test found out.
+/// The result of a grep test.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GrepFigures {
     /// Wall time of the walk with all reads.
@@ -39,27 +40,30 @@ pub struct GrepFigures {
     pub read_bytes: u64,
     /// Regular files read; a file with two names is read twice, as `grep -r` does.
     pub files: u64,
-    /// Directories listed, the root among them.
+    /// Directories listed, including the root.
     pub directories: u64,
     /// CPU time in user mode of the scanning thread (or of the grep process), seconds.
     pub user_seconds: f64,
     /// CPU time of the same in the kernel, seconds.
     pub system_seconds: f64,
-    /// Allocated size of the tree as `du -s` counts it: every file, directory and symlink once, bytes.
+    /// Allocated size of the tree as `du -s` counts it: every file, directory and symlink once,
+    /// bytes.
     pub allocated_bytes: u64,
-    /// What could not be read: the first [`GrepFigures::ERRORS_KEPT`] of them.
+    /// Unreadable files and directories: the first [`GrepFigures::ERRORS_KEPT`] of them.
     pub errors: Vec<ItemError>,
-    /// How many could not be read in all; a test with errors has not read the whole tree.
+    /// The number of all unreadable files and directories. A test with errors did not read the
+    /// whole tree.
     pub errors_count: u64,
 }
 
 impl GrepFigures {
-    /// How many errors are kept with their paths.
+    /// The number of errors that are kept with their paths.
     pub const ERRORS_KEPT: usize = 100;
-    /// From this share of CPU time in wall time on, the CPU and not the device set the pace.
+    /// From this ratio of CPU time to wall time on, the CPU and not the device limited the speed.
     pub const CPU_BOUND_SHARE: f64 = 0.9;
 
-    /// The grep cost: wall seconds per GiB of allocated size; none for a tree that occupies nothing.
+    /// The grep cost: wall seconds per GiB of allocated size; none for a tree without allocated
+    /// space.
     pub fn seconds_per_gib(&self) -> Option<f64> {
         (self.allocated_bytes > 0).then(|| self.wall.as_secs_f64() / Bytes(self.allocated_bytes).as_gib())
     }
@@ -69,7 +73,7 @@ impl GrepFigures {
         (self.wall.0 > 0).then(|| (self.user_seconds + self.system_seconds) / self.wall.as_secs_f64())
     }
 
-    /// Whether the CPU set the pace, so that the figure says little about the device.
+    /// Whether the CPU limited the speed. The figure then says little about the device.
     pub fn is_cpu_bound(&self) -> bool {
         self.cpu_share().is_some_and(|share| share >= Self::CPU_BOUND_SHARE)
     }
@@ -82,15 +86,17 @@ impl GrepFigures {
     }
 }
 
-/// Reads every regular file below `root` with one thread, searching for the pattern, and says how long it took.
+/// Reads every regular file below `root` with one thread, searches for the pattern, and measures
+/// the time.
 ///
-/// In: `root`, a directory; `clock`, whose nanoseconds are the wall time; `stop`, called before every entry and every
-/// read. The caller makes the cache cold or warm.
-/// Out: see [`GrepFigures`]. Symlinks are not followed and special files not opened. The allocated size comes from the
-/// files' own `fstat` during the scan; symlinks are looked at after the clock has stopped, so as not to disturb it.
-/// Errors: `root` cannot be listed, the pattern is empty or found, the clock went backwards, [`Error::Stopped`]. Single
-/// files that cannot be read are listed in the figures.
-/// Cost: four system calls per small file, 128 KiB of memory, and the paths of the symlinks.
+/// In: `root`, a directory; `clock`, whose nanoseconds are the wall time; `stop`, called before
+/// every entry and every read. The caller makes the cache cold or warm. Out: see [`GrepFigures`].
+/// Symlinks are not followed, and special files are not opened. The allocated size comes from the
+/// files' own `fstat` during the scan. The size of symlinks is read after the clock has stopped.
+///
+/// Errors: `root` cannot be listed, the pattern is empty or found, the clock went backwards,
+/// [`Error::Stopped`]. Single unreadable files are in the figures. Cost: four system calls per
+/// small file, 128 KiB of memory, and the paths of the symlinks.
 pub fn collect_grep(
     root: &Path,
     options: &GrepOptions,
@@ -111,14 +117,14 @@ pub fn collect_grep(
     Ok(scan.finish(wall, cpu))
 }
 
-/// Counts the tree below `root` without reading files: the figures that GNU grep does not tell.
+/// Counts the tree below `root` without reading files: the figures that GNU grep does not report.
 pub(super) fn collect_sizes(root: &Path, wall: Nanos, cpu: CpuTimes, stop: Stop<'_>) -> Result<GrepFigures, Error> {
     let mut scan = Scan { root, search: None, figures: GrepFigures::default(), sizes: Sizes::default(), stop };
     walk(root, Order::Readdir, &mut scan)?;
     Ok(scan.finish(wall, cpu))
 }
 
-/// The time between two looks at a clock.
+/// The time between two readings of a clock.
 pub(super) fn compute_wall(measure: &'static str, before: Nanos, after: Nanos) -> Result<Nanos, Error> {
     if after < before {
         return Err(Error::ClockWentBackwards { measure, before, after });
@@ -132,7 +138,7 @@ struct Sizes {
     allocated_bytes: u64,
     /// Device and inode of files with several names that are counted already.
     linked: HashSet<(u64, u64)>,
-    /// Symlinks and special files, to be looked at after the measure.
+    /// Symlinks and special files, to be counted after the measurement.
     later: Vec<PathBuf>,
 }
 
@@ -170,7 +176,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Reads one file whole. Out: whether it holds the pattern.
+    /// Reads one whole file. Out: whether it contains the pattern.
     fn read(&mut self, directory: BorrowedFd<'_>, name: &CStr) -> Result<bool, (&'static str, rustix::io::Errno)> {
         let Some(search) = &mut self.search else {
             let stat =
@@ -180,7 +186,8 @@ impl Scan<'_> {
             self.figures.read_bytes += stat.st_size as u64;
             return Ok(false);
         };
-        // The flags of GNU grep: a file that became a pipe meanwhile does not hang the walk, nor a symlink lead it away.
+        // The flags of GNU grep: the walk does not block on a file that became a pipe, and does not
+        // follow one that became a symlink.
         let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = rustix::fs::openat(directory, name, flags, Mode::empty()).map_err(|e| ("open", e))?;
         let stat = rustix::fs::fstat(&file).map_err(|e| ("stat", e))?;
@@ -188,7 +195,7 @@ impl Scan<'_> {
         let size = stat.st_size as u64;
         let mut read_bytes = 0;
         search.start();
-        // The size saves the read that would only say "end of file".
+        // The size saves the final read that would return "end of file".
         while read_bytes < size && !(self.stop)() {
             let length = match rustix::io::read(&file, search.space()) {
                 Ok(0) => break,

@@ -1,4 +1,4 @@
-//! The two calls that tell maps: FIEMAP and GETFSMAP. The only place with raw kernel structures.
+//! The two calls that return maps: FIEMAP and GETFSMAP. Raw kernel structures of both.
 
 use std::os::fd::AsFd;
 
@@ -16,10 +16,10 @@ pub(super) struct FiemapExtent {
     reserved: [u32; 3],
 }
 
-/// How many extents one call of FIEMAP brings.
+/// Extents per call of FIEMAP.
 pub(super) const FIEMAP_BATCH: usize = 256;
 
-/// `struct fiemap` with room for extents.
+/// `struct fiemap` with space for extents.
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct Fiemap {
@@ -32,16 +32,16 @@ pub(super) struct Fiemap {
     extents: [FiemapExtent; FIEMAP_BATCH],
 }
 
-/// Write what waits in memory first, so that every extent has a position.
+/// Write dirty data first, so that every extent has a position.
 const FIEMAP_FLAG_SYNC: u32 = 1;
 
 impl Fiemap {
-    /// Calls that first have written what waits in memory.
+    /// Calls that write dirty data first.
     pub(super) fn new() -> Box<Self> {
         Self::with_flags(FIEMAP_FLAG_SYNC)
     }
 
-    /// Calls that cause no write: what waits in memory has no position then.
+    /// Calls that cause no write: dirty data has no position then.
     pub(super) fn without_writing() -> Box<Self> {
         Self::with_flags(0)
     }
@@ -51,14 +51,15 @@ impl Fiemap {
         Box::new(Self { start: 0, length: 0, flags, mapped: 0, count: 0, reserved: 0, extents })
     }
 
-    /// The extents of the file from byte `start` on, at most [`FIEMAP_BATCH`]; none means that there are no more.
+    /// Returns the extents of the file from byte `start` on, at most [`FIEMAP_BATCH`]; none at the
+    /// end.
     pub(super) fn call(&mut self, file: impl AsFd, start: u64) -> rustix::io::Result<&[FiemapExtent]> {
         self.start = start;
         self.length = u64::MAX - start;
         self.mapped = 0;
         self.count = FIEMAP_BATCH as u32;
-        // SAFETY: 0xC020660B is FS_IOC_FIEMAP; the kernel writes the header and at most `count` extents, for which the
-        // structure has room. The box keeps it in place and alive during the call.
+        // SAFETY: 0xC020660B is FS_IOC_FIEMAP. The kernel writes the header and at most `count`
+        // extents, which the structure has. The box keeps it in place and alive during the call.
         unsafe { rustix::ioctl::ioctl(file, Updater::<0xC020_660B, Self>::new(self))? };
         Ok(&self.extents[..(self.mapped as usize).min(FIEMAP_BATCH)])
     }
@@ -77,10 +78,10 @@ pub(super) struct Fsmap {
     reserved: [u64; 3],
 }
 
-/// How many records one call of GETFSMAP brings.
+/// Records per call of GETFSMAP.
 const FSMAP_BATCH: usize = 4096;
 
-/// `struct fsmap_head` with room for records.
+/// `struct fsmap_head` with space for records.
 #[repr(C)]
 #[derive(Debug)]
 struct FsmapHead {
@@ -93,7 +94,7 @@ struct FsmapHead {
     records: [Fsmap; FSMAP_BATCH],
 }
 
-/// A question to GETFSMAP that goes on where the last answer ended.
+/// A query of GETFSMAP that continues after the last record.
 #[derive(Debug)]
 pub(super) struct FsmapQuery(Box<FsmapHead>);
 
@@ -105,7 +106,7 @@ impl FsmapQuery {
     /// Special owner: free space.
     pub(super) const OWNER_FREE: u64 = 1;
 
-    /// From the first to the last byte of every device of the file system.
+    /// A query from the first to the last byte of every device of the file system.
     pub(super) fn new() -> Self {
         let high = Fsmap {
             device: u32::MAX,
@@ -126,17 +127,17 @@ impl FsmapQuery {
         }))
     }
 
-    /// The next records; none if there are no more.
+    /// Returns the next records; none at the end.
     pub(super) fn next(&mut self, file: impl AsFd) -> rustix::io::Result<&[Fsmap]> {
         let head = &mut *self.0;
         head.out_flags = 0;
         head.entries = 0;
-        // SAFETY: 0xC0C0583B is FS_IOC_GETFSMAP; the kernel writes the header and at most `count` records, for which
-        // the structure has room. The box keeps it in place and alive during the call.
+        // SAFETY: 0xC0C0583B is FS_IOC_GETFSMAP. The kernel writes the header and at most `count`
+        // records, which the structure has. The box keeps it in place and alive during the call.
         unsafe { rustix::ioctl::ioctl(file, Updater::<0xC0C0_583B, FsmapHead>::new(head))? };
         let records = &head.records[..(head.entries as usize).min(FSMAP_BATCH)];
         if let Some(last) = records.last() {
-            // The kernel goes on behind a low key that is a record it gave, length included.
+            // If the low key is a returned record with its length, the kernel continues after it.
             head.keys[0] = *last;
         }
         Ok(records)
@@ -150,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn structures_have_the_kernel_s_sizes() {
+    fn structures_have_the_kernels_sizes() {
         assert_eq!(size_of::<FiemapExtent>(), 56);
         assert_eq!(offset_of!(FiemapExtent, flags), 40);
         assert_eq!(offset_of!(Fiemap, extents), 32);

@@ -1,4 +1,5 @@
-//! Reads the load of the machine from `/proc` and `/sys`. If the kernel lacks a file, its figures are missing.
+//! Reads the load of the machine from `/proc` and `/sys`. If the kernel lacks a file, its figures
+//! are missing.
 
 use std::{collections::BTreeMap, fs};
 
@@ -7,7 +8,8 @@ use senesce_core::SECTOR_BYTES;
 use super::rusage::collect_process_times;
 use crate::score::{LoadSample, ProcessorTimes};
 
-/// Samples the load that the kernel reports now. Cost: four small files, and one for each process of the machine.
+/// Samples the load that the kernel reports now. Cost: reads five small files, and one for each
+/// process of the machine.
 pub fn collect_load() -> LoadSample {
     let pressure = |what: &str| parse_pressure(&fs::read_to_string(format!("/proc/pressure/{what}")).ok()?);
     let ticks_per_second = rustix::param::clock_ticks_per_second() as f64;
@@ -22,8 +24,8 @@ pub fn collect_load() -> LoadSample {
     }
 }
 
-/// Bytes that these disks (the kernel's names, such as `sda`) read and wrote so far, together. None for no disk, or if
-/// one of them has no statistics.
+/// Bytes that these disks (the kernel's names, such as `sda`) read and wrote so far, together. None
+/// for no disk, or if one of them has no statistics.
 pub fn collect_disk_bytes(disks: &[String]) -> Option<u64> {
     let bytes = |disk: &String| parse_disk(&fs::read_to_string(format!("/sys/block/{disk}/stat")).ok()?);
     (!disks.is_empty()).then(|| disks.iter().map(bytes).sum())?
@@ -71,8 +73,8 @@ struct Process {
     user_ticks: u64,
 }
 
-/// Time in user mode of all running descendants of this process, such as servers of disks and of file systems. Children
-/// that exited are in the accounting of this process.
+/// Time in user mode of all running descendants of this process, such as servers of disks and of
+/// file systems. Children that exited are in the accounting of this process.
 fn collect_descendants_ticks() -> u64 {
     let Ok(entries) = fs::read_dir("/proc") else { return 0 };
     let ids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -84,8 +86,8 @@ fn collect_descendants_ticks() -> u64 {
 
 fn sum_descendants(root: u32, processes: &BTreeMap<u32, Process>) -> u64 {
     let is_descendant = |id: u32| {
-        // A cycle is possible, because ids may be reused while the files are read. No chain is longer than the number
-        // of processes.
+        // A cycle is possible, because ids may be reused while the files are read. No chain is
+        // longer than the number of processes.
         let chain = std::iter::successors(Some(id), |id| processes.get(id).map(|process| process.parent));
         chain.skip(1).take(processes.len()).any(|id| id == root)
     };
@@ -133,7 +135,8 @@ mod tests {
         let process = |parent| parse_process(&stat("a) b (", parent)).unwrap();
         assert_eq!((process(3).parent, process(3).user_ticks), (3, 70));
         assert!(parse_process("7 (cut").is_none());
-        // 10 is this process, 11 its child, 12 its grandchild. 13 is unrelated. 14 and 15 are parents of each other.
+        // 10 is this process, 11 its child, 12 its grandchild. 13 is unrelated. 14 and 15 are
+        // parents of each other.
         let parents = [(10, 1), (11, 10), (12, 11), (13, 1), (14, 15), (15, 14)];
         let processes: BTreeMap<u32, Process> = parents.map(|(id, parent)| (id, process(parent))).into();
         assert_eq!(sum_descendants(10, &processes), 140);

@@ -1,7 +1,8 @@
-//! Measures that touch the system. Nothing here decides or scores; nothing here prints.
+//! Measurements that touch the system. Nothing here decides, scores or prints.
 //!
-//! Time enters through [`senesce_core::Clock`]; CPU time comes from the kernel's accounting of the calling thread or of
-//! the child. All walks go through one walker, so that the grep test and the extent map see the files in one order.
+//! Time comes from [`senesce_core::Clock`], CPU time from the kernel's accounting of the calling
+//! thread or of the child. All walks use one walker, so that the grep test and the extent map see
+//! the files in the same order.
 
 mod block_trace;
 mod btrfs;

@@ -1,4 +1,4 @@
-//! CPU time as the kernel accounts it. The calls that rustix has no way to make.
+//! CPU time as the kernel accounts it, by calls that rustix does not offer.
 
 use std::{io, mem::MaybeUninit};
 
@@ -17,7 +17,7 @@ impl CpuTimes {
         Self { user_seconds: seconds(usage.ru_utime), system_seconds: seconds(usage.ru_stime) }
     }
 
-    /// What was used since an earlier reading.
+    /// The time since an earlier reading.
     pub fn since(self, earlier: Self) -> Self {
         Self {
             user_seconds: (self.user_seconds - earlier.user_seconds).max(0.0),
@@ -31,7 +31,7 @@ pub(crate) fn collect_thread_times() -> CpuTimes {
     times_of(libc::RUSAGE_THREAD)
 }
 
-/// CPU time so far of all threads of this process and of all its children that have ended.
+/// CPU time so far of all threads of this process and of all its exited children.
 pub fn collect_process_times() -> CpuTimes {
     let (own, children) = (times_of(libc::RUSAGE_SELF), times_of(libc::RUSAGE_CHILDREN));
     CpuTimes {
@@ -42,8 +42,9 @@ pub fn collect_process_times() -> CpuTimes {
 
 fn times_of(who: libc::c_int) -> CpuTimes {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: getrusage writes at most one rusage to the pointer, which is valid for it; a zeroed rusage is a valid
-    // value (integers only), so that even a failure leaves something initialised.
+    // SAFETY: getrusage writes at most one rusage to the pointer, which is valid for it. A zeroed
+    // rusage is a valid value (integers only), so that the memory is initialised even after a
+    // failure.
     let usage = unsafe {
         libc::getrusage(who, usage.as_mut_ptr());
         usage.assume_init()
@@ -51,7 +52,8 @@ fn times_of(who: libc::c_int) -> CpuTimes {
     CpuTimes::from_rusage(&usage)
 }
 
-/// Waits for a child: its wait status and its CPU time. The caller must not wait for it in another way.
+/// Waits for a child; returns its wait status and its CPU time. The caller must not wait for it in
+/// another way.
 pub(crate) fn wait_with_times(pid: u32) -> io::Result<(i32, CpuTimes)> {
     let pid = libc::pid_t::try_from(pid).map_err(|_| io::ErrorKind::InvalidInput)?;
     let mut status = 0;

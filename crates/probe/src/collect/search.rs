@@ -1,26 +1,28 @@
-//! Looking for a pattern in a stream that comes buffer by buffer.
+//! Searches for a pattern in a stream that arrives buffer by buffer.
 
 use memchr::memmem::Finder;
 use senesce_core::{Rng, Seed};
 
-/// How many bytes one read asks for at most: one usual readahead window. With it the scanner makes the same number of
-/// device requests on a cold cache as GNU grep (`benches/scan.rs` counts them).
+/// The largest number of bytes of one read: the default readahead window. With it the scanner makes
+/// the same number of device requests on a cold cache as GNU grep (`benches/scan.rs` counts them).
 pub(crate) const READ_BYTES: usize = 128 * 1024;
 
-/// A pattern that no file holds: 32 letters and digits drawn from `seed`, 190 bits.
+/// A pattern that no file contains: 32 letters and digits drawn from `seed`, 190 bits.
 ///
-/// Letters and digits, so that it can be handed to GNU grep as it is. If a file holds it all the same (it was made
-/// from the same seed), the grep test says so.
+/// GNU grep accepts letters and digits unchanged. If a file does contain the pattern (it was made
+/// from the same seed), the grep test fails with an error.
 pub fn compute_pattern(seed: Seed) -> Vec<u8> {
     const LETTERS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
     let mut rng = Rng::for_purpose(seed, "grep-pattern");
     (0..32).map(|_| LETTERS[rng.below(LETTERS.len() as u64) as usize]).collect()
 }
 
-/// Searches streams for a pattern, also where two buffers meet. One reusable buffer, no copy of what fits in it.
+/// Searches streams for a pattern, also across two buffers. It reuses one buffer and copies only
+/// the overlap.
 pub(crate) struct Search {
     finder: Finder<'static>,
-    /// The end of what was read before, too short to hold the pattern, and then room for one read.
+    /// The end of the previous read, too short to contain the pattern, followed by space for one
+    /// read.
     buffer: Vec<u8>,
     kept: usize,
 }
@@ -28,22 +30,23 @@ pub(crate) struct Search {
 impl Search {
     /// A search for `pattern`, which must not be empty.
     pub(crate) fn new(pattern: &[u8], read_bytes: usize) -> Self {
-        assert!(!pattern.is_empty(), "an empty pattern is everywhere");
+        assert!(!pattern.is_empty(), "an empty pattern matches everything");
         let finder = Finder::new(pattern).into_owned();
         Self { finder, buffer: vec![0; pattern.len() - 1 + read_bytes], kept: 0 }
     }
 
-    /// Forgets what was read: the next buffer begins a new stream.
+    /// Forgets earlier reads: the next buffer starts a new stream.
     pub(crate) fn start(&mut self) {
         self.kept = 0;
     }
 
-    /// Where the next read goes.
+    /// The destination of the next read.
     pub(crate) fn space(&mut self) -> &mut [u8] {
         &mut self.buffer[self.kept..]
     }
 
-    /// Takes the first `length` bytes of [`Search::space`] as read; whether the pattern ends within them.
+    /// Processes the first `length` bytes of [`Search::space`]. Out: whether the pattern ends
+    /// within them.
     pub(crate) fn found(&mut self, length: usize) -> bool {
         let filled = self.kept + length;
         if self.finder.find(&self.buffer[..filled]).is_some() {
@@ -71,7 +74,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_stream_is_searched_as_if_it_were_one_buffer(
+        fn stream_and_buffer_search_agree(
             text in prop::collection::vec(0u8..3, 0..60),
             pattern in prop::collection::vec(0u8..3, 1..6),
             reads in prop::collection::vec(1usize..9, 1..20),
@@ -87,7 +90,7 @@ mod tests {
                 rest = &rest[length..];
             }
             prop_assert_eq!(found, text.windows(pattern.len()).any(|w| w == pattern));
-            // A new stream does not see the old one's end.
+            // A new stream does not see the end of the previous one.
             search.start();
             search.space()[0] = pattern[pattern.len() - 1];
             prop_assert_eq!(search.found(1), pattern.len() == 1);

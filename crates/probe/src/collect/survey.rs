@@ -1,8 +1,9 @@
-//! A survey: every file and directory of a tree with its extents and times, causing no write and crossing no mount.
+//! A survey: every file and directory of a tree with its extents and times. It causes no write and
+//! crosses no mount.
 //!
-//! The extent map of an experiment ([`collect_tree_extents`](super::collect_tree_extents)) has what waits in memory
-//! written first; a survey looks at file systems that are in use and leaves everything as it is, access times included
-//! where the caller may.
+//! The extent map of an experiment ([`collect_tree_extents`](super::collect_tree_extents)) writes
+//! dirty data first. A survey reads file systems in use and changes nothing. It also keeps access
+//! times, if the caller has the right to.
 
 use std::{
     ffi::{CStr, OsStr},
@@ -28,11 +29,12 @@ use super::{
 };
 use crate::{Error, map::RawExtent};
 
-/// How many entries a thread is given at a time, and how many such parts it may have; bounds the memory.
+/// Entries of a part, the unit of work of a thread. The number of parts per thread bounds the
+/// memory.
 const ENTRIES_PER_PART: usize = 256;
 const PARTS_PER_THREAD: usize = 2;
 
-/// What an entry is.
+/// The type of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EntryKind {
     /// A directory.
@@ -44,27 +46,27 @@ pub enum EntryKind {
 /// A file or directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Surveyed {
-    /// Where it is, from the root of the survey; the root itself has the empty path.
+    /// Its path from the root of the survey; the root itself has the empty path.
     pub path: RelPath,
-    /// What it is.
+    /// Its type.
     pub kind: EntryKind,
     /// Its inode number.
     pub inode: u64,
-    /// How many names it has.
+    /// The number of its names.
     pub links: u64,
     /// Size of its content, bytes.
     pub size_bytes: u64,
-    /// What it occupies, bytes: `st_blocks`.
+    /// Its allocated bytes: `st_blocks`.
     pub allocated_bytes: u64,
-    /// When its content changed last, seconds since 1970.
+    /// The time of its last content change, seconds since 1970.
     pub modified_unix_seconds: i64,
-    /// When it was created, if the file system knows.
+    /// The time of its creation, if the file system has it.
     pub born_unix_seconds: Option<i64>,
-    /// Its extents in file order; none if the file system does not tell those of directories.
+    /// Its extents in file order; empty if the file system does not report those of directories.
     pub extents: Vec<RawExtent>,
 }
 
-/// How a survey went.
+/// The result of a survey.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SurveyFigures {
     /// The address space of every extent.
@@ -77,26 +79,27 @@ pub struct SurveyFigures {
     pub further_links: u64,
     /// Mount points that were not entered.
     pub mounts_passed: u64,
-    /// Entries that went away while the survey was under way.
+    /// Entries that disappeared during the survey.
     pub vanished: u64,
-    /// What could not be looked at, the first of many.
+    /// The first errors of single entries.
     pub errors: Vec<ItemError>,
-    /// How many there were.
+    /// The number of all errors.
     pub errors_count: u64,
 }
 
 impl SurveyFigures {
-    /// Errors that are kept.
+    /// The number of errors that are kept.
     pub const ERRORS_KEPT: usize = 100;
 }
 
-/// Surveys the tree below `root` in the order the file system lists it, handing each entry to `visit`.
+/// Surveys the tree below `root` in the order of its directory listings, and passes each entry to
+/// `visit`.
 ///
-/// In: `threads`, how many ask the kernel at once (0 counts as 1), while the calling thread lists directories and visits;
-/// the order does not depend on it. `visit` may stop the survey by giving `false` (an interruption).
-/// Errors: `root` cannot be listed; [`Error::NotSupported`] if the file system tells nobody where files lie. Whatever
-/// else fails is in the figures.
-/// Cost: memory for 512 entries per thread, and for the inode numbers of files with several names.
+/// In: `threads` is the number of threads that query the kernel concurrently (0 counts as 1), while
+/// the calling thread lists directories and visits; the order does not depend on it. If `visit`
+/// returns `false`, the survey stops. Errors: `root` cannot be listed; [`Error::NotSupported`] if
+/// the file system does not report locations. Every other failure is in the figures. Cost: memory
+/// for 512 entries per thread, and for the inode numbers of files with several names.
 pub fn collect_survey(
     root: &Path,
     threads: usize,
@@ -124,7 +127,7 @@ pub fn collect_survey(
             let (answers, answered) = sync_channel(PARTS_PER_THREAD);
             scope.spawn(move || {
                 let mut looker = Looker { root: root_fd, fiemap: Fiemap::without_writing(), directory: None };
-                // Nobody takes the answer any more if the survey failed.
+                // If the survey failed, the receiver is gone.
                 given.into_iter().map(|part| looker.look_at(part)).all(|looked| answers.send(looked).is_ok());
             });
             (parts, answered)
@@ -154,14 +157,14 @@ pub fn collect_survey(
             measure: "the map of extents",
             path: root.into(),
             magic: info.f_type as u64 & 0xFFFF_FFFF,
-            hint: "ext4, XFS and Btrfs tell where files lie",
+            hint: "ext4, XFS and Btrfs support it",
         });
     }
     Ok(figures)
 }
 
-/// The mount an open file lies on, and its device where the kernel does not tell mounts (before 5.8). Subvolumes of
-/// Btrfs have devices of their own, so the mount is the better answer.
+/// The mount of an open file, or its device if the kernel does not report mounts (before 5.8).
+/// Subvolumes of Btrfs have devices of their own, so the mount is the better identity.
 fn mount_of(fd: BorrowedFd<'_>) -> rustix::io::Result<(u64, u64)> {
     let flags = StatxFlags::MNT_ID | StatxFlags::BASIC_STATS;
     let stat = rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC, flags)?;
@@ -171,12 +174,12 @@ fn mount_of(fd: BorrowedFd<'_>) -> rustix::io::Result<(u64, u64)> {
     }
 }
 
-/// Entries to be looked at, in the order of the walk.
+/// Entries of one unit of work, in the order of the walk.
 #[derive(Default)]
 struct Part {
-    /// Their paths, one behind the other.
+    /// Their paths, concatenated.
     paths: Vec<u8>,
-    /// What each is, and where its path ends.
+    /// The type of each, and the end of its path.
     entries: Vec<(EntryKind, usize)>,
 }
 
@@ -192,7 +195,7 @@ impl Part {
     }
 }
 
-/// A part with what was found.
+/// A part with its results.
 type Looked = (Part, Vec<Result<Found, (&'static str, Errno)>>);
 
 /// An entry as a thread found it.
@@ -204,7 +207,7 @@ struct Found {
 
 struct Surveyor<'a> {
     mount: (u64, u64),
-    /// Ways to and from the threads, which get parts in turn.
+    /// Channels to and from the threads, which receive parts in turn.
     threads: Vec<(SyncSender<Part>, Receiver<Looked>)>,
     given: usize,
     taken: usize,
@@ -224,20 +227,22 @@ impl Surveyor<'_> {
         }
     }
 
-    /// Gives what has been gathered to the thread whose turn it is, after taking what it has done before if it has much.
+    /// Sends the gathered part to the next thread. If the threads have enough parts, it first
+    /// receives one result.
     fn give(&mut self) {
         let part = std::mem::take(&mut self.part);
         if self.given - self.taken >= self.threads.len() * PARTS_PER_THREAD {
             self.take();
         }
-        // A thread that takes nothing has panicked; its panic goes on at the end of the scope.
+        // A failed send means that the thread panicked; the panic continues at the end of the
+        // scope.
         let turn = self.given % self.threads.len();
         if self.goes_on && self.threads[turn].0.send(part).is_ok() {
             self.given += 1;
         }
     }
 
-    /// Takes the oldest part that has not been taken yet, and hands it over.
+    /// Receives the oldest outstanding part, and passes on its entries.
     fn take(&mut self) {
         let turn = self.taken % self.threads.len();
         self.taken += 1;
@@ -270,11 +275,11 @@ impl Surveyor<'_> {
     }
 }
 
-/// One thread's way to entries.
+/// The state of one thread.
 struct Looker<'a> {
     root: BorrowedFd<'a>,
     fiemap: Box<Fiemap>,
-    /// The directory of the files that came last, so that the kernel need not find the way to each of them.
+    /// The directory of the last files, so that the kernel need not resolve the path of each one.
     directory: Option<(Vec<u8>, OwnedFd)>,
 }
 
@@ -295,12 +300,12 @@ impl Looker<'_> {
             EntryKind::File => FileType::RegularFile,
         };
         if is != expected {
-            // Something else took its name in the meantime.
+            // The name belongs to another entry now.
             return Err(("open", Errno::NOENT));
         }
         let extents = match map_file(file.as_fd(), &mut self.fiemap) {
             Ok(extents) => extents,
-            // Not every file system tells where its directories lie.
+            // Not every file system reports the location of its directories.
             Err(Errno::OPNOTSUPP | Errno::NOTTY | Errno::INVAL) if kind == EntryKind::Directory => Vec::new(),
             Err(errno) => return Err(("map the extents of", errno)),
         };

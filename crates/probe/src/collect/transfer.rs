@@ -1,7 +1,8 @@
-//! Effective bandwidth by read size, measured: what a device gives a reader who has to go elsewhere after each read.
+//! Measures effective bandwidth by read size: the throughput of a reader that moves to another
+//! position after each read.
 //!
-//! The same experiment, with the same places for the same seed, can be done with a device model; from either curve comes
-//! the natural transfer size. Not here: that computation, and the choice of sizes.
+//! A device model can repeat the experiment with the same positions for the same seed. The natural
+//! transfer size follows from either curve. This module neither computes it nor chooses the sizes.
 
 use std::{
     fs::{File, OpenOptions},
@@ -20,7 +21,7 @@ use crate::{
     map::{ExtentFlags, Placement},
 };
 
-/// Sizes and places of direct reads are multiples of this: enough for every usual device.
+/// Sizes and positions of direct reads are multiples of this, which every usual device allows.
 const ALIGN_BYTES: u64 = 4096;
 
 /// The reads of one size.
@@ -30,23 +31,24 @@ pub struct TransferPoint {
     pub size_bytes: u64,
     /// Reads.
     pub reads: u64,
-    /// From before the first to after the last.
+    /// From before the first read to after the last.
     pub wall: Nanos,
-    /// What a quarter, half and three quarters of the reads took at most, each by itself.
+    /// The quartiles of the times of single reads.
     pub quartiles: [Nanos; 3],
 }
 
-/// When the reads of one size end.
+/// The end of the reads of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransferLimit {
-    /// Reads.
+    /// The largest number of reads.
     pub reads: u64,
-    /// Once they took so long in all, if there are [`TransferLimit::LEAST_READS`] of them.
+    /// The longest total time, effective once [`TransferLimit::LEAST_READS`] reads are done.
     pub time: Option<Nanos>,
 }
 
 impl TransferLimit {
-    /// So many reads are made whatever time they take, if so many are asked for: fewer tell little.
+    /// The number of reads that are made regardless of the time limit, unless `reads` is smaller:
+    /// fewer are not meaningful.
     pub const LEAST_READS: u64 = 10;
 }
 
@@ -57,22 +59,25 @@ impl TransferPoint {
         (self.wall.0 > 0).then(|| bytes / Bytes::MIB as f64 / self.wall.as_secs_f64())
     }
 
-    /// How far single reads are apart: the middle half's width over the median; none if the median took no time.
+    /// The spread of single reads: interquartile range divided by median; none if the median is
+    /// zero.
     pub fn spread(&self) -> Option<f64> {
         let [low, median, high] = self.quartiles;
         (median.0 > 0).then(|| high.since(low).0 as f64 / median.0 as f64)
     }
 }
 
-/// Reads as often as `limit` says each of the sizes at places drawn uniformly from the multiples of the size, one read at a time,
-/// past the page cache, and times each size.
+/// Reads each of the sizes at positions drawn uniformly from the multiples of the size, up to
+/// `limit`, and measures the time. It makes one read at a time, and bypasses the page cache.
 ///
-/// In: `path`, a block device or a file whose every block is written; `sizes_bytes`, multiples of 4096. The caller sees
-/// to it that nobody else uses the device, and that its own caches are no larger than what is read.
-/// Out: a point for each size, in their order; of fewer reads than asked for if the time was up. The places depend on seed, size and length only.
-/// Errors: a size that is no multiple of 4096 or does not fit; no reads; a file with holes or preallocated blocks, which
-/// are read without the device; no direct reads on this file system; the clock went backwards.
-/// Cost: reads `reads` times the sum of the sizes; a buffer of the largest.
+/// In: `path`, a block device or a file whose every block is written; `sizes_bytes`, multiples of
+/// 4096. No other program may use the device, and the device's own caches must not be larger than
+/// the data read. Out: a point for each size, in their order, with fewer reads than requested if
+/// the time limit was reached. The positions depend only on seed, size and length.
+///
+/// Errors: a size that is no multiple of 4096 or does not fit; no reads; a file with holes or
+/// preallocated blocks, which are read without the device; no direct reads on this file system; the
+/// clock went backwards. Cost: reads `reads` times the sum of the sizes; a buffer of the largest.
 pub fn collect_transfer_curve(
     path: &Path,
     sizes_bytes: &[u64],
@@ -88,13 +93,11 @@ pub fn collect_transfer_curve(
         .map_err(|source| Error::system("open for direct reads", path, source))?;
     let length_bytes = measure_length(&file, path)?;
     if limit.reads == 0 {
-        return Err(bad("no reads make no bandwidth; ask for one at least".to_owned()));
+        return Err(bad("zero reads have no bandwidth; request at least one".to_owned()));
     }
     for &size_bytes in sizes_bytes {
         if size_bytes == 0 || size_bytes % ALIGN_BYTES != 0 {
-            return Err(bad(format!(
-                "reads of {size_bytes} bytes are not possible; a multiple of {ALIGN_BYTES} would be"
-            )));
+            return Err(bad(format!("reads of {size_bytes} bytes are not possible; use a multiple of {ALIGN_BYTES}")));
         }
         if size_bytes > length_bytes {
             return Err(bad(format!("reads of {size_bytes} bytes do not fit into its {length_bytes}")));
@@ -107,7 +110,8 @@ pub fn collect_transfer_curve(
     let buffer = &mut space[skip..skip + largest];
     let mut curve = Vec::with_capacity(sizes_bytes.len());
     for &size_bytes in sizes_bytes {
-        // The name of the stream is that of the model's experiment, so that both read at the same places.
+        // The stream has the name of the model's experiment, so that both read at the same
+        // positions.
         let mut rng = Rng::for_purpose(seed, "effective bandwidth");
         let slots = length_bytes / size_bytes;
         let before = clock.now();
@@ -130,16 +134,16 @@ pub fn collect_transfer_curve(
     Ok(curve)
 }
 
-/// A quarter, half and three quarters of the times are at most these; zeros if there is none.
+/// The quartiles of the times; zeros if there are none.
 fn quartiles(times: &mut [Nanos]) -> [Nanos; 3] {
     times.sort_unstable();
     [1, 2, 3]
         .map(|quarter| times.get((times.len() * quarter).div_ceil(4).saturating_sub(1)).copied().unwrap_or_default())
 }
 
-/// How long a device is, or a file that reads from its device everywhere.
+/// The length of a device, or of a file whose every byte is read from its device.
 fn measure_length(mut file: &File, path: &Path) -> Result<u64, Error> {
-    let metadata = file.metadata().map_err(|source| Error::system("look at", path, source))?;
+    let metadata = file.metadata().map_err(|source| Error::system("read the metadata of", path, source))?;
     if metadata.file_type().is_block_device() {
         return file.seek(SeekFrom::End(0)).map_err(|source| Error::system("find the end of", path, source));
     }
@@ -159,12 +163,12 @@ fn measure_length(mut file: &File, path: &Path) -> Result<u64, Error> {
                 })
                 .sum()
         }
-        // A file system that does not tell where a file lies tells at least how much of it there is.
+        // If the file system does not report locations, `st_blocks` still has the allocated size.
         Err(_) => metadata.blocks() * 512,
     };
     if written_bytes < length_bytes {
         return Err(bad(
-            "it has holes, preallocated or compressed blocks, which are not read from the device as they are",
+            "it has holes, preallocated or compressed blocks, which reads do not fetch unchanged from the device",
         ));
     }
     Ok(length_bytes)
@@ -188,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn quartiles_are_of_the_times_by_themselves() {
+    fn quartiles_are_those_of_single_times() {
         let of =
             |times: &[u64]| quartiles(&mut times.iter().copied().map(Nanos).collect::<Vec<_>>()).map(|time| time.0);
         assert_eq!(of(&[40, 10, 30, 20]), [10, 20, 30]);

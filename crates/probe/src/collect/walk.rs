@@ -1,4 +1,5 @@
-//! The one walk over a tree: depth first, relative to open directories, without a `stat` the entry's type makes needless.
+//! The walk over a tree: depth first, relative to open directories. It skips `stat` calls that the
+//! entry's type makes needless.
 
 use std::{
     ffi::{CStr, OsStr},
@@ -19,11 +20,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 
-/// In which order the entries of each directory are visited; a directory's content comes where the directory comes.
+/// The order of the entries of each directory. The content of a directory comes at the position of
+/// the directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
-    /// As the file system lists them: what `grep -r` sees.
+    /// The order of the file system's listing, which `grep -r` sees.
     #[default]
     Readdir,
     /// By name, byte by byte.
@@ -32,16 +34,16 @@ pub enum Order {
     Inode,
 }
 
-/// A file or directory that could not be measured; the others go on.
+/// A file or directory that could not be measured. The walk continues with the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ItemError {
-    /// What was tried.
+    /// The failed operation.
     pub operation: &'static str,
-    /// On what, from the root of the walk.
+    /// Its path, from the root of the walk.
     pub path: PathBuf,
-    /// The system's answer.
+    /// The system's error message.
     pub message: String,
-    /// Its number (`errno`), if it is one of the system's.
+    /// The error number (`errno`), if it is an error of the system.
     pub errno: Option<i32>,
 }
 
@@ -53,7 +55,7 @@ impl ItemError {
     }
 }
 
-/// What an entry is, as far as the walk cares.
+/// The type of an entry, as far as the walk needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Directory,
@@ -61,17 +63,19 @@ enum Kind {
     Other,
 }
 
-/// Receives what the walk finds. `path` is relative to the root; `name` opens relative to `directory`.
+/// Receives the entries of the walk. `path` is relative to the root; `name` opens relative to
+/// `directory`.
 pub(crate) trait Visitor {
-    /// More flags for the opening of directories. A file system that does not permit them is asked again without.
+    /// Additional flags to open directories. If the file system does not permit them, the call is
+    /// repeated without them.
     fn open_flags(&self) -> OFlags {
         OFlags::empty()
     }
-    /// Whether a directory that has been opened shall be entered; not asked about the root.
+    /// Whether to enter an opened directory; not called for the root.
     fn enters(&mut self, _directory: BorrowedFd<'_>, _stat: &Stat, _path: &[u8]) -> bool {
         true
     }
-    /// A directory that has been opened and will be listed; the root comes first, with an empty path.
+    /// An opened directory that will be listed; the root comes first, with an empty path.
     fn directory(&mut self, _directory: BorrowedFd<'_>, _stat: &Stat, _path: &[u8]) {}
     /// A regular file.
     fn file(&mut self, directory: BorrowedFd<'_>, name: &CStr, path: &[u8]) -> Result<(), Error>;
@@ -79,9 +83,9 @@ pub(crate) trait Visitor {
     fn check(&mut self) -> Result<(), Error> {
         Ok(())
     }
-    /// A symlink or special file, which no walk opens.
+    /// A symlink or special file. No walk opens these.
     fn other(&mut self, _path: &[u8]) {}
-    /// Something could not be opened or listed.
+    /// An entry that could not be opened or listed.
     fn failed(&mut self, error: ItemError);
 }
 
@@ -92,10 +96,11 @@ struct Entry {
     kind: Kind,
 }
 
-/// An open directory with its entries, read whole before the first is visited (as fts does for `grep -r`).
+/// An open directory with its entries, all read before the first is visited (as fts does for
+/// `grep -r`).
 struct Frame {
     fd: OwnedFd,
-    /// The entries' names, each with its closing NUL.
+    /// The entries' names, each with its terminating NUL.
     names: Vec<u8>,
     entries: Vec<Entry>,
     next: usize,
@@ -105,10 +110,11 @@ struct Frame {
 const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC).union(OFlags::NOCTTY);
 
-/// Walks the tree below `root`, which may itself be a symlink to a directory; no other symlink is followed.
+/// Walks the tree below `root`, which may be a symlink to a directory; no other symlink is
+/// followed.
 ///
-/// Errors: the root cannot be opened or listed, or the visitor says so. Cost: one descriptor per level, the names of
-/// the directories on the way to the current one in memory.
+/// Errors: the root cannot be opened or listed, or the visitor returns an error. Cost: one
+/// descriptor per level, and memory for the entries of the directories on the current path.
 pub(crate) fn walk(root: &Path, order: Order, visitor: &mut impl Visitor) -> Result<(), Error> {
     let mut list = Vec::<u8>::with_capacity(32 * 1024);
     let mut path = Vec::<u8>::new();
@@ -128,7 +134,7 @@ pub(crate) fn walk(root: &Path, order: Order, visitor: &mut impl Visitor) -> Res
         visitor.check()?;
         frame.next += 1;
         let name = CStr::from_bytes_with_nul(&frame.names[entry.name_at..entry.name_at + entry.name_len])
-            .expect("names are kept with their closing NUL");
+            .expect("names have a terminating NUL");
         if frame.path_len > 0 {
             path.push(b'/');
         }
@@ -146,7 +152,7 @@ pub(crate) fn walk(root: &Path, order: Order, visitor: &mut impl Visitor) -> Res
     Ok(())
 }
 
-/// Opens and lists a directory below another; none if the visitor does not want it.
+/// Opens and lists a subdirectory; none if the visitor rejects it.
 fn enter(
     parent: BorrowedFd<'_>,
     name: &CStr,
@@ -165,7 +171,8 @@ fn enter(
     read_directory(fd, order, path.len(), list).map(Some).map_err(|errno| ("list", errno))
 }
 
-/// Opens a directory with more flags if that is permitted (only a file's owner may leave its access time alone).
+/// Opens a directory with additional flags if they are permitted (only a file's owner may preserve
+/// its access time).
 fn open_directory(
     parent: BorrowedFd<'_>,
     name: impl Arg + Copy,

@@ -1,4 +1,4 @@
-//! What XFS says about itself.
+//! Properties of an XFS volume.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use rustix::{
 
 use crate::Error;
 
-/// Inodes of a chunk, for every XFS.
+/// Inodes of a chunk, on every XFS.
 const INODES_PER_CHUNK: u64 = 64;
 
 /// `struct xfs_fsop_geom` of 256 bytes.
@@ -23,8 +23,8 @@ struct Geometry {
     rest: [u32; 40],
 }
 
-/// How many bytes a chunk of inodes takes on the XFS mounted at `mountpoint`: 64 inodes, which XFS
-/// allocates in one piece. Without such a piece it makes sparse chunks if the volume has the
+/// The size of an inode chunk on the XFS mounted at `mountpoint`, bytes: 64 inodes, which XFS
+/// allocates in one extent. Without such an extent it makes sparse chunks if the volume has the
 /// feature, and no inodes otherwise.
 ///
 /// Out: none for another file system. Errors: the path cannot be opened.
@@ -42,8 +42,8 @@ pub fn collect_xfs_has_reflink(mountpoint: &Path) -> Result<bool, Error> {
     Ok(collect_geometry(mountpoint)?.is_some_and(|geometry| geometry.flags & REFLINK != 0))
 }
 
-/// The geometry of an XFS; none for another file system, and on kernels before 5.2, whose structure
-/// is smaller.
+/// The geometry of an XFS; none for another file system, and on kernels before 5.2, which have a
+/// smaller structure.
 fn collect_geometry(mountpoint: &Path) -> Result<Option<Geometry>, Error> {
     const XFS_MAGIC: u64 = 0x5846_5342;
     let fd = rustix::fs::openat(CWD, mountpoint, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())

@@ -1,26 +1,26 @@
-//! The space of a Btrfs file system: block groups in its logical space, and the devices below.
+//! The space of a Btrfs file system: block groups in its logical space, and the devices.
 
 use serde::{Deserialize, Serialize};
 
 use super::FreeExtent;
 
-/// How a block group lies on its devices.
+/// The layout of a block group on its devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BtrfsProfile {
-    /// Once.
+    /// One copy.
     Single,
-    /// Twice on one device.
+    /// Two copies on one device.
     Dup,
-    /// Twice on different devices.
+    /// Two copies on different devices.
     Raid1,
-    /// Three times.
+    /// Three copies.
     Raid1c3,
-    /// Four times.
+    /// Four copies.
     Raid1c4,
-    /// Striped, once.
+    /// Striped, one copy.
     Raid0,
-    /// Striped, twice.
+    /// Striped, two copies.
     Raid10,
     /// Striped with one parity.
     Raid5,
@@ -29,7 +29,7 @@ pub enum BtrfsProfile {
 }
 
 impl BtrfsProfile {
-    /// How many bytes of its devices a byte of the group takes, parity not counted.
+    /// Bytes on devices for each byte of the group, without parity.
     pub fn copies(self) -> u64 {
         match self {
             Self::Single | Self::Raid0 | Self::Raid5 | Self::Raid6 => 1,
@@ -39,13 +39,14 @@ impl BtrfsProfile {
         }
     }
 
-    /// Whether consecutive bytes lie on different devices, so that a free extent is no run on any device.
+    /// Whether consecutive bytes are on different devices, so that a free extent is not contiguous
+    /// on any device.
     pub fn is_striped(self) -> bool {
         matches!(self, Self::Raid0 | Self::Raid10 | Self::Raid5 | Self::Raid6)
     }
 }
 
-/// What a block group is for: the bits of its type.
+/// The purpose and layout of a block group: the bits of its type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct BtrfsGroupType(pub u64);
@@ -74,7 +75,7 @@ impl BtrfsGroupType {
         self.0 & other.0 == other.0
     }
 
-    /// How it lies on its devices.
+    /// Its layout on devices.
     pub fn profile(self) -> BtrfsProfile {
         let found = Self::PROFILES.iter().find(|(bit, _)| self.0 & bit != 0);
         found.map_or(BtrfsProfile::Single, |(_, profile)| *profile)
@@ -86,24 +87,25 @@ impl BtrfsGroupType {
 pub struct BtrfsStripe {
     /// The device, by Btrfs' number.
     pub device_id: u64,
-    /// Where it starts, bytes from the start of that device.
+    /// Its start, bytes from the start of that device.
     pub start_bytes: u64,
 }
 
-/// A block group: a piece of the logical space that is for one purpose.
+/// A block group: a part of the logical space that serves one purpose.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BtrfsBlockGroup {
-    /// Where it starts, logical bytes.
+    /// Its start, logical bytes.
     pub start_bytes: u64,
-    /// Its length, logical bytes: every copy takes as much again.
+    /// Its length, logical bytes. Every copy needs the same number of bytes.
     pub length_bytes: u64,
-    /// What it is for, and how it lies on its devices.
+    /// Its purpose, and its layout on devices.
     pub group_type: BtrfsGroupType,
     /// Used, as Btrfs accounts it, logical bytes.
     pub used_bytes: u64,
-    /// Neither used nor free: kept for copies of the superblock, logical bytes.
+    /// Neither used nor free: reserved for copies of the superblock, logical bytes.
     pub reserved_bytes: u64,
-    /// What can be allocated, in order, neighbours merged; positions are logical. No extent reaches beyond the group.
+    /// Allocatable extents, in order, with adjacent ones merged; positions are logical. No extent
+    /// exceeds the group.
     pub free: Vec<FreeExtent>,
     /// Its copies or stripes.
     pub stripes: Vec<BtrfsStripe>,
@@ -117,12 +119,13 @@ impl BtrfsBlockGroup {
         self.free.iter().map(|extent| extent.length_bytes).sum()
     }
 
-    /// The first byte behind it.
+    /// The first byte after it.
     pub fn end_bytes(&self) -> u64 {
         self.start_bytes.saturating_add(self.length_bytes)
     }
 
-    /// By how much used, reserved and free bytes miss its length: 0 on a quiet volume.
+    /// The difference between its length and the sum of used, reserved and free bytes: 0 on a quiet
+    /// volume.
     pub fn mismatch_bytes(&self) -> u64 {
         self.length_bytes.abs_diff(self.used_bytes + self.reserved_bytes + self.free_bytes())
     }
@@ -131,25 +134,25 @@ impl BtrfsBlockGroup {
 /// A device of a Btrfs file system.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BtrfsDevice {
-    /// Btrfs' number of it.
+    /// Its number in Btrfs.
     pub id: u64,
-    /// Its size as the file system uses it, bytes.
+    /// Its size in the file system, bytes.
     pub size_bytes: u64,
-    /// Bytes given to block groups.
+    /// Bytes allocated to block groups.
     pub allocated_bytes: u64,
-    /// What no block group has, in order. The first MiB is never given away and is not among it.
+    /// Space that no block group has, in order, without the first MiB, which is never allocated.
     pub unallocated: Vec<FreeExtent>,
     /// Bytes of the first MiB that no block group has.
     pub reserved_bytes: u64,
 }
 
-/// Where the free extents were read.
+/// The source of the free extents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BtrfsSource {
-    /// The tree that Btrfs keeps for it.
+    /// The tree that Btrfs maintains for free space.
     FreeSpaceTree,
-    /// The gaps between the extents of the extent tree: volumes without the former.
+    /// The gaps between the extents of the extent tree, for volumes without a free-space tree.
     ExtentTree,
 }
 
@@ -162,27 +165,29 @@ pub struct BtrfsFreeSpace {
     pub groups: Vec<BtrfsBlockGroup>,
     /// The devices, by number.
     pub devices: Vec<BtrfsDevice>,
-    /// Where the free extents were read.
+    /// The source of the free extents.
     pub source: BtrfsSource,
-    /// Entries about space that no block group has any more; left out.
+    /// Entries for space that no block group has any more; left out.
     pub stale_entries: u64,
 }
 
 impl BtrfsFreeSpace {
-    /// The free extents of the groups that are for all of `purpose`, in logical space; never merged between groups.
+    /// The free extents of the groups with every bit of `purpose`, in logical space; not merged
+    /// across groups.
     pub fn free_extents(&self, purpose: BtrfsGroupType) -> impl Iterator<Item = FreeExtent> + '_ {
         let groups = self.groups.iter().filter(move |group| group.group_type.contains(purpose));
         groups.flat_map(|group| group.free.iter().copied())
     }
 
-    /// By how much used, reserved and free bytes miss the groups' lengths: 0 on a quiet volume. On one that is written to
-    /// the trees change while they are read.
+    /// The sum of the groups' mismatches: 0 on a quiet volume. On a volume in use, the trees change
+    /// while they are read.
     pub fn mismatch_bytes(&self) -> u64 {
         self.groups.iter().map(BtrfsBlockGroup::mismatch_bytes).sum()
     }
 
-    /// The free runs of one device, in order, neighbours merged: unallocated space, and what is free in the groups that
-    /// have a copy there. None if one of them is striped, or there is no such device.
+    /// The free extents of one device, in order, with adjacent ones merged: unallocated space, and
+    /// the free space of the groups that have a copy there. None if one of them is striped, or if
+    /// there is no such device.
     pub fn device_free_extents(&self, device_id: u64) -> Option<Vec<FreeExtent>> {
         let mut free = self.devices.iter().find(|device| device.id == device_id)?.unallocated.clone();
         for group in &self.groups {
@@ -200,8 +205,8 @@ impl BtrfsFreeSpace {
         Some(merge_neighbours(free))
     }
 
-    /// Where a logical position lies: the device and the byte on it, of the first copy. None if no block group has it, or
-    /// it is striped.
+    /// The device and the byte on it that a logical position maps to, in the first copy. None if no
+    /// block group has it, or if the group is striped.
     pub fn device_position(&self, logical: u64) -> Option<(u64, u64)> {
         let behind = self.groups.partition_point(|group| group.start_bytes <= logical);
         let group = self.groups[..behind].last().filter(|group| logical < group.end_bytes())?;
@@ -210,7 +215,7 @@ impl BtrfsFreeSpace {
     }
 }
 
-/// Joins extents that touch; they must be in order.
+/// Merges adjacent extents; they must be in order.
 pub(crate) fn merge_neighbours(extents: Vec<FreeExtent>) -> Vec<FreeExtent> {
     let mut merged: Vec<FreeExtent> = Vec::with_capacity(extents.len());
     for extent in extents.into_iter().filter(|extent| extent.length_bytes > 0) {
@@ -265,20 +270,21 @@ mod tests {
 
     #[test]
     fn both_copies_are_free_on_the_device() {
-        // The end of the first copy meets the start of the data; the end of the second the unallocated rest.
+        // The end of the first copy touches the start of the data; the end of the second copy
+        // touches the unallocated rest.
         let free = space().device_free_extents(1).unwrap();
         assert_eq!(free, [extent(2900, 300), extent(3500, 100), extent(4900, 5100)]);
     }
 
     #[test]
-    fn striped_space_has_no_place_on_a_device() {
+    fn striped_space_has_no_device_position() {
         assert_eq!(space().device_free_extents(2), None);
         assert_eq!(space().device_free_extents(9), None);
         assert_eq!(space().device_position(9500), None);
     }
 
     #[test]
-    fn positions_are_those_of_the_first_copy() {
+    fn positions_map_to_the_first_copy() {
         assert_eq!(space().device_position(5010), Some((1, 2010)));
         assert_eq!(space().device_position(7999), Some((1, 3999)));
         assert_eq!(space().device_position(6500), None);

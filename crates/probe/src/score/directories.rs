@@ -1,4 +1,4 @@
-//! Layout by directory: where in the tree the files in pieces are.
+//! Layout by directory: shows which parts of the tree have fragmented files.
 
 use std::collections::BTreeMap;
 
@@ -11,27 +11,30 @@ use super::{
 };
 use crate::map::FileExtents;
 
-/// The layout of the files of one directory, with those below it if the scorer's depth ends here.
+/// The layout of the files of one directory. At the scorer's depth it includes those of all
+/// subdirectories.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DirectoryLayout {
-    /// The directory, relative to the root of the walk; bytes that are no UTF-8 are shown as `\xNN`.
+    /// The directory, relative to the root of the walk; bytes that are not UTF-8 are shown as
+    /// `\xNN`.
     pub directory: String,
     /// Files with blocks.
     pub files: u64,
-    /// Of them, those in more than one extent.
+    /// Files in more than one extent.
     pub fragmented_files: u64,
-    /// Their extents, neighbours merged.
+    /// Their extents, adjacent ones merged.
     pub extents: u64,
     /// Their blocks.
     pub blocks: u64,
     /// Aggregate layout score; none if no file has two blocks.
     pub layout_score: Option<f64>,
-    /// Of the pairs of its files that follow each other, the share whose second starts where the first ends; none for
-    /// fewer than two files.
+    /// Of the pairs of consecutive files, the share whose second starts where the first ends; none
+    /// for fewer than two files.
     pub adjacent_files_share: Option<f64>,
 }
 
-/// Adds up the layout of a tree by directory. Memory grows with the number of directories down to its depth.
+/// Adds up the layout of a tree by directory. Memory grows with the number of directories down to
+/// its depth.
 #[derive(Clone, Debug)]
 pub struct DirectoryScorer {
     block_bytes: u64,
@@ -48,14 +51,15 @@ struct Entry {
 }
 
 impl DirectoryScorer {
-    /// A scorer that tells directories apart down to `depth` below the root; what lies deeper counts to the directory at
-    /// that depth. 0 puts everything into the root, `usize::MAX` every file into its own directory.
+    /// A scorer that separates directories down to `depth` below the root. Deeper files count for
+    /// the directory at that depth. 0 puts everything into the root, `usize::MAX` every file into
+    /// its own directory.
     pub fn new(block_bytes: u64, depth: usize) -> Self {
         assert!(block_bytes > 0, "a block of zero bytes has no layout");
         Self { block_bytes, depth, directories: BTreeMap::new() }
     }
 
-    /// Takes the next file in directory order.
+    /// Adds the next file in directory order.
     pub fn add_file(&mut self, file: &FileExtents) {
         let layout: FileLayout = compute_file_layout(&file.extents, self.block_bytes);
         let (Some(start), Some(end)) = (layout.start_bytes, layout.end_bytes) else { return };
@@ -67,7 +71,7 @@ impl DirectoryScorer {
         entry.sums.add(Sums::of(&layout));
     }
 
-    /// The directories that hold files with blocks, by name.
+    /// The directories that have files with blocks, by name.
     pub fn finish(&self) -> Vec<DirectoryLayout> {
         let layout = |(directory, entry): (&RelPath, &Entry)| DirectoryLayout {
             directory: directory.to_string(),
@@ -82,7 +86,7 @@ impl DirectoryScorer {
     }
 }
 
-/// The directory of a file, or the one above it at `depth`.
+/// The directory of a file, or its ancestor at `depth`.
 fn ancestor(path: &RelPath, depth: usize) -> RelPath {
     let parent = path.parent().unwrap_or_default();
     let bytes = parent.as_bytes();
@@ -125,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn directories_by_hand_at_every_depth() {
+    fn directories_are_grouped_at_every_depth() {
         let files = [
             file("top", &[(0, 2)]),
             file("a/x", &[(10, 2), (20, 1)]),
@@ -147,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_are_those_of_the_same_directory() {
+    fn only_files_of_one_directory_are_adjacent() {
         let files = [file("a/1", &[(0, 1)]), file("b/1", &[(9, 1)]), file("a/2", &[(1, 1)]), file("a/3", &[(3, 1)])];
         let mut scorer = DirectoryScorer::new(4096, 1);
         files.iter().for_each(|file| scorer.add_file(file));

@@ -1,15 +1,17 @@
-//! Distances between files that follow each other, as a histogram by powers of two.
+//! Distances between consecutive files, as a histogram by powers of two.
 
 use serde::{Deserialize, Serialize};
 
-/// Gaps of `at_least_blocks` up to below twice that; the first bucket is the gap of zero: adjacent.
+/// Gaps from `at_least_blocks` to below twice that. The first bucket has the gap of zero: adjacent
+/// files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DistanceBucket {
     /// The smallest gap of the bucket, blocks: 0 or a power of two.
     pub at_least_blocks: u64,
-    /// Pairs of files whose second begins behind the end of the first (all of them, in the bucket of zero).
+    /// Pairs whose second file starts after the end of the first (in the bucket of zero: all
+    /// pairs).
     pub forward: u64,
-    /// Pairs whose second begins before the end of the first.
+    /// Pairs whose second file starts before the end of the first.
     pub backward: u64,
 }
 
@@ -18,7 +20,7 @@ pub struct DistanceBucket {
 pub(super) struct Distances {
     /// Forward and backward; first zero, then one for each power of two.
     counts: [[u64; 2]; 65],
-    /// Sum of the gaps, blocks; stays at the largest number there is.
+    /// Sum of the gaps, blocks; saturates.
     sum: u64,
 }
 
@@ -29,7 +31,8 @@ impl Default for Distances {
 }
 
 impl Distances {
-    /// Counts the way from the end of one file to the start of the next, rounded up to whole blocks.
+    /// Counts the gap from the end of one file to the start of the next, rounded up to whole
+    /// blocks.
     pub(super) fn add(&mut self, end_bytes: u64, next_start_bytes: u64, block_bytes: u64) {
         let blocks = next_start_bytes.abs_diff(end_bytes).div_ceil(block_bytes);
         let bucket = blocks.checked_ilog2().map_or(0, |power| power as usize + 1);
@@ -37,7 +40,7 @@ impl Distances {
         self.sum = self.sum.saturating_add(blocks);
     }
 
-    /// Pairs whose second begins exactly where the first ends.
+    /// Pairs whose second file starts exactly where the first ends.
     pub(super) fn adjacent(&self) -> u64 {
         self.counts[0][0]
     }
@@ -47,7 +50,7 @@ impl Distances {
         self.sum
     }
 
-    /// The buckets from zero to the last that holds a pair; empty if there is none.
+    /// The buckets from zero to the last one with a pair; empty if there is none.
     pub(super) fn buckets(&self) -> Vec<DistanceBucket> {
         let end = self.counts.iter().rposition(|count| *count != [0, 0]).map_or(0, |last| last + 1);
         (0..end)

@@ -1,25 +1,28 @@
 //! Disturbance: decides whether other work on the machine disturbed a measurement.
 //!
-//! The judgement counts only load that the measuring program cannot have caused. Its own threads, its disk and file
-//! system servers, and the kernel threads that work for it must not disturb its own measurement:
-//! - Other processes: time in user mode of the whole machine, less that of the own processes. Kernel threads have no
-//!   time in user mode. Time in the kernel is left out, because the kernel does not report for which process it works.
-//! - Waiting for a processor (pressure stall information, `some`): a task waits only while all processors are busy.
-//!   The own processes and the whole kernel can keep N processors busy for at most their time divided by N. Only
-//!   what exceeds this counts.
+//! The judgement counts only load that the measuring program cannot have caused. Its own threads,
+//! its disk and file system servers, and the kernel threads that work for it must not disturb its
+//! own measurement:
+//! - Other processes: time in user mode of the whole machine, less that of the own processes.
+//!   Kernel threads have no time in user mode. Time in the kernel is left out, because the kernel
+//!   does not report for which process it works.
+//! - Waiting for a processor (pressure stall information, `some`): a task waits only while all
+//!   processors are busy. The own processes and the whole kernel can keep N processors busy for at
+//!   most their time divided by N. Only what exceeds this counts.
 //! - Steal: time in which the hypervisor ran another machine while this one had work.
 //! - Waiting for memory: it slows the measurement, whichever process caused it.
-//! - The drive: bytes that it moved, less those that the measured volume's own device requested. A volume in an image
-//!   moves the same bytes on the drive below it, unless they stay in memory.
+//! - The drive: bytes that it moved, less those that the measured volume's own device requested. A
+//!   volume in an image moves the same bytes on the drive below it, unless they stay in memory.
 //!
-//! Two figures are recorded and not judged: the load average, a mean over a minute that includes the own threads, and
-//! the waiting for drives, which the test itself causes.
+//! Two figures are recorded and not judged: the load average, a mean over a minute that includes
+//! the own threads, and the waiting for drives, which the test itself causes.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The kernel's report on the whole machine, as sums since it started. Figures that it does not report are `None`.
+/// The kernel's report on the whole machine, as sums since it started. Figures that it does not
+/// report are `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LoadSample {
     /// Mean number of tasks that ran, waited to run, or waited for a drive in the last minute.
@@ -91,7 +94,8 @@ pub struct Load {
 
 /// Other processes may use up to this share of the time of all processors.
 pub const OTHERS_LIMIT: f64 = 0.20;
-/// Tasks may wait for a processor for up to this share of the time, beyond the waiting that the own work explains.
+/// Tasks may wait for a processor for up to this share of the time, beyond the waiting that the own
+/// work explains.
 pub const CPU_WAIT_LIMIT: f64 = 0.10;
 /// The hypervisor may take up to this share of the time of one processor.
 pub const STEAL_LIMIT: f64 = 0.05;
@@ -101,7 +105,8 @@ pub const MEMORY_WAIT_LIMIT: f64 = 0.05;
 pub const DRIVE_LIMIT: f64 = 0.10;
 /// Fewer bytes are no disturbance at any share: some program always writes its log.
 pub const LEAST_DRIVE_BYTES: f64 = 4.0 * 1024.0 * 1024.0;
-/// A shorter time is no disturbance at any share: the kernel counts in steps of up to 10 ms for each processor.
+/// A shorter time is no disturbance at any share: the kernel counts in steps of up to 10 ms for
+/// each processor.
 pub const LEAST_SECONDS: f64 = 0.05;
 
 /// One way in which a measurement was disturbed.
@@ -109,8 +114,8 @@ pub const LEAST_SECONDS: f64 = 0.05;
 pub struct Disturbance {
     /// The cause.
     pub cause: Cause,
-    /// Its time as a share of the time of the measurement, for other processes of all processors; for the drive, the bytes
-    /// of others as a share of the test's own.
+    /// Its time as a share of the time of the measurement, for other processes of all processors;
+    /// for the drive, the bytes of others as a share of the test's own.
     pub share: f64,
 }
 
@@ -172,7 +177,8 @@ impl Load {
             kernel_seconds: times(|times| times.kernel_seconds),
             processors: after.processors.map_or(0, |times| times.count),
             own_drive_bytes,
-            // What the drive need not move, because memory has it, is no gain of others.
+            // If memory serves some requests, the drive moves fewer bytes. Others then moved at
+            // least zero, not a negative number.
             other_drive_bytes: if drive_bytes < own_drive_bytes { 0.0 } else { drive_bytes - own_drive_bytes },
         }
     }
@@ -268,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_of_the_kernel_s_counting_disturb_nothing() {
+    fn steps_of_kernel_accounting_disturb_nothing() {
         // 20 ms of a test of 30 ms: two steps of 10 ms.
         let load = Load { wall_seconds: 0.03, steal_seconds: 0.02, other_user_seconds: 0.04, ..QUIET };
         assert_eq!(causes(Load { cpu_pressure_seconds: 0.01, own_user_seconds: 0.0, kernel_seconds: 0.0, ..load }), []);
@@ -288,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_of_others_are_those_that_the_own_device_did_not_request() {
+    fn bytes_beyond_own_requests_belong_to_others() {
         let sample = |total, own| LoadSample { drive: Some(DriveBytes { total, own }), ..LoadSample::default() };
         let load = Load::between(&sample(1 << 30, 1 << 20), &sample(1 << 31, 513 << 20), 1.0);
         assert_eq!((load.own_drive_bytes, load.other_drive_bytes), (f64::from(512 << 20), f64::from(512 << 20)));

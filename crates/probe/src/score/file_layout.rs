@@ -1,4 +1,4 @@
-//! The layout of one file: its runs of blocks, and what of it has no blocks.
+//! The layout of one file: its runs of blocks, and its parts without blocks.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,31 +6,32 @@ use crate::map::{ExtentFlags, Placement, RawExtent};
 
 /// The layout of one file.
 ///
-/// A *run* is a longest row of placed blocks, in file order, of which each lies directly behind the one before.
-/// Extents that touch are one run; a hole in the file does not end a run that goes on behind it on the device.
-/// So `following = blocks - extents` and layout score = `following / (blocks - 1)`.
+/// A *run* is a maximal sequence of placed blocks, in file order, in which each block directly
+/// follows the previous one. Adjacent extents are one run. A hole in the file does not end a run if
+/// the device blocks continue after it. So `following = blocks - extents`, and the layout score is
+/// `following / (blocks - 1)`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileLayout {
-    /// Blocks that have a place, unwritten ones among them.
+    /// Blocks with a position, including unwritten ones.
     pub blocks: u64,
-    /// Runs of them: the file's extents after merging neighbours.
+    /// Runs: the file's extents after merging adjacent ones.
     pub extents: u64,
     /// Blocks of allocated but never written extents.
     pub unwritten_blocks: u64,
     /// Blocks shared with other files or snapshots.
     pub shared_blocks: u64,
-    /// Bytes of content kept among the metadata; no blocks.
+    /// Bytes of content stored among the metadata, without blocks.
     pub inline_bytes: u64,
-    /// Bytes without a place: waiting in memory or unknown.
+    /// Bytes without a position: still in memory, or unknown.
     pub unplaced_bytes: u64,
-    /// Compressed, encrypted or packed extents: their length on the device is unknown, so they are left out of blocks
-    /// and score.
+    /// Compressed, encrypted or packed extents. Their length on the device is unknown, so blocks
+    /// and score leave them out.
     pub encoded_extents: u64,
     /// Bytes of content in them.
     pub encoded_bytes: u64,
     /// First byte of the first run, if there is one.
     pub start_bytes: Option<u64>,
-    /// First byte behind the last run, if there is one.
+    /// First byte after the last run, if there is one.
     pub end_bytes: Option<u64>,
 }
 
@@ -40,17 +41,18 @@ impl FileLayout {
         self.blocks - self.extents
     }
 
-    /// Layout score, 0..1: the share of blocks, the first excepted, that directly follow their predecessor; none for
-    /// fewer than two blocks. Source: K. Smith and M. Seltzer, File System Aging, SIGMETRICS 1997.
+    /// Layout score, 0..1: the share of blocks, except the first, that directly follow their
+    /// predecessor; none for fewer than two blocks. Source: K. Smith and M. Seltzer, File System
+    /// Aging, SIGMETRICS 1997.
     pub fn layout_score(&self) -> Option<f64> {
         (self.blocks >= 2).then(|| self.following() as f64 / (self.blocks - 1) as f64)
     }
 }
 
-/// The layout of one file from its extents in file order, as FIEMAP gives them.
+/// The layout of one file from its extents in file order, as FIEMAP returns them.
 ///
-/// In: `block_bytes`, what counts as a block (4096 in every result table); a run that is not a whole number of blocks
-/// is rounded up. Cost: one pass.
+/// In: `block_bytes`, the size of a block (4096 in every result table). A run that is not a whole
+/// number of blocks is rounded up. Cost: one pass.
 pub fn compute_file_layout(extents: &[RawExtent], block_bytes: u64) -> FileLayout {
     assert!(block_bytes > 0, "a block of zero bytes has no layout");
     let mut layout = FileLayout::default();
@@ -88,7 +90,7 @@ pub fn compute_file_layout(extents: &[RawExtent], block_bytes: u64) -> FileLayou
     layout
 }
 
-/// Bytes of the runs of a file, in file order; the runs of [`FileLayout`].
+/// The runs of a file in bytes, in file order; the runs of [`FileLayout`].
 pub(super) fn compute_runs(extents: &[RawExtent]) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     for extent in extents.iter().filter(|raw| raw.placement() == Placement::Placed).map(|raw| raw.extent) {

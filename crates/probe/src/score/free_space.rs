@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Free extents of `bucket_bytes` up to below twice that.
+/// Free extents from `bucket_bytes` to below twice that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FreeSpaceBucket {
     /// The smallest extent of the bucket, bytes; a power of two.
@@ -24,13 +24,15 @@ pub struct FreeSpaceFigures {
     pub largest_bytes: u64,
     /// Mean length of a free extent, bytes; none if there is none.
     pub mean_bytes: Option<f64>,
-    /// The histogram, smallest first, from the first bucket that holds an extent to the last, with those between.
+    /// The histogram, smallest first, from the first bucket with an extent to the last, including
+    /// empty ones between.
     pub buckets: Vec<FreeSpaceBucket>,
 }
 
 /// Counts free extents by power of two, with the buckets of `e2freefrag`.
 ///
-/// In: lengths in bytes, in any order; lengths of zero are ignored. Cost: one pass, at most 64 buckets.
+/// In: lengths in bytes, in any order; lengths of zero are ignored. Cost: one pass, at most 64
+/// buckets.
 pub fn compute_free_space(lengths_bytes: impl IntoIterator<Item = u64>) -> FreeSpaceFigures {
     let mut by_power = [(0u64, 0u64); 64];
     let mut figures = FreeSpaceFigures::default();
@@ -58,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_histogram_by_hand() {
+    fn lengths_are_counted_by_power_of_two() {
         let figures = compute_free_space([4096, 8191, 4096, 16384, 0, 40960]);
         let bucket = |bucket_bytes, extents, bytes| FreeSpaceBucket { bucket_bytes, extents, bytes };
         assert_eq!(
@@ -76,7 +78,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_is_lost_and_everything_is_in_its_bucket(lengths in prop::collection::vec(1u64..1 << 50, 0..100)) {
+        fn every_extent_is_in_its_bucket(lengths in prop::collection::vec(1u64..1 << 50, 0..100)) {
             let figures = compute_free_space(lengths.iter().copied());
             prop_assert_eq!(figures.extents, lengths.len() as u64);
             prop_assert_eq!(figures.buckets.iter().map(|b| b.bytes).sum::<u64>(), lengths.iter().sum::<u64>());

@@ -1,23 +1,23 @@
-//! Extents by what the file system says about them, so that none is taken for a plain one that is not.
+//! Extents by the flags of the file system, so that unusual extents do not count as plain ones.
 
 use serde::{Deserialize, Serialize};
 
 use crate::map::{ExtentFlags, RawExtent};
 
-/// How many extents, and their bytes of content.
+/// A number of extents, and their bytes of content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExtentTally {
-    /// Extents as FIEMAP tells them, neighbours not merged.
+    /// Extents as FIEMAP reports them, without merging.
     pub extents: u64,
-    /// Bytes of the file they stand for.
+    /// Bytes of the file that they cover.
     pub bytes: u64,
 }
 
-/// The extents of a tree by kind. An extent with several flags counts under each: a compressed clone is encoded and
-/// shared. Only plain, and none of the others, are extents of which FIEMAP says nothing.
+/// The extents of a tree by kind. An extent with several flags counts under each: a compressed
+/// clone is encoded and shared. Only extents without any of these flags are plain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExtentKinds {
-    /// Written, at a known place, of known length, of this file alone.
+    /// Written, at a known position, of known length, of this file alone.
     pub plain: ExtentTally,
     /// Among the metadata.
     pub inline: ExtentTally,
@@ -31,18 +31,18 @@ pub struct ExtentKinds {
     pub encrypted: ExtentTally,
     /// In a block with the tails of other files.
     pub tail: ExtentTally,
-    /// Waiting in memory for a place.
+    /// Still in memory, without a position.
     pub delayed: ExtentTally,
-    /// At a place the file system does not know or tell, and not waiting.
+    /// At a position that the file system does not know or report, but not delayed.
     pub unknown: ExtentTally,
-    /// Files that leave out some of their content.
+    /// Files with holes.
     pub sparse_files: u64,
-    /// Bytes of content that have no extent at all: holes.
+    /// Bytes of content without an extent: holes.
     pub hole_bytes: u64,
 }
 
 impl ExtentKinds {
-    /// Takes a file: the size of its content, and its extents.
+    /// Adds a file: the size of its content, and its extents.
     pub(super) fn add(&mut self, size_bytes: u64, extents: &[RawExtent]) {
         let mut covered_bytes = 0;
         for raw in extents {
@@ -68,7 +68,8 @@ impl ExtentKinds {
             if is_plain {
                 self.plain.add(raw);
             }
-            // What lies behind the end (preallocated, or the rest of the last block) fills no hole.
+            // Blocks after the end of the file (preallocated, or the rest of the last block) fill
+            // no hole.
             let end = raw.extent.logical.saturating_add(raw.extent.length).min(size_bytes);
             covered_bytes += end.saturating_sub(raw.extent.logical);
         }
@@ -101,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn each_flag_is_counted_under_its_name() {
+    fn each_flag_is_counted_separately() {
         let mut kinds = ExtentKinds::default();
         kinds.add(
             9 * 4096,
@@ -128,10 +129,10 @@ mod tests {
     }
 
     #[test]
-    fn holes_are_what_no_extent_covers_before_the_end() {
+    fn holes_are_uncovered_bytes_before_the_end() {
         let mut kinds = ExtentKinds::default();
-        kinds.add(10_000, &[raw(4096, 4096, 0)]); // 4096 before it, 1808 behind it
-        kinds.add(5_000, &[raw(0, 8192, 0), raw(8192, 1 << 20, 0x800)]); // preallocated behind the end
+        kinds.add(10_000, &[raw(4096, 4096, 0)]); // 4096 before it, 1808 after it
+        kinds.add(5_000, &[raw(0, 8192, 0), raw(8192, 1 << 20, 0x800)]); // preallocated after the end
         kinds.add(1 << 30, &[]);
         kinds.add(0, &[]);
         assert_eq!((kinds.sparse_files, kinds.hole_bytes), (2, 10_000 - 4096 + (1 << 30)));
@@ -139,7 +140,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn plain_extents_are_those_without_a_telling_flag(flags in prop::collection::vec(0u32..0x4000, 0..30)) {
+        fn plain_extents_have_no_special_flag(flags in prop::collection::vec(0u32..0x4000, 0..30)) {
             let extents: Vec<_> = flags.iter().enumerate().map(|(n, &flags)| raw(n as u64 * 4096, 4096, flags)).collect();
             let mut kinds = ExtentKinds::default();
             kinds.add(flags.len() as u64 * 4096, &extents);

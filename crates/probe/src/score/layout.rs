@@ -1,4 +1,5 @@
-//! The static layout of a tree: how much of it a reader finds where it looks next.
+//! The static layout of a tree: the share of it that a sequential reader finds at the next
+//! position.
 
 use senesce_core::Space;
 use serde::{Deserialize, Serialize};
@@ -15,13 +16,14 @@ use crate::map::RawExtent;
 /// The layout of the files of one size class.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SizeClass {
-    /// The smallest size of the class, bytes: 0 or a power of two; it ends below the next power.
+    /// The smallest size of the class, bytes: 0 or a power of two. The class ends below the next
+    /// power.
     pub at_least_bytes: u64,
     /// Files with blocks.
     pub files: u64,
-    /// Of them, those in more than one extent.
+    /// Files in more than one extent.
     pub fragmented_files: u64,
-    /// Their extents, neighbours merged.
+    /// Their extents, adjacent ones merged.
     pub extents: u64,
     /// Their blocks.
     pub blocks: u64,
@@ -32,49 +34,49 @@ pub struct SizeClass {
 /// The layout of a tree.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LayoutFigures {
-    /// Which addresses the extents' positions are; on Btrfs not those of the device.
+    /// The address space of the extents' positions; on Btrfs not that of the device.
     pub space: Space,
-    /// What a block is, bytes.
+    /// Size of a block, bytes.
     pub block_bytes: u64,
     /// Files with at least one placed block.
     pub files: u64,
     /// Files in more than one extent.
     pub fragmented_files: u64,
-    /// Extents of all files, neighbours merged.
+    /// Extents of all files, adjacent ones merged.
     pub extents: u64,
     /// Blocks of all files.
     pub blocks: u64,
     /// Mean extents per file with blocks; none if there is no such file.
     pub extents_per_file: Option<f64>,
-    /// Aggregate layout score: sum of following blocks / sum of (blocks - 1), over files of two blocks and more; none
-    /// if there is no such file.
+    /// Aggregate layout score: sum of following blocks / sum of (blocks - 1), over files of at
+    /// least two blocks; none if there is no such file.
     pub layout_score: Option<f64>,
-    /// Of the pairs of files with blocks that follow each other in directory order, the share whose second starts
-    /// exactly where the first ends; none for fewer than two such files.
+    /// Of the pairs of files with blocks that are consecutive in directory order, the share whose
+    /// second starts exactly where the first ends; none for fewer than two such files.
     pub adjacent_files_share: Option<f64>,
     /// The gaps of those pairs.
     pub interfile_distances: Vec<DistanceBucket>,
     /// Mean gap of those pairs, forward or backward, blocks; none if there is no pair.
     pub interfile_distance_mean_blocks: Option<f64>,
-    /// Extents by what the file system says about them, and what the files leave out.
+    /// Extents by the file system's flags, and the holes of the files.
     pub kinds: ExtentKinds,
-    /// Extents shorter than the natural transfer size; none if the scorer was not told it.
+    /// Extents shorter than the natural transfer size; none if the scorer does not know that size.
     pub short_extents: Option<ShortExtents>,
     /// The share of the files that huge pages could map.
     pub aligned: AlignedShare,
-    /// The jumps of a reader who goes through the tree in directory order, and whose they are.
+    /// The jumps of a reader that reads the tree in directory order, by their cause.
     pub loss: LossFigures,
     /// By size of the file's content, smallest first; classes without files are left out.
     pub by_size: Vec<SizeClass>,
-    /// Files whose content lies wholly or partly among the metadata.
+    /// Files whose content is wholly or partly among the metadata.
     pub inline_files: u64,
     /// Their bytes there.
     pub inline_bytes: u64,
     /// Files without any extent: empty, or one hole.
     pub empty_files: u64,
-    /// Bytes without a place; not zero means that the map was taken before the data was written.
+    /// Bytes without a position. If not zero, the map was taken before the data was written.
     pub unplaced_bytes: u64,
-    /// Compressed, encrypted or packed extents, left out of blocks and scores.
+    /// Compressed, encrypted or packed extents; blocks and scores leave them out.
     pub encoded_extents: u64,
     /// Bytes of content in them.
     pub encoded_bytes: u64,
@@ -84,7 +86,7 @@ pub struct LayoutFigures {
     pub shared_blocks: u64,
 }
 
-/// Adds up the layout of a tree, file by file in directory order. Memory does not grow with the tree.
+/// Sums the layout of a tree, file by file in directory order. Memory does not grow with the tree.
 #[derive(Clone, Debug)]
 pub struct LayoutScorer {
     space: Space,
@@ -96,7 +98,7 @@ pub struct LayoutScorer {
     end_before: Option<u64>,
     inline_files: u64,
     empty_files: u64,
-    /// Sums of what is not in `classes`.
+    /// Sums of the quantities that are not in `classes`.
     rest: FileLayout,
     kinds: ExtentKinds,
     short: Option<ShortExtents>,
@@ -113,7 +115,7 @@ pub(super) struct Sums {
     pub(super) extents: u64,
     pub(super) blocks: u64,
     following: u64,
-    /// Sum of (blocks - 1) over files of two blocks and more.
+    /// Sum of (blocks - 1) over files of at least two blocks.
     followable: u64,
 }
 
@@ -173,8 +175,8 @@ impl LayoutScorer {
         self
     }
 
-    /// Takes a directory where the walk enters it, with its own extents: metadata a reader passes through on the way.
-    /// Without directories the loss through metadata is not known, and not counted.
+    /// Adds a directory when the walk enters it, with its own extents: metadata that a reader reads
+    /// on its way. Without directories the loss through metadata is unknown, and is not counted.
     pub fn add_directory(&mut self, extents: &[RawExtent]) {
         self.directories_added += 1;
         for run in compute_runs(extents) {
@@ -182,12 +184,13 @@ impl LayoutScorer {
         }
     }
 
-    /// Takes the next file in directory order: the size of its content, and its extents in file order.
+    /// Adds the next file in directory order: the size of its content, and its extents in file
+    /// order.
     pub fn add_file(&mut self, size_bytes: u64, extents: &[RawExtent]) {
         self.score_file(size_bytes, extents);
     }
 
-    /// The same, and gives the file's own layout.
+    /// The same; returns the file's own layout.
     pub fn score_file(&mut self, size_bytes: u64, extents: &[RawExtent]) -> FileLayout {
         let layout = compute_file_layout(extents, self.block_bytes);
         let runs = compute_runs(extents);
@@ -218,7 +221,7 @@ impl LayoutScorer {
         layout
     }
 
-    /// The figures of all files taken.
+    /// The figures of all added files.
     pub fn finish(&self) -> LayoutFigures {
         let mut all = Sums::default();
         self.classes.iter().for_each(|class| all.add(*class));

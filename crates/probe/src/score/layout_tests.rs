@@ -1,4 +1,4 @@
-//! Layouts by hand, and against a model that looks at every block.
+//! Layouts computed by hand, and against a model that checks every block.
 
 use proptest::prelude::*;
 use senesce_core::Extent;
@@ -8,7 +8,7 @@ use crate::map::ExtentFlags;
 
 const BLOCK: u64 = 4096;
 
-/// Extents from (first block on the device, blocks), one behind the other in the file.
+/// Extents from (first block on the device, blocks), consecutive in the file.
 fn file(pieces: &[(u64, u64)]) -> Vec<RawExtent> {
     let mut logical = 0;
     let mut extents = Vec::new();
@@ -25,15 +25,15 @@ fn raw(logical: u64, physical: u64, blocks: u64, flags: u32) -> RawExtent {
 }
 
 #[test]
-fn a_file_in_three_pieces() {
-    // 10 11 12 | 20 | 13 14: of five blocks with a predecessor three follow it.
+fn a_file_in_three_extents_scores_three_fifths() {
+    // 10 11 12 | 20 | 13 14: of five blocks with a predecessor, three follow it.
     let layout = compute_file_layout(&file(&[(10, 3), (20, 1), (13, 2)]), BLOCK);
     assert_eq!((layout.blocks, layout.extents, layout.following()), (6, 3, 3));
     assert_eq!(layout.layout_score(), Some(3.0 / 5.0));
 }
 
 #[test]
-fn touching_extents_are_one_and_a_hole_does_not_part_them() {
+fn adjacent_extents_merge_across_holes() {
     let layout = compute_file_layout(&[raw(0, 10, 2, 0), raw(2, 12, 2, 0x800), raw(9, 14, 1, 0)], BLOCK);
     assert_eq!((layout.blocks, layout.extents, layout.unwritten_blocks), (5, 1, 2));
     assert_eq!(layout.layout_score(), Some(1.0));
@@ -46,7 +46,7 @@ fn one_block_has_no_score() {
 }
 
 #[test]
-fn what_has_no_blocks_is_counted_apart() {
+fn extents_without_blocks_are_counted_separately() {
     let mut scorer = LayoutScorer::new(Space::BtrfsLogical, BLOCK);
     let inline = RawExtent { extent: Extent { logical: 0, physical: 0, length: 100 }, flags: ExtentFlags(0x301) };
     scorer.add_file(100, &[inline]);
@@ -63,7 +63,7 @@ fn what_has_no_blocks_is_counted_apart() {
 }
 
 #[test]
-fn the_aggregate_weighs_by_blocks() {
+fn the_aggregate_score_is_weighted_by_blocks() {
     let mut scorer = LayoutScorer::new(Space::Device, BLOCK);
     scorer.add_file(4096, &file(&[(100, 1)])); // no score
     scorer.add_file(8192, &file(&[(101, 1), (200, 1)])); // 0 of 1; adjacent to the one before
@@ -83,7 +83,7 @@ fn the_aggregate_weighs_by_blocks() {
 }
 
 #[test]
-fn a_run_of_no_whole_number_of_blocks_is_rounded_up_once() {
+fn a_partial_block_run_is_rounded_up_once() {
     let part =
         |logical, physical, length| RawExtent { extent: Extent { logical, physical, length }, flags: ExtentFlags(0) };
     let layout = compute_file_layout(&[part(0, 0, 1024), part(1024, 1024, 1024), part(2048, 9216, 1024)], BLOCK);
@@ -92,7 +92,7 @@ fn a_run_of_no_whole_number_of_blocks_is_rounded_up_once() {
 
 proptest! {
     #[test]
-    fn scores_equal_those_of_looking_at_every_block(
+    fn scores_equal_those_of_a_block_model(
         files in prop::collection::vec(prop::collection::vec((0u64..40, 1u64..6), 0..6), 0..12),
     ) {
         let mut scorer = LayoutScorer::new(Space::Device, BLOCK);
@@ -119,21 +119,22 @@ proptest! {
         prop_assert_eq!(figures.interfile_distances.iter().map(|b| b.forward + b.backward).sum::<u64>(), pairs);
         prop_assert_eq!(figures.by_size.iter().map(|c| c.blocks).sum::<u64>(), blocks_sum);
         prop_assert_eq!(figures.by_size.iter().map(|c| c.extents).sum::<u64>(), figures.extents);
-        // The jumps of a reader without directories: within files, and between neighbours that do not touch.
+        // The jumps of a reader without directories: within files, and between consecutive files
+        // that are not adjacent.
         prop_assert_eq!(figures.loss.intrafile, figures.extents - figures.files);
         prop_assert_eq!(figures.loss.interfile, pairs - adjacent);
         prop_assert_eq!(figures.kinds.plain.bytes, blocks_sum * BLOCK);
-        // The identity behind the definition of a run.
+        // The identity that follows from the definition of a run.
         prop_assert_eq!(blocks_sum - figures.extents, following);
     }
 }
 
 #[test]
-fn jumps_of_the_reader_are_told_apart() {
+fn jumps_are_counted_by_cause() {
     let mut scorer = LayoutScorer::new(Space::Device, BLOCK).with_natural_transfer_size(3 * BLOCK);
     scorer.add_directory(&file(&[(1, 1)]));
-    scorer.add_file(12288, &file(&[(2, 3)])); // right behind the directory
-    scorer.add_file(8192, &file(&[(5, 1), (9, 1)])); // right behind the file before, then a jump within
+    scorer.add_file(12288, &file(&[(2, 3)])); // directly after the directory
+    scorer.add_file(8192, &file(&[(5, 1), (9, 1)])); // directly after the previous file, then a jump within
     scorer.add_file(4096, &file(&[(20, 1)])); // a jump between files
     scorer.add_directory(&file(&[(40, 1)])); // and one to metadata
     scorer.add_directory(&[]);
@@ -144,12 +145,12 @@ fn jumps_of_the_reader_are_told_apart() {
     assert_eq!((loss.intrafile, loss.interfile, loss.metadata), (1, 1, Some(2)));
     let short = figures.short_extents.unwrap();
     assert_eq!((short.extents, short.whole_files, short.of_fragmented_files()), (4, 2, 2));
-    // 5 follows 4, 20 is 10 behind the end of 9, 7 is 14 before the end of 20.
+    // 5 follows 4, 20 is 10 after the end of 9, 7 is 14 before the end of 20.
     assert_eq!(figures.interfile_distance_mean_blocks, Some((10.0 + 14.0) / 3.0));
 }
 
 #[test]
-fn without_directories_nothing_is_said_of_metadata() {
+fn without_directories_metadata_loss_is_unknown() {
     let mut scorer = LayoutScorer::new(Space::Device, BLOCK);
     scorer.add_file(8192, &file(&[(5, 1), (9, 1)]));
     let figures = scorer.finish();

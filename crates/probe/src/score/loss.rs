@@ -1,11 +1,12 @@
-//! Whose fault a jump of the reader is: of a file in pieces, of files that lie apart, or of the metadata between them.
+//! The cause of each jump of a reader: a fragmented file, files that are not adjacent, or the
+//! metadata between them.
 
 use senesce_core::{BlockOp, BlockRequest, SECTOR_BYTES};
 use serde::{Deserialize, Serialize};
 
 use crate::map::{Placement, RawExtent};
 
-/// What a place on the device belongs to.
+/// The owner of a position on the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
     /// The content of a file, by its number.
@@ -14,29 +15,30 @@ pub(super) enum Owner {
     Metadata,
 }
 
-/// The jumps of a reader by cause. A jump between two pieces of one file is intrafile, between two files interfile, and
-/// to or from anything that is no content of a file metadata.
+/// The jumps of a reader by cause. A jump between two extents of one file is intrafile, between two
+/// files interfile. Every other jump, to or from a position without file content, is metadata.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LossFigures {
-    /// Places the reader went to, the first excepted: accesses - 1.
+    /// Positions that the reader visited, except the first: accesses - 1.
     pub steps: u64,
-    /// Of them, those that do not begin where the one before ended.
+    /// Steps that do not start where the previous access ended.
     pub jumps: u64,
     /// Jumps within a file.
     pub intrafile: u64,
     /// Jumps between files.
     pub interfile: u64,
-    /// Jumps to and from metadata; none if nothing is known of where the metadata lies, and then it is in no sum either.
+    /// Jumps to and from metadata. None if the location of metadata is unknown; then `jumps` does
+    /// not include them either.
     pub metadata: Option<u64>,
     /// Intrafile / jumps; none without jumps.
     pub intrafile_share: Option<f64>,
     /// Interfile / jumps; none without jumps.
     pub interfile_share: Option<f64>,
-    /// Metadata / jumps; none without jumps, or if nothing is known of the metadata.
+    /// Metadata / jumps; none without jumps, or if the location of metadata is unknown.
     pub metadata_share: Option<f64>,
 }
 
-/// Counts the jumps of a row of accesses.
+/// Counts the jumps of a sequence of accesses.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LossCounter {
     before: Option<(Owner, u64)>,
@@ -47,7 +49,8 @@ pub(super) struct LossCounter {
 }
 
 impl LossCounter {
-    /// Takes the next access: whose its first and last byte (or sector) is, where it starts, and where it ends.
+    /// Adds the next access: the owners of its first and last byte (or sector), its start and its
+    /// end.
     pub(super) fn add(&mut self, first: Owner, last: Owner, start: u64, end: u64) {
         let Some((before, end_before)) = self.before.replace((last, end)) else { return };
         self.steps += 1;
@@ -61,7 +64,7 @@ impl LossCounter {
         }
     }
 
-    /// The figures; `metadata_known`, whether accesses to metadata were among those taken.
+    /// Returns the figures. `metadata_known` is whether the accesses included metadata.
     pub(super) fn finish(&self, metadata_known: bool) -> LossFigures {
         let jumps = self.intrafile + self.interfile + self.metadata;
         let share = |part: u64| (jumps > 0).then(|| part as f64 / jumps as f64);
@@ -78,20 +81,21 @@ impl LossCounter {
     }
 }
 
-/// Which places of a device hold which file's content. For extents in the space of the device, not for those of Btrfs.
+/// Maps positions of a device to the files whose content they hold. Only for extents in the space
+/// of the device, not for those of Btrfs.
 #[derive(Clone, Debug, Default)]
 pub struct DataMap {
-    /// First sector, sector behind the last, file; not in order until built.
+    /// First sector, sector after the last, file; unordered until built.
     pieces: Vec<(u64, u64, u64)>,
     files: u64,
 }
 
-/// Gathers the files of a [`DataMap`]; as a rule those of the tree that is read.
+/// Collects the files of a [`DataMap`], normally those of the tree that is read.
 #[derive(Clone, Debug, Default)]
 pub struct DataMapBuilder(DataMap);
 
 impl DataMapBuilder {
-    /// Takes the extents of the next file. Cost: 24 bytes an extent.
+    /// Adds the extents of the next file. Cost: 24 bytes an extent.
     pub fn add_file(&mut self, extents: &[RawExtent]) {
         let placed = extents.iter().filter(|raw| matches!(raw.placement(), Placement::Placed | Placement::Encoded));
         let file = self.0.files;
@@ -102,7 +106,7 @@ impl DataMapBuilder {
         self.0.files += 1;
     }
 
-    /// The map. Cost: sorts the extents.
+    /// Returns the map. Cost: sorts the extents.
     pub fn finish(mut self) -> DataMap {
         self.0.pieces.sort_unstable();
         self.0
@@ -110,7 +114,8 @@ impl DataMapBuilder {
 }
 
 impl DataMap {
-    /// The file whose content a sector holds. Of several that share it, one; the answer is always the same.
+    /// The file whose content a sector holds. If several files share it, the result is always the
+    /// same one of them.
     fn owner(&self, sector: u64) -> Owner {
         let behind = self.pieces.partition_point(|piece| piece.0 <= sector);
         match self.pieces[..behind].last() {
@@ -120,11 +125,11 @@ impl DataMap {
     }
 }
 
-/// The jumps of a traced reader by cause: the discontinuities of the dynamic layout score, told apart.
+/// The jumps of a traced reader by cause: the discontinuities of the dynamic layout score.
 ///
-/// In: requests in issue order, of which the reads are taken; where the files' content lies. What no file holds counts
-/// as metadata: inodes, directories, maps, journals, and files that the map does not know.
-/// Cost: a search in the map for each read.
+/// In: requests in issue order, of which only the reads count; the location of the files' content.
+/// Sectors without a file count as metadata: inodes, directories, maps, journals, and files that
+/// the map lacks. Cost: a search in the map for each read.
 pub fn compute_trace_loss(requests: impl IntoIterator<Item = BlockRequest>, files: &DataMap) -> LossFigures {
     let mut counter = LossCounter::default();
     for request in requests.into_iter().filter(|request| request.op == BlockOp::Read && request.sectors > 0) {
@@ -162,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn jumps_by_hand() {
+    fn jumps_are_classified() {
         let files = map(&[file(&[(10, 4), (20, 2)]), file(&[(22, 3), (100, 1)])]);
         let loss = compute_trace_loss(
             [
@@ -189,7 +194,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_causes_add_up_to_the_discontinuities(
+        fn causes_sum_to_the_discontinuities(
             files in prop::collection::vec(prop::collection::vec((0u64..90, 1u64..9), 0..4), 0..6),
             reads in prop::collection::vec((0u64..99, 1u64..9), 0..60),
         ) {
@@ -205,7 +210,7 @@ mod tests {
         }
 
         #[test]
-        fn without_a_map_every_jump_is_metadata_s(reads in prop::collection::vec((0u64..99, 1u64..9), 0..60)) {
+        fn without_a_map_every_jump_is_metadata(reads in prop::collection::vec((0u64..99, 1u64..9), 0..60)) {
             let loss = compute_trace_loss(reads.iter().map(|&(at, blocks)| read(at, blocks)), &DataMap::default());
             prop_assert_eq!(loss.metadata, Some(loss.jumps));
         }

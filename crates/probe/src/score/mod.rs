@@ -1,4 +1,4 @@
-//! Scores: pure arithmetic on maps and on repeated figures. Imports nothing of `collect`.
+//! Scores: pure functions of maps and repeated figures. Imports nothing from `collect`.
 
 mod directories;
 mod distance;

@@ -1,34 +1,36 @@
-//! Whether files lie behind each other in the order of their paths.
+//! Measures whether consecutive files in path order are adjacent on the device.
 //!
-//! A walk follows the order in which the file system lists a directory, which on ext4 is that of a hash. Many readers
-//! (git, tar, rsync, a compiler's wildcard) go by name. Not a distance: only whether one begins where the other ended.
+//! A walk follows the order of the directory listings, which on ext4 is the order of a hash.
+//! Several readers (git, tar, rsync, a compiler's wildcard) use the order of names. The figure is
+//! not a distance: it only counts files that start where the previous one ended.
 
 use senesce_core::RelPath;
 
 use super::compute_file_layout;
 use crate::map::RawExtent;
 
-/// Takes files in any order.
+/// Scores files that arrive in any order.
 ///
 /// Cost: memory for the paths of all files.
 #[derive(Clone, Debug, Default)]
 pub struct PathOrderScorer {
-    /// Path, and the bytes where the file begins and ends.
+    /// Path, and the first and end byte of the file.
     files: Vec<(RelPath, u64, u64)>,
 }
 
 impl PathOrderScorer {
-    /// Takes a file with its extents in file order. One without a place on the device is passed over.
+    /// Adds a file with its extents in file order. A file without a position on the device is
+    /// skipped.
     pub fn add_file(&mut self, path: &RelPath, extents: &[RawExtent]) {
-        // The size of a block matters to other figures of the layout only.
+        // The block size matters only for other figures of the layout.
         let layout = compute_file_layout(extents, 1);
         if let (Some(start), Some(end)) = (layout.start_bytes, layout.end_bytes) {
             self.files.push((path.clone(), start, end));
         }
     }
 
-    /// Of the files that have one before them in the order of paths (bytewise, the whole path), the share (0..1) that
-    /// begin where that one ends; `None` with fewer than two files.
+    /// Of the files with a predecessor in path order (bytewise, the whole path), the share (0..1)
+    /// that starts where the predecessor ends; `None` with fewer than two files.
     pub fn finish(mut self) -> Option<f64> {
         self.files.sort_unstable_by(|a, b| a.0.as_bytes().cmp(b.0.as_bytes()));
         let pairs = self.files.len().checked_sub(1).filter(|&pairs| pairs > 0)?;
@@ -55,19 +57,19 @@ mod tests {
     }
 
     #[test]
-    fn files_are_taken_in_the_order_of_their_paths_whatever_order_they_come_in() {
+    fn files_are_scored_in_path_order() {
         let mut scorer = PathOrderScorer::default();
-        add(&mut scorer, "b/c", &[(4096, 4096)]); // behind a/z
-        add(&mut scorer, "a/z", &[(40960, 4096), (0, 4096)]); // in two pieces: what counts is where it ends
-        add(&mut scorer, "b/empty", &[]); // has no place
-        add(&mut scorer, "b/d", &[(8192, 8192)]); // behind b/c
+        add(&mut scorer, "b/c", &[(4096, 4096)]); // after a/z
+        add(&mut scorer, "a/z", &[(40960, 4096), (0, 4096)]); // in two extents: only its end counts
+        add(&mut scorer, "b/empty", &[]); // has no position
+        add(&mut scorer, "b/d", &[(8192, 8192)]); // after b/c
         add(&mut scorer, "a-b", &[(16384, 4096)]); // '-' sorts before '/'
         // a-b, a/z, b/c, b/d: no, yes, yes.
         assert_eq!(scorer.finish(), Some(2.0 / 3.0));
     }
 
     #[test]
-    fn one_file_has_nobody_before_it() {
+    fn one_file_has_no_score() {
         let mut scorer = PathOrderScorer::default();
         assert_eq!(scorer.clone().finish(), None);
         add(&mut scorer, "a", &[(0, 4096)]);

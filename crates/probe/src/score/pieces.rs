@@ -1,12 +1,13 @@
-//! The size of a file's pieces: extents too short for the device, and pieces that huge pages could map.
+//! The size of a file's extents: those too short for the device, and parts that huge pages could
+//! map.
 
 use serde::{Deserialize, Serialize};
 
 use super::file_layout::Run;
 use crate::map::{Placement, RawExtent};
 
-/// Extents shorter than the natural transfer size, the size from which on a device reads at its full rate wherever it
-/// has to go for it. Extents are runs: neighbours merged.
+/// Extents shorter than the natural transfer size: from that size on a device reads at its full
+/// rate at any position. Extents are runs: adjacent ones are merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShortExtents {
     /// The natural transfer size, bytes.
@@ -15,7 +16,7 @@ pub struct ShortExtents {
     pub extents: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Of them, those of files in one extent: such a file is small, not fragmented.
+    /// Short extents that are a whole file: such a file is small, not fragmented.
     pub whole_files: u64,
 }
 
@@ -32,19 +33,20 @@ impl ShortExtents {
         }
     }
 
-    /// Short extents of files in several: what fragmentation made short. A last, smaller extent is among them.
+    /// Short extents of files with several extents: the effect of fragmentation. The last, smaller
+    /// extent of a file is included.
     pub fn of_fragmented_files(&self) -> u64 {
         self.extents - self.whole_files
     }
 }
 
-/// How much of the files lies as huge pages want it: 2 MiB of a file, from a multiple of 2 MiB on, at a multiple of 2 MiB
-/// of the device (or partition, or Btrfs logical space), in one piece.
+/// The share of the files that is aligned for huge pages: 2 MiB of a file, from a multiple of 2 MiB
+/// on, at a multiple of 2 MiB of the device (or partition, or Btrfs logical space), in one extent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AlignedShare {
-    /// Pieces of 2 MiB that files of their sizes have.
+    /// Pieces of 2 MiB that files of these sizes have.
     pub pieces: u64,
-    /// Of them, those that lie so.
+    /// Pieces that are aligned.
     pub aligned_pieces: u64,
 }
 
@@ -52,15 +54,15 @@ impl AlignedShare {
     /// The size of a piece, bytes.
     pub const PIECE_BYTES: u64 = 2 << 20;
 
-    /// Aligned pieces / pieces, 0..1; none if no file has as much as one.
+    /// Aligned pieces / pieces, 0..1; none if no file is as large as one piece.
     pub fn share(&self) -> Option<f64> {
         (self.pieces > 0).then(|| self.aligned_pieces as f64 / self.pieces as f64)
     }
 
-    /// Takes a file: the size of its content, and its extents in file order.
+    /// Adds a file: the size of its content, and its extents in file order.
     pub(super) fn add(&mut self, size_bytes: u64, extents: &[RawExtent]) {
         self.pieces += size_bytes / Self::PIECE_BYTES;
-        // Here pieces must go on in the file as well as on the device.
+        // Here extents must be adjacent in the file as well as on the device.
         let mut current: Option<(u64, u64, u64)> = None;
         for extent in extents.iter().filter(|raw| raw.placement() == Placement::Placed).map(|raw| raw.extent) {
             match &mut current {
@@ -115,22 +117,22 @@ mod tests {
     }
 
     #[test]
-    fn aligned_pieces_by_hand() {
+    fn aligned_pieces_are_counted() {
         assert_eq!(aligned(PIECE, &[(0, 4 * PIECE, PIECE)]), (1, 1));
         assert_eq!(aligned(PIECE, &[(0, 4 * PIECE + 1, PIECE)]), (0, 1), "one block off");
         assert_eq!(aligned(PIECE - 1, &[(0, 0, PIECE)]), (0, 0), "too small a file");
-        assert_eq!(aligned(2 * PIECE, &[(0, 0, 100), (100, 100, 2 * PIECE - 100)]), (2, 2), "extents that touch");
+        assert_eq!(aligned(2 * PIECE, &[(0, 0, 100), (100, 100, 2 * PIECE - 100)]), (2, 2), "adjacent extents");
         assert_eq!(aligned(3 * PIECE, &[(0, 7, PIECE), (PIECE, 9 * PIECE, 2 * PIECE)]), (2, 3));
-        // Both off by the same: the piece in the middle is aligned.
+        // Both are shifted by the same offset: the piece in the middle is aligned.
         assert_eq!(aligned(3 * PIECE, &[(0, 7 * PIECE, 3), (3, 3, 3 * PIECE - 3)]), (2, 3));
-        // Lies as if in one piece, but with a hole in the file.
+        // Adjacent on the device, but with a hole in the file.
         assert_eq!(aligned(2 * PIECE, &[(0, 0, 10), (11, 10, 2 * PIECE - 11)]), (0, 2));
         assert_eq!(AlignedShare { pieces: 4, aligned_pieces: 1 }.share(), Some(0.25));
         assert_eq!(AlignedShare::default().share(), None);
     }
 
     #[test]
-    fn short_extents_by_hand() {
+    fn short_extents_are_counted() {
         let mut short = ShortExtents::new(64 << 10);
         short.add(&compute_runs(&extents(&[(0, 100, 15)]))); // small, whole
         short.add(&compute_runs(&extents(&[(0, 200, 16)]))); // just long enough
@@ -141,10 +143,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn aligned_pieces_are_those_whose_every_block_is_in_place(
+        fn every_block_of_an_aligned_piece_is_aligned(
             lengths in prop::collection::vec((1u64..1200, 0u64..3, 0u64..2), 1..8),
         ) {
-            // Extents one behind the other in the file; on the device each begins at a piece, one block off, or goes on.
+            // Extents are adjacent in the file. On the device each starts at a piece, one block
+            // off, or continues the previous one.
             let (mut places, mut logical, mut end) = (Vec::new(), 0, 0u64);
             for (blocks, jump, off) in lengths {
                 let physical = if jump == 0 { end } else { (end / PIECE + jump) * PIECE + off + logical % PIECE };
@@ -160,7 +163,7 @@ mod tests {
         }
 
         #[test]
-        fn every_extent_is_short_to_a_large_enough_size_and_none_to_zero(
+        fn a_large_limit_makes_every_extent_short(
             places in prop::collection::vec((0u64..50, 1u64..9), 0..20), size in 0u64..10,
         ) {
             let places: Vec<_> = places.iter().enumerate().map(|(n, &(at, blocks))| (n as u64 * 9, at, blocks)).collect();

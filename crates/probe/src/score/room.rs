@@ -1,26 +1,29 @@
-//! Whether a file system answers "no space" before its space is used up: warnings ahead of it.
+//! Warns before a file system returns "no space" although space is left.
 
 use super::FreeSpaceWarning;
 use crate::map::{BtrfsBlockGroup, BtrfsFreeSpace, BtrfsGroupType};
 
-/// Metadata, or data, that can take less than this share of what they take now are nearly out of room: one in this many.
+/// Metadata (or data) is nearly out of space if it can grow by less than its current size divided
+/// by this.
 const SHARE: u64 = 4;
-/// The least room that is not worth a warning, bytes: what Btrfs keeps back for itself on the smallest volumes.
+/// The smallest limit below which space is short, bytes: the reserve of Btrfs on the smallest
+/// volumes.
 const LEAST_ROOM_BYTES: u64 = 4 << 20;
-/// Room above this is never warned of, bytes: Btrfs keeps back no more than this for itself.
+/// The largest such limit, bytes: the reserve of Btrfs is never larger.
 const MOST_ROOM_BYTES: u64 = 512 << 20;
-/// Fewer free inodes than one in this many are few.
+/// Inodes are few if less than one in this many is free.
 const INODES: u64 = 50;
-/// Less free space than one byte in this many is little.
+/// Space is nearly full if less than one byte in this many is free.
 const LITTLE: u64 = 20;
 
-/// The warnings that the block groups of a Btrfs deserve: metadata without room while data have some, or data while
-/// metadata have some.
+/// The warnings for the block groups of a Btrfs: metadata without space while data has some, or
+/// data while metadata has some.
 ///
-/// Room is what is free in the block groups for a purpose, and what no block group has, as many copies as the newest
-/// group for that purpose makes. It is called short below a quarter of what the purpose uses, at least 4 MiB and at most
-/// 512 MiB (what Btrfs keeps back for itself), if more than twice as much is free for the other. Mixed block groups have
-/// room for both or none. Whether devices can take their part of a copy or stripe is not looked at.
+/// The space for a purpose is the free space in its block groups, plus the unallocated space
+/// divided by the number of copies of its newest group. It is short if it is below a quarter of the
+/// used space, a limit of at least 4 MiB and at most 512 MiB (the reserve of Btrfs). A warning also
+/// needs more than twice that space free for the other purpose. Mixed block groups share their
+/// space. The check ignores whether each device can hold its part of a copy or stripe.
 pub fn compute_btrfs_warnings(space: &BtrfsFreeSpace) -> Vec<FreeSpaceWarning> {
     let unallocated: u64 =
         space.devices.iter().flat_map(|device| &device.unallocated).map(|free| free.length_bytes).sum();
@@ -74,8 +77,8 @@ impl Purpose {
     }
 }
 
-/// The warning that a fixed number of inodes runs out before the space: fewer than one in fifty are free, and of the space
-/// a larger share.
+/// The warning that a fixed number of inodes runs out before the space: less than one in fifty is
+/// free, and a larger share of the space.
 ///
 /// In: inodes, bytes. None if there is no fixed number (0 inodes).
 pub fn compute_inode_warning(
@@ -137,8 +140,9 @@ mod tests {
     const METADATA_DUP: u64 = 0x24;
 
     #[test]
-    fn no_space_with_half_the_disk_free_is_said_ahead() {
-        // 10 GiB of data groups, half empty; a GiB of metadata of which 100 MiB are free; nothing unallocated.
+    fn metadata_shortage_is_warned_of_before_enospc() {
+        // 10 GiB of data groups, half empty; 1 GiB of metadata groups with 100 MiB free; nothing
+        // unallocated.
         let groups = || vec![group(DATA, 10_240, 5120), group(METADATA_DUP, 1024, 924)];
         let (room_bytes, used_bytes, data_free_bytes) = (100 * MIB, 924 * MIB, 5120 * MIB);
         let expected = FreeSpaceWarning::NoRoomForMetadata { room_bytes, used_bytes, data_free_bytes };
@@ -146,32 +150,32 @@ mod tests {
         let text = expected.to_string();
         assert_eq!(
             text,
-            "\"no space\" is ahead though 5.00 GiB are free for data: metadata take 924.00 MiB and can take 100.00 MiB more"
+            "\"no space\" is ahead although 5.00 GiB are free for data: metadata uses 924.00 MiB and can grow by 100.00 MiB"
         );
-        // Another GiB that no group has makes room for half of it, twice.
+        // Another unallocated GiB gives metadata half of it, in two copies.
         assert_eq!(warnings(groups(), 1024), []);
     }
 
     #[test]
-    fn data_without_room_while_metadata_have_some() {
+    fn data_shortage_is_warned_of_while_metadata_has_space() {
         let groups = vec![group(DATA, 1024, 1023), group(METADATA_DUP, 512, 100)];
         let expected = FreeSpaceWarning::NoRoomForData { room_bytes: MIB, metadata_free_bytes: 412 * MIB };
         assert_eq!(warnings(groups, 0), [expected]);
-        // Both full: that is no surprise.
+        // Both are full: no warning.
         assert_eq!(warnings(vec![group(DATA, 1024, 1023), group(METADATA_DUP, 512, 511)], 0), []);
-        // Mixed groups have one room.
+        // Mixed groups share their space.
         assert_eq!(warnings(vec![group(DATA | 4, 64, 63)], 0), []);
         assert_eq!(warnings(Vec::new(), 0), []);
     }
 
     #[test]
-    fn inodes_and_space_that_run_out() {
+    fn scarce_inodes_and_space_are_warned_of() {
         let few = FreeSpaceWarning::FewInodes { free: 19, all: 1000, free_bytes: 500 };
         assert_eq!(compute_inode_warning(19, 1000, 500, 1000), Some(few));
         assert_eq!(compute_inode_warning(20, 1000, 500, 1000), None);
         assert_eq!(compute_inode_warning(19, 1000, 10, 1000), None, "the space runs out first");
         assert_eq!(compute_inode_warning(0, 0, 500, 1000), None);
-        assert_eq!(few.to_string(), "\"no space\" is ahead though 500 B are free: 19 of 1000 inodes are");
+        assert_eq!(few.to_string(), "\"no space\" is ahead although 500 B are free: only 19 of 1000 inodes are free");
         assert_eq!(
             compute_full_warning(49, 1000).map(|warning| warning.to_string()).as_deref(),
             Some("only 49 B of 1000 B are free")

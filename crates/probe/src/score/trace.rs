@@ -1,14 +1,15 @@
-//! Scores of block traces: how often the device had to go elsewhere, how far, and how much it was asked for at a time.
+//! Scores of block traces: the number of discontinuities, their distances, and the sizes of
+//! requests.
 
 use senesce_core::{BlockOp, BlockRequest, SECTOR_BYTES};
 use serde::{Deserialize, Serialize};
 
 use super::distance::{DistanceBucket, Distances};
 
-/// Sectors of a block, the unit in which traces are scored.
+/// Sectors of a block, the unit of the scores.
 const SECTORS_PER_BLOCK: u64 = 8;
 
-/// Requests of `at_least_bytes` up to below twice that.
+/// Requests from `at_least_bytes` to below twice that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestSizeBucket {
     /// The smallest request of the bucket, bytes; a power of two.
@@ -19,7 +20,7 @@ pub struct RequestSizeBucket {
     pub bytes: u64,
 }
 
-/// How a device was read, or written, or both.
+/// The access pattern of reads, writes, or both.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AccessFigures {
     /// Requests that move data.
@@ -28,37 +29,43 @@ pub struct AccessFigures {
     pub bytes: u64,
     /// Their blocks of 4 KiB: the sum over the requests of sectors / 8, each rounded up.
     pub blocks: u64,
-    /// Requests whose first sector is not the end of the one before. The first request has none before it and is none.
+    /// Requests whose first sector is not the end of the previous request. The first request does
+    /// not count.
     pub discontinuities: u64,
     /// Dynamic layout score: 1 - discontinuities / blocks; above 0, at most 1; none without blocks.
     /// Source: A. Conway et al., File Systems Fated for Senescence?, FAST 2017.
     pub dynamic_layout_score: Option<f64>,
-    /// The sum of the distances from the end of a request to the start of the next, sectors; at most 2^64 - 1.
+    /// The sum of the distances from the end of a request to the start of the next, sectors; at
+    /// most 2^64 - 1.
     pub seek_sectors: u64,
-    /// Those distances in blocks of 4 KiB, rounded up, by powers of two; the bucket of zero is no seek.
+    /// Those distances in blocks of 4 KiB, rounded up, by powers of two; the bucket of zero is no
+    /// seek.
     pub seeks: Vec<DistanceBucket>,
-    /// Requests by size, smallest first, from the first bucket that holds one to the last.
+    /// Requests by size, smallest first, from the first bucket with a request to the last.
     pub request_sizes: Vec<RequestSizeBucket>,
-    /// Chain length: blocks / requests, the mean number of consecutive blocks in a request; none without requests.
+    /// Chain length: blocks / requests, the mean number of consecutive blocks in a request; none
+    /// without requests.
     pub blocks_per_request: Option<f64>,
-    /// Longest rows of requests of which each begins where the one before ended, whatever the block layer did not merge:
-    /// discontinuities + 1; 0 without requests.
+    /// Chains: maximal sequences of requests in which each starts where the previous one ended,
+    /// even if the block layer did not merge them. The number is discontinuities + 1; 0 without
+    /// requests.
     pub chains: u64,
     /// Blocks of the chains: the sum over the chains of sectors / 8, each rounded up.
     pub chain_blocks: u64,
-    /// Merged chain length: chain_blocks / chains; none without requests. Not below `blocks_per_request` for requests
-    /// of whole blocks.
+    /// Merged chain length: chain_blocks / chains; none without requests. For requests of whole
+    /// blocks it is at least `blocks_per_request`.
     pub blocks_per_chain: Option<f64>,
 }
 
-/// What a trace says about a layout.
+/// The layout figures of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TraceFigures {
-    /// Reads, in issue order among themselves: read chain length, and the dynamic layout score of a grep test.
+    /// Reads, in issue order among themselves: read chain length, and the dynamic layout score of a
+    /// grep test.
     pub reads: AccessFigures,
     /// Writes, in issue order among themselves: write chain length.
     pub writes: AccessFigures,
-    /// Reads and writes together, as the device got them.
+    /// Reads and writes together, in the order of the device.
     pub both: AccessFigures,
     /// Discards.
     pub discards: u64,
@@ -68,17 +75,19 @@ pub struct TraceFigures {
     pub flushes: u64,
 }
 
-/// Scores a trace. In: requests in issue order. Cost: one pass, memory that does not grow.
+/// Scores a trace. In: requests in issue order. Cost: one pass, constant memory.
 ///
-/// The dynamic layout score follows one file system over time well and compares different file systems badly (pooled
-/// r = -0.71 on disks, -0.32 on SSDs, against -0.94..-1.0 within one): show a modelled cost beside it.
+/// The dynamic layout score follows one file system over time well, but compares different file
+/// systems badly (pooled r = -0.71 on disks, -0.32 on SSDs, against -0.94..-1.0 within one). Show a
+/// modelled cost with it.
 ///
 /// ```
 /// use senesce_core::{BlockOp, BlockRequest, Nanos};
 /// use senesce_probe::score::compute_trace_figures;
 ///
-/// let read = |sector, sectors| BlockRequest { issued: Nanos(0), op: BlockOp::Read, sector, sectors };
-/// // Two requests of two blocks that touch, and one of four elsewhere: one discontinuity in eight blocks.
+/// let read =
+///     |sector, sectors| BlockRequest { issued: Nanos(0), op: BlockOp::Read, sector, sectors };
+/// // Two adjacent requests of two blocks, and one of four: one discontinuity in eight blocks.
 /// let figures = compute_trace_figures([read(0, 16), read(16, 16), read(800, 32)]);
 /// assert_eq!(figures.reads.dynamic_layout_score, Some(7.0 / 8.0));
 /// assert_eq!(figures.reads.blocks_per_chain, Some(4.0));
@@ -105,13 +114,13 @@ pub fn compute_trace_figures(requests: impl IntoIterator<Item = BlockRequest>) -
     figures
 }
 
-/// Adds up requests of one kind.
+/// Sums requests of one kind.
 #[derive(Clone, Debug)]
 struct Access {
     figures: AccessFigures,
     distances: Distances,
     by_power: [(u64, u64); 64],
-    /// The first sector behind the request before.
+    /// The first sector after the previous request.
     end: Option<u64>,
     chain_sectors: u64,
 }
@@ -127,7 +136,7 @@ impl Access {
     fn add(&mut self, request: &BlockRequest) {
         let sectors = u64::from(request.sectors);
         let bytes = sectors * SECTOR_BYTES;
-        // A request without sectors moves nothing and has no place.
+        // A request without sectors moves nothing and has no position.
         let Some(power) = bytes.checked_ilog2() else { return };
         let figures = &mut self.figures;
         figures.requests += 1;

@@ -1,4 +1,4 @@
-//! Traces by hand, and what holds for every trace.
+//! Traces computed by hand, and properties of every trace.
 
 use proptest::prelude::*;
 use senesce_core::{Nanos, Rng, Seed};
@@ -14,8 +14,8 @@ fn reads(places: &[(u64, u32)]) -> AccessFigures {
 }
 
 #[test]
-fn a_trace_by_hand() {
-    // 16 sectors at 100, 8 right behind, 1 far ahead, 24 back at the start.
+fn a_trace_has_hand_computed_figures() {
+    // 16 sectors at 100, 8 directly after, 1 far ahead, 24 at the start.
     let figures = reads(&[(100, 16), (116, 8), (1000, 1), (0, 24)]);
     assert_eq!((figures.requests, figures.bytes, figures.blocks), (4, 49 * 512, 2 + 1 + 1 + 3));
     assert_eq!(figures.discontinuities, 2);
@@ -42,14 +42,14 @@ fn one_request_is_perfect_and_none_has_no_score() {
 }
 
 #[test]
-fn the_worst_order_of_single_blocks_comes_near_to_zero() {
+fn a_backward_trace_scores_near_zero() {
     // Every request but the first is a discontinuity: 1 - 99/100.
     let backwards: Vec<_> = (0..100).rev().map(|n| (n * 8, 8)).collect();
     assert_eq!(reads(&backwards).dynamic_layout_score, Some(1.0 - 99.0 / 100.0));
 }
 
 #[test]
-fn reads_and_writes_are_told_apart_and_put_together() {
+fn reads_and_writes_are_scored_apart_and_together() {
     let figures = compute_trace_figures([
         request(BlockOp::Read, 0, 8),
         request(BlockOp::Write, 500, 16),
@@ -66,7 +66,7 @@ fn reads_and_writes_are_told_apart_and_put_together() {
 }
 
 #[test]
-fn places_beyond_any_device_do_no_harm() {
+fn positions_beyond_any_device_do_not_overflow() {
     let figures = reads(&[(u64::MAX, u32::MAX), (0, u32::MAX), (u64::MAX, 1)]);
     assert_eq!(figures.discontinuities, 2);
     assert_eq!(figures.seek_sectors, u64::MAX);
@@ -74,7 +74,7 @@ fn places_beyond_any_device_do_no_harm() {
 
 proptest! {
     #[test]
-    fn figures_equal_those_of_looking_at_every_pair(places in prop::collection::vec((0u64..400, 1u32..40), 1..60)) {
+    fn figures_equal_those_of_every_pair(places in prop::collection::vec((0u64..400, 1u32..40), 1..60)) {
         let figures = reads(&places);
         let jumps: Vec<u64> = places.windows(2).map(|p| p[1].0.abs_diff(p[0].0 + u64::from(p[0].1))).collect();
         let discontinuities = jumps.iter().filter(|&&jump| jump > 0).count() as u64;
@@ -88,7 +88,7 @@ proptest! {
     }
 
     #[test]
-    fn the_order_changes_seeks_and_nothing_else(places in prop::collection::vec((0u64..400, 1u32..40), 1..60), seed: u64) {
+    fn the_order_changes_only_seeks(places in prop::collection::vec((0u64..400, 1u32..40), 1..60), seed: u64) {
         let mut shuffled = places.clone();
         Rng::for_purpose(Seed(seed), "order").shuffle(&mut shuffled);
         let (a, b) = (reads(&places), reads(&shuffled));
@@ -98,10 +98,10 @@ proptest! {
     }
 
     #[test]
-    fn cutting_a_stream_into_requests_of_whole_blocks_leaves_the_score_and_the_chains(
+    fn splitting_a_stream_keeps_score_and_chains(
         chains in prop::collection::vec(prop::collection::vec(1u32..5, 1..6), 1..12),
     ) {
-        // Each chain lies far behind the one before; it is one request, or several that touch.
+        // Each chain is far after the previous one. It is one request, or several adjacent ones.
         let (mut whole, mut cut) = (Vec::new(), Vec::new());
         for (n, parts) in chains.iter().enumerate() {
             let start = n as u64 * 1000;

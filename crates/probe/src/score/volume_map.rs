@@ -1,7 +1,8 @@
-//! A map of a volume: what lies where, in as many cells as a picture can show.
+//! A map of a volume: the owner and state of each part, in as many cells as a picture can show.
 //!
-//! A cell is a run of the volume's bytes. Drawn along a Hilbert curve, what lies near on the volume lies near in the
-//! picture: a volume that was filled in the order of its tree shows a few smooth areas, an aged one is speckled.
+//! A cell is a range of the volume's bytes. Cells are drawn along a Hilbert curve, so that ranges
+//! close on the volume are close in the picture. A volume that was filled in the order of its tree
+//! shows a few smooth areas; an aged one is speckled.
 //!
 //! ```
 //! use senesce_probe::score::MapBuilder;
@@ -15,24 +16,24 @@
 
 use serde::{Deserialize, Serialize};
 
-/// No device reaches as far; a position behind it is wrong and left out.
+/// No device is larger. Positions beyond this are invalid and left out.
 const FARTHEST_BYTES: u64 = 1 << 60;
 
-/// Cells are not finer than a block.
+/// The smallest cell, bytes: a block.
 const LEAST_CELL_BYTES: u64 = 4096;
 
 /// One cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MapCell {
-    /// Bytes of files' extents. What is neither used nor free is metadata, or nobody told.
+    /// Bytes of files' extents. Bytes that are neither used nor free are metadata or unknown.
     pub used_bytes: u64,
     /// Bytes of free extents.
     pub free_bytes: u64,
-    /// Extents that lie here at least in part.
+    /// Extents that overlap the cell.
     pub extents: u32,
-    /// The file with the most bytes here, as its number in the order of the tree.
+    /// The file with the most bytes in the cell, as its number in the order of the tree.
     pub owner: Option<u32>,
-    /// When the used bytes were modified, seconds since 1970, their mean.
+    /// Mean time of modification of the used bytes, seconds since 1970.
     pub modified_unix_seconds: i64,
 }
 
@@ -43,12 +44,12 @@ pub struct VolumeMap {
     pub side: u32,
     /// Bytes of a cell.
     pub cell_bytes: u64,
-    /// The cells in the order of the volume. The last ones may lie behind its end, with nothing in them.
+    /// The cells in the order of the volume. The last ones may be beyond its end, and are empty.
     pub cells: Vec<MapCell>,
 }
 
 impl VolumeMap {
-    /// The files that own cells, by their numbers, each once, in the order of the tree.
+    /// The numbers of the files that own cells, each once, in the order of the tree.
     pub fn owners(&self) -> Vec<u32> {
         let mut owners: Vec<u32> = self.cells.iter().filter_map(|cell| cell.owner).collect();
         owners.sort_unstable();
@@ -57,7 +58,7 @@ impl VolumeMap {
     }
 }
 
-/// Adds up a map.
+/// Sums a map.
 #[derive(Clone, Debug)]
 pub struct MapBuilder {
     side: u32,
@@ -68,7 +69,7 @@ pub struct MapBuilder {
 #[derive(Clone, Debug, Default)]
 struct Sum {
     cell: MapCell,
-    /// The file whose extents come at the moment, and its bytes here.
+    /// The file of the most recent extent, and its bytes in the cell.
     current: Option<(u32, u64)>,
     /// The most bytes of one file so far.
     most_bytes: u64,
@@ -77,8 +78,9 @@ struct Sum {
 }
 
 impl MapBuilder {
-    /// A map with nothing in it. In: `order`, so that each side has `2^order` cells (at most 2^12); `capacity_bytes`, a
-    /// first guess: what lies behind it makes the map larger, by merging neighbouring cells.
+    /// An empty map. In: `order`, so that each side has `2^order` cells (at most 2^12);
+    /// `capacity_bytes`, a first estimate. Positions beyond it make the map larger, by merging
+    /// pairs of adjacent cells.
     pub fn new(capacity_bytes: u64, order: u32) -> Self {
         let side = 1u32 << order.min(12);
         let count = u64::from(side) * u64::from(side);
@@ -86,7 +88,8 @@ impl MapBuilder {
         Self { side, cell_bytes, sums: vec![Sum::default(); count as usize] }
     }
 
-    /// Adds an extent of the file with this number. All extents of a file must come one after the other.
+    /// Adds an extent of the file with this number. All extents of a file must be added
+    /// consecutively.
     pub fn add_extent(&mut self, owner: u32, start_bytes: u64, length_bytes: u64, modified_unix_seconds: i64) {
         self.each_cell(start_bytes, length_bytes, |sum, bytes| {
             sum.cell.used_bytes += bytes;
@@ -108,7 +111,7 @@ impl MapBuilder {
         self.each_cell(start_bytes, length_bytes, |sum, bytes| sum.cell.free_bytes += bytes);
     }
 
-    /// What was added, as a map.
+    /// Returns the map.
     pub fn finish(self) -> VolumeMap {
         let cells = self.sums.into_iter().map(|mut sum| {
             if sum.cell.used_bytes > 0 {
@@ -132,7 +135,8 @@ impl MapBuilder {
         }
     }
 
-    /// Doubles what a cell stands for. A file that lies in both halves counts with its bytes in one of them.
+    /// Doubles the size of a cell. A file in both halves then counts only with its bytes in one of
+    /// them.
     fn grow(&mut self) {
         let count = self.sums.len();
         for at in 0..count / 2 {
@@ -156,8 +160,8 @@ impl MapBuilder {
     }
 }
 
-/// The place of cell number `index` along a Hilbert curve that fills a square of `side` (a power of two) cells: column
-/// and row. Neighbours on the curve are neighbours in the square.
+/// The column and row of cell number `index` along a Hilbert curve that fills a square of `side` (a
+/// power of two) cells. Adjacent cells on the curve are adjacent in the square.
 ///
 /// Source: D. Hilbert, Mathematische Annalen 38, 1891; the usual walk over pairs of bits.
 pub fn compute_hilbert_place(side: u32, index: u64) -> (u32, u32) {
@@ -188,13 +192,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_curve_begins_as_it_is_drawn_in_books() {
+    fn the_curve_starts_in_the_usual_orientation() {
         let places: Vec<_> = (0..4).map(|index| compute_hilbert_place(2, index)).collect();
         assert_eq!(places, [(0, 0), (0, 1), (1, 1), (1, 0)]);
     }
 
     #[test]
-    fn the_curve_visits_every_cell_once_by_single_steps() {
+    fn the_curve_visits_every_cell_by_single_steps() {
         for side in [2u32, 4, 16, 64] {
             let count = u64::from(side) * u64::from(side);
             let places: Vec<_> = (0..count).map(|index| compute_hilbert_place(side, index)).collect();
@@ -207,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_with_the_most_bytes_owns_a_cell_even_in_pieces() {
+    fn the_file_with_most_bytes_owns_a_cell() {
         let mut map = MapBuilder::new(16 * 4096, 1); // four cells of 16 KiB
         map.add_extent(7, 0, 3000, 10);
         map.add_extent(7, 6000, 3000, 10);
@@ -218,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_grows_when_something_lies_behind_its_end() {
+    fn a_map_grows_for_extents_beyond_its_end() {
         let mut map = MapBuilder::new(16 * 4096, 2); // 16 cells of 4 KiB
         map.add_extent(1, 0, 4096, 5);
         map.add_extent(2, 4096, 8192, 5);

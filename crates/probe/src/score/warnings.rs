@@ -1,4 +1,4 @@
-//! What free space can no longer hold: warnings as values.
+//! Warnings about free space, as values.
 
 use std::fmt;
 
@@ -7,30 +7,32 @@ use serde::{Deserialize, Serialize};
 
 use super::FreeSpaceFigures;
 
-/// A size below which a largest free extent is a nuisance to every file system, bytes: the usual readahead, and the
-/// largest extent of compressed Btrfs.
+/// If the largest free extent is below this, every file system suffers, bytes: it is the default
+/// readahead, and the largest extent of compressed Btrfs.
 const SMALL_BYTES: u64 = 128 << 10;
 
-/// What a warning is held against.
+/// The limits of the warnings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WarningLimits {
-    /// Bytes of an XFS inode chunk, on XFS only; see [`crate::collect::collect_xfs_inode_chunk_bytes`].
+    /// Bytes of an XFS inode chunk, on XFS only; see
+    /// [`crate::collect::collect_xfs_inode_chunk_bytes`].
     pub xfs_inode_chunk_bytes: Option<u64>,
     /// The natural transfer size of the device, bytes, if it is known.
     pub natural_transfer_bytes: Option<u64>,
 }
 
-/// Something that the free space is too little, or too scattered, for.
+/// A warning that free space is too small or too fragmented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum FreeSpaceWarning {
-    /// There is no free extent at all.
+    /// There is no free extent.
     NoFreeSpace,
-    /// XFS cannot make a whole chunk of 64 inodes: it makes sparse chunks, or answers "no space" with space left.
+    /// XFS cannot make a whole chunk of 64 inodes. It makes sparse chunks, or returns "no space"
+    /// although space is left.
     BelowXfsInodeChunk {
         /// The largest free extent, bytes.
         largest_bytes: u64,
-        /// What a chunk needs, bytes.
+        /// The size of a chunk, bytes.
         chunk_bytes: u64,
     },
     /// No extent of 128 KiB is left.
@@ -38,32 +40,32 @@ pub enum FreeSpaceWarning {
         /// The largest free extent, bytes.
         largest_bytes: u64,
     },
-    /// Whatever is written now will not be read at the device's full rate.
+    /// New data will not be read at the device's full rate.
     BelowNaturalTransfer {
         /// The largest free extent, bytes.
         largest_bytes: u64,
         /// The natural transfer size, bytes.
         natural_transfer_bytes: u64,
     },
-    /// Btrfs: the block groups for metadata are nearly full, and there is no space to make more of them, while those for
-    /// data have room. The next writes, deletions among them, answer "no space".
+    /// Btrfs: the block groups for metadata are nearly full, and no space is left for more of them,
+    /// while those for data have space. The next writes, including deletions, return "no space".
     NoRoomForMetadata {
-        /// What metadata can still take: free in their block groups, and what can become one, bytes.
+        /// Space left for metadata: free in its block groups, and convertible to one, bytes.
         room_bytes: u64,
-        /// What metadata take now, bytes.
+        /// Space used by metadata, bytes.
         used_bytes: u64,
-        /// What is free for data, bytes.
+        /// Free space for data, bytes.
         data_free_bytes: u64,
     },
-    /// Btrfs: the block groups for data are nearly full, and there is no space to make more of them, while those for
-    /// metadata have room.
+    /// Btrfs: the block groups for data are nearly full, and no space is left for more of them,
+    /// while those for metadata have space.
     NoRoomForData {
-        /// What data can still take: free in their block groups, and what can become one, bytes.
+        /// Space left for data: free in its block groups, and convertible to one, bytes.
         room_bytes: u64,
-        /// What is free for metadata, bytes.
+        /// Free space for metadata, bytes.
         metadata_free_bytes: u64,
     },
-    /// The inodes, of which there is a fixed number, run out before the space.
+    /// The fixed number of inodes runs out before the space.
     FewInodes {
         /// Free inodes.
         free: u64,
@@ -72,11 +74,11 @@ pub enum FreeSpaceWarning {
         /// Free space, bytes.
         free_bytes: u64,
     },
-    /// Little is free.
+    /// Little space is free.
     NearlyFull {
         /// Free space, bytes.
         free_bytes: u64,
-        /// What the file system can hold, bytes.
+        /// The capacity of the file system, bytes.
         capacity_bytes: u64,
     },
 }
@@ -103,19 +105,23 @@ impl fmt::Display for FreeSpaceWarning {
             ),
             Self::NoRoomForMetadata { room_bytes, used_bytes, data_free_bytes } => write!(
                 f,
-                "\"no space\" is ahead though {} are free for data: metadata take {} and can take {} more",
+                "\"no space\" is ahead although {} are free for data: metadata uses {} and can grow by {}",
                 Bytes(data_free_bytes),
                 Bytes(used_bytes),
                 Bytes(room_bytes)
             ),
             Self::NoRoomForData { room_bytes, metadata_free_bytes } => write!(
                 f,
-                "\"no space\" is ahead though {} are free for metadata: data can take {} more",
+                "\"no space\" is ahead although {} are free for metadata: data can grow by {}",
                 Bytes(metadata_free_bytes),
                 Bytes(room_bytes)
             ),
             Self::FewInodes { free, all, free_bytes } => {
-                write!(f, "\"no space\" is ahead though {} are free: {free} of {all} inodes are", Bytes(free_bytes))
+                write!(
+                    f,
+                    "\"no space\" is ahead although {} are free: only {free} of {all} inodes are free",
+                    Bytes(free_bytes)
+                )
             }
             Self::NearlyFull { free_bytes, capacity_bytes } => {
                 write!(f, "only {} of {} are free", Bytes(free_bytes), Bytes(capacity_bytes))
@@ -124,10 +130,10 @@ impl fmt::Display for FreeSpaceWarning {
     }
 }
 
-/// The warnings that free space deserves, the gravest first; none if there is nothing to warn of.
+/// The warnings for free space, the most severe first; empty if there are none.
 ///
-/// An extent exactly as large as a limit is large enough. Whether XFS finds a chunk's alignment in it is not looked at:
-/// no warning is no promise.
+/// An extent exactly as large as a limit is large enough. The check ignores the alignment of XFS
+/// chunks: the absence of a warning is no guarantee.
 pub fn compute_free_space_warnings(figures: &FreeSpaceFigures, limits: &WarningLimits) -> Vec<FreeSpaceWarning> {
     let largest_bytes = figures.largest_bytes;
     if figures.extents == 0 {
@@ -161,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn warnings_by_hand() {
+    fn warnings_depend_on_the_largest_extent() {
         use FreeSpaceWarning as W;
         let kib = |n: u64| n << 10;
         assert_eq!(warnings(&[], &LIMITS), [W::NoFreeSpace]);
@@ -188,7 +194,7 @@ mod tests {
             let all = warnings(&lengths, &LIMITS);
             lengths.sort_unstable();
             prop_assert_eq!(&all, &warnings(&lengths[lengths.len() - 1..], &LIMITS));
-            // A larger extent takes warnings away and adds none.
+            // A larger extent removes warnings and adds none.
             lengths.push(lengths[lengths.len() - 1] * 2);
             prop_assert!(warnings(&lengths, &LIMITS).len() <= all.len());
         }

@@ -1,8 +1,8 @@
-//! The text of `blkparse` in its default format, for traces that were taken elsewhere.
+//! Parses the text of `blkparse` in its default format, for traces from other machines.
 //!
-//! A line is `device cpu sequence seconds pid action letters` and what belongs to the action. Issues (`D`), completions
-//! (`C`) and requeues (`R`) are taken; queueing, merging, plugging and messages are passed over. The summary at the end
-//! is passed over but for what it says was lost.
+//! A line is `device cpu sequence seconds pid action letters`, followed by fields of the action.
+//! The parser uses issues (`D`), completions (`C`) and requeues (`R`). It skips queueing, merging,
+//! plugging and messages. Of the summary at the end it uses only the number of lost events.
 
 use std::io::{BufRead, Read};
 
@@ -14,22 +14,24 @@ use crate::Error;
 /// Actions of blkparse that are no event of a request on its device.
 const PASSED_OVER: &[u8] = b"ABFGIMPQSTUXm";
 
-/// No line of blkparse is nearly as long; what is, is another file, and perhaps one without end.
+/// Longer than any line of blkparse. A file with a longer line is another file, perhaps an endless
+/// one.
 const LONGEST_LINE_BYTES: u64 = 64 << 10;
 
-/// A request's length is a 32-bit number of bytes in the kernel. A model would serve longer ones for minutes.
+/// The most sectors of a request: its length is a 32-bit number of bytes in the kernel. A model
+/// would simulate longer ones for minutes.
 const MOST_SECTORS: u32 = 1 << 23;
 
-/// The trace of the one device that a text of `blkparse` is about.
+/// Parses the trace of the only device in a text of `blkparse`.
 ///
-/// In: the text from its start; the first event is at the time the text gives it. Out: times in nanoseconds on the
-/// text's own clock. Errors: a malformed line or a second device, with the line's number; reading fails.
-/// Cost: one pass, memory for every event.
+/// In: the text from its start; the first event has the time in the text. Out: times in nanoseconds
+/// on the text's own clock. Errors: a malformed line or a second device, with the line number; a
+/// read error. Cost: one pass, memory for every event.
 pub fn import_blkparse(text: impl BufRead) -> Result<BlockTrace, Error> {
     import(text, None)
 }
 
-/// The same of one device of a text about several.
+/// Parses the trace of one device in a text with several devices.
 pub fn import_blkparse_of(text: impl BufRead, device: DeviceNumber) -> Result<BlockTrace, Error> {
     import(text, Some(device))
 }
@@ -49,14 +51,15 @@ fn import(mut text: impl BufRead, wanted: Option<DeviceNumber>) -> Result<BlockT
             }
             _ => {}
         }
-        // Names of processes are any bytes.
+        // Names of processes can have any bytes.
         let line = String::from_utf8_lossy(&line);
         let line = line.trim();
         let first = line.split_whitespace().next().unwrap_or_default();
         if let Ok(device) = first.parse::<DeviceNumber>() {
             match (trace.device, wanted) {
                 (Some(known), None) if known != device => {
-                    let problem = format!("it is about device {device}, and those before about {known}; name one");
+                    let problem =
+                        format!("it is about device {device}, but earlier lines are about {known}; name one device");
                     return Err(bad(number, problem));
                 }
                 (Some(known), Some(_)) if known != device => continue,
@@ -65,11 +68,10 @@ fn import(mut text: impl BufRead, wanted: Option<DeviceNumber>) -> Result<BlockT
             events.extend(parse_event(line).map_err(|problem| bad(number, format!("{problem}, in {line:?}")))?);
         } else if let Some(rest) = line.strip_prefix("Skips:") {
             in_summary = true;
-            // `Skips: 2 forward (17 -   0.1%)`: the number in brackets counts events.
+            // `Skips: 2 forward (17 -   0.1%)`: the number in parentheses counts events.
             let count = rest.split_once('(').and_then(|(_, rest)| rest.split_whitespace().next());
             let count = count.and_then(|count| count.parse::<u64>().ok());
-            let count =
-                count.ok_or_else(|| bad(number, format!("nothing tells how many were skipped, in {line:?}")))?;
+            let count = count.ok_or_else(|| bad(number, format!("it has no number of skipped events: {line:?}")))?;
             trace.lost = trace.lost.saturating_add(count);
         } else if line.is_empty()
             || in_summary
@@ -93,7 +95,7 @@ fn bad(line: u64, problem: String) -> Error {
     Error::BadFormat { format: "text of blkparse", unit: "line", position: line, problem }
 }
 
-/// An event's line; none for an action that is passed over.
+/// Parses an event's line; none for a skipped action.
 fn parse_event(line: &str) -> Result<Option<BlockEvent>, String> {
     let mut fields = line.split_whitespace().skip(1);
     let mut next = |what: &str| fields.next().ok_or_else(|| format!("the {what} is missing"));
@@ -107,7 +109,7 @@ fn parse_event(line: &str) -> Result<Option<BlockEvent>, String> {
         b"D" => Action::Issue,
         b"C" => Action::Complete,
         b"R" => Action::Requeue,
-        // In this place: the letters and the rest are the action's own affair.
+        // The letters and the rest of the line depend on the action.
         [letter] if PASSED_OVER.contains(letter) => return Ok(None),
         b"UT" => return Ok(None),
         _ => return Err(format!("the action {action:?} is not known")),
@@ -143,7 +145,7 @@ fn parse_event(line: &str) -> Result<Option<BlockEvent>, String> {
     Ok(Some(BlockEvent { at, sector, sectors, pid, error, action, op, flags }))
 }
 
-/// Seconds with up to nine places.
+/// Parses seconds with up to nine decimals.
 fn parse_seconds(text: &str) -> Result<Nanos, String> {
     let bad = || format!("the time {text:?} is not seconds with up to nine places");
     let (seconds, fraction) = text.split_once('.').unwrap_or((text, ""));
@@ -154,7 +156,7 @@ fn parse_seconds(text: &str) -> Result<Nanos, String> {
     let seconds: u64 = seconds.parse().map_err(|_| bad())?;
     let nanos: u64 = format!("{fraction:0<9}").parse().map_err(|_| bad())?;
     let all = seconds.checked_mul(1_000_000_000).and_then(|all| all.checked_add(nanos));
-    // A clock that has counted for centuries leaves no room for what is to be added to it.
+    // Times above 2^63 ns are refused, so that sums with other times do not overflow.
     all.filter(|&all| i64::try_from(all).is_ok()).map(Nanos).ok_or_else(bad)
 }
 

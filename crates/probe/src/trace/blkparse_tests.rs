@@ -1,15 +1,15 @@
-//! A text that blkparse 1.2.0 wrote, lines that are wrong, and anything at all.
+//! A text that blkparse 1.2.0 wrote, malformed lines, and random bytes.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::trace::RequestFlags;
 
-/// Written by blkparse 1.2.0 from a binary trace with one of each kind of event.
+/// Output of blkparse 1.2.0 for a binary trace with one of each kind of event.
 const GOLDEN: &str = include_str!("../../../../golden/probe/blkparse-1.2.0.txt");
 
 #[test]
-fn a_text_of_blkparse_is_read() {
+fn a_text_of_blkparse_is_parsed() {
     let trace = import_blkparse(GOLDEN.as_bytes()).unwrap();
     assert_eq!(trace.device, Some(DeviceNumber { major: 8, minor: 16 }));
     assert_eq!((trace.lost, trace.requeued, trace.others, trace.unmatched_completions), (0, 1, 1, 0));
@@ -40,7 +40,7 @@ fn a_text_of_blkparse_is_read() {
 }
 
 #[test]
-fn a_text_cut_between_lines_is_read_up_to_there() {
+fn a_truncated_text_gives_its_complete_lines() {
     let whole = import_blkparse(GOLDEN.as_bytes()).unwrap();
     for (end, _) in GOLDEN.match_indices('\n') {
         let trace = import_blkparse(&GOLDEN.as_bytes()[..=end]).unwrap();
@@ -53,7 +53,7 @@ fn a_text_cut_between_lines_is_read_up_to_there() {
 }
 
 #[test]
-fn several_devices_must_be_told_apart() {
+fn a_text_with_several_devices_needs_a_name() {
     let text = "8,0 0 1 0.1 5 D R 8 + 8 [a]\n8,16 0 1 0.2 5 D R 16 + 8 [a]\n";
     let error = import_blkparse(text.as_bytes()).unwrap_err().to_string();
     assert!(error.contains("line 2") && error.contains("8:16"), "{error}");
@@ -63,7 +63,7 @@ fn several_devices_must_be_told_apart() {
 }
 
 #[test]
-fn requests_times_and_lines_beyond_what_can_be_are_refused_by_their_line() {
+fn out_of_range_values_are_refused_with_their_line() {
     let first = "8,0 0 1 0.1 5 D R 8 + 8 [a]\n";
     let long = format!("8,0 0 1 0.1 5 m N {}\n", "x".repeat(1 << 16));
     for (line, says) in [
@@ -74,7 +74,7 @@ fn requests_times_and_lines_beyond_what_can_be_are_refused_by_their_line() {
         let error = import_blkparse(format!("{first}{line}").as_bytes()).unwrap_err().to_string();
         assert!(error.contains("line 2") && error.contains(says), "{error}");
     }
-    // A file without end and without lines.
+    // An endless file without lines.
     let error = import_blkparse(std::io::BufReader::new(std::io::repeat(b'8'))).unwrap_err().to_string();
     assert!(error.contains("line 1") && error.contains("longer than"), "{error}");
     let most = "8,0 0 1 0.1 5 D R 8 + 8388608 [a]\n";
@@ -85,7 +85,7 @@ fn requests_times_and_lines_beyond_what_can_be_are_refused_by_their_line() {
 }
 
 #[test]
-fn what_was_skipped_is_lost() {
+fn skipped_events_count_as_lost() {
     let text = "8,0 0 1 0.1 5 D R 8 + 8 [a]\nTotal (8,0):\n Reads Queued: 1\nSkips: 2 forward (17 -   0.1%)\n";
     assert_eq!(import_blkparse(text.as_bytes()).unwrap().lost, 17);
 }
@@ -117,12 +117,12 @@ fn an_empty_text_is_an_empty_trace() {
 
 proptest! {
     #[test]
-    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn any_bytes_parse_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let _ = import_blkparse(&bytes[..]);
     }
 
     #[test]
-    fn a_real_text_with_wrong_bytes_does_no_harm(
+    fn a_corrupted_text_parses_without_panic(
         changes in prop::collection::vec((0usize..GOLDEN.len(), prop::sample::select(b"0 +[](DCRF,.\n9x\xff".to_vec())), 1..6),
     ) {
         let mut bytes = GOLDEN.as_bytes().to_vec();
@@ -133,7 +133,7 @@ proptest! {
     }
 
     #[test]
-    fn a_trace_written_as_text_is_read_back(
+    fn a_rendered_trace_parses_to_itself(
         requests in prop::collection::vec((0u64..1 << 40, 1u32..1 << 20, any::<bool>(), 1u64..1_000_000), 0..40),
     ) {
         use std::fmt::Write;

@@ -1,4 +1,4 @@
-//! Events of the block layer: a record's bytes become what happened.
+//! Events of the block layer, decoded from the bytes of records.
 
 use std::fmt;
 
@@ -8,21 +8,21 @@ use serde::{Deserialize, Serialize};
 use super::{EventFormat, Field, Record};
 use crate::Error;
 
-/// What the kernel says about a request beside its operation.
+/// The kernel's flags of a request, besides its operation.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RequestFlags(pub u8);
 
 impl RequestFlags {
-    /// Someone waits for it.
+    /// A process waits for it.
     pub const SYNC: Self = Self(0x1);
-    /// Metadata of a file system. Not every file system says so of all of it.
+    /// Metadata of a file system. Not every file system sets it on all metadata.
     pub const META: Self = Self(0x2);
-    /// Read before anyone asked for it.
+    /// Read ahead of any request.
     pub const READAHEAD: Self = Self(0x4);
     /// Durable when it completes.
     pub const FUA: Self = Self(0x8);
-    /// What was written before must be durable first.
+    /// Earlier writes must be durable first.
     pub const PREFLUSH: Self = Self(0x10);
 
     const NAMES: [(Self, &'static str); 5] = [
@@ -38,7 +38,7 @@ impl RequestFlags {
         self.0 & other.0 == other.0
     }
 
-    /// Both sets together.
+    /// The union of both sets.
     pub fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
@@ -52,11 +52,11 @@ impl fmt::Debug for RequestFlags {
     }
 }
 
-/// Reads the letters by which the kernel and `blkparse` describe a request, such as `FWFSM`.
+/// Parses the letters with which the kernel and `blkparse` describe a request, such as `FWFSM`.
 ///
-/// Out: the operation, none for one that [`BlockOp`] has no word for, and the flags.
-/// An `F` before the operation is a flush before it, one behind it means durable on completion; `FF` and `FN` are
-/// flushes alone. Source: `blk_fill_rwbs` and `fill_rwbs` as they behave.
+/// Out: the operation (none if [`BlockOp`] has no variant for it) and the flags. An `F` before the
+/// operation is a preceding flush. An `F` after it means durable on completion. `FF` and `FN` are
+/// flushes alone. Source: the behaviour of `blk_fill_rwbs` and `fill_rwbs`.
 pub(super) fn parse_letters(letters: &[u8]) -> (Option<BlockOp>, RequestFlags) {
     let mut flags = RequestFlags::default();
     let (first, mut rest) = letters.split_first().map_or((b'?', letters), |(first, rest)| (*first, rest));
@@ -90,35 +90,35 @@ pub(super) fn parse_letters(letters: &[u8]) -> (Option<BlockOp>, RequestFlags) {
     (op, flags)
 }
 
-/// What happened to a request.
+/// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Action {
     /// It was issued to the device.
     Issue,
-    /// The driver handed it back before the device saw it.
+    /// The driver returned it before the device saw it.
     Requeue,
-    /// It, or a first part of what was left of it, was completed.
+    /// It, or the first part of its rest, was completed.
     Complete,
 }
 
 /// One event of the block layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockEvent {
-    /// When, on the trace's clock.
+    /// Its time, on the trace's clock.
     pub at: Nanos,
     /// First sector; 0 for a flush.
     pub sector: u64,
-    /// How many sectors; of a completion, how many were completed.
+    /// Number of sectors; for a completion, of completed sectors.
     pub sectors: u32,
     /// The process in whose context it happened.
     pub pid: u32,
-    /// Of a completion: the error's number (`errno`, positive), 0 for success.
+    /// For a completion: the error number (`errno`, positive), 0 for success.
     pub error: u32,
-    /// What happened.
+    /// The kind of the event.
     pub action: Action,
-    /// The operation; none for one that [`BlockOp`] has no word for.
+    /// The operation; none if [`BlockOp`] has no variant for it.
     pub op: Option<BlockOp>,
-    /// What else the kernel said.
+    /// The other flags of the kernel.
     pub flags: RequestFlags,
 }
 
@@ -134,7 +134,7 @@ struct Layout {
     error: Option<Field>,
 }
 
-/// Turns records into events of the block layer, by the formats of the kernel that wrote them.
+/// Decodes records into events of the block layer, by the formats of the kernel that wrote them.
 #[derive(Clone, Debug)]
 pub struct EventDecoder {
     kind: Field,
@@ -142,9 +142,11 @@ pub struct EventDecoder {
 }
 
 impl EventDecoder {
-    /// A decoder of these events: `block_rq_issue`, `block_rq_complete`, `block_rq_requeue`; not all need be there.
+    /// A decoder of these events: `block_rq_issue`, `block_rq_complete`, `block_rq_requeue`; some
+    /// may be missing.
     ///
-    /// Errors: another event, or a field that is needed and missing or of another size; the message names it.
+    /// Errors: another event, or a required field that is missing or has another size. The message
+    /// names it.
     pub fn new(formats: &[EventFormat]) -> Result<Self, Error> {
         let mut kind = None;
         let mut layouts = Vec::new();
@@ -177,11 +179,11 @@ impl EventDecoder {
                 error: if action == Action::Complete { format.field("error").or(format.field("errors")) } else { None },
             });
         }
-        // Every event begins alike; without a format nothing is decoded.
+        // Every event starts with the same fields; without a format nothing is decoded.
         Ok(Self { kind: kind.unwrap_or(Field { offset: 0, size: 2 }), layouts })
     }
 
-    /// The event of a record; none if it is another event's, or too short to be one.
+    /// Decodes the event of a record; none for another event, or if the record is too short.
     pub fn decode(&self, record: &Record<'_>) -> Option<BlockEvent> {
         let bytes = record.event;
         let id = self.kind.unsigned(bytes)?;
@@ -190,7 +192,7 @@ impl EventDecoder {
         let letters = letters.split(|&byte| byte == 0).next().unwrap_or_default();
         let (op, flags) = parse_letters(letters);
         let sectors = layout.sectors.unsigned(bytes)? as u32;
-        // A flush has no place; the kernel writes 0 when it is issued and -1 when it is completed.
+        // A flush has no position; the kernel writes 0 at its issue and -1 at its completion.
         let sector = if op == Some(BlockOp::Flush) { 0 } else { layout.sector.unsigned(bytes)? };
         let error = match layout.error {
             Some(field) => (field.unsigned(bytes)? as u32 as i32).unsigned_abs(),
@@ -206,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn letters_are_read_as_the_kernel_writes_them() {
+    fn kernel_letters_are_decoded() {
         use RequestFlags as F;
         let none = F::default();
         for (letters, op, flags) in [

@@ -1,23 +1,24 @@
-//! The kernel's own description of an event's fields: the file `format` beside every event.
+//! The kernel's own description of an event's fields: the file `format` of each event.
 
 use crate::Error;
 
-/// Where a field lies in an event's bytes.
+/// The position of a field in an event's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// First byte.
+    /// The first byte.
     pub offset: usize,
-    /// Bytes.
+    /// The size, bytes.
     pub size: usize,
 }
 
 impl Field {
-    /// The field's bytes; none if the event ends before it does.
+    /// The field's bytes; none if the event is too short.
     pub fn bytes(self, event: &[u8]) -> Option<&[u8]> {
         event.get(self.offset..self.offset.checked_add(self.size)?)
     }
 
-    /// The field as an unsigned number, low byte first; none if the event ends before it does, or for more than 8 bytes.
+    /// The field as an unsigned little-endian number; none if the event is too short, or for more
+    /// than 8 bytes.
     pub fn unsigned(self, event: &[u8]) -> Option<u64> {
         let bytes = self.bytes(event)?;
         let mut number = [0; 8];
@@ -26,18 +27,19 @@ impl Field {
     }
 }
 
-/// An event's number and fields, read from its `format` file.
+/// An event's number and fields, from its `format` file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventFormat {
     /// Its name, such as `block_rq_issue`.
     pub name: String,
-    /// The number its records begin with.
+    /// The number at the start of its records.
     pub id: u64,
     fields: Vec<(String, Field)>,
 }
 
 impl EventFormat {
-    /// Reads a `format` file: `name:`, `ID:` and one line for each field; what else it holds is for printing.
+    /// Parses a `format` file: `name:`, `ID:` and one line for each field. The rest of the file is
+    /// only for printing.
     ///
     /// Errors: no name or number, or a field without position. The message names the line.
     pub fn parse(text: &str) -> Result<Self, Error> {
@@ -68,13 +70,13 @@ fn bad_line(index: usize, problem: String) -> Error {
     Error::BadFormat { format: "description of a trace event", unit: "line", position: index as u64 + 1, problem }
 }
 
-/// The fields of a text of field lines, as `header_page` is.
+/// Parses the field lines of a text such as `header_page`.
 pub(super) fn parse_fields(text: &str) -> Result<Vec<(String, Field)>, Error> {
     let lines = text.lines().enumerate().filter(|(_, line)| line.trim_start().starts_with("field:"));
     lines.map(|(index, line)| parse_field(line).map_err(|problem| bad_line(index, problem))).collect()
 }
 
-/// A line `field:unsigned int nr_sector;<tab>offset:24;<tab>size:4;<tab>signed:0;`.
+/// Parses a line such as `field:unsigned int nr_sector;<tab>offset:24;<tab>size:4;<tab>signed:0;`.
 fn parse_field(line: &str) -> Result<(String, Field), String> {
     let mut parts = line.trim().split(';').map(str::trim);
     let declaration = parts.next().and_then(|part| part.strip_prefix("field:")).unwrap_or_default();
@@ -107,7 +109,7 @@ mod tests {
     const ISSUE: &str = include_str!("../../../../golden/probe/block_rq_issue.format");
 
     #[test]
-    fn the_kernel_s_description_is_read() {
+    fn the_kernels_description_is_parsed() {
         let format = EventFormat::parse(ISSUE).unwrap();
         assert_eq!((format.name.as_str(), format.id), ("block_rq_issue", 2104));
         assert_eq!(format.field("sector"), Some(Field { offset: 16, size: 8 }));
@@ -117,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
+    fn errors_name_their_line() {
         let text = |line: &str| format!("name: x\nID: 3\n{line}\n");
         for (line, part) in
             [("\tfield:int a;\toffset:x;\tsize:4;", "field a"), ("\tfield:;\toffset:0;\tsize:4;", "no name")]
@@ -139,7 +141,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused(text in "(name:|ID:|field:|int a;|offset:|size:|[0-9]{1,3}|[;\t\n ])*") {
+        fn any_text_parses_without_panic(text in "(name:|ID:|field:|int a;|offset:|size:|[0-9]{1,3}|[;\t\n ])*") {
             let _ = EventFormat::parse(&text);
         }
     }

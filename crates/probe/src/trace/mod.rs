@@ -1,21 +1,25 @@
-//! Block traces: what a device was asked to do, in the order in which it was asked. Pure: texts and pages become requests.
+//! Block traces: the requests of a device in issue order. Pure: it decodes texts and pages into
+//! requests.
 //!
-//! - [`BlockTrace`]: the requests of one device, with what was lost on the way.
-//! - [`EventFormat`], [`PageFormat`], [`Page`]: the kernel's binary trace pages, read by the kernel's own description.
-//! - [`compute_requests`]: issues and completions become requests.
+//! - [`BlockTrace`]: the requests of one device, with the number of lost events.
+//! - [`EventFormat`], [`PageFormat`], [`Page`]: decode the kernel's binary trace pages by the
+//!   kernel's own description.
+//! - [`compute_requests`]: pairs issues and completions into requests.
 //! - [`import_blkparse`]: the same from the text of `blkparse`.
 //!
 //! ```
 //! use senesce_probe::trace::import_blkparse;
 //!
-//! let text = "  8,0 1 1 0.000002300 1234 D R 1000 + 8 [grep]\n  8,0 1 2 0.000092300 0 C R 1000 + 8 [0]\n";
+//! let text = "  8,0 1 1 0.000002300 1234 D R 1000 + 8 [grep]\n\
+//!               8,0 1 2 0.000092300 0 C R 1000 + 8 [0]\n";
 //! let trace = import_blkparse(text.as_bytes())?;
 //! assert_eq!(trace.requests[0].request.sector, 1000);
 //! assert_eq!(trace.requests[0].service_time().unwrap().0, 90_000);
 //! # Ok::<(), senesce_probe::Error>(())
 //! ```
 //!
-//! Not here: taking a trace ([`crate::collect::BlockTracer`]) and scoring it ([`crate::score::compute_trace_figures`]).
+//! Other modules take traces ([`crate::collect::BlockTracer`]) and score them
+//! ([`crate::score::compute_trace_figures`]).
 
 mod blkparse;
 mod event;

@@ -1,9 +1,11 @@
-//! The pages of the kernel's trace ring buffer, as `trace_pipe_raw` gives them.
+//! The pages of the kernel's trace ring buffer, in the format of `trace_pipe_raw`.
 //!
-//! A page is a header (time of the first event; a word that holds the length of the data and two flags for what was
-//! missed) and records, each behind a word of 5 bits of type and 27 bits of time since the record before.
-//! Source: `Documentation/trace/ring-buffer-map.rst` and `events/header_page`, `events/header_event` of a Linux kernel;
-//! the numbers of the record types have been the same since 2.6.30 and are checked against `header_event`.
+//! A page is a header followed by records. The header has the time of the first event, and a word
+//! with the length of the data and two flags for lost events. Each record follows a word of 5 bits
+//! of type and 27 bits of time since the previous record. Source:
+//! `Documentation/trace/ring-buffer-map.rst` and `events/header_page`, `events/header_event` of a
+//! Linux kernel. The numbers of the record types have been the same since 2.6.30, and are checked
+//! against `header_event`.
 
 use senesce_core::Nanos;
 
@@ -12,7 +14,7 @@ use crate::Error;
 
 /// The largest type number that is a data record's length in words.
 const DATA_MAX: u32 = 28;
-/// What remains after a record that was taken back, or after the last record.
+/// Padding: a discarded record, or the rest of the page.
 const PADDING: u32 = 29;
 /// More bits of the time difference.
 const TIME_EXTEND: u32 = 30;
@@ -21,17 +23,17 @@ const TIME_STAMP: u32 = 31;
 
 /// Bits of time in a record's first word.
 const DELTA_BITS: u32 = 27;
-/// Bits of an absolute time that a time stamp holds; those above are taken from the time before.
+/// Bits of an absolute time in a time stamp; the higher bits come from the previous time.
 const STAMP_BITS: u32 = 59;
 
-/// In the header's word: events were missed before this page.
+/// In the header's word: events were lost before this page.
 const MISSED: u64 = 1 << 31;
-/// In the header's word: how many were missed stands behind the data.
+/// In the header's word: the number of lost events follows the data.
 const MISSED_STORED: u64 = 1 << 30;
 /// In the header's word: the length of the data.
 const LENGTH_MASK: u64 = (1 << DELTA_BITS) - 1;
 
-/// How the running kernel lays out its pages.
+/// The page layout of the running kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageFormat {
     timestamp: Field,
@@ -40,9 +42,9 @@ pub struct PageFormat {
 }
 
 impl PageFormat {
-    /// Reads `events/header_page` and checks `events/header_event`.
+    /// Parses `events/header_page` and checks `events/header_event`.
     ///
-    /// Errors: a field is missing, or a record type has another number than it ever had.
+    /// Errors: a field is missing, or a record type has an unexpected number.
     pub fn parse(header_page: &str, header_event: &str) -> Result<Self, Error> {
         let fields = parse_fields(header_page)?;
         let field = |name: &'static str| {
@@ -51,7 +53,7 @@ impl PageFormat {
         };
         let format = Self { timestamp: field("timestamp")?, commit: field("commit")?, data: field("data")? };
         if format.timestamp.size != 8 || !matches!(format.commit.size, 4 | 8) {
-            let problem = "timestamp and length are not of 8, and of 4 or 8 bytes".to_owned();
+            let problem = "timestamp must have 8 bytes, and commit 4 or 8".to_owned();
             return Err(bad("description of trace pages", "byte", 0, problem));
         }
         for (index, line) in header_event.lines().enumerate() {
@@ -71,41 +73,42 @@ impl PageFormat {
         Ok(format)
     }
 
-    /// Bytes of a page, header included: what one read must have room for.
+    /// Bytes of a page with its header: the buffer size of one read.
     pub fn page_bytes(&self) -> usize {
         self.data.offset + self.data.size
     }
 }
 
-/// Events that the kernel could not keep before a page.
+/// Events that the kernel lost before a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missed {
     /// None.
     None,
-    /// So many.
+    /// This number.
     Count(u64),
-    /// At least one; the page had no room to say how many.
+    /// At least one; the page has no space for the number.
     Some,
 }
 
 /// A record of a page: an event's time and bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// When, on the trace's clock.
+    /// Its time, on the trace's clock.
     pub at: Nanos,
-    /// The event as its format describes it.
+    /// The event in the layout of its format.
     pub event: &'a [u8],
 }
 
-/// A page's records, one after the other.
+/// The records of a page, in order.
 ///
-/// A record that is cut off or makes no sense is an error, and the last item: nothing behind it can be found.
+/// A truncated or malformed record is an error and the last item, because the position of the next
+/// record is unknown.
 #[derive(Clone, Debug)]
 pub struct Page<'a> {
-    /// What was missed before this page.
+    /// Events lost before this page.
     pub missed: Missed,
     data: &'a [u8],
-    /// How long the header says the data is.
+    /// Length of the data according to the header.
     length: usize,
     data_at: usize,
     at: usize,
@@ -114,7 +117,8 @@ pub struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    /// Reads a page's header. `bytes` may be shorter than the page; then the records in it come, and then an error.
+    /// Parses a page's header. `bytes` may be shorter than the page; then its complete records
+    /// come, followed by an error.
     ///
     /// Errors: shorter than a header, or a length that does not fit a page.
     pub fn new(bytes: &'a [u8], format: &PageFormat) -> Result<Self, Error> {
@@ -165,7 +169,7 @@ impl<'a> Page<'a> {
                         extend_stamp(value, self.time)
                     };
                 }
-                // Without a time it says that the rest of the page is empty.
+                // Without a time, padding means that the rest of the page is empty.
                 PADDING if delta == 0 => {
                     self.at = self.length;
                 }
@@ -176,7 +180,7 @@ impl<'a> Page<'a> {
                 }
                 _ => {
                     let (from, end) = if kind == 0 {
-                        // The length is a word of its own, which it counts as well.
+                        // The length is a separate word, which it includes.
                         let length = self.word(start + 4)? as usize;
                         if length < 4 {
                             return Err(self.bad(start, format!("a record of {length} bytes is too short")));
@@ -212,10 +216,10 @@ impl<'a> Iterator for Page<'a> {
     }
 }
 
-/// An absolute time from its low bits and the time before it, which it does not precede by much.
+/// An absolute time from its low bits and the previous time, which is at most slightly later.
 fn extend_stamp(stamp: u64, before: u64) -> u64 {
     let full = stamp | before & !((1 << STAMP_BITS) - 1);
-    // The low bits may have turned over since.
+    // The low bits may have wrapped since.
     if full < before && before - full > 1 << (STAMP_BITS - 1) { full.wrapping_add(1 << STAMP_BITS) } else { full }
 }
 

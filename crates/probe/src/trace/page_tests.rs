@@ -1,4 +1,4 @@
-//! Pages of a real kernel, and pages made here, cut and marked at will.
+//! Pages of a real kernel, and generated pages, truncated and modified.
 
 use proptest::prelude::*;
 
@@ -11,12 +11,13 @@ const FORMATS: [&str; 2] = [
     include_str!("../../../../golden/probe/block_rq_issue.format"),
     include_str!("../../../../golden/probe/block_rq_complete.format"),
 ];
-/// Recorded with tracing a loop device: direct reads, then an ext4 mount, writes, a trim, an unmount.
+/// Recorded on a loop device: direct reads, then an ext4 mount, writes, a trim, an unmount.
 const PAGES: [&[u8]; 2] = [
     include_bytes!("../../../../golden/probe/trace-cpu0.pages"),
     include_bytes!("../../../../golden/probe/trace-cpu1.pages"),
 ];
-/// The kernel's own text of the same events: CPU, microseconds, event, letters, sector, sectors, process.
+/// The kernel's own text of the same events: CPU, microseconds, event, letters, sector, sectors,
+/// process.
 const EVENTS: &str = include_str!("../../../../golden/probe/trace-events.txt");
 
 fn format() -> PageFormat {
@@ -41,7 +42,7 @@ fn golden_events() -> Vec<(usize, BlockEvent)> {
 }
 
 #[test]
-fn pages_of_a_kernel_say_what_its_own_text_says() {
+fn decoded_pages_equal_the_kernels_text() {
     let events = golden_events();
     let lines: Vec<Vec<&str>> = EVENTS.lines().map(|line| line.split(' ').collect()).collect();
     assert_eq!(events.len(), lines.len());
@@ -50,7 +51,7 @@ fn pages_of_a_kernel_say_what_its_own_text_says() {
         let microseconds = (event.at.0 + 500) / 1000;
         let name = if event.action == Action::Issue { "issue" } else { "complete" };
         let (op, flags) = crate::trace::event::parse_letters(line[3].as_bytes());
-        // A flush is completed at sector -1.
+        // A flush completes at sector -1.
         let sector = if line[3] == "FF" { "0" } else { line[4] };
         let ours = [cpu.to_string(), microseconds.to_string(), name.to_owned()];
         assert_eq!(ours, line[..3], "{line:?}");
@@ -67,14 +68,15 @@ fn every_request_of_the_recorded_trace_was_completed() {
     assert_eq!(paired.requests.len(), issues);
     assert!(paired.requests.iter().all(|request| request.completed.is_some()));
     assert_eq!((paired.unmatched_completions, paired.requeued, paired.others), (0, 0, 0));
-    // The first 21 were direct reads of 64 KiB, seven 64 KiB apart, from 40 times that on.
+    // The first 21 requests are direct reads of 64 KiB at multiples of 7 * 64 KiB, from the 40th
+    // multiple on.
     for (n, traced) in paired.requests[..21].iter().enumerate() {
         assert_eq!((traced.request.sector, traced.request.sectors), ((40 + n as u64) * 7 * 128, 128));
     }
 }
 
 #[test]
-fn a_trace_cut_anywhere_is_read_up_to_there() {
+fn a_truncated_page_gives_its_complete_records() {
     let whole = &PAGES[0][..4096];
     let records: Vec<_> = Page::new(whole, &format()).unwrap().map(Result::unwrap).collect();
     assert!(records.len() > 40, "the page was to be full, and has {} records", records.len());
@@ -89,7 +91,7 @@ fn a_trace_cut_anywhere_is_read_up_to_there() {
         assert_eq!(good, records[..good.len()]);
         assert!(good.len() >= seen && good.len() <= seen + 1, "one record at a time comes into sight");
         seen = good.len();
-        // Either everything is there, or the last item says that something is not.
+        // Either all records are there, or the last item is an error.
         assert_eq!(read.len() - good.len(), usize::from(good.len() < records.len()), "at {length} bytes");
     }
     assert_eq!(seen, records.len());
@@ -103,10 +105,11 @@ fn a_changed_record_type_is_refused() {
     assert!(PageFormat::parse(&HEADER_PAGE.replace("commit", "length"), HEADER_EVENT).is_err());
 }
 
-/// One entry of a page made here.
+/// One entry of a generated page.
 #[derive(Clone, Debug)]
 enum Entry {
-    /// A record: nanoseconds since the one before, words of data (over 28 it needs the long form).
+    /// A record: nanoseconds since the previous one, words of data (more than 28 need the long
+    /// form).
     Data {
         delta: u32,
         words: u32,
@@ -132,7 +135,7 @@ fn entry() -> impl Strategy<Value = Entry> {
     ]
 }
 
-/// A page of the entries as far as they fit, and the records it holds.
+/// A page of the entries that fit, and its records.
 fn build(start: u64, entries: &[Entry]) -> (Vec<u8>, Vec<(u64, Vec<u8>)>) {
     let (mut data, mut records, mut time) = (Vec::new(), Vec::new(), start);
     let head = |kind: u32, delta: u64| (kind | (delta as u32 & ((1 << 27) - 1)) << 5).to_le_bytes();
@@ -192,7 +195,7 @@ fn set_commit(page: &mut [u8], change: impl Fn(u64) -> u64) {
 }
 
 #[test]
-fn what_was_missed_is_told() {
+fn lost_events_are_reported() {
     let (page, _) = build(1000, &[Entry::Data { delta: 5, words: 2 }]);
     let missed = |change: &dyn Fn(&mut Vec<u8>)| {
         let mut page = page.clone();
@@ -203,7 +206,7 @@ fn what_was_missed_is_told() {
     };
     assert_eq!(missed(&|_| ()), Missed::None);
     assert_eq!(missed(&|page| set_commit(page, |commit| commit | 1 << 31)), Missed::Some);
-    // The count stands behind the data: 12 bytes here, from byte 16 on.
+    // The count follows the data: 12 bytes here, from byte 16 on.
     let stored = |page: &mut Vec<u8>| {
         set_commit(page, |commit| commit | 3 << 30);
         page[28..36].copy_from_slice(&77u64.to_le_bytes());
@@ -225,7 +228,7 @@ fn a_length_beyond_the_page_is_refused() {
 
 proptest! {
     #[test]
-    fn a_page_gives_back_what_was_put_in(start in 0u64..1 << 60, entries in prop::collection::vec(entry(), 0..60)) {
+    fn a_generated_page_decodes_to_its_records(start in 0u64..1 << 60, entries in prop::collection::vec(entry(), 0..60)) {
         let (page, records) = build(start, &entries);
         let read: Vec<_> = Page::new(&page, &format()).unwrap()
             .map(|record| record.map(|record| (record.at.0, record.event.to_vec())).unwrap()).collect();
@@ -233,7 +236,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read_or_refused(mut bytes in prop::collection::vec(any::<u8>(), 0..600), length in 0u64..5000) {
+    fn any_bytes_decode_without_panic(mut bytes in prop::collection::vec(any::<u8>(), 0..600), length in 0u64..5000) {
         if bytes.len() >= 16 {
             bytes[8..16].copy_from_slice(&length.to_le_bytes());
         }
@@ -245,7 +248,7 @@ proptest! {
     }
 
     #[test]
-    fn a_real_page_with_a_wrong_byte_does_no_harm(at in 0usize..4096, byte: u8) {
+    fn a_corrupted_page_decodes_without_panic(at in 0usize..4096, byte: u8) {
         let mut page = PAGES[1][..4096].to_vec();
         page[at] = byte;
         if let Ok(page) = Page::new(&page, &format()) {

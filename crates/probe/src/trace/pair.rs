@@ -1,4 +1,4 @@
-//! Issues and completions become requests.
+//! Pairs issues and completions into requests.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -6,33 +6,33 @@ use senesce_core::{BlockOp, BlockRequest};
 
 use super::{Action, BlockEvent, TracedRequest};
 
-/// What events add up to; the fields are those of [`super::BlockTrace`].
+/// The result of pairing; the fields are those of [`super::BlockTrace`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Paired {
     /// The requests in issue order.
     pub requests: Vec<TracedRequest>,
-    /// Issues that were handed back.
+    /// Issues that the driver returned.
     pub requeued: u64,
-    /// Issues of requests that [`BlockOp`] has no word for.
+    /// Issues of requests that [`BlockOp`] has no variant for.
     pub others: u64,
     /// Completions without an issue.
     pub unmatched_completions: u64,
 }
 
-/// A request that is not completed whole.
+/// A request that is not completely done.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     index: usize,
     sectors_left: u32,
 }
 
-/// Pairs issues with completions by operation and place.
+/// Pairs issues with completions by operation and position.
 ///
-/// In: events of one device in the order of time; at the same nanosecond issues come before completions. A request may
-/// be completed in parts from its start. Of several open requests for the same place the one issued first is completed
-/// first. A request that was handed back is not among the requests; its next issue is.
-/// Completions of no sectors (the kernel's second word on a write that was flushed) say nothing and are left out.
-/// Cost: one pass; a hash table of the requests that are open at a time.
+/// In: events of one device in the order of time; at the same nanosecond issues come before
+/// completions. A request may complete in parts from its start. Among open requests for the same
+/// position, the first issued completes first. A requeued request is left out; its next issue
+/// counts. Completions of zero sectors (the kernel's second event of a flushed write) are ignored.
+/// Cost: one pass; a hash table of the open requests.
 pub fn compute_requests(events: impl IntoIterator<Item = BlockEvent>) -> Paired {
     let mut paired = Paired::default();
     let mut open: HashMap<(BlockOp, u64), VecDeque<Open>> = HashMap::new();
@@ -61,7 +61,8 @@ pub fn compute_requests(events: impl IntoIterator<Item = BlockEvent>) -> Paired 
             continue;
         }
         let first = open.get_mut(&key).and_then(|waiting| {
-            // The newest was handed back, for it is the one that cannot have begun; the oldest is completed.
+            // A requeue concerns the newest request, since it cannot have started; a completion
+            // concerns the oldest.
             if event.action == Action::Requeue { waiting.pop_back() } else { waiting.pop_front() }
         });
         if open.get(&key).is_some_and(VecDeque::is_empty) {
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_completed_in_parts() {
+    fn a_request_can_complete_in_parts() {
         let paired = compute_requests([
             event(1, Action::Issue, BlockOp::Read, 100, 24),
             event(2, Action::Complete, BlockOp::Read, 100, 8),
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_handed_back_is_not_a_request() {
+    fn requeued_issues_are_left_out() {
         let paired = compute_requests([
             event(1, Action::Issue, BlockOp::Write, 8, 8),
             event(2, Action::Issue, BlockOp::Write, 16, 8),
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn flushes_errors_and_strangers() {
+    fn flushes_errors_and_unknown_operations_are_counted() {
         let mut failed = event(6, Action::Complete, BlockOp::Read, 40, 8);
         failed.error = 5;
         let mut stranger = event(7, Action::Issue, BlockOp::Read, 1, 1);
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_requests_for_one_place_the_first_is_completed_first() {
+    fn the_first_of_two_equal_requests_completes_first() {
         let paired = compute_requests([
             event(1, Action::Issue, BlockOp::Read, 8, 8),
             event(2, Action::Issue, BlockOp::Read, 8, 8),
@@ -176,7 +177,8 @@ mod tests {
     proptest! {
         #[test]
         fn every_request_finds_its_completion(seed: u64, count in 0u64..60) {
-            // Requests for different places, each completed some time after its issue in one to three parts.
+            // Requests for different positions, each completed some time after its issue in one to
+            // three parts.
             let mut rng = Rng::for_purpose(Seed(seed), "requests");
             let mut events = Vec::new();
             let mut expected = Vec::new();

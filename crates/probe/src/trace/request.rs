@@ -17,14 +17,14 @@ pub struct DeviceNumber {
 }
 
 impl DeviceNumber {
-    /// The number as trace events hold it: the kernel's own `dev_t`, 12 bits and 20 bits.
+    /// The number in trace events: the kernel's own `dev_t`, 12 bits and 20 bits.
     pub fn kernel_number(self) -> u64 {
         u64::from(self.major) << 20 | u64::from(self.minor)
     }
 }
 
 impl fmt::Display for DeviceNumber {
-    /// As `/sys/dev/block` names it: `8:16`.
+    /// In the form of `/sys/dev/block`: `8:16`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.major, self.minor)
     }
@@ -33,7 +33,7 @@ impl fmt::Display for DeviceNumber {
 impl FromStr for DeviceNumber {
     type Err = &'static str;
 
-    /// Reads `8:16` and, as `blkparse` writes it, `8,16`.
+    /// Parses `8:16`, and `8,16` as `blkparse` writes it.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let parts = text.split_once([':', ',']).and_then(|(major, minor)| Some((parse(major)?, parse(minor)?)));
         let (major, minor) = parts.ok_or("is not a device number such as 8:16")?;
@@ -46,18 +46,20 @@ fn parse(text: &str) -> Option<u32> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
-/// A request as it was issued to the device, and how it ended.
+/// A request to the device, and its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TracedRequest {
-    /// What was asked for, and when it was issued.
+    /// The request and its time of issue.
     pub request: BlockRequest,
-    /// When the last of it was completed, on the same clock; none if the trace ended before, or lost the completion.
+    /// When its last part was completed, on the same clock; none if the trace ended before, or lost
+    /// the completion.
     pub completed: Option<Nanos>,
-    /// The error it was completed with, as the kernel's number (`errno`, positive); 0 for success.
+    /// The error of the completion, as the kernel's number (`errno`, positive); 0 for success.
     pub error: u32,
-    /// The process that issued it. For what waits in memory first that is a thread of the kernel, not the writer.
+    /// The process that issued it. For delayed writes that is a thread of the kernel, not the
+    /// writer.
     pub pid: u32,
-    /// What else the kernel said about it.
+    /// The other flags of the kernel.
     pub flags: RequestFlags,
 }
 
@@ -73,22 +75,25 @@ impl TracedRequest {
 pub struct BlockTrace {
     /// The device; none for an imported text without a single event.
     pub device: Option<DeviceNumber>,
-    /// The requests in issue order. Sectors count from the start of the device (of the partition, if it is one).
+    /// The requests in issue order. Sectors count from the start of the device (of the partition,
+    /// if it is one).
     pub requests: Vec<TracedRequest>,
-    /// Events that were lost: the kernel had no room, or the trace's own limit was reached. Never fewer than were lost; a
-    /// kernel out of room counts a few twice. Not zero means that requests are missing, and that completions may stand
-    /// with the wrong request.
+    /// Lost events: the kernel had no space, or the trace's own limit was reached. Never below the
+    /// true number; a kernel without space counts some events twice. If not zero, requests are
+    /// missing, and completions may belong to another request.
     pub lost: u64,
-    /// Issues the driver handed back; each was issued again, and only that is among the requests.
+    /// Issues that the driver returned. Each was issued again, and only the second issue is among
+    /// the requests.
     pub requeued: u64,
-    /// Requests that are neither read, write, discard nor flush (commands of drivers, zeroing without data), left out.
+    /// Requests that are neither read, write, discard nor flush (commands of drivers, zeroing
+    /// without data), left out.
     pub others: u64,
-    /// Completions of requests that were issued before the trace began, or whose issue was lost.
+    /// Completions of requests that were issued before the trace started, or whose issue was lost.
     pub unmatched_completions: u64,
 }
 
 impl BlockTrace {
-    /// The requests alone, in issue order: what scores and device models take.
+    /// The requests alone, in issue order, for scores and device models.
     pub fn block_requests(&self) -> impl Iterator<Item = BlockRequest> + '_ {
         self.requests.iter().map(|traced| traced.request)
     }
@@ -99,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn device_numbers_are_read_as_they_are_shown() {
+    fn device_numbers_parse_as_displayed() {
         let number = DeviceNumber { major: 8, minor: 16 };
         assert_eq!(number.to_string().parse(), Ok(number));
         assert_eq!("8,16".parse(), Ok(number));

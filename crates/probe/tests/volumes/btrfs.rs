@@ -1,4 +1,4 @@
-//! The trees of Btrfs against its own figures and tools.
+//! The collected trees of Btrfs against its own figures and tools.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -11,14 +11,15 @@ use senesce_probe::{
 
 use crate::support::{LoopDevice, Volume, fragment_free_space, run};
 
-/// Number behind a label of `btrfs filesystem usage -b` or `btrfs inspect-internal dump-super`.
+/// The number after a label of `btrfs filesystem usage -b` or `btrfs inspect-internal dump-super`.
 fn number_after(text: &str, label: &str) -> u64 {
     let line = text.lines().find(|line| line.trim_start().starts_with(label));
     let line = line.unwrap_or_else(|| panic!("{label}: {text}"));
     line.trim_start()[label.len()..].split_whitespace().next().unwrap().trim_end_matches(',').parse().unwrap()
 }
 
-/// Total and used bytes by kind and profile, as `btrfs filesystem df -b` prints what the kernel's space info says.
+/// Total and used bytes by kind and profile, as `btrfs filesystem df -b` prints the kernel's space
+/// info.
 fn space_info(mountpoint: &Path) -> BTreeMap<String, (u64, u64)> {
     let text = run("btrfs", &["filesystem", "df", "-b", mountpoint.to_str().unwrap()]);
     let lines = text.lines().filter(|line| !line.starts_with("GlobalReserve"));
@@ -62,8 +63,7 @@ fn sums(space: &BtrfsFreeSpace) -> BTreeMap<String, (u64, u64)> {
     sums
 }
 
-/// Bytes that the kernel keeps from being allocated, by purpose: on a volume that is not read-only those of the
-/// superblocks.
+/// Bytes that the kernel reserves, by purpose. On a writable volume these are the superblocks.
 fn kept_by_the_kernel(mountpoint: &Path) -> BTreeMap<&'static str, u64> {
     let uuid = run("findmnt", &["--noheadings", "--output", "UUID", "--target", mountpoint.to_str().unwrap()]);
     let directory = format!("/sys/fs/btrfs/{}/allocation", uuid.trim());
@@ -89,7 +89,7 @@ fn kept_as_we_see_it(space: &BtrfsFreeSpace) -> BTreeMap<&'static str, u64> {
     sums
 }
 
-/// Ages the volume, and holds what the trees say against what Btrfs says.
+/// Ages the volume, and compares the collected space with Btrfs' figures.
 fn equals_btrfs_own_figures(arguments: &[&str], options: &str, source: BtrfsSource) -> BtrfsFreeSpace {
     let volume = Volume::new("btrfs", 600, arguments, options);
     fragment_free_space(&volume.mountpoint, 6000);
@@ -118,7 +118,7 @@ fn equals_btrfs_own_figures(arguments: &[&str], options: &str, source: BtrfsSour
     let unallocated: u64 = device.unallocated.iter().map(|extent| extent.length_bytes).sum();
     assert_eq!(unallocated + device.reserved_bytes, number_after(&usage, "Device unallocated:"));
 
-    // On the device: what is free in each copy, and what is not given away.
+    // On the device: the free space of each copy, and the unallocated space.
     let free = space.device_free_extents(device.id).unwrap();
     let copies: u64 = space.groups.iter().map(|group| group.free_bytes() * group.stripes.len() as u64).sum();
     assert_eq!(free.iter().map(|extent| extent.length_bytes).sum::<u64>(), copies + unallocated);
@@ -134,14 +134,15 @@ fn btrfs_free_space_equals_its_own_figures() {
     }
     let dup = equals_btrfs_own_figures(&[], "noatime,nodiscard", BtrfsSource::FreeSpaceTree);
     let reserved: u64 = dup.groups.iter().map(|group| group.reserved_bytes).sum();
-    // The second superblock, at 64 MiB, lies in one group or another of a volume whose first 200 MiB are given away.
-    assert_eq!(reserved, 64 << 10, "a stripe is kept for the superblock: {:?}", dup.groups);
+    // The second superblock, at 64 MiB, is in one of the groups, because the first 200 MiB of the
+    // volume are allocated.
+    assert_eq!(reserved, 64 << 10, "a stripe is reserved for the superblock: {:?}", dup.groups);
     let single = ["-m", "single", "-d", "single"];
     equals_btrfs_own_figures(&single, "noatime,nodiscard", BtrfsSource::FreeSpaceTree);
     equals_btrfs_own_figures(&["--mixed"], "noatime,nodiscard", BtrfsSource::FreeSpaceTree);
 }
 
-/// A Btrfs over several loop devices, unmounted before they go.
+/// A Btrfs over several loop devices. Drop unmounts it before it detaches them.
 struct Array {
     mountpoint: tempfile::TempDir,
     _devices: Vec<LoopDevice>,
@@ -174,7 +175,7 @@ fn every_profile_of_several_devices_adds_up() {
     for (data, metadata, devices) in [("raid0", "raid1", 2), ("raid10", "raid1c3", 4), ("raid5", "raid1c4", 4)] {
         let array = Array::new(devices, &["-d", data, "-m", metadata]);
         fragment_free_space(array.mountpoint.path(), 3000);
-        // The freed blocks are free only when the transaction that frees them is over.
+        // Freed blocks become free when the transaction that frees them is committed.
         run("btrfs", &["filesystem", "sync", array.mountpoint.path().to_str().unwrap()]);
         let space = collect_btrfs_free_space(array.mountpoint.path()).unwrap();
         assert_eq!(space.mismatch_bytes(), 0, "{data}");
@@ -198,14 +199,15 @@ fn btrfs_without_a_free_space_tree_is_read_from_its_extents() {
 }
 
 #[test]
-fn every_free_extent_is_one_that_the_dumped_trees_have() {
+fn free_extents_equal_those_of_dumped_trees() {
     if !senesce_testkit::root_or_skip("mounts a Btrfs image") {
         return;
     }
     let volume = Volume::new("btrfs", 600, &[], "noatime,nodiscard");
     fragment_free_space(&volume.mountpoint, 6000);
     volume.unmount();
-    // The extent tree as another program reads it, unmounted: what is used, block group by block group.
+    // The extent tree as another program prints it from the unmounted device: used space by block
+    // group.
     let dump = run("btrfs", &["inspect-internal", "dump-tree", "-t", "extent", &volume.device]);
     let free_space_tree = run("btrfs", &["inspect-internal", "dump-tree", "-t", "10", &volume.device]);
     assert!(free_space_tree.contains("FREE_SPACE_BITMAP"), "the free space was to be kept in bitmaps");
@@ -214,7 +216,7 @@ fn every_free_extent_is_one_that_the_dumped_trees_have() {
     let node_bytes = 16384;
     let used: Vec<(u64, u64)> = dump
         .lines()
-        // Keys also stand in the nodes above the leaves.
+        // Keys also occur in the nodes above the leaves.
         .filter(|line| line.trim_start().starts_with("item "))
         .filter_map(|line| {
             let key = line.split_once("key (")?.1.split_once(')')?.0;
@@ -229,7 +231,7 @@ fn every_free_extent_is_one_that_the_dumped_trees_have() {
         .collect();
     assert!(used.len() > 1000, "the dump was to hold the files' extents, and has {}", used.len());
     for group in space.groups.iter().filter(|group| group.group_type.contains(BtrfsGroupType::DATA)) {
-        // Data does not change by mounting again.
+        // Data does not change by another mount.
         let mut at = group.start_bytes;
         let mut gaps = Vec::new();
         let inside = used.iter().filter(|(start, _)| (group.start_bytes..group.end_bytes()).contains(start));
@@ -249,7 +251,7 @@ fn every_free_extent_is_one_that_the_dumped_trees_have() {
 }
 
 #[test]
-fn a_file_s_logical_extents_are_found_on_the_device() {
+fn logical_extents_map_to_device_content() {
     use std::{fs::File, os::unix::fs::FileExt};
     if !senesce_testkit::root_or_skip("mounts a Btrfs image") {
         return;
@@ -267,12 +269,12 @@ fn a_file_s_logical_extents_are_found_on_the_device() {
         let mut found = vec![0; raw.extent.length as usize];
         device.read_exact_at(&mut found, at).unwrap();
         let from = raw.extent.logical as usize;
-        assert!(found == content[from..from + found.len()], "the content lies at {at}");
+        assert!(found == content[from..from + found.len()], "the content is not at {at}");
     }
 }
 
 #[test]
-fn the_list_without_groups_is_refused_on_btrfs_and_that_of_groups_elsewhere() {
+fn each_collector_refuses_other_file_systems() {
     if !senesce_testkit::root_or_skip("mounts an ext4 image") {
         return;
     }

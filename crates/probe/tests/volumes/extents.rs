@@ -15,7 +15,8 @@ fn extents_of(path: &Path) -> Vec<RawExtent> {
     collect_extents(&fs::File::open(path).unwrap(), path).unwrap()
 }
 
-/// (logical, physical, blocks) of every row of `filefrag -v`, in blocks of 4 KiB, and the count in its last line.
+/// (logical, physical, blocks) of every row of `filefrag -v`, in blocks of 4 KiB, and the count in
+/// its last line.
 fn filefrag(path: &Path) -> (Vec<(u64, u64, u64)>, u64) {
     let text = run("filefrag", &["-v", "-b4096", path.to_str().unwrap()]);
     let number = |field: &str| field.trim().split("..").next().unwrap().trim().parse::<u64>().unwrap();
@@ -75,7 +76,7 @@ fn ext4_fragmented_files() {
 #[test]
 fn xfs_fragmented_files() {
     if senesce_testkit::root_or_skip("mounts an XFS image") {
-        // Without speculative preallocation appends would not alternate.
+        // With speculative preallocation the appends would not alternate.
         let volume = Volume::new("xfs", 300, &[], "noatime,allocsize=4k");
         fragmented_files_match_filefrag(&volume, Space::Device);
     }
@@ -123,7 +124,7 @@ fn ext4_inline_data_sparse_files_and_links() {
     let sparse = fs::File::create(volume.path("sparse")).unwrap();
     sparse.write_all_at(&[1; 4096], 0).unwrap();
     sparse.write_all_at(&[2; 4096], 1 << 20).unwrap();
-    // Written, not synced: the map must not be of memory.
+    // Written but not synced: FIEMAP must sync first.
     fs::File::create(volume.path("plain")).unwrap().write_all(&[3; 65536]).unwrap();
     std::os::unix::fs::symlink("nowhere", volume.path("symlink")).unwrap();
     let mut scorer = LayoutScorer::new(Space::Device, 4096);
@@ -137,13 +138,13 @@ fn ext4_inline_data_sparse_files_and_links() {
     assert_eq!((layout.blocks, layout.unplaced_bytes), (18, 0));
 }
 
-/// What a walk with directories found.
+/// The result of a walk with directories.
 struct Walked {
     /// Every name in the order of the walk; directories with a slash at their end.
     names: Vec<String>,
     /// Directories, and the block of their first extent.
     places: Vec<(String, u64)>,
-    /// Directories that were mapped, and those that were not.
+    /// The number of mapped directories, and of those that could not be mapped.
     counts: (u64, u64),
 }
 
@@ -168,7 +169,7 @@ fn walk_with_directories(volume: &Volume) -> Walked {
 }
 
 #[test]
-fn ext4_tells_where_its_directories_lie() {
+fn ext4_reports_directory_locations() {
     if !senesce_testkit::root_or_skip("mounts an ext4 image") {
         return;
     }
@@ -179,7 +180,7 @@ fn ext4_tells_where_its_directories_lie() {
     assert_eq!(at("/"), 0, "the root comes first: {names:?}");
     assert!(at("a/") < at("a/x") && at("a/b/") < at("a/b/y"), "a directory comes before what it holds: {names:?}");
     for (path, block) in places {
-        // The file system's own debugger as the oracle.
+        // The file system's own debugger is the oracle.
         let answer = run("debugfs", &["-R", &format!("blocks /{path}"), &volume.device]);
         let first: u64 = answer.split_whitespace().next().unwrap().parse().unwrap();
         assert_eq!(block, first, "/{path}");
@@ -187,7 +188,7 @@ fn ext4_tells_where_its_directories_lie() {
 }
 
 #[test]
-fn xfs_and_btrfs_do_not_tell_of_directories_and_that_is_counted() {
+fn unmapped_directories_of_xfs_and_btrfs_are_counted() {
     if !senesce_testkit::root_or_skip("mounts XFS and Btrfs images") {
         return;
     }

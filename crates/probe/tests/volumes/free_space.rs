@@ -14,7 +14,7 @@ fn ext4_equals_e2freefrag() {
     }
     let volume = Volume::new("ext4", 64, &["-b", "4096"], "noatime");
     fragment_free_space(&volume.mountpoint, 4000);
-    // Unmounted, the bitmaps on the device are the truth.
+    // After the unmount, the bitmaps on the device are exact.
     volume.unmount();
     let report = run("e2freefrag", &[&volume.device]);
     volume.mount();
@@ -80,7 +80,7 @@ fn xfs_equals_spaceman() {
 }
 
 #[test]
-fn xfs_says_how_large_a_chunk_of_inodes_is() {
+fn xfs_reports_its_inode_chunk_size() {
     if !senesce_testkit::root_or_skip("mounts XFS and ext4 images") {
         return;
     }

@@ -1,4 +1,4 @@
-//! The grep test's counts against `du -s`, and its bad inputs. The counts need no root.
+//! The grep test's counts against `du -s`, and invalid inputs. The counts need no root.
 
 use std::{
     ffi::OsStr,
@@ -16,7 +16,7 @@ use senesce_probe::{
 
 use crate::support::{Volume, run};
 
-/// A clock that goes on by a fixed span with every look at it, forwards or backwards.
+/// A clock that advances by a fixed span with every reading, forwards or backwards.
 struct SteppingClock {
     now: AtomicU64,
     backwards: bool,
@@ -41,8 +41,8 @@ fn options(order: Order) -> GrepOptions {
     GrepOptions { order, pattern: compute_pattern(Seed(1)) }
 }
 
-/// A tree with what walks stumble over: links of both kinds, a pipe, an odd name, empty and large files.
-/// Out: files, directories and bytes a walk reads.
+/// A tree with difficult entries: links of both kinds, a pipe, an unusual name, empty and large
+/// files. Out: files, directories and bytes that a walk reads.
 fn make_tree(root: &Path) -> (u64, u64, u64) {
     fs::create_dir_all(root.join("a/b/c")).unwrap();
     fs::create_dir(root.join("empty-directory")).unwrap();
@@ -98,10 +98,10 @@ fn counts_equal_du_on_every_file_system() {
 }
 
 #[test]
-fn a_pattern_that_is_found_is_an_error_also_across_reads() {
+fn a_found_pattern_is_an_error_across_reads() {
     let directory = tempfile::tempdir().unwrap();
     let pattern = compute_pattern(Seed(1));
-    // The pattern lies across the end of the first read of 128 KiB.
+    // The pattern crosses the end of the first read of 128 KiB.
     let mut content = vec![b'.'; 128 * 1024 - 7];
     content.extend_from_slice(&pattern);
     content.extend_from_slice(&[b'.'; 100]);
@@ -134,11 +134,11 @@ fn bad_input_is_refused() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_listed_and_the_others_go_on() {
+fn unreadable_files_are_listed_and_others_read() {
     if !senesce_testkit::root_or_skip("mounts a corrupted ext4 image") {
         return;
     }
-    // A directory that is replaced by garbage on the device: listing it fails.
+    // The block of a directory is overwritten on the device, so that listing it fails.
     let volume = Volume::new("ext4", 64, &[], "noatime,errors=continue");
     fs::create_dir(volume.path("broken")).unwrap();
     fs::write(volume.path("broken/lost"), b"x").unwrap();

@@ -1,4 +1,4 @@
-//! The collectors on real file systems, against the tools that everyone trusts. Needs root.
+//! The collectors on real file systems, against established tools. Needs root.
 
 mod btrfs;
 mod extents;

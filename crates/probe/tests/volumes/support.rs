@@ -1,4 +1,4 @@
-//! Small file systems and loop devices, taken away again whatever happens; and how they age.
+//! Small file systems and loop devices with cleanup on drop, and functions that age them.
 
 use std::{
     path::{Path, PathBuf},
@@ -7,7 +7,8 @@ use std::{
 
 pub use senesce_testkit::{Volume, run};
 
-/// Appends 16 KiB in turn to `files` files, with a sync after each, so that their extents alternate.
+/// Appends 16 KiB in turn to `files` files, with a sync after each, so that their extents
+/// alternate.
 pub fn write_fragmented(directory: &Path, files: usize, rounds: usize) {
     use std::io::Write;
     let mut open: Vec<_> =
@@ -20,7 +21,8 @@ pub fn write_fragmented(directory: &Path, files: usize, rounds: usize) {
     }
 }
 
-/// Fills the volume with small files and deletes every third and seventh, so that free space is in many pieces.
+/// Fills the volume with small files and deletes every third and seventh, so that free space is
+/// fragmented.
 pub fn fragment_free_space(directory: &Path, files: usize) {
     for n in 0..files {
         std::fs::write(directory.join(format!("f{n}")), vec![n as u8; 4096 * (1 + n % 5)]).unwrap();
@@ -48,7 +50,8 @@ impl LoopDevice {
         Self::make(mib, &[], false)
     }
 
-    /// The same with partitions, told to the kernel without a table: number, first sector, sectors.
+    /// The same with partitions, added to the kernel without a partition table: number, first
+    /// sector, sectors.
     pub fn with_partitions(mib: usize, partitions: &[(u32, u32, u32)]) -> Self {
         let device = Self::make(mib, &["--partscan"], true);
         for (number, start, sectors) in partitions {

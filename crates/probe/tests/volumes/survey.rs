@@ -1,4 +1,4 @@
-//! Surveys of mounted trees: complete, in one order, and nothing on the volume changes.
+//! Surveys of mounted trees: complete, in one order, without any change to the volume.
 
 use std::{collections::HashMap, fs, os::unix::fs::symlink, path::Path};
 
@@ -25,7 +25,7 @@ fn a_survey_is_complete_and_changes_nothing(volume: &Volume) {
     write_fragmented(&volume.mountpoint, 3, 20);
     fs::hard_link(sub.join("9"), volume.path("again")).unwrap();
     symlink("/", volume.path("away")).unwrap();
-    // Everything written, and access times old enough for a read to renew them.
+    // All data is on the device, and access times are old enough for a read to update them.
     volume.unmount();
     volume.mount();
     let below = sub.join("mounted");
@@ -60,7 +60,7 @@ fn a_survey_is_complete_and_changes_nothing(volume: &Volume) {
         seen < 5
     })
     .unwrap();
-    assert_eq!(seen, 5, "it stops when it is told to");
+    assert_eq!(seen, 5, "it stops when `visit` returns false");
 }
 
 #[test]

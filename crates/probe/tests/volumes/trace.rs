@@ -16,7 +16,7 @@ use senesce_probe::{
 
 use crate::support::{LoopDevice, Volume, run};
 
-/// One tracer at a time, so that the instances of a test are its own.
+/// One tracer at a time, so that a test sees only its own instances.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 pub fn alone() -> std::sync::MutexGuard<'static, ()> {
@@ -28,7 +28,7 @@ fn open_direct(path: &Path) -> File {
     OpenOptions::new().read(true).custom_flags(flags).open(path).unwrap()
 }
 
-/// Reads `length` bytes at `offset` past the page cache.
+/// Reads `length` bytes at `offset`, bypassing the page cache.
 fn read_direct(file: &File, offset: u64, length: usize) {
     let mut buffer = vec![0u8; length + 4096];
     let skip = buffer.as_ptr().align_offset(4096);
@@ -50,7 +50,7 @@ pub fn reads(trace: &BlockTrace) -> Vec<(u64, u32)> {
     reads.map(|request| (request.sector, request.sectors)).collect()
 }
 
-/// (sector, sectors) and the reads that make them: 300 direct reads of 512 bytes to 64 KiB anywhere in `bytes`.
+/// (sector, sectors) of 300 direct reads of 4 to 64 KiB anywhere in `bytes`.
 fn pattern(bytes: u64) -> Vec<(u64, u32)> {
     let mut rng = Rng::for_purpose(Seed(11), "read-pattern");
     (0..300)
@@ -62,7 +62,7 @@ fn pattern(bytes: u64) -> Vec<(u64, u32)> {
 }
 
 #[test]
-fn requests_are_those_that_were_made() {
+fn traced_requests_equal_the_issued_reads() {
     if !senesce_testkit::root_or_skip("traces a loop device") {
         return;
     }
@@ -97,7 +97,7 @@ fn clock() -> u64 {
 }
 
 #[test]
-fn a_file_s_requests_are_where_its_extents_are() {
+fn file_requests_match_its_extents() {
     if !senesce_testkit::root_or_skip("traces an ext4 image") {
         return;
     }
@@ -108,9 +108,9 @@ fn a_file_s_requests_are_where_its_extents_are() {
     let extents = collect_extents(&File::open(&path).unwrap(), &path).unwrap();
     assert!(extents.len() > 3, "the file was to be fragmented: {extents:?}");
     let file = open_direct(&path);
-    // Once outside the trace, so that the file's own map is in memory.
+    // A read before the trace loads the file's own map into memory.
     read_direct(&file, 0, 40 * 16384);
-    // From a file on the device to the device: the mount point stands for it.
+    // The mount point stands for its device.
     let device = collect_trace_device(&volume.mountpoint).unwrap();
     let tracer = BlockTracer::start_with(device, &TraceOptions::default()).unwrap();
     for raw in &extents {
@@ -128,7 +128,7 @@ fn a_file_s_requests_are_where_its_extents_are() {
 }
 
 #[test]
-fn writes_flushes_and_discards_are_told_apart() {
+fn writes_flushes_and_discards_are_distinguished() {
     if !senesce_testkit::root_or_skip("traces an ext4 image") {
         return;
     }
@@ -156,7 +156,7 @@ fn writes_flushes_and_discards_are_told_apart() {
     assert_eq!((trace.lost, trace.unmatched_completions), (0, 0));
 }
 
-/// Reads 4 KiB `count` times in each of four threads, past the page cache.
+/// Reads 4 KiB `count` times in each of four threads, bypassing the page cache.
 fn burst(path: &Path, bytes: u64, count: usize) {
     std::thread::scope(|scope| {
         for thread in 0..4 {
@@ -173,14 +173,14 @@ fn burst(path: &Path, bytes: u64, count: usize) {
     });
 }
 
-/// Events a trace holds: each request's issue, and each completion.
+/// Events in a trace: each request's issue, and each completion.
 fn events(trace: &BlockTrace) -> u64 {
     let completed = trace.requests.iter().filter(|request| request.completed.is_some()).count() as u64;
     trace.requests.len() as u64 + completed + trace.unmatched_completions
 }
 
 #[test]
-fn a_burst_of_requests_is_kept_whole_or_its_loss_counted() {
+fn a_burst_is_complete_or_its_loss_counted() {
     if !senesce_testkit::root_or_skip("traces a loop device") {
         return;
     }
@@ -202,7 +202,7 @@ fn a_burst_of_requests_is_kept_whole_or_its_loss_counted() {
             assert_eq!(trace.requests.len() as u64, all);
             assert_eq!(trace.unmatched_completions, 0);
         }
-        // The kernel counts some events twice when it is out of room, or counts those of other devices.
+        // A kernel without space counts some events twice, or counts those of other devices.
         let (low, high) = (2 * all, 2 * all + trace.lost / 10);
         assert!(
             (low..=high).contains(&(events(&trace) + trace.lost)),
@@ -216,7 +216,7 @@ fn a_burst_of_requests_is_kept_whole_or_its_loss_counted() {
 }
 
 #[test]
-fn another_device_s_requests_are_not_in_the_trace() {
+fn requests_of_other_devices_are_excluded() {
     if !senesce_testkit::root_or_skip("traces loop devices") {
         return;
     }
@@ -231,7 +231,7 @@ fn another_device_s_requests_are_not_in_the_trace() {
 }
 
 #[test]
-fn a_partition_s_sectors_count_from_its_start() {
+fn partition_sectors_count_from_its_start() {
     if !senesce_testkit::root_or_skip("traces a partition of a loop device") {
         return;
     }
@@ -250,7 +250,7 @@ fn a_partition_s_sectors_count_from_its_start() {
 }
 
 #[test]
-fn a_tracer_that_is_dropped_leaves_nothing() {
+fn a_dropped_tracer_removes_its_instance() {
     if !senesce_testkit::root_or_skip("traces a loop device") {
         return;
     }
@@ -263,14 +263,14 @@ fn a_tracer_that_is_dropped_leaves_nothing() {
 }
 
 #[test]
-fn instances_of_dead_processes_are_removed_and_no_others() {
+fn only_instances_of_dead_processes_are_removed() {
     if !senesce_testkit::root_or_skip("makes trace instances") {
         return;
     }
     let _alone = alone();
     let device = LoopDevice::new(16);
     let tracer = BlockTracer::start(device.path()).unwrap();
-    // No process has this number: it is above the largest the kernel gives.
+    // No process has this number: it is above the kernel's maximum.
     let stale = instances().join("senesce-4194999-1-0");
     fs::create_dir(&stale).unwrap();
     let done = clean_stale_trace_instances().unwrap();
@@ -281,7 +281,7 @@ fn instances_of_dead_processes_are_removed_and_no_others() {
 }
 
 #[test]
-fn a_file_system_without_a_device_of_its_own_is_refused() {
+fn a_file_system_without_own_device_is_refused() {
     if !senesce_testkit::root_or_skip("mounts a Btrfs image") {
         return;
     }

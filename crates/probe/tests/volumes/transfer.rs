@@ -1,4 +1,4 @@
-//! The transfer curve: what it reads, by the trace of its device.
+//! The transfer curve: its reads, checked with a trace of the device.
 
 use std::{
     fs::{self, File},
@@ -14,7 +14,7 @@ use crate::{
     trace::{alone, reads},
 };
 
-/// A clock that goes on by a millisecond whenever it is looked at.
+/// A clock that advances by a millisecond with every reading.
 #[derive(Default)]
 struct Ticks(AtomicU64);
 
@@ -33,7 +33,7 @@ fn reads_alone(reads: u64) -> TransferLimit {
 }
 
 #[test]
-fn each_size_is_read_at_its_places_and_nothing_else() {
+fn exactly_the_planned_reads_are_issued() {
     if !senesce_testkit::root_or_skip("traces a loop device") {
         return;
     }
@@ -54,7 +54,7 @@ fn each_size_is_read_at_its_places_and_nothing_else() {
         assert_eq!((point.size_bytes, point.reads, point.wall), (size, 20, Nanos(20_000_000)));
         assert_eq!((point.quartiles, point.spread()), ([Nanos(1_000_000); 3], Some(0.0)));
     }
-    // By the tests' clock each read takes a millisecond.
+    // By the test's clock each read needs a millisecond.
     let limit = |milliseconds: u64| TransferLimit { reads: 100, time: Some(Nanos(milliseconds * 1_000_000)) };
     for (milliseconds, reads) in [(1, TransferLimit::LEAST_READS), (30, 30), (1000, 100)] {
         let ticks = Ticks::default();
@@ -64,7 +64,7 @@ fn each_size_is_read_at_its_places_and_nothing_else() {
 }
 
 #[test]
-fn what_cannot_be_measured_is_refused() {
+fn unmeasurable_targets_are_refused() {
     if !senesce_testkit::root_or_skip("mounts an ext4 image") {
         return;
     }

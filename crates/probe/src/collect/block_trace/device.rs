@@ -1,4 +1,4 @@
-//! Which device's requests a path stands for.
+//! Finds the device whose requests a path stands for.
 
 use std::{
     fs,
@@ -8,20 +8,20 @@ use std::{
 
 use crate::{Error, trace::DeviceNumber};
 
-/// A block device as the block layer's events know it: a disk, or a part of one.
+/// A block device in the terms of the block layer's events: a disk, or a partition of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceDevice {
-    /// The device that was named.
+    /// The named device.
     pub device: DeviceNumber,
-    /// The disk in whose name its requests are issued; the device itself unless it is a partition.
+    /// The disk that issues its requests; the device itself unless it is a partition.
     pub disk: DeviceNumber,
-    /// First sector and sectors of the partition; none for a whole disk.
+    /// First sector and sector count of the partition; none for a whole disk.
     pub part: Option<(u64, u64)>,
 }
 
 impl TraceDevice {
-    /// The filter that lets pass the events of this device alone. Flushes have no place: those of a partition are the
-    /// whole disk's.
+    /// The filter that passes only events of this device. Flushes have no position, so a partition
+    /// gets those of the whole disk.
     pub(super) fn filter(&self) -> String {
         let number = self.disk.kernel_number();
         match self.part {
@@ -39,12 +39,14 @@ impl TraceDevice {
     }
 }
 
-/// Finds the device of a path: of a device's node itself, of anything else the device its file system lies on.
+/// Finds the device of a path. For a device node that is the device itself, for any other path the
+/// device of its file system.
 ///
-/// Errors: the path cannot be looked at; its file system names no device (Btrfs, tmpfs, overlays, network file systems:
-/// name the device itself); the device hands its requests on to others.
+/// Errors: the metadata of the path cannot be read; its file system names no device (Btrfs, tmpfs,
+/// overlays, network file systems: name the device itself); the device passes its requests to other
+/// devices.
 pub fn collect_trace_device(path: &Path) -> Result<TraceDevice, Error> {
-    let metadata = fs::metadata(path).map_err(|source| Error::system("look at", path, source))?;
+    let metadata = fs::metadata(path).map_err(|source| Error::system("read the metadata of", path, source))?;
     let number = if metadata.file_type().is_block_device() { metadata.rdev() } else { metadata.dev() };
     let device = DeviceNumber { major: rustix::fs::major(number), minor: rustix::fs::minor(number) };
     let no_trace = |problem: String| Error::NoTrace { path: path.to_owned(), problem };
@@ -89,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_partition_s_filter_takes_its_sectors_and_flushes() {
+    fn a_partition_filter_passes_its_sectors_and_flushes() {
         let disk = DeviceNumber { major: 7, minor: 1 };
         let whole = TraceDevice { device: disk, disk, part: None };
         assert_eq!(whole.filter(), "dev == 7340033");
@@ -98,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_on_no_device_is_refused_with_a_hint() {
+    fn a_path_without_device_is_refused_with_a_hint() {
         let error = collect_trace_device(Path::new("/proc/self")).unwrap_err().to_string();
         assert!(error.contains("name the device itself"), "{error}");
     }

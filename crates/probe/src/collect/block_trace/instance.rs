@@ -1,4 +1,4 @@
-//! A private instance of the kernel's tracing, removed whatever happens.
+//! A private instance of the kernel's tracing. It is removed when its value is dropped.
 
 use std::{
     fs,
@@ -12,13 +12,13 @@ use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, 
 
 use crate::Error;
 
-/// Where tracefs is mounted, in the order in which it is looked for.
+/// The mount points of tracefs, in the order of the search.
 const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// How the names of our instances begin; then come process, its start time and a counter.
+/// The prefix of our instance names. The process id, its start time and a counter follow.
 const PREFIX: &str = "senesce-";
 
-/// An instance directory; dropping it switches its tracing off and removes it.
+/// An instance directory. Drop stops its tracing and removes it.
 #[derive(Debug)]
 pub(super) struct Instance {
     path: PathBuf,
@@ -41,7 +41,7 @@ impl Instance {
         Ok(Self { path, _tracefs: tracefs })
     }
 
-    /// A file of the instance.
+    /// The path of a file of the instance.
     pub(super) fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
@@ -56,7 +56,8 @@ impl Instance {
     pub(super) fn get(&self, name: &str) -> Result<String, Error> {
         let path = self.file(name);
         let read = || -> io::Result<String> {
-            // With room for all of it: `header_page` answers the first read only, and `read_to_string` begins small.
+            // The buffer is large enough for the whole file: `header_page` answers only the first
+            // read, and `read_to_string` starts with a small buffer.
             let mut file = fs::File::open(&path)?;
             let mut bytes = vec![0; 64 << 10];
             let mut filled = 0;
@@ -93,7 +94,7 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        // Best effort: an instance that stays is found by its name, see `clean_stale_trace_instances`.
+        // Best effort: a leftover instance is found by its name, see `clean_stale_trace_instances`.
         let _ = fs::write(self.file("tracing_on"), "0");
         let _ = fs::remove_dir(&self.path);
     }
@@ -103,13 +104,13 @@ impl Drop for Instance {
 #[derive(Debug)]
 struct Tracefs {
     root: PathBuf,
-    /// Keeps a mount of our own alive, which `root` leads through.
+    /// Keeps our own mount alive if `root` is in it.
     _mount: Option<OwnedFd>,
 }
 
 impl Tracefs {
-    /// Where it is mounted; where it is not, as in containers and small systems, a mount of our own that is attached
-    /// nowhere and goes with this.
+    /// Opens the mounted tracefs. If none is mounted (containers, small systems), it creates a
+    /// detached mount, which exists as long as the value.
     fn open() -> Result<Self, Error> {
         match find_tracefs_among(TRACEFS.iter().map(Path::new)) {
             Ok(root) => Ok(Self { root, _mount: None }),
@@ -126,7 +127,7 @@ impl Tracefs {
     }
 }
 
-/// Errors: no right to mount, a kernel before 5.2 or one without tracing.
+/// Errors: no right to mount, a kernel before 5.2 or without tracing.
 fn mount_nowhere() -> io::Result<OwnedFd> {
     let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_create(&context)?;
@@ -146,18 +147,20 @@ fn find_tracefs_among<'a>(places: impl Iterator<Item = &'a Path>) -> Result<Path
     }
     Err(closed.unwrap_or_else(|| Error::NoTrace {
         path: TRACEFS[0].into(),
-        problem: "it is not mounted there, and this kernel mounts none".to_owned(),
+        problem: "it is not mounted there, and this kernel cannot mount it".to_owned(),
     }))
 }
 
-/// When a process started, in the kernel's ticks since boot; tells a process from a later one of the same number.
+/// The start time of a process, in the kernel's ticks since boot. With it a reused process id is
+/// recognised.
 fn start_time(process: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name, in brackets, may hold anything; the start time is the 20th field behind it.
+    // The name, in parentheses, may contain any bytes; the start time is the 20th field after it.
     stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
 }
 
-/// Whether this process may trace at all: makes a private instance of the kernel's tracing, and removes it.
+/// Checks whether this process may trace: it makes a private instance of the kernel's tracing, and
+/// removes it.
 ///
 /// Errors: no tracefs, or no right to make instances in it. Cost: some tens of milliseconds.
 pub fn check_block_tracing() -> Result<(), Error> {
@@ -165,20 +168,22 @@ pub fn check_block_tracing() -> Result<(), Error> {
     instance.get("events/block/block_rq_issue/format").map(drop)
 }
 
-/// What [`clean_stale_trace_instances`] did.
+/// The result of [`clean_stale_trace_instances`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StaleInstances {
-    /// Instances of dead processes that were removed.
+    /// Removed instances of dead processes.
     pub removed: Vec<PathBuf>,
-    /// Those that could not be removed, with the system's answer. One that is busy is being read by someone.
+    /// Instances that could not be removed, with the system's error. A busy one is still being
+    /// read.
     pub kept: Vec<(PathBuf, String)>,
 }
 
-/// Removes the trace instances that killed processes of this program left behind.
+/// Removes the trace instances that killed processes of this program left.
 ///
-/// An instance is taken for stale if its name is one of ours and the process it names does not run any more. One that
-/// any process still reads is refused by the kernel and stays, so that this is safe from within a container, too.
-/// Out: nothing removed if there is no tracefs. Errors: the instances cannot be listed.
+/// An instance is stale if its name is one of ours and the process in its name does not run any
+/// more. The kernel refuses to remove an instance that a process still reads, so that a call from
+/// within a container is safe too. Without tracefs nothing is removed. Errors: the instances cannot
+/// be listed.
 pub fn clean_stale_trace_instances() -> Result<StaleInstances, Error> {
     let mut done = StaleInstances::default();
     let Ok(tracefs) = Tracefs::open() else { return Ok(done) };
@@ -200,7 +205,7 @@ pub fn clean_stale_trace_instances() -> Result<StaleInstances, Error> {
     Ok(done)
 }
 
-/// Whether this is the name of an instance of ours whose process is gone.
+/// Whether this is the name of one of our instances whose process is dead.
 fn is_stale(name: &str, start_time: impl Fn(u32) -> Option<u64>) -> bool {
     let Some(rest) = name.strip_prefix(PREFIX) else { return false };
     let numbers: Option<Vec<u64>> = rest.split('-').map(|part| part.parse().ok()).collect();
@@ -214,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_instances_of_dead_processes_of_ours_are_stale() {
+    fn only_instances_of_our_dead_processes_are_stale() {
         let start = |process| (process == 17).then_some(500);
         assert!(!is_stale("senesce-17-500-0", start), "it runs");
         assert!(is_stale("senesce-17-499-0", start), "another process has its number now");
@@ -225,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_is_closed_is_not_one_where_nothing_is() {
+    fn an_unreadable_tracefs_differs_from_none() {
         let directory = tempfile::tempdir().unwrap();
         let [nothing, there] = ["nothing", "there"].map(|name| directory.path().join(name));
         fs::create_dir_all(there.join("instances")).unwrap();
@@ -235,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_has_started() {
+    fn the_start_time_of_this_process_is_known() {
         assert!(start_time(std::process::id()).is_some());
         assert_eq!(start_time(u32::MAX), None);
     }

@@ -16,8 +16,8 @@ use crate::{
     trace::{BlockEvent, EventDecoder, Missed, Page, PageFormat},
 };
 
-/// How long the thread rests when it has found the buffers empty. With 8 MiB for each processor they hold half a
-/// million events in that time, which no processor can cause.
+/// The pause of the thread after it found the buffers empty. A buffer of 8 MiB holds a hundred
+/// thousand events, and no processor causes that number within the pause.
 const REST: Duration = Duration::from_millis(20);
 
 /// The buffer of one processor.
@@ -25,33 +25,33 @@ const REST: Duration = Duration::from_millis(20);
 pub(super) struct CpuBuffer {
     pub(super) cpu: u32,
     pub(super) path: PathBuf,
-    /// `trace_pipe_raw`, opened not to block.
+    /// `trace_pipe_raw`, opened in non-blocking mode.
     pub(super) pipe: File,
 }
 
-/// What came out of one buffer.
+/// The content of one buffer.
 #[derive(Debug, Default)]
 pub(super) struct CpuEvents {
     pub(super) cpu: u32,
     pub(super) events: Vec<BlockEvent>,
-    /// Data records taken out, of any kind: to be compared with the kernel's own count.
+    /// Data records read, of any kind, to compare with the kernel's own count.
     pub(super) records: u64,
-    /// What the pages say was missed.
+    /// Lost events according to the pages.
     pub(super) missed: u64,
 }
 
-/// What the thread needs.
+/// The inputs of the thread.
 #[derive(Debug)]
 pub(super) struct Reader {
     pub(super) buffers: Vec<CpuBuffer>,
     pub(super) page_format: PageFormat,
     pub(super) decoder: EventDecoder,
-    /// Events kept at most, all processors together.
+    /// The largest number of events to keep, over all processors.
     pub(super) limit: u64,
     pub(super) stop: Arc<AtomicBool>,
 }
 
-/// What the thread found.
+/// The result of the thread.
 #[derive(Debug)]
 pub(super) struct ReaderOutcome {
     pub(super) cpus: Vec<CpuEvents>,
@@ -60,14 +60,15 @@ pub(super) struct ReaderOutcome {
 }
 
 impl Reader {
-    /// Empties the buffers until it is told to stop, and then once more.
+    /// Empties the buffers until `stop` is set, and then once more.
     pub(super) fn run(mut self) -> Result<ReaderOutcome, Error> {
         let mut outcome = ReaderOutcome { cpus: Vec::new(), over_limit: 0 };
         outcome.cpus.extend(self.buffers.iter().map(|buffer| CpuEvents { cpu: buffer.cpu, ..CpuEvents::default() }));
         let mut bytes = vec![0; self.page_format.page_bytes()];
         let mut kept = 0;
         loop {
-            // Read before the buffers are: what was traced before the stop is then in them.
+            // The flag is read before the buffers, so that the last round sees every event before
+            // the stop.
             let last_round = self.stop.load(Ordering::Acquire);
             for (buffer, found) in self.buffers.iter_mut().zip(&mut outcome.cpus) {
                 loop {

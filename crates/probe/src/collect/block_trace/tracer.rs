@@ -1,4 +1,4 @@
-//! Starting and stopping a trace.
+//! Starts and stops a trace.
 
 use std::{
     fs::{self, OpenOptions},
@@ -21,17 +21,19 @@ use crate::{
     trace::{Action, BlockEvent, BlockTrace, EventDecoder, EventFormat, PageFormat, compute_requests},
 };
 
-/// The events that make up a trace; the last is not in every kernel.
+/// The events of a trace. Older kernels lack the last one.
 const EVENTS: [&str; 3] = ["block_rq_issue", "block_rq_complete", "block_rq_requeue"];
 
-/// How much a trace may take.
+/// Limits of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceOptions {
-    /// Kernel memory for each processor's buffer, bytes; less is taken on machines with many processors, so that all
-    /// together are at most 32 times this. A buffer holds one event in about 64 bytes.
+    /// Kernel memory for each processor's buffer, bytes. On machines with more than 32 processors
+    /// it is less, so that all buffers together have at most 32 times this. A buffer stores one
+    /// event in about 64 bytes.
     pub buffer_bytes: u64,
-    /// Events kept in memory; those beyond are counted as lost. An event takes 32 bytes, and a request, which has two,
-    /// takes 56 more; while they are sorted and paired it is 200 bytes a request at most.
+    /// The largest number of events in memory; later ones count as lost. An event needs 32 bytes. A
+    /// request has two events and needs 56 more. Sorting and pairing need at most 200 bytes a
+    /// request.
     pub event_limit: u64,
 }
 
@@ -42,7 +44,8 @@ impl Default for TraceOptions {
     }
 }
 
-/// A running trace. Dropped without [`BlockTracer::stop`], it ends and removes its instance all the same.
+/// A running trace. If it is dropped without [`BlockTracer::stop`], it stops and removes its
+/// instance too.
 #[derive(Debug)]
 pub struct BlockTracer {
     device: TraceDevice,
@@ -52,25 +55,28 @@ pub struct BlockTracer {
 }
 
 impl BlockTracer {
-    /// Traces the requests of a device from now on; see [`collect_trace_device`] for what `device` may be.
+    /// Starts to trace the requests of a device; see [`collect_trace_device`] for the meaning of
+    /// `device`.
     ///
-    /// Errors: no right to trace (root is needed), no tracefs, or a device without requests of its own.
-    /// Cost: 35 to 65 ms to start, a thread, [`TraceOptions::default`] memory, about 0.04 s of CPU per million events.
+    /// Errors: no right to trace (root is needed), no tracefs, or a device without requests of its
+    /// own. Cost: 35 to 65 ms to start, a thread, the memory of [`TraceOptions::default`], about
+    /// 0.04 s of CPU per million events.
     pub fn start(device: &Path) -> Result<Self, Error> {
         Self::start_with(collect_trace_device(device)?, &TraceOptions::default())
     }
 
-    /// The same with limits of the caller's.
+    /// Starts a trace with the given limits.
     pub fn start_with(device: TraceDevice, options: &TraceOptions) -> Result<Self, Error> {
         if cfg!(target_endian = "big") {
-            let problem = "trace pages of machines that keep the high byte first are not read".to_owned();
+            let problem = "trace pages of big-endian machines are not supported".to_owned();
             return Err(Error::NoTrace { path: "/sys/kernel/tracing".into(), problem });
         }
         let instance = Instance::new()?;
         let cpus = instance.cpus()?;
         instance.set("tracing_on", "0")?;
         instance.set("trace_clock", "mono")?;
-        // What does not fit is to be lost at the end, where it is counted, and not overwrite what is being read.
+        // Events that do not fit must be lost at the end, where they are counted. They must not
+        // overwrite unread ones.
         instance.set("options/overwrite", "0")?;
         let share = options.buffer_bytes.saturating_mul(32) / cpus.len().max(1) as u64;
         let kib = (options.buffer_bytes.min(share) >> 10).max(64);
@@ -106,16 +112,16 @@ impl BlockTracer {
         Ok(Self { device, instance, stop, thread: Some(thread) })
     }
 
-    /// What is traced.
+    /// The traced device.
     pub fn device(&self) -> &TraceDevice {
         &self.device
     }
 
-    /// Ends the trace and gives the requests issued since it began.
+    /// Stops the trace and returns the requests issued since its start.
     ///
-    /// A request that is not completed by now stays without completion: synchronise before, if that matters.
-    /// Out: `lost` is the larger of what the kernel's statistics and the pages themselves count, and what was over the
-    /// limit. Errors: the kernel's pages make no sense, or its files cannot be read.
+    /// An unfinished request has no completion: sync first if that matters. `lost` is the larger of
+    /// the losses in the kernel's statistics and in the pages, plus the events beyond the limit.
+    /// Errors: the kernel's pages are malformed, or its files cannot be read.
     pub fn stop(mut self) -> Result<BlockTrace, Error> {
         self.instance.set("tracing_on", "0")?;
         let outcome = self.finish()?;
@@ -149,7 +155,7 @@ impl BlockTracer {
         })
     }
 
-    /// Lets the thread empty the buffers for the last time, and waits for it.
+    /// Lets the thread empty the buffers a last time, and waits for it.
     fn finish(&mut self) -> Result<ReaderOutcome, Error> {
         self.stop.store(true, Ordering::Release);
         let Some(thread) = self.thread.take() else {
@@ -165,7 +171,8 @@ impl Drop for BlockTracer {
         if self.thread.is_some() {
             let _ = fs::write(self.instance.file("tracing_on"), "0");
             self.stop.store(true, Ordering::Release);
-            // The instance cannot be removed while the thread holds its files open; what it found is not wanted.
+            // The instance cannot be removed while the thread has its files open. The events are
+            // discarded.
             if let Some(thread) = self.thread.take() {
                 thread.thread().unpark();
                 let _ = thread.join();
@@ -174,25 +181,27 @@ impl Drop for BlockTracer {
     }
 }
 
-/// All processors' events in the order of time.
+/// The events of all processors, ordered by time.
 fn merge(cpus: Vec<CpuEvents>) -> Vec<BlockEvent> {
     let mut events: Vec<BlockEvent> = Vec::with_capacity(cpus.iter().map(|cpu| cpu.events.len()).sum());
     for mut cpu in cpus {
         events.append(&mut cpu.events);
     }
-    // Stable, and fast on what is a few sorted rows; an issue comes before a completion of the same nanosecond.
+    // The sort is stable, and fast on a few sorted runs. An issue comes before a completion of the
+    // same nanosecond.
     events.sort_by_key(|event| (event.at, event.action == Action::Complete));
     events
 }
 
-/// How many events a processor's buffer lost, from its `stats` file and the records that were taken out of it.
+/// The number of events that a processor's buffer lost, from its `stats` file and the number of
+/// records read from it.
 fn compute_lost(stats: &str, records: u64) -> Result<u64, String> {
     let number = |name: &str| {
         let line = stats.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         let number = line.ok_or_else(|| format!("there is no line \"{name}\""))?.trim();
         number.parse::<u64>().map_err(|_| format!("{name} is {number:?}, not a number"))
     };
-    // Left in the buffer, refused by it, overwritten; and taken out but never seen here.
+    // Left in the buffer, refused by it, overwritten; and read by another reader.
     let unread = number("entries")?;
     let refused = number("dropped events")? + number("overrun")? + number("commit overrun")?;
     let unseen = number("read events")?.saturating_sub(records);
@@ -207,19 +216,19 @@ mod tests {
                          now ts: 13172.675740\ndropped events: 0\nread events: 161\n";
 
     #[test]
-    fn events_and_requests_take_the_memory_they_are_said_to_take() {
+    fn events_and_requests_have_documented_sizes() {
         assert_eq!(size_of::<BlockEvent>(), 32);
         assert_eq!(size_of::<crate::trace::TracedRequest>(), 56);
     }
 
     #[test]
-    fn a_buffer_that_lost_nothing_says_so() {
+    fn a_buffer_without_losses_counts_zero() {
         assert_eq!(compute_lost(STATS, 161), Ok(0));
     }
 
     #[test]
-    fn every_way_to_lose_events_is_counted() {
-        assert_eq!(compute_lost(STATS, 100), Ok(61), "read by nobody here");
+    fn every_kind_of_loss_is_counted() {
+        assert_eq!(compute_lost(STATS, 100), Ok(61), "read by another reader");
         assert_eq!(compute_lost(&STATS.replace("dropped events: 0", "dropped events: 7"), 161), Ok(7));
         assert_eq!(compute_lost(&STATS.replace("\noverrun: 0", "\noverrun: 5"), 161), Ok(5));
         assert_eq!(compute_lost(&STATS.replace("entries: 0", "entries: 3"), 161), Ok(3));

@@ -1,17 +1,17 @@
-//! Chunks, device extents and free entries become block groups and devices. Pure.
+//! Combines chunks, device extents and free entries into block groups and devices. Pure.
 
 use super::items::Chunk;
 use crate::map::{
     BtrfsBlockGroup, BtrfsDevice, BtrfsFreeSpace, BtrfsGroupType, BtrfsSource, FreeExtent, merge_neighbours,
 };
 
-/// What the trees say.
+/// The content of the trees.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Trees {
     pub(super) sector_bytes: u64,
     /// By position.
     pub(super) chunks: Vec<Chunk>,
-    /// Block group's start, used bytes; by position.
+    /// The start of a block group and its used bytes; by position.
     pub(super) used_bytes: Vec<(u64, u64)>,
     /// Number and size.
     pub(super) devices: Vec<(u64, u64)>,
@@ -21,16 +21,17 @@ pub(super) struct Trees {
     pub(super) entries: Vec<FreeExtent>,
 }
 
-/// Where Btrfs keeps copies of its superblock on each device, bytes. The space around them is never given away.
+/// The positions of Btrfs' superblock copies on each device, bytes. The space around them is never
+/// allocated.
 const SUPERBLOCKS: [u64; 3] = [64 << 10, 64 << 20, 256 << 30];
 
-/// Bytes of a stripe: the unit in which space is kept for superblocks, and in which striped groups go round the devices.
+/// Bytes of a stripe: the unit of the space reserved for superblocks, and of striping over devices.
 const STRIPE_BYTES: u64 = 64 << 10;
 
-/// The start of a device that is never given to a block group, bytes.
+/// The start of a device that is never allocated to a block group, bytes.
 const DEVICE_RESERVED_BYTES: u64 = 1 << 20;
 
-/// Puts the space together.
+/// Assembles the free space.
 pub(super) fn compute_space(trees: &Trees, source: BtrfsSource) -> BtrfsFreeSpace {
     let (groups, stale_entries) = compute_groups(trees, source);
     let devices = trees.devices.iter().map(|&(id, size)| compute_device(id, size, &trees.device_extents)).collect();
@@ -74,7 +75,7 @@ fn compute_groups(trees: &Trees, source: BtrfsSource) -> (Vec<BtrfsBlockGroup>, 
     (groups, stale_entries + entries.count() as u64)
 }
 
-/// What lies between used extents, which are in order.
+/// The gaps between used extents, which are in order.
 fn compute_gaps(start: u64, end: u64, used: &[FreeExtent]) -> Vec<FreeExtent> {
     let mut gaps = Vec::new();
     let mut at = start;
@@ -105,14 +106,14 @@ fn subtract(extents: &[FreeExtent], hole: FreeExtent) -> Vec<FreeExtent> {
     left
 }
 
-/// The logical ranges of a chunk that lie where a superblock is on one of its devices.
+/// The logical ranges of a chunk that overlap a superblock on one of its devices.
 fn compute_superblock_places(chunk: &Chunk) -> Vec<FreeExtent> {
     const RAID0_AND_10: u64 = 0x48;
     const RAID5: u64 = 0x80;
     const RAID6: u64 = 0x100;
     let stripes = chunk.stripes.len() as u64;
     let BtrfsGroupType(bits) = chunk.group_type;
-    // How many stripes' worth of different data there is.
+    // Stripes with different data.
     let data_stripes = match bits {
         _ if bits & RAID0_AND_10 != 0 => stripes / u64::from(chunk.sub_stripes),
         _ if bits & RAID5 != 0 => stripes.saturating_sub(1),
@@ -142,7 +143,7 @@ fn compute_superblock_places(chunk: &Chunk) -> Vec<FreeExtent> {
     places
 }
 
-/// A device's space that no block group has.
+/// A device, with the space that no block group has.
 fn compute_device(id: u64, size_bytes: u64, extents: &[(u64, u64, u64)]) -> BtrfsDevice {
     let taken: Vec<_> = extents
         .iter()

@@ -1,4 +1,4 @@
-//! Space by hand, and against a model that looks at every unit.
+//! Space computed by hand, and against a model that checks every unit.
 
 use proptest::prelude::*;
 
@@ -17,7 +17,7 @@ fn chunk(start_bytes: u64, length_bytes: u64, bits: u64, sub_stripes: u16, strip
 }
 
 #[test]
-fn entries_of_chunks_that_are_gone_are_left_out() {
+fn entries_of_removed_chunks_are_ignored() {
     let trees = Trees {
         sector_bytes: 4096,
         chunks: vec![
@@ -48,7 +48,7 @@ fn entries_of_chunks_that_are_gone_are_left_out() {
 }
 
 #[test]
-fn superblocks_are_kept_free_of_data_in_every_profile() {
+fn superblocks_are_reserved_in_every_profile() {
     const SINGLE: u64 = 0x1;
     const DUP: u64 = 0x24;
     let places = |chunk: &Chunk| compute_superblock_places(chunk);
@@ -60,19 +60,20 @@ fn superblocks_are_kept_free_of_data_in_every_profile() {
         places(&chunk(500 * MIB, 8 * MIB, DUP, 1, &[(1, 70 * MIB), (1, 62 * MIB)])),
         [extent(502 * MIB, kib(64))]
     );
-    // RAID0 over three devices, each with 8 MiB: stripe 32 of the second device is stripe 32 * 3 + 1 of the chunk.
+    // RAID0 over three devices, each with 8 MiB: stripe 32 of the second device is stripe 32 * 3 +
+    // 1 of the chunk.
     let raid0 = chunk(500 * MIB, 24 * MIB, 0x9, 1, &[(1, 80 * MIB), (2, 62 * MIB), (3, 80 * MIB)]);
     assert_eq!(places(&raid0), [extent(500 * MIB + kib(64) * 97, kib(64))]);
-    // RAID10 over four: two pairs.
+    // RAID10 over four devices: two pairs.
     let raid10 = chunk(500 * MIB, 16 * MIB, 0x41, 2, &[(1, 80 * MIB), (2, 80 * MIB), (3, 62 * MIB), (4, 80 * MIB)]);
     assert_eq!(places(&raid10), [extent(500 * MIB + kib(64) * 65, kib(64))]);
-    // RAID5 over three: a whole row of two data stripes is kept.
+    // RAID5 over three devices: a whole row of two data stripes is reserved.
     let raid5 = chunk(500 * MIB, 16 * MIB, 0x81, 1, &[(1, 62 * MIB), (2, 80 * MIB), (3, 80 * MIB)]);
     assert_eq!(places(&raid5), [extent(500 * MIB + kib(128) * 32, kib(128))]);
 }
 
 #[test]
-fn space_for_superblocks_is_neither_used_nor_free() {
+fn superblock_space_is_neither_used_nor_free() {
     let trees = Trees {
         sector_bytes: 4096,
         chunks: vec![chunk(500 * MIB, 8 * MIB, 1, 1, &[(1, 60 * MIB)])],
@@ -87,7 +88,7 @@ fn space_for_superblocks_is_neither_used_nor_free() {
 }
 
 #[test]
-fn a_chunk_of_nonsense_does_no_harm() {
+fn a_malformed_chunk_does_not_panic() {
     for bits in [0x9, 0x41, 0x81, 0x101, 0x1] {
         let odd = chunk(u64::MAX - 5, u64::MAX, bits, 1, &[]);
         let trees = Trees { chunks: vec![odd], entries: vec![extent(u64::MAX - 3, 100)], ..Trees::default() };
@@ -98,11 +99,12 @@ fn a_chunk_of_nonsense_does_no_harm() {
 
 proptest! {
     #[test]
-    fn both_sources_tell_the_same(
+    fn both_sources_give_the_same_space(
         chunks in prop::collection::vec((1u64..20, 0u64..6), 1..5),
         bits in prop::collection::vec(any::<bool>(), 120),
     ) {
-        // Units of 64 KiB; a unit of the logical space is used if its bit is set. Chunks follow each other with gaps.
+        // Units of 64 KiB; a unit of the logical space is used if its bit is set. Chunks follow
+        // each other with gaps.
         const UNIT: u64 = 64 << 10;
         let mut trees = Trees { sector_bytes: 4096, ..Trees::default() };
         let mut at = 3;
@@ -131,7 +133,7 @@ proptest! {
     }
 
     #[test]
-    fn a_device_is_what_is_given_away_and_what_is_not(lengths in prop::collection::vec((0u64..5, 1u64..5), 0..8)) {
+    fn allocated_reserved_and_free_fill_the_device(lengths in prop::collection::vec((0u64..5, 1u64..5), 0..8)) {
         let (mut at, mut extents) = (1, Vec::new());
         for (gap, length) in lengths {
             extents.push((7, (at + gap) * MIB, length * MIB));

@@ -1,4 +1,4 @@
-//! Reading the trees, and reading them again if they changed meanwhile.
+//! Reads the trees, and repeats the reading if they changed meanwhile.
 
 use std::{os::fd::BorrowedFd, path::Path};
 
@@ -19,32 +19,35 @@ use crate::{
     map::{BtrfsFreeSpace, BtrfsSource, FreeExtent},
 };
 
-/// How often the trees are read if block groups do not add up.
+/// The number of attempts if block groups do not add up.
 const TRIES: u32 = 3;
 
-/// The free space of the Btrfs file system mounted at `mountpoint`: every block group's free extents, and what of the
-/// devices no block group has.
+/// Returns the free space of the Btrfs file system mounted at `mountpoint`: every block group's
+/// free extents, and the unallocated space of the devices.
 ///
-/// The file system is synced first, so that space freed by a transaction that is not committed counts as free. On a quiet
-/// volume every group's used, reserved and free bytes add up to its length; the trees are read again if they do not, and
-/// the last answer says by how much it misses ([`BtrfsFreeSpace::mismatch_bytes`]).
-/// Errors: no Btrfs, or no right to read its trees (root is needed); items that are cut off.
-/// Cost: 3 ms for 40,000 free extents from the free-space tree; from the extent tree, some 20 to 100 ms as much.
+/// The file system is synced first, so that space freed by an uncommitted transaction counts as
+/// free. On a quiet volume every group's used, reserved and free bytes add up to its length. If
+/// they do not, the trees are read again. The last result reports the difference
+/// ([`BtrfsFreeSpace::mismatch_bytes`]).
+///
+/// Errors: no Btrfs, or no right to read its trees (root is needed); truncated items. Cost: 3 ms
+/// for 40,000 free extents from the free-space tree; some 20 to 100 times that from the extent
+/// tree.
 pub fn collect_btrfs_free_space(mountpoint: &Path) -> Result<BtrfsFreeSpace, Error> {
     let file = std::fs::File::open(mountpoint).map_err(|source| Error::system("open", mountpoint, source))?;
     rustix::fs::syncfs(&file).map_err(|source| Error::system("sync", mountpoint, source))?;
     collect_btrfs_free_space_as_it_is(mountpoint)
 }
 
-/// The same without syncing: causes no write. While a transaction is open, what was freed in it may count as used, and
-/// block groups need not add up.
+/// The same without a sync: causes no write. During an open transaction, space freed in it may
+/// count as used, and block groups need not add up.
 pub fn collect_btrfs_free_space_as_it_is(mountpoint: &Path) -> Result<BtrfsFreeSpace, Error> {
     let fd = rustix::fs::openat(CWD, mountpoint, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
         .map_err(|source| Error::system("open", mountpoint, source))?;
     let magic = rustix::fs::fstatfs(&fd).map_err(|source| Error::system("statfs", mountpoint, source))?.f_type;
     let magic = magic as u64 & 0xFFFF_FFFF;
     if magic != BTRFS_MAGIC {
-        let hint = "it is no Btrfs; ext4 and XFS tell the list of free extents";
+        let hint = "it is no Btrfs; ext4 and XFS have a list of free extents instead";
         return Err(Error::NotSupported { measure: "the space of block groups", path: mountpoint.into(), magic, hint });
     }
     let mut reader = Reader { fd: fd.as_fd(), mountpoint, search: Search::new() };
@@ -57,7 +60,8 @@ pub fn collect_btrfs_free_space_as_it_is(mountpoint: &Path) -> Result<BtrfsFreeS
         space = reader.read(&mut source)?;
     }
     if space.mismatch_bytes() > 0 && source == BtrfsSource::FreeSpaceTree {
-        // The free-space tree may be there and not be valid (written by a kernel that does not know it).
+        // The free-space tree may exist but be invalid (after writes by a kernel that does not know
+        // it).
         let from_extents = reader.read(&mut BtrfsSource::ExtentTree)?;
         if from_extents.mismatch_bytes() < space.mismatch_bytes() {
             space = from_extents;
@@ -73,7 +77,8 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads everything once. Falls back to the extent tree, and says so in `source`, if there is no free-space tree.
+    /// Reads everything once. Without a free-space tree it falls back to the extent tree, and sets
+    /// `source`.
     fn read(&mut self, source: &mut BtrfsSource) -> Result<BtrfsFreeSpace, Error> {
         let (node_bytes, sector_bytes) = collect_sizes(self.fd)
             .map_err(|error| Error::system("ask for the sizes of the Btrfs at", self.mountpoint, error))?;
@@ -123,8 +128,9 @@ impl Reader<'_> {
         Ok(compute_space(&trees, *source))
     }
 
-    /// How much of each block group is used. New volumes have a tree of their own for it, old ones keep it in the extent
-    /// tree among millions of others, so that every group is asked for by itself.
+    /// Reads the used bytes of each block group. New volumes have a separate tree for them. Old
+    /// ones keep them in the extent tree among millions of other items, so one search per group is
+    /// faster.
     fn read_used(&mut self, trees: &mut Trees, is_cut: &mut bool) -> Result<(), Error> {
         let mut used = Vec::new();
         let mut visit = |key: Key, data: &[u8]| {
@@ -154,7 +160,7 @@ impl Reader<'_> {
             .map_err(|error| Error::system("read the trees of the Btrfs at", self.mountpoint, error))
     }
 
-    /// The same; false if there is no such tree.
+    /// The same; false if the tree does not exist.
     fn each_if_there(&mut self, tree: u64, visit: &mut dyn FnMut(Key, &[u8])) -> Result<bool, Error> {
         match self.search.each(self.fd, tree, Key::FIRST, Key::LAST, visit) {
             Ok(()) => Ok(true),

@@ -1,4 +1,4 @@
-//! The items of Btrfs' trees that tell about space. Pure. Source: `linux/btrfs_tree.h`.
+//! The items of Btrfs' trees that describe space. Pure. Source: `linux/btrfs_tree.h`.
 
 use super::search::{Key, u16_at, u64_at};
 use crate::map::{BtrfsGroupType, BtrfsStripe, FreeExtent};
@@ -24,7 +24,7 @@ pub(super) mod kind {
     pub(in super::super) const CHUNK: u32 = 228;
 }
 
-/// A chunk: the place of a block group on devices.
+/// A chunk: the location of a block group on devices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Chunk {
     pub(super) start_bytes: u64,
@@ -34,7 +34,7 @@ pub(super) struct Chunk {
     pub(super) stripes: Vec<BtrfsStripe>,
 }
 
-/// Reads a chunk's item; none if it is cut off.
+/// Parses a chunk's item; none if it is truncated.
 pub(super) fn parse_chunk(key: Key, data: &[u8]) -> Option<Chunk> {
     let count = usize::from(u16_at(data, 44)?);
     let stripe = |n: usize| {
@@ -50,23 +50,24 @@ pub(super) fn parse_chunk(key: Key, data: &[u8]) -> Option<Chunk> {
     })
 }
 
-/// A device's number and size in bytes, of its item; none if it is cut off.
+/// Parses a device's item: its number and its size in bytes; none if it is truncated.
 pub(super) fn parse_device(data: &[u8]) -> Option<(u64, u64)> {
     Some((u64_at(data, 0)?, u64_at(data, 8)?))
 }
 
-/// The length in bytes of a device extent's item; none if it is cut off.
+/// Parses the length in bytes of a device extent's item; none if it is truncated.
 pub(super) fn parse_device_extent(data: &[u8]) -> Option<u64> {
     u64_at(data, 24)
 }
 
-/// The used bytes of a block group's item; none if it is cut off.
+/// Parses the used bytes of a block group's item; none if it is truncated.
 pub(super) fn parse_block_group(data: &[u8]) -> Option<u64> {
     u64_at(data, 0)
 }
 
-/// Adds the free extents of an item of the free-space tree: one extent, or the set bits of a bitmap with a bit a sector.
-/// Out: false for an item of another kind, and for a bitmap that is too short for its range.
+/// Appends the free extents of an item of the free-space tree: one extent, or the set bits of a
+/// bitmap with one bit a sector. Out: false for an item of another kind, and for a bitmap that is
+/// too short for its range.
 pub(super) fn add_free(key: Key, data: &[u8], sector_bytes: u64, free: &mut Vec<FreeExtent>) -> bool {
     match key.kind {
         kind::FREE_SPACE_EXTENT => {
@@ -101,7 +102,7 @@ pub(super) fn add_free(key: Key, data: &[u8], sector_bytes: u64, free: &mut Vec<
 pub(super) fn parse_used(key: Key, node_bytes: u64) -> Option<FreeExtent> {
     match key.kind {
         kind::EXTENT => Some(FreeExtent { start_bytes: key.object, length_bytes: key.offset }),
-        // Its offset is the level in the tree.
+        // The offset of a metadata key is the level in the tree, not a length.
         kind::METADATA => Some(FreeExtent { start_bytes: key.object, length_bytes: node_bytes }),
         _ => None,
     }
@@ -118,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_by_hand_and_cut_anywhere() {
+    fn a_chunk_parses_and_truncations_are_none() {
         let mut data = vec![0; 48 + 2 * 32];
         data[0..8].copy_from_slice(&(8u64 << 20).to_le_bytes());
         data[24..32].copy_from_slice(&0x24u64.to_le_bytes());
@@ -140,9 +141,9 @@ mod tests {
     }
 
     #[test]
-    fn a_bitmap_by_hand() {
+    fn a_bitmap_gives_its_runs() {
         let mut free = Vec::new();
-        // Sectors 0, 3..8 and 8, 9 of twelve; the bits behind the range say nothing.
+        // Sectors 0, 3..8 and 8, 9 of twelve; the bits after the range have no meaning.
         assert!(add_free(key(1 << 20, 200, 12 * 4096), &[0b1111_1001, 0b1111_0011], 4096, &mut free));
         let extent = |sector: u64, sectors: u64| FreeExtent {
             start_bytes: (1 << 20) + sector * 4096,
@@ -155,7 +156,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_bitmap_gives_every_set_sector_once(bits in prop::collection::vec(any::<u8>(), 1..40), spare in 0u64..8) {
+        fn every_set_sector_is_free_once(bits in prop::collection::vec(any::<u8>(), 1..40), spare in 0u64..8) {
             let sectors = bits.len() as u64 * 8 - spare;
             let mut free = Vec::new();
             prop_assert!(add_free(key(0, 200, sectors * 4096), &bits, 4096, &mut free));

@@ -1,9 +1,11 @@
 //! The free space of a mounted Btrfs, from its trees.
 //!
-//! The chunk tree says which block groups there are and where they lie, the device tree what no block group has, and the
-//! free-space tree (or, on volumes without one, the extent tree) what is free in them.
+//! The chunk tree lists the block groups and their locations, the device tree the space that no
+//! block group has. The free-space tree has the free extents. On volumes without one, they are the
+//! gaps in the extent tree.
 //!
-//! What it is not: a map of files. Positions are logical; [`crate::map::BtrfsFreeSpace`] knows where they lie on devices.
+//! It does not map files. Positions are logical; [`crate::map::BtrfsFreeSpace`] translates them to
+//! devices.
 
 mod assemble;
 mod collect;

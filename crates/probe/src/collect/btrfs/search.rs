@@ -1,10 +1,10 @@
-//! Reading the trees of a mounted Btrfs: the calls, and the items they answer with.
+//! Reads the trees of a mounted Btrfs: the calls, and the items they return.
 
 use std::os::fd::AsFd;
 
 use rustix::ioctl::Updater;
 
-/// The key of an item; items are in the order of object, kind, offset.
+/// The key of an item. Items are ordered by object, kind, offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     pub(super) object: u64,
@@ -16,7 +16,7 @@ impl Key {
     pub(super) const FIRST: Self = Self { object: 0, kind: 0, offset: 0 };
     pub(super) const LAST: Self = Self { object: u64::MAX, kind: 255, offset: u64::MAX };
 
-    /// The smallest key behind this one; none behind the last.
+    /// The smallest key after this one; none after the last.
     fn next(self) -> Option<Self> {
         let Self { object, kind, offset } = self;
         if let Some(offset) = offset.checked_add(1) {
@@ -29,7 +29,8 @@ impl Key {
     }
 }
 
-/// Room for items; more than the largest item with its header, and a hundred thousand small ones in few calls.
+/// Buffer size of a search: more than the largest item with its header, so that few calls read a
+/// hundred thousand small items.
 const BUFFER_BYTES: usize = 128 << 10;
 
 /// `struct btrfs_ioctl_search_args_v2` with its buffer.
@@ -72,20 +73,21 @@ impl Search {
         })
     }
 
-    /// The items of a tree from key `from` to key `to`, in order, as many as fit.
+    /// Returns the items of a tree from key `from` to key `to`, in order, as far as they fit.
     fn call(&mut self, file: impl AsFd, tree: u64, from: Key, to: Key) -> rustix::io::Result<Vec<(Key, &[u8])>> {
         self.tree = tree;
         (self.min_object, self.min_kind, self.min_offset) = (from.object, from.kind, from.offset);
         (self.max_object, self.max_kind, self.max_offset) = (to.object, to.kind, to.offset);
         self.items = u32::MAX;
         self.buffer_bytes = BUFFER_BYTES as u64;
-        // SAFETY: 0xC0709411 is BTRFS_IOC_TREE_SEARCH_V2; the kernel writes the header and at most `buffer_bytes` bytes
-        // behind it, for which the structure has room. The box keeps it in place and alive during the call.
+        // SAFETY: 0xC0709411 is BTRFS_IOC_TREE_SEARCH_V2. The kernel writes the header and at most
+        // `buffer_bytes` bytes after it, which the structure has. The box keeps it in place and
+        // alive during the call.
         unsafe { rustix::ioctl::ioctl(file, Updater::<0xC070_9411, Self>::new(self))? };
         Ok(parse_items(&self.buffer, self.items))
     }
 
-    /// Hands over every item of a tree from key `from` to key `to`.
+    /// Calls `visit` for every item of a tree from key `from` to key `to`.
     pub(super) fn each(
         &mut self,
         file: impl AsFd,
@@ -107,8 +109,8 @@ impl Search {
     }
 }
 
-/// The items in a buffer: each a header (transaction, object, offset, kind, length) and its data. One that is cut off
-/// ends the list.
+/// Parses the items in a buffer. Each has a header (transaction, object, offset, kind, length) and
+/// its data. A truncated item ends the list.
 fn parse_items(buffer: &[u8], count: u32) -> Vec<(Key, &[u8])> {
     const HEADER_BYTES: usize = 32;
     let mut items = Vec::new();
@@ -136,7 +138,7 @@ pub(super) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_le_bytes(bytes.get(at..at.checked_add(2)?)?.try_into().ok()?))
 }
 
-/// Node and sector size of the file system, bytes: parts of `struct btrfs_ioctl_fs_info_args`.
+/// Node and sector size of the file system, bytes: fields of `struct btrfs_ioctl_fs_info_args`.
 pub(super) fn collect_sizes(file: impl AsFd) -> rustix::io::Result<(u64, u64)> {
     #[repr(C)]
     struct FsInfo {
@@ -149,7 +151,8 @@ pub(super) fn collect_sizes(file: impl AsFd) -> rustix::io::Result<(u64, u64)> {
     }
     const _: () = assert!(size_of::<FsInfo>() == 1024);
     let mut info = FsInfo { max_id: 0, devices: 0, fsid: [0; 16], node_bytes: 0, sector_bytes: 0, rest: [0; 984] };
-    // SAFETY: 0x8400941F is BTRFS_IOC_FS_INFO; the kernel reads and writes 1024 bytes, which the structure has.
+    // SAFETY: 0x8400941F is BTRFS_IOC_FS_INFO. The kernel reads and writes 1024 bytes, which the
+    // structure has.
     unsafe { rustix::ioctl::ioctl(file, Updater::<0x8400_941F, FsInfo>::new(&mut info))? };
     Ok((u64::from(info.node_bytes), u64::from(info.sector_bytes)))
 }
@@ -163,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_structure_has_the_kernel_s_layout() {
+    fn the_structure_has_the_kernels_layout() {
         assert_eq!(offset_of!(Search, min_kind), 56);
         assert_eq!(offset_of!(Search, items), 64);
         assert_eq!(offset_of!(Search, buffer_bytes), 104);
@@ -180,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn items_cut_anywhere_are_read_up_to_there() {
+    fn truncated_items_end_the_list() {
         let mut buffer = Vec::new();
         let lengths = [0usize, 5, 48];
         for (n, length) in lengths.iter().enumerate() {
@@ -204,7 +207,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_buffer_is_read(buffer in prop::collection::vec(any::<u8>(), 0..300), count: u32) {
+        fn any_buffer_parses_without_panic(buffer in prop::collection::vec(any::<u8>(), 0..300), count: u32) {
             prop_assert!(parse_items(&buffer, count).len() <= buffer.len() / 32);
         }
     }
