@@ -1,6 +1,8 @@
-//! Real speed of ext4 on a virtual disk, beside ext4 on a loop device on a file in memory: what the detour costs.
+//! Compares the real speed of ext4 on a virtual disk with ext4 on a loop device over a file in
+//! memory.
 //!
-//! `cargo bench -p senesce-vdisk`, as root. Ratios count; seconds are of the machine at hand.
+//! Run as root: `cargo bench -p senesce-vdisk`. Only the ratios are portable; the seconds depend on
+//! the machine.
 
 #[path = "../tests/real/bench.rs"]
 #[allow(dead_code)]
@@ -23,7 +25,7 @@ use senesce_vdisk::{BackingSpec, Footprint, Pace};
 const MEGABYTES: u64 = 512;
 const ROUNDS: usize = 5;
 
-/// Sequential write and read, MB/s; random 4 KiB reads and small files synced, per second.
+/// Sequential write and read, MB/s; random 4 KiB reads and small synced files, per second.
 type Speeds = [f64; 4];
 
 fn measure(attached: &mut Attached) -> Speeds {
@@ -81,7 +83,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let mut virtual_disk = Disk::new(MEGABYTES + 256, "hdd-7200", Pace::Device);
-    // The same bench with a plain file in the disk's place.
+    // The same benchmark with a plain file instead of the disk.
     let plain = Place::new();
     let mut config = plain.config(MEGABYTES + 256, "plain");
     let BackingSpec::Unlinked { dir } = &config.backing else { return ExitCode::FAILURE };

@@ -1,4 +1,4 @@
-//! Where the disk's contents lie: a sparse file.
+//! The contents of the disk: a sparse file.
 
 use std::{
     fs::{File, OpenOptions},
@@ -21,9 +21,9 @@ pub(crate) struct Backing {
 }
 
 impl Backing {
-    /// Opens or makes the file, with the size of the disk.
+    /// Opens or creates the file, with the size of the disk.
     ///
-    /// Errors: it cannot be made, or is there with another size.
+    /// Errors: it cannot be created, or it exists with another size.
     pub(crate) fn open(spec: &BackingSpec, name: &str, size_bytes: u64) -> Result<Self> {
         let open = |path: &Path, new: bool| {
             let mut options = OpenOptions::new();
@@ -43,7 +43,7 @@ impl Backing {
                         return Err(Error::Config {
                             key: "size_bytes",
                             value: size_bytes.to_string(),
-                            problem: "the backing file is there and has another size",
+                            problem: "the backing file exists with another size",
                         });
                     }
                     file
@@ -54,12 +54,13 @@ impl Backing {
                 Err(error) => return Err(Error::std("open", path)(error)),
             },
         };
-        // The lock only shows other commands of senesce that the file is in use, so a failure is ignored.
+        // The lock only shows other commands of senesce that the file is in use, so a failure is
+        // ignored.
         let _ = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
         Ok(Self { file })
     }
 
-    /// Fills `buffer` from `offset`; what lies past the end is zeros.
+    /// Fills `buffer` from `offset`; bytes past the end are zeros.
     pub(crate) fn read(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         let mut have = 0;
         while have < buffer.len() {
@@ -80,7 +81,7 @@ impl Backing {
         self.file.write_all_at(data, offset)
     }
 
-    /// Makes a part a hole: it reads as zeros and takes no space.
+    /// Punches a hole: the range reads as zeros and uses no space.
     pub(crate) fn punch(&self, offset: u64, length: u64) -> io::Result<()> {
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         loop {
@@ -91,7 +92,7 @@ impl Backing {
         }
     }
 
-    /// Bytes that are allocated.
+    /// Allocated bytes of the file.
     pub(crate) fn allocated_bytes(&self) -> u64 {
         use std::os::unix::fs::MetadataExt;
         self.file.metadata().map_or(0, |metadata| metadata.blocks() * 512)
@@ -108,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_punched_part_reads_as_zeros_and_a_file_is_found_again() {
+    fn holes_read_as_zeros_and_files_reopen() {
         let dir = tempfile::tempdir().unwrap();
         let spec = BackingSpec::File { path: dir.path().join("disk") };
         let backing = Backing::open(&spec, "a", 1 << 20).unwrap();
@@ -121,7 +122,7 @@ mod tests {
         let want: Vec<u8> = [0, 7, 0, 7, 7].iter().flat_map(|&byte| [byte; 4096]).collect();
         assert_eq!(got, want);
         backing.read(&mut got, (1 << 20) - 4096).unwrap();
-        assert_eq!(got, [0; 20_480], "nothing lies past the end");
+        assert_eq!(got, [0; 20_480], "reads past the end are zeros");
         assert!(Backing::open(&spec, "a", 2 << 20).is_err(), "a disk never changes its size");
     }
 

@@ -1,43 +1,46 @@
-//! Virtual time: when requests arrive at the modelled device, and when they are done. Pure.
+//! Virtual time: the arrivals of requests at the modelled device, and their completions. Pure.
 //!
-//! Requests are served one by one, in the order in which the server reads them. The n-th arrives at
+//! Requests are served one by one, in the order in which the server reads them. The n-th request
+//! arrives at
 //!
-//! - [`Pace::Device`]: the completion of the one before it. Nothing but the device takes time, so the clock is a
-//!   function of the sequence of requests alone: the same sequence gives the same nanosecond on any machine.
-//! - [`Pace::Think`]: that, plus the real time between the answer to the one before it and its own arrival, during
-//!   which programs and the file system computed.
-//! - [`Pace::RealTime`]: the real time since the first request, or the completion of the one before it, whichever is
-//!   later. The server holds the answer back until the real clock shows the completion.
+//! - [`Pace::Device`]: the completion of the previous one. Only the device needs time, so the clock
+//!   depends only on the sequence of requests: the same sequence gives the same nanosecond on any
+//!   machine.
+//! - [`Pace::Think`]: that completion, plus the real time between the previous answer and its own
+//!   arrival, in which programs and the file system computed.
+//! - [`Pace::RealTime`]: the real time since the first request, or the completion of the previous
+//!   one, whichever is later. The server delays the answer until the real clock reaches the
+//!   completion.
 //!
-//! The device never sees two requests at once. For a disk with one arm that is a queue served in order; for an SSD it
-//! is queue depth 1: the model's parallelism counts within a request and not between requests, and modelled times of
-//! SSDs under parallel load are upper bounds. The request log can be replayed at other depths
-//! ([`senesce_device::compute_cost`]).
+//! The device never sees two requests at once. For a disk with one arm that is a queue served in
+//! order. For an SSD it is queue depth 1: the model is parallel within a request, not between
+//! requests. Modelled times of SSDs under parallel load are therefore upper bounds. The request log
+//! can be replayed at other depths ([`senesce_device::compute_cost`]).
 //!
-//! Sectors are the disk's own: a small disk is the first, fastest and narrowest part of the modelled device, with the
-//! short seeks of such a part.
+//! Sectors are those of the disk. A small disk is the first, fastest and narrowest part of the
+//! modelled device, with the short seeks of such a part.
 
 use senesce_core::{BlockOp, BlockRequest, Nanos, SECTOR_BYTES};
 use senesce_device::{DeviceModel, Totals as DeviceTotals};
 use serde::{Deserialize, Serialize};
 
-/// What advances virtual time.
+/// The source of the progress of virtual time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pace {
-    /// The device alone.
+    /// Only the device.
     #[default]
     Device,
     /// The device, and the real time between an answer and the next request.
     Think,
-    /// Virtual time is real time: answers are held back until they are due.
+    /// Virtual time is real time: answers are delayed until they are due.
     RealTime,
 }
 
-/// What requests of one kind came to.
+/// Sums over the requests of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpTotals {
-    /// How many.
+    /// Number of requests.
     pub requests: u64,
     /// Bytes moved or discarded.
     pub bytes: u64,
@@ -45,7 +48,7 @@ pub struct OpTotals {
     pub busy_ns: u64,
 }
 
-/// Where virtual time went, by cause. The parts add up to the time that passed.
+/// Virtual time by cause. The parts add up to the elapsed time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
     /// Reads.
@@ -58,7 +61,7 @@ pub struct Totals {
     pub flush: OpTotals,
     /// Nanoseconds without a request; 0 under [`Pace::Device`].
     pub idle_ns: u64,
-    /// Requests that moved data and did not begin where the one before had ended.
+    /// Requests that moved data and did not start where the previous one ended.
     pub discontinuities: u64,
 }
 
@@ -72,7 +75,7 @@ impl Totals {
         }
     }
 
-    /// Virtual time they add up to.
+    /// The virtual time that they add up to.
     pub fn elapsed(&self) -> Nanos {
         let ops = [self.read, self.write, self.discard, self.flush];
         Nanos(ops.iter().map(|op| op.busy_ns).sum::<u64>() + self.idle_ns)
@@ -88,39 +91,39 @@ impl Totals {
     }
 }
 
-/// A named stretch of virtual time.
+/// A named interval of virtual time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Phase {
     /// Its name; empty before the first mark.
     pub name: String,
-    /// Virtual time at its beginning, nanoseconds.
+    /// Virtual time at its start, nanoseconds.
     pub began_ns: u64,
-    /// What it came to so far, by kind of request.
+    /// Its sums so far, by kind of request.
     pub totals: Totals,
-    /// The same time by what the device did: the model's own account.
+    /// The same time by the activity of the device, from the model's own accounting.
     pub device: DeviceTotals,
 }
 
-/// A request after the model served it; `request.issued` is its arrival in virtual time.
+/// A request that the model served; `request.issued` is its arrival in virtual time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Served {
     /// The request.
     pub request: BlockRequest,
-    /// When it is done, in virtual time.
+    /// Its completion, in virtual time.
     pub completed: Nanos,
 }
 
-/// A modelled device with the time that passes on it.
+/// A modelled device with its own clock.
 pub struct VirtualClock {
     model: Box<dyn DeviceModel>,
     pace: Pace,
     now: u64,
-    /// Real time of the last answer; under [`Pace::RealTime`], of virtual time zero.
+    /// Real time of the last answer; under [`Pace::RealTime`], the real time of virtual time zero.
     anchor: Option<u64>,
     head: u64,
     totals: Totals,
     phase: Phase,
-    /// The model's account at the last mark.
+    /// The model's accounting at the last mark.
     marked: DeviceTotals,
 }
 
@@ -132,11 +135,12 @@ impl VirtualClock {
         Self { model, pace, now: 0, anchor: None, head: 0, totals, phase, marked }
     }
 
-    /// Serves a request that came at `real` on the machine's clock (looked at unless the pace is the device's).
+    /// Serves a request that arrived at `real` on the machine's clock. [`Pace::Device`] ignores
+    /// `real`.
     pub fn serve(&mut self, op: BlockOp, sector: u64, sectors: u32, real: Nanos) -> Served {
         let arrival = self.arrival(real.0);
         let request = BlockRequest { issued: Nanos(arrival), op, sector, sectors };
-        // A model that answered before it was asked would turn time back.
+        // A model that completes a request before its arrival must not turn time back.
         let completed = self.model.serve(&request, Nanos(arrival)).0.max(arrival);
         let moves = matches!(op, BlockOp::Read | BlockOp::Write);
         let jumps = moves && sector != self.head;
@@ -158,7 +162,7 @@ impl VirtualClock {
         }
     }
 
-    /// To be said when a request is about to be answered, at `real`. How long the answer is to be held back.
+    /// Call before each answer, with the current real time. Returns how long to delay the answer.
     pub fn answer(&mut self, real: Nanos) -> Nanos {
         match self.pace {
             Pace::Device => Nanos(0),
@@ -173,12 +177,12 @@ impl VirtualClock {
         }
     }
 
-    /// Whether real time is looked at.
+    /// Whether the clock uses real time.
     pub fn needs_real_time(&self) -> bool {
         self.pace != Pace::Device
     }
 
-    /// Makes the device cold: it forgets what its own memory holds. Takes no virtual time.
+    /// Makes the device cold: it drops the contents of its own memory. Needs no virtual time.
     pub fn cool(&mut self) {
         self.model.forget_buffered();
     }
@@ -188,22 +192,22 @@ impl VirtualClock {
         Nanos(self.now)
     }
 
-    /// Everything since virtual time zero.
+    /// The sums since virtual time zero.
     pub fn totals(&self) -> &Totals {
         &self.totals
     }
 
-    /// The phase that is under way.
+    /// The current phase.
     pub fn phase(&self) -> Phase {
         Phase { device: self.model.totals().since(&self.marked), ..self.phase.clone() }
     }
 
-    /// The model's own account of everything it served.
+    /// The model's accounting of all requests.
     pub fn device_totals(&self) -> DeviceTotals {
         self.model.totals()
     }
 
-    /// Ends the phase and begins another; gives the ended one.
+    /// Ends the phase and starts another; returns the ended one.
     pub fn mark(&mut self, name: String) -> Phase {
         let ended = self.phase();
         self.phase = Phase { name, began_ns: self.now, ..Phase::default() };
@@ -217,7 +221,8 @@ impl VirtualClock {
     }
 }
 
-/// The sectors that hold `length` bytes from `offset`, in pieces of at most `u32::MAX` sectors; nothing for no bytes.
+/// The sectors that contain `length` bytes from `offset`, in pieces of at most `u32::MAX` sectors;
+/// none for zero bytes.
 pub fn compute_sectors(offset: u64, length: u64) -> impl Iterator<Item = (u64, u32)> {
     let end = offset.saturating_add(length).div_ceil(SECTOR_BYTES);
     let mut at = if length == 0 { end } else { offset / SECTOR_BYTES };
@@ -242,13 +247,13 @@ mod tests {
     }
 
     #[test]
-    fn time_passes_by_the_device_alone() {
+    fn only_the_device_advances_time() {
         let mut disk = clock(Pace::Device);
-        // 100 us, and 8 sectors at 100 MB/s: 40.96 us. The head rests at sector 0.
+        // 100 us, and 8 sectors at 100 MB/s: 40.96 us. The head starts at sector 0.
         let first = disk.serve(BlockOp::Read, 0, 8, Nanos(5));
         assert_eq!((first.request.issued, first.completed), (Nanos(0), Nanos(140_960)));
         disk.answer(Nanos(1_000_000_000));
-        // The next follows: no seek. The third jumps: 8 ms more.
+        // The next one is adjacent: no seek. The third jumps: 8 ms more.
         let second = disk.serve(BlockOp::Write, 8, 8, Nanos(2_000_000_000));
         assert_eq!((second.request.issued, second.completed), (Nanos(140_960), Nanos(281_920)));
         assert_eq!(disk.serve(BlockOp::Read, 1000, 8, Nanos(0)).completed, Nanos(281_920 + 8_140_960));
@@ -257,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn thinking_counts_from_an_answer_to_the_next_request() {
+    fn think_time_counts_from_answer_to_request() {
         let mut disk = clock(Pace::Think);
         disk.serve(BlockOp::Read, 0, 8, Nanos(70));
         assert_eq!(disk.answer(Nanos(1_000)), Nanos(0));
@@ -267,19 +272,19 @@ mod tests {
     }
 
     #[test]
-    fn in_real_time_an_answer_waits_until_it_is_due() {
+    fn real_time_delays_answers_until_due() {
         let mut disk = clock(Pace::RealTime);
         disk.serve(BlockOp::Read, 0, 8, Nanos(1_000));
         // Virtual 140,960 is real 141,960.
         assert_eq!(disk.answer(Nanos(2_000)), Nanos(139_960));
-        // It woke late, and the program took its time: virtual time is where real time is.
+        // The answer was late and the program paused: virtual time follows real time.
         let next = disk.serve(BlockOp::Read, 8, 8, Nanos(201_000));
         assert_eq!(next.request.issued, Nanos(200_000));
         assert_eq!(disk.answer(Nanos(400_000)), Nanos(0), "a machine too slow for the device is not waited for");
     }
 
     #[test]
-    fn a_mark_parts_the_totals() {
+    fn a_mark_separates_the_totals() {
         let mut disk = clock(Pace::Device);
         disk.serve(BlockOp::Write, 0, 8, Nanos(0));
         let before = disk.mark("read".to_owned());
@@ -290,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_become_the_sectors_that_hold_them() {
+    fn byte_ranges_map_to_their_sectors() {
         assert_eq!(compute_sectors(0, 0).count(), 0);
         assert_eq!(compute_sectors(100, 0).count(), 0);
         assert_eq!(compute_sectors(511, 2).collect::<Vec<_>>(), [(0, 2)]);
@@ -301,7 +306,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_causes_add_up_to_the_time_whatever_the_pace(
+        fn causes_sum_to_the_time_at_every_pace(
             pace in prop_oneof![Just(Pace::Device), Just(Pace::Think), Just(Pace::RealTime)],
             steps in prop::collection::vec((0u64..10_000, 0u32..100, 0u64..1_000_000, 0u64..1_000_000, 0u8..4), 0..50),
         ) {

@@ -1,4 +1,4 @@
-//! What a disk in virtual time shall be.
+//! The configuration of a disk in virtual time.
 
 use std::path::PathBuf;
 
@@ -6,21 +6,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, Pace, Result, host::ProcessRef};
 
-/// Version of the line protocol, of the configurations and of the answers. Version 2 tells processes by their boot too.
+/// Version of the line protocol, of the configurations and of the answers. Since version 2, a
+/// process reference includes the boot.
 pub const PROTOCOL_VERSION: u32 = 2;
 
-/// Where the disk's contents lie.
+/// The storage of the disk's contents.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum BackingSpec {
-    /// A sparse file without a name in an existing directory (best on tmpfs). It is gone with the server, however that
-    /// ends.
+    /// A sparse file without a name in an existing directory (best on tmpfs). It disappears with
+    /// the server, even after a kill.
     Unlinked {
         /// The directory.
         dir: PathBuf,
     },
-    /// A sparse file with a name, which outlives the server: what it held when a server was killed is what a new
-    /// server shows. Made if it is not there.
+    /// A sparse file with a name, which outlives the server. After a kill, a new server shows the
+    /// same contents. Created if it is missing.
     File {
         /// The file.
         path: PathBuf,
@@ -31,27 +32,29 @@ pub enum BackingSpec {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServeConfig {
-    /// Names the disk in the machine's list of mounts, by which it is recognised after a kill: letters, digits, `-`,
-    /// `_`, `.`; unique on the machine.
+    /// The disk's name in the machine's list of mounts, by which it is recognised after a kill:
+    /// letters, digits, `-`, `_`, `.`; unique on the machine.
     pub name: String,
     /// An existing empty directory; the disk is the file `disk` in it.
     pub mount_point: PathBuf,
     /// Size of the disk, bytes; a multiple of 4096.
     pub size_bytes: u64,
-    /// Where the contents lie.
+    /// The storage of the contents.
     pub backing: BackingSpec,
-    /// The modelled device: a preset's name or a whole description, as [`find_device`](crate::find_device) takes it.
+    /// The modelled device: a preset's name or a whole description, as
+    /// [`find_device`](crate::find_device) accepts it.
     pub device: String,
-    /// What advances virtual time.
+    /// The source of the progress of virtual time.
     #[serde(default)]
     pub pace: Pace,
-    /// Whether the disk takes discards. One that does not (a plain hard disk) says so to the kernel.
+    /// Whether the disk supports discards. The kernel learns if it does not (a plain hard disk).
     #[serde(default = "yes")]
     pub discard: bool,
-    /// How long the server goes on after its parent died, seconds, while the disk is in use.
+    /// How long the server continues after its parent died, seconds, while the disk is in use.
     #[serde(default = "default_grace")]
     pub grace_seconds: u32,
-    /// After how many seconds of requests waiting and a server doing nothing the guard ends the connection.
+    /// The time after which the guard aborts the connection, seconds, if requests wait and the
+    /// server makes no progress.
     #[serde(default = "default_stall")]
     pub stall_seconds: u32,
 }
@@ -87,43 +90,43 @@ impl ServeConfig {
         }
     }
 
-    /// Refuses what could not be served, before anything is acquired.
+    /// Errors: a setting that cannot be served. Acquires nothing.
     pub fn check(&self) -> Result<()> {
         let bad = |key, value: &dyn ToString, problem| Err(Error::Config { key, value: value.to_string(), problem });
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         if self.name.is_empty() || !self.name.chars().all(plain) {
-            return bad("name", &self.name, "it is made of letters, digits, '-', '_' and '.'");
+            return bad("name", &self.name, "it must consist of letters, digits, '-', '_' and '.'");
         }
         if self.size_bytes == 0 || !self.size_bytes.is_multiple_of(4096) {
             return bad("size_bytes", &self.size_bytes, "it must be a positive multiple of 4096");
         }
         // Offsets in files are signed.
         if self.size_bytes > i64::MAX as u64 {
-            return bad("size_bytes", &self.size_bytes, "no file is larger than 2^63 - 1 bytes");
+            return bad("size_bytes", &self.size_bytes, "it must be at most 2^63 - 1");
         }
         if self.stall_seconds == 0 {
-            return bad("stall_seconds", &self.stall_seconds, "every server would be taken for stuck");
+            return bad("stall_seconds", &self.stall_seconds, "it must be at least 1");
         }
         Ok(())
     }
 
-    /// The file that is the disk, to be given to a loop device.
+    /// The path of the disk, for a loop device.
     pub fn disk_path(&self) -> PathBuf {
         self.mount_point.join(Self::FILE_NAME)
     }
 
-    /// What stands in the machine's list of mounts as the source of this one.
+    /// The source of this disk's mount in the machine's list of mounts.
     pub fn mount_source(&self) -> String {
         mount_source(&self.name)
     }
 }
 
-/// What stands in the list of mounts as the source of the disk `name`.
+/// The source of the mount of disk `name` in the list of mounts.
 pub(crate) fn mount_source(name: &str) -> String {
     format!("senesce-vdisk:{name}")
 }
 
-/// Whom a guard watches.
+/// The target of a guard.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GuardConfig {
@@ -133,13 +136,13 @@ pub struct GuardConfig {
     pub server: ProcessRef,
     /// Number of the FUSE connection.
     pub connection: u32,
-    /// Where it is mounted.
+    /// Its mount point.
     pub mount_point: PathBuf,
     /// As in [`ServeConfig`].
     pub stall_seconds: u32,
 }
 
-/// The first line on the standard input of the hidden verb: what the process shall be.
+/// The first line on the standard input of the hidden verb: the role of the process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Charge {
     pub version: u32,
@@ -169,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_served_is_refused() {
+    fn invalid_configurations_are_refused() {
         let dir = PathBuf::from("/nowhere");
         let good = ServeConfig::new("a-1", dir.clone(), 1 << 20, BackingSpec::Unlinked { dir }, "plain");
         good.check().unwrap();
@@ -186,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_charge_is_one_line_and_is_read_back() {
+    fn a_charge_is_one_line_and_parses_back() {
         let dir = PathBuf::from("/nowhere");
         let config = ServeConfig::new("a", dir.clone(), 1 << 20, BackingSpec::File { path: dir }, "plain");
         let charge = Charge { version: PROTOCOL_VERSION, role: Role::Serve(config) };

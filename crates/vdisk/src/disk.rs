@@ -1,4 +1,5 @@
-//! The disk itself: what one request does to the contents, to virtual time and to the request log.
+//! The disk itself: the effect of a request on the contents, on virtual time and on the request
+//! log.
 
 use std::{
     io,
@@ -14,7 +15,8 @@ use crate::{
     model::find_device,
 };
 
-/// A disk in virtual time, shared by the thread that serves requests and the one that answers the parent.
+/// A disk in virtual time, shared by the thread that serves requests and the thread that answers
+/// the parent.
 pub(crate) struct Disk {
     name: String,
     size_bytes: u64,
@@ -33,7 +35,7 @@ struct State {
 }
 
 impl Disk {
-    /// Makes the backing file and the model.
+    /// Creates the backing file and the model.
     pub(crate) fn open(config: &ServeConfig, real: Arc<dyn Clock>) -> Result<Self> {
         config.check()?;
         let clock = VirtualClock::new(find_device(&config.device)?, config.pace);
@@ -60,10 +62,11 @@ impl Disk {
         self.backing.allocated_bytes()
     }
 
-    /// Reads; past the disk's end there is nothing.
+    /// Reads; the result ends at the end of the disk.
     pub(crate) fn read(&self, buffer: &mut Vec<u8>, offset: u64, length: u32) -> io::Result<()> {
         let length = self.size_bytes.saturating_sub(offset).min(u64::from(length));
-        // What a larger request left stays for the next: clearing it would cost as much as reading.
+        // Bytes of a larger, earlier request stay in the buffer: the read overwrites them, and
+        // clearing costs the same as reading.
         buffer.resize(length as usize, 0);
         self.serve(BlockOp::Read, offset, length, || self.backing.read(buffer, offset))
     }
@@ -74,19 +77,20 @@ impl Disk {
         self.serve(BlockOp::Write, offset, length, || self.backing.write(data, offset))
     }
 
-    /// The contents are of no more use; they read as zeros from then on.
+    /// Discards a range; it reads as zeros afterwards.
     pub(crate) fn discard(&self, offset: u64, length: u64) -> io::Result<()> {
         self.check_range(offset, length)?;
         self.serve(BlockOp::Discard, offset, length, || self.backing.punch(offset, length))
     }
 
-    /// Zeros as contents: to the device a write, to the backing file a hole.
+    /// Writes zeros: to the device a write, to the backing file a hole.
     pub(crate) fn zero(&self, offset: u64, length: u64) -> io::Result<()> {
         self.check_range(offset, length)?;
         self.serve(BlockOp::Write, offset, length, || self.backing.punch(offset, length))
     }
 
-    /// A flush of the device's cache. The backing file is not synced: the disk is as durable as the machine's memory.
+    /// Flushes the device's cache. The backing file is not synced: the disk is as durable as the
+    /// machine's memory.
     pub(crate) fn flush(&self) -> io::Result<()> {
         self.serve(BlockOp::Flush, 0, 0, || Ok(()))
     }
@@ -118,13 +122,13 @@ impl Disk {
         let wait = state.clock.answer(real(self));
         drop(state);
         if wait.0 > 0 {
-            // The parent can ask for the time meanwhile; the next request cannot come before.
+            // During the sleep the parent can query the time, but the next request waits.
             std::thread::sleep(Duration::from_nanos(wait.0));
         }
         Ok(())
     }
 
-    /// Begins a request log.
+    /// Starts a request log.
     pub(crate) fn start_log(&self, path: &Path) -> Result<()> {
         let mut state = self.state();
         let header = LogHeader {
@@ -140,14 +144,14 @@ impl Disk {
         Ok(())
     }
 
-    /// Ends the request log; gives what went wrong with it, if anything did.
+    /// Ends the request log. Returns its error, if it had one.
     pub(crate) fn stop_log(&self) -> Option<String> {
         let mut state = self.state();
         state.end_log();
         state.log_problem.take()
     }
 
-    /// Begins a phase; the report is of the one before.
+    /// Starts a phase; the report is about the previous one.
     pub(crate) fn mark(&self, name: &str) -> TimeReport {
         let mut state = self.state();
         let at = state.clock.now();
@@ -167,7 +171,7 @@ impl Disk {
     }
 
     fn report(&self, state: &mut State) -> TimeReport {
-        // Whoever asks may look at the log next.
+        // The caller may read the log after this report.
         state.with_log(LogWriter::flush);
         TimeReport {
             device: state.clock.device().to_owned(),
@@ -194,7 +198,8 @@ impl State {
         self.with_log(|log| log.append(&served));
     }
 
-    /// A log that cannot be written ends, and says so; the disk goes on.
+    /// Runs an operation on the log. If the log cannot be written, it ends with a recorded error,
+    /// and the disk continues.
     fn with_log(&mut self, act: impl FnOnce(&mut LogWriter) -> Result<()>) {
         if let Some(log) = &mut self.log
             && let Err(error) = act(log)
@@ -224,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_and_what_is_discarded_is_zeros() {
+    fn writes_read_back_and_discards_read_zeros() {
         let dir = tempfile::tempdir().unwrap();
         let disk = disk(dir.path(), 1 << 20);
         let mut got = Vec::new();
@@ -253,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn the_log_has_every_request_between_start_and_stop_and_gives_the_same_time_again() {
+    fn the_log_replays_to_the_same_time() {
         let dir = tempfile::tempdir().unwrap();
         let disk = disk(dir.path(), 1 << 30);
         disk.write(&[1; 4096], 0).unwrap();
@@ -277,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_sectors_are_counted_and_said() {
+    fn partial_sectors_are_counted_and_reported() {
         let dir = tempfile::tempdir().unwrap();
         let disk = disk(dir.path(), 1 << 20);
         disk.write(b"abc", 511).unwrap();

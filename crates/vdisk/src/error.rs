@@ -1,54 +1,54 @@
-//! The one error of the room.
+//! The error type of the crate.
 
 use std::{io, path::PathBuf};
 
 use rustix::io::Errno;
 
-/// Why a disk in virtual time could not be made, asked or ended.
+/// The failures of a disk in virtual time.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A system call failed.
     #[error("cannot {operation} {}: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// The failed operation.
         operation: &'static str,
-        /// On what.
+        /// The path.
         path: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
-    /// The configuration describes no disk.
+    /// The configuration is not valid.
     #[error("a virtual disk cannot have {key} = {value}: {problem}")]
     Config {
-        /// Which setting.
+        /// The setting.
         key: &'static str,
         /// Its value.
         value: String,
-        /// What is wrong with it.
+        /// Its fault.
         problem: &'static str,
     },
-    /// There is no such device model.
+    /// The device model does not exist.
     #[error("there is no device model {name:?}: {problem}")]
     Device {
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
-        /// What is known instead.
+        /// The fault, or the known names.
         problem: String,
     },
-    /// The other side of the pipe does not speak the protocol, or another version of it.
+    /// The other side of the pipe does not speak the protocol, or speaks another version.
     #[error("the server of the virtual disk said {line:?}: {problem}")]
     Protocol {
         /// The line.
         line: String,
-        /// What is wrong with it.
+        /// Its fault.
         problem: String,
     },
-    /// The server or its guard could not begin.
+    /// The server or its guard could not start.
     #[error("the {role} of the virtual disk did not start: {problem}")]
     NotStarted {
-        /// Which of the two.
+        /// Server or guard.
         role: &'static str,
-        /// What it said.
+        /// The reason.
         problem: String,
     },
     /// The server refused a command.
@@ -56,46 +56,46 @@ pub enum Error {
     Refused {
         /// The command.
         command: &'static str,
-        /// Why.
+        /// The reason.
         problem: String,
     },
-    /// The server is there and says nothing.
+    /// The server runs but does not answer.
     #[error("the server of the virtual disk did not answer {command:?} for {seconds} s")]
     Unanswered {
         /// The command.
         command: &'static str,
-        /// How long it was waited for.
+        /// The waiting time, seconds.
         seconds: u64,
     },
-    /// The server is gone.
+    /// The server is dead.
     #[error("the server of the virtual disk is gone: {problem}")]
     Gone {
-        /// What was its last word.
+        /// Its last message.
         problem: String,
     },
-    /// A request log is damaged or none at all.
+    /// A request log is damaged, or the file is not a request log.
     #[error("the request log {} is damaged at byte {offset}: {problem}", path.display())]
     Log {
         /// The log.
         path: PathBuf,
-        /// Where.
+        /// The position, bytes.
         offset: u64,
-        /// What is wrong there.
+        /// The fault at this position.
         problem: String,
     },
 }
 
-/// What this room's functions give.
+/// The result type of the crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// For `map_err` after rustix calls.
+    /// Converts errors of rustix calls, for `map_err`.
     pub(crate) fn io(operation: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(Errno) -> Self {
         let path = path.into();
         move |errno| Error::Io { operation, path, source: errno.into() }
     }
 
-    /// For `map_err` after calls of the standard library.
+    /// Converts errors of the standard library, for `map_err`.
     pub(crate) fn std(operation: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |source| Error::Io { operation, path, source }

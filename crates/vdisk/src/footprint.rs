@@ -1,15 +1,16 @@
-//! What a disk in virtual time leaves on the machine while it is there, and in which order it is to be given back.
+//! The resources that a disk in virtual time holds on the machine, and the order of their release.
 //!
-//! The order of an orderly end, and of a cleaning after a kill alike:
+//! An orderly end and a cleaning after a kill have the same order:
 //!
-//! 1. unmount the file system that lies on the disk (its last writes go through the server);
+//! 1. unmount the file system on the disk (its last writes go through the server);
 //! 2. detach the loop device;
-//! 3. unmount the disk itself, upon which its server ends, and then the guard;
+//! 3. unmount the disk itself: then its server exits, and then the guard;
 //! 4. remove the backing file, if it has a name, and the mount point.
 //!
-//! The first two are the work of whoever did them. If the server is dead, or is to be given up, the connection is
-//! aborted before everything else: then steps 1 and 2 end quickly, with errors, instead of waiting. A mount with a
-//! user left is detached, and is gone with its last user.
+//! The caller does the first two steps, since it acquired these resources. If the server is dead,
+//! or must be abandoned, the connection is aborted first. Steps 1 and 2 then fail quickly with
+//! errors instead of waiting. A mount that is still in use is detached, and disappears with its
+//! last user.
 
 use std::{path::PathBuf, thread, time::Duration};
 
@@ -21,28 +22,29 @@ use crate::{
     host::{self, Connection, Identity, ProcessRef},
 };
 
-/// All that one disk holds on the machine. To be written to a journal before the server is started
-/// ([`Footprint::planned`]), and again when it is known who serves ([`Server::footprint`](crate::Server::footprint)).
+/// The resources of one disk. Write it to a journal before the server starts
+/// ([`Footprint::planned`]), and again when the processes are known
+/// ([`Server::footprint`](crate::Server::footprint)).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Footprint {
-    /// The disk's name, which is part of the mount's source: the mount is recognised by it.
+    /// The disk's name. It is part of the mount's source, by which the mount is recognised.
     pub name: String,
-    /// The mount point: a directory that its user made.
+    /// The mount point: a directory that the caller made.
     pub mount_point: PathBuf,
     /// The backing file, if it has a name.
     pub backing_file: Option<PathBuf>,
-    /// The server, once it is known.
+    /// The server, if known.
     pub server: Option<ProcessRef>,
-    /// The guard, once it is known.
+    /// The guard, if known.
     pub guard: Option<ProcessRef>,
 }
 
-/// One thing to be given back.
+/// One step of the release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReleaseStep {
-    /// The file system on the disk; the caller's.
+    /// The file system on the disk; done by the caller.
     UnmountFileSystem,
-    /// The loop devices of this file; the caller's.
+    /// The loop devices of this file; done by the caller.
     DetachLoop {
         /// The disk.
         disk: PathBuf,
@@ -52,17 +54,17 @@ pub enum ReleaseStep {
         /// Source in the list of mounts.
         source: String,
     },
-    /// A process that ends by itself once its mount is gone, and is killed if it does not.
+    /// A process that exits when its mount disappears. If it does not, it is killed.
     EndProcess {
         /// The process.
         process: ProcessRef,
     },
-    /// A file; the caller's, who knows whether its contents are still wanted.
+    /// A file; done by the caller, who knows whether its contents are still needed.
     RemoveFile {
         /// The file.
         path: PathBuf,
     },
-    /// An empty directory; the caller's.
+    /// An empty directory; done by the caller.
     RemoveDirectory {
         /// The directory.
         path: PathBuf,
@@ -70,7 +72,7 @@ pub enum ReleaseStep {
 }
 
 impl Footprint {
-    /// What a disk will hold, before it is made.
+    /// The resources of a disk before it is started.
     pub fn planned(config: &ServeConfig) -> Self {
         let backing_file = match &config.backing {
             BackingSpec::File { path } => Some(path.clone()),
@@ -86,7 +88,7 @@ impl Footprint {
     }
 }
 
-/// Everything to be given back, in order.
+/// All steps of the release, in order.
 pub fn plan_release(footprint: &Footprint) -> Vec<ReleaseStep> {
     let mut steps = vec![
         ReleaseStep::UnmountFileSystem,
@@ -122,11 +124,12 @@ pub struct Released {
     pub spared: Vec<String>,
 }
 
-/// How long is waited for a disk in use, and for a process to end.
+/// The waiting time for a disk in use, and for a process to exit.
 const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Makes all requests to the disk fail from now on, so that nobody waits for its server. `false` if it is not mounted.
+/// Makes all later requests to the disk fail, so that no process waits for its server. `false` if
+/// it is not mounted.
 pub fn abort(footprint: &Footprint) -> Result<bool> {
     match host::find_fuse_mount(&mount_source(&footprint.name))? {
         Some(mount) => Connection::open(mount.connection)?.abort().map(|()| true),
@@ -134,13 +137,14 @@ pub fn abort(footprint: &Footprint) -> Result<bool> {
     }
 }
 
-/// Releases what this crate made: the mount, the server and the guard (steps `UnmountDisk` and `EndProcess`). The
-/// file system and the loop device should be gone by then; a disk that is still in use after 5 s is aborted.
+/// Releases the resources that this crate acquired: the mount, the server and the guard (steps
+/// `UnmountDisk` and `EndProcess`). The file system and the loop device must be released before. A
+/// disk that is still in use after 5 s is aborted.
 ///
-/// A process is killed only if it runs this program for this disk ([`ProcessRef::identify`]): a footprint can be
-/// forged.
+/// A process is killed only if it runs this program for this disk ([`ProcessRef::identify`]): a
+/// footprint can be forged.
 ///
-/// Doing it twice, or after a kill of any of the processes, is as good as once. Errors: not root.
+/// The call is idempotent, also after a kill of any of the processes. Errors: not root.
 pub fn release(footprint: &Footprint) -> Result<Released> {
     let source = mount_source(&footprint.name);
     let mut released = Released { mount: DiskMount::AlreadyGone, killed: Vec::new(), spared: Vec::new() };
@@ -168,7 +172,7 @@ pub fn release(footprint: &Footprint) -> Result<Released> {
     Ok(released)
 }
 
-/// Tries until it is done or patience ends.
+/// Repeats `done` until it returns true or [`PATIENCE`] is over.
 fn wait(mut done: impl FnMut() -> Result<bool>) -> Result<bool> {
     for _ in 0..PATIENCE.as_millis() / PAUSE.as_millis() {
         if done()? {
@@ -184,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn users_go_before_the_disk_and_the_disk_before_its_server() {
+    fn release_steps_are_ordered_from_user_to_server() {
         let file = PathBuf::from("/images/a.disk");
         let config = ServeConfig::new("a", "/m".into(), 4096, BackingSpec::File { path: file.clone() }, "plain");
         let mut footprint = Footprint::planned(&config);
@@ -206,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_never_there_is_given_back_at_once() {
+    fn releasing_nothing_succeeds_at_once() {
         let config = ServeConfig::new(
             "never-there-4711",
             "/nowhere".into(),

@@ -1,7 +1,9 @@
-//! The FUSE side: a directory with one file, whose reads, writes, discards and syncs are the disk's requests.
+//! The FUSE side: a directory with one file. Reads, writes, discards and syncs of the file are the
+//! disk's requests.
 //!
-//! The file is opened for direct I/O, so that nothing of it is cached and a loop device with direct I/O on it passes
-//! every request on, one by one, in the order of its queue. One thread serves: the order is the one in the log.
+//! The file is opened for direct I/O, so that the kernel caches nothing of it. A loop device with
+//! direct I/O on it passes on every request, one by one, in the order of its queue. One thread
+//! serves them, in the order of the log.
 
 use std::{
     ffi::OsStr,
@@ -21,19 +23,19 @@ use crate::{ServeConfig, disk::Disk};
 
 const ROOT: INodeNo = INodeNo::ROOT;
 const FILE: INodeNo = INodeNo(2);
-/// Nothing here ever changes; and whose loop device it is must be told also when the server is long dead, for which the
-/// kernel looks up the file.
+/// Attributes never change, so they never expire. The kernel needs them even after the death of the
+/// server, to find the backing file of the loop device.
 const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);
 const BLOCK_BYTES: u32 = 4096;
 
-/// What the kernel's FUSE driver talks to.
+/// The file system that the kernel's FUSE driver calls.
 pub(crate) struct DiskFs {
     disk: Arc<Disk>,
-    /// For reads; one is enough for the one thread.
+    /// The buffer of reads; one is enough, because there is one thread.
     buffer: Mutex<Vec<u8>>,
 }
 
-/// How the disk is mounted.
+/// The mount options of the disk.
 pub(crate) fn mount_config(config: &ServeConfig) -> Config {
     let mut fuse = Config::default();
     fuse.mount_options = vec![MountOption::FSName(config.mount_source()), MountOption::NoExec, MountOption::NoAtime];
@@ -89,9 +91,9 @@ fn say(reply: ReplyEmpty, done: io::Result<()>) {
 
 impl Filesystem for DiskFs {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        // As large as the kernel makes them: it cuts to its own limit, 1 MiB as a rule.
+        // As large as possible: the kernel reduces it to its own limit, usually 1 MiB.
         let _ = config.set_max_write(16 << 20);
-        // The loop device hands its queue over instead of one request at a time.
+        // The loop device passes its queue on, instead of one request at a time.
         let _ = config.add_capabilities(InitFlags::FUSE_ASYNC_DIO);
         Ok(())
     }
@@ -130,7 +132,7 @@ impl Filesystem for DiskFs {
         _flags: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        // Times and modes are of no interest; a disk keeps its size.
+        // Times and modes are ignored; the size of a disk is fixed.
         match self.attributes(ino) {
             Some(found) if size.is_none_or(|size| size == found.size) => reply.attr(&FOR_EVER, &found),
             Some(_) => reply.error(Errno::EPERM),
@@ -141,7 +143,7 @@ impl Filesystem for DiskFs {
     fn open(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
         let flags = FopenFlags::FOPEN_DIRECT_IO
             | FopenFlags::FOPEN_NOFLUSH
-            // Its size is fixed, so writers need not take turns.
+            // The size is fixed, so writers need not be serialised.
             | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES;
         if ino == FILE { reply.opened(FileHandle(0), flags) } else { reply.error(Errno::EISDIR) }
     }
@@ -196,7 +198,7 @@ impl Filesystem for DiskFs {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        // A loop device sends a hole for a discard, and a range of zeros for a write of zeros.
+        // A loop device turns a discard into a hole, and a write of zeros into a zero range.
         let mode = FallocateFlags::from_bits_retain(mode as u32);
         if mode.contains(FallocateFlags::ZERO_RANGE) {
             say(reply, self.disk.zero(offset, length));
@@ -225,7 +227,7 @@ impl Filesystem for DiskFs {
     }
 
     fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
-        // The block size is what a loop device takes as the grain of discards.
+        // A loop device uses the block size as the granularity of discards.
         let blocks = self.disk.size_bytes() / u64::from(BLOCK_BYTES);
         let free = blocks.saturating_sub(self.disk.allocated_bytes() / u64::from(BLOCK_BYTES));
         reply.statfs(blocks, free, free, 1, 0, BLOCK_BYTES, 255, BLOCK_BYTES);

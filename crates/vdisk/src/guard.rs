@@ -1,12 +1,13 @@
-//! The guard process: sees to it that nobody waits for a server that will not answer.
+//! The guard process: it prevents that any process waits for a server that will not answer.
 //!
-//! A second process, since the first cannot judge itself, and since the parent may be gone. It ends the FUSE connection
-//! (every waiting and coming request fails with an error) and detaches the mount when the server
+//! It is a separate process, because a stuck server cannot check itself and the parent may be dead.
+//! It aborts the FUSE connection (every waiting and later request fails with an error) and detaches
+//! the mount in two cases:
 //!
-//! - is dead. The kernel does this itself when the last descriptor of the connection closes, which a process stuck in
-//!   the kernel keeps open;
-//! - does nothing, on no processor, for the stall time while requests wait for it: stopped, or deadlocked. It is
-//!   killed then.
+//! - The server is dead. The kernel aborts the connection itself when the last descriptor of the
+//!   connection closes, but a process stuck in the kernel keeps it open.
+//! - The server makes no progress, on no processor, for the stall time while requests wait for it:
+//!   it is stopped, or deadlocked. It is then killed.
 
 use std::{thread, time::Duration};
 
@@ -18,19 +19,20 @@ use crate::{
     serve::say,
 };
 
-/// Between two looks at the server.
+/// The interval at which the guard polls the server.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// What the thread that serves requests is called by the FUSE library. Others may go on while this one is stuck.
+/// The name that the FUSE library gives the thread that serves requests. Other threads may run
+/// while this one is stuck.
 const SERVING_THREAD: &str = "fuser-0";
 
-/// Watches until the server is gone.
+/// Watches until the server is dead.
 pub(crate) fn watch(config: &GuardConfig) -> Result<()> {
     let notes = host::harden();
     let connection = Connection::open(config.connection)?;
-    // A guard that sees nothing would be worse than none: it would be relied on.
+    // A guard that cannot see the server is worse than none, because users rely on it.
     connection.waiting()?;
-    // The thread may be about to start.
+    // The thread may still be starting.
     let seen = (0..100).any(|attempt| {
         thread::sleep(Duration::from_millis(if attempt == 0 { 0 } else { 50 }));
         config.server.progress(SERVING_THREAD).is_some() || !config.server.is_alive()
@@ -52,13 +54,13 @@ pub(crate) fn watch(config: &GuardConfig) -> Result<()> {
         }
         thread::sleep(LOOK);
     }
-    // After an orderly end both find nothing: the connection is gone and so is the mount.
+    // After an orderly end both calls do nothing: the connection and the mount are gone.
     let _ = connection.abort();
     host::unmount(&mount_source(&config.name), true)?;
     Ok(())
 }
 
-/// For how long requests have been waiting while the server did nothing.
+/// The time for which requests have waited without progress of the server.
 #[derive(Debug, Default)]
 struct Stall {
     steps: Option<u64>,
@@ -66,7 +68,8 @@ struct Stall {
 }
 
 impl Stall {
-    /// One look, after [`LOOK`]. In: whether requests wait, and the server's number of progress.
+    /// Records one poll, after [`LOOK`]. In: whether requests wait, and the server's progress
+    /// counter.
     fn look(&mut self, waits: bool, steps: Option<u64>) -> Duration {
         let idle = waits && steps.is_some() && steps == self.steps;
         self.steps = steps;
@@ -80,14 +83,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_waiting_without_any_progress_is_a_stall() {
+    fn only_waits_without_progress_are_stalls() {
         let mut stall = Stall::default();
-        assert_eq!(stall.look(true, Some(5)), Duration::ZERO, "the first look knows no earlier one");
+        assert_eq!(stall.look(true, Some(5)), Duration::ZERO, "the first poll has no earlier one");
         assert_eq!(stall.look(true, Some(5)), LOOK);
         assert_eq!(stall.look(true, Some(5)), LOOK * 2);
         assert_eq!(stall.look(true, Some(6)), Duration::ZERO, "it works");
         assert_eq!(stall.look(true, Some(6)), LOOK);
-        assert_eq!(stall.look(false, Some(6)), Duration::ZERO, "nobody waits");
+        assert_eq!(stall.look(false, Some(6)), Duration::ZERO, "no request waits");
         stall.look(true, None);
         assert_eq!(stall.look(true, None), Duration::ZERO, "what cannot be seen is not held against it");
     }

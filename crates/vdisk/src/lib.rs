@@ -1,17 +1,21 @@
-//! A disk in virtual time: the real kernel file system on a disk this machine does not have.
+//! A disk in virtual time: a file system of the real kernel on a disk that this machine does not
+//! have.
 //!
-//! A server process holds a FUSE mount with one file, `disk`. A loop device with direct I/O on that file passes every
-//! block request to the server, which keeps the contents in a sparse file, asks a device model
-//! ([`senesce_device::DeviceModel`]) how long the request would have taken, advances *virtual time* by it, and answers
-//! at once. What the experiment reports are modelled seconds: always called so. The server's request log ([`read_log`])
-//! is a lossless block trace that needs no tracing rights.
+//! A server process holds a FUSE mount with one file, `disk`. A loop device with direct I/O on that
+//! file passes every block request to the server. The server stores the contents in a sparse file.
+//! It gets the duration of the request from a device model ([`senesce_device::DeviceModel`]),
+//! advances *virtual time* by it, and answers at once. Results are modelled seconds, and are always
+//! labelled so. The server's request log ([`read_log`]) is a lossless block trace that needs no
+//! tracing rights.
 //!
-//! What time means stands in [`VirtualClock`]'s module: requests are served one by one, in the order of their coming.
+//! The module of [`VirtualClock`] defines virtual time: requests are served one by one, in the
+//! order of their arrival.
 //!
 //! ```no_run
 //! use senesce_vdisk::{BackingSpec, Launch, ServeConfig, Server};
 //! # fn main() -> senesce_vdisk::Result<()> {
-//! let launch = Launch { executable: "/usr/bin/senesce".into(), arguments: vec!["vdisk-serve".into()] };
+//! let arguments = vec!["vdisk-serve".into()];
+//! let launch = Launch { executable: "/usr/bin/senesce".into(), arguments };
 //! let backing = BackingSpec::Unlinked { dir: "/dev/shm".into() };
 //! let config = ServeConfig::new("aged-1", "/run/aged-1".into(), 1 << 30, backing, "hdd-7200");
 //! let mut server = Server::start(&launch, config)?;
@@ -27,20 +31,26 @@
 //! # }
 //! ```
 //!
-//! # Why the machine cannot hang on it
+//! # Protection against hangs
 //!
-//! A user-space disk under a kernel file system can deadlock a machine: writing back dirty pages needs the server, and
-//! the server needs memory that is dirty pages. Against that:
+//! A user-space disk under a kernel file system can deadlock a machine: the write-back of dirty
+//! pages needs the server, and the server needs memory that is full of dirty pages. The crate
+//! prevents that:
 //!
-//! - the server is a process of its own, leaves memory-limited control groups, is never the out-of-memory killer's
-//!   choice, keeps its memory, and tells the kernel that its allocations must not wait for I/O (`PR_SET_IO_FLUSHER`);
-//! - when it dies, the kernel fails all requests; the file system on it sees I/O errors, and nothing waits;
-//! - when it stands still with requests waiting (stopped, stuck), a second process, the guard, aborts the connection;
-//! - when the parent dies, the server goes on until its disk falls out of use, or for a grace period;
-//! - a request log on the disk itself is refused.
+//! - The server is a separate process. It leaves memory-limited control groups, the out-of-memory
+//!   killer never chooses it, and its memory stays locked. Its allocations never wait for I/O
+//!   (`PR_SET_IO_FLUSHER`).
+//! - If the server dies, the kernel fails all requests. The file system on the disk sees I/O
+//!   errors, and no process waits.
+//! - If the server makes no progress while requests wait (stopped, stuck), a second process, the
+//!   guard, aborts the connection.
+//! - If the parent dies, the server continues until its disk is no longer in use, or for a grace
+//!   period.
+//! - A request log on the disk itself is refused.
 //!
-//! The order in which everything is given back is in [`plan_release`]. Not a real disk's durability: contents are as
-//! durable as the backing file's page cache, and an unlinked backing file is gone with its server.
+//! [`plan_release`] has the order of the release. The disk does not have the durability of a real
+//! one: contents are as durable as the backing file's page cache, and an unlinked backing file
+//! disappears with its server.
 
 mod backing;
 mod clock;

@@ -1,12 +1,12 @@
-//! Which modelled device a name means.
+//! Finds the modelled device of a name.
 
 use senesce_core::{BlockRequest, Nanos};
 use senesce_device::{DeviceModel, DeviceSpec, find_preset, presets};
 
 use crate::{Error, Result};
 
-/// A disk with the plainest of times, for tests and for trying things out: 100 us a request, 8 ms more when it does
-/// not begin where the one before ended, 100 MB/s. A discard or a flush takes the 100 us.
+/// A disk with simple times, for tests and first trials: 100 us a request, 8 ms more if it does not
+/// start where the previous one ended, 100 MB/s. A discard or a flush needs 100 us.
 #[derive(Debug, Default)]
 pub struct PlainDisk {
     head: u64,
@@ -34,10 +34,10 @@ impl DeviceModel for PlainDisk {
     }
 }
 
-/// The modelled device called `name`: `plain`, a preset of the device room, or a whole description (the TOML text of a
-/// [`DeviceSpec`], known by having more than one line).
+/// The modelled device called `name`: `plain`, a preset of the device crate, or a whole
+/// description. A description is the TOML text of a [`DeviceSpec`], recognised by its line breaks.
 ///
-/// Errors: there is no such device, or the description describes none.
+/// Errors: there is no such device, or the description is not valid.
 pub fn find_device(name: &str) -> Result<Box<dyn DeviceModel>> {
     let shown = name.lines().next().unwrap_or_default();
     let bad = |problem: String| Error::Device { name: shown.to_owned(), problem };
@@ -48,7 +48,7 @@ pub fn find_device(name: &str) -> Result<Box<dyn DeviceModel>> {
         DeviceSpec::parse(name).map_err(|error| bad(error.to_string()))?
     } else {
         let known = || presets().map(|(name, _)| name).collect::<Vec<_>>().join(", ");
-        find_preset(name).ok_or_else(|| bad(format!("there are {PLAIN}, {}", known())))?
+        find_preset(name).ok_or_else(|| bad(format!("known are {PLAIN}, {}", known())))?
     };
     spec.build().map_err(|error| bad(error.to_string()))
 }
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn devices_are_found_by_name_and_by_description() {
+    fn devices_are_found_by_name_or_description() {
         assert_eq!(find_device("plain").unwrap().name(), "model: plain");
         let preset = find_device("hdd-7200").unwrap().name().to_owned();
         assert!(preset.starts_with("model: "), "{preset}");
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_device_is_refused_with_those_there_are() {
+    fn an_unknown_device_is_refused_with_known_names() {
         let error = find_device("hdd-7201").err().unwrap().to_string();
         assert!(error.contains("hdd-7201") && error.contains("hdd-7200"), "{error}");
         assert!(find_device("format = 1\nname = 2\n").is_err());

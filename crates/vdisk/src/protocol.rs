@@ -1,11 +1,13 @@
-//! What server and parent say to each other: one JSON object a line, over the server's standard input and output.
+//! The protocol of server and parent: one JSON object a line, over the server's standard input and
+//! output.
 //!
-//! The first line in is the charge (what to be), the first line out is `ready` or `ended`. After that every question
-//! has an `id`, and one answer with the same. The end of the input means that the parent is gone.
+//! The first input line is the charge (the role). The first output line is `ready` or `ended`.
+//! After that every question has an `id`, and one answer with the same `id`. The end of the input
+//! means that the parent is gone.
 //!
 //! ```text
 //! > {"version":2,"serve":{"name":"a","mount_point":"/m","size_bytes":1073741824, ... }}
-//! < {"event":"ready","version":2,"process":{"pid":7,"start_ticks":99,"boot":"1a2b…"},"connection":52,"notes":[...]}
+//! < {"event":"ready","version":2,"process":{"pid":7,...,"boot":"1a2b…"},"connection":52,...}
 //! > {"id":1,"do":"mark","name":"grep"}
 //! < {"event":"answer","id":1,"time":{"virtual_ns":12000000, ... }}
 //! > {"id":2,"do":"quit"}
@@ -19,21 +21,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Phase, Totals, host::ProcessRef};
 
-/// What a server is asked for.
+/// A command to a server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
 pub(crate) enum Command {
-    /// The virtual time.
+    /// Report the virtual time.
     Time,
-    /// A new phase.
+    /// Start a new phase.
     Mark { name: String },
-    /// A cold device: nothing in its own memory.
+    /// Make the device cold: drop the contents of its own memory.
     Cool,
-    /// A request log from here on.
+    /// Start a request log.
     LogStart { path: PathBuf },
-    /// The end of the request log.
+    /// End the request log.
     LogStop,
-    /// Unmount and end; refused while the disk is in use.
+    /// Unmount and exit; refused while the disk is in use.
     Quit,
 }
 
@@ -57,52 +59,54 @@ pub(crate) struct Question {
     pub command: Command,
 }
 
-/// What a server, or a guard, says.
+/// A message of a server or a guard.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub(crate) enum Event {
-    /// It is at work.
+    /// It has started.
     Ready {
         version: u32,
         process: ProcessRef,
         connection: u32,
-        /// What was done so that the machine cannot hang on it.
+        /// The results of the steps against hangs.
         notes: Vec<String>,
     },
-    /// A command was carried out; this is the time after it.
+    /// A command succeeded; `time` is the report after it.
     Answer { id: u64, time: Box<TimeReport> },
-    /// A command was not carried out.
+    /// A command failed.
     Refused { id: u64, problem: String },
-    /// Its last word.
+    /// Its last message.
     Ended {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         problem: Option<String>,
     },
 }
 
-/// Virtual time, and where it went. Of a model: to be called so wherever it is shown.
+/// Virtual time by cause. It is modelled time, and must be labelled so wherever it is shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimeReport {
     /// Name of the device model.
     pub device: String,
-    /// Virtual time: the completion of the last request, nanoseconds since the server began.
+    /// Virtual time: the completion of the last request, nanoseconds since the server started.
     pub virtual_ns: u64,
-    /// Everything since the server began.
+    /// The sums since the server started.
     pub totals: Totals,
-    /// The same by what the device did: the model's own account (seek, rotation, transfer, flash and so on).
+    /// The same by the activity of the device: the model's own accounting (seek, rotation,
+    /// transfer, flash and so on).
     pub by_device: senesce_device::Totals,
-    /// The phase since the last mark; in the answer to a mark, the phase that it ended.
+    /// The phase since the last mark. In the answer to a mark, the phase that it ended.
     pub phase: Phase,
-    /// Requests that failed because the backing file did: they took no virtual time, and a figure with any is void.
+    /// Requests that failed because the backing file failed. They needed no virtual time; with any
+    /// of them, a figure is void.
     pub failed_requests: u64,
-    /// Requests that did not begin and end at sectors: whoever issued them was no block device, and they were counted
-    /// as all the sectors that they touched.
+    /// Requests that did not start and end at sectors, so their sender was no block device. They
+    /// count with every sector that they touched.
     pub unaligned_requests: u64,
-    /// Bytes that the backing file takes.
+    /// Allocated bytes of the backing file.
     pub allocated_bytes: u64,
     /// The request log, if one is written.
     pub log: Option<PathBuf>,
-    /// Why the request log ended before its time.
+    /// The reason why the request log ended early.
     pub log_problem: Option<String>,
 }
 
@@ -111,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_as_documented() {
+    fn lines_match_the_documentation() {
         let question = Question { id: 1, command: Command::Mark { name: "grep".to_owned() } };
         assert_eq!(serde_json::to_string(&question).unwrap(), r#"{"id":1,"do":"mark","name":"grep"}"#);
         let question: Question = serde_json::from_str(r#"{"id":2,"do":"quit"}"#).unwrap();

@@ -1,11 +1,12 @@
-//! The server process: mounts the disk, serves it, answers its parent, and ends only when nobody can hang on it.
+//! The server process: it mounts the disk, serves it, answers its parent, and exits only when no
+//! process can hang on it.
 //!
-//! It ends when
+//! It exits when
 //!
-//! - the parent says `quit` and the disk is not in use;
-//! - the mount is gone, by whoever's hand, and with it the last user of the file;
-//! - the parent is gone, and the disk fell out of use, or the grace period passed. In the latter case requests fail
-//!   from then on: the kernel ends a FUSE connection with its server.
+//! - the parent sends `quit` and the disk is not in use;
+//! - the mount was removed, by any process, and the last user closed the file;
+//! - the parent is gone, and the disk is no longer in use or the grace period is over. In the
+//!   latter case later requests fail: the kernel aborts a FUSE connection without a server.
 
 use std::{
     fs,
@@ -34,14 +35,15 @@ use crate::{
     protocol::{Command, Event, Question},
 };
 
-/// What the hidden verb of the command line does: reads its charge from standard input, and is a server or a guard
-/// until that is over. Says everything on standard output; see [`Server::start`](crate::Server::start).
+/// Implements the hidden verb of the command line: reads its charge from standard input, and works
+/// as a server or a guard until that role ends. Reports on standard output; see
+/// [`Server::start`](crate::Server::start).
 ///
-/// In: `clock` is looked at only under a [`Pace`](crate::Pace) other than the device's. Cost: returns when the process
-/// may end; to be called before any thread is started.
+/// In: `clock` is only read under a [`Pace`](crate::Pace) other than the device's. Cost: returns
+/// when the process may exit; call it before any thread is started.
 pub fn serve_stdio(clock: Arc<dyn Clock>) -> ExitCode {
     let mut line = String::new();
-    // A statement of its own: the lock must not be held on while the listener waits for it.
+    // A separate statement: the lock must be released before the listener needs it.
     let read = std::io::stdin().lock().read_line(&mut line);
     let outcome = match read {
         Ok(_) => parse_charge(&line).and_then(|charge| match charge.role {
@@ -60,12 +62,12 @@ fn parse_charge(line: &str) -> Result<Charge> {
     let bad = |problem: String| Error::Protocol { line: line.trim().to_owned(), problem };
     let charge: Charge = serde_json::from_str(line).map_err(|error| bad(error.to_string()))?;
     if charge.version != PROTOCOL_VERSION {
-        return Err(bad(format!("version {}, this program speaks {PROTOCOL_VERSION}", charge.version)));
+        return Err(bad(format!("version {}; this program speaks version {PROTOCOL_VERSION}", charge.version)));
     }
     Ok(charge)
 }
 
-/// Whether anybody still listens does not matter.
+/// Prints a message. A failure is ignored: the parent may be gone.
 pub(crate) fn say(event: &Event) {
     let Ok(mut line) = serde_json::to_vec(event) else { return };
     line.push(b'\n');
@@ -73,7 +75,7 @@ pub(crate) fn say(event: &Event) {
     let _ = out.write_all(&line).and_then(|()| out.flush());
 }
 
-/// What the main thread waits for.
+/// The events that the main thread waits for.
 enum News {
     Asked(Question),
     ParentGone,
@@ -83,14 +85,18 @@ enum News {
 fn serve(config: ServeConfig, clock: Arc<dyn Clock>) -> Result<()> {
     let notes = host::harden();
     if host::find_fuse_mount(&config.mount_source())?.is_some() {
-        return Err(Error::Config { key: "name", value: config.name, problem: "a disk of that name is mounted" });
+        return Err(Error::Config {
+            key: "name",
+            value: config.name,
+            problem: "a disk of that name is already mounted; choose another name",
+        });
     }
     let disk = Arc::new(Disk::open(&config, clock)?);
     let session = Session::new(DiskFs::new(Arc::clone(&disk)), &config.mount_point, &mount_config(&config))
         .map_err(Error::std("mount the virtual disk on", &config.mount_point))?;
-    let connection = host::find_fuse_mount(&config.mount_source())?
-        .map(|mount| mount.connection)
-        .ok_or_else(|| Error::NotStarted { role: "server", problem: "its mount is not to be found".to_owned() })?;
+    let connection = host::find_fuse_mount(&config.mount_source())?.map(|mount| mount.connection).ok_or_else(|| {
+        Error::NotStarted { role: "server", problem: "its mount is not in the list of mounts".to_owned() }
+    })?;
     let (news, inbox) = mpsc::channel();
     spawn("disk", {
         let news = news.clone();
@@ -103,7 +109,7 @@ fn serve(config: ServeConfig, clock: Arc<dyn Clock>) -> Result<()> {
     say(&Event::Ready { version: PROTOCOL_VERSION, process, connection, notes });
     let outcome = attend(&config, &disk, &inbox);
     disk.stop_log();
-    // Aborted or abandoned: the dead mount shall not stay in anybody's way.
+    // After an abort or a grace period, the dead mount must not stay.
     host::unmount(&config.mount_source(), true)?;
     outcome
 }
@@ -120,13 +126,13 @@ fn listen(news: &Sender<News>) {
             Ok(question) => {
                 let _ = news.send(News::Asked(question));
             }
-            Err(error) => say(&Event::Refused { id: 0, problem: format!("{line:?} is no command: {error}") }),
+            Err(error) => say(&Event::Refused { id: 0, problem: format!("{line:?} is not a command: {error}") }),
         }
     }
     let _ = news.send(News::ParentGone);
 }
 
-/// How often an orphaned server looks whether its disk fell out of use.
+/// The interval at which an orphaned server checks whether its disk is still in use.
 const LOOK: Duration = Duration::from_millis(500);
 
 fn attend(config: &ServeConfig, disk: &Disk, inbox: &Receiver<News>) -> Result<()> {
@@ -182,7 +188,7 @@ fn carry_out(config: &ServeConfig, disk: &Disk, command: Command) -> std::result
     }
 }
 
-/// A log on a file system on this very disk would wait for the server that waits for it.
+/// Refuses a log on a file system of this disk: it would wait for the server that writes it.
 fn refuse_own_disk(config: &ServeConfig, log: &Path) -> std::result::Result<(), String> {
     let dir = log.parent().filter(|dir| !dir.as_os_str().is_empty()).ok_or("a log needs a path with a directory")?;
     let number = fs::metadata(dir).map_err(|error| format!("{}: {error}", dir.display()))?.dev();
@@ -191,7 +197,7 @@ fn refuse_own_disk(config: &ServeConfig, log: &Path) -> std::result::Result<(), 
     let point = fs::canonicalize(config.mount_point.parent().unwrap_or(Path::new("/"))).unwrap_or_default();
     let name = config.mount_point.file_name().unwrap_or_default();
     if Path::new(backing.trim()) == point.join(name).join(ServeConfig::FILE_NAME) {
-        return Err(format!("{} lies on the virtual disk itself", log.display()));
+        return Err(format!("{} is on the virtual disk itself; choose a file elsewhere", log.display()));
     }
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! The parent's handle on a disk: starts server and guard, talks to the server, gives everything back.
+//! The parent's handle on a disk: it starts server and guard, talks to the server, and releases
+//! everything.
 
 use std::{
     ffi::OsString,
@@ -19,7 +20,7 @@ use crate::{
     protocol::{Command, Event, Question},
 };
 
-/// How the hidden verb is started: the program, and the arguments that make it call
+/// The command that starts the hidden verb: the program, and the arguments that make it call
 /// [`serve_stdio`](crate::serve_stdio).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launch {
@@ -29,12 +30,13 @@ pub struct Launch {
     pub arguments: Vec<OsString>,
 }
 
-/// How long the server may take for an answer. It does nothing long for one; under memory pressure it may be slow.
+/// The longest time for an answer. Every answer is quick, but under memory pressure the server may
+/// be slow.
 const ANSWER_SECONDS: u64 = 60;
 const START_SECONDS: u64 = 30;
 
-/// A disk in virtual time that is being served. Dropped, it is given back; a file system or loop device still on it
-/// is cut off after 5 s.
+/// A running disk in virtual time. Drop releases it; a file system or loop device still on it is
+/// aborted after 5 s.
 #[derive(Debug)]
 pub struct Server {
     config: ServeConfig,
@@ -48,13 +50,14 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server and its guard as processes of their own, and waits until the disk is there.
+    /// Starts a server and its guard as separate processes, and waits until the disk exists.
     ///
-    /// The mount point must be an empty directory. Write [`Footprint::planned`] to a journal before. The processes get
-    /// no environment, a process group of their own (so that Ctrl-C does not reach them), and no standard error.
+    /// The mount point must be an empty directory. Write [`Footprint::planned`] to a journal first.
+    /// The processes get no environment, a process group of their own (so that Ctrl-C does not
+    /// reach them), and no standard error.
     ///
-    /// Errors: the configuration is bad, the disk cannot be mounted (not root), a process says nothing for 30 s;
-    /// nothing is left then.
+    /// Errors: the configuration is not valid, the disk cannot be mounted (not root), or a process
+    /// does not answer for 30 s. Then nothing is left.
     pub fn start(launch: &Launch, config: ServeConfig) -> Result<Self> {
         config.check()?;
         let mut footprint = Footprint::planned(&config);
@@ -77,7 +80,7 @@ impl Server {
                 Ok(Self { config, server, guard, footprint, connection, notes, last_id: 0, is_released })
             }
             Err(error) => {
-                // A server that was started before a guard failed: nobody uses it yet.
+                // The server started, but its guard failed: no process uses the disk yet.
                 if footprint.server.is_some() {
                     let _ = footprint::release(&footprint);
                 }
@@ -86,18 +89,19 @@ impl Server {
         }
     }
 
-    /// The file that is the disk: for a loop device with direct I/O. Set the loop device's `max_sectors_kb` to
-    /// [`MAX_REQUEST_KIB`](crate::MAX_REQUEST_KIB) at most, so that requests are not split on the way.
+    /// The path of the disk, for a loop device with direct I/O. Set the loop device's
+    /// `max_sectors_kb` to at most [`MAX_REQUEST_KIB`](crate::MAX_REQUEST_KIB), so that requests
+    /// are not split.
     pub fn disk_path(&self) -> PathBuf {
         self.config.disk_path()
     }
 
-    /// What it was asked to be.
+    /// Its configuration.
     pub fn config(&self) -> &ServeConfig {
         &self.config
     }
 
-    /// What it holds on the machine.
+    /// Its resources on the machine.
     pub fn footprint(&self) -> &Footprint {
         &self.footprint
     }
@@ -107,56 +111,57 @@ impl Server {
         self.connection
     }
 
-    /// What the server did to be safe under memory pressure, and what it could not do: for the record.
+    /// The results of the server's steps for safety under memory pressure, for the records.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// Whether server and guard are at work.
+    /// Whether server and guard run.
     pub fn is_alive(&self) -> bool {
         [self.footprint.server, self.footprint.guard].iter().flatten().all(ProcessRef::is_alive)
     }
 
-    /// Virtual time, and where it went.
+    /// Reports virtual time by cause.
     pub fn time(&mut self) -> Result<TimeReport> {
         self.ask(Command::Time)
     }
 
-    /// Begins a phase called `name`; the report's `phase` is the one that ended.
+    /// Starts a phase called `name`; the report's `phase` is the one that ended.
     pub fn mark(&mut self, name: &str) -> Result<TimeReport> {
         self.ask(Command::Mark { name: name.to_owned() })
     }
 
-    /// Makes the device cold: the modelled device forgets what it read and wrote, which is in a disk's own memory
-    /// otherwise and is read from there. Flush before, as an unmounting does.
+    /// Makes the device cold: the modelled device drops recent reads and writes from its own
+    /// memory, which would otherwise serve them. Flush before, as an unmount does.
     pub fn cool(&mut self) -> Result<TimeReport> {
         self.ask(Command::Cool)
     }
 
-    /// Begins a request log; a log under way ends.
+    /// Starts a request log; a current log ends.
     ///
-    /// Errors: the file exists, cannot be made, or lies on the disk itself.
+    /// Errors: the file exists, cannot be created, or is on the disk itself.
     pub fn start_log(&mut self, path: &Path) -> Result<TimeReport> {
-        // The server may have another working directory than this process by the time it opens the file.
+        // The server may have another working directory than this process.
         let path = std::path::absolute(path).map_err(Error::std("find", path))?;
         self.ask(Command::LogStart { path })
     }
 
-    /// Ends the request log; it is whole when this returns.
+    /// Ends the request log; it is complete when this returns.
     ///
-    /// Errors: the log could not be written to its end.
+    /// Errors: the log could not be written completely.
     pub fn stop_log(&mut self) -> Result<TimeReport> {
         self.ask(Command::LogStop)
     }
 
-    /// Makes all requests fail from now on. For the case that something hangs on the disk.
+    /// Makes all later requests fail, in case a process hangs on the disk.
     pub fn abort(&self) -> Result<()> {
         footprint::abort(&self.footprint).map(drop)
     }
 
     /// Unmounts the disk and ends its processes.
     ///
-    /// Errors: the disk is in use ([`Error::Refused`]); it goes on being served then, until this is dropped.
+    /// Errors: the disk is in use ([`Error::Refused`]); it is still served until this value is
+    /// dropped.
     pub fn quit(mut self) -> Result<TimeReport> {
         let last = self.ask(Command::Quit)?;
         self.release()?;
@@ -183,12 +188,12 @@ impl Server {
                     return Err(Error::Refused { command: name, problem });
                 }
                 Ok(Event::Ended { problem }) => {
-                    return Err(Error::Gone { problem: problem.unwrap_or_else(|| "it ended".to_owned()) });
+                    return Err(Error::Gone { problem: problem.unwrap_or_else(|| "it exited".to_owned()) });
                 }
-                // An answer to what was given up waiting for.
+                // An answer that came after its timeout.
                 Ok(_) => {}
                 Err(Silence::Long) => return Err(Error::Unanswered { command: name, seconds: ANSWER_SECONDS }),
-                Err(Silence::ForEver) => return Err(Error::Gone { problem: "it said nothing more".to_owned() }),
+                Err(Silence::ForEver) => return Err(Error::Gone { problem: "it closed its output".to_owned() }),
             }
         }
     }
@@ -202,7 +207,7 @@ impl Drop for Server {
     }
 }
 
-/// A child that speaks the protocol.
+/// A child process that speaks the protocol.
 #[derive(Debug)]
 struct Talker {
     child: Child,
@@ -248,7 +253,7 @@ impl Talker {
         match ready.and_then(|()| talker.await_ready(role)) {
             Ok(ready) => Ok((talker, ready)),
             Err(error) => {
-                // Nothing is mounted yet, or it goes with its server.
+                // Nothing is mounted yet, or the mount disappears with its server.
                 let _ = talker.child.kill();
                 talker.reap();
                 Err(error)
@@ -261,11 +266,11 @@ impl Talker {
             Ok(Event::Ready { version: PROTOCOL_VERSION, process, connection, notes }) => {
                 return Ok(Ready { process, connection, notes });
             }
-            Ok(Event::Ready { version, .. }) => format!("it speaks version {version}, not {PROTOCOL_VERSION}"),
+            Ok(Event::Ready { version, .. }) => format!("it speaks version {version}, not version {PROTOCOL_VERSION}"),
             Ok(Event::Ended { problem: Some(problem) }) => problem,
-            Ok(event) => format!("it began with {event:?}"),
-            Err(Silence::Long) => format!("it said nothing for {START_SECONDS} s"),
-            Err(Silence::ForEver) => "it ended without a word".to_owned(),
+            Ok(event) => format!("its first message was {event:?}"),
+            Err(Silence::Long) => format!("it did not answer for {START_SECONDS} s"),
+            Err(Silence::ForEver) => "it exited without a message".to_owned(),
         };
         Err(Error::NotStarted { role, problem })
     }
@@ -276,7 +281,7 @@ impl Talker {
         line.push(b'\n');
         match &mut self.input {
             Some(input) => input.write_all(&line).map_err(|error| gone(error.to_string())),
-            None => Err(gone("it was told to end".to_owned())),
+            None => Err(gone("its input is closed".to_owned())),
         }
     }
 
@@ -287,14 +292,14 @@ impl Talker {
         })
     }
 
-    /// Takes note of the child's end, which was seen or brought about before.
+    /// Reaps the child, whose end was seen or caused before.
     fn reap(&mut self) {
         self.input = None;
         let _ = self.child.wait();
     }
 }
 
-/// Lines that are no events are not for us: a test program may greet.
+/// Lines that are no events are skipped: a test program may print a greeting.
 fn listen(output: ChildStdout, events: &mpsc::Sender<Event>) {
     for line in BufReader::new(output).lines() {
         let Ok(line) = line else { break };

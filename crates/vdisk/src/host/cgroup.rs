@@ -1,11 +1,12 @@
-//! Out of groups with a memory limit: in one, the server would wait for its writer's pages, and they for the server.
+//! Leaves control groups with a memory limit. In such a group, the server would wait for pages of
+//! its writer, which waits for the server.
 
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
-/// One control group on the way from the root of its hierarchy to a process.
+/// A control group on the path from the root of its hierarchy to a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupLevel {
     /// Its directory.
@@ -14,8 +15,8 @@ pub struct GroupLevel {
     pub limited: bool,
 }
 
-/// Where a process in the last of `levels` (root first) is to go: the groups above every limit, the nearest first.
-/// Nothing if there is no limit on the way.
+/// Returns the target groups for a process in the last of `levels` (root first): those above every
+/// limit, the nearest first. Empty if no level has a limit.
 pub fn plan_group(levels: &[GroupLevel]) -> Vec<PathBuf> {
     match levels.iter().position(|level| level.limited) {
         Some(first) => levels[..first].iter().rev().map(|level| level.dir.clone()).collect(),
@@ -23,7 +24,7 @@ pub fn plan_group(levels: &[GroupLevel]) -> Vec<PathBuf> {
     }
 }
 
-/// Moves this process out of memory-limited groups, as far as it may; says what was done, for the records.
+/// Moves this process out of memory-limited groups, if it may. Returns notes for the records.
 pub(super) fn leave_limited_groups() -> Vec<String> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
@@ -43,8 +44,8 @@ pub(super) fn leave_limited_groups() -> Vec<String> {
     notes
 }
 
-/// The mounted hierarchies that can limit memory (version 1's memory controller, version 2), and this process's path
-/// in each.
+/// The mounted hierarchies that can limit memory (version 1's memory controller, version 2), and
+/// this process's path in each.
 fn hierarchies(mounts: &str, groups: &str) -> Vec<(PathBuf, PathBuf)> {
     let path_in = |is_it: &dyn Fn(&str) -> bool| {
         groups.lines().find_map(|line| {
@@ -65,7 +66,7 @@ fn hierarchies(mounts: &str, groups: &str) -> Vec<(PathBuf, PathBuf)> {
             Some(&"cgroup") if right.last().is_some_and(|options| has_memory(options)) => path_in(&has_memory),
             _ => None,
         };
-        // In a container the mount may show a part of the hierarchy only.
+        // In a container the mount may show only a part of the hierarchy.
         let below = path.as_deref().and_then(|path| Path::new(path).strip_prefix(shown_root).ok());
         found.extend(below.map(|below| (PathBuf::from(point), below.to_owned())));
     }
@@ -87,7 +88,7 @@ fn is_limited(dir: &Path) -> bool {
     ["memory.max", "memory.high", "memory.limit_in_bytes"].iter().any(|name| limits(&value(name)))
 }
 
-/// Version 2 says `max` for none; version 1 a number near 2^63.
+/// Without a limit, version 2 has `max`, and version 1 a number near 2^63.
 fn limits(text: &str) -> bool {
     text.trim().parse::<u64>().is_ok_and(|bytes| bytes < 1 << 62)
 }
@@ -109,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_of_both_versions_are_understood() {
+    fn limits_of_both_versions_are_parsed() {
         for none in ["max\n", "9223372036854771712\n", ""] {
             assert!(!limits(none), "{none:?}");
         }
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn hierarchies_are_found_where_they_are_mounted() {
+    fn hierarchies_are_found_at_their_mounts() {
         let mounts = "30 20 0:26 / /sys/fs/cgroup/memory rw shared:9 - cgroup cgroup rw,memory\n\
             31 20 0:27 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n\
             32 20 0:28 /box /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw,nsdelegate\n";

@@ -1,4 +1,5 @@
-//! The kernel's end of a FUSE mount: how many requests wait there, and the switch that makes them all fail.
+//! The kernel's side of a FUSE mount: the number of waiting requests, and a switch that makes them
+//! all fail.
 
 use std::{
     fs::File,
@@ -13,11 +14,12 @@ use rustix::{
 
 use crate::{Error, Result};
 
-/// Control over one FUSE connection. The switch is held open, so that using it needs no look-up and no memory to speak
-/// of.
+/// Control over one FUSE connection. The switch stays open, so that its use needs no look-up and
+/// almost no memory.
 ///
-/// The control file system is mounted nowhere for this: on many machines it is not at `/sys/fs/fuse/connections`.
-/// Source: the kernel's Documentation/filesystems/fuse.rst.
+/// The control file system is not mounted anywhere for this: on some machines
+/// `/sys/fs/fuse/connections` does not exist. Source: the kernel's
+/// Documentation/filesystems/fuse.rst.
 #[derive(Debug)]
 pub struct Connection {
     number: u32,
@@ -31,7 +33,7 @@ fn open_at(dir: &OwnedFd, name: &str, flags: OFlags) -> Result<OwnedFd> {
 }
 
 impl Connection {
-    /// Opens the controls of connection `number`: the minor number of the mount's device.
+    /// Opens the controls of connection `number`, which is the minor number of the mount's device.
     ///
     /// Errors: not root, no such connection, or a kernel before 5.2.
     pub fn open(number: u32) -> Result<Self> {
@@ -51,23 +53,23 @@ impl Connection {
         self.number
     }
 
-    /// Ends the connection: every request that waits, and every one to come, fails with an error. Nothing hangs after
-    /// this, and nothing of the disk can be had. Doing it twice is as good as once.
+    /// Aborts the connection: every waiting and later request fails with an error. Then no process
+    /// hangs, and the disk is unusable. Idempotent.
     pub fn abort(&self) -> Result<()> {
         (&self.abort).write_all(b"1").map_err(Error::std("abort the FUSE connection", self.number.to_string()))
     }
 
-    /// How many requests wait for the server or are with it.
+    /// The number of requests that wait for the server or are being served.
     ///
     /// Errors: the connection is gone.
     pub fn waiting(&self) -> Result<u64> {
-        // Opened each time: the file can be read once, and not at a position.
+        // Opened each time: the file can be read only once, from its start.
         let mut text = String::new();
         let mut file = File::from(open_at(&self.dir, "waiting", OFlags::RDONLY)?);
         file.read_to_string(&mut text).map_err(Error::std("read", "waiting"))?;
         text.trim().parse().map_err(|_| Error::Protocol {
             line: text.trim().to_owned(),
-            problem: "the kernel's count of waiting requests is no number".to_owned(),
+            problem: "the kernel's count of waiting requests is not a number".to_owned(),
         })
     }
 }

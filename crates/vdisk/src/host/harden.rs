@@ -1,4 +1,4 @@
-//! Making a process fit to serve a disk: nothing that frees memory may wait for it.
+//! Prepares a process to serve a disk: nothing that frees memory may wait for it.
 
 use std::{fs, num::NonZeroU64};
 
@@ -6,15 +6,15 @@ use rustix::mm::MlockAllFlags;
 
 use super::cgroup;
 
-/// Prepares this process and the threads it will start; to be called first. Each step is tried and its outcome said:
-/// whatever a machine refuses makes the disk less safe under memory pressure, not wrong.
+/// Prepares this process and the threads it will start; call it first. Each step is tried, and its
+/// result is recorded. If a step fails, the disk is less safe under memory pressure, but not wrong.
 ///
-/// - out of memory-limited control groups;
-/// - never chosen by the out-of-memory killer;
-/// - allocations never wait for I/O, and its own writes are not throttled for those of others (`PR_SET_IO_FLUSHER`,
-///   made for FUSE servers and user-space disks, Linux 5.6);
-/// - touched memory stays in memory;
-/// - sleeps end within a microsecond of what was asked.
+/// - It leaves memory-limited control groups.
+/// - The out-of-memory killer never chooses it.
+/// - Its allocations never wait for I/O, and its own writes are not throttled because of others
+///   (`PR_SET_IO_FLUSHER`, made for FUSE servers and user-space disks, Linux 5.6).
+/// - Touched memory stays in memory.
+/// - Sleeps end within a microsecond of their time.
 pub(crate) fn harden() -> Vec<String> {
     let mut notes = cgroup::leave_limited_groups();
     let mut note = |what: &str, outcome: Result<(), String>| {

@@ -1,4 +1,4 @@
-//! What is asked of, and done to, the machine: mounts, FUSE connections, processes, control groups.
+//! The calls to the machine: mounts, FUSE connections, processes, control groups.
 
 mod cgroup;
 mod connection;

@@ -1,4 +1,5 @@
-//! FUSE mounts in the machine's list of mounts, found without touching them: a look at a dead one could hang.
+//! FUSE mounts in the machine's list of mounts, found without access to them: access to a dead one
+//! could hang.
 
 use std::{ffi::OsString, fs, os::unix::ffi::OsStringExt, path::PathBuf};
 
@@ -10,9 +11,9 @@ use crate::{Error, Result};
 /// A FUSE mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FuseMount {
-    /// Where.
+    /// Its mount point.
     pub point: PathBuf,
-    /// What its server called it.
+    /// The name that its server gave it.
     pub source: String,
     /// Number of its connection to the server: the minor number of its device.
     pub connection: u32,
@@ -50,11 +51,11 @@ pub(crate) fn find_fuse_mount(source: &str) -> Result<Option<FuseMount>> {
 pub(crate) fn unmount(source: &str, lazily: bool) -> Result<bool> {
     let Some(mount) = find_fuse_mount(source)? else { return Ok(true) };
     let flags = if lazily { UnmountFlags::DETACH } else { UnmountFlags::empty() };
-    // The link is not followed: the list of mounts has real paths.
+    // Symlinks are not followed: the list of mounts has real paths.
     match rustix::mount::unmount(&mount.point, flags | UnmountFlags::NOFOLLOW) {
         Ok(()) => Ok(true),
         Err(Errno::BUSY) => Ok(false),
-        // Somebody else was faster.
+        // Another process unmounted it first.
         Err(Errno::INVAL) if find_fuse_mount(source)?.is_none() => Ok(true),
         Err(errno) => Err(Error::io("unmount", mount.point)(errno)),
     }

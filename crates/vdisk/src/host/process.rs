@@ -1,4 +1,4 @@
-//! Processes by number, time of start and boot, which together are never given twice.
+//! Processes identified by number, start time and boot; this combination is never reused.
 
 use std::{fmt, fs, os::unix::fs::MetadataExt, path::PathBuf, str::FromStr};
 
@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result};
 
-/// One time that a machine was up, from its start to its end: the kernel's random number for it
-/// (`/proc/sys/kernel/random/boot_id`), written as the kernel writes it.
+/// One boot of a machine: the kernel's random number for it (`/proc/sys/kernel/random/boot_id`), in
+/// the kernel's notation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct BootId(u128);
 
 impl BootId {
-    /// The one that lasts.
+    /// The current boot.
     pub fn current() -> Result<Self> {
         let path = "/proc/sys/kernel/random/boot_id";
         let text = fs::read_to_string(path).map_err(Error::std("read", path))?;
@@ -29,7 +29,7 @@ impl FromStr for BootId {
         let digits: String = text.split('-').collect();
         let is_whole = digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
         let number = is_whole.then(|| u128::from_str_radix(&digits, 16).ok()).flatten();
-        number.map(Self).ok_or_else(|| format!("{text:?} is no number of a boot: it has 32 hexadecimal digits"))
+        number.map(Self).ok_or_else(|| format!("{text:?} is not a boot number: it must have 32 hexadecimal digits"))
     }
 }
 
@@ -54,20 +54,21 @@ impl From<BootId> for String {
     }
 }
 
-/// A process that cannot be mistaken for a later one with the same number, also after the machine was booted again.
+/// A process that cannot be confused with a later one with the same number, even after a reboot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessRef {
     /// Its number.
     pub pid: u32,
     /// Its start in clock ticks since boot (`/proc/PID/stat`, field 22).
     pub start_ticks: u64,
-    /// The boot. Not written down by earlier versions: such a process is taken for dead, and never killed.
+    /// The boot. Earlier versions did not store it: such a process counts as dead, and is never
+    /// killed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot: Option<BootId>,
 }
 
 impl ProcessRef {
-    /// The process that has the number now.
+    /// The process that currently has this number.
     pub fn of(pid: u32) -> Result<Self> {
         let path = format!("/proc/{pid}/stat");
         let text = fs::read_to_string(&path).map_err(Error::std("read", &path))?;
@@ -78,7 +79,7 @@ impl ProcessRef {
         Ok(Self { pid, start_ticks, boot: Some(BootId::current()?) })
     }
 
-    /// Whether it runs. One that has ended and waits for its parent does not.
+    /// Whether it runs. A zombie does not run.
     pub fn is_alive(&self) -> bool {
         if self.boot.is_none() || BootId::current().ok() != self.boot {
             return false;
@@ -88,8 +89,8 @@ impl ProcessRef {
         parsed.is_some_and(|(state, ticks)| ticks == self.start_ticks && !matches!(state, 'Z' | 'X'))
     }
 
-    /// A number that changes whenever its threads called `name` do anything: their processor time and their changes
-    /// of context. `None` if there is no such thread, or nothing to be seen of it.
+    /// A number that changes whenever its threads named `name` make progress: the sum of their CPU
+    /// time and their context switches. `None` if there is no such thread, or if it cannot be read.
     pub(crate) fn progress(&self, name: &str) -> Option<u64> {
         let tasks = fs::read_dir(format!("/proc/{}/task", self.pid)).ok()?;
         let read = |path: PathBuf| fs::read_to_string(path).ok();
@@ -100,21 +101,22 @@ impl ProcessRef {
         found.reduce(|sum, one| sum + one)
     }
 
-    /// Kills the process (SIGKILL) if it is still the same one. Only for a process that this program started, or that
-    /// started it.
+    /// Kills the process (SIGKILL) if it is still the same one. Only for a process that this
+    /// program started, or that started it.
     pub(crate) fn kill(&self) -> Result<()> {
         self.kill_if(|| Identity::Ours).map(drop)
     }
 
-    /// Kills the process (SIGKILL) if it is still the same one, and ours by [`ProcessRef::identify`].
+    /// Kills the process (SIGKILL) if it is still the same one, and ours according to
+    /// [`ProcessRef::identify`].
     pub fn kill_if_ours(&self, mark: &str) -> Result<Identity> {
         self.kill_if(|| self.identify(mark))
     }
 
     fn kill_if(&self, identify: impl FnOnce() -> Identity) -> Result<Identity> {
         let Some(pid) = i32::try_from(self.pid).ok().and_then(Pid::from_raw) else { return Ok(Identity::Gone) };
-        // The descriptor refers to the process that has the number now. The checks come after it, so they are about
-        // that process.
+        // The descriptor refers to the process that has the number now. The checks come after it,
+        // so they are about that process.
         let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else { return Ok(Identity::Gone) };
         if !self.is_alive() {
             return Ok(Identity::Gone);
@@ -126,8 +128,8 @@ impl ProcessRef {
         Ok(identity)
     }
 
-    /// Whether the process is one of ours: it runs this program, and one of its arguments is `mark`. The mark names the
-    /// mount that it serves.
+    /// Whether the process is one of ours: it runs this program, and one of its arguments is
+    /// `mark`. The mark names the mount that it serves.
     pub fn identify(&self, mark: &str) -> Identity {
         if !self.is_alive() {
             return Identity::Gone;
@@ -155,7 +157,8 @@ pub enum Identity {
     Foreign(String),
 }
 
-/// Whether a process runs this program: the same file, or the file with the same path before an update.
+/// Whether a process runs this program: the same file, or the file with the same path before an
+/// update.
 fn runs_this_program(pid: u32) -> bool {
     let theirs = PathBuf::from(format!("/proc/{pid}/exe"));
     let own = PathBuf::from("/proc/self/exe");
@@ -169,11 +172,11 @@ fn runs_this_program(pid: u32) -> bool {
     name(&own) == name(&theirs) && (own.ends_with(" (deleted)") || theirs.ends_with(" (deleted)"))
 }
 
-/// State and start time. The program's name stands in parentheses, and may hold any character.
+/// State and start time. The program's name is in parentheses, and may contain any character.
 fn parse_stat(text: &str) -> Option<(char, u64)> {
     let (_, after) = text.rsplit_once(')')?;
     let fields: Vec<&str> = after.split_whitespace().collect();
-    // The state is field 3 and comes first here.
+    // The state is field 3, and comes first here.
     Some((fields.first()?.chars().next()?, fields.get(19)?.parse().ok()?))
 }
 
@@ -191,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernels_texts_are_understood() {
+    fn the_kernels_texts_are_parsed() {
         let stat = "77 (a) (b) S 1 77 77 0 -1 4194560 1 0 0 0 1 2 0 0 20 0 1 0 4711 1 1";
         assert_eq!(parse_stat(stat), Some(('S', 4711)));
         assert_eq!(parse_stat("77 (a"), None);
@@ -202,27 +205,27 @@ mod tests {
     }
 
     #[test]
-    fn this_process_lives_and_one_with_another_start_does_not() {
+    fn another_start_time_is_another_process() {
         let this = ProcessRef::of(std::process::id()).unwrap();
         assert!(this.is_alive());
         assert!(!ProcessRef { start_ticks: this.start_ticks + 1, ..this }.is_alive());
-        // Were the start not looked at, this would end the test.
+        // Without a check of the start time, this would kill the test.
         ProcessRef { start_ticks: this.start_ticks + 1, ..this }.kill().unwrap();
     }
 
     #[test]
-    fn a_process_of_an_earlier_boot_with_the_same_number_and_start_is_another() {
+    fn a_process_of_another_boot_is_another_process() {
         let this = ProcessRef::of(std::process::id()).unwrap();
         for boot in ["00000000-0000-4000-8000-000000000001".parse().ok(), None] {
             let earlier = ProcessRef { boot, ..this };
             assert!(!earlier.is_alive());
-            // Were the boot not looked at, this would end the test.
+            // Without a check of the boot, this would kill the test.
             earlier.kill().unwrap();
         }
     }
 
     #[test]
-    fn boots_are_written_as_the_kernel_writes_them() {
+    fn boots_are_formatted_as_in_the_kernel() {
         let known = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
         let boot = BootId::current().unwrap();
         assert_eq!(boot.to_string(), known.trim());

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Served;
 
-/// The largest request that FUSE passes on in one piece with the kernel's usual limit (`fs.fuse.max_pages_limit` of
-/// 256), KiB.
+/// The largest request that FUSE passes on unsplit with the kernel's usual limit
+/// (`fs.fuse.max_pages_limit` of 256), KiB.
 pub const MAX_REQUEST_KIB: u32 = 1024;
 
 /// First bytes of every log.
@@ -15,10 +15,10 @@ pub(super) const VERSION: u32 = 1;
 /// Bytes of a record without a mark's name and without its checksum.
 pub(super) const FIXED_BYTES: usize = 32;
 pub(super) const CRC_BYTES: usize = 4;
-/// Names of marks and descriptions are short; longer lengths are damage.
+/// The longest name of a mark and the longest description, bytes. A longer one means damage.
 pub(super) const MAX_TEXT_BYTES: usize = 64 << 10;
 
-/// What a log says of itself.
+/// The description of a log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogHeader {
     /// Name of the disk.
@@ -27,7 +27,7 @@ pub struct LogHeader {
     pub device: String,
     /// Size of the disk, bytes.
     pub size_bytes: u64,
-    /// Virtual time when the log began, nanoseconds.
+    /// Virtual time at the start of the log, nanoseconds.
     pub began_ns: u64,
 }
 
@@ -77,21 +77,21 @@ fn record(issued: Nanos, completed: Nanos, sector: u64, length: u32, code: u32, 
     with_crc(bytes)
 }
 
-/// One record as it was read.
+/// One decoded record.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Record {
     Request(Served),
     Mark { at: Nanos, name: String },
 }
 
-/// What stands at the start of `bytes`.
+/// The result of decoding the start of `bytes`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Decoded {
     /// A whole record, and its length.
     Whole(Record, usize),
     /// The bytes end within a record.
     Cut,
-    /// These are not the bytes of a record.
+    /// The bytes are not a record.
     Bad(&'static str),
 }
 

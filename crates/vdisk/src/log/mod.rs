@@ -1,6 +1,7 @@
-//! The request log: every request the server served, with its times. A lossless block trace that needs no rights.
+//! The request log: every request that the server served, with its times. A lossless block trace
+//! that needs no rights.
 //!
-//! One file, only ever appended. All integers are little-endian.
+//! One file, written only by appends. All integers are little-endian.
 //!
 //! | bytes | header |
 //! |---|---|
@@ -20,9 +21,10 @@
 //! | n | of a mark, its name |
 //! | 4 | CRC-32C of the record before |
 //!
-//! A record is what the server got in one FUSE request. The kernel splits block requests above 1 MiB (256 pages) there;
-//! the pieces follow one another and are logged as pieces. A loop device whose `max_sectors_kb` is at most
-//! [`MAX_REQUEST_KIB`] never asks for more, and its log has the block layer's requests one to one.
+//! A record is one FUSE request. The kernel splits block requests above 1 MiB (256 pages) before
+//! FUSE; the log has their parts, one after the other. If the `max_sectors_kb` of a loop device is
+//! at most [`MAX_REQUEST_KIB`], no request is split, and the log has exactly the requests of the
+//! block layer.
 
 mod format;
 mod reader;

@@ -1,4 +1,4 @@
-//! Reading a request log: up to a torn end, and not past damage.
+//! Reads a request log. A torn end is accepted; damage before the end is an error.
 
 use std::path::Path;
 
@@ -10,40 +10,40 @@ use super::{
 };
 use crate::{Error, Result};
 
-/// A mark that was set while the log was written.
+/// A mark in the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
     /// Its name.
     pub name: String,
-    /// When, in virtual time.
+    /// Its virtual time.
     pub at: Nanos,
-    /// How many requests stand before it.
+    /// The number of requests before it.
     pub request: usize,
 }
 
-/// A request log as it was read.
+/// A request log in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Log {
-    /// What it is of.
+    /// Its description.
     pub header: LogHeader,
-    /// The requests in the order in which they were served, each with its completion; `issued` is the arrival.
+    /// The requests in the order of service, each with its completion; `issued` is the arrival.
     pub requests: Vec<(BlockRequest, Nanos)>,
-    /// The marks in between.
+    /// The marks between them.
     pub marks: Vec<Mark>,
-    /// Bytes of a record at the end that was not written to its end; 0 if the log ended in order.
+    /// Bytes of an incomplete record at the end; 0 if the log is complete.
     pub torn_bytes: u64,
 }
 
-/// Reads a request log. A record torn at the end counts as not written.
+/// Reads a request log. A torn record at the end counts as not written.
 ///
-/// Errors: the file cannot be read, is no request log, is newer than this program, or is damaged before its end.
-/// Cost: the whole file in memory, and 40 bytes a request.
+/// Errors: the file cannot be read, is no request log, is newer than this program, or is damaged
+/// before its end. Cost: the whole file in memory, and 40 bytes a request.
 pub fn read_log(path: &Path) -> Result<Log> {
     let bytes = std::fs::read(path).map_err(Error::std("read the request log", path))?;
     parse_log(path, &bytes)
 }
 
-/// As [`read_log`], from bytes; `path` is only for messages.
+/// Parses the bytes of a log like [`read_log`]; `path` is only for messages.
 pub fn parse_log(path: &Path, bytes: &[u8]) -> Result<Log> {
     let bad = |offset: usize, problem: &str| Error::Log {
         path: path.to_owned(),
@@ -73,7 +73,7 @@ pub fn parse_log(path: &Path, bytes: &[u8]) -> Result<Log> {
     Ok(log)
 }
 
-/// Whether a whole record stands anywhere close behind: then the bad one is no torn end.
+/// Whether a whole record follows shortly after. If so, the bad record is no torn end.
 fn is_followed_by_a_record(bytes: &[u8]) -> bool {
     let starts = 1..bytes.len().min(2 * MAX_TEXT_BYTES);
     starts.into_iter().any(|at| matches!(format::decode_record(&bytes[at..]), Decoded::Whole(..)))
@@ -81,16 +81,16 @@ fn is_followed_by_a_record(bytes: &[u8]) -> bool {
 
 fn parse_header(bytes: &[u8]) -> std::result::Result<(LogHeader, usize), String> {
     if bytes.get(..8) != Some(&MAGIC) {
-        return Err("it does not begin as a request log does".to_owned());
+        return Err("it does not start with the magic bytes of a request log".to_owned());
     }
-    let cut = || "the header is cut off".to_owned();
+    let cut = || "the header is truncated".to_owned();
     let version = format::u32_at(bytes, 8).ok_or_else(cut)?;
     if version != VERSION {
-        return Err(format!("version {version}, this program reads {VERSION}"));
+        return Err(format!("it has version {version}; this program reads version {VERSION}"));
     }
     let length = format::u32_at(bytes, 12).ok_or_else(cut)? as usize;
     if length > MAX_TEXT_BYTES {
-        return Err(format!("a description of {length} bytes"));
+        return Err(format!("its description has {length} bytes; the limit is {MAX_TEXT_BYTES}"));
     }
     let end = 16 + length;
     let crc = format::u32_at(bytes, end).ok_or_else(cut)?;
@@ -119,7 +119,7 @@ mod tests {
         Served { request, completed: Nanos(n + 5) }
     }
 
-    /// A log of `requests` requests, with a mark before every third; and where its parts end.
+    /// A log of `requests` requests with a mark before every third, and the end of each part.
     fn sample(requests: u64) -> (Vec<u8>, Vec<usize>) {
         let mut bytes = format::encode_header(&header()).unwrap();
         let mut ends = vec![bytes.len()];
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read() {
+    fn a_written_log_reads_back() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");
         let mut writer = LogWriter::create(&path, &header()).unwrap();
@@ -157,7 +157,7 @@ mod tests {
     use crate::LogWriter;
 
     #[test]
-    fn a_log_cut_anywhere_is_read_up_to_there() {
+    fn a_truncated_log_gives_its_complete_records() {
         let (bytes, ends) = sample(8);
         for cut in 0..bytes.len() {
             let got = parse_log(Path::new("x"), &bytes[..cut]);
@@ -180,14 +180,14 @@ mod tests {
         let log = parse_log(Path::new("x"), &bytes).unwrap();
         assert_eq!((log.requests.len(), log.torn_bytes), (4, 1000));
         bytes.truncate(whole);
-        // Damage before the end is not passed over.
+        // Damage before the end is an error.
         let at = whole - 60;
         bytes[at] ^= 1;
         assert!(matches!(parse_log(Path::new("x"), &bytes), Err(Error::Log { .. })));
     }
 
     #[test]
-    fn version_1_is_read_for_ever() {
+    fn version_1_stays_readable() {
         let golden = include_bytes!("../../golden/requests-v1.snvdlog");
         assert_eq!(golden.as_slice(), sample(5).0, "the format must not change without a new version");
         assert_eq!(parse_log(Path::new("golden"), golden).unwrap().requests.len(), 5);
@@ -198,7 +198,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_at_all_make_the_reader_panic(mut bytes in prop::collection::vec(any::<u8>(), 0..300), real in any::<bool>()) {
+        fn any_bytes_parse_without_panic(mut bytes in prop::collection::vec(any::<u8>(), 0..300), real in any::<bool>()) {
             if real {
                 let mut start = format::encode_header(&header()).unwrap();
                 start.extend(bytes);

@@ -1,4 +1,4 @@
-//! Writing a request log.
+//! Writes a request log.
 
 use std::{
     fs::{File, OpenOptions},
@@ -14,7 +14,8 @@ use super::{
 };
 use crate::{Error, Result, Served};
 
-/// A request log that is being written. What was appended is buffered: a kill -9 loses at most the last 64 KiB.
+/// A request log that is being written. Appended records are buffered: a kill -9 loses at most the
+/// last 64 KiB.
 #[derive(Debug)]
 pub struct LogWriter {
     path: PathBuf,
@@ -22,7 +23,7 @@ pub struct LogWriter {
 }
 
 impl LogWriter {
-    /// Begins a new log.
+    /// Starts a new log.
     ///
     /// Errors: the file exists already, or cannot be written.
     pub fn create(path: &Path, header: &LogHeader) -> Result<Self> {
@@ -44,13 +45,13 @@ impl LogWriter {
         self.write(&format::encode_request(served))
     }
 
-    /// Appends a mark; a name above 64 KiB is cut.
+    /// Appends a mark; a name above 64 KiB is truncated.
     pub fn mark(&mut self, at: Nanos, name: &str) -> Result<()> {
         let end = name.floor_char_boundary(MAX_TEXT_BYTES);
         self.write(&format::encode_mark(at, &name[..end]))
     }
 
-    /// Hands everything appended so far to the kernel.
+    /// Passes all appended bytes to the kernel.
     pub fn flush(&mut self) -> Result<()> {
         self.file.flush().map_err(Error::std("write the request log", &self.path))
     }

@@ -1,4 +1,4 @@
-//! A disk with its loop device and its file system, all of which goes away again also when a test fails.
+//! A disk with its loop device and its file system, which are released even when a test fails.
 
 use std::{
     fs::{self, File},
@@ -30,12 +30,12 @@ impl Clock for Monotonic {
     }
 }
 
-/// This very program, as a server or a guard.
+/// The test program itself, as a server or a guard.
 pub fn launch() -> Launch {
     Launch { executable: std::env::current_exe().unwrap(), arguments: vec!["vdisk-serve".into()] }
 }
 
-/// Runs a program for at most a minute; gives what it printed, or why it failed.
+/// Runs a program for at most a minute; returns its output, or the reason of its failure.
 pub fn try_run(line: &str) -> Result<String, String> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let output =
@@ -59,7 +59,7 @@ pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Aborts a disk's connection when a test takes too long.
+/// Aborts a disk's connection when a test runs too long.
 pub struct Watchdog(Arc<AtomicBool>);
 
 impl Watchdog {
@@ -86,7 +86,7 @@ impl Drop for Watchdog {
     }
 }
 
-/// Where a disk is to lie: directories that are gone with this.
+/// The directories of a disk, removed on drop.
 pub struct Place {
     dir: TempDir,
     memory: TempDir,
@@ -106,7 +106,7 @@ impl Place {
         self.dir.path().join("disk-point")
     }
 
-    /// Where the file system on the disk is mounted.
+    /// The mount point of the file system on the disk.
     pub fn root(&self) -> PathBuf {
         self.dir.path().join("root")
     }
@@ -122,7 +122,7 @@ impl Place {
     }
 }
 
-/// A loop device on a disk, perhaps with a mounted file system.
+/// A loop device on a disk, optionally with a mounted file system.
 pub struct Attached {
     pub loop_device: PathBuf,
     pub root: PathBuf,
@@ -169,7 +169,8 @@ impl Attached {
         done
     }
 
-    /// Whoever looks at all mounts just now, or was killed and still closes its files, delays it.
+    /// Unmounts, with retries: a process that reads the list of mounts, or a killed one that still
+    /// closes its files, delays it.
     pub fn unmount(&mut self) {
         let mut done = self.try_unmount();
         for _ in 0..200 {
@@ -198,7 +199,7 @@ impl Attached {
 impl Drop for Attached {
     fn drop(&mut self) {
         if self.is_mounted || self.is_attached {
-            // A test failed: nothing of this is of worth any more, and nothing shall wait.
+            // A test failed: the contents are not needed any more, and no process must wait.
             let _ = abort(&self.footprint);
         }
         if self.is_mounted {
@@ -211,7 +212,7 @@ impl Drop for Attached {
     }
 }
 
-/// A whole disk: server, loop device, directories. Fields are dropped from the first to the last.
+/// A whole disk: server, loop device, directories. Fields are dropped in this order.
 pub struct Disk {
     pub attached: Attached,
     pub server: Server,
@@ -230,7 +231,7 @@ impl Disk {
         Self { attached, server, place }
     }
 
-    /// Takes everything down in order, and looks that nothing is left.
+    /// Releases everything in order, and checks that nothing is left.
     pub fn end(mut self) {
         if self.attached.is_mounted {
             self.attached.unmount();
@@ -252,7 +253,7 @@ pub fn assert_nothing_left(footprint: &Footprint) {
     assert_eq!(fs::read_dir(&footprint.mount_point).unwrap().count(), 0, "the mount point is empty again");
 }
 
-/// Contents that say where they belong.
+/// Contents that depend on their position.
 pub fn pattern(seed: u64, length: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut bytes = Vec::with_capacity(length + 8);

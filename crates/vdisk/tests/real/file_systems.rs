@@ -1,4 +1,4 @@
-//! Real file systems on a virtual disk: made, used, trimmed, checked, read back.
+//! Real file systems on a virtual disk: formatted, used, trimmed, checked and read.
 
 use std::fs;
 
@@ -33,11 +33,11 @@ fn lives(kind: &str, megabytes: u64, check: &str) {
     for n in 0..100 {
         write_synced(&root.join(format!("{n}")), &pattern(n, length(n))).unwrap();
     }
-    // Hard to compress away, and gone again: what trim is for.
+    // Incompressible data that is removed again, so that trim has work.
     write_synced(&root.join("big"), &pattern(1000, 64 << 20)).unwrap();
     let full = disk.server.time().unwrap();
     fs::remove_file(root.join("big")).unwrap();
-    // XFS frees in the background; after a remount it has.
+    // XFS frees in the background; a remount completes it.
     disk.attached.remount(kind);
     run(&format!("fstrim {}", root.display()));
     let used = disk.server.mark("read").unwrap();

@@ -1,4 +1,4 @@
-//! Deaths: of the server, of the parent; and a server that stands still.
+//! Deaths of the server and of the parent, and a server without progress.
 
 use std::{
     fs,
@@ -20,7 +20,7 @@ fn signal(process: Option<ProcessRef>, signal: Signal) {
     kill_process(pid, signal).unwrap();
 }
 
-/// Stops all threads of a process; the signal alone takes its time.
+/// Stops all threads of a process, and waits for it: the signal is asynchronous.
 fn stop(process: Option<ProcessRef>) {
     signal(process, Signal::STOP);
     let tasks = format!("/proc/{}/task", process.unwrap().pid);
@@ -32,14 +32,14 @@ fn stop(process: Option<ProcessRef>) {
     });
 }
 
-/// Writes without end, into the page cache.
+/// Writes endlessly into the page cache.
 fn writer(root: &Path) -> Child {
     let script =
         format!("i=0; while dd if=/dev/zero of={}/w$i bs=1M count=64 2>&1; do i=$((i+1)); done", root.display());
     Command::new("sh").args(["-c", &script]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// Longer than anything here takes on a busy machine, and far shorter than for ever.
+/// Longer than any step here needs on a busy machine, and far below a hang.
 const SOON: Duration = Duration::from_secs(20);
 
 pub fn server() {
@@ -58,7 +58,7 @@ pub fn server() {
     signal(footprint.server, Signal::KILL);
     let synced = try_run(&format!("sync -f {}", disk.attached.root.display()));
     let durable = write_synced(&disk.attached.root.join("after"), &pattern(1, 100_000));
-    // It may go on filling the cache of a broken file system, which is not ours to judge.
+    // It may continue to fill the cache of a broken file system, which is not under test.
     let _ = writing.kill();
     writing.wait().unwrap();
     disk.attached.unmount();
@@ -77,7 +77,7 @@ pub fn stopped_server() {
     let config = ServeConfig { stall_seconds: 2, ..place.config(256, "hdd-7200") };
     let mut disk = Disk::with(config, place);
     let footprint = disk.server.footprint().clone();
-    // Without requests a server that stands still harms nobody, and is not given up.
+    // Without requests a stopped server harms no process, and is not aborted.
     stop(footprint.server);
     std::thread::sleep(Duration::from_secs(4));
     assert!(disk.server.is_alive());
@@ -97,7 +97,7 @@ pub fn stopped_server() {
     assert_nothing_left(&footprint);
 }
 
-/// A process that starts a disk, says what it holds, and waits to be killed.
+/// A process that starts a disk, prints its resources, and waits to be killed.
 pub fn be_a_parent() -> ExitCode {
     let config: ServeConfig = serde_json::from_str(&std::env::args().nth(2).unwrap()).unwrap();
     let server = Server::start(&launch(), config).unwrap();
@@ -143,7 +143,7 @@ pub fn parent() {
     run(&format!("e2fsck -fn {}", attached.loop_device.display()));
     assert!(footprint.server.unwrap().is_alive() && footprint.guard.unwrap().is_alive());
     attached.detach();
-    // Nobody tells it to: it sees that its disk fell out of use.
+    // Nothing stops it: it detects that its disk is no longer in use.
     eventually("the server has ended by itself", || !footprint.server.unwrap().is_alive());
     assert_nothing_left(&footprint);
 }

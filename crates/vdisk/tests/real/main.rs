@@ -1,7 +1,8 @@
-//! Real disks in virtual time, with real file systems on them: root only.
+//! Real disks in virtual time, with real file systems on them. Needs root.
 //!
-//! The program is its own server, guard and (for the tests that kill one) parent: see `main`. Tests run one after the
-//! other, every one under a watchdog that aborts the disk's connection, so that a fault fails and does not hang.
+//! The program is its own server, guard and (for tests that kill one) parent: see `main`. Tests run
+//! one after the other. Each has a watchdog that aborts the disk's connection, so that a fault
+//! fails a test instead of hanging it.
 
 mod bench;
 mod file_systems;
@@ -37,7 +38,7 @@ fn main() -> ExitCode {
         ("killed: the disk of a dead parent ends with the grace period", killed::parent_beyond_grace),
         ("pressure: a writer finishes in a group smaller than its data", pressure::limited_writer),
         ("refused: what would hang or lose something is refused", refused::in_use_and_on_itself),
-        ("refused: what cannot start leaves nothing behind", refused::what_cannot_start),
+        ("refused: a disk that cannot start leaves nothing", refused::what_cannot_start),
     ];
     let trials = tests.map(|(name, test)| {
         Trial::test(name, move || {

@@ -1,4 +1,4 @@
-//! Memory pressure: a writer whose control group is smaller than what it writes.
+//! Memory pressure: a writer whose control group is smaller than the data that it writes.
 
 use std::{
     fs,
@@ -18,11 +18,11 @@ use crate::{
 
 const LIMIT_BYTES: u64 = 48 << 20;
 
-/// A group below this process's own, with a limit.
+/// A group with a limit, below this process's own group.
 struct Group(PathBuf);
 
 impl Group {
-    /// `None` where groups cannot be made.
+    /// `None` if groups cannot be made.
     fn new() -> Option<Self> {
         let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
         let own = groups.lines().find_map(|line| line.split_once(":memory:"));
@@ -40,7 +40,7 @@ impl Group {
         Some(group)
     }
 
-    /// How many processes its limit has killed.
+    /// The number of processes that its limit has killed.
     fn kills(&self) -> u64 {
         let read = |name: &str| fs::read_to_string(self.0.join(name)).unwrap_or_default();
         let texts = read("memory.oom_control") + &read("memory.events");
@@ -60,7 +60,7 @@ impl Drop for Group {
             }
             std::thread::sleep(std::time::Duration::from_millis(100));
         }
-        eprintln!("LEFT BEHIND: {}", self.0.display());
+        eprintln!("NOT REMOVED: {}", self.0.display());
     }
 }
 
@@ -73,7 +73,7 @@ pub fn limited_writer() {
     a_server_killed_under_pressure_hangs_nobody(&group);
 }
 
-/// The writer waits for its own pages to be written when their server dies.
+/// The writer waits for write-back of its own pages when their server dies.
 fn a_server_killed_under_pressure_hangs_nobody(group: &Group) {
     let mut disk = Disk::new(400, "hdd-7200", Pace::Device);
     disk.attached.mkfs("ext4");
@@ -101,8 +101,8 @@ fn a_server_killed_under_pressure_hangs_nobody(group: &Group) {
     }
 }
 
-/// Writes four times the limit through the page cache, from within the group; `options` are for dd. Whether it came to
-/// its end, or the group's limit killed it.
+/// Writes four times the limit through the page cache, from within the group; `options` are for dd.
+/// Returns whether it finished; otherwise the group's limit killed it.
 fn write_in_group(group: &Group, root: &Path, options: &str) -> bool {
     let megabytes = (4 * LIMIT_BYTES) >> 20;
     let script = format!(
@@ -124,15 +124,16 @@ fn writes_past_its_limit(group: &Group, kind: &str) {
     disk.attached.mkfs(kind);
     disk.attached.mount(kind);
     eprintln!("{kind}, a writer in {} MiB:", LIMIT_BYTES >> 20);
-    // Version 1 groups do not slow a writer down to its disk: when all of the group is on its way to the disk,
-    // an allocation inside XFS or ext4 may not wait for it, and the writer is killed. It must come to an end.
+    // Version 1 groups do not slow a writer down to the speed of its disk. If all memory of the
+    // group is in write-back, an allocation inside XFS or ext4 may not wait for it, and the writer
+    // is killed. The test only requires that it ends.
     write_in_group(group, &disk.attached.root, "conv=fsync");
     assert!(write_in_group(group, &disk.attached.root, "oflag=dsync"), "it never has more on its way than 1 MiB");
     assert!(disk.server.time().unwrap().totals.write.bytes >= 4 * LIMIT_BYTES);
     disk.end();
 }
 
-/// Parent and server are started inside the limited group: the worst that a user can do.
+/// Starts parent and server inside the limited group, the worst case.
 fn a_server_born_in_the_group_leaves_it(group: &Group) {
     let place = Place::new();
     let shell = format!("echo $$ > {} && exec \"$@\"", group.procs().display());

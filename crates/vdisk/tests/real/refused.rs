@@ -1,4 +1,4 @@
-//! What is refused, and what a refusal leaves: nothing.
+//! Refused operations, and the absence of leftovers.
 
 use senesce_vdisk::{BackingSpec, Error, Footprint, Launch, Pace, ServeConfig, Server};
 
@@ -15,7 +15,7 @@ pub fn in_use_and_on_itself() {
     let outside = disk.place.file("requests.log");
     disk.server.start_log(&outside).unwrap();
     assert!(disk.server.start_log(&outside).is_err(), "a log is not overwritten");
-    assert_eq!(disk.server.time().unwrap().log, Some(outside), "and the one under way goes on");
+    assert_eq!(disk.server.time().unwrap().log, Some(outside), "and the current one continues");
 
     let twin = Server::start(&launch(), disk.server.config().clone()).unwrap_err();
     assert!(twin.to_string().contains("of that name is mounted"), "{twin}");
@@ -24,7 +24,8 @@ pub fn in_use_and_on_itself() {
     let Disk { mut attached, server, place } = disk;
     let error = server.quit().unwrap_err();
     assert!(matches!(&error, Error::Refused { command: "quit", problem } if problem.contains("in use")), "{error}");
-    // The refused handle was dropped with the disk in use: it cut the users off rather than leave them hanging.
+    // The refused handle was dropped while the disk was in use: it aborts the users instead of
+    // leaving them hanging.
     assert!(!footprint.server.unwrap().is_alive());
     let _ = attached.try_unmount();
     attached.detach();

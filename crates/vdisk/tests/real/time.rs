@@ -1,4 +1,4 @@
-//! Modelled times, as a real file system brings them about.
+//! Modelled times of a real file system.
 
 use std::{
     fs::{self, File},
@@ -33,7 +33,8 @@ pub fn random_against_sequential() {
     let blocks = FILE_BYTES as u64 / 4096;
     let mut block = [0; 4096];
     for n in 0..1000u64 {
-        // A step that shares no factor with the number of blocks meets them in no order.
+        // A step that has no common factor with the number of blocks visits them in scattered
+        // order.
         open.read_exact_at(&mut block, n * 7919 % blocks * 4096).unwrap();
     }
     let random = disk.server.mark("after").unwrap().phase;
@@ -43,7 +44,7 @@ pub fn random_against_sequential() {
     };
     let (fast, slow) = (per_mib(&sequential), per_mib(&random));
     eprintln!("model: sequential {:.1} MiB/s, random 4 KiB {:.2} MiB/s", 1.0 / fast, 1.0 / slow);
-    // No 7,200 rpm disk reads below 50 MB/s in order, nor above 4 MB/s in blocks of 4 KiB from all over.
+    // No 7,200 rpm disk reads sequentially below 50 MB/s, nor scattered 4 KiB blocks above 4 MB/s.
     assert!(fast < 1.0 / 50.0, "sequential: {fast} s/MiB");
     assert!(slow > 1.0 / 4.0, "random: {slow} s/MiB");
     assert!(random.totals.discontinuities >= 900, "{:?}", random.totals);
@@ -70,7 +71,7 @@ pub fn the_log_gives_the_same_times_again() {
     let log = read_log(&path).unwrap();
     assert_eq!((log.torn_bytes, log.marks.len()), (0, 1));
     assert_eq!(log.header.device, end.device);
-    // The loop device was read before the log began; the model is where that left it.
+    // The loop device was read before the log started; the model continues from that state.
     let mut again = VirtualClock::new(find_device("plain").unwrap(), Pace::Device);
     let totals = end.totals;
     let logged = log.requests.len() as u64;
@@ -101,7 +102,7 @@ pub fn real_time() {
     let real_ns = begin.elapsed().as_nanos() as u64;
     let busy_ns = time.virtual_ns - time.totals.idle_ns;
     assert!(busy_ns > 20_000_000, "twenty syncs take a disk a while: {busy_ns} ns");
-    // The last request may still be held back: 100 ms is more than the longest of them.
+    // The last request may still be delayed: 100 ms is more than the longest one.
     let due_ns = time.virtual_ns.saturating_sub(100_000_000);
     assert!(real_ns >= due_ns, "{} ns of the disk in {real_ns} ns", time.virtual_ns);
     disk.end();

@@ -1,4 +1,4 @@
-//! The server's log beside the block layer's own trace of the loop device.
+//! Compares the server's log with the block layer's own trace of the loop device.
 
 use std::{
     fs,
@@ -12,7 +12,7 @@ use senesce_vdisk::{Pace, read_log};
 
 use crate::bench::{Disk, pattern, write_synced};
 
-/// A tracefs instance of our own.
+/// A private tracefs instance.
 struct Tracer(PathBuf);
 
 impl Tracer {
@@ -79,7 +79,7 @@ pub fn log_equals_block_trace() {
     write_synced(&root.join("big"), &pattern(1000, 48 << 20)).unwrap();
     disk.attached.unmount();
 
-    // Reading, cold, and then some writing: everything that the file system asks of the disk.
+    // Cold reads, then some writes: every request that the file system makes.
     let reading = disk.place.file("reading.log");
     tracer.start(&disk.attached.loop_device);
     disk.server.start_log(&reading).unwrap();
@@ -117,7 +117,8 @@ pub fn log_equals_block_trace() {
     }
     assert!(reads(&traced) > 400, "the reading was cold");
     assert_eq!(sorted_trace, sorted_log, "not a request more or less");
-    // Two processors may enter the loop device's queue in another order than they passed the trace point.
+    // Two processors may enter the loop device's queue in another order than they passed the trace
+    // point.
     let reads_only = |all: &[(BlockOp, u64, u32)]| -> Vec<(BlockOp, u64, u32)> {
         all.iter().filter(|(op, ..)| *op == BlockOp::Read).copied().collect()
     };
