@@ -1,48 +1,48 @@
-//! What can go wrong with stored results.
+//! Errors of stored results.
 
 use std::path::PathBuf;
 
-/// An error of this room; its message names the file and what to do.
+/// The error type of the crate. Its message names the file and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The operating system refused.
+    /// A system call failed.
     #[error("cannot {operation} {}", path.display())]
     Io {
-        /// What was tried, as a verb.
+        /// The failed operation, as a verb.
         operation: &'static str,
-        /// On which file or directory.
+        /// The file or directory.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: std::io::Error,
     },
-    /// There are results already.
+    /// The directory already has results.
     #[error("{} already holds results; continue them with --resume, or name another directory", path.display())]
     AlreadyExists {
         /// The directory.
         path: PathBuf,
     },
-    /// There are no results.
+    /// The directory has no results.
     #[error("{} holds no results (no {} in it); name the directory of a run", path.display(), crate::RUN_INFO_FILE)]
     NotResults {
         /// The directory.
         path: PathBuf,
     },
-    /// Written by a newer version of this program.
+    /// The results were written by a newer version of this program.
     #[error("{} is in format {found}, and this version reads up to {known}; use a newer senesce", path.display())]
     NewerFormat {
-        /// The file that says so.
+        /// The file with the format.
         path: PathBuf,
         /// Its format.
         found: String,
-        /// The newest format known here.
+        /// The newest format that this version reads.
         known: String,
     },
-    /// A file is not what it should be.
+    /// The content of a file is not valid.
     #[error("{} is damaged: {detail}; restore it from a copy, or remove it and run its cells again", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The fault.
         detail: String,
     },
     /// A table could not be encoded.
@@ -50,33 +50,33 @@ pub enum Error {
     Encode {
         /// The table's name.
         table: &'static str,
-        /// Why.
+        /// The cause.
         source: parquet::errors::ParquetError,
     },
-    /// An event or the run's description could not become JSON.
+    /// An event or the run's description could not be encoded as JSON.
     #[error("cannot write {what} as JSON")]
     Json {
-        /// What it was.
+        /// The object.
         what: String,
-        /// Why.
+        /// The cause.
         source: serde_json::Error,
     },
-    /// A row names another cell than the one it was given for.
+    /// A row names another cell than the cell it was passed with.
     #[error("a row of table {table} belongs to cell {row}, but was given for cell {cell}")]
     WrongCell {
         /// The table.
         table: &'static str,
-        /// The cell the row names.
+        /// The cell in the row.
         row: String,
-        /// The cell it was given for.
+        /// The cell it was passed with.
         cell: String,
     },
-    /// No such table.
+    /// The table does not exist.
     #[error("there is no table `{name}`; the tables are {known}")]
     UnknownTable {
-        /// As asked for.
+        /// The requested name.
         name: String,
-        /// The tables there are.
+        /// The existing tables.
         known: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Results for other programs.
+//! Exports results for other programs.
 
 use crate::results::Results;
 use crate::schema::{Table, TableRow, Value, columns_of, values_of};
@@ -6,8 +6,9 @@ use crate::schema::{Table, TableRow, Value, columns_of, values_of};
 impl Results {
     /// Returns one table as CSV (RFC 4180, with a header line). A missing number is an empty field.
     ///
-    /// A text that a spreadsheet would run as a formula has an apostrophe before it: it begins with `=`, `+`, `-`, `@`,
-    /// a tab or a line break, and is no number. Parquet and JSON hold every text unchanged.
+    /// A text that a spreadsheet would execute as a formula gets a leading apostrophe. Such a text
+    /// starts with `=`, `+`, `-`, `@`, a tab or a line break, and is not a number. Parquet and JSON
+    /// have every text unchanged.
     pub fn export_csv(&self, table: Table) -> String {
         match table {
             Table::Cells => csv(&self.cells),
@@ -26,14 +27,15 @@ impl Results {
         }
     }
 
-    /// Everything as one JSON object: `run` (with `format`) and an array per table; a number that is missing is null.
+    /// Returns everything as one JSON object: `run` (with `format`) and an array per table. A
+    /// missing number is null.
     pub fn export_json(&self) -> String {
         let mut json = serde_json::to_string_pretty(self).expect("rows are plain structures with text keys");
         json.push('\n');
         json
     }
 
-    /// Sorts every table by its key, then by what tells its rows apart.
+    /// Sorts every table by its key, then by the columns that distinguish its rows.
     pub(crate) fn sort(&mut self) {
         self.cells.sort_by(|a, b| a.key.cmp(&b.key));
         self.grep.sort_by(|a, b| (&a.key, a.repetition).cmp(&(&b.key, b.repetition)));
@@ -78,7 +80,8 @@ fn csv_field(value: &Value) -> String {
     }
 }
 
-/// The tables hold commit messages and file names of strangers, which must not become formulas.
+/// The tables contain commit messages and file names from foreign sources, which must not become
+/// formulas.
 fn csv_text(text: &str) -> String {
     let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']) && text.parse::<f64>().is_err();
     let text = if is_formula { format!("'{text}") } else { text.to_owned() };

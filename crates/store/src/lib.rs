@@ -1,4 +1,4 @@
-//! Results: row types, their Parquet schemas, and appending them so that a crash loses nothing that was said to be kept.
+//! Results: row types, their Parquet schemas, and crash-safe appends that never lose a stored cell.
 
 mod disk;
 mod error;

@@ -1,7 +1,8 @@
-//! Rows as the bytes of a Parquet file, and back.
+//! Encodes rows as a Parquet file, and decodes them.
 //!
-//! One row group; a column is required, or optional where a value may be missing. What a column means stands in the
-//! file's key-value metadata: `senesce.unit.COLUMN`, `senesce.description.COLUMN`.
+//! A file has one row group. A column is required, or optional if a value may be missing. The
+//! file's key-value metadata has the meaning of each column: `senesce.unit.COLUMN`,
+//! `senesce.description.COLUMN`.
 
 use std::{path::Path, sync::Arc};
 
@@ -23,12 +24,12 @@ use crate::Error;
 use crate::results::FORMAT;
 use crate::schema::{Column, ColumnType, TableRow, Value, columns_of, row_of, values_of};
 
-/// The bytes of a Parquet file with these rows; the same rows give the same bytes.
+/// Encodes the rows as a Parquet file; the same rows give the same bytes.
 pub(crate) fn encode<R: TableRow>(rows: &[R]) -> Result<Vec<u8>, Error> {
     encode_rows(rows, &columns_of::<R>()).map_err(|source| Error::Encode { table: R::TABLE.name(), source })
 }
 
-/// `columns` are the row's, or the first of them.
+/// `columns` are those of the row type, or the first of them.
 fn encode_rows<R: TableRow>(rows: &[R], columns: &[Column]) -> Result<Vec<u8>, ParquetError> {
     let mut values: Vec<Vec<Value>> = columns.iter().map(|_| Vec::with_capacity(rows.len())).collect();
     for row in rows {
@@ -54,7 +55,7 @@ fn encode_rows<R: TableRow>(rows: &[R], columns: &[Column]) -> Result<Vec<u8>, P
     writer.into_inner()
 }
 
-/// The rows of a Parquet file. Columns are found by name; unknown ones are passed over.
+/// Decodes the rows of a Parquet file. Columns are found by name; unknown ones are skipped.
 pub(crate) fn decode<R: TableRow>(path: &Path, bytes: Vec<u8>) -> Result<Vec<R>, Error> {
     let damaged = |error: ParquetError| Error::damaged(path, error);
     let reader = SerializedFileReader::new(bytes::Bytes::from(bytes)).map_err(damaged)?;
@@ -82,7 +83,7 @@ pub(crate) fn decode<R: TableRow>(path: &Path, bytes: Vec<u8>) -> Result<Vec<R>,
     Ok(rows)
 }
 
-/// How a column lies in the file.
+/// The physical and logical type of a column in the file.
 fn types(column_type: ColumnType) -> (Physical, Option<LogicalType>) {
     match column_type {
         ColumnType::Text | ColumnType::OptionalText => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
@@ -143,7 +144,7 @@ fn write_column(
             let values = (0..count).map(|_| values.optional_uint().expect(typed).map(u64::cast_signed));
             write_typed::<Int64Type>(writer, values, true)
         }
-        // Null, not NaN: other programs' means and medians pass over nulls.
+        // Null, not NaN: other programs skip nulls in means and medians.
         ColumnType::Float64 => {
             let values = (0..count).map(|_| Some(values.float().expect(typed)).filter(|value| !value.is_nan()));
             write_typed::<DoubleType>(writer, values, true)
@@ -169,8 +170,8 @@ fn write_typed<T: DataType>(
     Ok(())
 }
 
-/// Where a column lies in the file, by its number; none if it was written before there was such a column, whose
-/// values are then null.
+/// The position of a column in the file. None if the file is older than the column; its values are
+/// then null.
 fn find(schema: &SchemaDescriptor, column: &Column) -> Result<Option<usize>, String> {
     let Some(place) = schema.columns().iter().position(|there| there.name() == column.name) else {
         return if is_nullable(column) { Ok(None) } else { Err(format!("no column `{}`", column.name)) };
@@ -265,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_from_before_a_column_that_may_be_null_is_read() {
+    fn a_missing_nullable_column_reads_as_null() {
         let row = LayoutRow {
             key: key(),
             space: "device".into(),
@@ -286,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_of_maps_are_kept_and_maps_without_them_are_read() {
+    fn map_paths_are_optional() {
         let row = |cell: u64, path: Option<&str>| MapRow {
             key: key(),
             side: 64,
@@ -305,7 +306,7 @@ mod tests {
         let older = encode_rows(&rows, &columns[..columns.len() - 1]).unwrap();
         let read: Vec<MapRow> = decode(Path::new("maps.parquet"), older).unwrap();
         assert!(read.iter().zip(&rows).all(|(read, row)| *read == MapRow { path: None, ..row.clone() }));
-        // Many cells of one file cost next to nothing.
+        // Repeated paths of cells add almost nothing to the size.
         let many: Vec<MapRow> = (0..4096).map(|cell| row(cell, Some("copy-1/a/long/path/of/a/file"))).collect();
         let without: Vec<MapRow> = many.iter().map(|row| MapRow { path: None, ..row.clone() }).collect();
         let (with, without) = (encode(&many).unwrap().len(), encode(&without).unwrap().len());
@@ -313,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_a_column_that_is_never_null_is_damaged() {
+    fn a_missing_required_column_is_damage() {
         let row = FreeSpaceRow { key: key(), bucket_bytes: 4096, extents: 1, bytes: 4096 };
         let columns = columns_of::<FreeSpaceRow>();
         let cut = encode_rows(&[row], &columns[..columns.len() - 1]).unwrap();

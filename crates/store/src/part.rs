@@ -5,7 +5,8 @@ use crate::schema::TableRow;
 
 pub(crate) const SUFFIX: &str = ".parquet";
 
-/// A cell as a file name: arm, role and pulls, in that order; the arm with its odd bytes percent-encoded.
+/// A cell as a file name: arm, role and pulls, in that order; unusual bytes of the arm are
+/// percent-encoded.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PartName(String);
 
@@ -25,14 +26,14 @@ impl PartName {
         format!("{}.g{generation}{SUFFIX}", self.0)
     }
 
-    /// The name and generation of a part file; none for any other file.
+    /// Parses the name and generation of a part file; none for any other file.
     pub(crate) fn parse(file_name: &str) -> Option<(Self, u64)> {
         let (name, generation) = file_name.strip_suffix(SUFFIX)?.rsplit_once(".g")?;
         Some((Self(name.to_owned()), generation.parse().ok()?))
     }
 }
 
-/// The cell a row of a table of cells belongs to.
+/// The cell of a row.
 pub(crate) fn part_key(row: &impl TableRow) -> PartName {
     PartName::of(row.key().expect("rows of tables of cells have a key"))
 }

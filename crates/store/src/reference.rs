@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use crate::results::{EVENTS_FILE, EVENTS_SCHEMA, FORMAT, RUN_INFO_FILE};
 use crate::schema::{ColumnType, Table};
 
-/// The reference of the results directory: files, tables, columns, and how to read them. Generated from the schemas.
+/// Returns the reference of the results directory: files, tables, columns, and how to read them.
+/// Generated from the schemas.
 pub fn reference_markdown() -> String {
     let mut text = format!(
         "# Tables of results\n\n\

@@ -1,4 +1,4 @@
-//! Results as values: what one cell gives, and what a whole run gives.
+//! Results as values: those of one cell, and those of a whole run.
 
 use std::collections::BTreeSet;
 
@@ -9,19 +9,20 @@ use crate::{
     ModelledRow, StepRow, TraceBucketRow, TraceRow,
 };
 
-/// The results format that this version writes. It also reads `senesce-results/1`, which has no table `load`.
+/// The results format that this version writes. It also reads `senesce-results/1`, which has no
+/// table `load`.
 pub const FORMAT: &str = "senesce-results/2";
 /// The format of one line of the events file.
 pub const EVENTS_SCHEMA: &str = "senesce-events/1";
 /// The file that describes the run; a directory without it holds no results.
 pub const RUN_INFO_FILE: &str = "run.json";
-/// The events file: one JSON object per line, written while the run goes on.
+/// The events file: one JSON object per line, appended during the run.
 pub const EVENTS_FILE: &str = "events.ndjson";
 
-/// What the results are results of; kept in [`RUN_INFO_FILE`].
+/// The description of a run; stored in [`RUN_INFO_FILE`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunInfo {
-    /// The format of the results directory; set by the store to [`FORMAT`].
+    /// The format of the results directory; the store sets it to [`FORMAT`].
     #[serde(default)]
     pub format: String,
     /// Name of the run.
@@ -37,10 +38,10 @@ pub struct RunInfo {
     pub senesce_version: String,
 }
 
-/// Everything measured on one cell; appended as one.
+/// All measurements of one cell; appended as one unit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CellResults {
-    /// The cell itself. An invalid cell has its reason here, and may lack all the rest.
+    /// The cell itself. An invalid cell has its reason here, and may lack everything else.
     pub cell: CellRow,
     /// Repetitions of the grep test.
     pub grep: Vec<GrepRow>,
@@ -48,26 +49,26 @@ pub struct CellResults {
     pub load: Vec<LoadRow>,
     /// Static layout, if it was measured.
     pub layout: Option<LayoutRow>,
-    /// Modelled costs; none if no device was asked for.
+    /// Modelled costs; empty if no device was requested.
     pub modelled: Vec<ModelledRow>,
-    /// The requests of a traced grep test; none if not traced.
+    /// The requests of a traced grep test; empty without a trace.
     pub trace: Vec<TraceRow>,
-    /// Their histograms; none if not traced.
+    /// Their histograms; empty without a trace.
     pub trace_buckets: Vec<TraceBucketRow>,
-    /// The map's cells; none if not drawn.
+    /// The map's cells; empty if not drawn.
     pub map: Vec<MapRow>,
-    /// Buckets of free extents; none if not measured.
+    /// Buckets of free extents; empty if not measured.
     pub free_space: Vec<FreeSpaceRow>,
-    /// What aged the volume up to this checkpoint; none for unaged volumes.
+    /// The aging of the volume up to this checkpoint; none for unaged volumes.
     pub aging: Option<AgingRow>,
-    /// Latencies of the operations up to this checkpoint; none for unaged volumes.
+    /// Latencies of the operations up to this checkpoint; empty for unaged volumes.
     pub latency: Vec<LatencyRow>,
-    /// The steps up to this checkpoint; none for unaged volumes.
+    /// The steps up to this checkpoint; empty for unaged volumes.
     pub steps: Vec<StepRow>,
 }
 
 impl CellResults {
-    /// A cell of which nothing is measured yet.
+    /// A cell without measurements.
     pub fn of(cell: CellRow) -> Self {
         Self {
             cell,
@@ -89,7 +90,7 @@ impl CellResults {
 /// All results of a run, each table sorted by arm, role, pulls (then repetition, bucket, or key).
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Results {
-    /// What the results are results of.
+    /// The description of the run.
     pub run: RunInfo,
     /// Table `cells`.
     pub cells: Vec<CellRow>,
@@ -120,7 +121,7 @@ pub struct Results {
 }
 
 impl Results {
-    /// The rows of table `grep` that figures are computed from. Repetitions that other work disturbed are left out,
+    /// The rows of table `grep` that figures are computed from. Disturbed repetitions are left out,
     /// unless a cell has no others. Rows without a row in table `load`, as in older results, count.
     pub fn counted_grep(&self) -> impl Iterator<Item = &GrepRow> {
         let disturbed: BTreeSet<(&CellKey, u64)> =

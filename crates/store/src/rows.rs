@@ -1,11 +1,12 @@
 //! The rows of the result tables. Every table is one row type; units are in the column names.
 //!
-//! Vocabulary: a *run* executes one plan; an *arm* is one file system with its options under one variant of the
-//! workload; a *cell* is one volume (full, empty or unaged) of an arm at one checkpoint.
+//! Vocabulary: a *run* executes one plan. An *arm* is one file system with its options under one
+//! variant of the workload. A *cell* is one volume (full, empty or unaged) of an arm at one
+//! checkpoint.
 
 use serde::{Deserialize, Serialize};
 
-/// Which volume of an arm.
+/// The volume of an arm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
@@ -17,16 +18,16 @@ pub enum Role {
     Unaged,
 }
 
-/// Names a cell; the first columns of every table of measurements.
+/// The key of a cell: the first columns of every table of measurements.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct CellKey {
     /// The arm's name, unique in the run: `ext4`, `xfs-gc`, `btrfs-git`.
     pub arm: String,
     /// The file system: `ext4`, `xfs`, `btrfs`.
     pub file_system: String,
-    /// Which volume.
+    /// The volume.
     pub role: Role,
-    /// The checkpoint, as the number of counted steps (pulls) done before it.
+    /// The checkpoint, as the number of counted steps (pulls) before it.
     pub pulls: u64,
 }
 
@@ -38,11 +39,13 @@ pub struct CellRow {
     pub key: CellKey,
     /// Whether every step of the cell was verified; if not, its measurements must not be used.
     pub valid: bool,
-    /// Why it is invalid; empty if valid.
+    /// The reason why it is invalid; empty if valid.
     pub reason: String,
-    /// Hash (hex) over paths, types, modes, sizes and contents of the whole tree; equal for full, empty and unaged.
+    /// Hash (hex) over paths, types, modes, sizes and contents of the whole tree; equal for full,
+    /// empty and unaged.
     pub tree_hash: String,
-    /// The same hash without anything below a `.git` directory: what a native and a real git replay must share.
+    /// The same hash without anything below a `.git` directory. It is equal for a native and a real
+    /// git replay.
     pub work_tree_hash: String,
     /// Files in the tree.
     pub files: u64,
@@ -50,9 +53,9 @@ pub struct CellRow {
     pub directories: u64,
     /// Sum of the files' sizes, bytes.
     pub content_bytes: u64,
-    /// What the file system can hold, bytes.
+    /// The capacity of the file system, bytes.
     pub capacity_bytes: u64,
-    /// What it has in use, bytes.
+    /// Space that is not free to users, bytes: in use, or reserved.
     pub used_bytes: u64,
 }
 
@@ -72,7 +75,7 @@ pub struct GrepRow {
     pub cache: String,
     /// Wall time, seconds.
     pub wall_seconds: f64,
-    /// Allocated size of the tree as `du -s` has it, bytes.
+    /// Allocated size of the tree as `du -s` reports it, bytes.
     pub allocated_bytes: u64,
     /// The grep cost: wall seconds per GiB of allocated size.
     pub seconds_per_gib: f64,
@@ -84,14 +87,14 @@ pub struct GrepRow {
     pub user_seconds: f64,
     /// CPU time in the kernel, seconds.
     pub system_seconds: f64,
-    /// Bytes the block device was asked to read during the test (from its statistics); none in a directory.
+    /// Bytes that the block device read during the test, from its statistics; none in a directory.
     pub device_read_bytes: Option<u64>,
-    /// Read requests the block device got during the test; none in a directory.
+    /// Read requests of the block device during the test; none in a directory.
     pub device_read_requests: Option<u64>,
-    /// Whether the CPU, not the device, set the pace (a warning belongs to the figure).
+    /// Whether the CPU, not the device, limited the speed. The figure then needs a warning.
     pub cpu_bound: bool,
-    /// The FUSE floor: wall seconds that the same test of the same tree takes from memory, through the same FUSE adapter; NaN if
-    /// the volume is not mounted through FUSE, or it was not measured.
+    /// The FUSE floor: wall seconds of the same test of the same tree from memory, through the same
+    /// FUSE adapter. NaN if the volume is not mounted through FUSE, or if it was not measured.
     pub fuse_floor_seconds: f64,
 }
 
@@ -105,8 +108,8 @@ pub struct LoadRow {
     pub repetition: u64,
     /// The disturbances beyond the limits, in words; empty if there were none.
     pub disturbance: String,
-    /// Load average of the last minute, at the end of the test. This and the following floating-point figures are NaN
-    /// if unknown.
+    /// Load average of the last minute, at the end of the test. This and the following
+    /// floating-point figures are NaN if unknown.
     pub load_average: f64,
     /// Time in which some task waited for a processor, seconds.
     pub cpu_pressure_seconds: f64,
@@ -142,7 +145,7 @@ pub struct LayoutRow {
     pub files: u64,
     /// Files with more than one extent.
     pub fragmented_files: u64,
-    /// Extents of all files, neighbours merged.
+    /// Extents of all files, adjacent ones merged.
     pub extents: u64,
     /// Blocks (4 KiB) of all files.
     pub blocks: u64,
@@ -150,9 +153,9 @@ pub struct LayoutRow {
     pub extents_per_file: f64,
     /// Aggregate layout score (Smith and Seltzer 1997), 0..1; NaN if no file has two blocks.
     pub layout_score: f64,
-    /// Files that follow each other in directory order and lie directly behind each other, as a share, 0..1.
+    /// Share (0..1) of files that start where the previous file in directory order ends.
     pub adjacent_files_share: f64,
-    /// The same of files in the order of their paths, bytewise.
+    /// The same share for files in path order, bytewise.
     pub path_adjacent_files_share: f64,
 }
 
@@ -170,7 +173,8 @@ pub struct FreeSpaceRow {
     pub bytes: u64,
 }
 
-/// Table `modelled`: what a cold read of a cell's tree costs on a described device. A model, not a measurement.
+/// Table `modelled`: the cost of a cold read of a cell's tree on a described device. A model, not a
+/// measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ModelledRow {
     #[serde(flatten)]
@@ -178,13 +182,13 @@ pub struct ModelledRow {
     pub key: CellKey,
     /// The device: `model: HDD 7.2K`.
     pub device: String,
-    /// Where the requests come from: `extents` (predicted from the map of the tree), `trace` (the reads of a traced grep
-    /// test, replayed one by one), or `virtual-time` (the grep test's own, served by a disk in virtual time; one row for
-    /// each repetition).
+    /// The source of the requests. `extents`: predicted from the map of the tree. `trace`: the
+    /// reads of a traced grep test, replayed one by one. `virtual-time`: the grep test's own
+    /// requests, served by a disk in virtual time; one row for each repetition.
     pub method: String,
     /// Modelled seconds.
     pub seconds: f64,
-    /// The same per GiB of allocated size, as the grep test has it.
+    /// The same per GiB of allocated size, as in the grep test.
     pub seconds_per_gib: f64,
     /// Requests.
     pub requests: u64,
@@ -192,15 +196,16 @@ pub struct ModelledRow {
     pub read_bytes: u64,
 }
 
-/// Table `trace`: what the block device was asked for in one cold grep test, reads and writes apart.
+/// Table `trace`: the requests to the block device in one cold grep test, reads and writes
+/// separately.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TraceRow {
     #[serde(flatten)]
     #[allow(missing_docs)]
     pub key: CellKey,
-    /// Who recorded it: `tracefs` (the kernel), or `virtual-disk` (the log of a disk in virtual time).
+    /// The recorder: `tracefs` (the kernel), or `virtual-disk` (the log of a disk in virtual time).
     pub source: String,
-    /// `read` or `write`; figures are of these requests among themselves, in issue order.
+    /// `read` or `write`; the figures are about these requests alone, in issue order.
     pub access: String,
     /// Requests.
     pub requests: u64,
@@ -208,7 +213,7 @@ pub struct TraceRow {
     pub bytes: u64,
     /// Their blocks of 4 KiB, rounded up for each request.
     pub blocks: u64,
-    /// Requests that do not begin where the one before ended; the first is none.
+    /// Requests that do not start where the previous one ended; the first does not count.
     pub discontinuities: u64,
     /// Dynamic layout score (FAST 2017): 1 - discontinuities / blocks; NaN without requests.
     pub dynamic_layout_score: f64,
@@ -216,11 +221,11 @@ pub struct TraceRow {
     pub seek_bytes: u64,
     /// Chain length (FAST 2019): mean blocks of a request; NaN without requests.
     pub blocks_per_request: f64,
-    /// Longest rows of requests of which each begins where the one before ended.
+    /// Chains: maximal sequences of requests in which each starts where the previous one ended.
     pub chains: u64,
-    /// Mean blocks of such a row; NaN without requests.
+    /// Mean blocks of a chain; NaN without requests.
     pub blocks_per_chain: f64,
-    /// Events of the whole trace that were lost; if not 0, requests are missing.
+    /// Lost events of the whole trace; if not 0, requests are missing.
     pub lost_events: u64,
 }
 
@@ -232,18 +237,19 @@ pub struct TraceBucketRow {
     pub key: CellKey,
     /// `read` or `write`.
     pub access: String,
-    /// `request-size`; or `seek-distance`, from the end of a request to the start of the next, up or down.
+    /// `request-size`; or `seek-distance`, from the end of a request to the start of the next, up
+    /// or down.
     pub histogram: String,
-    /// Smallest value of the bucket, bytes: a power of two, or 0 for no distance; the bucket ends below twice this.
-    /// Distances are rounded up to whole blocks of 4 KiB.
+    /// Smallest value of the bucket, bytes: a power of two, or 0 for no distance; the bucket ends
+    /// below twice this. Distances are rounded up to whole blocks of 4 KiB.
     pub bucket_bytes: u64,
     /// Requests in the bucket.
     pub requests: u64,
-    /// Of sizes, the bytes of these requests; of distances none.
+    /// For sizes, the bytes of these requests; for distances none.
     pub bytes: Option<u64>,
 }
 
-/// Table `maps`: one row per cell of the map of a volume that has anything in it.
+/// Table `maps`: one row per non-empty cell of the map of a volume.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MapRow {
     #[serde(flatten)]
@@ -259,15 +265,17 @@ pub struct MapRow {
     pub used_bytes: u64,
     /// Free bytes in it.
     pub free_bytes: u64,
-    /// Extents that lie in it at least in part.
+    /// Extents that overlap it.
     pub extents: u64,
-    /// Place in the tree of the file with the most bytes in it: 0 the first, 1 the last; NaN of metadata alone.
+    /// Position in the tree of the file with the most bytes in it: 0 the first, 1 the last; NaN for
+    /// metadata alone.
     pub place: f64,
-    /// The path of that file (or directory) from the volume's root; none of metadata alone, and in older results.
+    /// The path of that file (or directory) from the volume's root; none for metadata alone, and in
+    /// older results.
     pub path: Option<String>,
 }
 
-/// Table `aging`: what was done to one volume between the checkpoint before and this one.
+/// Table `aging`: the operations on one volume between the previous checkpoint and this one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AgingRow {
     #[serde(flatten)]
@@ -279,40 +287,42 @@ pub struct AgingRow {
     pub operations: u64,
     /// Bytes of content written.
     pub written_bytes: u64,
-    /// Steps that ended for lack of space.
+    /// Steps that ended because of a lack of space.
     pub no_space_steps: u64,
     /// Copies of the repository that exist at this checkpoint.
     pub copies: u64,
     /// Wall time of the steps, seconds.
     pub wall_seconds: f64,
-    /// CPU time of the whole process in user mode meanwhile, seconds.
+    /// CPU time of the whole process in user mode during the steps, seconds.
     pub user_seconds: f64,
-    /// CPU time of the whole process in the kernel meanwhile, seconds.
+    /// CPU time of the whole process in the kernel during the steps, seconds.
     pub system_seconds: f64,
-    /// Bytes that the block device was asked to write from the end of the checkpoint before until the volume was unmounted; none in a
-    /// directory, and in older results.
+    /// Bytes that the block device wrote from the end of the previous checkpoint until the volume
+    /// was unmounted; none in a directory, and in older results.
     pub device_written_bytes: Option<u64>,
 }
 
-/// Table `latency`: how long the operations that aged a volume took, since the checkpoint before, by kind.
+/// Table `latency`: the latencies of the operations that aged a volume, since the previous
+/// checkpoint, by kind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LatencyRow {
     #[serde(flatten)]
     #[allow(missing_docs)]
     pub key: CellKey,
-    /// `create`, `write`, `rename`, `unlink`, `fsync`, `syncfs`, …; `all` for all but `fsync` and `syncfs` together.
+    /// `create`, `write`, `rename`, `unlink`, `fsync`, `syncfs`, …; `all` combines all but `fsync`
+    /// and `syncfs`.
     pub operation: String,
     /// Operations.
     pub operations: u64,
     /// Sum of their times, seconds.
     pub total_seconds: f64,
-    /// Half of them took at most this, seconds; like the next two within 0.1%.
+    /// The median, seconds; like the next two within 0.1%.
     pub p50_seconds: f64,
-    /// 99 of 100 took at most this, seconds.
+    /// The 99th percentile, seconds.
     pub p99_seconds: f64,
-    /// 999 of 1,000 took at most this, seconds.
+    /// The 99.9th percentile, seconds.
     pub p99_9_seconds: f64,
-    /// The longest, seconds; exact.
+    /// The maximum, seconds; exact.
     pub max_seconds: f64,
 }
 
@@ -330,24 +340,25 @@ pub struct StepRow {
     pub operations: u64,
     /// Bytes of content written; 0 if the git binary did it.
     pub written_bytes: u64,
-    /// Whether it ended for lack of space.
+    /// Whether it ended because of a lack of space.
     pub no_space: bool,
-    /// Wall time, seconds; making the contents that are written is part of it.
+    /// Wall time, seconds, including the generation of contents.
     pub wall_seconds: f64,
-    /// What of it passed within the operations but `fsync` and `syncfs`, seconds; NaN if the git binary did it.
+    /// The part of it spent in operations other than `fsync` and `syncfs`, seconds; NaN if the git
+    /// binary did it.
     pub operation_seconds: f64,
-    /// Time of its own `fsync` and `syncfs`, and of the syncfs that the plan may ask for after every step
-    /// (`measure.sync_steps`), seconds; NaN if there was none of them.
+    /// Time of its own `fsync` and `syncfs`, and of the syncfs that the plan may request after
+    /// every step (`measure.sync_steps`), seconds; NaN if there was none of them.
     pub sync_seconds: f64,
-    /// Modelled seconds that a disk in virtual time was at work during the step and the syncfs after it; NaN on other
-    /// volumes. What the file system keeps in memory comes later.
+    /// Modelled seconds that a disk in virtual time was busy during the step and the syncfs after
+    /// it; NaN on other volumes. Data that stays in memory is written later.
     pub disk_seconds: f64,
 }
 
-/// Table `circumstances`: everything a figure depends on, as keys and values.
+/// Table `circumstances`: everything that a figure depends on, as keys and values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CircumstanceRow {
-    /// The arm it belongs to; empty if it holds for the whole run.
+    /// Its arm; empty if it applies to the whole run.
     pub arm: String,
     /// Dotted key: `kernel.release`, `fs.mkfs.command`, `plan.hash`, `workload.first_commit`.
     pub key: String,

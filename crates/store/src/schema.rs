@@ -1,4 +1,4 @@
-//! The tables: what they are, what their columns mean, and how a row becomes columns and back.
+//! The tables: their meaning, their columns, and the conversion between rows and columns.
 
 use serde::Serialize;
 
@@ -31,7 +31,7 @@ pub enum Table {
     Maps,
     /// One row per cell and bucket of free extents.
     FreeSpace,
-    /// One row per cell of an aged volume: what aged it.
+    /// One row per cell of an aged volume: its aging.
     Aging,
     /// One row per cell of an aged volume and kind of operation: latencies.
     Latency,
@@ -58,7 +58,7 @@ impl Table {
         Table::Steps,
         Table::Circumstances,
     ];
-    /// Those with a row for a cell.
+    /// The tables with rows for a cell.
     pub(crate) const OF_CELLS: [Table; 12] = [
         Table::Cells,
         Table::Grep,
@@ -93,7 +93,7 @@ impl Table {
         }
     }
 
-    /// What one row is.
+    /// The meaning of a row.
     pub fn description(self) -> &'static str {
         match self {
             Table::Cells => "One row per cell, valid or not.",
@@ -160,7 +160,7 @@ impl std::str::FromStr for Table {
 }
 
 impl Role {
-    /// The role as the tables spell it.
+    /// The role in the spelling of the tables.
     pub fn name(self) -> &'static str {
         match self {
             Role::Full => "full",
@@ -169,7 +169,7 @@ impl Role {
         }
     }
 
-    /// The role of that name.
+    /// The role with this name.
     pub fn of_name(name: &str) -> Option<Role> {
         [Role::Full, Role::Empty, Role::Unaged].into_iter().find(|role| role.name() == name)
     }
@@ -180,13 +180,13 @@ impl Role {
 pub enum ColumnType {
     /// UTF-8.
     Text,
-    /// The same; null where there is none.
+    /// The same; null if there is no text.
     OptionalText,
-    /// 64 bits without sign.
+    /// Unsigned 64-bit integer.
     UInt64,
-    /// The same; null where there is no value.
+    /// The same; null if there is no value.
     OptionalUInt64,
-    /// 64 bits floating; null where there is no value (NaN in rows).
+    /// 64-bit floating point; null if there is no value (NaN in rows).
     Float64,
     /// True or false.
     Boolean,
@@ -195,13 +195,13 @@ pub enum ColumnType {
 /// A column of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Its name; ends in the unit where there is one.
+    /// Its name; ends in the unit if it has one.
     pub name: &'static str,
     /// Its type.
     pub column_type: ColumnType,
     /// Its unit; `1` for counts and shares; empty for text and booleans.
     pub unit: &'static str,
-    /// What it holds.
+    /// Its meaning.
     pub description: &'static str,
 }
 
@@ -221,15 +221,15 @@ pub(crate) trait TableRow: Sized {
     const TABLE: Table;
     /// The columns after those of the key.
     const COLUMNS: &'static [Column];
-    /// The cell the row belongs to; none for a table that is not of cells.
+    /// The cell of the row; none for a table without cells.
     fn key(&self) -> Option<&CellKey>;
     /// The values of `COLUMNS`.
     fn values(&self) -> Vec<Value>;
-    /// The row back from its values; `key` is given if the table is one of cells.
+    /// The row from its values; `key` is given if the table has cells.
     fn from_values(key: Option<CellKey>, values: &mut Values) -> Option<Self>;
 }
 
-/// The values of one row, taken one after the other; `None` if a value is of another type.
+/// The values of one row, read one after the other; `None` if a value has another type.
 pub(crate) struct Values(pub(crate) std::vec::IntoIter<Value>);
 
 impl Values {

@@ -1,4 +1,5 @@
-//! A disk in memory that can lose its power: what was not made durable is gone, or, as real disks do, partly there.
+//! A disk in memory that can lose its power. Data that was not durable is then lost or, as on real
+//! disks, partly there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -11,9 +12,10 @@ use crate::disk::Disk;
 
 /// A disk in memory. Clones share it.
 ///
-/// After [`cut_power_after`](Self::cut_power_after) operations every operation fails; [`restart`](Self::restart) then
-/// gives the disk as it is found. Bytes of a file count from `write_durably` on; names from `sync_dir` on; of everything
-/// else the seed decides what survives, so that losing all, some or nothing of it is tried.
+/// After [`cut_power_after`](Self::cut_power_after) operations every operation fails.
+/// [`restart`](Self::restart) then returns the disk as found after the power cut. Bytes of a file
+/// are durable from `write_durably` on, names from `sync_dir` on. The seed decides what else
+/// survives, so that tests cover the loss of everything, of a part, and of nothing.
 #[derive(Clone, Default)]
 pub struct SimulatedDisk {
     state: Arc<Mutex<State>>,
@@ -21,11 +23,11 @@ pub struct SimulatedDisk {
 
 #[derive(Default)]
 struct State {
-    /// Contents by number: what has been written, and how much of it is durable.
+    /// Contents by number: the written bytes, and the number of durable ones.
     contents: Vec<(Vec<u8>, usize)>,
     /// Names as programs see them.
     names: BTreeMap<PathBuf, usize>,
-    /// Names as a power cut leaves them for certain.
+    /// Names that certainly survive a power cut.
     durable_names: BTreeMap<PathBuf, usize>,
     directories: BTreeSet<PathBuf>,
     operations: u64,
@@ -33,19 +35,19 @@ struct State {
 }
 
 impl SimulatedDisk {
-    /// Changes (not reads) done so far.
+    /// Changes (not reads) so far.
     pub fn operations(&self) -> u64 {
         self.lock().operations
     }
 
-    /// Lets `count` more changes happen; everything after them fails.
+    /// Allows `count` more changes; every later one fails.
     pub fn cut_power_after(&self, count: u64) {
         let mut state = self.lock();
         state.operations_allowed = Some(state.operations + count);
     }
 
-    /// The disk after the power cut, as found on restart. `seed` decides the fate of what was not durable; with none,
-    /// all of it is lost.
+    /// The disk as found after the power cut. `seed` decides which non-durable data survives;
+    /// without a seed, all of it is lost.
     pub fn restart(&self, seed: Option<Seed>) -> Self {
         let state = self.lock();
         let mut rng = seed.map(|seed| Rng::for_purpose(seed, "power cut"));
@@ -63,7 +65,7 @@ impl SimulatedDisk {
             if !survives() {
                 bytes.truncate(*durable);
             } else if *durable < bytes.len() && survives() {
-                // Torn somewhere between.
+                // Torn in the middle.
                 bytes.truncate((*durable + bytes.len()) / 2);
             }
             *durable = bytes.len();
@@ -100,7 +102,7 @@ impl Disk for SimulatedDisk {
         })
     }
     fn write_durably(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        // Two changes: the power can go between writing and syncing.
+        // Two changes: the power can fail between the write and the sync.
         let number = self.change(|state| {
             if !path.parent().is_some_and(|dir| state.directories.contains(dir)) {
                 return Err(missing());

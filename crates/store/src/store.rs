@@ -3,16 +3,17 @@
 //! Files of a results directory:
 //!
 //! ```text
-//! run.json                                what the results are results of; written last on creation
-//! circumstances.parquet                   replaced as a whole
-//! events.ndjson                           appended while running
-//! parts/<table>/<cell>.g<n>.parquet       one file per cell and table; n counts how often the cell was appended
-//! <table>.parquet                         all cells, after compaction
-//! *.new                                   unfinished; never read, removed on opening
+//! run.json                           the description of the run; written last on creation
+//! circumstances.parquet              replaced as a whole
+//! events.ndjson                      appended during the run
+//! parts/<table>/<cell>.g<n>.parquet  one file per cell and table; n counts appends of the cell
+//! <table>.parquet                    all cells, after compaction
+//! *.new                              unfinished; never read, removed on opening
 //! ```
 //!
-//! A cell counts if its part in `parts/cells` exists, and that part is written after all the others of the same
-//! generation are durable. So no crash shows half a cell, and appending a cell anew shows the old or the new one.
+//! A cell counts if its part in `parts/cells` exists. That part is written after all others of the
+//! same generation are durable. So a crash never shows a partial cell, and a second append of a
+//! cell shows the old or the new one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -32,30 +33,32 @@ pub struct ResultStore {
     disk: Box<dyn Disk>,
     dir: PathBuf,
     run: RunInfo,
-    /// The generation that counts, per cell that has parts.
+    /// The counting generation of each cell that has parts.
     parts: BTreeMap<PartName, u64>,
-    /// The highest generation tried per cell: one that failed half-way is never written to again.
+    /// The highest generation tried per cell: a generation that failed half-way is never written
+    /// again.
     tried: BTreeMap<PartName, u64>,
     /// Cells in the compacted tables.
     compacted: BTreeSet<PartName>,
 }
 
 impl ResultStore {
-    /// Starts results in `dir` (made if missing), the directory that will hold `run.json` and the tables.
+    /// Starts results in `dir` (made if missing), the directory for `run.json` and the tables.
     ///
-    /// Errors: [`Error::AlreadyExists`] if there are results in it.
+    /// Errors: [`Error::AlreadyExists`] if it has results.
     pub fn create(dir: &Path, run_name: &str) -> Result<Self, Error> {
         Self::create_on(Box::new(RealDisk), dir, run_name)
     }
 
-    /// Opens the results in `dir` and removes what an interrupted append left there.
+    /// Opens the results in `dir` and removes the leftovers of an interrupted append.
     ///
     /// Errors: [`Error::NotResults`], [`Error::NewerFormat`], [`Error::Damaged`].
     pub fn open(dir: &Path) -> Result<Self, Error> {
         Self::open_on(Box::new(RealDisk), dir)
     }
 
-    /// Opens the results in `dir` for reading: changes nothing, so that it may be done while a run appends.
+    /// Opens the results in `dir` for reading. It changes nothing, so a run may append at the same
+    /// time.
     pub fn open_read_only(dir: &Path) -> Result<Self, Error> {
         let disk: Box<dyn Disk> = Box::new(RealDisk);
         let run = read_run_info(&*disk, dir)?;
@@ -84,24 +87,24 @@ impl ResultStore {
         let run = read_run_info(&*disk, dir)?;
         let mut store = Self::without_cells(disk, dir, run);
         store.find_cells()?;
-        // A table that this version knows and the one that began the run did not has no directory yet.
+        // Results of an older version have no directory for a table that is newer.
         create_part_dirs(&*store.disk, dir)?;
         store.remove_leftovers()?;
         store.mend_events()?;
         Ok(store)
     }
 
-    /// The directory given to `create` or `open`.
+    /// The directory passed to `create` or `open`.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// What the results are results of.
+    /// The description of the run.
     pub fn run_info(&self) -> &RunInfo {
         &self.run
     }
 
-    /// Replaces the description of the run, durably. Its `format` is set here, whatever it was.
+    /// Replaces the description of the run, durably. Its `format` is always set to [`FORMAT`].
     pub fn put_run_info(&mut self, run: &RunInfo) -> Result<(), Error> {
         let run = RunInfo { format: FORMAT.to_owned(), ..run.clone() };
         let mut json = serde_json::to_vec_pretty(&run)
@@ -112,15 +115,15 @@ impl ResultStore {
         Ok(())
     }
 
-    /// Replaces table `circumstances`, durably: give all rows of the run.
+    /// Replaces table `circumstances`, durably. `rows` must be all rows of the run.
     pub fn put_circumstances(&mut self, rows: &[CircumstanceRow]) -> Result<(), Error> {
         self.replace(&self.table_path(Table::Circumstances), &encode(rows)?)
     }
 
-    /// Appends a cell, or replaces it, as one; durable when it returns.
+    /// Appends or replaces a cell as one unit; durable on return.
     ///
-    /// Errors: [`Error::WrongCell`] if a row names another cell; I/O errors, after which the cell
-    /// is whole, but may be the one before or this one.
+    /// Errors: [`Error::WrongCell`] if a row names another cell; I/O errors. After an I/O error the
+    /// cell is complete, but may be the old or the new one.
     pub fn append_cell(&mut self, results: &CellResults) -> Result<(), Error> {
         let key = &results.cell.key;
         check_keys(key, &results.grep)?;
@@ -150,7 +153,7 @@ impl ResultStore {
         self.put_part(&part, generation, results.aging.as_slice())?;
         self.put_part(&part, generation, &results.latency)?;
         self.put_part(&part, generation, &results.steps)?;
-        // From here on the cell counts.
+        // From this point on the cell counts.
         self.put_part(&part, generation, std::slice::from_ref(&results.cell))?;
         self.parts.insert(part.clone(), generation);
         if let Some(before) = before {
@@ -165,8 +168,9 @@ impl ResultStore {
         self.parts.contains_key(&part) || self.compacted.contains(&part)
     }
 
-    /// Appends one event to the events file: a JSON object made of `schema`, `event` (the kind) and the fields of
-    /// `body`, which must serialize to an object (or to nothing: `&()`). Not synced: events are for watching, results are in the tables.
+    /// Appends one event to the events file: a JSON object of `schema`, `event` (the kind) and the
+    /// fields of `body`, which must serialize to an object (or to nothing: `&()`). It is not
+    /// synced: events are for watching a run, results are in the tables.
     pub fn append_event(&mut self, kind: &str, body: &impl Serialize) -> Result<(), Error> {
         let json = |source| Error::Json { what: format!("event `{kind}`"), source };
         let mut line = serde_json::Map::new();
@@ -195,11 +199,12 @@ impl ResultStore {
             .collect()
     }
 
-    /// Merges all parts into one `<table>.parquet` each, durably, and removes the parts. Appending afterwards is fine;
-    /// compact again then. Cost: all results in memory.
+    /// Merges all parts into one `<table>.parquet` each, durably, and removes the parts. Later
+    /// appends are possible; compact again then. Cost: all results in memory.
     pub fn compact(&mut self) -> Result<(), Error> {
         let results = self.read_all()?;
-        // Until the parts are gone they hide what the compacted tables say about their cells: order is free here.
+        // As long as parts exist, they hide the rows of their cells in the compacted tables. The
+        // order of these writes does not matter.
         self.replace(&self.table_path(Table::Grep), &encode(&results.grep)?)?;
         self.replace(&self.table_path(Table::Load), &encode(&results.load)?)?;
         self.replace(&self.table_path(Table::Layout), &encode(&results.layout)?)?;
@@ -279,7 +284,7 @@ impl ResultStore {
         self.replace(&self.part_path(R::TABLE, part, generation), &encode(rows)?)
     }
 
-    /// Writes a file whole or not at all, durably.
+    /// Replaces a file atomically and durably.
     fn replace(&self, path: &Path, bytes: &[u8]) -> Result<(), Error> {
         let mut unfinished = path.as_os_str().to_owned();
         unfinished.push(UNFINISHED);
@@ -290,8 +295,8 @@ impl ResultStore {
         self.disk.sync_dir(dir).map_err(|error| Error::io("sync directory", dir, error))
     }
 
-    /// Removes generations of cells: `cells` first and durably, so that no crash leaves a cell that counts without its
-    /// other tables.
+    /// Removes generations of cells: `cells` first and durably, so that after a crash no counting
+    /// cell lacks its other tables.
     fn remove_parts(&self, parts: &[(PartName, u64)]) -> Result<(), Error> {
         let others: Vec<Table> = Table::OF_CELLS.into_iter().filter(|table| *table != Table::Cells).collect();
         for tables in [&[Table::Cells][..], &others] {
@@ -349,7 +354,7 @@ impl ResultStore {
         self.remove_files(&self.dir, &paths)
     }
 
-    /// Cuts off a torn last line, so that the next event starts on a line of its own.
+    /// Cuts off a torn last line, so that the next event starts on a new line.
     fn mend_events(&self) -> Result<(), Error> {
         let path = self.dir.join(EVENTS_FILE);
         let bytes = read_or_empty(&*self.disk, &path)?;
@@ -380,7 +385,7 @@ fn read_run_info(disk: &dyn Disk, dir: &Path) -> Result<RunInfo, Error> {
     if bytes.is_empty() {
         return Err(Error::NotResults { path: dir.to_path_buf() });
     }
-    // The format is looked at before the rest, which a newer version may have changed.
+    // The format is checked first: a newer version may have changed the other fields.
     let value: serde_json::Value = serde_json::from_slice(&bytes).map_err(|error| Error::damaged(&path, error))?;
     let found = value["format"].as_str().unwrap_or_default().to_owned();
     let version = |format: &str| format.strip_prefix("senesce-results/").and_then(|text| text.parse::<u64>().ok());

@@ -1,4 +1,4 @@
-//! The store against power cuts, and its files.
+//! The store under power cuts, and its files.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -166,7 +166,7 @@ fn cell(pulls: u64, mark: u64) -> CellResults {
     }
 }
 
-/// The results of one cell out of all.
+/// The results of one cell.
 fn of_cell(results: &Results, pulls: u64) -> Option<CellResults> {
     let cell = results.cells.iter().find(|row| row.key.pulls == pulls)?.clone();
     Some(CellResults {
@@ -203,8 +203,8 @@ fn actions() -> impl Strategy<Value = Vec<Action>> {
     prop::collection::vec(action, 1..6)
 }
 
-/// Does the actions until the power goes. Out: per checkpoint the mark last appended with success, and the mark that
-/// was being appended when the power went.
+/// Runs the actions until the power fails. Out: per checkpoint the mark of its last successful
+/// append, and the mark of the append during the power cut.
 fn run(disk: &SimulatedDisk, dir: &Path, actions: &[Action]) -> (BTreeMap<u64, u64>, Option<(u64, u64)>) {
     let mut kept = BTreeMap::new();
     let Ok(mut store) = ResultStore::open_on(Box::new(disk.clone()), dir) else { return (kept, None) };
@@ -231,7 +231,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(6))]
 
     #[test]
-    fn a_power_cut_at_any_operation_loses_no_kept_cell_and_shows_no_half_one(actions in actions(), seed: u64) {
+    fn power_cuts_lose_no_stored_cell(actions in actions(), seed: u64) {
         let dir = Path::new("/results");
         let fresh = || {
             let disk = SimulatedDisk::default();
@@ -255,7 +255,7 @@ proptest! {
                     let new = torn.filter(|(at, _)| *at == pulls).map(|(_, mark)| cell(pulls, mark));
                     prop_assert!(shown == old || (new.is_some() && shown == new), "{allowed} {fate:?} {pulls}: {shown:?}");
                 }
-                // Nothing belongs to a cell that is not there, and the store goes on.
+                // No row belongs to a missing cell, and the store stays usable.
                 prop_assert!(results.grep.iter().all(|row| results.cells.iter().any(|cell| cell.key == row.key)));
                 store.read_events().unwrap();
                 store.append_event("resumed", &()).unwrap();
@@ -271,7 +271,7 @@ proptest! {
 }
 
 #[test]
-fn real_files_come_back_whole_before_and_after_compaction() {
+fn compaction_keeps_all_results() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path().join("a/results");
     let mut store = ResultStore::create(&dir, "quick start").unwrap();
@@ -293,7 +293,7 @@ fn real_files_come_back_whole_before_and_after_compaction() {
     }
     let store = ResultStore::open(&dir).unwrap();
     assert!(store.contains(&cell(0, 2).cell.key) && !store.contains(&cell(1, 2).cell.key));
-    // NaN differs from itself, so the texts are compared.
+    // NaN is not equal to itself, so the texts are compared.
     assert_eq!(store.read_all().unwrap().export_json(), before.export_json());
     let csv = before.export_csv(Table::Layout);
     assert!(csv.contains("ext4 gc,ext4,full,10,device,5,1,2,3,1.5,,0.5,0.5\r\n"), "{csv}");
@@ -302,7 +302,7 @@ fn real_files_come_back_whole_before_and_after_compaction() {
 }
 
 #[test]
-fn results_from_before_a_table_was_known_are_read_and_gone_on_with() {
+fn older_results_without_a_table_stay_usable() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = ResultStore::create(dir.path(), "r").unwrap();
     store.append_cell(&cell(0, 7)).unwrap();
@@ -335,7 +335,7 @@ fn results_from_before_a_table_was_known_are_read_and_gone_on_with() {
 }
 
 #[test]
-fn a_torn_event_is_cut_off_and_events_go_on() {
+fn a_torn_event_is_removed_on_open() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = ResultStore::create(dir.path(), "r").unwrap();
     store.append_event("begun", &serde_json::json!({"cells": 3})).unwrap();
@@ -351,7 +351,7 @@ fn a_torn_event_is_cut_off_and_events_go_on() {
 }
 
 #[test]
-fn what_is_not_results_of_ours_is_refused_with_a_reason() {
+fn foreign_directories_are_refused_with_a_reason() {
     let dir = tempfile::tempdir().unwrap();
     let refusal = |text: Option<&str>| {
         if let Some(text) = text {
@@ -382,7 +382,7 @@ fn rows_of_another_cell_are_refused() {
 }
 
 #[test]
-fn the_documentation_lists_the_tables_as_they_are() {
+fn the_documentation_matches_the_tables() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/tables.md");
     let written = std::fs::read_to_string(&path).unwrap();
     assert!(
