@@ -1,7 +1,9 @@
-//! Stations against queueing theory with as many customers as it takes: the table of docs/results/simulation.md.
+//! Compares stations with queueing theory, with large numbers of customers. Prints the table of
+//! docs/results/simulation.md.
 //!
-//! `cargo run -p senesce-sim --example validate` goes on with each row until its mean is known within 1.5% (95% interval)
-//! or 400 million customers were served, and ends with a failure if a mean is more than 2% off theory.
+//! `cargo run -p senesce-sim --example validate` simulates each row until its mean is known within
+//! 1.5% (95% interval), or until 400 million customers were served. It fails if a mean deviates
+//! more than 2% from theory.
 
 use std::process::ExitCode;
 
@@ -42,7 +44,8 @@ fn main() -> Result<ExitCode, Error> {
 
 fn row(name: &str, channels: u32, load: f64, service: Distribution, theory: f64) -> Result<bool, Error> {
     let between = Nanos((service.mean() / load / f64::from(channels)).round() as u64);
-    // Where next to nobody waits the mean wait is of very few customers; the mean response is held instead.
+    // If almost no customer waits, the mean wait comes from very few customers; the mean response
+    // is compared instead.
     let rare = compute_erlang_c(channels, load) < 0.01;
     let mut customers = 2_000_000;
     loop {

@@ -1,33 +1,33 @@
-//! What processors do for each event, and how long it takes.
+//! The events that need a processor, and their times.
 
 use serde::{Deserialize, Serialize};
 
-/// A number for each kind of event: how many there were, or how many nanoseconds one takes.
+/// A number for each kind of event: a count, or the nanoseconds of one event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuEvents {
-    /// An operation is taken from the client and answered.
+    /// An operation is received from the client and answered.
     pub front_end: u64,
-    /// A block is given from the cache.
+    /// A block is returned from the cache.
     pub cache_hit: u64,
-    /// A block goes into the log.
+    /// A block is appended to the log.
     pub log_append: u64,
-    /// A dirty block gets its place and its checksum.
+    /// A dirty block gets its location and its checksum.
     pub block_clean: u64,
-    /// A chain is given to a drive, and its end is taken.
+    /// A chain is issued to a drive, and its completion is processed.
     pub chain_issue: u64,
     /// A block is added to parity.
     pub xor: u64,
-    /// A block that was read is held against its trailer.
+    /// A block that was read is compared with its trailer.
     pub context_check: u64,
-    /// The container map is asked.
+    /// The container map is searched.
     pub map_lookup: u64,
-    /// A block is chosen to be moved and its owner made dirty.
+    /// A block is chosen for relocation, and its owner is made dirty.
     pub relocation: u64,
     /// A block is compressed.
     pub compression: u64,
     /// A block is decompressed.
     pub decompression: u64,
-    /// A stale pointer is put right.
+    /// A stale pointer is corrected.
     pub fix_up: u64,
 }
 
@@ -50,7 +50,7 @@ impl CpuEvents {
         ]
     }
 
-    /// These and others together.
+    /// The sum of these events and others.
     pub fn plus(&self, other: &CpuEvents) -> CpuEvents {
         CpuEvents {
             front_end: self.front_end + other.front_end,
@@ -69,33 +69,33 @@ impl CpuEvents {
     }
 }
 
-/// Where the times of a profile come from.
+/// The source of the times of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CpuOrigin {
-    /// Round numbers of the right order; no figure that depends on them is a result.
+    /// Round numbers of the right order of magnitude. No figure that depends on them is a result.
     Assumed,
-    /// Fitted to one published experiment, which is then no prediction; every other one is.
+    /// Fitted to one published experiment. That one is then no prediction; every other one is.
     Calibrated,
     /// Measured on a described host.
     Measured,
 }
 
-/// What each event takes, ns. Every figure of a run carries the profile's name and origin.
+/// The time of each event, ns. Every figure of a run carries the profile's name and origin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuProfile {
     /// Its name.
     pub name: String,
-    /// Where it comes from.
+    /// Its source.
     pub origin: CpuOrigin,
-    /// One event of each kind, ns.
+    /// The time of one event of each kind, ns.
     pub times: CpuEvents,
 }
 
 impl CpuProfile {
-    /// The table for the 20 cores of the published experiments before it was fitted to anything: a whole protocol stack for an
-    /// operation, a copy of 4 KiB for what touches data, some cache misses for what asks maps. Decompressing takes the part of compressing that
-    /// it has in [`measured`](Self::measured), 0.35.
+    /// The table for the 20 cores of the published experiments before any fit. An operation costs a
+    /// whole protocol stack, an event with data a copy of 4 KiB, a map look-up some cache misses.
+    /// The ratio of decompression to compression is that of [`measured`](Self::measured), 0.35.
     pub fn assumed() -> Self {
         let times = CpuEvents {
             front_end: 60_000,
@@ -114,9 +114,11 @@ impl CpuProfile {
         Self { name: "assumed".into(), origin: CpuOrigin::Assumed, times }
     }
 
-    /// The table for the 20 cores of the published experiments: the assumed one times 1.083. It is a fit of two free numbers, this factor and a load
-    /// of 175,000 operations a second, to one published latency, that of experiment E4 without cleaning at its highest load: `cargo run --release -p
-    /// senesce-timed --example in_time -- calibrate eighth`. That the proportions are right is still assumed.
+    /// The table for the 20 cores of the published experiments: the assumed one times 1.083. It is
+    /// a fit of two free numbers, this factor and a load of 175,000 operations a second, to one
+    /// published latency: that of experiment E4 without cleaning at its highest load. Command:
+    /// `cargo run --release -p senesce-timed --example in_time -- calibrate eighth`. The
+    /// proportions are still assumed.
     pub fn paper20() -> Self {
         let times = CpuEvents {
             front_end: 64_980,
@@ -135,8 +137,9 @@ impl CpuProfile {
         Self { name: "paper20".into(), origin: CpuOrigin::Calibrated, times }
     }
 
-    /// The garden's own code on one host, in a release build: `cargo run --release -p senesce-garden --example costs`, in docs/results/simulation.md with
-    /// its circumstances. There is no protocol in its front end, and drives are memory.
+    /// The garden's own code on one host, in a release build:
+    /// `cargo run --release -p senesce-garden --example costs`. docs/results/simulation.md has its
+    /// circumstances. Its front end has no protocol, and its drives are in memory.
     pub fn measured() -> Self {
         let times = CpuEvents {
             front_end: 1_230,
@@ -155,7 +158,7 @@ impl CpuProfile {
         Self { name: "measured".into(), origin: CpuOrigin::Measured, times }
     }
 
-    /// What so many events take, ns.
+    /// The total time of `events`, ns.
     pub fn cost(&self, events: &CpuEvents) -> u64 {
         self.times.list().iter().zip(events.list()).map(|((_, time), (_, count))| time * count).sum()
     }
@@ -166,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_cost_what_the_table_says() {
+    fn events_cost_their_table_times() {
         let profile = CpuProfile::assumed();
         let events = CpuEvents { front_end: 2, xor: 20, fix_up: 1, ..CpuEvents::default() };
         assert_eq!(profile.cost(&events), 2 * 60_000 + 20 * 1_000 + 5_000);

@@ -1,26 +1,27 @@
-//! Random spans of time, drawn with integers alone: the same on every machine.
+//! Random time spans, drawn with integers alone: the same on every machine.
 //!
-//! The logarithm of a library differs in its last bits from one machine to the next, so none is asked. Exponential spans
-//! come of algorithm S (J. H. Ahrens and U. Dieter, Communications of the ACM 15, 1972; D. E. Knuth, The Art of Computer
-//! Programming 2, 3.4.1): the part in halves is counted in bits, the rest is the least of a few uniform numbers. Pareto
-//! spans are powers of two of an exponential exponent.
+//! The logarithm of a math library differs in its last bits between machines, so none is used.
+//! Exponential spans use algorithm S (J. H. Ahrens and U. Dieter, Communications of the ACM 15,
+//! 1972; D. E. Knuth, The Art of Computer Programming 2, 3.4.1). It counts the number of halvings
+//! in bits; the rest is the minimum of a few uniform numbers. Pareto spans are powers of two with
+//! an exponential exponent.
 
 use senesce_core::{Nanos, Rng};
 use serde::{Deserialize, Serialize};
 
-/// The natural logarithm of 2, in parts of 2^64.
+/// The natural logarithm of 2, in units of 2^-64.
 const LN_2: u128 = 0xB172_17F7_D1CF_79AB;
 
-/// Its reciprocal, in parts of 2^32.
+/// Its reciprocal, in units of 2^-32.
 const LOG2_E: u128 = 0x1_7154_7652;
 
-/// Terms of the series of algorithm S: with so many it is 1 in 64 bits.
+/// Terms of the series of algorithm S. With this number the sum is 1 in 64 bits.
 const TERMS: usize = 24;
 
-/// The sums of (ln 2)^i / i! for i = 1, 2, …, in parts of 2^64.
+/// The sums of (ln 2)^i / i! for i = 1, 2, …, in units of 2^-64.
 const SUMS: [u128; TERMS] = sums();
 
-/// 2^(1/2), 2^(1/4), …, in parts of 2^63.
+/// 2^(1/2), 2^(1/4), …, in units of 2^-63.
 const ROOTS: [u64; 32] = roots();
 
 const fn sums() -> [u128; TERMS] {
@@ -32,7 +33,7 @@ const fn sums() -> [u128; TERMS] {
         sums[index] = sum;
         index += 1;
     }
-    sums[TERMS - 1] = 1 << 64; // what is left of it is below the last bit
+    sums[TERMS - 1] = 1 << 64; // the rest is below the last bit
     sums
 }
 
@@ -47,7 +48,7 @@ const fn roots() -> [u64; 32] {
     roots
 }
 
-/// How long something takes, or until the next one comes.
+/// The distribution of a duration, or of the time between two arrivals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Distribution {
@@ -55,16 +56,18 @@ pub enum Distribution {
     Exact(Nanos),
     /// Exponential with this mean, below 2^56 ns: between arrivals of a Poisson process.
     Exponential(Nanos),
-    /// One of two exponentials: the first with a probability in thousandths. Varies more than one alone.
+    /// One of two exponentials: the first with a probability in thousandths. Its variance is larger
+    /// than that of one exponential.
     HyperExponential {
-        /// How often the first is drawn, of 1000.
+        /// The probability of the first, in thousandths.
         first_per_mille: u32,
         /// Mean of the first.
         first: Nanos,
         /// Mean of the second.
         second: Nanos,
     },
-    /// The probability to be longer than x falls with x^-alpha between two bounds: a few are very long.
+    /// The probability of a span longer than x falls with x^-alpha between two bounds: a few spans
+    /// are very long.
     Pareto {
         /// Alpha in thousandths, above 0.
         alpha_per_mille: u32,
@@ -94,7 +97,7 @@ impl Distribution {
         }
     }
 
-    /// The mean, ns. For formulas and reports: nothing that is drawn depends on it.
+    /// The mean, ns. For formulas and reports: no draw depends on it.
     pub fn mean(&self) -> f64 {
         self.moments().0
     }
@@ -125,7 +128,7 @@ impl Distribution {
     }
 }
 
-/// An exponential number with mean 1, in parts of 2^64.
+/// An exponential number with mean 1, in units of 2^-64.
 fn draw_unit(rng: &mut Rng) -> u128 {
     let mut halves = 0u128;
     loop {
@@ -148,7 +151,8 @@ fn draw_exponential(mean: Nanos, rng: &mut Rng) -> Nanos {
     Nanos(((draw_unit(rng) * u128::from(mean.0) + (1 << 63)) >> 64) as u64)
 }
 
-/// A Pareto number without an upper bound, rounded to whole nanoseconds; `u128::MAX` for what is beyond 2^120.
+/// A Pareto number without an upper bound, rounded to whole nanoseconds; `u128::MAX` for values
+/// above 2^120.
 fn draw_pareto(alpha_per_mille: u32, least: Nanos, rng: &mut Rng) -> u128 {
     let exponent = (draw_unit(rng) >> 32) * 1000 / u128::from(alpha_per_mille.max(1)) * LOG2_E; // in parts of 2^64
     let (doublings, mut bits) = ((exponent >> 64) as u32, (exponent >> 32) as u32);
@@ -183,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn draws_are_pinned_for_ever() {
+    fn draws_of_a_seed_never_change() {
         let mut rng = Rng::for_purpose(Seed(1), "golden");
         let got: Vec<u64> = all().iter().flat_map(|kind| [kind.draw(&mut rng).0, kind.draw(&mut rng).0]).collect();
         assert_eq!(got, GOLDEN);
@@ -192,7 +196,7 @@ mod tests {
         [1000000, 1000000, 35955, 364414, 1182585, 576109, 151421, 197532, 113143, 453996, 141796, 104243];
 
     #[test]
-    fn draws_have_the_moments_of_their_kind() {
+    fn draws_have_the_moments_of_their_distribution() {
         let count = 1_000_000;
         for kind in all() {
             let mut rng = Rng::for_purpose(Seed(2), "moments");
@@ -209,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn exponential_draws_have_the_distribution_and_not_only_its_mean() {
+    fn exponential_draws_have_their_distribution() {
         // Kolmogorov and Smirnov: above 1.95 / sqrt(n) once in 1,000 seeds; this seed is fixed.
         let count = 200_000;
         let mut rng = Rng::for_purpose(Seed(3), "distribution");
@@ -224,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn pareto_draws_have_the_distribution_within_their_bounds() {
+    fn pareto_draws_have_their_bounded_distribution() {
         let count = 200_000;
         let kind = Distribution::Pareto { alpha_per_mille: 1200, least: Nanos(100_000), most: Nanos(100_000_000) };
         let mut rng = Rng::for_purpose(Seed(4), "distribution");

@@ -1,30 +1,31 @@
-//! The one error of the room.
+//! The error type of the crate.
 
-/// Why something cannot be simulated.
+/// The reasons why a simulation fails.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Error {
-    /// What is to be simulated makes no sense.
+    /// The input is not valid.
     #[error("{what}: {problem}")]
     Absurd {
-        /// Which part of it.
+        /// The part of the input.
         what: &'static str,
-        /// What is wrong, with the number and what would be possible.
+        /// Its fault, with the number and a possible value.
         problem: String,
     },
-    /// A station's accounts contradict each other: a fault of the simulation, whose figures must not be used.
+    /// The accounting of a station contradicts itself: a fault of the simulation, whose figures
+    /// must not be used.
     #[error(
-        "{station}: Little's law does not hold: customers were there for {there} ns by their tickets and {area} ns by \
-         the count of who is there; this is a fault of the simulation"
+        "{station}: Little's law does not hold: customers were present for {there} ns by their tickets and {area} ns by \
+         the count over time; this is a fault of the simulation"
     )]
     Little {
         /// The station.
         station: String,
-        /// Sum over customers of the time each was there, ns.
+        /// Sum over customers of the time in the station, ns.
         there: u128,
         /// Integral over time of the number of customers, ns.
         area: u128,
     },
-    /// A device cannot be described.
+    /// The description of a device is not valid.
     #[error(transparent)]
     Device(#[from] senesce_device::Error),
 }

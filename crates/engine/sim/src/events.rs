@@ -1,4 +1,4 @@
-//! What happens when: a queue of events in virtual time.
+//! A queue of events in virtual time.
 
 use std::{
     cmp::{Ordering, Reverse},
@@ -7,9 +7,10 @@ use std::{
 
 use senesce_core::Nanos;
 
-/// Events to come, the earliest first; those of one time in the order in which they were scheduled.
+/// Future events, the earliest first. Events of the same time keep the order in which they were
+/// scheduled.
 ///
-/// Cost: the logarithm of the number of events, for each.
+/// Cost: the logarithm of the number of events, for each event.
 #[derive(Clone, Debug)]
 pub struct EventQueue<E> {
     heap: BinaryHeap<Reverse<Entry<E>>>,
@@ -25,33 +26,33 @@ struct Entry<E> {
 }
 
 impl<E> EventQueue<E> {
-    /// No events, at time zero.
+    /// An empty queue at time zero.
     pub fn new() -> Self {
         Self { heap: BinaryHeap::new(), now: Nanos(0), scheduled: 0 }
     }
 
-    /// The time of the last event that was taken.
+    /// The time of the last taken event.
     pub fn now(&self) -> Nanos {
         self.now
     }
 
-    /// Events to come.
+    /// The number of future events.
     pub fn len(&self) -> usize {
         self.heap.len()
     }
 
-    /// Whether nothing is to come.
+    /// Whether no event is scheduled.
     pub fn is_empty(&self) -> bool {
         self.heap.is_empty()
     }
 
-    /// Lets `event` happen at `at`; a time that is past is taken as now.
+    /// Schedules `event` at `at`; a past time counts as now.
     pub fn schedule(&mut self, at: Nanos, event: E) {
         self.heap.push(Reverse(Entry { at: at.max(self.now), number: self.scheduled, event }));
         self.scheduled += 1;
     }
 
-    /// Takes the next event; its time is now.
+    /// Removes the next event; its time becomes the current time.
     pub fn take(&mut self) -> Option<(Nanos, E)> {
         let Reverse(entry) = self.heap.pop()?;
         self.now = entry.at;
@@ -98,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_past_happens_now() {
+    fn past_events_happen_now() {
         let mut queue = EventQueue::new();
         queue.schedule(Nanos(10), 'a');
         assert_eq!(queue.take(), Some((Nanos(10), 'a')));
@@ -108,7 +109,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn events_come_by_time_and_then_as_they_were_scheduled(times in prop::collection::vec(0u64..20, 0..100)) {
+        fn events_are_ordered_by_time_then_schedule(times in prop::collection::vec(0u64..20, 0..100)) {
             let mut queue = EventQueue::new();
             let mut model: Vec<(Nanos, usize)> = times.iter().map(|&at| Nanos(at)).zip(0..).collect();
             model.iter().for_each(|&(at, number)| queue.schedule(at, number));

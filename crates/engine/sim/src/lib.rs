@@ -1,14 +1,17 @@
-//! Discrete-event simulation: queues, processors and drives in virtual time, fed with what an engine really did.
+//! Discrete-event simulation: queues, processors and drives in virtual time, driven by the recorded
+//! work of an engine.
 //!
-//! - [`EventQueue`], [`Station`], [`Distribution`], [`statistics`]: the parts. [`compute_queue`] simulates one station,
-//!   [`theory`] says what it should come to.
-//! - [`Ssd`]: flash in pages of several blocks, with garbage collection. Disks are those of `senesce-device`.
-//! - [`storage`]: clients, processors ([`CpuProfile`]), a log, consistency points and drives together, fed with a
-//!   [`storage::Trace`] of what an engine did.
+//! - [`EventQueue`], [`Station`], [`Distribution`], [`statistics`]: the parts. [`compute_queue`]
+//!   simulates one station; [`theory`] has the expected figures.
+//! - [`Ssd`]: flash in pages of several blocks, with garbage collection. Disks are those of
+//!   `senesce-device`.
+//! - [`storage`]: clients, processors ([`CpuProfile`]), a log, consistency points and drives
+//!   together, driven by a [`storage::Trace`] of an engine's work.
 //!
-//! Pure: no files, clocks or threads. Times are integer nanoseconds, and random spans are drawn with integers, so the
-//! same seed gives the same events on every machine. Everything it says is of a *model*. docs/explanation/sim.md tells what is
-//! modelled, what is not, and how far the figures can be trusted.
+//! Pure: no files, clocks or threads. Times are integer nanoseconds, and random spans are drawn
+//! with integers, so the same seed gives the same events on every machine. Every figure is about a
+//! *model*. docs/explanation/sim.md describes the scope of the model, and how far its figures can
+//! be trusted.
 
 mod cpu;
 mod distribution;

@@ -1,4 +1,5 @@
-//! One station with customers from outside, or with a fixed number of them: what queueing theory has formulas for.
+//! One station with external arrivals or a fixed number of customers: the systems that queueing
+//! theory has formulas for.
 
 use senesce_core::{Nanos, Rng, Seed};
 use serde::{Deserialize, Serialize};
@@ -7,48 +8,48 @@ use crate::{
     BatchMeans, Class, Discipline, Distribution, Error, EventQueue, Interval, Station, StationFigures, Ticket,
 };
 
-/// Where customers come from.
+/// The source of customers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arrivals {
-    /// From outside, however many are there already; so long after each other.
+    /// External arrivals, independent of the number present, with these times between them.
     Open(Distribution),
-    /// A fixed number; each comes again after it has been served and has thought for a while.
+    /// A fixed number of customers. Each returns after its service and a think time.
     Closed {
-        /// How many.
+        /// The number of customers.
         customers: u32,
-        /// How long each thinks.
+        /// The think time of each.
         think: Distribution,
     },
 }
 
-/// What is simulated.
+/// The simulated system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueSetup {
-    /// Where customers come from.
+    /// The source of customers.
     pub arrivals: Arrivals,
-    /// How long each is served.
+    /// The service time.
     pub service: Distribution,
-    /// How many are served at a time.
+    /// The number of servers.
     pub channels: u32,
-    /// Who is next.
+    /// The choice of the next customer.
     pub discipline: Discipline,
-    /// How many of 1000 customers are background work.
+    /// The share of customers that are background work, in thousandths.
     pub background_per_mille: u32,
-    /// Customers who are served before figures are taken.
+    /// Customers served before figures are collected.
     pub warm_up: u64,
-    /// Customers who are served after that.
+    /// Customers served after that.
     pub customers: u64,
 }
 
-/// What comes of it.
+/// The result of a simulation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QueueFigures {
     /// The station's figures.
     pub station: StationFigures,
-    /// Waits, ns, and how sure their mean is.
+    /// Waits, ns, with the interval of their mean.
     pub wait: Interval,
-    /// Waits and services together, ns.
+    /// Waits plus services, ns.
     pub response: Interval,
 }
 
@@ -57,13 +58,16 @@ enum Event {
     Departure(Ticket),
 }
 
-/// Simulates a station. Same seed, same figures.
+/// Simulates a station. The same seed gives the same figures.
 ///
-/// Errors: no channels, no customers; Little's law broken, which is checked in every run. Cost: some 150 ns for each
-/// customer.
+/// Errors: no channels, no customers; a violation of Little's law, which every run checks. Cost:
+/// about 150 ns for each customer.
 pub fn compute_queue(setup: &QueueSetup, seed: Seed) -> Result<QueueFigures, Error> {
     if setup.channels == 0 || setup.customers == 0 {
-        let problem = format!("{} channels and {} customers; at least 1 of both", setup.channels, setup.customers);
+        let problem = format!(
+            "{} channels and {} customers are not possible; use at least 1 of each",
+            setup.channels, setup.customers
+        );
         return Err(Error::absurd("station", problem));
     }
     let stream = |purpose| Rng::for_purpose(seed, purpose);
@@ -110,7 +114,7 @@ pub fn compute_queue(setup: &QueueSetup, seed: Seed) -> Result<QueueFigures, Err
             events.schedule(after(now, setup.service.draw(&mut serving)), Event::Departure(ticket));
         }
     }
-    Err(Error::absurd("station", "nobody comes any more".into()))
+    Err(Error::absurd("station", "no more customers arrive".into()))
 }
 
 fn after(now: Nanos, span: Nanos) -> Nanos {

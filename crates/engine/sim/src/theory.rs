@@ -1,9 +1,11 @@
-//! What queueing theory says of a station: what a simulation is held against.
+//! Formulas of queueing theory, for comparison with a simulation.
 //!
-//! Nothing that is simulated depends on these formulas. Sources: L. Kleinrock, Queueing Systems 1, 1975 (Erlang's C
-//! formula, Pollaczek and Khinchine, the machine repair model); A. Cobham, Operations Research 2, 1954 (priorities).
+//! No simulation depends on these formulas. Sources: L. Kleinrock, Queueing Systems 1, 1975
+//! (Erlang's C formula, Pollaczek and Khinchine, the machine repair model); A. Cobham, Operations
+//! Research 2, 1954 (priorities).
 
-/// The probability to wait in M/M/c (Erlang's C formula). In: `load` = arrivals / (channels services), below 1.
+/// The probability of waiting in M/M/c (Erlang's C formula). In: `load` = arrival rate / (channels
+/// * service rate), below 1.
 pub fn compute_erlang_c(channels: u32, load: f64) -> f64 {
     let offered = load * f64::from(channels);
     // Erlang's B formula by its recursion, which loses no digits; C follows from it.
@@ -11,17 +13,19 @@ pub fn compute_erlang_c(channels: u32, load: f64) -> f64 {
     blocked / (1.0 - load * (1.0 - blocked))
 }
 
-/// The mean wait in M/M/c, in the unit of `service`, its mean.
+/// The mean wait in M/M/c, in the unit of `service`, the mean service time.
 pub fn compute_wait_mmc(channels: u32, load: f64, service: f64) -> f64 {
     compute_erlang_c(channels, load) * service / (f64::from(channels) * (1.0 - load))
 }
 
-/// The mean wait in M/G/1 (Pollaczek and Khinchine), from the mean and the mean square of the service.
+/// The mean wait in M/G/1 (Pollaczek and Khinchine), from the mean and the mean square of the
+/// service.
 pub fn compute_wait_mg1(load: f64, (mean, square): (f64, f64)) -> f64 {
     load / mean * square / (2.0 * (1.0 - load))
 }
 
-/// The mean waits in M/G/1 where one class goes first and no service is cut short (Cobham): of the first, of the other.
+/// The mean waits in M/G/1 with a priority class and without preemption (Cobham): of the first
+/// class, of the other.
 ///
 /// In: the load of each; moments of the service, equal for both.
 pub fn compute_waits_priority(first: f64, other: f64, (mean, square): (f64, f64)) -> (f64, f64) {
@@ -30,8 +34,8 @@ pub fn compute_waits_priority(first: f64, other: f64, (mean, square): (f64, f64)
     (rest / (1.0 - first), rest / ((1.0 - first) * (1.0 - load)))
 }
 
-/// The share of the time in which one channel is busy when `customers` think and are served in turn, both exponential
-/// (machine repair model).
+/// The share of the time in which one channel is busy when `customers` think and are served in
+/// turn, both with exponential times (machine repair model).
 pub fn compute_closed_utilisation(customers: u32, think: f64, service: f64) -> f64 {
     // 1 / p0 = sum over n of N! / (N - n)! (service / think)^n.
     let (mut term, mut sum) = (1.0, 1.0);
@@ -51,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn formulas_agree_where_they_meet_and_with_tables() {
+    fn formulas_agree_with_each_other_and_tables() {
         for load in [0.3, 0.9] {
             assert_near(compute_erlang_c(1, load), load);
             assert_near(compute_wait_mmc(1, load, 1.0), load / (1.0 - load));
@@ -67,8 +71,8 @@ mod tests {
     }
 
     #[test]
-    fn favour_moves_waits_and_keeps_their_mean() {
-        // Services are equal, so the mean wait is that of one line.
+    fn priority_keeps_the_mean_wait() {
+        // Services are equal, so the mean wait is that of a single line.
         let (first, other) = compute_waits_priority(0.4, 0.4, (1.0, 2.0));
         assert_near((first + other) / 2.0, 0.8 / 0.2);
         assert!(first < other);

@@ -1,9 +1,10 @@
 //! Stations against queueing theory.
 //!
-//! Where a second gives enough customers to know a mean within 1.5%, the mean has to be within 2% of theory. Where it does not (high
-//! loads, services that vary much), it has to be as near as its own interval says; the example `validate`, which runs each night, serves so
-//! many more that these are held to 2% as well, and docs/results/simulation.md has its table. Where next to nobody waits (20 channels at half
-//! load: one in 270) the mean response is held against theory, not the mean wait.
+//! If a second of simulation gives the mean within 1.5%, it must be within 2% of theory. Otherwise
+//! (high loads, variable services) it must agree within its own interval. The example `validate`,
+//! which runs each night, serves more customers, so that all rows must agree within 2%.
+//! docs/results/simulation.md has its table. If almost no customer waits (20 channels at half load:
+//! one in 270), the test compares the mean response, not the mean wait.
 
 use senesce_core::{Nanos, Seed};
 use senesce_sim::{
@@ -33,7 +34,8 @@ fn assert_within(what: &str, got: f64, want: f64, percent: f64) {
     assert!(error.abs() <= percent, "{what}: {got} is {error:.2}% off {want}");
 }
 
-/// With so many thousand customers at each load, of which the first ones are enough to be within 2%.
+/// `thousands` is the number of customers at each load. The first `known` loads have enough to be
+/// within 2%.
 fn hold(
     name: &str,
     channels: u32,
@@ -57,7 +59,7 @@ fn hold(
             assert!(interval <= 1.5, "{what}: {thousands} thousand customers are too few, known within {interval}%");
             assert_within(&what, row.mean, got, 2.0);
         } else {
-            // Of so few means none is outside of its interval of 95% by half of it.
+            // With these few means, none exceeds its 95% interval by more than half.
             assert_within(&what, row.mean, got, f64::max(2.0, 1.5 * interval));
         }
         assert_within(&what, figures.station.utilisation, load, 1.0);
@@ -65,7 +67,7 @@ fn hold(
     }
 }
 
-/// The exact form is checked within every run; this is the usual one, with the rate that was asked for.
+/// Every run checks the exact form of Little's law; this is the usual one, with the requested rate.
 fn holds_little(figures: &QueueFigures, rate: f64) {
     assert_within("customers there", figures.station.there, rate * figures.response.mean, 1.0);
     assert_within("customers waiting", figures.station.waiting + 1.0, 1.0 + rate * figures.wait.mean, 1.0);
@@ -112,7 +114,7 @@ fn services_of_which_a_few_are_long() {
 }
 
 #[test]
-fn waits_are_distributed_as_they_should() {
+fn responses_have_the_theoretical_distribution() {
     // M/M/1: a response is exponential with mean 1 / (1 - load).
     let figures = compute_queue(&setup(1, 0.7, EXPONENTIAL, 1_000_000), Seed(2)).unwrap();
     let responses = figures.station.responses[0];
@@ -123,7 +125,7 @@ fn waits_are_distributed_as_they_should() {
 }
 
 #[test]
-fn clients_go_first_as_far_as_theory_says() {
+fn client_priority_matches_theory() {
     let favour = Favour { patience: Nanos(u64::MAX), clients_between: 1 };
     let mut setup = setup(1, 0.8, EXPONENTIAL, 1_500_000);
     setup.discipline = Discipline { order: Order::Arrival, favour: Some(favour) };
@@ -133,7 +135,7 @@ fn clients_go_first_as_far_as_theory_says() {
     let (first, other) = compute_waits_priority(0.4, 0.4, moments);
     assert_within("clients", strict.station.waits[0].mean, first, 2.0);
     assert_within("background", strict.station.waits[1].mean, other, 3.0);
-    // Aging gives some of that back, and the mean over both stays.
+    // Aging reverts a part of that, and the mean over both classes stays.
     let favour = Favour { patience: Nanos(5_000_000), clients_between: 3 };
     setup.discipline.favour = Some(favour);
     let aging = compute_queue(&setup, Seed(3)).unwrap();
@@ -143,7 +145,7 @@ fn clients_go_first_as_far_as_theory_says() {
 }
 
 #[test]
-fn a_fixed_number_of_customers_keeps_a_channel_as_busy_as_theory_says() {
+fn closed_system_utilisation_matches_theory() {
     for customers in [1, 5, 20] {
         let think = Distribution::Exponential(Nanos(10_000_000));
         let arrivals = Arrivals::Closed { customers, think };
@@ -155,7 +157,7 @@ fn a_fixed_number_of_customers_keeps_a_channel_as_busy_as_theory_says() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn invalid_setups_are_refused() {
     for setup in [setup(1, 0.5, EXPONENTIAL, 0), QueueSetup { channels: 0, ..setup(1, 0.5, EXPONENTIAL, 1) }] {
         assert!(compute_queue(&setup, Seed(1)).unwrap_err().to_string().contains("at least 1"));
     }

@@ -1,4 +1,4 @@
-//! One die: its translation layer, what it still has to do, and when it is free.
+//! One die: its translation layer, its pending tasks, and the time when it is free.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,7 +7,7 @@ use senesce_device::{Collected, Ftl};
 
 use super::{Lane, SsdCounts, SsdSpec};
 
-/// What a die does when no read is waiting.
+/// A task that a die does when no read is waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Task {
     /// A page of the host's blocks comes over the channel and is programmed.
@@ -15,9 +15,9 @@ pub(super) enum Task {
         /// Its number on the die.
         page: u32,
     },
-    /// Collection reads a page.
+    /// Garbage collection reads a page.
     MoveRead,
-    /// Collection programs a page.
+    /// Garbage collection programs a page.
     MoveProgram,
     /// A block is erased.
     Erase,
@@ -28,13 +28,14 @@ pub(super) struct Die {
     index: u64,
     pub ftl: Ftl,
     free: Nanos,
-    /// In this order, each not before its time.
+    /// Tasks in order, each with its earliest start.
     tasks: VecDeque<(Nanos, Task)>,
-    /// Blocks appended to the page that is not full yet.
+    /// Blocks in the page that is not full yet.
     open_blocks: u32,
-    /// Pages that are read from the cache: until their program ends, or for ever until it begins.
+    /// Pages that are read from the cache until the end of their program. Before the program
+    /// starts, the end is unknown.
     buffered: BTreeMap<u32, Nanos>,
-    /// Ends of the programs that have begun and nobody has asked for.
+    /// Ends of started programs that were not collected yet.
     pub begun: Vec<Nanos>,
 }
 
@@ -52,13 +53,14 @@ impl Die {
         }
     }
 
-    /// Takes a block of the host; gives what is to be done because of it, and what was collected.
+    /// Writes a block of the host. Returns the resulting tasks, and the collected blocks.
     pub fn write(&mut self, local: u32, spec: &SsdSpec) -> (Vec<Task>, Collected) {
         let per_page = spec.page_blocks;
         let collected = self.ftl.write(local);
         let mut tasks = Vec::new();
         self.open_blocks += 1;
-        // Where collection began at once the block has not moved: only full blocks are collected, and not its own.
+        // Even if garbage collection started at once, the block has not moved: only full erase
+        // blocks are collected, and not its own.
         let page = self.ftl.place(local).map_or(0, |at| at / per_page);
         self.buffered.insert(page, Nanos(u64::MAX));
         if self.open_blocks >= per_page {
@@ -75,24 +77,25 @@ impl Die {
         (tasks, collected)
     }
 
-    /// Adds a task that can begin at `now`.
+    /// Adds a task that can start at `now`.
     pub fn queue(&mut self, now: Nanos, task: Task) {
         self.tasks.push_back((now, task));
     }
 
-    /// When the next task would begin; never without one.
+    /// The start of the next task; the latest time if there is none.
     pub fn next_start(&self) -> Nanos {
         self.tasks.front().map_or(Nanos(u64::MAX), |&(ready, _)| ready.max(self.free))
     }
 
-    /// Begins all tasks that begin before `until` if no read comes; requests that come later come after `now`.
+    /// Starts all tasks that start before `until` if no read arrives. Later requests arrive after
+    /// `now`.
     pub fn settle(&mut self, until: Nanos, now: Nanos, spec: &SsdSpec, channels: &mut [Lane], counts: &mut SsdCounts) {
         while self.next_start() < until {
             self.run_next(now, spec, channels, counts);
         }
     }
 
-    /// Begins the next task; requests that come later come after `now`.
+    /// Starts the next task. Later requests arrive after `now`.
     pub fn run_next(&mut self, now: Nanos, spec: &SsdSpec, channels: &mut [Lane], counts: &mut SsdCounts) {
         let Some((ready, task)) = self.tasks.pop_front() else { return };
         let start = ready.max(self.free);
@@ -100,7 +103,7 @@ impl Die {
             Task::Program { page } => {
                 let channel = (self.index % channels.len() as u64) as usize;
                 let time = spec.channel_time(u64::from(spec.page_blocks) * super::BLOCK);
-                // The die waits for its data; that is no time in which it is busy.
+                // The die waits for its data; it does not count as busy meanwhile.
                 let there = channels[channel].reserve(now.min(start), start, time);
                 let end = self.occupy(there, spec.page_program, counts);
                 counts.page_programs += 1;
@@ -117,14 +120,15 @@ impl Die {
         }
     }
 
-    /// Keeps the die busy from `at` or when it is free; gives the end.
+    /// Keeps the die busy from `at`, or from the time when it is free; returns the end.
     pub fn occupy(&mut self, at: Nanos, time: Nanos, counts: &mut SsdCounts) -> Nanos {
         self.free = Nanos(at.max(self.free).0 + time.0);
         counts.die_busy += time.0;
         self.free
     }
 
-    /// The page a block is read from; none if it was never written, or is still in the cache.
+    /// The page on flash that holds a block; none if it was never written, or is still in the
+    /// cache.
     pub fn page_on_flash(&self, local: u32, per_page: u32, now: Nanos) -> Option<u32> {
         let page = self.ftl.place(local)? / per_page;
         self.buffered.get(&page).is_none_or(|until| *until <= now).then_some(page)

@@ -1,20 +1,22 @@
-//! What data share: a channel or the link.
+//! A shared data path: a channel or the link.
 
 use std::collections::BTreeMap;
 
 use senesce_core::Nanos;
 
-/// Times at which a lane is taken.
+/// The reserved times of a lane.
 ///
-/// A page that waits for its die does not keep others from the lane before: each takes the first gap that is long enough.
+/// A page that waits for its die does not block others: each transfer gets the first gap that is
+/// long enough.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lane {
-    /// End of each taken time, by its beginning.
+    /// End of each reserved time, by its start.
     taken: BTreeMap<u64, u64>,
 }
 
 impl Lane {
-    /// Takes `time` from `at` on or as soon as there is a gap; gives its end. Nobody asks for times before `now` any more.
+    /// Reserves `time` in the first gap from `at` on; returns its end. Later calls never ask for
+    /// times before `now`.
     pub fn reserve(&mut self, now: Nanos, at: Nanos, time: u64) -> Nanos {
         while let Some(first) = self.taken.first_entry()
             && *first.get() <= now.0
@@ -22,7 +24,7 @@ impl Lane {
             first.remove();
         }
         let mut start = at.0;
-        // From the one before `at` on: those before it have ended.
+        // Starts with the last reservation that starts at or before `at`: earlier ones have ended.
         let first = self.taken.range(..=start).next_back().map_or(start, |(&begin, _)| begin);
         for (&begin, &end) in self.taken.range(first..) {
             if begin >= start + time {
@@ -51,7 +53,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn each_gets_the_first_gap_and_none_overlap(
+        fn reservations_get_the_first_gap_without_overlap(
             asked in prop::collection::vec((0u64..8, 0u64..60, 1u64..10), 1..60),
         ) {
             let (mut lane, mut now, mut used) = (Lane::default(), 0, vec![false; 2000]);

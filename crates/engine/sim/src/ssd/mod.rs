@@ -1,14 +1,18 @@
-//! An SSD in blocks of 4 KiB: pages of several blocks, dies that work in parallel, a translation layer on each.
+//! An SSD in blocks of 4 KiB: pages of several blocks, and parallel dies with a translation layer
+//! each.
 //!
-//! What it adds to the model of `senesce-device`, whose constants, translation layer and formula it uses:
-//! - The translation layer maps blocks, not pages: a page holds any blocks that were written one after the other. So a run
-//!   of blocks that was written at once is read with one read of each page, one that was written in pieces with more.
-//! - Reads go before programs, moves and erases that have not begun; what has begun is not suspended.
-//! - Garbage collection is many short tasks of its die, not one long one.
-//! - The cache of writes is safe from a loss of power: a flush costs its command only.
+//! It uses the constants, the translation layer and the formula of `senesce-device`, and extends
+//! its model:
+//! - The translation layer maps blocks, not pages. A page holds any blocks that were written one
+//!   after the other. So a run of blocks that was written at once needs one read per page, and a
+//!   run that was written in pieces needs more.
+//! - Reads go before programs, moves and erases that have not started. Started ones are not
+//!   suspended.
+//! - Garbage collection consists of many short tasks of its die, not of one long task.
+//! - The write cache survives a power loss: a flush costs only its command.
 //!
-//! Not modelled: wear levelling, error correction and retries, planes that must work on equal pages, a map that does not
-//! fit into memory, suspended programs, pseudo-SLC regions, temperature.
+//! Not modelled: wear levelling, error correction and retries, planes that must use equal pages, a
+//! map that does not fit into memory, suspended programs, pseudo-SLC regions, temperature.
 
 mod die;
 mod lane;
@@ -27,7 +31,7 @@ pub use spec::{SsdFill, SsdSpec};
 /// Bytes of a block.
 const BLOCK: u64 = 4096;
 
-/// An SSD being used.
+/// An SSD in use.
 #[derive(Debug)]
 pub struct Ssd {
     spec: SsdSpec,
@@ -37,25 +41,25 @@ pub struct Ssd {
     controller_free: Nanos,
     /// Ends of the programs whose pages are still in the cache.
     programs: BinaryHeap<Reverse<Nanos>>,
-    /// Pages in the cache whose program has not begun.
+    /// Pages in the cache whose program has not started.
     cached: u32,
     counts: SsdCounts,
 }
 
-/// What an SSD has done.
+/// Counters of an SSD.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SsdCounts {
     /// Blocks written by the host.
     pub written: u64,
-    /// Blocks that collection moved.
+    /// Blocks that garbage collection moved.
     pub moved: u64,
     /// Pages read for the host.
     pub page_reads: u64,
-    /// Pages programmed, for both.
+    /// Pages programmed, for host and garbage collection.
     pub page_programs: u64,
     /// Erase blocks erased.
     pub erases: u64,
-    /// Time that dies were busy, all added up, ns.
+    /// Sum of the busy times of all dies, ns.
     pub die_busy: u64,
 }
 
@@ -65,7 +69,7 @@ impl SsdCounts {
         (self.written > 0).then(|| (self.written + self.moved) as f64 / self.written as f64)
     }
 
-    /// These and another drive's together.
+    /// The sum of these counters and those of another drive.
     pub fn plus(&self, other: &SsdCounts) -> SsdCounts {
         SsdCounts {
             written: self.written + other.written,
@@ -77,7 +81,7 @@ impl SsdCounts {
         }
     }
 
-    /// What was done since `earlier`.
+    /// The difference to `earlier`.
     pub fn since(&self, earlier: &SsdCounts) -> SsdCounts {
         SsdCounts {
             written: self.written - earlier.written,
@@ -91,7 +95,8 @@ impl SsdCounts {
 }
 
 impl Ssd {
-    /// The drive of a description, idle. Errors: those of [`SsdSpec::check`]. Cost: that of the writes that fill it.
+    /// An idle drive of this description. Errors: those of [`SsdSpec::check`]. Cost: that of the
+    /// writes that fill it.
     pub fn new(spec: &SsdSpec, fill: SsdFill) -> Result<Self, Error> {
         spec.check()?;
         let dies = (0..spec.dies()).map(|index| Die::new(spec, index)).collect();
@@ -130,7 +135,8 @@ impl Ssd {
         }
     }
 
-    /// Takes blocks as a used drive has them: they are in their places, and no time has passed. Blocks beyond the end are taken around.
+    /// Writes blocks without using time, to bring the drive to a used state. Blocks beyond the end
+    /// wrap around.
     pub fn prime(&mut self, block: u64, blocks: u32) {
         for block in block..block + u64::from(blocks) {
             let (die, local) = self.locate(block % self.spec.blocks);
@@ -138,20 +144,22 @@ impl Ssd {
         }
     }
 
-    /// What it has done since it was built.
+    /// The counters since it was built.
     pub fn counts(&self) -> SsdCounts {
         self.counts
     }
 
-    /// The dies' busy time since `earlier` over all their time, which was `time`.
+    /// The busy time of the dies since `earlier`, divided by their total time. `time` is the
+    /// elapsed time.
     pub fn die_utilisation(&self, earlier: &SsdCounts, time: Nanos) -> f64 {
         let all = time.0 as f64 * self.dies.len() as f64;
         if all == 0.0 { 0.0 } else { self.counts.since(earlier).die_busy as f64 / all }
     }
 
-    /// Serves a request for `blocks` blocks from `block` on, which comes at `now`; gives the time at which it is done.
+    /// Serves a request for `blocks` blocks from `block` on, which arrives at `now`; returns its
+    /// completion.
     ///
-    /// Time does not go backwards from one request to the next. Blocks beyond the end are taken around to the beginning.
+    /// Time must not go backwards from one request to the next. Blocks beyond the end wrap around.
     pub fn serve(&mut self, op: BlockOp, block: u64, blocks: u32, now: Nanos) -> Nanos {
         let ready = Nanos(now.max(self.controller_free).0 + self.spec.command.0);
         self.controller_free = ready;
@@ -169,7 +177,7 @@ impl Ssd {
         }
     }
 
-    /// The die of a block, and its number there: pages go around the channels first.
+    /// The die of a block, and its number there. Consecutive pages go to different channels first.
     fn locate(&self, block: u64) -> (usize, u32) {
         let (per_page, dies) = (u64::from(self.spec.page_blocks), self.dies.len() as u64);
         let page = block / per_page;
@@ -177,7 +185,7 @@ impl Ssd {
     }
 
     fn read(&mut self, block: u64, blocks: u32, ready: Nanos) -> Nanos {
-        // Blocks by the page they lie in; none for those in the cache or never written.
+        // Blocks by the page that holds them; none for those in the cache or never written.
         let mut pages: Vec<(usize, Option<u32>, u32)> = Vec::new();
         for block in block..block + u64::from(blocks) {
             let (die, local) = self.locate(block % self.spec.blocks);
@@ -224,8 +232,8 @@ impl Ssd {
         now
     }
 
-    /// Waits from `now` until a page is free in the cache; gives that time. The command came at `ready`, and others may
-    /// come from then on.
+    /// Waits from `now` until the cache has a free page; returns that time. The command arrived at
+    /// `ready`, and later ones may arrive from then on.
     fn wait_for_room(&mut self, now: Nanos, ready: Nanos) -> Nanos {
         let mut now = now;
         loop {
@@ -235,7 +243,7 @@ impl Ssd {
             if (self.cached as usize + self.programs.len()) < self.spec.cache_pages as usize {
                 return now;
             }
-            // It may only seem full: programs begin without being asked.
+            // The cache may only seem full: programs that started meanwhile are not counted yet.
             let before = self.cached;
             for die in 0..self.dies.len() {
                 self.dies[die].settle(now, ready, &self.spec, &mut self.channels, &mut self.counts);
@@ -246,7 +254,8 @@ impl Ssd {
             }
             match self.programs.pop() {
                 Some(Reverse(end)) => now = now.max(end),
-                // Moves and erases are on before: the die that begins first does its next task.
+                // Moves and erases are queued before the programs: the die that can start first
+                // does its next task.
                 None => match (0..self.dies.len()).min_by_key(|&die| self.dies[die].next_start()) {
                     Some(die) => {
                         self.dies[die].run_next(ready, &self.spec, &mut self.channels, &mut self.counts);
@@ -258,7 +267,7 @@ impl Ssd {
         }
     }
 
-    /// Programs that have begun on a die leave the cache at their end.
+    /// Registers the ends of started programs of a die. Their pages leave the cache at these times.
     fn collect_ends(&mut self, die: usize) {
         for end in self.dies[die].begun.drain(..) {
             self.programs.push(Reverse(end));

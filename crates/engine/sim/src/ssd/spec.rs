@@ -1,4 +1,4 @@
-//! An SSD in numbers.
+//! The parameters of an SSD.
 
 use senesce_core::{Nanos, Seed};
 use senesce_device::{DeviceKind, DeviceSpec};
@@ -6,10 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 
-/// A die has at least so many erase blocks, or collection has nothing to choose from.
+/// The smallest number of erase blocks of a die: with fewer, garbage collection has no choice.
 const LEAST_ERASE_BLOCKS: u32 = 32;
 
-/// A description; times and rates with [`SsdSpec::from_device`] from one that names its sources.
+/// A description of an SSD. [`SsdSpec::from_device`] builds it from a device description with
+/// sources.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SsdSpec {
     /// The name on axes.
@@ -20,29 +21,29 @@ pub struct SsdSpec {
     pub channels: u32,
     /// Dies on each; planes count as dies.
     pub dies_per_channel: u32,
-    /// Blocks of a page, which flash reads and programs at a time.
+    /// Blocks of a page, the unit of reads and programs.
     pub page_blocks: u32,
     /// Pages erased together.
     pub pages_per_erase: u32,
-    /// Flash the host cannot address, in thousandths of what it can.
+    /// Flash that the host cannot address, in thousandths of the addressable flash.
     pub spare_per_mille: u32,
-    /// Flash array to register.
+    /// Time to read a page from the flash array.
     pub page_read: Nanos,
-    /// Register to flash array.
+    /// Time to program a page.
     pub page_program: Nanos,
-    /// Erasing.
+    /// Time of an erase.
     pub block_erase: Nanos,
-    /// Controller and protocol, for each command one after the other.
+    /// Time of controller and protocol, for each command in sequence.
     pub command: Nanos,
-    /// Data on a channel, 10^6 bytes a second.
+    /// Rate of a channel, 10^6 bytes a second.
     pub channel_rate: u32,
-    /// Data between drive and host, 10^6 bytes a second.
+    /// Rate of the link to the host, 10^6 bytes a second.
     pub link_rate: u32,
-    /// Pages of writes that were acknowledged and are not programmed.
+    /// Pages of acknowledged writes that are not programmed yet.
     pub cache_pages: u32,
 }
 
-/// What an SSD holds when it is built.
+/// The content of an SSD when it is built.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SsdFill {
@@ -51,24 +52,28 @@ pub enum SsdFill {
     Erased,
     /// Every block, written in order.
     Sequential,
-    /// Every block, then overwritten at random.
+    /// Every block, then random overwrites.
     Random {
-        /// How often its capacity; with 3 and more the amplification no longer changes much.
+        /// Overwrites as a multiple of the capacity. From 3 on the amplification is nearly stable.
         rounds: u32,
-        /// From which the blocks are drawn.
+        /// The seed of the blocks.
         seed: Seed,
     },
 }
 
 impl SsdSpec {
-    /// An SSD of so many blocks with the times, rates and parallelism of a description; pages of `page_blocks` blocks.
+    /// An SSD of `blocks` blocks with the times, rates and parallelism of a description; pages of
+    /// `page_blocks` blocks.
     ///
-    /// Small drives, as scaled experiments have them, get as few pages to erase together as leave each die 32 times that; erasing
-    /// them takes less in proportion, so that a page costs what it did.
-    /// Errors: a description of a disk, or of no device; a drive too small for its dies.
+    /// For small drives of scaled experiments, erase blocks have fewer pages, so that each die
+    /// keeps 32 of them. The erase time shrinks in proportion, so that the cost per page stays the
+    /// same. Errors: a description of a disk, or of no device; a drive too small for its dies.
     pub fn from_device(device: &DeviceSpec, blocks: u64, page_blocks: u32) -> Result<Self, Error> {
         if device.kind != DeviceKind::Ssd {
-            return Err(Error::absurd("SSD", format!("{} is a disk; sata-ssd or nvme would be possible", device.name)));
+            return Err(Error::absurd(
+                "SSD",
+                format!("{} is a disk; use an SSD such as sata-ssd or nvme", device.name),
+            ));
         }
         device.check()?;
         let value = |key: &str| device.constants.get(key).map_or(0.0, |constant| constant.value);
@@ -97,19 +102,19 @@ impl SsdSpec {
         Ok(spec)
     }
 
-    /// Whether there can be such a drive: no part is zero, and each die has at least 32 blocks to erase.
+    /// Checks the parameters: no part is zero, and each die has at least 32 erase blocks.
     pub fn check(&self) -> Result<(), Error> {
         let parts = [self.channels, self.dies_per_channel, self.page_blocks, self.pages_per_erase, self.cache_pages];
         if parts.contains(&0) || self.channel_rate == 0 || self.link_rate == 0 || self.spare_per_mille < 10 {
             let problem =
-                format!("{self:?} has a part of 0, or spare below 10 thousandths; 1, and 10, would be possible");
+                format!("{self:?} has a part of 0, or spare below 10 thousandths; use at least 1, and at least 10");
             return Err(Error::absurd("SSD", problem));
         }
         let most = u64::from(u32::MAX / 16) * u64::from(self.dies());
         let least = u64::from(LEAST_ERASE_BLOCKS) * u64::from(self.blocks_per_erase()) * u64::from(self.dies());
         if !(least..=most).contains(&self.blocks) {
             let problem = format!(
-                "{} blocks on {} dies of erase blocks of {} are not possible; {least} to {most} would be",
+                "{} blocks on {} dies of erase blocks of {} are not possible; use {least} to {most}",
                 self.blocks,
                 self.dies(),
                 self.blocks_per_erase()
@@ -119,7 +124,7 @@ impl SsdSpec {
         Ok(())
     }
 
-    /// Dies in all.
+    /// The number of dies.
     pub fn dies(&self) -> u32 {
         self.channels * self.dies_per_channel
     }
@@ -135,7 +140,7 @@ impl SsdSpec {
         pages as u32 * self.page_blocks
     }
 
-    /// Nanoseconds for bytes on a channel; bytes over 10^6 bytes a second are microseconds.
+    /// Nanoseconds for bytes on a channel. Bytes divided by 10^6 bytes a second are microseconds.
     pub(super) fn channel_time(&self, bytes: u64) -> u64 {
         bytes * 1000 / u64::from(self.channel_rate)
     }

@@ -1,4 +1,4 @@
-//! Who waits, and who is next.
+//! The waiting customers, and the choice of the next one.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -6,27 +6,27 @@ use senesce_core::Nanos;
 
 use super::{Class, Discipline, Order};
 
-/// Those who wait at a station.
+/// The waiting customers of a station.
 #[derive(Clone, Debug)]
 pub(super) struct Lines<J> {
     discipline: Discipline,
-    /// By class; without favour all stand in the first.
+    /// By class; without favour all customers are in the first line.
     lines: [Line<J>; 2],
-    /// Clients' turns since the last that was not a client's.
+    /// Clients served since the last background customer.
     client_turns: u32,
-    /// Where the last one ended.
+    /// The end position of the last request.
     place: u64,
     came: u64,
 }
 
-/// Those of one class.
+/// The waiting customers of one class.
 #[derive(Clone, Debug)]
 enum Line<J> {
     Arrival(VecDeque<(Nanos, Class, J)>),
     Sweep {
         overdue: Nanos,
         by_place: BTreeMap<(u64, u64), (Nanos, Class, J)>,
-        /// Place of each, by the number under which it came.
+        /// Arrival time and position of each, by its number.
         by_number: BTreeMap<u64, (Nanos, u64)>,
     },
 }
@@ -63,7 +63,7 @@ impl<J> Lines<J> {
         Some((class, arrived, job))
     }
 
-    /// When each came who waits.
+    /// The arrival times of the waiting customers.
     pub fn arrivals(&self) -> impl Iterator<Item = Nanos> + '_ {
         self.lines.iter().flat_map(Line::arrivals)
     }
@@ -84,7 +84,7 @@ impl<J> Lines<J> {
 }
 
 impl<J> Line<J> {
-    /// When the one came who waits longest.
+    /// The arrival time of the customer that has waited longest.
     fn oldest(&self) -> Option<Nanos> {
         match self {
             Line::Arrival(line) => line.front().map(|&(arrived, ..)| arrived),

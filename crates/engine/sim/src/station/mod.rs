@@ -1,4 +1,4 @@
-//! A place where customers wait for one of some channels: processors, drives, the log.
+//! A station, where customers wait for one of several channels: processors, drives, the log.
 
 mod line;
 
@@ -11,52 +11,53 @@ use crate::{
 };
 use line::Lines;
 
-/// For whom work is done.
+/// The class of a customer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
-    /// Somebody waits for it.
+    /// A client waits for the result.
     Client,
-    /// Nobody waits for it: consistency points, cleaning.
+    /// No client waits for the result: consistency points, cleaning.
     Background,
 }
 
 impl Class {
-    /// Both, in the order in which figures stand.
+    /// Both classes, in the order of figures.
     pub const ALL: [Class; 2] = [Class::Client, Class::Background];
 }
 
-/// In which order those of one class are served.
+/// The order of service within a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
-    /// As they came.
+    /// By arrival.
     Arrival,
-    /// By place, as an arm sweeps: the next place from where the last one ended, and from the beginning again. One that has
-    /// waited for `overdue` goes first.
+    /// By position, as an arm sweeps: the next position after the end of the last request, then
+    /// again from the start. A request that has waited for `overdue` goes first.
     Sweep {
-        /// How long one may be passed over.
+        /// The longest time that a request may be passed over.
         overdue: Nanos,
     },
 }
 
-/// By how much clients go first.
+/// The priority of clients over background work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Favour {
-    /// Background work that has waited for so long is *aged*.
+    /// Background work that has waited for this time is *aged*.
     pub patience: Nanos,
-    /// While clients wait, aged work takes one turn after so many of theirs, and work that is not aged none. So a client
-    /// that finds n before it waits for at most 1 + n / `clients_between` turns that are not a client's, and aged work starts
-    /// after at most `clients_between` others' turns, however many clients come.
+    /// While clients wait, one aged background job is served after `clients_between` clients, and
+    /// no job that is not aged. So a client with n clients before it waits for at most 1 + n /
+    /// `clients_between` background jobs. Aged work starts after at most `clients_between` other
+    /// services, even under any number of clients.
     pub clients_between: u32,
 }
 
-/// Who is next.
+/// The rule that selects the next customer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Discipline {
     /// The order within a class.
     pub order: Order,
-    /// By how much clients go first; none if all are one line.
+    /// The priority of clients; none if all customers are in one line.
     pub favour: Option<Favour>,
 }
 
@@ -65,20 +66,21 @@ impl Discipline {
     pub const FIFO: Discipline = Discipline { order: Order::Arrival, favour: None };
 }
 
-/// What a customer holds while it is served, and gives back at its end.
+/// The proof of a service in progress, returned at its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket {
-    /// For whom.
+    /// The class of the customer.
     pub class: Class,
-    /// When it came.
+    /// The time of its arrival.
     pub arrived: Nanos,
-    /// When its service began.
+    /// The start of its service.
     pub started: Nanos,
 }
 
-/// Channels and those who wait for one.
+/// Channels, and the customers that wait for one.
 ///
-/// It does not know how long a service takes: who calls [`Station::start`] does, and calls [`Station::finish`] at its end.
+/// A station does not know service times. The caller of [`Station::start`] knows them, and calls
+/// [`Station::finish`] at the end.
 #[derive(Clone, Debug)]
 pub struct Station<J> {
     name: String,
@@ -89,7 +91,8 @@ pub struct Station<J> {
     waiting: Level,
     busy: Level,
     classes: [ClassAccount; 2],
-    /// Tickets of those who are served now: with those who wait, the other half of Little's law.
+    /// Tickets of the services in progress. With the waiting customers they are the other half of
+    /// Little's law.
     served: Vec<Ticket>,
 }
 
@@ -105,7 +108,7 @@ struct ClassAccount {
 pub struct StationFigures {
     /// Its name.
     pub name: String,
-    /// Time of these figures, ns.
+    /// The observed time, ns.
     pub time: u64,
     /// Channels.
     pub channels: u32,
@@ -113,20 +116,20 @@ pub struct StationFigures {
     pub utilisation: f64,
     /// The share of the time in which at least one channel was busy.
     pub share_busy: f64,
-    /// Those who wait, mean over time.
+    /// Waiting customers, mean over time.
     pub waiting: f64,
-    /// Those who wait or are served, mean over time.
+    /// Customers that wait or are served, mean over time.
     pub there: f64,
-    /// From coming to the beginning of the service.
+    /// From arrival to the start of the service.
     pub waits: [Spans; 2],
-    /// From coming to the end of the service.
+    /// From arrival to the end of the service.
     pub responses: [Spans; 2],
-    /// Channels that each class kept busy, mean over time, counted at the end of each service.
+    /// Channels kept busy by each class, mean over time, counted at the end of each service.
     pub busy: [f64; 2],
 }
 
 impl<J> Station<J> {
-    /// A station where nobody is. In: at least one channel.
+    /// An empty station. In: at least one channel.
     pub fn new(name: impl Into<String>, channels: u32, discipline: Discipline) -> Self {
         Self {
             name: name.into(),
@@ -141,14 +144,14 @@ impl<J> Station<J> {
         }
     }
 
-    /// Somebody comes. `place` is where on a drive its work ends; it counts in a sweep only.
+    /// Records an arrival. `place` is the end position of its work on a drive; only sweeps use it.
     pub fn arrive(&mut self, now: Nanos, class: Class, place: u64, job: J) {
         self.there.rise(now);
         self.waiting.rise(now);
         self.lines.push(now, class, place, job);
     }
 
-    /// The next one's service begins, if somebody waits and a channel is free.
+    /// Starts the next service, if a customer waits and a channel is free.
     pub fn start(&mut self, now: Nanos) -> Option<(Ticket, J)> {
         if self.busy.value() >= u64::from(self.channels) {
             return None;
@@ -162,11 +165,11 @@ impl<J> Station<J> {
         Some((ticket, job))
     }
 
-    /// A service ends.
+    /// Ends a service.
     pub fn finish(&mut self, now: Nanos, ticket: Ticket) {
         self.busy.fall(now);
         self.there.fall(now);
-        // A ticket that is not served is not found, and Little's law tells.
+        // A ticket that is not in service is not found; the check of Little's law then fails.
         if let Some(at) = self.served.iter().position(|served| *served == ticket) {
             self.served.swap_remove(at);
         }
@@ -176,12 +179,12 @@ impl<J> Station<J> {
         account.served += u128::from(now.since(ticket.started.max(self.from)).0);
     }
 
-    /// Those who wait.
+    /// The number of waiting customers.
     pub fn waiting(&self) -> u64 {
         self.waiting.value()
     }
 
-    /// Forgets figures from before `now`: who is there counts as having come now.
+    /// Discards the figures from before `now`; customers present count as arrivals at `now`.
     pub fn restart(&mut self, now: Nanos) {
         self.from = now;
         [&mut self.there, &mut self.waiting, &mut self.busy].into_iter().for_each(|level| level.restart(now));
@@ -190,8 +193,8 @@ impl<J> Station<J> {
 
     /// The figures up to `now`.
     ///
-    /// Errors: [`Error::Little`] if the time that customers were there, added up from their tickets, is not exactly the
-    /// integral of how many there were.
+    /// Errors: [`Error::Little`] if the sum of the times of customers in the station, from their
+    /// tickets, is not exactly the integral of the number present.
     pub fn figures(&self, now: Nanos) -> Result<StationFigures, Error> {
         let ended: u128 = self.classes.iter().map(|account| account.responses.sum()).sum();
         let present = self.lines.arrivals().chain(self.served.iter().map(|ticket| ticket.arrived));

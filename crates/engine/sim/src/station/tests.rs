@@ -1,4 +1,4 @@
-//! Who is served when, and that the accounts hold.
+//! The order of service, and the consistency of the accounting.
 
 use proptest::prelude::*;
 use senesce_core::{Rng, Seed};
@@ -16,7 +16,7 @@ fn serve_all(station: &mut Station<usize>, service: u64) -> Vec<usize> {
 }
 
 #[test]
-fn a_sweep_goes_up_and_begins_again_and_one_that_is_overdue_goes_first() {
+fn sweeps_wrap_around_and_serve_overdue_first() {
     let order = Order::Sweep { overdue: Nanos(1000) };
     let mut station = Station::new("disk", 1, Discipline { order, favour: None });
     let places = [500, 100, 900, 300];
@@ -28,27 +28,27 @@ fn a_sweep_goes_up_and_begins_again_and_one_that_is_overdue_goes_first() {
     let (ticket, job) = station.start(Nanos(140)).unwrap();
     assert_eq!(job, 4);
     station.finish(Nanos(1140), ticket);
-    // Both have waited for 1,000 ns; the one that came first goes first, wherever it lies.
+    // Both have waited for 1,000 ns; the first arrival goes first, at any position.
     assert_eq!(station.start(Nanos(1140)).unwrap().1, 5);
 }
 
 #[test]
-fn clients_go_first_until_background_work_has_aged() {
+fn clients_go_first_until_background_ages() {
     let favour = Favour { patience: Nanos(50), clients_between: 3 };
     let mut station = Station::new("cpu", 1, Discipline { order: Order::Arrival, favour: Some(favour) });
     (0..3).for_each(|job| station.arrive(Nanos(100), Class::Background, 0, job));
     (10..20).for_each(|job| station.arrive(Nanos(100), Class::Client, 0, job));
-    // Aged after 50 ns, which are 5 services.
+    // Aged after 50 ns, which is 5 services.
     assert_eq!(serve_all(&mut station, 10), [10, 11, 12, 13, 14, 0, 15, 16, 17, 1, 18, 19, 2]);
 }
 
-/// One turn: the class that was served, and how many of each class waited before it.
+/// One service: its class, and the number of each class that waited before it.
 fn turns(favour: Favour, load: &[(bool, u8)], services: u64) -> Vec<(Class, u64, u64, Nanos, Nanos)> {
     let mut station = Station::new("any", 1, Discipline { order: Order::Arrival, favour: Some(favour) });
     let (mut now, mut turns, mut waiting) = (Nanos(0), Vec::new(), [0u64; 2]);
     let mut load = load.iter();
     loop {
-        // Some come during each service.
+        // Some customers arrive during each service.
         let mut came = false;
         for &(client, count) in load.by_ref().take(2) {
             came = true;
@@ -72,7 +72,7 @@ fn turns(favour: Favour, load: &[(bool, u8)], services: u64) -> Vec<(Class, u64,
 
 proptest! {
     #[test]
-    fn neither_class_starves_and_clients_are_delayed_within_the_bound(
+    fn classes_do_not_starve_and_delays_are_bounded(
         load in prop::collection::vec((any::<bool>(), 0u8..6), 0..120),
         patience in 0u64..500,
         clients_between in 1u32..6,
@@ -85,7 +85,8 @@ proptest! {
             match class {
                 Class::Client => {
                     clients_in_a_row += 1;
-                    // Those of a class are served as they came: who is next is the one of the next turn.
+                    // Customers of a class are served by arrival: the next one is that of the next
+                    // service.
                     if background > 0
                         && let Some(&(_, _, _, came, _)) = turns[index..].iter().find(|turn| turn.0 == Class::Background)
                         && now.since(came).0 >= patience
@@ -108,7 +109,7 @@ proptest! {
     }
 
     #[test]
-    fn the_accounts_agree_whatever_happens(seed: u64, channels in 1u32..4, favour: bool, sweep: bool) {
+    fn the_accounting_is_always_consistent(seed: u64, channels in 1u32..4, favour: bool, sweep: bool) {
         let mut rng = Rng::for_purpose(Seed(seed), "station");
         let favour = favour.then_some(Favour { patience: Nanos(20), clients_between: 2 });
         let order = if sweep { Order::Sweep { overdue: Nanos(300) } } else { Order::Arrival };
@@ -139,7 +140,7 @@ proptest! {
 }
 
 #[test]
-fn a_ticket_given_back_twice_is_told() {
+fn a_ticket_finished_twice_is_an_error() {
     let mut station = Station::new("any", 2, Discipline::FIFO);
     station.arrive(Nanos(0), Class::Client, 0, ());
     station.arrive(Nanos(5), Class::Client, 0, ());

@@ -1,4 +1,4 @@
-//! Spans of time counted in buckets whose width grows with the span.
+//! Time spans counted in buckets whose width grows with the span.
 
 use senesce_core::Nanos;
 use serde::{Deserialize, Serialize};
@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 /// Buckets of each octave, as a power of two.
 const BITS: u32 = 6;
 
-/// Counts of spans: exact below 64 ns, above in 64 buckets for each octave.
+/// Counts of spans: exact below 64 ns; above that, 64 buckets for each octave.
 ///
-/// A quantile is the middle of its bucket: at most 1/128 (0.8%) off. Sum, number and maximum are exact. Memory: 512 bytes for
-/// each octave up to the longest span.
+/// A quantile is the middle of its bucket, with an error of at most 1/128 (0.8%). Sum, number and
+/// maximum are exact. Memory: 512 bytes for each octave up to the longest span.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Histogram {
     counts: Vec<u64>,
@@ -18,18 +18,18 @@ pub struct Histogram {
     max: u64,
 }
 
-/// A distribution of spans in a few numbers, ns.
+/// A summary of a distribution of spans, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spans {
-    /// How many.
+    /// Number of spans.
     pub count: u64,
     /// Mean, exact.
     pub mean: f64,
-    /// Half are shorter; at most 0.8% off, as the next two are.
+    /// The median; like the next two, with an error of at most 0.8%.
     pub p50: u64,
-    /// 95% are shorter.
+    /// The 95th percentile.
     pub p95: u64,
-    /// 99% are shorter.
+    /// The 99th percentile.
     pub p99: u64,
     /// The longest, exact.
     pub max: u64,
@@ -48,7 +48,7 @@ impl Histogram {
         self.max = self.max.max(span.0);
     }
 
-    /// Counts all spans of another one.
+    /// Adds all spans of another histogram.
     pub fn merge(&mut self, other: &Histogram) {
         if other.counts.len() > self.counts.len() {
             self.counts.resize(other.counts.len(), 0);
@@ -59,7 +59,7 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
-    /// Spans counted.
+    /// The number of spans.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -69,12 +69,13 @@ impl Histogram {
         self.sum
     }
 
-    /// Their mean, ns; 0 for none.
+    /// Their mean, ns; 0 if there are none.
     pub fn mean(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.sum as f64 / self.count as f64 }
     }
 
-    /// The smallest span that `per_mille` thousandths do not exceed; at most 0.8% off; 0 for none.
+    /// The smallest span that `per_mille` thousandths do not exceed, with an error of at most 0.8%;
+    /// 0 if there are none.
     pub fn quantile(&self, per_mille: u64) -> Nanos {
         let wanted = (u128::from(self.count) * u128::from(per_mille.min(1000))).div_ceil(1000).max(1) as u64;
         let mut passed = 0;
@@ -87,7 +88,7 @@ impl Histogram {
         Nanos(0)
     }
 
-    /// The figures that are shown.
+    /// The summary for reports.
     pub fn spans(&self) -> Spans {
         let quantile = |per_mille| self.quantile(per_mille).0;
         let (p50, p95, p99) = (quantile(500), quantile(950), quantile(990));
@@ -97,7 +98,7 @@ impl Histogram {
 
 fn bucket_of(span: u64) -> usize {
     let octave = span.max(1).ilog2().saturating_sub(BITS);
-    // Within an octave the leading bits count on from 64 to 127, so the buckets follow each other without a gap.
+    // Within an octave the leading bits run from 64 to 127, so the buckets are contiguous.
     ((octave << BITS) + (span >> octave) as u32) as usize
 }
 
@@ -115,7 +116,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn quantiles_are_those_of_the_sorted_spans_within_a_128th(
+        fn quantiles_match_sorted_spans_within_a_128th(
             spans in prop::collection::vec((0u64..64, any::<u64>()).prop_map(|(shift, span)| span >> shift), 1..200),
             per_mille in 0u64..=1000,
         ) {
@@ -130,7 +131,7 @@ mod tests {
         }
 
         #[test]
-        fn merging_is_counting_all(
+        fn merging_equals_counting_all(
             a in prop::collection::vec(any::<u64>(), 0..50), b in prop::collection::vec(0u64..1000, 0..50),
         ) {
             let of = |spans: &[u64]| {

@@ -1,8 +1,8 @@
-//! A number that changes in time, and its mean over time.
+//! A number that changes over time, and its mean over time.
 
 use senesce_core::Nanos;
 
-/// How many there are now, and the integral of that over time.
+/// The current number, and its integral over time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Level {
     value: u64,
@@ -13,28 +13,28 @@ pub struct Level {
 }
 
 impl Level {
-    /// The number now.
+    /// The current number.
     pub fn value(&self) -> u64 {
         self.value
     }
 
-    /// Sets the number from `now` on; time does not go backwards.
+    /// Sets the number from `now` on; time must not go backwards.
     pub fn set(&mut self, now: Nanos, value: u64) {
         self.advance(now);
         self.value = value;
     }
 
-    /// One more from `now` on.
+    /// Adds one from `now` on.
     pub fn rise(&mut self, now: Nanos) {
         self.set(now, self.value + 1);
     }
 
-    /// One less from `now` on; there must be one.
+    /// Subtracts one from `now` on; the number must not be 0.
     pub fn fall(&mut self, now: Nanos) {
         self.set(now, self.value - 1);
     }
 
-    /// Forgets what was before `now`; the number stays.
+    /// Discards the time before `now`; the number stays.
     pub fn restart(&mut self, now: Nanos) {
         *self = Self { value: self.value, since: now, from: now, area: 0, above_zero: 0 };
     }
@@ -44,7 +44,7 @@ impl Level {
         self.area + u128::from(self.value) * u128::from(now.since(self.since).0)
     }
 
-    /// The mean up to `now`; 0 when no time has passed.
+    /// The mean up to `now`; 0 if no time has passed.
     pub fn mean(&self, now: Nanos) -> f64 {
         let time = now.since(self.from).0;
         if time == 0 { 0.0 } else { self.area(now) as f64 / time as f64 }

@@ -1,4 +1,4 @@
-//! Figures of a run: distributions of spans, means over time, and how sure a mean is.
+//! Figures of a run: distributions of spans, means over time, and confidence intervals.
 
 mod batches;
 mod histogram;

@@ -14,18 +14,18 @@ pub(super) struct Request<O> {
     pub op: BlockOp,
     pub block: u64,
     pub blocks: u32,
-    /// Who is told of its end.
+    /// The receiver of its completion.
     pub owner: O,
 }
 
-/// A drive and those who wait for it.
+/// A drive with its waiting requests.
 pub(super) struct Drive<O> {
     pub group: usize,
     station: Station<Request<O>>,
     medium: Medium,
-    /// Blocks that stay together, and by how much such units move apart.
+    /// Blocks of a unit that stays together, and the factor by which units move apart.
     stretch: (u64, u64),
-    /// Of an SSD, when figures began.
+    /// For an SSD: its counters at the start of the figures.
     before: SsdCounts,
 }
 
@@ -51,7 +51,7 @@ impl<O> Drive<O> {
         Ok(Self { group, station, medium, stretch, before: SsdCounts::default() })
     }
 
-    /// Writes blocks before the run, without time.
+    /// Writes blocks before the run, without using time.
     pub fn prime(&mut self, block: u64, blocks: u32) {
         let block = self.place(block);
         if let Medium::Ssd(ssd) = &mut self.medium {
@@ -59,7 +59,7 @@ impl<O> Drive<O> {
         }
     }
 
-    /// Where a block of the trace lies.
+    /// The block on the drive for a block of the trace.
     fn place(&self, block: u64) -> u64 {
         let (unit, factor) = self.stretch;
         block / unit * unit * factor + block % unit
@@ -69,7 +69,7 @@ impl<O> Drive<O> {
         self.station.arrive(now, class, request.block, request);
     }
 
-    /// Begins the next request if it can; gives its end.
+    /// Starts the next request if possible; returns its completion.
     pub fn start(&mut self, now: Nanos) -> Option<(Ticket, Request<O>, Nanos)> {
         let (ticket, request) = self.station.start(now)?;
         let block = self.place(request.block);
@@ -94,7 +94,7 @@ impl<O> Drive<O> {
         }
     }
 
-    /// The figures; of an SSD also what it did and how busy its dies were.
+    /// The figures; for an SSD also its counters and the utilisation of its dies.
     pub fn figures(&self, now: Nanos, time: Nanos) -> Result<(StationFigures, Option<(SsdCounts, f64)>), Error> {
         let flash = match &self.medium {
             Medium::Ssd(ssd) => Some((ssd.counts().since(&self.before), ssd.die_utilisation(&self.before, time))),
@@ -104,7 +104,7 @@ impl<O> Drive<O> {
     }
 }
 
-/// The unit that stays together, and by how much units move apart.
+/// Blocks of a unit that stays together, and the factor by which units move apart.
 fn stretch(spread: Option<Spread>, blocks: u64) -> Result<(u64, u64), Error> {
     match spread {
         None => Ok((1, 1)),
@@ -113,8 +113,8 @@ fn stretch(spread: Option<Spread>, blocks: u64) -> Result<(u64, u64), Error> {
         }
         Some(Spread { drive_blocks, unit_blocks }) => {
             let problem = format!(
-                "{drive_blocks} blocks in units of {unit_blocks} cannot be spread over {blocks}; 1 to {blocks} in units of \
-                 1 and more would be possible"
+                "{drive_blocks} blocks in units of {unit_blocks} cannot be spread over {blocks}; only 1 to {blocks} in units of \
+                 at least 1 are possible"
             );
             Err(Error::absurd("drive", problem))
         }

@@ -1,4 +1,4 @@
-//! What a run comes to.
+//! The figures of a run.
 
 use senesce_core::Nanos;
 use serde::{Deserialize, Serialize};
@@ -8,10 +8,11 @@ use crate::{
     BatchMeans, Class, CpuEvents, CpuOrigin, Error, Histogram, Interval, Level, Spans, SsdCounts, StationFigures,
 };
 
-/// A run that answers less than this share of what was offered has not kept up: its latencies grow with its length.
+/// A run that answers less than this share of the offered load is overloaded: its latencies grow
+/// with its length.
 const KEPT_UP: f64 = 0.98;
 
-/// Processors that one kind of event kept busy.
+/// Processors kept busy by one kind of event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CoreUse {
     /// The kind.
@@ -22,10 +23,10 @@ pub struct CoreUse {
     pub background: f64,
 }
 
-/// What flash did.
+/// Figures of flash.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlashFigures {
-    /// All SSDs together.
+    /// Sum over all SSDs.
     pub counts: SsdCounts,
     /// Blocks programmed / blocks written; none without writes.
     pub write_amplification: Option<f64>,
@@ -38,45 +39,45 @@ pub struct FlashFigures {
 pub struct StorageFigures {
     /// The profile of processors.
     pub profile: String,
-    /// Where its times come from. With assumed ones no figure of this run is a result.
+    /// The source of its times. With assumed times no figure of this run is a result.
     pub origin: CpuOrigin,
-    /// Time of these figures, ns.
+    /// The observed time, ns.
     pub time: u64,
-    /// Operations a second that came from outside; none for a fixed number of clients.
+    /// External operations a second; none for a fixed number of clients.
     pub offered_per_second: Option<f64>,
-    /// Operations a second that were answered.
+    /// Answered operations a second.
     pub per_second: f64,
-    /// Whether what was offered was answered. If not, latencies say how long the run was and nothing else.
+    /// Whether the offered load was answered. If not, latencies only reflect the length of the run.
     pub kept_up: bool,
-    /// From coming to the answer.
+    /// From arrival to answer.
     pub latency: Spans,
-    /// Its mean, and how sure it is.
+    /// Its mean, with its interval.
     pub latency_mean: Interval,
-    /// Of operations that read.
+    /// Latency of operations that read.
     pub reads: Spans,
-    /// Of operations that write.
+    /// Latency of operations that write.
     pub writes: Spans,
-    /// Of those that waited for room in the log, how long.
+    /// Waiting times of the operations that waited for space in the log.
     pub held: Spans,
     /// Operations in the system, mean over time.
     pub there: f64,
     /// Processors.
     pub processors: StationFigures,
-    /// What they were busy with.
+    /// The use of the processors by kind of event.
     pub cores: Vec<CoreUse>,
     /// The log.
     pub log: StationFigures,
     /// Each drive.
     pub drives: Vec<StationFigures>,
-    /// The share of the time in which a drive had something to do, mean over the drives of each group.
+    /// The share of the time in which a drive was busy, mean over the drives of each group.
     pub group_busy: Vec<f64>,
     /// SSDs, if there are any.
     pub flash: Option<FlashFigures>,
-    /// Consistency points, from their beginning until they are durable.
+    /// Durations of consistency points, from start to durability.
     pub points: Spans,
 }
 
-/// What is counted while a run goes on.
+/// The counters of a running simulation.
 #[derive(Debug)]
 pub(super) struct Accounts {
     pub from: Nanos,
@@ -87,7 +88,7 @@ pub(super) struct Accounts {
     latency: Histogram,
     kinds: [Histogram; 2],
     means: BatchMeans,
-    /// Time that answered operations were there, since `from`.
+    /// Sum of the times of answered operations in the system, since `from`.
     there_sum: u128,
     events: [CpuEvents; 2],
 }
@@ -125,7 +126,7 @@ impl Accounts {
         *account = account.plus(events);
     }
 
-    /// Forgets what was before.
+    /// Discards earlier figures.
     pub fn restart(&mut self, now: Nanos) {
         let (mut there, answered) = (self.there, self.answered);
         there.restart(now);

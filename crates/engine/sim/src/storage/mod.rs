@@ -1,4 +1,5 @@
-//! Clients, processors, a log, consistency points and drives, put together and fed with what an engine did.
+//! Clients, processors, a log, consistency points and drives together, driven by the recorded work
+//! of an engine.
 
 mod drive;
 mod figures;

@@ -1,4 +1,4 @@
-//! The way of an operation: processors, drives and again where pointers were stale, the log.
+//! The course of an operation: processors, drives (again where pointers were stale), the log.
 
 use senesce_core::{BlockOp, Nanos};
 
@@ -8,15 +8,15 @@ use super::{
 };
 use crate::{Class, CpuEvents};
 
-/// An operation that was not answered yet.
+/// An operation that is not answered yet.
 #[derive(Debug)]
 pub(super) struct Open<'a> {
     pub arrived: Nanos,
-    /// The consistency point it belongs to, counted from the beginning.
+    /// The consistency point it belongs to, counted from the start.
     pub point: u64,
     pub operation: &'a Operation,
     stage: Stage,
-    /// Parts of the stage that are not done.
+    /// Pending parts of the stage.
     pending: u32,
     held: Option<Nanos>,
 }
@@ -24,11 +24,11 @@ pub(super) struct Open<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Begun,
-    /// The block of pointers with that number is read.
+    /// The block of pointers with this number is read.
     Pointer(usize),
     Read,
     Checked,
-    /// The block of a map with that number is read.
+    /// The block of a map with this number is read.
     Lookup(usize),
     ReadAgain,
     CheckedAgain,
@@ -89,7 +89,8 @@ impl Run<'_> {
         }
     }
 
-    /// Blocks of pointers are read one after the other: each says where the next one lies. Then all chains at once.
+    /// Reads blocks of pointers one after the other, since each has the location of the next. Then
+    /// all chains are read at once.
     fn read_pointers(&mut self, now: Nanos, number: u64, next: usize) {
         let Some(operation) = self.open.get(&number).map(|open| open.operation) else { return };
         if let Some(pointer) = operation.pointers.get(next) {
@@ -104,7 +105,7 @@ impl Run<'_> {
         }
     }
 
-    /// Blocks of the container map, one after the other, and what is read from elsewhere because of them.
+    /// Reads blocks of the container map one after the other, then the redirected chains.
     fn read_again(&mut self, now: Nanos, number: u64, next: usize) {
         let Some(operation) = self.open.get(&number).map(|open| open.operation) else { return };
         if let Some(lookup) = operation.lookups.get(next) {
@@ -120,7 +121,8 @@ impl Run<'_> {
         if operation.write { self.append_or_hold(now, number) } else { self.answer(now, number) }
     }
 
-    /// The log takes operations of the point that is being filled and of the one before, no others: it has two halves.
+    /// Appends the record, or holds the operation. The log has two halves, so it accepts only
+    /// operations of the current point and of the one before.
     fn append_or_hold(&mut self, now: Nanos, number: u64) {
         let Some(open) = self.open.get_mut(&number) else { return };
         if open.point < self.durable + 2 {
@@ -132,7 +134,7 @@ impl Run<'_> {
         }
     }
 
-    /// Those who waited for the log go on, as far as there is room.
+    /// Continues operations that wait for the log, as far as it has space.
     pub fn release(&mut self, now: Nanos) {
         for number in std::mem::take(&mut self.held) {
             match self.open.get_mut(&number) {
@@ -147,7 +149,7 @@ impl Run<'_> {
         }
     }
 
-    /// A record is durable: the client is answered, and its point may begin.
+    /// A record is durable: the client is answered, and its point may start.
     pub fn logged(&mut self, now: Nanos, number: u64) {
         let Some(open) = self.open.get(&number) else { return };
         let at = (open.point - self.durable) as usize;
@@ -160,7 +162,7 @@ impl Run<'_> {
     }
 
     fn compute_for(&mut self, now: Nanos, number: u64, stage: Stage, events: CpuEvents) {
-        // A job of no time is a job, so that an operation always goes on from an event.
+        // A job has at least 1 ns, so that an operation always continues from an event.
         let time = self.charge(Class::Client, &events).max(1);
         let pending = self.compute(now, Owner::Operation(number), time);
         self.enter(number, stage, pending);

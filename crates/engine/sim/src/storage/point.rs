@@ -1,4 +1,5 @@
-//! The way of a consistency point: what one thread does before it, steps of each group, some at a time, and a flush.
+//! The course of a consistency point: the work of one thread before it, concurrent steps of each
+//! group, and a flush.
 
 use senesce_core::{BlockOp, Nanos};
 
@@ -12,11 +13,11 @@ use crate::Class;
 #[derive(Debug)]
 pub(super) struct Running {
     began: Nanos,
-    /// Parts of what comes before the steps that are done.
+    /// Finished parts of the work before the steps.
     scanned: usize,
-    /// Of each group: the next step to begin.
+    /// The next step to start, of each group.
     next: Vec<usize>,
-    /// Stage and parts that are not done, of each step that has begun.
+    /// Stage and pending parts of each started step.
     steps: Vec<Vec<(Stage, u32)>>,
     /// Steps that are not done.
     left: usize,
@@ -33,7 +34,8 @@ enum Stage {
 }
 
 impl Run<'_> {
-    /// The next point begins when all its operations are in the log and the one before is durable; without operations that write at once.
+    /// Starts the next point when all its operations are in the log and the previous point is
+    /// durable. If no operation writes, it starts at once.
     pub fn begin_point(&mut self, now: Nanos) {
         let work = (self.durable % self.works.len() as u64) as usize;
         let logged = self.logged.front().copied().unwrap_or(0);
@@ -55,7 +57,8 @@ impl Run<'_> {
         self.go_on_scanning(now);
     }
 
-    /// The next of what comes before the steps; behind the last the first steps begin.
+    /// Starts the next part of the work before the steps; after the last part the first steps
+    /// start.
     fn go_on_scanning(&mut self, now: Nanos) {
         let work = (self.durable % self.works.len() as u64) as usize;
         let Some(running) = &self.running else { return };
@@ -77,7 +80,7 @@ impl Run<'_> {
         }
     }
 
-    /// A chain was read before the steps: what it takes of a processor.
+    /// A chain was read before the steps: charges its processor time.
     pub fn scanned(&mut self, now: Nanos) {
         let work = (self.durable % self.works.len() as u64) as usize;
         let Some(running) = &self.running else { return };
@@ -86,7 +89,7 @@ impl Run<'_> {
         }
     }
 
-    /// And that is done.
+    /// The processor time of that part is over.
     pub fn part_of_scan_done(&mut self, now: Nanos) {
         let work = (self.durable % self.works.len() as u64) as usize;
         if let Some(running) = &mut self.running {
@@ -112,7 +115,7 @@ impl Run<'_> {
         running.next[group] += 1;
         running.steps[group].push((Stage::Clean, 0));
         let time = self.works[work].groups[group][step].before;
-        // A job of no time is a job, so that a step always goes on from an event.
+        // A job has at least 1 ns, so that a step always continues from an event.
         let pending = self.compute(now, Owner::Step { group, step }, time.max(1));
         self.enter_step(group, step, Stage::Clean, pending);
     }

@@ -1,4 +1,4 @@
-//! The run: events of clients, processors, the log and drives, one after the other.
+//! The run: processes the events of clients, processors, the log and drives in order.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -15,41 +15,41 @@ use super::{
 };
 use crate::{Arrivals, Class, CpuEvents, Discipline, Distribution, Error, EventQueue, Order, Station, Ticket};
 
-/// What happens in a run, for whoever looks on.
+/// Events of a run, for an observer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Happening {
-    /// An operation came: its number.
+    /// An operation arrived: its number.
     Arrived(u64),
-    /// An operation waits for the log to have room: both halves wait for consistency points.
+    /// An operation waits for space in the log: both halves wait for consistency points.
     Held(u64),
     /// An operation was answered.
     Answered(u64),
-    /// A drive began with a request.
+    /// A drive started a request.
     Request {
         /// The drive.
         drive: usize,
-        /// What it does.
+        /// Its operation.
         op: BlockOp,
-        /// From which block on.
+        /// Its first block.
         block: u64,
-        /// How many.
+        /// The number of blocks.
         blocks: u32,
     },
-    /// A consistency point began: its number, counted from the beginning of the run.
+    /// A consistency point started: its number, counted from the start of the run.
     PointBegan(u64),
-    /// A consistency point was durable.
+    /// A consistency point became durable.
     PointDone(u64),
 }
 
-/// Runs a trace on a system. Same trace, system and load: same figures.
+/// Runs a trace on a system. The same trace, system and load give the same figures.
 ///
-/// Errors: a trace, system or description that cannot be; Little's law broken at any station or for all of it. Cost: a few
-/// microseconds for each operation and chain.
+/// Errors: an invalid trace, system or description; a violation of Little's law at any station or
+/// for the whole system. Cost: a few microseconds for each operation and chain.
 pub fn compute_storage(setup: &StorageSetup, trace: &Trace, load: &StorageLoad) -> Result<StorageFigures, Error> {
     compute_storage_observed(setup, trace, load, &mut |_, _| {})
 }
 
-/// The same at each of some rates, operations a second (Poisson); each on a system of its own.
+/// Runs the trace at each of several rates, in operations a second (Poisson), each on a new system.
 pub fn compute_load_curve(
     setup: &StorageSetup,
     trace: &Trace,
@@ -64,7 +64,7 @@ pub fn compute_load_curve(
     rates.iter().map(at).collect()
 }
 
-/// The same, and tells what happens, in order.
+/// The same, and reports every event to the observer, in order.
 pub fn compute_storage_observed(
     setup: &StorageSetup,
     trace: &Trace,
@@ -74,12 +74,12 @@ pub fn compute_storage_observed(
     setup.check()?;
     trace.check(setup.drives())?;
     if load.operations == 0 {
-        return Err(Error::absurd("load", "0 operations have no figures; 1 would".into()));
+        return Err(Error::absurd("load", "0 operations have no figures; use at least 1".into()));
     }
     Run::new(setup, trace, load, observer)?.go()
 }
 
-/// Who is told of an end.
+/// The receiver of a completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
     Operation(u64),
@@ -87,7 +87,7 @@ pub(super) enum Owner {
         group: usize,
         step: usize,
     },
-    /// The thread that goes before a point: it reads, and works on what it read.
+    /// The thread that works before a point: it reads, and processes what it read.
     Scan,
     Scanned,
     Flush,
@@ -97,9 +97,9 @@ pub(super) enum Owner {
 pub(super) enum Event {
     Arrival,
     Processor(Ticket, Owner),
-    /// A record is written to the log.
+    /// A record is transferred to the log.
     Log(Ticket, u64),
-    /// It is durable there.
+    /// The record is durable.
     Logged(u64),
     Drive(usize, Ticket, Owner),
 }
@@ -116,23 +116,23 @@ pub(super) struct Run<'a> {
     processors: Station<(Owner, u64)>,
     log: Station<u64>,
     drives: Vec<Drive<Owner>>,
-    /// Drives that may begin something.
+    /// Drives that may start a request.
     touched: Vec<usize>,
 
-    /// Operations that came so far, and the point and place in it of the next.
+    /// Number of operations that arrived, and the point and position of the next.
     came: u64,
     next: (u64, usize),
     pub open: BTreeMap<u64, Open<'a>>,
-    /// Operations that wait for room in the log.
+    /// Operations that wait for space in the log.
     pub held: VecDeque<u64>,
-    /// Operations that wait for background work that keeps clients out, and whether such work runs.
+    /// Operations that wait for exclusive background work, and whether such work runs.
     pub kept_out: Vec<u64>,
     pub excluded: bool,
     /// Points do not wait for operations.
     pub goes_by_itself: bool,
-    /// Consistency points that are durable.
+    /// Durable consistency points.
     pub durable: u64,
-    /// Operations in the log, of each point from the first that is not durable on.
+    /// Operations in the log, for each point from the first that is not durable on.
     pub logged: VecDeque<u64>,
     pub running: Option<Running>,
     pub accounts: Accounts,
@@ -213,7 +213,7 @@ impl<'a> Run<'a> {
                 return self.figures(now);
             }
         }
-        Err(Error::absurd("load", "no operations come any more".into()))
+        Err(Error::absurd("load", "no more operations arrive".into()))
     }
 
     fn schedule_arrival(&mut self, now: Nanos) {
@@ -240,7 +240,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// An operation is done.
+    /// Answers an operation.
     pub fn answer(&mut self, now: Nanos, number: u64) {
         let Some(open) = self.open.remove(&number) else { return };
         self.note(now, Happening::Answered(number));
@@ -266,7 +266,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Whoever waits for something that is free begins.
+    /// Starts every job whose server is free.
     fn start_all(&mut self, now: Nanos) {
         while let Some((ticket, (owner, time))) = self.processors.start(now) {
             self.events.schedule(Nanos(now.0 + time), Event::Processor(ticket, owner));
@@ -289,7 +289,8 @@ impl<'a> Run<'a> {
         (self.observer)(now, happening);
     }
 
-    /// Work for a processor. A client's is one job; others' is cut into turns. Gives the number of jobs.
+    /// Adds work for a processor. A client's work is one job; background work is divided into
+    /// turns. Returns the number of jobs.
     pub fn compute(&mut self, now: Nanos, owner: Owner, time: u64) -> u32 {
         let class = class_of(owner);
         let turn = if class == Class::Client { time.max(1) } else { self.setup.turn.0 };
@@ -300,7 +301,7 @@ impl<'a> Run<'a> {
         jobs as u32
     }
 
-    /// Chains for drives. Gives the number of requests.
+    /// Adds chains for drives. Returns the number of requests.
     pub fn request(&mut self, now: Nanos, owner: Owner, op: BlockOp, chains: &[Chain]) -> u32 {
         for &Chain { drive, block, blocks } in chains {
             let drive = drive as usize;
@@ -310,7 +311,7 @@ impl<'a> Run<'a> {
         chains.len() as u32
     }
 
-    /// A flush for each drive. Gives their number.
+    /// Adds a flush for each drive. Returns their number.
     pub fn request_flushes(&mut self, now: Nanos) -> u32 {
         let flush = |drive| Chain { drive, block: 0, blocks: 0 };
         let chains: Vec<Chain> = (0..self.drives.len() as u32).map(flush).collect();

@@ -1,4 +1,4 @@
-//! What a trace is run on.
+//! The system on which a trace runs.
 
 use senesce_core::{Nanos, Seed};
 use senesce_device::DeviceSpec;
@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Arrivals, CpuProfile, Error, Favour, SsdFill, SsdSpec};
 
-/// A drive that stands for a smaller one of the trace. What an SSD that is spread says of collection means nothing: most of it is
-/// never written.
+/// A drive that represents a smaller one of the trace. Garbage collection figures of a spread SSD
+/// have no meaning: most of it is never written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spread {
     /// Blocks of the traced drive.
     pub drive_blocks: u64,
-    /// Blocks that stay together, as those of an allocation area. The units are spread over all of the drive, so that the
-    /// arm of a disk goes as far as it would.
+    /// Blocks that stay together, like those of an allocation area. The units are spread over the
+    /// whole drive, so that the arm of a disk moves over realistic distances.
     pub unit_blocks: u64,
 }
 
@@ -21,22 +21,22 @@ pub struct Spread {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Model {
-    /// A disk; its queue is served as the arm sweeps, one request at a time.
+    /// A disk. Its queue is served in sweep order, one request at a time.
     Disk {
         /// The description.
         spec: DeviceSpec,
-        /// Whether it stands for a smaller one.
+        /// Set if it represents a smaller one.
         spread: Option<Spread>,
     },
     /// An SSD.
     Ssd {
         /// The description.
         spec: SsdSpec,
-        /// What it holds at the beginning.
+        /// Its initial content.
         fill: SsdFill,
-        /// Requests it is given at a time; the others wait outside, where clients go first.
+        /// Concurrent requests. Others wait outside, where clients have priority.
         depth: u32,
-        /// Whether it stands for a smaller one.
+        /// Set if it represents a smaller one.
         spread: Option<Spread>,
     },
 }
@@ -44,18 +44,19 @@ pub enum Model {
 /// Drives of one RAID group.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Drives {
-    /// How many, parity with them.
+    /// The number of drives, including parity.
     pub count: u32,
-    /// What each is.
+    /// The model of each drive.
     pub model: Model,
 }
 
-/// Memory that outlives a loss of power.
+/// Memory that survives a power loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogSpec {
-    /// From the end of a record's transfer until it is durable. Others are transferred meanwhile.
+    /// From the end of a record's transfer until it is durable. Other records are transferred
+    /// meanwhile.
     pub latency: Nanos,
-    /// 10^6 bytes a second.
+    /// Rate, 10^6 bytes a second.
     pub rate: u32,
 }
 
@@ -66,38 +67,39 @@ pub struct StorageSetup {
     pub groups: Vec<Drives>,
     /// Processors.
     pub cores: u32,
-    /// What events take of them.
+    /// The processor time of each event.
     pub cpu: CpuProfile,
     /// The longest turn of background work on a processor.
     pub turn: Nanos,
-    /// By how much clients go first, at processors and drives.
+    /// The priority of clients, at processors and drives.
     pub favour: Favour,
-    /// How long a request to a disk may be passed over by the arm.
+    /// The longest time that the arm may pass over a request to a disk.
     pub overdue: Nanos,
     /// The log.
     pub log: LogSpec,
     /// Blocks of a drive that a consistency point writes in one step: the depth of a tetris.
     pub step_blocks: u32,
-    /// Steps on their way at a time, for each group.
+    /// Concurrent steps of each group.
     pub window: u32,
 }
 
-/// Who asks, and for how long.
+/// The load of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StorageLoad {
-    /// Where operations come from.
+    /// The source of operations.
     pub arrivals: Arrivals,
-    /// Operations before figures are taken.
+    /// Operations before figures are collected.
     pub warm_up: u64,
     /// Operations after that.
     pub operations: u64,
-    /// From which arrivals are drawn.
+    /// The seed of the arrivals.
     pub seed: Seed,
 }
 
 impl StorageSetup {
-    /// A system with usual numbers beside its drives and processors: a log of 10 us and 2 GB/s, steps of 64 blocks, 4 at a
-    /// time, clients before background work that has not waited for 20 ms, 4 of theirs between.
+    /// A system with typical parameters besides its drives and processors: a log of 10 us and 2
+    /// GB/s, and 4 concurrent steps of 64 blocks. Clients go before background work that has waited
+    /// for less than 20 ms; aged background work is served after every 4 clients.
     pub fn new(groups: Vec<Drives>, cores: u32, cpu: CpuProfile) -> Self {
         Self {
             groups,
@@ -112,12 +114,12 @@ impl StorageSetup {
         }
     }
 
-    /// Drives in all.
+    /// The number of drives.
     pub fn drives(&self) -> u32 {
         self.groups.iter().map(|group| group.count).sum()
     }
 
-    /// Refuses a system with a part of zero.
+    /// Errors: a part of the system is zero.
     pub fn check(&self) -> Result<(), Error> {
         let parts = [
             (u64::from(self.drives()), "drives"),
@@ -128,7 +130,7 @@ impl StorageSetup {
             (u64::from(self.window), "steps on their way"),
         ];
         match parts.iter().find(|(number, _)| *number == 0) {
-            Some((_, part)) => Err(Error::absurd("system", format!("0 {part} are not possible; 1 would be"))),
+            Some((_, part)) => Err(Error::absurd("system", format!("0 {part} are not possible; use at least 1"))),
             None => Ok(()),
         }
     }

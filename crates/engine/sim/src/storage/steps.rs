@@ -1,4 +1,4 @@
-//! A consistency point cut into steps: what is written of one tetris of one group.
+//! Divides a consistency point into steps: the writes of one tetris of one group.
 
 use std::collections::BTreeMap;
 
@@ -8,45 +8,45 @@ use super::{
 };
 use crate::CpuEvents;
 
-/// A part of a consistency point's work: processors, reads, parity, writes, one after the other.
+/// A part of a consistency point's work: processors, reads, parity, writes, in this order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Step {
-    /// Processors before the reads, ns.
+    /// Processor time before the reads, ns.
     pub before: u64,
     pub reads: Vec<Chain>,
-    /// Processors between reads and writes, ns: parity.
+    /// Processor time between reads and writes, ns: parity.
     pub between: u64,
     pub writes: Vec<Chain>,
 }
 
-/// A part of what comes before the steps.
+/// A part of the work before the steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ScanPart {
-    /// A chain that is read, if it is not only work for a processor.
+    /// A chain to read; none for processor time alone.
     pub chain: Option<Chain>,
-    /// Processor time after that, ns, a turn at most.
+    /// Processor time after the read, ns, at most one turn.
     pub time: u64,
-    /// Operations that come meanwhile wait.
+    /// Operations that arrive during this part wait.
     pub excludes: bool,
-    /// Those that wait begin after it.
+    /// Waiting operations start after this part.
     pub releases: bool,
 }
 
-/// A consistency point's work.
+/// The work of a consistency point.
 #[derive(Clone, Debug)]
 pub(super) struct PointWork {
-    /// What comes before its steps, one after the other.
+    /// The work before its steps, in order.
     pub scan: Vec<ScanPart>,
-    /// Of each group, in their order.
+    /// The steps of each group, in order.
     pub groups: Vec<Vec<Step>>,
-    /// What processors do for all of it.
+    /// The events of all of its work.
     pub events: CpuEvents,
     /// Operations that write.
     pub writes: u64,
 }
 
-/// Cuts a point into steps. A chain that goes on into the next tetris stays whole: it is one request, of the tetris in which it
-/// begins. The processors' work is shared out by blocks.
+/// Divides a point into steps. A chain that extends into the next tetris stays whole: it is one
+/// request, of the tetris in which it starts. The processor time is divided by blocks.
 pub(super) fn cut(point: &PointTrace, setup: &StorageSetup) -> PointWork {
     let group_of: Vec<usize> =
         setup.groups.iter().enumerate().flat_map(|(group, drives)| (0..drives.count).map(move |_| group)).collect();
@@ -68,14 +68,15 @@ pub(super) fn cut(point: &PointTrace, setup: &StorageSetup) -> PointWork {
     share(others, groups.iter_mut().flatten(), |step, part| step.before = part);
     share(parity, groups.iter_mut().flatten(), |step, part| step.between = part);
     if groups.iter().all(Vec::is_empty) {
-        // Nothing reaches a drive, and still somebody has to do the work.
+        // Without chains the processor time still needs a step.
         groups[0].push(Step { before: others, between: parity, ..Step::default() });
     }
     let writes = point.operations.iter().filter(|operation| operation.write).count() as u64;
     PointWork { scan, groups, events: all, writes }
 }
 
-/// What one thread does before the steps, and its events with the chains that it issues. Its processor's work is the same for each chain.
+/// The work of one thread before the steps, and its events including the chains it issues. Every
+/// chain gets the same processor time.
 fn cut_scan(point: &PointTrace, setup: &StorageSetup) -> (Vec<ScanPart>, CpuEvents) {
     let issued = CpuEvents { chain_issue: point.scanned.len() as u64, ..CpuEvents::default() };
     let mut events = point.scan_events.plus(&issued);
@@ -100,7 +101,7 @@ fn cut_scan(point: &PointTrace, setup: &StorageSetup) -> (Vec<ScanPart>, CpuEven
     (scan, events)
 }
 
-/// Chains one after the other, and work for a processor in turns, which begins behind the first chain.
+/// Chains in sequence, with processor time in turns from the first chain on.
 fn cut_turns(chains: Vec<Chain>, mut left: u64, turn: u64, scan: &mut Vec<ScanPart>) {
     let mut chains = chains.into_iter();
     let mut chain = chains.next();
@@ -111,7 +112,7 @@ fn cut_turns(chains: Vec<Chain>, mut left: u64, turn: u64, scan: &mut Vec<ScanPa
     }
 }
 
-/// Shares a number out by blocks; the parts add up to it exactly.
+/// Divides a number by blocks; the parts add up to it exactly.
 fn share<'a>(all: u64, steps: impl Iterator<Item = &'a mut Step>, set: impl Fn(&mut Step, u64)) {
     let steps: Vec<&mut Step> = steps.collect();
     let blocks =
@@ -138,7 +139,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn steps_hold_every_chain_once_and_all_the_work(
+        fn steps_have_every_chain_and_all_work(
             chains in prop::collection::vec((0u32..6, 0u64..1000, 1u32..100, any::<bool>()), 0..60),
             block_clean in 0u64..500,
             xor in 0u64..500,

@@ -1,4 +1,4 @@
-//! A made-up trace, for tests and to see what one number changes.
+//! A synthetic trace, for tests and for the effect of a single parameter.
 
 use senesce_core::{Rng, Seed};
 use serde::{Deserialize, Serialize};
@@ -6,10 +6,11 @@ use serde::{Deserialize, Serialize};
 use super::trace::{Chain, Operation, PointTrace, Trace};
 use crate::{CpuEvents, Error};
 
-/// Operations of one size on drives of which one of each group is parity; chains of one length at random places.
+/// Operations of one size on a group of drives with one parity drive; chains of one length at
+/// random positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SyntheticTrace {
-    /// Drives of the one group.
+    /// Drives of the only group.
     pub drives: u32,
     /// Blocks of each.
     pub drive_blocks: u64,
@@ -17,24 +18,24 @@ pub struct SyntheticTrace {
     pub points: u32,
     /// Operations of each.
     pub operations: u32,
-    /// How many of 1000 read.
+    /// Reads, of 1000 operations.
     pub reads_per_mille: u32,
     /// Blocks of an operation.
     pub blocks: u32,
-    /// How many of 1000 reads find all in the cache.
+    /// Reads that find all blocks in the cache, of 1000 reads.
     pub hits_per_mille: u32,
-    /// Blocks of each chain an operation reads; the last one may be shorter.
+    /// Blocks of each chain that an operation reads; the last one may be shorter.
     pub read_chain: u32,
-    /// Blocks of each chain a consistency point writes; aligned to that.
+    /// Blocks of each chain that a consistency point writes; chains are aligned to this.
     pub write_chain: u32,
-    /// Blocks read for parity, of 1000 that are written.
+    /// Blocks read for parity, for each 1000 written.
     pub parity_reads_per_mille: u32,
-    /// From which places are drawn.
+    /// The seed of the positions.
     pub seed: Seed,
 }
 
 impl SyntheticTrace {
-    /// Makes the trace. Errors: numbers that make none.
+    /// Generates the trace. Errors: invalid parameters.
     pub fn make(&self) -> Result<Trace, Error> {
         let longest = u64::from(self.read_chain.max(self.write_chain));
         if self.drives < 2
@@ -43,7 +44,9 @@ impl SyntheticTrace {
             || self.write_chain == 0
             || self.drive_blocks < longest
         {
-            let problem = format!("{self:?} makes none; 2 drives of at least a chain, and chains of 1 block would");
+            let problem = format!(
+                "{self:?} gives no trace; use at least 2 drives of at least a chain, and chains of at least 1 block"
+            );
             return Err(Error::absurd("synthetic trace", problem));
         }
         let mut rng = Rng::for_purpose(self.seed, "synthetic trace");
@@ -56,7 +59,7 @@ impl SyntheticTrace {
         let operations: Vec<Operation> = (0..self.operations).map(|_| self.operation(rng)).collect();
         let dirty: u64 =
             operations.iter().filter(|operation| operation.write).map(|operation| u64::from(operation.blocks)).sum();
-        // Drive 0 is parity: it is written as the longest of the others is.
+        // Drive 0 is parity: it gets an equal share of the writes.
         let mut writes = self.chains(rng, dirty, self.write_chain);
         let parity = dirty.div_ceil(u64::from(self.drives) - 1);
         writes.extend(self.chains(rng, parity, self.write_chain).into_iter().map(|chain| Chain { drive: 0, ..chain }));
@@ -80,7 +83,7 @@ impl SyntheticTrace {
         }
     }
 
-    /// So many blocks in chains of one length on the drives that hold data.
+    /// `blocks` blocks in chains of `length` on the data drives.
     fn chains(&self, rng: &mut Rng, blocks: u64, length: u32) -> Vec<Chain> {
         let (mut left, mut chains) = (blocks, Vec::new());
         while left > 0 {

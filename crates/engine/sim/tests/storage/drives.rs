@@ -1,4 +1,4 @@
-//! What drives make of chains, and how busy they and processors are.
+//! The service of chains by drives, and the utilisation of drives and processors.
 
 use senesce_core::{Nanos, Seed};
 use senesce_device::find_preset;
@@ -13,9 +13,10 @@ use senesce_sim::{
 use super::{chain, disks, flash, open, profile, run, synthetic};
 
 #[test]
-fn a_known_trace_keeps_drives_and_processors_as_busy_as_arithmetic_says() {
-    // Blocks that were never written take a command and the link: 10 us and 4,096 bytes at 550 MB/s. Each operation reads one of
-    // drive 1; of 500 a second, drive 1 is busy for 500 * 17.4 us, and four processors for 500 * (10 + 4 + 0.6) us.
+fn utilisation_of_a_known_trace_matches_arithmetic() {
+    // A read of blocks that were never written costs a command and the link: 10 us, and 4,096 bytes
+    // at 550 MB/s. Each operation reads one block of drive 1. With 500 a second, drive 1 is busy
+    // for 500 * 17.4 us, and four processors for 500 * (10 + 4 + 0.6) us.
     let read = Operation { blocks: 1, reads: vec![chain(1, 7, 1)], ..Operation::default() };
     let point = PointTrace { operations: vec![read], ..PointTrace::default() };
     let mut setup = flash(3, 1 << 18);
@@ -52,7 +53,7 @@ fn longer_chains_make_disks_faster() {
         }
         last = Some(figures);
     }
-    // The same for chains that are read: 64 blocks in pieces of 1, 8 and 64.
+    // The same for reads: 64 blocks in chains of 1, 8 and 64.
     let mut last = f64::INFINITY;
     for read_chain in [1, 8, 64] {
         let trace = SyntheticTrace { read_chain, blocks: 64, reads_per_mille: 900, operations: 200, ..synthetic(64) };
@@ -63,7 +64,7 @@ fn longer_chains_make_disks_faster() {
 }
 
 #[test]
-fn latency_rises_with_the_load_and_processors_are_used_in_proportion() {
+fn latency_and_processor_use_rise_with_load() {
     let trace = SyntheticTrace { drive_blocks: 1 << 18, operations: 4000, ..synthetic(16) };
     let curve = compute_load_curve(
         &flash(8, 1 << 18),
@@ -76,7 +77,7 @@ fn latency_rises_with_the_load_and_processors_are_used_in_proportion() {
     assert_eq!(curve.iter().map(|figures| figures.kept_up).collect::<Vec<_>>(), [true, true, true, false]);
     for figures in curve.iter().filter(|figures| figures.kept_up) {
         let busy: f64 = figures.cores.iter().map(|cores| cores.client + cores.background).sum();
-        // What was charged at the beginning of an operation is done a little later.
+        // Work is charged at the start of an operation, and done a little later.
         let used = figures.processors.utilisation * 4.0;
         assert!((busy / used - 1.0).abs() < 0.1, "{busy} {used}");
         assert!((figures.there / (figures.per_second * figures.latency.mean / 1e9) - 1.0).abs() < 0.02, "{figures:?}");
@@ -86,7 +87,7 @@ fn latency_rises_with_the_load_and_processors_are_used_in_proportion() {
 }
 
 #[test]
-fn a_scaled_drive_spread_over_a_disk_has_the_seeks_of_the_disk() {
+fn a_spread_drive_has_full_disk_seeks() {
     let trace = SyntheticTrace { drive_blocks: 1 << 14, ..synthetic(4) };
     let spec = find_preset("hdd-10k").unwrap();
     let spread = Some(Spread { drive_blocks: 1 << 14, unit_blocks: 64 });
@@ -100,8 +101,9 @@ fn a_scaled_drive_spread_over_a_disk_has_the_seeks_of_the_disk() {
 }
 
 #[test]
-fn scattered_writes_cost_flash_more_than_whole_areas() {
-    // All blocks in use, 10% spare: chains of a page are collected apart from each other, those of 4 MiB together.
+fn scattered_writes_amplify_more_than_whole_areas() {
+    // All blocks are in use, with 10% spare. Short chains of a page are collected separately,
+    // chains of 4 MiB together.
     let amplification = |write_chain: u32| {
         let trace = SyntheticTrace {
             drive_blocks: 1 << 14,

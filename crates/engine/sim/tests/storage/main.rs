@@ -1,4 +1,4 @@
-//! The whole system, with made-up traces.
+//! The whole system, with synthetic traces.
 
 mod drives;
 mod operations;
@@ -15,7 +15,7 @@ use senesce_sim::{
     },
 };
 
-/// A table of round numbers, so that sums can be done by hand.
+/// A table of round numbers, so that sums can be checked by hand.
 fn profile() -> CpuProfile {
     let times = CpuEvents {
         front_end: 10_000,
@@ -47,13 +47,13 @@ fn open(per_second: u64, operations: u64) -> StorageLoad {
     StorageLoad { arrivals, warm_up: operations / 5, operations, seed: Seed(1) }
 }
 
-/// One client, who thinks for so many ns after each answer.
+/// One client, which thinks for `think` ns after each answer.
 fn alone(think: u64, operations: u64) -> StorageLoad {
     let arrivals = Arrivals::Closed { customers: 1, think: Distribution::Exact(Nanos(think)) };
     StorageLoad { arrivals, warm_up: 0, operations, seed: Seed(1) }
 }
 
-/// 8,000 operations: a run that goes around would find what disks still have in their buffers.
+/// 8,000 operations: with fewer the run would wrap around and hit the buffers of disks.
 fn synthetic(write_chain: u32) -> SyntheticTrace {
     SyntheticTrace {
         drives: 8,
@@ -82,7 +82,8 @@ fn chain(drive: u32, block: u64, blocks: u32) -> Chain {
     Chain { drive, block, blocks }
 }
 
-/// Two points of a small system of three disks: reads, one of them redirected; parity reads; writes.
+/// Two points of a small system of three disks: reads, one of them redirected; parity reads;
+/// writes.
 fn small_trace() -> Trace {
     let read = Operation { blocks: 4, reads: vec![chain(1, 100, 3), chain(2, 9, 1)], ..Operation::default() };
     let redirected = vec![chain(2, 70_000, 1)];

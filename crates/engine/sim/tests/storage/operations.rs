@@ -1,17 +1,18 @@
-//! What an operation takes, with a system to itself.
+//! The costs of a single operation on an idle system.
 
 use senesce_sim::storage::{Operation, PointTrace, Trace, compute_storage};
 
 use super::{alone, chain, disks, flash, write};
 
 #[test]
-fn an_operation_alone_takes_the_sum_of_its_parts() {
+fn a_single_operation_costs_the_sum_of_its_parts() {
     let read = Operation { blocks: 2, reads: vec![chain(1, 0, 2)], ..Operation::default() };
     let hit = Operation { blocks: 3, cache_hits: 3, ..Operation::default() };
     for (operation, want) in [
         // Front end and three blocks of the cache.
         (hit, 10_000 + 3 * 1_000),
-        // Front end, one chain, the disk (0.2 ms, no seek at the outermost track, half a turn at most, two blocks), checks.
+        // Front end, one chain, the disk (0.2 ms, no seek at the outermost track, at most half a
+        // turn, two blocks), checks.
         (read, 10_000 + 4_000 + 200_000 + 2 * 600),
         // Front end, two blocks to the log: 10 us and 8 KiB at 2 GB/s.
         (write(2), 10_000 + 2 * 2_000 + 10_000 + 4_096),
@@ -47,7 +48,7 @@ fn stale_pointers_cost_another_read() {
 }
 
 #[test]
-fn blocks_of_pointers_and_maps_are_read_one_after_the_other() {
+fn pointer_and_map_blocks_are_read_in_sequence() {
     let load = alone(1_000_000, 50);
     let mean = |operation: Operation| {
         let point = PointTrace { operations: vec![operation], ..PointTrace::default() };
@@ -66,7 +67,8 @@ fn blocks_of_pointers_and_maps_are_read_one_after_the_other() {
         ..Operation::default()
     };
     let stale = mean(stale);
-    // Three reads of a page take three times as long one after the other, and five of them five times.
+    // Three reads of a page in sequence need three times the time of one, and five reads five
+    // times.
     let read = parallel - 10_000.0 - 3.0 * 4_000.0 - 3.0 * 600.0;
     assert!((serial / (25_800.0 + 3.0 * read) - 1.0).abs() < 0.02, "{serial} {parallel}");
     assert!((stale / (10_000.0 + 5.0 * 4_600.0 + 700.0 + 5.0 * read) - 1.0).abs() < 0.02, "{stale} {parallel}");

@@ -1,4 +1,4 @@
-//! Consistency points beside clients.
+//! Consistency points concurrent with clients.
 
 use senesce_core::{BlockOp, Nanos, Seed};
 use senesce_sim::{
@@ -21,22 +21,22 @@ fn a_trace_without_writes_has_no_consistency_points() {
 }
 
 #[test]
-fn a_full_log_holds_operations_back_and_loses_none() {
-    // Ten blocks a point, each a seek on one of two disks: a fraction of what comes.
+fn a_full_log_delays_operations_and_loses_none() {
+    // Ten blocks a point, each with a seek on one of two disks: far below the arrival rate.
     let trace = SyntheticTrace { operations: 10, reads_per_mille: 0, drives: 3, ..synthetic(1) };
     let arrivals = Arrivals::Closed { customers: 50, think: Distribution::Exact(Nanos(100_000)) };
     let load = StorageLoad { arrivals, warm_up: 500, operations: 3000, seed: Seed(3) };
     let figures = run(&disks(3), &trace, &load);
     assert!(figures.held.count > 2500, "{:?}", figures.held);
-    // As fast as consistency points come, to the last operation.
+    // The throughput equals that of the consistency points.
     let points_per_second = 1e9 / figures.points.mean;
     assert!((figures.per_second / (10.0 * points_per_second) - 1.0).abs() < 0.05, "{figures:?}");
     assert!(figures.processors.utilisation < 0.3);
 }
 
 #[test]
-fn points_get_done_however_many_clients_come() {
-    // More reads than the disks can serve: the point still ends, because its requests age.
+fn points_complete_under_client_overload() {
+    // More reads than the disks can serve: the point still completes, because its requests age.
     let trace = SyntheticTrace { reads_per_mille: 950, operations: 100, points: 80, hits_per_mille: 0, ..synthetic(8) };
     let figures = run(&disks(8), &trace, &open(4000, 6000));
     assert!(!figures.kept_up);
@@ -46,7 +46,7 @@ fn points_get_done_however_many_clients_come() {
 }
 
 #[test]
-fn what_is_done_beside_clients_goes_on_by_itself_and_its_one_thread_reads_one_after_the_other() {
+fn background_points_repeat_and_scan_in_sequence() {
     let hit = Operation { blocks: 1, cache_hits: 1, ..Operation::default() };
     let point = PointTrace {
         operations: vec![hit],
@@ -67,8 +67,11 @@ fn what_is_done_beside_clients_goes_on_by_itself_and_its_one_thread_reads_one_af
         _ => {}
     };
     compute_storage_observed(&disks(3), &trace, &open(1000, 100), &mut look).unwrap();
-    assert!(points > 3 && scanned.len() as u64 >= 3 * points, "nobody writes, and still there were {points} points");
-    // A disk gives what it was asked for; then the thread works, and only then it reads on.
+    assert!(
+        points > 3 && scanned.len() as u64 >= 3 * points,
+        "no operation writes, but there were only {points} points"
+    );
+    // A disk returns a chain; then the thread computes, and only then it reads the next.
     for pair in scanned.windows(2) {
         assert!(pair[1].0 >= pair[0].0 + 44_000, "{pair:?}");
         assert_eq!(pair[1].1, (pair[0].1 + 1) % 3);
@@ -76,7 +79,7 @@ fn what_is_done_beside_clients_goes_on_by_itself_and_its_one_thread_reads_one_af
 }
 
 #[test]
-fn events_that_the_table_has_for_nothing_do_not_make_points_follow_each_other_for_ever() {
+fn points_without_cost_do_not_repeat() {
     let hit = Operation { blocks: 1, cache_hits: 1, ..Operation::default() };
     let free = CpuEvents { relocation: 5, ..CpuEvents::default() };
     let point = PointTrace { operations: vec![hit], scan_events: free, events: free, ..PointTrace::default() };
@@ -90,9 +93,10 @@ fn events_that_the_table_has_for_nothing_do_not_make_points_follow_each_other_fo
 }
 
 #[test]
-fn operations_wait_for_background_work_that_keeps_clients_out() {
+fn operations_wait_for_exclusive_background_work() {
     let hit = Operation { blocks: 1, cache_hits: 1, ..Operation::default() };
-    // 10,000 contexts are 6 ms of one of the two processors; a read alone takes 11 us of the other.
+    // 10,000 context checks need 6 ms of one of the two processors; a read alone needs 11 us of the
+    // other.
     let work = CpuEvents { context_check: 10_000, ..CpuEvents::default() };
     let writes = vec![chain(0, 8192, 1)];
     let point = PointTrace { operations: vec![hit], writes, ..PointTrace::default() };
@@ -104,7 +108,8 @@ fn operations_wait_for_background_work_that_keeps_clients_out() {
     };
     let (free, kept_out) = (play(beside), play(exclusive));
     assert!(free.latency.max < 1_000_000, "{:?}", free.latency);
-    // No operation waits longer than a part takes, and the mean is near half of it for the share of the time that it runs.
+    // No operation waits longer than a part. The mean is about half of a part, times the share of
+    // the time that it runs.
     assert!(kept_out.latency.mean > 500_000.0 && kept_out.latency.max < 7_000_000, "{:?}", kept_out.latency);
     assert_eq!(free.latency.count, kept_out.latency.count);
     assert!(free.kept_up && kept_out.kept_up);

@@ -1,4 +1,4 @@
-//! The order of all that happens, what is refused, and what holds for any trace.
+//! The order of events, invalid input, and properties of any trace.
 
 use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};
 use senesce_core::{Nanos, Seed};
@@ -12,7 +12,7 @@ use senesce_sim::{
 use super::{chain, disks, flash, open, small_trace, write};
 
 #[test]
-fn the_sequence_of_events_is_pinned_for_ever() {
+fn the_sequence_of_events_never_changes() {
     let arrivals = Arrivals::Closed { customers: 3, think: Distribution::Exponential(Nanos(2_000_000)) };
     let load = StorageLoad { arrivals, warm_up: 0, operations: 14, seed: Seed(1) };
     let mut lines = Vec::new();
@@ -23,7 +23,7 @@ fn the_sequence_of_events_is_pinned_for_ever() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn invalid_systems_and_traces_are_refused() {
     let good = small_trace();
     let load = open(100, 10);
     let mut setup = disks(2);
@@ -41,7 +41,7 @@ fn what_cannot_be_is_refused() {
 proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
     #[test]
-    fn every_operation_is_answered_once_and_the_accounts_hold(
+    fn every_operation_is_answered_exactly_once(
         kinds in prop::collection::vec((0u8..4, 1u32..9, 0u32..4, 0u64..1 << 18), 2..40),
         points in 1usize..4,
         customers in 1u32..20,
