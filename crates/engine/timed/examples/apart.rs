@@ -1,7 +1,8 @@
-//! What the latency of E1 is made of: the same traces without stale pointers, without reads of cleaning, with more steps of a
-//! consistency point on their way.
+//! The components of the latency of E1: the same traces without stale pointers, without the reads
+//! of cleaning, and with more concurrent steps of a consistency point.
 //!
-//! `cargo run --release -p senesce-timed --example apart -- [turnovers]`; docs/results/timed.md has the figures.
+//! `cargo run --release -p senesce-timed --example apart -- [turnovers]`; docs/results/timed.md has
+//! the figures.
 
 use senesce_sim::{
     CpuProfile,

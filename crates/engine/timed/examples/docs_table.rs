@@ -1,8 +1,8 @@
-//! Writes the tables of published figures into the docs, from the kept run of the default scale.
+//! Writes the tables of published figures into the docs, from the stored run of the default scale.
 //!
 //! `cargo run --release -p senesce-timed --example docs_table [-- E3 E5]` in the project's
-//! directory. Runs the named experiments first and keeps what they say; of E1 also the charts, from
-//! which `reproduction_picture` of senesce-report makes the docs' picture.
+//! directory. First it runs the named experiments and stores their figures. For E1 it also stores
+//! the charts, from which `reproduction_picture` of senesce-report makes the docs' picture.
 
 use std::fs;
 
@@ -49,7 +49,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// The kept lines with those of an experiment replaced, in the order of the experiments.
+/// The stored lines with those of an experiment replaced, in the order of the experiments.
 fn replace_lines(kept: &str, experiment: &str, records: &[Record]) -> String {
     let new = FigureLine::write_all(records);
     let (heading, _) = new.split_once('\n').unwrap_or_default();

@@ -1,8 +1,14 @@
-//! Published experiments in time, as tables.
+//! Prints the tables of a published experiment in time.
 //!
-//! `cargo run --release -p senesce-timed --example in_time -- E4 [small|eighth|quarter|full|AREAS/AREAS A POINT] [percent of the turnovers] [--measured] [--json]`
+//! ```text
+//! cargo run --release -p senesce-timed --example in_time -- EXPERIMENT [SCALE] [PERCENT] [FLAGS]
+//! ```
 //!
-//! `... -- calibrate [scale] [percent]` fits the table `paper20` to E4 without cleaning, and prints it.
+//! `SCALE` is `small`, `eighth`, `quarter`, `full` or `AREAS/AREAS_PER_POINT`; `PERCENT` is a
+//! percentage of the turnovers. The flags are `--measured` and `--json`.
+//!
+//! `... -- calibrate [SCALE] [PERCENT]` fits the table `paper20` to E4 without cleaning and prints
+//! it.
 
 use senesce_sim::CpuProfile;
 use senesce_timed::{Experiment, MAXIMUM_PER_SECOND, Outcome, Run, calibrate};

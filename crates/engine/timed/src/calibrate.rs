@@ -1,9 +1,10 @@
-//! The table of processors: a fit to experiment E4 without cleaning and to nothing else.
+//! The table of processor times: a fit to experiment E4 without cleaning, and to nothing else.
 //!
-//! One number is published for that: 3.0 ms at the highest load. Two numbers are free: the factor of all assumed times, and that load, which the
-//! paper does not state. It is set once, as [`MAXIMUM_PER_SECOND`], from another statement of load; then the factor is fitted. So the fit
-//! says only that 20 cores are busy at that load. The proportions of the table are assumptions, and cores of other experiments scale with the
-//! load that was set.
+//! The paper has one number for it: 3.0 ms at the highest load. Two numbers are free: the factor of
+//! all assumed times, and the highest load, which the paper does not state. The load is set once,
+//! as [`MAXIMUM_PER_SECOND`], from another statement of load; then the factor is fitted. So the fit
+//! only says that 20 cores are busy at that load. The proportions of the table are assumptions, and
+//! the core counts of other experiments scale with the chosen load.
 
 use senesce_sim::{CpuEvents, CpuOrigin, CpuProfile, storage::compute_storage};
 use senesce_trials::{Setup, tell_count};
@@ -11,17 +12,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Result, Window, machine};
 
-/// The highest load of E4, operations a second. **A choice**: E3 has 100,000 a second on 12 drives, and E4 has 21.
+/// The highest load of E4, operations a second. **A choice**: E3 has 100,000 a second on 12 drives,
+/// and E4 has 21.
 pub const MAXIMUM_PER_SECOND: u64 = 175_000;
-/// What was published for that load without cleaning, ns.
+/// The published latency at that load without cleaning, ns.
 const PUBLISHED: f64 = 3.0e6;
-/// The factor is found to one part in so many.
+/// The resolution of the factor: parts of 1.
 const PARTS: u64 = 1000;
 
-/// How the table was fitted.
+/// The result of the fit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
-    /// By how many thousandths the assumed times are multiplied.
+    /// The factor of the assumed times, in thousandths.
     pub factor_per_mille: u64,
     /// The table.
     pub profile: CpuProfile,
@@ -29,7 +31,8 @@ pub struct Calibration {
     pub latency: f64,
 }
 
-/// Finds the factor for a window of E4 without cleaning. Latency grows with it, so it is halved in on. Cost: ten simulations.
+/// Finds the factor for a window of E4 without cleaning, by bisection, since latency grows with it.
+/// Cost: thirteen simulations.
 pub fn calibrate(setup: &Setup, window: &Window) -> Result<Calibration> {
     let (mut low, mut high) = (PARTS / 10, 4 * PARTS);
     let at = |factor: u64| -> Result<(CpuProfile, f64)> {
@@ -46,7 +49,7 @@ pub fn calibrate(setup: &Setup, window: &Window) -> Result<Calibration> {
     Ok(Calibration { factor_per_mille: low, profile, latency })
 }
 
-/// A table in words: where its times come from, and by what the assumed ones are multiplied if it was fitted.
+/// A table in words: the source of its times, and the factor of the assumed ones if it was fitted.
 pub fn tell_profile(profile: &CpuProfile) -> String {
     let name = &profile.name;
     match profile.origin {

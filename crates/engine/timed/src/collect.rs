@@ -1,4 +1,4 @@
-//! From what drives were asked for to a trace of operations and consistency points.
+//! Turns the requests of drives into a trace of operations and consistency points.
 
 use std::{collections::BTreeSet, ops::Range};
 
@@ -14,17 +14,20 @@ use crate::{
     tape::{blocks, content, part},
 };
 
-/// An operation, from what drives were asked for while it was done.
+/// An operation, from the requests to drives during it.
 ///
-/// The garden first reads blocks of pointers, then all blocks in chains from where pointers say that they lie, then blocks of the map,
-/// and then in chains what lay elsewhere. So requests of contents are the first chains until they have as many blocks as there
-/// are different ones that were found in the end; what comes behind was read again. All others are blocks of pointers, or of
-/// the map if chains were read before.
+/// The garden first reads blocks of pointers, then all blocks in chains at the locations of the
+/// pointers. If some were stale, it then reads blocks of the map, and the redirected blocks in
+/// chains. So the first chains with contents are requests of contents, until they have the number
+/// of different blocks that were found in the end. Later ones were read again. All other requests
+/// are blocks of pointers, or of the map if chains were read before.
 ///
-/// Two things cannot be seen from outside. A place of a stale pointer that holds a block of pointers by now, met first, is taken for
-/// one of those: it is read before the others all the same. One that holds another block of the same request is taken for that block.
+/// Two cases cannot be distinguished from outside. If the location of a stale pointer now holds a
+/// block of pointers, and it comes first, it counts as one: it is read before the others anyway. If
+/// it holds another block of the same request, it counts as that block.
 ///
-/// `ahead`: all blocks that were read for it; those behind the client's are not waited for by name, but come in the same chains.
+/// `ahead` is the range of all blocks that were read. Blocks after the client's range are not
+/// requested by themselves, but come in the same chains.
 pub fn compute_operation(request: &Request, file: u64, ahead: &Range<u64>, entries: Vec<Entry>) -> Operation {
     let blocks = request.blocks.end - request.blocks.start;
     let mut operation = Operation { write: !request.is_read, blocks: blocks as u32, ..Operation::default() };
@@ -57,22 +60,24 @@ pub fn compute_operation(request: &Request, file: u64, ahead: &Range<u64>, entri
     operation
 }
 
-/// Inodes of volumes are contents of a file of their own with a small number; all that an aggregate has is pointers of some kind.
+/// Inodes of a volume are contents of a file with a small number. All blocks of the aggregate
+/// itself are pointers of some kind.
 fn is_of_pointers(trailer: &Trailer) -> bool {
     !trailer.of_volume || trailer.level > 0 || trailer.file < FIRST_USER
 }
 
-/// The first number of a user's file in a volume, but for the root.
+/// The first number of a user's file in a volume, except the root.
 const FIRST_USER: u64 = 16;
 
-/// A consistency point, from its operations, what drives were asked for after the last of them, and what the garden counted.
+/// A consistency point, from its operations, the requests to drives after the last of them, and the
+/// counters of the garden.
 pub fn compute_point(operations: Vec<Operation>, counted: &Point, entries: Vec<Entry>) -> PointTrace {
     let (reads, writes) = part(entries);
     let moved = counted.relocations + counted.metadata_relocations;
     let events = CpuEvents {
         block_clean: counted.writes.blocks,
         xor: counted.writes.blocks + counted.parity_reads.blocks,
-        // What is read for parity is only added up.
+        // Blocks that are read for parity are not checked, only added.
         context_check: blocks(&reads).saturating_sub(counted.parity_reads.blocks),
         map_lookup: moved,
         relocation: moved,
@@ -82,7 +87,8 @@ pub fn compute_point(operations: Vec<Operation>, counted: &Point, entries: Vec<E
     PointTrace { operations, reads, writes, events, ..PointTrace::default() }
 }
 
-/// What of the processors' work is because blocks are moved: among what a point or several of them counted.
+/// The part of the processor work that is caused by relocation, from the counters of one or several
+/// points.
 pub fn compute_cleaning_events(counted: &Point) -> CpuEvents {
     let moved = counted.relocations + counted.metadata_relocations;
     CpuEvents {

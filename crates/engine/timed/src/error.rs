@@ -1,30 +1,30 @@
-//! The one error of the room.
+//! The error type of the crate.
 
-/// Why an experiment could not go on.
+/// The reasons why an experiment fails.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The garden, or the load on it, says no.
+    /// An error of the garden, or of the load on it.
     #[error(transparent)]
     Trial(#[from] senesce_trials::Error),
-    /// The garden says no.
+    /// An error of the garden.
     #[error(transparent)]
     Garden(#[from] senesce_garden::Error),
-    /// The simulation refuses what it was given.
+    /// The simulation refuses its input.
     #[error(transparent)]
     Sim(#[from] senesce_sim::Error),
-    /// A client only read, and a drive was written: the trace has no place for that.
+    /// A drive was written while a client only read, which a trace cannot express.
     #[error(
         "drive {} wrote {} blocks from {} on while a client only read; what is dirty should be written by a consistency point before reads are collected",
         .0.drive, .0.blocks, .0.block
     )]
     WrittenByRead(senesce_sim::storage::Chain),
-    /// Something that there is not.
+    /// A name is unknown.
     #[error("{what}")]
     Unknown {
-        /// What, and what there is.
+        /// The name, and the known ones.
         what: String,
     },
 }
 
-/// What this room gives.
+/// The result type of the crate.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -1,13 +1,17 @@
-//! Published experiments in time: what the drives of a garden were asked for is collected while it works, and played to the simulation.
+//! Published experiments in time: it records the requests of a garden's drives, and simulates them.
 //!
-//! - [`TapedDrive`] writes down requests, [`compute_operation`] and [`compute_point`] make a trace of them.
-//! - [`TimedTrial`] is a trial of `senesce-trials` on such drives: it ages, and collects a [`Window`] of consistency points.
+//! - [`TapedDrive`] records requests; [`compute_operation`] and [`compute_point`] turn them into a
+//!   trace.
+//! - [`TimedTrial`] is a trial of `senesce-trials` on such drives: it ages, and collects a
+//!   [`Window`] of consistency points.
 //! - [`PackedTrial`] is the same for contents that are packed, and recompacted.
-//! - [`machine`] describes the systems, [`calibrate`] fits the table of processors to one published figure, and to that alone.
-//! - [`Experiment`] puts it together; an [`Outcome`] has figures of ours beside published ones.
-//! - [`published`] is the table of all experiments, whatever of them is structure or time.
+//! - [`machine`] describes the systems; [`calibrate`] fits the table of processor times to a single
+//!   published figure.
+//! - [`Experiment`] combines them; an [`Outcome`] has our figures beside published ones.
+//! - [`published`] is the table of all experiments, in structure and in time.
 //!
-//! Pure: no files, clocks or threads. What is in milliseconds, cores or GiB/s here is a *model's*. docs/results/timed.md has the figures.
+//! Pure: no files, clocks or threads. All milliseconds, cores and GiB/s here are those of a
+//! *model*. docs/results/timed.md has the figures.
 
 mod calibrate;
 mod collect;

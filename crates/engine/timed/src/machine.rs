@@ -1,4 +1,4 @@
-//! The machines of the published experiments, as far as they are told.
+//! The machines of the published experiments, as far as the paper describes them.
 
 use senesce_core::{Nanos, Seed};
 use senesce_device::find_preset;
@@ -17,20 +17,21 @@ pub const DISK_CORES: u32 = 8;
 /// The presets of drives.
 const FLASH: &str = "sata-ssd";
 const DISK: &str = "hdd-10k";
-/// Requests that an SSD is given at a time: what its interface takes.
+/// Concurrent requests of an SSD: the limit of its interface.
 const DEPTH: u32 = 32;
-/// From which arrivals are drawn.
+/// The seed of the arrivals.
 const ARRIVALS: Seed = Seed(1);
-/// Blocks of a page of flash: 8 KiB, as the preset has it.
+/// Blocks of a page of flash: 8 KiB, as in the preset.
 const PAGE_BLOCKS: u32 = 2;
 
-/// Blocks that a drive of the simulation needs for one of a trial: a unit before the first stripe.
+/// Blocks that a simulated drive needs for one of a trial: one more unit, before the first stripe.
 fn drive_blocks(setup: &Setup) -> u64 {
     (setup.areas + 1) * u64::from(setup.area_stripes)
 }
 
-/// The trial's drives as SSDs (`sata-ssd`). An SSD as small as one of a small trial has too few blocks for its dies; then a larger one
-/// stands for it, and nothing that it says of collection means anything (`Spread`).
+/// The trial's drives as SSDs (`sata-ssd`). An SSD with the size of a drive of a small trial has
+/// too few blocks for its dies. Then a larger one stands for it, and its garbage collection figures
+/// are not meaningful (`Spread`).
 pub fn flash(setup: &Setup, cpu: CpuProfile) -> Result<StorageSetup> {
     let device = preset(FLASH)?;
     let (wanted, unit) = (drive_blocks(setup), u64::from(setup.area_stripes));
@@ -47,12 +48,13 @@ pub fn flash(setup: &Setup, cpu: CpuProfile) -> Result<StorageSetup> {
     Ok(system(setup, model, FLASH_CORES, cpu))
 }
 
-/// Whether what the SSDs of this system say of collection means something.
+/// Whether the garbage collection figures of the SSDs of this system are meaningful.
 pub fn is_collection_meant(setup: &StorageSetup) -> bool {
     setup.groups.iter().all(|group| matches!(group.model, Model::Ssd { spread: None, .. }))
 }
 
-/// The trial's drives as disks (`hdd-10k`), areas spread over all of each, with `cores` processors.
+/// The trial's drives as disks (`hdd-10k`), areas spread over the whole disk, with `cores`
+/// processors.
 pub fn disks(setup: &Setup, cores: u32, cpu: CpuProfile) -> Result<StorageSetup> {
     let spec = preset(DISK)?;
     let spread = Some(Spread { drive_blocks: drive_blocks(setup), unit_blocks: setup.area_stripes.into() });
@@ -100,7 +102,7 @@ fn tell_drives(drives: &Drives) -> String {
     format!("{} of preset {name}, {how}{stands}", drives.count)
 }
 
-/// Who asks, in words: at each of these loads.
+/// The arrivals in words, at each of these loads.
 pub fn tell_arrivals(loads: &[u64], open: bool) -> String {
     let loads: Vec<String> = loads.iter().map(|&load| tell_count(load)).collect();
     let Seed(seed) = ARRIVALS;
@@ -114,13 +116,13 @@ fn preset(name: &str) -> Result<senesce_device::DeviceSpec> {
     find_preset(name).ok_or_else(|| Error::Unknown { what: format!("no preset {name:?}") })
 }
 
-/// Poisson arrivals at a rate; an eighth of the operations is done before figures are taken.
+/// Poisson arrivals at a rate. An eighth of the operations comes before the figures.
 pub fn open(per_second: u64, operations: u64) -> StorageLoad {
     let arrivals = Arrivals::Open(Distribution::Exponential(Nanos(1_000_000_000 / per_second.max(1))));
     StorageLoad { arrivals, warm_up: operations / 8, operations: operations - operations / 8, seed: ARRIVALS }
 }
 
-/// A fixed number of clients that do not think.
+/// A fixed number of clients without think time.
 pub fn closed(customers: u32, operations: u64) -> StorageLoad {
     let arrivals = Arrivals::Closed { customers, think: Distribution::Exact(Nanos(0)) };
     StorageLoad { arrivals, warm_up: operations / 8, operations: operations - operations / 8, seed: ARRIVALS }

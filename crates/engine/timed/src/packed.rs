@@ -1,4 +1,5 @@
-//! A garden whose contents are packed, read by clients while what is left of compacted blocks is written together.
+//! A garden with packed contents, read by clients while the remaining chunks of compacted blocks
+//! are written together.
 
 use std::{cell::Cell, sync::Arc};
 
@@ -16,14 +17,14 @@ use crate::{
     tape::{blocks, content, part},
 };
 
-/// Pointers that the scan for stale ones corrects in a step, as the garden does: those of one block. Steps of it from one consistency point to
-/// the next.
+/// Pointers that a step of the scan for stale pointers corrects: those of one block, as in the
+/// garden. Below: steps between two consistency points.
 const FIX_UP_POINTERS: u64 = 256;
 const FIX_UP_STEPS: usize = 16;
 /// Blocks of a page.
 const PAGE_BLOCKS: u32 = (PAGE / 4096) as u32;
 
-/// An aggregate as in `senesce-trials`' experiment E10, on drives that are written down.
+/// An aggregate as in `senesce-trials`' experiment E10, on recorded drives.
 pub struct PackedTrial {
     rig: PackedRig,
     kind: Kind,
@@ -31,7 +32,8 @@ pub struct PackedTrial {
 }
 
 impl PackedTrial {
-    /// Writes pages over at random until what is saved is at rest; then the aggregate is opened anew, with little of it in memory.
+    /// Overwrites pages at random until the savings are stable. Then it reopens the aggregate, so
+    /// that memory holds little of it.
     pub fn new(kind: Kind, scale: Scale) -> Result<Self> {
         let tape = Tape::new(Setup::published(scale).area_stripes.into(), true);
         let next = Cell::new(0);
@@ -49,12 +51,13 @@ impl PackedTrial {
         &self.rig
     }
 
-    /// Compares all pages with what was written to them last, and checks the aggregate.
+    /// Compares all pages with their last written contents, and checks the aggregate.
     pub fn verify(self) -> Result<()> {
         Ok(self.rig.verify()?)
     }
 
-    /// Pages read at random, one an operation, and nothing else; before that as many, so that memory holds what it does all the time.
+    /// Reads pages at random, one an operation. The same number of reads comes before, so that
+    /// memory is in a steady state.
     pub fn collect_reads(&mut self, operations: u64) -> Result<Window> {
         self.read(&mut Rng::for_purpose(Seed(2), "reads of pages"), operations)?;
         let before = self.rig.report();
@@ -64,8 +67,8 @@ impl PackedTrial {
         Ok(self.end(vec![point], &before, history))
     }
 
-    /// The same pages in `points` parts, while one pass of recompaction goes over the volume: a part of the pass, reads, and a consistency point.
-    /// Also says what the pass did.
+    /// Reads the same pages in `points` parts during one pass of recompaction over the volume: a
+    /// part of the pass, reads, and a consistency point. Also returns the result of the pass.
     pub fn collect_recompaction(&mut self, points: u64, operations: u64) -> Result<(Window, RecompactStep)> {
         self.read(&mut Rng::for_purpose(Seed(2), "reads of pages"), operations)?;
         let before = self.rig.report();
@@ -85,7 +88,8 @@ impl PackedTrial {
             let now = self.rig.report();
             let scan_events = CpuEvents {
                 context_check: blocks(&scanned),
-                // A pointer of the container for each VVBN that is looked at, and for each chunk of what is read.
+                // A pointer of the container for each scanned VVBN, and for each chunk of the
+                // blocks that were read.
                 map_lookup: step.looked_at + step.chunks,
                 relocation: step.chunks,
                 ..CpuEvents::default()
@@ -98,8 +102,8 @@ impl PackedTrial {
         Ok((self.end(traced, &before, history), all))
     }
 
-    /// Pages read at random while a scan corrects the volume's stale pointers, which keeps clients out for each of its steps. Also says how many
-    /// pointers it corrected.
+    /// Reads pages at random while a scan corrects the volume's stale pointers, which excludes
+    /// clients during each of its steps. Also returns the number of corrected pointers.
     pub fn collect_fix_up(&mut self, operations: u64) -> Result<(Window, u64)> {
         let before = self.rig.report();
         let history = self.begin();
@@ -152,7 +156,7 @@ impl PackedTrial {
         Window { trace: Trace { points, before: history }, counted }
     }
 
-    /// Reads pages at random, and says what each took.
+    /// Reads pages at random, and returns the operations.
     fn read(&mut self, rng: &mut Rng, operations: u64) -> Result<Vec<Operation>> {
         let mut done = Vec::new();
         let mut redirects = self.rig.report().counts.redirects;
@@ -167,8 +171,9 @@ impl PackedTrial {
     }
 }
 
-/// A page that a client read. What holds contents of its file, or several chunks, is contents; all else is pointers, or the map if it is read behind
-/// contents. So many of the last contents were read again, because a pointer was stale. Errors: `WrittenByRead`.
+/// An operation that reads a page. A request with contents of its file, or with several chunks, is
+/// contents. Any other request is pointers, or the map if it comes after contents. The last
+/// `redirects` contents were read again because a pointer was stale. Errors: `WrittenByRead`.
 fn compute_packed_operation(entries: Vec<Entry>, file: u64, redirects: u64, compressed: bool) -> Result<Operation> {
     let mut operation = Operation { blocks: PAGE_BLOCKS, ..Operation::default() };
     for entry in entries {
@@ -193,12 +198,13 @@ fn compute_packed_operation(entries: Vec<Entry>, file: u64, redirects: u64, comp
     Ok(operation)
 }
 
-/// A compacted block's trailer says no more than that it is one.
+/// The trailer of a compacted block only marks it as one.
 fn is_contents(trailer: Option<&Trailer>, file: u64) -> bool {
     trailer.is_none_or(|trailer| content(trailer, file).is_some())
 }
 
-/// What processors do for a consistency point that writes chunks together: each is a block that gets a place.
+/// The processor events of a consistency point that writes chunks together: each chunk is a block
+/// that gets a location.
 fn compute_events(counted: &Point, before: &AggregateReport, now: &AggregateReport, reads: &[Chain]) -> CpuEvents {
     let chunks = now.counts.chunks_written - before.counts.chunks_written;
     let compacted = now.counts.compacted_blocks_written - before.counts.compacted_blocks_written;
@@ -207,7 +213,7 @@ fn compute_events(counted: &Point, before: &AggregateReport, now: &AggregateRepo
         xor: counted.writes.blocks + counted.parity_reads.blocks,
         context_check: blocks(reads).saturating_sub(counted.parity_reads.blocks),
         fix_up: counted.fix_ups,
-        // Two blocks a group at the least; nobody writes here, so there are none.
+        // At least two blocks a group. No client writes here, so there are none.
         compression: u64::from(PAGE_BLOCKS) * (now.counts.groups_written - before.counts.groups_written),
         ..CpuEvents::default()
     }
@@ -218,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_read_makes_drives_write_is_not_left_out() {
+    fn a_write_during_a_read_is_an_error() {
         let chain = Chain { drive: 3, block: 17, blocks: 2 };
         let contents = Trailer { of_volume: true, level: 0, file: 40, block: 5 };
         let entries = vec![Entry::Read(chain, vec![Some(contents); 2])];

@@ -1,4 +1,4 @@
-//! What drives are asked for, written down while a garden works.
+//! Records the requests of drives while a garden works.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,13 +11,13 @@ use senesce_trials::Rig;
 /// A request to a drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// A chain that was read, and what its blocks' trailers say.
+    /// A chain that was read, with the trailers of its blocks.
     Read(Chain, Vec<Option<Trailer>>),
     /// A chain that was written.
     Write(Chain),
 }
 
-/// What was read, and what was written.
+/// Divides entries into reads and writes.
 pub(crate) fn part(entries: Vec<Entry>) -> (Vec<Chain>, Vec<Chain>) {
     let (mut reads, mut writes) = (Vec::new(), Vec::new());
     for entry in entries {
@@ -29,59 +29,62 @@ pub(crate) fn part(entries: Vec<Entry>) -> (Vec<Chain>, Vec<Chain>) {
     (reads, writes)
 }
 
-/// Blocks of all chains.
+/// The total number of blocks.
 pub(crate) fn blocks(chains: &[Chain]) -> u64 {
     chains.iter().map(|chain| u64::from(chain.blocks)).sum()
 }
 
-/// Which block of a file's contents it is, if it is one.
+/// The number of the block in the file, if it is a block of the file's contents.
 pub(crate) fn content(trailer: &Trailer, file: u64) -> Option<u64> {
     (trailer.of_volume && trailer.level == 0 && trailer.file == file).then_some(trailer.block)
 }
 
 #[derive(Default)]
 struct Written {
-    /// Since it was last taken.
+    /// Entries since the last `take`.
     entries: Vec<Entry>,
     recording: bool,
-    /// Every chain that was ever written, if that is wanted.
+    /// Every chain that was ever written, if requested.
     history: Option<Vec<Chain>>,
 }
 
-/// What the drives of one aggregate are asked for. All drives share it.
+/// The recorded requests of the drives of one aggregate, which share it.
 #[derive(Clone, Default)]
 pub struct Tape {
     written: Arc<Mutex<Written>>,
-    /// Blocks that a drive of the simulation has before its first stripe, less slots that one of the garden has there.
+    /// Blocks of a simulated drive before its first stripe, minus the slots of a garden's drive
+    /// before it.
     shift: u64,
 }
 
-/// Slots of a drive before its first stripe that a simulated drive has: a label and both superblocks.
+/// Slots before the first stripe that a simulated drive has too: a label and both superblocks.
 const FIXED_SLOTS: u64 = 3;
-/// The slot of a drive's second label, as docs/reference/garden-format.md has it. It is written once, when an aggregate is made. A simulated drive has
-/// none, so that its times compare with those of format version 7.
+/// The slot of a drive's second label, see docs/reference/garden-format.md. It is written once,
+/// when an aggregate is made. A simulated drive has none, so that its times are comparable with
+/// those of format version 7.
 const SECOND_LABEL: u64 = 2;
 
 impl Tape {
-    /// An empty one. Blocks are numbered so that stripes of which the number is a multiple of `unit` (the depth of a tetris) have a
-    /// multiple of it as block, one unit further; labels and superblocks are the blocks just before the first stripe. With `history`
-    /// every chain written is kept from the beginning: 24 bytes each.
+    /// An empty recording. If the number of a stripe is a multiple of `unit` (the depth of a
+    /// tetris), its block number is a multiple too, one unit higher. Labels and superblocks are the
+    /// blocks just before the first stripe. With `history` every written chain is stored from the
+    /// start: 24 bytes each.
     pub fn new(unit: u64, history: bool) -> Self {
         let written = Written { history: history.then(Vec::new), ..Written::default() };
         Self { written: Arc::new(Mutex::new(written)), shift: unit.saturating_sub(FIXED_SLOTS) }
     }
 
-    /// From now on requests are listed, or no more.
+    /// Starts or stops the recording of requests.
     pub fn set_recording(&self, recording: bool) {
         self.written().recording = recording;
     }
 
-    /// What was asked for since this was last called.
+    /// Returns the requests since the last call.
     pub fn take(&self) -> Vec<Entry> {
         std::mem::take(&mut self.written().entries)
     }
 
-    /// All chains that were written so far.
+    /// All chains written so far.
     pub fn history(&self) -> Vec<Chain> {
         self.written().history.clone().unwrap_or_default()
     }
@@ -90,7 +93,7 @@ impl Tape {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a request is on a simulated drive, if it is there.
+    /// The chain of a request on a simulated drive, if it has these blocks.
     fn chain(&self, drive: u32, offset: u64, len: usize) -> Option<Chain> {
         let blocks = (len as u64).div_ceil(Rig::SLOT_BYTES) as u32;
         let slot = match offset / Rig::SLOT_BYTES {
@@ -101,7 +104,7 @@ impl Tape {
     }
 }
 
-/// A drive whose requests go to a tape. It does what the one behind it does.
+/// A drive that records its requests and passes them to the inner drive.
 pub struct TapedDrive<D> {
     inner: D,
     number: u32,
@@ -109,7 +112,7 @@ pub struct TapedDrive<D> {
 }
 
 impl<D: BlockDevice> TapedDrive<D> {
-    /// The drive of that number.
+    /// Wraps a drive under this number.
     pub fn new(inner: D, number: u32, tape: Tape) -> Self {
         Self { inner, number, tape }
     }

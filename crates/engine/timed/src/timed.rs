@@ -1,4 +1,4 @@
-//! A garden under a load whose drives are written down.
+//! A garden under load on recorded drives.
 
 use std::{cell::Cell, collections::BTreeSet, ops::Range, sync::Arc};
 
@@ -16,26 +16,26 @@ use crate::{
     tape::content,
 };
 
-/// An aggregate with a load, as in `senesce-trials`, on drives that are written down.
+/// An aggregate with a load, as in `senesce-trials`, on recorded drives.
 pub struct TimedTrial {
     trial: Trial,
     tape: Tape,
-    /// Blocks that the garden reads ahead at most.
+    /// The largest read-ahead of the garden, blocks.
     garden_ahead: u64,
 }
 
-/// A trace, and what was counted while it was made.
+/// A trace, and the counters of its time.
 #[derive(Clone, Debug)]
 pub struct Window {
-    /// What the simulation is fed with.
+    /// The input of the simulation.
     pub trace: Trace,
-    /// The sum of its points, as the garden counted it.
+    /// The sum over its points, as the garden counted it.
     pub counted: Point,
 }
 
 impl TimedTrial {
-    /// Makes the aggregate and writes the whole file once, in order. With `history` all that drives are written is kept, for
-    /// drives that remember (SSDs).
+    /// Makes the aggregate and writes the whole file once, in order. With `history` every write of
+    /// a drive is stored, for drives with internal state (SSDs).
     pub fn new(setup: Setup, load: LoadKind, history: bool) -> Result<Self> {
         let tape = Tape::new(setup.area_stripes.into(), history);
         let next = Cell::new(0);
@@ -46,17 +46,17 @@ impl TimedTrial {
         Ok(Self { trial: Trial::on(setup, load, rig)?, tape, garden_ahead: 0 })
     }
 
-    /// The trial: what it has counted, and the aggregate.
+    /// The trial, with its counters and its aggregate.
     pub fn trial(&mut self) -> &mut Trial {
         &mut self.trial
     }
 
-    /// How areas are cleaned from now on.
+    /// Sets how areas are cleaned from now on.
     pub fn set_cleaning(&mut self, cleaning: CleaningPolicy) {
         self.trial.set_cleaning(cleaning);
     }
 
-    /// What is set now, in words.
+    /// The current settings, in words.
     pub fn facts(&self) -> Vec<Fact> {
         let mut facts = self.trial.setup().facts();
         if self.garden_ahead > 0 {
@@ -68,24 +68,27 @@ impl TimedTrial {
         facts
     }
 
-    /// Lets the garden read ahead for clients that read in order, so many blocks at most, besides what the runner does.
+    /// Lets the garden read ahead for sequential clients, up to `blocks` blocks, in addition to the
+    /// runner's own read-ahead.
     pub fn set_read_ahead(&mut self, blocks: u64) {
         self.garden_ahead = blocks;
         self.trial.rig().garden().set_read_ahead(blocks);
     }
 
-    /// Goes on until clients have written as many thousandths of the file, to the end of a point. Nothing is collected.
+    /// Runs until clients have written the given thousandths of the file, to the end of a point.
+    /// Collects nothing.
     pub fn age(&mut self, turnover_thousandths: u64) -> Result<()> {
         Ok(self.trial.run(turnover_thousandths)?)
     }
 
-    /// Goes on for so many consistency points and collects them. Cost: about a tenth more than without, and some 150 bytes for
-    /// each operation.
+    /// Runs for `points` consistency points and collects them. Cost: about a tenth more than
+    /// without, and some 150 bytes for each operation.
     pub fn collect(&mut self, points: usize) -> Result<Window> {
         self.collect_gardened(points, &mut |_| Ok(()))
     }
 
-    /// The same; `garden` does something before each point's operations, of which all that drives are asked for is the point's.
+    /// The same. Before the operations of each point it calls `garden`, whose requests to drives
+    /// count for the point.
     pub fn collect_gardened(
         &mut self,
         points: usize,
@@ -114,8 +117,8 @@ impl TimedTrial {
         Ok(window)
     }
 
-    /// Reads the file in order by some clients at a time, each from a place of its own, `blocks` at once; so many operations
-    /// in all. Collected as a trace without writes.
+    /// Reads the file in order by several clients, each from another position, `blocks` at once,
+    /// `operations` in total. The result is a trace without writes.
     pub fn collect_reads(&mut self, clients: u64, blocks: u64, operations: u64) -> Result<Window> {
         let (file, unit) = (self.trial.rig().file(), self.trial.setup().read_ahead);
         let all = self.trial.rig().blocks();
@@ -149,7 +152,8 @@ impl TimedTrial {
         Ok(Window { trace: Trace { points: vec![point], before: self.tape.history() }, counted })
     }
 
-    /// Makes all blocks of an allocation area move with the next consistency point; also says which of them are contents of the file.
+    /// Moves all blocks of an allocation area with the next consistency point. Also returns those
+    /// that are contents of the file.
     pub fn move_area(&mut self, area: u64) -> Result<(AreaMoves, BTreeSet<u64>)> {
         self.tape.take();
         self.tape.set_recording(true);
@@ -160,13 +164,15 @@ impl TimedTrial {
             Entry::Read(_, trailers) => trailers,
             Entry::Write(_) => Vec::new(),
         });
-        // An area may hold older contents of a block as well, but not in use, and who reads for moving reads what is in use.
+        // An area may also hold unused, older contents of a block. The mover reads only blocks in
+        // use.
         let contents = trailers.flatten().filter_map(|trailer| content(&trailer, file));
         Ok((moves, contents.collect()))
     }
 
-    /// Reads the file in order once from one end to the other by a single client, for whom the garden reads ahead, and writes together
-    /// again what lies apart: with a consistency point after as many blocks as that may have. Says how many blocks moved.
+    /// Reads the file in order once by a single client, with read-ahead of the garden and
+    /// write-after-read. A consistency point comes after every `blocks_per_point` blocks. Returns
+    /// the number of moved blocks.
     pub fn write_after_read(&mut self) -> Result<u64> {
         let policy = WriteAfterRead::default();
         let rig = self.trial.rig();
@@ -187,11 +193,11 @@ impl TimedTrial {
     }
 }
 
-/// Blocks that are read together where the garden reads ahead, and what it reads ahead at most: its default.
+/// Blocks of one read if the garden reads ahead, and the largest read-ahead: its default.
 const READ: u64 = 64;
 const READ_AHEAD: u64 = 256;
 
-/// All that the runner reads for a request.
+/// All blocks that the runner reads for a request.
 fn read_ahead(request: &Request, unit: u64, blocks: u64) -> Range<u64> {
     let Range { start, end } = request.blocks;
     match request.way {
@@ -200,25 +206,26 @@ fn read_ahead(request: &Request, unit: u64, blocks: u64) -> Range<u64> {
     }
 }
 
-/// The same with what the garden reads ahead: it begins to read the next window before the last one ends.
+/// The same plus the read-ahead of the garden, which starts the next window before the last one
+/// ends.
 fn with_garden_ahead(read: Range<u64>, garden_ahead: u64, blocks: u64) -> Range<u64> {
     read.start..blocks.min(read.end + 2 * garden_ahead)
 }
 
 impl Window {
-    /// A window that was collected after this one on the same aggregate, behind it.
+    /// Appends a window that was collected later on the same aggregate.
     pub fn then(mut self, mut later: Self) -> Self {
         self.trace.points.append(&mut later.trace.points);
         self.counted = self.counted.plus(later.counted);
         self
     }
 
-    /// Operations.
+    /// The number of operations.
     pub fn operations(&self) -> u64 {
         self.trace.points.iter().map(|point| point.operations.len() as u64).sum()
     }
 
-    /// Events of processors because blocks are moved, in the whole window.
+    /// Processor events caused by relocation, in the whole window.
     pub fn cleaning_events(&self) -> CpuEvents {
         compute_cleaning_events(&self.counted)
     }

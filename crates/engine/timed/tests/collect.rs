@@ -1,4 +1,4 @@
-//! What is collected is what drives were asked for; what is simulated is what was collected.
+//! Collected traces equal the requests of drives; simulated requests equal the collected ones.
 
 use std::sync::Arc;
 
@@ -35,13 +35,13 @@ fn other(block: u64) -> Option<Trailer> {
     Some(Trailer { of_volume: true, level: 0, file: 99, block })
 }
 
-/// Chains are told apart by their first block.
+/// Chains are identified by their first block.
 fn read(at: u64, trailers: &[Option<Trailer>]) -> Entry {
     Entry::Read(Chain { drive: 0, block: at, blocks: trailers.len() as u32 }, trailers.to_vec())
 }
 
 #[test]
-fn requests_are_what_their_trailers_say() {
+fn requests_are_classified_by_trailers() {
     struct Case {
         name: &'static str,
         entries: Vec<Entry>,
@@ -107,7 +107,7 @@ fn requests_are_what_their_trailers_say() {
 }
 
 #[test]
-fn tapes_number_blocks_by_stripes_and_keep_what_was_written() {
+fn tapes_align_stripes_and_keep_write_history() {
     let tape = Tape::new(64, true);
     let drive = TapedDrive::new(MemoryDevice::new("drive", Bytes(100 * Rig::SLOT_BYTES)), 7, tape.clone());
     let slots = |count: u64| vec![0; (count * Rig::SLOT_BYTES) as usize];
@@ -141,13 +141,13 @@ fn collect(cleaning: CleaningPolicy) -> (Setup, Window, Vec<senesce_garden::Driv
 }
 
 #[test]
-fn a_window_has_every_request_that_the_garden_counted() {
+fn a_window_has_every_counted_request() {
     for cleaning in [CleaningPolicy::Off, CleaningPolicy::Default] {
         let (setup, window, counts) = collect(cleaning);
         assert_eq!(window.trace.points.len(), 5);
         for (number, counts) in counts.iter().enumerate() {
             let of = |chain: &&Chain| chain.drive as usize == number;
-            // Superblocks are not counted; they lie before the first stripe.
+            // Superblocks are not counted; they are before the first stripe.
             let stripes = |chain: &&Chain| chain.block >= u64::from(setup.area_stripes);
             let points = &window.trace.points;
             let writes = points.iter().flat_map(|point| &point.writes).filter(of).filter(stripes);
@@ -169,7 +169,7 @@ fn a_window_has_every_request_that_the_garden_counted() {
         let redirected: u64 = operations().map(|one| of(&one.redirected)).sum();
         match cleaning {
             CleaningPolicy::Off => assert_eq!((redirected, counted.redirects), (0, 0)),
-            // Those that a consistency point met are not among operations'.
+            // Redirections during a consistency point do not belong to operations.
             _ => assert!(redirected > 0 && redirected <= counted.redirects, "{redirected} of {}", counted.redirects),
         }
         let moved: u64 = window.trace.points.iter().map(|point| point.events.relocation).sum();
@@ -179,7 +179,7 @@ fn a_window_has_every_request_that_the_garden_counted() {
 }
 
 #[test]
-fn what_is_simulated_is_what_was_collected_and_the_same_each_time() {
+fn simulated_requests_equal_the_collected_ones() {
     let (setup, window, _) = collect(CleaningPolicy::Default);
     let (again, other, _) = collect(CleaningPolicy::Default);
     assert_eq!((&setup, &window.trace), (&again, &other.trace));
@@ -198,12 +198,12 @@ fn what_is_simulated_is_what_was_collected_and_the_same_each_time() {
         };
         let figures = compute_storage_observed(&system, &window.trace, &load, &mut look).unwrap();
         assert_eq!((answered, figures.latency.count), (count, count));
-        // A few came and wait when the last of those is answered.
+        // Some operations arrived and wait when the last of these is answered.
         assert!(came >= count && came - count < 50, "{came} of {count}");
         let points = &window.trace.points;
         let reads: usize = points.iter().flat_map(|point| &point.operations).map(|one| one.chains().count()).sum();
         let all = reads + points.iter().map(|point| point.reads.len() + point.writes.len()).sum::<usize>();
-        // All requests of operations and of the points that ended, and no others.
+        // All requests of operations and of completed points, and no others.
         let least = reads
             + points[..points.len() - 1].iter().map(|point| point.reads.len() + point.writes.len()).sum::<usize>();
         assert!((least..=all + 50).contains(&requests), "{requests} of {least} to {all}");
@@ -212,7 +212,7 @@ fn what_is_simulated_is_what_was_collected_and_the_same_each_time() {
 }
 
 #[test]
-fn a_file_that_was_written_in_order_is_read_in_fewer_requests() {
+fn sequential_files_need_fewer_read_requests() {
     let mut trial = TimedTrial::new(setup(), LoadKind::Random, false).unwrap();
     let in_order = trial.collect_reads(4, 16, 100).unwrap();
     trial.age(2000).unwrap();

@@ -1,4 +1,4 @@
-//! Experiments run from one end to the other, and say the same each time.
+//! Experiments run completely, with the same results each time.
 
 use senesce_sim::{CpuOrigin, CpuProfile};
 use senesce_timed::{Experiment, TimedTrial, calibrate};
@@ -7,7 +7,7 @@ use senesce_trials::{LoadKind, Scale, Setup};
 const TINY: Scale = Scale { areas: 16, areas_per_point: 1, turnover_percent: 3 };
 
 #[test]
-fn the_table_is_fitted_by_one_factor_and_nothing_else() {
+fn the_table_is_fitted_by_one_factor() {
     let setup = Setup { data_drives: 6, area_stripes: 16, areas: 32, fill: 765, ..Setup::published(TINY) };
     let mut trial = TimedTrial::new(setup.clone(), LoadKind::Oltp { units: 1 }, true).unwrap();
     let window = trial.collect(30).unwrap();
@@ -22,7 +22,7 @@ fn the_table_is_fitted_by_one_factor_and_nothing_else() {
 }
 
 #[test]
-fn the_table_that_is_used_is_the_assumed_one_times_a_factor() {
+fn the_used_table_is_the_assumed_times_a_factor() {
     let (used, assumed) = (CpuProfile::paper20().times.list(), CpuProfile::assumed().times.list());
     let factor = used[0].1 as f64 / assumed[0].1 as f64;
     for ((event, time), (_, before)) in used.into_iter().zip(assumed) {
@@ -31,7 +31,7 @@ fn the_table_that_is_used_is_the_assumed_one_times_a_factor() {
 }
 
 #[test]
-fn an_experiment_tells_all_of_its_stages_and_loads() {
+fn an_experiment_has_all_stages_and_loads() {
     let outcome = Experiment::E5.run(TINY, &CpuProfile::measured()).unwrap();
     assert_eq!(
         outcome.stages.iter().map(|stage| stage.name.as_str()).collect::<Vec<_>>(),
@@ -49,12 +49,12 @@ fn an_experiment_tells_all_of_its_stages_and_loads() {
         assert_eq!(stage.runs[0].cleaning_cores > 0.0, stage.name == "with cleaning");
     }
     assert!(outcome.figures.iter().all(|figure| !figure.ours.is_nan()), "{:?}", outcome.figures);
-    // What is counted meanwhile is what is counted without simulating, until the window makes a stage longer.
+    // The counters equal those without simulation, until the window makes a stage longer.
     let (counted, alone) = (outcome.structure.clone().unwrap(), senesce_trials::Experiment::E5.run(TINY).unwrap());
     assert_eq!(counted.stages.len(), alone.stages.len());
     let (longer, points) = (&counted.stages[0].series.points, &alone.stages[0].series.points);
     assert!(!points.is_empty() && longer.len() > points.len() && longer.starts_with(points));
-    // And the ablation of moving, which the container is to make cheaper.
+    // The ablation of moving, which the container makes cheaper.
     let [.., by_container, by_volume] = &counted.figures[..] else { panic!("{:?}", counted.figures) };
     assert_eq!(counted.figures.len(), alone.figures.len() + 2);
     assert!(by_container.ours > 0.0 && by_container.ours < by_volume.ours, "{by_container:?} {by_volume:?}");
@@ -64,7 +64,7 @@ fn an_experiment_tells_all_of_its_stages_and_loads() {
 }
 
 #[test]
-fn names_of_experiments_are_read_in_either_case_and_others_are_refused() {
+fn experiment_names_parse_in_either_case() {
     for experiment in Experiment::ALL {
         assert_eq!(experiment.to_string().to_lowercase().parse::<Experiment>().unwrap(), experiment);
     }
@@ -72,8 +72,9 @@ fn names_of_experiments_are_read_in_either_case_and_others_are_refused() {
 }
 
 #[test]
-fn nights_are_gardened_by_what_mounts_go_by_and_days_are_not() {
-    // On an aggregate that was hardly aged days take less of the processors than they do in the experiment; gardening is for what they leave below 60 %.
+fn gardening_by_load_works_only_at_night() {
+    // On a barely aged aggregate days need less processor time than in the experiment. Gardening
+    // would use processors below 60 % load.
     let mut profile = CpuProfile::paper20();
     profile.times.front_end += 15_000;
     let outcome = Experiment::E13.run(TINY, &profile).unwrap();
@@ -86,11 +87,13 @@ fn nights_are_gardened_by_what_mounts_go_by_and_days_are_not() {
         of.map(|stage| stage.counted.relocations).sum()
     };
     assert_eq!(moved(&nothing, true) + moved(&nothing, false), 0);
-    // What clients are used to by night is learned in the first second of one; until then both are the same.
+    // Gardening learns the usual latency of a night in its first second; until then both arms are
+    // equal.
     assert!((0..3).all(|second| by_room[second].counted == nothing[second].counted));
     let (by_night, by_day) = (moved(&by_room, true), moved(&by_room, false));
     assert!(by_night > 9 * by_day && by_night > 0, "{by_night} by night, {by_day} by day: {by_room:?}");
-    // Figures of the days after a night count the blocks that moved in it. On so empty an aggregate no old place is written over, so no read is redirected.
+    // Figures of the days after a night count the blocks moved in it. On such an empty aggregate no
+    // old location is overwritten, so no read is redirected.
     let figure = |name: &str| outcome.figures.iter().find(|figure| figure.name == name).unwrap().ours;
     assert!(by_room[..2].iter().all(|stage| stage.counted.redirects == 0));
     assert!(figure("part of the moved blocks that moved by night") > 0.9, "{:?}", outcome.figures);

@@ -1,4 +1,4 @@
-//! The docs' table of published figures is that of the kept run.
+//! The docs' table of published figures equals that of the stored run.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ fn kept() -> Vec<FigureLine> {
 }
 
 #[test]
-fn docs_have_the_tables_of_the_kept_run() {
+fn docs_have_the_tables_of_the_stored_run() {
     for (path, table) in [
         ("docs/results/garden-trials.md", render_docs_table(&kept())),
         ("docs/results/timed.md", render_time_table(&kept())),
@@ -27,7 +27,7 @@ fn docs_have_the_tables_of_the_kept_run() {
 }
 
 #[test]
-fn kept_verdicts_follow_from_kept_numbers() {
+fn stored_verdicts_follow_from_stored_numbers() {
     use senesce_trials::Verdict::{Met, NotComparable};
     let mut numbers = 0;
     for FigureLine { experiment, figure, .. } in kept() {
@@ -39,7 +39,7 @@ fn kept_verdicts_follow_from_kept_numbers() {
             continue;
         }
         let ours = figure.value.unwrap_or(f64::INFINITY);
-        // Bounds are those that the paper states in these words.
+        // The paper states bounds in these words.
         let is_bound = ["a fraction of a core", "within a month"].contains(&figure.paper.as_str());
         let claim = if is_bound { Claim::AtMost(published) } else { Claim::Number(published) };
         let judged = Figure::new("", ours).quoted(claim, "", "").verdict();

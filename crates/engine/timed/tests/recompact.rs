@@ -1,4 +1,5 @@
-//! E10 in time: recompaction runs on the store while it is simulated, and what it costs is in the figures.
+//! E10 in time: recompaction runs on the store during the simulation, and its costs are in the
+//! figures.
 
 use senesce_sim::{CpuEvents, CpuProfile, storage::compute_storage};
 use senesce_timed::{Experiment, PackedTrial, machine};
@@ -7,7 +8,7 @@ use senesce_trials::{Kind, Scale};
 const TINY: Scale = Scale { areas: 16, areas_per_point: 1, turnover_percent: 13 };
 
 #[test]
-fn what_recompaction_asks_for_is_in_the_trace_and_costs_clients_and_processors() {
+fn recompaction_is_traced_and_costs_latency_and_processors() {
     let mut trial = PackedTrial::new(Kind::Mixed, TINY).unwrap();
     let before = trial.rig().report().counts;
     let (window, step) = trial.collect_recompaction(4, 800).unwrap();
@@ -15,20 +16,20 @@ fn what_recompaction_asks_for_is_in_the_trace_and_costs_clients_and_processors()
     assert!(step.is_done && step.rewritten > 50 && step.chunks >= step.rewritten, "{step:?}");
     let points = &window.trace.points;
     let sum = |of: fn(&senesce_sim::storage::PointTrace) -> u64| points.iter().map(of).sum::<u64>();
-    // Each block that was given up had been read for it; what its chunks went into was written.
+    // Each released block was read before; the blocks with its chunks were written.
     assert!(sum(|point| point.scanned.iter().map(|chain| u64::from(chain.blocks)).sum()) >= step.read);
     assert_eq!(sum(|point| point.scan_events.relocation), step.chunks);
     let written = counts.compacted_blocks_written - before.compacted_blocks_written;
     assert!(written > 0 && sum(|point| point.writes.iter().map(|chain| u64::from(chain.blocks)).sum()) > written);
     assert!(sum(|point| point.events.block_clean) > step.chunks);
-    // Pages that were in memory took no drive, others one chunk at least; some of both.
+    // Pages in memory needed no drive, others at least one chunk; some of both exist.
     let operations: Vec<_> = points.iter().flat_map(|point| &point.operations).collect();
     assert!(operations.len() >= 800 && operations.iter().all(|one| (one.cache_hits == 0) != one.reads.is_empty()));
     assert!(operations.iter().all(|one| one.decompressed == 2 - one.cache_hits));
     let hits = operations.iter().filter(|one| one.cache_hits > 0).count();
     assert!(hits > 0 && 2 * hits < operations.len(), "{hits} of {}", operations.len());
 
-    // The same reads with all that recompaction does taken out: that is what it costs.
+    // The same reads without the work of recompaction show its cost.
     let mut free = window.trace.clone();
     for point in &mut free.points {
         (point.scanned, point.reads, point.writes) = Default::default();
@@ -47,16 +48,17 @@ fn what_recompaction_asks_for_is_in_the_trace_and_costs_clients_and_processors()
 }
 
 #[test]
-fn the_scan_after_recompaction_corrects_pointers_and_makes_clients_wait() {
+fn the_scan_corrects_pointers_and_delays_clients() {
     let mut trial = PackedTrial::new(Kind::Worn, TINY).unwrap();
     let (_, step) = trial.collect_recompaction(4, 400).unwrap();
     let (window, fixed) = trial.collect_fix_up(400).unwrap();
-    // Each chunk that moved has one pointer; some are right because they were read meanwhile or their block was dirty.
+    // Each moved chunk has one pointer. Some are already correct, because a read corrected them or
+    // their block was dirty.
     assert!(fixed > 0 && fixed <= step.chunks + step.rewritten, "{fixed} of {step:?}");
     let parts: Vec<_> = window.trace.points.iter().flat_map(|point| &point.exclusive).collect();
     assert_eq!(parts.iter().map(|part| part.events.fix_up).sum::<u64>(), fixed);
     assert!(parts.iter().all(|part| part.events.map_lookup <= 256), "a step is one block of pointers");
-    // The same work costs clients less if it keeps no client out.
+    // The same work costs clients less without exclusion.
     let mut beside = window.trace.clone();
     for point in &mut beside.points {
         for part in std::mem::take(&mut point.exclusive) {
@@ -73,7 +75,7 @@ fn the_scan_after_recompaction_corrects_pointers_and_makes_clients_wait() {
 }
 
 #[test]
-fn it_has_the_published_numbers() {
+fn e10_has_the_published_numbers() {
     let outcome = Experiment::E10.run(TINY, &CpuProfile::paper20()).unwrap();
     let of = |name: &str| outcome.figures.iter().find(|figure| figure.name == name).unwrap();
     for (name, published) in [

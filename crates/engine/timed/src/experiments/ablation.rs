@@ -1,14 +1,15 @@
-//! What metadata a move costs: through the container, which moves a block under its number in the volume, and as if the volume wrote it anew, with all
-//! that is above it.
+//! The metadata cost of a move: through the container, which moves a block under its number in the
+//! volume, and as if the volume rewrote it with all pointers above it.
 
 use senesce_trials::{CleaningPolicy, Figure};
 
 use crate::{Result, TimedTrial};
 
-/// Areas that are moved, evenly spread over all.
+/// Number of areas to move, evenly spread.
 const AREAS: u64 = 8;
 
-/// Moves areas of an aged aggregate, each with a consistency point of its own; then the same blocks of the file are written anew, with one more.
+/// Moves areas of an aged aggregate, each with a consistency point of its own. Then it rewrites the
+/// same blocks of the file, with one more point.
 pub fn compare(trial: &mut TimedTrial) -> Result<[Figure; 2]> {
     trial.set_cleaning(CleaningPolicy::Off);
     let all = trial.trial().setup().areas;
@@ -17,7 +18,7 @@ pub fn compare(trial: &mut TimedTrial) -> Result<[Figure; 2]> {
         trial.trial().rig().garden().consistency_point()?;
         let (moves, contents) = trial.move_area(number * all / AREAS)?;
         let written = point(trial)?;
-        // What moves is not what it costs, whatever it is.
+        // Moved blocks themselves do not count as cost, of any kind.
         moved = (moved.0 + moves.blocks, moved.1 + written.saturating_sub(moves.blocks + moves.metadata));
         for &block in &contents {
             trial.trial().rig().write(block..block + 1)?;

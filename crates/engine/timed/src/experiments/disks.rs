@@ -1,4 +1,4 @@
-//! E1: disks at a fixed load, turnover by turnover, without cleaning and with it.
+//! E1: disks at a fixed load, turnover by turnover, without and with cleaning.
 
 use senesce_sim::CpuProfile;
 use senesce_trials::{
@@ -56,15 +56,16 @@ pub fn long(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
     Ok(Outcome { experiment: Experiment::E1, scale, profile: profile.clone(), stages, figures, notes, structure })
 }
 
-/// After which turnovers the one that was slower is slower no more. Means of three turnovers are held against 1, so that
-/// one turnover's chance does not count twice. Where neither kept up nothing is known, and nothing changes.
+/// The turnovers after which the slower one becomes the faster one. Means of three turnovers are
+/// compared with 1, so that the noise of one turnover counts at most once. If neither kept up the
+/// order is unknown, and does not change.
 fn compute_crossings(ratios: &[f64]) -> Vec<usize> {
     let means = ratios.windows(3).map(|three| three.iter().sum::<f64>()).zip(1..);
     let slower: Vec<(bool, usize)> = means.filter(|(sum, _)| !sum.is_nan()).map(|(sum, at)| (sum > 3.0, at)).collect();
     slower.windows(2).filter(|pair| pair[0].0 != pair[1].0).map(|pair| pair[1].1).collect()
 }
 
-/// Stages in time, one a turnover, and all that was counted meanwhile.
+/// One simulated stage a turnover, and the sum of all counters.
 fn turnovers(
     name: &str,
     cleaning: CleaningPolicy,
@@ -80,7 +81,7 @@ fn turnovers(
     for _ in 0..LONG_TURNOVERS {
         trial.age((10 * scale.turnover_percent).saturating_sub(collected))?;
         let window = trial.collect(POINTS)?;
-        // Once and not around: what disks have in their buffers they would not read again.
+        // Run once without wrapping: disks would not read again what is in their buffers.
         let run = run_at(PER_SECOND, &system, &window, &machine::open(PER_SECOND, window.operations()))?;
         stages.push(Stage::new(name, &mut trial, &system, &window, vec![run]));
     }
@@ -92,7 +93,7 @@ mod tests {
     use super::compute_crossings;
 
     #[test]
-    fn one_turnover_of_chance_is_no_crossing() {
+    fn a_single_outlier_is_no_crossing() {
         for (ratios, crossings) in [
             (&[1.2, 1.2, 1.2, 1.1, 0.9, 0.8, 0.7, 0.7][..], &[4][..]),
             (&[1.2, 1.2, 0.9, 1.2, 1.2, 1.2], &[]),

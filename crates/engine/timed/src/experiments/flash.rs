@@ -1,4 +1,4 @@
-//! E3, E4 and E5: aged flash at some loads, without cleaning and with it.
+//! E3, E4 and E5: aged flash at several loads, without and with cleaning.
 
 use senesce_sim::{CpuProfile, storage::StorageSetup};
 use senesce_trials::{
@@ -11,23 +11,25 @@ use crate::{MAXIMUM_PER_SECOND, Result, TimedTrial, Window, machine};
 const OLTP: LoadKind = LoadKind::Oltp { units: 1 };
 /// Turnovers of E5.
 const RANDOM: u64 = 3;
-/// What is only counted, for a turnover after the others.
+/// Arms that are only counted, for a turnover after the others.
 const ALL_RIGHT: (&str, CleaningPolicy) = ("then with all pointers right", CleaningPolicy::AllRight);
 const UNLIMITED: (&str, CleaningPolicy) = ("then without a quota", CleaningPolicy::Unlimited);
 const ARMS: [(&str, CleaningPolicy); 2] =
     [("without cleaning", CleaningPolicy::Off), ("with cleaning", CleaningPolicy::Default)];
 /// Drives of E3 that hold data: 12 with parity.
 const TIER_DRIVES: u16 = 11;
-/// What reaches the SSDs of E3's aggregate.
+/// The load that reaches the SSDs of E3's aggregate.
 const TIER: LoadKind = LoadKind::OltpAtRandom { units: 1 };
-/// The paper has 100,000 operations a second for 2 h and then 50,000 for 2 h. Of these 32.5 % write one block at random. So the first two hours
-/// write 234 million blocks, and 11 drives of 200 GiB at the calibrated fill hold 375 million: that part of a turnover, in thousandths. The
-/// window after it is about as long as the other two hours.
+/// The age after the paper's first two hours, in thousandths of a turnover. The paper has 100,000
+/// operations a second for 2 h and then 50,000 for 2 h. Of these 32.5 % write one block at random.
+/// So the first two hours write 234 million blocks, and 11 drives of 200 GiB at the calibrated fill
+/// hold 375 million. The window after it is about as long as the other two hours.
 const TIER_HOURS: u64 = 624;
-/// That leaves free areas which were never written, and no fragmentation to clean. So the tier is aged to this part of a turnover, as one that has
-/// been in use.
+/// At that age some free areas were never written, and there is no fragmentation to clean. So the
+/// tier is aged to this part of a turnover, as one that has been in use.
 const TIER_AGE: u64 = 3000;
-/// Operations a second of E3 that go at random, 61.4 % of all: in the second two hours, and in the first.
+/// Operations a second of E3 that go at random, 61.4 % of all: in the second two hours, and in the
+/// first.
 const TIER_RATES: [u64; 2] = [30_700, 61_400];
 /// Consistency points that are collected.
 const POINTS: usize = 12;
@@ -35,7 +37,7 @@ const POINTS: usize = 12;
 const OLTP_RATES: [u64; 7] = [25_000, 50_000, 75_000, 100_000, 125_000, 150_000, MAXIMUM_PER_SECOND];
 const RANDOM_RATES: [u64; 9] = [20_000, 40_000, 60_000, 80_000, 100_000, 125_000, 150_000, 175_000, 200_000];
 
-/// E4 without cleaning, at the age at which it is measured.
+/// E4 without cleaning, at the age of its measurement.
 pub fn collect_plateau(scale: Scale) -> Result<(Setup, Window)> {
     let setup = Setup::published(scale);
     let mut trial = TimedTrial::new(setup.clone(), OLTP, true)?;
@@ -155,7 +157,7 @@ pub fn oltp(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
     Ok(Outcome { experiment: Experiment::E4, scale, profile: profile.clone(), stages, figures, notes, structure })
 }
 
-/// The mean latency of a run, ms; without a bound if it did not keep up.
+/// The mean latency of a run, ms; infinite if it did not keep up.
 fn bounded(run: Option<&Run>) -> f64 {
     match run {
         Some(run) if run.figures.kept_up => run.figures.latency.mean / 1e6,
@@ -208,7 +210,7 @@ fn chains(without: &Stage, with: &Stage) -> [Figure; 2] {
     ]
 }
 
-/// Of flash, if it means something.
+/// The write amplification of flash, if it is meaningful.
 fn amplification(without: &Stage, with: &Stage, rate: u64) -> Vec<Figure> {
     let of = |stage: &Stage| stage.at(rate)?.figures.flash?.write_amplification;
     match (of(without), of(with)) {
@@ -220,7 +222,7 @@ fn amplification(without: &Stage, with: &Stage, rate: u64) -> Vec<Figure> {
     }
 }
 
-/// The aggregate of E4 at its plateau, overwritten at random without cleaning and then with it.
+/// The aggregate of E4 at its plateau, overwritten at random without and then with cleaning.
 fn overwrite(setup: Setup, scale: Scale, profile: &CpuProfile) -> Result<(Vec<Stage>, Aged)> {
     let system = machine::flash(&setup, profile.clone())?;
     let mut trial = TimedTrial::new(setup, OLTP, true)?;
@@ -238,14 +240,14 @@ fn overwrite(setup: Setup, scale: Scale, profile: &CpuProfile) -> Result<(Vec<St
     Ok((stages, Aged { trial, counted }))
 }
 
-/// An aggregate behind its stages, and all that was counted in them.
+/// An aggregate after its stages, with all counters.
 struct Aged {
     trial: TimedTrial,
     counted: Vec<Counted>,
 }
 
 impl Aged {
-    /// A turnover more of which nothing is simulated.
+    /// Ages it by another turnover, without simulation.
     fn then(mut self, (name, cleaning): (&str, CleaningPolicy), scale: Scale) -> Result<Self> {
         let before = self.trial.trial().series().points.len();
         self.trial.set_cleaning(cleaning);

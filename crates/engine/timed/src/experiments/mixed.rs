@@ -1,4 +1,5 @@
-//! E8: reads and writes in order on aged flash, while what is read is written together again (WAR), and while it is not.
+//! E8: sequential reads and writes on aged flash, with and without write-after-read (WAR): blocks
+//! that were read are rewritten contiguously.
 
 use senesce_garden::{FixUp, Gardening, WriteAfterRead};
 use senesce_sim::{
@@ -10,15 +11,17 @@ use senesce_trials::{CleaningPolicy, Figure, LoadKind, Scale, Setup};
 use super::{Experiment, Outcome, Stage, run_at};
 use crate::{Result, TimedTrial, machine};
 
-/// Turnovers at random, and then with cleaning, so that there are empty areas to write in order to.
+/// Turnovers at random, and then with cleaning, so that there are empty areas for sequential
+/// writes.
 const TURNOVERS: u64 = 2;
 const CLEANED: u64 = 1;
-/// Clients that read and clients that write; none of them thinks. 2 GiB/s at 1.7 ms, as published, are 56 operations at a time.
+/// Clients that read and clients that write, without think time. 2 GiB/s at 1.7 ms, as published,
+/// are 56 concurrent operations.
 const READERS: u64 = 28;
 const WRITERS: u64 = 28;
 /// Blocks of an operation: 64 KiB.
 const BLOCKS: u64 = 16;
-/// Blocks that the garden reads ahead at most: its default.
+/// The largest read-ahead of the garden, blocks: its default.
 const READ_AHEAD: u64 = 256;
 /// Consistency points that are collected.
 const POINTS: usize = 8;
@@ -30,12 +33,12 @@ pub fn run(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
     let figures_of = |stage: &Stage| stage.runs[0].figures.clone();
     let (one, other) = (figures_of(&without), figures_of(&with));
     let rate = |per_second: f64| per_second * (BLOCKS * 4096) as f64 / f64::from(1 << 30);
-    // Busy ones, not what was charged: near the end of all cores work is charged that is not done yet.
+    // Utilised cores, not charged ones: near saturation some charged work is not done yet.
     let cores = |figures: &StorageFigures| figures.processors.utilisation * f64::from(machine::FLASH_CORES);
     let work = |figures: &StorageFigures| cores(figures) / rate(figures.per_second);
     let share = with.counted.rewritten as f64 / with.counted.client_blocks_read.max(1) as f64;
-    // By how much a GiB takes more processor time, times what goes by: both systems are at the end of their processors, so their difference in
-    // busy cores says nothing.
+    // The additional processor time of a GiB, times the throughput. Both systems saturate their
+    // processors, so the difference of busy cores says nothing.
     let own = (work(&other) - work(&one)) * rate(other.per_second);
     let figures = vec![
         Figure::new("ms without WAR", one.latency.mean / 1e6).number(1.7, "7.2"),
@@ -67,7 +70,7 @@ pub fn run(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
 }
 
 fn stage(name: &str, writes_after_read: bool, scale: Scale, profile: &CpuProfile) -> Result<Stage> {
-    // The garden itself reads ahead: it is what tells WAR that somebody reads in order.
+    // The garden itself reads ahead: its read-ahead signals sequential readers to WAR.
     let setup = Setup { read_ahead: 1, ..Setup::published(scale) };
     let system: StorageSetup = machine::flash(&setup, profile.clone())?;
     let mut trial = TimedTrial::new(setup, LoadKind::Random, true)?;
@@ -76,7 +79,8 @@ fn stage(name: &str, writes_after_read: bool, scale: Scale, profile: &CpuProfile
     trial.age(CLEANED * 10 * scale.turnover_percent)?;
     trial.set_read_ahead(READ_AHEAD);
     trial.trial().set_load(LoadKind::Streams { readers: READERS, writers: WRITERS, blocks: BLOCKS });
-    // As published defaults have it for aggregates of SSDs: no continuous cleaning. What it left ready is written to.
+    // The published default for aggregates of SSDs is no continuous cleaning. Writes use the areas
+    // that earlier cleaning emptied.
     let write_after_read = writes_after_read.then(WriteAfterRead::default);
     let gardening = Gardening { write_after_read, fix_up: FixUp::OnRead, ..Gardening::default() };
     trial.trial().rig().garden().set_gardening(gardening);

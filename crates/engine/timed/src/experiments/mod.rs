@@ -1,4 +1,4 @@
-//! The published experiments, as far as they are time.
+//! The published experiments, as far as they are about time.
 
 mod ablation;
 mod disks;
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result, TimedTrial, Window, machine};
 
-/// A published experiment. Numbers are those of the design's table.
+/// A published experiment, with its number in the design.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Experiment {
     /// OLTP on disks, 3,000 operations a second, turnover by turnover.
@@ -27,50 +27,50 @@ pub enum Experiment {
     E4,
     /// Random overwrites on flash at rising load.
     E5,
-    /// Reads of 64 KiB in order on disks, of a file that was written at random.
+    /// Sequential reads of 64 KiB on disks, of a file that was written at random.
     E6,
     /// The same on flash.
     E7,
-    /// Reads and writes in order on aged flash, and writing after reads.
+    /// Sequential reads and writes on aged flash, with write-after-read.
     E8,
-    /// Reads of packed contents while they are recompacted.
+    /// Reads of packed contents during their recompaction.
     E10,
-    /// A load of days and nights, and gardening that goes by what is left.
+    /// A load of days and nights, and gardening by idle resources.
     E13,
 }
 
 /// The simulation at one load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// Operations a second that were offered, or clients that were there.
+    /// Offered operations a second, or the number of clients.
     pub load: u64,
-    /// Cores for events that are there because blocks are moved, as the table has them.
+    /// Cores for the events that relocation causes, by the table of processor times.
     pub cleaning_cores: f64,
-    /// What came out: a model's.
+    /// The resulting figures, of a model.
     pub figures: StorageFigures,
 }
 
 /// One aggregate in one state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stage {
-    /// What is special about it.
+    /// Its name.
     pub name: String,
-    /// Turnovers that clients had written by then.
+    /// Turnovers written by clients so far.
     pub turnovers: f64,
-    /// What the garden counted while the trace was collected.
+    /// The counters of the garden during the collection of the trace.
     pub counted: Point,
-    /// Whether what SSDs say of collection means something.
+    /// Whether the garbage collection figures of its SSDs are meaningful.
     pub collection_is_meant: bool,
-    /// What is set: the aggregate, its gardening, the machine of the simulation.
+    /// Its settings: the aggregate, its gardening, the machine of the simulation.
     pub facts: Vec<Fact>,
-    /// At each load.
+    /// The runs, one for each load.
     pub runs: Vec<Run>,
 }
 
-/// What came out of an experiment.
+/// The result of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Which one it is.
+    /// The experiment.
     pub experiment: Experiment,
     /// Its scale.
     pub scale: Scale,
@@ -78,21 +78,21 @@ pub struct Outcome {
     pub profile: CpuProfile,
     /// Its parts.
     pub stages: Vec<Stage>,
-    /// Figures, and what the paper says of them.
+    /// Figures, with the paper's statements.
     pub figures: Vec<Figure>,
-    /// What of the published experiment is not here, or other than there.
+    /// Differences from the published experiment.
     pub notes: Vec<String>,
-    /// What the same aggregates say of the part that is structure: of E1, E4 and E5.
+    /// The structural figures of the same aggregates, for E1, E4 and E5.
     #[serde(skip)]
     pub structure: Option<senesce_trials::Outcome>,
 }
 
 impl Experiment {
-    /// All of them.
+    /// All experiments.
     pub const ALL: [Self; 9] =
         [Self::E1, Self::E3, Self::E4, Self::E5, Self::E6, Self::E7, Self::E8, Self::E10, Self::E13];
 
-    /// What it is about.
+    /// Its title.
     pub fn title(self) -> &'static str {
         match self {
             Self::E1 => "OLTP on 21 disks, 3,000 operations a second",
@@ -107,8 +107,8 @@ impl Experiment {
         }
     }
 
-    /// Does it. Cost: that of the aging (see docs/results/garden-trials.md), and some microseconds for each operation and chain that is
-    /// simulated.
+    /// Runs it. Cost: that of the aging (see docs/results/garden-trials.md), plus some microseconds
+    /// for each simulated operation and chain.
     pub fn run(self, scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
         match self {
             Self::E1 => disks::long(scale, profile),
@@ -123,7 +123,7 @@ impl Experiment {
         }
     }
 
-    /// A window of E4 without cleaning: what the table of processors is fitted to.
+    /// A window of E4 without cleaning, to which the table of processor times is fitted.
     pub fn collect_for_calibration(scale: Scale) -> Result<(senesce_trials::Setup, Window)> {
         flash::collect_plateau(scale)
     }
@@ -144,7 +144,7 @@ impl FromStr for Experiment {
 }
 
 impl Stage {
-    /// A trial as it is now, with a window of it and what the simulation made of that.
+    /// The current state of a trial, with a window of it and its simulated runs.
     fn new(
         name: &str,
         trial: &mut TimedTrial,
@@ -171,7 +171,7 @@ impl Stage {
     }
 }
 
-/// Runs a window; `load` is the number that the run is known by.
+/// Runs a window; `load` is the number that identifies the run.
 fn run_at(
     load: u64,
     machine: &senesce_sim::storage::StorageSetup,
@@ -183,14 +183,15 @@ fn run_at(
     Ok(Run { load, cleaning_cores: each * figures.per_second / 1e9, figures })
 }
 
-/// Mean latency of a run with cleaning over that of one without.
+/// The mean latency of a run with cleaning, divided by that of one without.
 fn ratio(without: &Run, with: &Run) -> f64 {
     let (one, other) = (&without.figures, &with.figures);
     compute_ratio((one.kept_up, one.latency.mean), (other.kept_up, other.latency.mean))
 }
 
-/// Latency over latency, of runs that kept up or did not. What did not keep up has a latency that grows with its length: against it
-/// everything is faster, and it is slower than everything; between two of them nothing can be said.
+/// The ratio of two latencies, of runs that kept up or did not. The latency of an overloaded run
+/// grows with its length. So any run is faster than an overloaded one, and an overloaded one is
+/// slower than any other. Two of them cannot be compared.
 fn compute_ratio((one_kept_up, one): (bool, f64), (other_kept_up, other): (bool, f64)) -> f64 {
     match (one_kept_up, other_kept_up) {
         (_, true) => other / one,
@@ -199,7 +200,8 @@ fn compute_ratio((one_kept_up, one): (bool, f64), (other_kept_up, other): (bool,
     }
 }
 
-/// Operations that are simulated: those of the window, but enough for a tail; fewer where a trial is cut down.
+/// The number of simulated operations: those of the window, but enough for a tail; fewer if a trial
+/// is shortened.
 fn operations(window: &Window, scale: Scale) -> u64 {
     window.operations().max(40_000 * scale.turnover_percent.min(100) / 100)
 }
@@ -209,7 +211,7 @@ mod tests {
     use super::compute_ratio;
 
     #[test]
-    fn a_run_that_did_not_keep_up_is_never_the_faster_one() {
+    fn an_overloaded_run_is_never_faster() {
         assert_eq!(compute_ratio((true, 2.0), (true, 3.0)), 1.5);
         assert_eq!(compute_ratio((false, 200.0), (true, 3.0)), 0.015);
         assert_eq!(compute_ratio((true, 2.0), (false, 0.1)), f64::INFINITY);

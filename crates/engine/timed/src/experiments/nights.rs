@@ -1,9 +1,12 @@
-//! E13: a load of days and nights on flash, and gardening that goes by what is left.
+//! E13: a load of days and nights on flash, and gardening by idle resources.
 //!
-//! [`Autonomy`] does it, as a mount by load does, with its own settings: it has its turns before each consistency point, and each second it is told
-//! what the simulation of that second came to, and nothing of the next one. Seconds follow each other; of a day some are simulated.
+//! [`Autonomy`] controls the gardening, as in a mount with gardening by load, with its own
+//! settings. It works before each consistency point. After each second it gets the simulated
+//! figures of that second, and nothing of the next one. Seconds follow each other; only some
+//! seconds of a day are simulated.
 //!
-//! Nothing is gardened before the first night, so both arms are the same until then: all that is judged begins with that night.
+//! No gardening happens before the first night, so the arms are equal until then. All judged
+//! figures start with that night.
 
 use std::ops::Range;
 
@@ -18,16 +21,16 @@ use senesce_trials::{Claim, CleaningPolicy, Figure, LoadKind, Scale, Setup, tell
 use super::{Experiment, Outcome, Run, Stage};
 use crate::{Error, Result, TimedTrial, machine};
 
-/// Turnovers before: fragmented, as the published systems are.
+/// Turnovers before the days: fragmented, like the published systems.
 const TURNOVERS: u64 = 4;
-/// Days that are simulated.
+/// Simulated days.
 const DAYS: u64 = 3;
-/// Seconds of each that are simulated, by day and by night.
+/// Simulated seconds of each day, and of each night.
 const SECONDS: [usize; 2] = [2, 10];
 /// Operations a second by day and by night.
 const RATES: [u64; 2] = [125_000, 25_000];
 const SECOND: u64 = 1_000_000_000;
-/// From one turn of gardening to the next, ns, as a mount has it.
+/// The interval between turns of gardening, ns, as in a mount.
 const LOOK: u64 = SECOND / 50;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -37,19 +40,21 @@ enum Arm {
     Always,
 }
 
-/// What came of an arm.
+/// The result of an arm.
 #[derive(Default)]
 struct Days {
     stages: Vec<Stage>,
-    /// Latencies by day, and by night, from the first night on.
+    /// Latencies by day and by night, from the first night on.
     latencies: [Histogram; 2],
-    /// Of the first second of each of these days: whoever goes by what was before does not know yet.
+    /// Latencies of the first second of each of these days, when past seconds do not predict the
+    /// load.
     mornings: Histogram,
-    /// The seconds of these days played again with one thing taken out, so that a difference has a cause.
+    /// The seconds of these days simulated again without redirected reads, to find the cause of a
+    /// difference.
     without_redirects: Histogram,
-    /// And on flash that was filled in order, as no arm left it.
+    /// The same on flash that was filled in order, which no arm produced.
     on_filled_flash: Histogram,
-    /// And with both.
+    /// The same with both changes.
     with_neither: Histogram,
     /// Blocks moved by day, and by night.
     moved: [u64; 2],
@@ -72,7 +77,8 @@ pub fn run(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
     let on_filled_flash = part(&by_room.on_filled_flash, &nothing.on_filled_flash);
     let with_neither = part(&by_room.with_neither, &nothing.with_neither);
     let [by_day, by_night] = by_room.moved.map(|blocks| blocks as f64);
-    // A point of a night may be longer than what is simulated of it, so seconds are those of its operations.
+    // A point of a night may be longer than its simulated part, so the seconds are those of its
+    // operations.
     let nights: f64 = by_room.stages.iter().filter(|stage| is_night(stage)).map(Stage::seconds).sum();
     let idle = idle_percent(&nothing);
     let figures = vec![
@@ -123,14 +129,14 @@ fn is_night(stage: &Stage) -> bool {
 }
 
 impl Stage {
-    /// How long clients take to ask for what was collected.
+    /// The time in which clients request the collected operations, seconds.
     fn seconds(&self) -> f64 {
         let load = self.runs.first().map_or(f64::NAN, |run| run.load as f64);
         (self.counted.client_reads + self.counted.client_writes) as f64 / load
     }
 }
 
-/// Redirected reads of the days from the first night on.
+/// Redirected reads of the days from the first night on, percent.
 fn redirected_percent(days: &Days) -> f64 {
     let later = days.stages.iter().skip(SECONDS[0]).filter(|stage| !is_night(stage)).map(|stage| stage.counted);
     let (redirects, reads) =
@@ -138,7 +144,7 @@ fn redirected_percent(days: &Days) -> f64 {
     100.0 * redirects as f64 / reads as f64
 }
 
-/// Simulated seconds in which less than half of the processors were busy.
+/// Simulated seconds in which less than half of the processors were busy, percent.
 fn idle_percent(days: &Days) -> f64 {
     let idle = days.stages.iter().filter(|stage| stage.runs[0].figures.processors.utilisation < 0.5).count();
     100.0 * idle as f64 / days.stages.len() as f64
@@ -163,17 +169,17 @@ fn days(name: &str, arm: Arm, scale: Scale, profile: &CpuProfile) -> Result<Days
     match arm {
         Arm::Nothing => {}
         Arm::Always => trial.set_cleaning(CleaningPolicy::Default),
-        // The same is wished.
+        // The same settings are requested.
         Arm::ByRoom => autonomy = Some(Autonomy::new(trial.trial().rig().garden(), wished, Nanos(0))),
     }
     let mut days = Days::default();
-    // Where a trial is cut down its seconds are, too.
+    // A shortened trial has shorter seconds too.
     let second = SECOND * scale.turnover_percent.min(100) / 100;
     let (mut now, [by_day, by_night]) = (0, SECONDS);
     for number in 0..(DAYS * scale.turnover_percent).div_ceil(100).max(2) as usize * (by_day + by_night) {
         let of_day = number % (by_day + by_night);
         let at = usize::from(of_day >= by_day);
-        // Clients fill a point in so long, by what they did in the one before.
+        // The time in which clients fill a point, by the operations of the previous one.
         let last = trial.trial().series().points.last().copied().unwrap_or_default();
         let span = (last.client_reads + last.client_writes) * SECOND / RATES[at];
         let points = second.checked_div(span).map_or(1, |points| points.max(1));
@@ -203,7 +209,7 @@ fn days(name: &str, arm: Arm, scale: Scale, profile: &CpuProfile) -> Result<Days
         let run = Run { load: RATES[at], cleaning_cores, figures };
         let mut stage = Stage::new(name, &mut trial, &system, &window, vec![run]);
         if autonomy.is_some() {
-            // What it lets the garden do changes every second; what is wished does not.
+            // The permitted settings change every second; the requested ones do not.
             let told = format!("by load, as a mount does it; wished: {}", tell_gardening(&wished));
             stage.facts.iter_mut().filter(|fact| fact.what == "gardening").for_each(|fact| fact.told.clone_from(&told));
         }
@@ -212,7 +218,7 @@ fn days(name: &str, arm: Arm, scale: Scale, profile: &CpuProfile) -> Result<Days
     Ok(days)
 }
 
-/// As many turns as a mount gives in that time.
+/// Runs as many turns of gardening as a mount would in that time.
 fn give_turns(autonomy: &mut Autonomy, garden: &Garden, times: Range<u64>) -> Result<()> {
     let turns = ((times.end - times.start) / LOOK).max(1);
     for turn in 1..=turns {
@@ -225,7 +231,7 @@ fn give_turns(autonomy: &mut Autonomy, garden: &Garden, times: Range<u64>) -> Re
 }
 
 impl Days {
-    /// Plays a second of a day without redirected reads, and on other flash.
+    /// Simulates a second of a day again without redirected reads, and on other flash.
     fn play_again(&mut self, system: &StorageSetup, trace: &Trace, load: &StorageLoad) -> Result<()> {
         let mut straight = trace.clone();
         for operation in straight.points.iter_mut().flat_map(|point| &mut point.operations) {
@@ -253,7 +259,7 @@ fn histogram(latencies: &[Nanos]) -> Histogram {
     all
 }
 
-/// Plays a trace once; also gives the latencies, but for those until it is steady.
+/// Simulates a trace once. Also returns the latencies, without those of the warm-up.
 fn play(system: &StorageSetup, trace: &Trace, load: &StorageLoad) -> Result<(StorageFigures, Vec<Nanos>)> {
     let (mut latencies, mut arrived, mut answered) = (Vec::new(), Vec::new(), 0);
     let figures = compute_storage_observed(system, trace, load, &mut |now, happening| match happening {
@@ -269,7 +275,7 @@ fn play(system: &StorageSetup, trace: &Trace, load: &StorageLoad) -> Result<(Sto
     Ok((figures, latencies))
 }
 
-/// What a mount could measure of the second that has ended.
+/// The figures that a mount could measure of the last second.
 fn see(now: Nanos, figures: &StorageFigures, clients: Vec<Nanos>) -> Seen {
     let in_points = figures.points.count as f64 * figures.points.mean;
     Seen {

@@ -1,5 +1,6 @@
-//! E10 in time: reads at a set rate of contents that were packed and written over, with nothing beside them, while they are recompacted, and with
-//! the scan after it that corrects stale pointers and keeps clients out.
+//! E10 in time: reads at a fixed rate from packed and overwritten contents. Three phases: reads
+//! alone, reads during recompaction, and reads during the scan after it, which corrects stale
+//! pointers and excludes clients.
 
 use senesce_sim::{CpuProfile, storage::StorageFigures};
 use senesce_trials::{Fact, Figure, Kind, PAGE, PackedRig, Scale};
@@ -7,7 +8,7 @@ use senesce_trials::{Fact, Figure, Kind, PAGE, PackedRig, Scale};
 use super::{Experiment, Outcome, Stage, run_at};
 use crate::{PackedTrial, Result, Window, machine};
 
-/// Contents: those of which overwriting leaves as little saved as the paper has.
+/// Contents whose overwriting leaves the small savings of the paper.
 const KIND: Kind = Kind::Worn;
 /// 80 MB/s, as published, in pages of 8 KiB.
 const PER_SECOND: u64 = 80_000_000 / PAGE as u64;
@@ -15,7 +16,8 @@ const PER_SECOND: u64 = 80_000_000 / PAGE as u64;
 const POINTS: u64 = 8;
 /// Operations that are simulated.
 const OPERATIONS: u64 = 40_000;
-/// Pages that are read while a pass goes over as many, in hundredths: about what goes by in the time that it takes.
+/// Pages read during a pass, in hundredths of the pages it covers: about those of the time that it
+/// needs.
 const READS_PERCENT: u64 = 50;
 
 /// E10.
@@ -58,7 +60,7 @@ pub fn run(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
     let [one, during, all] = [0, 1, 2].map(|at: usize| stages[at].runs[0].figures.clone());
     let cores = |figures: &StorageFigures| figures.processors.utilisation * f64::from(machine::FLASH_CORES);
     let ms = |figures: &StorageFigures| figures.latency.mean / 1e6;
-    // Points follow each other without a pause, so what each of them takes says how many there are a minute.
+    // Points follow each other without a pause, so their duration determines their number a minute.
     let minute = |blocks: u64| blocks as f64 / passes * 4096.0 / f64::from(1 << 30) * 60e9 / during.points.mean;
     let figures = vec![
         Figure::new("ms of reads without recompaction", ms(&one)).number(0.63, "7.3"),
@@ -99,7 +101,7 @@ pub fn run(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
     })
 }
 
-/// Reads that no drive was asked for.
+/// Reads that needed no drive, percent.
 fn hit_percent(window: &Window) -> f64 {
     let operations = window.trace.points.iter().flat_map(|point| &point.operations);
     100.0 * operations.filter(|one| one.cache_hits > 0).count() as f64 / window.operations() as f64

@@ -1,4 +1,5 @@
-//! E6 and E7: a file that was written at random, read in order; and again after it was written together again when one client read it (WAR).
+//! E6 and E7: sequential reads of a file that was written at random, and again after one client's
+//! reads made it contiguous by write-after-read (WAR).
 
 use senesce_sim::{
     Class, CpuProfile,
@@ -9,24 +10,25 @@ use senesce_trials::{Claim, CleaningPolicy, Figure, LoadKind, Scale, Setup};
 use super::{Experiment, Outcome, Stage, run_at};
 use crate::{Result, TimedTrial, Window, machine};
 
-/// Turnovers that are written at random before.
+/// Turnovers written at random before.
 const TURNOVERS: u64 = 2;
-/// Turnovers at random with cleaning, so that there are empty areas to write in order to.
+/// Turnovers at random with cleaning, so that there are empty areas for sequential writes.
 const CLEANED: u64 = 1;
 /// Blocks of a read: 64 KiB.
 const BLOCKS: u64 = 16;
 const READS: u64 = 8_000;
-/// Blocks that the garden reads ahead at most on flash: its default.
+/// The largest read-ahead of the garden on flash, blocks: its default.
 const READ_AHEAD: u64 = 256;
-/// The same on disks. The paper's 639 reads a second of 3.9 ms each are 2.5 requests at a time of each drive. With the default there would be more
-/// than a hundred.
+/// The same on disks. The paper's 639 reads a second of 3.9 ms each are 2.5 concurrent requests of
+/// each drive. With the default there would be more than a hundred.
 const DISK_READ_AHEAD: u64 = 32;
-/// Passes of writing after reads at most: until one moves nothing.
+/// The largest number of passes of write-after-read; it stops earlier when a pass moves nothing.
 const PASSES: u32 = 4;
-/// Clients that read, each from a place of its own: points of a curve, of which the last is judged.
+/// Clients that read, each from another position: points of a curve, of which the last is judged.
 const FLASH_CLIENTS: [u64; 6] = [2, 4, 8, 16, 32, 64];
-/// The published system of disks is larger. Its 1 GiB/s in chains of 1.8 blocks at 639 reads a second of each drive are those of 228 drives, and
-/// its 8 ms at that rate are 131 clients. Here are 20 drives, so 12 clients and 2 cores stand for 131 and 20.
+/// The published system of disks is larger. Its 1 GiB/s in chains of 1.8 blocks at 639 reads a
+/// second of each drive are those of 228 drives, and its 8 ms at that rate are 131 clients. Here
+/// are 20 drives, so 12 clients and 2 cores stand for 131 and 20.
 const DISK_CLIENTS: [u64; 4] = [3, 6, 9, 12];
 const DISK_CORES: u32 = 2;
 
@@ -99,7 +101,7 @@ fn outcome(
     Outcome { experiment, scale, profile: profile.clone(), stages, figures, notes, structure: None }
 }
 
-/// At the most clients.
+/// The figures at the largest number of clients.
 fn last(stage: &Stage) -> &StorageFigures {
     &stage.runs[stage.runs.len() - 1].figures
 }
@@ -109,7 +111,7 @@ fn ms(stage: &Stage) -> f64 {
     last(stage).latency.mean / 1e6
 }
 
-/// From a request's coming to a drive to its end, ms: the mean of all drives.
+/// The time of a request at a drive from arrival to completion, ms: the mean over all drives.
 fn at_drives(figures: &StorageFigures) -> f64 {
     let (sum, count) = figures.drives.iter().fold((0.0, 0.0), |(sum, count), drive| {
         let spans = &drive.responses[Class::Client as usize];

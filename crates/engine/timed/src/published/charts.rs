@@ -1,4 +1,4 @@
-//! The lines that are drawn of a part: write chains over turnovers, latencies over turnovers or load.
+//! The charts of a part: write chains over turnovers, latencies over turnovers or load.
 
 use senesce_trials::{Point, Series};
 use serde::{Deserialize, Serialize};
@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 use super::record::shorten;
 use crate::Stage;
 
-/// A place on a line.
+/// A point of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Place {
-    /// Along.
+    /// The horizontal value.
     pub x: f64,
-    /// Up.
+    /// The vertical value.
     pub y: f64,
-    /// Whether it says how long the run was and nothing else: it did not keep up.
+    /// Whether the run was overloaded: the value then only reflects the length of the run.
     pub unkept: bool,
 }
 
@@ -26,22 +26,22 @@ impl Place {
 /// A line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Line {
-    /// What it is of.
+    /// Its name.
     pub name: String,
-    /// From left to right.
+    /// Its points, from left to right.
     pub places: Vec<Place>,
 }
 
-/// Some lines with the same axes.
+/// Lines with the same axes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Chart {
-    /// What is drawn.
+    /// Its title.
     pub title: String,
-    /// What is along, with its unit.
+    /// The label of the horizontal axis, with its unit.
     pub x: String,
-    /// What is up, with its unit.
+    /// The label of the vertical axis, with its unit.
     pub y: String,
-    /// Whether steps upwards are factors.
+    /// Whether the vertical axis is logarithmic.
     pub logarithmic: bool,
     /// The lines.
     pub lines: Vec<Line>,
@@ -53,13 +53,14 @@ impl Chart {
         Self { title: title.to_owned(), x: x.to_owned(), y: y.to_owned(), logarithmic: true, lines }
     }
 
-    /// Whether a line has two places.
+    /// Whether a line has two points.
     fn is_drawable(&self) -> bool {
         self.lines.iter().any(|line| line.places.len() > 1)
     }
 }
 
-/// Of what was counted: chains over turnovers; over fullness, if stages differ in that alone.
+/// The charts of counted figures: chains over turnovers; over fullness, if stages differ only in
+/// it.
 pub(super) fn of_structure(outcome: &senesce_trials::Outcome) -> Vec<Chart> {
     let stages = &outcome.stages;
     let at = |x: f64, y: f64| Place::new(x, y, false);
@@ -80,7 +81,8 @@ pub(super) fn of_structure(outcome: &senesce_trials::Outcome) -> Vec<Chart> {
         for stage in stages {
             let points = &stage.series.points;
             let (first, last) = (points.first().map_or(0, |point| point.cp), points.last().map_or(0, |point| point.cp));
-            // A stage whose numbers of consistency points continue those of another one has the same aggregate, or a twin of it.
+            // If the consistency point numbers of a stage continue those of another, it has the
+            // same aggregate, or a twin of it.
             let before = ended.iter().filter(|(cp, _)| *cp < first).max_by_key(|(cp, _)| *cp);
             let from = before.map_or(0.0, |(_, turnovers)| *turnovers);
             let course = compute_course(&stage.series);
@@ -109,7 +111,8 @@ pub(super) fn of_structure(outcome: &senesce_trials::Outcome) -> Vec<Chart> {
     charts.into_iter().filter(Chart::is_drawable).collect()
 }
 
-/// Turnovers until then, and the sum of points since the last place: a quarter of a turnover, or a fortieth of all.
+/// The turnovers at each point of a line, and the sum of the counters since the previous one: a
+/// quarter of a turnover, or a fortieth of all.
 fn compute_course(series: &Series) -> Vec<(f64, Point)> {
     let all: u64 = series.points.iter().map(|point| point.client_blocks).sum();
     let each = (series.turnover / 4).max(all / 40);
@@ -126,13 +129,15 @@ fn compute_course(series: &Series) -> Vec<(f64, Point)> {
     course
 }
 
-/// Of what was simulated: latency over load where stages have several loads, over turnovers where there are many stages of a name.
+/// The charts of simulated figures: latency over load if stages have several loads, over turnovers
+/// if there are several stages of a name.
 pub(super) fn of_time(outcome: &crate::Outcome) -> Vec<Chart> {
     type Latency = fn(&crate::Run) -> f64;
     let mean: Latency = |run| run.figures.latency.mean / 1e6;
     let tail: Latency = |run| run.figures.latency.p99 as f64 / 1e6;
     let is_load = outcome.stages.iter().any(|stage| stage.runs.len() > 1);
-    // Clients that do not think ask for as much as they get: that is along.
+    // Clients without think time determine their own load, so the achieved rate is the horizontal
+    // value.
     let is_closed =
         outcome.stages.iter().flat_map(|stage| &stage.runs).all(|run| run.figures.offered_per_second.is_none());
     let x = match (is_load, is_closed) {
@@ -197,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_course_has_places_of_quarters_of_a_turnover_and_forty_at_most() {
+    fn a_course_has_quarter_turnover_steps_up_to_forty() {
         let series = |points: u64| Series {
             blocks: 2000,
             turnover: 1000,

@@ -1,4 +1,4 @@
-//! What was set in all stages of a part, so that whoever has its figures can have them again.
+//! The settings of all stages of a part, so that a reader can reproduce its figures.
 
 use std::collections::BTreeSet;
 
@@ -6,12 +6,12 @@ use senesce_trials::Fact;
 
 use crate::machine::tell_arrivals;
 
-/// More different ones than this are told as their first and their last.
+/// If a setting has more different values, only the first and the last are listed.
 const MOST: usize = 4;
-/// Nothing is drawn but from the seeds, so a second run gives the same figures.
+/// All random numbers come from the seeds, so a second run gives the same figures.
 const RUNS: &str = "one of each stage";
 
-/// Of what was counted.
+/// The settings of a counted part.
 pub(super) fn of_structure(outcome: &senesce_trials::Outcome) -> Vec<Fact> {
     let alone = (String::new(), outcome.experiment.facts(outcome.scale));
     let stages = outcome.stages.iter().map(|stage| (stage.name.clone(), stage.facts()));
@@ -20,7 +20,7 @@ pub(super) fn of_structure(outcome: &senesce_trials::Outcome) -> Vec<Fact> {
     facts
 }
 
-/// Of what was simulated.
+/// The settings of a simulated part.
 pub(super) fn of_time(outcome: &crate::Outcome) -> Vec<Fact> {
     let stages: Vec<(String, Vec<Fact>)> =
         outcome.stages.iter().map(|stage| (stage.name.clone(), stage.facts.clone())).collect();
@@ -38,7 +38,7 @@ pub(super) fn of_time(outcome: &crate::Outcome) -> Vec<Fact> {
     facts
 }
 
-/// A fact for each matter that stages have: what all have in common, or which stage has what.
+/// Returns one fact for each setting: the common value, or the values by stage.
 fn merge(stages: &[(String, Vec<Fact>)]) -> Vec<Fact> {
     let mut matters: Vec<&str> = Vec::new();
     for fact in stages.iter().flat_map(|(_, facts)| facts) {
@@ -50,7 +50,7 @@ fn merge(stages: &[(String, Vec<Fact>)]) -> Vec<Fact> {
 }
 
 fn merge_one(what: &str, stages: &[(String, Vec<Fact>)]) -> String {
-    // What is told, and who has it.
+    // The values, and the stages that have them.
     let mut told: Vec<(&str, Vec<&str>)> = Vec::new();
     for (name, facts) in stages {
         for fact in facts.iter().filter(|fact| fact.what == what) {
@@ -64,11 +64,13 @@ fn merge_one(what: &str, stages: &[(String, Vec<Fact>)]) -> String {
     match &told[..] {
         [(all, _)] => (*all).to_owned(),
         [(first, _), .., (last, _)] if told.len() > MOST => format!("{first}, in {} steps to {last}", told.len() - 1),
-        _ => told.iter().map(|(told, names)| format!("{}: {told}", tell_names(names))).collect::<Vec<_>>().join(" · "),
+        _ => {
+            told.iter().map(|(value, names)| format!("{}: {value}", tell_names(names))).collect::<Vec<_>>().join(" · ")
+        }
     }
 }
 
-/// Stages by their names, which have commas of their own.
+/// The names of stages; names can contain commas.
 fn tell_names(names: &[&str]) -> String {
     match names {
         [first, .., last] if names.len() > MOST => format!("{first} … {last}"),
@@ -81,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stages_that_are_alike_are_told_once_and_others_by_name() {
+    fn common_settings_are_listed_once() {
         let stage = |name: &str, facts: &[(&str, &str)]| {
             (name.to_owned(), facts.iter().map(|(what, told)| Fact::new(what, *told)).collect::<Vec<_>>())
         };

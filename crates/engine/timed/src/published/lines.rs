@@ -1,4 +1,5 @@
-//! Figures as tab-separated lines. A whole run is kept in this form, and the docs' table is generated from it.
+//! Figures as tab-separated lines. A whole run is stored in this form, and the docs' table is
+//! generated from it.
 
 use senesce_trials::Verdict;
 
@@ -19,12 +20,12 @@ pub struct FigureLine {
     pub experiment: String,
     /// Structure or time.
     pub kind: String,
-    /// What came out, and what the paper says.
+    /// Our figure, and the paper's statement.
     pub figure: Told,
 }
 
 impl FigureLine {
-    /// The figures of some parts, as a file.
+    /// Writes the figures of several parts as a file.
     pub fn write_all<'r>(records: impl IntoIterator<Item = &'r Record>) -> String {
         let lines = records.into_iter().flat_map(|record| {
             record.figures.iter().map(|figure| {
@@ -52,7 +53,7 @@ impl FigureLine {
         std::iter::once(HEADING.to_owned()).chain(lines).map(|line| line + "\n").collect()
     }
 
-    /// Reads such a file. Errors: a line that is none, in words.
+    /// Parses such a file. Errors: an invalid line, in words.
     pub fn read_all(text: &str) -> Result<Vec<Self>, String> {
         text.lines().filter(|line| !line.starts_with('#')).map(Self::read).collect()
     }
@@ -93,7 +94,7 @@ impl FigureLine {
     }
 }
 
-/// The table of the docs: the figures of which the paper says something, and how many are met.
+/// The table of the docs: the figures with a statement of the paper, and the number of met ones.
 pub fn render_docs_table(lines: &[FigureLine]) -> String {
     let mut text = format!("{}\n\n", Tally::of(lines.iter().map(|line| &line.figure)).words());
     text.push_str("| | figure | published | section | ours | ratio | verdict |\n|---|---|---|---|---|---|---|\n");
@@ -108,7 +109,7 @@ pub fn render_docs_table(lines: &[FigureLine]) -> String {
     text
 }
 
-/// The table of the docs on time: the figures of which the paper says nothing.
+/// The table of the docs on time: the figures without a statement of the paper.
 pub fn render_time_table(lines: &[FigureLine]) -> String {
     let mut text = "| | figure | ours |\n|---|---|---|\n".to_owned();
     for FigureLine { experiment, kind, figure } in lines {
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_read_as_they_were_written() {
+    fn figures_survive_as_lines() {
         let text = FigureLine::write_all([&record()]);
         let lines = FigureLine::read_all(&text).unwrap();
         assert_eq!(lines.len(), 3);
@@ -177,13 +178,13 @@ mod tests {
     }
 
     #[test]
-    fn the_time_table_has_what_the_paper_does_not_have() {
+    fn the_time_table_has_unpublished_figures() {
         let lines = FigureLine::read_all(&FigureLine::write_all([&record()])).unwrap();
         assert_eq!(render_time_table(&lines), "| | figure | ours |\n|---|---|---|\n| E4 | moved | 0.250 |\n");
     }
 
     #[test]
-    fn the_docs_table_has_what_the_paper_has() {
+    fn the_docs_table_has_published_figures() {
         let lines = FigureLine::read_all(&FigureLine::write_all([&record()])).unwrap();
         let table = render_docs_table(&lines);
         assert!(table.starts_with("1 of 2 published numbers are met within 40% (1 of them fitted)"), "{table}");

@@ -1,8 +1,10 @@
-//! All published experiments beside what of them is code here: set-ups, published values, and what comes out.
+//! All published experiments beside our code for them: set-ups, published values, and our results.
 //!
-//! An experiment has up to two [`Part`]s: its structure, counted, and its time, simulated. A part is found by its name, so one that is
-//! new in either room is in the table by itself. A [`Record`] is what is kept of a part that ran: figures and the lines of
-//! charts, in numbers that JSON has. A [`FigureLine`] is a figure in a table of tab-separated values, from which the docs' table is made.
+//! An experiment has up to two [`Part`]s: its structure, which is counted, and its time, which is
+//! simulated. A part is found by its name, so a new one in either crate appears in the table
+//! automatically. A [`Record`] is the stored result of a part: figures and the lines of charts, in
+//! numbers that JSON can express. A [`FigureLine`] is a figure in a table of tab-separated values,
+//! the source of the docs' table.
 
 mod charts;
 mod circumstances;
@@ -25,9 +27,9 @@ use crate::{Experiment, Result};
 /// A part of an experiment that can be run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// What drives are asked for.
+    /// The requests to drives.
     Structure(senesce_trials::Experiment),
-    /// How long it takes, in the simulation.
+    /// Their times, in the simulation.
     Time(Experiment),
 }
 
@@ -40,7 +42,7 @@ impl Part {
         }
     }
 
-    /// What is measured: structure or time.
+    /// The kind of measurement: structure or time.
     pub fn kind(self) -> &'static str {
         match self {
             Self::Structure(_) => "structure",
@@ -48,7 +50,7 @@ impl Part {
         }
     }
 
-    /// What it is about.
+    /// Its title.
     pub fn title(self) -> &'static str {
         match self {
             Self::Structure(experiment) => experiment.title(),
@@ -56,7 +58,7 @@ impl Part {
         }
     }
 
-    /// About how long it takes beside the others, so that the longest can be begun first.
+    /// Its approximate relative duration, so that the longest parts can start first.
     pub fn weight(self) -> u32 {
         match self.source().experiment().as_str() {
             "E1" => 100,
@@ -70,7 +72,8 @@ impl Part {
         }
     }
 
-    /// The part that is run for it: what is simulated of E1, E4 and E5 is counted, too, so their aggregates age once.
+    /// The part that runs for it. The simulations of E1, E4 and E5 also count, so that their
+    /// aggregates age only once.
     pub fn source(self) -> Self {
         match self {
             Self::Structure(senesce_trials::Experiment::E1) => Self::Time(Experiment::E1),
@@ -80,8 +83,8 @@ impl Part {
         }
     }
 
-    /// Runs it, in time with the table `paper20`, and gives all parts of which it is the [`source`](Self::source). Deterministic. Cost:
-    /// see docs/results/garden-trials.md.
+    /// Runs it, in time with the table `paper20`. Returns the records of all parts whose
+    /// [`source`](Self::source) it is. Deterministic. Cost: see docs/results/garden-trials.md.
     pub fn run(self, scale: Scale) -> Result<Vec<Record>> {
         match self {
             Self::Structure(experiment) => Ok(vec![Record::of_structure(&experiment.run(scale)?)]),

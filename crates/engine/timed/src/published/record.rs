@@ -1,4 +1,4 @@
-//! What is kept of a part that ran.
+//! The stored result of a part.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::Stage;
 /// The cause of a figure that is not met, if none is known.
 const UNKNOWN: &str = "The cause is not known.";
 
-/// A figure of ours beside the published one, as it is shown and kept.
+/// Our figure beside the published one, as it is shown and stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Told {
     /// Its name.
@@ -20,40 +20,40 @@ pub struct Told {
     pub paper: String,
     /// The section of the paper; empty without a statement.
     pub section: String,
-    /// The published number; none if there is none.
+    /// The published number, if there is one.
     pub published: Option<f64>,
-    /// Our value; none if that is no number, or has no end.
+    /// Our value; none if it is not finite.
     pub value: Option<f64>,
-    /// The same in words.
+    /// The value in words.
     pub ours: String,
-    /// Ours over the published number.
+    /// Our value divided by the published number.
     pub ratio: Option<f64>,
-    /// The verdict; none if the paper says nothing of the figure.
+    /// The verdict; none without a statement of the paper.
     pub verdict: Option<Verdict>,
-    /// The parameter that was set so that this figure comes out; none if it is a prediction.
+    /// The parameter that was fitted to this figure; none if it is a prediction.
     pub fitted: Option<String>,
-    /// Why a number is not met, or that this is not known; or why it is not comparable.
+    /// The reason why a number is not met or not comparable, or that the reason is unknown.
     pub cause: Option<String>,
 }
 
-/// What came out of a part.
+/// The result of a part.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// Its experiment.
     pub experiment: String,
     /// Structure or time.
     pub kind: String,
-    /// What it is about.
+    /// Its title.
     pub title: String,
     /// Its scale.
     pub scale: Scale,
-    /// Figures, and what the paper says of them.
+    /// Figures, with the paper's statements.
     pub figures: Vec<Told>,
-    /// What of the published experiment is not here, or other than there.
+    /// Differences from the published experiment.
     pub notes: Vec<String>,
-    /// What was set.
+    /// The settings.
     pub circumstances: Vec<Fact>,
-    /// What is drawn.
+    /// The charts.
     pub charts: Vec<Chart>,
 }
 
@@ -112,7 +112,7 @@ impl Told {
         let known = || PUBLISHED.iter().find(|published| published.name == experiment)?.find_cause(name, *ours, scale);
         let cause = match verdict {
             Some(Verdict::NotComparable) => quote.and_then(|quote| quote.obstacle.clone()),
-            // A direction without a number is all that the paper has.
+            // The paper has only a direction without a number.
             Some(Verdict::DirectionOnly) if published.is_none() => None,
             Some(Verdict::DirectionOnly | Verdict::NotMet) => Some(known().unwrap_or(UNKNOWN).to_owned()),
             Some(Verdict::Met) | None => None,
@@ -132,23 +132,23 @@ impl Told {
     }
 }
 
-/// How many published numbers there are, and how near ours are to them.
+/// The number of published numbers, and how close our figures are to them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     /// Published numbers.
     pub numbers: usize,
-    /// Of these, those with each verdict, in the order of [`Verdict::ALL`].
+    /// Of these, the number with each verdict, in the order of [`Verdict::ALL`].
     pub verdicts: [usize; 4],
-    /// Of those that are met, figures that something was fitted to.
+    /// Of the met ones, those that something was fitted to.
     pub fitted: usize,
     /// Published directions without a number.
     pub directions: usize,
-    /// Of these, those that ours have.
+    /// Of these, those that our figures have too.
     pub kept: usize,
 }
 
 impl Tally {
-    /// Of some figures.
+    /// The tally of these figures.
     pub fn of<'t>(figures: impl IntoIterator<Item = &'t Told>) -> Self {
         let mut tally = Self::default();
         for figure in figures {
@@ -167,7 +167,7 @@ impl Tally {
         tally
     }
 
-    /// In words.
+    /// The tally in words.
     pub fn words(&self) -> String {
         let Self { numbers, verdicts: [met, direction, not, other], fitted, directions, kept } = self;
         let mut words = format!(
@@ -180,7 +180,7 @@ impl Tally {
     }
 }
 
-/// Which runs did not keep up: why a latency has no figure, or none that means more than that.
+/// The overloaded runs, which explain why a latency has no figure or no further meaning.
 fn tell_unkept(stages: &[Stage]) -> Option<String> {
     let mut unkept: BTreeMap<(&str, u64), [usize; 2]> = BTreeMap::new();
     for stage in stages {
@@ -196,12 +196,12 @@ fn tell_unkept(stages: &[Stage]) -> Option<String> {
     (!told.is_empty()).then(|| format!("Runs that did not keep up with their load: {}.", told.join("; ")))
 }
 
-/// Six digits that count: as many survive being written and read anywhere, bit by bit.
+/// Rounds to six significant digits, which survive text formats exactly.
 pub(super) fn shorten(value: f64) -> f64 {
     format!("{value:.5e}").parse().unwrap_or(value)
 }
 
-/// Three digits that count.
+/// Formats three significant digits.
 pub(super) fn tell(value: f64) -> String {
     if value.is_nan() {
         return "no figure".to_owned();
@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_that_json_lacks_are_words() {
+    fn non_finite_numbers_become_words() {
         for (ours, value, told) in [
             (0.0, Some(0.0), "0.00"),
             (0.0123, Some(0.0123), "0.0123"),
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_counted_apart_from_directions_and_fits_apart_from_predictions() {
+    fn numbers_directions_and_fits_are_counted_separately() {
         let told = |figure: Figure| Told::of(&figure, "E1", Scale::EIGHTH);
         let number = |ours| Figure::new("f", ours).number(10.0, "1");
         let figures = [

@@ -1,4 +1,5 @@
-//! The published experiments, as the paper has them (Kesavan et al., "Storage Gardening", FAST 2019), and why ours differ.
+//! The published experiments of the paper (Kesavan et al., "Storage Gardening", FAST 2019), and the
+//! reasons for our deviations.
 
 use senesce_trials::Scale;
 
@@ -14,40 +15,41 @@ pub struct Published {
     pub setup: &'static str,
     /// The paper's result.
     pub paper: &'static str,
-    /// Why ours are not near it, as far as that is known.
+    /// The known reasons for our deviations.
     pub causes: &'static [Cause],
 }
 
-/// Why a figure of ours is not near the published one.
+/// A reason why our figure deviates from the published one.
 #[derive(Clone, Copy, Debug)]
 pub struct Cause {
-    /// How the figure's name begins.
+    /// A prefix of the figure's name.
     pub figure: &'static str,
-    /// Whether it explains this value at this scale: one that is too low is no explanation of one that is too high.
+    /// Whether it explains this value at this scale. The reason of a low value does not explain a
+    /// high one.
     pub explains: fn(f64, Scale) -> bool,
-    /// The cause.
+    /// The reason in words.
     pub told: &'static str,
 }
 
 impl Published {
-    /// What of it is code, structure first.
+    /// Its implemented parts, structure first.
     pub fn parts(&self) -> Vec<Part> {
         let structure = senesce_trials::Experiment::ALL.into_iter().map(Part::Structure);
         let time = Experiment::ALL.into_iter().map(Part::Time);
         structure.chain(time).filter(|part| part.experiment() == self.name).collect()
     }
 
-    /// Why a figure has this value at this scale, if that is known.
+    /// The reason for this value of a figure at this scale, if it is known.
     pub fn find_cause(&self, figure: &str, ours: f64, scale: Scale) -> Option<&'static str> {
         let explains = |cause: &&Cause| figure.starts_with(cause.figure) && (cause.explains)(ours, scale);
         self.causes.iter().find(explains).map(|cause| cause.told)
     }
 }
 
-/// Why cleaning takes more cores than the paper has.
+/// The reason why cleaning needs more cores than in the paper.
 const MOVES_ARE_DEAR: &str = "The table of processors charges 29 us for a block that moves, and its scale is that of the load that was set for the fit.";
 
-/// A scale whose consistency points are a larger part of the aggregate than those of full scale are.
+/// Whether a consistency point is a larger part of the aggregate than at full scale.
 fn is_coarse(scale: Scale) -> bool {
     scale.areas < 64 * scale.areas_per_point
 }
@@ -226,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cause_is_told_of_its_figure_where_it_explains_what_came_out() {
+    fn causes_match_figure_value_and_scale() {
         let parity = "parity reads without, over those with cleaning";
         for (experiment, figure, ours, scale, known) in [
             ("E4", "write chain with cleaning", 20.0, Scale::EIGHTH, None),
