@@ -1,10 +1,14 @@
-//! How the fill of the aggregate was calibrated: the write chain that each load reaches without cleaning, turnover by turnover, at several fills.
+//! Shows how the fill of the aggregate was calibrated: the write chain without cleaning in each
+//! turnover, for each load and several fills.
 //!
-//! `cargo run --release -p senesce-trials --example fill -- [random|oltp] [scale] [turnovers] [fill in thousandths ...]`
+//! ```text
+//! cargo run --release -p senesce-trials --example fill -- \
+//!     [random|oltp] [scale] [turnovers] [fill in thousandths ...]
+//! ```
 
 use senesce_trials::{CleaningPolicy, LoadKind, Scale, Setup, Trial};
 
-/// Fills that are tried if none is named, in thousandths of all blocks.
+/// The default fills, in thousandths of all blocks.
 const FILLS: [u64; 5] = [765, 700, 650, 620, 600];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,6 +1,12 @@
-//! Published experiments, as tables.
+//! Prints the tables of a published experiment.
 //!
-//! `cargo run --release -p senesce-trials --example reproduce -- E5 [small|eighth|quarter|full|AREAS/AREAS A POINT] [percent of the turnovers] [--json]`
+//! ```text
+//! cargo run --release -p senesce-trials --example reproduce -- \
+//!     EXPERIMENT [SCALE] [PERCENT] [--json]
+//! ```
+//!
+//! `SCALE` is `small`, `eighth`, `quarter`, `full` or `AREAS/AREAS_PER_POINT`; `PERCENT` is a
+//! percentage of the turnovers.
 
 use senesce_trials::{Experiment, Outcome, Scale, render_figures};
 

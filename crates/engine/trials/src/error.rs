@@ -1,39 +1,41 @@
-//! The one error of the room.
+//! The error type of the crate.
 
 use senesce_fsapi::FsError;
 
-/// Why a trial could not go on.
+/// The reason why a trial failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The garden says no.
+    /// The garden returned an error.
     #[error(transparent)]
     Garden(#[from] senesce_garden::Error),
     /// An operation on a file failed.
     #[error(transparent)]
     Fs(#[from] FsError),
-    /// A block does not hold what was written to it last: the garden is wrong, and so are all figures.
+    /// A block does not hold the last data that was written to it. The garden is wrong, so all
+    /// figures are wrong.
     #[error("block {block} of the file holds {found:#018x}, and {wanted:#018x} was written to it last")]
     WrongData {
-        /// Its number in the file.
+        /// The block's number in the file.
         block: u64,
-        /// The word that was found in it.
+        /// The word that was read.
         found: u64,
-        /// The word that was wanted.
+        /// The expected word.
         wanted: u64,
     },
-    /// What is on the drives contradicts itself: the garden is wrong, and so are all figures.
+    /// The structures on the drives are inconsistent. The garden is wrong, so all figures are
+    /// wrong.
     #[error("the check found damage after the trial: {finding}")]
     Check {
-        /// The first of what was found.
+        /// The first finding of the check.
         finding: String,
     },
-    /// A set-up that makes no sense.
+    /// The set-up is not valid.
     #[error("{what}")]
     Setup {
-        /// What is wrong with it, with the figures.
+        /// The reason, with the values.
         what: String,
     },
 }
 
-/// What trials give.
+/// The result type of the crate.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -1,21 +1,21 @@
-//! What a trial is, in words: for whoever reads its figures.
+//! The settings of a trial in words, for readers of its figures.
 
 use senesce_garden::{FixUp, Gardening};
 use serde::{Deserialize, Serialize};
 
 use crate::{FlashTier, LoadKind, Rotation, Setup};
 
-/// Something that was set, and is no result.
+/// A setting, in contrast to a result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fact {
-    /// What it is about; the same words for the same matter in all experiments.
+    /// The name of the setting, which is the same in all experiments.
     pub what: String,
-    /// How it is, with its unit.
+    /// The value, with its unit.
     pub told: String,
 }
 
 impl Fact {
-    /// A fact.
+    /// Makes a fact.
     pub fn new(what: &str, told: impl Into<String>) -> Self {
         Self { what: what.to_owned(), told: told.into() }
     }
@@ -63,7 +63,7 @@ impl Setup {
 }
 
 impl LoadKind {
-    /// What clients do, in words.
+    /// The load of the clients in words.
     pub fn tell(self) -> String {
         match self {
             Self::Random => "single blocks overwritten at random".to_owned(),
@@ -81,7 +81,7 @@ impl LoadKind {
     }
 }
 
-/// How an aggregate is gardened, in words.
+/// The gardening of an aggregate in words.
 pub fn tell_gardening(gardening: &Gardening) -> String {
     let Gardening { cleaning, fix_up, demotion, write_after_read } = gardening;
     let mut said = Vec::new();
@@ -120,7 +120,7 @@ mod tests {
     use crate::Scale;
 
     #[test]
-    fn what_is_set_is_told_with_its_numbers() {
+    fn setup_facts_have_their_numbers() {
         let told = |setup: &Setup, what: &str| {
             setup.facts().into_iter().find(|fact| fact.what == what).unwrap_or_else(|| panic!("no {what}")).told
         };
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn gardening_is_told_with_its_quotas() {
+    fn gardening_facts_have_their_quotas() {
         assert_eq!(tell_gardening(&Gardening::default()), "none");
         let all = Gardening {
             cleaning: Some(Cleaning { quota_percent: 123, disks_too: true, ..Cleaning::default() }),

@@ -1,13 +1,13 @@
-//! A figure of ours beside the published one, and the verdict, which is computed here and nowhere else.
+//! Compares figures with the published ones. Only this module computes verdicts.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// How far a figure may be from a published number and still meet it, as a part of that number.
+/// The tolerance of [`Verdict::Met`], as a part of the published number.
 pub const TOLERANCE: f64 = 0.4;
 
-/// What the paper says of a figure.
+/// The statement of the paper about a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Claim {
@@ -15,14 +15,14 @@ pub enum Claim {
     Number(f64),
     /// A bound that the paper states as one ("a fraction of a core", "within a month").
     AtMost(f64),
-    /// More than before, without a number.
+    /// An increase without a number.
     Rises,
-    /// Less than before, without a number.
+    /// A decrease without a number.
     Falls,
 }
 
 impl Claim {
-    /// The number, if there is one.
+    /// The number, if the claim has one.
     pub fn number(self) -> Option<f64> {
         match self {
             Self::Number(number) | Self::AtMost(number) => Some(number),
@@ -31,42 +31,42 @@ impl Claim {
     }
 }
 
-/// What the paper says, where, and what limits a comparison with it.
+/// A statement of the paper, its section, and the limits of a comparison with it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Quote {
-    /// The paper's statement, in short.
+    /// The statement, in short.
     pub words: String,
     /// The section of the paper.
     pub section: String,
-    /// The same as the verdict needs it.
+    /// The statement as the verdict needs it.
     pub claim: Claim,
-    /// The state from which the paper's figure changed, and ours. None: the figure is of one state.
+    /// The paper's figure and ours before the change. `None`: the figure is of a single state.
     pub before: Option<(f64, f64)>,
-    /// Why the figures are not comparable.
+    /// The reason why the figures are not comparable.
     pub obstacle: Option<String>,
-    /// The parameter that was set so that this figure comes out: then it is no prediction.
+    /// The parameter that was fitted to this figure. Then the figure is not a prediction.
     pub fitted: Option<String>,
 }
 
-/// How near a figure is to the published one.
+/// The agreement of a figure with the published one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// Within 40 % of the published number, or within the published bound.
     Met,
-    /// The change has the published sign. The number is further away, or none is published.
+    /// The change has the published sign, but the number differs by more, or the paper has none.
     DirectionOnly,
-    /// Neither.
+    /// Neither the number nor the direction agrees.
     NotMet,
-    /// The published figure and ours are not of the same quantity, or ours has no meaning.
+    /// The published figure is of another quantity, or ours has no meaning.
     NotComparable,
 }
 
 impl Verdict {
-    /// All of them, the best first.
+    /// All verdicts, the best first.
     pub const ALL: [Self; 4] = [Self::Met, Self::DirectionOnly, Self::NotMet, Self::NotComparable];
 
-    /// Its words.
+    /// The verdict in words.
     pub fn words(self) -> &'static str {
         match self {
             Self::Met => "met within 40%",
@@ -83,56 +83,56 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// A figure of ours, and what the paper says of it.
+/// A figure of ours, with the paper's statement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
-    /// Its name.
+    /// The name.
     pub name: String,
     /// Our value.
     pub ours: f64,
-    /// The paper's statement. None: the paper says nothing of it, and there is no verdict.
+    /// The paper's statement. `None`: the paper does not have the figure, so there is no verdict.
     pub quote: Option<Quote>,
 }
 
 impl Figure {
-    /// A figure of which the paper says nothing.
+    /// Makes a figure without a statement of the paper.
     pub fn new(name: &str, ours: f64) -> Self {
         Self { name: name.to_owned(), ours, quote: None }
     }
 
-    /// The paper has this number in that section.
+    /// Adds a published number and its section.
     pub fn number(self, number: f64, section: &str) -> Self {
         self.quoted(Claim::Number(number), &number.to_string(), section)
     }
 
-    /// The paper's statement in words, as a claim that a verdict can be computed from.
+    /// Adds the paper's statement in words, with the claim from which the verdict is computed.
     pub fn quoted(mut self, claim: Claim, words: &str, section: &str) -> Self {
         let (words, section) = (words.to_owned(), section.to_owned());
         self.quote = Some(Quote { words, section, claim, before: None, obstacle: None, fitted: None });
         self
     }
 
-    /// The figure is of a state after a change. `published` and `ours` are the figures of the state before it.
+    /// Marks the figure as one after a change. `published` and `ours` are the figures before it.
     pub fn after(self, published: f64, ours: f64) -> Self {
         self.with(|quote| quote.before = Some((published, ours)))
     }
 
-    /// The figure is a ratio of two states, so 1 is no change.
+    /// Marks the figure as a ratio of two states, so 1 is no change.
     pub fn ratio(self) -> Self {
         self.after(1.0, 1.0)
     }
 
-    /// The figure is a difference of two states, so 0 is no change.
+    /// Marks the figure as a difference of two states, so 0 is no change.
     pub fn difference(self) -> Self {
         self.after(0.0, 0.0)
     }
 
-    /// Why it is not comparable, if it is not.
+    /// Sets the reason why the figure is not comparable, or clears it.
     pub fn not_comparable(self, why: Option<&str>) -> Self {
         self.with(|quote| quote.obstacle = why.map(str::to_owned))
     }
 
-    /// Names the parameter that was set so that this figure comes out.
+    /// Names the parameter that was fitted to this figure.
     pub fn fitted(self, how: &str) -> Self {
         self.with(|quote| quote.fitted = Some(how.to_owned()))
     }
@@ -144,14 +144,14 @@ impl Figure {
         self
     }
 
-    /// Ours over the published number, if there is one.
+    /// Our value over the published number, if there is one.
     pub fn over_published(&self) -> Option<f64> {
         let number = self.quote.as_ref()?.claim.number()?;
         let ratio = self.ours / number;
         ratio.is_finite().then_some(ratio)
     }
 
-    /// The verdict: none if the paper says nothing of the figure.
+    /// The verdict; `None` without a statement of the paper.
     pub fn verdict(&self) -> Option<Verdict> {
         let Quote { claim, before, obstacle, .. } = self.quote.as_ref()?;
         if obstacle.is_some() {
@@ -175,7 +175,7 @@ impl Figure {
     }
 }
 
-/// Figures as a table with their verdicts, and notes below.
+/// Renders figures as a table with their verdicts, then the notes.
 pub fn render_figures(figures: &[Figure], notes: &[String]) -> String {
     let mut text = format!("{:<62} {:>12} {:>10} {:>7}  verdict\n", "figure", "published", "ours", "ratio");
     for figure in figures {
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_is_far_away_has_its_direction_from_the_state_before() {
+    fn distant_numbers_are_judged_by_direction() {
         let figure = |ours: f64| Figure::new("f", ours).number(40.0, "1").after(2.0, 5.0);
         for (ours, verdict) in [
             (40.0, Verdict::Met),
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_and_words_are_judged_as_the_paper_states_them() {
+    fn bounds_and_directions_have_verdicts() {
         let bound = |ours| Figure::new("f", ours).quoted(Claim::AtMost(1.0), "< 1", "1").verdict();
         assert_eq!((bound(1.0), bound(1.1)), (Some(Verdict::Met), Some(Verdict::NotMet)));
         let words = |claim, ours| Figure::new("f", ours).quoted(claim, "more", "1").ratio().verdict();

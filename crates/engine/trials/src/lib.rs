@@ -1,12 +1,16 @@
-//! Published experiments with the garden as code: a load, an aggregate in memory, and what its drives are asked for.
+//! Published experiments with the garden as code: a load, an aggregate in memory, and the requests
+//! to its drives.
 //!
-//! Everything here is structure: chains, parity reads, relocations, redirects, space, what objects cost. There are no seconds; what the structure costs
-//! on drives is another room's question. The blocks are real, with their trailers, maps and parity; only the clients' payload
-//! says little, so that [`CompactDevice`](senesce_block::CompactDevice) keeps it in little memory. It is read back and compared.
+//! Everything here is structure: chains, parity reads, relocations, redirects, space, and the cost
+//! of objects. There are no times; `senesce-timed` simulates the times of the same requests. The
+//! blocks are real, with their trailers, maps and parity. Only the clients' payload is simple, so
+//! that [`CompactDevice`](senesce_block::CompactDevice) needs little memory. Trials read it back
+//! and compare it.
 //!
-//! - [`Setup`] says what the aggregate is, [`LoadKind`] what clients do; a [`Trial`] does it and gives a [`Series`] of [`Point`]s,
-//!   one for each consistency point.
-//! - [`Experiment`] is a published one: it runs trials and holds [`Figure`]s against the published numbers.
+//! - [`Setup`] describes the aggregate, [`LoadKind`] the load of the clients. A [`Trial`] runs the
+//!   load and returns a [`Series`] with one [`Point`] for each consistency point.
+//! - [`Experiment`] is a published experiment. It runs trials and compares [`Figure`]s with the
+//!   published numbers.
 //!
 //! Deterministic: the same set-up, load and seed give the same series on every machine.
 

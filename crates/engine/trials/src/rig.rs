@@ -1,4 +1,4 @@
-//! An aggregate in memory, and a file in it whose contents are known.
+//! An aggregate in memory with a file of known contents.
 
 use std::{ops::Range, sync::Arc};
 
@@ -15,18 +15,18 @@ use crate::{
 /// Blocks of the longest request.
 const MOST: u64 = 64;
 
-/// An open aggregate of one volume with one file. Each block repeats a word that says which block it is and how often it was
-/// written; whoever reads compares it.
+/// An open aggregate of one volume with one file. Each block repeats a word made of its number and
+/// the number of its writes. Each read compares it.
 pub struct Rig {
     garden: Garden,
     fs: VolumeFs,
     file: Ino,
     drives: Vec<Arc<dyn BlockDevice>>,
     log: Arc<dyn BlockDevice>,
-    /// How often each block was written.
+    /// The number of writes of each block.
     written: Vec<u32>,
     buffer: Vec<u8>,
-    /// Snapshots that were made, and those of them that were deleted.
+    /// The numbers of the existing snapshots; the next one gets the end of the range.
     snapshots: Range<u64>,
 }
 
@@ -36,14 +36,14 @@ impl Rig {
         Self::on(setup, &|name, size| Arc::new(CompactDevice::new(name, size)))
     }
 
-    /// The same on drives that `make` gives, by name and size. They must hold zeros.
+    /// Does the same on drives that `make` returns by name and size. They must hold zeros.
     pub fn on(setup: &Setup, make: &dyn Fn(String, Bytes) -> Arc<dyn BlockDevice>) -> Result<Self> {
         setup.check()?;
         let drives = setup.drives(make);
         let log: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new("log", setup.log_bytes()));
         Garden::format(&setup.format_options(), drives.clone(), log.clone())?;
         let garden = Garden::open(&drives, log.clone(), setup.limits())?;
-        // The runner does: its loads say which reads are in order.
+        // The runner reads ahead, because its loads mark sequential reads.
         garden.set_read_ahead(0);
         garden
             .create_volume(Self::VOLUME, &VolumeOptions { blocks: setup.blocks(), inodes: 4096, seed: setup.seed })?;
@@ -58,12 +58,12 @@ impl Rig {
         &self.garden
     }
 
-    /// Its drives, those of parity last in their group.
+    /// The drives; those of parity are last in their group.
     pub fn drives(&self) -> &[Arc<dyn BlockDevice>] {
         &self.drives
     }
 
-    /// Its log.
+    /// The log.
     pub fn log(&self) -> &Arc<dyn BlockDevice> {
         &self.log
     }
@@ -97,7 +97,7 @@ impl Rig {
         Ok(())
     }
 
-    /// Deletes the oldest snapshot, if there are as many as are kept, and makes one.
+    /// Deletes the oldest snapshot if `kept` snapshots exist, and makes one.
     pub(crate) fn rotate_snapshots(&mut self, kept: u64) -> Result<()> {
         let name = |number: u64| format!("snapshot {number}").into_bytes();
         if self.snapshots.end - self.snapshots.start >= kept {
@@ -109,7 +109,7 @@ impl Rig {
         Ok(())
     }
 
-    /// Reads blocks. Errors: `WrongData` if one does not hold what was written to it last.
+    /// Reads blocks. Errors: `WrongData` if a block does not hold the last write to it.
     pub fn read(&mut self, blocks: Range<u64>) -> Result<()> {
         for piece in split(blocks) {
             let bytes = &mut self.buffer[..((piece.end - piece.start) * BLOCK) as usize];
@@ -129,7 +129,7 @@ impl Rig {
     /// The volume of all trials.
     pub const VOLUME: &[u8] = b"volume";
 
-    /// Bytes of a block on a drive: what drives are compared in.
+    /// Bytes of a block on a drive.
     pub const SLOT_BYTES: u64 = SLOT;
 }
 
@@ -138,7 +138,7 @@ fn split(blocks: Range<u64>) -> impl Iterator<Item = Range<u64>> {
     blocks.step_by(MOST as usize).map(move |first| first..end.min(first + MOST))
 }
 
-/// What a block holds after so many writes: 0 before the first one, else never 0.
+/// Returns the word of a block after `written` writes: 0 before the first one, else never 0.
 fn word(block: u64, written: u32) -> u64 {
     if written == 0 {
         return 0;

@@ -1,9 +1,9 @@
-//! What the drives were asked for, consistency point by consistency point.
+//! The requests to the drives, for each consistency point.
 
 use senesce_garden::{AggregateReport, Chains, DriveReport, Medium};
 use serde::{Deserialize, Serialize};
 
-/// Blocks, and the requests that moved them.
+/// Blocks, and the requests that transferred them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Chain {
     /// Blocks.
@@ -13,7 +13,7 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// Mean blocks of a request; 0 if there was none.
+    /// Mean blocks of a request; 0 without requests.
     pub fn mean(self) -> f64 {
         ratio(self.blocks, self.requests)
     }
@@ -31,54 +31,55 @@ impl Chain {
     }
 }
 
-/// What happened from the end of one consistency point to the end of another one. Blocks of metadata are among those of drives.
+/// The counts from the end of one consistency point to the end of another. The counts of drives
+/// include metadata.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Point {
-    /// The consistency point at its end.
+    /// The number of the last consistency point.
     pub cp: u64,
-    /// Consistency points in it.
+    /// The number of consistency points.
     pub points: u64,
-    /// Operations of clients that wrote.
+    /// Write operations of clients.
     pub client_writes: u64,
     /// Blocks that clients wrote.
     pub client_blocks: u64,
-    /// Operations of clients that read.
+    /// Read operations of clients.
     pub client_reads: u64,
     /// Blocks that clients read, without those read ahead.
     pub client_blocks_read: u64,
-    /// Data drives, written.
+    /// Writes of data drives.
     pub writes: Chain,
-    /// Of these, disks with SSDs before them; nothing if there are none.
+    /// The part of these on disks with SSDs before them; zero without SSDs.
     pub disk_writes: Chain,
-    /// Read to compute parity, of these.
+    /// The part of `parity_reads` on these disks.
     pub disk_parity_reads: Chain,
-    /// Data drives, read for contents.
+    /// Reads of contents from data drives.
     pub reads: Chain,
-    /// Read to compute parity.
+    /// Reads for the computation of parity.
     pub parity_reads: Chain,
-    /// Read to move blocks away from areas that are cleaned.
+    /// Reads that move blocks out of areas under cleaning.
     pub cleaning_reads: Chain,
     /// Stripes written whole.
     pub full_stripes: u64,
     /// Stripes written in part.
     pub partial_stripes: u64,
-    /// Reads that found their block elsewhere than its pointer said.
+    /// Reads whose block was not at the location of its pointer.
     pub redirects: u64,
-    /// Pointers to old places that were put right.
+    /// Corrected stale pointers.
     pub fix_ups: u64,
-    /// Blocks of volumes that were moved.
+    /// Relocated blocks of volumes.
     pub relocations: u64,
-    /// Of these, blocks that went from SSDs to disks.
+    /// The part of these from SSDs to disks.
     pub demotions: u64,
-    /// Blocks written together again after they were read.
+    /// Blocks rewritten together after they were read.
     pub rewritten: u64,
-    /// Blocks of metadata of the aggregate that were moved.
+    /// Relocated blocks of the aggregate's metadata.
     pub metadata_relocations: u64,
-    /// Areas taken that were empty.
+    /// Allocated areas that were empty.
     pub ready_areas: u64,
-    /// Areas taken that were not.
+    /// Allocated areas that were not empty.
     pub other_areas: u64,
-    /// Blocks in use at its end.
+    /// Blocks in use at the end.
     pub used: u64,
 }
 
@@ -133,7 +134,7 @@ impl Point {
         ratio(self.demotions, self.client_blocks)
     }
 
-    /// Areas taken that were empty, over all that were taken.
+    /// The share of empty areas among all allocated areas.
     pub fn ready_area_share(&self) -> f64 {
         ratio(self.ready_areas, self.ready_areas + self.other_areas)
     }
@@ -143,12 +144,12 @@ impl Point {
         ratio(self.writes.blocks, self.client_blocks)
     }
 
-    /// Stripes written whole, over all stripes written.
+    /// The share of whole stripes among all stripes written.
     pub fn full_stripe_share(&self) -> f64 {
         ratio(self.full_stripes, self.full_stripes + self.partial_stripes)
     }
 
-    /// Adds what drives were asked for between two reports.
+    /// Adds the requests to drives between two reports.
     pub(crate) fn note(&mut self, now: &AggregateReport, before: &AggregateReport) {
         let (raid, earlier) = (&now.raid, &before.raid);
         self.cp = now.cp;
@@ -174,7 +175,7 @@ impl Point {
         self.used = now.blocks - now.free;
     }
 
-    /// The sum of this and what came after it.
+    /// The sum of this point and a later one.
     pub fn plus(self, later: Self) -> Self {
         Self {
             cp: later.cp,
@@ -228,7 +229,7 @@ fn sum(points: &[Point]) -> Point {
 pub struct Series {
     /// Blocks of all data drives.
     pub blocks: u64,
-    /// Blocks of the file: what a turnover writes.
+    /// Blocks of the file: the blocks of a turnover.
     pub turnover: u64,
     /// One for each consistency point of the runner.
     pub points: Vec<Point>,
@@ -240,12 +241,12 @@ impl Series {
         self.sum_from(0)
     }
 
-    /// The sum of the points from a number on.
+    /// The sum of the points from index `first` on.
     pub fn sum_from(&self, first: usize) -> Point {
         sum(&self.points[first.min(self.points.len())..])
     }
 
-    /// The points that write a turnover at the end; all, if they are too few.
+    /// The last points that write a turnover together; all points if they write less.
     pub fn last_points(&self) -> &[Point] {
         let (mut first, mut written) = (self.points.len(), 0);
         while first > 0 && written < self.turnover {
@@ -255,12 +256,13 @@ impl Series {
         &self.points[first..]
     }
 
-    /// The sum of the last points that write a turnover together; of all, if they are too few.
+    /// The sum of [`last_points`](Self::last_points).
     pub fn last_turnover(&self) -> Point {
         sum(self.last_points())
     }
 
-    /// Sums of as many points as write a turnover at least, one after the other. What is left at the end is not among them.
+    /// The sum for each turnover, in order. Each has the fewest points that write a turnover;
+    /// points left at the end are dropped.
     pub fn turnovers(&self) -> Vec<Point> {
         let (mut turnovers, mut sum) = (Vec::new(), Point::default());
         for point in &self.points {

@@ -1,4 +1,5 @@
-//! The runner: a load on an aggregate, with a consistency point after as many blocks as the set-up says.
+//! The runner: a load on an aggregate, with a consistency point after the configured number of
+//! blocks.
 
 use std::ops::Range;
 
@@ -7,21 +8,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Load, LoadKind, Point, Request, Result, Rig, Rotation, Series, Setup, Way, tell_gardening};
 
-/// How areas are cleaned during a trial.
+/// The policy of cleaning during a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CleaningPolicy {
-    /// Not at all.
+    /// No cleaning.
     Off,
-    /// With the garden's defaults.
+    /// The garden's defaults.
     Default,
-    /// The same, and where there are SSDs and disks also the areas of disks.
+    /// The same, and in an aggregate with SSDs and disks also the areas of disks.
     DisksToo,
-    /// With the garden's defaults, and all pointers are put right before each consistency point, so that no read is redirected. That
-    /// shows what redirects cost; no published figure is held against it.
+    /// The garden's defaults, and all stale pointers are corrected before each consistency point,
+    /// so that no read is redirected. This shows the cost of redirects; no published figure is
+    /// compared with it.
     AllRight,
-    /// With the garden's defaults, but for the quota: a hundred blocks may be moved for each that is written. That shows
-    /// what the quota costs and saves; no published figure is held against it.
+    /// The garden's defaults, but with a quota of a hundred moved blocks for each written block.
+    /// This shows the cost and the savings of the quota; no published figure is compared with it.
     Unlimited,
 }
 
@@ -36,19 +38,20 @@ pub struct Trial {
     series: Series,
     /// Blocks that clients wrote since the last snapshot.
     since_snapshot: u64,
-    /// What clients did since the last point.
+    /// The counts of clients since the last point.
     running: Point,
     last: AggregateReport,
 }
 
 impl Trial {
-    /// Makes the aggregate and writes the whole file once, in order. That is not part of the series.
+    /// Makes the aggregate and writes the whole file once, in order. The series does not include
+    /// that.
     pub fn new(setup: Setup, load: LoadKind) -> Result<Self> {
         let rig = Rig::new(&setup)?;
         Self::on(setup, load, rig)
     }
 
-    /// The same on an aggregate whose file is empty.
+    /// Does the same on an aggregate whose file is empty.
     pub fn on(setup: Setup, kind: LoadKind, mut rig: Rig) -> Result<Self> {
         let per_point = setup.blocks_per_point();
         for first in (0..rig.blocks()).step_by(per_point as usize) {
@@ -61,23 +64,23 @@ impl Trial {
         Ok(Self { setup, rig, kind, load, series, since_snapshot: 0, running: Point::default(), last })
     }
 
-    /// What the aggregate is.
+    /// The set-up of the aggregate.
     pub fn setup(&self) -> &Setup {
         &self.setup
     }
 
-    /// What clients do.
+    /// The load of the clients.
     pub fn load(&self) -> LoadKind {
         self.kind
     }
 
-    /// Clients do something else from now on, from its beginning.
+    /// Replaces the load; the new one starts from its first operation.
     pub fn set_load(&mut self, kind: LoadKind) {
         self.kind = kind;
         self.load = Load::new(kind, self.rig.blocks(), self.setup.seed());
     }
 
-    /// How the aggregate is gardened, in words.
+    /// The gardening of the aggregate, in words.
     pub fn tell_gardening(&self) -> String {
         tell_gardening(&self.rig.garden().gardening())
     }
@@ -87,7 +90,8 @@ impl Trial {
         &mut self.rig
     }
 
-    /// Cleans areas continuously from now on, or no more, where there are SSDs and disks those of SSDs; pointers to old places are put right when they are read.
+    /// Sets the policy of cleaning from now on. With SSDs and disks only areas of SSDs are cleaned,
+    /// except under `DisksToo`. With cleaning, reads correct stale pointers.
     pub fn set_cleaning(&mut self, cleaning: CleaningPolicy) {
         let demotion = self.rig.garden().gardening().demotion;
         let none = Gardening { demotion, ..Gardening::default() };
@@ -102,12 +106,13 @@ impl Trial {
         self.rig.garden().set_gardening(gardening);
     }
 
-    /// What has been counted.
+    /// The counts so far.
     pub fn series(&self) -> &Series {
         &self.series
     }
 
-    /// Goes on until clients have written as many thousandths of a turnover more, to the end of a point.
+    /// Runs until clients have written this many thousandths of a turnover more, to the end of a
+    /// point.
     pub fn run(&mut self, turnover_thousandths: u64) -> Result<()> {
         let wanted = self.series.turnover * turnover_thousandths / 1000;
         let mut written = 0;
@@ -117,13 +122,13 @@ impl Trial {
         Ok(())
     }
 
-    /// Goes on to the end of the next point; says how many blocks clients wrote.
+    /// Runs to the end of the next point. Returns the number of blocks that clients wrote.
     pub fn run_point(&mut self) -> Result<u64> {
         self.run_point_watched(&mut |_| {})
     }
 
-    /// The same, and tells of each operation when it has been done, in order. What drives are asked for after the last one
-    /// is the consistency point's.
+    /// Does the same, and calls `watch` after each operation, in order. Requests to drives after
+    /// the last call belong to the consistency point.
     pub fn run_point_watched(&mut self, watch: &mut dyn FnMut(&Request)) -> Result<u64> {
         while self.running.client_blocks < self.setup.blocks_per_point() {
             let request = self.load.next_request();
@@ -131,7 +136,7 @@ impl Trial {
             watch(&request);
         }
         if self.rig.garden().gardening().fix_up == FixUp::Scan {
-            // It ends early where there is no space, and goes on there the next time.
+            // Without space the step stops early; the next one continues there.
             self.rig.garden().fix_up_step(Rig::VOLUME, u64::MAX)?;
         }
         self.rig.garden().consistency_point()?;
@@ -162,7 +167,8 @@ impl Trial {
         self.rig.write(request.blocks.clone())
     }
 
-    /// What is read for a request: in order, all that is read ahead with it. What is in memory already costs no drive anything.
+    /// The blocks to read for a request. A sequential request includes its read-ahead. Blocks in
+    /// memory cost no request to a drive.
     fn with_ahead(&self, request: &Request) -> Range<u64> {
         let Range { start, end } = request.blocks;
         match request.way {

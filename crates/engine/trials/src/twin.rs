@@ -1,4 +1,4 @@
-//! An aggregate in memory before objects, and what its owner pays for them.
+//! An aggregate in memory with an object store below it, and the payments of its owner.
 
 use std::sync::Arc;
 
@@ -12,12 +12,13 @@ use crate::{Error, Fact, Result, Scale, Setup, setup::BLOCK};
 
 /// Blocks of a full object.
 pub const OBJECT_BLOCKS: u64 = 1004;
-/// Drives that hold data, and stripes of them for each object of the file: all it takes, and six tenths more.
+/// Drives that hold data, and their stripes for each object of the file: its size and 60 % more.
 const DRIVES: u16 = 4;
 const STRIPES_AN_OBJECT: u64 = 410;
 const POINTS_A_DAY: u16 = 4;
 
-/// A file of which what was not written for a day is in objects. Twins of the same size are written the same.
+/// A file whose blocks are in objects after a day without a write. Twins of the same size get the
+/// same writes.
 pub struct Twin {
     garden: Garden,
     fs: VolumeFs,
@@ -30,7 +31,7 @@ pub struct Twin {
 }
 
 impl Twin {
-    /// Makes it, and a file of so many objects.
+    /// Makes the aggregate, and a file of `objects` objects.
     pub fn new(objects: u64) -> Result<Self> {
         let setup = Self::setup(objects);
         let drives = setup.drives(&|name, size| Arc::new(CompactDevice::new(name, size)));
@@ -47,7 +48,7 @@ impl Twin {
         let mut twin = Self { garden, fs, file, store, rng, blocks, counted, paid: 0.0 };
         (0..blocks).try_for_each(|block| twin.write(block))?;
         twin.garden.tier(Tiering { age: 0, with_cached: true })?;
-        // What it took to put all there is the same for both, and is not counted.
+        // The requests of the first upload are the same for both twins, and are not counted.
         twin.counted = twin.store.counts();
         Ok(twin)
     }
@@ -58,7 +59,7 @@ impl Twin {
         Setup { data_drives: DRIVES, areas, ..published }
     }
 
-    /// What is set, in words.
+    /// The settings, in words.
     pub fn facts(objects: u64) -> Vec<Fact> {
         let Setup { data_drives, areas, area_stripes, seed, .. } = Self::setup(objects);
         vec![
@@ -80,7 +81,7 @@ impl Twin {
         &self.garden
     }
 
-    /// What was paid so far, in dollars.
+    /// The payments so far, in dollars.
     pub fn paid(&self) -> f64 {
         self.paid
     }
@@ -92,8 +93,8 @@ impl Twin {
         Ok(())
     }
 
-    /// Writes what is written in a day, a fifth of the file by a tenth and the rest by a two-hundredth, and tiers what was not since
-    /// yesterday.
+    /// Writes the blocks of a day: a tenth of the first fifth of the file, and a two-hundredth of
+    /// the rest. Then moves blocks without a write since yesterday to objects.
     pub fn live_a_day(&mut self) -> Result<()> {
         let (hot, points) = (self.blocks / 5, u64::from(POINTS_A_DAY));
         for _ in 0..points {
@@ -111,7 +112,8 @@ impl Twin {
         Ok(())
     }
 
-    /// Deletes what is not needed, and pays for the day: a thirtieth of a month for all bytes, and the requests.
+    /// Deletes unneeded objects, and pays for the day: a thirtieth of a month for all bytes, and
+    /// the requests.
     pub fn end_day(&mut self, prices: &PriceList) -> Result<()> {
         self.garden.consistency_point()?;
         self.garden.delete_objects()?;
@@ -122,7 +124,7 @@ impl Twin {
         Ok(())
     }
 
-    /// Both hold the same. Errors: `WrongData`.
+    /// Compares the contents of both files. Errors: `WrongData`.
     pub fn compare(&self, twin: &Self) -> Result<()> {
         let (mut own, mut other) = (vec![0; BLOCK as usize], vec![0; BLOCK as usize]);
         for block in 0..self.blocks {

@@ -1,9 +1,11 @@
-//! Published experiments on aggregates that are small enough for every change, held against bounds near what they come to: a garden that
-//! cleans half as well, or places blocks half as well, does not pass. What they come to at the scales of figures is held each night.
+//! Published experiments on small aggregates that are fast enough for every change, with bounds
+//! near their figures. A garden that cleans half as well, or places blocks half as well, fails. A
+//! nightly run checks the figures at the published scales.
 
 use senesce_trials::{CleaningPolicy, Experiment, LoadKind, Outcome, Rotation, Scale, Setup, Stage, Trial};
 
-/// A quarter of the drives of the published set-up; areas, fill and consistency points as at scale 64/2.
+/// A quarter of the drives of the published set-up; areas, fill and consistency points as at scale
+/// 64/2.
 const SCALE: Scale = Scale { areas: 64, areas_per_point: 2, turnover_percent: 100 };
 const OLTP: LoadKind = LoadKind::Oltp { units: 1 };
 
@@ -11,7 +13,7 @@ fn setup() -> Setup {
     Setup { data_drives: 5, ..Setup::published(SCALE) }
 }
 
-/// So many turnovers of each policy, one after the other on one aggregate.
+/// Runs the turnovers of each policy, one after the other on one aggregate.
 fn age(setup: Setup, load: LoadKind, policies: &[(CleaningPolicy, u64)]) -> Vec<Stage> {
     let mut trial = Trial::new(setup, load).unwrap();
     let stage = |&(cleaning, turnovers): &(CleaningPolicy, u64)| {
@@ -36,9 +38,9 @@ fn assert_within(outcome: &Outcome, bounds: &[(&str, f64, f64)]) {
 }
 
 #[test]
-fn cleaning_joins_what_oltp_leaves_in_pieces() {
+fn cleaning_lengthens_chains_of_oltp() {
     use CleaningPolicy::{AllRight, Default, Off};
-    // A twin that is never cleaned is what chains with cleaning are compared with, at the same age.
+    // Chains with cleaning are compared with a twin of the same age that is never cleaned.
     let without = age(setup(), OLTP, &[(Off, 7), (Off, 4)]);
     let with = age(setup(), OLTP, &[(Off, 7), (Default, 4), (AllRight, 1)]);
     let stages = without.into_iter().chain(with.into_iter().skip(1)).collect();
@@ -55,7 +57,7 @@ fn cleaning_joins_what_oltp_leaves_in_pieces() {
 }
 
 #[test]
-fn cleaning_never_lets_random_overwrites_down_to_single_blocks() {
+fn cleaning_bounds_chains_of_random_overwrites() {
     use CleaningPolicy::{Default, Off, Unlimited};
     let stages = age(setup(), LoadKind::Random, &[(Off, 3), (Default, 3), (Unlimited, 1)]);
     let outcome = Experiment::E5.judge(SCALE, stages).unwrap();

@@ -1,4 +1,5 @@
-//! Experiments that have no series of consistency points: what is saved inside blocks, and what objects cost.
+//! Experiments without a series of consistency points: savings inside blocks, and the cost of
+//! objects.
 
 use senesce_trials::{Experiment, Figure, Outcome, Scale, Verdict};
 
@@ -10,20 +11,23 @@ fn of<'o>(outcome: &'o Outcome, name: &str) -> &'o Figure {
 }
 
 #[test]
-fn half_of_each_page_is_saved_twice_and_recompaction_brings_it_back() {
-    // Four fifths of zeros: two blocks become one chunk of little more than a fifth of both, and two chunks fit a block.
+fn recompaction_recovers_savings() {
+    // With four fifths of zeros two blocks become one chunk of little more than a fifth of both,
+    // and two chunks fit a block.
     let saved = Experiment::E9.run(SMALL).unwrap();
     assert!((of(&saved, "percent saved, four fifths zeros").ours - 75.0).abs() < 0.5);
     assert!((of(&saved, "chunks a block, four fifths zeros").ours - 2.0).abs() < 0.01);
-    // Contents for which both published figures hold at a time: a fit, and said to be one.
+    // Contents for which both published figures hold together. This is a fit, and the figures say
+    // so.
     for (name, near) in [("percent saved", 1.5), ("chunks a block", 0.35)] {
         let figure = of(&saved, &format!("{name}, groups of 32 KiB with small tails"));
         let quote = figure.quote.as_ref().unwrap();
         assert!((figure.ours - quote.claim.number().unwrap()).abs() < near, "{figure:?}");
         assert_eq!((figure.verdict(), quote.fitted.is_some()), (Some(Verdict::Met), true));
     }
-    // Of two chunks a block at random the last goes after one and a half times the mean life, so much stays saved if what overwrites
-    // compresses as well. If it does not, the published 27 % are reached, and recompaction gains some points.
+    // Of two random chunks in a block, the last is freed after one and a half times the mean life.
+    // So most savings remain if the overwrites compress equally well. If they do not, the published
+    // 27 % are reached, and recompaction gains some points.
     let outcome = Experiment::E10.run(SMALL).unwrap();
     let rest = |by: &str| of(&outcome, &format!("percent saved after overwriting {by}")).ours;
     let gained = |by: &str| of(&outcome, &format!("points brought back, overwritten {by}"));
@@ -36,13 +40,14 @@ fn half_of_each_page_is_saved_twice_and_recompaction_brings_it_back() {
 }
 
 #[test]
-fn objects_are_rewritten_where_it_pays_and_the_money_is_back_within_a_month() {
+fn object_rewrites_pay_within_a_month() {
     let outcome = Experiment::E11.run(SMALL).unwrap();
     let slower = of(&outcome, "days until the cost is back, at the slower of both price lists");
     assert_eq!(slower.verdict(), Some(Verdict::Met), "{slower:?}");
     for name in ["S3", "Azure"] {
         let of = |what: &str| of(&outcome, &format!("{name}: {what}"));
-        // The paper has no thresholds: these are the formula's at list prices, and have no verdict.
+        // The paper has no thresholds. These come from the formula at list prices, and have no
+        // verdict.
         let threshold = of("part of an object that lives, up to which it pays");
         assert!((0.15..0.2).contains(&threshold.ours) && threshold.verdict().is_none(), "{threshold:?}");
         assert!(of("objects rewritten").ours >= 1.0 && of("booked in the end").ours > 0.0, "{:?}", outcome.figures);

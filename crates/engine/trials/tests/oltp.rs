@@ -1,4 +1,4 @@
-//! The OLTP load does what its table says.
+//! The OLTP load agrees with its table of streams.
 
 use senesce_core::Seed;
 use senesce_trials::{Oltp, Request, Way};
@@ -10,14 +10,14 @@ fn requests(units: u64, seed: u64, count: usize) -> Vec<Request> {
     (0..count).map(|_| load.next_request()).collect()
 }
 
-/// Operations, in percent.
+/// The share of these operations, in percent.
 fn share(requests: &[Request], is_read: bool, way: Way) -> f64 {
     let of = requests.iter().filter(|request| request.is_read == is_read && request.way == way).count();
     100.0 * of as f64 / requests.len() as f64
 }
 
 #[test]
-fn operations_are_of_the_four_kinds_as_the_table_adds_up() {
+fn shares_of_operations_match_the_table() {
     for units in [1, 7] {
         let all = requests(units, 1, 200_000);
         // The standard error of each is 0.11 at most.
@@ -34,12 +34,12 @@ fn operations_are_of_the_four_kinds_as_the_table_adds_up() {
 }
 
 #[test]
-fn arrivals_come_at_the_rate_of_the_units_and_are_poisson() {
+fn arrivals_are_poisson_with_the_units_rate() {
     for units in [1, 20] {
         let all = requests(units, 2, 100_000);
         let rate = all.len() as f64 * 1e9 / all.last().unwrap().at.0 as f64;
         assert!((rate / (50 * units) as f64 - 1.0).abs() < 0.015, "{rate} a second of {units} units");
-        // Counts of a Poisson process over equal times: the variance is the mean.
+        // In a Poisson process the variance of counts over equal times is their mean.
         let second = 1_000_000_000 / units;
         let seconds = all.last().unwrap().at.0 / second;
         let mut counts = vec![0_f64; seconds as usize];
@@ -70,7 +70,7 @@ fn blocks_are_within_their_parts() {
         assert!(request.blocks.start >= from && request.blocks.end <= from + part(45) / 2, "{request:?}");
     }
     assert!(sequential(false).all(|request| request.blocks.start >= part(90)));
-    // Random writes: mostly in the three walks of 5 % of a part; all others are uniform.
+    // Random writes are mostly in the three walks of 5 % of a part; all others are uniform.
     let in_walks = |block: u64| {
         [(15, 0), (70, 0), (47, 45)].iter().any(|&(from, base)| {
             let start = part(base) + part(45) * from / 100;
@@ -79,7 +79,7 @@ fn blocks_are_within_their_parts() {
     };
     let random: Vec<&Request> = all.iter().filter(|request| request.way == Way::Random).collect();
     let walked = random.iter().filter(|request| in_walks(request.blocks.start)).count() as f64 / random.len() as f64;
-    // (281 + 210 + 70) of 614, and of the uniform rest what happens to lie there.
+    // (281 + 210 + 70) of 614, and the part of the uniform rest that is in the walks by chance.
     let expected = (561.0 + 35.0 * 0.10 + 18.0 * 0.05) / 614.0;
     assert!((walked - expected).abs() < 0.005, "{walked}, not {expected}");
     assert!(
@@ -88,7 +88,7 @@ fn blocks_are_within_their_parts() {
 }
 
 #[test]
-fn sequential_streams_go_on_where_they_were() {
+fn sequential_streams_are_contiguous() {
     let all = requests(1, 4, 100_000);
     let writes: Vec<&Request> =
         all.iter().filter(|request| !request.is_read && request.way == Way::Sequential).collect();

@@ -1,4 +1,5 @@
-//! The runner: the same series on every device, data that are right, and figures that do not depend on the scale.
+//! The runner: equal series on every device, correct data, and figures that do not depend on the
+//! scale.
 
 use std::sync::Arc;
 
@@ -20,7 +21,8 @@ fn contents(device: &dyn BlockDevice) -> Vec<u8> {
     all
 }
 
-/// Blocks are moved to clean areas in the second half of each run; in the last one snapshots come and go.
+/// In the second half of each run cleaning moves blocks. The last run also makes and deletes
+/// snapshots.
 #[test]
 fn a_compact_device_gives_the_same_drives_as_memory() {
     let snapshots = Some(Rotation { every_percent: 10, kept: 2 });
@@ -51,7 +53,7 @@ fn a_compact_device_gives_the_same_drives_as_memory() {
 }
 
 #[test]
-fn after_a_trial_the_check_is_clean_and_all_blocks_are_as_written() {
+fn trials_leave_clean_checks_and_correct_blocks() {
     for load in [LoadKind::Random, LoadKind::Oltp { units: 1 }] {
         let mut trial = Trial::new(setup(), load).unwrap();
         trial.run(1000).unwrap();
@@ -65,7 +67,7 @@ fn after_a_trial_the_check_is_clean_and_all_blocks_are_as_written() {
 }
 
 #[test]
-fn series_count_what_drives_did() {
+fn series_match_drive_counters() {
     let mut trial = Trial::new(setup(), LoadKind::Oltp { units: 1 }).unwrap();
     let before = trial.rig().garden().report();
     trial.run(1000).unwrap();
@@ -114,7 +116,7 @@ fn cleaning_makes_chains_longer_and_costs_moves() {
 }
 
 #[test]
-fn snapshots_are_kept_in_turn_and_hold_what_was_written_over() {
+fn rotated_snapshots_hold_overwritten_blocks() {
     let rotation = Rotation { every_percent: 10, kept: 2 };
     let setup = Setup { snapshots: Some(rotation), ..setup() };
     assert!(setup.file_blocks() < Setup { snapshots: None, ..setup.clone() }.file_blocks() * 85 / 100);
@@ -140,7 +142,7 @@ fn snapshots_are_kept_in_turn_and_hold_what_was_written_over() {
 }
 
 #[test]
-fn with_all_pointers_right_no_read_is_redirected() {
+fn correct_pointers_redirect_no_read() {
     let redirects = |cleaning| {
         let mut trial = Trial::new(setup(), LoadKind::Oltp { units: 1 }).unwrap();
         trial.run(2000).unwrap();
@@ -161,7 +163,8 @@ fn plateau(scale: Scale, load: LoadKind) -> Point {
 
 #[test]
 fn two_scales_agree() {
-    // Areas for each consistency point grow with the areas, so that metadata are the same part of what is written.
+    // Areas for each consistency point grow with the areas, so that metadata are the same part of
+    // the writes.
     let half = Scale { areas: 32, areas_per_point: 1, turnover_percent: 100 };
     let (one, other) =
         (plateau(half, LoadKind::Random), plateau(Scale { areas: 64, areas_per_point: 2, ..half }, LoadKind::Random));
@@ -174,10 +177,12 @@ fn two_scales_agree() {
     }
 }
 
-/// Without cleaning they do not, nor in what is moved for each block of clients: docs/results/garden-trials.md.
+/// Without cleaning they differ, and so do the moved blocks for each block of clients:
+/// docs/results/garden-trials.md.
 #[test]
 fn two_scales_agree_under_oltp_with_cleaning() {
-    // A consistency point is the same part of the aggregate, a 64th: where it is a larger one, the emptiest areas are often too full to be worth it.
+    // A consistency point is the same part of the aggregate, a 64th. With a larger one, the
+    // emptiest areas are often too full for cleaning to pay.
     let cleaned = |areas| {
         let setup = Setup { areas, areas_per_point: areas / 64, ..setup() };
         let mut trial = Trial::new(setup, LoadKind::Oltp { units: 1 }).unwrap();
@@ -187,7 +192,8 @@ fn two_scales_agree_under_oltp_with_cleaning() {
         trial.series().last_turnover()
     };
     let (one, other) = (cleaned(128), cleaned(256));
-    // A point ends within an area, however large it is, so what is moved because of that is the same for each point.
+    // A point ends within an area, whatever its size, so the moves caused by that are the same for
+    // each point.
     let moved = |point: &Point| point.relocations as f64 / point.points as f64;
     for (name, one, other) in
         [("write chain", one.write_chain(), other.write_chain()), ("moved a point", moved(&one), moved(&other))]

@@ -1,17 +1,18 @@
-//! E12: how long write chains are on aggregates of different fullness.
+//! E12: the length of write chains on aggregates of different fullness.
 
 use super::{Experiment, Outcome, run_stage};
 use crate::{Claim, Figure, LoadKind, Result, Scale, Setup};
 
 /// Percent of the capacity.
 const FULL: [u64; 8] = [50, 60, 70, 75, 80, 85, 90, 95];
-/// A chain has 64 blocks at most. Two that are both this long are at that end, and differ by what their last areas happen to be,
-/// which is no rise.
+/// A chain has at most 64 blocks. Two chains of nearly this length differ only by the state of
+/// their last areas; that difference is not a rise.
 const SATURATED: f64 = 63.0;
-/// Of systems as full as this many were published to have shorter chains than that.
+/// The paper states the share of systems that are at least this full and have shorter chains than
+/// `PUBLISHED_CHAIN`.
 const PUBLISHED_FULL: u64 = 75;
 const PUBLISHED_CHAIN: f64 = 11.0;
-/// One turnover ages it; the second is measured.
+/// The first turnover ages the aggregate; the second is measured.
 const TURNOVERS: u64 = 2;
 
 pub fn run(scale: Scale) -> Result<Outcome> {

@@ -1,4 +1,4 @@
-//! The published experiments, as far as they are structure.
+//! The structural part of the published experiments.
 
 mod fullness;
 mod naming;
@@ -21,14 +21,14 @@ pub use naming::find_experiment;
 pub use oltp::{LONG_DAYS, LONG_TURNOVERS};
 pub use plateau::Plateau;
 
-/// A published experiment. Numbers are those of the design's table.
+/// A published experiment, with its number in the table of the design.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Experiment {
-    /// OLTP on drives that turn, for 62 days.
+    /// OLTP on disks for 62 days.
     E1,
-    /// OLTP on disks behind a tier of SSDs.
+    /// OLTP on the disks of an aggregate with a tier of SSDs.
     E2,
-    /// OLTP on the SSDs of the same.
+    /// OLTP on the SSDs of such an aggregate.
     E3,
     /// OLTP on flash, 85 % full.
     E4,
@@ -36,11 +36,11 @@ pub enum Experiment {
     E5,
     /// Contents that compress well.
     E9,
-    /// The same written over, and then recompaction.
+    /// The same contents after overwrites, and then recompaction.
     E10,
-    /// Cold blocks in objects, and what they cost.
+    /// Cold blocks in objects, and their cost.
     E11,
-    /// Chains against fullness.
+    /// Write chains against fullness.
     E12,
     /// Secondary volumes: large overwrites.
     E14,
@@ -49,22 +49,22 @@ pub enum Experiment {
 /// A part of an experiment: one load on one aggregate under one policy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stage {
-    /// What is special about it.
+    /// The name within the experiment.
     pub name: String,
     /// The aggregate.
     pub setup: Setup,
-    /// What clients did.
+    /// The load of the clients.
     pub load: LoadKind,
-    /// How areas were cleaned.
+    /// The policy of cleaning.
     pub cleaning: CleaningPolicy,
     /// All gardening, in words.
     pub gardening: String,
-    /// What was counted.
+    /// The counters.
     pub series: Series,
 }
 
 impl Stage {
-    /// What a trial counted from that many consistency points on.
+    /// Makes a stage of the consistency points of `trial` from index `point` on.
     pub fn since(point: usize, trial: &Trial, name: &str, cleaning: CleaningPolicy) -> Self {
         let series = trial.series();
         let series = Series { points: series.points[point..].to_vec(), ..*series };
@@ -72,7 +72,7 @@ impl Stage {
         Self { name: name.to_owned(), setup, load, cleaning, gardening, series }
     }
 
-    /// What it is, in words.
+    /// The settings, in words.
     pub fn facts(&self) -> Vec<Fact> {
         let mut facts = self.setup.facts();
         facts.extend([Fact::new("load", self.load.tell()), Fact::new("gardening", self.gardening.clone())]);
@@ -80,27 +80,27 @@ impl Stage {
     }
 }
 
-/// What came out of an experiment.
+/// The result of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Which one it is.
+    /// The experiment.
     pub experiment: Experiment,
     /// Its scale.
     pub scale: Scale,
-    /// Its parts, where it has a series of consistency points: none of E9 to E11.
+    /// The parts with a series of consistency points. Empty for E9 to E11.
     pub stages: Vec<Stage>,
-    /// Figures, and what the paper says of them.
+    /// The figures, with the statements of the paper.
     pub figures: Vec<Figure>,
-    /// What of the published experiment is not here, or other than there.
+    /// Differences from the published experiment.
     pub notes: Vec<String>,
 }
 
 impl Experiment {
-    /// All of them.
+    /// All experiments.
     pub const ALL: [Self; 10] =
         [Self::E1, Self::E2, Self::E3, Self::E4, Self::E5, Self::E9, Self::E10, Self::E11, Self::E12, Self::E14];
 
-    /// What it is about.
+    /// The subject, in a few words.
     pub fn title(self) -> &'static str {
         match self {
             Self::E1 => "OLTP for 46 turnovers on 21 drives",
@@ -116,7 +116,7 @@ impl Experiment {
         }
     }
 
-    /// Does it. Cost: see docs/results/garden-trials.md; minutes at full scale.
+    /// Runs the experiment. Cost: see docs/results/garden-trials.md; minutes at full scale.
     pub fn run(self, scale: Scale) -> Result<Outcome> {
         match self {
             Self::E1 => Ok(oltp::judge_long(scale, oltp::run_long(scale)?)),
@@ -132,7 +132,7 @@ impl Experiment {
         }
     }
 
-    /// What is set in it where it has no stages: of E9 to E11.
+    /// The settings of an experiment without stages: E9 to E11.
     pub fn facts(self, scale: Scale) -> Vec<Fact> {
         match self {
             Self::E9 => packing::facts_of_saving(scale),
@@ -142,8 +142,9 @@ impl Experiment {
         }
     }
 
-    /// Figures of stages that somebody else ran in the order in which [`run`](Self::run) has them, for one purpose more: E1, E4 and E5. `None`: of
-    /// another experiment, or of other stages.
+    /// Computes the figures of E1, E4 or E5 from stages that the caller ran in the same order as
+    /// [`run`](Self::run). A caller can so use stages for a second purpose. Returns `None` for
+    /// another experiment or another number of stages.
     pub fn judge(self, scale: Scale, stages: Vec<Stage>) -> Option<Outcome> {
         match self {
             Self::E1 => Some(oltp::judge_long(scale, stages.try_into().ok()?)),
@@ -168,7 +169,8 @@ impl FromStr for Experiment {
     }
 }
 
-/// A load for so many turnovers on a trial that may have had others; a stage of these alone.
+/// Runs `turnovers` more turnovers of a trial that may have had others; returns a stage of these
+/// alone.
 fn go_on(name: &str, trial: &mut Trial, cleaning: CleaningPolicy, turnovers: u64, scale: Scale) -> Result<Stage> {
     let before = trial.series().points.len();
     trial.set_cleaning(cleaning);
@@ -176,7 +178,7 @@ fn go_on(name: &str, trial: &mut Trial, cleaning: CleaningPolicy, turnovers: u64
     Ok(Stage::since(before, trial, name, cleaning))
 }
 
-/// The same on a fresh aggregate without cleaning.
+/// Runs a stage on a fresh aggregate without cleaning.
 fn run_stage(name: &str, setup: &Setup, load: LoadKind, turnovers: u64, scale: Scale) -> Result<Stage> {
     go_on(name, &mut Trial::new(setup.clone(), load)?, CleaningPolicy::Off, turnovers, scale)
 }

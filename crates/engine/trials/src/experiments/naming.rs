@@ -1,10 +1,11 @@
-//! Names of experiments, as they are typed.
+//! Parses the names of experiments.
 
 use std::fmt::Debug;
 
 use crate::{Error, Result};
 
-/// The one of `all` that is called so, in either case of letters. Errors: `Setup`, which names all that there are.
+/// Finds an experiment of `all` by its name; upper and lower case are equal. Errors: `Setup`, with
+/// all names.
 pub fn find_experiment<E: Copy + Debug>(all: &[E], text: &str) -> Result<E> {
     let name = |experiment: &E| format!("{experiment:?}");
     let found = all.iter().copied().find(|experiment| name(experiment).eq_ignore_ascii_case(text));

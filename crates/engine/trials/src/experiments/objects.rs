@@ -1,4 +1,5 @@
-//! E11: object defragmentation on price lists: what it costs and saves, day by day, beside a twin that does without.
+//! E11: object defragmentation by price lists: its cost and savings, day by day, against a twin
+//! without it.
 
 use senesce_objects::{AZURE_HOT, PriceList, S3_STANDARD};
 
@@ -8,35 +9,35 @@ use crate::{
     twin::{OBJECT_BLOCKS, Twin},
 };
 
-/// Days on which objects may be written anew, and all.
+/// The number of days on which objects may be rewritten, and the number of all days.
 const DECIDING: u64 = 30;
 const DAYS: u64 = 60;
-/// Objects of the file, from an eighth of the scale on: it makes no difference to what is decided.
+/// Objects of the file at scales from an eighth on. The decisions do not depend on the number.
 const OBJECTS: u64 = 40;
 const LEAST_OBJECTS: u64 = 4;
-/// Bytes of an object that is full: its blocks with their trailers, and its table.
+/// Bytes of a full object: its blocks with their trailers, and its table.
 const FULL_BYTES: u64 = (16 << 10) + OBJECT_BLOCKS * 4160;
 
-/// What became of the money, in millionths of a dollar.
+/// The account of the money, in millionths of a dollar.
 #[derive(Default)]
 struct Ledger {
-    /// A month of what each decision saves, less what it costs.
+    /// The savings of each decision in a month, less its cost.
     booked: f64,
     least_booked: f64,
-    /// What the twin paid, less what was paid here.
+    /// The payments of the twin, less the payments here.
     cash: f64,
     least_cash: f64,
-    /// Objects that were written anew.
+    /// The number of rewritten objects.
     emptied: u64,
-    /// The last day on which some were, and the first one after it on which there is more cash than none.
+    /// The last day with rewritten objects, and the first day after it with a positive `cash`.
     last: u64,
     even: Option<u64>,
 }
 
-/// E11.
+/// Runs E11.
 pub fn run(scale: Scale) -> Result<Outcome> {
     let mut figures = Vec::new();
-    // Until both have their money back.
+    // Days until both have recovered the cost.
     let mut slowest = 0.0_f64;
     for (prices, name) in [(S3_STANDARD, "S3"), (AZURE_HOT, "Azure")] {
         let threshold = prices.threshold(FULL_BYTES, OBJECT_BLOCKS);
@@ -74,7 +75,7 @@ fn count_objects(scale: Scale) -> u64 {
     (scale.areas * OBJECTS / Scale::EIGHTH.areas).clamp(LEAST_OBJECTS, OBJECTS)
 }
 
-/// What is set.
+/// The settings, in words.
 pub fn facts(scale: Scale) -> Vec<Fact> {
     let (objects, days) = (count_objects(scale), count_days(scale));
     let mut facts = Twin::facts(objects);

@@ -1,4 +1,4 @@
-//! E1 and E4: a load as data bases make it.
+//! E1 and E4: a load like that of databases.
 
 use super::{Experiment, Outcome, Plateau, Stage, go_on, run_stage};
 use crate::{Claim, CleaningPolicy, Figure, LoadKind, Point, Result, Scale, Setup, Trial};
@@ -6,17 +6,17 @@ use crate::{Claim, CleaningPolicy, Figure, LoadKind, Point, Result, Scale, Setup
 const LOAD: LoadKind = LoadKind::Oltp { units: 1 };
 /// Days of E1.
 pub const LONG_DAYS: f64 = 62.0;
-/// Turnovers of E1. Each operation of the load writes 1.34 blocks in the mean, so 3,000 a second for 62 days write 82 TB. The 20
-/// data drives of 136 GiB hold 1.9 TB of them at the calibrated fill.
+/// Turnovers of E1. An operation of the load writes 1.34 blocks on average, so 3,000 operations a
+/// second write 88 TB in 62 days. The 20 data drives of 136 GiB hold 1.9 TB at the calibrated fill.
 pub const LONG_TURNOVERS: u64 = 46;
-/// To see what redirects cost.
+/// Turnovers with all pointers correct, to measure the cost of redirects.
 const ALL_RIGHT: u64 = 1;
-/// Turnovers of E4's aggregate in a day at the highest load that is simulated: 175,000 operations a
-/// second of 1.34 blocks each, on the 20 data drives of 1 TiB at the calibrated fill. The paper
-/// ages "for approximately 1 day".
+/// Turnovers of E4's aggregate in a day at the highest simulated load. The load is 175,000
+/// operations a second of 1.34 blocks each, on the 20 data drives of 1 TiB at the calibrated fill.
+/// The paper ages "for approximately 1 day".
 const DAY: usize = 6;
 
-/// E1: with cleaning from the beginning, and without, each on its own fresh aggregate.
+/// Runs E1 twice on fresh aggregates: without cleaning, and with cleaning from the start.
 pub fn run_long(scale: Scale) -> Result<[Stage; 2]> {
     let setup = Setup::published(scale);
     let without = run_stage("without cleaning", &setup, LOAD, LONG_TURNOVERS, scale)?;
@@ -24,14 +24,14 @@ pub fn run_long(scale: Scale) -> Result<[Stage; 2]> {
     Ok([without, with])
 }
 
-/// Its figures.
+/// The figures of E1.
 pub fn judge_long(scale: Scale, [without, with]: [Stage; 2]) -> Outcome {
     let (one, other) = (without.series.last_turnover(), with.series.last_turnover());
     let fresh = without.series.turnovers().first().map_or(f64::NAN, |turnover| turnover.write_chain());
     let longer = other.write_chain() / one.write_chain();
     let parity = one.parity_reads_per_client_block() / other.parity_reads_per_client_block();
     let figures = vec![
-        // The paper's figure starts at the longest chain that there is.
+        // The paper's figure starts at the longest possible chain.
         Figure::new("write chain without cleaning at the end", one.write_chain())
             .quoted(Claim::Number(1.0), "converges to 1", "7.1")
             .after(64.0, fresh),
@@ -50,7 +50,8 @@ pub fn judge_long(scale: Scale, [without, with]: [Stage; 2]) -> Outcome {
     Outcome { experiment: Experiment::E1, scale, stages: vec![without, with], figures, notes }
 }
 
-/// E4: aged without cleaning to its plateau; then with cleaning, and a twin without it for as long, so that both have the same age.
+/// Runs E4: ages without cleaning to the plateau, then continues with cleaning. A twin without
+/// cleaning runs for the same number of turnovers, so that both have the same age.
 pub fn run_plateau(scale: Scale) -> Result<[Stage; 4]> {
     let mut twin = Trial::new(Setup::published(scale), LOAD)?;
     let plateau = Plateau::find(&mut twin, scale)?;
@@ -64,7 +65,7 @@ pub fn run_plateau(scale: Scale) -> Result<[Stage; 4]> {
     Ok([without, as_old, with, all_right])
 }
 
-/// Its figures.
+/// The figures of E4.
 pub fn judge_plateau(scale: Scale, [without, as_old, with, all_right]: [Stage; 4]) -> Outcome {
     let (plateau, before) = (without.series.last_turnover(), as_old.series.last_turnover());
     let after = with.series.last_turnover();

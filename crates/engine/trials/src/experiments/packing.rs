@@ -1,4 +1,5 @@
-//! E9 and E10: what compression and compaction save, what overwriting at random leaves of it, and what recompaction brings back.
+//! E9 and E10: the savings of compression and compaction, what remains of them after random
+//! overwrites, and the gain of recompaction.
 
 use senesce_garden::RECOMPACTED_BELOW_PERCENT;
 
@@ -8,17 +9,19 @@ use crate::{
     packed::{Kind, PackedRig},
 };
 
-/// Contents that have a chunk of 0.8 KiB beside each whole block or two, as the published figures together want them.
+/// Contents with a chunk of 0.8 KiB for each one or two whole blocks, fitted so that both published
+/// figures hold.
 const FITTED: (Kind, &str) = (Kind::Groups, "groups of 32 KiB with small tails");
-/// Others, which were set before anything was measured.
+/// Other contents, chosen before any measurement.
 const OTHERS: [(Kind, &str); 3] =
     [(Kind::Zeros(80), "four fifths zeros"), (Kind::Mixed, "three to five fifths zeros"), (Kind::Rows, "rows of text")];
-/// Contents that are overwritten: by pages that compress as well, and by pages that do not.
+/// Contents that are overwritten: by pages that compress equally well, and by pages that do not
+/// compress.
 const OVERWRITTEN: [(Kind, &str); 2] = [(Kind::Mixed, "by what compresses"), (Kind::Worn, "by what does not compress")];
 /// Passes of recompaction.
 const PASSES: u32 = 2;
 
-/// E9.
+/// Runs E9.
 pub fn save(scale: Scale) -> Result<Outcome> {
     let mut figures = Vec::new();
     for (kind, name) in [FITTED].into_iter().chain(OTHERS) {
@@ -49,7 +52,7 @@ pub fn save(scale: Scale) -> Result<Outcome> {
     Ok(Outcome { experiment: Experiment::E9, scale, stages: Vec::new(), figures, notes })
 }
 
-/// E10, as far as it is structure.
+/// Runs the structural part of E10.
 pub fn recompact(scale: Scale) -> Result<Outcome> {
     let mut figures = Vec::new();
     for (kind, name) in OVERWRITTEN {
@@ -83,12 +86,12 @@ pub fn recompact(scale: Scale) -> Result<Outcome> {
     Ok(Outcome { experiment: Experiment::E10, scale, stages: Vec::new(), figures, notes })
 }
 
-/// What is set in E9.
+/// The settings of E9.
 pub fn facts_of_saving(scale: Scale) -> Vec<Fact> {
     facts(FITTED.0, scale)
 }
 
-/// What is set in E10.
+/// The settings of E10.
 pub fn facts_of_overwriting(scale: Scale) -> Vec<Fact> {
     let mut facts = facts(Kind::Worn, scale);
     let recompaction =

@@ -2,7 +2,7 @@
 
 use crate::{CleaningPolicy, Result, Scale, Series, Trial};
 
-/// Turnovers without cleaning until the write chain is level, by a rule.
+/// The number of turnovers without cleaning until the write chain is level, by a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plateau {
     turnovers: u64,
@@ -12,7 +12,7 @@ impl Plateau {
     /// The rule in words.
     pub const RULE: &str = "The paper ages until the metrics are level, and does not define level. The rule here: the first turnover whose write \
          chain is at least 95 % of that of the turnover before; 30 turnovers at most.";
-    /// Turnovers after it that are compared, with cleaning and without.
+    /// Turnovers after the plateau that are compared, with and without cleaning.
     pub const AFTER: u64 = 5;
     const MOST: u64 = 30;
     const LEVEL: f64 = 0.95;
@@ -31,7 +31,7 @@ impl Plateau {
         Ok(Self { turnovers })
     }
 
-    /// Ages another aggregate for as long.
+    /// Ages another aggregate for the same number of turnovers.
     pub fn reach(self, trial: &mut Trial, scale: Scale) -> Result<()> {
         trial.set_cleaning(CleaningPolicy::Off);
         (0..self.turnovers).try_for_each(|_| trial.run(10 * scale.turnover_percent))
@@ -42,7 +42,7 @@ impl Plateau {
         series.turnovers().iter().map(|turnover| turnover.write_chain()).collect()
     }
 
-    /// The last chain over the one before; no number if there is none.
+    /// The ratio of the last chain to the one before; NaN if there are fewer than two.
     pub fn last_step(chains: &[f64]) -> f64 {
         match chains {
             [.., before, last] => last / before,

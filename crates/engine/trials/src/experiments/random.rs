@@ -3,12 +3,12 @@
 use super::{Experiment, Outcome, Plateau, Stage, go_on};
 use crate::{Claim, CleaningPolicy, Figure, LoadKind, Point, Result, Scale, Setup, Trial};
 
-/// Two turnovers age it; the third is measured. The same with cleaning.
+/// Two turnovers age the volume; the third is measured. The same holds with cleaning.
 const TURNOVERS: u64 = 3;
-/// To see what the quota of cleaning does.
+/// Turnovers without a quota, to measure the effect of the quota of cleaning.
 const UNLIMITED_TURNOVERS: u64 = 1;
 
-/// E5, on the aggregate of E4 at its plateau: aged at random without cleaning, then with it.
+/// Runs E5 on the aggregate of E4 at its plateau: random overwrites without cleaning, then with it.
 pub fn run(scale: Scale) -> Result<[Stage; 3]> {
     let mut trial = Trial::new(Setup::published(scale), LoadKind::Oltp { units: 1 })?;
     Plateau::find(&mut trial, scale)?;
@@ -19,7 +19,7 @@ pub fn run(scale: Scale) -> Result<[Stage; 3]> {
     Ok([without, with, unlimited])
 }
 
-/// Its figures.
+/// The figures of E5.
 pub fn judge(scale: Scale, [without, with, unlimited]: [Stage; 3]) -> Outcome {
     let most = unlimited.series.last_turnover();
     let (before, after) = (without.series.last_turnover(), with.series.last_turnover());

@@ -1,13 +1,14 @@
-//! E14: secondary volumes, kept up to date by large overwrites in order and read back from snapshots, fragment slowly.
+//! E14: secondary volumes fragment slowly. Large sequential overwrites update them, and clients
+//! read them from snapshots.
 
 use super::{Experiment, Outcome, Stage, run_stage};
 use crate::{Claim, Figure, LoadKind, Result, Rotation, Scale, Setup};
 
-/// Blocks of the longest overwrite: 16 MiB, the shortest is an eighth of it.
+/// Blocks of the longest overwrite, 16 MiB. The shortest is an eighth of it.
 const LONGEST: u64 = 4096;
-/// A snapshot after each tenth of the file, and two of them.
+/// A snapshot after each tenth of the file; two are kept.
 const SNAPSHOTS: Rotation = Rotation { every_percent: 10, kept: 2 };
-/// Turnovers of all.
+/// Turnovers of each stage.
 const TURNOVERS: u64 = 7;
 
 pub fn run(scale: Scale) -> Result<Outcome> {

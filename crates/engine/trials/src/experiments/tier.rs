@@ -1,19 +1,19 @@
-//! E3: the SSDs of an aggregate of SSDs and disks, under a load as data bases make it.
+//! E3: the SSDs of an aggregate with SSDs and disks, under a load like that of databases.
 
 use super::{Experiment, Outcome, Stage, pool};
 use crate::{Claim, CleaningPolicy, Figure, LoadKind, Result, Scale, Setup, Trial};
 
 const OLTP: LoadKind = LoadKind::Oltp { units: 1 };
-/// Operations of the paper's first two hours (100,000 a second) and of the other two (50,000), for
-/// 1,000 blocks of its SSDs: 11 data drives of 200 GiB.
+/// Operations for each 1,000 blocks of the paper's SSDs, which are 11 data drives of 200 GiB.
+/// `HEAVY` stands for the first two hours at 100,000 operations a second, `MODERATE` for the next
+/// two at 50,000.
 const HEAVY: u64 = 1248;
 const MODERATE: u64 = 624;
-/// Turnovers until the SSDs are as full as a pool keeps them, at most.
+/// The most turnovers for the fill of the SSDs.
 const MOST_TURNOVERS: u64 = 10;
 
-/// The aggregate of E2. Its SSDs are first filled by the same load until blocks leave them for the
-/// disks, as those of a pool that is in use; then the paper's hours follow, of which the last two
-/// are measured.
+/// Runs E3 on the aggregate of E2. First the same load fills the SSDs until blocks leave them for
+/// the disks, as in a pool in use. Then the paper's four hours follow; the last two are measured.
 pub fn run(scale: Scale) -> Result<Outcome> {
     let setup = pool::setup(scale);
     let mut filled = 0.0;
@@ -54,7 +54,7 @@ pub fn run(scale: Scale) -> Result<Outcome> {
     Ok(Outcome { experiment: Experiment::E3, scale, stages: vec![without, with], figures, notes })
 }
 
-/// Runs `per_thousand` operations for 1,000 blocks of the SSDs, to the end of a point.
+/// Runs `per_thousand` operations for each 1,000 blocks of the SSDs, to the end of a point.
 fn run_operations(trial: &mut Trial, per_thousand: u64, scale: Scale) -> Result<()> {
     let Setup { flash, area_stripes, .. } = trial.setup();
     let blocks = flash.map_or(0, |flash| flash.areas * u64::from(flash.data_drives) * u64::from(*area_stripes));

@@ -1,4 +1,4 @@
-//! Loads: who reads and writes which blocks next.
+//! Loads: the sequence of reads and writes of clients.
 
 mod oltp;
 mod samplers;
@@ -12,62 +12,64 @@ use serde::{Deserialize, Serialize};
 pub use oltp::{Oltp, UNIT_RATE};
 pub use samplers::{exponential, mixed_size};
 
-/// Whether a stream goes through blocks in order.
+/// Whether a stream accesses blocks in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Way {
-    /// Where it goes next does not follow from where it was.
+    /// The next position does not depend on the last one.
     Random,
-    /// Behind where it was.
+    /// The next position follows the last one.
     Sequential,
 }
 
 /// One operation of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// When it comes, in virtual time.
+    /// The time of its arrival, in virtual time.
     pub at: Nanos,
-    /// It reads; else it writes.
+    /// Whether it is a read; else it is a write.
     pub is_read: bool,
-    /// Whether its stream is in order.
+    /// Whether its stream is sequential.
     pub way: Way,
-    /// The blocks; one at least.
+    /// The blocks; at least one.
     pub blocks: Range<u64>,
 }
 
-/// What is known of a load before it begins.
+/// The parameters of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LoadKind {
-    /// Single blocks are written, each as likely as the others.
+    /// Single blocks are written, all with the same probability.
     Random,
-    /// Eight streams as data bases make them, in units of 50 operations a second.
+    /// Eight streams like those of a database, in units of 50 operations a second.
     Oltp {
-        /// Units.
+        /// The number of units.
         units: u64,
     },
-    /// The random ones of the eight streams. A flash pool keeps these on its SSDs, and leaves sequential streams to its disks.
+    /// The random ones of the eight streams. A flash pool keeps these on its SSDs, and leaves
+    /// sequential streams to its disks.
     OltpAtRandom {
-        /// Units.
+        /// The number of units.
         units: u64,
     },
-    /// Runs are written in order, each beginning anywhere: what keeps a second copy of a volume up to date.
+    /// Runs are written in order, each from a random position, as in updates of a secondary volume.
     Runs {
-        /// Blocks of the longest run. They are as likely to be of any length from an eighth of that on.
+        /// Blocks of the longest run. Lengths are uniform from an eighth of it on.
         longest: u64,
     },
-    /// Clients that read in order and clients that write in order, in turn, each from a place of its own and around the file.
+    /// Sequential readers and sequential writers in turn. Each starts at its own position and wraps
+    /// around at the end of the file.
     Streams {
-        /// Those that read.
+        /// The number of readers.
         readers: u64,
-        /// Those that write.
+        /// The number of writers.
         writers: u64,
         /// Blocks of each operation.
         blocks: u64,
     },
 }
 
-/// A load. Deterministic by its seed.
+/// A load, deterministic by its seed.
 #[derive(Clone, Debug)]
 pub enum Load {
     /// See [`LoadKind::Random`].
@@ -80,7 +82,7 @@ pub enum Load {
     Streams(Streams),
 }
 
-/// Blocks that a write of a run has at most.
+/// The most blocks of one write of a run.
 const RUN_WRITE: u64 = 64;
 
 /// The state of [`LoadKind::Runs`].
@@ -98,13 +100,13 @@ pub struct Streams {
     readers: u64,
     clients: u64,
     each: u64,
-    /// Operations so far.
+    /// The number of operations so far.
     done: u64,
     blocks: u64,
 }
 
 impl Load {
-    /// A load over blocks from 0 on. Panics if they are too few for it.
+    /// Makes a load over the blocks `0..blocks`. Panics if there are too few.
     pub fn new(kind: LoadKind, blocks: u64, seed: Seed) -> Self {
         match kind {
             LoadKind::Random => Self::Random(Rng::for_purpose(seed, "random"), blocks),
@@ -120,7 +122,7 @@ impl Load {
         }
     }
 
-    /// The next operation. Loads other than OLTP know no time.
+    /// The next operation. Only OLTP loads have times; the others are always at time 0.
     pub fn next_request(&mut self) -> Request {
         match self {
             Self::Random(rng, blocks) => {
@@ -149,12 +151,13 @@ impl Runs {
 
 impl Streams {
     fn next_request(&mut self) -> Request {
-        // Readers and writers mixed as evenly as their numbers allow: what goes by is in proportion at any time.
+        // Readers and writers alternate as evenly as their numbers allow, so that any part of the
+        // sequence has the same proportion.
         let (client, round) = (self.done % self.clients, self.done / self.clients);
         self.done += 1;
         let is_read = (client + 1) * self.readers / self.clients > client * self.readers / self.clients;
         let span = self.blocks / self.clients;
-        // A client goes on into the part where the next one began.
+        // A client continues into the part in which the next client started.
         let start = (span * client + round * self.each) % self.blocks;
         let blocks = start..self.blocks.min(start + self.each);
         Request { at: Nanos(0), is_read, way: Way::Sequential, blocks }
@@ -181,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_go_on_where_they_were_and_mix_as_they_are_told() {
+    fn streams_are_sequential_and_mixed_in_proportion() {
         let kind = LoadKind::Streams { readers: 2, writers: 4, blocks: 16 };
         let mut load = Load::new(kind, 6000, Seed(1));
         let requests: Vec<Request> = (0..6 * 400).map(|_| load.next_request()).collect();

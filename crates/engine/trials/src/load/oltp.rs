@@ -1,8 +1,8 @@
-//! A load as data bases make it: eight Poisson streams over three parts of the blocks. It is modelled on SPC-1; figures got
-//! with it are no results of SPC-1.
+//! A load like that of databases: eight Poisson streams over three parts of the blocks. It is
+//! modelled on SPC-1; its figures are not results of SPC-1.
 //!
-//! The parts have 45, 45 and 10 % of the blocks. A unit of load is 50 operations a second. Streams read and write at random, walk in
-//! a small part, or run through blocks in order.
+//! The parts have 45, 45 and 10 % of the blocks. A unit of load is 50 operations a second. Streams
+//! access blocks at random, walk in a small range, or access blocks in order.
 
 use std::ops::Range;
 
@@ -17,13 +17,13 @@ use super::{
 /// Operations a second of a unit of load.
 pub const UNIT_RATE: u64 = 50;
 
-/// Where a stream goes in its part, in hundredths of it.
+/// The positions of a stream in its part, in hundredths of the part.
 #[derive(Clone, Copy, Debug)]
 enum Pattern {
     Uniform,
     /// A walk within these hundredths.
     Walk(u64, u64),
-    /// Runs of `run` hundredths, each beginning in the first hundredths given, at or behind `first`.
+    /// Runs of `run` hundredths. Each starts at a random position in `first..below`.
     Sequential {
         first: u64,
         below: u64,
@@ -34,7 +34,7 @@ enum Pattern {
 /// A row of the table of streams.
 struct Stream {
     part: usize,
-    /// Operations, in thousandths of all.
+    /// The share of the operations, in thousandths.
     share: u64,
     read_percent: u64,
     pattern: Pattern,
@@ -60,37 +60,37 @@ const STREAMS: [Stream; 8] = [
 /// The parts, in hundredths of all blocks.
 const PARTS: [Range<u64>; 3] = [0..45, 45..90, 90..100];
 
-/// What a stream of one unit remembers.
+/// The state of a stream of one unit.
 #[derive(Clone, Debug)]
 enum Place {
     Nothing,
     Walk(Walker),
-    /// What is left of the run.
+    /// The rest of the run.
     Sequential(Range<u64>),
 }
 
-/// The load of some units over some blocks. Deterministic by its seed.
+/// The load of some units over some blocks, deterministic by its seed.
 #[derive(Clone, Debug)]
 pub struct Oltp {
     rng: Rng,
     parts: [Range<u64>; 3],
-    /// For streams that walk.
+    /// Only for streams that walk.
     grounds: Vec<Option<Ground>>,
     /// By stream and unit.
     places: Vec<Vec<Place>>,
-    /// Operations of each stream, in thousandths of all.
+    /// The share of each stream, in thousandths of all operations.
     shares: [u64; 8],
     now: Nanos,
-    /// Mean time between operations.
+    /// The mean time between operations, ns.
     gap: u64,
 }
 
 impl Oltp {
-    /// The least number of blocks that the table can be laid over.
+    /// The least number of blocks for which every part of the table has blocks.
     pub const LEAST_BLOCKS: u64 = 2_000;
 
-    /// A load of so many units over blocks from 0 on. Panics if there are no units, or fewer blocks than
-    /// [`LEAST_BLOCKS`](Self::LEAST_BLOCKS).
+    /// Makes a load of `units` units over the blocks `0..blocks`. Panics without units, or with
+    /// fewer blocks than [`LEAST_BLOCKS`](Self::LEAST_BLOCKS).
     pub fn new(blocks: u64, units: u64, seed: Seed) -> Self {
         assert!(units > 0 && blocks >= Self::LEAST_BLOCKS, "{units} units of OLTP over {blocks} blocks");
         let parts = PARTS.map(|part| blocks * part.start / 100..blocks * part.end / 100);
@@ -114,15 +114,16 @@ impl Oltp {
         }
     }
 
-    /// The same without the streams that read or write in order: what a flash pool keeps on its SSDs.
+    /// Makes the same load without the sequential streams: the part that a flash pool keeps on its
+    /// SSDs.
     pub fn at_random(blocks: u64, units: u64, seed: Seed) -> Self {
         let share =
             |stream: &Stream| if matches!(stream.pattern, Pattern::Sequential { .. }) { 0 } else { stream.share };
         Self { shares: STREAMS.each_ref().map(share), ..Self::new(blocks, units, seed) }
     }
 
-    /// The next operation. Eight streams of Poisson arrivals are one of all their rate, each of whose arrivals belongs to a
-    /// stream by its share.
+    /// The next operation. Eight Poisson streams are equal to one with the sum of their rates, in
+    /// which each arrival belongs to a stream with the probability of its share.
     pub fn next_request(&mut self) -> Request {
         self.now = Nanos(self.now.0 + exponential(&mut self.rng, self.gap));
         let number = self.rng.weighted(&self.shares);
@@ -157,7 +158,7 @@ impl Oltp {
     }
 }
 
-/// Hundredths of a range.
+/// The range `from..to` of a part, in hundredths.
 fn within(part: &Range<u64>, from: u64, to: u64) -> Range<u64> {
     let len = part.end - part.start;
     part.start + len * from / 100..part.start + len * to / 100

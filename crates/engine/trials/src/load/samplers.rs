@@ -1,11 +1,12 @@
-//! Samplers in integers: the same draws on every machine.
+//! Samplers with integers: the same draws on every machine.
 
 use senesce_core::Rng;
 
-/// A time that is distributed exponentially with this mean, in the mean's unit.
+/// An exponentially distributed time with this mean, in the mean's unit.
 ///
-/// Von Neumann's comparisons: a run of uniform draws, each below the one before it, is of odd length with the probability
-/// e^-x for a first draw of x. No logarithm, so no rounding of a library. Cost: about six draws.
+/// This is von Neumann's method by comparisons. A run of uniform draws, each below the one before
+/// it, has an odd length with the probability e^-x for a first draw of x. There is no logarithm, so
+/// no library rounds the result. Cost: about six draws.
 pub fn exponential(rng: &mut Rng, mean: u64) -> u64 {
     let mut whole = 0_u128;
     loop {
@@ -26,7 +27,8 @@ pub fn exponential(rng: &mut Rng, mean: u64) -> u64 {
     }
 }
 
-/// Blocks of an operation as sequential streams have them: 1, 2, 4, 8 or 16, with the weights 10, 6, 5, 2, 2.
+/// The blocks of an operation of a sequential stream: 1, 2, 4, 8 or 16, with the weights 10, 6, 5,
+/// 2, 2.
 pub fn mixed_size(rng: &mut Rng) -> u64 {
     1 << rng.weighted(&[10, 6, 5, 2, 2])
 }

@@ -1,4 +1,5 @@
-//! A walk through a range of blocks that mostly does not go far, so that what was used lately is used again.
+//! A walk through a range of blocks with mostly short steps, so that recently used blocks are used
+//! again.
 
 use std::ops::Range;
 
@@ -6,21 +7,22 @@ use senesce_core::Rng;
 
 /// Blocks of a leaf.
 const LEAF: u64 = 8;
-/// Leaves of the least subtree that a step stays in.
+/// Leaves of the smallest subtree of a step.
 const NEAR: u64 = 1 << 6;
-/// How likely the subtree is doubled, each time, in hundredths.
+/// The probability of each doubling of the subtree, in hundredths.
 const FARTHER: u64 = 44;
-/// How likely the block that was written is written again next, in hundredths.
+/// The probability that the next write repeats the block, in hundredths.
 const AGAIN: u64 = 15;
 
-/// The range of a walk, and where its leaves are read next. Several walkers may share it.
+/// The range of a walk, and the next block to read in each of its leaves. Several walkers can share
+/// it.
 #[derive(Clone, Debug)]
 pub(super) struct Ground {
     blocks: Range<u64>,
     cursors: Vec<u8>,
 }
 
-/// Where a walker stands.
+/// The position of a walker.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Walker {
     leaf: u64,
@@ -28,13 +30,13 @@ pub(super) struct Walker {
 }
 
 impl Ground {
-    /// Whole leaves of these blocks; one at least, so there must be 8 blocks.
+    /// Makes a ground of the whole leaves of these blocks. `blocks` must have at least 8 blocks.
     pub fn new(blocks: Range<u64>) -> Self {
         let cursors = vec![0; ((blocks.end - blocks.start) / LEAF).max(1) as usize];
         Self { blocks, cursors }
     }
 
-    /// The block that is read next: the leaf's own cursor goes on by one.
+    /// The next block to read. The cursor of its leaf advances by one.
     pub fn read(&mut self, walker: &mut Walker, rng: &mut Rng) -> u64 {
         let leaf = self.step(walker, rng);
         let cursor = &mut self.cursors[leaf as usize];
@@ -43,7 +45,8 @@ impl Ground {
         self.blocks.start + leaf * LEAF + block
     }
 
-    /// The block that is written next. Only each eighth leaf is written; there the block that was read last, or any.
+    /// The next block to write. Only every eighth leaf is written. The block in it is with equal
+    /// probability the last read block or a random one.
     pub fn write(&mut self, walker: &mut Walker, rng: &mut Rng) -> u64 {
         let block = walker.again.take().unwrap_or_else(|| {
             let leaf = self.step(walker, rng) / LEAF * LEAF;
@@ -55,7 +58,7 @@ impl Ground {
         block
     }
 
-    /// Goes to a leaf of a subtree around the one where the walker stands.
+    /// Moves to a random leaf of a subtree around the walker.
     fn step(&self, walker: &mut Walker, rng: &mut Rng) -> u64 {
         let leaves = self.cursors.len() as u64;
         let mut near = NEAR;
@@ -87,14 +90,15 @@ mod tests {
             seen[walker.leaf as usize] = true;
         }
         assert!(seen.iter().all(|&seen| seen));
-        // A subtree of 64·2^k leaves (16 of 64 are all) is drawn with 0.56·0.44^k, the whole with 0.44^4; of each the part
-        // 1 - 2^-k is another one of 64: 0.44·0.56/2 + 0.44²·0.56·3/4 + 0.44³·0.56·7/8 + 0.44⁴·15/16.
+        // A subtree of 64·2^k leaves (16 of 64 are all) is drawn with 0.56·0.44^k, and the whole
+        // range with 0.44^4. In each, the step leaves its group of 64 with the probability 1 -
+        // 2^-k. The sum is 0.44·0.56/2 + 0.44²·0.56·3/4 + 0.44³·0.56·7/8 + 0.44⁴·15/16.
         let expected = 0.1232 + 0.081_312 + 0.041_742 + 0.035_139;
         assert!((far as f64 / 100_000.0 - expected).abs() < 0.006, "{far}");
     }
 
     #[test]
-    fn leaves_are_read_in_order_and_each_eighth_is_written() {
+    fn leaves_are_read_in_order_every_eighth_written() {
         let mut ground = Ground::new(0..64 * LEAF);
         let (mut walker, mut rng) = (Walker::default(), Rng::for_purpose(Seed(2), "walk"));
         let mut next = [0; 64];
@@ -107,12 +111,13 @@ mod tests {
             assert_eq!(block / LEAF % LEAF, 0);
             again += u64::from(last.replace(block) == Some(block));
         }
-        // 15 % on purpose; of the others one in 8 leaves, and there the same block with 1/4·1/8 + 1/2·1/8 + 1/4·(less than 1).
+        // 15 % by `AGAIN`. Of the others one in 8 is in the same leaf; there the block is equal
+        // with 1/4·1/8 + 1/2·1/8 + 1/4·(less than 1).
         assert!((3000..3900).contains(&again), "{again}");
     }
 
     #[test]
-    fn a_range_that_is_no_power_of_two_is_reached_to_its_end() {
+    fn any_range_is_reached_to_its_end() {
         let mut ground = Ground::new(8..8 + 100 * LEAF + 3);
         let (mut walker, mut rng) = (Walker::default(), Rng::for_purpose(Seed(3), "walk"));
         let mut seen = [false; 100];

@@ -1,5 +1,5 @@
-//! Contents of pages that compress. `Zeros`, `Mixed` and `Rows` were set before anything was measured. `Groups` was chosen so that both
-//! published figures of E9 come out.
+//! Contents of pages that compress. `Zeros`, `Mixed` and `Rows` were chosen before any measurement.
+//! `Groups` was fitted to both published figures of E9.
 
 use std::io::Write;
 
@@ -9,27 +9,31 @@ use senesce_core::{Rng, Seed};
 pub const PAGE: usize = 8192;
 /// Bytes of a page of `Groups`.
 const GROUP: usize = 32_768;
-/// Of `Groups`: whole blocks that a page keeps, each as likely as the others, and the random bytes of its tail.
+/// `Groups`: the whole blocks of a page, all with the same probability, and the random bytes of its
+/// tail.
 const WHOLE_BLOCKS: [usize; 3] = [1, 2, 2];
 const TAIL: std::ops::RangeInclusive<u64> = 500..=900;
-/// Bytes of a row, and those of a block of `Ends`.
+/// Bytes of a row, and of a block of `Ends`.
 const ROW: usize = 128;
 const BLOCK: usize = 4096;
 
-/// What pages hold.
+/// The contents of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Of each 512 bytes so many percent are zeros and the others random, as load generators make buffers that compress.
+    /// This percentage of each 512 bytes is zeros, and the rest is random, as in the buffers of
+    /// load generators.
     Zeros(usize),
-    /// The same, with a number from 60 to 100 drawn for each page.
+    /// The same, with a percentage from 60 to 100 drawn for each page.
     Mixed,
-    /// Text in rows of 128 bytes, each with its number, a date, one of 16 states, one of 1,000 names, eight random digits, and blanks.
+    /// Text in rows of 128 bytes. Each has its number, a date, one of 16 states, one of 1,000
+    /// names, eight random digits, and blanks.
     Rows,
-    /// Pages of 32 KiB, each a compression group that keeps one or two whole blocks and a tail of about 0.8 KiB.
+    /// Pages of 32 KiB. Each is a compression group that keeps one or two whole blocks and a tail
+    /// of about 0.8 KiB.
     Groups,
-    /// As `Mixed` when a page is written first; what overwrites it is random and does not compress.
+    /// The first write of a page is as in `Mixed`. Later writes are random and do not compress.
     Worn,
-    /// Of each 4 KiB a part drawn up to 40 percent is random, and zeros follow: for compaction alone.
+    /// Up to 40 percent of each 4 KiB is random, and zeros follow: for compaction alone.
     Ends,
 }
 
@@ -48,7 +52,7 @@ impl Kind {
         if self == Self::Groups { GROUP } else { PAGE }
     }
 
-    /// A page, when it is written for that time.
+    /// The contents of a page for its write number `written`.
     pub fn make(self, page: u64, written: u32) -> Vec<u8> {
         let mut rng = Rng::for_purpose(Seed(page << 24 | u64::from(written)), "a page");
         let mut bytes = vec![0; self.page_bytes()];
@@ -110,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_hold_as_many_zeros_as_their_kind_says_and_are_others_each_time() {
+    fn pages_have_their_zeros_and_differ_by_write() {
         let zeros = |kind: Kind| {
             let all: Vec<u8> = (0..200).flat_map(|page| kind.make(page, 1)).collect();
             zeros_of(&all)

@@ -1,4 +1,4 @@
-//! An aggregate in memory, and a file in it whose pages compress, with compression and compaction on.
+//! An aggregate in memory with a file of compressible pages, with compression and compaction on.
 
 mod contents;
 
@@ -18,12 +18,12 @@ pub use contents::{Kind, PAGE};
 const VOLUME: &[u8] = b"volume";
 /// Bytes of the file for each area of the scale.
 const BYTES_AN_AREA: u64 = 64 * PAGE as u64;
-/// Parts of a turnover after which overwriting may end.
+/// Parts of a turnover. Overwriting can stop after each of them.
 const PARTS: u64 = 32;
-/// There are as many consistency points while the file is written once.
+/// Consistency points while the file is written once.
 const POINTS: u64 = 8;
 
-/// Such a file.
+/// An open aggregate with such a file.
 pub struct PackedRig {
     setup: Setup,
     garden: Garden,
@@ -32,18 +32,18 @@ pub struct PackedRig {
     drives: Vec<Arc<dyn BlockDevice>>,
     log: Arc<dyn BlockDevice>,
     kind: Kind,
-    /// How often each page was written.
+    /// The number of writes of each page.
     written: Vec<u32>,
-    /// Pages that were written since the last consistency point.
+    /// Pages written since the last consistency point.
     since: u64,
 }
 
 impl PackedRig {
-    /// Overwriting ends where so much is saved, in percent: what was published before recompaction.
+    /// Overwriting stops at these savings, in percent: the published value before recompaction.
     pub const PUBLISHED_REST: f64 = 27.0;
-    /// Turnovers of overwriting at most.
+    /// The most turnovers of overwriting.
     pub const MOST_TURNOVERS: u64 = 8;
-    /// Overwriting ends where a turnover changes what is saved by fewer points.
+    /// Overwriting stops if a turnover changes the savings by fewer points.
     pub const REST_POINTS: f64 = 0.2;
 
     /// Pages of the file at a scale: 128 MiB at an eighth.
@@ -51,12 +51,12 @@ impl PackedRig {
         scale.areas * BYTES_AN_AREA / kind.page_bytes() as u64
     }
 
-    /// Makes it and writes the file once, in order: so many pages.
+    /// Makes the aggregate and writes a file of `pages` pages once, in order.
     pub fn new(kind: Kind, pages: u64) -> Result<Self> {
         Self::on(kind, pages, &|name, size| Arc::new(CompactDevice::new(name, size)))
     }
 
-    /// The same on drives that `make` gives, by name and size. They must hold zeros.
+    /// Does the same on drives that `make` returns by name and size. They must hold zeros.
     pub fn on(kind: Kind, pages: u64, make: &dyn Fn(String, Bytes) -> Arc<dyn BlockDevice>) -> Result<Self> {
         let setup = Self::setup_for(kind, pages);
         let drives = setup.drives(make);
@@ -74,7 +74,7 @@ impl PackedRig {
         Ok(rig)
     }
 
-    /// Opens the aggregate anew, with no more of it in memory than other experiments have.
+    /// Reopens the aggregate with a cache of the same relative size as in other experiments.
     pub fn reopen(&mut self) -> Result<()> {
         self.garden.consistency_point()?;
         let waiting = 2 * (self.pages() / POINTS * self.kind.page_bytes() as u64).max(1 << 20);
@@ -85,7 +85,7 @@ impl PackedRig {
         Ok(())
     }
 
-    /// The aggregate that it is in.
+    /// The aggregate of the file.
     pub fn setup(&self) -> &Setup {
         &self.setup
     }
@@ -95,26 +95,27 @@ impl PackedRig {
         self.file.0
     }
 
-    /// What the garden counted.
+    /// The counters of the garden.
     pub fn report(&self) -> AggregateReport {
         self.garden.report()
     }
 
-    /// What was counted between two reports, without clients.
+    /// The counts between two reports, without clients.
     pub fn count(before: &AggregateReport, now: &AggregateReport) -> Point {
         let mut point = Point::default();
         point.note(now, before);
         point
     }
 
-    /// The aggregate of a file of so many pages: as much as it takes if nothing is saved, and a fifth more.
+    /// The aggregate for a file of `pages` pages: its size without savings, plus a fifth and eight
+    /// areas.
     fn setup_for(kind: Kind, pages: u64) -> Setup {
         let mut setup = Setup { areas: 1, ..Setup::published(Scale::FULL) };
         setup.areas = (pages * (kind.page_bytes() as u64 / BLOCK) * 6 / 5).div_ceil(setup.blocks()) + 8;
         setup
     }
 
-    /// What is set, in words.
+    /// The settings, in words.
     pub fn facts(kind: Kind, pages: u64) -> Vec<Fact> {
         let Setup { data_drives, areas, area_stripes, seed, .. } = Self::setup_for(kind, pages);
         let bytes = kind.page_bytes();
@@ -151,12 +152,12 @@ impl PackedRig {
         Ok(())
     }
 
-    /// What is saved now, without metadata.
+    /// The current savings, without metadata.
     pub fn survey(&self) -> Result<PackingSurvey> {
         Ok(self.garden.survey_packing(VOLUME)?)
     }
 
-    /// Writes pages over at random until what is saved is at rest, or as little as was published.
+    /// Overwrites random pages until the savings are level or reach the published value.
     pub fn overwrite(&mut self, scale: Scale) -> Result<()> {
         let saved = |rig: &Self| Ok::<_, Error>(rig.survey()?.saved_percent().unwrap_or(f64::NAN));
         let mut rng = Rng::for_purpose(Seed(1), "packing");
@@ -176,7 +177,7 @@ impl PackedRig {
         Ok(())
     }
 
-    /// Reads a page. Errors: `WrongData` if it does not hold what was written to it last.
+    /// Reads a page. Errors: `WrongData` if it does not hold the last write to it.
     pub fn read(&self, page: u64) -> Result<()> {
         let mut found = vec![0; self.kind.page_bytes()];
         self.fs.read(self.file, page * self.kind.page_bytes() as u64, &mut found)?;
@@ -189,12 +190,13 @@ impl PackedRig {
         }
     }
 
-    /// Makes chunks move of blocks of which less than so many percent are left, as far as they are among the next `most` VVBNs.
+    /// Moves the chunks of blocks with fewer than `below_percent` percent left, among the next
+    /// `most` VVBNs.
     pub fn recompact_step(&self, most: u64, below_percent: u64) -> Result<RecompactStep> {
         Ok(self.garden.recompact_step(VOLUME, most, below_percent)?)
     }
 
-    /// Corrects stale pointers among the next `most` of the volume.
+    /// Corrects stale pointers among the next `most` VVBNs.
     pub fn fix_up_step(&self, most: u64) -> Result<FixUpStep> {
         Ok(self.garden.fix_up_step(VOLUME, most)?)
     }
@@ -204,13 +206,13 @@ impl PackedRig {
         Ok(self.garden.consistency_point()?)
     }
 
-    /// Writes chunks together anew, of blocks of which less than so many percent are left.
+    /// Recompacts all blocks with fewer than `below_percent` percent of their chunks left.
     pub fn recompact(&self, below_percent: u64) -> Result<()> {
         self.recompact_step(u64::MAX, below_percent)?;
         self.consistency_point()
     }
 
-    /// Compares all pages with what was written to them last, and checks the aggregate.
+    /// Compares all pages with the last writes to them, and checks the aggregate.
     pub fn verify(self) -> Result<()> {
         (0..self.pages()).try_for_each(|page| self.read(page))?;
         drop((self.fs, self.garden));
@@ -222,7 +224,7 @@ impl PackedRig {
     }
 }
 
-/// The first words that are not the same.
+/// The first pair of different words.
 fn differ(found: &[u8], wanted: &[u8]) -> Option<(u64, u64)> {
     let words = found.as_chunks::<8>().0.iter().zip(wanted.as_chunks::<8>().0);
     let mut words = words.map(|(found, wanted)| (u64::from_le_bytes(*found), u64::from_le_bytes(*wanted)));
