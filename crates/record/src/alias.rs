@@ -1,7 +1,8 @@
-//! Names that mean nothing, in place of those that were seen.
+//! Random names that replace recorded ones.
 //!
-//! The n-th new name gets the n-th alias of its length that the seed gives: nothing of a name but its length is in its
-//! alias, so no dictionary finds it. Equal names have equal aliases, wherever they stand.
+//! The n-th new name gets the n-th random alias of its length from the seed. An alias reveals only
+//! the length of the name, so no dictionary attack works. Equal names have equal aliases
+//! everywhere.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +10,7 @@ use senesce_core::{RelPath, Rng, Seed};
 
 const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789";
 
-/// Gives aliases and remembers them.
+/// Assigns aliases and remembers them.
 pub(crate) struct Aliases {
     rng: Rng,
     known: HashMap<Vec<u8>, Vec<u8>>,
@@ -21,7 +22,8 @@ impl Aliases {
         Self { rng: Rng::for_purpose(seed, "aliases"), known: HashMap::new(), taken: HashSet::new() }
     }
 
-    /// The alias of one name. One letter longer where all of its length are likely taken.
+    /// Returns the alias of one name. It is one letter longer if probably all aliases of its length
+    /// are in use.
     pub fn name(&mut self, name: &[u8]) -> Vec<u8> {
         if let Some(alias) = self.known.get(name) {
             return alias.clone();
@@ -35,19 +37,19 @@ impl Aliases {
                     break 'found alias;
                 }
             }
-            // A name is at most 255 bytes, and so many of those are never taken.
+            // A name has at most 255 bytes, and the aliases of that length never run out.
             length += 1;
         };
         self.known.insert(name.to_vec(), alias.clone());
         alias
     }
 
-    /// A path, name by name.
+    /// Returns the alias of a path, name by name.
     pub fn path(&mut self, path: &RelPath) -> RelPath {
         RelPath::new(&self.bytes(path.as_bytes())).expect("aliases are letters and digits")
     }
 
-    /// What a symbolic link points at: `.` and `..` and slashes stay.
+    /// Returns the alias of a symbolic link's target. `.`, `..` and slashes stay.
     pub fn bytes(&mut self, target: &[u8]) -> Vec<u8> {
         let parts = target.split(|&byte| byte == b'/').map(|part| match part {
             b"" | b"." | b".." => part.to_vec(),
@@ -62,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn structure_and_lengths_stay_and_names_go() {
+    fn aliases_keep_structure_and_lengths_only() {
         let mut aliases = Aliases::new(Seed(7));
         let path = RelPath::new(b"secret/project/secret/a.c").unwrap();
         let alias = aliases.path(&path);
@@ -75,14 +77,14 @@ mod tests {
     }
 
     #[test]
-    fn no_two_names_share_an_alias_even_if_they_are_short() {
+    fn short_names_have_different_aliases() {
         let mut aliases = Aliases::new(Seed(1));
         let names: HashSet<Vec<u8>> = (0..=255u8).map(|byte| aliases.name(&[byte])).collect();
         assert_eq!(names.len(), 256);
     }
 
     #[test]
-    fn an_alias_does_not_depend_on_the_name_but_on_its_turn() {
+    fn alias_depends_on_order_and_not_on_name() {
         let alias = |name: &[u8]| Aliases::new(Seed(3)).name(name);
         assert_eq!(alias(b"passwords"), alias(b"shoppings"));
     }

@@ -21,7 +21,7 @@ use senesce_core::RelPath;
 
 use crate::{Error, Result, table::ROOT};
 
-/// The directory that everything is passed on to.
+/// The directory to which the recorder passes all requests.
 #[derive(Debug)]
 pub(crate) struct Backing {
     pub path: PathBuf,
@@ -42,24 +42,25 @@ impl Backing {
         self.root.as_fd()
     }
 
-    /// Whether it is still there: the same directory at the same place.
+    /// Whether the same directory is still at its path.
     pub fn is_there(&self) -> bool {
         let found = rustix::fs::stat(&self.path);
         found.is_ok_and(|stat| (stat.st_dev, stat.st_ino) == (self.stat.st_dev, self.stat.st_ino))
     }
 
-    /// The number that FUSE and the table use for a file. Errors: it lies on another file system.
+    /// Returns the number of a file for FUSE and the table. Errors: the file is on another file
+    /// system.
     pub fn number(&self, stat: &Stat) -> std::result::Result<u64, Errno> {
         match stat.st_ino {
             _ if stat.st_dev != self.stat.st_dev => Err(Errno::XDEV),
             ino if ino == self.stat.st_ino => Ok(ROOT),
-            // Taken by the root; no file has this one.
+            // `ROOT` denotes the root, and no file has this number.
             ROOT => Ok(u64::MAX),
             ino => Ok(ino),
         }
     }
 
-    /// A descriptor that stands for the file, without opening it.
+    /// Returns an O_PATH descriptor of the file.
     pub fn place(&self, path: &RelPath) -> std::result::Result<OwnedFd, Errno> {
         rustix::fs::openat(
             &self.root,
@@ -73,7 +74,8 @@ impl Backing {
         rustix::fs::statat(&self.root, c_path(path).as_c_str(), AtFlags::SYMLINK_NOFOLLOW)
     }
 
-    /// The names in a directory with their types, without `.` and `..`, in the backing order.
+    /// Returns the names in a directory with their types, without `.` and `..`, in the backing
+    /// directory's order.
     pub fn list(&self, path: &RelPath) -> std::result::Result<Vec<(CString, u64, Kind)>, Errno> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let dir = rustix::fs::openat(&self.root, c_path(path).as_c_str(), flags, Mode::empty())?;
@@ -88,28 +90,29 @@ impl Backing {
     }
 }
 
-/// A path for a system call that starts from the root.
+/// Returns a path relative to the root for a system call.
 pub(crate) fn c_path(path: &RelPath) -> CString {
     let bytes = if path.is_root() { b"." } else { path.as_bytes() };
     CString::new(bytes).expect("a RelPath holds no NUL")
 }
 
-/// A name below a path. Errors: a name that cannot be one.
+/// Returns a name below a path. Errors: an invalid name.
 pub(crate) fn below(parent: &RelPath, name: &OsStr) -> std::result::Result<RelPath, Errno> {
     RelPath::new(name.as_bytes()).map(|name| parent.join(&name)).map_err(|_| Errno::INVAL)
 }
 
-/// The kernel's link to an open file: calls that take only paths reach the very file by it.
+/// Returns the kernel's link to an open file. Calls that accept only paths reach exactly that file
+/// through it.
 pub(crate) fn proc_path(file: &impl AsRawFd) -> String {
     format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
-/// Opens the file that a descriptor stands for.
+/// Opens the file of an O_PATH descriptor.
 pub(crate) fn reopen(place: &OwnedFd, flags: OFlags) -> std::result::Result<File, Errno> {
     rustix::fs::open(proc_path(place), flags | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()).map(File::from)
 }
 
-/// What FUSE wants to know of a file.
+/// Returns the attributes of a file as FUSE needs them.
 pub(crate) fn attributes(ino: u64, stat: &Stat) -> FileAttr {
     FileAttr {
         ino: INodeNo(ino),
@@ -150,7 +153,7 @@ fn time(seconds: i64, nanoseconds: u64) -> SystemTime {
     second + Duration::from_nanos(nanoseconds)
 }
 
-/// An error of the system as the number that it was.
+/// Returns the number of a system error.
 pub(crate) fn errno(error: io::Error) -> Errno {
     error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error)
 }

@@ -1,4 +1,5 @@
-//! The requests that change something: done in the backing directory, then logged.
+//! Requests that change something. The recorder applies them to the backing directory, then logs
+//! them.
 
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
 
@@ -17,7 +18,7 @@ use crate::{
     recorder::{Answer, Handle, Recorder, Who},
 };
 
-/// What setattr asks for.
+/// The attributes that a setattr request changes.
 #[derive(Debug, Default)]
 pub(crate) struct Wanted {
     pub mode: Option<u32>,
@@ -34,7 +35,8 @@ fn no_content() -> Content {
 }
 
 impl Recorder {
-    /// A new name: owner and permissions set, known from now on. Gives what it is.
+    /// Sets owner and mode of a new file and adds its name to the table. Returns its number and
+    /// attributes.
     fn adopt(&mut self, who: Who, parent: u64, name: &OsStr, mode: u32) -> Answer<(u64, Stat)> {
         let path = self.at(parent, name)?;
         let c = c_path(&path);
@@ -46,7 +48,8 @@ impl Recorder {
             rustix::fs::chownat(root, &*c, Some(Uid::from_raw(who.uid)), gid, AtFlags::SYMLINK_NOFOLLOW)?;
         }
         let kind = FileType::from_raw_mode(stat.st_mode);
-        // A directory inherits the set-group-ID bit; the rest is as asked, whatever this process's umask is.
+        // A directory inherits the set-group-ID bit. The other bits are as requested, independent
+        // of this process's umask.
         let inherited = if kind == FileType::Directory { stat.st_mode & 0o2000 } else { 0 };
         let mode = mode & 0o7777 | inherited;
         if kind != FileType::Symlink && stat.st_mode & 0o7777 != mode {
@@ -111,7 +114,7 @@ impl Recorder {
         Ok(self.entry(ino, &self.stat(ino)?))
     }
 
-    /// Makes and opens a file. Gives its handle too.
+    /// Creates and opens a file. Also returns its handle.
     pub fn create(
         &mut self,
         who: Who,
@@ -126,7 +129,7 @@ impl Recorder {
         let how = asked & OFlags::RWMODE | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let bits = Mode::from_raw_mode(mode & 0o7777);
         let file = match rustix::fs::openat(self.backing.root(), &*c_path(&path), how, bits) {
-            // The kernel did not know of it; it was made behind our back.
+            // The kernel did not know the file: another process made it in the backing directory.
             Err(Errno::EXIST) if !asked.contains(OFlags::EXCL) => {
                 let (found, generation) = self.lookup(parent, name)?;
                 let handle = self.open(found.ino.0, flags)?;
@@ -147,7 +150,7 @@ impl Recorder {
         Ok((found, generation, handle))
     }
 
-    /// Gives a hidden name in the log to a file that is about to lose its last one while it is open.
+    /// Renames a file in the log to a hidden name if it is open and about to lose its last name.
     fn hide_if_open(&mut self, who: Who, ino: u64, path: &senesce_core::RelPath) -> bool {
         let last = self.table.node(ino).is_some_and(|node| node.open > 0 && node.names.len() == 1);
         if last {
@@ -193,7 +196,7 @@ impl Recorder {
             return Ok(());
         }
         let victim = self.table.find(to.0, to.1);
-        // Two names of one file: nothing happened, as POSIX wants it, and a replay does the same.
+        // Two names of one file: POSIX requires no change, and a replay makes none.
         if victim.is_none() || victim != self.table.find(from.0, from.1) {
             if let Some(victim) = victim {
                 self.hide_if_open(who, victim, &target);
@@ -213,7 +216,8 @@ impl Recorder {
             match rustix::io::pwrite(file, &bytes[written..], offset + written as u64) {
                 Ok(n) => written += n,
                 Err(Errno::INTR) => {}
-                // What fitted is told, and asked for no more.
+                // The reply reports the bytes that were written. The client retries the rest and
+                // then gets the error.
                 Err(_) if written > 0 => break,
                 Err(errno) => return Err(errno),
             }
@@ -281,8 +285,9 @@ impl Recorder {
         Ok(attributes(ino, &rustix::fs::fstat(&place)?))
     }
 
-    /// Logs a mode. Whoever has a file open may write it although its mode forbids that; a replay opens it anew for each
-    /// write, so in the log its owner may write until it is closed.
+    /// Logs a mode. A program with an open file may write it although the mode forbids that. A
+    /// replay reopens the file for each write, so the owner may write in the log until the file is
+    /// closed.
     fn log_mode(&mut self, who: Who, ino: u64, mode: u32) {
         let Some(path) = self.table.log_path(ino) else { return };
         let Some(node) = self.table.node_mut(ino) else { return };
@@ -291,7 +296,7 @@ impl Recorder {
         self.log(who, Op::Chmod { path, mode });
     }
 
-    /// Logs the mode that a file really has.
+    /// Logs the actual mode of a file.
     pub fn give_back(&mut self, who: Who, ino: u64) {
         let Some(node) = self.table.node_mut(ino) else { return };
         node.lent_write = false;

@@ -1,4 +1,4 @@
-//! What can go wrong with a recording.
+//! Errors of recordings and imports.
 
 use std::{io, path::PathBuf};
 
@@ -10,47 +10,47 @@ pub enum Error {
     /// A system call of the recorder itself failed.
     #[error("cannot {operation} {}", path.display())]
     Io {
-        /// What was tried.
+        /// The operation that failed.
         operation: &'static str,
-        /// On what.
+        /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
     /// The log could not be written.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// The directories do not go together.
+    /// The directories or the log cannot be combined.
     #[error("{} {problem}", path.display())]
     Place {
-        /// Which.
+        /// The directory or file.
         path: PathBuf,
         /// Why not.
         problem: String,
     },
-    /// The backing directory is no longer where it was.
+    /// The backing directory is no longer at its path.
     #[error("the backing directory {} vanished during the recording; the log is good up to that moment", path.display())]
     Vanished {
-        /// Where it was.
+        /// Its path.
         path: PathBuf,
     },
     /// The caller stopped the import.
     #[error("the import was stopped; no log was written")]
     Stopped,
-    /// A line of a trace is not what strace writes.
+    /// A line of a trace does not have the format of strace.
     #[error("line {line} of the trace is malformed: {problem}: {text:?}")]
     Trace {
         /// The line, from 1.
         line: u64,
         /// What is wrong.
         problem: String,
-        /// Its beginning.
+        /// The beginning of the line.
         text: String,
     },
 }
 
-/// A result of this room.
+/// Result of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {

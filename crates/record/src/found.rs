@@ -1,4 +1,5 @@
-//! The tree that is already there when a recording starts: logged first, so that the log is whole by itself.
+//! The tree that exists when a recording starts. The recorder logs it first, so that the log is
+//! complete without it.
 
 use std::{
     ffi::OsStr,
@@ -24,14 +25,15 @@ const LABEL: &str = "found";
 const PIECE_BYTES: u64 = 1 << 20;
 
 impl Recorder {
-    /// Learns every name of the backing directory, and logs what it would take to make them.
+    /// Adds every name of the backing directory to the table, and logs the operations that would
+    /// create the tree.
     ///
-    /// Errors: what cannot be read; another file system below.
+    /// Errors: a file cannot be read; another file system is mounted below.
     pub(crate) fn take_stock(&mut self) -> Result<()> {
         let mut directories = vec![(ROOT, RelPath::root())];
         while let Some((parent, directory)) = directories.pop() {
             let said = |path: &RelPath, errno: Errno| {
-                Error::io("read what is already in the backing directory:", path.as_path())(errno.into())
+                Error::io("read the existing tree of the backing directory:", path.as_path())(errno.into())
             };
             let mut entries = self.backing.list(&directory).map_err(|errno| said(&directory, errno))?;
             entries.sort_by(|a, b| a.0.cmp(&b.0));
@@ -50,7 +52,7 @@ impl Recorder {
         }
     }
 
-    /// Logs one name; gives its number if it is a directory.
+    /// Logs one name. Returns its number if it is a directory.
     fn take(&mut self, parent: u64, name: &OsStr, path: &RelPath) -> std::result::Result<Option<u64>, Errno> {
         let stat = self.backing.stat(path)?;
         let ino = self.backing.number(&stat)?;
@@ -85,7 +87,7 @@ impl Recorder {
         Ok(None)
     }
 
-    /// Logs the written parts of a file, and its length.
+    /// Logs the data of a file without its holes, and its length.
     fn take_content(&mut self, path: &RelPath, stat: &Stat) -> std::result::Result<(), Errno> {
         let len = stat.st_size as u64;
         let file: File = reopen(&self.backing.place(path)?, OFlags::RDONLY)?;

@@ -1,4 +1,4 @@
-//! The FUSE side: requests translated, nothing decided.
+//! The FUSE side: translates requests for the recorder and makes no decisions.
 
 use std::{
     ffi::OsStr,
@@ -23,10 +23,10 @@ use crate::{
     relay::{LARGEST_WRITE, NAMELESS},
 };
 
-/// All changes come through here, so what the kernel knows stays true.
+/// All changes pass through this mount, so cached entries stay valid.
 const VALID: Duration = Duration::from_secs(60);
 
-/// What the kernel's FUSE driver talks to. `None` once the recording is over.
+/// The file system of the kernel's FUSE driver. `None` after the recording.
 pub(crate) struct RecordFs(pub Arc<Mutex<Option<Recorder>>>);
 
 impl RecordFs {

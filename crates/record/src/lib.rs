@@ -1,14 +1,16 @@
-//! Records what programs do to a directory, as an operation log that can be replayed anywhere.
+//! Records the changes of a directory as an operation log that can be replayed anywhere.
 //!
-//! Two ways: a FUSE mount that passes everything on to a *backing directory* and logs what changed it
-//! ([`Recording::start`]), or the output of `strace -f` ([`import_strace`]).
+//! There are two sources: a FUSE mount that passes requests on to a *backing directory* and logs
+//! its changes ([`Recording::start`]), or the output of `strace -f` ([`import_strace`]).
 //!
-//! One thread serves the mount, so that the order of the log is the order in which things were done. Writes through
-//! memory maps arrive by writeback, before the last user of the file is gone, and are logged like others. A file that
-//! is removed while it is open gets a hidden name in the log's root until its last user closes it, so that a replay
-//! holds its space as long; so does a file that begins without a name (O_TMPFILE) until it gets one.
+//! One thread serves the mount, so that the log has the order of the changes. Writes through memory
+//! maps arrive by writeback before the last user closes the file, and are logged like others. A
+//! file that is removed while it is open gets a hidden name in the log's root until its last user
+//! closes it, so that a replay holds its space as long. So does a file without a name (O_TMPFILE)
+//! until it gets one.
 //!
-//! What is not: a sandbox, or fast (every request is two changes of process and two of thread); reads are not logged.
+//! A recording is not a sandbox, and it is slow: every request switches twice between processes and
+//! twice between threads. Reads are not logged.
 
 mod alias;
 mod backing;

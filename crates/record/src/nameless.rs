@@ -1,4 +1,5 @@
-//! Files that begin without a name (O_TMPFILE): the log gives them a hidden one, as it does to files that lost theirs.
+//! Files created without a name (O_TMPFILE). In the log they have a hidden name, as files that lost
+//! their last name do.
 
 use std::ffi::OsStr;
 
@@ -15,11 +16,12 @@ use crate::{
 };
 
 impl Recorder {
-    /// Makes and opens a file without a name in a directory. Gives its handle too.
+    /// Creates and opens a file without a name in a directory. Also returns its handle.
     pub fn create_nameless(&mut self, who: Who, parent: u64, mode: u32, flags: i32) -> Answer<(FileAttr, u64, u64)> {
         self.may_change()?;
         let directory = self.directory(parent)?;
-        // Whether it may get a name later, the kernel knows (O_EXCL); here it always may.
+        // The kernel enforces O_EXCL, which forbids a later name; the backing file always permits
+        // one.
         let how = OFlags::from_bits_truncate(flags as u32) & OFlags::RWMODE | OFlags::TMPFILE | OFlags::CLOEXEC;
         let mode = mode & 0o7777;
         let file = rustix::fs::openat(self.backing.root(), &*c_path(&directory), how, Mode::from_raw_mode(mode))?;
@@ -28,13 +30,13 @@ impl Recorder {
             let gid = (!inherits).then(|| Gid::from_raw(who.gid));
             rustix::fs::fchown(&file, Some(Uid::from_raw(who.uid)), gid)?;
         }
-        // As asked, whatever this process's umask is.
+        // As requested, independent of this process's umask.
         rustix::fs::fchmod(&file, Mode::from_raw_mode(mode))?;
         let stat = rustix::fs::fstat(&file)?;
         let ino = self.backing.number(&stat)?;
         let hidden = self.table.add_nameless(ino);
-        // File systems place a file by its directory, so a replay makes it there, and takes it out of the way of
-        // whatever becomes of the directory.
+        // File systems place a file near its directory, so a replay creates it there. It then moves
+        // the file to the root, because the directory may be removed.
         let born = directory.join(&hidden);
         self.log(who, Op::Create { path: born.clone(), mode: mode | 0o200, content: Content::Inline([].into()) });
         if born != hidden {
@@ -47,7 +49,7 @@ impl Recorder {
         Ok((attributes(ino, &stat), self.table.generation(ino), handle))
     }
 
-    /// Gives a file without a name one.
+    /// Gives a file without a name its first name.
     pub fn name(&mut self, who: Who, ino: u64, parent: u64, name: &OsStr) -> Answer<()> {
         let path = self.at(parent, name)?;
         let from = self.table.log_path(ino).ok_or(Errno::NOENT)?;

@@ -1,4 +1,4 @@
-//! The recorder behind the mount: what it knows, and the requests that change nothing.
+//! State of the recorder of a mount, and the requests that change nothing.
 
 use std::{
     collections::HashMap,
@@ -24,7 +24,7 @@ use crate::{
 
 pub(crate) type Answer<T> = std::result::Result<T, Errno>;
 
-/// Who asks.
+/// The process that sent the request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Who {
     pub pid: u32,
@@ -39,16 +39,16 @@ pub(crate) enum Handle {
     Directory { ino: u64, entries: Vec<(CString, u64, FileType)> },
 }
 
-/// Everything, behind one lock: the order of the log is the order of the locks.
+/// The whole state, protected by one lock: the log has the order in which the lock is acquired.
 pub(crate) struct Recorder {
     pub backing: Backing,
     pub table: Table,
     pub sink: Sink,
     pub handles: HashMap<u64, Handle>,
     next_handle: u64,
-    /// Why nothing can be logged any more; all changes are refused from then on.
+    /// Why nothing can be logged any more. All later changes fail.
     pub trouble: Option<Error>,
-    /// Names that came or went behind the recorder's back.
+    /// Changes of names in the backing directory that did not pass through the mount.
     pub foreign: u64,
     pub own: (u32, u32),
 }
@@ -68,7 +68,7 @@ impl Recorder {
         }
     }
 
-    /// Logs a change; what keeps it from being logged is kept, and shows in every later change.
+    /// Logs a change. The first error is kept, and makes every later change fail.
     pub fn log_as(&mut self, label: &str, op: Op) {
         if self.trouble.is_none()
             && let Err(trouble) = self.sink.log(label, op)
@@ -77,7 +77,7 @@ impl Recorder {
         }
     }
 
-    /// Logs a change under the name of the program that asked for it.
+    /// Logs a change with the name of the program that requested it.
     pub fn log(&mut self, who: Who, op: Op) {
         let label = match who.pid {
             0 => "writeback".to_owned(),
@@ -87,22 +87,22 @@ impl Recorder {
         self.log_as(&label, op);
     }
 
-    /// To be asked before every change.
+    /// Fails after an error of the log. Every change checks it first.
     pub fn may_change(&self) -> Answer<()> {
         if self.trouble.is_some() { Err(Errno::IO) } else { Ok(()) }
     }
 
-    /// The path of a directory in the backing directory.
+    /// Returns the path of a directory in the backing directory.
     pub fn directory(&self, ino: u64) -> Answer<RelPath> {
         self.table.path(ino).ok_or(Errno::NOENT)
     }
 
-    /// The backing path of a name.
+    /// Returns the path of a name in the backing directory.
     pub fn at(&self, parent: u64, name: &OsStr) -> Answer<RelPath> {
         below(&self.directory(parent)?, name)
     }
 
-    /// The file of a number, also if it has no name any more but is open.
+    /// Returns a descriptor of a numbered file, even if the file is open and has no name.
     pub fn place(&self, ino: u64) -> Answer<OwnedFd> {
         if let Some(path) = self.table.path(ino) {
             return self.backing.place(&path);
@@ -129,7 +129,8 @@ impl Recorder {
         match found {
             Ok((ino, stat)) => {
                 if known != Some(ino) {
-                    // Somebody changes the backing directory itself. It is served, told at the end, and not logged.
+                    // Another process changed the backing directory. The change is served, counted,
+                    // and not logged.
                     self.foreign += 1;
                     self.table.remove(parent, name);
                     self.table.add(parent, name, ino);
@@ -167,7 +168,8 @@ impl Recorder {
     }
 
     pub fn open(&mut self, ino: u64, flags: i32) -> Answer<u64> {
-        // The kernel gives offsets for appending, and has its own cache; the rest was done before it asked.
+        // The kernel computes offsets of appends, has its own cache, and has already handled the
+        // other flags.
         let access = OFlags::from_bits_truncate(flags as u32) & OFlags::RWMODE;
         if access != OFlags::RDONLY {
             self.may_change()?;
@@ -200,7 +202,7 @@ impl Recorder {
 
     pub fn seek(&self, handle: u64, offset: i64, whence: i32) -> Answer<i64> {
         let offset = u64::try_from(offset).map_err(|_| Errno::NXIO)?;
-        // linux/fs.h: SEEK_DATA 3, SEEK_HOLE 4; the kernel does the others itself.
+        // linux/fs.h: SEEK_DATA 3, SEEK_HOLE 4. The kernel handles the others itself.
         let to = match whence {
             3 => SeekFrom::Data(offset),
             4 => SeekFrom::Hole(offset),
@@ -214,14 +216,15 @@ impl Recorder {
         Ok(self.keep(Handle::Directory { ino, entries: Vec::new() }))
     }
 
-    /// The listing of an open directory; read anew when it is read from its start.
+    /// Returns the listing of an open directory. `anew` reads it again, which happens when a
+    /// program reads from its start.
     pub fn listing(&mut self, handle: u64, anew: bool) -> Answer<Vec<(CString, u64, FileType)>> {
         let Some(Handle::Directory { ino, .. }) = self.handles.get(&handle) else { return Err(Errno::BADF) };
         let ino = *ino;
         if anew {
             let mut found =
                 vec![(c".".to_owned(), ino, FileType::Directory), (c"..".to_owned(), ROOT, FileType::Directory)];
-            // A directory that was removed while it is open is empty.
+            // A directory that was removed while open is empty.
             if let Some(path) = self.table.path(ino) {
                 found.extend(self.backing.list(&path)?);
             }
@@ -236,7 +239,8 @@ impl Recorder {
     }
 
     pub fn getxattr(&mut self, ino: u64, name: &OsStr, size: u32) -> Answer<(Vec<u8>, usize)> {
-        // Asked before every write; nothing but a setxattr through here changes the answer.
+        // The kernel requests it before every write. Only a setxattr through this mount changes the
+        // result.
         let is_capability = name == "security.capability";
         if is_capability && self.table.node(ino).is_some_and(|node| node.no_capabilities) {
             return Err(Errno::NODATA);
@@ -263,7 +267,7 @@ impl Recorder {
         Ok((names, length))
     }
 
-    /// Logs that the files which were removed and are still open are gone, and closes the log.
+    /// Logs the removal of files that are open without a name, and closes the log.
     pub fn finish(mut self) -> Result<senesce_oplog::LogSummary> {
         for path in self.table.hidden() {
             self.log_as("closed", Op::Unlink { path });

@@ -1,4 +1,4 @@
-//! A recording under way: the mount, the thread that serves it, and its end.
+//! A running recording: the mount, the thread that serves it, and its end.
 
 use std::{
     path::{Path, PathBuf},
@@ -16,27 +16,27 @@ use senesce_oplog::LogSummary;
 
 use crate::{Error, Result, backing::Backing, fuse::RecordFs, recorder::Recorder, relay, sink::Sink};
 
-/// What to record, and how.
+/// Options of a recording.
 pub struct RecordOptions {
-    /// The directory that everything is passed on to.
+    /// The directory to which requests are passed on.
     pub backing: PathBuf,
-    /// Where programs see it: an empty directory elsewhere.
+    /// The mount point that programs use: an empty directory outside the backing directory.
     pub mount: PathBuf,
-    /// The log to make.
+    /// The log to create.
     pub log: PathBuf,
-    /// What the list of mounts calls it; the mount is found by it again.
+    /// The source of the mount in the list of mounts, which identifies the mount.
     pub source: String,
-    /// What is written goes into the log, not only its length.
+    /// Whether written data is logged; otherwise only its length.
     pub keep_contents: bool,
-    /// Names and contents are replaced.
+    /// Whether names and contents are replaced.
     pub anonymize: bool,
-    /// Of contents and aliases.
+    /// Seed of contents and aliases.
     pub seed: Seed,
-    /// Steps carry times of this clock.
+    /// The clock for the times of steps.
     pub clock: Arc<dyn Clock>,
 }
 
-/// A mount that records.
+/// A running recording through a mount.
 pub struct Recording {
     backing: PathBuf,
     recorder: Arc<Mutex<Option<Recorder>>>,
@@ -44,19 +44,19 @@ pub struct Recording {
     is_aborted: Arc<AtomicBool>,
 }
 
-/// How a recording ended.
+/// The result of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recorded {
-    /// What the log holds.
+    /// Totals of the log.
     pub summary: LogSummary,
-    /// Names that came or went in the backing directory itself, of which the log does not know.
+    /// Changes of names in the backing directory itself, which the log does not contain.
     pub foreign_changes: u64,
 }
 
-/// What is wrong with a recording under way.
+/// Problems of a running recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// The backing directory is gone.
+    /// The backing directory is not at its path any more.
     Vanished,
     /// The log cannot be written.
     Log,
@@ -67,10 +67,11 @@ pub enum Trouble {
 }
 
 impl Recording {
-    /// Logs the tree that is already there, mounts, and serves until the mount is gone.
+    /// Logs the existing tree, mounts, and serves until the mount is gone.
     ///
-    /// Errors: directories inside one another, a mount point that is not empty, a log that exists or would lie in what
-    /// is recorded, no FUSE. Cost: reads all there is in the backing directory.
+    /// Errors: directories inside one another; a mount point that is not empty; a log that exists
+    /// or would be inside the recorded directories; another file system below the backing
+    /// directory; no FUSE. Cost: reads the whole backing directory.
     pub fn start(options: RecordOptions) -> Result<Self> {
         let backing = canonical(&options.backing)?;
         let mount = canonical(&options.mount)?;
@@ -78,10 +79,10 @@ impl Recording {
         let log_dir = canonical(parent.unwrap_or(Path::new(".")))?;
         let refuse = |path: &Path, problem: &str| Err(Error::Place { path: path.to_owned(), problem: problem.into() });
         if mount.starts_with(&backing) || backing.starts_with(&mount) {
-            return refuse(&mount, "and the backing directory lie inside one another");
+            return refuse(&mount, "and the backing directory are inside one another");
         }
         if log_dir.starts_with(&backing) || log_dir.starts_with(&mount) {
-            return refuse(&options.log, "would lie in what is recorded; put the log elsewhere");
+            return refuse(&options.log, "would be inside the recorded directories; put the log elsewhere");
         }
         let mut listing = std::fs::read_dir(&mount).map_err(Error::io("list the mount point", &mount))?;
         if listing.next().is_some() {
@@ -117,7 +118,8 @@ impl Recording {
             .map_err(Error::io("mount the recorder on", &mount))?;
         let is_aborted = Arc::new(AtomicBool::new(false));
         let aborted = Arc::clone(&is_aborted);
-        // A list of mounts that cannot be read counts as an abort: a false alarm costs less than a hidden abort.
+        // If the list of mounts cannot be read, an abort is assumed: a false alarm costs less than
+        // a hidden abort.
         let is_mounted =
             move || std::fs::read("/proc/self/mountinfo").map_or(true, |table| lists_source(&table, &options.source));
         let note_end = move || aborted.store(is_mounted(), Ordering::SeqCst);
@@ -128,7 +130,7 @@ impl Recording {
         Ok(Self { backing, recorder, thread, is_aborted })
     }
 
-    /// What went wrong, if something did; to be asked now and then.
+    /// Returns the first problem found, if any. Callers poll it.
     pub fn trouble(&self) -> Option<Trouble> {
         let recorder = self.recorder.lock().unwrap_or_else(PoisonError::into_inner);
         match &*recorder {
@@ -140,7 +142,7 @@ impl Recording {
         }
     }
 
-    /// Hands what was logged so far to the system, so that a kill loses no more than what came after.
+    /// Writes the logged changes to the file, so that a kill loses only later ones.
     pub fn flush(&self) {
         let mut recorder = self.recorder.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(recorder) = &mut *recorder
@@ -150,15 +152,17 @@ impl Recording {
         }
     }
 
-    /// Ends the log; to be called when the mount is gone. From then on a request that still comes is refused.
+    /// Finishes the log. Call it when the mount is gone; later requests fail.
     ///
-    /// Errors: the backing directory vanished (the log is finished all the same), or the log cannot be written.
+    /// Errors: the backing directory vanished (the log is finished all the same); the log cannot be
+    /// written.
     pub fn finish(self) -> Result<Recorded> {
         let recorder = self.recorder.lock().unwrap_or_else(PoisonError::into_inner).take();
         let recorder = recorder.expect("only finish() takes it, and takes the recording too");
         let (there, foreign_changes) = (recorder.backing.is_there(), recorder.foreign);
         let summary = recorder.finish()?;
-        // It ends with its mount; a lazily detached one may have users left, who are not waited for.
+        // The thread ends with the mount. A lazily detached mount may still have users, for which
+        // this does not wait.
         if self.thread.is_finished() {
             let _ = self.thread.join();
         }
@@ -173,9 +177,9 @@ fn canonical(path: &Path) -> Result<PathBuf> {
     std::fs::canonicalize(path).map_err(Error::io("look up", path))
 }
 
-/// Every open file of every program is one of ours too.
+/// Every open file of every program is also an open file of this process.
 fn raise_limit() {
     let Rlimit { maximum, .. } = rustix::process::getrlimit(Resource::Nofile);
-    // Refused: as many files as before can be open.
+    // On failure the old limit stays.
     let _ = rustix::process::setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }

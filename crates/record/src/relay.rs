@@ -1,10 +1,10 @@
-//! Teaches fuser about O_TMPFILE: a relay between the kernel and fuser's session, which passes every message on as it is
-//! but one.
+//! Support for O_TMPFILE, which fuser lacks: a relay between the kernel and fuser's session changes
+//! one kind of message.
 //!
-//! fuser 0.18 answers FUSE_TMPFILE with "no such request". The request is that of FUSE_CREATE with another number and the
-//! name `/`, which no program can ask for ([`NAMELESS`]), and so is its answer: the relay changes the number. It costs two
-//! changes of thread a request. To be deleted, for `Session::run` as it is, when a fuser that has `Filesystem::tmpfile`
-//! is released.
+//! fuser 0.18 rejects FUSE_TMPFILE as an unknown request. The request equals FUSE_CREATE except for
+//! the opcode and the name `/` ([`NAMELESS`]), which no program can request. The answers are equal.
+//! The relay changes the opcode. It costs two thread switches per request. Replace it by
+//! `Session::run` when a release of fuser has `Filesystem::tmpfile`.
 
 use std::{
     fs::File,
@@ -20,30 +20,32 @@ use std::{
 use fuser::{Config, Filesystem, Session};
 use rustix::io::Errno;
 
-/// The name that a file without a name is created with.
+/// The name in the request that creates a file without a name.
 pub(crate) const NAMELESS: &str = "/";
 
-/// The largest write that is relayed: with its headers it must fit into a socket's buffer (208 KiB as a rule), and the
-/// kernel wants the memory in one piece.
+/// The largest relayed write. With its headers it must fit into the buffer of a socket (usually 208
+/// KiB), which the kernel allocates as one piece.
 pub(crate) const LARGEST_WRITE: u32 = 128 << 10;
-/// The headers of a request and names; the kernel wants 8 KiB at least.
+/// Space for the headers of a request and names; the kernel requires at least 8 KiB.
 const BESIDE: usize = 16 << 10;
 
-// linux/fuse.h. A request begins with its length (u32), its opcode (u32) and its number (u64), and has 40 bytes of header;
-// an answer begins with its length (u32), an error (i32) and the number of its request (u64).
+// linux/fuse.h: a request starts with its length (u32), opcode (u32) and number (u64); its header
+// has 40 bytes. An answer starts with its length (u32), an error (i32) and the number of its
+// request (u64).
 const CREATE: u32 = 35;
 const INIT: u32 = 26;
 const DESTROY: u32 = 38;
 const TMPFILE: u32 = 51;
 const OPCODE: std::ops::Range<usize> = 4..8;
-/// Of the requests that the relay makes itself: the kernel counts from 0 in even numbers.
+/// Number of the relay's own requests: the kernel counts in even numbers from 0.
 const OWN: u64 = u64::MAX;
 
-/// Serves a mounted session until the mount is gone. `filesystem` sees O_TMPFILE as a creation of [`NAMELESS`].
+/// Serves a mounted session until the mount is gone. `filesystem` sees O_TMPFILE as a creation of
+/// [`NAMELESS`].
 ///
-/// Calls `at_end` when it serves no longer, before it unmounts what is still mounted.
+/// Calls `at_end` when it stops serving, before it unmounts a mount that is left.
 ///
-/// Errors: no sockets or threads to be had; what [`Session::run`] says.
+/// Errors: sockets or threads cannot be created; the errors of [`Session::run`].
 pub(crate) fn run<F: Filesystem>(
     mounted: Session<F>,
     filesystem: F,
@@ -52,7 +54,8 @@ pub(crate) fn run<F: Filesystem>(
 ) -> io::Result<()> {
     let kernel = mounted.as_fd().try_clone_to_owned()?;
     let (here, there) = UnixDatagram::pair()?;
-    // The kernel has been greeted; this session waits for a greeting as well. Nothing comes of what is said in it.
+    // The first session has already initialized the kernel's connection. This one waits for an INIT
+    // too; its answer is unused.
     let greeting = [7u32, 31, LARGEST_WRITE, 0, 0].map(u32::to_ne_bytes).concat();
     here.send(&request(INIT, &[&greeting[..], &[0; 44]].concat()))?;
     let session = Session::from_fd(filesystem, OwnedFd::from(there), config.acl, config.clone())?;
@@ -64,7 +67,7 @@ pub(crate) fn run<F: Filesystem>(
     let up = thread::Builder::new().name("relay-answers".to_owned());
     let up = up.spawn(move || relay_answers(&here, answers))?;
     let served = session.run();
-    // Both have seen the end, or see it now; who reads from the kernel ends with the mount.
+    // Both threads see the end now. The reader of the kernel's requests ends with the mount.
     let _ = both.shutdown(Shutdown::Both);
     let _ = up.join();
     at_end();
@@ -82,13 +85,14 @@ fn request(opcode: u32, body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// From the kernel to the session. Ends with the mount, whose end the session is told, or with the session.
+/// Relays requests from the kernel to the session. When the mount ends it sends DESTROY; it also
+/// ends with the session.
 fn relay_requests(mut kernel: File, session: &UnixDatagram) {
     let mut buffer = vec![0; LARGEST_WRITE as usize + BESIDE];
     loop {
         let length = match kernel.read(&mut buffer) {
             Ok(length) => length,
-            // Taken back before it was read, or disturbed.
+            // The request was withdrawn before it was read, or the read was interrupted.
             Err(error) if is(&error, &[Errno::NOENT, Errno::INTR, Errno::AGAIN]) => continue,
             Err(_) => {
                 pass_on(session, &request(DESTROY, &[]));
@@ -99,14 +103,14 @@ fn relay_requests(mut kernel: File, session: &UnixDatagram) {
             buffer[OPCODE].copy_from_slice(&CREATE.to_ne_bytes());
         }
         if !pass_on(session, &buffer[..length]) {
-            // Whoever waits for an answer gets an error when the session ends.
+            // Clients that wait for an answer get an error when the session ends.
             pass_on(session, &request(DESTROY, &[]));
             return;
         }
     }
 }
 
-/// Sends a message, as often as there is no memory for it; whether it was sent.
+/// Sends a message, and retries while memory is short. Returns whether it was sent.
 fn pass_on(to: &UnixDatagram, message: &[u8]) -> bool {
     loop {
         match to.send(message) {
@@ -117,15 +121,15 @@ fn pass_on(to: &UnixDatagram, message: &[u8]) -> bool {
     }
 }
 
-/// From the session to the kernel, until the session has answered that it ends.
+/// Relays answers from the session to the kernel, until the session has answered DESTROY.
 fn relay_answers(session: &UnixDatagram, mut kernel: File) {
     let mut buffer = vec![0; LARGEST_WRITE as usize + BESIDE];
     while let Ok(length) = session.recv(&mut buffer) {
-        // Nothing: the session is over.
+        // An empty or short message: the session has ended.
         if length < 16 || buffer[8..16] == OWN.to_ne_bytes() {
             return;
         }
-        // Who asked may be gone; the kernel then wants no answer.
+        // If the client is gone, the kernel rejects the answer.
         let _ = kernel.write(&buffer[..length]);
     }
 }

@@ -1,4 +1,5 @@
-//! Where changes go: one step of the log each, with its time, its content as asked, its names as asked.
+//! Destination of changes: one step of the log each, with time, and with contents and names as the
+//! options request.
 
 use std::{path::Path, sync::Arc};
 
@@ -9,14 +10,14 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{Result, alias::Aliases};
 
-/// The beginning of hidden names, which are never aliased.
+/// Prefix of hidden names, which are never aliased.
 pub(crate) const HIDDEN: &[u8] = b".senesce-open-";
 
-/// What becomes of what was written.
+/// Writes changes to the log.
 pub(crate) struct Sink {
     writer: LogWriter,
     clock: Option<Arc<dyn Clock>>,
-    /// When the recording proper began; what is logged before has time 0.
+    /// Start of the recording. Changes logged before it have time 0.
     start: Option<Nanos>,
     keep_contents: bool,
     aliases: Option<Aliases>,
@@ -25,7 +26,8 @@ pub(crate) struct Sink {
 }
 
 impl Sink {
-    /// `clock`: steps carry the time since [`start_clock`](Self::start_clock).
+    /// Creates the log. With a `clock`, steps carry the time since
+    /// [`start_clock`](Self::start_clock).
     pub fn create(
         log: &Path,
         workload: Value,
@@ -34,26 +36,26 @@ impl Sink {
         keep_contents: bool,
         anonymize: bool,
     ) -> Result<Self> {
-        // Names come from the seed's aliases, which say nothing of them; so the seed may stand in the log.
+        // Aliases are random, so the seed in the log reveals no name.
         let writer = LogWriter::create(log, &LogHeader::recorded(workload, seed))?;
         let aliases = anonymize.then(|| Aliases::new(seed));
         let next_content = seed.derive("recorded contents").0;
         Ok(Self { writer, clock, start: None, keep_contents, aliases, next_content, buffer: Vec::new() })
     }
 
-    /// Logs one change, made by the program called `label`.
+    /// Logs one change of the program `label`.
     pub fn log(&mut self, label: &str, op: Op) -> Result<()> {
         let since = |start: Nanos, now: Nanos| Nanos(now.0.saturating_sub(start.0));
         let began = self.clock.as_ref().map(|clock| self.start.map_or(Nanos(0), |start| since(start, clock.now())));
         self.log_at(label, began, op)
     }
 
-    /// From now on time passes.
+    /// Starts the clock of the steps.
     pub fn start_clock(&mut self) {
         self.start = self.clock.as_ref().map(|clock| clock.now());
     }
 
-    /// The same, with a time from elsewhere.
+    /// As [`log`](Self::log), with a given time.
     pub fn log_at(&mut self, label: &str, began: Option<Nanos>, op: Op) -> Result<()> {
         let Some(op) = self.anonymous(op) else { return Ok(()) };
         let contents = match op.content() {
@@ -73,12 +75,12 @@ impl Sink {
         Ok(())
     }
 
-    /// The content for written bytes: themselves, or as many grown ones.
+    /// Returns the content for written bytes: the bytes, or generated ones of the same length.
     pub fn content(&mut self, bytes: &[u8]) -> Content {
         if self.keep_contents { Content::Inline(bytes.into()) } else { self.grown(bytes.len() as u64) }
     }
 
-    /// Content of which only the length is known.
+    /// Returns generated content for a known length.
     pub fn grown(&mut self, len: u64) -> Content {
         if len == 0 {
             return Content::Inline([].into());
@@ -87,7 +89,7 @@ impl Sink {
         Content::Seeded { seed: self.next_content, len }
     }
 
-    /// Flushes what was logged, so that little is lost if this process is killed.
+    /// Flushes the log, so that a kill of this process loses little.
     pub fn flush(&mut self) -> Result<()> {
         Ok(self.writer.flush()?)
     }
@@ -96,7 +98,8 @@ impl Sink {
         Ok(self.writer.finish()?)
     }
 
-    /// `None`: what cannot be told without telling more than it should.
+    /// Replaces names and values. `None` if the operation cannot be logged without revealing what
+    /// must be hidden.
     fn anonymous(&mut self, mut op: Op) -> Option<Op> {
         let Some(aliases) = &mut self.aliases else { return Some(op) };
         let mut rename = |path: &mut RelPath| {
@@ -133,7 +136,7 @@ impl Sink {
                 rename(path);
                 *name = user_attribute(aliases, name)?;
             }
-            // Who owned a file is told by numbers.
+            // The numbers would reveal the owner.
             Op::Chown { .. } => return None,
             Op::Mkdir { path, .. }
             | Op::Rmdir { path }
@@ -156,7 +159,7 @@ impl Sink {
     }
 }
 
-/// Only attributes of users have names and values that may be anything.
+/// Replaces the name of a user attribute. Names and values of other attributes have fixed meanings.
 fn user_attribute(aliases: &mut Aliases, name: &[u8]) -> Option<Arc<[u8]>> {
     let name = name.strip_prefix(b"user.")?;
     Some([b"user.", &aliases.name(name)[..]].concat().into())

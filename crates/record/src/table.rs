@@ -1,7 +1,8 @@
-//! The names of the backing directory, and which file each stands for: what the log's paths are made from.
+//! The names of the backing directory and their files, from which the log's paths are built.
 //!
-//! Files are known by the backing file system's inode numbers. All names are known from the start, because the whole
-//! tree is looked at first, and every change passes here. Memory: some 200 bytes a name.
+//! Files are identified by the backing file system's inode numbers. All names are known: the whole
+//! tree is read first, and every change passes through the recorder. Memory: about 200 bytes per
+//! name.
 
 use std::{
     collections::HashMap,
@@ -13,27 +14,29 @@ use senesce_core::RelPath;
 
 use crate::sink::HIDDEN;
 
-/// Number of the root, as FUSE wants it.
+/// Number of the root, fixed by FUSE.
 pub(crate) const ROOT: u64 = 1;
 
 /// One file or directory.
 #[derive(Debug, Default)]
 pub(crate) struct Node {
-    /// Directories they are in, and the names.
+    /// The names, each with the number of its directory.
     pub names: Vec<(u64, OsString)>,
     /// Open handles.
     pub open: u32,
-    /// Its hidden name's number, once it was removed while open, or until it gets its first name.
+    /// Number of its hidden name: from the removal of an open file's last name to its close, or
+    /// until its first name.
     pub hidden: Option<u64>,
-    /// Tells it from an earlier one with the same number.
+    /// Distinguishes it from an earlier file with the same number.
     pub generation: u64,
-    /// The log says that its owner may write, because somebody who may not has it open for that.
+    /// In the log the owner may write, because a program that may not by mode has the file open for
+    /// writing.
     pub lent_write: bool,
-    /// It has no file capabilities; the kernel asks before every write.
+    /// It has no file capabilities, which the kernel requests before every write.
     pub no_capabilities: bool,
 }
 
-/// All of them.
+/// All nodes and names.
 #[derive(Debug)]
 pub(crate) struct Table {
     nodes: HashMap<u64, Node>,
@@ -62,7 +65,7 @@ impl Table {
         self.node(ino).map_or(0, |node| node.generation)
     }
 
-    /// The node of a file, known or new.
+    /// Returns the node of a file, and adds a new one if necessary.
     fn entry(&mut self, ino: u64) -> &mut Node {
         let next = &mut self.next;
         self.nodes.entry(ino).or_insert_with(|| {
@@ -71,20 +74,20 @@ impl Table {
         })
     }
 
-    /// A new file without a name, soon to be open. Gives its hidden one.
+    /// Adds a new file without a name, which will be opened. Returns its hidden path.
     pub fn add_nameless(&mut self, ino: u64) -> RelPath {
         self.entry(ino);
         self.hide(ino)
     }
 
-    /// A name for a file, known or new.
+    /// Adds a name for a known or new file.
     pub fn add(&mut self, parent: u64, name: &OsStr, ino: u64) {
         let node = self.entry(ino);
         node.names.push((parent, name.to_owned()));
         self.names.insert((parent, name.to_owned()), ino);
     }
 
-    /// Takes a name away. A file without names is forgotten unless it is open.
+    /// Removes a name. A file without names is removed too unless it is open.
     pub fn remove(&mut self, parent: u64, name: &OsStr) {
         let Some(ino) = self.names.remove(&(parent, name.to_owned())) else { return };
         let Some(node) = self.nodes.get_mut(&ino) else { return };
@@ -92,18 +95,18 @@ impl Table {
         self.forget_if_gone(ino);
     }
 
-    /// Forgets what has neither a name nor a user.
+    /// Removes a node with neither names nor users.
     pub fn forget_if_gone(&mut self, ino: u64) {
         if ino != ROOT && self.nodes.get(&ino).is_some_and(|node| node.names.is_empty() && node.open == 0) {
             self.nodes.remove(&ino);
         }
     }
 
-    /// Moves a name; what was at the new place is gone.
+    /// Moves a name and replaces the one at the new place.
     pub fn rename(&mut self, from: (u64, &OsStr), to: (u64, &OsStr)) {
         let Some(ino) = self.find(from.0, from.1) else { return };
         self.remove(to.0, to.1);
-        // Added first, so that it always has a name.
+        // Added first, so that the file always has a name.
         self.add(to.0, to.1, ino);
         self.remove(from.0, from.1);
     }
@@ -124,7 +127,7 @@ impl Table {
         }
     }
 
-    /// A new number for a hidden name.
+    /// Gives a file a new hidden name.
     pub fn hide(&mut self, ino: u64) -> RelPath {
         self.next += 1;
         let number = self.next;
@@ -134,14 +137,15 @@ impl Table {
         hidden_path(number)
     }
 
-    /// Files that have no name and are still open.
+    /// Returns the hidden paths of the files without names.
     pub fn hidden(&self) -> Vec<RelPath> {
         let mut numbers: Vec<u64> = self.nodes.values().filter_map(|node| node.hidden).collect();
         numbers.sort_unstable();
         numbers.into_iter().map(hidden_path).collect()
     }
 
-    /// The path of a name in a directory. `None` for a directory without a name, and a path that cannot be.
+    /// Returns the path of a name in a directory. `None` if the directory has no name, or the path
+    /// is invalid.
     pub fn path_of(&self, parent: u64, name: &OsStr) -> Option<RelPath> {
         let mut parts = vec![name.as_bytes()];
         let mut at = parent;
@@ -154,7 +158,7 @@ impl Table {
         RelPath::new(&parts.join(&b'/')).ok()
     }
 
-    /// A path of a file in the backing directory: any of its names.
+    /// Returns a path of a file in the backing directory, from any of its names.
     pub fn path(&self, ino: u64) -> Option<RelPath> {
         if ino == ROOT {
             return Some(RelPath::root());
@@ -163,7 +167,7 @@ impl Table {
         self.path_of(*parent, name)
     }
 
-    /// Its path in the log: as [`path`](Self::path), or the hidden one.
+    /// Returns its path in the log: that of [`path`](Self::path), or the hidden one.
     pub fn log_path(&self, ino: u64) -> Option<RelPath> {
         match self.node(ino).and_then(|node| node.hidden) {
             Some(number) => Some(hidden_path(number)),
@@ -177,7 +181,7 @@ fn hidden_path(number: u64) -> RelPath {
 }
 
 impl Table {
-    /// Files with a name whose mode in the log is not yet theirs.
+    /// Files with a name whose mode in the log is not yet the actual one.
     pub fn lent(&self) -> Vec<u64> {
         let is_lent = |node: &Node| node.lent_write && node.hidden.is_none();
         let mut lent: Vec<u64> = self.nodes.iter().filter(|(_, node)| is_lent(node)).map(|(ino, _)| *ino).collect();

@@ -1,4 +1,4 @@
-//! Traces of strace as logs: what the calls did, and what is wrong with a trace.
+//! Logs of strace's traces: effects of calls, and malformed traces.
 
 use std::{fs, path::Path, process::Command};
 
@@ -41,7 +41,7 @@ fn shape(tree: &Tree) -> Vec<String> {
 }
 
 #[test]
-fn forks_offsets_and_renames_are_followed() {
+fn import_follows_forks_offsets_and_renames() {
     let trace = r#"
 100 execve("/bin/sh", ["sh"], 0x7f /* 3 vars */) = 0
 100 mkdir("d", 0777)                  = 0
@@ -73,7 +73,8 @@ fn forks_offsets_and_renames_are_followed() {
 "#;
     let dir = tempfile::tempdir().unwrap();
     let (imported, ops, tree) = import(dir.path(), trace, "/work").unwrap();
-    // 5 + 10 + 21 + 1 bytes, all at the end although the offset was moved; the other file is gone with its last write.
+    // 5 + 10 + 21 + 1 bytes, all at the end although the offset was moved. The other file was
+    // removed before its last write.
     let wanted = ["e dir 755", "e/log file 644 37", "s link e/log", "twin file 644 37"];
     assert_eq!(shape(&tree), wanted);
     assert_eq!((imported.assumed, imported.unnamed_writes, imported.maps), (0, 1, 0));
@@ -92,7 +93,7 @@ fn forks_offsets_and_renames_are_followed() {
 }
 
 #[test]
-fn what_was_there_before_is_made_and_what_lies_outside_is_left_out() {
+fn earlier_files_are_created_and_outside_files_omitted() {
     let trace = r#"
 [pid 7] 1000.5 openat(AT_FDCWD</work/deep/er>, "old", O_WRONLY) = 5</work/deep/er/old>
 [pid 7] 1001.0 pwrite64(5</work/deep/er/old>, "x", 1, 9) = 1
@@ -116,7 +117,7 @@ fn what_was_there_before_is_made_and_what_lies_outside_is_left_out() {
 }
 
 #[test]
-fn a_malformed_line_is_named_and_leaves_no_log() {
+fn malformed_line_is_reported_and_leaves_no_log() {
     let dir = tempfile::tempdir().unwrap();
     for (trace, line) in [
         ("1 mkdir(\"d\", 0777) = 0\n1 mkdir(\"e\n", 2),
@@ -132,7 +133,7 @@ fn a_malformed_line_is_named_and_leaves_no_log() {
 }
 
 #[test]
-fn a_traced_script_ends_with_the_tree_that_it_made() {
+fn imported_script_gives_its_own_tree() {
     let found = Command::new("strace").arg("-V").output().ok();
     if senesce_testkit::found_or_skip(found, "strace").is_none() {
         return;
@@ -169,8 +170,8 @@ fn forged_traces_fail_with_the_line() {
     let opened = format!("1 open(\"/x\", O_RDONLY) = 0\n{descriptors}");
     let forks: String = (2..1_000).map(|pid| format!("1 fork() = {pid}\n")).collect();
     let cases = [
-        (write("write(3, \"\"..., 1) = 9223372036854775807"), "more than one call writes"),
-        (write("sendfile(3, 4, NULL, 1) = 2147483648"), "more than one call writes"),
+        (write("write(3, \"\"..., 1) = 9223372036854775807"), "more than one call can write"),
+        (write("sendfile(3, 4, NULL, 1) = 2147483648"), "more than one call can write"),
         (format!("{opened}{forks}"), "more descriptors are open"),
         (format!("5 write(1, \"{}\", 1) = 1\n", "a".repeat(17 << 20)), "the line has more than"),
     ];
@@ -182,12 +183,12 @@ fn forged_traces_fail_with_the_line() {
             error => error.to_string(),
         };
         assert!(text.contains(problem), "{text}");
-        assert!(!dir.path().join("log").exists(), "half a log would look like a whole one");
+        assert!(!dir.path().join("log").exists(), "a partial log would look like a complete one");
     }
 }
 
 #[test]
-fn descriptors_of_exited_processes_do_not_count() {
+fn descriptors_of_exited_processes_are_not_counted() {
     let opened: String = (0..5_000).map(|fd| format!("1 dup(0) = {fd}\n")).collect();
     let mut trace = format!("1 open(\"/x\", O_RDONLY) = 0\n{opened}");
     (2..1_000).for_each(|pid| trace.push_str(&format!("1 fork() = {pid}\n{pid} +++ exited with 0 +++\n")));
@@ -195,7 +196,7 @@ fn descriptors_of_exited_processes_do_not_count() {
 }
 
 #[test]
-fn stop_is_answered_within_a_call() {
+fn import_stops_within_a_large_call() {
     use std::sync::atomic::{AtomicU32, Ordering};
     static CALLS: AtomicU32 = AtomicU32::new(0);
     let dir = tempfile::tempdir().unwrap();

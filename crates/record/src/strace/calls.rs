@@ -1,4 +1,4 @@
-//! Which call does what to the world of a trace.
+//! Effects of system calls on the `World` of a trace.
 
 use senesce_oplog::{Op, SpaceChange};
 
@@ -10,7 +10,7 @@ use super::{
 use crate::Result;
 
 impl Import {
-    /// Does what a call that succeeded did.
+    /// Applies a successful call.
     pub(super) fn call(&mut self, pid: u32, call: &Call, result: i64) -> Result<()> {
         let a = |index: usize| call.arguments.get(index).map_or("", String::as_str);
         let len = result.unsigned_abs();

@@ -1,15 +1,15 @@
-//! One line of what strace writes.
+//! Parser of one line of strace's output.
 
 use senesce_core::Nanos;
 
-/// What a line says.
+/// The content of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Said {
     /// A whole call.
     Call(Call),
-    /// The beginning of one; the rest comes later.
+    /// The first part of a call; the rest follows in a later line.
     Unfinished(String),
-    /// The rest of one.
+    /// The rest of a call.
     Resumed(String),
     /// The process exited or was killed.
     Exited,
@@ -17,7 +17,7 @@ pub(super) enum Said {
     Nothing,
 }
 
-/// A line.
+/// A parsed line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Line {
     pub pid: u32,
@@ -25,18 +25,18 @@ pub(super) struct Line {
     pub said: Said,
 }
 
-/// A call that came back.
+/// A complete call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Call {
     pub name: String,
     pub arguments: Vec<String>,
-    /// `None`: it failed, or never came back.
+    /// `None` if it failed or did not return.
     pub result: Option<i64>,
-    /// What stands behind the result: with -y, the path of a descriptor.
+    /// The text after the result: with -y, the path of a descriptor.
     pub note: String,
 }
 
-/// Reads a line. Errors: what is wrong with it.
+/// Parses a line. Errors: what is wrong with it.
 pub(super) fn parse(text: &str) -> Result<Line, String> {
     let nothing = |pid| Line { pid, time: None, said: Said::Nothing };
     if text.trim().is_empty() || text.starts_with("strace: ") {
@@ -46,7 +46,7 @@ pub(super) fn parse(text: &str) -> Result<Line, String> {
     let mut pid = 0;
     if let Some(tail) = rest.strip_prefix("[pid") {
         let (number, tail) = tail.split_once(']').ok_or("a [pid that does not end")?;
-        pid = number.trim().parse().map_err(|_| format!("{number:?} is no process"))?;
+        pid = number.trim().parse().map_err(|_| format!("{number:?} is not a process"))?;
         rest = tail.trim_start();
     } else if let Some((number, tail)) = rest.split_once(' ')
         && let Ok(number) = number.parse()
@@ -56,8 +56,8 @@ pub(super) fn parse(text: &str) -> Result<Line, String> {
     }
     let mut time = None;
     if rest.starts_with(|c: char| c.is_ascii_digit()) {
-        let (stamp, tail) = rest.split_once(' ').ok_or("nothing behind its time")?;
-        time = Some(parse_time(stamp).ok_or_else(|| format!("{stamp:?} is no time"))?);
+        let (stamp, tail) = rest.split_once(' ').ok_or("nothing follows the time")?;
+        time = Some(parse_time(stamp).ok_or_else(|| format!("{stamp:?} is not a time"))?);
         rest = tail.trim_start();
     }
     let said = if rest.starts_with("+++ exited") || rest.starts_with("+++ killed") {
@@ -65,7 +65,7 @@ pub(super) fn parse(text: &str) -> Result<Line, String> {
     } else if rest.starts_with("+++ ") || rest.starts_with("--- ") {
         Said::Nothing
     } else if let Some(tail) = rest.strip_prefix("<... ") {
-        let (_, tail) = tail.split_once(" resumed>").ok_or("a call that is not said to be resumed")?;
+        let (_, tail) = tail.split_once(" resumed>").ok_or("a resumed call without `resumed>`")?;
         Said::Resumed(tail.to_owned())
     } else if let Some(head) = rest.strip_suffix("<unfinished ...>") {
         name(head)?;
@@ -95,7 +95,7 @@ fn name(text: &str) -> Result<&str, String> {
     if is_name { Ok(name) } else { Err("no call".into()) }
 }
 
-/// Reads `name(arguments) = result note`.
+/// Parses `name(arguments) = result note`.
 pub(super) fn parse_call(text: &str) -> Result<Call, String> {
     let name = name(text)?;
     let bytes = text.as_bytes();
@@ -110,7 +110,7 @@ pub(super) fn parse_call(text: &str) -> Result<Call, String> {
                     at += if bytes[at] == b'\\' { 2 } else { 1 };
                 }
             }
-            // With -y, a path behind a descriptor; strace escapes a > in it.
+            // With -y, a path follows a descriptor; strace escapes a > in it.
             Some(b'<') if at > start && (bytes[at - 1].is_ascii_digit() || bytes[at - 1] == b'D') => {
                 while *bytes.get(at).ok_or("a path that does not end")? != b'>' {
                     at += 1;
@@ -137,7 +137,7 @@ pub(super) fn parse_call(text: &str) -> Result<Call, String> {
     let result = match result {
         "" => None,
         hex if hex.starts_with("0x") => i64::from_str_radix(&hex[2..], 16).ok(),
-        number => Some(number.parse::<i64>().map_err(|_| format!("{number:?} is no result"))?),
+        number => Some(number.parse::<i64>().map_err(|_| format!("{number:?} is not a result"))?),
     };
     if result.is_none() && !tail.starts_with('?') && !tail.starts_with("0x") {
         return Err("a call without a result".into());
@@ -145,7 +145,7 @@ pub(super) fn parse_call(text: &str) -> Result<Call, String> {
     Ok(Call { name: name.to_owned(), arguments, result: result.filter(|&result| result >= 0), note: note.into() })
 }
 
-/// The bytes of a quoted text. `None`: it is none, or was cut.
+/// Returns the bytes of a quoted text. `None` if it is not quoted, or truncated.
 pub(super) fn unquote(text: &str) -> Option<Vec<u8>> {
     let inner = text.strip_prefix('"')?.strip_suffix('"')?.as_bytes();
     let mut out = Vec::new();
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_all_kinds_are_read() {
+    fn parses_lines_of_all_kinds() {
         let line = parse("20445 1795278026.390749 write(1</tmp/a (b)>, \"he\\\"l, o\\n\", 6) = 6").unwrap();
         assert_eq!((line.pid, line.time), (20_445, Some(Nanos(1_795_278_026_390_749_000))));
         let Said::Call(call) = line.said else { panic!() };
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_lines_say_why() {
+    fn malformed_lines_are_errors() {
         for bad in [
             "hello world",
             "5 write(1, \"x",
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_unescaped() {
+    fn unquote_decodes_escapes_and_refuses_truncated_texts() {
         assert_eq!(unquote(r#""a\"b\\\n\303\x41\0""#).unwrap(), b"a\"b\\\n\xc3A\0");
         assert_eq!(unquote(r#""cut"..."#), None);
         assert_eq!(unquote("0x7ffe"), None);
@@ -236,7 +236,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_line_makes_it_panic(text in ".{0,80}", tail in r#"[0-9a-z(<>"\\,= \[\]{}]{0,40}"#) {
+        fn no_line_causes_a_panic(text in ".{0,80}", tail in r#"[0-9a-z(<>"\\,= \[\]{}]{0,40}"#) {
             let _ = parse(&text);
             let _ = parse(&format!("5 {tail}"));
             let _ = parse(&format!("5 write({tail}"));

@@ -1,8 +1,9 @@
 //! Import of the output of `strace -f`: the calls that change files, as an operation log.
 //!
-//! What was written is known by its length only, so contents are grown. Files and directories that were there before
-//! are made, empty, when they are first changed. With -y the paths of descriptors are read from the trace, with -ttt (or
-//! -tt) steps have times. What is not: writes through memory maps (counted, not logged), symbolic links on the way.
+//! Only the lengths of writes are known, so contents are generated. Files and directories from
+//! before the trace are created empty when they first change. With -y the paths of descriptors come
+//! from the trace; with -ttt or -tt steps have times. Writes through memory maps are counted, not
+//! logged. Symbolic links within paths are not resolved.
 
 mod calls;
 mod line;
@@ -22,49 +23,53 @@ use crate::{Error, Result, sink::Sink};
 use line::Said;
 use world::{Entry, Open, Path, World, normal, octal};
 
-/// What to import, and how.
+/// Options of an import.
 pub struct ImportOptions {
     /// The trace.
     pub trace: PathBuf,
-    /// The log to make.
+    /// The log to create.
     pub log: PathBuf,
-    /// Only what lies below is logged, with paths from there; also where the first process starts without -y.
+    /// Only files below it are logged, with paths relative to it. Without -y it is also the first
+    /// process's working directory.
     pub dir: PathBuf,
-    /// Names and contents are replaced.
+    /// Whether names and contents are replaced.
     pub anonymize: bool,
-    /// Of contents and aliases.
+    /// Seed of contents and aliases.
     pub seed: Seed,
-    /// Returns true to stop the import. Called before each line, and before each MiB that is written.
+    /// Returns true to stop the import. It is called before each line, and before each MiB that is
+    /// written.
     pub stop: fn() -> bool,
 }
 
-/// What came of an import.
+/// The result of an import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
-    /// What the log holds.
+    /// Totals of the log.
     pub summary: LogSummary,
     /// Lines read.
     pub lines: u64,
-    /// Files and directories that were there before the trace and were made empty.
+    /// Files and directories from before the trace, which were created empty.
     pub assumed: u64,
-    /// Writable shared memory maps of files: what came through them is not in the log.
+    /// Writable shared memory maps of files. The log does not contain writes through them.
     pub maps: u64,
-    /// Writes to files that had no name any more.
+    /// Writes to files without a name.
     pub unnamed_writes: u64,
 }
 
-/// The longest line of a trace, bytes. By default strace prints 32 bytes of a text, and paths end at 4 KiB.
+/// The longest line of a trace, bytes. By default strace prints 32 bytes of a text, and paths have
+/// at most 4 KiB.
 const MAX_LINE_BYTES: usize = 16 << 20;
 
-/// The most bytes that one call writes: Linux' MAX_RW_COUNT.
+/// The most bytes that one call writes: Linux's MAX_RW_COUNT.
 const MAX_CALL_BYTES: u64 = 0x7fff_f000;
 
 /// Imports a trace.
 ///
-/// Errors: a malformed line, with its number; the log cannot be made; the import was stopped. After an error there is
-/// no log.
+/// Errors: a malformed line, with its number; the log cannot be created; the import was stopped. On
+/// an error the log is removed.
 ///
-/// Memory: at most 4 Mi open descriptors, one line, and each path that the trace names.
+/// Memory: at most 4 Mi open descriptors, one line, each path of the trace, and one path per
+/// successful open.
 pub fn import_strace(options: &ImportOptions) -> Result<Imported> {
     let trace = HostFile::open(&options.trace).map_err(Error::io("open the trace", &options.trace))?;
     let dir = std::path::absolute(&options.dir).map_err(Error::io("look up", &options.dir))?;
@@ -74,7 +79,7 @@ pub fn import_strace(options: &ImportOptions) -> Result<Imported> {
     let mut import = Import::new(sink, dir, options.stop);
     let done = import.read(BufReader::new(trace), &options.trace);
     if done.is_err() {
-        // Half a log would look like a whole one.
+        // A partial log would look like a complete one.
         drop(import);
         let _ = std::fs::remove_file(&options.log);
         return Err(done.expect_err("it is one"));
@@ -95,7 +100,7 @@ struct Import {
     stop: fn() -> bool,
 }
 
-/// Calls whose result is the number of bytes that they wrote.
+/// Calls whose result is the number of bytes written.
 const WRITES: [&str; 8] =
     ["write", "writev", "pwrite64", "pwritev", "sendfile", "sendfile64", "copy_file_range", "splice"];
 
@@ -162,7 +167,7 @@ impl Import {
                 Said::Resumed(tail) => {
                     let head = unfinished
                         .remove(&line.pid)
-                        .ok_or_else(|| bad("no call of this process was unfinished".into()))?;
+                        .ok_or_else(|| bad("this process has no unfinished call".into()))?;
                     line::parse_call(&format!("{head}{tail}")).map_err(bad)?
                 }
             };
@@ -170,7 +175,7 @@ impl Import {
             self.label = self.programs.get(&line.pid).cloned().unwrap_or_else(|| "traced".into());
             if let Some(result) = call.result {
                 if WRITES.contains(&&*call.name) && result.unsigned_abs() > MAX_CALL_BYTES {
-                    return Err(bad(format!("{result} bytes are more than one call writes ({MAX_CALL_BYTES})")));
+                    return Err(bad(format!("{result} bytes are more than one call can write ({MAX_CALL_BYTES})")));
                 }
                 self.call(line.pid, &call, result)?;
                 if self.world.is_too_large() {
@@ -184,7 +189,7 @@ impl Import {
         if (self.stop)() { Err(Error::Stopped) } else { Ok(()) }
     }
 
-    /// A path as the log has it; `None`: it is not recorded.
+    /// Returns the path in the log; `None` if it is not recorded.
     fn inside(&self, path: &[u8]) -> Option<RelPath> {
         let rest = if self.root == b"/" { path } else { path.strip_prefix(&self.root[..])? };
         let rest = rest.strip_prefix(b"/")?;
@@ -196,7 +201,7 @@ impl Import {
         self.sink.log_at(&self.label, self.began, op)
     }
 
-    /// Makes the directories above a path that the log does not know yet.
+    /// Creates the directories above a path that the log does not have yet.
     fn assume_parents(&mut self, path: &[u8]) -> Result<()> {
         let ends: Vec<usize> = path.iter().enumerate().filter(|&(_, &byte)| byte == b'/').map(|(at, _)| at).collect();
         for end in ends {
@@ -212,7 +217,7 @@ impl Import {
         Ok(())
     }
 
-    /// A name that is there, made if the log does not know it yet.
+    /// Returns the entry of an existing name, and creates it if the log does not have it yet.
     fn assume(&mut self, path: &[u8], is_directory: bool) -> Result<Option<Entry>> {
         let Some(inside) = self.inside(path) else { return Ok(None) };
         if let Some(entry) = self.world.names.get(path) {
@@ -230,7 +235,7 @@ impl Import {
         Ok(Some(Entry::File(file)))
     }
 
-    /// A new name, if it is to be logged: its parents are there, and whatever bore it is forgotten.
+    /// Returns the path of a new name if it is logged, after creating its parents.
     fn new_name(&mut self, path: &[u8]) -> Result<Option<RelPath>> {
         let Some(inside) = self.inside(path) else { return Ok(None) };
         self.assume_parents(path)?;
@@ -282,7 +287,7 @@ impl Import {
         }
     }
 
-    /// Bytes written to a descriptor, at an offset or at its own.
+    /// Logs bytes written to a descriptor, at an offset or at the descriptor's own.
     fn write(&mut self, pid: u32, descriptor: &str, at: Option<u64>, len: u64) -> Result<()> {
         let Some(open) = self.world.open_of(pid, descriptor) else { return Ok(()) };
         let (file, appends, own) = (open.file, open.appends, open.offset);
@@ -334,9 +339,9 @@ impl Import {
                 }
                 self.log(Op::Rename { from: source, to: target })
             }
-            // It left what is recorded.
+            // It left the recorded directory.
             (Some(_), None) => self.remove(&from, false),
-            // It came in, with contents that the trace does not tell.
+            // It entered the recorded directory, with contents that the trace does not show.
             (None, Some(_)) => self.assume(&to, false).map(drop),
             (None, None) => Ok(()),
         }
@@ -390,7 +395,7 @@ impl Import {
         }
     }
 
-    /// Current path and file of a descriptor.
+    /// Returns the current path and the file of a descriptor.
     fn of_descriptor(&mut self, pid: u32, descriptor: &str) -> (Option<Path>, Option<usize>) {
         let Some(open) = self.world.open_of(pid, descriptor) else { return (None, None) };
         let (path, file) = (open.path.clone(), open.file);

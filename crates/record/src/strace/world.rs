@@ -1,4 +1,5 @@
-//! What the calls of a trace did: processes with their descriptors, files with their names and lengths.
+//! Effects of the calls of a trace: processes with their descriptors, files with their names and
+//! lengths.
 
 use std::{
     cell::RefCell,
@@ -10,8 +11,8 @@ use super::line::unquote;
 
 /// The most descriptors that all processes of a trace may have open at one time.
 ///
-/// A child starts with a copy of its parent's descriptors. Without a limit, a trace of a few MiB with many descriptors
-/// and many forks would fill the memory.
+/// A child starts with a copy of its parent's descriptors. Without a limit, a trace of a few MiB
+/// with many descriptors and many forks would fill the memory.
 const MAX_DESCRIPTORS: usize = 4 << 20;
 
 /// The open file of each descriptor. Threads share one table.
@@ -19,14 +20,14 @@ type Table = Rc<RefCell<HashMap<i64, usize>>>;
 
 pub(super) type Path = Vec<u8>;
 
-/// A file, by number.
+/// A file; its index is its number.
 #[derive(Clone, Debug, Default)]
 pub(super) struct File {
     pub names: Vec<Path>,
     pub len: u64,
 }
 
-/// An open file with its offset, shared by the descriptors that were made from one another.
+/// An open file with its offset, shared by duplicated descriptors.
 #[derive(Clone, Debug)]
 pub(super) struct Open {
     pub path: Path,
@@ -42,7 +43,7 @@ pub(super) struct Process {
     table: Table,
 }
 
-/// Everything.
+/// The state of a trace.
 #[derive(Debug, Default)]
 pub(super) struct World {
     pub processes: HashMap<u32, Process>,
@@ -51,12 +52,12 @@ pub(super) struct World {
     pub opens: Vec<Open>,
     pub files: Vec<File>,
     pub names: BTreeMap<Path, Entry>,
-    /// Those that began to fork and whose children are not known yet.
+    /// Parents of unfinished forks, and whether the child shares their descriptors.
     pub forking: Vec<(u32, bool)>,
     pub start: Path,
 }
 
-/// What a known path is.
+/// The kind of a known path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entry {
     Directory,
@@ -64,7 +65,7 @@ pub(super) enum Entry {
     Other,
 }
 
-/// `/a/./b/../c` as `/a/c`. Symbolic links are not looked at.
+/// Normalizes a path: `/a/./b/../c` gives `/a/c`. It does not resolve symbolic links.
 pub(super) fn normal(path: &[u8]) -> Path {
     let mut parts: Vec<&[u8]> = Vec::new();
     for part in path.split(|&byte| byte == b'/') {
@@ -77,7 +78,7 @@ pub(super) fn normal(path: &[u8]) -> Path {
     [b"/", &parts.join(&b'/')[..]].concat()
 }
 
-/// The path that -y puts behind a descriptor: `3</a/b>`.
+/// Returns the path that -y appends to a descriptor: `3</a/b>`.
 fn noted(text: &str) -> Option<Path> {
     let (_, path) = text.split_once('<')?;
     let path = path.strip_suffix("(deleted)").unwrap_or(path).strip_suffix('>')?;
@@ -97,7 +98,7 @@ pub(super) fn octal(text: &str) -> Option<u32> {
 }
 
 impl World {
-    /// The process of a line; a new one is the child of whoever forks.
+    /// Returns the process of a line. A new process is the child of the last unfinished fork.
     pub fn process(&mut self, pid: u32) -> &mut Process {
         if !self.processes.contains_key(&pid) {
             match self.forking.pop() {
@@ -111,7 +112,8 @@ impl World {
         self.processes.get_mut(&pid).expect("inserted above")
     }
 
-    /// A child that is known already (it spoke before its parent's call came back) stays as it is.
+    /// Adds a child. A child that is already known, because its lines precede its parent's result,
+    /// stays as it is.
     pub fn fork(&mut self, parent: u32, child: u32, shares: bool) {
         self.forking.retain(|(forking, _)| *forking != parent);
         if self.processes.contains_key(&child) {
@@ -141,7 +143,7 @@ impl World {
         self.descriptors > MAX_DESCRIPTORS
     }
 
-    /// The path of an argument, from a directory's descriptor if there is one.
+    /// Returns the path of an argument, relative to the descriptor of a directory if there is one.
     pub fn path(&mut self, pid: u32, directory: Option<&str>, argument: &str) -> Option<Path> {
         let path = unquote(argument)?;
         if path.starts_with(b"/") {
@@ -155,14 +157,14 @@ impl World {
                 None => self.open_of(pid, directory).map(|open| open.path.clone())?,
             },
         };
-        // With -y the working directory is told by the way.
+        // With -y the trace shows the working directory here.
         if directory.is_some_and(|directory| directory.starts_with("AT_FDCWD<")) {
             self.process(pid).cwd.clone_from(&base);
         }
         Some(normal(&[&base, &b"/"[..], &path].concat()))
     }
 
-    /// The open file of a descriptor.
+    /// Returns the open file of a descriptor.
     pub fn open_of(&mut self, pid: u32, descriptor: &str) -> Option<&mut Open> {
         let number = number(descriptor)?;
         let open = *self.process(pid).table.borrow().get(&number)?;
@@ -174,7 +176,7 @@ impl World {
         self.set(pid, number, Some(self.opens.len() - 1));
     }
 
-    /// dup, dup2, dup3 and fcntl.
+    /// Applies dup, dup2, dup3 and fcntl.
     pub fn duplicate(&mut self, pid: u32, from: &str, to: i64) {
         let open = number(from).and_then(|from| self.process(pid).table.borrow().get(&from).copied());
         self.set(pid, to, open);
@@ -209,7 +211,7 @@ impl World {
         }
     }
 
-    /// Moves a name and what lies below it.
+    /// Moves a name and all names below it.
     pub fn rename(&mut self, from: &[u8], to: &[u8]) {
         self.remove(to);
         let below = [from, b"/"].concat();

@@ -1,4 +1,4 @@
-//! A directory, a recording mount of it, and what became of both.
+//! A directory, a recording mount of it, and the results of both.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ use senesce_exec::{
 use senesce_oplog::{LogReader, Op};
 use senesce_record::{Error, RecordOptions, Recorded, Recording};
 
-/// A backing directory and a mount of it; unmounted whatever happens.
+/// A backing directory and a mount of it, which is always unmounted.
 pub struct Bench {
     pub dir: tempfile::TempDir,
     pub recording: Option<Recording>,
@@ -56,14 +56,15 @@ impl Bench {
     }
 
     pub fn finish(&mut self) -> Result<Recorded, Error> {
-        // A program that another test just begins has its open files, until it is another program.
+        // A program that another test is starting holds a copy of this process's open files until
+        // its exec.
         let unmount = || rustix::mount::unmount(self.at("mount"), UnmountFlags::empty());
         let mut tried = std::iter::repeat_with(unmount).take(100_000).inspect(|_| std::thread::yield_now());
         tried.find(|result| *result != Err(Errno::BUSY)).expect("the mount stays busy").unwrap();
         self.recording.take().unwrap().finish()
     }
 
-    /// Ends it; gives the trees of the backing directory and of the log's replay.
+    /// Ends the recording. Returns the trees of the backing directory and of the log's replay.
     pub fn trees(&mut self) -> (Tree, Tree) {
         self.finish().unwrap();
         (collect_tree(&self.at("backing"), 1).unwrap(), replay(&self.at("log")))
@@ -87,7 +88,7 @@ impl Drop for Bench {
     }
 }
 
-/// The tree of a log's replay into a new directory, which the model must agree with.
+/// Returns the tree of a log's replay into a new directory, which must equal the model's.
 pub fn replay(log: &Path) -> Tree {
     let dir = tempfile::tempdir().unwrap();
     let mut target = PosixTarget::open(dir.path()).unwrap();

@@ -1,4 +1,5 @@
-//! Real programs' operations through a real mount: the backing tree, and the replay of the log, are what they must be.
+//! Operations of real programs through a real mount: checks the backing tree and the replay of the
+//! log.
 
 mod bench;
 mod nameless;
@@ -60,7 +61,7 @@ fn any_op(rng: &mut Rng) -> Op {
     }
 }
 
-/// Does random operations below a directory, whatever comes of each.
+/// Applies random operations below a directory. Returns which succeeded.
 fn random_operations(root: &Path, rng: &mut Rng, count: usize) -> Vec<bool> {
     let mut target = PosixTarget::open(root).unwrap();
     let mut apply = |rng: &mut Rng| {
@@ -75,11 +76,11 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn random_operations_are_passed_on_and_replayed(seed: u64) {
+    fn random_operations_are_recorded_and_replayed(seed: u64) {
         if !can_mount() {
             return Ok(());
         }
-        // What is already there is random too, and the same operations without a recorder are the oracle.
+        // The existing tree is random too. The same operations without a recorder are the oracle.
         let prepare = |root: &Path| drop(random_operations(root, &mut Rng::for_purpose(Seed(seed), "found"), 60));
         let oracle = tempfile::tempdir().unwrap();
         prepare(oracle.path());
@@ -95,7 +96,7 @@ proptest! {
 }
 
 #[test]
-fn writes_through_a_memory_map_arrive() {
+fn memory_map_writes_are_recorded() {
     if !can_mount() {
         return;
     }
@@ -113,7 +114,7 @@ fn writes_through_a_memory_map_arrive() {
 }
 
 #[test]
-fn a_file_removed_while_it_is_open_is_held_until_it_is_closed() {
+fn removed_open_file_stays_until_it_is_closed() {
     if !can_mount() {
         return;
     }
@@ -128,7 +129,7 @@ fn a_file_removed_while_it_is_open_is_held_until_it_is_closed() {
     file.read_to_string(&mut text).unwrap();
     assert_eq!(text, "before and a");
     assert_eq!(file.metadata().unwrap().nlink(), 0);
-    // Replaced by a rename, and open.
+    // Replaced by a rename while open.
     fs::write(bench.mounted("new"), b"new").unwrap();
     let old = File::create(bench.mounted("old")).unwrap();
     fs::rename(bench.mounted("new"), bench.mounted("old")).unwrap();
@@ -154,7 +155,7 @@ fn links_holes_renames_attributes_and_times_are_replayed() {
     fs::hard_link(m("a"), m("twin")).unwrap();
     assert_eq!(fs::metadata(m("a")).unwrap().ino(), fs::metadata(m("twin")).unwrap().ino());
     assert_eq!(fs::metadata(m("twin")).unwrap().nlink(), 2);
-    // The name by which it was opened goes; the other one is what the log must name.
+    // The name by which it was opened is removed; the log must use the other one.
     let file = OpenOptions::new().write(true).open(m("a")).unwrap();
     fs::remove_file(m("a")).unwrap();
     file.write_all_at(b"by the other name", 50).unwrap();
@@ -180,7 +181,7 @@ fn links_holes_renames_attributes_and_times_are_replayed() {
     rustix::fs::removexattr(m("twin"), "user.other").unwrap();
     let name = CString::new(m("pipe").to_str().unwrap()).unwrap();
     rustix::fs::mknodat(cwd, &name, rustix::fs::FileType::Fifo, Mode::from_raw_mode(0o640), 0).unwrap();
-    // Read-only for its own maker, as git makes its objects.
+    // Read-only for its own creator, as git creates its objects.
     let mut object = OpenOptions::new().write(true).create_new(true).mode(0o444).open(m("object")).unwrap();
     object.write_all(b"blob").unwrap();
     drop(object);
@@ -203,7 +204,7 @@ fn links_holes_renames_attributes_and_times_are_replayed() {
 }
 
 #[test]
-fn what_another_user_makes_is_that_users() {
+fn files_of_another_user_belong_to_that_user() {
     if !can_mount() {
         return;
     }
@@ -219,7 +220,7 @@ fn what_another_user_makes_is_that_users() {
 }
 
 #[test]
-fn an_anonymous_log_has_the_structure_and_nothing_else() {
+fn anonymous_log_contains_the_structure_only() {
     if !can_mount() {
         return;
     }
@@ -267,7 +268,7 @@ fn an_anonymous_log_has_the_structure_and_nothing_else() {
 }
 
 #[test]
-fn a_backing_directory_that_vanishes_ends_the_recording_with_a_clear_error() {
+fn vanished_backing_directory_is_an_error() {
     if !can_mount() {
         return;
     }
@@ -279,11 +280,11 @@ fn a_backing_directory_that_vanishes_ends_the_recording_with_a_clear_error() {
     let error = bench.finish().unwrap_err();
     assert!(matches!(error, Error::Vanished { .. }), "{error}");
     assert!(error.to_string().contains("vanished"));
-    assert_eq!(replay(&bench.at("log")).files(), 1, "the log is good up to there");
+    assert_eq!(replay(&bench.at("log")).files(), 1, "the log is good up to that moment");
 }
 
 #[test]
-fn places_that_do_not_go_together_are_refused_before_anything_is_made() {
+fn conflicting_places_are_refused_before_any_change() {
     let dir = tempfile::tempdir().unwrap();
     for name in ["backing/inner", "mount", "full"] {
         fs::create_dir_all(dir.path().join(name)).unwrap();
@@ -312,7 +313,7 @@ fn places_that_do_not_go_together_are_refused_before_anything_is_made() {
 }
 
 #[test]
-fn a_recorded_build_of_a_c_program_replays_to_an_equal_tree() {
+fn recorded_c_build_replays_to_an_equal_tree() {
     if !can_mount() {
         return;
     }

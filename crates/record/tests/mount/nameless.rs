@@ -1,4 +1,4 @@
-//! Files that begin without a name (O_TMPFILE).
+//! Files created without a name (O_TMPFILE).
 
 use std::{
     fs::{self, File, Permissions},
@@ -21,7 +21,7 @@ use senesce_oplog::{Content, Op};
 
 use super::bench::{Bench, can_mount, replay};
 
-/// A file without a name in a directory of the mount.
+/// Creates a file without a name in a directory of the mount.
 fn nameless(bench: &Bench, directory: &str, mode: u32) -> File {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     rustix::fs::open(bench.mounted(directory), flags, Mode::from_raw_mode(mode)).unwrap().into()
@@ -33,14 +33,14 @@ fn give_name(file: &File, path: &Path) -> Result<(), Errno> {
 }
 
 #[test]
-fn a_file_without_a_name_is_held_until_it_is_closed_or_gets_one() {
+fn nameless_file_stays_until_closed_or_named() {
     if !can_mount() {
         return;
     }
     let mut bench = Bench::plain();
     let m = |name: &str| bench.mounted(name);
     fs::create_dir(m("d")).unwrap();
-    // Larger than a request, and so read and written in several.
+    // Larger than a request, so that it is read and written in several.
     let large: Vec<u8> = (0..700_000u32).map(|n| (n / 3) as u8).collect();
     let named = nameless(&bench, "d", 0o640);
     named.write_all_at(&large, 0).unwrap();
@@ -56,17 +56,17 @@ fn a_file_without_a_name_is_held_until_it_is_closed_or_gets_one() {
     assert_eq!(give_name(&named, &m("twin")), Err(Errno::EXIST));
     named.write_all_at(b"after", 3).unwrap();
 
-    // Never named; its directory goes while it is open.
+    // Never named; its directory is removed while it is open.
     fs::create_dir(m("gone")).unwrap();
     let lost = nameless(&bench, "gone", 0o400);
     fs::remove_dir(m("gone")).unwrap();
     lost.write_all_at(b"lost", 0).unwrap();
     lost.set_len(2).unwrap();
-    // May not get a name, which the kernel sees to.
+    // O_EXCL forbids a name; the kernel enforces it.
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::EXCL;
     let never: File = rustix::fs::open(m("d"), flags, Mode::RUSR).unwrap().into();
     assert_eq!(give_name(&never, &m("never")), Err(Errno::NOENT));
-    // Read-only once it is named, as git's objects are, and gone again while it is open.
+    // Read-only when it is named, as git's objects are, and removed while it is open.
     let fleeting = nameless(&bench, ".", 0o444);
     give_name(&fleeting, &m("fleeting")).unwrap();
     fs::remove_file(m("fleeting")).unwrap();
@@ -74,7 +74,7 @@ fn a_file_without_a_name_is_held_until_it_is_closed_or_gets_one() {
     let object = nameless(&bench, "d", 0o444);
     give_name(&object, &m("d/object")).unwrap();
     object.write_all_at(b"object", 0).unwrap();
-    // What is named `/` is nothing else than that.
+    // A program cannot create a file with the relay's name, `/`.
     assert_eq!(File::create(m("/")).unwrap_err().raw_os_error(), Some(Errno::ISDIR.raw_os_error()));
 
     drop((named, lost, never, fleeting, object));
@@ -88,17 +88,17 @@ fn a_file_without_a_name_is_held_until_it_is_closed_or_gets_one() {
         Op::Write { path, content: Content::Inline(bytes), .. } if hidden(path) => bytes.len(),
         _ => 0,
     };
-    assert_eq!(ops.iter().map(written).sum::<usize>(), large.len() + 4 + 8, "what has no name uses space too");
+    assert_eq!(ops.iter().map(written).sum::<usize>(), large.len() + 4 + 8, "a file without a name uses space too");
     assert_eq!(ops.iter().filter(|op| matches!(op, Op::Unlink { path } if hidden(path))).count(), 3);
 }
 
 #[test]
-fn what_a_memory_map_writes_to_a_file_without_a_name_arrives() {
+fn memory_map_writes_to_nameless_file_are_recorded() {
     if !can_mount() {
         return;
     }
     let mut bench = Bench::plain();
-    // Python's link follows /proc only with a directory given. The map outlives the descriptor.
+    // Python's link follows /proc only with a directory argument. The map outlives the descriptor.
     let script = "import mmap,os,sys\nos.chdir(sys.argv[1])\nproc=os.open('/proc',os.O_RDONLY)\n\
                   def nameless():\n fd=os.open('.',os.O_TMPFILE|os.O_RDWR,0o600)\n os.ftruncate(fd,20000)\n return fd,mmap.mmap(fd,20000)\n\
                   (a,named),(b,lost)=nameless(),nameless()\nnamed[5:10]=lost[5:10]=b'hello'\n\
@@ -115,7 +115,7 @@ fn what_a_memory_map_writes_to_a_file_without_a_name_arrives() {
 }
 
 #[test]
-fn what_is_open_at_the_end_of_a_recording_is_closed_in_the_log() {
+fn log_closes_files_open_at_the_end() {
     if !can_mount() {
         return;
     }
