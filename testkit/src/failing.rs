@@ -49,7 +49,8 @@ impl FailingDisk {
         run("mount", &["-o", &format!("remount,size={kib}k"), &at(&self.directory)]);
     }
 
-    /// Waits until the device has done `count` writes since it was made, with or without success.
+    /// Waits until the device has done `count` writes since it was created, with or without
+    /// success.
     #[track_caller]
     pub fn await_writes(&self, count: u64) {
         for _ in 0..1000 {
@@ -68,7 +69,7 @@ impl Drop for FailingDisk {
         // The limit stays with the device, which others attach later.
         let _ = fs::write(limit_of(&self.device), self.requests_kib.trim());
         let _ = Command::new("losetup").args(["--detach", &self.device]).output();
-        // The device may go only after this.
+        // The device must be detached first.
         let _ = Command::new("umount").args(["--lazy", &at(&self.directory)]).output();
     }
 }

@@ -1,4 +1,5 @@
-//! Fakes behind the same traits, and oracles. A dev-dependency only.
+//! Helpers for tests: volumes on loop devices, a failing disk, mount namespaces and an S3 server. A
+//! dev-dependency only.
 
 mod apart;
 mod failing;

@@ -1,4 +1,4 @@
-//! The kernel's tracing for tests that trace by themselves.
+//! The kernel's tracing, for tests that trace themselves.
 
 use std::{
     os::fd::{AsRawFd, OwnedFd},
@@ -8,8 +8,8 @@ use std::{
 
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
-/// Tracefs, whether the machine mounts it or not: a mount that is attached nowhere, for as long as the process lives.
-/// `None` without the right to mount.
+/// Returns a detached mount of tracefs, which lives as long as the process and does not depend on
+/// the machine's mounts. `None` without the right to mount.
 pub fn tracefs() -> Option<PathBuf> {
     static MOUNT: OnceLock<Option<OwnedFd>> = OnceLock::new();
     let mount = MOUNT.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! A file system on a loop device over an image of the test's own, taken away again whatever happens.
+//! A file system on a loop device over the test's own image, which is always removed.
 
 use std::{
     cell::Cell,
@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-/// Runs a program and gives its standard output; panics with what it said if it failed.
+/// Runs a program and returns its standard output. Panics with its standard error if it fails.
 #[track_caller]
 pub fn run(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program)
@@ -27,10 +27,10 @@ pub fn run(program: &str, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Unmounts, and tries that for 4 s. A mount is busy for a moment if a program lists all mounts, or if
-/// another test starts a program, which holds a copy of each descriptor until it runs.
+/// Unmounts, with retries for 4 s. A mount is busy for a moment if a program lists all mounts, or
+/// if another test starts a program, which holds a copy of each descriptor until its exec.
 ///
-/// Panics with what umount printed.
+/// Panics with umount's output.
 #[track_caller]
 pub fn unmount(point: &Path) {
     if !unmount_patiently(point) {
@@ -38,7 +38,7 @@ pub fn unmount(point: &Path) {
     }
 }
 
-/// The same without a panic, for what is dropped. Returns whether it is unmounted.
+/// As [`unmount`], without a panic, for drops. Returns whether it is unmounted.
 pub fn unmount_patiently(point: &Path) -> bool {
     for _ in 0..200 {
         if Command::new("umount").arg(point).output().is_ok_and(|output| output.status.success()) {
@@ -49,72 +49,78 @@ pub fn unmount_patiently(point: &Path) -> bool {
     false
 }
 
-/// A directory for images, in memory if there is room for some: a test that is not about disks need not wait for one.
+/// Returns a directory for images, in memory if there is enough space: most tests need not wait for
+/// a disk.
 pub fn scratch_directory() -> tempfile::TempDir {
     let memory = Path::new("/dev/shm");
     let room = rustix::fs::statvfs(memory).map_or(0, |info| info.f_bavail * info.f_frsize);
     if room < SCRATCH_ROOM_BYTES { tempfile::tempdir() } else { tempfile::tempdir_in(memory) }.unwrap()
 }
 
-/// What is to be free in memory for that.
+/// The free memory that this requires, bytes.
 const SCRATCH_ROOM_BYTES: u64 = 4 << 30;
 
-/// What volume a test wants.
+/// Options of a test's volume.
 #[derive(Debug, Clone)]
 pub struct VolumeOptions<'a> {
-    /// `ext4`, `xfs`, `btrfs`: the ending of mkfs.
+    /// The suffix of mkfs: `ext4`, `xfs`, `btrfs`.
     pub kind: &'a str,
-    /// Size of the sparse image, MiB (XFS wants 300 at least).
+    /// Size of the sparse image, MiB (XFS needs at least 300).
     pub mib: u64,
     /// More arguments for mkfs.
     pub mkfs: &'a [&'a str],
     /// Options of the mount.
     pub mount: &'a str,
-    /// The loop device reads and writes past the image's page cache, so that an unmounted volume is a cold one.
+    /// Whether the loop device bypasses the image's page cache, so that an unmounted volume has no
+    /// cached data.
     pub direct_io: bool,
-    /// Readahead of the device, KiB; `None`: what the host gives.
+    /// Readahead of the device, KiB; `None`: the host's value.
     pub read_ahead_kib: Option<u32>,
-    /// Where the image lies. `None`: in memory if there is room ([`scratch_directory`]), with direct I/O where temporary files do.
+    /// Directory of the image. `None`: in memory if there is enough space ([`scratch_directory`]);
+    /// with direct I/O in the directory of temporary files.
     pub image_in: Option<&'a Path>,
 }
 
 impl<'a> VolumeOptions<'a> {
-    /// A volume of that kind and size with the defaults of mkfs and mount.
+    /// Options for a volume of a kind and size, with the defaults of mkfs and mount.
     pub fn new(kind: &'a str, mib: u64) -> Self {
         Self { kind, mib, mkfs: &[], mount: "defaults", direct_io: false, read_ahead_kib: None, image_in: None }
     }
 }
 
-/// A mounted file system on a loop device over a sparse image; all of it goes when it is dropped, also on a panic.
+/// A mounted file system on a loop device over a sparse image. Drop removes everything, also on a
+/// panic.
 pub struct Volume {
-    /// Where it is mounted, if it is.
+    /// The mount point.
     pub mountpoint: PathBuf,
     /// The loop device.
     pub device: String,
     mount_options: String,
     read_ahead_kib: Option<u32>,
     mounted: Cell<bool>,
-    /// Removed last, after the mount and the loop device are gone.
+    /// Removed last, after the mount and the loop device.
     directory: tempfile::TempDir,
 }
 
 impl Volume {
-    /// A volume of `kind` on an image of `mib` MiB, made with the arguments `mkfs` and mounted with the options `mount`.
+    /// Creates a volume of `kind` on an image of `mib` MiB, with the arguments `mkfs` and the mount
+    /// options `mount`.
     #[track_caller]
     pub fn new(kind: &str, mib: u64, mkfs: &[&str], mount: &str) -> Self {
         Self::with(&VolumeOptions { mkfs, mount, ..VolumeOptions::new(kind, mib) })
     }
 
-    /// Makes the image and the file system, and mounts it. Panics with what a tool said if one fails; needs root.
+    /// Creates the image and the file system, and mounts it. Needs root. Panics with the output of
+    /// a tool that fails.
     #[track_caller]
     pub fn with(options: &VolumeOptions<'_>) -> Self {
         let directory = match options.image_in {
             Some(place) => tempfile::tempdir_in(place).unwrap(),
-            // Direct I/O is asked for to see a disk.
+            // Direct I/O is for tests that measure a disk.
             None if options.direct_io => tempfile::tempdir().unwrap(),
             None => scratch_directory(),
         };
-        // Some tests look at the volume with nobody's rights.
+        // Some tests read the volume as the user `nobody`.
         fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
         let (image, mountpoint) = (directory.path().join("image"), directory.path().join("mnt"));
         File::create(&image).unwrap().set_len(options.mib << 20).unwrap();
@@ -135,7 +141,7 @@ impl Volume {
         volume
     }
 
-    /// Mounts it again after [`Volume::unmount`].
+    /// Mounts the volume again after [`Volume::unmount`].
     #[track_caller]
     pub fn mount(&self) {
         if let Some(kib) = self.read_ahead_kib {
@@ -145,14 +151,15 @@ impl Volume {
         self.mounted.set(true);
     }
 
-    /// Unmounts it; image and loop device stay.
+    /// Unmounts the volume; image and loop device stay.
     #[track_caller]
     pub fn unmount(&self) {
         unmount(&self.mountpoint);
         self.mounted.set(false);
     }
 
-    /// Unmounts and mounts, and drops what the device has cached. With direct I/O nothing of it stays in memory.
+    /// Unmounts, drops the device's cache and mounts again. With direct I/O no data stays in
+    /// memory.
     #[track_caller]
     pub fn remount_cold(&self) {
         self.unmount();
@@ -160,24 +167,24 @@ impl Volume {
         self.mount();
     }
 
-    /// The path of `name` on the volume.
+    /// Returns the path of `name` on the volume.
     pub fn path(&self, name: &str) -> PathBuf {
         self.mountpoint.join(name)
     }
 
-    /// The file below the loop device.
+    /// The image file of the loop device.
     pub fn image(&self) -> PathBuf {
         self.directory.path().join("image")
     }
 
-    /// The device's counters since it was made, as in the kernel's Documentation/block/stat.rst: among them requests
-    /// read \[0\], sectors of 512 bytes read \[2\] and written \[6\].
+    /// The device's counters since it was created, as in the kernel's Documentation/block/stat.rst:
+    /// among them requests read \[0\], sectors of 512 bytes read \[2\] and written \[6\].
     pub fn device_stat(&self) -> Vec<u64> {
         device_stat(&self.device)
     }
 }
 
-/// The directory of a block device in sysfs.
+/// Returns the directory of a block device in sysfs.
 pub(crate) fn in_sysfs(device: &str) -> PathBuf {
     Path::new("/sys/block").join(device.trim_start_matches("/dev/"))
 }

@@ -1,4 +1,4 @@
-//! As much of HTTP as a store needs.
+//! The part of HTTP that a store needs.
 
 use std::{
     collections::BTreeMap,
@@ -6,19 +6,19 @@ use std::{
     net::TcpStream,
 };
 
-/// A request that was read.
+/// A received request.
 pub(super) struct Request {
     pub method: String,
-    /// With `/` at its beginning, without the query.
+    /// The decoded path with its leading `/`, without the query.
     pub path: String,
     query: BTreeMap<String, String>,
-    /// Names in small letters.
+    /// Names in lower case.
     headers: BTreeMap<String, String>,
     pub body: Vec<u8>,
 }
 
 impl Request {
-    /// The next one; `None` if there is none, or if it is not to be read to its end.
+    /// Reads the next request. `None` if there is none, or if the store is deaf.
     pub fn read(stream: &mut TcpStream, is_deaf: impl Fn() -> bool) -> io::Result<Option<Self>> {
         let (mut head, mut byte) = (Vec::new(), [0]);
         while !head.ends_with(b"\r\n\r\n") {
@@ -54,14 +54,14 @@ impl Request {
         self.query.get(name).cloned().unwrap_or_default()
     }
 
-    /// The first and last byte that are asked for.
+    /// The first and last byte of the requested range.
     pub fn range(&self) -> Option<(usize, usize)> {
         let (from, last) = self.header("range").strip_prefix("bytes=")?.split_once('-')?;
         Some((from.parse().ok()?, last.parse().unwrap_or(usize::MAX)))
     }
 }
 
-/// Bytes that are written as `%2F`.
+/// Decodes percent-encoded bytes such as `%2F`.
 fn decode(text: &str) -> String {
     let mut parts = text.split('%');
     let mut out = parts.next().unwrap_or_default().as_bytes().to_vec();
@@ -73,7 +73,7 @@ fn decode(text: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// What is answered.
+/// A response.
 pub(super) struct Answer {
     status: u16,
     headers: Vec<String>,
@@ -94,7 +94,7 @@ impl Answer {
         Self::xml(status, &format!("<Error><Code>{code}</Code><Message>{message}</Message></Error>"))
     }
 
-    /// An object, with what is told of every one.
+    /// A response with an object and the headers of every object.
     pub fn object(status: u16, bytes: &[u8]) -> Self {
         let sum = bytes
             .iter()
@@ -103,7 +103,7 @@ impl Answer {
         Self { status, headers, body: bytes.to_vec() }
     }
 
-    /// Its bytes from the first to the last one.
+    /// A response with the bytes of the object from `first` to `last`.
     pub fn part(object: &[u8], first: usize, last: usize) -> Self {
         let mut answer = Self::object(206, object);
         answer.headers.push(format!("Content-Range: bytes {first}-{last}/{}", object.len()));
@@ -125,7 +125,7 @@ impl Answer {
         head.into_bytes()
     }
 
-    /// Writes it; its head only, if that is all that was asked for.
+    /// Writes the response, without its body if `only_head`.
     pub fn write(&self, stream: &mut TcpStream, only_head: bool) -> io::Result<()> {
         let mut bytes = self.head();
         if !only_head {
@@ -134,7 +134,7 @@ impl Answer {
         stream.write_all(&bytes)
     }
 
-    /// Writes the first half of its bytes.
+    /// Writes the first half of the response.
     pub fn write_half(&self, stream: &mut TcpStream) -> io::Result<()> {
         let bytes = [self.head(), self.body.clone()].concat();
         stream.write_all(&bytes[..bytes.len() / 2])

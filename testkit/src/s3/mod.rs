@@ -1,4 +1,5 @@
-//! A store that speaks as much of S3 as object stores need, over a map, on a port of this machine; and that can behave badly.
+//! A store over a map on a local port. It serves the part of S3 that object stores need, and can
+//! simulate failures.
 
 mod http;
 
@@ -16,29 +17,29 @@ use std::{
 
 use http::{Answer, Request};
 
-/// The bucket that is there.
+/// The only bucket.
 pub const S3_BUCKET: &str = "bucket";
-/// The key that is let in.
+/// The only accepted access key.
 pub const S3_KEY_ID: &str = "gardener";
-/// Keys that a list has at once: few, so that lists have many pages.
+/// Keys in one page of a list: few, so that lists have many pages.
 const PAGE: usize = 2;
 
-/// How it behaves.
+/// The behaviour of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum S3Mood {
-    /// As it should.
+    /// Answers correctly.
     Well,
-    /// The next so many requests are told to come again.
+    /// Answers the next N requests with 503 (slow down).
     Busy(u32),
-    /// Nobody is let in.
+    /// Refuses every access key.
     Locked,
-    /// The token of whoever asks is out of date, and is said again.
+    /// Reports that the client's token has expired, and repeats the token.
     Expired,
-    /// Nobody gets an answer.
+    /// Never answers.
     Silent,
-    /// Each answer ends in its middle, after what was asked for is done.
+    /// Executes each request and sends only the first half of the answer.
     Half,
-    /// Each request is read to its middle.
+    /// Closes each connection after it has read 8 bytes of the request.
     Deaf,
 }
 
@@ -46,18 +47,18 @@ struct State {
     objects: BTreeMap<String, Vec<u8>>,
     mood: S3Mood,
     requests: Vec<String>,
-    /// Keys that lists had so far.
+    /// Keys in all lists so far.
     told_keys: usize,
-    /// Requests that wait for their answers, and how many did at most.
+    /// Requests that wait for their answers now.
     waiting: usize,
     peak: usize,
 }
 
-/// The store. It ends when this is dropped.
+/// The store. It stops on drop.
 pub struct S3Server {
     address: SocketAddr,
     state: Arc<Mutex<State>>,
-    /// Whoever serves ends.
+    /// Stops the threads.
     ends: Arc<AtomicBool>,
     accepting: Option<JoinHandle<()>>,
 }
@@ -69,7 +70,7 @@ impl Default for S3Server {
 }
 
 impl S3Server {
-    /// An empty one that behaves well.
+    /// Starts an empty store that answers correctly.
     pub fn new() -> Self {
         let state = State {
             objects: BTreeMap::new(),
@@ -89,27 +90,27 @@ impl S3Server {
         server
     }
 
-    /// Where it is.
+    /// The URL of the store.
     pub fn endpoint(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// From now on it behaves so.
+    /// Sets the behaviour from now on.
     pub fn set_mood(&self, mood: S3Mood) {
         lock(&self.state).mood = mood;
     }
 
-    /// Nobody listens any more: connections are refused. The objects stay.
+    /// Stops listening: connections are refused. The objects stay.
     pub fn stop(&mut self) {
         self.ends.store(true, Relaxed);
-        // Wakes whoever accepts.
+        // Wakes the accepting thread.
         let _ = TcpStream::connect(self.address);
         if let Some(accepting) = self.accepting.take() {
             let _ = accepting.join();
         }
     }
 
-    /// Listens again, where it did before.
+    /// Listens again at the same address.
     pub fn start(&mut self) {
         let listener = TcpListener::bind(self.address).expect("a port of this machine");
         self.address = listener.local_addr().expect("the port's address");
@@ -118,17 +119,17 @@ impl S3Server {
         self.accepting = Some(thread::spawn(move || accept(&listener, &state, &ends)));
     }
 
-    /// What it was asked for, as `GET /bucket/key`.
+    /// All received requests, as `GET /bucket/key`.
     pub fn requests(&self) -> Vec<String> {
         lock(&self.state).requests.clone()
     }
 
-    /// How many keys its lists had, all together.
+    /// The number of keys in all lists.
     pub fn told_keys(&self) -> usize {
         lock(&self.state).told_keys
     }
 
-    /// How many requests waited for their answers at once, at most.
+    /// The most requests that waited for their answers at the same time.
     pub fn peak(&self) -> usize {
         lock(&self.state).peak
     }
@@ -156,13 +157,13 @@ fn accept(listener: &TcpListener, state: &Arc<Mutex<State>>, ends: &Arc<AtomicBo
         }
         let (state, ends) = (state.clone(), ends.clone());
         thread::spawn(move || {
-            // Whoever is gone gets no answer.
+            // A closed connection gets no answer.
             let _ = serve(stream, &state, &ends);
         });
     }
 }
 
-/// Serves a connection until its other end closes it, or the store ends.
+/// Serves a connection until the client closes it, or the store stops.
 fn serve(mut stream: TcpStream, state: &Mutex<State>, ends: &AtomicBool) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(Duration::from_secs(20)))?;
@@ -184,7 +185,7 @@ fn serve(mut stream: TcpStream, state: &Mutex<State>, ends: &AtomicBool) -> std:
         let answer = {
             let mut state = lock(state);
             state.waiting -= 1;
-            // Whoever asks on a connection of before is not answered either.
+            // A request on an earlier connection gets no answer either.
             if ends.load(Relaxed) {
                 return Ok(());
             }
@@ -198,7 +199,7 @@ fn serve(mut stream: TcpStream, state: &Mutex<State>, ends: &AtomicBool) -> std:
     Ok(())
 }
 
-/// Whether whoever asked is gone.
+/// Whether the client has closed the connection.
 fn is_closed(stream: &TcpStream) -> bool {
     let _ = stream.set_nonblocking(true);
     let is_closed = matches!(stream.peek(&mut [0]), Ok(0));
@@ -250,7 +251,8 @@ fn judge(request: &Request, mood: S3Mood, state: &mut State) -> Answer {
     }
 }
 
-/// A page of the keys that begin with a prefix; those with the delimiter behind it only as what stands before.
+/// Returns a page of the keys that start with a prefix. Keys with the delimiter after the prefix
+/// become common prefixes.
 fn list(request: &Request, state: &mut State) -> Answer {
     let (prefix, delimiter) = (request.query("prefix"), request.query("delimiter"));
     let (mut keys, mut folders) = (Vec::new(), BTreeSet::new());
