@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn csv_line_ends_stay_and_lone_returns_do_not() {
+    fn csv_keeps_line_ends_removes_lone_returns() {
         assert_eq!(filtered(&[b"a,b\r\nc\r", b"\nd\re"]), "a,b\r\nc\r\nd\\u000de");
         assert_eq!(filtered(&[b"a\r"]), r"a\u000d");
     }

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn published_curve_fits_a_line_except_its_first_point() {
+    fn published_curve_fits_line_except_first_point() {
         let line = compute_line_fit(&PUBLISHED_HDD_CURVE[1..]).unwrap();
         assert!((line.positioning_seconds - 0.00596).abs() < 0.0001, "{line:?}");
         assert!((line.mib_per_second - 179.0).abs() < 0.1, "{line:?}");

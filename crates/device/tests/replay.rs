@@ -51,7 +51,7 @@ fn requests_arrive_when_they_are_issued() {
 }
 
 #[test]
-fn parts_of_a_cost_add_up_and_bytes_count_by_kind() {
+fn cost_parts_add_up_bytes_count_by_kind() {
     let mut rng = Rng::for_purpose(Seed(1), "requests");
     let requests: Vec<BlockRequest> = (0..3000)
         .map(|index| {
@@ -113,7 +113,7 @@ fn tree(piece_kib: u64, shuffled: bool) -> Vec<ColdRead> {
 }
 
 #[test]
-fn pieces_cost_a_disk_positionings_and_an_ssd_little() {
+fn pieces_cost_disk_positionings_but_ssd_little() {
     let seconds = |preset: &str, reads: &[ColdRead]| {
         let requests = compute_cold_reads(reads, &Readahead::default()).unwrap();
         let mut model = find_preset(preset).unwrap().build().unwrap();
@@ -134,7 +134,7 @@ fn pieces_cost_a_disk_positionings_and_an_ssd_little() {
 }
 
 #[test]
-fn natural_transfer_sizes_are_found_on_and_between_points() {
+fn finds_transfer_sizes_on_and_between_points() {
     let curve: Vec<BandwidthPoint> = [(1024, 10.0), (2048, 20.0), (4096, 40.0), (8192, 40.0)]
         .map(|(size_bytes, mib_per_second)| BandwidthPoint { size_bytes, mib_per_second })
         .to_vec();

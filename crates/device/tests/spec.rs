@@ -107,7 +107,7 @@ fn every_constant_has_one_rule() {
 }
 
 #[test]
-fn disk_accepts_any_flash_and_a_huge_drive_none() {
+fn disk_accepts_any_flash_huge_drive_none() {
     let disk = find_preset("hdd-10k").unwrap();
     assert!(disk.build_with_flash(FlashState::Erased).is_ok());
     let mut drive = find_preset("nvme").unwrap();

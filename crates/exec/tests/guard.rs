@@ -181,7 +181,7 @@ fn sizes_of_sparse_files_are_replayed() {
 }
 
 #[test]
-fn path_longer_than_a_system_call_accepts_is_refused() {
+fn path_longer_than_system_calls_accept_is_refused() {
     let deep = "d/".repeat(500_000) + "d";
     let step = || done(vec![Op::Mkdir { path: path(&deep), mode: 0o755 }], vec![], Outcome::Done);
     let error = apply_done(&mut ModelTarget::default(), &step(), &(), CheckContents::Yes).unwrap_err();
@@ -230,7 +230,7 @@ fn a_stop_ends_an_operation_between_its_pieces() {
 }
 
 #[test]
-fn a_stop_ends_the_hash_of_a_new_content() {
+fn stop_ends_the_hash_of_new_content() {
     let dir = tempfile::tempdir().unwrap();
     let open = |stop| PosixTarget::open(dir.path()).unwrap().with_stop(stop);
     let step = |name| done(vec![seeded(name, 64 << 40)], vec![], Outcome::Done).step;

@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn values_and_names_that_do_not_fit_are_refused() {
+    fn oversized_values_and_names_are_refused() {
         let mut inode = example();
         inode[192] = 255;
         assert!(parse_inline_value(&inode).unwrap_err().to_string().contains("255 bytes"));

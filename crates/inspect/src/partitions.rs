@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn boot_sector_of_a_file_system_is_no_table() {
+    fn file_system_boot_sector_is_no_table() {
         let mut sector = vec![0xCC; 512];
         sector[510..].copy_from_slice(b"\x55\xaa");
         assert_eq!(parse_mbr(&sector), []);

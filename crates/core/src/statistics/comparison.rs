@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn outliers_are_listed_and_do_not_move_the_median() {
+    fn outliers_are_listed_and_keep_the_median() {
         let mut figures: Vec<f64> = (0..20).map(|n| 10.0 + f64::from(n) / 10.0).collect();
         let calm = compute_comparison(&figures, &figures, Seed(1)).unwrap();
         assert_eq!((calm.ratio, calm.outliers_a.len()), (1.0, 0));

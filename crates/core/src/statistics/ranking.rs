@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn few_figures_are_never_sure_and_one_has_no_rank() {
+    fn few_figures_have_unsure_or_no_ranks() {
         let few =
             |name: &str, aged: f64, unaged: f64| Figures { name: name.into(), aged: vec![aged], unaged: vec![unaged] };
         let all = [few("ext4", 4.0, 1.0), few("xfs", 2.0, 1.5)];

@@ -188,7 +188,7 @@ mod tests {
         }
 
         #[test]
-        fn read_buffer_holds_only_sectors_read_and_not_removed(
+        fn read_buffer_holds_only_read_unremoved_sectors(
             ops in prop::collection::vec((any::<bool>(), 0u64..200, 1u64..40), 0..60),
         ) {
             let (mut buffer, mut model) = (ReadBuffer::new(50), BTreeSet::new());

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn mean_matches_the_definition_for_few_and_many_cylinders() {
+    fn mean_matches_definition_for_few_and_many_cylinders() {
         for cylinders in [10, 11, 12, 4096, 4097, 4098, 4099, 50_000, 394_001] {
             let curve = SeekCurve::solve(cylinders, 0.6, 8.2, 16.0).unwrap();
             assert!((mean_ms(&curve) - 8.2).abs() < 1e-9, "{cylinders}: {}", mean_ms(&curve));

@@ -123,7 +123,7 @@ fn read_ahead_hides_short_pauses() {
 }
 
 #[test]
-fn random_reads_cost_overhead_seek_half_turn_and_transfer() {
+fn random_read_costs_overhead_seek_half_turn_transfer() {
     let mut disk = disk("hdd-10k", &[]);
     let (total, mut now) = (disk.geometry.sectors(), Nanos(0));
     let mut rng = Rng::for_purpose(Seed(2), "places");
@@ -244,7 +244,7 @@ fn requests_after_the_end_are_served_and_counted() {
 
 proptest! {
     #[test]
-    fn parts_of_each_request_add_up_and_time_rises(
+    fn request_parts_add_up_and_time_rises(
         steps in prop::collection::vec((0u8..8, 0u64..40_000, 0u64..3000, 0u64..3_000_000), 1..60),
         write_cache in prop::sample::select(vec![0.0, 1.0]),
         read_ahead in prop::sample::select(vec![0.0, 256.0]),

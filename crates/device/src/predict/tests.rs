@@ -34,7 +34,7 @@ fn reads_of_the_maximum_fetch_it_at_once() {
 }
 
 #[test]
-fn reads_above_the_maximum_fetch_up_to_a_request() {
+fn reads_above_maximum_fetch_up_to_a_request() {
     // Calls of 512 KiB, readahead of 128: the first window is 512. The mark in its middle is
     // reached with 256 requested, so the next window is 256. Its mark at 512 is reached with a
     // whole call, so 512; then at 768 and 1280 with 256.
@@ -50,7 +50,7 @@ fn without_readahead_every_page_is_a_read() {
 }
 
 #[test]
-fn empty_file_has_no_read_and_a_short_one_a_page() {
+fn empty_file_has_no_read_short_one_page() {
     assert_eq!(compute_windows(0, &Readahead::default()), []);
     assert_eq!(windows(1, 128, 128), [(0, 4)]);
 }
@@ -66,7 +66,7 @@ fn requests(reads: &[ColdRead], max_request_kib: u64) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn requests_end_at_windows_extents_and_the_largest_request() {
+fn requests_end_at_windows_extents_and_size_limit() {
     // 300 KiB: windows of 128, 128 and 44. Extents: 100, 60 that touch it, a hole of 20, 120
     // elsewhere.
     let extents = vec![extent(0, 1000, 100), extent(100, 1100, 60), extent(180, 5000, 120)];

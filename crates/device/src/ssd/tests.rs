@@ -72,7 +72,7 @@ fn sequential_rates_are_those_of_the_narrowest_part() {
 }
 
 #[test]
-fn flush_waits_for_programs_and_uncached_writes_do_too() {
+fn flush_and_uncached_writes_wait_for_programs() {
     let mut drive = Ssd::new(&spec("sata-ssd", &[]), FlashState::NotModelled).unwrap();
     let written = drive.serve(&request(BlockOp::Write, 0, 16), Nanos(0));
     assert_eq!(written, Nanos(10_000 + 14_895));

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_in_the_largest_blocks_use_the_low_bits() {
+    fn lengths_in_largest_blocks_use_low_bits() {
         assert_eq!(entry_length(0xFFFF, 65_536), 65_536);
         assert_eq!(entry_length(0, 65_536), 65_536);
         assert_eq!(entry_length(12, 65_536), 12);

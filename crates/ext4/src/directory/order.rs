@@ -139,7 +139,7 @@ mod tests {
     use super::{super::entries::EntryKind, *};
 
     #[test]
-    fn equal_keys_keep_the_first_and_reverse_the_rest() {
+    fn equal_keys_keep_first_and_reverse_rest() {
         let mut entries = DirectoryEntries::default();
         for name in [&b"a"[..], b"b", b"c", b"d", b"e"] {
             entries.push(12, EntryKind::Regular, name);

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_are_in_order_with_any_number_of_threads() {
+    fn results_keep_order_with_any_thread_count() {
         for threads in [1, 2, 3, 8] {
             let mut got = Vec::new();
             let result: Result<(), ()> = run_ordered(

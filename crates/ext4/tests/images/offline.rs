@@ -105,7 +105,7 @@ fn superblock_state_becomes_a_warning() {
 }
 
 #[test]
-fn tree_reports_its_memory_and_stops_at_the_limit() {
+fn tree_reports_memory_and_stops_at_limit() {
     let source = make_source();
     let image = Image::new(16, &format!("-b 1024 -d {}", source.path().display()));
     let tree = image.open().collect_tree(&TreeOptions::default()).unwrap();

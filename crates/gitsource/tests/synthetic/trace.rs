@@ -77,7 +77,7 @@ fn linux_trace_replays_to_the_tree_it_names() {
 }
 
 #[test]
-fn trace_is_read_plain_or_compressed_and_damage_is_an_error() {
+fn reads_plain_or_compressed_trace_and_reports_damage() {
     let dir = tempfile::tempdir().unwrap();
     let mut plain = Vec::new();
     open_trace(&fixture()).unwrap().read_to_end(&mut plain).unwrap();

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn inode_is_read_with_used_window_and_next_block() {
+    fn reads_inode_with_used_window_and_next_block() {
         let mut ext4 = Ext4Metadata {
             block_bytes: 4096,
             inode_bytes: 256,

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_log_that_ends_with_unmount_is_clean() {
+    fn only_log_ending_with_unmount_is_clean() {
         assert_eq!(is_clean(&volume(&[])), Ok(true), "never written");
         for records in [1usize, 5, 31, 32, 33, 40, 64, 65] {
             let mut flags = vec![0; records];

@@ -54,7 +54,7 @@ fn shared_extents_of_xfs_are_counted() {
 }
 
 #[test]
-fn compressed_shared_and_inline_extents_of_btrfs_are_counted() {
+fn counts_compressed_shared_and_inline_btrfs_extents() {
     if !senesce_testkit::root_or_skip("inspects Btrfs on a loop device") {
         return;
     }

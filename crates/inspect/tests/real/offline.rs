@@ -230,7 +230,7 @@ fn hint_for_root_does_not_suggest_root() {
 }
 
 #[test]
-fn truncated_or_damaged_image_is_refused_with_its_block() {
+fn truncated_or_damaged_image_is_refused_with_block() {
     if !senesce_testkit::root_or_skip("mounts ext4 on a loop device") {
         return;
     }

@@ -81,7 +81,7 @@ fn check(kind: &'static str, options: &str) {
 }
 
 #[test]
-fn image_of_a_mounted_loop_device_is_read_through_its_mount() {
+fn image_of_mounted_loop_device_uses_its_mount() {
     if !senesce_testkit::root_or_skip("mounts images") {
         return;
     }
