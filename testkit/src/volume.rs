@@ -28,7 +28,7 @@ pub fn run(program: &str, arguments: &[&str]) -> String {
 }
 
 /// Unmounts, with retries for 4 s. A mount is busy for a moment if a program lists all mounts, or
-/// if another test starts a program, which holds a copy of each descriptor until its exec.
+/// if another test starts a program. That process holds a copy of each descriptor until its exec.
 ///
 /// Panics with umount's output.
 #[track_caller]

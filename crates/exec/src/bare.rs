@@ -1,7 +1,7 @@
 //! The baseline of replays: a list of prepared system calls, and a loop that only issues them.
 //!
-//! It shares no code with [`PosixTarget`](crate::PosixTarget) except the removal of trees and the
-//! operations of recorded programs, so that a comparison shows the cost of the target above the
+//! It shares only the removal of trees and the operations of recorded programs with
+//! [`PosixTarget`](crate::PosixTarget). So a comparison shows the cost of the target above the
 //! calls. Do not use it for anything else: it checks no path and stops at the first error.
 
 use std::{

@@ -18,7 +18,7 @@ pub(crate) struct Parents {
 }
 
 /// Above this number of directories, or of bytes of their paths, the set is emptied and filled
-/// again, so that memory does not grow with the tree.
+/// again. So memory does not grow with the tree.
 const MOST: usize = 1 << 16;
 const MOST_BYTES: usize = 16 << 20;
 

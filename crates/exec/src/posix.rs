@@ -139,7 +139,7 @@ fn nothing_done(errno: Errno) -> OpFailure {
 }
 
 /// Makes a whole file system durable. The kernel does not pass syncfs to a FUSE server, but it
-/// passes a sync of a directory, which the engines of senesce treat as a sync of the whole file
+/// passes a sync of a directory. The engines of senesce treat that as a sync of the whole file
 /// system.
 fn sync_file_system(root: impl AsFd + Copy) -> rustix::io::Result<()> {
     rustix::fs::syncfs(root)?;

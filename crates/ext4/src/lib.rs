@@ -35,9 +35,9 @@
 //! inconsistent structure is read again. If it is still inconsistent, it is left out and counted.
 //! At the end, inodes and descriptors are read a second time. If anything except access times
 //! changed, [`Warning::ChangedDuringReading`] reports it. Reads of the mounted device (not of the
-//! file below a loop device) use the buffers of the kernel, so that the result is as recent as that
-//! of the kernel. Data with delayed allocation has no blocks yet. A change that leaves no trace in
-//! any inode or descriptor is not detected; no ordinary operation is such a change.
+//! file below a loop device) use the buffers of the kernel. So the result is as recent as that of
+//! the kernel. Data with delayed allocation has no blocks yet. A change that leaves no trace in any
+//! inode or descriptor is not detected; no ordinary operation is such a change.
 //!
 //! # Limits
 //!

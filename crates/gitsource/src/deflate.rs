@@ -11,8 +11,8 @@ use flate2::{Compress, Compression, FlushCompress, Status};
 const LEVEL: u32 = 2;
 
 /// Idle compressors. Each has about 300 KiB of state. A new one for every object would cost more
-/// than most objects themselves, and the small results in between would leave holes in the heap of
-/// ten times their size.
+/// than most objects. The small results in between would leave holes of ten times their size in the
+/// heap.
 #[derive(Default)]
 pub struct Deflaters {
     resting: Mutex<Vec<Working>>,

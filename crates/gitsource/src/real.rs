@@ -13,9 +13,9 @@ use crate::{Error, History, command::Git};
 /// A checked-out repository on a volume that the git binary moves from commit to commit. Each pull
 /// is one `git fetch` of the commit and one `git reset --hard`.
 ///
-/// Configuration, attributes and the clone in one pack are those of the native replay, so that the
-/// two differ only in the process that issues the system calls. The source is the spool repository
-/// of the history.
+/// Configuration, attributes and the clone in one pack are those of the native replay. So the two
+/// differ only in the process that issues the system calls. The source is the spool repository of
+/// the history.
 pub struct RealGit {
     history: History,
     dir: PathBuf,

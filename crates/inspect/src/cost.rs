@@ -13,7 +13,7 @@
 //!
 //! A copy makes files in the order in which the old file system lists them. The new file system may
 //! list them in another order: ext4 lists names by a hash with a seed of its own. So a reader of a
-//! fresh ext4 does not read the files of a directory in the order of their places, and the model
+//! fresh ext4 does not read the files of a directory in the order of their places. The model
 //! shuffles them. XFS and Btrfs list files in the order in which they were made. XFS puts each new
 //! directory into the next allocation group, and the model does so too.
 

@@ -108,8 +108,8 @@ impl Meters {
         for make in makers {
             let meter = Meter::new(make)?;
             let (sender, receiver) = sync_channel(WAITING);
-            // Two numbers per entry need too much memory for every device of a tree of millions of
-            // entries, and only those of the first device are used.
+            // Two numbers per entry for every device need too much memory in a tree of millions of
+            // entries. Only those of the first device are used.
             let keeps_times = devices.is_empty() && layouts == Layouts::All;
             devices.push((sender, std::thread::spawn(move || serve(meter, layouts, keeps_times, &receiver))));
         }

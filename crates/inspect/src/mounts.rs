@@ -43,9 +43,8 @@ impl FoundMount<'_> {
     }
 }
 
-/// A mount of the device or image at `path`. A visible mount is preferred to a hidden one, then a
-/// mount of the whole file system to one of a part, then a mount of the device itself, then the
-/// newest one.
+/// A mount of the device or image at `path`. The order of preference: a visible mount, a mount of
+/// the whole file system, a mount of the device itself, the newest mount.
 pub(crate) fn find_mount_of<'a>(
     path: &Path,
     metadata: &Metadata,

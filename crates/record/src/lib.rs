@@ -5,8 +5,8 @@
 //!
 //! One thread serves the mount, so that the log has the order of the changes. Writes through memory
 //! maps arrive by writeback before the last user closes the file, and are logged like others. A
-//! file that is removed while it is open gets a hidden name in the log's root until its last user
-//! closes it, so that a replay holds its space as long. So does a file without a name (O_TMPFILE)
+//! file that is removed while open gets a hidden name in the log's root until its last user closes
+//! it. So a replay holds its space as long. A file without a name (O_TMPFILE) has a hidden name
 //! until it gets one.
 //!
 //! A recording is not a sandbox, and it is slow: every request switches twice between processes and

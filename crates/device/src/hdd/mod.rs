@@ -5,9 +5,8 @@
 //!   and the transfer with its switches of track ([`Geometry`]).
 //! - Requests are served in the given order; the drive does not reorder them.
 //! - Read-ahead: after a read, the head continues to read into the buffer until the next command
-//!   needs the arm or `read_ahead` is full. A reader that continues at its last position therefore
-//!   has the sequential rate of the disk, if its pauses are shorter than the time that the buffer
-//!   lasts.
+//!   needs the arm or `read_ahead` is full. So a reader that continues at its last position has the
+//!   sequential rate of the disk, if its pauses are shorter than the buffer lasts.
 //! - Write cache: with `write_cache` above 0, a write is complete when it is in the memory of the
 //!   drive. The drive writes it to the platters when it is idle, when it needs space, and on a
 //!   flush, in sweeps from the outside to the inside. With 0, a write is complete when it is on the

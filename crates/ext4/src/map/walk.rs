@@ -1,6 +1,5 @@
 //! The walk through many trees at once. All blocks of one level are read before the next level,
-//! sorted by position, so that neighbours on the device are read together, whatever files they
-//! belong to.
+//! sorted by position. So neighbours on the device are read together, even of different files.
 
 use std::{
     cmp::Reverse,

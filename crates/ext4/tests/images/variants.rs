@@ -121,7 +121,7 @@ fn compare_records(known: &[Known], records: &HashMap<u32, InodeRecord>) {
 }
 
 /// Checks that the allocation of a file is the sum of its extents, the blocks of its map and its
-/// attributes, and that no block has two owners.
+/// attributes. Also checks that no block has two owners.
 fn compare_sums(fs: &FileSystem<File>, records: &HashMap<u32, InodeRecord>) {
     let block_bytes = fs.superblock().block_bytes;
     let mut owners: Vec<(u64, u64, u32)> = Vec::new();
