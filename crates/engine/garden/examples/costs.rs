@@ -73,8 +73,8 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// The times of a lookup of a pointer in the container map, of a fix-up in addition to it, and of
-/// the relocation of a block with its read.
+/// The times of a container map lookup, of a fix-up without its lookup, and of the relocation of a
+/// block with its read.
 fn gardening(garden: &Garden) -> Result<(f64, f64, f64), Failure> {
     let (mut lookups, mut fixes, mut moves) = (Vec::new(), Vec::new(), Vec::new());
     let scan = || -> Result<(f64, u64, u64), Failure> {

@@ -21,11 +21,11 @@ use crate::{
     },
 };
 
-/// A half in all copies that are believed. All have the same length.
+/// A half in all copies that are trusted. All have the same length.
 pub(crate) struct HalfCopies {
     pub unit: usize,
     pub stamps: Stamps,
-    /// The bytes of each copy, by number; `None` for a copy that is not believed.
+    /// The bytes of each copy, by number; `None` for a copy that is not trusted.
     pub copies: Vec<Option<Vec<u8>>>,
     /// Parts that a device of a copy fails to read.
     pub silent: Vec<Silent>,
@@ -36,7 +36,7 @@ impl HalfCopies {
         self.copies.iter().filter_map(Option::as_deref)
     }
 
-    /// Whether no copy is believed.
+    /// Whether no copy is trusted.
     pub fn is_empty(&self) -> bool {
         self.each().next().is_none()
     }
@@ -156,13 +156,13 @@ pub(crate) struct Halves {
     /// The laps of these contents.
     pub(super) laps: Vec<Lap>,
     pub(super) copies: [HalfCopies; 2],
-    /// A bit for each copy that was not believed.
+    /// A bit for each copy that was not trusted.
     pub(super) without: u32,
 }
 
 impl Halves {
     /// Reads the records of both halves since the consistency point `point`. `without` has a bit
-    /// for each copy that is not believed.
+    /// for each copy that is not trusted.
     pub fn read(found: &Copies, without: u32, uuid: [u8; 16], point: u64) -> Self {
         let copies = read_copies(found, without);
         let of = |intents| Lap { uuid, point, intents, stamps: found.stamps };

@@ -210,11 +210,11 @@ impl Mirror {
     }
 }
 
-/// Bits of the copies that are not believed: lost ones, those that the superblock excludes, and
+/// Bits of the copies that are not trusted: lost ones, those that the superblock excludes, and
 /// devices whose copy was replaced.
 ///
-/// A copy without a readable label may be such a device. It is believed if no copy was ever lost,
-/// if another copy is believed, or if `accepted`.
+/// A copy without a readable label may be such a device. It is trusted if no copy was ever lost,
+/// if another copy is trusted, or if `accepted`.
 pub(crate) fn unbelieved(copies: &Copies, state: &LogState, accepted: bool) -> u32 {
     let mut bits = state.without;
     let mut unknown = Vec::new();
@@ -234,7 +234,7 @@ pub(crate) fn unbelieved(copies: &Copies, state: &LogState, accepted: bool) -> u
     bits
 }
 
-/// Why a copy that a device holds is not believed.
+/// Why a copy that a device holds is not trusted.
 pub(crate) fn why_unbelieved(copies: &Copies, state: &LogState, number: usize) -> String {
     let wanted = state.generations[number];
     match copies.generations[number] {

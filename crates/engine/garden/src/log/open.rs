@@ -142,7 +142,7 @@ impl Log {
         operations.truncate(whole);
         let last = operations.last().map_or(applied, |(sequence, _)| *sequence);
         let stamped = halves.operations.iter().filter_map(Half::last_stamped).max();
-        // Copies that are only believed because a loss is accepted may lack operations that another
+        // Copies that are only trusted because a loss is accepted may lack operations that another
         // device has.
         let unaccepted = unbelieved(copies, &sb.logs, false);
         let is_doubtful = !sb.closed && (0..copies.places.len()).all(|number| unaccepted >> number & 1 == 1);
@@ -208,7 +208,7 @@ impl Log {
     }
 }
 
-/// Why the copies on the given devices are not believed.
+/// Why the copies on the given devices are not trusted.
 fn why_copies(copies: &Copies, state: &LogState) -> Vec<String> {
     let here = copies.places.iter().enumerate().filter(|(_, place)| matches!(place, Place::Here(_)));
     here.map(|(number, _)| format!("copy {number} of the log is {}", why_unbelieved(copies, state, number))).collect()

@@ -49,7 +49,7 @@ impl<'a> Repair<'a> {
         self.halves.without >> number & 1 == 0
     }
 
-    /// Believed copies without a valid label.
+    /// Trusted copies without a valid label.
     fn unlabeled(&self) -> impl Iterator<Item = (usize, &Arc<dyn BlockDevice>)> {
         let device = |(number, place): (usize, &'a Place)| match place {
             Place::Here(device) if self.copies.generations[number].is_none() => Some((number, device)),
@@ -63,7 +63,7 @@ impl<'a> Repair<'a> {
         self.unlabeled().next().is_some()
     }
 
-    /// Whether devices that are not believed [become copies](Log::fill_lost).
+    /// Whether devices that are not trusted [become copies](Log::fill_lost).
     pub fn fills(&self) -> bool {
         let is_filled = |(number, place): (usize, &Place)| place.device().is_some() && !self.is_believed(number);
         self.copies.places.iter().enumerate().any(is_filled)
@@ -75,7 +75,7 @@ impl<'a> Repair<'a> {
 }
 
 impl Log {
-    /// Makes the believed copies equal and returns the damage. A commit that a loss of power cut is
+    /// Makes the trusted copies equal and returns the damage. A commit that a loss of power cut is
     /// no damage, and also becomes equal in all copies. A copy that cannot be written is left out.
     ///
     /// Errors: no copy is left.
@@ -108,7 +108,7 @@ impl Log {
     ///
     /// `generation` is the number of a durable superblock without other changes. A later superblock
     /// names the generation. From then on every other device of these copies is refused; until then
-    /// these copies are believed as before.
+    /// these copies are trusted as before.
     ///
     /// Errors: no copy is left.
     pub fn label(&self, repair: &Repair<'_>, generation: u64) -> Result<()> {
@@ -122,7 +122,7 @@ impl Log {
         })
     }
 
-    /// Fills devices that are not believed, and returns them.
+    /// Fills devices that are not trusted, and returns them.
     ///
     /// `generation` is the number of a durable superblock that calls these copies lost. No other
     /// device ever has the same one. The copies count only after a later superblock names them. A

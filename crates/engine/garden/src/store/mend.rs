@@ -1,8 +1,8 @@
 //! Repair of stripes: which blocks are wrong, and their right contents.
 //!
-//! A block in use is right if its checksums match, its own PVBN is its place, and the map that it
-//! names has a pointer with this place and tag. The last condition detects lost writes, where an
-//! old block is complete.
+//! A block in use is right under three conditions. Its checksums match, its own PVBN is its place,
+//! and the map that it names has a pointer with this place and tag. The last condition detects lost
+//! writes, where an old block is complete.
 
 use super::{AGGREGATE, Freed, Key, Store, aggregate};
 use crate::{

@@ -1,8 +1,8 @@
 //! Selection of cold blocks, and naming them in objects.
 //!
-//! A block is cold if it belongs to the contents of a regular file, and was not written or moved
-//! for a number of consistency points, or only snapshots use it. Metadata stay on the drives, so
-//! without the store everything works except reads of cold contents. A block keeps its VVBN and its
+//! A block of a regular file's contents is cold in two cases: it was not written or moved for a
+//! number of consistency points, or only snapshots use it. Metadata stay on the drives, so without
+//! the store everything works except reads of cold contents. A block keeps its VVBN and its
 //! trailer; only the container map changes, as in a move. The object is durable before the map
 //! names it.
 
