@@ -79,7 +79,7 @@ fn cold_files_go_to_a_directory_and_are_read_from_there() {
     // Another garden of the same identity leaves them alone.
     lab.run(["fs", "mkfs", "garden", "twin", "--size", "64MiB", "--data-drives", "3", "--seed", "7"]).good();
     lab.run(["fs", "tier", "twin", "--objects", "o"])
-        .refused(1, &["another one of its identity", "nothing was put or deleted"]);
+        .refused(1, &["another garden of its identity", "nothing was put or deleted"]);
     lab.run(["fs", "check", "g", "--objects", "o"]).good();
     let object = fs::read_dir(lab.path("o")).unwrap().next().unwrap().unwrap().path();
     let object = fs::read_dir(object).unwrap().next().unwrap().unwrap().path();

@@ -73,7 +73,7 @@ fn older_copy_overwrites_no_object() {
     let other = two.make(b"other", &bytes(BLOCKS, 3));
     let told = garden_by_load(&two);
     // Reported once, and not tried again.
-    assert!(told.len() == 1 && told[0].contains("of another one of its identity"), "{told:?}");
+    assert!(told.len() == 1 && told[0].contains("another garden of its identity"), "{told:?}");
     assert_eq!((one.store.list(FOLDER).unwrap(), one.store.calls().len()), (keys, changes));
     two.garden().tier(ALL).unwrap_err();
     assert_file(&mut one, second, 2);
