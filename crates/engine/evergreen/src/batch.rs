@@ -1,4 +1,4 @@
-//! Changes that are done together or not at all.
+//! Batches: changes that are applied together or not at all.
 
 use bytes::Bytes;
 
@@ -11,28 +11,28 @@ pub enum Change {
     One {
         /// The key.
         key: Bytes,
-        /// What becomes of its value.
+        /// The message.
         message: Message,
     },
-    /// All keys from the first to the second, itself not among them, have no value any more.
+    /// Deletes the values of all keys of a range.
     DeleteRange {
         /// The first key.
         from: Bytes,
-        /// The first key behind.
+        /// The first key after the range.
         to: Bytes,
     },
 }
 
-/// Changes that take effect in their order, all or none, and what they claim of the space.
+/// Changes that are applied in order, all or none, and the space that they claim.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Batch {
     changes: Vec<Change>,
-    /// How much more (or less) is live afterwards.
+    /// The growth of the live bytes.
     pub claim: Claim,
 }
 
 impl Batch {
-    /// Nothing to do.
+    /// An empty batch.
     pub fn new() -> Self {
         Self::default()
     }
@@ -42,12 +42,12 @@ impl Batch {
         &self.changes
     }
 
-    /// The changes alone, in their order.
+    /// The changes without the claim, in order.
     pub(crate) fn into_changes(self) -> Vec<Change> {
         self.changes
     }
 
-    /// Whether there is nothing to do.
+    /// Whether the batch has no changes.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
@@ -57,17 +57,17 @@ impl Batch {
         self.changes.push(Change::One { key: key.into(), message });
     }
 
-    /// Gives a key a value; none if it is empty.
+    /// Sets the value of a key; an empty value deletes it.
     pub fn put(&mut self, key: impl Into<Bytes>, value: impl Into<Bytes>) {
         self.send(key, Message::put(value.into()));
     }
 
-    /// Takes a key's value away.
+    /// Deletes the value of a key.
     pub fn delete(&mut self, key: impl Into<Bytes>) {
         self.send(key, Message::Delete);
     }
 
-    /// Takes the values of all keys of a range away; an empty range is nothing.
+    /// Deletes the values of all keys of a range. An empty range has no effect.
     pub fn delete_range(&mut self, from: impl Into<Bytes>, to: impl Into<Bytes>) {
         let (from, to) = (from.into(), to.into());
         if from < to {
@@ -77,7 +77,7 @@ impl Batch {
 }
 
 impl From<Vec<Change>> for Batch {
-    /// Changes without a claim, as they are read from a log.
+    /// A batch without a claim, as it is read from a log.
     fn from(changes: Vec<Change>) -> Self {
         Self { changes, claim: Claim::default() }
     }

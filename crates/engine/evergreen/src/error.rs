@@ -1,48 +1,49 @@
-//! The one error of the room.
+//! The error type of the crate.
 
 use senesce_block::BlockError;
 use senesce_fsapi::{Damage, FsError};
 
-/// Why the engine did not do what it was asked to.
+/// Why an operation of the engine failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A device failed.
     #[error(transparent)]
     Device(#[from] BlockError),
-    /// What lies on the device is damaged.
+    /// A structure on the device is damaged.
     #[error("{place}: {what}")]
     Damaged {
-        /// Where, in words: the structure, its number, and the place on the device.
+        /// The structure, its number, and its place on the device.
         place: String,
-        /// What is wrong with it, with the figures.
+        /// The fault, with its figures.
         what: String,
     },
     /// There is not enough space.
     #[error("no space left: {wanted} bytes wanted, {free} free")]
     NoSpace {
-        /// How many bytes were wanted.
+        /// The bytes that were requested.
         wanted: u64,
-        /// How many there are, without those that are kept for deleting.
+        /// The free bytes, without those reserved for removals.
         free: u64,
     },
-    /// What was asked for cannot be.
+    /// The request is not possible.
     #[error("{what}")]
     Invalid {
-        /// What is wrong with it, with the figures.
+        /// The fault, with its figures.
         what: String,
     },
-    /// The device holds something else, or a part of it only.
+    /// The device holds something else, or only a part of the file system.
     #[error("{device}: {what}")]
     WrongDevice {
-        /// Its name.
+        /// The name of the device.
         device: String,
-        /// What is wrong with it.
+        /// The fault.
         what: String,
     },
     /// An operation on a file failed.
     #[error(transparent)]
     Fs(#[from] FsError),
-    /// An earlier failure left the state in memory unfit to go on; what is on the device is whole. Open it again.
+    /// An earlier failure made the state in memory unusable; the state on the device is whole. The
+    /// caller must open the file system again.
     #[error("stopped by an earlier failure ({reason}); open it again")]
     Stopped {
         /// The earlier failure.
@@ -50,11 +51,11 @@ pub enum Error {
     },
 }
 
-/// What the engine gives.
+/// The result of the engine's operations.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// What a codec found, at a place on the device.
+    /// The damage that a codec found at a place on the device.
     pub(crate) fn damaged(place: impl Into<String>, damage: &Damage) -> Self {
         Self::Damaged { place: place.into(), what: damage.to_string() }
     }

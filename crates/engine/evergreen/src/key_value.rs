@@ -1,4 +1,4 @@
-//! The door between the file system and the tree.
+//! The interface between the file system and the tree.
 
 use std::{
     ops::{ControlFlow, Range},
@@ -9,72 +9,75 @@ use bytes::Bytes;
 
 use crate::{Batch, Result};
 
-/// The longest key.
+/// The longest key, in bytes.
 pub const MAX_KEY_BYTES: usize = 2048;
 
-/// The longest value: a block of a file, or an extended attribute.
+/// The longest value, in bytes: a block of a file, or an extended attribute.
 pub const MAX_VALUE_BYTES: usize = 4096;
 
-/// What a change counts beside its key and what it carries.
+/// The size of a change in a batch, in bytes, without its key and its payload.
 pub const CHANGE_BYTES: usize = 64;
 
-/// What a batch claims of the space, by what its maker knows: a blind write does not look at what it replaces.
+/// The space that a batch claims. The caller computes it, because a blind write does not read the
+/// value that it replaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Claim {
-    /// Bytes of keys and values that are live after the batch and were not before; fewer, if negative.
+    /// Growth of the live keys and values in bytes; negative if they shrink.
     pub bytes: i64,
-    /// It removes things: it may use the space that is kept for that.
+    /// Whether the batch removes things: then it may use the space reserved for removals.
     pub is_removal: bool,
 }
 
-/// What is claimed, and what can be.
+/// The claimed space, and its limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Live {
-    /// The sum of all claims so far.
+    /// The sum of all claims, in bytes.
     pub bytes: u64,
-    /// What that sum can be at most, without the space that is kept for removals.
+    /// The limit of that sum, without the space reserved for removals.
     pub most: u64,
 }
 
 /// Keys with values, in the order of the keys' bytes.
 ///
-/// Calls come from several threads. Each batch takes effect at once: a reading has all of it or nothing of it, but a
-/// [`scan`](Self::scan) may see batches that came after it began.
+/// Several threads may call it. A batch is atomic: a read sees all of it or nothing. A
+/// [`scan`](Self::scan) may see batches that were applied after its start.
 ///
-/// Errors: each method gives `Device`, `Damaged` or `Stopped`.
+/// Errors: each method returns `Device`, `Damaged` or `Stopped`.
 pub trait KeyValue: Send + Sync {
-    /// The value of a key; never an empty one.
+    /// Returns the value of a key; never an empty one.
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>>;
 
-    /// Gives the keys from `from` on up to `to` (itself not among them) with their values to `sink`, in ascending order,
-    /// until it breaks. `sink` is called without a lock: it may call back.
+    /// Passes the keys from `from` up to `to` (exclusive) with their values to `sink`, in ascending
+    /// order, until `sink` breaks. No lock is held during the call of `sink`: it may call the
+    /// store.
     fn scan(&self, from: &[u8], to: &[u8], sink: &mut dyn FnMut(&[u8], Bytes) -> ControlFlow<()>) -> Result<()>;
 
-    /// Does all of a batch. Not durable before the next [`sync`](Self::sync); after a loss of power there are all batches up
-    /// to one of them, in the order in which they were applied, and none behind.
+    /// Applies a batch. It is durable after the next [`sync`](Self::sync). After a loss of power
+    /// the store has a prefix of the batches, in the order of their calls.
     ///
-    /// Errors: `NoSpace` if its claim is more than there is; then nothing is done. `Invalid` for a key or value that is too
-    /// long.
+    /// Errors: `NoSpace` if the claim exceeds the free space: then the store is unchanged.
+    /// `Invalid` if a key or value is too long.
     fn apply(&self, batch: Batch) -> Result<()>;
 
-    /// All batches whose `apply` has returned are durable when it returns.
+    /// Makes all batches durable whose `apply` has returned.
     fn sync(&self) -> Result<()>;
 
-    /// The same, because something between these keys is to be durable: a store that is slow to make the rest durable may learn from it.
+    /// Like [`sync`](Self::sync). `keys` is a hint: the caller needs changes of these keys durable.
+    /// A store for which the other changes are expensive may use it.
     fn sync_of(&self, keys: &Range<Vec<u8>>) -> Result<()> {
         let _ = keys; // a hint
         self.sync()
     }
 
-    /// What a batch may come to at most: the bytes of its keys and of what its messages carry, and [`CHANGE_BYTES`] for each
-    /// change. Never below 15 KiB.
+    /// The size limit of a batch: the bytes of keys and payloads, and [`CHANGE_BYTES`] for each
+    /// change. At least 15 KiB.
     fn max_batch_bytes(&self) -> usize;
 
-    /// What is claimed and can be. Cost: none that grows.
+    /// The claimed space and its limit. Cost: constant.
     fn live(&self) -> Live;
 
-    /// Returns the bytes that may still be claimed. As long as this is not 0, a batch of a few KiB
-    /// is not refused. Cost: where little is free, as that of making space.
+    /// Returns the bytes that may still be claimed. As long as this is not 0, the store accepts a
+    /// batch of a few KiB. Cost: if little space is free, that of making space.
     fn claimable(&self) -> u64 {
         let Live { bytes, most } = self.live();
         most.saturating_sub(bytes)

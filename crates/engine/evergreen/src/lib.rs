@@ -1,11 +1,12 @@
-//! Evergreen: a file system that does not age, because what is related lies together in big nodes of a B-epsilon-tree, and
-//! because updates wait in buffers on their way down, so that big nodes do not mean much writing.
+//! Evergreen: a file system that does not age. Related data is adjacent in the big nodes of a
+//! B-epsilon-tree. Updates wait in buffers of inner nodes, so big nodes do not cause many writes.
 //!
-//! Two halves meet at the trait [`KeyValue`]: above it a file system puts names, inodes and blocks under keys whose order is
-//! the order in which they are read; below it a tree keeps keys and values on a device. Each half is tested without the other:
-//! the file system over [`ModelStore`], the tree against it.
+//! The crate has two halves, which meet at the trait [`KeyValue`]. The file system above it stores
+//! names, inodes and blocks under keys in the order in which they are read. The tree below it keeps
+//! keys and values on a device. Tests run the file system on [`ModelStore`], and compare the tree
+//! with it.
 //!
-//! It is not a store for everything: keys are short, values are a block at most ([`MAX_KEY_BYTES`], [`MAX_VALUE_BYTES`]).
+//! It is not a general store: keys and values are short ([`MAX_KEY_BYTES`], [`MAX_VALUE_BYTES`]).
 
 mod batch;
 mod check;

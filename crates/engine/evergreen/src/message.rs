@@ -1,40 +1,41 @@
-//! What waits on its way to a value, and how two of them become one.
+//! Messages: changes of a value that wait in buffers, and their composition.
 //!
-//! A value is a string of bytes, and **no bytes are no value**: an empty one does not exist. So a deletion is a value of no bytes, and
-//! an edit of nothing edits no bytes. With that, every message is a function from values to values, and [`Message::after`] is their
-//! composition: associative, whatever was there before.
+//! A value is a byte string, and **an empty value is no value**. A deletion sets an empty value; an
+//! edit of a missing value edits zero bytes. So each message is a function from values to values,
+//! and [`Message::after`] is their composition, which is associative.
 
 use bytes::Bytes;
 
 /// A message to one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// The value is this. Never empty: see [`Message::put`].
+    /// Sets the value. Never empty: see [`Message::put`].
     Put(Bytes),
-    /// There is no value.
+    /// Deletes the value.
     Delete,
-    /// Some bytes of the value are others, whatever it is.
+    /// Changes some bytes of the value.
     Edit(Edit),
 }
 
-/// A change of a value that need not be known: cut, then made longer, then written over.
+/// A change of a value that the writer need not know: cut it, then extend it, then overwrite parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
-    /// The value is cut to so many bytes if it is longer. `u32::MAX`: it is not cut.
+    /// A longer value is cut to this length. `u32::MAX`: it is not cut.
     cut: u32,
-    /// It gets zeros behind its end until it has so many bytes. No patch ends behind it.
+    /// A shorter value is extended with zeros to this length. No patch exceeds it.
     least: u32,
-    /// What is written over it: in ascending order, apart from each other and not empty.
+    /// Offsets and bytes to overwrite: ascending, not adjacent, not empty.
     patches: Vec<(u32, Bytes)>,
 }
 
 impl Message {
-    /// A value, or none if it is empty.
+    /// Sets a value, or deletes it if `value` is empty.
     pub fn put(value: Bytes) -> Self {
         if value.is_empty() { Self::Delete } else { Self::Put(value) }
     }
 
-    /// Writes bytes over the value at `offset`; zeros between its end and there. No bytes: nothing is changed.
+    /// Overwrites bytes of the value at `offset`, and fills a gap before it with zeros. No effect
+    /// if `bytes` is empty.
     pub fn patch(offset: u32, bytes: Bytes) -> Self {
         let least = if bytes.is_empty() { 0 } else { offset + bytes.len() as u32 };
         let patches = if bytes.is_empty() { Vec::new() } else { vec![(offset, bytes)] };
@@ -46,7 +47,8 @@ impl Message {
         Self::Edit(Edit { cut: bytes, least: 0, patches: Vec::new() })
     }
 
-    /// What is there after it, if `value` was there before (`None` or no bytes: nothing). Never an empty value.
+    /// Returns the value after the message. `value` is the one before; `None` and empty are the
+    /// same. Never returns an empty value.
     pub fn apply(&self, value: Option<&Bytes>) -> Option<Bytes> {
         match self {
             Self::Put(value) => Some(value.clone()),
@@ -61,7 +63,7 @@ impl Message {
         }
     }
 
-    /// The one message that does what `older` and then `self` do.
+    /// Returns one message with the effect of `older` followed by `self`.
     pub fn after(self, older: &Message) -> Message {
         match (self, older) {
             (Self::Edit(new), Self::Put(old)) => Self::put(Bytes::from(new.apply(old))),
@@ -71,12 +73,12 @@ impl Message {
         }
     }
 
-    /// Whether what it leaves does not depend on what was there.
+    /// Whether the result does not depend on the old value.
     pub fn is_whole(&self) -> bool {
         !matches!(self, Self::Edit(_))
     }
 
-    /// The bytes of values that it carries.
+    /// The number of value bytes in the message.
     pub fn payload_bytes(&self) -> usize {
         match self {
             Self::Put(value) => value.len(),
@@ -87,14 +89,14 @@ impl Message {
 }
 
 impl Edit {
-    /// An edit from its parts, as they are decoded. Errors: what is not so, in words.
+    /// An edit from its decoded parts. Errors: a text with the rule that is violated.
     pub fn from_parts(cut: u32, least: u32, patches: Vec<(u32, Bytes)>) -> Result<Self, String> {
         let mut end = 0;
         for (offset, bytes) in &patches {
             let behind = u64::from(*offset) + bytes.len() as u64;
             if u64::from(*offset) < end || bytes.is_empty() || behind > u64::from(least) {
                 return Err(format!(
-                    "a patch of {} bytes at {offset}: behind {end}, up to {least} was expected",
+                    "a patch of {} bytes at {offset}; expected at {end} or later, within {least} bytes",
                     bytes.len()
                 ));
             }
@@ -103,17 +105,17 @@ impl Edit {
         Ok(Self { cut, least, patches })
     }
 
-    /// To how many bytes it cuts; `u32::MAX` if it does not.
+    /// The length that a longer value is cut to; `u32::MAX` if it is not cut.
     pub fn cut(&self) -> u32 {
         self.cut
     }
 
-    /// How many bytes there are at least, then.
+    /// The least length of the result, if the old value is not longer.
     pub fn least(&self) -> u32 {
         self.least
     }
 
-    /// What it writes where: in ascending order, apart from each other and not empty.
+    /// Offsets and bytes to overwrite: ascending, not adjacent, not empty.
     pub fn patches(&self) -> &[(u32, Bytes)] {
         &self.patches
     }
@@ -145,7 +147,7 @@ impl Edit {
     }
 }
 
-/// The parts of an older patch, from `from` to `to`, that no newer one covers.
+/// Keeps the parts of an older patch, from `from` to `to`, that no newer patch covers.
 fn keep_uncovered(from: u32, to: u32, start: u32, bytes: &Bytes, newer: &[(u32, Bytes)], kept: &mut Vec<(u32, Bytes)>) {
     let mut from = from;
     let mut keep = |from: u32, to: u32| {
@@ -160,7 +162,7 @@ fn keep_uncovered(from: u32, to: u32, start: u32, bytes: &Bytes, newer: &[(u32, 
     keep(from, to);
 }
 
-/// Patches that touch are one, so that equal edits are equal.
+/// Joins adjacent patches, so that equal edits compare as equal.
 fn joined(patches: Vec<(u32, Bytes)>) -> Vec<(u32, Bytes)> {
     let mut all: Vec<(u32, Bytes)> = Vec::with_capacity(patches.len());
     let mut run: Vec<Bytes> = Vec::new();
@@ -205,20 +207,20 @@ mod tests {
 
     proptest! {
         #[test]
-        fn two_messages_do_as_one_what_they_do_one_by_one(first in message(), second in message(), old in value()) {
+        fn composition_equals_both_messages_in_turn(first in message(), second in message(), old in value()) {
             let one_by_one = second.apply(first.apply(Some(&old)).as_ref());
             prop_assert_eq!(second.after(&first).apply(Some(&old)), one_by_one);
         }
 
         #[test]
-        fn it_does_not_matter_which_two_of_three_become_one_first(first in message(), second in message(), third in message()) {
+        fn composition_is_associative(first in message(), second in message(), third in message()) {
             let left = third.clone().after(&second).after(&first);
             let right = third.after(&second.after(&first));
             prop_assert_eq!(left, right);
         }
 
         #[test]
-        fn edits_come_back_from_their_parts(first in message(), second in message()) {
+        fn edits_are_rebuilt_from_their_parts(first in message(), second in message()) {
             if let Message::Edit(edit) = second.after(&first) {
                 let again = Edit::from_parts(edit.cut(), edit.least(), edit.patches().to_vec()).unwrap();
                 prop_assert_eq!(again, edit);
@@ -227,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edit_of_nothing_is_of_no_bytes() {
+    fn missing_and_empty_values_are_equal() {
         assert_eq!(Message::cut(0).apply(Some(&Bytes::from_static(b"abc"))), None);
         assert_eq!(Message::patch(2, Bytes::from_static(b"x")).apply(None), Some(Bytes::from_static(b"\0\0x")));
         assert_eq!(Message::put(Bytes::new()), Message::Delete);

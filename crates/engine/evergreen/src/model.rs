@@ -1,4 +1,5 @@
-//! The store in memory: as simple as can be, what tests hold the tree against, and what the file system is tested on.
+//! The store in memory: the simplest possible one. Tests compare the tree with it, and run the file
+//! system on it.
 
 use std::{
     collections::BTreeMap,
@@ -10,11 +11,11 @@ use bytes::Bytes;
 
 use crate::{Batch, Change, Error, KeyValue, Live, MAX_KEY_BYTES, MAX_VALUE_BYTES, Message, Result};
 
-/// A [`KeyValue`] in memory. Nothing of it is durable: what is not dropped is there.
+/// A [`KeyValue`] in memory. Nothing of it is durable.
 #[derive(Debug)]
 pub struct ModelStore {
     state: Mutex<State>,
-    /// What may be claimed by all, and what of it is kept for removals.
+    /// The limit of all claims, and the part of it reserved for removals.
     most: u64,
     kept: u64,
 }
@@ -26,7 +27,7 @@ struct State {
 }
 
 impl ModelStore {
-    /// An empty one that holds so many claimed bytes; `kept` of them are for removals only.
+    /// An empty store with a limit of `most` claimed bytes; `kept` of them are for removals only.
     pub fn new(most: u64, kept: u64) -> Self {
         Self { state: Mutex::default(), most, kept }
     }

@@ -1,4 +1,4 @@
-//! What keys have, as the walk finds it: a store that is only read, so that what must hold of the files can be looked at.
+//! The contents of an evergreen as a read-only store, so that the check of the files can use it.
 
 use std::{
     ops::ControlFlow,
@@ -21,7 +21,7 @@ pub(super) struct Contents {
     superblock: Superblock,
     map: NodeMap,
     report: Mutex<CheckReport>,
-    /// The record of the layout of keys, when it was met.
+    /// The record with the key order, once the walk has found it.
     layout: Mutex<Option<Bytes>>,
 }
 
@@ -30,13 +30,13 @@ impl Contents {
         Self { area, superblock, map, report: Mutex::new(report), layout: Mutex::default() }
     }
 
-    /// Walks over the tree.
+    /// Checks the tree.
     pub fn check_keys(self) -> Result<CheckReport> {
         self.scan(&[], &[u8::MAX], &mut |_, _| ControlFlow::Continue(()))?;
         Ok(self.into_report())
     }
 
-    /// Walks over the tree once, and looks at the files in it.
+    /// Checks the tree and the files in it.
     pub fn check_files(self) -> Result<CheckReport> {
         let files = check_files(&self)?;
         let wanted = self.superblock.shape.key_order;
@@ -51,7 +51,7 @@ impl Contents {
             let damage = Damage::new("superblock", "key order", format!("{wanted:?}"), expected);
             report.find(format!("superblock {}", report.generation), damage);
         }
-        // Of a tree that is damaged not all of the files were seen.
+        // In a damaged tree some files are missing, so findings about files would be wrong.
         if report.is_whole() {
             files.into_iter().for_each(|finding| report.find("files", finding));
         }
@@ -73,7 +73,7 @@ impl KeyValue for Contents {
         Ok(found)
     }
 
-    /// Every call is a walk over the tree, and adds to the report.
+    /// Each call walks over the tree, and adds to the report.
     fn scan(&self, from: &[u8], to: &[u8], sink: &mut dyn FnMut(&[u8], Bytes) -> ControlFlow<()>) -> Result<()> {
         let mut report = self.report.lock().unwrap_or_else(PoisonError::into_inner);
         let mut walk = Walk::new(&self.area, &self.superblock, &self.map, &mut report);
@@ -91,7 +91,7 @@ impl KeyValue for Contents {
     }
 
     fn apply(&self, _: Batch) -> Result<()> {
-        Err(Error::Invalid { what: "a check changes nothing".to_owned() })
+        Err(Error::Invalid { what: "a check is read-only".to_owned() })
     }
 
     fn sync(&self) -> Result<()> {

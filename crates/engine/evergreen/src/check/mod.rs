@@ -1,10 +1,14 @@
-//! The independent check: reads an evergreen from its device, as the last superblock has it.
+//! The independent check: reads an evergreen from its device, in the state of the newest
+//! superblock.
 //!
-//! It shares the codecs with the engine and nothing else: it finds nodes by its own walk, merges what waits for a key on its own,
-//! counts for itself, and compares. Of what has two copies it reads both. What it holds to be true: the map's nodes lie inside, apart from each other and from the map; each is
-//! reached once, under the bounds that its parent has for it, all leaves equally deep; every header and part has its checksum;
-//! keys ascend within bounds, and keys and values are not too long; what waits is in normal form; and what must hold of the files
-//! in all that.
+//! It shares only the codecs with the engine. It has its own walk, merges messages itself, counts
+//! itself, and compares. It reads both copies of metadata. It checks that:
+//! - nodes are inside the area and do not overlap each other or the map;
+//! - each node is reached once, has the bounds of its parent, and all leaves have the same depth;
+//! - each header and part has its checksum;
+//! - keys ascend within the bounds, and keys and values are not too long;
+//! - buffers are in normal form;
+//! - the rules of the files hold.
 
 mod contents;
 mod places;
@@ -23,12 +27,12 @@ use crate::{
 };
 use contents::Contents;
 
-/// Something that is not as it must be.
+/// A violated rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Where, in words: the structure, its number, its place on the device.
+    /// The structure, its number, and its place on the device.
     pub place: String,
-    /// What of it, what was found, what was expected.
+    /// The field, the value found, and the value expected.
     pub what: String,
 }
 
@@ -38,58 +42,59 @@ impl fmt::Display for Finding {
     }
 }
 
-/// What a check saw of copies.
+/// The findings about copies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CopyReport {
-    /// Copies of inner nodes and of the map that are not as they must be, while the other copy is: nothing is lost, and a repair, or
-    /// the checkpoint after one was read, writes them again.
+    /// Damaged copies of inner nodes and of the map whose other copy is whole. Nothing is lost. A
+    /// repair rewrites them, and so does the checkpoint after a read of one.
     pub bad: Vec<Finding>,
-    /// Copies of superblocks that are not as they must be, while the other copy is, and frames of the log that their parity restored. They are
-    /// no findings: power may have been lost while one was written. Opening writes them again, or needs them no more.
+    /// Damaged copies of superblocks whose other copy is whole, and frames of the log that were
+    /// restored by parity. They are no findings, because a loss of power can cause them. Opening
+    /// rewrites the superblocks, and does not need the frames afterwards.
     pub torn: Vec<Finding>,
-    /// Inner nodes that have one copy although they should have two: there was no space.
+    /// Inner nodes with one copy instead of two, because there was no space.
     pub single: u64,
 }
 
-/// What a check saw.
+/// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckReport {
-    /// What is not as it must be, in the order in which it was found; nothing if the evergreen is clean.
+    /// The violated rules, in the order in which they were found; empty if the evergreen is clean.
     pub findings: Vec<Finding>,
-    /// How many more there were than are kept.
+    /// The number of further findings, which are not kept.
     pub more_findings: u64,
-    /// What has copies of which not all are as they must be.
+    /// The findings about copies.
     pub copies: CopyReport,
-    /// A superblock besides the one that counts that cannot be read. It is no finding: power may have been lost while it was
-    /// written. Opening writes it anew.
+    /// A superblock, besides the current one, that cannot be read. It is no finding, because a loss
+    /// of power can cause it. Opening rewrites it.
     pub torn_superblock: Option<Finding>,
-    /// The superblock that was looked at.
+    /// The generation of the checked superblock.
     pub generation: u64,
-    /// Nodes that are reached, and how many of them are leaves.
+    /// The reached nodes.
     pub nodes: u64,
-    /// Leaves among them.
+    /// The leaves among them.
     pub leaves: u64,
-    /// Levels of the tree.
+    /// The levels of the tree.
     pub levels: u64,
-    /// Keys that have a value.
+    /// The keys with a value.
     pub keys: u64,
-    /// Messages and ranges that wait in nodes.
+    /// The messages and ranges that wait in nodes.
     pub waiting: u64,
-    /// Bytes of units that are in use.
+    /// The bytes of units in use.
     pub used_bytes: u64,
-    /// Bytes of units that are free.
+    /// The bytes of free units.
     pub free_bytes: u64,
-    /// Extents that these are.
+    /// The number of free extents.
     pub free_extents: u64,
-    /// Batches in the log that opening will do again; the check does not see them.
+    /// The batches in the log that opening will apply; the check does not read their contents.
     pub log_batches: u64,
 }
 
-/// Findings that a report keeps.
+/// The most findings that a report keeps.
 const MAX_FINDINGS: usize = 1000;
 
 impl CheckReport {
-    /// Whether nothing was found, and no copy is bad.
+    /// Whether there are no findings and no damaged copies of nodes and of the map.
     pub fn is_clean(&self) -> bool {
         self.is_whole() && self.copies.bad.is_empty()
     }
@@ -113,7 +118,7 @@ impl CheckReport {
         }
     }
 
-    /// Takes damage as a finding. Errors: all others.
+    /// Turns damage into a finding. Errors: all other errors.
     fn take<T>(&mut self, result: Result<T>) -> Result<Option<T>> {
         match result {
             Ok(value) => Ok(Some(value)),
@@ -126,15 +131,15 @@ impl CheckReport {
     }
 }
 
-/// Checks an evergreen without opening it; nothing is written. Damage is in the report.
+/// Checks an evergreen without opening it, read-only. Damage is in the report.
 ///
-/// Errors: what keeps from looking at all: no superblock that can be read, another device, the device's errors. Cost: reads all nodes;
-/// memory for a path of the tree, and for each inode and name.
+/// Errors: those that prevent the check: no readable superblock, another device, errors of the
+/// device. Cost: reads all nodes; memory for a path of the tree, and for each inode and name.
 pub fn check(device: &Arc<dyn BlockDevice>) -> Result<CheckReport> {
     check_with(device, Contents::check_files)
 }
 
-/// The same of a store in which there is no file system.
+/// Checks a store that has no file system.
 pub fn check_store(device: &Arc<dyn BlockDevice>) -> Result<CheckReport> {
     check_with(device, Contents::check_keys)
 }
@@ -168,7 +173,7 @@ fn slot_finding((place, damage): BadSlotCopy) -> Finding {
     Finding { place: place.to_owned(), what: damage.to_string() }
 }
 
-/// Reads the log to its end; gives the batches in it.
+/// Reads the log to its end; returns the number of batches.
 fn check_log(device: &Arc<dyn BlockDevice>, superblock: &Superblock, report: &mut CheckReport) -> Result<u64> {
     let mut replay = Replay::new(device.clone(), &superblock.geometry, superblock.uuid, superblock.replay)
         .beside_torn(report.torn_superblock.is_some())

@@ -1,9 +1,9 @@
-//! Whether everything lies inside of the area, and apart.
+//! Checks that all places are inside the area and do not overlap.
 
 use super::CheckReport;
 use crate::disk::{Damage, Extent, NodeMap, Superblock};
 
-/// Looks at the extents of all nodes and of the map, and counts what they leave.
+/// Checks the extents of all nodes and of the map, and counts the free space.
 pub(super) fn check(map: &NodeMap, superblock: &Superblock, report: &mut CheckReport) {
     let geometry = &superblock.geometry;
     let of_map = superblock.map.all().map(|extent| (extent, "the map of nodes".to_owned()));
@@ -21,7 +21,7 @@ pub(super) fn check(map: &NodeMap, superblock: &Superblock, report: &mut CheckRe
     };
     for (extent, whose) in extents {
         if extent.first < end {
-            let damage = Damage::new("node map", "extent", extent, format!("units that {last} has not"));
+            let damage = Damage::new("node map", "extent", extent, format!("units that are not in {last}"));
             report.find(format!("{whose}, superblock {}", superblock.generation), damage);
         }
         count_free(end, extent.first);

@@ -1,4 +1,4 @@
-//! The check against damage of every field: it must tell the structure and the field.
+//! The check with damage of every field: the report must name the structure and the field.
 
 use std::{ops::ControlFlow, sync::Arc};
 
@@ -24,7 +24,8 @@ const TINY: MakeOptions = MakeOptions {
 
 const CALLER: Caller = Caller { uid: 0, gid: 0, now: Timestamp { seconds: 1_700_000_000, nanoseconds: 0 } };
 
-/// A file system of some files on a tree of three levels, with messages that wait, and batches in the log.
+/// A file system with some files on a tree of three levels, with waiting messages, and with batches
+/// in the log.
 fn example() -> Arc<MemoryDevice> {
     let device = Arc::new(MemoryDevice::new("disk", Size(8 << 20)));
     Evergreen::make(device.clone(), &TINY).unwrap();
@@ -38,7 +39,7 @@ fn example() -> Arc<MemoryDevice> {
     store.checkpoint().unwrap();
     for number in 0..4u64 {
         let file = fs.lookup(Ino::ROOT, format!("file {number}").as_bytes()).unwrap();
-        fs.write(&CALLER, file.ino, 7, b"written behind the checkpoint").unwrap();
+        fs.write(&CALLER, file.ino, 7, b"written after the checkpoint").unwrap();
         store.sync().unwrap();
     }
     device
@@ -48,7 +49,7 @@ fn shared(device: &MemoryDevice) -> Arc<dyn BlockDevice> {
     Arc::new(device.fork())
 }
 
-/// What a check says, in one text.
+/// The findings of a check, as one text.
 fn told(device: &Arc<dyn BlockDevice>) -> String {
     match check(device) {
         Ok(report) => {
@@ -60,7 +61,8 @@ fn told(device: &Arc<dyn BlockDevice>) -> String {
     }
 }
 
-/// What lies on a device: its superblock, map and nodes, to be changed and written back under right checksums.
+/// The superblock, map and nodes of a device. A test changes them and writes them back with correct
+/// checksums.
 struct Forge {
     device: Arc<dyn BlockDevice>,
     area: Area,
@@ -92,10 +94,10 @@ impl Forge {
     /// The first node of a kind.
     fn find(&self, is_wanted: impl Fn(&Node) -> bool) -> (NodeId, Node) {
         let nodes = self.map.iter().map(|(id, _)| (id, self.node(id)));
-        nodes.into_iter().find(|(_, node)| is_wanted(node)).expect("there is such a node")
+        nodes.into_iter().find(|(_, node)| is_wanted(node)).expect("the example has such a node")
     }
 
-    /// A node lies where nothing lay from now on, as number `id` of generation `generation`.
+    /// Writes a node to free units, with the number `id` and the generation `generation`.
     fn put(&mut self, at: NodeId, node: &Node, id: NodeId, generation: u64) {
         let encoded = node.encode(Some(&self.superblock.uuid), id, generation);
         let count = self.superblock.geometry.units_for(encoded.bytes.len() as u64);
@@ -106,11 +108,11 @@ impl Forge {
         self.map.insert(at, Place { extents, second: Extents::default(), bytes, header_sum: encoded.header_sum });
     }
 
-    /// Writes map and superblock; what the check tells.
+    /// Writes map and superblock; returns the findings of the check.
     fn told(mut self) -> String {
         let bytes = self.map.encode(Some(&self.superblock.uuid), self.superblock.generation);
         let count = self.superblock.geometry.units_for(bytes.len() as u64);
-        // Behind what is put; it may be longer than it was.
+        // After the places of `put`, because the map may be longer now.
         self.superblock.map.extents = vec![Extent { first: self.superblock.geometry.units - 64, count }];
         self.superblock.map.bytes = bytes.len() as u64;
         self.superblock.map.sum = NodeMap::sum(&bytes);
@@ -130,7 +132,7 @@ fn is_leaf(node: &Node) -> bool {
 }
 
 #[test]
-fn what_an_engine_wrote_is_clean_as_it_lies_and_as_opening_makes_it() {
+fn store_is_clean_before_and_after_opening() {
     let device = shared(&example());
     let report = check(&device).unwrap();
     assert_eq!((&report.findings, &report.torn_superblock, report.log_batches), (&vec![], &None, 4));
@@ -236,13 +238,13 @@ fn a_forged_field_is_named() {
         let mut forge = Forge::new(&device);
         change(&mut forge);
         let told = forge.told();
-        assert!(told.contains(wanted), "{wanted:?} was wanted: {told}");
+        assert!(told.contains(wanted), "{wanted:?} is not in: {told}");
     }
 }
 
-/// One bit of what is in use is another: nothing of that goes by unseen.
+/// Flips one bit of a structure in use; the check must report it.
 #[test]
-fn no_changed_bit_is_overlooked() {
+fn every_bit_flip_is_found() {
     let device = example();
     let forge = Forge::new(&device);
     let geometry = forge.superblock.geometry;
@@ -269,7 +271,7 @@ fn no_changed_bit_is_overlooked() {
 }
 
 #[test]
-fn a_store_without_a_file_system_is_checked_too() {
+fn stores_without_files_are_checked() {
     let device = Arc::new(MemoryDevice::new("disk", Size(8 << 20)));
     Evergreen::make(device.clone(), &TINY).unwrap();
     let store = Evergreen::open(device.clone(), Limits::default()).unwrap();

@@ -1,4 +1,4 @@
-//! The walk over all nodes from the root, and what keys have in the end.
+//! The walk over all nodes from the root, which merges the messages on the path.
 
 use std::{collections::BTreeSet, ops::ControlFlow};
 
@@ -11,7 +11,7 @@ use crate::{
     node::{Body, Buffer, Header, Inner, Leaf, Node},
 };
 
-/// Where keys and values go.
+/// The receiver of keys and values.
 pub(super) type Sink<'a> = dyn FnMut(&[u8], Bytes) -> ControlFlow<()> + 'a;
 
 /// A walk.
@@ -21,18 +21,18 @@ pub(super) struct Walk<'a> {
     pub map: &'a NodeMap,
     pub report: &'a mut CheckReport,
     pub reached: BTreeSet<NodeId>,
-    /// What waits for the node that is looked at, the root's last.
+    /// The buffers on the path to the current node, the root's first.
     waiting: Vec<Buffer>,
-    /// The sink wants no more.
+    /// Whether the sink needs no more entries.
     is_over: bool,
 }
 
-/// What a parent says of its child.
+/// The facts about a child that its parent has.
 struct Expected {
     id: NodeId,
     lower: Bytes,
     upper: Option<Bytes>,
-    /// Levels above the leaves; not known of the root.
+    /// The height above the leaves; unknown for the root.
     height: Option<u8>,
 }
 
@@ -41,7 +41,7 @@ impl<'a> Walk<'a> {
         Self { area, superblock, map, report, reached: BTreeSet::new(), waiting: Vec::new(), is_over: false }
     }
 
-    /// Walks over the tree; keys with a value come in order. Errors: `Device`.
+    /// Walks over the tree, and passes keys with a value in order. Errors: `Device`.
     pub fn walk(&mut self, sink: &mut Sink<'_>) -> Result<()> {
         let root = Expected { id: self.superblock.root, lower: Bytes::new(), upper: None, height: None };
         self.visit(&root, sink)?;
@@ -76,8 +76,8 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// A node with all its parts, each of whichever copy has it. `None`: it is damaged, and that was told. Errors: `Device` if the device
-    /// returns no copy.
+    /// Reads a node with all its parts, each from any copy that has it whole. `None`: the node is
+    /// damaged, and the report has it. Errors: `Device` if the device returns no copy.
     fn read(&mut self, id: NodeId, place: &Place) -> Result<Option<Node>> {
         let mut nodes: Vec<(Node, Vec<Option<Damage>>)> = Vec::new();
         let (mut wrong, mut failed, mut generation) = (Vec::new(), None, 0);
@@ -116,7 +116,7 @@ impl<'a> Walk<'a> {
         Ok(Some(node))
     }
 
-    /// The header of a copy, with the parts that are whole, and of each part what is wrong with it.
+    /// Decodes a copy: the header with its whole parts, and the damage of each part.
     fn read_copy(&self, id: NodeId, place: &Place, bytes: &Bytes) -> Decoded<(Header, Vec<Option<Damage>>)> {
         let mut header = Header::bytes(bytes).and_then(|header| match bytes.get(..header) {
             Some(_) => Header::decode(bytes.slice(..header)),
@@ -155,7 +155,7 @@ impl<'a> Walk<'a> {
         }
         if expected.height.is_some_and(|height| height != node.height()) {
             let wanted = expected.height.unwrap_or(0);
-            self.find(id, "height", &node.height().to_string(), &format!("{wanted}, one less than its parent's"));
+            self.find(id, "height", &node.height().to_string(), &format!("{wanted}, 1 less than its parent"));
         }
     }
 
@@ -177,8 +177,8 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Normal form: ranges apart, in order; at most one message for a key, a whole value where a range covers it; all within the child's
-    /// bounds.
+    /// Checks the normal form: ranges in order and not adjacent, at most one message for a key, no
+    /// edit where a range covers the key. All keys must be within the child's bounds.
     fn check_buffer(&mut self, id: NodeId, buffer: &Buffer, lower: &Bytes, upper: Option<&Bytes>) {
         self.report.waiting += (buffer.ranges().iter().count() + buffer.messages().len()) as u64;
         let is_inside = |from: &Bytes, to: Option<&Bytes>| {
@@ -187,7 +187,7 @@ impl<'a> Walk<'a> {
         let mut end: Option<&Bytes> = None;
         for (from, to) in buffer.ranges().iter() {
             if from >= to || end.is_some_and(|end| end >= from) {
-                self.find(id, "range from", &shown(from), "behind the range before, and before its own end");
+                self.find(id, "range from", &shown(from), "after the previous range, and before its own end");
             }
             if !is_inside(from, Some(to)) {
                 self.find(id, "range to", &shown(to), "within the bounds of the child");
@@ -204,7 +204,7 @@ impl<'a> Walk<'a> {
                     id,
                     "message",
                     &format!("no value for {}", shown(key)),
-                    "a value, for a range covers the key",
+                    "a put, because a range covers the key",
                 );
             }
             let value = match message {
@@ -233,7 +233,7 @@ impl<'a> Walk<'a> {
             for (key, value) in part.body.here().entries() {
                 let is_first = entries.is_empty() && *key >= node.lower;
                 if !is_first && entries.last().is_none_or(|(last, _)| last >= key) {
-                    self.find(id, "key", &shown(key), "behind the key before, and not before the lower bound");
+                    self.find(id, "key", &shown(key), "after the previous key, and not before the lower bound");
                 }
                 if node.upper.as_ref().is_some_and(|upper| key >= upper) {
                     self.find(id, "key", &shown(key), "before the upper bound");
@@ -252,7 +252,7 @@ impl<'a> Walk<'a> {
                     id,
                     "value",
                     &format!("{} bytes for {}", value.len(), shown(&key)),
-                    "at most 4096 with what waits",
+                    "at most 4096 after all messages",
                 );
             }
             if sink(&key, value).is_break() {
@@ -278,7 +278,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// A node of its copies, each part of one in which it is whole. `None`: one of them is whole in none.
+/// Combines copies of a node, with each part from a copy that has it whole. `None`: a part is whole
+/// in none.
 fn whole(mut copies: Vec<(Node, Vec<Option<Damage>>)>) -> Option<Node> {
     let is_whole = |(_, parts): &(Node, Vec<Option<Damage>>)| parts.iter().all(Option::is_none);
     let best = copies.iter().position(is_whole).unwrap_or(0);
@@ -290,7 +291,7 @@ fn whole(mut copies: Vec<(Node, Vec<Option<Damage>>)>) -> Option<Node> {
     Some(node)
 }
 
-/// Entries of a leaf when what waits for it in one buffer has been done: ranges first, then messages, key by key.
+/// Applies a buffer to the entries of a leaf: ranges first, then messages.
 fn merged(entries: &[(Bytes, Bytes)], buffer: &Buffer, lower: &Bytes, upper: Option<&Bytes>) -> Vec<(Bytes, Bytes)> {
     let covered = |key: &Bytes| buffer.ranges().iter().any(|(from, to)| from <= key && key < to);
     let mut values: std::collections::BTreeMap<Bytes, Bytes> =
@@ -306,7 +307,7 @@ fn merged(entries: &[(Bytes, Bytes)], buffer: &Buffer, lower: &Bytes, upper: Opt
     values.into_iter().collect()
 }
 
-/// A key in words.
+/// A key as text.
 fn shown(key: &[u8]) -> String {
     key.escape_ascii().to_string()
 }

@@ -1,4 +1,4 @@
-//! Reading and writing units.
+//! Reads and writes of units.
 
 use std::{fmt, sync::Arc};
 
@@ -8,7 +8,7 @@ use senesce_block::BlockDevice;
 use super::{BLOCK, Extent, Geometry};
 use crate::{Error, Result};
 
-/// The units of a device, in which nodes and the map of nodes lie.
+/// The units of a device, which hold the nodes and the map of nodes.
 #[derive(Clone)]
 pub struct Area {
     device: Arc<dyn BlockDevice>,
@@ -16,7 +16,7 @@ pub struct Area {
 }
 
 impl Area {
-    /// The area of a device that is divided so.
+    /// The area of a device with this geometry.
     pub fn new(device: Arc<dyn BlockDevice>, geometry: Geometry) -> Self {
         Self { device, geometry }
     }
@@ -26,19 +26,20 @@ impl Area {
         &self.device
     }
 
-    /// How it is divided.
+    /// The layout of the device.
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
     }
 
-    /// `len` bytes from `offset` on of what lies in the extents, one behind the other.
+    /// Reads `len` bytes from `offset` on of the concatenated extents.
     ///
-    /// Errors: `Device`; `Invalid` for more than there is. Cost: a request for each extent that has a part of it, of whole blocks.
+    /// Errors: `Device`; `Invalid` if the range exceeds the extents. Cost: a request of whole
+    /// blocks for each extent in the range.
     pub fn read(&self, extents: &[Extent], offset: u64, len: usize) -> Result<Bytes> {
         self.read_counting(extents, offset, len).map(|(bytes, _)| bytes)
     }
 
-    /// The same, and how many requests it took.
+    /// Like [`read`](Self::read); also returns the number of requests.
     pub fn read_counting(&self, extents: &[Extent], offset: u64, len: usize) -> Result<(Bytes, u64)> {
         let (block, end) = (BLOCK as u64, offset + len as u64);
         self.expect_room(extents, end)?;
@@ -53,9 +54,10 @@ impl Area {
         Ok((Bytes::from(bytes).slice(skipped..skipped + len), requests))
     }
 
-    /// Writes bytes to the extents, one behind the other; zeros behind them to the end of the block. Not durable before the next flush.
+    /// Writes bytes to the concatenated extents, with zeros up to the end of the last block.
+    /// Durable after the next flush.
     ///
-    /// Errors: `Device`; `Invalid` for more than there is room for.
+    /// Errors: `Device`; `Invalid` if the bytes exceed the extents.
     pub fn write(&self, extents: &[Extent], mut bytes: Vec<u8>) -> Result<()> {
         bytes.resize(bytes.len().next_multiple_of(BLOCK), 0);
         let len = bytes.len() as u64;
@@ -71,10 +73,11 @@ impl Area {
         if bytes <= room {
             return Ok(());
         }
-        Err(Error::Invalid { what: format!("{bytes} bytes of {units} units, which have {room}") })
+        Err(Error::Invalid { what: format!("{bytes} bytes in {units} units, which hold {room}") })
     }
 
-    /// The places on the device of the bytes from `from` to `to`, and which of them lie there.
+    /// Calls `each` for the parts of the bytes `from..to`: with the offset on the device, and the
+    /// range.
     fn for_each_piece(
         &self,
         extents: &[Extent],
@@ -109,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_to_pieces_is_read_from_any_byte() {
+    fn pieces_are_read_from_any_byte() {
         let device = Arc::new(MemoryDevice::new("disk", Size(4 << 20)));
         let area = Area::new(device, Geometry::plan(4 << 20, 8192, Some(64 << 10)).unwrap());
         let extents = [Extent { first: 7, count: 2 }, Extent { first: 3, count: 1 }];
@@ -124,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_is_one_request() {
+    fn each_piece_is_one_request() {
         let device =
             Arc::new(TracedDevice::new(MemoryDevice::new("disk", Size(4 << 20)), Arc::new(ManualClock::default())));
         let area = Area::new(device.clone(), Geometry::plan(4 << 20, 8192, Some(64 << 10)).unwrap());

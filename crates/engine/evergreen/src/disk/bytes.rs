@@ -1,4 +1,4 @@
-//! Little-endian numbers at fixed places, and a reader for what has no fixed places.
+//! Little-endian numbers at fixed offsets, and a reader for structures without fixed offsets.
 
 use bytes::{Buf, Bytes};
 
@@ -22,14 +22,14 @@ pub(crate) fn put_at(bytes: &mut [u8], at: usize, value: &[u8]) {
     bytes[at..at + value.len()].copy_from_slice(value);
 }
 
-/// Appends what [`Reader::sized`] reads: a length in two bytes, and the bytes. There are 65,535 at most.
+/// Appends a length in two bytes, and the bytes, for [`Reader::sized`]. At most 65,535 bytes.
 pub fn push_sized(out: &mut Vec<u8>, bytes: &[u8]) {
     debug_assert!(bytes.len() <= usize::from(u16::MAX), "keys and values are shorter");
     out.extend_from_slice(&(bytes.len() as u16).to_le_bytes());
     out.extend_from_slice(bytes);
 }
 
-/// Appends what [`Reader::number`] reads.
+/// Appends a number for [`Reader::number`].
 pub fn push_number(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
@@ -38,8 +38,8 @@ pub fn push_number(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// Reads one value behind the other; what is cut short is damage of the field that was wanted. Bytes that it gives share the
-/// memory of those it reads.
+/// Reads values in sequence. Missing bytes are damage of the requested field. Returned bytes share
+/// the memory of the input.
 #[derive(Clone, Debug)]
 pub struct Reader {
     structure: &'static str,
@@ -47,43 +47,44 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Reads the bytes of a structure from the first on.
+    /// A reader of the bytes of a structure.
     pub fn new(structure: &'static str, bytes: Bytes) -> Self {
         Self { structure, rest: bytes }
     }
 
-    /// So many bytes.
+    /// Reads `len` bytes.
     pub fn take(&mut self, field: &'static str, len: usize) -> Decoded<Bytes> {
         self.expect(field, len)?;
         Ok(self.rest.split_to(len))
     }
 
-    /// A number of one byte.
+    /// Reads a number of one byte.
     pub fn u8(&mut self, field: &'static str) -> Decoded<u8> {
         Ok(u8::from_le_bytes(self.array(field)?))
     }
 
-    /// A number of two bytes.
+    /// Reads a number of two bytes.
     pub fn u16(&mut self, field: &'static str) -> Decoded<u16> {
         Ok(u16::from_le_bytes(self.array(field)?))
     }
 
-    /// A number of four bytes.
+    /// Reads a number of four bytes.
     pub fn u32(&mut self, field: &'static str) -> Decoded<u32> {
         Ok(u32::from_le_bytes(self.array(field)?))
     }
 
-    /// A number of eight bytes.
+    /// Reads a number of eight bytes.
     pub fn u64(&mut self, field: &'static str) -> Decoded<u64> {
         Ok(u64::from_le_bytes(self.array(field)?))
     }
 
-    /// A number of eight bytes that may be negative.
+    /// Reads a signed number of eight bytes.
     pub fn i64(&mut self, field: &'static str) -> Decoded<i64> {
         Ok(i64::from_le_bytes(self.array(field)?))
     }
 
-    /// A number of as few bytes as it needs: seven bits a byte, the lowest first, the eighth says that more follow. At most `most`.
+    /// Reads a number of variable length, at most `most`. Each byte has seven bits, the lowest
+    /// first; the eighth bit is set if more follow.
     pub fn number(&mut self, field: &'static str, most: u64) -> Decoded<u64> {
         let mut number = 0;
         for shift in (0..u64::BITS).step_by(7) {
@@ -99,34 +100,34 @@ impl Reader {
         Err(self.damage(field, "a number without an end", format!("at most {most}")))
     }
 
-    /// A length in two bytes, and as many bytes.
+    /// Reads a length in two bytes, and that many bytes.
     pub fn sized(&mut self, field: &'static str) -> Decoded<Bytes> {
         let len = usize::from(self.u16(field)?);
         self.take(field, len)
     }
 
-    /// How many bytes are left.
+    /// The number of bytes left.
     pub fn left(&self) -> usize {
         self.rest.len()
     }
 
-    /// What a field holds cannot be.
+    /// Damage of a field with an invalid value.
     pub fn damage(&self, field: &'static str, found: impl ToString, expected: impl ToString) -> Damage {
         Damage::new(self.structure, field, found, expected)
     }
 
-    /// Nothing is left.
+    /// Fails if bytes are left.
     pub fn end(&self) -> Decoded<()> {
         if self.rest.is_empty() {
             return Ok(());
         }
-        Err(self.damage("length", format!("{} bytes more", self.rest.len()), "none"))
+        Err(self.damage("length", format!("{} more bytes", self.rest.len()), "none"))
     }
 
     fn array<const N: usize>(&mut self, field: &'static str) -> Decoded<[u8; N]> {
         self.expect(field, N)?;
         let mut out = [0; N];
-        // Not as a part of its own: that would be counted, and each number is read so.
+        // Not `split_to`: it would count references for every number.
         self.rest.copy_to_slice(&mut out);
         Ok(out)
     }

@@ -1,4 +1,4 @@
-//! Chunks of the map of nodes: blocks of entries, of this format version and of the one before.
+//! Chunks of the map of nodes: blocks of entries, in this format version and in the previous one.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -7,7 +7,8 @@ use super::{
     bytes::{array_at, u32_at, u64_at},
 };
 
-/// Of a chunk, and of one of format version 1, in which nodes have one copy and chunks no identity.
+/// Magic numbers of a chunk, now and in format version 1. In version 1 nodes have one copy, and
+/// chunks have no UUID.
 pub(super) const MAGIC: u32 = 0x3270_4d6e;
 pub(super) const OLD_MAGIC: u32 = 0x7061_4d6e;
 pub(super) const HEADER: usize = 40;
@@ -19,17 +20,18 @@ pub(super) const ENTRY: usize = 24;
 pub(super) const PIECE: usize = 8;
 pub(super) const STRUCTURE: &str = "node map";
 
-/// The numbers of an entry as they are in a chunk.
+/// An entry as it is stored in a chunk.
 struct Entry {
     node: NodeId,
     header_sum: u64,
     bytes: u32,
-    /// Pieces of the first copy, and of the second.
+    /// The numbers of pieces of the first and the second copy.
     pieces: [usize; 2],
     extents: Vec<Extent>,
 }
 
-/// Entries of a chunk one by one; `None` behind the last, or where one does not fit.
+/// The entries of a chunk in order; `None` if an entry does not fit. The caller stops at `left` =
+/// 0.
 struct Entries<'a> {
     chunk: &'a [u8],
     at: usize,
@@ -65,21 +67,21 @@ impl<'a> Entries<'a> {
     }
 }
 
-/// An entry of a chunk that may belong to any map: the node, its header's checksum, and its extents as they stand there, those of the
-/// second copy apart.
+/// An entry of a chunk of an unknown map: the node, the checksum of its header, and the extents of
+/// both copies, not validated.
 pub(crate) type LooseEntry = (NodeId, u64, [Vec<Extent>; 2]);
 
-/// A chunk that may belong to any map.
+/// A chunk of an unknown map.
 pub(crate) struct Loose {
-    /// Of which file system it says that it is, if it says so.
+    /// The UUID of the file system; chunks of format version 1 have none.
     pub uuid: Option<[u8; 16]>,
-    /// The generation of the superblock that was to name the map.
+    /// The generation of the superblock that names the map.
     pub generation: u64,
     pub entries: Vec<LooseEntry>,
 }
 
-/// Reads a block that is a whole chunk of some map, for a repair that looks for nodes whose map is
-/// lost. `None`: it is no chunk.
+/// Decodes a block that may be a chunk of some map. A repair uses it to find nodes whose map is
+/// lost. Returns `None` if the block is no chunk.
 pub(crate) fn loose_entries(chunk: &[u8]) -> Option<Loose> {
     let magic = u32_at(chunk, 0);
     if (magic != MAGIC && magic != OLD_MAGIC) || u64_at(chunk, SUM_AT) != xxh3_64(&chunk[..SUM_AT]) {
@@ -95,7 +97,7 @@ pub(crate) fn loose_entries(chunk: &[u8]) -> Option<Loose> {
     Some(Loose { uuid, generation: u64_at(chunk, 8), entries: found })
 }
 
-/// The entries of one chunk.
+/// Decodes and validates the entries of a chunk.
 pub(super) fn decode_chunk(
     chunk: &[u8],
     number: usize,
@@ -126,7 +128,7 @@ pub(super) fn decode_chunk(
     let (mut entries, mut found) = (Entries::new(chunk), Vec::new());
     while entries.left > 0 {
         let Some(Entry { node, header_sum, bytes, pieces, extents }) = entries.next() else {
-            return damage("entries", u32_at(chunk, 16).to_string(), format!("{} at most", found.len()));
+            return damage("entries", u32_at(chunk, 16).to_string(), format!("at most {}", found.len()));
         };
         if !(1..=MAX_PIECES).contains(&pieces[0]) || pieces[0] + pieces[1] > MAX_PIECES {
             let pieces = format!("{} and {} of node {node}", pieces[0], pieces[1]);
@@ -142,10 +144,10 @@ pub(super) fn decode_chunk(
         let is_wrong = |copy: &Extents| u64::from(geometry.units_for(u64::from(bytes))) != copy.units();
         if bytes == 0 || copies.iter().take(1 + usize::from(pieces[1] > 0)).any(is_wrong) {
             let units = copies[0].units();
-            return damage("bytes", format!("{bytes} of node {node}"), format!("as many as {units} units take"));
+            return damage("bytes", format!("{bytes} of node {node}"), format!("a length that takes {units} units"));
         }
         if node.0 == 0 {
-            return damage("node", "0".to_owned(), "a number that nodes have".to_owned());
+            return damage("node", "0".to_owned(), "a number of 1 or more".to_owned());
         }
         let [extents, second] = copies;
         found.push((node, Place { extents, second, bytes, header_sum }));

@@ -1,19 +1,19 @@
-//! How many copies of what leads to the files are written.
+//! The number of copies of the metadata nodes.
 
 use super::{Damage, Decoded};
 
-/// Copies of inner nodes and of the map of nodes. Leaves have one; superblocks always have two.
+/// Copies of inner nodes and of the map of nodes. Leaves have one copy, superblocks always two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Copies {
-    /// One: a damaged block of an inner node hides all below it until a repair.
+    /// One copy: a damaged block of an inner node hides all nodes below it until a repair.
     One,
-    /// Two, far apart on the device: any damaged block of one copy is read from the other.
+    /// Two copies, far apart on the device: a damaged block of one copy is read from the other.
     #[default]
     Two,
 }
 
 impl Copies {
-    /// How many.
+    /// The number of copies.
     pub fn count(self) -> u64 {
         match self {
             Self::One => 1,

@@ -1,42 +1,43 @@
-//! Where the parts of a device begin and end.
+//! The layout of a device.
 
 use super::{BLOCK, Damage, Decoded};
 use crate::{Error, Result};
 
-/// Where the second superblock lies; the first one lies at 0.
+/// The offset of the second superblock; the first one is at 0.
 pub(crate) const SECOND_SLOT_AT: u64 = 1 << 20;
-/// Where the second copies of both are: each far from its first.
+/// The offsets of their second copies, each far from its first.
 pub(super) const SLOT_COPIES_AT: [u64; 2] = [768 << 10, 256 << 10];
-/// The least log: some commits fit it twice.
+/// The least log; it holds several commits.
 const MIN_LOG_BYTES: u64 = 16 * BLOCK as u64;
 const DEFAULT_LOG_SHARE: u64 = 64;
 const DEFAULT_LOG_BYTES: std::ops::RangeInclusive<u64> = 64 << 20..=1 << 30;
-/// Of a small device, the log takes no more than this share.
+/// The largest share of a small device that the default log uses.
 const SMALLEST_LOG_SHARE: u64 = 8;
 const MIN_UNITS: u64 = 8;
 
-/// Where the parts of a device begin and end, in bytes. What is behind the last whole unit is not used.
+/// The layout of a device, in bytes. Bytes after the last whole unit are not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
-    /// What the device must hold at least.
+    /// The least size of the device.
     pub device_bytes: u64,
-    /// The first byte of the ring of the log.
+    /// The offset of the ring of the log.
     pub log_at: u64,
-    /// Its length, a multiple of [`BLOCK`].
+    /// The length of the log, a multiple of [`BLOCK`].
     pub log_bytes: u64,
-    /// The first byte of the area of nodes.
+    /// The offset of the area of nodes.
     pub data_at: u64,
-    /// Bytes of a unit of that area: a power of two, [`BLOCK`] at least.
+    /// The size of a unit of the area: a power of two, at least [`BLOCK`].
     pub unit_bytes: u32,
-    /// How many units it has.
+    /// The number of units.
     pub units: u32,
 }
 
 impl Geometry {
-    /// Divides a device of `device_bytes`. `log_bytes`: the log's length; `None` for a 64th of the device, 64 MiB at least and 1 GiB at
-    /// most, but no more than an eighth of a small device.
+    /// Plans the layout of a device of `device_bytes`. The default of `log_bytes` is 1/64 of the
+    /// device, from 64 MiB to 1 GiB, but at most 1/8 of a small device.
     ///
-    /// Errors: `Invalid` for a unit that is none, and for a device that is too small or has more than 2^32 - 1 units.
+    /// Errors: `Invalid` for an impossible unit size, and for a device that is too small or has
+    /// more than 2^32 - 1 units.
     pub fn plan(device_bytes: u64, unit_bytes: u32, log_bytes: Option<u64>) -> Result<Self> {
         if !unit_bytes.is_power_of_two() || !(BLOCK as u32..=1 << 20).contains(&unit_bytes) {
             let what = format!("units of {unit_bytes} bytes; a power of two from {BLOCK} to {} is possible", 1 << 20);
@@ -64,32 +65,32 @@ impl Geometry {
         Ok(Self { device_bytes: data_at + u64::from(units) * unit, log_at, log_bytes, data_at, unit_bytes, units })
     }
 
-    /// The byte of the device at which a unit begins.
+    /// The offset of a unit on the device.
     pub fn unit_at(&self, unit: u32) -> u64 {
         self.data_at + u64::from(unit) * u64::from(self.unit_bytes)
     }
 
-    /// How many units so many bytes take.
+    /// The number of units that `bytes` take.
     pub fn units_for(&self, bytes: u64) -> u32 {
         bytes.div_ceil(u64::from(self.unit_bytes)).min(u64::from(u32::MAX)) as u32
     }
 
-    /// The bytes of these units.
+    /// The size of the units that `bytes` take.
     pub fn room_for(&self, bytes: u64) -> u64 {
         u64::from(self.units_for(bytes)) * u64::from(self.unit_bytes)
     }
 
-    /// The bytes of the device that hold the ring of the log.
+    /// The byte range of the log on the device.
     pub fn log(&self) -> std::ops::Range<u64> {
         self.log_at..self.log_at + self.log_bytes
     }
 
-    /// Bytes of the area of nodes.
+    /// The size of the area of nodes.
     pub fn data_bytes(&self) -> u64 {
         u64::from(self.units) * u64::from(self.unit_bytes)
     }
 
-    /// What a superblock says can be. Errors: the first field that cannot.
+    /// Validates the numbers of a superblock. Errors: the first wrong field.
     pub(super) fn validate(&self) -> Decoded<()> {
         let damage = |field, found: u64, expected: String| Err(Damage::new("superblock", field, found, expected));
         let (block, unit) = (BLOCK as u64, u64::from(self.unit_bytes));
@@ -97,14 +98,14 @@ impl Geometry {
             return damage("unit bytes", unit, format!("a power of two, at least {block}"));
         }
         if self.log_at < SECOND_SLOT_AT + block || !self.log_at.is_multiple_of(block) {
-            return damage("log at", self.log_at, format!("a multiple of {block} behind the second slot"));
+            return damage("log at", self.log_at, format!("a multiple of {block} after the second slot"));
         }
         if self.log_bytes < MIN_LOG_BYTES || !self.log_bytes.is_multiple_of(block) {
             return damage("log bytes", self.log_bytes, format!("a multiple of {block}, at least {MIN_LOG_BYTES}"));
         }
         let log_end = self.log_at.checked_add(self.log_bytes);
         if log_end.is_none_or(|end| self.data_at < end) || !self.data_at.is_multiple_of(block) {
-            return damage("data at", self.data_at, format!("a multiple of {block} behind the log"));
+            return damage("data at", self.data_at, format!("a multiple of {block} after the log"));
         }
         let end = self.data_at.checked_add(self.data_bytes());
         if end != Some(self.device_bytes) {
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn impossible_sizes_are_refused() {
         let refusal = |device, unit, log| Geometry::plan(device, unit, log).unwrap_err().to_string();
         assert_eq!(
             refusal(1 << 30, 3000, None),

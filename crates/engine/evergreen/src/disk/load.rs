@@ -1,4 +1,4 @@
-//! Reading the map of nodes from whichever of its copies is whole.
+//! Reads the map of nodes from any copy that is whole.
 
 use super::{
     Area, BLOCK, Damage, Decoded, Extent, NodeMap, Superblock,
@@ -7,14 +7,14 @@ use super::{
 use crate::{Error, Result};
 
 impl NodeMap {
-    /// Reads the map that a superblock names: the second copy if the first one is damaged, and of both the chunks that are whole if neither
-    /// is. Errors: `Device`; `Damaged`.
+    /// Reads the map that a superblock names. It uses the second copy if the first one is damaged,
+    /// and whole chunks of both if neither copy is whole. Errors: `Device`; `Damaged`.
     pub fn load(area: &Area, superblock: &Superblock) -> Result<Self> {
         Self::load_noting(area, superblock, false, &mut Vec::new())
     }
 
-    /// The same. `bad` receives what is wrong with a copy although the map can be read. The second copy is read in any case if
-    /// `is_thorough`.
+    /// Like [`load`](Self::load). `bad` receives the faults of copies of a readable map. If
+    /// `is_thorough`, it always reads the second copy.
     pub(crate) fn load_noting(
         area: &Area,
         superblock: &Superblock,
@@ -48,18 +48,19 @@ impl NodeMap {
         })
     }
 
-    /// The map of the chunks of both copies that are whole. `None`: one chunk is not whole in either.
+    /// Builds the map from the whole chunks of both copies. Returns `None` if a chunk is whole in
+    /// neither.
     fn load_chunks(area: &Area, superblock: &Superblock) -> Option<Self> {
         let (mut bytes, generation) = (Vec::new(), superblock.generation);
         for number in 0..superblock.map.bytes as usize / BLOCK {
-            // What the device does not return is not whole.
+            // A chunk that the device cannot read is not whole.
             let read = |(_, extents): (&str, &[Extent])| area.read(extents, (number * BLOCK) as u64, BLOCK).ok();
             let is_whole = |chunk: &bytes::Bytes| {
                 decode_chunk(chunk, number, &superblock.uuid, generation, area.geometry()).is_ok()
             };
             bytes.extend_from_slice(&superblock.map.copies().filter_map(read).find(is_whole)?);
         }
-        // The errors of the copies say what is wrong.
+        // The caller reports the errors of the copies.
         Self::decode_whole(&bytes, area, superblock).ok()
     }
 

@@ -1,5 +1,5 @@
-//! The map of nodes: where each one lies. It is written whole with every superblock, so that a node may move without
-//! anything else being written.
+//! The map of nodes, with the place of each node. Every checkpoint writes the whole map, so a node
+//! can move without a write of its parent.
 
 use std::collections::BTreeMap;
 
@@ -11,62 +11,63 @@ use super::{
     chunk::{ENTRY, HEADER, MAGIC, OLD_HEADER, OLD_MAGIC, PIECE, STRUCTURE, SUM_AT, UUID_AT, decode_chunk},
 };
 
-/// Where each node lies.
+/// The places of the nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeMap {
     places: BTreeMap<NodeId, Place>,
 }
 
 impl NodeMap {
-    /// Of no nodes.
+    /// An empty map.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Where a node lies.
+    /// The place of a node.
     pub fn get(&self, node: NodeId) -> Option<&Place> {
         self.places.get(&node)
     }
 
-    /// A node lies here from now on; gives where it lay before.
+    /// Sets the place of a node; returns its old one.
     pub fn insert(&mut self, node: NodeId, place: Place) -> Option<Place> {
         self.places.insert(node, place)
     }
 
-    /// There is no such node any more; gives where it lay.
+    /// Removes a node; returns its place.
     pub fn remove(&mut self, node: NodeId) -> Option<Place> {
         self.places.remove(&node)
     }
 
-    /// All nodes and where they lie, in the order of their numbers.
+    /// All nodes and their places, in the order of their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (NodeId, &Place)> {
         self.places.iter().map(|(node, place)| (*node, place))
     }
 
-    /// How many nodes there are.
+    /// The number of nodes.
     pub fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// Whether there are none.
+    /// Whether the map is empty.
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
 
-    /// The checksum of the numbers, header checksums and lengths of all nodes, wherever they are: what a repair finds by a scan is all
-    /// that there was if it has the same.
+    /// The checksum of the numbers, header checksums and lengths of all nodes, independent of their
+    /// places. If a repair by scan finds nodes with the same sum, it has found all of them.
     pub fn node_sum(&self) -> u64 {
         node_sum(self.iter().map(|(node, place)| (node, place.header_sum, place.bytes)))
     }
 
-    /// How many bytes [`encode`](Self::encode) gives for so many nodes at most, if each copy of them has [few pieces](FEW_PIECES).
+    /// The most bytes that [`encode`](Self::encode) returns for `nodes` nodes, if each copy has
+    /// [few pieces](FEW_PIECES).
     pub fn most_bytes(nodes: usize) -> u64 {
         let in_chunk = (SUM_AT - HEADER) / (ENTRY + 2 * FEW_PIECES * PIECE);
         (nodes.div_ceil(in_chunk).max(1) * BLOCK) as u64
     }
 
-    /// The map in whole chunks, one at least, as the superblock `generation` of a file system is to name it. Without an identity it is of
-    /// format version 1, and all nodes must have one copy.
+    /// Encodes the map in whole chunks, at least one, for the superblock `generation`. Without a
+    /// UUID it uses format version 1; then all nodes must have one copy.
     pub fn encode(&self, uuid: Option<&[u8; 16]>, generation: u64) -> Vec<u8> {
         let (magic, header) = if uuid.is_some() { (MAGIC, HEADER) } else { (OLD_MAGIC, OLD_HEADER) };
         let mut chunks = Vec::new();
@@ -95,7 +96,7 @@ impl NodeMap {
             chunk.extend_from_slice(&node.0.to_le_bytes());
             chunk.extend_from_slice(&place.header_sum.to_le_bytes());
             chunk.extend_from_slice(&place.bytes.to_le_bytes());
-            // Of version 1 the pieces of a second copy are the upper half of a larger number.
+            // In version 1 both counts are one larger number; its upper half is 0.
             chunk.extend_from_slice(&(place.extents.len() as u16).to_le_bytes());
             chunk.extend_from_slice(&(place.second.len() as u16).to_le_bytes());
             for extent in place.all() {
@@ -108,8 +109,8 @@ impl NodeMap {
         chunks
     }
 
-    /// Reads what [`encode`](Self::encode) gave, or a map of format version 1. Errors: the first field that is not as it must be, with the
-    /// number of its chunk or node.
+    /// Decodes a map, also of format version 1. Errors: the first wrong field, with the number of
+    /// its chunk or node.
     pub fn decode(bytes: &[u8], uuid: &[u8; 16], generation: u64, geometry: &Geometry) -> Decoded<Self> {
         let mut map = Self::default();
         if bytes.is_empty() || !bytes.len().is_multiple_of(BLOCK) {
@@ -128,13 +129,14 @@ impl NodeMap {
         Ok(map)
     }
 
-    /// The checksum of the encoded map, which the superblock holds.
+    /// The checksum of the encoded map, for the superblock.
     pub fn sum(encoded: &[u8]) -> u64 {
         xxh3_64(encoded)
     }
 }
 
-/// [`NodeMap::node_sum`] of nodes in the order of their numbers: number, header checksum, length.
+/// [`NodeMap::node_sum`] of nodes in the order of their numbers. Each has a number, a header
+/// checksum and a length.
 pub(crate) fn node_sum(nodes: impl Iterator<Item = (NodeId, u64, u32)>) -> u64 {
     let mut bytes = Vec::new();
     for (node, header_sum, len) in nodes {
@@ -191,7 +193,7 @@ mod tests {
         assert_eq!(NodeMap::decode(&bytes, &[8; 16], 7, &geometry()).unwrap_err().field, "identity");
     }
 
-    /// The bytes of a program that knew of version 1 only.
+    /// The expected bytes were written by a program for version 1.
     #[test]
     fn version_1_is_read() {
         let mut map = NodeMap::new();
@@ -204,12 +206,12 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_named() {
+    fn wrong_fields_are_named() {
         let cases: &[(usize, u32, &str)] = &[
             (0, 1, "magic"),
             (4, 1, "chunk number"),
             (8, 8, "generation"),
-            // Behind the last one, all is zeros.
+            // After the last entry all bytes are zero.
             (16, 500, "pieces"),
             (24, 0, "identity"),
             (40, 0, "node"),
@@ -239,7 +241,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn maps_come_back(places in proptest::collection::btree_map(1u64.., (1u32..5, 0u32..15_000), 0..300)) {
+        fn maps_round_trip(places in proptest::collection::btree_map(1u64.., (1u32..5, 0u32..15_000), 0..300)) {
             let mut map = NodeMap::new();
             for (node, (pieces, at)) in places {
                 map.insert(NodeId(node), place(pieces, at));
@@ -252,7 +254,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_refused_or_read(mut bytes in proptest::collection::vec(any::<u8>(), BLOCK), is_old: bool) {
+        fn arbitrary_chunks_do_not_panic(mut bytes in proptest::collection::vec(any::<u8>(), BLOCK), is_old: bool) {
             put_at(&mut bytes, 0, &if is_old { OLD_MAGIC } else { MAGIC }.to_le_bytes());
             put_at(&mut bytes, 4, &[0; 4]);
             put_at(&mut bytes, 8, &7u64.to_le_bytes());

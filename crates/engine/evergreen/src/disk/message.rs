@@ -1,4 +1,4 @@
-//! A message in bytes, as the log and the buffers of nodes hold it.
+//! The encoding of messages in the log and in the buffers of nodes.
 
 use bytes::Bytes;
 
@@ -9,7 +9,7 @@ const PUT: u8 = 1;
 const DELETE: u8 = 2;
 const EDIT: u8 = 3;
 
-/// Appends a message: a byte that says which, then what it carries.
+/// Appends a message: a byte with its kind, then its payload.
 pub fn encode_message(message: &Message, out: &mut Vec<u8>) {
     match message {
         Message::Put(value) => {
@@ -30,7 +30,7 @@ pub fn encode_message(message: &Message, out: &mut Vec<u8>) {
     }
 }
 
-/// How many bytes [`encode_message`] appends.
+/// The number of bytes that [`encode_message`] appends.
 pub fn message_bytes(message: &Message) -> usize {
     match message {
         Message::Put(value) => 1 + 2 + value.len(),
@@ -42,8 +42,8 @@ pub fn message_bytes(message: &Message) -> usize {
     }
 }
 
-/// Reads what [`encode_message`] wrote; its bytes share the memory of the reader's. Errors: a kind of message that there is not, an
-/// empty value, patches out of order.
+/// Decodes a message. Its bytes share the memory of the reader. Errors: an unknown kind, an empty
+/// value, patches out of order.
 pub fn decode_message(reader: &mut Reader) -> Decoded<Message> {
     match reader.u8("message")? {
         PUT => {
@@ -56,7 +56,7 @@ pub fn decode_message(reader: &mut Reader) -> Decoded<Message> {
         DELETE => Ok(Message::Delete),
         EDIT => {
             let (cut, least) = (reader.u32("cut")?, reader.u32("least")?);
-            // A value must not take memory that none has.
+            // A damaged length must not allocate more than the largest value.
             if least as usize > MAX_VALUE_BYTES {
                 return Err(reader.damage("least", least, format!("at most {MAX_VALUE_BYTES}")));
             }

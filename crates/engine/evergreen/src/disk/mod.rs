@@ -1,9 +1,12 @@
-//! What the device is made of: two superblocks, the ring of the log, and an area of units in which nodes and the map of nodes lie.
+//! The structures of the device: two superblocks, the ring of the log, and an area of units with
+//! the nodes and the map of nodes.
 //!
-//! Nothing here knows what a node holds. From the superblock the map is reached, from the map the nodes; what neither names is
-//! free, so no list of free space can disagree. Nothing that a durable superblock names is written over.
+//! The module does not know the contents of nodes. The superblock names the map, and the map names
+//! the nodes. All other space is free, so there is no free list that could disagree. Blocks that a
+//! durable superblock names are never overwritten.
 //!
-//! All numbers on the device are little-endian; checksums are XXH3, 64 bits. docs/reference/evergreen-format.md draws it to scale.
+//! All numbers on the device are little-endian; checksums are XXH3, 64 bits.
+//! docs/reference/evergreen-format.md has the layout.
 
 mod area;
 mod bytes;
@@ -38,12 +41,12 @@ pub use space::{Fit, Space, SpaceStatistics};
 pub(crate) use superblock::MOST_COUNTED;
 pub use superblock::{MAX_MAP_PIECES, MAX_SECOND_MAP_PIECES, MapPlace, Superblock};
 
-/// The version of everything that is written to the device when an evergreen is made.
+/// The format version of a new file system.
 pub const FORMAT_VERSION: u32 = 2;
 
-/// The oldest version that is read, and written to what was made with it.
+/// The oldest version that can be read and written.
 pub(crate) const OLDEST_VERSION: u32 = 1;
 
-/// Bytes of a superblock, of a chunk of the map, and what a frame of the log is a multiple of. All requests to the device
-/// begin and end at multiples of it.
+/// The block size: the size of a superblock and of a chunk of the map. Frames of the log are
+/// multiples of it, and all requests to the device are aligned to it.
 pub const BLOCK: usize = 4096;

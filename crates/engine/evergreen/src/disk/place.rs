@@ -1,15 +1,15 @@
-//! Where something lies in the area of units.
+//! Places in the area of units.
 
 use std::{fmt, ops::Deref};
 
-/// Pieces of one node at most: what an entry of the map of nodes has room for. So many are needed only where hardly anything is free,
-/// and it in small pieces; then a node must not be refused a place though there is enough for it.
+/// The most pieces of a node: an entry of the map has space for them. A node needs so many only if
+/// the free space is small and scattered. The limit then avoids a false `NoSpace`.
 pub const MAX_PIECES: usize = 500;
 
-/// Pieces that most nodes have at most.
+/// The most pieces of most nodes.
 pub const FEW_PIECES: usize = 4;
 
-/// The number of a node. It never changes, is never used twice, and is never 0.
+/// The number of a node. It never changes, is never reused, and is never 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u64);
 
@@ -19,17 +19,17 @@ impl fmt::Display for NodeId {
     }
 }
 
-/// Units that lie one behind the other.
+/// Adjacent units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Extent {
-    /// The first of them.
+    /// The first unit.
     pub first: u32,
-    /// How many.
+    /// The number of units.
     pub count: u32,
 }
 
 impl Extent {
-    /// The first unit behind it.
+    /// The first unit after the extent.
     pub fn end(&self) -> u32 {
         self.first + self.count
     }
@@ -41,17 +41,17 @@ impl fmt::Display for Extent {
     }
 }
 
-/// Up to [`MAX_PIECES`] extents, in the order of the bytes that lie in them.
+/// Up to [`MAX_PIECES`] extents, in the order of the bytes that they hold.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Extents(Box<[Extent]>);
 
 impl Extents {
-    /// These; `None` if there are too many.
+    /// A list of extents; `None` if there are too many.
     pub fn new(pieces: &[Extent]) -> Option<Self> {
         (pieces.len() <= MAX_PIECES).then(|| Self(pieces.into()))
     }
 
-    /// How many units they are together.
+    /// The number of units.
     pub fn units(&self) -> u64 {
         self.iter().map(|extent| u64::from(extent.count)).sum()
     }
@@ -80,32 +80,32 @@ impl fmt::Display for Extents {
     }
 }
 
-/// Where a node is, and how it is known again.
+/// The place of a node, and its checksum.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Its units.
+    /// The extents of the first copy.
     pub extents: Extents,
-    /// The units of its second copy, which has the same bytes. None of a node that has one copy.
+    /// The extents of the second copy, which has the same bytes; empty if there is one copy.
     pub second: Extents,
-    /// Its length in bytes; the units may have more.
+    /// The length of the node in bytes; the units may hold more.
     pub bytes: u32,
-    /// The checksum of its header, which holds those of its partitions.
+    /// The checksum of the header, which has the checksums of the parts.
     pub header_sum: u64,
 }
 
 impl Place {
-    /// The extents of all its copies.
+    /// The extents of all copies.
     pub fn all(&self) -> impl Iterator<Item = Extent> + '_ {
         self.extents.iter().chain(self.second.iter()).copied()
     }
 
-    /// Each copy as a place of its own, the first one first.
+    /// Each copy as a place with one copy, the first copy first.
     pub fn copies(&self) -> impl Iterator<Item = Self> + '_ {
         let copies = [&self.extents, &self.second].into_iter().filter(|extents| !extents.is_empty());
         copies.map(|extents| Self { extents: extents.clone(), second: Extents::default(), ..*self })
     }
 
-    /// The second copy as a place of its own, if there is one.
+    /// The second copy as a place with one copy, if there is one.
     pub fn second_copy(&self) -> Option<Self> {
         self.copies().nth(1)
     }

@@ -1,33 +1,34 @@
-//! How the tree is shaped: chosen when the file system is made, and never changed.
+//! The shape of the tree: chosen when the file system is made, and never changed.
 
 use std::fmt;
 
 use super::{Damage, Decoded};
 
-/// The order in which the file system lays out what it keeps.
+/// The order of the keys of objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum KeyOrder {
-    /// By the path under which things were made: what is read together lies together.
+    /// By the path at birth: objects that are read together are adjacent.
     #[default]
     BirthPath,
-    /// By the number of the inode, as others do: to show what the order is worth.
+    /// By inode number, as in other file systems: a baseline for the effect of the order.
     InodeNumber,
 }
 
-/// How the tree is shaped.
+/// The shape of the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Bytes of a node at most, of what it holds.
+    /// The most bytes of a node's content.
     pub node_bytes: u32,
-    /// Bytes of a basement, the part of a leaf that is read alone.
+    /// The size of a basement, the part of a leaf that can be read alone, in bytes.
     pub basement_bytes: u32,
-    /// Children of an internal node, about.
+    /// The approximate number of children of an inner node.
     pub fanout: u32,
     /// The order of keys.
     pub key_order: KeyOrder,
 }
 
-/// Basements that fit a node: with one entry each they may be twice as many and more, and a header has room for 65,536.
+/// The most basements of full size in a node. Basements with one entry each can be more than twice
+/// as many; a header holds up to 65,536.
 const MOST_BASEMENTS: u32 = 4096;
 
 impl Default for Shape {
@@ -38,7 +39,7 @@ impl Default for Shape {
 }
 
 impl Shape {
-    /// Whether a tree can have it. Errors: the first field that cannot be.
+    /// Checks the limits. Errors: the first wrong field.
     pub fn validate(&self) -> Decoded<()> {
         let damage = |field, found, expected: String| Err(Damage::new("superblock", field, found, expected));
         if !(512..=64 << 20).contains(&self.node_bytes) {
@@ -49,7 +50,7 @@ impl Shape {
         }
         if self.node_bytes / self.basement_bytes > MOST_BASEMENTS {
             let expected =
-                format!("at least {}: a node has {MOST_BASEMENTS} at most", self.node_bytes / MOST_BASEMENTS);
+                format!("at least {}: a node has at most {MOST_BASEMENTS}", self.node_bytes / MOST_BASEMENTS);
             return damage("basement bytes", self.basement_bytes, expected);
         }
         if !(4..=1024).contains(&self.fanout) {

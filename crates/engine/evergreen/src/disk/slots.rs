@@ -1,4 +1,4 @@
-//! The two places of the superblock, written in turn, and the second copies of both.
+//! The two slots of the superblock, written alternately, and the second copies of both.
 
 use senesce_block::{BlockDevice, BlockError, BlockResult};
 
@@ -9,40 +9,42 @@ use super::{
 };
 use crate::{Error, Result};
 
-/// Where the slots lie.
+/// The offsets of the slots.
 pub(crate) const SLOTS_AT: [u64; 2] = [0, SECOND_SLOT_AT];
-/// Where the second copy of each slot is.
+/// The offsets of their second copies.
 pub(crate) const MIRRORS_AT: [u64; 2] = SLOT_COPIES_AT;
 
 const PLACES: [&str; 2] = ["superblock at 0", "superblock at 1 MiB"];
 const MIRROR_PLACES: [&str; 2] = ["superblock copy at 768 KiB", "superblock copy at 256 KiB"];
 
-/// One of the two copies of a slot that is not as it must be, while the other one is.
+/// A damaged copy of a slot whose other copy is whole.
 pub(crate) type BadSlotCopy = (&'static str, Damage);
 
-/// What both slots hold.
+/// The contents of both slots.
 #[derive(Debug)]
 pub struct Slots {
-    /// At 0, and at 1 MiB: a superblock, by whichever copy is whole, or why it is none.
+    /// The slots at 0 and at 1 MiB: a superblock from any whole copy, or the damage.
     pub slots: [Decoded<Superblock>; 2],
-    /// Copies that are not as they must be, of slots of which the other copy is.
+    /// Damaged copies of slots whose other copy is whole.
     pub(crate) bad_copies: Vec<BadSlotCopy>,
-    /// Why the device does not give one of them.
+    /// The error of the device for a block that cannot be read.
     pub failed: Option<BlockError>,
-    /// Readings that failed and were done again, with success.
+    /// The number of reads that failed at first and succeeded when repeated.
     pub repeated: u64,
 }
 
 impl Slots {
-    /// The slot that cannot be read from either copy, in words, and why: the first of them.
+    /// The first slot without a whole copy, and its damage.
     pub fn torn(&self) -> Option<(&'static str, &Damage)> {
         PLACES.into_iter().zip(&self.slots).find_map(|(place, slot)| Some((place, slot.as_ref().err()?)))
     }
 }
 
-/// Reads both slots, and their second copies. One that the device does not give is damage of that copy.
+/// Reads both slots and their second copies. A block that the device cannot read is damage of that
+/// copy.
 ///
-/// Errors: `Device` if it gives neither slot; `WrongDevice` if the device ends before the second one.
+/// Errors: `Device` if neither slot can be read; `WrongDevice` if the device ends before the second
+/// slot.
 pub fn read_slots(device: &dyn BlockDevice) -> Result<Slots> {
     if device.size().0 < SECOND_SLOT_AT + BLOCK as u64 {
         let what = format!("{} bytes; an evergreen has more than {SECOND_SLOT_AT}", device.size().0);
@@ -51,7 +53,7 @@ pub fn read_slots(device: &dyn BlockDevice) -> Result<Slots> {
     let (mut repeated, mut failed) = (0, Vec::new());
     let read = |at| -> BlockResult<Decoded<Superblock>> {
         let mut block = Box::new([0; BLOCK]);
-        // Again, if it failed: the other superblock may be the older one, and what a device gives at last is better than that.
+        // Repeat a failed read: without this superblock an older one might be used.
         if device.read_at(at, &mut block[..]).is_err() {
             device.read_at(at, &mut block[..])?;
             repeated += 1;
@@ -71,10 +73,10 @@ pub fn read_slots(device: &dyn BlockDevice) -> Result<Slots> {
     let has_slot = [&first, &second].into_iter().any(is_readable);
     let mut failed = failed.into_iter().find_map(std::result::Result::err);
     let is_trusted = |copy: &Superblock, slot: &Decoded<Superblock>, copy_of_slot: &Decoded<Superblock>| {
-        // What is at both places may be another file system, which left the copies alone.
+        // Both slots may belong to another file system, which did not overwrite the copies.
         let is_foreign = |slot: &Decoded<Superblock>| slot.as_ref().is_err_and(|damage| damage.field == "magic");
         match (slot, copy_of_slot) {
-            // Programs of version 1 leave a copy of an earlier file system alone.
+            // Programs for version 1 do not overwrite the copies of an earlier file system.
             (Ok(slot), _) => slot.uuid == copy.uuid && slot.version > OLDEST_VERSION,
             _ if is_foreign(&first) && is_foreign(&second) => false,
             (Err(_), Ok(other)) => other.uuid == copy.uuid,
@@ -97,7 +99,7 @@ pub fn read_slots(device: &dyn BlockDevice) -> Result<Slots> {
     Ok(Slots { slots, bad_copies, failed, repeated })
 }
 
-/// What a slot holds by both of its copies.
+/// Chooses the content of a slot from its two copies.
 fn settle(
     number: usize,
     slot: Decoded<Superblock>,
@@ -106,7 +108,7 @@ fn settle(
     bad: &mut Vec<BadSlotCopy>,
 ) -> Decoded<Superblock> {
     match (slot, copy) {
-        // The slot holds what it held before: its last writing was lost.
+        // The slot is older than its copy: its last write was lost.
         (Ok(slot), Ok(copy))
             if slot.uuid == copy.uuid && slot.version > OLDEST_VERSION && slot.generation < copy.generation =>
         {
@@ -122,7 +124,7 @@ fn settle(
                 Ok(_) => Some(Damage::new("superblock", "uuid", "another", "that of the slot")),
                 Err(damage) => Some(damage),
             };
-            // Of version 1 there was no second copy.
+            // Version 1 has no second copy.
             let damage = damage.filter(|_| slot.version > OLDEST_VERSION);
             bad.extend(damage.map(|damage| (MIRROR_PLACES[number], damage)));
             Ok(slot)
@@ -135,22 +137,23 @@ fn settle(
     }
 }
 
-/// Whether an evergreen lies on a device, of whatever version, damaged or not: as far as can be told.
+/// Whether a slot starts with the magic of an evergreen, of any version, damaged or not.
 pub fn is_evergreen(device: &dyn BlockDevice) -> bool {
     let mut block = [0; BLOCK];
     let mut is_at = |at| device.read_at(at, &mut block).is_ok() && block.starts_with(MAGIC);
     SLOTS_AT.into_iter().any(&mut is_at)
 }
 
-/// The newest superblock of a device.
+/// Returns the newest superblock of a device.
 ///
-/// Errors: `Device` if a slot fails and the other one holds no superblock; `WrongDevice` if no evergreen lies there, one of another
-/// format, or a part of one only; `Damaged` if neither slot holds a superblock, or they belong to different file systems.
+/// Errors: `Device` if a block fails and no slot holds a superblock. `WrongDevice` if the device
+/// holds no evergreen, one of another format version, or only a part of one. `Damaged` if neither
+/// slot holds a superblock, or the slots belong to different file systems.
 pub fn read_newest(device: &dyn BlockDevice) -> Result<Superblock> {
     newest_of(device, &mut read_slots(device)?)
 }
 
-/// The same of slots that were read.
+/// Like [`read_newest`], for slots that were read.
 pub(crate) fn newest_of(device: &dyn BlockDevice, slots: &mut Slots) -> Result<Superblock> {
     let wrong = |what: String| Error::WrongDevice { device: device.name().to_owned(), what };
     let newest = match &slots.slots {
@@ -168,7 +171,7 @@ pub(crate) fn newest_of(device: &dyn BlockDevice, slots: &mut Slots) -> Result<S
                 return Err(Error::Device(error));
             }
             if [first, second].iter().all(|damage| damage.field == "magic") {
-                return Err(wrong("no evergreen lies there: no superblock at 0, and none at 1 MiB".to_owned()));
+                return Err(wrong("no evergreen file system: no superblock at 0, and none at 1 MiB".to_owned()));
             }
             let what = format!("neither superblock can be read: at 0, {first}; at 1 MiB, {second}");
             return Err(Error::Damaged { place: device.name().to_owned(), what });
@@ -181,20 +184,22 @@ pub(crate) fn newest_of(device: &dyn BlockDevice, slots: &mut Slots) -> Result<S
     Ok(newest.clone())
 }
 
-/// Writes a superblock to both copies of the slot of its generation, which is not that of the generation before. Not durable before the
-/// next flush; what it names must be durable before.
+/// Writes a superblock to both copies of the slot of its generation; the previous generation is in
+/// the other slot. Durable after the next flush. The blocks that it names must be durable before
+/// the call.
 pub fn write_superblock(device: &dyn BlockDevice, superblock: &Superblock) -> Result<()> {
     let slot = (superblock.generation % 2) as usize;
     let block = superblock.encode();
     device.write_at(SLOTS_AT[slot], &block[..])?;
-    // Programs of version 1 know of no second copy.
+    // Version 1 has no second copy.
     if superblock.version > OLDEST_VERSION {
         device.write_at(MIRRORS_AT[slot], &block[..])?;
     }
     Ok(())
 }
 
-/// Writes zeros over both slots and their copies and makes that durable: nothing lies on the device any more.
+/// Writes zeros over both slots and their copies and flushes the device. The device then holds no
+/// evergreen.
 pub fn clear_slots(device: &dyn BlockDevice) -> Result<()> {
     for at in SLOTS_AT.into_iter().chain(MIRRORS_AT) {
         device.write_at(at, &[0; BLOCK])?;

@@ -1,4 +1,4 @@
-//! Which units are free: what neither the map of nodes nor a superblock that may be needed names.
+//! Free space: the units that neither the map of nodes nor a needed superblock names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,51 +6,52 @@ use super::{Damage, Decoded, Extent, Extents, MAX_PIECES};
 
 /// The free units of the area.
 ///
-/// Units are taken near a hint, in one piece if there is one: from the hint on, then from the beginning. If there is none, they are taken
-/// from the largest free extents, so that the pieces are few.
+/// Units are allocated in one piece if possible: at the hint or after it, else from the start of
+/// the area. If no extent is large enough, the largest free extents are used, so that the pieces
+/// are few.
 #[derive(Clone, Debug)]
 pub struct Space {
     units: u32,
-    /// First unit of each free extent, and how many it has. No two of them touch.
+    /// The first unit and the length of each free extent. No two extents touch.
     free: BTreeMap<u32, u32>,
-    /// The same by size.
+    /// The same extents, ordered by length.
     sizes: BTreeSet<(u32, u32)>,
     free_units: u64,
-    /// Units that are never free, in order and apart.
+    /// Units that never become free, in order and not adjacent.
     kept: Vec<Extent>,
 }
 
-/// From which free extent units are taken.
+/// The choice of a free extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fit {
-    /// The smallest that has them: larger ones stay whole.
+    /// The smallest that is large enough: larger ones stay whole.
     Smallest,
-    /// The largest: more can lie behind them.
+    /// The largest: later units can follow in it.
     Largest,
 }
 
-/// What is free, and in which pieces.
+/// Statistics of the free space, in units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpaceStatistics {
     /// All units of the area.
     pub units: u64,
-    /// Units that are free.
+    /// The free units.
     pub free: u64,
-    /// Free extents.
+    /// The number of free extents.
     pub free_extents: u64,
-    /// Units of the largest.
+    /// The length of the largest free extent.
     pub largest: u64,
 }
 
 impl Space {
-    /// An area all of whose units are free.
+    /// An area whose units are all free.
     pub fn new(units: u32) -> Self {
         let mut space = Self { units, free: BTreeMap::new(), sizes: BTreeSet::new(), free_units: 0, kept: Vec::new() };
         space.insert(Extent { first: 0, count: units });
         space
     }
 
-    /// An area of which these units are in use. Errors: extents that reach out of the area or into each other.
+    /// An area with these units in use. Errors: extents that overlap or exceed the area.
     pub fn complement(units: u32, used: impl IntoIterator<Item = Extent>) -> Decoded<Self> {
         let mut used: Vec<Extent> = used.into_iter().filter(|extent| extent.count > 0).collect();
         used.sort_unstable();
@@ -64,7 +65,7 @@ impl Space {
                     "node map",
                     "extent",
                     found,
-                    format!("units from {end} on: those before are used"),
+                    format!("units from {end} on: earlier ones are in use"),
                 ));
             }
             if extent.first.checked_add(extent.count).is_none_or(|end| end > units) {
@@ -78,7 +79,7 @@ impl Space {
         Ok(space)
     }
 
-    /// Never frees these units, now or later. They may overlap, and nodes may be in them.
+    /// Keeps these units from becoming free, now and later. They may overlap, and may be in use.
     pub fn keep(&mut self, mut extents: Vec<Extent>) {
         extents.retain(|extent| extent.count > 0);
         extents.sort_unstable();
@@ -93,13 +94,13 @@ impl Space {
         free.into_iter().for_each(|extent| self.insert(extent));
     }
 
-    /// Takes units for a node, near `near` (the end of what should lie before it). `None`: there are not as many, or in too many
-    /// pieces.
+    /// Allocates units for a node near `near`, the end of the node before it. Returns `None` if the
+    /// free units do not suffice, or are in too many pieces.
     pub fn take(&mut self, units: u32, near: u32) -> Option<Extents> {
         Extents::new(&self.take_pieces(units, near, MAX_PIECES)?)
     }
 
-    /// The same in `most` pieces at most, in ascending order.
+    /// Like [`take`](Self::take), in at most `most` pieces, in ascending order.
     pub fn take_pieces(&mut self, units: u32, near: u32, most: usize) -> Option<Vec<Extent>> {
         if units == 0 {
             return Some(Vec::new());
@@ -114,8 +115,8 @@ impl Space {
         Some(taken)
     }
 
-    /// Takes so many units in one piece, for nodes that are to lie behind each other: at `near` if they are free there, else from the
-    /// smallest or the largest free extent that has them. `None`: none has.
+    /// Allocates adjacent units for nodes in sequence: at `near` if they are free there, else from
+    /// the extent that `fit` selects. Returns `None` if no free extent is large enough.
     pub fn take_run(&mut self, units: u32, near: u32, fit: Fit) -> Option<Extent> {
         let is_at_near =
             self.free.range(..=near).next_back().is_some_and(|(&first, &count)| near + units <= first + count);
@@ -130,8 +131,9 @@ impl Space {
         Some(run)
     }
 
-    /// Takes units for a second copy of what is in `apart_from`: in one piece, as near as one is free to that end of the area which is in
-    /// the other half; else in at most `most` pieces, in ascending order. `None`: there are not as many, or in too many pieces.
+    /// Allocates units for a second copy of the data in `apart_from`. It prefers one piece, as near
+    /// as possible to the end of the other half of the area. Else it uses at most `most` pieces, in
+    /// ascending order. Returns `None` if the free units do not suffice, or are in too many pieces.
     pub fn take_far(&mut self, units: u32, apart_from: &[Extent], most: usize) -> Option<Vec<Extent>> {
         if units == 0 {
             return Some(Vec::new());
@@ -153,24 +155,24 @@ impl Space {
         Some(taken)
     }
 
-    /// Takes these units, all of which must be free.
+    /// Allocates exactly these units, which must be free.
     pub fn take_exactly(&mut self, extent: Extent) {
         self.remove(extent);
     }
 
-    /// Units are free again. No superblock may name them that is durable, or will be.
+    /// Frees units. No superblock that is durable, or will be, may name them.
     pub fn give_back(&mut self, extents: &[Extent]) {
         for extent in extents {
             self.insert(*extent);
         }
     }
 
-    /// The same of extents that are not in one list.
+    /// Like [`give_back`](Self::give_back), for any iterator.
     pub fn give_back_all(&mut self, extents: impl IntoIterator<Item = Extent>) {
         extents.into_iter().for_each(|extent| self.insert(extent));
     }
 
-    /// What is free. Cost: none that grows.
+    /// Statistics of the free space. Cost: constant.
     pub fn statistics(&self) -> SpaceStatistics {
         SpaceStatistics {
             units: u64::from(self.units),
@@ -185,22 +187,23 @@ impl Space {
         self.free.iter().map(|(&first, &count)| Extent { first, count })
     }
 
-    /// The first of so many free units in a row, from `near` on, then from the beginning.
+    /// The start of the first free run of `units`, searched from `near` on, then from the start of
+    /// the area.
     fn find_whole(&self, units: u32, near: u32) -> Option<u32> {
         if self.sizes.last()?.0 < units {
             return None;
         }
-        // The extent in which the hint lies counts from the hint on only.
+        // Of the extent around the hint only the part from the hint on is used.
         let before = self.free.range(..near).next_back().map(|(&first, &count)| Extent { first, count });
         if let Some(around) = before.filter(|extent| extent.end() > near && extent.end() - near >= units) {
-            debug_assert!(around.first < near, "the hint lies in it");
+            debug_assert!(around.first < near, "the hint is in it");
             return Some(near);
         }
         let fits = |(&first, &count): (&u32, &u32)| (count >= units).then_some(first);
         self.free.range(near..).find_map(fits).or_else(|| self.free.range(..near).find_map(fits))
     }
 
-    /// So many units from the largest free extents, of the last one as many as are wanted.
+    /// Selects units from the largest free extents; the last piece may be a part of one.
     fn find_pieces(&self, units: u32, most: usize) -> Option<Vec<Extent>> {
         let (mut pieces, mut left) = (Vec::new(), units);
         for &(count, first) in self.sizes.iter().rev().take(most) {
@@ -209,7 +212,7 @@ impl Space {
                 left -= count;
                 continue;
             }
-            // The smallest that has them all: the larger ones may be wanted whole.
+            // Take the rest from the smallest extent that holds it, and keep larger ones whole.
             let &(_, first) = self.sizes.range((left, 0)..).next()?;
             pieces.push(Extent { first, count: left });
             pieces.sort_unstable();
@@ -218,7 +221,7 @@ impl Space {
         None
     }
 
-    /// Units become free, except those that are kept; they must not be free.
+    /// Frees units, except the kept ones.
     fn insert(&mut self, extent: Extent) {
         let mut first = extent.first;
         for index in self.kept.partition_point(|kept| kept.end() <= first)..self.kept.len() {
@@ -232,7 +235,7 @@ impl Space {
         self.insert_all(Extent { first, count: extent.end().saturating_sub(first) });
     }
 
-    /// The same of units none of which is kept.
+    /// Frees units of which none is kept.
     fn insert_all(&mut self, extent: Extent) {
         if extent.count == 0 {
             return;
@@ -257,7 +260,7 @@ impl Space {
         self.free_units += u64::from(extent.count);
     }
 
-    /// Units are taken; they must be free.
+    /// Allocates units, which must be free.
     fn remove(&mut self, extent: Extent) {
         let around = self.free.range(..=extent.first).next_back().map(|(&first, &count)| Extent { first, count });
         let around = around.filter(|around| around.end() >= extent.end());

@@ -1,4 +1,4 @@
-//! The superblock: the one block from which all is reached.
+//! The superblock: the block that names all other structures.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -10,56 +10,58 @@ use crate::log::LogStart;
 
 pub(super) const MAGIC: &[u8; 8] = b"SNSCevrg";
 const SUM_AT: usize = 4088;
-/// What is counted on and on is never more: no device lasts so long.
+/// The limit of all counters. No device lives long enough to reach it.
 pub(crate) const MOST_COUNTED: u64 = 1 << 62;
 const MAP_AT: usize = 256;
 const SECOND_MAP_AT: usize = MAP_AT + 8 * MAX_MAP_PIECES;
 
-/// Pieces of the map of nodes at most.
+/// The most pieces of the map of nodes.
 pub const MAX_MAP_PIECES: usize = 256;
 
-/// Pieces of its second copy at most.
+/// The most pieces of the second copy of the map.
 pub const MAX_SECOND_MAP_PIECES: usize = 220;
 
-/// A state of the file system.
+/// A durable state of the file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Superblock {
-    /// The format version of what is written: that with which the file system was made.
+    /// The format version, set when the file system was made.
     pub version: u32,
-    /// Which file system it is.
+    /// The UUID of the file system.
     pub uuid: [u8; 16],
-    /// Where the parts of the device are.
+    /// The layout of the device.
     pub geometry: Geometry,
-    /// How the tree is shaped.
+    /// The shape of the tree.
     pub shape: Shape,
-    /// How many copies of inner nodes and of the map are written.
+    /// The number of copies of inner nodes and of the map.
     pub copies: Copies,
-    /// Counts superblocks; the higher valid one is the file system.
+    /// The number of this superblock. The valid one with the higher number is the current state.
     pub generation: u64,
-    /// Where the map of nodes lies.
+    /// The place of the map of nodes.
     pub map: MapPlace,
     /// The root of the tree.
     pub root: NodeId,
-    /// The number of the next node that is made.
+    /// The number of the next new node.
     pub next_node: u64,
-    /// Bytes of keys and values that are live.
+    /// The bytes of live keys and values.
     pub live_bytes: u64,
-    /// Where replaying the log begins; all before is in the tree.
+    /// The start of the replay of the log; the tree has all earlier changes.
     pub replay: LogStart,
 }
 
-/// Where the map of nodes lies.
+/// The place of the map of nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MapPlace {
-    /// Its units, [`MAX_MAP_PIECES`] pieces at most.
+    /// The extents, at most [`MAX_MAP_PIECES`].
     pub extents: Vec<Extent>,
-    /// Those of its second copy, [`MAX_SECOND_MAP_PIECES`] pieces at most; none if it has one copy.
+    /// The extents of the second copy, at most [`MAX_SECOND_MAP_PIECES`]; empty if there is one
+    /// copy.
     pub second: Vec<Extent>,
-    /// Its length: whole chunks.
+    /// The length in bytes: whole chunks.
     pub bytes: u64,
-    /// The checksum of all of it.
+    /// The checksum of the encoded map.
     pub sum: u64,
-    /// The checksum of the nodes that it names, wherever they are; a superblock of format version 1 has none.
+    /// The checksum of the nodes in the map, independent of their places. Format version 1 has
+    /// none.
     pub node_sum: Option<u64>,
 }
 
@@ -69,7 +71,7 @@ impl MapPlace {
         self.extents.iter().chain(&self.second).copied()
     }
 
-    /// Each copy, with what it is called.
+    /// Each copy with its name.
     pub(crate) fn copies(&self) -> impl Iterator<Item = (&'static str, &[Extent])> {
         let second = (!self.second.is_empty()).then_some(("the second copy of the map of nodes", &self.second[..]));
         [("the map of nodes", &self.extents[..])].into_iter().chain(second)
@@ -77,14 +79,14 @@ impl MapPlace {
 }
 
 impl Superblock {
-    /// The identity that nodes and maps carry; none in format version 1.
+    /// The UUID that nodes and maps carry; none in format version 1.
     pub(crate) fn identity(&self) -> Option<&[u8; 16]> {
         (self.version > OLDEST_VERSION).then_some(&self.uuid)
     }
 
-    /// The block as it is written.
+    /// Encodes the block.
     pub fn encode(&self) -> Box<[u8; BLOCK]> {
-        debug_assert!(self.map.extents.len() <= MAX_MAP_PIECES, "the map was written in so many pieces");
+        debug_assert!(self.map.extents.len() <= MAX_MAP_PIECES, "the map has at most this number of pieces");
         let mut out = Box::new([0; BLOCK]);
         let (geometry, shape) = (&self.geometry, &self.shape);
         put_at(&mut out[..], 0, MAGIC);
@@ -126,8 +128,8 @@ impl Superblock {
         out
     }
 
-    /// Reads what [`encode`](Self::encode) wrote. Errors: the first field that is not as it must be; `magic` for what is no
-    /// superblock, `version` for one of another format.
+    /// Decodes a block. Errors: the first wrong field; `magic` if the block is no superblock,
+    /// `version` for another format.
     pub fn decode(block: &[u8; BLOCK]) -> Decoded<Self> {
         let damage = |field, found: &dyn ToString, expected: &dyn ToString| {
             Err(Damage::new("superblock", field, found.to_string(), expected.to_string()))
@@ -135,7 +137,7 @@ impl Superblock {
         if block[..8] != MAGIC[..] {
             return damage("magic", &block[..8].escape_ascii(), &MAGIC.escape_ascii());
         }
-        // Magic, version and checksum stay where they are in every version.
+        // Magic, version and checksum have the same offsets in every version.
         let (found, sum) = (u64_at(block, SUM_AT), xxh3_64(&block[..SUM_AT]));
         if found != sum {
             return damage("checksum", &format!("{found:#018x}"), &format!("{sum:#018x}"));
@@ -147,8 +149,8 @@ impl Superblock {
         Self::decode_fields(block)
     }
 
-    /// What the numbers of a block say, whatever its checksum is: for who has nothing better, and tries what they lead to. Errors: the first
-    /// field that cannot be.
+    /// Decodes the fields without a check of the checksum, for a repair that has no better
+    /// superblock. Errors: the first wrong field.
     pub(crate) fn decode_fields(block: &[u8; BLOCK]) -> Decoded<Self> {
         let damage = |field, found: &dyn ToString, expected: &dyn ToString| {
             Err(Damage::new("superblock", field, found.to_string(), expected.to_string()))
@@ -253,7 +255,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// The example with another number at a place, under a right checksum.
+    /// The example with another number at an offset, with a correct checksum.
     pub(crate) fn forged(at: usize, value: u32) -> Box<[u8; BLOCK]> {
         let mut bytes = example().encode();
         put_at(&mut bytes[..], at, &value.to_le_bytes());
@@ -269,7 +271,7 @@ pub(crate) mod tests {
         assert_eq!(xxh3_64(&bytes[..]), 18_141_336_353_754_165_873);
     }
 
-    /// A superblock of format version 1 as a program of that time wrote it: the same without what came with version 2.
+    /// A superblock of format version 1, as a program of that time wrote it.
     #[test]
     fn version_1_is_read_and_written() {
         let mut old = Superblock { version: OLDEST_VERSION, copies: Copies::One, ..example() };
@@ -280,7 +282,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn no_bit_is_changed_unseen() {
+    fn every_bit_flip_is_detected() {
         let bytes = example().encode();
         for bit in 0..BLOCK * 8 {
             let mut other = bytes.clone();
@@ -290,9 +292,9 @@ pub(crate) mod tests {
         }
     }
 
-    /// Each field in turn holds what cannot be, under a right checksum.
+    /// Each field in turn has an impossible value, with a correct checksum.
     #[test]
-    fn what_cannot_be_is_named() {
+    fn wrong_fields_are_named() {
         let cases: &[(usize, u32, &str)] = &[
             (8, 3, "version"),
             (8, 0, "version"),

@@ -1,4 +1,4 @@
-//! What the keys of an object begin with.
+//! Homes: the prefixes of the keys of an object.
 
 use super::{
     MOST_INO,
@@ -6,35 +6,35 @@ use super::{
 };
 use crate::disk::KeyOrder;
 
-/// How much of a name a home holds.
+/// The longest prefix of a name in a home, in bytes.
 pub const BIRTH_NAME_BYTES: usize = 16;
 
-/// A home that would be longer begins anew: what is born so deep lies in a zone of its own.
+/// A home that would be longer starts a zone: a prefix with the inode's number only.
 pub const MAX_HOME_BYTES: usize = 1024;
 
-/// What begins a home.
+/// The first byte of a home.
 const ROOT: u8 = 1;
 const ZONE: u8 = 2;
 const NUMBER: u8 = 3;
 
-/// Bytes of names below this one, and this one, are escaped by it: what is lower tells what a key is.
+/// The escape of name bytes up to this value. Lower bytes separate the parts of a key.
 const ESCAPE: u8 = 3;
 
 fn take_ino(bytes: &[u8]) -> Option<(u64, &[u8])> {
     take_number(bytes).filter(|(ino, _)| *ino <= MOST_INO)
 }
 
-/// The home of an object. It outlives renames; no other object has the same.
+/// The home of an object. It is unique, and survives renames.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Home(Vec<u8>);
 
 impl Home {
-    /// That of the root directory.
+    /// The home of the root directory.
     pub fn root() -> Self {
         Self(vec![ROOT])
     }
 
-    /// That of an inode born under this one with this name.
+    /// The home of an inode that is created in this directory with this name.
     pub fn child(&self, layout: KeyOrder, name: &[u8], ino: u64) -> Self {
         if layout == KeyOrder::InodeNumber {
             return Self::begin(NUMBER, ino);
@@ -57,16 +57,16 @@ impl Home {
         Self(home)
     }
 
-    /// From its bytes. Errors: what is not so, in words.
+    /// Decodes a home. Errors: a text with the rule that is violated.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
         match Self::take(bytes) {
             Ok((home, [])) => Ok(home),
-            Ok((_, rest)) => Err(format!("{} bytes behind a home", rest.len())),
+            Ok((_, rest)) => Err(format!("{} bytes after a home", rest.len())),
             Err(problem) => Err(problem),
         }
     }
 
-    /// The home that a key begins with, and what comes behind it.
+    /// Splits a key after its home. Returns the home and the rest of the key.
     pub(super) fn take(bytes: &[u8]) -> Result<(Self, &[u8]), String> {
         let (first, mut rest) = bytes.split_first().ok_or("no home")?;
         match *first {
@@ -98,12 +98,12 @@ impl Home {
         Ok((Self(home.to_vec()), rest))
     }
 
-    /// The number of the inode whose home it is: it ends with it.
+    /// The inode's number, which is the end of the home.
     pub fn ino(&self) -> u64 {
         self.births().last().map_or(1, |(_, ino)| *ino)
     }
 
-    /// The path under which it was born, as far as it holds it: names are cut, and what is above a zone is not known.
+    /// The path at birth. Names are cut, and directories above a zone are missing.
     pub fn path(&self) -> Vec<u8> {
         let names = self.births().into_iter().map(|(name, ino)| match name.is_empty() {
             true => format!("#{ino}").into_bytes(),
@@ -112,7 +112,7 @@ impl Home {
         names.collect::<Vec<_>>().join(&b'/')
     }
 
-    /// The names and numbers that it is made of.
+    /// The names and numbers of the home.
     fn births(&self) -> Vec<(Vec<u8>, u64)> {
         let (mut births, mut rest) = (Vec::new(), &self.0[1..]);
         if self.0[0] != ROOT {
@@ -133,12 +133,12 @@ impl Home {
         births
     }
 
-    /// Its bytes.
+    /// The encoded home.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// How long it is: never 0.
+    /// The length in bytes; never 0.
     pub fn byte_count(&self) -> usize {
         self.0.len()
     }

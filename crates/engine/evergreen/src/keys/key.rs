@@ -1,4 +1,4 @@
-//! Keys, made and read.
+//! Encodes and decodes keys.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ const SYSTEM: u8 = b's';
 const INODE: u8 = 0;
 const NAME: u8 = 1;
 const XATTR: u8 = 2;
-/// Behind all that is an object's own, before its children.
+/// Ends the keys of an object; the keys of its children follow.
 const CHILDREN: u8 = 3;
 
 const LAYOUT: u8 = 0;
@@ -23,7 +23,7 @@ const NEXT_INO: u8 = 1;
 const HOME_OF: u8 = 2;
 const ORPHAN: u8 = 3;
 
-/// What a key stands for.
+/// The meaning of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Key {
     /// The inode of an object.
@@ -38,13 +38,13 @@ pub enum Key {
     Xattr(Home, Vec<u8>, u8),
     /// A block of a file.
     Block(Home, u64),
-    /// What the layout of the keys is.
+    /// The record with the key order.
     Layout,
-    /// Below which number inodes may be in use.
+    /// The record with the number below which inode numbers may be in use.
     NextIno,
     /// The home of an inode.
     HomeOf(u64),
-    /// That an inode has no name.
+    /// Marks an inode without a name.
     Orphan(u64),
 }
 
@@ -57,93 +57,94 @@ impl Home {
         key
     }
 
-    /// Of the inode.
+    /// The key of the inode.
     pub fn inode_key(&self) -> Vec<u8> {
         self.with(METADATA, &[&[INODE]])
     }
 
-    /// Of a symbolic link's target: it follows its inode.
+    /// The key of a symbolic link's target; it follows its inode.
     pub fn target_key(&self) -> Vec<u8> {
         self.with(METADATA, &[&[INODE, 0]])
     }
 
-    /// Of a name in a directory.
+    /// The key of a name in a directory.
     pub fn name_key(&self, name: &[u8]) -> Vec<u8> {
         self.with(METADATA, &[&[NAME], name])
     }
 
-    /// Of a name without a place in the order.
+    /// The key of a name without a place in the order.
     pub fn unordered_key(&self, number: u64) -> Vec<u8> {
         let mut key = self.with(METADATA, &[&[NAME, 0]]);
         put_number(&mut key, number);
         key
     }
 
-    /// Of all names in a directory, in their order.
+    /// The keys of all names in a directory, in their order.
     pub fn names(&self) -> Range<Vec<u8>> {
         self.with(METADATA, &[&[NAME, 1]])..self.with(METADATA, &[&[XATTR]])
     }
 
-    /// Of all names without a place in the order, in the order of their numbers.
+    /// The keys of all names without a place in the order, in the order of their numbers.
     pub fn unordered(&self) -> Range<Vec<u8>> {
         self.with(METADATA, &[&[NAME]])..self.with(METADATA, &[&[NAME, 1]])
     }
 
-    /// Of a piece of an extended attribute.
+    /// The key of a piece of an extended attribute.
     pub fn xattr_key(&self, name: &[u8], piece: u8) -> Vec<u8> {
         self.with(METADATA, &[&[XATTR], name, &[0, piece]])
     }
 
-    /// Of all pieces of an extended attribute.
+    /// The keys of all pieces of an extended attribute.
     pub fn xattr(&self, name: &[u8]) -> Range<Vec<u8>> {
         self.with(METADATA, &[&[XATTR], name, &[0]])..self.with(METADATA, &[&[XATTR], name, &[1]])
     }
 
-    /// Of all extended attributes, in the order of their names.
+    /// The keys of all extended attributes, in the order of their names.
     pub fn xattrs(&self) -> Range<Vec<u8>> {
         self.with(METADATA, &[&[XATTR]])..self.with(METADATA, &[&[CHILDREN]])
     }
 
-    /// Of all metadata of the object itself, and of nothing else.
+    /// The keys of all metadata of the object, without its children.
     pub fn metadata(&self) -> Range<Vec<u8>> {
         self.with(METADATA, &[&[INODE]])..self.with(METADATA, &[&[CHILDREN]])
     }
 
-    /// Of a block of a file.
+    /// The key of a block of a file.
     pub fn block_key(&self, number: u64) -> Vec<u8> {
         let mut key = self.with(DATA, &[&[0]]);
         put_number(&mut key, number);
         key
     }
 
-    /// Of all blocks from one on.
+    /// The keys of all blocks from `number` on.
     pub fn blocks_from(&self, number: u64) -> Range<Vec<u8>> {
         self.block_key(number)..self.with(DATA, &[&[1]])
     }
 
-    /// Of the blocks from one to another, itself not among them.
+    /// The keys of the blocks from `from` up to `to` (exclusive).
     pub fn blocks(&self, from: u64, to: u64) -> Range<Vec<u8>> {
         self.block_key(from)..self.block_key(to)
     }
 }
 
-/// Of what the layout of the keys is.
+/// The key of the record with the key order.
 pub fn layout_key() -> Vec<u8> {
     vec![SYSTEM, LAYOUT]
 }
 
-/// Of the number below which inodes may be in use.
+/// The key of the record with the next inode number.
 pub fn next_ino_key() -> Vec<u8> {
     vec![SYSTEM, NEXT_INO]
 }
 
-/// So many numbers of inodes are taken at once: those that were not used are lost at the next opening.
+/// The number of inode numbers that are reserved at a time. Unused ones are lost when the file
+/// system is opened again.
 pub const INOS_AT_ONCE: u64 = 1024;
 
-/// The number in that record. Errors: what is not so, in words.
+/// Decodes the record at [`next_ino_key`]. Errors: a text with the rule that is violated.
 pub fn next_ino_of(value: &[u8]) -> Result<u64, String> {
     let number = u64::from_le_bytes(value.try_into().map_err(|_| "it is no number")?);
-    // Of those that are taken at once some may be behind the last that may be.
+    // A reservation may exceed the greatest inode number.
     if number <= MOST_INO + INOS_AT_ONCE {
         Ok(number)
     } else {
@@ -151,17 +152,17 @@ pub fn next_ino_of(value: &[u8]) -> Result<u64, String> {
     }
 }
 
-/// Of an inode's home.
+/// The key of an inode's home.
 pub fn home_of_key(ino: u64) -> Vec<u8> {
     system_key(HOME_OF, ino)
 }
 
-/// Of an inode without a name.
+/// The key that marks an inode without a name.
 pub fn orphan_key(ino: u64) -> Vec<u8> {
     system_key(ORPHAN, ino)
 }
 
-/// Of all inodes without a name.
+/// The keys of all inodes without a name.
 pub fn orphans() -> Range<Vec<u8>> {
     vec![SYSTEM, ORPHAN]..vec![SYSTEM, ORPHAN + 1]
 }
@@ -173,7 +174,7 @@ fn system_key(what: u8, ino: u64) -> Vec<u8> {
 }
 
 impl Key {
-    /// Reads a key. Errors: what is not so, in words.
+    /// Decodes a key. Errors: a text with the rule that is violated.
     pub fn decode(key: &[u8]) -> Result<Self, String> {
         let (zone, rest) = key.split_first().ok_or("an empty key")?;
         match *zone {
@@ -188,13 +189,13 @@ impl Key {
                 [NEXT_INO] => Ok(Self::NextIno),
                 [HOME_OF, ino @ ..] => Ok(Self::HomeOf(whole_ino(ino)?)),
                 [ORPHAN, ino @ ..] => Ok(Self::Orphan(whole_ino(ino)?)),
-                _ => Err(format!("a system record that is none: {}", rest.escape_ascii())),
+                _ => Err(format!("an unknown system record: {}", rest.escape_ascii())),
             },
             other => Err(format!("a key that begins with {other}")),
         }
     }
 
-    /// The home that a key begins with, also if it is the key of nothing.
+    /// The home at the start of a key, even if the rest of the key is invalid.
     pub fn home(key: &[u8]) -> Option<Home> {
         let rest = key.strip_prefix(&[METADATA]).or(key.strip_prefix(&[DATA]))?;
         Home::take(rest).ok().map(|(home, _)| home)
@@ -210,7 +211,7 @@ impl Key {
             [XATTR, name @ .., 0, piece] if !name.is_empty() && !name.contains(&0) => {
                 Ok(Self::Xattr(home, name.to_vec(), *piece))
             }
-            _ => Err(format!("what follows a home is nothing: {}", rest.escape_ascii())),
+            _ => Err(format!("an unknown key after a home: {}", rest.escape_ascii())),
         }
     }
 }
@@ -238,7 +239,7 @@ mod tests {
     use super::{super::home::MAX_HOME_BYTES, *};
     use crate::disk::KeyOrder;
 
-    /// Names of low bytes, of equal beginnings, and of any bytes.
+    /// Names with low bytes, with equal prefixes, and with any bytes.
     fn name() -> impl Strategy<Value = Vec<u8>> {
         let byte = || prop_oneof![4 => 1..6u8, 2 => b'a'..b'd', 1 => 0xf0..=0xffu8];
         prop_oneof![
@@ -247,7 +248,7 @@ mod tests {
         ]
     }
 
-    /// A place at birth: names and numbers from the root on; the same numbers come again under other names.
+    /// A path at birth: names and numbers from the root on. Numbers repeat under other names.
     type Path = Vec<(Vec<u8>, u64)>;
 
     fn path() -> impl Strategy<Value = Path> {
@@ -258,7 +259,7 @@ mod tests {
         path.iter().fold(Home::root(), |home, (name, ino)| home.child(KeyOrder::BirthPath, name, *ino))
     }
 
-    /// The order of paths, each name as far as a home holds it.
+    /// Compares paths; each name is cut as in a home.
     fn compare(a: &Path, b: &Path) -> Ordering {
         let shown = |path: &Path| {
             path.iter().map(|(name, ino)| (name[..name.len().min(16)].to_vec(), *ino)).collect::<Vec<_>>()
@@ -287,7 +288,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_an_objects_own_lies_together(a in path(), b in path(), name in name()) {
+        fn keys_of_an_object_are_adjacent(a in path(), b in path(), name in name()) {
             prop_assume!(compare(&a, &b) != Ordering::Equal);
             let (a, b) = (home(&a), home(&b));
             for key in all_keys(&b, &name) {
@@ -299,7 +300,7 @@ mod tests {
         }
 
         #[test]
-        fn keys_come_back(path in path(), name in name(), number in any::<u64>(), piece in any::<u8>()) {
+        fn keys_round_trip(path in path(), name in name(), number in any::<u64>(), piece in any::<u8>()) {
             let home = home(&path);
             prop_assert_eq!(Home::from_bytes(home.bytes()), Ok(home.clone()));
             let keys = [
@@ -322,7 +323,7 @@ mod tests {
         }
 
         #[test]
-        fn a_key_has_one_writing(key in prop::collection::vec(prop_oneof![0..5u8, b'a'..=b't', 0xee..=0xf8u8], 0..14)) {
+        fn a_key_has_one_encoding(key in prop::collection::vec(prop_oneof![0..5u8, b'a'..=b't', 0xee..=0xf8u8], 0..14)) {
             let again = match Key::decode(&key) {
                 Err(_) => return Ok(()),
                 Ok(Key::Inode(home)) => home.inode_key(),
@@ -341,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn homes_that_grow_too_long_begin_anew() {
+    fn long_homes_start_a_zone() {
         let (mut home, mut anew) = (Home::root(), 0);
         for ino in 1000..1200 {
             let child = home.child(KeyOrder::BirthPath, &[b'n'; 255], ino);
@@ -349,7 +350,7 @@ mod tests {
             assert!(child.byte_count() <= MAX_HOME_BYTES);
             home = child;
         }
-        assert_eq!(anew, 3, "200 directories of 20 bytes each are more than three zones");
+        assert_eq!(anew, 3, "200 levels of 20 bytes start three zones");
         assert_eq!(home.child(KeyOrder::InodeNumber, b"name", 5).bytes(), [3, 5]);
     }
 }

@@ -1,8 +1,9 @@
-//! The keys of the file system: their order is the order in which things are read.
+//! The keys of the file system. Their order is the order in which objects are read.
 //!
-//! An object (a file, a directory, ...) has a *home*, which its keys begin with: that of its parent at its birth, the first
-//! [`home::BIRTH_NAME_BYTES`] bytes of its name at birth, a zero, its number. So what lay beside each other at birth lies beside each
-//! other in the tree, in the order of the paths; a renamed directory keeps its home, and with it all that lies below.
+//! The keys of an object (a file, a directory, ...) start with its *home*. A home is the home of
+//! the parent at birth, a prefix of the name at birth ([`home::BIRTH_NAME_BYTES`]), a zero, and the
+//! inode's number. So the tree keeps objects in the order of their paths at birth. A renamed
+//! directory keeps its home, and so do all objects below it.
 //!
 //! | key | what |
 //! |---|---|
@@ -14,8 +15,8 @@
 //! | `s` `00` | the layout of the keys; `s` `01` numbers below this one may be in use |
 //! | `s` `02` number | the home of an inode; `s` `03` number: an inode without a name |
 //!
-//! What comes behind a home in the key of a child begins with a byte from 3 on, and homes can be told from what follows: so
-//! the keys of one home lie together and no other's are among them.
+//! In the key of a child, the bytes after the parent's home start with 3 or more. All other parts
+//! of a key start with less. So the keys of a home are adjacent, and no other key is among them.
 
 mod home;
 mod key;
@@ -25,5 +26,5 @@ pub use home::Home;
 pub use key::{INOS_AT_ONCE, Key, home_of_key, layout_key, next_ino_key, next_ino_of, orphan_key, orphans};
 pub(crate) use number::{put_number, take_number};
 
-/// No inode has a greater number: none lasts so long that more are made.
+/// The greatest inode number. No file system lives long enough to use more.
 pub(crate) const MOST_INO: u64 = 1 << 62;

@@ -1,9 +1,10 @@
-//! Numbers whose bytes have the order of the numbers.
+//! Numbers with an encoding that sorts like the numbers.
 
-/// Up to here a number is one byte.
+/// Numbers below this one take one byte.
 const ONE_BYTE: u64 = 0xf0;
 
-/// Appends a number: one byte below 240, else the count of bytes and the bytes without leading zeros, the highest first.
+/// Appends a number. Below 240 it is one byte; else the count of bytes, then the bytes, highest
+/// first, without leading zeros.
 pub(crate) fn put_number(out: &mut Vec<u8>, number: u64) {
     if number < ONE_BYTE {
         out.push(number as u8);
@@ -14,7 +15,8 @@ pub(crate) fn put_number(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(&number.to_be_bytes()[zeros..]);
 }
 
-/// A number and the bytes behind it; nothing for what `put_number` does not write.
+/// Decodes a number, and returns it with the rest. Returns `None` for bytes that `put_number` never
+/// writes.
 pub(crate) fn take_number(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let (&first, rest) = bytes.split_first()?;
     if u64::from(first) < ONE_BYTE {
@@ -47,14 +49,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn numbers_come_back_and_keep_their_order(a in numbers(), b in numbers(), behind in any::<[u8; 2]>()) {
+        fn numbers_round_trip_and_keep_their_order(a in numbers(), b in numbers(), behind in any::<[u8; 2]>()) {
             prop_assert_eq!(put(a).cmp(&put(b)), a.cmp(&b));
             let bytes = [&put(a)[..], &behind].concat();
             prop_assert_eq!(take_number(&bytes), Some((a, &behind[..])));
         }
 
         #[test]
-        fn a_number_has_one_writing(bytes in prop::collection::vec(prop_oneof![Just(0u8), 0xee..=0xffu8, any::<u8>()], 0..10)) {
+        fn a_number_has_one_encoding(bytes in prop::collection::vec(prop_oneof![Just(0u8), 0xee..=0xffu8, any::<u8>()], 0..10)) {
             if let Some((number, rest)) = take_number(&bytes) {
                 prop_assert_eq!([&put(number)[..], rest].concat(), bytes);
             }

@@ -1,4 +1,4 @@
-//! Frames of a file system wherever they lie in the ring, and taking them away.
+//! Finds and erases the frames of a file system anywhere in the ring.
 
 use std::sync::Arc;
 
@@ -10,10 +10,11 @@ use crate::{
     disk::{BLOCK, Geometry},
 };
 
-/// What is read at once.
+/// The bytes of one read.
 const READ_BYTES: u64 = 1 << 20;
 
-/// Headers of frames of a file system, and at which byte of the ring. Skips blocks that cannot be read. Cost: reads the ring.
+/// The headers of all frames of a file system, with their offsets in the ring. Skips unreadable
+/// blocks. Cost: reads the ring.
 pub(crate) fn frames(device: &Arc<dyn BlockDevice>, geometry: &Geometry, uuid: &[u8; 16]) -> Vec<(u64, FrameHeader)> {
     let seed = seed(uuid);
     let mut found = Vec::new();
@@ -23,14 +24,14 @@ pub(crate) fn frames(device: &Arc<dyn BlockDevice>, geometry: &Geometry, uuid: &
     found
 }
 
-/// Bytes of the ring at which blocks begin that the device does not return. Cost: reads the ring.
+/// The offsets in the ring of blocks that the device cannot read. Cost: reads the ring.
 pub(crate) fn unreadable_blocks(device: &Arc<dyn BlockDevice>, geometry: &Geometry) -> Vec<u64> {
     let mut found = Vec::new();
     for_each_block(device, geometry, &mut |at, block| found.extend(block.is_none().then_some(at)));
     found
 }
 
-/// Calls `each` with every block of the ring, or with none where it cannot be read.
+/// Calls `each` for every block of the ring, with `None` for unreadable ones.
 fn for_each_block(device: &Arc<dyn BlockDevice>, geometry: &Geometry, each: &mut dyn FnMut(u64, Option<&[u8]>)) {
     let ring = Ring::new(device.clone(), geometry);
     let mut from = 0;
@@ -50,7 +51,7 @@ fn for_each_block(device: &Arc<dyn BlockDevice>, geometry: &Geometry, each: &mut
     }
 }
 
-/// Writes zeros to blocks of the ring, which begin at these bytes of it. Not durable before the next flush.
+/// Writes zeros to the blocks of the ring at these offsets. Durable after the next flush.
 ///
 /// Errors: `Device`.
 pub(crate) fn clear_blocks(device: &Arc<dyn BlockDevice>, geometry: &Geometry, blocks: &[u64]) -> Result<()> {
@@ -58,7 +59,8 @@ pub(crate) fn clear_blocks(device: &Arc<dyn BlockDevice>, geometry: &Geometry, b
     blocks.iter().try_for_each(|at| ring.write(*at, &[0; BLOCK]))
 }
 
-/// Takes away the frames of a file system from a position on, with their parity: they are none any more. Not durable before the next flush.
+/// Erases the frames of a file system from a position on, with their parity. Durable after the next
+/// flush.
 ///
 /// Errors: `Device`. Cost: reads the ring.
 pub(crate) fn erase_frames(

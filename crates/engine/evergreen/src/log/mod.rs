@@ -1,12 +1,15 @@
-//! The log: a ring on the device in which batches are durable before a superblock names a tree that has them.
+//! The log: a ring on the device. It makes batches durable before a superblock names a tree that
+//! has them.
 //!
-//! Batches are records in frames, which are written one behind the other; a frame begins at a block, so that nothing durable is
-//! written again. Positions count the bytes since the file system was made and never fall: a frame knows its own, and is chained to
-//! the one before, so nothing of an earlier lap of the ring, or of an earlier opening, is ever taken for what belongs there.
+//! Batches are records in frames, and frames follow each other. A frame starts at a block, so that
+//! no durable block is rewritten. Positions count the log bytes since the file system was made, and
+//! never decrease. A frame has its own position and the checksum of the frame before. So a frame of
+//! an earlier lap of the ring, or of an earlier mount, is never accepted.
 //!
-//! The order of things: [`Replay`] gives the batches behind the superblock; a superblock with the start that [`Replay::end`] gives is
-//! written; only then [`Log::new`] and appending. A checkpoint takes the tree as it is at a [`Log::cut`], writes the superblock with
-//! that start, and then [`Log::trim`]s.
+//! Order of calls: [`Replay`] returns the batches after the superblock. The caller then writes a
+//! superblock with the start from [`Replay::end`], and only then calls [`Log::new`] and appends. A
+//! checkpoint takes the tree at a [`Log::cut`], writes the superblock with that start, and then
+//! calls [`Log::trim`].
 
 mod erase;
 mod frame;
@@ -30,31 +33,33 @@ pub use writer::Log;
 
 use crate::disk::BLOCK;
 
-/// Where replaying begins, and what the first frame there must be.
+/// The start of a replay, and the expected values of the first frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogStart {
     /// The position of the first frame.
     pub position: u64,
     /// The number of the first batch.
     pub sequence: u64,
-    /// What the first frame is chained to.
+    /// The checksum that the first frame has as that of its predecessor.
     pub chain: u64,
 }
 
 impl LogStart {
-    /// That of a new file system, whose first superblock has this generation.
+    /// The start for a new file system whose first superblock has this generation.
     pub fn first(uuid: &[u8; 16], generation: u64) -> Self {
         Self { position: 0, sequence: 1, chain: 0 }.anew(uuid, generation)
     }
 
-    /// Behind a block that no frame is in, and so many batches that are not in the log. Whoever reads on from before it finds no frame there,
-    /// but behind it one that says that all was durable up to here: so it is told if the superblock that names this start is damaged.
+    /// The start after an empty block and after `batches` batches that are not in the log. A replay
+    /// from before this start finds no frame in the block. It finds a later frame, which records
+    /// that all was durable up to there. So it detects that the superblock with this start is
+    /// damaged.
     pub(crate) fn skip(self, batches: u64) -> Self {
         Self { position: self.position + BLOCK as u64, sequence: self.sequence + batches, ..self }
     }
 
-    /// A start at the same position to which nothing that was written before is chained, when the superblock `generation` is
-    /// the one that names it.
+    /// A start at the same position that no earlier frame is chained to; the superblock
+    /// `generation` names it.
     pub fn anew(self, uuid: &[u8; 16], generation: u64) -> Self {
         let mut hasher = Xxh3::with_seed(seed(uuid));
         hasher.update(&generation.to_le_bytes());
@@ -63,7 +68,7 @@ impl LogStart {
     }
 }
 
-/// What the checksums of a file system's frames begin with.
+/// The seed of the checksums of a file system's frames.
 pub(crate) fn seed(uuid: &[u8; 16]) -> u64 {
     xxh3_64(uuid)
 }

@@ -1,4 +1,4 @@
-//! A batch as a record of the log: what it claims, and its changes.
+//! The encoding of a batch as a record of the log: its claim, and its changes.
 
 use bytes::Bytes;
 
@@ -11,11 +11,11 @@ const STRUCTURE: &str = "log record";
 const REMOVAL: u8 = 1;
 const ONE: u8 = 1;
 const RANGE: u8 = 2;
-/// Bytes of a record before its changes, and of a length.
+/// The bytes of a record before its changes, and of a length.
 const HEAD: usize = 8 + 1 + 4;
 const SIZE: usize = 2;
 
-/// The bytes of a batch.
+/// Encodes a batch.
 #[cfg(test)]
 pub fn encode_batch(batch: &Batch) -> Vec<u8> {
     let mut out = Vec::with_capacity(record_bytes(batch));
@@ -23,7 +23,7 @@ pub fn encode_batch(batch: &Batch) -> Vec<u8> {
     out
 }
 
-/// How many bytes [`encode_batch_to`] appends.
+/// The number of bytes that [`encode_batch_to`] appends.
 pub fn record_bytes(batch: &Batch) -> usize {
     let changes = batch.changes().iter().map(|change| match change {
         Change::One { key, message } => SIZE + key.len() + message_bytes(message),
@@ -32,7 +32,7 @@ pub fn record_bytes(batch: &Batch) -> usize {
     HEAD + batch.changes().len() + changes.sum::<usize>()
 }
 
-/// Appends the bytes of a batch.
+/// Appends an encoded batch.
 pub fn encode_batch_to(batch: &Batch, out: &mut Vec<u8>) {
     out.extend_from_slice(&batch.claim.bytes.to_le_bytes());
     out.push(if batch.claim.is_removal { REMOVAL } else { 0 });
@@ -53,7 +53,7 @@ pub fn encode_batch_to(batch: &Batch, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads what [`encode_batch_to`] wrote; keys and values share the memory of `bytes`. Errors: the first field that is not as it must be.
+/// Decodes a batch; keys and values share the memory of `bytes`. Errors: the first wrong field.
 pub fn decode_batch(bytes: Bytes) -> Decoded<Batch> {
     let mut reader = Reader::new(STRUCTURE, bytes);
     let claimed = reader.i64("claim")?;
@@ -62,7 +62,7 @@ pub fn decode_batch(bytes: Bytes) -> Decoded<Batch> {
         return Err(reader.damage("flags", flags, "0 or 1"));
     }
     let count = reader.u32("changes")?;
-    // A number that cannot be must not take memory: each change has some bytes.
+    // A damaged count must not allocate too much: each change has several bytes.
     let mut changes = Vec::with_capacity((count as usize).min(reader.left() / 4));
     for _ in 0..count {
         changes.push(match reader.u8("change")? {
@@ -135,21 +135,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn batches_come_back(batch in batch()) {
+        fn batches_round_trip(batch in batch()) {
             let bytes = encode_batch(&batch);
             prop_assert_eq!(bytes.len(), record_bytes(&batch));
             prop_assert_eq!(decode_batch(bytes.into()).unwrap(), batch);
         }
 
         #[test]
-        fn what_is_cut_is_refused(batch in batch(), share in 0.0..1.0) {
+        fn cut_records_are_refused(batch in batch(), share in 0.0..1.0) {
             let bytes = encode_batch(&batch);
             let cut = (bytes.len() as f64 * share) as usize;
             prop_assert!(decode_batch(bytes[..cut].to_vec().into()).is_err());
         }
 
         #[test]
-        fn what_is_read_from_any_bytes_is_what_they_say(batch in batch(), at in any::<usize>(), value in any::<u8>()) {
+        fn decoded_records_encode_to_the_same_bytes(batch in batch(), at in any::<usize>(), value in any::<u8>()) {
             let mut bytes = encode_batch(&batch);
             let at = at % bytes.len();
             bytes[at] = value;
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_named() {
+    fn wrong_fields_are_named() {
         let mut batch = Batch::new();
         batch.put(&b"k"[..], &b"v"[..]);
         let bytes = encode_batch(&batch);

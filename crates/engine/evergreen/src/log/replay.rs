@@ -1,4 +1,4 @@
-//! Reading the log back: from where the superblock says to where the chain ends.
+//! Reads the log from the superblock's start to the end of the chain.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -18,46 +18,46 @@ use crate::{
     disk::{BLOCK, Damage, Decoded, Geometry, OLDEST_VERSION, Reader},
 };
 
-/// The batches of the log behind a superblock, in order.
+/// An iterator over the batches of the log after a superblock, in order.
 ///
-/// Parity restores a frame of which one block is damaged. The log ends at a frame that a loss of
-/// power cut, at data of an earlier lap, or at a block after the last frame that the device does
-/// not return. If a frame cannot be read, but a later one records that it was durable, acknowledged
-/// batches are lost: that is an error.
+/// Parity restores a frame with one damaged block. The log ends at a frame that a loss of power
+/// cut, at frames of an earlier lap, or at an unreadable block after the last frame. If a frame
+/// cannot be read, but a later one records that it was durable, acknowledged batches are lost: that
+/// is an error.
 pub struct Replay {
     ring: Ring,
     uuid: [u8; 16],
-    /// Where it began.
+    /// The position of the start.
     start: u64,
-    /// Behind the last frame that was read.
+    /// The position after the last frame.
     next: LogStart,
-    /// Records of that frame, and how many are left in it.
+    /// The records of that frame, and the number of unread ones.
     records: Reader,
     left: u32,
-    /// Bytes that were read ahead, and their position.
+    /// The prefetched bytes, and their position.
     ahead: (u64, Bytes),
-    /// The other superblock cannot be read: it may have named a later start, anywhere in the ring.
+    /// The other superblock cannot be read: it may name a later start, anywhere in the ring.
     is_newest_unknown: bool,
     is_over: bool,
-    /// Frames that were restored, in words.
+    /// Descriptions of the restored frames.
     restored: Vec<String>,
-    /// Frames have parity. Those of format version 1 do not.
+    /// Whether frames have parity. Those of format version 1 do not.
     has_parity: bool,
-    /// The block behind the last frame, in words, if the device does not return it.
+    /// A description of the block after the last frame, if the device cannot read it.
     skipped: Option<String>,
-    /// Positions of blocks that the device did not return, and why.
+    /// The positions of unreadable blocks, and the errors.
     unreadable: BTreeMap<u64, Error>,
-    /// Why a block was not returned that a later reading returned.
+    /// The error of a block that a later read returned.
     forgotten: Option<Error>,
-    /// Readings that failed and were done again, with success.
+    /// The number of reads that failed at first and succeeded when repeated.
     repeated: u64,
 }
 
-/// What is read at once.
+/// The bytes of one read.
 const READ_BYTES: u64 = 1 << 20;
 
 impl Replay {
-    /// Reads from `start` on, as the superblock has it.
+    /// A replay from the `start` of the superblock.
     pub fn new(device: Arc<dyn BlockDevice>, geometry: &Geometry, uuid: [u8; 16], start: LogStart) -> Self {
         Self {
             ring: Ring::new(device, geometry),
@@ -78,45 +78,47 @@ impl Replay {
         }
     }
 
-    /// The same if the superblock that has `start` may not be the newest one, for the other cannot be read, as `is_unknown` says: then
-    /// all of the ring is looked through for what tells that there was a newer one.
+    /// Sets whether the other superblock is unreadable, so that `start` may not be the newest one.
+    /// Then the replay searches the whole ring for frames of a newer superblock.
     pub fn beside_torn(self, is_unknown: bool) -> Self {
         Self { is_newest_unknown: is_unknown, ..self }
     }
 
-    /// The same of a file system of a format version.
+    /// Sets the format version of the file system.
     pub fn of_version(self, version: u32) -> Self {
         Self { has_parity: version > OLDEST_VERSION, ..self }
     }
 
-    /// Where the log is to go on, when the superblock `generation` names that place: behind a block, so that what comes there tells that this
-    /// superblock was durable. Behind the last batch only.
+    /// The start of the new log, for the superblock `generation`. It is after an empty block, so
+    /// that the next frames prove that this superblock was durable. Call it only after the last
+    /// batch.
     pub fn end(&self, generation: u64) -> LogStart {
         debug_assert!(self.is_over, "there may be more");
         self.next.skip(0).anew(&self.uuid, generation)
     }
 
-    /// Bytes of the log that hold what was read.
+    /// The log bytes that the replay has read.
     pub fn bytes(&self) -> u64 {
         self.next.position - self.start
     }
 
-    /// Frames of which a block was damaged, and that were restored by their parity, in words.
+    /// Descriptions of the frames that had a damaged block and were restored.
     pub(crate) fn restored(&self) -> &[String] {
         &self.restored
     }
 
-    /// The block behind the last frame, in words, if the device does not return it. Nothing is lost by it.
+    /// A description of the block after the last frame, if the device cannot read it. No batch is
+    /// lost by it.
     pub(crate) fn skipped(&self) -> Option<&str> {
         self.skipped.as_deref()
     }
 
-    /// Readings that failed and were done again, with success.
+    /// The number of reads that failed at first and succeeded when repeated.
     pub(crate) fn repeated(&self) -> u64 {
         self.repeated
     }
 
-    /// Behind the last frame that was read.
+    /// The position after the last frame.
     pub(crate) fn reached(&self) -> LogStart {
         self.next
     }
@@ -134,10 +136,10 @@ impl Replay {
         Ok(Some((number, batch)))
     }
 
-    /// Reads the next frame; whether there is one.
+    /// Reads the next frame; returns whether there is one.
     ///
-    /// A block that the device returns only when it is read again was zeros in the first judgement. So
-    /// the frame is judged again. Errors: `Device` if that happens several times.
+    /// The first attempt takes an unreadable block as zeros. If a later read returns the block, the
+    /// attempt is repeated. Errors: `Device` if that happens several times.
     fn read_frame(&mut self) -> Result<bool> {
         const TRIES: u32 = 4;
         for _ in 0..TRIES {
@@ -186,11 +188,14 @@ impl Replay {
         Ok(false)
     }
 
-    /// At the end of the log, blocks that the device does not return may be unused, or the next frame. A frame with one such block is restored
-    /// by its parity: so that block alone is no frame. A frame with one such block and another one that is damaged is taken for the end:
-    /// what an earlier lap left looks the same. `has_header`: a header was read there; `room`: bytes of the ring from there on.
+    /// Checks unreadable blocks at the end of the log: they may be unused, or belong to the next
+    /// frame. A frame with one such block is restored by its parity; so a single one is no frame.
+    /// If one block is unreadable and another one damaged, the log ends there, because frames of an
+    /// earlier lap look the same. `has_header`: the header at the position was read; `room`: the
+    /// ring bytes from there on.
     ///
-    /// Errors: `Device` if the blocks may be a durable frame, or the only ones that say that a newer superblock was durable.
+    /// Errors: `Device` if the blocks may be a durable frame, or the only proof that a newer
+    /// superblock was durable.
     fn expect_no_frame(&mut self, position: u64, header: Option<FrameHeader>, room: u64) -> Result<()> {
         let most = room.min(max_frame_bytes(self.ring.bytes()));
         let reach = match header {
@@ -212,7 +217,8 @@ impl Replay {
         Ok(())
     }
 
-    /// The blocks of the next frame, whose header is known, without its parity. `None`: more than one is damaged.
+    /// Reads the blocks of the next frame, without its parity. Returns `None` if more than one is
+    /// damaged.
     fn read_content(&mut self, header: FrameHeader) -> Result<Option<Bytes>> {
         let seed = seed(&self.uuid);
         let is_whole = |content: &[u8]| {
@@ -221,7 +227,7 @@ impl Replay {
         };
         let frame = self.read(header.position, header.frame_bytes())?;
         let content = frame.slice(..header.content_bytes() as usize);
-        // Of a frame without parity nothing is known of what is wrong.
+        // Without parity the damaged block is unknown.
         let difference = if header.has_parity { parity(&frame) } else { vec![0; BLOCK] };
         let is_same = difference.iter().all(|&byte| byte == 0);
         if is_whole(&content) {
@@ -245,7 +251,7 @@ impl Replay {
         Ok(None)
     }
 
-    /// The next frame, if its first block is damaged and all others are whole: then these say what it was.
+    /// Restores the next frame if only its first block is damaged.
     fn restore_first(
         &mut self,
         room: u64,
@@ -274,9 +280,10 @@ impl Replay {
         self.restored.push(format!("{}: {what}", self.ring.describe(position)));
     }
 
-    /// No frame near this position may say that the one here was durable, or that the ring was used again behind it. What is written
-    /// between two flushes is no more than a window and the frame that fills it, so the search may end; but not if what was durable may have
-    /// been left out, as behind a superblock that cannot be read.
+    /// Fails if a frame near this position records that a frame here was durable, or that the ring
+    /// was reused after it. Between two flushes at most a window and a frame are written, which
+    /// limits the search. After an unreadable superblock the whole ring is searched, because
+    /// durable frames may be missing.
     fn expect_nothing_behind(&mut self, position: u64, room: u64) -> Result<()> {
         let (seed, ring) = (seed(&self.uuid), self.ring.bytes());
         let (from, end) = match self.is_newest_unknown {
@@ -303,7 +310,7 @@ impl Replay {
         Ok(())
     }
 
-    /// Bytes at a position, with what is read ahead.
+    /// Reads bytes at a position, and prefetches.
     fn read(&mut self, position: u64, len: u64) -> Result<Bytes> {
         let (from, bytes) = &self.ahead;
         if position < *from || position + len > from + bytes.len() as u64 {
@@ -320,7 +327,8 @@ impl Replay {
         Ok(self.ahead.1.slice(skipped..skipped + len as usize))
     }
 
-    /// Block by block, when the device does not return all: zeros stand for one that it does not return, which is damaged then.
+    /// Reads block by block after a failed read. An unreadable block becomes zeros, and so counts
+    /// as damaged.
     fn read_by_block(&mut self, position: u64, len: usize) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(len);
         let mut is_any_unreadable = false;
@@ -345,8 +353,8 @@ impl Replay {
 impl Iterator for Replay {
     type Item = Result<(u64, Batch)>;
 
-    /// The next batch and its number. Errors: `Device`; `Damaged` for one that was durable and cannot be read. Behind an error
-    /// there is nothing.
+    /// Returns the next batch and its number. Errors: `Device`; `Damaged` for a batch that was
+    /// durable and cannot be read. After an error the iterator is empty.
     fn next(&mut self) -> Option<Self::Item> {
         if self.is_over {
             return None;
@@ -357,7 +365,7 @@ impl Iterator for Replay {
     }
 }
 
-/// One record of a frame; `left` come behind it.
+/// Decodes one record of a frame; `left` records follow.
 fn decode_record(records: &mut Reader, left: u32) -> Decoded<Batch> {
     let len = records.u32("record length")? as usize;
     let batch = decode_batch(records.take("record", len)?)?;

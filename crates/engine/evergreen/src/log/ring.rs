@@ -1,4 +1,4 @@
-//! Bytes of the ring by their position.
+//! Access to the ring by position.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use senesce_block::{BlockDevice, BlockResult};
 
 use crate::{Result, disk::Geometry};
 
-/// The ring of the log on its device: position *p* lies at byte *p* modulo its length.
+/// The ring of the log on its device: position *p* is at byte *p* modulo the ring's length.
 #[derive(Clone)]
 pub(crate) struct Ring {
     device: Arc<dyn BlockDevice>,
@@ -19,27 +19,28 @@ impl Ring {
         Self { device, at: geometry.log_at, bytes: geometry.log_bytes }
     }
 
-    /// Its length.
+    /// The length of the ring.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Where a position lies, in words.
+    /// Describes the place of a position.
     pub fn describe(&self, position: u64) -> String {
         format!("{}, log, position {position} (byte {})", self.device.name(), self.at + position % self.bytes)
     }
 
-    /// No more than its length. Not durable before the next flush of the device.
+    /// Writes at most the ring's length. Durable after the next flush of the device.
     pub fn write(&self, position: u64, data: &[u8]) -> Result<()> {
         self.write_parts(position, data, |offset, part| self.device.write_at(offset, part))
     }
 
-    /// Writes no more than its length; durable when it returns. Does not wait for what others write to the device.
+    /// Writes at most the ring's length, and returns when it is durable. Does not wait for other
+    /// writes to the device.
     pub fn write_durably(&self, position: u64, data: &[u8]) -> Result<()> {
         self.write_parts(position, data, |offset, part| self.device.write_durably_at(offset, part))
     }
 
-    /// Writes the part before the end of the ring, and the rest to its beginning.
+    /// Writes the part before the end of the ring, and the rest at its start.
     fn write_parts(&self, position: u64, data: &[u8], write: impl Fn(u64, &[u8]) -> BlockResult<()>) -> Result<()> {
         let (first, rest) = data.split_at(self.until_end(position, data.len()));
         write(self.at + position % self.bytes, first)?;
@@ -49,7 +50,7 @@ impl Ring {
         Ok(())
     }
 
-    /// No more than its length.
+    /// Reads at most the ring's length.
     pub fn read(&self, position: u64, len: usize) -> Result<Vec<u8>> {
         let mut out = vec![0; len];
         let (first, rest) = out.split_at_mut(self.until_end(position, len));

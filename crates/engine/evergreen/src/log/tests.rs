@@ -1,4 +1,4 @@
-//! The log on devices that lose their power, flip bits and fail.
+//! The log on devices with losses of power, flipped bits and failures.
 
 use std::sync::{Arc, Mutex};
 
@@ -20,7 +20,7 @@ fn device() -> MemoryDevice {
     MemoryDevice::new("disk", Bytes(2 << 20))
 }
 
-/// A batch that tells its number, of about so many bytes.
+/// A batch of about `bytes` bytes with its number.
 fn batch(number: u64, bytes: usize) -> Batch {
     let mut batch = Batch::new();
     batch.put(number.to_le_bytes().to_vec(), vec![number as u8 | 1; 1 + bytes % 4000]);
@@ -39,7 +39,7 @@ fn log_on(device: &Arc<dyn BlockDevice>, start: LogStart) -> Log {
     Log::new(device.clone(), &geometry(), &UUID, start)
 }
 
-/// All that replays from a start, and where the log goes on.
+/// Replays from a start; also returns the start of the new log.
 fn replay(device: &Arc<dyn BlockDevice>, start: LogStart, generation: u64) -> Result<(Vec<(u64, Batch)>, LogStart)> {
     let mut replay = Replay::new(device.clone(), &geometry(), UUID, start);
     let batches = replay.by_ref().collect::<Result<Vec<_>>>()?;
@@ -50,7 +50,7 @@ fn shared(device: impl BlockDevice + 'static) -> Arc<dyn BlockDevice> {
     Arc::new(device)
 }
 
-/// Stands for a superblock in tests that lose power: written whole or not at all, in the first block of the device.
+/// A substitute for the superblock: written atomically to the first block of the device.
 fn write_start(device: &Arc<dyn BlockDevice>, start: &LogStart) {
     let mut bytes = [0; 512];
     for (index, number) in [start.position, start.sequence, start.chain].into_iter().enumerate() {
@@ -68,7 +68,7 @@ fn read_start(device: &Arc<dyn BlockDevice>) -> LogStart {
 }
 
 #[test]
-fn what_was_synced_comes_back() {
+fn synced_batches_are_replayed() {
     let device = shared(device());
     let log = log_on(&device, first());
     for number in 1..=40 {
@@ -99,8 +99,11 @@ fn golden() {
     assert_eq!(xxhash_rust::xxh3::xxh3_64(&frame), 16_125_985_926_158_348_557);
     let mut parity = [0; 4096];
     device.read_at(geometry().log_at + 8192, &mut parity).unwrap();
-    assert!(frame.iter().zip(parity).all(|(byte, parity)| *byte == !parity), "of one block, its complement");
-    // As a program of format version 1 wrote it.
+    assert!(
+        frame.iter().zip(parity).all(|(byte, parity)| *byte == !parity),
+        "the parity of one block is its complement"
+    );
+    // As a program for format version 1 writes it.
     let log = log_on(&device, LogStart { position: 4096, sequence: 7, chain: 5 }).without_parity();
     log.append(&batch(7, 10)).unwrap();
     log.append(&batch(8, 20)).unwrap();
@@ -112,7 +115,7 @@ fn golden() {
 }
 
 #[test]
-fn nothing_to_sync_writes_nothing() {
+fn empty_sync_writes_nothing() {
     let (recording, devices) = Recording::new(vec![device()]);
     let device = shared(devices.into_iter().next().unwrap());
     let log = log_on(&device, first());
@@ -122,11 +125,11 @@ fn nothing_to_sync_writes_nothing() {
 }
 
 #[test]
-fn a_full_ring_says_so_and_goes_on_when_it_is_trimmed() {
+fn full_ring_refuses_until_trimmed() {
     let device = shared(device());
     let log = log_on(&device, first());
     let (mut number, mut start) = (1, first());
-    // Ten times round.
+    // Ten laps.
     for lap in 0..10 {
         while log.has_room(3100) {
             assert!(log.used_bytes() <= RING);
@@ -147,17 +150,17 @@ fn a_full_ring_says_so_and_goes_on_when_it_is_trimmed() {
         assert_eq!(log.used_bytes(), 0);
     }
     assert!(start.position > 9 * RING);
-    assert_eq!(replay(&device, start, 0).unwrap().0, [], "what earlier laps left is not taken");
+    assert_eq!(replay(&device, start, 0).unwrap().0, [], "frames of earlier laps are not replayed");
 }
 
 #[test]
-fn a_batch_that_no_ring_takes_is_refused() {
+fn oversized_batches_are_refused() {
     let log = log_on(&shared(device()), first());
     let most = log.max_record_bytes();
     assert_eq!(most, 32 * 1024 - 4096 - 64 - 4, "a quarter of the ring without its parity");
     assert!(log.append_record(&vec![0; most]).is_ok());
     let refusal = log.append_record(&vec![0; most + 1]).unwrap_err();
-    assert_eq!(refusal.to_string(), "a batch of 28605 bytes; the log takes 28604 at most");
+    assert_eq!(refusal.to_string(), "a batch of 28605 bytes; the log takes at most 28604");
 }
 
 #[test]
@@ -183,12 +186,12 @@ fn callers_share_flushes() {
     let mut written = written.into_inner().unwrap();
     written.sort_by_key(|(number, _)| *number);
     assert_eq!(replay(&device, first(), 0).unwrap().0, written);
-    assert!(recording.events() <= 24, "a write and a flush for each at most");
+    assert!(recording.events() <= 24, "at most a write and a flush for each");
 }
 
 #[test]
-fn what_an_earlier_opening_left_behind_is_never_taken() {
-    // Batches 1 to 4; the frame of 2 is lost, those of 3 and 4 are not: all three were on their way together.
+fn frames_of_an_earlier_mount_are_ignored() {
+    // Batches 1 to 4. The frame of 2 is lost, those of 3 and 4 are not: all three were in flight.
     let device = shared(device());
     let log = log_on(&device, first());
     log.append(&batch(1, 30)).unwrap();
@@ -199,11 +202,11 @@ fn what_an_earlier_opening_left_behind_is_never_taken() {
     }
     let lost = geometry().log_at + 4096;
     log.sync().unwrap();
-    // Of one block and its parity.
+    // A frame of one block, and its parity.
     device.write_at(lost + 4096, &[0; 8192]).unwrap();
     let (batches, end) = replay(&device, first(), 2).unwrap();
     assert_eq!((batches.len(), end.sequence, end.position), (1, 2, 12_288));
-    // The very same batches are applied again, up to where the frame of 4 lies.
+    // The same batches are applied again, up to the frame of 4.
     let log = log_on(&device, end);
     log.append(&batch(2, 30)).unwrap();
     log.append(&batch(3, 30)).unwrap();
@@ -213,7 +216,7 @@ fn what_an_earlier_opening_left_behind_is_never_taken() {
 }
 
 #[test]
-fn damage_of_what_was_durable_is_told() {
+fn damage_of_durable_frames_is_reported() {
     let device = shared(device());
     let log = log_on(&device, first());
     for number in 1..=6 {
@@ -227,13 +230,14 @@ fn damage_of_what_was_durable_is_told() {
     };
     let log_at = geometry().log_at;
     const FRAME: u64 = 3 * 4096;
-    // Each frame is two blocks and one of parity. Any byte of the third one: header, records, zeros behind them, parity.
+    // Each frame has two blocks and one of parity. Flip a byte of the third frame: in the header,
+    // records, padding or parity.
     for at in [0, 9, 30, 60, 64, 3000, 5000, 8191, 8192, FRAME - 1] {
         flip(log_at + 2 * FRAME + at);
         let mut replayed = Replay::new(device.clone(), &geometry(), UUID, first());
         assert_eq!(replayed.by_ref().collect::<Result<Vec<_>>>().unwrap().len(), 6, "byte {at}");
         assert_eq!(replayed.restored().len(), 1, "byte {at}: {:?}", replayed.restored());
-        // A second block of it.
+        // A second block of the frame.
         let other = if at < 4096 { 4096 } else { 100 };
         flip(log_at + 2 * FRAME + other);
         let told = replay(&device, first(), 2).map(|(batches, _)| batches.len());
@@ -251,14 +255,14 @@ fn damage_of_what_was_durable_is_told() {
         flip(log_at + 2 * FRAME + other);
         flip(log_at + 2 * FRAME + at);
     }
-    // The last one may have been cut by a loss of power: nobody can know.
+    // The last frame may have been cut by a loss of power, so its damage is no error.
     flip(log_at + 5 * FRAME + 100);
     flip(log_at + 5 * FRAME + 5000);
     assert_eq!(replay(&device, first(), 2).unwrap().0.len(), 5);
 }
 
 #[test]
-fn a_block_of_a_frame_that_the_device_does_not_return_is_restored() {
+fn unreadable_blocks_of_frames_are_restored() {
     let device = Arc::new(self::device());
     let writable: Arc<dyn BlockDevice> = device.clone();
     let log = log_on(&writable, first());
@@ -273,7 +277,7 @@ fn a_block_of_a_frame_that_the_device_does_not_return_is_restored() {
         assert_eq!(replayed.by_ref().collect::<Result<Vec<_>>>().unwrap().len(), 4, "block {block}");
         assert_eq!(replayed.restored().len(), 1, "block {block}");
     }
-    // Behind the end, two blocks: what is there may be the next frame.
+    // Two blocks after the end: they may be the next frame.
     let faulty = FaultDevice::new(device.clone());
     faulty.inject(&format!("fail read at {}+8192", geometry().log_at + 12 * 4096)).unwrap();
     let replayed = Replay::new(shared(faulty), &geometry(), UUID, first()).collect::<Result<Vec<_>>>();
@@ -281,8 +285,8 @@ fn a_block_of_a_frame_that_the_device_does_not_return_is_restored() {
 }
 
 #[test]
-fn blocks_that_a_second_reading_returns_end_no_log() {
-    // The last frame is not all in the first reading of 1 MiB: so a reading begins with it, and the
+fn blocks_read_on_retry_do_not_end_the_log() {
+    // The last frame crosses the end of the first read of 1 MiB. So a read starts with it, and the
     // search for later frames reads its blocks again.
     let geometry = Geometry::plan(16 << 20, 4096, Some(8 << 20)).unwrap();
     let device = Arc::new(MemoryDevice::new("disk", Bytes(16 << 20)));
@@ -312,7 +316,7 @@ fn unreadable_block_of_unused_ring_ends_the_log() {
     let writable: Arc<dyn BlockDevice> = device.clone();
     let log = log_on(&writable, first());
     let mut start = first();
-    // The ring is full of what was there before, and the last four frames count.
+    // The ring is full of old frames; the last four frames are valid.
     for number in 1..=20 {
         log.append(&batch(number, 5000)).unwrap();
         log.sync().unwrap();
@@ -328,7 +332,7 @@ fn unreadable_block_of_unused_ring_ends_the_log() {
         faulty.inject(&format!("fail read at {}+4096", geometry().log_at + block * 4096)).unwrap();
         let faulty = shared(faulty);
         assert_eq!(replay(&faulty, start, 2).unwrap(), (want.clone(), end), "block {block}");
-        // A log without parity cannot know whether the block is a frame.
+        // Without parity the block may be a frame.
         let old = Replay::new(faulty, &geometry(), UUID, start).of_version(1).collect::<Result<Vec<_>>>();
         let is_behind = (end.position - 4096) % RING == block * 4096;
         assert_eq!(old.is_err(), is_behind, "block {block}: {old:?}");
@@ -339,7 +343,7 @@ fn unreadable_block_of_unused_ring_ends_the_log() {
 fn unreadable_proof_of_a_newer_superblock_is_an_error() {
     let device = Arc::new(self::device());
     let writable: Arc<dyn BlockDevice> = device.clone();
-    // A newer superblock names a start behind a block, and one frame is there.
+    // A newer superblock names a start after an empty block, with one frame.
     let newer = first().skip(0).anew(&UUID, 2);
     let log = log_on(&writable, newer);
     log.append(&batch(1, 100)).unwrap();
@@ -354,8 +358,8 @@ fn unreadable_proof_of_a_newer_superblock_is_an_error() {
 }
 
 #[test]
-fn a_start_that_is_too_old_is_told() {
-    // The ring is used again behind a checkpoint; then the superblock of before is all that can be read.
+fn outdated_start_is_an_error() {
+    // The ring is reused after a checkpoint; then only the previous superblock can be read.
     let device = shared(device());
     let log = log_on(&device, first());
     for number in 1..=40 {
@@ -371,7 +375,7 @@ fn a_start_that_is_too_old_is_told() {
 }
 
 #[test]
-fn after_a_failure_nothing_is_promised() {
+fn nothing_is_acknowledged_after_a_failure() {
     for fault in ["fail write 1", "fail flush 1"] {
         let faulty = Arc::new(FaultDevice::new(device()));
         faulty.inject(fault).unwrap();
@@ -385,7 +389,7 @@ fn after_a_failure_nothing_is_promised() {
     }
 }
 
-/// Appends, syncs and checkpoints as they are drawn; the marks say up to which batch all is promised.
+/// Appends, syncs and checkpoints at random. The marks have the last acknowledged batch.
 fn record_run(seed: u64, recording: &Recording, device: RecordedDevice) -> u64 {
     let device = shared(device);
     let mut rng = Rng::for_purpose(Seed(seed), "log");
@@ -407,14 +411,15 @@ fn record_run(seed: u64, recording: &Recording, device: RecordedDevice) -> u64 {
             }
             4 => drop(log.cut()),
             5 => {
-                // A checkpoint while batches go on: what waits before the cut is never written.
+                // A checkpoint with concurrent batches: batches that wait before the cut are never
+                // written.
                 let start = log.cut();
                 write_start(&device, &start);
                 log.trim(&start);
                 recording.mark(number);
             }
             6 => {
-                // It is closed and opened again.
+                // The log is closed and opened again.
                 log.sync().unwrap();
                 recording.mark(number);
                 let (_, start) = replay(&device, read_start(&device), generation).unwrap();
@@ -429,7 +434,7 @@ fn record_run(seed: u64, recording: &Recording, device: RecordedDevice) -> u64 {
 }
 
 #[test]
-fn what_was_promised_outlives_every_loss_of_power() {
+fn acknowledged_batches_survive_every_power_loss() {
     let mut states = 0;
     for seed in 0..4 {
         let (recording, devices) = Recording::new(vec![device()]);
@@ -449,7 +454,7 @@ fn what_was_promised_outlives_every_loss_of_power() {
             assert_eq!(numbers, (start.sequence..end.sequence).collect::<Vec<_>>(), "{told}");
             assert!(
                 end.sequence > promised && end.sequence <= next,
-                "{told}: {promised} promised, {} there",
+                "{told}: {promised} acknowledged, {} found",
                 end.sequence
             );
             for (number, batch) in batches {
@@ -463,9 +468,9 @@ fn what_was_promised_outlives_every_loss_of_power() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever is changed, what is read are the batches from the first on, as they were written.
+    /// A replay of changed bytes returns a prefix of the written batches.
     #[test]
-    fn changed_bytes_are_never_taken_for_batches(
+    fn changed_bytes_never_become_batches(
         sizes in proptest::collection::vec(1usize..9000, 1..12),
         changes in proptest::collection::vec((0u64..RING / 2, any::<u8>()), 1..4),
     ) {
@@ -486,7 +491,7 @@ proptest! {
         match replay(&device, first(), 2) {
             Ok((batches, _)) => {
                 prop_assert_eq!(&batches[..], &written[..batches.len()]);
-                prop_assert!(batches.len() + changed >= written.len(), "only the last may be lost in silence, if each is changed");
+                prop_assert!(batches.len() + changed >= written.len(), "only changed frames at the end may be lost silently");
             }
             Err(error) => prop_assert!(matches!(error, Error::Damaged { .. }), "{}", error),
         }

@@ -1,4 +1,4 @@
-//! Appending to the log, and making it durable.
+//! Appends to the log, and makes it durable.
 
 mod frames;
 
@@ -21,53 +21,54 @@ use crate::{
 use frames::max_body_bytes;
 pub(super) use frames::{max_frame_bytes, window_bytes};
 
-/// A frame is closed before it has more bytes of records, if it has several.
+/// A frame with several records is closed before its records exceed this size.
 const FRAME_BYTES: usize = 256 << 10;
 const WINDOW_BYTES: u64 = 4 << 20;
 const MAX_RECORD_BYTES: u64 = 16 << 20;
 
-/// The end of the log to which batches are appended.
+/// The end of the log, to which batches are appended.
 ///
-/// Calls come from several threads. Those that want their batches durable at the same time share one write and one flush.
+/// Several threads may call it. Concurrent syncs share one write and one flush.
 pub struct Log {
     ring: Ring,
     seed: u64,
-    /// Bytes of the parity of a frame.
+    /// The bytes of a frame's parity.
     parity_bytes: u64,
     state: Mutex<State>,
     synced: Condvar,
 }
 
 struct State {
-    /// Bytes of the parity of a frame.
+    /// The bytes of a frame's parity.
     parity_bytes: u64,
-    /// What is in the ring begins here: the start of the last durable superblock.
+    /// The start of the used part of the ring, from the last durable superblock.
     tail: LogStart,
-    /// Where the open frame begins, the number of its first batch, and the checksum of the frame before.
+    /// The start of the open frame.
     open: LogStart,
-    /// Its bytes, with room for the header, and how many batches it has.
+    /// The bytes of the open frame, with space for the header, and the number of its batches.
     bytes: Vec<u8>,
     records: u32,
-    /// Frames that are closed and not written, in order.
+    /// Closed frames that are not written, in order.
     closed: Vec<(FrameHeader, Vec<u8>)>,
-    /// All before this position, and all batches before this number, are durable.
+    /// All frames before this position, and all batches before this number, are durable.
     durable: u64,
     durable_sequence: u64,
-    /// Batches that were left out, so far; those before the last cut; and those that a superblock has made good.
+    /// The holes (batches that are not logged): all, those before the last cut, and those in the
+    /// tree of a durable superblock.
     holes: u64,
     cut_holes: u64,
     filled_holes: u64,
-    /// Those of which something in the ring says that they were made good.
+    /// The holes that a frame in the ring proves to be in a durable tree.
     witnessed_holes: u64,
-    /// Somebody writes and flushes now.
+    /// Whether a thread writes and flushes now.
     is_busy: bool,
-    /// Why nothing can be written any more.
+    /// The error after which no write is possible.
     failed: Option<String>,
 }
 
 impl Log {
-    /// A log that goes on at `start`, which a durable superblock names: else what is appended would not be found, or be taken for what
-    /// it is not.
+    /// A log that continues at `start`, which a durable superblock must name. Otherwise a replay
+    /// would not find the new frames, or would misinterpret them.
     pub fn new(device: Arc<dyn BlockDevice>, geometry: &Geometry, uuid: &[u8; 16], start: LogStart) -> Self {
         let state = State {
             parity_bytes: BLOCK as u64,
@@ -89,40 +90,42 @@ impl Log {
         Self { ring, seed: seed(uuid), parity_bytes, state: Mutex::new(state), synced: Condvar::new() }
     }
 
-    /// The same for a file system of format version 1, whose frames have no parity. Nothing must be appended yet.
+    /// Switches to format version 1, whose frames have no parity. Call it before the first append.
     pub(crate) fn without_parity(self) -> Self {
         self.lock().parity_bytes = 0;
         Self { parity_bytes: 0, ..self }
     }
 
-    /// Bytes of an [encoded](encode_batch_to) batch at most.
+    /// The most bytes of an [encoded](encode_batch_to) batch.
     pub fn max_record_bytes(&self) -> usize {
         max_body_bytes(self.ring.bytes(), self.parity_bytes) - 4
     }
 
-    /// Whether a batch of so many encoded bytes has room.
+    /// Whether a batch of `record_bytes` encoded bytes fits the ring.
     pub fn has_room(&self, record_bytes: usize) -> bool {
         self.lock().has_room(record_bytes, self.ring.bytes())
     }
 
-    /// Adds a batch to those that wait in memory, and gives its number. Not durable before a [`sync`](Self::sync).
+    /// Adds a batch to the waiting ones in memory, and returns its number. Durable after a
+    /// [`sync`](Self::sync).
     ///
-    /// Errors: `NoSpace` if the ring is full: a checkpoint must make room first. `Invalid` for a batch that is too large. `Stopped`.
+    /// Errors: `NoSpace` if the ring is full, until a checkpoint. `Invalid` if the batch is too
+    /// large. `Stopped`.
     pub fn append(&self, batch: &Batch) -> Result<u64> {
         self.append_with(record_bytes(batch), |out| encode_batch_to(batch, out))
     }
 
-    /// The same with an encoded batch.
+    /// Like [`append`](Self::append), with an encoded batch.
     #[cfg(test)]
     pub fn append_record(&self, record: &[u8]) -> Result<u64> {
         self.append_with(record.len(), |out| out.extend_from_slice(record))
     }
 
-    /// Adds a record of `len` bytes that `encode` appends: it is written to the log's memory once.
+    /// Adds a record of `len` bytes. `encode` appends it directly to the frame, without a copy.
     fn append_with(&self, len: usize, encode: impl FnOnce(&mut Vec<u8>)) -> Result<u64> {
         let most = self.max_record_bytes();
         if len > most {
-            return Err(Error::Invalid { what: format!("a batch of {len} bytes; the log takes {most} at most") });
+            return Err(Error::Invalid { what: format!("a batch of {len} bytes; the log takes at most {most}") });
         }
         let mut state = self.lock();
         state.expect_working()?;
@@ -142,7 +145,8 @@ impl Log {
         Ok(state.next_sequence() - 1)
     }
 
-    /// A batch is left out, and is in the tree alone: nothing behind it is written before a [`trim`](Self::trim) to a cut behind it.
+    /// Notes a batch that is only in the tree. Later batches are not written before a
+    /// [`trim`](Self::trim) to a later cut.
     ///
     /// Errors: `Stopped`.
     pub fn leave_out(&self) -> Result<()> {
@@ -152,31 +156,33 @@ impl Log {
         Ok(())
     }
 
-    /// Whether a batch was [left out](Self::leave_out) that no superblock has: a sync then waits for a checkpoint.
+    /// Whether a batch was [left out](Self::leave_out) that no durable superblock has. Then a sync
+    /// needs a checkpoint.
     pub fn has_holes(&self) -> bool {
         let state = self.lock();
         state.holes > state.filled_holes
     }
 
-    /// All batches that were appended before are durable when it returns, unless one was [left out](Self::leave_out) that no superblock
-    /// has: then it returns false, and only a checkpoint helps.
+    /// Makes all earlier batches durable. Returns false if one of them was [left
+    /// out](Self::leave_out) and no durable superblock has it; then only a checkpoint helps.
     ///
-    /// Errors: `Device`; `Stopped` for all who come behind a failure, for nobody knows what it left.
+    /// Errors: `Device`; `Stopped` for all callers after a failure, because the state of the device
+    /// is unknown.
     pub fn sync(&self) -> Result<bool> {
         let state = self.lock();
         let wanted = state.end();
         self.write_until(state, wanted)
     }
 
-    /// Batches that were left out are in a tree that a durable superblock names, and this [`trim`](Self::trim) said so: what says of it in the
-    /// ring, should that superblock be damaged later, is durable when it returns. That is a frame behind the mark of the cut: if none came
-    /// meanwhile, one without batches.
+    /// Makes durable, after this [`trim`](Self::trim), the proof that the holes are in a durable
+    /// tree. If that superblock is damaged later, a replay finds the proof: a frame after the mark
+    /// of the cut. If no batch follows, it is an empty frame.
     ///
-    /// Errors: as [`sync`](Self::sync).
+    /// Errors: as for [`sync`](Self::sync).
     pub fn witness(&self, start: &LogStart) -> Result<()> {
         let mut state = self.lock();
         if state.witnessed_holes == state.filled_holes || state.holes > state.filled_holes {
-            // Of those that came since, the next one is to say it.
+            // The next witness covers newer holes.
             return Ok(());
         }
         state.witnessed_holes = state.filled_holes;
@@ -187,7 +193,8 @@ impl Log {
         self.write_until(state, wanted).map(drop)
     }
 
-    /// Writes what waits until all before a position is durable; false if a hole keeps from it.
+    /// Writes waiting frames until all before a position is durable. Returns false if a hole
+    /// prevents it.
     fn write_until<'a>(&'a self, mut state: MutexGuard<'a, State>, wanted: u64) -> Result<bool> {
         loop {
             if state.holes > state.filled_holes {
@@ -218,8 +225,8 @@ impl Log {
         }
     }
 
-    /// Ends the frame: where replaying begins if all that was appended so far is in a tree. Batches that were [left out](Self::leave_out)
-    /// leave a mark, so that nobody reads on over them.
+    /// Closes the frame. Returns the start of a replay, if all batches so far are in a durable
+    /// tree. [Left out](Self::leave_out) batches leave a mark, so that no replay skips them.
     pub fn cut(&self) -> LogStart {
         let mut state = self.lock();
         state.close(self.seed);
@@ -228,11 +235,13 @@ impl Log {
             state.open = state.open.skip(holes);
             state.cut_holes = state.holes;
         }
-        // Nothing but a frame of nothing came behind it: so a superblock that has it already need not be written again.
+        // Only an empty frame follows the tail, so a superblock with the tail need not be
+        // rewritten.
         if state.open.sequence == state.tail.sequence { state.tail } else { state.open }
     }
 
-    /// A superblock with this start, that of the last cut, is durable: what lies before is needed no more, and what of it waits is durable as it is.
+    /// Frees the ring before `start`, which is from the last cut and in a durable superblock.
+    /// Frames that wait before it are never written.
     pub fn trim(&self, start: &LogStart) {
         let mut state = self.lock();
         assert!(state.tail.position <= start.position && start.position <= state.open.position, "a start from a cut");
@@ -242,22 +251,22 @@ impl Log {
         state.raise_durable(start);
     }
 
-    /// Bytes of the ring in use: since the last trim.
+    /// The bytes of the ring in use since the last trim.
     pub fn used_bytes(&self) -> u64 {
         self.lock().used()
     }
 
-    /// Bytes of the ring.
+    /// The length of the ring, in bytes.
     pub fn ring_bytes(&self) -> u64 {
         self.ring.bytes()
     }
 
-    /// It is time for a checkpoint.
+    /// Whether a checkpoint is due.
     pub fn is_half_full(&self) -> bool {
         self.used_bytes() * 2 >= self.ring.bytes()
     }
 
-    /// Bytes that wait in memory.
+    /// The bytes that wait in memory.
     pub fn waiting_bytes(&self) -> u64 {
         let state = self.lock();
         state.used() - (state.durable - state.tail.position)
@@ -273,7 +282,8 @@ impl Log {
         self.lock().durable_sequence
     }
 
-    /// Writes frames and flushes; in windows, so that a later frame tells that one a window before it was durable.
+    /// Writes frames in windows with a flush each. So a later frame records that the window before
+    /// it is durable.
     fn write(&self, frames: Vec<(FrameHeader, Vec<u8>)>, durable: u64) -> Result<()> {
         let (mut durable, mut window, mut position) = (durable, Vec::new(), None);
         for (header, mut bytes) in frames {
@@ -293,7 +303,7 @@ impl Log {
         Ok(())
     }
 
-    /// Gives the position behind it.
+    /// Returns the position after the window.
     fn write_window(&self, position: Option<u64>, window: &mut Vec<u8>) -> Result<u64> {
         let Some(position) = position else { return Ok(0) };
         self.ring.write_durably(position, window)?;

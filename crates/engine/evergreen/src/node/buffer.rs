@@ -1,9 +1,10 @@
-//! Messages that wait in an inner node on their way to one of its children.
+//! Buffers: the messages that wait in an inner node for one of its children.
 //!
-//! **Normal form**: a set of ranges that have no values, which act first, and for each key at most one message, which acts then. So
-//! a buffer is a function from the contents of a subtree to contents, and needs no numbers to say what came first: an arriving
-//! range forgets the messages that it covers, an arriving message becomes one with what waits for its key. At a key that a range
-//! covers there is a whole value or no message, for nothing else is below it any more.
+//! **Normal form**: a set of deleted ranges, which act first, then at most one message for each
+//! key. So a buffer is a function from the contents of a subtree to contents, and needs no sequence
+//! numbers. A new range removes the messages that it covers. A new message merges with the waiting
+//! message of its key. A key in a range has a `Put` or no message, because the range deletes the
+//! values below.
 
 use std::collections::BTreeMap;
 
@@ -16,38 +17,38 @@ use super::{
 };
 use crate::{Batch, Change, Message};
 
-/// What waits for one child.
+/// The buffer of a child.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Buffer {
     ranges: Ranges,
     messages: BTreeMap<Bytes, Message>,
-    /// The most that it takes when it is encoded.
+    /// The most bytes that the encoded buffer takes.
     weight: usize,
 }
 
-/// What a buffer knows of a key.
+/// What a buffer states about a key.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Known<'a> {
-    /// The value that it has, or none, whatever is below.
+    /// The value or its absence, whatever the nodes below hold.
     All(Option<&'a Bytes>),
-    /// A change of what is below.
+    /// A change of the value in the nodes below.
     Part(&'a Message),
-    /// Nothing: what is below is it.
+    /// Nothing: the nodes below have the value.
     Nothing,
 }
 
 impl Buffer {
-    /// Nothing waits.
+    /// Whether the buffer has no ranges and no messages.
     pub(crate) fn is_empty(&self) -> bool {
         self.ranges.is_empty() && self.messages.is_empty()
     }
 
-    /// The most bytes that it takes when it is encoded.
+    /// The most bytes that the encoded buffer takes.
     pub(crate) fn weight(&self) -> usize {
         self.weight
     }
 
-    /// How many ranges and messages wait.
+    /// The number of ranges and messages.
     pub(crate) fn len(&self) -> usize {
         self.ranges.len() + self.messages.len()
     }
@@ -62,12 +63,12 @@ impl Buffer {
         &self.messages
     }
 
-    /// The messages alone.
+    /// The messages without the ranges.
     pub(super) fn into_messages(self) -> BTreeMap<Bytes, Message> {
         self.messages
     }
 
-    /// A message arrives.
+    /// Adds a message.
     pub(crate) fn send(&mut self, key: Bytes, message: Message) {
         let message = match self.messages.get(&key) {
             Some(waiting) => {
@@ -85,7 +86,7 @@ impl Buffer {
         self.messages.insert(key, message);
     }
 
-    /// A range arrives; an empty one is nothing.
+    /// Adds a deleted range. An empty range has no effect.
     pub(crate) fn delete_range(&mut self, from: Bytes, to: Bytes) {
         if from >= to {
             return;
@@ -97,7 +98,7 @@ impl Buffer {
         *weight = weight.strict_add_signed(self.ranges.insert(from, to, RANGE_BYTES));
     }
 
-    /// All that another buffer does arrives.
+    /// Adds the ranges and messages of a newer buffer.
     pub(crate) fn receive(&mut self, newer: Buffer) {
         if self.is_empty() {
             *self = newer;
@@ -109,9 +110,9 @@ impl Buffer {
         self.receive_messages(newer.messages.into_iter().collect());
     }
 
-    /// The same of messages alone, each to another key, in the order of their keys.
+    /// Adds newer messages, each to another key, in the order of their keys.
     pub(crate) fn receive_messages(&mut self, newer: Vec<(Bytes, Message)>) {
-        // Up to here it is less work to look for each key.
+        // Below this share of new keys, a lookup for each one costs less than a merge.
         const FEW: usize = 8;
         if newer.len() * FEW < self.messages.len() {
             for (key, message) in newer {
@@ -141,7 +142,7 @@ impl Buffer {
         self.messages = all.into_iter().collect();
     }
 
-    /// What it knows of a key.
+    /// What the buffer states about a key.
     pub(crate) fn get(&self, key: &[u8]) -> Known<'_> {
         match self.messages.get(key) {
             Some(Message::Put(value)) => Known::All(Some(value)),
@@ -152,12 +153,12 @@ impl Buffer {
         }
     }
 
-    /// Whether it does anything to keys from `from` up to `to`.
+    /// Whether the buffer changes a key from `from` up to `to`.
     pub(crate) fn touches(&self, from: &[u8], to: Option<&[u8]>) -> bool {
         self.messages_within(from, to).next().is_some() || self.ranges.touch(from, to)
     }
 
-    /// The messages to keys from `from` up to `to`, which is not before it.
+    /// The messages to keys from `from` up to `to`, which is not before `from`.
     pub(crate) fn messages_within(
         &self,
         from: &[u8],
@@ -166,7 +167,7 @@ impl Buffer {
         self.messages.range::<[u8], _>((std::ops::Bound::Included(from), below(to)))
     }
 
-    /// The part of it for keys from `from` up to `to`.
+    /// The part of the buffer for keys from `from` up to `to`.
     pub(crate) fn within(&self, from: &Bytes, to: Option<&Bytes>) -> Buffer {
         let mut part = Buffer::default();
         for (from, to) in self.ranges.within(from, to) {
@@ -178,7 +179,7 @@ impl Buffer {
         part
     }
 
-    /// The messages alone: what is left of it where nothing is below any more.
+    /// Removes the ranges, and applies messages to missing values. Use it if no values exist below.
     pub(crate) fn without_ranges(self) -> Buffer {
         let mut all = Buffer::default();
         for (key, message) in self.messages {
@@ -190,13 +191,14 @@ impl Buffer {
         all
     }
 
-    /// A message to a key for which none waits, as it is: of a buffer in normal form.
+    /// Inserts a message as it is. The buffer must have no message for the key, and stay in normal
+    /// form.
     pub(super) fn put_message(&mut self, key: Bytes, message: Message) {
         self.weight += message_weight(&key, &message);
         self.messages.insert(key, message);
     }
 
-    /// What is not so about it, in words, if it is not in normal form or its weight is another.
+    /// Describes a violation of the normal form, or a wrong weight.
     pub(crate) fn fault(&self) -> Option<String> {
         let mut weight = 0;
         let mut end: Option<&Bytes> = None;
@@ -209,16 +211,16 @@ impl Buffer {
         }
         for (key, message) in &self.messages {
             if self.ranges.has(key) && !matches!(message, Message::Put(_)) {
-                return Some(format!("a message to {key:?}, which a range covers, that is no value"));
+                return Some(format!("a message to {key:?}, which a range covers, is not a put"));
             }
             weight += message_weight(key, message);
         }
-        (weight != self.weight).then(|| format!("it weighs {weight} bytes; {} are said", self.weight))
+        (weight != self.weight).then(|| format!("a weight of {weight} bytes; {} are recorded", self.weight))
     }
 }
 
 impl From<Batch> for Buffer {
-    /// What a batch does, in normal form.
+    /// The effect of a batch, in normal form.
     fn from(batch: Batch) -> Self {
         let mut buffer = Self::default();
         for change in batch.into_changes() {
@@ -272,7 +274,7 @@ mod tests {
         )
     }
 
-    /// Directly, one by one.
+    /// Applies the changes one by one.
     fn done(changes: &[Change], mut values: Values) -> Values {
         for change in changes {
             match change {
@@ -286,7 +288,7 @@ mod tests {
         values
     }
 
-    /// By the buffer: its ranges, then its messages.
+    /// Applies the buffer: its ranges, then its messages.
     fn flushed(buffer: &Buffer, mut values: Values) -> Values {
         values.retain(|key, _| !buffer.ranges().has(key));
         for (key, message) in buffer.messages() {
@@ -304,14 +306,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_waits_does_what_was_done_directly(changes in changes(), values in values()) {
+        fn a_buffer_equals_its_changes(changes in changes(), values in values()) {
             let buffer = buffer(&changes);
             prop_assert_eq!(buffer.fault(), None);
             prop_assert_eq!(flushed(&buffer, values.clone()), done(&changes, values));
         }
 
         #[test]
-        fn a_buffer_that_receives_another_does_both(first in changes(), second in changes(), values in values()) {
+        fn receiving_a_buffer_composes_both(first in changes(), second in changes(), values in values()) {
             let mut both = buffer(&first);
             both.receive(buffer(&second));
             prop_assert_eq!(both.fault(), None);
@@ -319,7 +321,7 @@ mod tests {
         }
 
         #[test]
-        fn it_knows_of_each_key_what_it_would_do(changes in changes(), values in values(), key in key()) {
+        fn get_agrees_with_a_flush(changes in changes(), values in values(), key in key()) {
             let buffer = buffer(&changes);
             let want = done(&changes, values.clone()).get(&key).cloned();
             let got = match buffer.get(&key) {
@@ -331,7 +333,7 @@ mod tests {
         }
 
         #[test]
-        fn its_parts_do_together_what_it_does(changes in changes(), values in values(), at in key()) {
+        fn parts_together_equal_the_buffer(changes in changes(), values in values(), at in key()) {
             let all = buffer(&changes);
             let (left, right) = (all.within(&Bytes::new(), Some(&at)), all.within(&at, None));
             prop_assert_eq!((left.fault(), right.fault()), (None, None));
@@ -344,7 +346,7 @@ mod tests {
         }
 
         #[test]
-        fn where_nothing_is_below_ranges_do_nothing(changes in changes()) {
+        fn ranges_have_no_effect_above_nothing(changes in changes()) {
             let all = buffer(&changes);
             let rest = all.clone().without_ranges();
             prop_assert_eq!(rest.fault(), None);

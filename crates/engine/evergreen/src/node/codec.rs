@@ -1,5 +1,5 @@
-//! Nodes in bytes: a header, then the parts, each with a sum of its own, so that one can be read without the others.
-//! docs/reference/evergreen-format.md draws them.
+//! The encoding of nodes: a header, then the parts. Each part has a checksum, so that it can be
+//! read alone. docs/reference/evergreen-format.md has the layout.
 
 use std::sync::Arc;
 
@@ -15,17 +15,18 @@ use crate::{
     disk::{Damage, Decoded, Reader, decode_message, encode_message, push_number},
 };
 
-/// A node in bytes.
+/// An encoded node.
 #[derive(Debug)]
 pub(crate) struct Encoded {
     /// Header and parts.
     pub(crate) bytes: Vec<u8>,
-    /// The header's xxh3, which holds the sums of all parts.
+    /// The xxh3 of the header, which has the checksums of all parts.
     pub(crate) header_sum: u64,
 }
 
 impl Node {
-    /// It in bytes, as a node of a file system; without an identity, of format version 1. All its parts must be in memory.
+    /// Encodes the node for the file system `uuid`; without a UUID in format version 1. All parts
+    /// must be in memory.
     pub(crate) fn encode(&self, uuid: Option<&[u8; 16]>, id: NodeId, generation: u64) -> Encoded {
         let mut parts = Vec::with_capacity(self.weight());
         let mut stored = Vec::with_capacity(self.parts());
@@ -42,13 +43,13 @@ impl Node {
         Encoded { bytes, header_sum }
     }
 
-    /// The most bytes that [`encode`](Self::encode) gives.
+    /// The most bytes that [`encode`](Self::encode) returns.
     pub(crate) fn most_bytes(&self) -> usize {
         const COUNTS: usize = 20;
         header::most_bytes(self) + self.weight() + self.parts() * COUNTS
     }
 
-    /// A part of it was read and is in memory from now on. Errors: the first field that is not as it must be.
+    /// Decodes a part of the node from its bytes. Errors: the first wrong field.
     pub(crate) fn load(&mut self, number: usize, bytes: Bytes) -> Decoded<()> {
         let Some(stored) = self.stored(number) else { return Ok(()) };
         let told = |damage: Damage| Damage { found: format!("{} (part {number})", damage.found), ..damage };
@@ -232,9 +233,9 @@ mod tests {
         }
     }
 
-    /// Each byte of a header and of a part matters, and what is wrong is told by its field.
+    /// Each byte of a header and of a part is checked, and the error names the field.
     #[test]
-    fn what_cannot_be_is_named() {
+    fn wrong_fields_are_named() {
         let bytes = inner().encode(UUID, NodeId(3), 9).bytes;
         let header_bytes = Header::bytes(&bytes).unwrap();
         let cases: &[(usize, u8, &str)] = &[
@@ -264,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_is_renewed_if_no_byte_of_it_is_another() {
+    fn only_unchanged_nodes_are_renewed() {
         for node in [leaf(), inner()] {
             let old = node.encode(UUID, NodeId(3), 9);
             let new = node.encode(UUID, NodeId(3), 11);
@@ -281,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_not_heavier_than_said() {
+    fn encoded_messages_fit_their_weight() {
         let messages = [
             Message::patch(4000, Bytes::from_static(b"abc")).after(&Message::patch(2, Bytes::from_static(b"x"))),
             Message::cut(7),

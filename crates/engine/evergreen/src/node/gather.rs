@@ -1,4 +1,4 @@
-//! Many batches that come one behind the other, as what they do together.
+//! Gathers successive batches into one effect.
 
 use bytes::Bytes;
 
@@ -8,22 +8,23 @@ use super::{
 };
 use crate::{Batch, Change, Message};
 
-/// Gathers batches into one [`Buffer`]. Messages are brought into order many at a time, which costs less than to look for the place of each.
+/// Gathers batches into one [`Buffer`]. It sorts many messages at a time, which costs less than an
+/// insertion of each.
 #[derive(Default)]
 pub(crate) struct Gather {
-    /// All up to the last range.
+    /// The effect of all changes up to the last range.
     buffer: Buffer,
-    /// What came behind it, as it came.
+    /// The messages after it, in the order of arrival.
     pending: Vec<(Bytes, Message)>,
-    /// What all that came weighs.
+    /// The weight of all changes.
     weight: usize,
 }
 
-/// What a message takes in memory, however small it is.
+/// The least memory that a message takes, in bytes.
 const LEAST_BYTES: usize = 128;
 
 impl Gather {
-    /// A batch comes behind all others.
+    /// Adds a batch after all others.
     pub(crate) fn add(&mut self, batch: Batch) {
         for change in batch.into_changes() {
             match change {
@@ -40,13 +41,14 @@ impl Gather {
         }
     }
 
-    /// What came since the last [`take`](Self::take) takes at most, in a node or in memory; less, if some of it does away with other.
+    /// The most bytes that the changes since the last [`take`](Self::take) use in a node or in
+    /// memory. It counts messages that later ones replace.
     pub(crate) fn weight(&self) -> usize {
         self.weight
     }
 
-    /// All that was gathered: what is to be done first, in normal form; then messages, each to another key, in the order of their keys.
-    /// Nothing is left.
+    /// Takes all that was gathered: first a buffer in normal form, then messages to apply after it,
+    /// one for each key, in order.
     pub(crate) fn take(&mut self) -> (Buffer, Vec<(Bytes, Message)>) {
         self.weight = 0;
         (std::mem::take(&mut self.buffer), in_order(std::mem::take(&mut self.pending)))
@@ -57,12 +59,13 @@ impl Gather {
     }
 }
 
-/// Messages by their keys, one for each: what those do that came to it.
+/// Sorts messages by key, and merges those of the same key.
 fn in_order(mut messages: Vec<(Bytes, Message)>) -> Vec<(Bytes, Message)> {
     let Some((first, _)) = messages.first().cloned() else { return messages };
     let shared = messages.iter().map(|(key, _)| key.iter().zip(&first).take_while(|(a, b)| a == b).count()).min();
     let shared = shared.unwrap_or(0);
-    // Most keys differ in the first bytes that not all share; these are compared without going where the key lies.
+    // Most keys differ in the first 8 bytes after the shared prefix. Comparing these as numbers
+    // avoids a cache miss for each key.
     let mut order: Vec<(u64, usize)> =
         messages.iter().enumerate().map(|(number, (key, _))| (first_bytes(&key[shared..]), number)).collect();
     let key = |number: usize| &messages[number].0[shared..];
@@ -80,7 +83,7 @@ fn in_order(mut messages: Vec<(Bytes, Message)>) -> Vec<(Bytes, Message)> {
     all
 }
 
-/// The first bytes of a key as a number: of two of them the lower is not of the higher key.
+/// The first 8 bytes of a key as a number with the same order.
 fn first_bytes(key: &[u8]) -> u64 {
     let mut bytes = [0; 8];
     let count = key.len().min(8);
@@ -121,7 +124,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_gathered_is_what_comes_one_by_one(
+        fn gathered_batches_equal_single_ones(
             batches in prop::collection::vec(prop::collection::vec(change(), 0..40), 0..6),
             takes in prop::collection::vec(any::<bool>(), 6),
         ) {

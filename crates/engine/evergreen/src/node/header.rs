@@ -1,7 +1,8 @@
-//! The header of a node in bytes. docs/reference/evergreen-format.md draws it.
+//! The encoded header of a node. docs/reference/evergreen-format.md has the layout.
 //!
-//! It has the first keys and checksums of the parts, which follow without gaps, and says by itself of which file system it is, which node,
-//! how high above the leaves, and between which bounds its keys are: a tree can be found again without its map.
+//! A header has the first keys and checksums of its parts, which follow without gaps. It also names
+//! the file system, the node, its height above the leaves, and the bounds of its keys. So a repair
+//! can find the tree without its map.
 
 use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_64;
@@ -19,39 +20,39 @@ use crate::{
 const MAGIC: &[u8; 8] = b"SNSCnode";
 const STRUCTURE: &str = "node";
 
-/// The fixed part of a header, and of one of format version 1, which has no identity.
+/// The bytes of the fixed part of a header, now and in format version 1, which has no UUID.
 const FIXED_BYTES: usize = 56;
 const OLD_FIXED_BYTES: usize = 40;
 const UUID_AT: usize = 40;
 
-/// The sum does not count itself, nor what is before it.
+/// The checksum covers the bytes from here on.
 const SUMMED_FROM: usize = 16;
 
-/// No node has more parts, and no header is longer than these with the longest keys.
+/// The most parts of a node. With the longest keys it also limits the length of a header.
 const MOST_PARTS: usize = 1 << 16;
 
-/// How many bytes are read first of a node of which one part is wanted: most headers are not longer.
+/// The bytes of the first read, if one part of a node is wanted. Most headers are not longer.
 pub(crate) const FIRST_READ_BYTES: usize = 16 << 10;
 
-/// What a header says.
+/// A decoded header.
 #[derive(Debug)]
 pub(crate) struct Header {
-    /// Of which file system it is; a header of format version 1 does not say it.
+    /// The file system; headers of format version 1 do not have it.
     pub(crate) uuid: Option<[u8; 16]>,
-    /// Which node it is.
+    /// The number of the node.
     pub(crate) id: NodeId,
-    /// The checkpoint that wrote it.
+    /// The generation of the checkpoint that wrote it.
     pub(crate) generation: u64,
-    /// The header's xxh3.
+    /// The xxh3 of the header.
     pub(crate) sum: u64,
     /// The bytes of header and parts together.
     pub(crate) bytes: usize,
-    /// The node, no part of which is in memory.
+    /// The node, without parts in memory.
     pub(crate) node: Node,
 }
 
 impl Header {
-    /// How many bytes a header has, by its first ones.
+    /// The length of a header, from its first bytes.
     pub(crate) fn bytes(start: &[u8]) -> Decoded<usize> {
         let magic = &start[..start.len().min(MAGIC.len())];
         if magic != MAGIC || start.len() < OLD_FIXED_BYTES {
@@ -63,7 +64,7 @@ impl Header {
         }
     }
 
-    /// Reads a header from its bytes, all of them and no others. Errors: the first field that is not as it must be.
+    /// Decodes a header from exactly its bytes. Errors: the first wrong field.
     pub(crate) fn decode(bytes: Bytes) -> Decoded<Self> {
         let header_bytes = Self::bytes(&bytes)?;
         if header_bytes != bytes.len() {
@@ -101,7 +102,7 @@ impl Header {
     }
 }
 
-/// The parts of a header, and where the last one ends.
+/// Decodes the parts of a header. Also returns the offset at which the last part ends.
 fn decode_parts(
     reader: &mut Reader,
     height: u8,
@@ -111,7 +112,7 @@ fn decode_parts(
 ) -> Decoded<(Body, usize)> {
     let count = reader.number("parts", MOST_PARTS as u64)?;
     if height > 0 && count == 0 {
-        return Err(reader.damage("parts", 0, "a child at least"));
+        return Err(reader.damage("parts", 0, "at least one child"));
     }
     let (mut parts, mut children) = (Vec::new(), Vec::new());
     let (mut before, mut at) = (lower.clone(), header_bytes);
@@ -123,7 +124,7 @@ fn decode_parts(
             _ => first > before,
         };
         if !is_behind || upper.is_some_and(|upper| first >= *upper) {
-            let expected = format!("behind {}, before the upper bound", before.escape_ascii());
+            let expected = format!("after {}, before the upper bound", before.escape_ascii());
             return Err(reader.damage("first key", format!("{} (part {number})", first.escape_ascii()), expected));
         }
         let id = NodeId(if height == 0 { 0 } else { reader.number("child", u64::MAX)? });
@@ -143,7 +144,7 @@ fn decode_parts(
     Ok((body, at))
 }
 
-/// A node's header in bytes, when its parts will lie as they are said to; and its xxh3.
+/// Encodes the header of a node with its parts at the given places. Also returns its xxh3.
 pub(super) fn encode(
     node: &Node,
     uuid: Option<&[u8; 16]>,
@@ -198,8 +199,8 @@ pub(super) fn encode(
     (out, sum)
 }
 
-/// Makes the bytes of a node those that another checkpoint would write of it. Returns the header's xxh3; none if they are not
-/// [whole](is_whole).
+/// Changes the bytes of a node to those that checkpoint `generation` would write. Returns the xxh3
+/// of the header, or `None` if the bytes are not [whole](is_whole).
 pub(crate) fn renew(bytes: &mut [u8], sum: u64, generation: u64) -> Option<u64> {
     if !is_whole(bytes, sum) {
         return None;
@@ -212,8 +213,9 @@ pub(crate) fn renew(bytes: &mut [u8], sum: u64, generation: u64) -> Option<u64> 
     Some(sum)
 }
 
-/// Whether the bytes of a node are those that were written: its header has the checksum `sum`, and each part that which the header says. Else
-/// what was read once may be wrong, and not what lies there.
+/// Whether the bytes of a node are those that were written: the header has the checksum `sum`, and
+/// each part the checksum in the header. If they are not, the fault may be in one read and not on
+/// the device.
 pub(crate) fn is_whole(bytes: &[u8], sum: u64) -> bool {
     let header = Header::bytes(bytes).ok().filter(|header| *header <= bytes.len());
     let Some(header) = header.filter(|header| xxh3_64(&bytes[SUMMED_FROM..*header]) == sum) else { return false };

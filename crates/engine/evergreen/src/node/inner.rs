@@ -1,4 +1,4 @@
-//! Inner nodes: children, and for each of them what waits for it.
+//! Inner nodes: children, and a buffer for each of them.
 
 use std::sync::Arc;
 
@@ -17,29 +17,29 @@ pub(crate) struct Inner {
 /// A child of an inner node.
 #[derive(Clone, Debug)]
 pub(crate) struct Child {
-    /// Its keys are not before this one, and before the next child's.
+    /// The lower bound of its keys; the next child's bound ends them.
     pub(crate) lower: Bytes,
-    /// Which node it is.
+    /// The number of the child's node.
     pub(crate) id: NodeId,
-    /// The most bytes that what waits takes when it is encoded.
+    /// The most bytes that the encoded buffer takes.
     pub(crate) weight: usize,
-    /// What waits.
+    /// The buffer.
     pub(crate) body: Part<Buffer>,
 }
 
 impl Child {
-    /// A child for which `buffer` waits.
+    /// A child with a buffer.
     pub(crate) fn new(lower: Bytes, id: NodeId, buffer: Buffer) -> Self {
         Self { lower, id, weight: buffer.weight(), body: Part::Here(Arc::new(buffer)) }
     }
 
-    /// Takes away what waits, which must be in memory.
+    /// Takes the buffer, which must be in memory.
     pub(crate) fn take(&mut self) -> Buffer {
         self.weight = 0;
         Arc::unwrap_or_clone(std::mem::take(self.body.here_mut()))
     }
 
-    /// Changes what waits, which must be in memory.
+    /// Changes the buffer, which must be in memory.
     pub(crate) fn change(&mut self, change: impl FnOnce(&mut Buffer)) {
         let buffer = Arc::make_mut(self.body.here_mut());
         change(buffer);
@@ -48,12 +48,12 @@ impl Child {
 }
 
 impl Inner {
-    /// A node `height` levels above the leaves, 1 or more.
+    /// A node at `height` levels above the leaves, 1 or more.
     pub(crate) fn new(height: u8, children: Vec<Child>) -> Self {
         Self { height, children }
     }
 
-    /// How many levels it is above the leaves.
+    /// The number of levels above the leaves.
     pub(crate) fn height(&self) -> u8 {
         self.height
     }
@@ -67,22 +67,22 @@ impl Inner {
         &mut self.children
     }
 
-    /// The most bytes that all that waits takes when it is encoded.
+    /// The most bytes that the encoded buffers take.
     pub(crate) fn weight(&self) -> usize {
         self.children.iter().map(|child| child.weight).sum()
     }
 
-    /// The child under which a key is.
+    /// The index of the child whose range has the key.
     pub(crate) fn index(&self, key: &[u8]) -> usize {
         self.children.partition_point(|child| &child.lower[..] <= key).saturating_sub(1)
     }
 
-    /// The first key behind a child, if another child follows.
+    /// The upper bound of a child, if another child follows.
     pub(crate) fn end(&self, index: usize) -> Option<&Bytes> {
         self.children.get(index + 1).map(|child| &child.lower)
     }
 
-    /// What a buffer does waits from now on, each part of it for its child. All parts must be in memory.
+    /// Distributes a buffer to the buffers of the children. All parts must be in memory.
     pub(crate) fn receive(&mut self, buffer: Buffer) {
         for (from, to) in buffer.ranges().iter() {
             let mut index = self.index(from);
@@ -100,7 +100,7 @@ impl Inner {
         self.receive_messages(buffer.into_messages());
     }
 
-    /// The same of messages alone, each to another key, in the order of their keys.
+    /// Distributes messages, each to another key, in the order of their keys.
     pub(crate) fn receive_messages(&mut self, messages: impl IntoIterator<Item = (Bytes, Message)>) {
         let mut messages = messages.into_iter().peekable();
         while let Some((key, _)) = messages.peek() {
@@ -112,14 +112,15 @@ impl Inner {
         }
     }
 
-    /// Cuts it into nodes of about `target` children, equally many each, or full ones and the rest.
+    /// Splits the node into nodes of about `target` children. They have equal shares; if
+    /// `is_appended`, all but the last are full.
     pub(crate) fn split(self, target: usize, is_appended: bool) -> Vec<Inner> {
         let count = self.children.len();
         let each = if is_appended { target } else { count.div_ceil(count.div_ceil(target)) };
         self.children.chunks(each).map(|children| Inner::new(self.height, children.to_vec())).collect()
     }
 
-    /// Appends a node all children of which are behind its own.
+    /// Appends a node whose children are all after the own ones.
     pub(crate) fn join(&mut self, right: Inner) {
         self.children.extend(right.children);
     }

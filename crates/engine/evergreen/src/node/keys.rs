@@ -1,4 +1,4 @@
-//! Keys in bytes, without what they share with the key before.
+//! Encodes keys without the prefix that they share with the key before.
 
 use bytes::Bytes;
 
@@ -7,7 +7,7 @@ use crate::{
     disk::{Decoded, Reader, push_number},
 };
 
-/// Appends a key: how many bytes it shares with the one before, how many others it has, and these.
+/// Appends a key: the number of bytes shared with `before`, the number of other bytes, and these.
 pub(super) fn push_key(out: &mut Vec<u8>, before: &[u8], key: &[u8]) {
     let shared = before.iter().zip(key).take_while(|(a, b)| a == b).count();
     push_number(out, shared as u64);
@@ -15,19 +15,19 @@ pub(super) fn push_key(out: &mut Vec<u8>, before: &[u8], key: &[u8]) {
     out.extend_from_slice(&key[shared..]);
 }
 
-/// Reads what [`push_key`] wrote behind the same key.
+/// Decodes a key that [`push_key`] encoded with the same `before`.
 pub(super) fn read_key(reader: &mut Reader, field: &'static str, before: &[u8]) -> Decoded<Bytes> {
     let shared = reader.number(field, before.len() as u64)? as usize;
     let rest = reader.number(field, MAX_KEY_BYTES.saturating_sub(shared) as u64)? as usize;
     let rest = reader.take(field, rest)?;
     if shared == 0 {
-        // Its own memory: what is read may be much more.
+        // Copied, so that the key does not keep the whole read buffer alive.
         return Ok(Bytes::copy_from_slice(&rest));
     }
     Ok([&before[..shared], &rest[..]].concat().into())
 }
 
-/// The same of a key that must be behind the one before, if there is one.
+/// Like [`read_key`], but the key must be greater than `before`.
 pub(super) fn read_next_key(reader: &mut Reader, field: &'static str, before: Option<&Bytes>) -> Decoded<Bytes> {
     let key = read_key(reader, field, before.map_or(b"", |before| &before[..]))?;
     match before {
@@ -46,7 +46,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(number: u64, rest: Vec<u8>, before: Vec<u8>, cut: prop::sample::Index) {
+        fn numbers_and_keys_round_trip(number: u64, rest: Vec<u8>, before: Vec<u8>, cut: prop::sample::Index) {
             let mut out = Vec::new();
             let key = [&before[..before.len() / 2], &rest[..]].concat();
             push_number(&mut out, number);
@@ -57,12 +57,12 @@ mod tests {
                 reader.end().map(|()| both)
             };
             prop_assert_eq!(read(&out), Ok((number, key.into())));
-            prop_assert!(read(&out[..cut.index(out.len())]).is_err(), "a part of it is not all of it");
+            prop_assert!(read(&out[..cut.index(out.len())]).is_err(), "a cut encoding is refused");
         }
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn wrong_lengths_are_refused() {
         let reader = |bytes: &[u8]| Reader::new("test", Bytes::copy_from_slice(bytes));
         assert!(reader(&[0xff; 11]).number("number", u64::MAX).is_err());
         assert!(reader(&[5]).number("number", 4).is_err());

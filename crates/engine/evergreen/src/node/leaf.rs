@@ -1,4 +1,4 @@
-//! Leaves: entries in the order of their keys, in pieces (basements) that are read one by one.
+//! Leaves: entries in the order of their keys, in parts (basements) that can be read alone.
 
 use std::sync::Arc;
 
@@ -9,41 +9,41 @@ use super::{Buffer, part::Part, weight::entry_weight};
 /// A key and its value.
 pub(crate) type Entry = (Bytes, Bytes);
 
-/// How large the pieces of a leaf are.
+/// The sizes of basements, in bytes of weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BasementSizes {
-    /// A piece that is smaller becomes one with its neighbour, if it is rewritten anyway and they fit.
+    /// A basement with less is joined with its neighbour, if it is rewritten anyway and both fit.
     pub(crate) least: usize,
-    /// The most, if there is more than one entry.
+    /// The most, unless the basement has a single entry.
     pub(crate) most: usize,
 }
 
-/// A piece of a leaf. Invariants: not empty, ascending, no empty value.
+/// A basement. Invariants: not empty, ascending keys, no empty value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Basement {
     entries: Vec<Entry>,
     weight: usize,
 }
 
-/// A leaf: basements one behind the other.
+/// A leaf: its basements in order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Leaf {
     parts: Vec<LeafPart>,
 }
 
-/// What a leaf knows of one of its basements without having read it.
+/// What a leaf knows about a basement that it has not read.
 #[derive(Clone, Debug)]
 pub(crate) struct LeafPart {
     /// Its first key.
     pub(crate) first: Bytes,
-    /// The most bytes that it takes when it is encoded.
+    /// The most bytes that the encoded basement takes.
     pub(crate) weight: usize,
-    /// It itself.
+    /// The basement.
     pub(crate) body: Part<Basement>,
 }
 
 impl Basement {
-    /// A piece of entries in order; not none.
+    /// A basement of entries in order; there must be at least one.
     pub(crate) fn new(entries: Vec<Entry>) -> Self {
         let weight = entries.iter().map(|(key, value)| entry_weight(key, value)).sum();
         Self { entries, weight }
@@ -54,7 +54,7 @@ impl Basement {
         &self.entries
     }
 
-    /// The most bytes that it takes when it is encoded.
+    /// The most bytes that the encoded basement takes.
     pub(crate) fn weight(&self) -> usize {
         self.weight
     }
@@ -65,7 +65,7 @@ impl Basement {
         Some(&self.entries[found].1)
     }
 
-    /// The entries from a key on, up to another (no end: all).
+    /// The entries from `from` up to `to`, or to the end.
     pub(crate) fn within(&self, from: &[u8], to: Option<&[u8]>) -> &[Entry] {
         let first = self.entries.partition_point(|(key, _)| &key[..] < from);
         let end = to.map_or(self.entries.len(), |to| self.entries.partition_point(|(key, _)| &key[..] < to));
@@ -74,12 +74,12 @@ impl Basement {
 }
 
 impl Leaf {
-    /// From pieces as they are decoded.
+    /// A leaf from its decoded parts.
     pub(crate) fn from_parts(parts: Vec<LeafPart>) -> Self {
         Self { parts }
     }
 
-    /// What it knows of its pieces.
+    /// What it knows about its basements.
     pub(crate) fn parts(&self) -> &[LeafPart] {
         &self.parts
     }
@@ -88,18 +88,19 @@ impl Leaf {
         &mut self.parts
     }
 
-    /// The most bytes that its pieces take when they are encoded.
+    /// The most bytes that the encoded basements take.
     pub(crate) fn weight(&self) -> usize {
         self.parts.iter().map(|part| part.weight).sum()
     }
 
-    /// The piece in which a key is, if it is in the leaf; none if the leaf is empty.
+    /// The index of the basement that may have the key; `None` if the leaf is empty.
     pub(crate) fn index(&self, key: &[u8]) -> Option<usize> {
         let behind = self.parts.partition_point(|part| &part.first[..] <= key);
         (!self.parts.is_empty()).then(|| behind.saturating_sub(1))
     }
 
-    /// What waited for it takes effect. All pieces must be in memory. Returns whether all of it came behind the last key.
+    /// Applies a buffer. All basements must be in memory. Returns whether all messages were after
+    /// the last key.
     pub(crate) fn receive(&mut self, buffer: &Buffer, sizes: BasementSizes) -> bool {
         let last = self.parts.last().and_then(|part| part.body.here().entries.last()).map(|(key, _)| key.clone());
         let is_appended = buffer.ranges().is_empty()
@@ -123,15 +124,16 @@ impl Leaf {
         is_appended
     }
 
-    /// Cuts it, between pieces, into leaves of about `target` bytes: of equal weight, or full ones and the rest. None has more than
-    /// `most`, unless it is one piece.
+    /// Splits the leaf between basements into leaves of about `target` bytes. They have equal
+    /// weights; if `is_appended`, all but the last are full. None exceeds `most`, unless it has a
+    /// single basement.
     pub(crate) fn split(self, target: usize, most: usize, is_appended: bool) -> Vec<Leaf> {
         let weight = self.weight();
         let target = if is_appended { target } else { weight.div_ceil(weight.div_ceil(target.max(1)).max(1)) };
         let mut leaves: Vec<Leaf> = Vec::new();
         let mut filled = 0;
         for part in self.parts {
-            // The piece goes where the larger half of it belongs.
+            // A basement goes to the side on which its larger half is.
             if leaves.is_empty() || filled + part.weight / 2 >= target || filled + part.weight > most {
                 leaves.push(Leaf::default());
                 filled = 0;
@@ -142,14 +144,14 @@ impl Leaf {
         leaves
     }
 
-    /// Appends a leaf all keys of which are behind its own.
+    /// Appends a leaf whose keys are all after the own ones.
     pub(crate) fn join(&mut self, right: Leaf) {
         self.parts.extend(right.parts);
     }
 }
 
-/// The entries of a buffer's target, from `from` up to `to`, when its messages for these keys have taken effect: `entries` have
-/// no others.
+/// Applies the messages of a buffer for keys from `from` up to `to` to `entries`, which have no
+/// other keys.
 pub(crate) fn overlay(entries: &[Entry], buffer: &Buffer, from: &[u8], to: Option<&[u8]>) -> Vec<Entry> {
     let is_cut = buffer.ranges().touch(from, to);
     let mut messages = buffer.messages_within(from, to).peekable();
@@ -175,8 +177,8 @@ pub(crate) fn overlay(entries: &[Entry], buffer: &Buffer, from: &[u8], to: Optio
     new
 }
 
-/// Copies the entries that stay of `old`, if some of those do not: entries that were read share the memory of what was read,
-/// and one that stays would keep all of it.
+/// Copies the kept entries of `old`, if others of `old` are gone. Entries share the memory of the
+/// buffer that was read, and one kept entry would keep all of it alive.
 fn with_own_memory(mut new: Vec<Entry>, old: &[Entry]) -> Vec<Entry> {
     let mut stays = Vec::with_capacity(old.len());
     let mut rest = old.iter().peekable();
@@ -205,7 +207,7 @@ fn with_own_memory(mut new: Vec<Entry>, old: &[Entry]) -> Vec<Entry> {
     new
 }
 
-/// Makes pieces of entries that come in order.
+/// Packs entries, which come in order, into basements.
 struct Packer {
     parts: Vec<LeafPart>,
     sizes: BasementSizes,
@@ -213,7 +215,7 @@ struct Packer {
 }
 
 impl Packer {
-    /// A piece that is as it was.
+    /// Adds an unchanged basement.
     fn keep(&mut self, part: LeafPart) {
         if self.is_last_new && self.should_join(part.weight) {
             self.join(part.body.here().entries());
@@ -223,7 +225,7 @@ impl Packer {
         }
     }
 
-    /// Entries that are others than they were, perhaps none.
+    /// Adds changed entries, perhaps none.
     fn add(&mut self, entries: Vec<Entry>) {
         let weight: usize = entries.iter().map(|(key, value)| entry_weight(key, value)).sum();
         if weight == 0 {
@@ -271,7 +273,8 @@ mod tests {
     use super::*;
     use crate::Message;
 
-    /// A leaf of one piece, whose entries share one piece of memory: its first byte, and how many.
+    /// A leaf of one basement whose entries share one allocation. Also returns the addresses of the
+    /// allocation.
     fn read_leaf(entries: usize) -> (Leaf, std::ops::Range<usize>) {
         let all = Bytes::from(vec![7; entries * 100]);
         let start = all.as_ptr() as usize;
@@ -285,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_that_stay_do_not_keep_what_was_read() {
+    fn kept_entries_release_the_read_buffer() {
         let sizes = BasementSizes { least: 1000, most: 1 << 20 };
         let (mut leaf, read) = read_leaf(30);
         let mut changed = Buffer::default();
@@ -297,7 +300,7 @@ mod tests {
         let entries: Vec<&Entry> = leaf.parts().iter().flat_map(|part| part.body.here().entries()).collect();
         assert_eq!(entries.len(), 30);
         for (key, value) in &entries {
-            assert!(!read.contains(&(value.as_ptr() as usize)), "{key:?} is where it was read to");
+            assert!(!read.contains(&(value.as_ptr() as usize)), "{key:?} still uses the read buffer");
             let want: &[u8] = match &key[..] {
                 b"004" => b"new",
                 b"0055" => b"more",
@@ -313,6 +316,10 @@ mod tests {
         added.send(Bytes::from("0041"), Message::put(Bytes::from("new")));
         leaf.receive(&added, sizes);
         let is_read = |(_, value): &&Entry| read.contains(&(value.as_ptr() as usize));
-        assert_eq!(leaf.parts()[0].body.here().entries().iter().filter(is_read).count(), 30, "nothing of it is lost");
+        assert_eq!(
+            leaf.parts()[0].body.here().entries().iter().filter(is_read).count(),
+            30,
+            "all entries still use it"
+        );
     }
 }

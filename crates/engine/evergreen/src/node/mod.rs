@@ -1,4 +1,4 @@
-//! Nodes: what they are in memory, and what they are in bytes. Knows nothing of the tree or of a device.
+//! Nodes in memory and their encoding. The module does not know the tree or a device.
 
 mod buffer;
 mod codec;
@@ -23,18 +23,18 @@ pub(crate) use leaf::{Basement, BasementSizes, Entry, Leaf, overlay};
 pub(crate) use part::{Part, Stored};
 pub(crate) use ranges::Ranges;
 
-/// A node. Copies are cheap: its parts are shared.
+/// A node. Clones are cheap, because they share the parts.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
-    /// Its keys are not before this one,
+    /// The lower bound of the keys, inclusive.
     pub(crate) lower: Bytes,
-    /// and before this one, if there is an end.
+    /// The upper bound, exclusive; `None` for the last node of a level.
     pub(crate) upper: Option<Bytes>,
-    /// What it is.
+    /// The content.
     pub(crate) body: Body,
 }
 
-/// What a node is.
+/// The content of a node.
 #[derive(Clone, Debug)]
 pub(crate) enum Body {
     /// Entries.
@@ -44,7 +44,7 @@ pub(crate) enum Body {
 }
 
 impl Node {
-    /// How many levels it is above the leaves.
+    /// The number of levels above the leaves.
     pub(crate) fn height(&self) -> u8 {
         match &self.body {
             Body::Leaf(_) => 0,
@@ -52,7 +52,7 @@ impl Node {
         }
     }
 
-    /// How many parts it has.
+    /// The number of parts.
     pub(crate) fn parts(&self) -> usize {
         match &self.body {
             Body::Leaf(leaf) => leaf.parts().len(),
@@ -60,7 +60,7 @@ impl Node {
         }
     }
 
-    /// Where a part lies, if it is not in memory.
+    /// The place of a part in the node, if the part is not in memory.
     pub(crate) fn stored(&self, number: usize) -> Option<Stored> {
         match &self.body {
             Body::Leaf(leaf) => stored(&leaf.parts()[number].body),
@@ -68,7 +68,7 @@ impl Node {
         }
     }
 
-    /// The most bytes that its parts take when they are encoded.
+    /// The most bytes that the encoded parts take.
     pub(crate) fn weight(&self) -> usize {
         match &self.body {
             Body::Leaf(leaf) => leaf.weight(),
@@ -76,9 +76,9 @@ impl Node {
         }
     }
 
-    /// About how many bytes of memory it takes: its header, and the parts that are here.
+    /// The approximate memory of the header and of the loaded parts, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
-        /// Of an entry or a message, over its key and value: two handles, an allocation, the map's share.
+        /// Overhead of an entry or a message: two handles, an allocation, and a share of the map.
         const EACH: usize = 96;
         const PART: usize = 128;
         let parts: usize = match &self.body {
@@ -98,7 +98,7 @@ impl Node {
         self.lower.len() + self.parts() * PART + parts
     }
 
-    /// It as a leaf, which it must be.
+    /// The leaf; panics for an inner node.
     pub(crate) fn leaf(&self) -> &Leaf {
         match &self.body {
             Body::Leaf(leaf) => leaf,
@@ -106,7 +106,7 @@ impl Node {
         }
     }
 
-    /// It as an inner node, which it must be.
+    /// The inner node; panics for a leaf.
     pub(crate) fn inner(&self) -> &Inner {
         match &self.body {
             Body::Inner(inner) => inner,
@@ -114,7 +114,7 @@ impl Node {
         }
     }
 
-    /// The same, to change it.
+    /// Like [`inner`](Self::inner), but mutable.
     pub(crate) fn inner_mut(&mut self) -> &mut Inner {
         match &mut self.body {
             Body::Inner(inner) => inner,
@@ -122,7 +122,7 @@ impl Node {
         }
     }
 
-    /// A part of it is that of another copy from now on.
+    /// Replaces a part by that of another copy of the same node.
     pub(crate) fn take_part(&mut self, number: usize, other: &Self) {
         match (&mut self.body, &other.body) {
             (Body::Leaf(leaf), Body::Leaf(other)) => leaf.parts_mut()[number] = other.parts()[number].clone(),
@@ -133,7 +133,7 @@ impl Node {
         }
     }
 
-    /// The first key behind a part: the next part's, or the node's end.
+    /// The first key after a part: the first one of the next part, or the node's upper bound.
     pub(crate) fn end(&self, number: usize) -> Option<&Bytes> {
         let next = match &self.body {
             Body::Leaf(leaf) => leaf.parts().get(number + 1).map(|part| &part.first),

@@ -1,4 +1,4 @@
-//! What of a node is in memory, and what is not.
+//! Parts of nodes: in memory, or on the device only.
 
 use std::sync::Arc;
 
@@ -7,18 +7,18 @@ use std::sync::Arc;
 pub(crate) enum Part<T> {
     /// On the device only.
     Away(Stored),
-    /// In memory. Whoever has the [`Arc`] has it as it is now: a change makes a copy if anyone else has it.
+    /// In memory. A holder of the [`Arc`] has a snapshot: a change copies a part that others hold.
     Here(Arc<T>),
 }
 
-/// Where a part lies within its node, and what its bytes add up to.
+/// The place of a part in its node, and its checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stored {
-    /// Its first byte, from the node's.
+    /// The offset from the start of the node, in bytes.
     pub(crate) at: usize,
-    /// How many bytes.
+    /// The length, in bytes.
     pub(crate) bytes: usize,
-    /// Their xxh3.
+    /// The xxh3 of the bytes.
     pub(crate) sum: u64,
 }
 
@@ -28,7 +28,7 @@ impl<T> Part<T> {
         matches!(self, Self::Here(_))
     }
 
-    /// What is in memory; it must be.
+    /// The part, which must be in memory.
     pub(crate) fn here(&self) -> &Arc<T> {
         match self {
             Self::Here(body) => body,
@@ -36,7 +36,7 @@ impl<T> Part<T> {
         }
     }
 
-    /// The same, to change it.
+    /// Like [`here`](Self::here), but mutable.
     pub(crate) fn here_mut(&mut self) -> &mut Arc<T> {
         match self {
             Self::Here(body) => body,

@@ -1,4 +1,4 @@
-//! Ranges of keys that have no value any more: disjoint, not even touching, in order.
+//! Sets of keys as ranges: disjoint, not adjacent, in order.
 
 use std::{
     collections::BTreeMap,
@@ -7,29 +7,29 @@ use std::{
 
 use bytes::Bytes;
 
-/// A set of keys as ranges, each from its first key to the first behind. Invariant: between two of them lies a key, so that equal
-/// sets are equal and the set is as small as it can be.
+/// A set of keys as ranges, from the first key up to the second, exclusive. Invariant: ranges do
+/// not touch. So equal sets compare as equal, and the set is as small as possible.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ranges(BTreeMap<Bytes, Bytes>);
 
 impl Ranges {
-    /// No ranges.
+    /// Whether the set is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many there are.
+    /// The number of ranges.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// All of them in order.
+    /// All ranges in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Bytes, &Bytes)> {
         self.0.iter()
     }
 
-    /// Adds a range that is not empty; those that it touches become one with it. Returns by how much the sum of the keys' lengths
-    /// and `each` bytes for each range grows.
+    /// Adds a range that is not empty, and joins it with the ranges that it touches. Returns the
+    /// growth of the encoded size: key lengths, and `each` bytes for each range.
     pub(crate) fn insert(&mut self, from: Bytes, to: Bytes, each: usize) -> isize {
         debug_assert!(from < to);
         let (mut first, mut end) = (from, to);
@@ -50,23 +50,24 @@ impl Ranges {
         grown
     }
 
-    /// Whether a key is in one of them.
+    /// Whether the set has a key.
     pub(crate) fn has(&self, key: &[u8]) -> bool {
         self.0.range::<[u8], _>((Unbounded, Included(key))).next_back().is_some_and(|(_, behind)| &behind[..] > key)
     }
 
-    /// Whether all keys from `from` up to `to` are in one of them; no `to` is no end, and no range reaches there.
+    /// Whether one range has all keys from `from` up to `to`. `None` has no end, and no range
+    /// covers it.
     pub(crate) fn cover(&self, from: &[u8], to: Option<&[u8]>) -> bool {
         let Some(to) = to else { return false };
         self.0.range::<[u8], _>((Unbounded, Included(from))).next_back().is_some_and(|(_, behind)| &behind[..] >= to)
     }
 
-    /// Whether one of them has a key from `from` up to `to`.
+    /// Whether the set has a key from `from` up to `to`.
     pub(crate) fn touch(&self, from: &[u8], to: Option<&[u8]>) -> bool {
         self.has(from) || self.0.range::<[u8], _>((Included(from), below(to))).next().is_some()
     }
 
-    /// The parts of them from `from` up to `to`.
+    /// The parts of the ranges from `from` up to `to`.
     pub(crate) fn within<'a>(
         &'a self,
         from: &'a Bytes,

@@ -1,21 +1,21 @@
-//! What things weigh: the most bytes that they take when they are encoded, without what shared prefixes save.
+//! Weights: the most bytes that encoded items take, without the saving of shared prefixes.
 
 use crate::Message;
 
-/// An entry of a leaf, over its key and value.
+/// The overhead of an entry of a leaf, without key and value.
 pub(crate) const ENTRY_BYTES: usize = 8;
 
-/// A message, over its key and what it carries.
+/// The overhead of a message, without key and payload.
 pub(crate) const MESSAGE_BYTES: usize = 12;
 
-/// An edit, over a message; and each of its patches.
+/// The overhead of an edit in a message, and of each of its patches.
 pub(crate) const EDIT_BYTES: usize = 12;
 pub(crate) const PATCH_BYTES: usize = 8;
 
-/// A range, over its two keys.
+/// The overhead of a range, without its two keys.
 pub(crate) const RANGE_BYTES: usize = 12;
 
-/// A message to a key.
+/// The weight of a message.
 pub(crate) fn message_weight(key: &[u8], message: &Message) -> usize {
     let edit = match message {
         Message::Edit(edit) => EDIT_BYTES + edit.patches().len() * PATCH_BYTES,
@@ -24,7 +24,7 @@ pub(crate) fn message_weight(key: &[u8], message: &Message) -> usize {
     MESSAGE_BYTES + key.len() + message.payload_bytes() + edit
 }
 
-/// An entry of a leaf.
+/// The weight of an entry of a leaf.
 pub(crate) fn entry_weight(key: &[u8], value: &[u8]) -> usize {
     ENTRY_BYTES + key.len() + value.len()
 }

@@ -1,4 +1,4 @@
-//! Reading, and applying batches: each goes to the log and to the tree, or waits for space in either.
+//! Reads and batches: a batch goes to the log and to the tree, or waits for space in either.
 
 use std::ops::{ControlFlow, Range};
 
@@ -7,33 +7,33 @@ use bytes::Bytes;
 use super::{Evergreen, KEPT_PART, LONG_BATCH, SHORT_LOG, State};
 use crate::{Batch, Error, KeyValue, Live, Result, log::record_bytes, model::check_lengths};
 
-/// A batch that makes a name, or writes a block.
+/// The size of a batch that creates a name or writes a block, in bytes.
 const SMALL_BATCH: usize = 16 << 10;
-/// Checkpoints for one question about the space that is left.
+/// The most checkpoints of one call that asks for the free space.
 const MOST_ROUNDS: u32 = 16;
 
 /// The outcome of an attempt to apply a batch.
 enum Tried {
     Done,
-    /// The log is full, or too much is dirty: a checkpoint helps.
+    /// The log is full, or too many nodes are dirty: a checkpoint helps.
     Full,
-    /// Too little is free.
+    /// Too little space is free.
     NoRoom,
 }
 
 impl Evergreen {
-    /// After a long batch, if syncs are expected meanwhile: makes its writer wait for the log, so
-    /// that the syncs need not.
+    /// Syncs the log after a long batch, if syncs of other files are expected. So the writer of the
+    /// stream waits for the log, and the syncs need not.
     fn shorten_log(&self, record: usize) -> Result<()> {
         let is_long = record >= LONG_BATCH && self.log.waiting_bytes() > SHORT_LOG;
         if is_long && self.core.lock().run.expects_syncs(self.core.shape.node_bytes as usize) {
-            // Where something is left out of the log, only a checkpoint helps, which is due by itself.
+            // If the log has a hole, only a checkpoint helps; it is due anyway.
             self.log.sync()?;
         }
         Ok(())
     }
 
-    /// Applies a batch, whose record takes `record` bytes of the log, if there is space now.
+    /// Applies a batch whose log record has `record` bytes, if there is space now.
     fn try_apply(&self, batch: &mut Batch, record: usize) -> Result<Tried> {
         self.core.expect_working()?;
         self.core.claim(&self.core.lock(), &batch.claim)?;
@@ -52,8 +52,8 @@ impl Evergreen {
         Ok(Tried::Done)
     }
 
-    /// Makes a checkpoint of what is dirty, or brings down what waits and makes one. Returns
-    /// whether there was anything to do.
+    /// Makes a checkpoint of dirty nodes. If there are none, it first flushes waiting messages.
+    /// Returns whether there was anything to do.
     fn make_room(&self) -> Result<bool> {
         self.core.expect_working()?;
         let is_any = self.core.dirty_bytes() > 0 || self.core.reclaim()?;
@@ -68,12 +68,13 @@ impl Evergreen {
     }
 
     pub(super) fn has_log_room(&self, state: &State, batch: &Batch, record: usize) -> bool {
-        // Long batches leave some, so that a small one beside a stream need not wait for a checkpoint.
+        // Long batches leave a part free, so that a small batch next to a stream need not wait for
+        // a checkpoint.
         let kept = if record >= LONG_BATCH { self.log.ring_bytes() / KEPT_PART } else { 0 };
         self.log.has_room(record + kept as usize) || self.is_unlogged(state, batch)
     }
 
-    /// A batch is in the log, or in a hole of it, and in the tree.
+    /// Adds a batch to the log, or to a hole of it, and to the tree.
     pub(super) fn commit(&self, state: &mut State, live: u64, batch: &mut Batch, record: usize) -> Result<()> {
         if self.is_unlogged(state, batch) {
             self.log.leave_out()?;
@@ -81,7 +82,7 @@ impl Evergreen {
         } else {
             self.log.append(batch)?;
         }
-        // Claims only the batches that the log accepted.
+        // Only batches that the log accepted are claimed.
         state.live = live;
         self.core.earn(state, &batch.claim);
         state.run.note(batch);
@@ -101,7 +102,7 @@ impl KeyValue for Evergreen {
     }
 
     fn scan(&self, from: &[u8], to: &[u8], sink: &mut dyn FnMut(&[u8], Bytes) -> ControlFlow<()>) -> Result<()> {
-        // The first steps are small: many want one key only.
+        // The first steps are small, because many callers need one key only.
         const FIRST: usize = 16;
         const MOST: usize = 1024;
         let to = Bytes::copy_from_slice(to);
@@ -129,7 +130,7 @@ impl KeyValue for Evergreen {
         let record = record_bytes(&batch);
         let most = self.log.max_record_bytes();
         if record > most {
-            return Err(Error::Invalid { what: format!("a batch of {record} bytes; the log takes {most} at most") });
+            return Err(Error::Invalid { what: format!("a batch of {record} bytes; the log takes at most {most}") });
         }
         if !self.is_attended() {
             self.checkpoint_if_due()?;
@@ -179,11 +180,11 @@ impl KeyValue for Evergreen {
             if spare >= claims.min(wanted) {
                 return claims;
             }
-            // A batch without space does the same. A store that failed refuses every batch.
+            // A batch without space does the same. A failed store refuses every batch.
             rounds += 1;
             match self.make_room() {
                 Ok(true) if rounds < MOST_ROUNDS => {}
-                // Other threads use what this frees, or nothing is left to free.
+                // Other threads use the freed space, or no space can be freed.
                 Ok(_) => return claims.min(spare),
                 Err(_) => return 0,
             }

@@ -1,4 +1,4 @@
-//! A checkpoint: all that is dirty goes to places where nothing lies that is needed, then a superblock names it.
+//! Checkpoints: write all dirty nodes to free space, then a superblock that names them.
 
 use std::sync::Arc;
 
@@ -13,15 +13,15 @@ use crate::{
     tree,
 };
 
-/// The tree between two batches.
+/// A snapshot of the tree between two batches.
 pub(super) struct Frozen {
-    /// Its dirty nodes, leaves first, in the order of their keys.
+    /// The dirty nodes, leaves first, in the order of their keys.
     pub(super) nodes: Vec<(NodeId, Arc<Node>)>,
-    /// Nodes that it names no more.
+    /// The nodes that are no longer in the tree.
     pub(super) freed: Vec<NodeId>,
-    /// The generation that it will have.
+    /// The generation of the new superblock.
     pub(super) generation: u64,
-    /// Where the log goes on.
+    /// The start of the log after it.
     start: LogStart,
     live: u64,
     root: NodeId,
@@ -29,10 +29,11 @@ pub(super) struct Frozen {
 }
 
 impl Core {
-    /// Makes one, if anything is not on the device. `cut` is asked, between two batches, where the log goes on. At most `most` bytes of nodes
-    /// are written that need not be, so that they lie behind others. Returns where the log goes on, and how many these were.
+    /// Makes a checkpoint, if anything changed. `cut` is called between two batches and returns the
+    /// new start of the log. At most `most` bytes of clean nodes are moved as well, to be adjacent
+    /// to others. Returns the start of the log, and the moved bytes.
     ///
-    /// Errors: as [`Evergreen::checkpoint`](super::Evergreen::checkpoint).
+    /// Errors: as for [`Evergreen::checkpoint`](super::Evergreen::checkpoint).
     pub(super) fn checkpoint(
         &self,
         durable: &mut Durable,
@@ -50,7 +51,8 @@ impl Core {
         let superblock = match self.write_map(&frozen) {
             Ok(superblock) => superblock,
             Err(error) => {
-                // What was written may not be durable: all is written again, and elsewhere.
+                // The written nodes may not be durable: the next checkpoint writes all of them
+                // again, elsewhere.
                 self.uninstall(replaced);
                 self.unfreeze(&frozen);
                 return Err(error);
@@ -75,12 +77,12 @@ impl Core {
         Ok((frozen.start, moved))
     }
 
-    /// Takes the tree as it is, for a checkpoint of a generation.
+    /// Takes a snapshot of the tree for a checkpoint of this generation.
     pub(super) fn freeze(&self, generation: u64, cut: impl FnOnce() -> LogStart) -> Result<Frozen> {
         self.expect_working()?;
         let mut tree = self.tree();
         tree.settle()?;
-        // No batch comes between what is taken of the log and what is taken of the tree.
+        // No batch may come between the cut of the log and the snapshot of the tree.
         let mut state = self.lock();
         state.unplaced = self.shared.lock().cache.dirty_room().all;
         let (start, live) = (cut(), state.live);
@@ -89,7 +91,7 @@ impl Core {
         Ok(Frozen { nodes, freed, generation, start, live, root, next })
     }
 
-    /// The nodes lie where they were placed from now on, and those that were freed nowhere. Returns where they lay before: that is
+    /// Sets the places of written nodes, and removes freed ones. Returns the old places, which are
     /// not free yet.
     fn install(&self, placed: Vec<(NodeId, Place)>, freed: &[NodeId]) -> Vec<(NodeId, Option<Place>)> {
         let mut view = self.shared.lock();
@@ -99,7 +101,7 @@ impl Core {
         changes.map(|(id, place)| (id, set(map, id, place))).collect()
     }
 
-    /// The nodes lie where they lay before: what was done last is undone first.
+    /// Restores the old places, in reverse order.
     fn uninstall(&self, replaced: Vec<(NodeId, Option<Place>)>) {
         let mut state = self.lock();
         let mut view = self.shared.lock();
@@ -110,7 +112,7 @@ impl Core {
         }
     }
 
-    /// Writes the map of nodes, and makes it and them durable. Returns the superblock that is to name it.
+    /// Writes the map of nodes and flushes. Returns the superblock that is to name it.
     fn write_map(&self, frozen: &Frozen) -> Result<Superblock> {
         let geometry = *self.area.geometry();
         let (bytes, map) = {
@@ -174,7 +176,7 @@ impl Core {
     }
 }
 
-/// A node lies there now, or nowhere; gives where it lay before.
+/// Sets or removes the place of a node; returns the old one.
 fn set(map: &mut NodeMap, id: NodeId, place: Option<Place>) -> Option<Place> {
     match place {
         Some(place) => map.insert(id, place),

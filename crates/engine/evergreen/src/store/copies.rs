@@ -1,8 +1,9 @@
-//! Second copies: which nodes have them, those that were found bad, and writing them again.
+//! Second copies: which nodes have them, which are damaged, and their repair.
 //!
-//! Inner nodes and the map of nodes have two copies with the same bytes, far apart. What cannot be read from the first is read from the
-//! second; that is counted, and the next checkpoint writes the node again, both copies, to other places: the bytes stay the same, so nothing
-//! above it changes. A copy for which no space is left is missing until a later checkpoint has space for it.
+//! Inner nodes and the map of nodes have two copies with the same bytes, far apart. If the first
+//! copy cannot be read, the second one is read. The event is counted, and the next checkpoint
+//! writes both copies again at other places. The bytes do not change, so the parent is not written.
+//! If there is no space for a second copy, a later checkpoint writes it.
 
 use std::{
     collections::{BTreeSet, HashSet},
@@ -20,23 +21,23 @@ use crate::{
     node::is_whole,
 };
 
-/// What became of second copies since a store was opened.
+/// Counts of second copies since a store was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CopyFigures {
-    /// Bytes of second copies that were written, of inner nodes and of maps.
+    /// Bytes of second copies written, of inner nodes and of maps.
     pub write_bytes: u64,
-    /// Readings that one copy did not give, and the other one did.
+    /// Reads that one copy failed and the other one served.
     pub fallbacks: u64,
-    /// Nodes that were written again because one of their copies was bad.
+    /// Nodes that were rewritten because a copy was damaged.
     pub rewritten: u64,
-    /// Second copies that were not written, because there was no space for them.
+    /// Second copies that were not written because there was no space.
     pub missing: u64,
 }
 
 /// Reports a bad copy as soon as a read finds it.
 type Reporter = Box<dyn Fn(&str) + Send + Sync>;
 
-/// Counts of copies, and the nodes of which one must be written again.
+/// Counts of copies, and the nodes with a copy to repair.
 #[derive(Clone)]
 pub(super) struct CopyWatch {
     copies: Copies,
@@ -55,13 +56,13 @@ struct Watched {
 
 #[derive(Debug, Default)]
 struct Found {
-    /// Nodes of which a copy is bad.
+    /// Nodes with a damaged copy.
     bad: BTreeSet<NodeId>,
     /// Nodes whose second copy is missing.
     missing: BTreeSet<NodeId>,
-    /// Those of both that a checkpoint writes now: until it is durable, they may have to be written again.
+    /// The nodes of both sets that a checkpoint writes now. If it fails, they return to the sets.
     written: [BTreeSet<NodeId>; 2],
-    /// The first copy that was bad, until a caller has asked for it.
+    /// The description of the first damaged copy, until a caller takes it.
     news: Option<String>,
     has_news: bool,
 }
@@ -71,22 +72,22 @@ impl CopyWatch {
         Self { copies, shared: Arc::default() }
     }
 
-    /// How many copies are written of what has copies.
+    /// The number of copies of metadata.
     pub(super) fn copies(&self) -> Copies {
         self.copies
     }
 
-    /// The same of a node.
+    /// The number of copies of a node.
     pub(super) fn of_node(&self, is_leaf: bool) -> Copies {
         if is_leaf { Copies::One } else { self.copies }
     }
 
-    /// A copy is bad, of this node if it is one's, and the other copy was read.
+    /// Notes a damaged copy, of this node if it belongs to one; the other copy was read.
     pub(super) fn note_bad(&self, id: Option<NodeId>, why: &dyn fmt::Display) {
         self.note_restored(id, &format!("{why}: the other copy was read, and the next checkpoint writes both again"));
     }
 
-    /// Something is damaged, and was read nevertheless.
+    /// Notes damage that did not prevent the read.
     pub(super) fn note_restored(&self, id: Option<NodeId>, why: &dyn fmt::Display) {
         self.shared.fallbacks.fetch_add(1, Relaxed);
         let mut found = self.lock();
@@ -107,27 +108,28 @@ impl CopyWatch {
         self.shared.write_bytes.fetch_add(bytes as u64, Relaxed);
     }
 
-    /// There is no space for a second copy, of this node if it is one's.
+    /// Notes that there is no space for a second copy, of this node if it belongs to one.
     pub(super) fn note_missing(&self, id: Option<NodeId>) {
         self.shared.missing.fetch_add(1, Relaxed);
         self.lock().missing.extend(id);
     }
 
-    /// An inner node was read that has one copy: a checkpoint writes it again if it should have two.
+    /// Notes that an inner node with one copy was read. A checkpoint adds the second copy, if the
+    /// store keeps two.
     pub(super) fn note_single(&self, id: NodeId) {
         if self.copies == Copies::Two {
             self.lock().missing.insert(id);
         }
     }
 
-    /// A checkpoint begins to write them. Returns those with a bad copy, and those with one copy.
+    /// Starts a checkpoint. Returns the nodes with a damaged copy, and those with one copy.
     fn begin_writing(&self) -> [BTreeSet<NodeId>; 2] {
         let mut found = self.lock();
         found.written = [std::mem::take(&mut found.bad), std::mem::take(&mut found.missing)];
         found.written.clone()
     }
 
-    /// The checkpoint that wrote them is durable, or it failed.
+    /// Ends the checkpoint: it is durable, or it failed.
     pub(super) fn end_writing(&self, is_durable: bool) {
         let mut found = self.lock();
         let [bad, missing] = std::mem::take(&mut found.written);
@@ -137,7 +139,7 @@ impl CopyWatch {
         }
     }
 
-    /// Whether a checkpoint has something to write again.
+    /// Whether a copy must be repaired by the next checkpoint.
     pub(super) fn is_any_bad(&self) -> bool {
         !self.lock().bad.is_empty()
     }
@@ -148,7 +150,7 @@ impl CopyWatch {
 }
 
 impl Evergreen {
-    /// What became of second copies since it was opened.
+    /// Counts of second copies since the store was opened.
     pub fn copy_figures(&self) -> CopyFigures {
         let counts = &self.core.watch.shared;
         CopyFigures {
@@ -159,9 +161,9 @@ impl Evergreen {
         }
     }
 
-    /// Reads both copies of all nodes that have two, and writes those again of which one is bad.
+    /// Reads both copies of all nodes that have two, and rewrites nodes with a damaged copy.
     ///
-    /// Errors: as [`checkpoint`](Self::checkpoint) has them.
+    /// Errors: as for [`checkpoint`](Self::checkpoint).
     pub(crate) fn rewrite_all_bad_copies(&self) -> Result<()> {
         let doubled = |(id, place): (NodeId, &Place)| (!place.second.is_empty()).then(|| (id, place.clone()));
         let doubled: Vec<_> = self.core.shared.lock().cache.map().iter().filter_map(doubled).collect();
@@ -172,9 +174,9 @@ impl Evergreen {
         self.checkpoint()
     }
 
-    /// Calls `report` with the first bad copy, as soon as a read finds it. If a bad copy was found
-    /// before and not [taken](Self::take_copy_news), calls `report` at once. Ignores all reporters
-    /// but the first.
+    /// Sets the reporter, which receives the first damaged copy as soon as a read finds it. If one
+    /// was found before and not [taken](Self::take_copy_news), it receives that at once. Later
+    /// reporters are ignored.
     pub fn report_copies(&self, report: impl Fn(&str) + Send + Sync + 'static) {
         let news = {
             let mut found = self.core.watch.lock();
@@ -188,14 +190,15 @@ impl Evergreen {
         }
     }
 
-    /// The first copy that was found bad since it was opened, in words: once.
+    /// Takes the description of the first damaged copy since the store was opened.
     pub fn take_copy_news(&self) -> Option<String> {
         self.core.watch.lock().news.take()
     }
 }
 
 impl Core {
-    /// Takes space for a second copy, far from the first one. Returns none if the node is to have one copy, or if no space is left.
+    /// Allocates space for a second copy, far from the first one. Returns an empty list if the node
+    /// has one copy, or if no space is free.
     pub(super) fn take_second(&self, id: NodeId, copies: Copies, first: &Extents) -> Extents {
         if copies == Copies::One {
             return Extents::default();
@@ -216,7 +219,8 @@ impl Core {
         }
     }
 
-    /// All bytes of a node, of whichever copy is whole. `None`: neither is. If the first one is not, that is noted.
+    /// The bytes of a node from any whole copy. `None`: neither is whole. Notes a damaged first
+    /// copy.
     pub(super) fn whole_bytes(&self, id: NodeId, place: &Place) -> Option<Vec<u8>> {
         let (bytes, wrong) = self.read_whole(id, place);
         if let (Some(_), Some(wrong)) = (&bytes, wrong) {
@@ -225,7 +229,8 @@ impl Core {
         bytes
     }
 
-    /// The same, and what is wrong with a copy before the one that is whole.
+    /// Like [`whole_bytes`](Self::whole_bytes); also returns the fault of a copy before the whole
+    /// one.
     fn read_whole(&self, id: NodeId, place: &Place) -> (Option<Vec<u8>>, Option<String>) {
         let mut wrong = None;
         for copy in place.copies() {
@@ -240,10 +245,10 @@ impl Core {
         (None, wrong)
     }
 
-    /// Writes nodes again, both copies, of which one is bad or missing, if the checkpoint has not written them anyway. What has no space, or
-    /// cannot be read from either copy, stays as it is.
+    /// Writes both copies of nodes with a damaged or missing copy, unless the checkpoint has
+    /// already written them. Nodes stay unchanged if there is no space, or if no copy can be read.
     ///
-    /// Errors: of writing.
+    /// Errors: those of writes.
     pub(super) fn rewrite_bad_copies(&self, frozen: &Frozen, placed: &mut Placed) -> Result<()> {
         let [bad, missing] = self.watch.begin_writing();
         let left = self.rewrite_all(&bad, &missing, frozen, placed)?;
@@ -251,7 +256,7 @@ impl Core {
         Ok(())
     }
 
-    /// Returns those for which there is no space now.
+    /// Returns the nodes for which there is no space now.
     fn rewrite_all(
         &self,
         bad: &BTreeSet<NodeId>,
@@ -266,7 +271,7 @@ impl Core {
         for id in bad.union(missing).filter(|id| !gone.contains(*id)) {
             left.remove(id);
             let Some(place) = self.shared.lock().cache.map().get(*id).cloned() else { continue };
-            // Without space for the copies, a node need not be read at every checkpoint.
+            // Without this test, a node without space would be read at every checkpoint.
             if !self.has_spare(&self.lock(), 2 * self.area.geometry().room_for(u64::from(place.bytes))) {
                 left.insert(*id);
                 continue;
@@ -280,7 +285,7 @@ impl Core {
         Ok(left)
     }
 
-    /// Returns whether there was space for it.
+    /// Returns whether there was space.
     fn rewrite(&self, id: NodeId, place: &Place, bytes: Vec<u8>, placed: &mut Placed) -> Result<bool> {
         let units = self.area.geometry().units_for(bytes.len() as u64);
         let room = self.area.geometry().room_for(bytes.len() as u64);
@@ -300,7 +305,7 @@ impl Core {
         Ok(true)
     }
 
-    /// Writes the bytes of what was placed to all its copies.
+    /// Writes the bytes of a placed node to all its copies.
     pub(super) fn write_copies(&self, index: usize, bytes: Vec<u8>, placed: &Placed) -> Result<()> {
         let place = &placed[index].1;
         if !place.second.is_empty() {
@@ -310,7 +315,7 @@ impl Core {
         self.area.write(&place.extents, bytes)
     }
 
-    /// Says what was wrong with the map although it could be read.
+    /// Notes the damaged copies of a map that could be read.
     pub(super) fn note_bad_maps(watch: &CopyWatch, bad: &[Error]) {
         bad.iter().for_each(|error| watch.note_bad(None, error));
     }

@@ -1,4 +1,4 @@
-//! What was read and written, by kind.
+//! Counts of reads and writes, by kind.
 
 use std::sync::{
     Arc,
@@ -12,58 +12,60 @@ use crate::{
     disk::{Area, Extent},
 };
 
-/// What was read and written since a store was opened. A read of a node is one reading of its header, of parts of it, or of all of it, however
-/// many requests it took: of nodes that are read at once, for they lie one behind the other, each is read.
+/// Counts of reads and writes since a store was opened. A read of a node loads its header, some
+/// parts, or the whole node, with any number of requests. If one request loads several adjacent
+/// nodes, each counts as a read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// Readings of leaves.
+    /// Reads of leaves.
     pub leaf_reads: u64,
-    /// Bytes of these.
+    /// Their bytes.
     pub leaf_read_bytes: u64,
-    /// Readings of inner nodes.
+    /// Reads of inner nodes.
     pub inner_reads: u64,
-    /// Bytes of these.
+    /// Their bytes.
     pub inner_read_bytes: u64,
-    /// Requests to the device that gave all these: one for all of a row that lies in one piece, and one for each piece of a node that lies in several.
+    /// Requests to the device for these reads: one for a row of adjacent nodes, and one for each
+    /// piece of a fragmented node.
     pub read_requests: u64,
-    /// Leaves that were written.
+    /// Leaves written.
     pub leaf_writes: u64,
-    /// Bytes of these.
+    /// Their bytes.
     pub leaf_write_bytes: u64,
-    /// Inner nodes that were written.
+    /// Inner nodes written.
     pub inner_writes: u64,
-    /// Bytes of these.
+    /// Their bytes.
     pub inner_write_bytes: u64,
-    /// Bytes of maps of nodes that were written.
+    /// Bytes of maps of nodes written.
     pub map_write_bytes: u64,
-    /// Checkpoints that were made.
+    /// Checkpoints.
     pub checkpoints: u64,
     /// Bytes of batches that were not logged.
     pub unlogged_bytes: u64,
-    /// Readings that failed, and that no caller was told of: they could be done without, as those that are only to make leaves lie better, or
-    /// again. What they did not give is as it was before.
+    /// Failed reads that no caller received, because they were optional (moves of leaves) or were
+    /// repeated. The nodes stay unchanged.
     pub reads_passed_over: u64,
-    /// What went down from inner nodes to children, by how many levels these nodes are above the leaves: the first from nodes directly above
-    /// them, the last also from all that are higher.
+    /// Flushes from inner nodes to children, by height of the inner node: the first entry is for
+    /// parents of leaves. The last entry includes all higher nodes.
     pub flushes: [Flushes; FLUSHED_LEVELS],
 }
 
-/// Levels whose flushes are told apart: no tree of a device that there is has more.
+/// The number of heights with separate counts of flushes. No tree on a real device is higher.
 pub const FLUSHED_LEVELS: usize = 8;
 
-/// What went down from one level.
+/// Flushes from one height.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flushes {
-    /// How often.
+    /// The number of flushes.
     pub count: u64,
-    /// The most bytes that it takes when it is encoded.
+    /// The most bytes of the encoded messages.
     pub bytes: u64,
 }
 
-/// Two figures, of leaves and of inner nodes.
+/// Two counts, for leaves and for inner nodes.
 type ByKind = [AtomicU64; 2];
 
-/// The same while it is counted.
+/// The counters of [`Figures`].
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counters(Arc<Counts>);
 
@@ -88,7 +90,7 @@ impl Counters {
         self.0.read_bytes[kind].fetch_add(bytes as u64, Relaxed);
     }
 
-    /// Reads from the area, and notes the requests.
+    /// Reads from the area, and counts the requests.
     pub(super) fn read(&self, area: &Area, extents: &[Extent], at: usize, bytes: usize) -> Result<Bytes> {
         let (bytes, requests) = area.read_counting(extents, at as u64, bytes)?;
         self.0.read_requests.fetch_add(requests, Relaxed);

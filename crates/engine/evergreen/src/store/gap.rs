@@ -1,5 +1,6 @@
-//! Room for leaves that are to lie behind each other: what is free lies in pieces, and nothing long fits into them. So the part of the area is
-//! looked for in which least lies, and what lies there goes into smaller pieces elsewhere: it is free when the checkpoint is durable.
+//! Gaps: free space in one piece, for leaves that are to be adjacent. If the free space is in small
+//! pieces, a checkpoint selects the part of the area with the least data. It moves that data to
+//! smaller pieces elsewhere; the part is free once the checkpoint is durable.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -18,38 +19,38 @@ use crate::{
     node::Node,
 };
 
-/// A gap is of so many nodes, if as much is free twice.
+/// The size of a gap in nodes, unless less than twice that is free.
 const NODES: u64 = 16;
 
-/// So many sizes of gaps are tried, each half of the one before.
+/// The number of gap sizes that are tried, each half of the one before.
 const SIZES: usize = 4;
-/// Pieces of what is moved away at most.
+/// The most pieces of a moved node.
 const PIECES: usize = 8;
 
-/// A part of the area, and whose pieces lie in it.
+/// A part of the area, and the nodes in it.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Window {
     extent: Extent,
     nodes: Vec<NodeId>,
 }
 
-/// Units that are in use, and whose they are; nobody's if they have to stay.
+/// Units in use and their node; `None` if they must stay.
 type Used = (Extent, Option<NodeId>);
 
-/// What is above nodes: a node is moved together with that, as far as it is not written anyway. So nothing is newer than what is above it,
-/// by which a repair knows old copies.
+/// The ancestors of nodes. A move also writes the ancestors that the checkpoint does not write. So
+/// no node is newer than its parent, and a repair detects old copies.
 #[derive(Default)]
 struct Above {
     parents: HashMap<NodeId, NodeId>,
-    /// What the checkpoint has written so far, frozen or not.
+    /// Nodes that the checkpoint has written so far, frozen or not.
     written: HashSet<NodeId>,
 }
 
 impl Core {
-    /// Moves nodes away, `most` bytes of them at most, if more leaves could have been gathered at once had there been room.
-    /// Returns how many bytes these were. What cannot be read stays.
+    /// Moves nodes of at most `most` bytes out of a part of the area, if the last gathering needed
+    /// a larger free extent. Returns the moved bytes. Unreadable nodes stay.
     ///
-    /// Errors: of writing. Cost: sorts the map of nodes.
+    /// Errors: those of writes. Cost: sorts the map of nodes.
     pub(super) fn make_gap(&self, frozen: &Frozen, most: u64, placed: &mut Placed) -> Result<u64> {
         let unit = u64::from(self.area.geometry().unit_bytes);
         let statistics = {
@@ -66,7 +67,7 @@ impl Core {
         if sizes.is_empty() {
             return Ok(0);
         }
-        // Nobody else changes the map meanwhile, or takes space.
+        // No other thread changes the map or allocates space meanwhile.
         let above = self.above(frozen, placed);
         let used = self.used(frozen, placed, &above);
         let mut windows = sizes.into_iter().filter_map(|size| emptiest(&used, size as u32, self.area.geometry().units));
@@ -88,7 +89,7 @@ impl Core {
         Ok(moved)
     }
 
-    /// What will be in use when the checkpoint is durable, in the order of the area.
+    /// The units in use once the checkpoint is durable, in the order of the area.
     fn used(&self, frozen: &Frozen, placed: &Placed, above: &Above) -> Vec<Used> {
         let freed: HashSet<NodeId> = frozen.freed.iter().copied().collect();
         let is_leaving = |id: &NodeId| above.written.contains(id) || freed.contains(id);
@@ -106,7 +107,8 @@ impl Core {
         used
     }
 
-    /// What is above each node, as far as it is in memory as it will be on the device, below what is frozen.
+    /// The parents of nodes below the frozen ones, as far as the cache has them as they will be on
+    /// the device.
     fn above(&self, frozen: &Frozen, placed: &Placed) -> Above {
         let mut above = Above { written: placed.iter().map(|(id, _)| *id).collect(), ..Above::default() };
         let view = self.shared.lock();
@@ -115,7 +117,7 @@ impl Core {
         while let Some((id, node)) = stack.pop() {
             for child in node.inner().children() {
                 above.parents.insert(child.id, id);
-                // What is frozen is not clean before the checkpoint is durable.
+                // Frozen nodes are not clean before the checkpoint is durable.
                 if node.height() > 1 {
                     stack.extend(view.cache.clean(child.id).map(|below| (child.id, below.clone())));
                 }
@@ -124,7 +126,8 @@ impl Core {
         above
     }
 
-    /// Takes an extent outside a window for each of its nodes, if all find one and they are `most` bytes at most.
+    /// Allocates an extent outside a window for each of its nodes. Returns `None` if one finds no
+    /// place, or if they exceed `most` bytes.
     fn take_elsewhere(&self, window: &Window, above: &Above, most: u64) -> Option<Vec<(Member<'static>, Extents)>> {
         let mut state = self.lock();
         let free: Vec<Extent> = state.space.free_extents().filter_map(|free| overlap(free, window.extent)).collect();
@@ -147,7 +150,7 @@ impl Core {
             let extents = run.or_else(|| state.space.take_pieces(count, window.extent.end(), PIECES));
             let extents = extents.as_deref().and_then(Extents::new);
             let is_done = extents.is_some() && bytes <= most;
-            // Its second copy finds a place when it is written.
+            // The second copy gets its place when it is written.
             second_bytes += if place.second.is_empty() { 0 } else { self.area.geometry().room_for(place.bytes.into()) };
             moves.extend(extents.map(|extents| (Member::Clean { id: *id, place, is_leaf }, extents)));
             if !is_done || !self.has_spare(&state, second_bytes) {
@@ -160,9 +163,10 @@ impl Core {
     }
 }
 
-/// Of the windows of so many units that begin where something ends, the one with the least units in use.
+/// The window of `wanted` units with the least units in use, among those that start at the end of
+/// an extent.
 fn emptiest(used: &[Used], wanted: u32, units: u32) -> Option<Window> {
-    // Before each, how many units are in use, and how many pieces have to stay.
+    // For each extent: the units in use and the pieces that must stay, before it.
     let mut before = vec![(0, 0)];
     for (extent, id) in used {
         let (in_use, staying) = before[before.len() - 1];
@@ -183,7 +187,7 @@ fn emptiest(used: &[Used], wanted: u32, units: u32) -> Option<Window> {
     Some(Window { extent: Extent { first, count: wanted }, nodes })
 }
 
-/// What two extents have in common.
+/// The intersection of two extents.
 fn overlap(a: Extent, b: Extent) -> Option<Extent> {
     let (first, end) = (a.first.max(b.first), a.end().min(b.end()));
     (first < end).then(|| Extent { first, count: end - first })
@@ -198,12 +202,12 @@ mod tests {
     }
 
     #[test]
-    fn the_window_with_the_least_in_it_is_found() {
+    fn window_with_the_least_data_is_found() {
         let used = used(&[(0, 4, Some(1)), (6, 2, Some(2)), (10, 1, Some(3)), (14, 6, None), (22, 1, Some(2))]);
         let window = |wanted, units| emptiest(&used, wanted, units).map(|window| (window.extent.first, window.nodes));
-        assert_eq!(window(4, 40), Some((23, vec![])), "nothing lies there");
+        assert_eq!(window(4, 40), Some((23, vec![])), "the window is free");
         assert_eq!(window(4, 26), Some((8, vec![NodeId(3)])));
-        assert_eq!(window(8, 26), Some((4, vec![NodeId(2), NodeId(3)])), "what is just written stays");
+        assert_eq!(window(8, 26), Some((4, vec![NodeId(2), NodeId(3)])), "newly written nodes stay");
         assert_eq!(window(20, 26), None);
         assert_eq!(window(0, 26), None);
     }

@@ -1,10 +1,10 @@
-//! Which nodes a checkpoint lays behind each other:
-//! - leaves that were gathered, behind those that were gathered before them, whether they are dirty or not;
-//! - other dirty leaves that stand side by side;
-//! - the parents of leaves, apart from these: they are small and often written, and would lie between leaves that are not. Those that are
-//!   not dirty come along if they are small, so that all that have one parent are read at once.
+//! The groups of nodes that a checkpoint writes to adjacent places:
+//! - Gathered leaves, after those gathered before, dirty or not.
+//! - Other dirty leaves that are neighbours.
+//! - The parents of leaves. They are small and often written, so they are kept apart from leaves.
+//!   Small clean ones are written with them, so that one read loads all children of a node.
 //!
-//! Nodes above those are alone.
+//! Higher nodes are groups of their own.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -17,14 +17,14 @@ use crate::{
     node::Node,
 };
 
-/// A parent of leaves that is not dirty is written with its neighbours if it has at most so many units.
+/// The most units of a clean parent of leaves that is written with its neighbours.
 const SMALL_UNITS: u32 = 2;
 
-/// A node that is to be written.
+/// A node to write.
 #[derive(Clone)]
 pub(super) enum Member<'a> {
     Dirty(NodeId, &'a Arc<Node>),
-    /// As it lies there.
+    /// A clean node, copied from its place.
     Clean {
         id: NodeId,
         place: Place,
@@ -32,16 +32,17 @@ pub(super) enum Member<'a> {
     },
 }
 
-/// Nodes that are to lie behind each other; there is one at least.
+/// Nodes to write to adjacent places; at least one.
 pub(super) struct Group<'a> {
     pub(super) members: Vec<Member<'a>>,
-    /// They were gathered: what was gathered before lies before them.
+    /// Whether the members were gathered: they follow those gathered before.
     pub(super) is_swept: bool,
 }
 
 impl Core {
-    /// The groups of all frozen nodes, and how many bytes of parents that are not dirty are among them, `most` of them. What is not dirty
-    /// has space promised: batches that come until it is taken do not count on it.
+    /// Groups all frozen nodes. Also returns the bytes of clean parents in the groups, at most
+    /// `most`. The space for clean nodes is reserved until it is allocated, so that concurrent
+    /// batches do not use it.
     pub(super) fn groups<'a>(&self, frozen: &'a Frozen, most: u64) -> (Vec<Group<'a>>, u64) {
         let mut nodes: HashMap<NodeId, &Arc<Node>> = frozen.nodes.iter().map(|(id, node)| (*id, node)).collect();
         let mut state = self.lock();
@@ -57,7 +58,8 @@ impl Core {
         (groups, moved)
     }
 
-    /// What was gathered, each leaf once, and none that is of no use any more. Where too little is free by now, only what of it is dirty.
+    /// The gathered leaves, each once, without freed ones. If too little space is free, only the
+    /// dirty ones.
     fn gathered<'a>(
         &self,
         state: &mut State,
@@ -90,7 +92,7 @@ impl Core {
         groups
     }
 
-    /// The dirty parents of leaves, with small ones beside them.
+    /// Groups the dirty parents of leaves with small clean neighbours.
     fn parents<'a>(
         &self,
         frozen: &'a Frozen,
@@ -100,7 +102,7 @@ impl Core {
         groups: &mut Vec<Group<'a>>,
     ) -> u64 {
         let mut moved = 0;
-        // Whatever is above a dirty node is dirty, too.
+        // All ancestors of a dirty node are dirty.
         for (_, above) in frozen.nodes.iter().filter(|(_, node)| node.height() == 2) {
             let family = above.inner().children().iter().map(|child| child.id);
             if !family.clone().any(|id| nodes.contains_key(&id)) {
@@ -127,7 +129,7 @@ impl Core {
         moved
     }
 
-    /// What those that are not dirty take.
+    /// The bytes that clean members take.
     pub(super) fn clean_bytes(&self, members: &[Member<'_>]) -> u64 {
         let clean = members.iter().filter(|member| !member.is_dirty());
         let units =
@@ -141,12 +143,12 @@ impl<'a> Group<'a> {
         Self { members: nodes.into_iter().map(|(id, node)| Member::Dirty(id, node)).collect(), is_swept: false }
     }
 
-    /// Some of its members.
+    /// A group of some of its members.
     pub(super) fn part(&self, members: &[Member<'a>]) -> Self {
         Self { members: members.to_vec(), is_swept: self.is_swept }
     }
 
-    /// The members that are dirty, those that stand side by side together.
+    /// The dirty members, in groups of neighbours.
     pub(super) fn dirty_runs(&self) -> impl Iterator<Item = Self> {
         let runs = self.members.chunk_by(|a, b| a.is_dirty() == b.is_dirty());
         runs.filter(|run| run[0].is_dirty()).map(|run| self.part(run))
@@ -158,7 +160,8 @@ impl Member<'_> {
         matches!(self, Self::Dirty(..))
     }
 
-    /// How many copies it will have, if inner nodes have so many: no fewer than it has.
+    /// The number of copies to write, if inner nodes have `of_inner`. At least as many as the node
+    /// has.
     pub(super) fn copies(&self, of_inner: Copies) -> Copies {
         match self {
             Self::Clean { place, .. } if !place.second.is_empty() => Copies::Two,

@@ -1,4 +1,4 @@
-//! Where values lie on the device.
+//! The places of values on the device.
 
 use std::collections::BTreeMap;
 
@@ -11,39 +11,42 @@ use crate::{
     node::{Body, Buffer, Inner, Leaf, Node},
 };
 
-/// A value, and the byte of the device at which it lies.
+/// A value and its offset on the device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Located {
     pub(crate) key: Bytes,
     pub(crate) value: Bytes,
-    /// As if nothing but values lay in a node, from its first byte on: keys and headers between them take no place. A value that waits in
-    /// an inner node, all of it, lies there; one that only waits to be changed lies in its leaf.
+    /// The offset, as if nodes had only values, from their first byte on, without keys and headers.
+    /// A whole value in a buffer counts as stored in the inner node; an edited value counts as
+    /// stored in its leaf.
     pub(crate) at: u64,
 }
 
-/// What is found on the way down.
+/// The state of the traversal.
 struct Walk<'a> {
     core: &'a Core,
     geometry: Geometry,
-    /// What waits for the node that is looked at, the root's first, each with the place of its first value.
+    /// The buffers on the path to the current node, the root's first, each with the place of its
+    /// first value.
     waiting: Vec<(Buffer, Place)>,
     sink: &'a mut dyn FnMut(Located),
 }
 
-/// Bytes in a node as places on the device.
+/// The bytes of a node on the device.
 #[derive(Clone)]
 struct Place {
-    /// First bytes and lengths.
+    /// Offsets and lengths.
     pieces: Vec<(u64, u64)>,
-    /// Values before.
+    /// The bytes of earlier values.
     skipped: u64,
 }
 
 impl Evergreen {
-    /// Gives every value with its place, in the order of keys. All must be in a checkpoint; others wait. Cost: reads all nodes.
+    /// Passes each value with its place to `sink`, in the order of keys. All changes must be in a
+    /// checkpoint; new batches wait. Cost: reads all nodes.
     pub(crate) fn locate(&self, sink: &mut dyn FnMut(Located)) -> Result<()> {
         self.core.expect_working()?;
-        // Nothing goes down meanwhile.
+        // No flush may run meanwhile.
         let tree = self.core.tree();
         let (root, geometry) = (tree.shared().lock().root(), *self.core.area.geometry());
         Walk { core: &self.core, geometry, waiting: Vec::new(), sink }.visit(root)
@@ -51,7 +54,7 @@ impl Evergreen {
 }
 
 impl Evergreen {
-    /// The area of nodes, and what is free of it: first bytes of the device and lengths.
+    /// The area of nodes, and its free extents: offsets on the device and lengths.
     pub(crate) fn free_places(&self) -> ((u64, u64), Vec<(u64, u64)>) {
         let geometry = self.core.area.geometry();
         let unit = u64::from(geometry.unit_bytes);
@@ -123,7 +126,7 @@ impl Walk<'_> {
 }
 
 impl Place {
-    /// Where a value of so many bytes lies that is the next one.
+    /// Returns the place of the next value, of `bytes` bytes.
     fn next(&mut self, bytes: usize) -> u64 {
         let mut skipped = self.skipped;
         self.skipped += bytes as u64;

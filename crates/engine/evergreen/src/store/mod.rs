@@ -1,11 +1,14 @@
-//! The tree on a device: keys and values that outlive losses of power.
+//! The store: the tree on a device. It keeps keys and values through losses of power.
 //!
-//! A batch is appended to the log, then it is in the tree, in memory. A **checkpoint** takes the tree as it is between two batches,
-//! writes its dirty nodes where nothing lies that a durable superblock names, then the map of nodes, flushes, writes the superblock,
-//! and flushes; only then is free what it no longer names, and the log before it. Opening takes the newest superblock and does the
-//! batches again that the log has behind it. What happens inside the tree is never logged: it follows from the batches.
+//! A batch is appended to the log, and then applied to the tree in memory. A **checkpoint** takes a
+//! snapshot of the tree between two batches, and writes its dirty nodes and the map of nodes to
+//! free space. It flushes, writes the superblock, and flushes again. Only then the old nodes and
+//! the log before the snapshot are free. Opening a store reads the newest superblock, and applies
+//! the batches of the log after it. Changes inside the tree are not logged, because they follow
+//! from the batches.
 //!
-//! **Space** is refused before anything is done: so much is always free that a checkpoint of all that is dirty fits. See `room`.
+//! **Space**: a batch is refused before it has any effect. There is always enough free space for a
+//! checkpoint of all dirty nodes. See `room`.
 
 mod apply;
 mod checkpoint;
@@ -44,26 +47,27 @@ use pool::Pool;
 use run::Run;
 use work::Bell;
 
-/// A batch of this many bytes or more is part of a stream. It waits before others do.
+/// A batch of at least this many bytes is part of a stream. Streams wait earlier than other
+/// batches.
 const LONG_BATCH: usize = 64 << 10;
-/// This part of the log, and of what may be dirty, long batches leave to others.
+/// Long batches leave 1/8 of the log, and of the dirty limit, to other batches.
 const KEPT_PART: u64 = 8;
-/// While syncs of other files are expected, at most this much of the log waits in memory.
+/// The most log bytes that wait in memory during a stream while syncs of other files are expected.
 const SHORT_LOG: u64 = 1 << 20;
-/// This part of what may be dirty waits for the log at most, beside the cache.
+/// The log bytes in memory may be 1/4 of the dirty limit, in addition to the cache.
 const LOG_PART: u64 = 4;
 
-/// How much memory a store takes.
+/// The memory limits of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of nodes that are kept in memory, about. What is dirty is kept in any case.
+    /// The approximate bytes of cached nodes. Dirty nodes stay in memory in any case.
     pub cache_bytes: usize,
-    /// Bytes of dirty nodes at which a checkpoint begins. Of the log a quarter of that may wait to be written.
+    /// The bytes of dirty nodes that start a checkpoint. A quarter of that may wait for the log.
     pub dirty_bytes: u64,
 }
 
 impl Default for Limits {
-    /// 256 MiB, a quarter of which may be dirty.
+    /// 256 MiB of cache, and 64 MiB of dirty nodes.
     fn default() -> Self {
         Self { cache_bytes: 256 << 20, dirty_bytes: 64 << 20 }
     }
@@ -71,71 +75,74 @@ impl Default for Limits {
 
 /// A B-epsilon-tree on a device: [`KeyValue`] with [checkpoints](Self::checkpoint).
 ///
-/// It makes no threads. A checkpoint is made by who asks for it, or by the one whose batch comes when the log is half full or too much
-/// is dirty; others may read and write meanwhile. Whoever wants little to be replayed after a loss of power asks every few seconds.
-/// Whoever has a thread for it [attends](Self::attend) to it: then batches wait for neither flushes nor checkpoints. Without that, what
-/// is on the device follows from the calls alone.
+/// The store has no threads of its own. A checkpoint runs in the thread that requests it, or in
+/// that of a batch when the log is half full or too many nodes are dirty. Other threads may read
+/// and write meanwhile. To limit the replay after a loss of power, a caller requests checkpoints
+/// every few seconds. A caller can [give](Self::attend) the store a background thread; then batches
+/// wait for neither flushes nor checkpoints. Without one, the bytes on the device depend only on
+/// the calls.
 ///
-/// Readers wait for no writer, no flush and no checkpoint, and for other readers only if they read from the same node.
+/// Readers do not wait for writers, flushes and checkpoints. They wait for other readers only if
+/// both read from the same node.
 pub struct Evergreen {
     core: Core,
     log: Log,
-    /// Held by the one that makes a checkpoint.
+    /// Locked by the thread that makes a checkpoint.
     turn: Mutex<Durable>,
     bell: Bell,
     torn: Option<Torn>,
 }
 
-/// All but the log.
+/// All of the store except the log.
 struct Core {
     area: Area,
-    /// The format version of what is written.
+    /// The format version to write.
     version: u32,
     uuid: [u8; 16],
     shape: Shape,
     limits: Limits,
-    /// What readers see. Locked last, and never while a device works.
+    /// The tree for readers. It is locked last, and never during device requests.
     shared: Arc<Shared<Pool>>,
-    /// Held by the one who flushes, also while nodes are read for that. Locked before the state.
+    /// Locked by the thread that flushes, also while it reads nodes. It is locked before the state.
     tree: Mutex<Tree<Pool>>,
     state: Mutex<State>,
-    /// Why nothing can go on.
+    /// The error after which all calls fail.
     failed: OnceLock<String>,
     counters: Counters,
     watch: CopyWatch,
 }
 
-/// What the newest superblock says.
+/// The facts of the newest superblock.
 struct Durable {
     generation: u64,
     replay: LogStart,
     map: MapPlace,
 }
 
-/// What changes with a batch, beside the tree.
+/// The state that changes with a batch, without the tree.
 struct State {
     space: Space,
-    /// The sum of all claims.
+    /// The sum of all claims, in bytes.
     live: u64,
-    /// Bytes of nodes that a checkpoint writes, and that have no place yet.
+    /// The bytes of nodes that a checkpoint writes and that have no place yet.
     unplaced: u64,
-    /// Bytes of nodes that a checkpoint moves as they are, and for which no space is taken yet.
+    /// The bytes of clean nodes that a checkpoint moves and that have no place yet.
     promised: u64,
-    /// Units of second copies, as the last checkpoint has them.
+    /// The units of second copies after the last checkpoint.
     second_units: u64,
     run: Run,
-    /// Bytes that may be written that need not be. See `tidy`.
+    /// The bytes that may be rewritten for a better layout. See `tidy`.
     credit: u64,
-    /// Leaves that the next checkpoint lays behind each other.
+    /// The leaves that the next checkpoint writes to adjacent places.
     gathered: Vec<Vec<NodeId>>,
-    /// Where the last of those ends that lie so.
+    /// The end of the last of these.
     swept_to: u32,
-    /// More would be gathered at once if more were free in one piece.
+    /// Whether more leaves could be gathered with a larger free extent.
     is_gap_wanted: bool,
 }
 
 impl State {
-    /// Of what was just opened. `live`: the sum of all claims.
+    /// The state after opening; `live` is the sum of all claims.
     fn new(space: Space, live: u64) -> Self {
         Self {
             space,
@@ -153,17 +160,18 @@ impl State {
 }
 
 impl Evergreen {
-    /// Writes all that is dirty, so that nothing is left to be replayed. Cost: the dirty nodes and the map of nodes are written.
+    /// Writes all dirty nodes, so that a restart replays no log. Cost: writes the dirty nodes and
+    /// the map of nodes.
     ///
-    /// Errors: `Device` for a request that failed: nothing is lost, and it may be tried again; unless it was the superblock's, then
-    /// the state is unknown, and all that follows is `Stopped`.
+    /// Errors: `Device` if a request failed: nothing is lost, and the caller may try again. If the
+    /// write of the superblock failed, the state is unknown, and all later calls return `Stopped`.
     pub fn checkpoint(&self) -> Result<()> {
         let mut durable = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         self.checkpoint_in_turn(&mut durable)
     }
 
     fn checkpoint_in_turn(&self, durable: &mut Durable) -> Result<()> {
-        // Others may earn, while this goes on, what the next round spends.
+        // Meanwhile other threads may earn credit for the next round.
         const MOST_ROUNDS: usize = 16;
         for _ in 0..MOST_ROUNDS {
             let most = self.core.credit();
@@ -172,7 +180,7 @@ impl Evergreen {
             self.log.trim(&start);
             self.log.witness(&start)?;
             self.core.spend(tidied + moved);
-            // Where little is free, there is room for some leaves each time.
+            // If little space is free, each round has space for some leaves only.
             if tidied == 0 {
                 break;
             }
@@ -180,27 +188,28 @@ impl Evergreen {
         Ok(())
     }
 
-    /// What was read and written since it was opened.
+    /// Counts of reads and writes since the store was opened.
     pub fn figures(&self) -> Figures {
         self.core.counters.figures()
     }
 
-    /// The superblock that could not be read when it was opened, if one could not.
+    /// The superblock that could not be read when the store was opened, if any.
     pub fn torn(&self) -> Option<&Torn> {
         self.torn.as_ref()
     }
 
-    /// Which store it is.
+    /// The UUID of the store.
     pub fn uuid(&self) -> [u8; 16] {
         self.core.uuid
     }
 
-    /// The shape that it was made with.
+    /// The shape that the store was made with.
     pub fn shape(&self) -> Shape {
         self.core.shape
     }
 
-    /// A checkpoint, if one is due and nobody makes one; and the log is written, if much of it waits in memory.
+    /// Makes a checkpoint, if one is due and no thread makes one. Syncs the log, if much of it
+    /// waits in memory.
     fn checkpoint_if_due(&self) -> Result<()> {
         if self.is_checkpoint_due()
             && let Ok(mut durable) = self.turn.try_lock()
@@ -214,7 +223,7 @@ impl Evergreen {
         self.log.is_half_full() || self.core.dirty_bytes() > self.core.limits.dirty_bytes
     }
 
-    /// The most bytes that may be dirty when a batch comes.
+    /// The most dirty bytes at the arrival of a batch.
     fn most_dirty(&self, record: usize) -> u64 {
         let most = 2 * self.core.limits.dirty_bytes;
         if record >= LONG_BATCH { most - most / KEPT_PART } else { most }
@@ -242,31 +251,32 @@ impl Core {
         self.tree.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Brings down what waits in the root, if that is due. Returns whether it was and is not any more: what waits for a child that
-    /// cannot be read stays, and to try that again at once is of no use.
+    /// Flushes the root, if that is due. Returns whether it was due and is done. Messages for an
+    /// unreadable child stay, and an immediate retry is useless.
     fn settle(&self) -> Result<bool> {
         let mut tree = self.tree();
         let is_due = !tree.is_settled();
         tree.settle().map(|()| is_due && tree.is_settled())
     }
 
-    /// Forgets what is too much.
+    /// Evicts nodes beyond the cache limit.
     fn trim(&self) {
         self.shared.lock().trim(self.limits.cache_bytes);
     }
 
-    /// What nodes and maps say of whose they are; in format version 1 they do not.
+    /// The UUID that nodes and maps carry; none in format version 1.
     fn identity(&self) -> Option<&[u8; 16]> {
         (self.version > OLDEST_VERSION).then_some(&self.uuid)
     }
 
-    /// Bytes of dirty nodes, each counted once: what memory and the time of a checkpoint go by.
+    /// The bytes of dirty nodes, with one copy each: the measure of memory and of a checkpoint's
+    /// time.
     fn dirty_bytes(&self) -> u64 {
         self.shared.lock().cache.dirty_room().once
     }
 
     fn fail(&self, error: &Error) {
-        // Fails if there is a reason already: the first one is reported.
+        // A second error is ignored: the first one is reported.
         self.failed.set(error.to_string()).ok();
     }
 

@@ -1,4 +1,5 @@
-//! Making a store, and opening it: the newest superblock, the map of nodes, then the batches of the log behind it.
+//! Makes and opens a store: the newest superblock, the map of nodes, then the batches of the log
+//! after it.
 
 use std::{
     fmt,
@@ -20,31 +21,32 @@ use crate::{
 };
 use Step::{ByBatch, ByGroup};
 
-/// How a store is made.
+/// The options of a new store.
 #[derive(Clone, Copy, Debug)]
 pub struct MakeOptions {
-    /// Which store it will be: drawn, so that no two are the same.
+    /// The UUID of the store, drawn at random.
     pub uuid: [u8; 16],
     /// The shape of the tree.
     pub shape: Shape,
-    /// Bytes of a unit of space: a power of two from 4096 on.
+    /// The bytes of a unit of space: a power of two, at least 4096.
     pub unit_bytes: u32,
-    /// Bytes of the log; none: what [`Geometry::plan`] takes.
+    /// The bytes of the log; `None` for the default of [`Geometry::plan`].
     pub log_bytes: Option<u64>,
-    /// How many copies of inner nodes and of the map of nodes are written.
+    /// The number of copies of inner nodes and of the map of nodes.
     pub copies: Copies,
 }
 
 impl MakeOptions {
-    /// What suits a device of so many bytes: nodes of 4 MiB from 1 GiB on, of a smaller one a 256th or so, for some nodes must always be
-    /// free. With smaller ones it ages more: each that is written apart from its neighbours is a seek.
+    /// Options for a device of `device_bytes`: nodes of 4 MiB from 1 GiB on, else about 1/256 of
+    /// the device, because some nodes must stay free. Smaller nodes age more, because each node
+    /// that is written apart from its neighbours costs a seek.
     pub fn suited(uuid: [u8; 16], device_bytes: u64) -> Self {
         let most = u64::from(Shape::default().node_bytes);
         Self::with_nodes(uuid, 1 << (device_bytes / 256).clamp(64 << 10, most).ilog2())
     }
 
-    /// What suits nodes of so many bytes: a 32nd of one for a basement, 4 to 128 KiB, and for a unit a 64th or a little less, 4 to 64 KiB,
-    /// for units that are large beside nodes are mostly empty.
+    /// Options for nodes of `node_bytes`. A basement is 1/32 of a node, from 4 to 128 KiB. A unit
+    /// is at most 1/64 of a node, from 4 to 64 KiB, because large units waste space in small nodes.
     pub fn with_nodes(uuid: [u8; 16], node_bytes: u32) -> Self {
         let usual = Shape::default();
         let basement_bytes = (node_bytes / 32).clamp(4096, usual.basement_bytes).min(node_bytes);
@@ -52,15 +54,15 @@ impl MakeOptions {
         Self { shape: Shape { node_bytes, basement_bytes, ..usual }, unit_bytes, ..Self::new(uuid) }
     }
 
-    /// As usual: nodes of 4 MiB, units of 64 KiB.
+    /// The default options: nodes of 4 MiB, units of 64 KiB.
     pub fn new(uuid: [u8; 16]) -> Self {
         let (shape, copies) = (Shape::default(), Copies::default());
         Self { uuid, shape, unit_bytes: 64 << 10, log_bytes: None, copies }
     }
 }
 
-/// A superblock that could not be read when a store was opened: its writing was cut short by a loss of power, or it is damaged. Nothing is
-/// missing by that as far as the log can tell; opening has written it anew.
+/// A superblock that could not be read when a store was opened. A loss of power cut its write, or
+/// it is damaged. The log shows no loss of data, and opening has rewritten the superblock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Torn {
     place: &'static str,
@@ -71,21 +73,22 @@ pub struct Torn {
 impl fmt::Display for Torn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { place, damage, taken } = self;
-        write!(f, "{place} could not be read, superblock {taken} and the log behind it were taken: {damage}")
+        write!(f, "{place} could not be read, superblock {taken} and the log after it were used: {damage}")
     }
 }
 
-/// How much of the log is done again at once.
+/// The amount of log that is applied at a time.
 #[derive(Clone, Copy)]
 pub(super) enum Step {
-    /// What gives each child of a node a node's weight: so nodes are written over less often than by batches one by one.
+    /// Enough changes for a full node for each child of a node. So nodes change less often than
+    /// with single batches.
     ByGroup,
     /// One batch.
     ByBatch,
 }
 
 impl Step {
-    /// How many bytes of changes come to the tree at once; no more than nodes may take in memory.
+    /// The bytes of changes that the tree receives at a time; at most the cache limit.
     fn most_bytes(self, shape: &Shape, limits: &Limits) -> usize {
         match self {
             ByGroup => (shape.node_bytes as usize).saturating_mul(shape.fanout as usize).min(limits.cache_bytes),
@@ -95,15 +98,17 @@ impl Step {
 }
 
 impl Evergreen {
-    /// Makes an empty store on a device. **What lies there is lost.** Durable when it returns.
+    /// Makes an empty store on a device. **All data on the device is lost.** Durable when it
+    /// returns.
     ///
-    /// Errors: `Invalid` for options that cannot be or a device that is too small; `Device`. Cost: reads the place of the log, for what an
-    /// earlier one of the same identity left there.
+    /// Errors: `Invalid` for impossible options or a device that is too small; `Device`. Cost:
+    /// reads the area of the log, to erase frames of an earlier store with the same UUID.
     pub fn make(device: Arc<dyn BlockDevice>, options: &MakeOptions) -> Result<()> {
         let geometry = Geometry::plan(device.size().0, options.unit_bytes, options.log_bytes)?;
         options.shape.validate().map_err(|damage| Error::Invalid { what: damage.to_string() })?;
         clear_slots(&device)?;
-        // Of an earlier one with the same identity: its frames would be believed, or held to be a log that is damaged.
+        // Frames of an earlier store with the same UUID would be replayed, or reported as damage of
+        // the log.
         erase_frames(&device, &geometry, &options.uuid, 0)?;
         let (area, counters) = (Area::new(device, geometry), Counters::default());
         let watch = CopyWatch::new(options.copies);
@@ -117,18 +122,19 @@ impl Evergreen {
         core.checkpoint(&mut durable, || start, 0).map(drop)
     }
 
-    /// Opens what lies on a device: with all batches up to one of them, at or behind the last that was
-    /// [synced](crate::KeyValue::sync). Cost: reads the map of nodes, and the log behind the last checkpoint, which is done again;
-    /// then a checkpoint.
+    /// Opens the store on a device. The result has a prefix of all batches, with at least the
+    /// [synced](crate::KeyValue::sync) ones. Cost: reads the map of nodes and the log after the
+    /// last checkpoint, applies the log, and makes a checkpoint.
     ///
     /// Errors: `Device`; `WrongDevice`; `Damaged`.
     pub fn open(device: Arc<dyn BlockDevice>, limits: Limits) -> Result<Self> {
         Self::open_keeping(device, limits, &[])
     }
 
-    /// The same, and nothing is ever written to units of `kept`.
+    /// Like [`open`](Self::open), but never writes to the units of `kept`.
     pub(crate) fn open_keeping(device: Arc<dyn BlockDevice>, limits: Limits, kept: &[Extent]) -> Result<Self> {
-        // Done batch by batch as they came, they make dirty what was dirty then, for which there was room.
+        // If batches are applied one by one, they make the same nodes dirty as before the restart;
+        // there was space for these.
         Self::open_by(device.clone(), limits, ByGroup, kept).or_else(|error| match error {
             Error::NoSpace { .. } => Self::open_by(device, limits, ByBatch, kept),
             error => Err(error),
@@ -164,7 +170,7 @@ impl Evergreen {
         let mut group = Gather::default();
         for batch in &mut replay {
             let (_, batch) = batch.map_err(|error| beside(&slots, error))?;
-            // No more than a superblock may say, should all that be wrong.
+            // A damaged claim must not exceed the limit of a superblock.
             live = live.saturating_add_signed(batch.claim.bytes).min(MOST_COUNTED);
             group.add(batch);
             if group.weight() >= most {
@@ -179,7 +185,7 @@ impl Evergreen {
         let core = Core::new(area, (version, uuid), shape, limits, (tree, state), (counters, watch));
         let mut durable = Durable::from(&superblock);
         let end = replay.end(superblock.generation + 1);
-        // Only behind a superblock that names it, the log may go on there.
+        // The log may continue there only after a superblock with that start is durable.
         let (start, _) = core.checkpoint(&mut durable, || end, 0)?;
         core.rewrite_slot(&slots, &superblock);
         let log = Log::new(device, &geometry, &uuid, start);
@@ -190,8 +196,8 @@ impl Evergreen {
     }
 }
 
-/// What was gathered comes into the tree, and what is too much goes down. A node that cannot be read must not keep all others away: once it
-/// was found, it is passed over. Returns how often that was so.
+/// Applies the gathered batches and flushes. A node that cannot be read must not block the others:
+/// it is skipped once it is found. Returns the number of skipped nodes.
 fn receive(tree: &mut Tree<Pool>, group: &mut Gather, limits: &Limits) -> Result<u64> {
     const MOST: u64 = 64;
     tree.shared().lock().ingest_all(group);
@@ -210,7 +216,7 @@ fn receive(tree: &mut Tree<Pool>, group: &mut Gather, limits: &Limits) -> Result
     Ok(passed_over)
 }
 
-/// Damage of the log, with that of the superblock that may have named a later start.
+/// Adds the damage of the superblock, which may name a later start, to damage of the log.
 fn beside(slots: &Slots, error: Error) -> Error {
     match (error, slots.torn()) {
         (Error::Damaged { place, what }, Some((torn, damage))) => Error::Damaged {
@@ -235,8 +241,9 @@ impl Core {
         Self { area, version, uuid, shape, limits, shared, tree, state, failed, counters, watch }
     }
 
-    /// Writes the superblock that opening took again if a copy of a slot was bad, behind the checkpoint that made a newer one durable in the
-    /// other slot: so both copies of both slots are whole.
+    /// Rewrites the superblock that opening used, if a copy of a slot is damaged. It runs after the
+    /// checkpoint that made a newer superblock durable in the other slot. So both copies of both
+    /// slots are whole.
     fn rewrite_slot(&self, slots: &Slots, superblock: &Superblock) {
         for (place, damage) in &slots.bad_copies {
             self.watch.note_bad(None, &format!("{}, {place}: {damage}", self.area.device().name()));
@@ -245,7 +252,8 @@ impl Core {
             return;
         }
         let device = self.area.device();
-        // The other copy and the newer superblock are there in any case; a later checkpoint writes this slot again.
+        // An error is no loss: the other copy and the newer superblock exist, and a later
+        // checkpoint rewrites the slot.
         if write_superblock(device, superblock).and_then(|()| Ok(device.flush()?)).is_err() {
             self.counters.note_passed_over(1);
         }

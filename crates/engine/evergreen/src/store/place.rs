@@ -1,4 +1,5 @@
-//! Where a checkpoint lays nodes: those of a [group](super::groups) behind each other, in the order in which they are read.
+//! Places of nodes: a checkpoint writes those of a [group](super::groups) to adjacent places, in
+//! the order in which they are read.
 
 use std::collections::HashSet;
 
@@ -15,21 +16,22 @@ use crate::{
     tree::View,
 };
 
-/// Where a node is written to.
+/// The destination of a node.
 pub(super) enum To<'a> {
-    /// To the first units of what was taken for it and others; these are less then.
+    /// The first units of the group's extent, which shrinks.
     Run(&'a mut Extent),
-    /// To what was taken for it.
+    /// The units allocated for it.
     Taken(Extents),
     Anywhere,
 }
 
-/// What is placed so far, and nothing names yet.
+/// The nodes placed so far; no superblock names them yet.
 pub(super) type Placed = Vec<(NodeId, Place)>;
 
 impl Core {
-    /// Writes all frozen nodes, and some that are beside them: `most` bytes of these at most, beside those that were gathered. Returns their
-    /// places, and how many bytes these were. If one cannot be written, the places of all are free again.
+    /// Writes all frozen nodes and the gathered leaves, and moves at most `most` bytes of other
+    /// clean nodes. Returns their places and the moved bytes. If one write fails, all these places
+    /// are free again.
     pub(super) fn write_nodes(&self, frozen: &Frozen, most: u64) -> Result<(Placed, u64)> {
         let mut placed = Placed::with_capacity(frozen.nodes.len());
         let (groups, moved) = self.groups(frozen, most);
@@ -53,12 +55,12 @@ impl Core {
         }
     }
 
-    /// Writes nodes behind each other if there is a free extent for all, else the halves of them.
+    /// Writes the nodes adjacently if a free extent holds all of them, else each half on its own.
     fn write_group(&self, group: &Group<'_>, generation: u64, placed: &mut Placed) -> Result<()> {
         let run = {
             let mut state = self.lock();
             let units = group.members.iter().map(|member| self.most_units(member)).sum();
-            // What is not dirty has its space in the run, or stays where it is.
+            // The space of clean nodes is in the run, or they stay where they are.
             state.promised -= self.clean_bytes(&group.members);
             let (near, fit) = match group.is_swept {
                 true => (state.swept_to, Fit::Largest),
@@ -89,7 +91,7 @@ impl Core {
         written
     }
 
-    /// Writes a node where its group lies, or anywhere.
+    /// Writes a node to the place of its group, or anywhere.
     pub(super) fn write_member(
         &self,
         member: &Member<'_>,
@@ -103,7 +105,8 @@ impl Core {
                 (*id, bytes, header_sum)
             }
             Member::Clean { id, place, .. } => {
-                // What cannot be read from any copy stays where it is, for whoever asks for it.
+                // A node without a readable copy stays where it is; a caller that reads it receives
+                // the error.
                 let Some(mut bytes) = self.whole_bytes(*id, place) else {
                     self.counters.note_passed_over(1);
                     return Ok(());
@@ -145,7 +148,7 @@ impl Core {
         Ok(())
     }
 
-    /// The units that one copy of a node takes at most.
+    /// The most units that one copy of a node takes.
     pub(super) fn most_units(&self, member: &Member<'_>) -> u32 {
         let bytes = match member {
             Member::Dirty(_, node) => self.area.geometry().room_for(node.most_bytes() as u64),
@@ -155,7 +158,8 @@ impl Core {
     }
 }
 
-/// Where a node should lie: behind its left neighbour, else behind the one that was placed before it.
+/// The preferred place of a node: after its left neighbour, else after the node that was placed
+/// before it.
 fn near(view: &View<Pool>, member: &Member<'_>, placed: &Placed) -> u32 {
     let last = placed.last().map(|(_, place)| place);
     let map = view.cache.map();

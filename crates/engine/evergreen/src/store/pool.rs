@@ -1,4 +1,4 @@
-//! Nodes are read from the units in which they lie.
+//! Reads nodes from their units.
 
 use super::{copies::CopyWatch, figures::Counters};
 use crate::{
@@ -39,7 +39,7 @@ impl Source for Pool {
     fn read_row(&self, place: &Place, at: usize, behind: &[(NodeId, Place)]) -> Result<Vec<bytes::Bytes>> {
         let unit = self.area.geometry().unit_bytes as usize;
         let mut extents = place.extents.to_vec();
-        // Of the whole row, where each node's bytes lie: first and behind the last.
+        // The bytes of each node in the row: first byte and end.
         let mut parts = vec![(at, place.bytes as usize)];
         let mut room = place.extents.units() as usize * unit;
         for (_, place) in behind {

@@ -1,18 +1,21 @@
-//! Whether there is room: by what is claimed, and by what is free.
+//! Space limits: by claims, and by free units.
 //!
-//! **By claims**: the sum of what is live may be 90% of the area, and 92% for removals. The rest is for what waits in inner nodes, and for
-//! writing anew what is there.
+//! **By claims**: the live bytes may be 90% of the area, and 92% for removals. The rest is for
+//! messages in inner nodes, and for rewriting nodes.
 //!
-//! **By what is free**: before a batch is done, free are the most bytes that all dirty nodes take, the map of nodes, and a headroom: what
-//! one batch can make dirty, by a flush to each level. So a checkpoint always fits. If that is not so, a checkpoint is made, which
-//! gives back what was written anew; and if that is not enough, what waits is brought down, which gives back what it deletes.
+//! **By free units**: before a batch is applied, the free space holds all dirty nodes, the map of
+//! nodes, and a headroom. The headroom is the space that one batch can make dirty with a flush at
+//! each level. So a checkpoint always fits. If it would not, a checkpoint is made first, which
+//! frees the old places of nodes. If that does not suffice, messages are flushed, which frees the
+//! data that they delete.
 
 use super::{Core, State};
 use crate::{Claim, Error, Result, disk::NodeMap};
 
 impl Core {
-    /// What may be claimed by all: a share of the area, without the ends of units that nodes do not fill and without second copies. Of a small
-    /// device less, so that the nodes that one batch makes dirty have room beside it.
+    /// The most live bytes: a share of the area, without the unused ends of units and without
+    /// second copies. On a small device it is less, so that the dirty nodes of one batch fit as
+    /// well.
     pub(super) fn most_live(&self, is_removal: bool) -> u64 {
         let geometry = self.area.geometry();
         let area = geometry.data_bytes();
@@ -23,22 +26,23 @@ impl Core {
         share.min(self.for_leaves(self.without_ends(beside), copies))
     }
 
-    /// What of `bytes` nodes fill that are filled to two thirds: half a unit of each is empty.
+    /// The part of `bytes` that nodes fill, if they are two thirds full: each wastes half a unit.
     fn without_ends(&self, bytes: u64) -> u64 {
         let units = u64::from(self.shape.node_bytes).div_ceil(u64::from(self.area.geometry().unit_bytes));
         bytes - bytes / 4 * 3 / units
     }
 
-    /// What of `bytes` is left for leaves beside so many copies of the inner nodes above them: of a unit each, for what waits in them goes
-    /// down when little is free.
+    /// The part of `bytes` that is left for leaves, beside `copies` copies of the inner nodes.
+    /// These count as a unit each, because their messages are flushed when little space is free.
     fn for_leaves(&self, bytes: u64, copies: u64) -> u64 {
         let unit = u64::from(self.area.geometry().unit_bytes);
-        // Nodes are filled to two thirds, by what is in them and by their children; so above n children of each there is an (n - 1)th.
+        // Nodes are filled to two thirds, with bytes and with children. So n children of each node
+        // need 1/(n - 1) as many inner nodes.
         let of_one = u64::from(self.shape.node_bytes) * 2 / 9 * (2 * u64::from(self.shape.fanout) - 3);
         (u128::from(bytes) * u128::from(of_one) / u128::from(of_one + copies * unit)) as u64
     }
 
-    /// Levels of a tree that fills an area with nodes that are filled to two thirds.
+    /// The levels of a tree that fills an area, with nodes filled to two thirds.
     fn most_levels(&self, area: u64) -> u64 {
         let mut nodes = area * 3 / 2 / u64::from(self.shape.node_bytes);
         let mut levels = 1;
@@ -49,7 +53,7 @@ impl Core {
         levels
     }
 
-    /// What is live after a claim. Errors: `NoSpace`.
+    /// The live bytes after a claim. Errors: `NoSpace`.
     pub(super) fn claim(&self, state: &State, claim: &Claim) -> Result<u64> {
         let live = state.live.saturating_add_signed(claim.bytes);
         let most = self.most_live(claim.is_removal);
@@ -60,40 +64,40 @@ impl Core {
         Ok(live)
     }
 
-    /// Whether so much is free that a batch of so many bytes may come.
+    /// Whether the free space suffices for a batch of `batch_bytes`.
     pub(super) fn has_room(&self, state: &State, batch_bytes: usize, is_removal: bool) -> bool {
         let kept = if is_removal { 0 } else { self.area.geometry().data_bytes() / 50 };
         self.free_bytes(state) >= self.needed_bytes(state) + self.headroom(batch_bytes) + kept
     }
 
-    /// Returns the bytes that are free beyond that.
+    /// The free bytes beyond those that [`has_room`](Self::has_room) requires.
     pub(super) fn spare(&self, state: &State, batch_bytes: usize) -> u64 {
         let kept = self.area.geometry().data_bytes() / 50;
         self.free_bytes(state).saturating_sub(self.needed_bytes(state) + self.headroom(batch_bytes) + kept)
     }
 
-    /// While this is free beyond what a batch needs, the end of the space is decided by claims
-    /// alone.
+    /// If more than this is free beyond the needs of a batch, claims alone decide whether space is
+    /// left.
     pub(super) fn near_end(&self, batch_bytes: usize) -> u64 {
         4 * self.headroom(batch_bytes)
     }
 
-    /// Whether so much is free that several batches may come before anything is brought down.
+    /// Whether the free space suffices for several batches before the next flush.
     pub(super) fn has_much_room(&self, state: &State, batch_bytes: usize) -> bool {
         const FLUSHES: u64 = 8;
         let kept = self.area.geometry().data_bytes() / 50;
         self.free_bytes(state) >= self.needed_bytes(state) + FLUSHES * self.headroom(batch_bytes) + kept
     }
 
-    /// There is not. Only behind [`reclaim`](Self::reclaim), when nothing more can be given back.
+    /// The error for a full store. Use it only after [`reclaim`](Self::reclaim) frees nothing more.
     pub(super) fn no_space(&self, batch_bytes: usize) -> Error {
         let state = self.lock();
         let free = self.free_bytes(&state).saturating_sub(self.needed_bytes(&state));
         Error::NoSpace { wanted: self.headroom(batch_bytes), free }
     }
 
-    /// Brings down what waits, behind a checkpoint, as long as there is room for what that makes dirty: the next checkpoint gives back
-    /// what was there before. Returns whether anything was done.
+    /// Flushes messages after a checkpoint, as long as the nodes that become dirty fit. The next
+    /// checkpoint frees their old places. Returns whether it flushed anything.
     pub(super) fn reclaim(&self) -> Result<bool> {
         let mut tree = self.tree();
         let mut was_any = false;
@@ -106,12 +110,13 @@ impl Core {
         Ok(was_any)
     }
 
-    /// Whether so much may be written that need not be, and a checkpoint of what is dirty fits nevertheless.
+    /// Whether `bytes` bytes of optional writes fit, in addition to a checkpoint of all dirty
+    /// nodes.
     pub(super) fn has_spare(&self, state: &State, bytes: u64) -> bool {
         self.free_bytes(state) >= self.needed_bytes(state) + self.headroom(0) + bytes
     }
 
-    /// Whether a second copy of so many bytes leaves enough for all that a checkpoint must write.
+    /// Whether a second copy of `bytes` bytes leaves enough space for the rest of the checkpoint.
     pub(super) fn has_room_for_copy(&self, state: &State, bytes: u64) -> bool {
         self.free_bytes(state) >= self.needed_bytes(state) + bytes
     }
@@ -120,7 +125,7 @@ impl Core {
         state.space.statistics().free * u64::from(self.area.geometry().unit_bytes)
     }
 
-    /// What a checkpoint would take now.
+    /// The bytes that a checkpoint takes now.
     pub(super) fn needed_bytes(&self, state: &State) -> u64 {
         let view = self.shared.lock();
         let map = NodeMap::most_bytes(view.cache.map().len() + view.cache.dirty_count());
@@ -128,14 +133,15 @@ impl Core {
         view.cache.dirty_room().all + state.unplaced + state.promised + maps
     }
 
-    /// What one batch can make dirty: itself in the root, and on each level a child, a neighbour, and what they are split into. Second copies
-    /// of these are not among them: if so little is free, some wait for a later checkpoint.
+    /// The bytes that one batch can make dirty: itself in the root, and at each level a child, a
+    /// neighbour, and the parts of a split. Second copies do not count: if so little is free, some
+    /// wait for a later checkpoint.
     fn headroom(&self, batch_bytes: usize) -> u64 {
         let levels = u64::from(self.shared.lock().height()) + 1;
         self.dirtied_bytes(levels) + 2 * batch_bytes as u64
     }
 
-    /// Three nodes on each of so many levels.
+    /// Three nodes at each of the levels.
     fn dirtied_bytes(&self, levels: u64) -> u64 {
         3 * levels * (u64::from(self.shape.node_bytes) + 2 * u64::from(self.area.geometry().unit_bytes))
     }

@@ -1,8 +1,10 @@
-//! Long runs of values in the order of their keys, which are not logged: they are written once, by a checkpoint.
+//! Runs: long sequences of values in the order of their keys. They are not logged, so a checkpoint
+//! writes them once.
 //!
-//! The log has a hole then: nothing behind it is written to the ring before a checkpoint has made durable what is missing. So a
-//! [`sync`](crate::KeyValue::sync) is a checkpoint as long as there is a hole, and what is replayed is all before it: a prefix of the history,
-//! as always. That pays if much is written between two syncs, so a run begins to be unlogged when it is of [`NODES`] nodes.
+//! The log has a hole then: no later frame is written before a checkpoint makes the missing batches
+//! durable. So a [`sync`](crate::KeyValue::sync) is a checkpoint while there is a hole. A replay
+//! returns all batches before the hole, which is a prefix of the history as always. This saves
+//! writes if syncs are far apart, so a run is logged until it has [`NODES`] nodes.
 
 use std::ops::Range;
 
@@ -13,22 +15,23 @@ use crate::{Batch, Change, MAX_VALUE_BYTES, Message};
 
 /// A run is logged until it has this many full nodes.
 const NODES: usize = 2;
-/// After a sync of another file during a run, runs are logged until this many full nodes came without such a sync. Otherwise each
-/// sync of a small file would wait for a checkpoint of the whole stream beside it.
+/// After a sync of another file during a run, runs are logged until this many full nodes came
+/// without such a sync. Otherwise each sync of a small file would wait for a checkpoint of the
+/// concurrent stream.
 const QUIET_NODES: usize = 32;
-/// Smaller values neither make a run nor end one.
+/// Smaller values neither extend nor end a run.
 const LEAST_BYTES: usize = MAX_VALUE_BYTES / 4;
 
-/// The values that came last, as far as they came in the order of their keys.
+/// The last values, as far as they came in the order of their keys.
 #[derive(Debug)]
 pub(super) struct Run {
-    /// The last key of it.
+    /// The last key of the run.
     last: Bytes,
-    /// Bytes of its values since it began, or since the last sync.
+    /// The bytes of its values since its start, or since the last sync.
     bytes: usize,
     /// The last key of the last run that was at least as long as a long batch.
     stream: Bytes,
-    /// Bytes of values since a sync of something else waited for a stream.
+    /// The bytes of values since a sync of another file waited for a stream.
     quiet: usize,
 }
 
@@ -39,14 +42,14 @@ impl Default for Run {
 }
 
 impl Run {
-    /// A batch comes. Returns whether it goes on with a run that is long enough not to be logged.
+    /// Whether a batch continues a run that is long enough not to be logged.
     pub(super) fn is_continued_by(&self, batch: &Batch, node_bytes: usize) -> bool {
         self.bytes >= NODES * node_bytes
             && !self.expects_syncs(node_bytes)
             && self.follow(batch).is_some_and(|(_, bytes)| bytes > 0)
     }
 
-    /// A batch came.
+    /// Notes a batch.
     pub(super) fn note(&mut self, batch: &Batch) {
         let new = Self::default();
         let (before, end) = match self.follow(batch) {
@@ -59,7 +62,7 @@ impl Run {
         *self = Self { last: end.0.clone(), bytes: before + end.1, stream, quiet };
     }
 
-    /// A sync of something between these keys comes. `waits`: something was not logged, so that it waits for a checkpoint.
+    /// Notes a sync of these keys. `waits`: a hole in the log makes it wait for a checkpoint.
     pub(super) fn note_sync(&mut self, of: &Range<Vec<u8>>, waits: bool, node_bytes: usize) {
         let is_of_stream = of.start[..] <= self.stream[..] && self.stream[..] < of.end[..];
         if (waits || self.expects_syncs(node_bytes)) && !is_of_stream {
@@ -67,17 +70,19 @@ impl Run {
         }
     }
 
-    /// Whether syncs of other things came during a run not long ago: the log is then kept so short that the next one need not wait.
+    /// Whether another file was synced recently during a run. Then the log is kept short, so that
+    /// the next sync need not wait.
     pub(super) fn expects_syncs(&self, node_bytes: usize) -> bool {
         self.quiet < QUIET_NODES * node_bytes
     }
 
-    /// All is durable now: a new run begins where this one goes on.
+    /// Starts a new run after a sync: all before is durable.
     pub(super) fn restart(&mut self) {
         self.bytes = 0;
     }
 
-    /// The last key of the run with a batch, and how many bytes of values that adds; none if the batch has a value before it.
+    /// The last key of the run with a batch, and the bytes that the batch adds. `None` if the batch
+    /// has a value before the last key.
     fn follow<'a>(&'a self, batch: &'a Batch) -> Option<(&'a Bytes, usize)> {
         let values = batch.changes().iter().filter_map(|change| match change {
             Change::One { key, message: Message::Put(value) } if value.len() >= LEAST_BYTES => Some((key, value.len())),
@@ -105,22 +110,22 @@ mod tests {
     }
 
     #[test]
-    fn only_long_runs_in_order_are_not_logged() {
+    fn only_long_ascending_runs_are_unlogged() {
         let mut run = Run::default();
         let whole = |keys| batch(keys, 4096);
         run.note(&whole(&["b", "c"]));
-        assert!(!run.is_continued_by(&whole(&["d"]), 4096 + 1), "it is too short");
+        assert!(!run.is_continued_by(&whole(&["d"]), 4096 + 1), "the run is too short");
         assert!(run.is_continued_by(&whole(&["d"]), 4096));
-        assert!(!run.is_continued_by(&whole(&["a"]), 4096), "that is before it");
-        assert!(!run.is_continued_by(&whole(&["e", "d"]), 4096), "that is in no order");
-        assert!(!run.is_continued_by(&batch(&["d"], 5), 4096), "that is little");
+        assert!(!run.is_continued_by(&whole(&["a"]), 4096), "the key is before the run");
+        assert!(!run.is_continued_by(&whole(&["e", "d"]), 4096), "the keys do not ascend");
+        assert!(!run.is_continued_by(&batch(&["d"], 5), 4096), "the value is too small");
         run.note(&batch(&["a"], 5));
-        assert!(run.is_continued_by(&whole(&["d"]), 4096), "little does not end it");
+        assert!(run.is_continued_by(&whole(&["d"]), 4096), "a small value does not end the run");
         run.restart();
         assert!(!run.is_continued_by(&whole(&["d"]), 4096));
         run.note(&whole(&["d", "e"]));
         run.note(&whole(&["a"]));
-        assert!(!run.is_continued_by(&whole(&["f"]), 4096), "another one has begun");
+        assert!(!run.is_continued_by(&whole(&["f"]), 4096), "another run has started");
     }
 
     #[test]
@@ -152,6 +157,6 @@ mod tests {
             assert!(!run.is_continued_by(&long(), NODE));
             run.note(&long());
         }
-        assert!(run.is_continued_by(&long(), NODE), "none came for long");
+        assert!(run.is_continued_by(&long(), NODE), "no such sync came for long");
     }
 }

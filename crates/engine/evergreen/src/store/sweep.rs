@@ -1,4 +1,4 @@
-//! Sweeps of all leaves: scattered leaves are written again, in the order of keys.
+//! Sweeps of all leaves: rewrite scattered leaves in the order of keys.
 
 use std::sync::PoisonError;
 
@@ -7,22 +7,22 @@ use bytes::Bytes;
 use super::{Evergreen, tidy::Thorough};
 use crate::Result;
 
-/// Bytes of leaves that one step reads, for each that it may write again.
+/// The bytes of leaves that one step visits, for each byte that it may rewrite.
 const LOOKED_AT_FOR_EACH: u64 = 4;
 
 /// The outcome of a sweep of all leaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeafSweep {
-    /// Bytes of leaves that were written again.
+    /// The bytes of rewritten leaves.
     pub bytes: u64,
-    /// Leaves, or all that is below an inner node, that cannot be read and were skipped.
+    /// The skipped leaves and subtrees that cannot be read.
     pub unreadable: u64,
 }
 
-/// A sweep of leaves that is under way. Dropping it leaves what was written as it is.
+/// A sweep of leaves in progress. If it is dropped, the leaves written so far stay as they are.
 #[derive(Clone, Debug, Default)]
 pub struct Sweep {
-    /// The first key of the leaves that come next.
+    /// The first key of the next leaves.
     from: Bytes,
     swept: LeafSweep,
     looked_bytes: u64,
@@ -30,26 +30,27 @@ pub struct Sweep {
 }
 
 impl Sweep {
-    /// What it has done so far.
+    /// The counts so far.
     pub fn counts(&self) -> LeafSweep {
         self.swept
     }
 
-    /// Bytes of the leaves that it has gone over.
+    /// The bytes of the visited leaves.
     pub fn looked_bytes(&self) -> u64 {
         self.looked_bytes
     }
 
-    /// Whether it has gone over all leaves, or too little is free to continue.
+    /// Whether all leaves were visited, or too little space is free to continue.
     pub fn is_done(&self) -> bool {
         self.is_done
     }
 }
 
 impl Evergreen {
-    /// Sweeps all leaves once, whatever that writes, by [`sweep_step`](Self::sweep_step).
+    /// Sweeps all leaves once, with [`sweep_step`](Self::sweep_step), without a limit of the
+    /// written bytes.
     ///
-    /// Errors: as [`checkpoint`](Self::checkpoint) has them; what was written until then stays.
+    /// Errors: as for [`checkpoint`](Self::checkpoint); leaves written before the error stay.
     pub fn sweep(&self) -> Result<LeafSweep> {
         let mut sweep = Sweep::default();
         while !sweep.is_done {
@@ -58,17 +59,17 @@ impl Evergreen {
         Ok(sweep.swept)
     }
 
-    /// Continues a sweep from the first key to the last: leaves that are scattered, or for which
-    /// something waits, are written again, adjacent to each other. A step writes about
-    /// [`Limits::dirty_bytes`](super::Limits::dirty_bytes) and makes a checkpoint; batches may come
-    /// meanwhile. Skips what cannot be read. The sweep ends early where too little is free.
+    /// Continues a sweep from the first key to the last. It rewrites leaves that are scattered, or
+    /// that have waiting messages, to adjacent places. A step writes about
+    /// [`Limits::dirty_bytes`](super::Limits::dirty_bytes) and makes a checkpoint; batches may run
+    /// meanwhile. It skips unreadable nodes. The sweep stops early if too little space is free.
     ///
-    /// Errors: as [`checkpoint`](Self::checkpoint) has them; what was written until then stays.
+    /// Errors: as for [`checkpoint`](Self::checkpoint); leaves written before the error stay.
     pub fn sweep_step(&self, sweep: &mut Sweep) -> Result<()> {
         let mut durable = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let most = self.core.limits.dirty_bytes;
         let most_looked = most.saturating_mul(LOOKED_AT_FOR_EACH);
-        // Checkpoints go over leaves, too, from a place of their own.
+        // Checkpoints visit leaves, too, with a position of their own.
         self.core.tree().exchange_gathered(&mut sweep.from);
         let tidied = self.core.tidy_round(most, most_looked, Thorough::Yes);
         self.core.tree().exchange_gathered(&mut sweep.from);

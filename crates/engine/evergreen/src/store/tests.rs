@@ -1,4 +1,4 @@
-//! What is counted while others write, and opening in steps of one batch and of many.
+//! Space accounting with concurrent writers, and replay by single and by grouped batches.
 
 use std::{
     ops::ControlFlow,
@@ -37,7 +37,7 @@ fn put(store: &Evergreen, number: u64) {
 }
 
 #[test]
-fn leaves_that_are_to_be_moved_have_space_promised_until_they_have_it() {
+fn moved_leaves_have_space_reserved_until_written() {
     let store = made();
     (0..KEYS).for_each(|number| put(&store, number));
     store.checkpoint().unwrap();
@@ -51,7 +51,7 @@ fn leaves_that_are_to_be_moved_have_space_promised_until_they_have_it() {
         let before = core.needed_bytes(&core.lock());
         let (_, moved) = core.groups(&frozen, u64::MAX);
         assert_eq!(core.needed_bytes(&core.lock()), before + moved);
-        // As if it could not be written.
+        // Undo it, as after a failed write.
         core.unfreeze(&frozen);
         assert_eq!(core.lock().promised, 0);
         let (start, moved) = core.checkpoint(&mut durable, || store.log.cut(), u64::MAX).unwrap();
@@ -64,9 +64,9 @@ fn leaves_that_are_to_be_moved_have_space_promised_until_they_have_it() {
     assert!(were_moved > 3, "{were_moved} checkpoints moved leaves");
 }
 
-/// As much as was asked for is gathered, and what a last leaf has more, whatever comes meanwhile.
+/// A round gathers the requested bytes, and at most one leaf more, with any concurrent writes.
 #[test]
-fn what_others_write_is_not_counted_as_tidied() {
+fn concurrent_writes_do_not_count_as_tidied() {
     let store = made();
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -87,7 +87,7 @@ fn what_others_write_is_not_counted_as_tidied() {
 }
 
 #[test]
-fn the_log_done_again_batch_by_batch_and_many_at_once_is_the_same() {
+fn replay_by_batch_and_by_group_agree() {
     let limits = Limits { cache_bytes: 64 << 10, dirty_bytes: 1 << 20 };
     for seed in 0..6 {
         let device = Arc::new(MemoryDevice::new("disk", Size(8 << 20)));
@@ -140,9 +140,9 @@ fn entries(store: &Evergreen) -> Vec<(Vec<u8>, Vec<u8>)> {
     all
 }
 
-/// A log with right checksums may hold any claim.
+/// A log with correct checksums may have any claim.
 #[test]
-fn what_a_log_says_that_is_live_is_no_more_than_a_superblock_may_say() {
+fn replayed_claims_stay_within_the_superblock_limit() {
     let store = made();
     let device = store.core.area.device().clone();
     let mut batch = Batch::new();

@@ -1,11 +1,12 @@
-//! Work in the background: flushes and checkpoints by a thread that somebody gives, so that batches need not wait for them.
+//! Background work: a thread of the caller flushes and makes checkpoints, so that batches need not
+//! wait for them.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::{Evergreen, LONG_BATCH};
 use crate::{Batch, Result};
 
-/// Tells the one who works that there is something to do.
+/// Signals the background thread that work may be due.
 #[derive(Default)]
 pub(super) struct Bell {
     state: Mutex<Rung>,
@@ -30,20 +31,21 @@ impl Bell {
 }
 
 impl Evergreen {
-    /// From now on somebody [works](Self::work) when something is [due](Self::wait_for_work), until [`dismiss`](Self::dismiss): batches
-    /// do not flush, and make no checkpoints, but where twice as much waits as should, or space is short. What is on the device then
-    /// depends on when the work is done; what is read, and what outlives a loss of power, does not.
+    /// Starts background work: the caller promises to [work](Self::work) when it is
+    /// [due](Self::wait_for_work), until [`dismiss`](Self::dismiss). Batches then make no flushes
+    /// and checkpoints, unless twice the limit waits or space is short. The bytes on the device
+    /// depend on the time of the work; the contents and their durability do not.
     pub fn attend(&self) {
         *self.bell.lock() = Rung { is_attended: true, is_rung: true };
     }
 
-    /// Nobody works any more: batches do it as they come.
+    /// Stops background work: batches flush and make checkpoints again.
     pub fn dismiss(&self) {
         *self.bell.lock() = Rung::default();
         self.bell.rung.notify_all();
     }
 
-    /// Waits until something may be due. Returns whether the store is still attended.
+    /// Waits until work may be due. Returns whether the store is still attended.
     pub fn wait_for_work(&self) -> bool {
         let mut state = self.bell.lock();
         while state.is_attended && !state.is_rung {
@@ -53,10 +55,11 @@ impl Evergreen {
         state.is_attended
     }
 
-    /// Does one thing that is due: brings down what waits in the root, makes a checkpoint, or writes the log. Returns whether anything was
-    /// done; nothing is where nobody [attends](Self::attend) any more, so who asks again and again comes to an end.
+    /// Does one piece of work that is due: flushes the root, makes a checkpoint, or writes the log.
+    /// Returns whether it did any. After [`dismiss`](Self::dismiss) it does none, so that a loop of
+    /// calls stops.
     ///
-    /// Errors: as [`checkpoint`](Self::checkpoint) has them; it is due again then.
+    /// Errors: as for [`checkpoint`](Self::checkpoint); the work stays due.
     pub fn work(&self) -> Result<bool> {
         self.core.expect_working()?;
         if !self.is_attended() {
@@ -76,7 +79,8 @@ impl Evergreen {
         self.bell.lock().is_attended
     }
 
-    /// Does a batch without waiting for anything, and rings if that makes something due. Returns whether it did.
+    /// Applies a batch without waiting, and signals work that becomes due. Returns whether it was
+    /// possible.
     pub(super) fn apply_at_once(&self, batch: &mut Batch, record: usize) -> Result<bool> {
         self.core.expect_working()?;
         let mut state = self.core.lock();
@@ -86,7 +90,7 @@ impl Evergreen {
             (view.waiting_bytes() + record, view.cache.dirty_room().once)
         };
         let node = self.core.shape.node_bytes as usize;
-        // Flushes of what a stream sent down are for its own batches to wait for.
+        // The batches of a stream wait for their own flushes.
         let most = if record >= LONG_BATCH { 2 * node } else { 3 * node };
         let is_possible = waiting <= most
             && dirty <= self.most_dirty(record)

@@ -1,14 +1,14 @@
-//! Reading ahead: whoever reads keys one by one, in their order, gets nodes in few readings.
+//! Prefetching: a reader of adjacent keys loads nodes in few reads.
 
 use std::{ops::Range, sync::Arc};
 
 use super::{Source, View, cache::Found};
 use crate::node::{Basement, Buffer, NodeId};
 
-/// Leaves that are read at once at most, if one lies behind the other.
+/// The most adjacent leaves of one read.
 const ROW: usize = 4;
 
-/// A leaf to which a reader came, and whether he read the last of it.
+/// A leaf that a reader visited, and whether it read the last basement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Visit {
     leaf: NodeId,
@@ -16,9 +16,9 @@ pub(super) struct Visit {
 }
 
 impl<S: Source> View<S> {
-    /// Takes parts of a node into memory. If one of them is not there, as many are read as there are in memory before them in a row, if
-    /// that is more, and all that is missing of a leaf if all before it is there: who comes from the left has a node in few readings,
-    /// and who does not has one part in one.
+    /// Loads parts of a node. If one is missing, it reads at least the number of parts that are in
+    /// memory directly before it. If all before it is in memory, it reads the rest of a leaf. So a
+    /// sequential reader loads a node in few reads, and a random reader loads one part.
     pub(super) fn parts_ahead(&mut self, id: NodeId, wanted: Range<usize>) -> Found<()> {
         let node = self.cache.peek(id)?.clone();
         let Some(first) = wanted.clone().find(|&part| node.stored(part).is_some()) else { return Ok(()) };
@@ -28,8 +28,9 @@ impl<S: Source> View<S> {
         self.cache.parts(id, first..end.max(wanted.end).min(node.parts())).map(drop)
     }
 
-    /// A reader comes to a leaf. If he read the one before to its end, and nothing of this one is in memory but its header, he gets it in one
-    /// reading with [those behind it](ROW). `left`: the one before, if it has the same parent; `key`: one of its keys.
+    /// Notes that a reader visits a leaf. If the reader finished the leaf before it, and only the
+    /// header of this one is in memory, one read loads it with [the next ones](ROW). `left`: the
+    /// leaf before it, if it has the same parent; `key`: one of its keys.
     pub(super) fn come_to(&mut self, leaf: NodeId, left: Option<NodeId>, key: &[u8]) -> Found<()> {
         let is_away = self.cache.get(leaf).is_none_or(|leaf| leaf.parts() > 0 && leaf.stored(0).is_some());
         if is_away && left.is_some_and(|left| self.recent.contains(&Visit { leaf: left, is_to_end: true })) {
@@ -42,9 +43,9 @@ impl<S: Source> View<S> {
         Ok(())
     }
 
-    /// A reader comes to an inner node above leaves. If he read a leaf to its end before, and nothing of this node is in memory, he gets it in one
-    /// reading with those behind it under the same parent that lie directly behind it, a quarter of a node of them at most. `index`: which
-    /// child of its parent it is.
+    /// Notes that a reader visits an inner node above leaves. If the reader finished a leaf, and
+    /// this node is not in memory, one read loads it with the adjacent ones that follow under the
+    /// same parent. Their limit is a quarter of a node. `index`: the child of its parent.
     pub(super) fn come_to_parent(&mut self, above: NodeId, index: usize) -> Found<()> {
         let Some(above) = self.cache.get(above) else { return Ok(()) };
         let children = above.inner().children();
@@ -60,7 +61,7 @@ impl<S: Source> View<S> {
         Err(self.cache.want_row(id, row.collect()))
     }
 
-    /// A basement of a leaf to which a reader has come; read so if it is not in memory.
+    /// A basement of a visited leaf; missing parts are prefetched.
     pub(super) fn basement_ahead(&mut self, id: NodeId, number: usize) -> Found<Arc<Basement>> {
         self.parts_ahead(id, number..number + 1)?;
         let basement = self.cache.basement(id, number)?;
@@ -68,14 +69,14 @@ impl<S: Source> View<S> {
         Ok(basement)
     }
 
-    /// What waits in an inner node for a child; read so if it is not in memory.
+    /// The buffer of a child of an inner node; missing parts are prefetched.
     pub(super) fn buffer_ahead(&mut self, id: NodeId, child: usize) -> Found<Arc<Buffer>> {
         self.parts_ahead(id, child..child + 1)?;
         self.cache.buffer(id, child)
     }
 
-    /// The leaves behind the one of a key that are not in memory, up to the first that is: under the same parent, and few enough for
-    /// all of the row to stay in memory until it was read.
+    /// The leaves after the one of a key, up to the first that is in memory. They have the same
+    /// parent, and fit the memory until they are read.
     fn row_behind(&self, key: &[u8]) -> Vec<NodeId> {
         let most = (self.memory_bytes / 4 / self.node_bytes).min(ROW).saturating_sub(1);
         let is_away = |id: &NodeId| self.cache.get(*id).is_none();

@@ -1,4 +1,4 @@
-//! The nodes that are in memory, with a budget, and which of them are not on the device as they are.
+//! The cache: nodes in memory, with a budget, and the set of dirty ones.
 
 mod reading;
 
@@ -15,23 +15,24 @@ use super::{
 };
 use crate::node::{Basement, Body, Buffer, Node, NodeId, Part};
 
-/// Nodes in memory, and where the others lie. Reads nothing: who lacks something is told what.
+/// The nodes in memory, and the places of the others. It never reads: it returns a [`Want`] for a
+/// missing node.
 pub(crate) struct Cache<S: Source> {
     source: Arc<S>,
     map: S::Map,
     slots: HashMap<NodeId, Slot>,
-    /// Clean ones by when they were used last, those that are to be forgotten first.
+    /// Clean nodes by their last use, the next victims first.
     order: BTreeMap<u64, NodeId>,
     dirty: BTreeSet<NodeId>,
     tick: u64,
     memory_bytes: usize,
-    /// The most that the dirty ones take on the device.
+    /// The most bytes that dirty nodes take on the device.
     dirty_room: Room,
-    /// Those that are of no use any more since it was asked last.
+    /// Nodes freed since the last [`freeze`](Self::freeze).
     freed: Vec<NodeId>,
-    /// Those of which somebody reads something now.
+    /// Nodes that a thread reads now.
     loading: HashSet<NodeId>,
-    /// Those that stay, by how many who need them.
+    /// Nodes that must stay, with the number of pins.
     pinned: HashMap<NodeId, usize>,
     heights: Heights,
 }
@@ -40,25 +41,25 @@ struct Slot {
     node: Arc<Node>,
     state: State,
     memory_bytes: usize,
-    /// The most on the device; none if it is not dirty.
+    /// The most bytes on the device; zero if the node is clean.
     room: Room,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// As it is on the device; when it was used last.
+    /// As on the device; the value is the time of the last use.
     Clean(u64),
-    /// Not.
+    /// Changed since the last checkpoint.
     Dirty,
-    /// A checkpoint writes it, as it is.
+    /// A checkpoint writes it as it is.
     Writing,
 }
 
-/// What is found in memory, or what of it is not there.
+/// A result from memory, or what is missing.
 pub(crate) type Found<T> = std::result::Result<T, Want>;
 
 impl<S: Source> Cache<S> {
-    /// None in memory.
+    /// An empty cache.
     pub(super) fn new(source: Arc<S>, map: S::Map) -> Self {
         Self {
             source,
@@ -76,37 +77,37 @@ impl<S: Source> Cache<S> {
         }
     }
 
-    /// Notes that so many bytes went down from an inner node to a child.
+    /// Counts the bytes that a flush moved from an inner node to a child.
     pub(super) fn note_flush(&self, height: u8, bytes: usize) {
         self.source.note_flush(height, bytes);
     }
 
-    /// Where each node lies that is not in memory only.
+    /// The places of the nodes on the device.
     pub(crate) fn map(&self) -> &S::Map {
         &self.map
     }
 
-    /// The same, to change it.
+    /// Like [`map`](Self::map), but mutable.
     pub(crate) fn map_mut(&mut self) -> &mut S::Map {
         &mut self.map
     }
 
-    /// The most that those that are not on the device take there.
+    /// The most bytes that dirty nodes take on the device.
     pub(crate) fn dirty_room(&self) -> Room {
         self.dirty_room
     }
 
-    /// How many are not on the device as they are.
+    /// The number of dirty nodes.
     pub(crate) fn dirty_count(&self) -> usize {
         self.dirty.len()
     }
 
-    /// Whether it is not on the device as it is: then to change it costs nothing more.
+    /// Whether the node is dirty: then another change costs no write.
     pub(super) fn is_dirty(&self, id: NodeId) -> bool {
         self.slots.get(&id).is_some_and(|slot| slot.state == State::Dirty)
     }
 
-    /// What a node takes on the device, or will; not what of it is in memory.
+    /// The bytes of a node on the device, now or after the next checkpoint.
     pub(super) fn bytes(&self, id: NodeId) -> usize {
         match S::find(&self.map, id) {
             Some(place) if !self.is_dirty(id) => self.source.known(place).bytes,
@@ -114,18 +115,18 @@ impl<S: Source> Cache<S> {
         }
     }
 
-    /// One that is in memory, if it is.
+    /// The node, if it is in memory.
     pub(crate) fn get(&self, id: NodeId) -> Option<&Arc<Node>> {
         self.slots.get(&id).map(|slot| &slot.node)
     }
 
-    /// One that is in memory and on the device as it is.
+    /// The node, if it is in memory and clean.
     pub(crate) fn clean(&self, id: NodeId) -> Option<&Arc<Node>> {
         let is_clean = |slot: &&Slot| matches!(slot.state, State::Clean(_));
         self.slots.get(&id).filter(is_clean).map(|slot| &slot.node)
     }
 
-    /// A node, without those of its parts that are not in memory.
+    /// A node; some of its parts may be missing.
     pub(super) fn peek(&mut self, id: NodeId) -> Found<&Arc<Node>> {
         if !self.slots.contains_key(&id) {
             return Err(Want { id, node: None, what: What::Header });
@@ -134,7 +135,7 @@ impl<S: Source> Cache<S> {
         Ok(&self.slots[&id].node)
     }
 
-    /// What waits in an inner node for a child.
+    /// The buffer of a child of an inner node.
     pub(super) fn buffer(&mut self, id: NodeId, child: usize) -> Found<Arc<Buffer>> {
         let node = self.parts(id, child..child + 1)?;
         Ok(node.inner().children()[child].body.here().clone())
@@ -146,7 +147,7 @@ impl<S: Source> Cache<S> {
         Ok(node.leaf().parts()[number].body.here().clone())
     }
 
-    /// A node with some of its parts; those that are lacked are read in one reading.
+    /// A node with the given parts; one read loads the missing ones.
     pub(super) fn parts(&mut self, id: NodeId, parts: Range<usize>) -> Found<&Arc<Node>> {
         let node = self.peek(id)?;
         if parts.clone().any(|number| node.stored(number).is_some()) {
@@ -155,7 +156,7 @@ impl<S: Source> Cache<S> {
         Ok(&self.slots[&id].node)
     }
 
-    /// A node, all of it.
+    /// A node with all parts.
     pub(super) fn whole(&mut self, id: NodeId) -> Found<&Arc<Node>> {
         match self.slots.get(&id) {
             Some(slot) if is_whole(&slot.node) => self.touch(id),
@@ -165,7 +166,7 @@ impl<S: Source> Cache<S> {
         Ok(&self.slots[&id].node)
     }
 
-    /// Changes a node where it is, all of which must be in memory: it is dirty then.
+    /// Changes a node with all parts in memory, and makes it dirty.
     pub(super) fn edit(&mut self, id: NodeId, change: impl FnOnce(&mut Node)) {
         let slot = self.slots.get_mut(&id).expect("a node that is changed is in memory");
         debug_assert!(is_whole(&slot.node));
@@ -173,7 +174,7 @@ impl<S: Source> Cache<S> {
         self.make_dirty(id);
     }
 
-    /// A node is this one from now on, all of which is in memory. Gives back what it was.
+    /// Sets a node with all parts in memory. Returns the old one.
     pub(super) fn put(&mut self, id: NodeId, node: Arc<Node>) -> Option<Arc<Node>> {
         debug_assert!(is_whole(&node));
         let old = match self.slots.get_mut(&id) {
@@ -187,14 +188,14 @@ impl<S: Source> Cache<S> {
         old
     }
 
-    /// A node is of no use any more.
+    /// Frees a node that is no longer in the tree.
     pub(super) fn free(&mut self, id: NodeId) {
         self.forget(id);
         self.freed.push(id);
     }
 
-    /// Forgets those clean ones that were not used for longest, but not `kept` and none that is [pinned](Self::pin), until all take at most so
-    /// many bytes of memory.
+    /// Evicts the least recently used clean nodes until all take at most `most` bytes of memory.
+    /// Keeps `kept` and [pinned](Self::pin) ones.
     pub(super) fn trim(&mut self, most: usize, kept: NodeId) {
         while self.memory_bytes > most {
             let may_go = |id: &NodeId| *id != kept && !self.pinned.contains_key(id);
@@ -203,12 +204,12 @@ impl<S: Source> Cache<S> {
         }
     }
 
-    /// What is read of a node from now on stays until it is [let go](Self::unpin), as often as it was pinned.
+    /// Keeps a node in memory, once it is read, until [`unpin`](Self::unpin) was called as often.
     pub(super) fn pin(&mut self, id: NodeId) {
         *self.pinned.entry(id).or_default() += 1;
     }
 
-    /// Somebody does not need it any more.
+    /// Releases a pin.
     pub(super) fn unpin(&mut self, id: NodeId) {
         if let Some(count) = self.pinned.get_mut(&id) {
             *count -= 1;
@@ -218,7 +219,7 @@ impl<S: Source> Cache<S> {
         }
     }
 
-    /// All dirty ones as they are now, which from now on are being written, and those that were freed.
+    /// Marks the dirty nodes as being written, and returns them with the freed ones.
     pub(super) fn freeze(&mut self) -> (Vec<(NodeId, Arc<Node>)>, Vec<NodeId>) {
         let dirty = std::mem::take(&mut self.dirty);
         let mut frozen = Vec::with_capacity(dirty.len());
@@ -231,7 +232,7 @@ impl<S: Source> Cache<S> {
         (frozen, std::mem::take(&mut self.freed))
     }
 
-    /// What was frozen is on the device: what has not been changed since is clean.
+    /// Marks frozen nodes as clean, unless they changed since.
     pub(crate) fn written(&mut self, frozen: impl IntoIterator<Item = NodeId>) {
         for id in frozen {
             if let Some(slot) = self.slots.get_mut(&id)
@@ -244,7 +245,7 @@ impl<S: Source> Cache<S> {
         }
     }
 
-    /// What was frozen could not be written: it is dirty as before.
+    /// Makes frozen nodes dirty again after a failed write.
     pub(crate) fn unfreeze(&mut self, frozen: impl IntoIterator<Item = NodeId>, freed: &[NodeId]) {
         for id in frozen {
             if let Some(slot) = self.slots.get_mut(&id)
@@ -286,7 +287,7 @@ impl<S: Source> Cache<S> {
         }
     }
 
-    /// Counts anew what a node takes.
+    /// Updates the size of a node.
     fn weigh(&mut self, id: NodeId) {
         let slot = self.slots.get_mut(&id).expect("a node that is weighed is in memory");
         self.memory_bytes -= slot.memory_bytes;

@@ -1,4 +1,4 @@
-//! Ranges that cover whole children: these go without being read.
+//! Ranges that cover whole children: these are dropped without a read.
 
 use bytes::Bytes;
 
@@ -9,9 +9,10 @@ use crate::{
 };
 
 impl<S: Source> Tree<S> {
-    /// Frees the children of a node all keys of which are deleted by what waits for them, with all below: for each run of them there
-    /// is one empty child then. A range that covers a child of a child only is sent down to do the same there: it must not keep
-    /// much space for little. Cost: no leaf is read, but the headers of inner nodes below are.
+    /// Drops the children of a node whose keys are all deleted by waiting ranges, with their
+    /// subtrees. An empty child replaces each run of them. A range that covers only a grandchild is
+    /// flushed, so that little data does not occupy much space. Cost: reads the headers of inner
+    /// nodes below, no leaf.
     pub(super) fn drop_covered(&mut self, id: NodeId) -> Result<()> {
         let Body::Inner(inner) = &self.nodes.whole(id)?.body else { return Ok(()) };
         if inner.children().iter().all(|child| child.body.here().ranges().is_empty()) {
@@ -28,7 +29,7 @@ impl<S: Source> Tree<S> {
         Ok(())
     }
 
-    /// The first child for which a range waits that covers one of its children.
+    /// The first child with a waiting range that covers one of its children.
     fn covered_below(&mut self, id: NodeId) -> Result<Option<usize>> {
         let node = self.nodes.here(id).clone();
         for (index, child) in node.inner().children().iter().enumerate() {
@@ -45,7 +46,7 @@ impl<S: Source> Tree<S> {
         Ok(None)
     }
 
-    /// The first run of children that are covered.
+    /// The first run of covered children.
     fn covered_run(&self, id: NodeId) -> Option<(usize, usize)> {
         let node = self.nodes.here(id);
         let children = node.inner().children();
@@ -80,7 +81,7 @@ impl<S: Source> Tree<S> {
         Ok(())
     }
 
-    /// A node and all below it.
+    /// Collects a node and its subtree.
     fn collect_subtree(&mut self, id: NodeId, height: u8, all: &mut Vec<NodeId>) -> Result<()> {
         all.push(id);
         if height > 0 {
@@ -92,7 +93,7 @@ impl<S: Source> Tree<S> {
         Ok(())
     }
 
-    /// A new subtree of a height without entries.
+    /// A new subtree of a height, without entries.
     fn create_empty(&mut self, height: u8, lower: &Bytes, upper: Option<&Bytes>) -> NodeId {
         let body = match height.checked_sub(1) {
             None => Body::Leaf(Leaf::default()),

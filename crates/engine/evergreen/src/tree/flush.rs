@@ -1,4 +1,4 @@
-//! What waits goes down.
+//! Flushes: moves waiting messages to the children.
 
 use super::{Source, Tree};
 use crate::{
@@ -7,9 +7,10 @@ use crate::{
 };
 
 impl<S: Source> Tree<S> {
-    /// Brings the root, and what is touched for that, within the limits. Cost: nothing mostly; else some flushes.
+    /// Brings the root and the nodes on the way within their limits. Cost: usually nothing, else
+    /// some flushes.
     ///
-    /// Errors: of reading; what was not done is done the next time.
+    /// Errors: those of reads. The next call continues.
     pub(crate) fn settle(&mut self) -> Result<()> {
         if self.is_settled() {
             return Ok(());
@@ -44,9 +45,10 @@ impl<S: Source> Tree<S> {
         }
     }
 
-    /// Flushes on one way down to a leaf, from the highest inner node in which anything waits, where most does. Returns whether there
-    /// was one. Done again and again, it gives back all the space of what was overwritten or deleted, that of ranges first, for they
-    /// may delete much; and little is dirty each time.
+    /// Flushes on one path to a leaf, from the highest inner node with waiting messages, to the
+    /// child with most of them. Returns whether messages waited. Repeated calls free all space of
+    /// overwritten and deleted data. Ranges come first, because they may delete much. Each call
+    /// makes few nodes dirty.
     pub(crate) fn flush_one_way(&mut self) -> Result<bool> {
         self.nodes.begin(&mut self.shared().lock());
         let was_any = self.flush_way(self.root);
@@ -77,9 +79,11 @@ impl<S: Source> Tree<S> {
         Ok(false)
     }
 
-    /// Flushes from a node until what waits in it is within the limit. Returns whether all that went came behind the last key.
+    /// Flushes from a node until its messages are within the limit. Returns whether all of them
+    /// were after the last key.
     ///
-    /// Errors: of reading. From then on what waits for that child stays, and others go on, until more than twice the limit waits.
+    /// Errors: those of reads. Then messages for that child stay, and other children are flushed,
+    /// until twice the limit waits.
     pub(super) fn relieve(&mut self, id: NodeId) -> Result<bool> {
         let mut is_appended = true;
         loop {
@@ -105,14 +109,14 @@ impl<S: Source> Tree<S> {
         }
     }
 
-    /// How much cheaper than others it is to flush to a child: one that is written anyway costs nothing more. It does not depend on
-    /// what is in memory.
+    /// The weight of a flush to a child: a dirty child is written anyway. It does not depend on the
+    /// state of the cache, except for dirty nodes.
     fn cheapness(&self, child: NodeId) -> usize {
         if self.nodes.is_dirty(child) { 4 } else { 1 }
     }
 
-    /// What waits for a child goes to it; then the child is brought within the limits. Returns whether it was the last child, and all
-    /// of it came behind the last key there.
+    /// Flushes the messages of a child to it, then brings the child within its limits. Returns
+    /// whether it was the last child and all messages were after its last key.
     pub(super) fn flush(&mut self, parent: NodeId, index: usize) -> Result<bool> {
         let inner = self.nodes.here(parent).inner();
         let (child, is_last) = (inner.children()[index].id, index + 1 == inner.children().len());
@@ -124,7 +128,8 @@ impl<S: Source> Tree<S> {
         Ok(is_appended && is_last)
     }
 
-    /// What waits for a child is the child's. Returns whether the child is a leaf and all of it came behind its last key.
+    /// Moves the messages of a child into it. Returns whether the child is a leaf and all messages
+    /// were after its last key.
     pub(super) fn push_down(&mut self, parent: NodeId, index: usize) -> Result<bool> {
         self.nodes.whole(parent)?;
         let child = self.nodes.here(parent).inner().children()[index].id;
@@ -144,7 +149,7 @@ impl<S: Source> Tree<S> {
     }
 }
 
-/// The child for which most waits, by a weight; none if nothing waits.
+/// The child with the highest weight; `None` if all weights are 0.
 fn heaviest(inner: &Inner, weight: impl Fn(&Child) -> usize) -> Option<usize> {
     let (index, weight) = inner.children().iter().map(weight).enumerate().max_by_key(|(_, weight)| *weight)?;
     (weight > 0).then_some(index)

@@ -1,4 +1,4 @@
-//! Leaves that stand side by side are made ready to be written anew together.
+//! Gathers adjacent leaves for a joint rewrite.
 
 use std::ops::Range;
 
@@ -10,16 +10,16 @@ use crate::{
     node::{Child, NodeId},
 };
 
-/// Leaves that are to lie behind each other.
+/// Leaves that are to be written to adjacent places.
 #[derive(Debug, Default)]
 pub(crate) struct Gathered {
-    /// In the order of their keys; none if it was not worth it.
+    /// The leaves in the order of their keys; empty if `is_worth` refused.
     pub(crate) leaves: Vec<NodeId>,
-    /// Bytes that they take.
+    /// The bytes of the leaves.
     pub(crate) bytes: usize,
-    /// Nothing of the tree is behind them.
+    /// Whether the leaves are the last of the tree.
     pub(crate) is_last: bool,
-    /// A part of the tree cannot be read, and was skipped.
+    /// Whether an unreadable part of the tree was skipped.
     pub(crate) is_skipped: bool,
 }
 
@@ -27,15 +27,15 @@ pub(crate) struct Gathered {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate {
     pub(crate) id: NodeId,
-    /// Bytes that it takes, with what waits for it.
+    /// The bytes of the leaf and of its waiting messages.
     pub(crate) bytes: usize,
-    /// Bytes of what waits for it.
+    /// The bytes of its waiting messages.
     pub(crate) waiting: usize,
-    /// Ranges wait for it: some of it is dead.
+    /// Whether ranges wait for it: then a part of it is dead.
     pub(crate) is_ranged: bool,
 }
 
-/// What is asked of leaves, and what came of it.
+/// The parameters and the result of one turn.
 struct Turn<'a> {
     most: usize,
     is_worth: &'a mut dyn FnMut(&[Candidate]) -> bool,
@@ -44,15 +44,17 @@ struct Turn<'a> {
 }
 
 impl<S: Source> Tree<S> {
-    /// Exchanges the first key of the leaves that are gathered next.
+    /// Exchanges the key at which the next turn starts.
     pub(crate) fn exchange_gathered(&mut self, key: &mut Bytes) {
         std::mem::swap(&mut self.gathered, key);
     }
 
-    /// Takes leaves under one parent, `most` bytes of them or one, that stand after those of the last time. If that is worth it, all
-    /// that waits for them is brought down, so that nothing of them is dead, and each is filled before the next one begins.
+    /// Selects leaves under one parent from the key of the last turn on: one leaf, or several with
+    /// at most `most` bytes. If `is_worth` accepts them, it flushes all their messages, so that no
+    /// data in them is dead. It also fills each leaf before the next one.
     ///
-    /// What cannot be read is skipped: a leaf, or all that is below an inner node. If others are beside that leaf, they come the next time.
+    /// It skips an unreadable leaf, or the subtree of an unreadable inner node. If a leaf of a
+    /// group cannot be read, the next turn has the others.
     pub(crate) fn gather(&mut self, most: usize, is_worth: &mut dyn FnMut(&[Candidate]) -> bool) -> Gathered {
         let from = std::mem::take(&mut self.gathered);
         let mut turn = Turn { most, is_worth, end: None, gathered: Gathered::default() };
@@ -62,7 +64,7 @@ impl<S: Source> Tree<S> {
         let settled = self.settle_taken();
         self.nodes.put_back(self.root);
         let mut gathered = turn.gathered;
-        // A leaf that is known from now on ends the others before it.
+        // The next turn ends before the leaf that is now known to be unreadable.
         let is_again = (done.is_err() || settled.is_err()) && self.unreadable.len() > known;
         if done.is_err() || is_again {
             gathered = Gathered { is_skipped: !is_again, ..Gathered::default() };
@@ -75,7 +77,7 @@ impl<S: Source> Tree<S> {
     fn gather_below(&mut self, id: NodeId, key: &[u8], turn: &mut Turn<'_>) -> Result<()> {
         let node = self.nodes.whole(id)?;
         let (inner, index) = (node.inner(), node.inner().index(key));
-        // If what is below cannot be read, the next time those behind it come.
+        // If the subtree cannot be read, the next turn starts after it.
         turn.end = node.end(index).cloned();
         if inner.height() == 1 {
             return self.gather_from(id, index, turn);
@@ -121,7 +123,7 @@ impl<S: Source> Tree<S> {
             return Ok(());
         }
         self.ready(id, first..end, turn).inspect_err(|_| {
-            // Their neighbours are read, too, if they are small.
+            // Small neighbours are read as well.
             let children =
                 &node.inner().children()[first.saturating_sub(1)..node.inner().children().len().min(end + 1)];
             let unreadable = children.iter().map(|child| child.id).filter(|id| self.nodes.whole(*id).is_err());
@@ -129,7 +131,7 @@ impl<S: Source> Tree<S> {
         })
     }
 
-    /// Whether a leaf that could not be read cannot be read now.
+    /// Whether a leaf that could not be read is still unreadable.
     fn is_still_unreadable(&mut self, leaf: &Child) -> bool {
         let is_unreadable = self.unreadable.contains(&leaf.id) && self.nodes.whole(leaf.id).is_err();
         if !is_unreadable {
@@ -138,7 +140,7 @@ impl<S: Source> Tree<S> {
         is_unreadable
     }
 
-    /// Brings down all that waits for these leaves of a node, and fills them.
+    /// Flushes all messages of these leaves of a node, and fills the leaves.
     fn ready(&mut self, id: NodeId, leaves: Range<usize>, turn: &mut Turn<'_>) -> Result<()> {
         let node = self.nodes.here(id).clone();
         for index in leaves.clone().rev() {
@@ -147,7 +149,8 @@ impl<S: Source> Tree<S> {
                 self.reshape(id, index, is_appended)?;
             }
         }
-        // It is written with them: so nothing is newer than what is above it, by which a repair knows old copies.
+        // Write the parent with them. A repair detects old copies by the rule that no node is newer
+        // than its parent.
         self.nodes.edit(id, |_| ());
         let lower = &node.inner().children()[leaves.start].lower;
         self.fill(id, lower, turn.end.as_ref())?;
@@ -165,9 +168,9 @@ impl<S: Source> Tree<S> {
         self.sizes.leaf_target(true)
     }
 
-    /// Fills the leaves of a parent between two keys, each before the next one begins.
+    /// Fills the leaves of a parent between two keys, each before the next one.
     fn fill(&mut self, parent: NodeId, lower: &Bytes, upper: Option<&Bytes>) -> Result<()> {
-        // What is nearly full stays: entries are not divided.
+        // A nearly full leaf stays as it is, because basements are not divided.
         let full = self.sizes.node_bytes / 10 * 8;
         let mut left = self.nodes.here(parent).inner().children().partition_point(|child| child.lower < *lower);
         loop {
@@ -184,7 +187,7 @@ impl<S: Source> Tree<S> {
             self.nodes.whole(parent)?;
             self.join(parent, left)?;
             self.reshape_as_appended(parent, left);
-            // Both are as full as they can be.
+            // Both leaves are as full as possible.
             left += usize::from(self.nodes.here(parent).inner().children().len() >= before);
         }
     }

@@ -1,4 +1,4 @@
-//! One key is read.
+//! Lookup of one key.
 
 use bytes::Bytes;
 
@@ -9,11 +9,11 @@ use crate::{
 };
 
 impl<S: Source> View<S> {
-    /// The value of a key. Cost: of each node on the way its header and one part, if they are not in memory;
-    /// more for who [comes from the left](Self::basement_ahead).
+    /// Returns the value of a key. Cost: a header and one part of each node on the path, if they
+    /// are not in memory. A [sequential reader](Self::basement_ahead) reads more at a time.
     pub(crate) fn get(&mut self, key: &[u8]) -> Found<Option<Bytes>> {
         let mut id = self.root;
-        // Changes of a value that lies further down, the newest first.
+        // Edits of a value in a lower node, the newest first.
         let mut edits: Vec<Message> = Vec::new();
         match self.arrived.get(key) {
             Known::All(value) => return Ok(value.map(|value| Bytes::copy_from_slice(value))),
@@ -48,7 +48,7 @@ impl<S: Source> View<S> {
             }
         };
         let value = edits.iter().rev().fold(base, |value, edit| edit.apply(value.as_ref()));
-        // A copy, so that whoever keeps it does not keep the memory of the whole basement.
+        // A copy, so that the value does not keep the memory of the whole basement.
         Ok(value.map(|value| Bytes::copy_from_slice(&value)))
     }
 }

@@ -1,4 +1,5 @@
-//! How high nodes must be: what the node above says, wherever it lies. A node never changes its height, so nothing of this grows old.
+//! The expected heights of nodes, from their parents. A node never changes its height, so these
+//! never expire.
 
 use std::collections::HashMap;
 
@@ -8,19 +9,20 @@ use crate::{
     node::{Body, Node, NodeId},
 };
 
-/// Heights of nodes that some node named that was read.
+/// The heights of the children of all nodes read so far.
 #[derive(Default)]
 pub(super) struct Heights(HashMap<NodeId, u8>);
 
 impl Heights {
-    /// A node was read. Errors: `Damaged` if it, or one below it, is of another height than was said: nothing could be done with it.
+    /// Checks a node after a read. Errors: `Damaged` if its height, or that of a child, contradicts
+    /// another parent.
     pub(super) fn check(&mut self, id: NodeId, node: &Node) -> Result<()> {
         let damage = |field, found: String, expected: String| {
             Err(Error::damaged(format!("node {id}"), &Damage::new("node", field, found, expected)))
         };
         let height = node.height();
         if let Some(said) = self.0.get(&id).filter(|said| **said != height) {
-            return damage("height", height.to_string(), format!("{said}, one less than its parent's"));
+            return damage("height", height.to_string(), format!("{said}, 1 less than its parent"));
         }
         let Body::Inner(inner) = &node.body else { return Ok(()) };
         for child in inner.children() {

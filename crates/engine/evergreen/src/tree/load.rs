@@ -1,4 +1,4 @@
-//! What is lacked in memory, and how it is read without a lock.
+//! Missing parts of nodes, and reads of them without a lock.
 
 use std::{ops::Range, sync::Arc};
 
@@ -8,51 +8,51 @@ use crate::{
     node::{Node, NodeId},
 };
 
-/// What is lacked of a node.
+/// The missing part of a node.
 #[derive(Debug)]
 pub(crate) struct Want {
     pub(super) id: NodeId,
-    /// The node as it is in memory, if anything of it is.
+    /// The node, if a part of it is in memory.
     pub(super) node: Option<Arc<Node>>,
     pub(super) what: What,
 }
 
 #[derive(Clone, Debug)]
 pub(super) enum What {
-    /// Its header.
+    /// The header.
     Header,
-    /// These parts of it; its header is there.
+    /// These parts; the header is in memory.
     Parts(Range<usize>),
-    /// All of it.
+    /// All parts.
     Whole,
-    /// All of it, and of these that follow as many as lie directly behind it.
+    /// All parts, and those following nodes that are directly adjacent.
     Row(Vec<NodeId>),
 }
 
-/// One reading, to be done without a lock.
+/// A read that is done without the lock.
 pub(super) struct Load<S: Source> {
     pub(super) source: Arc<S>,
-    /// Where the node lay when it was begun.
+    /// The place of the node at the start of the read.
     pub(super) place: S::Place,
-    /// The nodes that follow, and where they lay.
+    /// The following nodes and their places.
     pub(super) behind: Vec<(NodeId, S::Place)>,
     pub(super) want: Want,
 }
 
 impl<S: Source> Load<S> {
-    /// Reads it, and those that follow, if that is wanted.
+    /// Reads the node, and the following ones if requested.
     pub(super) fn read(&self) -> Result<Vec<Arc<Node>>> {
         let lying = Lying { source: &*self.source, id: self.want.id, place: &self.place };
         let one = match (&self.want.node, &self.want.what) {
             (node, What::Row(_)) => match (lying.read_row(node.as_deref(), &self.behind), node) {
                 (Ok(row), _) => return Ok(row),
-                // What lies behind it may be what cannot be read: nobody has asked for that yet.
+                // A following node may be the unreadable one, and no caller requested it.
                 (Err(_), node) => {
                     let alone = match node {
                         Some(node) => lying.read_parts(node, 0..node.parts()),
                         None => lying.read_whole(),
                     };
-                    // Else whoever asked is told.
+                    // Otherwise the caller receives the error.
                     if alone.is_ok() {
                         self.source.note_passed_over();
                     }

@@ -1,16 +1,20 @@
-//! The tree: what becomes of a batch on its way down, and how keys are read. Knows nodes in memory and a [`Source`] of others.
+//! The tree: applies batches and reads keys. It knows the nodes in memory, and a [`Source`] of the
+//! others.
 //!
-//! **Invariants**, between any two calls, whatever failed:
-//! - the root is in memory, all of it, and an inner node, so that a batch only has to wait there;
-//! - all leaves are equally deep; the bounds of a node are those between which its parent has it;
-//! - what a key has is: the value in its leaf, then what waits on the way to it, the lowest first.
+//! **Invariants** between any two calls, also after failures:
+//! - The root is an inner node, and all of it is in memory. So a batch only has to be added to its
+//!   buffers.
+//! - All leaves have the same depth. The bounds of a node are those in its parent.
+//! - The value of a key is the value in its leaf, changed by the messages on the path, the lowest
+//!   first.
 //!
-//! **Two sides.** Readers and batches meet at the [`View`], which is [`Shared`]: they look for what is in memory under a lock that nobody
-//! holds while a device works. Who flushes has the [`Tree`]: it takes nodes, changes copies of them, and puts them back all at once; so
-//! readers see the tree before or after, and what arrives meanwhile waits above the root.
+//! **Two sides.** Readers and batches use the [`View`] in [`Shared`]. They search the memory under
+//! a lock that no thread holds during device requests. The thread that flushes has the [`Tree`]: it
+//! changes copies of nodes, and puts all of them back at once. So readers see the tree before or
+//! after the change, and new batches wait above the root meanwhile.
 //!
-//! Each step reads first all that it needs, then changes nodes, which cannot fail. So after a reading that failed the tree is as
-//! it was, or as after one step less.
+//! Each step first reads all that it needs, and then changes nodes, which cannot fail. So a failed
+//! read leaves the tree unchanged, or changed by the previous steps.
 
 mod ahead;
 mod cache;
@@ -48,24 +52,24 @@ use crate::{
 use nodes::Nodes;
 use sizes::Sizes;
 
-/// A tree of nodes, for who changes it.
+/// A tree of nodes, for the thread that changes it.
 pub(crate) struct Tree<S: Source> {
     nodes: Nodes<S>,
     root: NodeId,
     sizes: Sizes,
-    /// Children to which nothing could be flushed when it was tried last.
+    /// Children that could not be read at the last flush.
     unreadable: BTreeSet<NodeId>,
-    /// A range came since the last [`settle`](Tree::settle).
+    /// Whether a range arrived since the last [`settle`](Tree::settle).
     is_ranged: bool,
-    /// All leaves before this key were looked at by [gather](Tree::gather) in this turn.
+    /// The key before which [gather](Tree::gather) has visited all leaves in this round.
     gathered: Bytes,
 }
 
-/// A tree as it is between two batches.
+/// A snapshot of the tree between two batches.
 pub(crate) struct Frozen {
-    /// Its dirty nodes, which are being written from now on.
+    /// The dirty nodes, which are being written.
     pub(crate) nodes: Vec<(NodeId, Arc<Node>)>,
-    /// Those that are of no use any more.
+    /// The freed nodes.
     pub(crate) freed: Vec<NodeId>,
     pub(crate) root: NodeId,
     /// The number of the next new node.
@@ -73,7 +77,7 @@ pub(crate) struct Frozen {
 }
 
 impl<S: Source> Tree<S> {
-    /// An empty one.
+    /// An empty tree.
     pub(crate) fn new(source: Arc<S>, map: S::Map, shape: &Shape) -> Self {
         let mut tree = Self::with(source, map, shape, NodeId(0), NodeId(1));
         let leaf = tree.nodes.create(Node { lower: Bytes::new(), upper: None, body: Body::Leaf(Leaf::default()) });
@@ -84,12 +88,12 @@ impl<S: Source> Tree<S> {
         tree
     }
 
-    /// One that is there: its root, and the number of the next new node.
+    /// An existing tree with its root and the number of the next new node.
     pub(crate) fn open(source: Arc<S>, map: S::Map, shape: &Shape, root: NodeId, next: NodeId) -> Result<Self> {
         let tree = Self::with(source, map, shape, root, next);
         let height = tree.shared().find(|view| view.cache.whole(root).map(|root| root.height()))?;
         if height == 0 {
-            let damage = Damage::new("node", "height", height, "1 at least, of the root");
+            let damage = Damage::new("node", "height", height, "at least 1 for the root");
             return Err(Error::damaged(format!("node {root}"), &damage));
         }
         Ok(tree)
@@ -102,17 +106,17 @@ impl<S: Source> Tree<S> {
         Self { nodes, root, sizes, unreadable: BTreeSet::new(), is_ranged: false, gathered: Bytes::new() }
     }
 
-    /// What readers see of it.
+    /// The tree for readers.
     pub(crate) fn shared(&self) -> &Arc<Shared<S>> {
         self.nodes.shared()
     }
 
-    /// Children that could not be read when it was settled last, and are passed over for now.
+    /// Children that could not be read at the last settle, and are skipped for now.
     pub(crate) fn unreadable(&self) -> &BTreeSet<NodeId> {
         &self.unreadable
     }
 
-    /// It as it is now, to be written.
+    /// A snapshot of the tree, for a checkpoint.
     pub(crate) fn freeze(&self) -> Frozen {
         let (nodes, freed) = self.shared().lock().cache.freeze();
         Frozen { nodes, freed, root: self.root, next: self.nodes.next() }

@@ -1,4 +1,4 @@
-//! The nodes that are taken to be changed: copies, which readers see when all of them are put back.
+//! Nodes that are being changed: copies, which readers see once all of them are put back.
 
 use std::{
     collections::HashMap,
@@ -11,7 +11,7 @@ use crate::{
     node::{Body, Node, NodeId},
 };
 
-/// Nodes for who changes them. What was taken stays here until it is put back.
+/// The nodes of the thread that changes the tree. They stay here until they are put back.
 pub(crate) struct Nodes<S: Source> {
     shared: Arc<Shared<S>>,
     taken: HashMap<NodeId, Taken>,
@@ -25,32 +25,32 @@ struct Taken {
 }
 
 impl<S: Source> Nodes<S> {
-    /// None taken. `next`: the number of the next new one.
+    /// No nodes taken; `next` is the number of the next new node.
     pub(super) fn new(shared: Arc<Shared<S>>, next: NodeId) -> Self {
         Self { shared, taken: HashMap::new(), freed: Vec::new(), next }
     }
 
-    /// Where they are taken from.
+    /// The tree for readers, which the nodes come from.
     pub(crate) fn shared(&self) -> &Arc<Shared<S>> {
         &self.shared
     }
 
-    /// The number of the next new one.
+    /// The number of the next new node.
     pub(super) fn next(&self) -> NodeId {
         self.next
     }
 
-    /// Whether it is not on the device as it is: then to change it costs nothing more.
+    /// Whether the node is dirty: then another change costs no write.
     pub(super) fn is_dirty(&self, id: NodeId) -> bool {
         self.is_changed(id) || self.lock().cache.is_dirty(id)
     }
 
-    /// What a node takes on the device, or will; not what of it is in memory.
+    /// The bytes of a node on the device, now or after the next checkpoint.
     pub(super) fn bytes(&self, id: NodeId) -> usize {
         if self.is_changed(id) { self.here(id).weight() } else { self.lock().cache.bytes(id) }
     }
 
-    /// A node, without those of its parts that are not in memory. Cost: a read, if it is not in memory.
+    /// A node; some of its parts may be missing. Cost: a read, if it is not in memory.
     pub(super) fn peek(&mut self, id: NodeId) -> Result<&Arc<Node>> {
         if !self.taken.contains_key(&id) {
             let node = self.shared.find(|view| view.cache.peek(id).cloned())?;
@@ -59,7 +59,7 @@ impl<S: Source> Nodes<S> {
         Ok(self.here(id))
     }
 
-    /// A node, all of it. Cost: one read, if something of it is not in memory.
+    /// A node with all parts. Cost: one read, if a part is not in memory.
     pub(super) fn whole(&mut self, id: NodeId) -> Result<&Arc<Node>> {
         if !self.taken.get(&id).is_some_and(|taken| is_whole(&taken.node)) {
             let node = self.shared.find(|view| view.cache.whole(id).cloned())?;
@@ -73,7 +73,7 @@ impl<S: Source> Nodes<S> {
         &self.taken[&id].node
     }
 
-    /// Changes a node, all of which must be taken.
+    /// Changes a node, which must be taken with all parts.
     pub(super) fn edit<T>(&mut self, id: NodeId, change: impl FnOnce(&mut Node) -> T) -> T {
         let taken = self.taken.get_mut(&id).expect("a node that is changed is taken");
         debug_assert!(is_whole(&taken.node));
@@ -81,7 +81,7 @@ impl<S: Source> Nodes<S> {
         change(Arc::make_mut(&mut taken.node))
     }
 
-    /// A new node.
+    /// Creates a node.
     pub(super) fn create(&mut self, node: Node) -> NodeId {
         let id = self.next;
         self.next.0 += 1;
@@ -89,22 +89,23 @@ impl<S: Source> Nodes<S> {
         id
     }
 
-    /// A node is of no use any more.
+    /// Frees a node that is no longer in the tree.
     pub(super) fn free(&mut self, id: NodeId) {
         self.taken.remove(&id);
         self.freed.push(id);
     }
 
-    /// Begins to take nodes: what arrives from now on waits above the root.
+    /// Starts to take nodes: new batches wait above the root until [`put_back`](Self::put_back).
     pub(super) fn begin(&self, view: &mut View<S>) {
         debug_assert!(self.taken.is_empty() && !view.is_taken);
         view.is_taken = true;
     }
 
-    /// Puts all back: readers see what was changed at once, with all that arrived meanwhile.
+    /// Puts all nodes back. Readers see the changes at once, with the batches that arrived
+    /// meanwhile.
     pub(super) fn put_back(&mut self, root: NodeId) {
         self.renew_ways(root);
-        // What nobody has any more goes when the lock is free again.
+        // Old nodes are dropped after the lock is released.
         let mut old = Vec::with_capacity(self.taken.len());
         let mut view = self.shared.lock();
         for (id, taken) in self.taken.drain() {
@@ -121,15 +122,16 @@ impl<S: Source> Nodes<S> {
         view.is_taken = false;
         let arrived = Arc::unwrap_or_clone(std::mem::take(&mut view.arrived));
         if !arrived.is_empty() {
-            // Else all that waits in the old root would be copied before anything is added to it.
+            // Otherwise the shared buffers of the old root would be copied by the next change.
             old.clear();
             view.ingest(arrived);
         }
         drop(view);
     }
 
-    /// What is above a changed node is written with it, even if it is as it was: so no node on the device is older than one below it, and one
-    /// that is tells a repair that it is a copy of before. Returns whether anything changed, of a node and what is below it.
+    /// Marks the ancestors of changed nodes as changed, so that they are written as well. So no
+    /// node on the device is older than a node below it, and a repair detects old copies. Returns
+    /// whether the node or its subtree changed.
     fn renew_ways(&mut self, id: NodeId) -> bool {
         let Some(Taken { node, .. }) = self.taken.get(&id) else { return false };
         let mut is_new = self.is_changed(id);

@@ -1,4 +1,4 @@
-//! Nodes that are too large are split, neighbours that are small become one, and the root grows and shrinks.
+//! Splits and joins of nodes; the root grows and shrinks.
 
 use bytes::Bytes;
 
@@ -9,10 +9,11 @@ use crate::{
 };
 
 impl<S: Source> Tree<S> {
-    /// Splits a child that is too large, or joins it with a neighbour if both are small. `is_appended`: what came to it last came
-    /// behind all it had, and so will more; what is split off to the left is filled well then.
+    /// Splits a child that is too large, or joins it with a neighbour if both are small. If
+    /// `is_appended`, the last messages were after all keys of the child; more of them are likely.
+    /// Then the left parts are filled well.
     ///
-    /// Errors: of reading the neighbour.
+    /// Errors: those of reading the neighbour.
     pub(super) fn reshape(&mut self, parent: NodeId, index: usize, is_appended: bool) -> Result<()> {
         let child = self.nodes.here(parent).inner().children()[index].id;
         if self.is_too_large(self.nodes.here(child)) {
@@ -27,7 +28,7 @@ impl<S: Source> Tree<S> {
         Ok(())
     }
 
-    /// Splits a leaf that is too large, and fills what comes first.
+    /// Splits a leaf that is too large, and fills the first parts.
     pub(super) fn reshape_as_appended(&mut self, parent: NodeId, index: usize) {
         let child = self.nodes.here(parent).inner().children()[index].id;
         if self.is_too_large(self.nodes.here(child)) {
@@ -35,7 +36,8 @@ impl<S: Source> Tree<S> {
         }
     }
 
-    /// A root that is too large gets a root above it; one with a single child that is no leaf gives way to it. Returns whether it did.
+    /// Adds a root above a root that is too large. Removes a root whose single child is an inner
+    /// node. Returns whether the root changed.
     pub(super) fn fit_root(&mut self) -> Result<bool> {
         let root = self.nodes.here(self.root);
         if self.is_too_large(root) {
@@ -64,7 +66,7 @@ impl<S: Source> Tree<S> {
         }
     }
 
-    /// Makes several nodes of a child, all of which is in memory, as its parent is. It cannot fail.
+    /// Splits a child. Child and parent must be in memory with all parts. It cannot fail.
     fn split(&mut self, parent: NodeId, index: usize, is_appended: bool) {
         let child = self.nodes.here(parent).inner().children()[index].id;
         let pieces = self.pieces((**self.nodes.here(child)).clone(), is_appended);
@@ -116,7 +118,7 @@ impl<S: Source> Tree<S> {
         pieces
     }
 
-    /// Whether a child and the next one are small enough together.
+    /// Whether a child and the next one are small enough to be joined.
     fn should_join(&mut self, parent: NodeId, left: usize) -> Result<bool> {
         let children = self.nodes.here(parent).inner().children();
         let (Some(a), Some(b)) = (children.get(left), children.get(left + 1)) else { return Ok(false) };
@@ -133,7 +135,7 @@ impl<S: Source> Tree<S> {
         Ok(children <= self.sizes.fanout / 2 && weight <= self.sizes.node_bytes / 2)
     }
 
-    /// Makes one node of a child and the next one.
+    /// Joins a child with the next one.
     pub(super) fn join(&mut self, parent: NodeId, left: usize) -> Result<()> {
         let children = self.nodes.here(parent).inner().children();
         let (into, from) = (children[left].id, children[left + 1].id);

@@ -1,4 +1,4 @@
-//! Keys are read in order, step by step: between two steps anything may happen to the tree.
+//! Scans: keys are read in order, step by step. The tree may change between two steps.
 
 use std::sync::Arc;
 
@@ -7,20 +7,21 @@ use bytes::Bytes;
 use super::{Source, View, cache::Found};
 use crate::node::{Body, Buffer, Entry, overlay};
 
-/// What one step of a scan gives.
+/// The result of one step of a scan.
 #[derive(Debug)]
 pub(crate) struct Step {
-    /// Keys with values in order, perhaps none.
+    /// Entries in order, perhaps none.
     pub(crate) entries: Vec<Entry>,
-    /// Where the next step begins; none if it was the last one.
+    /// The start of the next step; `None` after the last one.
     pub(crate) next: Option<Bytes>,
-    /// There, another basement begins.
+    /// Whether the next step starts in another basement.
     pub(crate) is_at_end: bool,
 }
 
 impl<S: Source> View<S> {
-    /// Reads keys from `from` on, up to `to`: all of one basement, and `most` at most from it and from each node above. `is_long`: it has read all of a basement before;
-    /// then what it will need of a node is read in one reading.
+    /// Reads keys from `from` up to `to`. A step covers at most one basement, and at most `most`
+    /// keys of it and of each node above. If `is_long`, the scan has already read a whole basement;
+    /// then one read loads all needed parts of a node.
     pub(crate) fn scan_step(&mut self, from: &Bytes, to: &Bytes, most: usize, is_long: bool) -> Found<Step> {
         let mut id = self.root;
         let mut waiting: Vec<Arc<Buffer>> = vec![self.arrived.clone()];
@@ -42,7 +43,8 @@ impl<S: Source> View<S> {
                     } else if is_above_parents {
                         self.come_to_parent(id, index)?;
                     }
-                    // Of a leaf, all is wanted if the scan goes on behind it; of an inner node, what waits for each child.
+                    // A leaf is read whole if the scan continues after it; of an inner node all
+                    // buffers are read.
                     if is_long && (!is_above_leaves || limit < *to && self.cache.get(next).is_none()) {
                         self.cache.whole(next)?;
                     }

@@ -1,17 +1,18 @@
-//! One tree for many threads.
+//! One tree for several threads.
 //!
-//! The lock is held as long as something is looked for in memory, and never while a device works: who lacks a node reads it without the
-//! lock, and looks again from the root on. So what is found is of one moment, and nobody waits for what others read, but for the same node.
+//! The lock is held during searches in memory, never during device requests. A reader that misses a
+//! node reads it without the lock, then searches again from the root. So a result is consistent,
+//! and a reader waits for another one only if both need the same node.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::{Source, View, cache::Found, load::Want};
 use crate::Result;
 
-/// A tree as its readers see it, behind a lock.
+/// The tree as readers see it, with its lock.
 pub(crate) struct Shared<S: Source> {
     view: Mutex<View<S>>,
-    /// Something was read, or could not be.
+    /// Signals the end of a read, successful or not.
     loaded: Condvar,
 }
 
@@ -20,24 +21,24 @@ impl<S: Source> Shared<S> {
         Self { view: Mutex::new(view), loaded: Condvar::new() }
     }
 
-    /// The tree for oneself, for a short time.
+    /// Locks the tree, for a short time.
     pub(crate) fn lock(&self) -> MutexGuard<'_, View<S>> {
         self.view.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The same if nobody has it.
+    /// Like [`lock`](Self::lock), if the lock is free.
     #[cfg(test)]
     pub(super) fn try_lock(&self) -> Option<MutexGuard<'_, View<S>>> {
         self.view.try_lock().ok()
     }
 
-    /// Looks for something in memory, again and again, until nothing is lacked for it any more. Where memory is so scarce that others have
-    /// forgotten what was read before it was looked at again, what is read stays in memory until it is found: then no more is read than what
-    /// lies on one way down.
+    /// Repeats a search in memory until nothing is missing. If memory is scarce, other threads may
+    /// evict nodes before the search is repeated. After some turns the nodes stay pinned until the
+    /// search succeeds. Then it reads only the nodes of one path.
     ///
-    /// Errors: of reading what was lacked.
+    /// Errors: those of reading the missing parts.
     pub(crate) fn find<T>(&self, mut look: impl FnMut(&mut View<S>) -> Found<T>) -> Result<T> {
-        // A way down is shorter, if what was read is there.
+        // More turns than a path needs if its nodes stay in memory.
         const PATIENCE: usize = 24;
         let mut view = self.lock();
         let (mut turns, mut pinned) = (0, Vec::new());
@@ -63,7 +64,7 @@ impl<S: Source> Shared<S> {
         found
     }
 
-    /// Reads what is lacked, or waits for who reads something of the same node.
+    /// Reads the missing part, or waits for another read of the same node.
     fn load<'a>(&'a self, mut view: MutexGuard<'a, View<S>>, want: Want) -> Result<MutexGuard<'a, View<S>>> {
         if view.cache.is_loading(want.id) {
             return Ok(self.loaded.wait(view).unwrap_or_else(PoisonError::into_inner));

@@ -1,15 +1,15 @@
-//! What follows from the shape that a tree has.
+//! The limits that follow from the shape of the tree.
 
 use crate::{disk::Shape, node::BasementSizes};
 
 /// The limits of nodes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sizes {
-    /// What a leaf, and what waits in an inner node, may weigh.
+    /// The most weight of a leaf, and of all buffers of an inner node.
     pub(super) node_bytes: usize,
-    /// Children of an inner node.
+    /// The most children of an inner node.
     pub(super) fanout: usize,
-    /// Basements.
+    /// The sizes of basements.
     pub(super) basements: BasementSizes,
 }
 
@@ -23,12 +23,12 @@ impl Sizes {
         }
     }
 
-    /// What a leaf is filled to when one is split: 70%, or 90% where entries are only appended.
+    /// The fill of a leaf after a split: 70%, or 90% where entries are only appended.
     pub(super) fn leaf_target(&self, is_appended: bool) -> usize {
         self.node_bytes / 10 * if is_appended { 9 } else { 7 }
     }
 
-    /// The same of an inner node, in children.
+    /// The fill of an inner node after a split, in children.
     pub(super) fn fanout_target(&self, is_appended: bool) -> usize {
         (self.fanout * if is_appended { 9 } else { 7 } / 10).max(2)
     }

@@ -1,4 +1,4 @@
-//! Where nodes are read from, and how: a header and one part, or all in one reading.
+//! The source of nodes: reads of a header and one part, or of a whole node.
 
 use std::{iter, ops::Range, sync::Arc};
 
@@ -10,16 +10,16 @@ use crate::{
     node::{FIRST_READ_BYTES, Header, Node},
 };
 
-/// What is known of a node's bytes on the device.
+/// The facts about a stored node that its parent structure has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Known {
-    /// How many there are.
+    /// Its length in bytes.
     pub(crate) bytes: usize,
     /// The xxh3 of its header.
     pub(crate) header_sum: u64,
 }
 
-/// The room that nodes take on the device at most: without second copies, and with them.
+/// The most bytes that nodes take on the device, without and with second copies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Room {
     pub(crate) once: u64,
@@ -36,23 +36,24 @@ impl Room {
     }
 }
 
-/// Where nodes are read from. A reading is told where its node lies, so that it needs no lock.
+/// The source of nodes. A read receives the place of its node, so that it needs no lock.
 pub(crate) trait Source: Send + Sync {
-    /// Where a node lies. Two places of one node are equal only if the same bytes lie there.
+    /// The place of a node. Two places of a node are equal only if they have the same bytes.
     type Place: Clone + PartialEq + Send;
-    /// Where each one lies.
+    /// The places of all nodes.
     type Map: Send;
 
-    /// Where a node lies; none: it is in memory only, or not there.
+    /// The place of a node; `None` if it is only in memory, or does not exist.
     fn find(map: &Self::Map, id: NodeId) -> Option<&Self::Place>;
 
-    /// What is known of the node at a place.
+    /// The facts about the node at a place.
     fn known(&self, place: &Self::Place) -> Known;
 
-    /// So many bytes of the node at a place from `at` on.
+    /// Reads `bytes` bytes of the node at a place from `at` on.
     fn read(&self, place: &Self::Place, at: usize, bytes: usize) -> Result<Bytes>;
 
-    /// A node from byte `at` on, and as many of those that follow as lie directly behind it, in one request.
+    /// Reads a node from byte `at` on, with those following nodes that are directly adjacent, in
+    /// one request.
     fn read_row(&self, place: &Self::Place, at: usize, behind: &[(NodeId, Self::Place)]) -> Result<Vec<Bytes>>;
 
     /// The place of the second copy of a node, if it has one.
@@ -60,29 +61,29 @@ pub(crate) trait Source: Send + Sync {
         None
     }
 
-    /// Notes that something of a node was read from its second copy, and why not from the first one.
+    /// Notes a read of the second copy, with the error of the first one.
     fn note_bad_copy(&self, _id: NodeId, _why: &Error) {}
 
-    /// Notes that an inner node has one copy, if that is noted.
+    /// Notes that an inner node has a single copy, if the source counts these.
     fn note_single(&self, _id: NodeId) {}
 
-    /// Notes that so many bytes of a node were read, when it is known to be a leaf or not.
+    /// Counts the bytes of a read, once the kind of the node is known.
     fn note_read(&self, is_leaf: bool, bytes: usize);
 
-    /// Notes that so many bytes went down from an inner node to a child.
+    /// Counts the bytes that a flush moved from an inner node to a child.
     fn note_flush(&self, _height: u8, _bytes: usize) {}
 
-    /// Notes that a reading failed of which nobody is told, for something else was read in its place.
+    /// Notes a failed read that is not reported, because another read replaced it.
     fn note_passed_over(&self) {}
 
-    /// Where a node lies, in words.
+    /// Describes the place of a node.
     fn describe(&self, id: NodeId, place: Option<&Self::Place>) -> String;
 
-    /// The room that a node of so many bytes takes.
+    /// The most bytes that a node of this length takes on the device.
     fn room(&self, bytes: usize, is_leaf: bool) -> Room;
 }
 
-/// A node where it lies.
+/// A node at its place.
 pub(super) struct Lying<'a, S: Source> {
     pub(super) source: &'a S,
     pub(super) id: NodeId,
@@ -90,13 +91,14 @@ pub(super) struct Lying<'a, S: Source> {
 }
 
 impl<S: Source> Lying<'_, S> {
-    /// Bytes of the first copy, or of the second one if the device does not return those.
+    /// Reads bytes of the first copy, or of the second one if that fails.
     fn read(&self, at: usize, bytes: usize) -> Result<Bytes> {
         let first = self.source.read(self.place, at, bytes);
         first.or_else(|error| self.by_second(error, |second| second.read(at, bytes)))
     }
 
-    /// Does with the second copy what failed with the first one. Errors: that of the first one, if there is no second or it fails, too.
+    /// Repeats a failed action with the second copy. Errors: that of the first copy, if there is no
+    /// second one or it fails, too.
     fn by_second<T>(&self, error: Error, act: impl FnOnce(Lying<'_, S>) -> Result<T>) -> Result<T> {
         let Some(place) = self.source.second_copy(self.place) else { return Err(error) };
         match act(Lying { source: self.source, id: self.id, place: &place }) {
@@ -104,7 +106,7 @@ impl<S: Source> Lying<'_, S> {
                 self.source.note_bad_copy(self.id, &error);
                 Ok(done)
             }
-            // Both are reported by a check; here the first is the one that counts.
+            // A check reports both; here the error of the first copy counts.
             Err(_) => Err(error),
         }
     }
@@ -117,7 +119,7 @@ impl<S: Source> Lying<'_, S> {
         Error::damaged(self.source.describe(self.id, Some(self.place)), &damage)
     }
 
-    /// Reads its header; and, since they come with it, the parts that are in the first bytes.
+    /// Reads the header, and the parts in the first bytes.
     pub(super) fn read_header(&self) -> Result<Arc<Node>> {
         let start = self.read(0, self.known().bytes.min(FIRST_READ_BYTES))?;
         let (mut node, more) = self.header(&start)?;
@@ -126,7 +128,7 @@ impl<S: Source> Lying<'_, S> {
         Ok(Arc::new(node))
     }
 
-    /// Reads all of it in one reading.
+    /// Reads the whole node in one request.
     pub(super) fn read_whole(&self) -> Result<Arc<Node>> {
         let bytes = self.read(0, self.known().bytes)?;
         let (mut node, _) = self.header(&bytes)?;
@@ -135,7 +137,7 @@ impl<S: Source> Lying<'_, S> {
         Ok(Arc::new(node))
     }
 
-    /// Reads what is missing of some of its parts in one reading, with all that lies between.
+    /// Reads the missing ones of some parts in one request, with all bytes between them.
     pub(super) fn read_parts(&self, node: &Node, parts: Range<usize>) -> Result<Arc<Node>> {
         let away = || parts.clone().filter_map(|number| node.stored(number));
         let at = away().map(|stored| stored.at).min().unwrap_or(0);
@@ -147,7 +149,8 @@ impl<S: Source> Lying<'_, S> {
         Ok(Arc::new(node))
     }
 
-    /// Reads what is missing of a leaf in one reading, and with it all of those that follow and lie directly behind it.
+    /// Reads the missing parts of a leaf in one request, with the following nodes that are directly
+    /// adjacent.
     pub(super) fn read_row(&self, node: Option<&Node>, behind: &[(NodeId, S::Place)]) -> Result<Vec<Arc<Node>>> {
         let at = node.map_or(0, |node| {
             let away = (0..node.parts()).filter_map(|number| node.stored(number));
@@ -168,7 +171,8 @@ impl<S: Source> Lying<'_, S> {
         Ok(nodes)
     }
 
-    /// The node without its parts, of whose header `start` was read; what is missing of it is read now: and so many bytes that was.
+    /// Decodes the header from the first bytes of the node, and reads the rest if needed. Also
+    /// returns the number of bytes of that read.
     fn header(&self, start: &Bytes) -> Result<(Node, usize)> {
         self.first_header(start).or_else(|error| {
             self.by_second(error, |second| {
@@ -209,8 +213,8 @@ impl<S: Source> Lying<'_, S> {
         Ok((header.node, bytes.saturating_sub(start.len())))
     }
 
-    /// Takes all parts into memory that lie within bytes of the node that were read from `at` on. Each has its own memory, which
-    /// goes when it goes.
+    /// Loads all parts that are within `bytes`, which were read from `at` on. Each part has its own
+    /// memory, which is freed with it.
     fn load_parts(&self, node: &mut Node, at: usize, bytes: &[u8]) -> Result<()> {
         for number in 0..node.parts() {
             if let Some(stored) = node.stored(number)

@@ -1,4 +1,5 @@
-//! The tree against the model, with tiny nodes, its invariants checked after each operation.
+//! The tree compared with the model, with tiny nodes. Its invariants are checked after each
+//! operation.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -21,15 +22,15 @@ use crate::{
 
 const TINY: Shape = Shape { node_bytes: 1024, basement_bytes: 256, fanout: 4, key_order: KeyOrder::BirthPath };
 
-/// Nodes in bytes, in memory.
+/// Encoded nodes in memory.
 #[derive(Default)]
 struct Shelf {
     leaf_reads: AtomicU64,
-    /// What else happens while something is read.
+    /// A callback during reads.
     meanwhile: Mutex<Option<Box<dyn FnMut() + Send>>>,
 }
 
-/// The bytes of a node, and the sum of its header.
+/// The bytes of a node, and the checksum of its header.
 type Lying = (Arc<Vec<u8>>, u64);
 
 impl Source for Shelf {
@@ -52,7 +53,7 @@ impl Source for Shelf {
     }
 
     fn read_row(&self, (all, _): &Lying, at: usize, behind: &[(NodeId, Lying)]) -> Result<Vec<Bytes>> {
-        // Two of three lie behind the one before.
+        // Two of three nodes are adjacent to the one before.
         let row = behind.iter().take_while(|(id, _)| id.0 % 3 > 0).map(|(_, (bytes, _))| bytes.to_vec().into());
         Ok(std::iter::once(all[at..].to_vec().into()).chain(row).collect())
     }
@@ -70,7 +71,7 @@ impl Source for Shelf {
     }
 }
 
-/// A tree and what it should be.
+/// A tree and its model.
 struct Pair {
     shelf: Arc<Shelf>,
     tree: Tree<Shelf>,
@@ -107,7 +108,7 @@ impl Pair {
         self.tree.shared().find(|view| view.get(key)).unwrap()
     }
 
-    /// All dirty nodes go to the shelf, and all are forgotten.
+    /// Writes all dirty nodes to the shelf, and evicts all.
     fn shelve(&mut self) {
         let Frozen { nodes, freed, .. } = self.tree.freeze();
         let written: BTreeSet<NodeId> = nodes.iter().map(|(id, _)| *id).collect();
@@ -117,7 +118,7 @@ impl Pair {
             let encoded = node.encode(Some(&[7; 16]), *id, 7);
             assert!(
                 encoded.bytes.len() <= node.most_bytes(),
-                "{} bytes, {} said",
+                "{} bytes; at most {} expected",
                 encoded.bytes.len(),
                 node.most_bytes()
             );
@@ -130,7 +131,8 @@ impl Pair {
         self.view().trim(0);
     }
 
-    /// No node is older than one below it. Returns whether one below, or this one, is written.
+    /// Checks that no node is older than a node below it. Returns whether the node or one below it
+    /// is written.
     fn expect_ways(&mut self, id: NodeId, written: &BTreeSet<NodeId>) -> bool {
         let node = self.whole(id);
         let mut below = false;
@@ -156,7 +158,8 @@ impl Pair {
         all
     }
 
-    /// Invariants: bounds, depth, sizes, normal form, nothing unreachable, nothing freed that is reached.
+    /// Checks the invariants: bounds, depth, sizes, normal form, and that exactly the reachable
+    /// nodes exist.
     fn audit(&mut self) -> BTreeSet<NodeId> {
         let mut reached = BTreeSet::new();
         let root = self.view().root();
@@ -238,7 +241,7 @@ fn play(pair: &mut Pair, seed: u64, operations: u64, keys: u64, shelve_every: u6
     let mut rng = Rng::for_purpose(Seed(seed), "tree");
     for number in 0..operations {
         let mut batch: Vec<Change> = (0..rng.between(1, 6)).map(|_| draw(&mut rng, keys)).collect();
-        // Long ranges would leave nothing to look at.
+        // Many long ranges would leave the tree empty.
         if number % 50 != 0 {
             batch.retain(|change| matches!(change, Change::One { .. }));
         }
@@ -253,7 +256,7 @@ fn play(pair: &mut Pair, seed: u64, operations: u64, keys: u64, shelve_every: u6
             assert_eq!(
                 pair.view().cache.map().keys().copied().collect::<BTreeSet<_>>(),
                 reached,
-                "none is lost, none left"
+                "the map has exactly the reachable nodes"
             );
         }
     }
@@ -261,14 +264,15 @@ fn play(pair: &mut Pair, seed: u64, operations: u64, keys: u64, shelve_every: u6
 }
 
 #[test]
-fn long_runs_are_what_the_model_is() {
+fn long_runs_agree_with_the_model() {
     for seed in 0..4 {
         play(&mut Pair::new(TINY), seed, 2500, 1500, 7);
     }
     play(&mut Pair::new(Shape { node_bytes: 512, ..TINY }), 9, 2500, 300, 3);
 }
 
-/// Gathers leaves: nothing waits for them then, and no neighbours among them could be one.
+/// Gathers leaves. Afterwards no messages wait for them, and no neighbours among them can be
+/// joined.
 fn gather(pair: &mut Pair, rng: &mut Rng) -> Result<()> {
     let (most, is_worth) = (rng.between(1, 5000) as usize, rng.below(3) > 0);
     let mut looked_at = 0;
@@ -285,7 +289,7 @@ fn gather(pair: &mut Pair, rng: &mut Rng) -> Result<()> {
         assert_eq!(beside[0].upper.as_ref(), Some(&beside[1].lower));
         let bytes: usize = beside.iter().map(|node| node.weight()).sum();
         assert!(bytes > TINY.node_bytes as usize / 4, "{bytes} bytes are in two leaves");
-        // A piece is not divided: the first of two takes what it can.
+        // Basements are not divided: the first leaf takes as many as fit.
         let first = beside[1].leaf().parts().first().map_or(0, |part| part.weight);
         assert!(beside[0].weight() + first > TINY.node_bytes as usize / 10 * 8, "{bytes} bytes");
     }
@@ -303,7 +307,7 @@ fn gather(pair: &mut Pair, rng: &mut Rng) -> Result<()> {
 }
 
 #[test]
-fn what_is_brought_down_is_what_it_was() {
+fn gathering_and_flushing_keep_all_entries() {
     let mut pair = Pair::new(TINY);
     play(&mut pair, 5, 800, 900, 50);
     let mut rng = Rng::for_purpose(Seed(6), "ways");
@@ -324,7 +328,7 @@ fn what_is_brought_down_is_what_it_was() {
 }
 
 #[test]
-fn a_range_over_all_frees_all_but_the_way_down_and_reads_no_leaf() {
+fn a_range_over_all_frees_without_leaf_reads() {
     let mut pair = Pair::new(TINY);
     for number in 0..2000 {
         let mut batch = Batch::new();
@@ -350,9 +354,9 @@ fn a_range_over_all_frees_all_but_the_way_down_and_reads_no_leaf() {
     assert!(left * 5 < nodes, "{left} of {nodes} nodes are left");
 }
 
-/// Others forget all that can be forgotten whenever anything is read.
+/// Other threads evict all possible nodes during each read.
 #[test]
-fn what_a_reader_needs_stays_until_he_has_found_it_and_nobody_waits_for_his_reading() {
+fn reader_progresses_when_all_nodes_are_evicted() {
     let mut pair = Pair::new(TINY);
     for number in 0..600 {
         let mut batch = Batch::new();
@@ -361,12 +365,12 @@ fn what_a_reader_needs_stays_until_he_has_found_it_and_nobody_waits_for_his_read
     }
     pair.tree.settle().unwrap();
     pair.shelve();
-    assert!(pair.view().height() > 2, "a way down is longer than what was read last");
+    assert!(pair.view().height() > 2, "a path is longer than the last read");
     let (shared, forgotten) = (pair.tree.shared().clone(), Arc::new(AtomicU64::new(0)));
     let count = forgotten.clone();
     *pair.shelf.meanwhile.lock().unwrap() = Some(Box::new(move || {
-        shared.try_lock().expect("nobody holds the lock while something is read").trim(0);
-        assert!(count.fetch_add(1, Relaxed) < 1000, "the reader comes to no end");
+        shared.try_lock().expect("no thread holds the lock during a read").trim(0);
+        assert!(count.fetch_add(1, Relaxed) < 1000, "the reader makes no progress");
     }));
     let mut most = 0;
     for number in (0..600).step_by(13) {
@@ -374,12 +378,12 @@ fn what_a_reader_needs_stays_until_he_has_found_it_and_nobody_waits_for_his_read
         assert_eq!(pair.get(&key(number)), Some(vec![number as u8; 40].into()), "{number}");
         most = most.max(forgotten.swap(0, Relaxed));
     }
-    assert!((25..60).contains(&most), "{most} readings for one key");
+    assert!((25..60).contains(&most), "{most} reads for one key");
     pair.view().trim(0);
     let view = pair.view();
     let left = view.cache.map().keys().filter(|id| view.cache.get(**id).is_some()).count();
     drop(view);
-    assert_eq!(left, 1, "the root; nothing is kept for a reader that is gone");
+    assert_eq!(left, 1, "only the root; no node stays pinned");
     *pair.shelf.meanwhile.lock().unwrap() = None;
     pair.same();
 }
@@ -401,7 +405,7 @@ fn ascending_keys_fill_their_leaves() {
 }
 
 #[test]
-fn a_flipped_bit_anywhere_is_seen() {
+fn every_bit_flip_is_detected() {
     let mut pair = Pair::new(TINY);
     play(&mut pair, 3, 120, 200, 1000);
     pair.shelve();
@@ -435,7 +439,7 @@ fn a_flipped_bit_anywhere_is_seen() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
     #[test]
-    fn any_run_is_what_the_model_is(seed: u64, operations in 1u64..250, keys in 3u64..400, shelve_every in 1u64..60) {
+    fn random_runs_agree_with_the_model(seed: u64, operations in 1u64..250, keys in 3u64..400, shelve_every in 1u64..60) {
         play(&mut Pair::new(TINY), seed, operations, keys, shelve_every);
     }
 }

@@ -1,4 +1,4 @@
-//! The tree as readers see it, and where batches arrive.
+//! The tree as readers see it; batches arrive here.
 
 use std::sync::Arc;
 
@@ -8,25 +8,27 @@ use crate::{
     node::{Body, Buffer, Gather, Node},
 };
 
-/// What is seen of a tree: its nodes in memory, and what arrived since its nodes were taken to be changed.
+/// The visible state of a tree: its nodes in memory, and the batches that arrived since nodes were
+/// taken.
 pub(crate) struct View<S: Source> {
     pub(crate) cache: Cache<S>,
     pub(super) root: NodeId,
-    /// Somebody has taken nodes to change them: what arrives waits above the root until they are put back.
+    /// Whether nodes are taken for a change: then batches wait above the root until they are put
+    /// back.
     pub(super) is_taken: bool,
     pub(super) arrived: Arc<Buffer>,
-    /// A range came since the tree was settled.
+    /// Whether a range arrived since the tree was settled.
     pub(super) is_ranged: bool,
-    /// What a leaf may weigh.
+    /// The most weight of a leaf.
     pub(super) node_bytes: usize,
-    /// The leaves to which readers came last, the newest first.
+    /// The leaves that readers visited last, the newest first.
     pub(super) recent: [Visit; 2],
-    /// What nodes in memory took at most when it was trimmed last.
+    /// The memory limit of the last [`trim`](Self::trim), in bytes.
     pub(super) memory_bytes: usize,
 }
 
 impl<S: Source> View<S> {
-    /// Of no nodes yet.
+    /// A view without nodes.
     pub(super) fn new(cache: Cache<S>, root: NodeId, node_bytes: usize) -> Self {
         Self {
             cache,
@@ -40,7 +42,8 @@ impl<S: Source> View<S> {
         }
     }
 
-    /// What a batch does is done. It cannot fail, for the root is in memory; the root may be over its limit then.
+    /// Applies a batch. It cannot fail, because the root is in memory. The root may exceed its
+    /// limit afterwards.
     pub(crate) fn ingest(&mut self, buffer: Buffer) {
         self.is_ranged |= !buffer.ranges().is_empty();
         if self.is_taken {
@@ -50,14 +53,14 @@ impl<S: Source> View<S> {
         }
     }
 
-    /// The same of what many batches do.
+    /// Applies gathered batches.
     pub(crate) fn ingest_all(&mut self, group: &mut Gather) {
         let (first, messages) = group.take();
         if !first.is_empty() {
             self.ingest(first);
         }
         if messages.is_empty() {
-            // The root is as it was, and need not be written.
+            // The root is unchanged, and need not be written.
         } else if self.is_taken {
             Arc::make_mut(&mut self.arrived).receive_messages(messages);
         } else {
@@ -65,40 +68,41 @@ impl<S: Source> View<S> {
         }
     }
 
-    /// Its root.
+    /// The number of the root.
     pub(crate) fn root(&self) -> NodeId {
         self.root
     }
 
-    /// A node, all of it.
+    /// A node with all parts.
     pub(crate) fn whole(&mut self, id: NodeId) -> Found<Arc<Node>> {
         self.cache.whole(id).cloned()
     }
 
-    /// How many levels the root is above the leaves.
+    /// The number of levels of the root above the leaves.
     pub(crate) fn height(&self) -> u8 {
         self.root_node().height()
     }
 
-    /// The most bytes that all takes that waits in the root and above it.
+    /// The most bytes of all messages that wait in the root and above it.
     pub(crate) fn waiting_bytes(&self) -> usize {
         self.root_node().weight() + self.arrived.weight()
     }
 
-    /// Whether nothing has to go down: the root is within the limits.
+    /// Whether the root is within its limits.
     pub(super) fn is_within(&self, sizes: &Sizes) -> bool {
         let inner = self.root_node().inner();
         let is_needed = inner.height() == 1 || inner.children().len() > 1;
         is_needed && inner.weight() <= sizes.node_bytes && inner.children().len() <= sizes.fanout
     }
 
-    /// Forgets clean nodes until those in memory take at most so many bytes, but not the root.
+    /// Evicts clean nodes, except the root, until those in memory take at most `most` bytes.
     pub(crate) fn trim(&mut self, most: usize) {
         self.memory_bytes = most;
         self.cache.trim(most, self.root);
     }
 
-    /// The node left of the one of a height that begins at `lower`, under the same parent, if all above it are in memory.
+    /// The left neighbour of the node at a height that starts at `lower`. `None` if it has another
+    /// parent, or if a node above is not in memory.
     pub(crate) fn left_of(&self, height: u8, lower: &[u8]) -> Option<NodeId> {
         let mut id = self.root;
         loop {
@@ -112,7 +116,8 @@ impl<S: Source> View<S> {
         }
     }
 
-    /// The leaves behind the one of a key under the same parent, in their order, if all above it are in memory.
+    /// The leaves after the one of a key under the same parent, in order. Empty if a node above is
+    /// not in memory.
     pub(super) fn behind(&self, key: &[u8]) -> Vec<NodeId> {
         let mut id = self.root;
         while let Some(node) = self.cache.get(id) {

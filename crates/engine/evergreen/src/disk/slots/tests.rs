@@ -1,4 +1,4 @@
-//! Slots and their copies: damaged, unreadable, stale, of other file systems.
+//! Slots and their copies: damaged, unreadable, stale, or of other file systems.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ fn refusal(device: &MemoryDevice) -> String {
     read_newest(device).unwrap_err().to_string()
 }
 
-/// The block of a slot, and that of its copy, are no superblocks any more.
+/// Damages the block of a slot and that of its copy.
 fn damage(device: &MemoryDevice, slot: usize) {
     for at in [SLOTS_AT[slot], MIRRORS_AT[slot]] {
         device.write_at(at + 40, &[1]).unwrap();
@@ -35,7 +35,7 @@ fn the_newer_valid_slot_counts() {
     assert_eq!(read_newest(&device_with(&[4, 5])).unwrap().generation, 5);
     let device = device_with(&[4, 5]);
     damage(&device, 1);
-    assert_eq!(read_newest(&device).unwrap().generation, 4, "the newer one was torn");
+    assert_eq!(read_newest(&device).unwrap().generation, 4, "the newer one is damaged");
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn damage_of_one_block_leaves_the_other_copy() {
 }
 
 #[test]
-fn of_two_copies_of_a_slot_the_newer_counts() {
+fn the_newer_copy_of_a_slot_counts() {
     for stale in [SLOTS_AT[1], MIRRORS_AT[1]] {
         let device = device_with(&[4, 3]);
         let mut before = [0; BLOCK];
@@ -66,7 +66,7 @@ fn of_two_copies_of_a_slot_the_newer_counts() {
 }
 
 #[test]
-fn copies_of_another_file_system_are_not_believed() {
+fn copies_of_another_file_system_are_ignored() {
     let device = device_with(&[4, 5]);
     write_superblock(&device, &Superblock { generation: 9, uuid: [1; 16], ..example() }).unwrap();
     let stale = device.fork();
@@ -76,15 +76,15 @@ fn copies_of_another_file_system_are_not_believed() {
     device.write_at(MIRRORS_AT[1], &copy).unwrap();
     assert_eq!(read_newest(&device).unwrap().generation, 5);
     device.write_at(SLOTS_AT[1] + 40, &[1]).unwrap();
-    assert_eq!(read_newest(&device).unwrap().generation, 4, "of the other one nothing is known");
-    // Another file system may be at both places.
+    assert_eq!(read_newest(&device).unwrap().generation, 4, "the copy of another file system does not count");
+    // Another file system may overwrite both slots.
     let device = device_with(&[4, 5]);
     SLOTS_AT.into_iter().for_each(|at| device.write_at(at, &[7; BLOCK]).unwrap());
-    assert!(refusal(&device).contains("no evergreen lies there"));
+    assert!(refusal(&device).contains("no evergreen file system"));
 }
 
 #[test]
-fn a_slot_that_cannot_be_read_is_damaged_and_the_other_one_counts() {
+fn unreadable_slots_leave_the_other_one() {
     for (faults, generation) in [
         (&["fail read at 0+4096", "fail read at 786432+4096"][..], Some(5)),
         (&["fail read at 1048576+4096", "fail read at 262144+4096"], Some(4)),
@@ -103,11 +103,14 @@ fn a_slot_that_cannot_be_read_is_damaged_and_the_other_one_counts() {
     let device = FaultDevice::new(Arc::new(device_with(&[5])));
     device.inject("fail read at 1048576+4096").unwrap();
     device.inject("fail read at 262144+4096").unwrap();
-    assert!(matches!(read_newest(&device), Err(Error::Device(_))), "zeros beside it do not say that nothing is there");
+    assert!(
+        matches!(read_newest(&device), Err(Error::Device(_))),
+        "zeros in the other slot do not prove an empty device"
+    );
 }
 
 #[test]
-fn what_lies_there_is_told_by_either_slot() {
+fn either_slot_identifies_an_evergreen() {
     let device = device_with(&[5]);
     assert!(is_evergreen(&device) && !is_evergreen(&device_with(&[])));
     assert!(!is_evergreen(&MemoryDevice::new("disk", Bytes(512))));
@@ -117,12 +120,12 @@ fn what_lies_there_is_told_by_either_slot() {
 }
 
 #[test]
-fn what_is_refused_is_said() {
+fn refusals_name_their_reason() {
     assert_eq!(
         refusal(&MemoryDevice::new("disk", Bytes(4096))),
         "disk: 4096 bytes; an evergreen has more than 1048576"
     );
-    assert_eq!(refusal(&device_with(&[])), "disk: no evergreen lies there: no superblock at 0, and none at 1 MiB");
+    assert_eq!(refusal(&device_with(&[])), "disk: no evergreen file system: no superblock at 0, and none at 1 MiB");
     let device = device_with(&[4, 5]);
     device.write_at(SECOND_SLOT_AT, &forged(8, 7)[..]).unwrap();
     assert_eq!(refusal(&device), "disk: an evergreen of format version 7; this program reads versions 1 to 2");
@@ -131,14 +134,14 @@ fn what_is_refused_is_said() {
     damage(&device, 1);
     assert!(refusal(&device).starts_with("disk: neither superblock can be read: at 0, superblock: checksum is"));
     clear_slots(&device).unwrap();
-    assert!(refusal(&device).contains("no evergreen lies there"));
+    assert!(refusal(&device).contains("no evergreen file system"));
     let device = device_with(&[4]);
     write_superblock(&device, &Superblock { generation: 5, uuid: [1; 16], ..example() }).unwrap();
     assert!(refusal(&device).ends_with("are of different file systems"));
 }
 
 #[test]
-fn a_device_that_lacks_a_part_is_refused() {
+fn truncated_devices_are_refused() {
     let device = MemoryDevice::new("disk", Bytes(32 << 20));
     write_superblock(&device, &example()).unwrap();
     assert!(refusal(&device).ends_with("was made for 67108864: a part of it is missing"));

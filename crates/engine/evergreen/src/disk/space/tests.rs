@@ -1,4 +1,4 @@
-//! Free units against a bitmap, and where they are taken.
+//! Free units compared with a bitmap, and the places of allocations.
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ fn extent(first: u32, count: u32) -> Extent {
     Extent { first, count }
 }
 
-/// Free extents as a bitmap has them.
+/// The free extents of a bitmap.
 fn runs(free: &[bool]) -> Vec<Extent> {
     let mut runs: Vec<Extent> = Vec::new();
     for unit in (0..free.len()).filter(|unit| free[*unit]) {
@@ -35,7 +35,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     #[test]
-    fn it_does_what_a_bitmap_does(steps in proptest::collection::vec(step(), 1..80)) {
+    fn space_agrees_with_a_bitmap(steps in proptest::collection::vec(step(), 1..80)) {
         let (mut space, mut bitmap) = (Space::new(64), [true; 64]);
         let mut taken = Vec::new();
         for step in steps {
@@ -50,8 +50,8 @@ proptest! {
                     let Some(got) = got else { continue };
                     prop_assert_eq!(got.units(), u64::from(units));
                     if sizes.last().is_some_and(|largest| *largest >= units) {
-                        prop_assert_eq!(got.len(), 1, "there was one piece");
-                        // The first that fits from the hint on, if any does.
+                        prop_assert_eq!(got.len(), 1, "one extent was large enough");
+                        // The first fit from the hint on, if there is one.
                         let behind = before.iter().filter_map(|run| {
                             let first = run.first.max(near);
                             (first + units <= run.end()).then_some(first)
@@ -89,11 +89,11 @@ proptest! {
 }
 
 #[test]
-fn what_is_in_use_twice_or_outside_is_told() {
+fn overlapping_and_outside_extents_are_refused() {
     let refusal = |used: &[Extent]| Space::complement(10, used.iter().copied()).unwrap_err().to_string();
     assert_eq!(
         refusal(&[extent(4, 3), extent(6, 1)]),
-        "node map: extent is 1 units from 6, expected units from 7 on: those before are used"
+        "node map: extent is 1 units from 6, expected units from 7 on: earlier ones are in use"
     );
     assert_eq!(refusal(&[extent(8, 3)]), "node map: extent is 3 units from 8, expected some of 10 units");
     assert!(refusal(&[extent(u32::MAX, 3)]).contains("some of 10 units"));
@@ -101,7 +101,7 @@ fn what_is_in_use_twice_or_outside_is_told() {
 
 #[test]
 #[should_panic(expected = "free already")]
-fn nothing_is_given_back_twice() {
+fn freeing_twice_panics() {
     let mut space = Space::new(10);
     let taken = space.take(4, 0).unwrap();
     space.give_back(&taken);
@@ -112,8 +112,8 @@ fn nothing_is_given_back_twice() {
 fn runs_leave_the_larger_extents_whole() {
     let mut space = Space::complement(30, [extent(5, 1), extent(9, 1), extent(20, 1)]).unwrap();
     // Free: 0..5, 6..9, 10..20, 21..30.
-    assert_eq!(space.take_run(3, 12, Fit::Smallest), Some(extent(12, 3)), "there it is free");
-    assert_eq!(space.take_run(4, 9, Fit::Smallest), Some(extent(0, 4)), "there not as many are free");
+    assert_eq!(space.take_run(3, 12, Fit::Smallest), Some(extent(12, 3)), "the units at the hint are free");
+    assert_eq!(space.take_run(4, 9, Fit::Smallest), Some(extent(0, 4)), "too few units are free at the hint");
     assert_eq!(space.take_run(9, 0, Fit::Smallest), Some(extent(21, 9)));
     assert_eq!(space.take_run(6, 0, Fit::Smallest), None);
     assert_eq!(space.clone().take_run(2, 0, Fit::Largest), Some(extent(15, 2)));
@@ -122,26 +122,26 @@ fn runs_leave_the_larger_extents_whole() {
 }
 
 #[test]
-fn second_copies_are_in_the_other_half_if_they_fit_there() {
+fn second_copies_prefer_the_other_half() {
     let mut space = Space::complement(30, [extent(5, 1), extent(9, 1), extent(20, 1)]).unwrap();
     // Free: 0..5, 6..9, 10..20, 21..30.
     let mut far = |units, from| space.take_far(units, &[extent(from, 1)], 4).unwrap();
     assert_eq!(far(2, 0), [extent(28, 2)]);
     assert_eq!(far(7, 9), [extent(21, 7)]);
     assert_eq!(far(2, 15), [extent(0, 2)]);
-    assert_eq!(far(8, 0), [extent(12, 8)], "there are not as many in the other half");
-    assert_eq!(far(5, 0), [extent(6, 3), extent(10, 2)], "nowhere in one piece");
+    assert_eq!(far(8, 0), [extent(12, 8)], "the other half has too few units");
+    assert_eq!(far(5, 0), [extent(6, 3), extent(10, 2)], "no extent is large enough");
     assert_eq!(space.take_far(9, &[], 4), None);
 }
 
 #[test]
-fn pieces_are_few_and_the_last_is_from_where_it_fits() {
+fn the_last_piece_uses_the_smallest_fit() {
     let mut space = Space::complement(30, [extent(5, 1), extent(9, 1), extent(20, 1)]).unwrap();
     // Free: 0..5, 6..9, 10..20, 21..30.
     let taken = space.take(12, 0).unwrap();
     assert_eq!(&taken[..], [extent(6, 2), extent(10, 10)]);
     assert_eq!(space.take(16, 0), None, "15 are free");
-    assert_eq!(space.take_pieces(15, 0, 2), None, "they lie in three pieces");
+    assert_eq!(space.take_pieces(15, 0, 2), None, "they are in three pieces");
     assert_eq!(space.take_pieces(15, 0, 3).unwrap(), [extent(0, 5), extent(8, 1), extent(21, 9)]);
 }
 

@@ -1,4 +1,4 @@
-//! Frames that wait in memory, and how large they may be.
+//! Frames that wait in memory, and their sizes.
 
 use super::{
     super::{
@@ -21,18 +21,18 @@ impl State {
         self.open.sequence + u64::from(self.records)
     }
 
-    /// Up to where all must be durable that was appended so far.
+    /// The position before which all must be durable, for a sync of all batches so far.
     pub(super) fn end(&self) -> u64 {
         self.open.position + u64::from(self.records > 0)
     }
 
-    /// All before `start` is durable.
+    /// Notes that all before `start` is durable.
     pub(super) fn raise_durable(&mut self, start: &LogStart) {
         self.durable = self.durable.max(start.position);
         self.durable_sequence = self.durable_sequence.max(start.sequence);
     }
 
-    /// Bytes of the ring up to the end of the open frame.
+    /// The ring bytes in use, up to the end of the open frame.
     pub(super) fn used(&self) -> u64 {
         let open = if self.records == 0 { 0 } else { self.frame_bytes(self.bytes.len() - FRAME_HEADER) };
         self.open.position + open - self.tail.position
@@ -42,7 +42,7 @@ impl State {
         content_bytes(body) + self.parity_bytes
     }
 
-    /// Whether the open frame is closed before a record of so many bytes.
+    /// Whether the open frame is closed before a record of `record` bytes.
     pub(super) fn is_closed_by(&self, record: usize, ring: u64) -> bool {
         let most = FRAME_BYTES.min(max_body_bytes(ring, self.parity_bytes));
         self.records > 0 && self.bytes.len() + 4 + record > FRAME_HEADER + most
@@ -57,14 +57,14 @@ impl State {
         added <= ring
     }
 
-    /// The open frame, if it has anything, is one of those that wait.
+    /// Closes the open frame, unless it is empty.
     pub(super) fn close(&mut self, seed: u64) {
         if self.records > 0 {
             self.close_frame(seed);
         }
     }
 
-    /// The same, even if it has nothing.
+    /// Closes the open frame, even if it is empty.
     pub(super) fn close_frame(&mut self, seed: u64) {
         let mut bytes = std::mem::replace(&mut self.bytes, vec![0; FRAME_HEADER]);
         let body_bytes = (bytes.len() - FRAME_HEADER) as u32;
@@ -89,17 +89,17 @@ impl State {
     }
 }
 
-/// Bytes of the records of a frame at most.
+/// The most bytes of the records of a frame.
 pub(super) fn max_body_bytes(ring: u64, parity_bytes: u64) -> usize {
     (max_frame_bytes(ring) - parity_bytes) as usize - FRAME_HEADER
 }
 
-/// Bytes of a frame at most: four fit the ring.
+/// The most bytes of a frame: four fit the ring.
 pub(in crate::log) fn max_frame_bytes(ring: u64) -> u64 {
     (ring / 4).min(MAX_RECORD_BYTES) / BLOCK as u64 * BLOCK as u64
 }
 
-/// The most bytes between two flushes, plus the rest of the last frame.
+/// The size of a window, between two flushes; its last frame may exceed it.
 pub(in crate::log) fn window_bytes(ring: u64) -> u64 {
     WINDOW_BYTES.min(ring / 4)
 }

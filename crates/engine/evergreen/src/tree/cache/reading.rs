@@ -1,4 +1,4 @@
-//! Nodes that come into memory: who reads them, and what was read.
+//! Loads nodes into the cache: reads under way, and their results.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use crate::{
 };
 
 impl<S: Source> Cache<S> {
-    /// That all of a node is lacked, and of those that follow as many as come with it.
+    /// Wants a whole node, and the following ones if they are adjacent.
     pub(in crate::tree) fn want_row(&self, id: NodeId, behind: Vec<NodeId>) -> Want {
         Want { id, node: self.get(id).cloned(), what: What::Row(behind) }
     }
 
-    /// Whether somebody reads something of a node now.
+    /// Whether a thread reads a part of the node now.
     pub(in crate::tree) fn is_loading(&self, id: NodeId) -> bool {
         self.loading.contains(&id)
     }
@@ -30,7 +30,7 @@ impl<S: Source> Cache<S> {
     /// node.
     pub(in crate::tree) fn begin(&mut self, want: Want) -> Result<Load<S>> {
         let Some(place) = S::find(&self.map, want.id) else {
-            let damage = Damage::new("node map", "node", "none", "one, for it is named");
+            let damage = Damage::new("node map", "node", "none", "a place, because a node names it");
             return Err(Error::damaged(self.source.describe(want.id, None), &damage));
         };
         let (place, mut behind) = (place.clone(), Vec::new());
@@ -42,8 +42,8 @@ impl<S: Source> Cache<S> {
         Ok(Load { source: self.source.clone(), place, behind, want })
     }
 
-    /// Ends a read, successful or not. If the node has moved, or is a different one in memory,
-    /// drops the result: the caller that needs the node reads it again.
+    /// Ends a read, successful or not. If the node moved, or changed in memory, the result is
+    /// dropped; the caller reads it again.
     pub(in crate::tree) fn finish(&mut self, load: Load<S>, read: Result<Vec<Arc<Node>>>) -> Result<()> {
         let Load { place, behind, want, .. } = load;
         let all: Vec<(NodeId, S::Place)> = std::iter::once((want.id, place)).chain(behind).collect();
@@ -52,7 +52,7 @@ impl<S: Source> Cache<S> {
         for (id, _) in &all {
             self.loading.remove(id);
         }
-        // The place that could not be read is no longer the node's: the caller looks again.
+        // The place is no longer that of the node: the caller searches again.
         if are_current.contains(&false) && read.is_err() {
             return Ok(());
         }
@@ -70,7 +70,8 @@ impl<S: Source> Cache<S> {
         Ok(())
     }
 
-    /// A node was read that is what lies there. `before`: what of it was in memory.
+    /// Stores a node that was read and is current. `before`: the node in memory at the start of the
+    /// read.
     fn take_in(&mut self, id: NodeId, node: Arc<Node>, before: Option<&Arc<Node>>) {
         match self.slots.get_mut(&id) {
             None => {
