@@ -1,4 +1,4 @@
-//! What lies at fixed places: the superblocks.
+//! Dumps of the superblocks.
 
 use std::sync::Arc;
 
@@ -11,12 +11,13 @@ use crate::{
     disk::{BLOCK, Decoded, MAX_MAP_PIECES, MAX_SECOND_MAP_PIECES, MIRRORS_AT, SLOTS_AT, Superblock, u32_at},
 };
 
-/// Of each copy of the map: where the number of its pieces is, and where these are.
+/// For each copy of the map: the offsets of the number of its pieces and of the pieces, and the
+/// most pieces.
 const MAP_COPIES: [(usize, usize, usize); 2] =
     [(92, 256, MAX_MAP_PIECES), (164, 256 + 8 * MAX_MAP_PIECES, MAX_SECOND_MAP_PIECES)];
 
-/// Both superblocks, and what is at the places of their second copies. Of one that the device does not give, that is said; if it gives
-/// neither, it is the error.
+/// Dumps both superblocks and their second copies. An unreadable one is noted in the dump. If
+/// neither superblock can be read, that is an error.
 pub(super) fn superblocks(device: &Arc<dyn BlockDevice>) -> Result<Dump> {
     let blocks = SLOTS_AT.map(|at| (at, read(device, at)));
     if let [(_, Err(error)), (_, Err(_))] = blocks {
@@ -30,7 +31,7 @@ pub(super) fn superblocks(device: &Arc<dyn BlockDevice>) -> Result<Dump> {
         let is_newest = superblock.is_some_and(|superblock| Some(superblock.generation) == newest);
         let mut dump = Dump::new(format!("superblock at {at}{}", if is_newest { ", the newest" } else { "" }));
         match read {
-            Err(error) => dump.wrong(format!("the device does not give it: {error}")),
+            Err(error) => dump.wrong(format!("the device cannot read it: {error}")),
             Ok((block, _)) if block.iter().all(|&byte| byte == 0) => dump.field("slot", "zeros: never written"),
             Ok((block, superblock)) => {
                 superblock_fields(&mut dump, &block[..]);
@@ -45,13 +46,13 @@ pub(super) fn superblocks(device: &Arc<dyn BlockDevice>) -> Result<Dump> {
     Ok(all)
 }
 
-/// What is at the place of the second copy of a slot. One that differs is shown, and is no damage by itself: power may have been lost
-/// between the two.
+/// Dumps the second copy of a slot. A different copy is no damage by itself: a loss of power
+/// between the two writes can cause it.
 fn copy_fields(dump: &mut Dump, device: &Arc<dyn BlockDevice>, slot: u64, first: Option<&Slot>) {
     let number = usize::from(slot != SLOTS_AT[0]);
     let (at, word) = (MIRRORS_AT[number], ["copy at 768 KiB", "copy at 256 KiB"][number]);
     let told = match (read(device, at), first) {
-        (Err(error), _) => format!("the device does not give it: {error}"),
+        (Err(error), _) => format!("the device cannot read it: {error}"),
         (Ok((copy, _)), Some((block, _))) if copy == *block => "the same".to_owned(),
         (Ok((copy, _)), _) if copy.iter().all(|&byte| byte == 0) => "zeros: never written".to_owned(),
         (Ok((_, Ok(copy))), _) => format!("another: superblock {}", copy.generation),
@@ -64,7 +65,7 @@ type Slot = (Box<[u8; BLOCK]>, Decoded<Superblock>);
 
 fn read(device: &Arc<dyn BlockDevice>, at: u64) -> BlockResult<Slot> {
     let mut block = Box::new([0; BLOCK]);
-    // Again, if it failed: as whoever opens it does.
+    // Repeat a failed read, as opening does.
     device.read_at(at, &mut block[..]).or_else(|_| device.read_at(at, &mut block[..]))?;
     let superblock = Superblock::decode(&block);
     Ok((block, superblock))

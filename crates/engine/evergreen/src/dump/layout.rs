@@ -1,5 +1,6 @@
-//! Where each field of a structure lies, under the word of docs/reference/evergreen-format.md. Read here from the bytes, not by the
-//! codecs: of a structure that a codec refuses, everything is shown all the same.
+//! The offsets of the fields of each structure, with the names of
+//! docs/reference/evergreen-format.md. The dump reads the bytes without the codecs, so it shows
+//! structures that a codec refuses.
 
 use senesce_fsapi::dump::{Field, Form, field};
 
@@ -46,7 +47,7 @@ pub(super) const MAP_CHUNK: &[Field] = &[
     field("checksum", 4088, Form::Hex64),
 ];
 
-/// Of format version 1.
+/// The chunk of format version 1.
 #[rustfmt::skip]
 pub(super) const OLD_MAP_CHUNK: &[Field] = &[
     field("magic", 0, Form::Hex32),
@@ -80,7 +81,7 @@ pub(super) const NODE: &[Field] = &[
     field("generation", 32, Form::U64),
 ];
 
-/// Behind these, from format version 2 on.
+/// The field that follows from format version 2 on.
 #[rustfmt::skip]
 pub(super) const NODE_IDENTITY: &[Field] = &[
     field("identity", 40, Form::Uuid),

@@ -1,4 +1,4 @@
-//! The log: frame by frame from where replaying begins, and what each batch does.
+//! Dumps of the log: the frames from the start of the replay, and their batches.
 
 use bytes::Bytes;
 use senesce_fsapi::dump::{Dump, DumpTable, read_fields, text};
@@ -10,15 +10,15 @@ use crate::{
     log::{FRAME_HEADER, FrameHeader, Replay, Ring, decode_batch, seed},
 };
 
-/// Changes of a batch that are shown; more are counted.
+/// The changes of a batch to show; further ones are counted.
 const MOST_CHANGES: usize = 8;
 
-/// The frames that opening will read, and what keeps it from reading on, if that is damage.
+/// The frames that opening will read, and the damage that ends them, if any.
 pub(super) fn log(media: &Media, most: u64) -> Result<Dump> {
     let Media { area, superblock } = media;
     let device = area.device();
     let (geometry, start) = (&superblock.geometry, superblock.replay);
-    let mut dump = Dump::new(format!("log behind superblock {}", superblock.generation));
+    let mut dump = Dump::new(format!("log after superblock {}", superblock.generation));
     dump.field("position", start.position);
     dump.field("sequence", start.sequence);
     let is_torn = read_slots(&**device)?.torn().is_some();
@@ -35,7 +35,7 @@ pub(super) fn log(media: &Media, most: u64) -> Result<Dump> {
         let header = FrameHeader::decode(&ring.read(position, FRAME_HEADER)?, seed(&superblock.uuid));
         let Ok(header) = header else { break };
         if dump.parts.len() as u64 == most {
-            dump.field("more frames behind position", position);
+            dump.field("more frames after position", position);
             break;
         }
         dump.parts.push(frame(&ring.read(position, header.frame_bytes() as usize)?, &header));
@@ -48,7 +48,7 @@ fn frame(bytes: &[u8], header: &FrameHeader) -> Dump {
     let mut dump = Dump::new(format!("frame at position {}", header.position));
     read_fields(&mut dump, bytes, FRAME);
     if header.records == 0 && header.body_bytes == 0 {
-        dump.field("batches", format!("none: written to say that all before position {} was durable", header.durable));
+        dump.field("batches", format!("none: records that all before position {} was durable", header.durable));
         return dump;
     }
     let mut table = DumpTable::new(&["sequence", "bytes", "claim", "removal", "changes"]);
@@ -90,7 +90,7 @@ fn change(change: &Change) -> String {
     }
 }
 
-/// What a message does, in words.
+/// Describes a message.
 pub(super) fn message_text(message: &Message) -> String {
     match message {
         Message::Put(value) => format!("put {} bytes at", value.len()),

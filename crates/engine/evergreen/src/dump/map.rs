@@ -1,4 +1,4 @@
-//! The map of nodes, chunk by chunk, and what it leaves free.
+//! Dumps of the map of nodes, chunk by chunk, and of the free space.
 
 use senesce_fsapi::dump::{Dump, DumpTable, read_fields, sum_text};
 
@@ -11,17 +11,17 @@ use crate::{
     disk::{BLOCK, NodeMap, Space, u32_at},
 };
 
-/// What a chunk of format version 1 begins with.
+/// The magic of a chunk of format version 1.
 const OLD_MAGIC: u32 = 0x7061_4d6e;
 
-/// Where each node lies.
+/// Dumps the places of the nodes.
 pub(super) fn map(media: &Media, most: u64) -> Result<Dump> {
     let Media { area, superblock } = media;
     let mut dump = Dump::new(format!("map of nodes of superblock {}", superblock.generation));
     let mut bad = Vec::new();
     let loaded = NodeMap::load_noting(area, superblock, true, &mut bad);
     bad.iter().for_each(|error| dump.wrong(error));
-    // The first copy that the device returns, damaged or not.
+    // The first copy that the device can read, damaged or not.
     let mut copies = superblock.map.copies().map(|(_, extents)| area.read(extents, 0, superblock.map.bytes as usize));
     let is_whole = |bytes: &Result<bytes::Bytes>| bytes.as_ref().is_ok_and(|b| NodeMap::sum(b) == superblock.map.sum);
     let first = copies.next().unwrap_or_else(|| Err(Error::Invalid { what: "a map without a place".to_owned() }));
@@ -50,7 +50,7 @@ pub(super) fn map(media: &Media, most: u64) -> Result<Dump> {
     Ok(dump)
 }
 
-/// What is free.
+/// Dumps the free extents.
 pub(super) fn space(media: &Media, most: u64) -> Result<Dump> {
     let Media { area, superblock } = media;
     let map = NodeMap::load(area, superblock)?;

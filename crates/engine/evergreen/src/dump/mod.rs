@@ -1,7 +1,7 @@
-//! Dumps: every structure of an evergreen that is not open, field by field, as it lies on the device.
+//! Dumps: every structure of an evergreen that is not open, field by field.
 //!
-//! It reads as the check does, without the engine, and writes nothing. What is damaged is shown as far as it can be read, with
-//! what is wrong.
+//! A dump uses the codecs without the engine, like the check, and writes nothing. It shows damaged
+//! structures as far as they can be read, with their faults.
 
 mod fixed;
 mod layout;
@@ -23,31 +23,31 @@ use crate::{
     disk::{Area, NodeId, Superblock, read_newest},
 };
 
-/// What is to be shown.
+/// The structure to dump.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DumpWhat {
     /// Both superblocks.
     Superblocks,
-    /// The map of nodes: where each of them lies.
+    /// The map of nodes, with their places.
     Map,
-    /// The extents that are free.
+    /// The free extents.
     Space,
-    /// The log: what opening will do again.
+    /// The log: the batches that opening will apply.
     Log,
     /// All nodes from the root on, with their bounds, in the order of keys.
     Tree,
-    /// A node: its header, its parts and what is in them.
+    /// A node: its header, its parts and their contents.
     Node {
-        /// Its number.
+        /// The number of the node.
         id: u64,
     },
 }
 
-/// Shows a structure of an evergreen that is not open; tables have at most `most` rows.
+/// Dumps a structure of an evergreen that is not open; tables have at most `most` rows.
 ///
-/// Errors: what keeps from looking at all (no superblock that can be read, where one is needed, no map where a node is looked for;
-/// the device's errors); `Invalid` for a node that is not there. Damage is in the
-/// dump. Cost: reads what is shown; nothing is written.
+/// Errors: those that prevent the dump: a superblock or map that is needed and cannot be read,
+/// errors of the device. `Invalid` if the node does not exist. Damage is in the dump. Cost: reads
+/// the dumped structure; writes nothing.
 pub fn dump(device: &Arc<dyn BlockDevice>, what: &DumpWhat, most: u64) -> Result<Dump> {
     match what {
         DumpWhat::Superblocks => fixed::superblocks(device),
@@ -59,7 +59,7 @@ pub fn dump(device: &Arc<dyn BlockDevice>, what: &DumpWhat, most: u64) -> Result
     }
 }
 
-/// A device, and the superblock that counts.
+/// A device, and its newest superblock.
 struct Media {
     area: Area,
     superblock: Superblock,

@@ -1,4 +1,4 @@
-//! Nodes: one with all that is in it, or all of them with their bounds.
+//! Dumps of nodes: one with its contents, or all with their bounds.
 
 use bytes::Bytes;
 use senesce_fsapi::dump::{Dump, DumpTable, DumpValue, read_fields, sum_text, text};
@@ -14,11 +14,11 @@ use crate::{
     node::{Basement, Body, Buffer, Header, Node, is_whole},
 };
 
-/// Bytes of a header that lie at fixed places in every version, and in those that have an identity.
+/// The bytes of a header at fixed offsets in every version, and in versions with a UUID.
 const FIXED_BYTES: usize = 40;
 const IDENTITY_END: usize = 56;
 
-/// A node, as the map has it.
+/// Dumps a node at its place in the map.
 pub(super) fn node(media: &Media, id: NodeId, most: u64) -> Result<Dump> {
     let map = NodeMap::load(&media.area, &media.superblock)?;
     let Some(place) = map.get(id) else {
@@ -63,7 +63,7 @@ pub(super) fn node(media: &Media, id: NodeId, most: u64) -> Result<Dump> {
         part.field("sum", sum_text(stored.sum));
         match loaded {
             Ok(()) if node.stored(number).is_none() => part.table = Some(part_table(&node, number, most)),
-            Ok(()) => part.wrong("it reaches behind the node's end"),
+            Ok(()) => part.wrong("it exceeds the node's end"),
             Err(damage) => part.wrong(damage),
         }
         dump.parts.push(part);
@@ -71,7 +71,7 @@ pub(super) fn node(media: &Media, id: NodeId, most: u64) -> Result<Dump> {
     Ok(dump)
 }
 
-/// All nodes that are reached from the root.
+/// Dumps all nodes that are reached from the root.
 pub(super) fn tree(media: &Media, most: u64) -> Result<Dump> {
     let map = NodeMap::load(&media.area, &media.superblock)?;
     let mut dump = Dump::new(format!("tree of superblock {}", media.superblock.generation));
@@ -80,7 +80,7 @@ pub(super) fn tree(media: &Media, most: u64) -> Result<Dump> {
     let mut left = map.len();
     while let Some(id) = open.pop() {
         let Some(place) = map.get(id) else {
-            dump.wrong(format!("node {id} is named, and not in the map of nodes"));
+            dump.wrong(format!("node {id} has a parent, but is not in the map of nodes"));
             continue;
         };
         // A damaged tree may name a node twice.
@@ -112,7 +112,8 @@ fn row(id: NodeId, place: &Place, header: &Header) -> Vec<DumpValue> {
     ]
 }
 
-/// All bytes of the first copy of a node that is whole; if none is, those of the first. Errors: of the device.
+/// The bytes of the first whole copy of a node; if none is whole, those of the first copy. Errors:
+/// those of the device.
 pub(super) fn read_copy(media: &Media, place: &Place) -> Result<Bytes> {
     let read = |copy: Place| media.area.read(&copy.extents, 0, copy.bytes as usize);
     let is_sound = |bytes: &Result<Bytes>| bytes.as_ref().is_ok_and(|bytes| is_whole(bytes, place.header_sum));
@@ -120,7 +121,7 @@ pub(super) fn read_copy(media: &Media, place: &Place) -> Result<Bytes> {
     place.copies().map(read).find(is_sound).unwrap_or_else(|| media.area.read(&place.extents, 0, place.bytes as usize))
 }
 
-/// The header of a node, of the first copy in which it is whole.
+/// The header of a node, from the first copy that has it whole.
 pub(super) fn read_header(media: &Media, place: &Place) -> Result<Decoded<Header>> {
     let mut first = None;
     for copy in place.copies() {
@@ -171,7 +172,7 @@ fn basement(basement: &Basement, most: u64) -> DumpTable {
     table
 }
 
-/// Ranges first, as they act.
+/// Ranges first, because they act first.
 fn buffer(buffer: &Buffer, most: u64) -> DumpTable {
     let mut table = DumpTable::new(&["waiting"]);
     for (from, to) in buffer.ranges().iter() {

@@ -1,4 +1,5 @@
-//! The outline of a tree: every node with its size, its place and what waits for it, for whoever draws it.
+//! The outline of a tree: every node with its size, its place and its waiting messages, for a
+//! chart.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -12,61 +13,62 @@ use crate::{
     node::{Child, Header, Node},
 };
 
-/// A tree as it lies on its device.
+/// The tree of an evergreen on its device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outline {
-    /// The superblock that names it.
+    /// The generation of its superblock.
     pub generation: u64,
-    /// What it was made with.
+    /// The shape of the tree.
     pub shape: Shape,
-    /// The area of nodes: its first byte, and its length.
+    /// The area of nodes: offset and length in bytes.
     pub area: (u64, u64),
-    /// The root, then whatever is below it in the order of keys, each node before those below it.
+    /// The nodes: the root, then all below it in the order of keys, each node before its children.
     pub nodes: Vec<OutlinedNode>,
 }
 
 /// A node of an outline.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutlinedNode {
-    /// Its number.
+    /// The number of the node.
     pub id: u64,
-    /// Levels that it is above the leaves; of one that cannot be read, as its parent has it.
+    /// The levels above the leaves; for an unreadable node as its parent implies.
     pub height: u8,
-    /// Its parent's place in the list; none of the root.
+    /// The index of the parent in the list; `None` for the root.
     pub parent: Option<usize>,
-    /// The checkpoint that wrote it.
+    /// The generation of the checkpoint that wrote it.
     pub generation: u64,
-    /// Bytes of it on the device.
+    /// The length of the node on the device, in bytes.
     pub bytes: u64,
-    /// The most bytes that its parts take: the entries of a leaf, what waits in an inner node. This is what its limits are about.
+    /// The most bytes that its encoded parts take: the entries of a leaf, the buffers of an inner
+    /// node. The limits of nodes apply to this.
     pub weight_bytes: u64,
-    /// Where it lies, in the order of its bytes: first bytes of the device, and lengths.
+    /// The extents in the order of its bytes: offsets on the device and lengths.
     pub extents: Vec<(u64, u64)>,
-    /// What its keys are of.
+    /// The kind of data in the node.
     pub holds: Holds,
-    /// What waits for it in its parent.
+    /// The messages that wait for the node in its parent.
     pub waiting: Waiting,
-    /// Why it, or a part of it, cannot be read.
+    /// The reason why the node, or a part of it, cannot be read.
     pub damage: Option<String>,
 }
 
-/// What waits for a node.
+/// The messages that wait for a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waiting {
-    /// The most bytes that it takes.
+    /// The most bytes that they take when encoded.
     pub bytes: u64,
     /// Messages for single keys; 0 if they cannot be read.
     pub messages: u64,
-    /// Ranges that are deleted; 0 if they cannot be read.
+    /// Deleted ranges; 0 if they cannot be read.
     pub ranges: u64,
 }
 
-/// What the keys of a node are of.
+/// The kind of data in a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Holds {
     /// Blocks of files.
     Contents,
-    /// Inodes, names, extended attributes, and what the file system keeps about itself.
+    /// Inodes, names, extended attributes, and records of the file system.
     Metadata,
     /// Both.
     #[default]
@@ -74,7 +76,7 @@ pub enum Holds {
 }
 
 impl Holds {
-    /// By the bounds of a node: keys of blocks come before all others.
+    /// The kind between the bounds of a node: the keys of blocks are before all others.
     fn between(lower: &[u8], upper: Option<&Bytes>) -> Self {
         const BEHIND_BLOCKS: &[u8] = b"e";
         match upper {
@@ -85,16 +87,18 @@ impl Holds {
     }
 }
 
-/// Outlines the tree of an evergreen that is not open. A node that cannot be read is told with what is wrong, and without what is below it.
+/// Outlines the tree of an evergreen that is not open. An unreadable node has its damage, and
+/// nothing below it.
 ///
-/// Errors: no superblock or no map of nodes that can be read. Cost: reads inner nodes, and headers of leaves; memory for each node.
+/// Errors: no readable superblock or map of nodes. Cost: reads inner nodes, and headers of leaves;
+/// memory for each node.
 pub fn outline(device: &Arc<dyn BlockDevice>) -> Result<Outline> {
     let media = Media::open(device)?;
     let superblock = &media.superblock;
     let map = NodeMap::load(&media.area, superblock)?;
     let mut nodes: Vec<OutlinedNode> = Vec::new();
     let mut seen = HashSet::new();
-    // The root is an inner node always.
+    // The root is always an inner node.
     let mut open = vec![OutlinedNode { id: superblock.root.0, height: 1, ..OutlinedNode::default() }];
     while let Some(mut named) = open.pop() {
         let at = nodes.len();
@@ -119,7 +123,7 @@ pub fn outline(device: &Arc<dyn BlockDevice>) -> Result<Outline> {
     Ok(Outline { generation: superblock.generation, shape, area: (geometry.data_at, geometry.data_bytes()), nodes })
 }
 
-/// Takes over what a header says; gives the nodes below, of which no more is known than what their parent has for them.
+/// Sets the facts of a header. Returns the children, with the facts that their parent has.
 fn fill(named: &mut OutlinedNode, header: &Header, at: usize, media: &Media, place: &Place) -> Vec<OutlinedNode> {
     let mut node = header.node.clone();
     named.height = node.height();
@@ -142,7 +146,7 @@ fn fill(named: &mut OutlinedNode, header: &Header, at: usize, media: &Media, pla
     node.inner().children().iter().map(below).collect()
 }
 
-/// Takes those parts of an inner node into memory that can be read; tells what is wrong with the first of the others.
+/// Loads the readable parts of an inner node. Returns the damage of the first unreadable part.
 fn load_buffers(media: &Media, place: &Place, node: &mut Node) -> Option<String> {
     let bytes = match super::node::read_copy(media, place) {
         Ok(bytes) => bytes,
@@ -154,16 +158,16 @@ fn load_buffers(media: &Media, place: &Place, node: &mut Node) -> Option<String>
         let end = stored.at + stored.bytes;
         let loaded = match end <= bytes.len() {
             true => node.load(number, bytes.slice(stored.at..end)).map_err(|damage| damage.to_string()),
-            false => Err("it reaches behind the node's end".to_owned()),
+            false => Err("it exceeds the node's end".to_owned()),
         };
         if let Err(why) = loaded {
-            damage.get_or_insert(format!("what waits for child {number}: {why}"));
+            damage.get_or_insert(format!("buffer of child {number}: {why}"));
         }
     }
     damage
 }
 
-/// The header of a node, or why it cannot be read.
+/// The header of a node, or the reason why it cannot be read.
 fn read(media: &Media, place: &Place) -> std::result::Result<Header, String> {
     let header: Decoded<Header> = super::node::read_header(media, place).map_err(|error| error.to_string())?;
     header.map_err(|damage| damage.to_string())

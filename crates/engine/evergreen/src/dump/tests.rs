@@ -1,4 +1,4 @@
-//! Dumps against texts that are kept.
+//! Compares dumps with golden files.
 
 use std::{fs, path::PathBuf, sync::Arc};
 
@@ -18,7 +18,7 @@ use crate::{
 
 const UUID: [u8; 16] = *b"evergreen golden";
 
-/// A device with two superblocks, a map and a log, made of their codecs alone.
+/// A device with two superblocks, a map and a log, written by the codecs alone.
 fn example() -> Arc<dyn BlockDevice> {
     let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new("disk", Size(4 << 20)));
     let geometry = Geometry::plan(4 << 20, 4096, Some(256 << 10)).unwrap();
@@ -82,12 +82,12 @@ fn example() -> Arc<dyn BlockDevice> {
     device
 }
 
-/// The text of a dump must be that of a file in `golden/`.
+/// Compares the text of a dump with a file in `golden/`.
 fn expect(name: &str, shown: &Dump) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden").join(name);
     let wanted = fs::read_to_string(&path).unwrap_or_default();
     let got = shown.to_string();
-    assert!(got == wanted, "{} is not what is shown now:\n{got}", path.display());
+    assert!(got == wanted, "the dump differs from {}:\n{got}", path.display());
 }
 
 fn shown(device: &Arc<dyn BlockDevice>, what: DumpWhat) -> Dump {
@@ -109,7 +109,7 @@ fn golden() {
     }
 }
 
-/// A tree of two levels in which messages and a range wait.
+/// A tree of two levels with waiting messages and a range.
 fn grown() -> Arc<dyn BlockDevice> {
     let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new("disk", Size(4 << 20)));
     let shape = Shape { node_bytes: 1024, basement_bytes: 512, fanout: 4, key_order: KeyOrder::BirthPath };
@@ -148,7 +148,7 @@ fn golden_nodes() {
 }
 
 #[test]
-fn a_frame_without_batches_says_what_it_is_for() {
+fn an_empty_frame_shows_its_purpose() {
     let device = grown();
     let store = Evergreen::open(device.clone(), Limits::default()).unwrap();
     for number in 0..4 {
@@ -156,24 +156,24 @@ fn a_frame_without_batches_says_what_it_is_for() {
         batch.put(format!("run {number}"), vec![1; 2000]);
         store.apply(batch).unwrap();
     }
-    assert!(store.figures().unlogged_bytes > 2000, "the last ones are left out");
-    // A checkpoint makes that good, and says so.
+    assert!(store.figures().unlogged_bytes > 2000, "the last batches are not logged");
+    // The checkpoint makes these batches durable, and writes a frame that proves it.
     store.sync().unwrap();
     let log = shown(&device, DumpWhat::Log);
     assert_eq!(log.parts.len(), 1, "{log}");
     let told = log.to_string();
-    assert!(told.contains("none: written to say that all before position") && log.parts[0].table.is_none(), "{told}");
+    assert!(told.contains("none: records that all before position") && log.parts[0].table.is_none(), "{told}");
 }
 
 #[test]
-fn tables_end_where_they_are_told_to() {
+fn tables_end_at_the_limit() {
     let shown = dump(&example(), &DumpWhat::Map, 2).unwrap();
     let table = shown.table.unwrap();
     assert_eq!((table.rows.len(), table.more), (2, 2));
     assert_eq!(dump(&example(), &DumpWhat::Log, 1).unwrap().parts.len(), 1);
 }
 
-/// Every byte that means something is changed by turn: the dump of its structure is not the same, or tells that it is damaged.
+/// Changes bytes of each structure in turn: its dump must report the damage.
 #[test]
 fn damage_is_shown_with_what_is_left() {
     let geometry = Geometry::plan(4 << 20, 4096, Some(256 << 10)).unwrap();
@@ -197,7 +197,7 @@ fn damage_is_shown_with_what_is_left() {
 }
 
 #[test]
-fn beside_a_superblock_that_the_device_does_not_give_the_other_one_is_shown() {
+fn unreadable_superblock_leaves_the_other_in_the_dump() {
     let device = example();
     for (at, other) in [(0, "superblock at 1048576, the newest"), (1 << 20, "superblock at 0, the newest")] {
         let faulty = Arc::new(FaultDevice::new(device.clone()));
@@ -205,7 +205,7 @@ fn beside_a_superblock_that_the_device_does_not_give_the_other_one_is_shown() {
         let faulty: Arc<dyn BlockDevice> = faulty;
         let shown = dump(&faulty, &DumpWhat::Superblocks, 9).unwrap();
         let [failed, whole] = if at == 0 { [0, 1] } else { [1, 0] }.map(|number| &shown.parts[number]);
-        assert!(failed.wrong[0].starts_with("the device does not give it: ") && failed.fields.len() == 1, "{failed}");
+        assert!(failed.wrong[0].starts_with("the device cannot read it: ") && failed.fields.len() == 1, "{failed}");
         assert!(whole.title == other && whole.is_sound() && whole.fields.len() > 10, "{whole}");
     }
     let faulty = Arc::new(FaultDevice::new(device));

@@ -1,4 +1,5 @@
-//! What must hold of all entries of a store, looked at without the file system: its codecs are used, and none of its ways.
+//! Checks the rules of the file system for all entries of a store. It uses only the codecs of the
+//! file system.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,7 +22,7 @@ use crate::{
     keys::{Home, Key, next_ino_of},
 };
 
-/// What lies under one home.
+/// The entries of one home.
 #[derive(Default)]
 struct Found {
     inode: Option<Inode>,
@@ -31,7 +32,7 @@ struct Found {
     xattr_pieces: u32,
     xattr_bytes: u64,
     blocks: u64,
-    /// The end of the last block's value, as a place in the file.
+    /// The end of the last block's value, as an offset in the file.
     end: u64,
 }
 
@@ -45,9 +46,10 @@ struct Files {
     findings: Vec<String>,
 }
 
-/// Reads all entries and says what is wrong with the file system in them: nothing, as it should be. It must not be in use.
+/// Reads all entries and returns the violated rules; an empty list if there are none. The store
+/// must not be in use.
 ///
-/// Errors: those of the store. Cost: reads everything; memory as much as there are inodes and names.
+/// Errors: those of the store. Cost: reads all entries; memory for each inode and name.
 pub fn check_files(store: &impl KeyValue) -> Result<Vec<String>> {
     let mut files = Files::default();
     store.scan(&[], &[u8::MAX], &mut |key, value| {
@@ -61,7 +63,7 @@ pub fn check_files(store: &impl KeyValue) -> Result<Vec<String>> {
     let claimed = files.check_inodes(&links);
     let live = store.live().bytes;
     if claimed != live as i64 {
-        files.findings.push(format!("all that is there claims {claimed} bytes, and {live} are claimed"));
+        files.findings.push(format!("the entries need {claimed} bytes, and {live} are claimed"));
     }
     Ok(files.findings)
 }
@@ -108,7 +110,7 @@ impl Files {
         self.findings.push(what);
     }
 
-    /// Inodes and the records of their homes lead to each other.
+    /// Checks that inodes and the records of their homes match.
     fn check_homes(&mut self) {
         let mut findings = Vec::new();
         let of_home: BTreeMap<&Home, u64> = self.home_of.iter().map(|(ino, home)| (home, *ino)).collect();
@@ -130,7 +132,8 @@ impl Files {
         self.findings.append(&mut findings);
     }
 
-    /// Goes from the root along the names; gives how many names each inode has, and how many directories are in it.
+    /// Walks from the root along the names. Returns the number of names of each inode, and the
+    /// number of directories in it.
     fn walk(&mut self) -> BTreeMap<u64, (u32, u32)> {
         let mut links: BTreeMap<u64, (u32, u32)> = BTreeMap::from([(Ino::ROOT.0, (0, 0))]);
         let mut open = vec![(Ino::ROOT, Home::root())];
@@ -174,7 +177,7 @@ impl Files {
         links
     }
 
-    /// What each inode says of what it has; gives what all claim.
+    /// Checks the counts in each inode. Returns the sum of all claims.
     fn check_inodes(&mut self, links: &BTreeMap<u64, (u32, u32)>) -> i64 {
         let mut claimed = SYSTEM_BYTES;
         for (ino, home) in self.home_of.clone() {
@@ -236,7 +239,8 @@ impl Files {
     }
 }
 
-/// Labels ascend with the names, each above its floor, which is not below the label before.
+/// Checks that labels ascend with the names. Each must exceed its floor, and the floor must not be
+/// below the previous label.
 fn check_labels(found: &Found, last_label: u64, unordered: u64) -> Option<String> {
     let (mut before, mut numbers) = (0, 0);
     for (name, entry) in &found.names {

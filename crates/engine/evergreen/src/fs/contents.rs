@@ -1,4 +1,4 @@
-//! Reading and writing files, and cutting them.
+//! Reads, writes and truncation of files.
 
 use std::ops::ControlFlow;
 
@@ -16,14 +16,14 @@ use crate::{
     keys::{Home, Key},
 };
 
-/// Blocks that one batch writes at most, if the store takes so many: longer writes are several batches.
+/// The most blocks of one batch, if the store accepts that many. Longer writes use several batches.
 pub const BATCH_BLOCKS: u64 = 1024;
-/// What a batch has beside blocks or pieces: records of inodes, names and the like.
+/// The bytes of a batch beside blocks or pieces: records of inodes, names and so on.
 const BESIDE_BYTES: usize = 4 * (MAX_KEY_BYTES / 2 + CHANGE_BYTES);
-/// Up to so many blocks are read one by one: a store reads less for a key than for a range.
+/// Up to this number, blocks are read one by one: a store reads less for a key than for a range.
 const READ_ONE_BY_ONE: u64 = 2;
 
-/// The parts of a range by block: block, first byte in it, bytes.
+/// Splits a range into blocks: block, first byte in it, bytes.
 pub fn parts(offset: u64, end: u64) -> impl Iterator<Item = (u64, usize, usize)> {
     let mut at = offset;
     std::iter::from_fn(move || {
@@ -36,7 +36,7 @@ pub fn parts(offset: u64, end: u64) -> impl Iterator<Item = (u64, usize, usize)>
     })
 }
 
-/// Errors: `TooLarge` for a range that ends where no file does.
+/// The end of a range. Errors: `TooLarge` if it exceeds the largest file.
 pub fn check_end(offset: u64, len: u64) -> FsResult<u64> {
     match offset.checked_add(len) {
         Some(end) if end <= MAX_FILE_BYTES => Ok(end),
@@ -45,9 +45,9 @@ pub fn check_end(offset: u64, len: u64) -> FsResult<u64> {
 }
 
 impl Object {
-    /// A block that is missing is a hole only if the file has holes. Zeros must not hide a loss.
+    /// Checks that no block is missing in a file without holes. Otherwise zeros would hide a loss.
     ///
-    /// `there`: blocks that were found from `first` to before `behind`. Errors: `Corrupt`.
+    /// `there`: the number of blocks found from `first` to before `behind`. Errors: `Corrupt`.
     pub(super) fn expect_whole(&self, there: u64, first: u64, behind: u64) -> FsResult<()> {
         if self.inode.dense_blocks().is_none() || there == behind - first {
             return Ok(());
@@ -96,12 +96,12 @@ impl<S: KeyValue> EvergreenFs<S> {
         Ok((end - offset) as usize)
     }
 
-    /// A block of a file, if there is one.
+    /// A block of a file, if it exists.
     pub(super) fn block(&self, home: &Home, block: u64) -> FsResult<Option<Bytes>> {
         Ok(self.store.get(&home.block_key(block))?)
     }
 
-    /// Gives the blocks of a range that are there.
+    /// Passes the existing blocks of a range to `sink`.
     pub(super) fn for_each_block(
         &self,
         home: &Home,
@@ -115,14 +115,14 @@ impl<S: KeyValue> EvergreenFs<S> {
         })
     }
 
-    /// How many blocks of a range are there: without looking, if the file has no holes.
+    /// The number of existing blocks in a range. Reads nothing if the file has no holes.
     pub(super) fn count_blocks(&self, object: &Object, from: u64, to: u64) -> FsResult<u64> {
         let (blocks, _) = object.inode.file()?;
         if let Some(all) = object.inode.dense_blocks() {
             return Ok(to.min(all).saturating_sub(from));
         }
         if from == 0 && to >= object.inode.size.div_ceil(BLOCK) {
-            return Ok(blocks); // none lies behind the end
+            return Ok(blocks); // no block is after the end
         }
         let mut count = 0;
         if blocks > 0 {
@@ -147,31 +147,31 @@ impl<S: KeyValue> EvergreenFs<S> {
                     object.inode = inode;
                     at = to;
                 }
-                // What fits is written: as many blocks as there is space for.
+                // Write the part that fits: retry with half of the blocks.
                 Err(FsError::NoSpace) if to.div_ceil(BLOCK) - at / BLOCK > 1 => {
                     blocks = (to.div_ceil(BLOCK) - at / BLOCK) / 2;
                 }
                 Err(error) if at == offset => return Err(error),
-                // The count is short, so the caller continues after it and gets the error if it lasts. For pages that the kernel
-                // writes back, the adapter is that caller.
+                // The count is short, so the caller continues after it, and receives the error if
+                // it persists. For pages that the kernel writes back, the adapter is that caller.
                 Err(_) => break,
             }
         }
         Ok((at - offset) as usize)
     }
 
-    /// How many whole values under keys of so many bytes a batch may have.
+    /// The number of whole values that a batch can have, under keys of `key_bytes`.
     pub(super) fn batch_values(&self, key_bytes: usize) -> usize {
         let most = self.store.max_batch_bytes().saturating_sub(BESIDE_BYTES);
         (most / (MAX_VALUE_BYTES + CHANGE_BYTES + key_bytes)).max(1)
     }
 
-    /// How many blocks of a file one batch writes at most.
+    /// The most blocks of a file in one batch.
     pub(super) fn batch_blocks(&self, home: &Home) -> u64 {
         (self.batch_values(home.block_key(u64::MAX).len()) as u64).min(BATCH_BLOCKS)
     }
 
-    /// Writes no more blocks than a batch takes; gives the inode as it is then.
+    /// Writes at most the blocks of one batch; returns the new inode.
     fn write_batch(&self, caller: &Caller, ino: Ino, object: &Object, offset: u64, data: &[u8]) -> FsResult<Inode> {
         let end = offset + data.len() as u64;
         let (first, behind) = (offset / BLOCK, end.div_ceil(BLOCK));
@@ -194,7 +194,7 @@ impl<S: KeyValue> EvergreenFs<S> {
         Ok(inode)
     }
 
-    /// Changes a file's length, in `inode`.
+    /// Changes the length of a file, in `inode`.
     pub(super) fn set_size(&self, batch: &mut Batch, object: &Object, inode: &mut Inode, size: u64) -> FsResult<()> {
         check_end(0, size)?;
         if size < object.inode.size {
@@ -205,12 +205,12 @@ impl<S: KeyValue> EvergreenFs<S> {
                 batch.delete_range(range.start, range.end);
             }
             if !size.is_multiple_of(BLOCK) {
-                // Where there is no block, nothing is cut.
+                // If the block does not exist, the cut has no effect.
                 batch.send(object.home.block_key(kept - 1), Message::cut((size % BLOCK) as u32));
             }
             change_blocks(inode, 0, gone);
             if let Body::File { reserved, .. } = &mut inode.body {
-                *reserved = 0; // what was reserved behind the end goes too
+                *reserved = 0; // reservations after the end are freed
             }
             batch.claim.is_removal = true;
         }
@@ -219,7 +219,7 @@ impl<S: KeyValue> EvergreenFs<S> {
     }
 }
 
-/// Blocks come to a file, and go: with those that go, what was reserved for them.
+/// Adds blocks to a file, and removes others with their reservations.
 pub fn change_blocks(inode: &mut Inode, more: u64, fewer: u64) {
     if let Body::File { blocks, reserved } = &mut inode.body {
         *blocks = *blocks + more - fewer.min(*blocks);

@@ -8,9 +8,10 @@ use super::evergreen::{EvergreenFs, FsOptions, damaged};
 use crate::{Evergreen, Limits, MakeOptions, Result};
 
 impl EvergreenFs<Evergreen> {
-    /// Makes an empty file system on a device: **what lies there is lost.** Durable when it returns.
+    /// Makes an empty file system on a device: **all data on the device is lost.** Durable when it
+    /// returns.
     ///
-    /// Errors: as [`Evergreen::make`] has them.
+    /// Errors: as for [`Evergreen::make`].
     pub fn make_on(device: Arc<dyn BlockDevice>, options: &MakeOptions) -> Result<()> {
         Evergreen::make(device.clone(), options)?;
         let store = Evergreen::open(device, Limits::default())?;
@@ -18,9 +19,11 @@ impl EvergreenFs<Evergreen> {
         fs.store().checkpoint()
     }
 
-    /// Opens the file system on a device: as it was after some call that is not before the last sync.
+    /// Opens the file system on a device. It has the state after some call, at least that of the
+    /// last sync.
     ///
-    /// Errors: as [`Evergreen::open`] and [`open`](Self::open) have them; `Damaged` if its keys are not as the superblock says.
+    /// Errors: as for [`Evergreen::open`] and [`open`](Self::open); `Damaged` if the key order
+    /// differs from that of the superblock.
     pub fn open_on(device: Arc<dyn BlockDevice>, limits: Limits) -> Result<Self> {
         let name = device.name().to_owned();
         let fs = Self::open(Evergreen::open(device, limits)?)?;
@@ -28,6 +31,6 @@ impl EvergreenFs<Evergreen> {
         if told == found {
             return Ok(fs);
         }
-        Err(damaged(name, format!("the file system's keys are in the order {found:?}, its superblock says {told:?}")))
+        Err(damaged(name, format!("the file system's keys are in the order {found:?}, its superblock has {told:?}")))
     }
 }

@@ -5,24 +5,24 @@ use senesce_fsapi::{FileKind, Ino};
 use super::inode::{kind_byte, kind_of_byte};
 use crate::keys::{Home, put_number, take_number};
 
-/// What a name leads to, and its place in its directory.
+/// The target of a name, and its place in its directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     pub ino: Ino,
     pub kind: FileKind,
-    /// What readings of the directory go on behind: see [`super::labels`].
+    /// The label, after which a listing of the directory continues: see [`super::labels`].
     pub label: u64,
-    /// Labels above this one and below its own are free.
+    /// Labels above this one and below the own one are free.
     pub floor: u64,
-    /// The inode's home, unless it is the one that this name gives at birth.
+    /// The inode's home, unless it is the home of a birth under this name.
     pub home: Option<Home>,
 }
 
-/// Where the floor stands in the record.
+/// The offset of the floor in the record.
 pub const FLOOR_AT: u32 = 9;
 
 impl Entry {
-    /// Its record.
+    /// Encodes the record.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = vec![kind_byte(self.kind)];
         out.extend_from_slice(&self.label.to_le_bytes());
@@ -32,7 +32,7 @@ impl Entry {
         out
     }
 
-    /// From its record. Errors: what is not so, in words.
+    /// Decodes a record. Errors: a text with the rule that is violated.
     pub fn decode(record: &[u8]) -> Result<Self, String> {
         let (kind, rest) = record.split_first().ok_or("an empty record of a name")?;
         let kind = kind_of_byte(*kind).ok_or(format!("a name of kind {kind}"))?;
@@ -50,7 +50,7 @@ mod tests {
     use crate::disk::KeyOrder;
 
     #[test]
-    fn records_of_names_come_back() {
+    fn records_of_names_round_trip() {
         for home in [None, Some(Home::root().child(KeyOrder::BirthPath, b"name", 1000))] {
             let entry = Entry { ino: Ino(1000), kind: FileKind::Symlink, label: 1 << 60, floor: 77, home };
             let record = entry.encode();

@@ -1,4 +1,4 @@
-//! A file system in a store: making it, opening it, and the steps that its calls share.
+//! The file system in a store: making it, opening it, and steps that its calls share.
 
 use std::{
     ops::ControlFlow,
@@ -20,16 +20,16 @@ use crate::{
     keys::{self, Home, Key},
 };
 
-/// What the record of the layout begins with: the version.
+/// The first byte of the layout record: the version.
 pub(super) const VERSION: u8 = 1;
 
-/// So many inodes are kept in memory, if nothing else is said: some 30 MiB.
+/// The default number of inodes in memory, about 30 MiB.
 const INODES_KEPT: usize = 1 << 16;
 
-/// How a file system is made.
+/// The options of a new file system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FsOptions {
-    /// What the homes of its keys are.
+    /// The key order.
     pub keys: KeyOrder,
 }
 
@@ -38,22 +38,23 @@ pub struct EvergreenFs<S> {
     pub(super) store: S,
     pub(super) layout: KeyOrder,
     pub(super) table: Table,
-    /// Held by renames.
+    /// Locked by renames.
     pub(super) renames: Mutex<()>,
     pub(super) tending: Tending,
     numbers: Mutex<Numbers>,
 }
 
-/// The next number of an inode, and the first that is not taken.
+/// The next inode number, and the first that is not reserved.
 struct Numbers {
     next: u64,
     taken: u64,
 }
 
 impl<S: KeyValue> EvergreenFs<S> {
-    /// Makes one in an empty store; the root belongs to user and group 0. Durable after the next sync.
+    /// Makes a file system in an empty store; the root belongs to user and group 0. Durable after
+    /// the next sync.
     ///
-    /// Errors: `Invalid` if the store holds something; those of the store.
+    /// Errors: `Invalid` if the store is not empty; those of the store.
     pub fn format(store: S, options: FsOptions) -> Result<Self> {
         let mut first = None;
         store.scan(&[], &[u8::MAX], &mut |key, _| {
@@ -79,23 +80,23 @@ impl<S: KeyValue> EvergreenFs<S> {
         Self::open(store)
     }
 
-    /// Opens one: inodes without a name are removed.
+    /// Opens a file system, and removes inodes without a name.
     ///
-    /// Errors: `Invalid` if the store holds no file system, or one of another version; `Damaged`; those of the store.
-    /// Cost: a few readings, and one batch for each inode without a name.
+    /// Errors: `Invalid` if the store has no file system, or one of another version; `Damaged`;
+    /// those of the store. Cost: a few reads, and one batch for each inode without a name.
     pub fn open(store: S) -> Result<Self> {
         let record = store.get(&keys::layout_key())?;
         let layout = match record.as_deref() {
             Some([VERSION, 0]) => KeyOrder::BirthPath,
             Some([VERSION, 1]) => KeyOrder::InodeNumber,
-            None => return Err(Error::Invalid { what: "there is no file system in the store".to_owned() }),
+            None => return Err(Error::Invalid { what: "the store has no file system".to_owned() }),
             Some(other) => {
-                let what = format!("the file system has layout {other:?}; this is version {VERSION}");
+                let what = format!("the file system has the layout {other:?}; this program has version {VERSION}");
                 return Err(Error::Invalid { what });
             }
         };
         let next = store.get(&keys::next_ino_key())?;
-        let next = next.ok_or_else(|| "it is no number".to_owned()).and_then(|next| keys::next_ino_of(&next));
+        let next = next.ok_or_else(|| "it is not a number".to_owned()).and_then(|next| keys::next_ino_of(&next));
         let next = next.map_err(|problem| damaged("the next inode's number", problem))?;
         let fs = Self {
             store,
@@ -109,22 +110,22 @@ impl<S: KeyValue> EvergreenFs<S> {
         Ok(fs)
     }
 
-    /// The same, with about so many inodes kept in memory beside those that are held.
+    /// Sets the number of inodes in memory, in addition to the held ones.
     pub fn keeping_inodes(self, inodes: usize) -> Self {
         Self { table: Table::new(inodes), ..self }
     }
 
-    /// The store below it.
+    /// The store of the file system.
     pub fn store(&self) -> &S {
         &self.store
     }
 
-    /// Gives the store back.
+    /// Returns the store.
     pub fn into_store(self) -> S {
         self.store
     }
 
-    /// What the homes of its keys are.
+    /// The key order.
     pub fn key_order(&self) -> KeyOrder {
         self.layout
     }
@@ -159,7 +160,8 @@ impl<S: KeyValue> EvergreenFs<S> {
         Ok(())
     }
 
-    /// Takes away all that an object has, and what it claims. Its children's homes lie behind its own keys, and stay.
+    /// Deletes the keys of an object and its claim. The homes of its children follow its own keys,
+    /// and stay.
     pub(super) fn remove_object(&self, batch: &mut Batch, ino: Ino, object: &Object) {
         let own = object.home.metadata();
         batch.delete_range(own.start, own.end);
@@ -171,14 +173,15 @@ impl<S: KeyValue> EvergreenFs<S> {
         batch.claim.bytes -= object.inode.claim(ino, &object.home);
     }
 
-    /// A number that no inode ever had. Errors: `NoSpace` if none is left.
+    /// Returns a number that no inode ever had. Errors: `NoSpace` if none is left.
     pub(super) fn new_ino(&self) -> FsResult<Ino> {
         let mut numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
         if numbers.next > keys::MOST_INO {
             return Err(FsError::NoSpace);
         }
         if numbers.next == numbers.taken {
-            // Written before any of them is used: of two makers the second may be durable alone.
+            // Written before the first use: of two concurrent creations the second one may be
+            // durable alone.
             let taken = numbers.taken + keys::INOS_AT_ONCE;
             let mut batch = Batch::new();
             batch.put(keys::next_ino_key(), taken.to_le_bytes().to_vec());
@@ -189,7 +192,7 @@ impl<S: KeyValue> EvergreenFs<S> {
         Ok(Ino(numbers.next - 1))
     }
 
-    /// Sends what changes an inode's record, and claims the difference.
+    /// Adds the change of an inode's record to a batch, and claims the difference.
     pub(super) fn change_inode(&self, batch: &mut Batch, ino: Ino, object: &Object, new: &Inode) {
         if let Some(message) = object.inode.message_to(new) {
             batch.send(object.home.inode_key(), message);
@@ -205,29 +208,29 @@ impl<S: KeyValue> EvergreenFs<S> {
         node.write(&self.store)
     }
 
-    /// The inode that a name of a locked directory leads to.
+    /// The inode of a name in a locked directory.
     pub(super) fn node_of(&self, directory: &Home, name: &[u8], entry: &Entry) -> FsResult<Arc<Node>> {
         let node = self.table.get(entry.ino);
         node.load(&self.store, || self.home_of(directory, name, entry))?;
         Ok(node)
     }
 
-    /// The home of what a name leads to.
+    /// The home of a name's inode.
     pub(super) fn home_of(&self, directory: &Home, name: &[u8], entry: &Entry) -> Home {
         entry.home.clone().unwrap_or_else(|| directory.child(self.layout, name, entry.ino.0))
     }
 
-    /// What stands in a name's record for a home: nothing if the name gives it.
+    /// The home in a name's record: `None` if the name implies it.
     pub(super) fn told_home(&self, directory: &Home, name: &[u8], ino: Ino, home: &Home) -> Option<Home> {
         (*home != directory.child(self.layout, name, ino.0)).then(|| home.clone())
     }
 
-    /// Locks out all other renames.
+    /// Excludes all other renames.
     pub(super) fn lock_renames(&self) -> MutexGuard<'_, ()> {
         self.renames.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives the values of a range to `sink`, with what their keys stand for, until it breaks.
+    /// Passes the values of a range with their decoded keys to `sink`, until it breaks.
     pub(super) fn scan(
         &self,
         range: std::ops::Range<Vec<u8>>,
@@ -248,10 +251,10 @@ impl<S: KeyValue> EvergreenFs<S> {
     }
 }
 
-/// What the system's own records claim.
+/// The claim of the system's own records.
 pub const SYSTEM_BYTES: i64 = 2 + 2 + 2 + 8;
 
-/// What the record of an inode without a name claims.
+/// The claim of the record of an inode without a name.
 pub fn orphan_bytes(ino: Ino) -> i64 {
     keys::orphan_key(ino.0).len() as i64 + 1
 }

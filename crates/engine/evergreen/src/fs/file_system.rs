@@ -1,4 +1,4 @@
-//! The trait.
+//! The implementation of [`FileSystem`].
 
 use std::{ops::ControlFlow, sync::atomic::Ordering};
 
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{Batch, KeyValue};
 
-/// Bytes of objects that a sync of all moves at most, after renames.
+/// The most bytes of objects that a `sync_all` moves after renames.
 const TENDED_AT_SYNC: u64 = 4 << 20;
 
 impl<S: KeyValue> FileSystem for EvergreenFs<S> {
@@ -141,7 +141,7 @@ impl<S: KeyValue> FileSystem for EvergreenFs<S> {
         let held = node.held.load(Ordering::Relaxed);
         let left = held.checked_sub(1).ok_or(FsError::Invalid { what: "it is not held" })?;
         node.held.store(left, Ordering::Relaxed);
-        // If this fails, the inode is removed at the next opening.
+        // If this fails, the next opening removes the inode.
         if left == 0 && object.inode.links == 0 { self.remove_orphan(&node, object) } else { Ok(()) }
     }
 
@@ -152,8 +152,9 @@ impl<S: KeyValue> FileSystem for EvergreenFs<S> {
 
     fn sync_all(&self) -> FsResult<()> {
         self.store.sync()?;
-        // Whatever becomes of a sweep, all that was acknowledged is durable, and that is what a sync reports. `take_sweep_news` has what
-        // cannot be read, and a failure that stops the store is an error of the next call.
+        // A failed sweep is no failure of the sync: all acknowledged changes are durable.
+        // `take_sweep_news` reports unreadable objects. A failure that stops the store is an error
+        // of the next call.
         let _ = self.tend(TENDED_AT_SYNC);
         Ok(())
     }

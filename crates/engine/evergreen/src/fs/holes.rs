@@ -1,4 +1,4 @@
-//! Space of ranges: holes, reservations, looking for data, and copies of ranges.
+//! Ranges of files: holes, reservations, search for data, and copies.
 
 use std::ops::ControlFlow;
 
@@ -58,7 +58,7 @@ impl<S: KeyValue> EvergreenFs<S> {
         Ok(())
     }
 
-    /// Makes a range read as zeros; blocks that lie in it as far as the file goes are gone.
+    /// Makes a range read as zeros, and deletes its whole blocks before the end of the file.
     fn make_hole(&self, batch: &mut Batch, object: &Object, inode: &mut Inode, offset: u64, end: u64) -> FsResult<()> {
         let size = object.inode.size;
         let end = end.min(size);
@@ -77,7 +77,7 @@ impl<S: KeyValue> EvergreenFs<S> {
         let mut zero = |block: u64, first: u64, behind: u64| -> FsResult<()> {
             let key = object.home.block_key(block);
             if block * BLOCK + behind == size {
-                batch.send(key, Message::cut(first as u32)); // what is behind a value's end is zeros
+                batch.send(key, Message::cut(first as u32)); // bytes after the end of a value are zeros
             } else if first < behind && (object.inode.dense_blocks().is_some() || self.store.get(&key)?.is_some()) {
                 batch.send(key, Message::patch(first as u32, Bytes::from(vec![0; (behind - first) as usize])));
             }
@@ -129,7 +129,7 @@ impl<S: KeyValue> EvergreenFs<S> {
         }
     }
 
-    /// Copies: a tree whose leaves hold values has nothing that two files could share.
+    /// Copies the range: leaves hold values, so two files cannot share them.
     pub(super) fn do_clone(&self, caller: &Caller, from: (Ino, u64), to: (Ino, u64), len: u64) -> FsResult<u64> {
         let (source, target) = (self.table.get(from.0), self.table.get(to.0));
         if from.0 == to.0 {
@@ -147,7 +147,7 @@ impl<S: KeyValue> EvergreenFs<S> {
         self.copy(caller, Some(&source), from, &mut target, to, len)
     }
 
-    /// `source`: nothing if it is the target.
+    /// `source`: `None` if it is the target.
     fn copy(
         &self,
         caller: &Caller,
@@ -175,7 +175,7 @@ impl<S: KeyValue> EvergreenFs<S> {
         Ok(done)
     }
 
-    /// Copies no more blocks than a batch takes; gives the target's inode as it is then.
+    /// Copies at most the blocks of one batch; returns the target's new inode.
     fn copy_batch(
         &self,
         caller: &Caller,
@@ -186,7 +186,7 @@ impl<S: KeyValue> EvergreenFs<S> {
         len: u64,
     ) -> FsResult<Inode> {
         let end = to + len;
-        // The last block is written over in part if the target goes on behind it.
+        // The last block is overwritten partly, if the target continues after it.
         let is_partial = !len.is_multiple_of(BLOCK) && end < target.inode.size;
         let (first, behind) = (to / BLOCK, if is_partial { end / BLOCK } else { end.div_ceil(BLOCK) });
         let mut inode = target.inode;
@@ -230,7 +230,7 @@ impl<S: KeyValue> EvergreenFs<S> {
     }
 }
 
-/// Errors: `NoSpace` for a reservation of more than can be counted.
+/// Errors: `NoSpace` if more is reserved than can be counted.
 fn check_countable(inode: &Inode) -> FsResult<()> {
     match inode.body {
         Body::File { reserved, .. } if reserved > (1 << 48) => Err(FsError::NoSpace),

@@ -1,4 +1,4 @@
-//! What a record of an inode holds, and what an object claims of the space.
+//! The record of an inode, and the claim of an object.
 
 use bytes::Bytes;
 use senesce_fsapi::{Attributes, FileKind, FsError, FsResult, Ino, Timestamp};
@@ -6,16 +6,17 @@ use senesce_fsapi::{Attributes, FileKind, FsError, FsResult, Ino, Timestamp};
 use super::labels::LABELS;
 use crate::{Message, keys::Home};
 
-/// The unit of a file's content, in bytes.
+/// The unit of a file's contents, in bytes.
 pub const BLOCK: u64 = 4096;
 
-/// Blocks of a file at most: as many as the largest device has.
+/// The most blocks of a file: those of the largest device.
 const MOST_BLOCKS: u64 = 1 << 40;
 
-/// What all records begin with; what comes behind depends on the kind.
+/// The bytes of the common part of a record; the rest depends on the kind.
 const COMMON_BYTES: usize = 80;
 
-/// An inode. Each field has its place in the record, so that a change is a message of a few bytes.
+/// An inode. Each field has a fixed offset in the record, so that a change is a message of a few
+/// bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inode {
     pub kind: FileKind,
@@ -23,10 +24,10 @@ pub struct Inode {
     pub links: u32,
     pub uid: u32,
     pub gid: u32,
-    /// Pieces of extended attributes, and their bytes without the home in their keys.
+    /// The pieces of extended attributes, and their bytes without the homes in their keys.
     pub xattr_pieces: u32,
     pub xattr_bytes: u64,
-    /// Length in bytes; of a directory, how many names it has.
+    /// The length in bytes; for a directory the number of names.
     pub size: u64,
     pub accessed: Timestamp,
     pub modified: Timestamp,
@@ -37,17 +38,18 @@ pub struct Inode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
     File {
-        /// How many blocks are there: holes are not.
+        /// The number of existing blocks, without holes.
         blocks: u64,
-        /// How many blocks the file may come to without needing space; no promise if it has more.
+        /// The number of blocks that the file may have without new space; 0 or less than `blocks`
+        /// if nothing is reserved.
         reserved: u64,
     },
     Directory {
-        /// Itself, of the root.
+        /// The parent; the root is its own parent.
         parent: Ino,
-        /// The last label in the order of names that is not to be given again.
+        /// The last label in the order of names that is in use.
         last_label: u64,
-        /// How many names without a place in the order there were.
+        /// The number of names so far without a place in the order.
         unordered: u64,
     },
     Symlink,
@@ -66,18 +68,18 @@ const KINDS: [FileKind; 7] = [
     FileKind::BlockDevice,
 ];
 
-/// The byte that stands for a kind.
+/// The byte of a kind.
 pub fn kind_byte(kind: FileKind) -> u8 {
     KINDS.iter().position(|known| *known == kind).map_or(0, |at| at as u8 + 1)
 }
 
-/// The kind that a byte stands for.
+/// The kind of a byte.
 pub fn kind_of_byte(byte: u8) -> Option<FileKind> {
     KINDS.get(usize::from(byte).checked_sub(1)?).copied()
 }
 
 impl Inode {
-    /// One that was just made: without names in it, contents and extended attributes, of user and group 0.
+    /// A new inode of user and group 0, without names, contents and extended attributes.
     pub fn new(kind: FileKind, permissions: u32, body: Body, now: Timestamp) -> Self {
         Self {
             kind,
@@ -101,7 +103,7 @@ impl Inode {
         Self::new(FileKind::Directory, permissions, body, now)
     }
 
-    /// Its record.
+    /// Encodes the record.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(COMMON_BYTES + 24);
         out.extend_from_slice(&[kind_byte(self.kind), 0]);
@@ -128,7 +130,7 @@ impl Inode {
         out
     }
 
-    /// From its record. Errors: what is not so, in words.
+    /// Decodes a record. Errors: a text with the rule that is violated.
     pub fn decode(record: &[u8]) -> Result<Self, String> {
         let mut at = Reader(record);
         let [kind, zero] = at.take()?;
@@ -177,12 +179,13 @@ impl Inode {
             ));
         }
         if !at.0.is_empty() || inode.encode() != record {
-            return Err(format!("an inode's record of {} bytes that no inode has", record.len()));
+            return Err(format!("an invalid inode record of {} bytes", record.len()));
         }
         Ok(inode)
     }
 
-    /// The message that makes this inode's record one of `new`: the bytes from the first to the last that differ.
+    /// The message that changes this inode's record to that of `new`: the bytes from the first to
+    /// the last difference.
     pub fn message_to(&self, new: &Self) -> Option<Message> {
         let (old, new) = (self.encode(), new.encode());
         let first = old.iter().zip(&new).position(|(old, new)| old != new)?;
@@ -198,7 +201,7 @@ impl Inode {
         };
         Attributes {
             ino,
-            generation: 0, // numbers do not come again
+            generation: 0, // numbers are never reused
             kind: self.kind,
             permissions: self.permissions,
             links: self.links,
@@ -213,10 +216,11 @@ impl Inode {
         }
     }
 
-    /// Bytes of keys and values that the object claims, names not among them.
+    /// The bytes of keys and values that the object claims, without names.
     ///
-    /// It follows from the record alone, so that it can be given back without looking: a block counts as if it went up to
-    /// its own end or the file's, a key of a block as if its number were long, a reserved block as if it were there.
+    /// It follows from the record alone, so that a removal needs no reads. A block counts up to its
+    /// own end or that of the file, its key as for a large number. A reserved block counts as an
+    /// existing one.
     pub fn claim(&self, ino: Ino, home: &Home) -> i64 {
         let home = home.byte_count() as u64;
         let record = 2 + home + self.encode().len() as u64;
@@ -231,16 +235,16 @@ impl Inode {
         (record + home_of + xattrs + content) as i64
     }
 
-    /// The blocks that are there and that may come without needing space. Errors: what a file alone can, is asked for.
+    /// The existing and the reserved blocks. Errors: those for an object that is no file.
     pub fn file(&self) -> FsResult<(u64, u64)> {
         match self.body {
             Body::File { blocks, reserved } => Ok((blocks, reserved)),
             Body::Directory { .. } => Err(FsError::IsDirectory),
-            Body::Symlink | Body::Special { .. } => Err(FsError::Invalid { what: "it is no regular file" }),
+            Body::Symlink | Body::Special { .. } => Err(FsError::Invalid { what: "not a regular file" }),
         }
     }
 
-    /// Whether a file has no holes, with how many blocks; nothing if it has holes.
+    /// The number of blocks of a file without holes; `None` if it has holes.
     pub fn dense_blocks(&self) -> Option<u64> {
         let all = self.size.div_ceil(BLOCK);
         matches!(self.body, Body::File { blocks, .. } if blocks == all).then_some(all)
@@ -255,7 +259,7 @@ impl Inode {
         if self.is_directory() { Ok(()) } else { Err(FsError::NotDirectory) }
     }
 
-    /// The directory that `..` is. Errors: `NotDirectory`.
+    /// The directory `..`. Errors: `NotDirectory`.
     pub fn parent(&self) -> FsResult<Ino> {
         match self.body {
             Body::Directory { parent, .. } => Ok(parent),
@@ -264,10 +268,11 @@ impl Inode {
     }
 }
 
-/// What a block is counted as that may come: with the key of one some directories deep, so that all that is free can be written.
+/// The claim of a future block, with the key of a file some directories deep. So all reported free
+/// space can be written.
 pub const FREE_BLOCK: u64 = BLOCK + block_key_bytes(64);
 
-/// What the key of a block counts as.
+/// The claim of a block's key.
 const fn block_key_bytes(home: u64) -> u64 {
     home + 6
 }
@@ -299,7 +304,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_come_back_and_messages_make_them() {
+    fn records_round_trip_and_messages_produce_them() {
         let time = |seconds| Timestamp { seconds, nanoseconds: 999_999_999 };
         let file = Inode {
             kind: FileKind::File,
@@ -334,7 +339,7 @@ mod tests {
             assert!(Inode::decode(&[&record[..], &[0]].concat()).is_err());
             let written = Inode { size: 5, modified: time(6), changed: time(6), ..inode };
             let message = inode.message_to(&written).unwrap();
-            assert!(message.payload_bytes() <= 32, "size and two times lie together: {message:?}");
+            assert!(message.payload_bytes() <= 32, "size and two times are adjacent: {message:?}");
             assert_eq!(message.apply(Some(&Bytes::from(record))), Some(Bytes::from(written.encode())));
             assert_eq!(inode.message_to(&inode), None);
         }

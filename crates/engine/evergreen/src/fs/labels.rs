@@ -1,37 +1,38 @@
-//! Cookies: a name gets a *label* when it is made, a number that it keeps, and names are listed in their order as well as in
-//! that of their labels.
+//! Labels, the cookies of directory listings. A new name receives a *label*, a number that it
+//! keeps. The order of names is also the order of their labels.
 //!
-//! Each name owns the labels from its *floor* to its own, and what lies behind the last name belongs to the directory; so a
-//! new name needs to know the name behind it alone, from whose labels it takes a part: half, or little where names are
-//! made in their order or against it. What a removed name had goes to the name behind it. A reading goes on at a label, whether the
-//! name that had it is still there or not.
+//! Each name owns the labels from its *floor* to its own; the directory owns those after the last
+//! name. So a new name needs only its successor, and takes a part of the labels of that one: half,
+//! or less where names are created in ascending or descending order. The successor of a removed
+//! name receives its labels. A listing continues after a label, even if its name was removed.
 //!
-//! No numbering that never changes can always keep the order. Where no label is left, a name becomes *unordered*: it gets
-//! a number above all labels and is listed behind all names.
+//! No numbering without renumbering can always keep the order. If no label is left, a name becomes
+//! *unordered*: it receives a number above all labels, and is listed after all names.
 
 use std::collections::BTreeMap;
 
-/// Labels are below this one; numbers of unordered names begin with it.
+/// The limit of labels; the numbers of unordered names start here.
 pub const LABELS: u64 = 1 << 61;
 
-/// How many of the last labels are remembered, to know runs by.
+/// The number of recent labels that are remembered to detect runs.
 const RECENT: usize = 8;
-/// What a name takes of the labels that are free: a part in 2 to the power of this; in a run that much more that it has
-/// names, up to so much. Behind the last name are the long runs.
+/// The share of the free labels that a new name takes: 1 / 2^n. The first number is n outside a
+/// run; each name of a run adds 1, up to the second number. `END_BITS` are for names after the last
+/// one, where long runs occur.
 const BITS: (u32, u32) = (1, 14);
 const END_BITS: (u32, u32) = (6, 20);
-/// Places that are remembered for a directory, at most.
+/// The most places that are remembered for a directory.
 const PLACES: usize = 1024;
 
-/// What is in memory of a directory's labels. None of it is needed.
+/// The state of a directory's labels in memory. It is optional.
 #[derive(Debug, Default)]
 pub struct Labels {
     recent: [Recent; RECENT],
-    /// Where labels are in the order of names: what has a greater label has a greater name, and the other way about.
+    /// Known names by label. A name with a greater label is greater, and vice versa.
     places: BTreeMap<u64, Vec<u8>>,
 }
 
-/// A label given lately, and how many names came one behind (or before) the other up to it.
+/// A recent label, and the length of the ascending or descending run up to it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Recent {
     label: u64,
@@ -40,14 +41,15 @@ struct Recent {
 }
 
 impl Labels {
-    /// The names that would be made in a row with one between these labels: one behind the other, one before the other.
+    /// The lengths of the ascending and the descending run that a name between these labels would
+    /// continue.
     fn run(&self, floor: u64, next: u64) -> (u32, u32) {
         let of = |label| self.recent.iter().find(|recent| label > 0 && recent.label == label);
         (of(floor).map_or(0, |recent| recent.behind + 1), of(next).map_or(0, |recent| recent.before + 1))
     }
 
-    /// A label between two, for a name whose next one has the second (or there is none, then it is [`LABELS`]). Nothing if
-    /// none is left.
+    /// Chooses a label between two, for a name whose successor has the label `next`, or [`LABELS`]
+    /// if there is none. `None` if no label is left.
     pub fn choose(&self, floor: u64, next: u64) -> Option<u64> {
         let free = next.checked_sub(floor).filter(|&free| free >= 2)?;
         let (least, most) = if next == LABELS { END_BITS } else { BITS };
@@ -56,7 +58,7 @@ impl Labels {
         Some(if before > behind { next - part(before) } else { floor + part(behind) })
     }
 
-    /// A name was made with this label between two: what is remembered and no longer true is forgotten.
+    /// Notes a new name with this label between two. Forgets places that contradict it.
     pub fn note_new(&mut self, label: u64, (floor, next): (u64, u64), name: &[u8]) {
         if label >= LABELS {
             return;
@@ -74,7 +76,7 @@ impl Labels {
         }
     }
 
-    /// A name with this label is there.
+    /// Notes the place of a name with this label.
     pub fn note_place(&mut self, label: u64, name: &[u8]) {
         if self.places.len() >= PLACES {
             self.places.clear();
@@ -82,7 +84,7 @@ impl Labels {
         self.places.insert(label, name.to_vec());
     }
 
-    /// A name that all names with a greater label come behind; nothing if none is known.
+    /// A known name that is before all names with a greater label; `None` if there is none.
     pub fn place(&self, label: u64) -> Option<&[u8]> {
         self.places.range(..=label).next_back().map(|(_, name)| &name[..])
     }
@@ -94,7 +96,7 @@ mod tests {
 
     use super::*;
 
-    /// Gives names labels, in this order; what had none left is counted.
+    /// Labels names that are created in this order; returns the number of unordered ones.
     fn label_all(order: impl Iterator<Item = u64>) -> u64 {
         let mut labels = Labels::default();
         let mut names: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
@@ -120,10 +122,10 @@ mod tests {
     }
 
     #[test]
-    fn labels_last_for_the_orders_in_which_names_are_made() {
+    fn common_orders_of_names_do_not_exhaust_labels() {
         assert_eq!(label_all(0..200_000), 0);
         assert_eq!(label_all((0..100_000).rev()), 0);
-        assert_eq!(label_all((0..100_000).map(|n| n << 32 | (n % 2) << 60)), 0, "two runs at once");
+        assert_eq!(label_all((0..100_000).map(|n| n << 32 | (n % 2) << 60)), 0, "two concurrent runs");
         assert_eq!(label_all(std::iter::once(u64::MAX).chain(0..100_000)), 0, "a run before a name");
         let mut rng = Rng::for_purpose(Seed(1), "labels");
         assert_eq!(label_all((0..100_000).map(|_| rng.next_u64())), 0);
@@ -132,11 +134,11 @@ mod tests {
             ends = if n % 2 == 0 { (ends.0 + 1, ends.1) } else { (ends.0, ends.1 - 1) };
             if n % 2 == 0 { ends.0 } else { ends.1 }
         });
-        assert!(label_all(inwards) < 200, "against this order nothing helps, but it does no harm");
+        assert!(label_all(inwards) < 200, "this order exhausts labels, which is harmless");
     }
 
     #[test]
-    fn places_that_are_no_longer_true_are_forgotten() {
+    fn outdated_places_are_forgotten() {
         let mut labels = Labels::default();
         labels.note_place(10, b"c");
         labels.note_place(20, b"f");

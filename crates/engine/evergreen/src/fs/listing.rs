@@ -1,4 +1,4 @@
-//! Reading directories: names in their order, then those that have no place in it.
+//! Listings of directories: names in order, then unordered ones.
 
 use std::ops::ControlFlow;
 
@@ -7,7 +7,7 @@ use senesce_fsapi::{DirEntry, FsResult, Ino};
 use super::{entry::Entry, evergreen::EvergreenFs, labels::LABELS, table::Writing};
 use crate::{KeyValue, keys::Key};
 
-/// Of the names that are given, each of so many is remembered as a place to go on from, beside the last.
+/// One in this number of listed names is remembered as a place to continue, and the last one.
 const REMEMBER_EACH: usize = 64;
 
 type Sink<'a> = &'a mut dyn FnMut(DirEntry<'_>) -> ControlFlow<()>;
@@ -30,10 +30,10 @@ impl<S: KeyValue> EvergreenFs<S> {
         Ok(())
     }
 
-    /// Gives the names with a label greater than the cookie; says whether `sink` broke.
+    /// Lists the names with a label greater than the cookie; returns whether `sink` broke.
     fn list_in_order(&self, object: &mut Writing<'_>, cookie: u64, sink: Sink<'_>) -> FsResult<bool> {
         let mut range = object.home.names();
-        // Nothing that is remembered: it is read from the beginning, and what comes before is left out.
+        // If no place is known, the listing reads from the start and skips earlier names.
         if let Some(name) = object.labels.place(cookie) {
             range.start = object.home.name_key(name);
         }

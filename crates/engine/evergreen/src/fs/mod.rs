@@ -1,14 +1,16 @@
 //! The file system: names, inodes and blocks as keys and values of a store.
 //!
-//! Every call becomes one batch of the store, so that it is there whole or not at all; only a write or a clone of more than
-//! [`contents::BATCH_BLOCKS`] blocks is several. What is changed is known: inodes are in memory while they are used
-//! ([`table`]), and a file without holes has all its blocks. So a write reads nothing, and sends patches where it does not fill a
-//! block; a truncation and a removal are ranges, whatever their length.
+//! Each call is one batch of the store, so it is atomic; only a write or a clone of more than
+//! [`contents::BATCH_BLOCKS`] blocks has several. Changes need few reads: inodes in use are in
+//! memory ([`table`]), and a file without holes has all its blocks. So a write to it reads nothing,
+//! and sends a patch where it does not fill a block. A truncation and a removal delete ranges,
+//! whatever their length.
 //!
-//! What an object claims of the space follows from its inode ([`inode::Inode::claim`]), and is given back at once.
+//! The claim of an object follows from its inode ([`inode::Inode::claim`]), and is freed at once.
 //!
-//! Inode numbers do not come again. The record `home_of` of each leads from its number to its keys: it is written once, behind those
-//! made before, and read only if an inode is asked for by its number that neither a name nor a listing led to lately.
+//! Inode numbers are never reused. The record `home_of` leads from a number to the keys. It is
+//! written at birth and when the keys move. It is read only if a call names an inode that no recent
+//! lookup or listing returned.
 
 mod check;
 mod contents;

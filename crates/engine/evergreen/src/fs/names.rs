@@ -1,4 +1,4 @@
-//! Names: their records, and their places among the others.
+//! Names: their records, and their labels.
 
 use std::ops::ControlFlow;
 
@@ -17,13 +17,13 @@ use crate::{
     keys::{Home, Key, orphan_key},
 };
 
-/// What is at a name, and the name behind it.
+/// The entry of a name, and its successor.
 pub struct Found {
     pub entry: Option<Entry>,
     pub next: Option<Next>,
 }
 
-/// The next name that has a place in the order.
+/// The next name with a place in the order.
 #[derive(Clone)]
 pub struct Next {
     pub name: Vec<u8>,
@@ -31,14 +31,14 @@ pub struct Next {
     pub floor: u64,
 }
 
-/// What is made behind a name: its inode's number, kind and home.
+/// The inode of a new name: its number, kind and home.
 pub struct Target<'a> {
     pub ino: Ino,
     pub kind: FileKind,
     pub home: &'a Home,
 }
 
-/// A label that a new name got, and those between which it lies.
+/// The label of a new name, and the labels around it.
 pub struct NewLabel {
     pub label: u64,
     pub between: (u64, u64),
@@ -48,7 +48,7 @@ pub fn touch(inode: &mut Inode, now: Timestamp) {
     (inode.modified, inode.changed) = (now, now);
 }
 
-/// A directory has one name more, or one fewer.
+/// Counts a new or removed name in a directory.
 pub fn count_name(directory: &mut Inode, kind: FileKind, sign: i32) {
     directory.size = directory.size.saturating_add_signed(sign.into());
     if kind == FileKind::Directory {
@@ -64,7 +64,7 @@ impl<S: KeyValue> EvergreenFs<S> {
         })
     }
 
-    /// What a name leads to.
+    /// The entry of a name.
     pub(super) fn find(&self, directory: &Object, name: &[u8]) -> FsResult<Option<Entry>> {
         directory.inode.check_directory()?;
         check_name(name)?;
@@ -72,20 +72,20 @@ impl<S: KeyValue> EvergreenFs<S> {
         record.map(|record| Self::decode_entry(&directory.home, name, &record)).transpose()
     }
 
-    /// The target of a symbolic link. Errors: `Invalid` for anything else.
+    /// The target of a symbolic link. Errors: `Invalid` for other kinds.
     pub(super) fn target(&self, object: &Object) -> FsResult<Bytes> {
         if object.inode.body != Body::Symlink {
-            return Err(FsError::Invalid { what: "it is no symbolic link" });
+            return Err(FsError::Invalid { what: "not a symbolic link" });
         }
         let target = self.store.get(&object.home.target_key())?.unwrap_or_default();
         if target.len() as u64 != object.inode.size {
-            let what = format!("its target has {} bytes and not {}", target.len(), object.inode.size);
+            let what = format!("its target has {} bytes; expected {}", target.len(), object.inode.size);
             return Err(damaged(format!("{:?}", object.home), what).into());
         }
         Ok(target)
     }
 
-    /// What a name leads to, and the name behind it: what is needed to make or remove it.
+    /// The entry of a name and its successor, for a creation or removal.
     pub(super) fn find_place(&self, directory: &Object, name: &[u8]) -> FsResult<Found> {
         directory.inode.check_directory()?;
         check_name(name)?;
@@ -104,7 +104,8 @@ impl<S: KeyValue> EvergreenFs<S> {
         Ok(found)
     }
 
-    /// Writes a new name down. `inode`: the directory's, as it will be. Gives what is to be remembered of its label.
+    /// Adds a new name to a batch. `inode` is the new one of the directory. Returns the label to
+    /// note.
     pub(super) fn add_name(
         &self,
         batch: &mut Batch,
@@ -113,7 +114,9 @@ impl<S: KeyValue> EvergreenFs<S> {
         target: &Target<'_>,
     ) -> NewLabel {
         count_name(inode, target.kind, 1);
-        let Body::Directory { last_label, unordered, .. } = &mut inode.body else { unreachable!("it was looked at") };
+        let Body::Directory { last_label, unordered, .. } = &mut inode.body else {
+            unreachable!("checked by the caller")
+        };
         let (floor, above) = next.map_or((*last_label, LABELS), |next| (next.floor, next.label));
         let (label, floor) = match directory.labels.choose(floor, above) {
             Some(label) => {
@@ -135,7 +138,7 @@ impl<S: KeyValue> EvergreenFs<S> {
         NewLabel { label, between: (floor, above) }
     }
 
-    /// Writes the record of a name, new or in the place of another, whose claim is given back elsewhere.
+    /// Adds the record of a name to a batch. The caller frees the claim of a replaced one.
     pub(super) fn put_entry(
         &self,
         batch: &mut Batch,
@@ -151,7 +154,7 @@ impl<S: KeyValue> EvergreenFs<S> {
         batch.put(directory.name_key(name), entry.encode());
     }
 
-    /// Strikes a name out; the name behind it gets its labels. Gives that name, as it is now.
+    /// Removes a name; its successor receives its labels. Returns the changed successor.
     pub(super) fn strike_name(
         &self,
         batch: &mut Batch,
@@ -163,7 +166,7 @@ impl<S: KeyValue> EvergreenFs<S> {
         count_name(inode, entry.kind, -1);
         batch.delete(directory.home.name_key(name));
         batch.claim.bytes -= entry_bytes(&directory.home, name, entry);
-        let Body::Directory { last_label, .. } = &mut inode.body else { unreachable!("it was looked at") };
+        let Body::Directory { last_label, .. } = &mut inode.body else { unreachable!("checked by the caller") };
         if let Some(number) = entry.label.checked_sub(LABELS) {
             batch.delete(directory.home.unordered_key(number));
             batch.claim.bytes -= unordered_bytes(&directory.home, number, name);
@@ -181,7 +184,8 @@ impl<S: KeyValue> EvergreenFs<S> {
         }
     }
 
-    /// An inode loses a name: it lives on if it has another one or is held. Says whether it is gone.
+    /// Removes one name of an inode. Returns the new inode if it has another name or is held; else
+    /// removes the object.
     pub(super) fn lose_name(&self, batch: &mut Batch, caller: &Caller, node: &Node, object: &Object) -> Option<Inode> {
         let mut inode = object.inode;
         inode.changed = caller.now;
@@ -199,7 +203,7 @@ impl<S: KeyValue> EvergreenFs<S> {
     }
 }
 
-/// Puts down in memory what became of an inode.
+/// Sets the state of an inode in memory after the batch.
 pub fn set_left(mut object: Writing<'_>, left: Option<Inode>) {
     match left {
         Some(inode) => object.inode = inode,
@@ -216,12 +220,12 @@ fn set_floor(batch: &mut Batch, directory: &Home, name: &[u8], floor: u64) {
     batch.send(directory.name_key(name), Message::patch(FLOOR_AT, Bytes::copy_from_slice(&floor.to_le_bytes())));
 }
 
-/// What a name claims.
+/// The claim of a name.
 pub fn entry_bytes(directory: &Home, name: &[u8], entry: &Entry) -> i64 {
     (2 + directory.byte_count() + name.len() + entry.encode().len()) as i64
 }
 
-/// What the record of an unordered name's number claims.
+/// The claim of the record of an unordered name.
 pub fn unordered_bytes(directory: &Home, number: u64, name: &[u8]) -> i64 {
     (directory.unordered_key(number).len() + name.len()) as i64
 }

@@ -1,4 +1,4 @@
-//! Inodes: found by their names, made with a first name, given further ones, removed with the last.
+//! Inodes: lookup by name, creation, links, and removal of names.
 
 use bytes::Bytes;
 use senesce_fsapi::{Attributes, Caller, FileKind, FsError, FsResult, Ino, MAX_SYMLINK_BYTES, NewNode};
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{Batch, KeyValue, keys::home_of_key};
 
-/// Names that one inode can have.
+/// The most names of one inode.
 const MAX_LINKS: u32 = u32::MAX;
 
 impl<S: KeyValue> EvergreenFs<S> {
@@ -23,7 +23,7 @@ impl<S: KeyValue> EvergreenFs<S> {
             b".." => {
                 let parent = object.inode.parent()?;
                 check_alive(&object)?;
-                drop(object); // locks are never taken upwards
+                drop(object); // a child is never locked before its parent
                 Ok(self.reading(&self.table.get(parent))?.inode.stat(parent))
             }
             name => {
@@ -110,7 +110,7 @@ impl<S: KeyValue> EvergreenFs<S> {
         Ok(inode.stat(ino))
     }
 
-    /// Removes a name, of a directory or of anything else.
+    /// Removes a name, of a directory if `is_rmdir`, else of another kind.
     pub(super) fn remove(&self, caller: &Caller, directory: Ino, name: &[u8], is_rmdir: bool) -> FsResult<()> {
         let parent = self.table.get(directory);
         let mut parent = self.writing(&parent)?;
@@ -140,7 +140,7 @@ impl<S: KeyValue> EvergreenFs<S> {
     }
 }
 
-/// Errors: what is wrong with a symbolic link's target.
+/// Errors: an invalid target of a symbolic link.
 pub fn check_target(target: &[u8]) -> FsResult<()> {
     match target.len() {
         0 => Err(FsError::NotFound),

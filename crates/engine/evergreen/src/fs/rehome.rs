@@ -1,14 +1,16 @@
-//! Sweeping of keys: objects get the keys of where they are now.
+//! Sweeps of keys: give objects the keys of their current paths.
 //!
-//! A rename changes one name and moves nothing that is large, so the keys of a renamed directory, and of all below it, stay those of its
-//! birth. Read in the order of paths, such objects are read out of the order of their keys. A sweep goes through all names in the order of
-//! paths, and gives each object whose home is not the one that its name gives that home: its records are put there and deleted where they
-//! were, together with the name's record, in **one batch**. So a loss of power leaves each object in one place or the other, and nothing
-//! that a caller sees changes: numbers, contents, attributes and cookies stay.
+//! A rename changes one name, so a renamed directory and all objects below it keep the keys of
+//! their birth. Then the order of keys differs from that of paths, and reads in the order of paths
+//! seek. A sweep visits all names in the order of paths. If the home of an object differs from the
+//! one that its name implies, it moves all its records there, with the name's record, in **one
+//! batch**. After a loss of power each object is in one place or the other. Nothing visible to a
+//! caller changes: numbers, contents, attributes and cookies stay.
 //!
-//! A directory comes before what is in it; until they are moved, the names in it record where their objects are. An object that is larger
-//! than a batch stays where it is: it costs one request more than a copy, for at least [`MOVED_BYTES`]. The same holds of objects for which
-//! there is no space. A file with several names is moved if no name gives its home, together with the records of all its names.
+//! A directory is moved before its contents; meanwhile its names record the homes of the objects.
+//! An object larger than a batch stays, because it costs only one more request for at least
+//! [`MOVED_BYTES`]. So do objects without space for a move. A file with several names is moved if
+//! no name implies its home, together with the records of all its names.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -34,63 +36,64 @@ use crate::{
     keys::{Home, Key, home_of_key},
 };
 
-/// An object is moved if it takes at most this many bytes, and fits a batch.
+/// The most bytes of an object that is moved; it must also fit a batch.
 pub const MOVED_BYTES: u64 = 8 << 20;
-/// Names that one step reads at most, about.
+/// The approximate limit of names that one step reads.
 const NAMES_A_STEP: u64 = 4096;
-/// Names that are read at once.
+/// The names that are read at once.
 const NAMES_AT_ONCE: usize = 64;
-/// Names of files with several names that a sweep remembers at most: further such files stay where they are.
+/// The most names of files with several names that a sweep remembers. Further such files stay.
 const MOST_LINKS: usize = 1 << 16;
 
-/// A sweep waits for renames to stop for at most this number of calls of [`EvergreenFs::tend`].
+/// A sweep waits for a pause in renames, for at most this number of calls of [`EvergreenFs::tend`].
 const MOST_WAITS: u32 = 60;
 
 /// Names with their directories.
 type Names = Vec<(Ino, Vec<u8>)>;
 
-/// What a sweep of keys has done.
+/// The counts of a sweep of keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeySweepCounts {
-    /// Names that were read.
+    /// Names read.
     pub names: u64,
-    /// Objects that have the keys of where they are now, and had others.
+    /// Objects that received the keys of their current paths.
     pub moved: u64,
-    /// Bytes that those claim.
+    /// The bytes that these claim.
     pub moved_bytes: u64,
     /// Objects that stay because they are too large for one batch.
     pub too_large: u64,
     /// Objects that stay because there is no space to move them.
     pub without_space: u64,
-    /// Objects, or the names of directories, that cannot be read and were skipped.
+    /// Skipped objects, and names of directories, that cannot be read.
     pub unreadable: u64,
 }
 
-/// A sweep of keys that is under way. Dropping it leaves what was moved moved.
+/// A sweep of keys in progress. If it is dropped, moved objects stay moved.
 #[derive(Debug, Default)]
 pub struct KeySweep {
-    /// Directories from the root on, each with the last of its names that was read.
+    /// Directories from the root on, each with the last name read.
     stack: Vec<(Ino, Vec<u8>)>,
-    /// Of files with several names, those names that do not give their homes, numbered in the order in which they came.
+    /// For files with several names: the names that do not imply their homes, numbered in the order
+    /// of arrival.
     links: HashMap<Ino, HashMap<(Ino, Vec<u8>), usize>>,
     links_kept: usize,
     counts: KeySweepCounts,
-    /// The first that cannot be read, in words.
+    /// A description of the first unreadable object.
     unreadable: Option<String>,
 }
 
 impl KeySweep {
-    /// What it has done so far.
+    /// The counts so far.
     pub fn counts(&self) -> KeySweepCounts {
         self.counts
     }
 
-    /// The first object that cannot be read, and why.
+    /// A description of the first unreadable object.
     pub fn first_unreadable(&self) -> Option<&str> {
         self.unreadable.as_deref()
     }
 
-    /// Something cannot be read. Errors: all others.
+    /// Counts an unreadable object. Errors: all other errors.
     fn skip(&mut self, error: FsError, what: impl FnOnce() -> String) -> FsResult<()> {
         if !matches!(error, FsError::Corrupt { .. } | FsError::Io { .. }) {
             return Err(error);
@@ -105,7 +108,8 @@ impl KeySweep {
         self.stack.is_empty()
     }
 
-    /// Remembers a name of a file that has `links` names. Returns all of them if none gives the file's home.
+    /// Remembers a name of a file with `links` names. Returns all names if none implies the file's
+    /// home.
     fn note_link(&mut self, ino: Ino, links: u32, name: (Ino, Vec<u8>)) -> Option<Names> {
         if self.links_kept >= MOST_LINKS {
             return None;
@@ -126,7 +130,7 @@ impl KeySweep {
     }
 }
 
-/// Renames that left objects with keys of where they were, and the sweep that follows them.
+/// The renames that left objects with old keys, and the sweep that follows them.
 #[derive(Debug, Default)]
 pub struct Tending {
     /// Such renames since the file system was opened.
@@ -136,26 +140,26 @@ pub struct Tending {
 
 #[derive(Debug, Default)]
 struct TendingState {
-    /// Renames when the last sweep began.
+    /// The number of renames at the start of the last sweep.
     swept: u64,
-    /// What the first sweep met that cannot be read, until a caller has asked for it.
+    /// The first unreadable object of the sweeps, until a caller takes it.
     news: Option<String>,
-    /// Renames at the last call, and the number of calls since the last sweep that found new ones.
+    /// The number of renames at the last call, and the calls that waited for a pause.
     seen: u64,
     waited: u32,
     sweep: Option<KeySweep>,
 }
 
 impl Tending {
-    /// A rename left an object with the keys of where it was.
+    /// Notes a rename that left an object with old keys.
     pub fn note_rename(&self) {
         self.renames.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 impl TendingState {
-    /// Whether a sweep should start: there were renames since the last one started, and none since the last call, unless they never
-    /// stop.
+    /// Whether a sweep should start: there were renames since the last start, and none since the
+    /// last call. After too many waits it starts anyway.
     fn is_due(&mut self, renames: u64) -> bool {
         let is_quiet = renames == self.seen;
         self.seen = renames;
@@ -171,7 +175,7 @@ impl TendingState {
     }
 }
 
-/// What became of an object.
+/// The outcome for an object.
 enum Rehomed {
     Moved(u64),
     TooLarge,
@@ -179,16 +183,17 @@ enum Rehomed {
 }
 
 impl<S: KeyValue> EvergreenFs<S> {
-    /// Does a part of the sweep that follows renames, `most` bytes of it, if one is due: that is when directories, or files that a rename does
-    /// not move at once, were renamed since the file system was opened, and none since the last call. A server calls this each second
-    /// or so; [`sync_all`](senesce_fsapi::FileSystem::sync_all) calls it, too. Returns what that sweep has done so far, if one is under
-    /// way.
+    /// Continues the sweep that follows renames, by `most` bytes, if one is due. It is due after
+    /// renames of directories, or of files that a rename does not move, once a call finds no new
+    /// ones. A server calls this about every second;
+    /// [`sync_all`](senesce_fsapi::FileSystem::sync_all) calls it, too. Returns the counts of the
+    /// sweep, if one is in progress.
     ///
     /// Skips and counts unreadable objects; see [`take_sweep_news`](Self::take_sweep_news).
     ///
-    /// Errors: those of the store but for reading; that ends the sweep.
+    /// Errors: those of the store except reads; an error stops the sweep.
     pub fn tend(&self, most: u64) -> FsResult<Option<KeySweepCounts>> {
-        // Another caller is tending it.
+        // Another thread runs the sweep.
         let Ok(mut state) = self.tending.state.try_lock() else { return Ok(None) };
         let renames = self.tending.renames.load(Ordering::Relaxed);
         if state.sweep.is_none() && state.is_due(renames) {
@@ -200,37 +205,40 @@ impl<S: KeyValue> EvergreenFs<S> {
         if let Some(first) = sweep.unreadable.take() {
             state.news = Some(first);
         }
-        // The next rename starts another sweep.
+        // After an error the next rename starts another sweep.
         if matches!(done, Ok(false)) {
             state.sweep = Some(sweep);
         }
         done.map(|_| Some(counts))
     }
 
-    /// The first object that cannot be read, of those that [`tend`](Self::tend) skipped since this was asked last, and why.
+    /// Takes the description of the first unreadable object that [`tend`](Self::tend) skipped since
+    /// the last call.
     pub fn take_sweep_news(&self) -> Option<String> {
         self.tending.state.lock().unwrap_or_else(PoisonError::into_inner).news.take()
     }
 
-    /// Whether [`tend`](Self::tend) has something to do, or will have once renames pause.
+    /// Whether [`tend`](Self::tend) has work, or will have once renames pause.
     pub fn needs_tending(&self) -> bool {
         let state = self.tending.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.sweep.is_some() || self.tending.renames.load(Ordering::Relaxed) != state.swept
     }
 
-    /// Begins a sweep of keys at the root.
+    /// Starts a sweep of keys at the root.
     pub fn begin_key_sweep(&self) -> KeySweep {
         // Keys by inode number never change.
         let stack = if self.layout == KeyOrder::BirthPath { vec![(Ino::ROOT, Vec::new())] } else { Vec::new() };
         KeySweep { stack, ..KeySweep::default() }
     }
 
-    /// Continues a sweep until about `most` bytes are moved, or some thousand names are read. Others may use the file system
-    /// meanwhile. What it moves is durable after the next sync. Returns whether the sweep is done.
+    /// Continues a sweep until about `most` bytes are moved, or some thousand names are read. Other
+    /// threads may use the file system meanwhile. Moves are durable after the next sync. Returns
+    /// whether the sweep is done.
     ///
     /// Skips and counts unreadable objects.
     ///
-    /// Errors: those of the store but for reading; the sweep may be continued. Cost: one object more than `most` bytes.
+    /// Errors: those of the store except reads; the sweep may be continued. Cost: at most one
+    /// object more than `most` bytes.
     pub fn key_sweep_step(&self, sweep: &mut KeySweep, most: u64) -> FsResult<bool> {
         let last_name = sweep.counts.names + NAMES_A_STEP;
         let last_byte = sweep.counts.moved_bytes.saturating_add(most);
@@ -238,7 +246,7 @@ impl<S: KeyValue> EvergreenFs<S> {
             let Some((directory, after)) = sweep.stack.last().cloned() else { break };
             match self.sweep_names(sweep, directory, after, last_byte) {
                 Ok(()) => {}
-                // It was removed meanwhile.
+                // The directory was removed meanwhile.
                 Err(FsError::NotFound) => drop(sweep.stack.pop()),
                 Err(error) => {
                     sweep.skip(error, || format!("names of inode {}", directory.0))?;
@@ -249,7 +257,7 @@ impl<S: KeyValue> EvergreenFs<S> {
         Ok(sweep.is_done())
     }
 
-    /// Some names of a directory, up to the first that leads to a directory: that one is next.
+    /// Sweeps some names of a directory, up to the first that names a directory, which is next.
     fn sweep_names(&self, sweep: &mut KeySweep, directory: Ino, after: Vec<u8>, last_byte: u64) -> FsResult<()> {
         let node = self.table.get(directory);
         let parent = self.writing(&node)?;
@@ -272,13 +280,13 @@ impl<S: KeyValue> EvergreenFs<S> {
         let (mut below, mut linked) = (None, None);
         for (name, entry) in names {
             sweep.counts.names += 1;
-            // Also if it cannot be read: the next step continues after it.
+            // Also if the object cannot be read: the next step continues after it.
             if let Some(frame) = sweep.stack.last_mut() {
                 frame.1.clone_from(&name);
             }
             if entry.home.is_some() {
                 linked = match self.sweep_name(sweep, (directory, &parent), &name, &entry) {
-                    // It was removed meanwhile.
+                    // The object was removed meanwhile.
                     Err(FsError::NotFound) => None,
                     Err(error) => sweep.skip(error, || format!("inode {}", entry.ino.0)).map(|()| None)?,
                     linked => linked?,
@@ -302,7 +310,8 @@ impl<S: KeyValue> EvergreenFs<S> {
         Ok(())
     }
 
-    /// Moves what a name leads to, whose home that name does not give; or returns all names of a file that has several.
+    /// Moves the object of a name that does not imply its home. For a file with several names,
+    /// returns all of them.
     fn sweep_name(
         &self,
         sweep: &mut KeySweep,
@@ -323,7 +332,8 @@ impl<S: KeyValue> EvergreenFs<S> {
 
     /// Moves a file with several names, if it still has them.
     fn rehome_linked(&self, ino: Ino, names: &[(Ino, Vec<u8>)]) -> FsResult<Option<Rehomed>> {
-        // As for a rename: no other caller locks two directories that are beside each other, and none gets another parent.
+        // As in a rename: no other thread locks two sibling directories, and no directory changes
+        // its parent.
         let _alone = self.lock_renames();
         let mut directories: Vec<(usize, Ino)> = Vec::new();
         let mut known = HashSet::new();
@@ -365,7 +375,8 @@ impl<S: KeyValue> EvergreenFs<S> {
         self.rehome(&names, &mut object, ino).map(Some)
     }
 
-    /// Moves an object to the home that the first of its names gives, and records that in all of them, in one batch.
+    /// Moves an object to the home that the first of its names implies, and records it in all
+    /// names, in one batch.
     fn rehome(&self, names: &[(&Object, &[u8], &Entry)], object: &mut Writing<'_>, ino: Ino) -> FsResult<Rehomed> {
         let (parent, name, _) = names[0];
         let born = parent.home.child(self.layout, name, ino.0);
@@ -404,13 +415,13 @@ impl<S: KeyValue> EvergreenFs<S> {
         Ok(Rehomed::Moved(bytes))
     }
 
-    /// Bytes of an object that is moved at most: what a batch takes, without what is beside the object.
+    /// The most bytes of an object to move: those of a batch, without the other records.
     fn most_moved(&self) -> u64 {
         (self.batch_values(0) as u64).saturating_mul(crate::MAX_VALUE_BYTES as u64).min(MOVED_BYTES)
     }
 
-    /// Moves all records of a directory to another home. What its names lead to stays where it is, and the names record that. Returns the
-    /// bytes that this takes of a batch; none if they are more than `most`.
+    /// Moves all records of a directory to another home. The objects of its names stay, and the
+    /// names record their homes. Returns the bytes in the batch, or `None` if they exceed `most`.
     fn move_directory(&self, batch: &mut Batch, object: &Object, to: &Home, most: u64) -> FsResult<Option<u64>> {
         let home = &object.home;
         let own = home.metadata();
@@ -442,7 +453,7 @@ impl<S: KeyValue> EvergreenFs<S> {
     }
 }
 
-/// An error with what caused it, in words.
+/// The text of an error with its causes.
 fn with_sources(error: &FsError) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);

@@ -17,21 +17,21 @@ use crate::{
     keys::{Home, home_of_key},
 };
 
-/// A file of one name and up to so many bytes moves to where its new name says, so that it lies there where it is read.
+/// The most bytes of a file with one name that a rename moves to the keys of its new name.
 const REHOMED_BYTES: u64 = 128 << 10;
 
 type Name<'a> = (Ino, &'a [u8]);
 
-/// Where the contents of an object are likely to be, which decides how they are read.
+/// The likely place of an object's contents, which decides how they are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Likely {
-    /// In memory, high in the tree, since they were written lately: each block is requested by its key.
+    /// In memory, high in the tree, because they were written recently: read each block by its key.
     InMemory,
-    /// In leaves on the device: a scan reads ahead.
+    /// In leaves on the device: a scan prefetches.
     OnDevice,
 }
 
-/// The directories of a rename, locked: one if they are the same. With their inodes as they will be.
+/// The locked directories of a rename, one if they are the same, with their new inodes.
 struct Directories<'a> {
     from: Writing<'a>,
     to: Option<Writing<'a>>,
@@ -44,7 +44,7 @@ impl Directories<'_> {
         self.to.as_deref().unwrap_or(&self.from)
     }
 
-    /// The directory with the new name, and its inode as it will be.
+    /// The directory of the new name, and its new inode.
     fn target(&mut self) -> (&Object, &mut Inode) {
         match &self.to {
             Some(to) => (to, &mut self.to_inode),
@@ -55,7 +55,8 @@ impl Directories<'_> {
 
 impl<S: KeyValue> EvergreenFs<S> {
     pub(super) fn do_rename(&self, caller: &Caller, from: Name<'_>, to: Name<'_>, how: RenameHow) -> FsResult<()> {
-        // From here on no directory gets another parent but by this call, and nobody else locks two that lie beside each other.
+        // From here on no other call changes the parent of a directory, and no other call locks two
+        // siblings.
         let _alone = self.lock_renames();
         if from.0 == to.0 {
             let node = self.table.get(from.0);
@@ -140,7 +141,7 @@ impl<S: KeyValue> EvergreenFs<S> {
             Some(there) => Some((there, self.node_of(&directories.to().home, to.1, there)?)),
             None => None,
         };
-        // By their numbers, as two files are locked by whoever clones from one to the other.
+        // In the order of their numbers, as a clone between two files locks them.
         let is_first = there.as_ref().is_some_and(|(there, _)| there.ino < moved.ino);
         let first = there.as_ref().filter(|_| is_first).map(|(_, node)| self.writing(node)).transpose()?;
         let mut moved_object = self.writing(&moved_node)?;
@@ -178,7 +179,7 @@ impl<S: KeyValue> EvergreenFs<S> {
                     &moved,
                     found.next.as_ref(),
                 );
-                // The name behind the one that is struck out may be the one that is replaced.
+                // The successor of the removed name may be the replaced name.
                 let is_next = directories.to.is_none() && next.as_ref().is_some_and(|next| next.name == to.1);
                 let floor = next.filter(|_| is_next).map_or(there.floor, |next| next.floor);
                 self.replace(&mut batch, directories.to(), to.1, there, floor, &target);
@@ -213,7 +214,7 @@ impl<S: KeyValue> EvergreenFs<S> {
         Ok(())
     }
 
-    /// Sends what becomes of the directories, and does it all.
+    /// Adds the changes of the directories to the batch, and applies it.
     fn finish(
         &self,
         mut batch: Batch,
@@ -232,7 +233,7 @@ impl<S: KeyValue> EvergreenFs<S> {
         Ok(())
     }
 
-    /// Writes a name's record in the place of another, which keeps its label.
+    /// Replaces the record of a name, which keeps its label.
     pub(super) fn replace(
         &self,
         batch: &mut Batch,
@@ -246,7 +247,7 @@ impl<S: KeyValue> EvergreenFs<S> {
         self.put_entry(batch, &directory.home, name, old.label, floor, target);
     }
 
-    /// What becomes of an inode that gets a name in another place: its home and its record.
+    /// Adds the move of an inode to a new name: its new home, if it moves, and its record.
     fn move_object(
         &self,
         batch: &mut Batch,
@@ -280,7 +281,7 @@ impl<S: KeyValue> EvergreenFs<S> {
         values <= self.batch_values(to.byte_count() + MAX_NAME_BYTES + 4) as u64
     }
 
-    /// Moves all records under an object's home to another, but for its inode.
+    /// Moves all records of an object's home to another one, except its inode.
     pub(super) fn move_content(&self, batch: &mut Batch, object: &Object, to: &Home, likely: Likely) -> FsResult<()> {
         let home = &object.home;
         match (object.inode.body, object.inode.dense_blocks()) {
@@ -288,14 +289,14 @@ impl<S: KeyValue> EvergreenFs<S> {
             (Body::File { .. }, Some(blocks)) if likely == Likely::InMemory => {
                 for block in 0..blocks {
                     let value = self.block(home, block)?;
-                    let lost = || damaged(format!("{home:?}"), format!("block {block} of {blocks} is not there"));
+                    let lost = || damaged(format!("{home:?}"), format!("block {block} of {blocks} is missing"));
                     batch.put(to.block_key(block), value.ok_or_else(lost)?);
                 }
             }
             (Body::File { blocks, .. }, _) => {
                 let found = self.copy_range(batch, home, to, home.blocks_from(0))?;
                 if found != blocks {
-                    let what = format!("{found} blocks are there, and the inode has {blocks}");
+                    let what = format!("found {found} blocks; the inode has {blocks}");
                     return Err(damaged(format!("{home:?}"), what).into());
                 }
             }
@@ -313,7 +314,7 @@ impl<S: KeyValue> EvergreenFs<S> {
         Ok(())
     }
 
-    /// Puts the values of a range under another home. Returns their number.
+    /// Copies the values of a range to another home. Returns their number.
     fn copy_range(&self, batch: &mut Batch, home: &Home, to: &Home, range: Range<Vec<u8>>) -> FsResult<u64> {
         let (behind, mut count) = (1 + home.byte_count(), 0);
         self.store.scan(&range.start, &range.end, &mut |key, value| {
@@ -325,14 +326,14 @@ impl<S: KeyValue> EvergreenFs<S> {
     }
 }
 
-/// A name of a directory leads to something else.
+/// Changes the kind of a name in the counts of its directory.
 fn change_kind(inode: &mut Inode, old: FileKind, new: FileKind) {
     count_name(inode, old, -1);
     count_name(inode, new, 1);
 }
 
-/// The name behind a new one, where a name of the same directory was struck out: `next` is what is behind the new name, as
-/// it was before, `behind` what was behind the one struck out, as it is now.
+/// The successor of a new name, after another name of the directory was removed. `next`: the
+/// successor before the removal; `behind`: the changed successor of the removed name.
 fn behind_new_name(struck: &[u8], next: Option<Next>, behind: Option<Next>) -> Option<Next> {
     match (next, behind) {
         (Some(next), behind) if next.name == struck => behind,

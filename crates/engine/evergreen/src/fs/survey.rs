@@ -1,4 +1,4 @@
-//! All files with the places of their contents, for whoever judges a layout.
+//! All files with the places of their contents, for measures of a layout.
 
 use std::{collections::HashMap, ops::ControlFlow, sync::Arc};
 
@@ -12,43 +12,44 @@ use crate::{
     keys::{Home, Key},
 };
 
-/// A file or directory that was surveyed.
+/// A surveyed file or directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SurveyedFile {
-    /// From the root on, without a leading slash; empty for the root.
+    /// The path from the root, without a leading slash; empty for the root.
     pub path: Vec<u8>,
-    /// What it is.
+    /// The kind.
     pub kind: FileKind,
-    /// Its inode's number.
+    /// The number of the inode.
     pub ino: u64,
-    /// Names that it has.
+    /// The number of names.
     pub links: u32,
-    /// Its length in bytes; of a directory, as its attributes have it.
+    /// The length in bytes; for a directory the number of names.
     pub size: u64,
-    /// Bytes of its contents.
+    /// The bytes of the contents.
     pub content_bytes: u64,
-    /// When it was modified.
+    /// The time of the last modification.
     pub modified_unix_seconds: i64,
-    /// Where its contents lie, in the order of the file, without holes. Positions are bytes of the device.
+    /// The extents of the contents in the order of the file, without holes. Positions are offsets
+    /// on the device.
     pub extents: Vec<Extent>,
-    /// Where its inode lies.
+    /// The offset of the inode on the device.
     pub inode_at: u64,
-    /// Bytes of its inode, names and extended attributes.
+    /// The bytes of the inode, the names in it, and the extended attributes.
     pub metadata_bytes: u64,
 }
 
-/// What a survey found of the whole.
+/// The results of a survey for the whole device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Survey {
-    /// The area of nodes: its first byte, and its length.
+    /// The area of nodes: offset and length in bytes.
     pub area: (u64, u64),
-    /// Free extents of it: first bytes and lengths, in their order.
+    /// Its free extents in order: offsets and lengths.
     pub free: Vec<(u64, u64)>,
-    /// Names beyond the first of a file.
+    /// The names after the first one of a file.
     pub further_links: u64,
 }
 
-/// What lies under a home.
+/// The entries of one home.
 #[derive(Default)]
 struct Found {
     extents: Vec<Extent>,
@@ -57,16 +58,17 @@ struct Found {
     metadata_bytes: u64,
 }
 
-/// Surveys what lies on a device; nothing is written to it if it is one that keeps writes to itself. Files come in the order in which
-/// directories are listed, a directory before what is in it; a file with several names with the first. `sink` returns whether it goes on.
+/// Surveys the evergreen on a device. Opening it writes, so pass an overlay if the device must not
+/// change. Files come in the order of listings, a directory before its contents, a file with
+/// several names with the first one. `sink` returns whether to continue.
 ///
-/// A block's position is that of its bytes in its leaf, without what lies between values (keys, headers): blocks that one reading of a
-/// leaf gives in order lie behind each other.
+/// The position of a block is that of its bytes in its node, without the keys and headers between
+/// values. So blocks that one read of a leaf returns in order are adjacent.
 ///
-/// Errors: those of opening. Cost: reads all nodes; memory for every file's extents.
+/// Errors: those of opening. Cost: reads all nodes; memory for the extents of every file.
 pub fn survey(device: Arc<dyn BlockDevice>, sink: &mut dyn FnMut(SurveyedFile) -> bool) -> Result<Survey> {
     let fs = EvergreenFs::open(Evergreen::open(device, Limits::default())?)?;
-    // What was opened may have removed inodes without a name.
+    // Opening may have removed inodes without a name.
     fs.store().checkpoint()?;
     let (mut homes, mut numbers): (HashMap<Home, Found>, HashMap<u64, Home>) = Default::default();
     fs.store().locate(&mut |located| {
@@ -87,7 +89,7 @@ pub fn survey(device: Arc<dyn BlockDevice>, sink: &mut dyn FnMut(SurveyedFile) -
                     numbers.insert(ino, home);
                 }
             }
-            // The check tells of it.
+            // The check reports these.
             Ok(Key::Layout | Key::NextIno | Key::Orphan(_)) | Err(_) => {}
         }
     })?;
@@ -120,9 +122,9 @@ struct Taker<'a> {
 }
 
 impl Taker<'_> {
-    /// Gives an inode and all below it. Returns whether the sink goes on.
+    /// Passes an inode and all below it to the sink. Returns whether the sink continues.
     fn take(&mut self, ino: Ino, path: Vec<u8>) -> Result<bool> {
-        // One at a time from here on: a path is as deep as the deepest directory, and a stack of names as long as its names.
+        // A loop with a stack of names, without recursion, because directories may be deep.
         let mut stack = vec![(ino, path)];
         while let Some((ino, path)) = stack.pop() {
             let attributes = self.fs.attributes(ino)?;

@@ -1,7 +1,7 @@
-//! Inodes in memory: each is read once, is there once, and has a lock of its own.
+//! The inodes in memory: each is read once, has one copy, and a lock.
 //!
-//! Locks are taken from a directory to what it names, and renames, which lock what lies beside each other, exclude each other; two files
-//! are locked in the order of their numbers: then nobody waits for someone who waits for him. A file's lock is the last that is taken.
+//! Order of locks: a directory before its contents; two files in the order of their numbers; files
+//! last. Renames lock siblings, and exclude each other. So there are no deadlocks.
 
 use std::{
     collections::HashMap,
@@ -20,24 +20,24 @@ use crate::{Error, KeyValue, keys::Home, keys::home_of_key};
 /// An inode in memory.
 pub struct Node {
     pub ino: Ino,
-    /// How often it is held. Changed under its lock.
+    /// The number of holds. It changes under the lock.
     pub held: AtomicU64,
     is_used: AtomicBool,
     state: RwLock<State>,
 }
 
 enum State {
-    /// Not read yet; with its home, if a listing told it.
+    /// Not read yet; with its home, if a listing has it.
     Unknown(Option<Home>),
     There(Box<Object>),
     Gone,
 }
 
-/// What is known of an inode: as its record has it.
+/// The state of an inode, as in its record.
 pub struct Object {
     pub home: Home,
     pub inode: Inode,
-    /// Of a directory.
+    /// The labels of a directory.
     pub labels: Labels,
 }
 
@@ -47,10 +47,10 @@ impl Object {
     }
 }
 
-/// An inode that is there, and does not change meanwhile.
+/// An existing inode, locked for reading.
 pub struct Reading<'a>(RwLockReadGuard<'a, State>);
 
-/// An inode that is there, for oneself alone.
+/// An existing inode, locked for a change.
 pub struct Writing<'a>(RwLockWriteGuard<'a, State>);
 
 impl Deref for Reading<'_> {
@@ -59,7 +59,7 @@ impl Deref for Reading<'_> {
     fn deref(&self) -> &Object {
         match &*self.0 {
             State::There(object) => object,
-            State::Unknown(_) | State::Gone => unreachable!("only what is there is given"),
+            State::Unknown(_) | State::Gone => unreachable!("a guard has a loaded inode"),
         }
     }
 }
@@ -70,7 +70,7 @@ impl Deref for Writing<'_> {
     fn deref(&self) -> &Object {
         match &*self.0 {
             State::There(object) => object,
-            State::Unknown(_) | State::Gone => unreachable!("only what is there is given"),
+            State::Unknown(_) | State::Gone => unreachable!("a guard has a loaded inode"),
         }
     }
 }
@@ -79,13 +79,13 @@ impl DerefMut for Writing<'_> {
     fn deref_mut(&mut self) -> &mut Object {
         match &mut *self.0 {
             State::There(object) => object,
-            State::Unknown(_) | State::Gone => unreachable!("only what is there is given"),
+            State::Unknown(_) | State::Gone => unreachable!("a guard has a loaded inode"),
         }
     }
 }
 
 impl Writing<'_> {
-    /// The inode was removed.
+    /// Marks the inode as removed.
     pub fn set_gone(mut self) {
         *self.0 = State::Gone;
     }
@@ -100,7 +100,7 @@ impl Node {
         self.held.load(Ordering::Relaxed) > 0
     }
 
-    /// For reading. Errors: `NotFound`; those of the store.
+    /// Locks it for reading. Errors: `NotFound`; those of the store.
     pub fn read(&self, store: &impl KeyValue) -> FsResult<Reading<'_>> {
         loop {
             let guard = self.state.read().unwrap_or_else(PoisonError::into_inner);
@@ -113,12 +113,12 @@ impl Node {
         }
     }
 
-    /// For changing. Errors: `NotFound`; those of the store.
+    /// Locks it for a change. Errors: `NotFound`; those of the store.
     pub fn write(&self, store: &impl KeyValue) -> FsResult<Writing<'_>> {
         self.write_at(store, None)
     }
 
-    /// Reads it, if it was not yet. With its home, one reading is saved.
+    /// Loads the inode, if it is not loaded. A known home saves a read.
     pub fn load(&self, store: &impl KeyValue, home: impl FnOnce() -> Home) -> FsResult<()> {
         let is_unknown = matches!(*self.state.read().unwrap_or_else(PoisonError::into_inner), State::Unknown(_));
         if !is_unknown { Ok(()) } else { self.write_at(store, Some(home())).map(|_| ()) }
@@ -147,7 +147,7 @@ fn load(store: &impl KeyValue, ino: Ino, home: Option<Home>) -> FsResult<Object>
             Home::from_bytes(&bytes).map_err(damaged)?
         }
     };
-    let record = store.get(&home.inode_key())?.ok_or_else(|| damaged("it has a home and no record".to_owned()))?;
+    let record = store.get(&home.inode_key())?.ok_or_else(|| damaged("it has a home, but no record".to_owned()))?;
     Ok(Object::new(home, Inode::decode(&record).map_err(damaged)?))
 }
 
@@ -163,23 +163,24 @@ struct Nodes {
 }
 
 impl Table {
-    /// With nothing in it. `kept`: so many are kept, and more only while they are held or had.
+    /// An empty table. `kept`: the number of inodes to keep; more stay only while they are held or
+    /// in use.
     pub fn new(kept: usize) -> Self {
         Self { nodes: Mutex::new(Nodes { by_ino: HashMap::new(), sweep_at: kept }), kept }
     }
 
-    /// An inode that may be there.
+    /// An inode that may exist.
     pub fn get(&self, ino: Ino) -> Arc<Node> {
         self.get_or(ino, || Node::new(ino, State::Unknown(None)))
     }
 
-    /// Tells the home of an inode that is likely to be asked for by its number next. It is the right one as long as the node
-    /// is there: whoever moves the inode has it read before.
+    /// Notes the home of an inode that is likely to be used next by its number. It stays valid
+    /// while the node exists, because a move loads the inode first.
     pub fn tell(&self, ino: Ino, home: impl FnOnce() -> Home) {
         self.get_or(ino, || Node::new(ino, State::Unknown(Some(home()))));
     }
 
-    /// Puts in an inode that was made just now.
+    /// Adds an inode that was just created.
     pub fn insert(&self, ino: Ino, object: Object) {
         self.get_or(ino, || Node::new(ino, State::There(Box::new(object))));
     }
@@ -187,7 +188,7 @@ impl Table {
     fn get_or(&self, ino: Ino, make: impl FnOnce() -> Arc<Node>) -> Arc<Node> {
         let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
         if nodes.by_ino.len() >= nodes.sweep_at {
-            // Whoever has a node has it from here: what only the table has is nobody's.
+            // Nodes in use have other references: one that only the table has is unused.
             nodes.by_ino.retain(|_, node| {
                 Arc::strong_count(node) > 1 || node.is_held() || node.is_used.swap(false, Ordering::Relaxed)
             });
@@ -204,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_held_or_had_stays_and_the_rest_goes() {
+    fn held_and_used_inodes_stay() {
         let table = Table::new(100);
         let had = table.get(Ino(1));
         table.get(Ino(2)).held.store(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Extended attributes: in pieces, for a value of the store is shorter than theirs may be.
+//! Extended attributes: in pieces, because values of the store are shorter.
 
 use std::ops::ControlFlow;
 
@@ -12,10 +12,10 @@ use super::{
 };
 use crate::{Batch, KeyValue, MAX_VALUE_BYTES, keys::Key};
 
-/// The first piece begins with the value's length.
+/// The length of the value at the start of the first piece, in bytes.
 const LENGTH_BYTES: usize = 4;
 
-/// How many pieces a value of so many bytes has.
+/// The number of pieces of a value of this length.
 pub fn pieces(bytes: usize) -> usize {
     (LENGTH_BYTES + bytes).div_ceil(MAX_VALUE_BYTES)
 }
@@ -31,17 +31,17 @@ fn check_name(name: &[u8]) -> FsResult<()> {
     }
 }
 
-/// Counts an attribute of so many bytes more, or fewer.
+/// Counts an attribute of this length, new or removed.
 fn count(inode: &mut Inode, name: &[u8], bytes: usize, sign: i64) {
     let pieces = pieces(bytes);
-    // Of each key what comes behind the home: what it is, the name, a zero, the number.
+    // Each key after the home: its kind, the name, a zero, the number of the piece.
     let counted = pieces * (name.len() + 3) + LENGTH_BYTES + bytes;
     inode.xattr_pieces = inode.xattr_pieces.saturating_add_signed(sign as i32 * pieces as i32);
     inode.xattr_bytes = inode.xattr_bytes.saturating_add_signed(sign * counted as i64);
 }
 
 impl<S: KeyValue> EvergreenFs<S> {
-    /// The length of an attribute's value and its first piece, if there is one.
+    /// The length of an attribute's value and its first piece, if it exists.
     fn first_piece(&self, object: &Object, name: &[u8]) -> FsResult<Option<(usize, Bytes)>> {
         let Some(piece) = self.store.get(&object.home.xattr_key(name, 0))? else { return Ok(None) };
         match piece.split_first_chunk::<LENGTH_BYTES>() {
@@ -60,7 +60,7 @@ impl<S: KeyValue> EvergreenFs<S> {
             value.extend_from_slice(&self.store.get(&object.home.xattr_key(name, piece as u8))?.unwrap_or_default());
         }
         if value.len() != bytes {
-            let what = format!("it has {} bytes and not {bytes}", value.len());
+            let what = format!("it has {} bytes; expected {bytes}", value.len());
             return Err(damaged("an extended attribute", what).into());
         }
         Ok(value)

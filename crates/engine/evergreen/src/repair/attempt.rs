@@ -1,4 +1,4 @@
-//! What a repair can begin with, and which of them loses least.
+//! The attempts of a repair, and the choice of the one that loses least.
 
 use std::{cell::OnceCell, sync::Arc};
 
@@ -23,44 +23,46 @@ use crate::{
     log::{LogStart, clear_blocks, erase_frames, unreadable_blocks},
 };
 
-/// A tree that was made whole again, and what leads to it.
+/// A rebuilt tree, and the structures that lead to it.
 pub(super) struct Attempt {
-    /// With which it begins: where all is, and what the log is.
+    /// The superblock of the attempt, with the places of all structures.
     pub superblock: Superblock,
     pub rebuilt: Rebuilt,
     pub told: Vec<Told>,
-    /// What is left of the log, from where the superblock says.
+    /// The readable part of the log, from the start in the superblock.
     log: LogState,
     space: Space,
-    /// Of the superblock that will be written.
+    /// The generation of the superblock to write.
     generation: u64,
-    /// How much worse it is than its losses say.
+    /// The cost in addition to the losses.
     doubt: usize,
-    /// What is not written to before the repaired state is durable: a repair that is cut short begins with it again.
+    /// The units that are not written before the repaired state is durable: a repeated repair
+    /// starts from them.
     kept: Vec<Extent>,
 }
 
-/// Up to where the newest superblock and its log go.
+/// The end of the newest superblock and its log.
 #[derive(Clone, Copy)]
 struct Reach {
     generation: u64,
-    /// The number of the batch that would come next.
+    /// The number of the next batch.
     next: u64,
 }
 
-/// Files of which something is lost can be named, but not what changed since an older superblock, nor what came of a map that is gone.
+/// The costs of losses without file names: changes since an older superblock, and a map that may be
+/// incomplete.
 const ROLLED_BACK: usize = 1000;
 const NOT_PROVEN: usize = 2000;
 
-/// Generations that repairs that were cut short may have left behind the newest superblock, at most.
+/// The most generations after the newest superblock that interrupted repairs leave.
 const MOST_AHEAD: u64 = 1000;
 
-/// How many of the generations that were found are tried without a superblock.
+/// The number of generations that are tried without a superblock.
 const TRIED: usize = 4;
 
-/// The attempt that loses least, the newest of those that lose the same. `why`: what is wrong.
+/// Returns the attempt that loses least, and the newest of equal ones. `why`: the findings.
 ///
-/// Errors: `Damaged` if nothing is left of it.
+/// Errors: `Damaged` if no attempt is possible.
 pub(super) fn best(device: &Arc<dyn BlockDevice>, why: &[String]) -> Result<Attempt> {
     let found = OnceCell::new();
     let none = Found::default();
@@ -76,15 +78,15 @@ pub(super) fn best(device: &Arc<dyn BlockDevice>, why: &[String]) -> Result<Atte
         let log = log::read(device, &base.superblock)?;
         let reach = *reach.get_or_insert(Reach { generation: base.superblock.generation, next: log.next });
         let mut told: Vec<Told> = why.iter().map(Told::note).collect();
-        told.push(Told::note(format!("taken was {}", base.told)));
+        told.push(Told::note(format!("used {}", base.told)));
         let mut bad = Vec::new();
         let attempt = match NodeMap::load_noting(&area, &base.superblock, true, &mut bad) {
             Ok(map) => {
-                told.extend(bad.iter().map(|error| Told::note(format!("{error}: the other copy was taken"))));
+                told.extend(bad.iter().map(|error| Told::note(format!("{error}: the other copy was used"))));
                 complete(&mut Nodes::by_map(&area, &map, &none), &base.superblock, true, log, told)
             }
             Err(error) => {
-                told.push(Told::note(format!("{error}: the map was made anew of the headers of nodes")));
+                told.push(Told::note(format!("{error}: the map was rebuilt from the headers of nodes")));
                 by_headers(&area, scanned(), &base.superblock, log, told)
             }
         };
@@ -100,32 +102,31 @@ pub(super) fn best(device: &Arc<dyn BlockDevice>, why: &[String]) -> Result<Atte
             let area = Area::new(device.clone(), superblock.geometry);
             let mut nodes = Nodes::by_headers(&area, scanned(), &superblock, true);
             let mut told: Vec<Told> = why.iter().map(Told::note).collect();
-            told.push(Told::note(format!(
-                "taken were the nodes that were there when superblock {generation} was written"
-            )));
-            told.push(Told::loss("what the log held is lost: nothing says where it begins"));
+            told.push(Told::note(format!("used the nodes of the time of superblock {generation}")));
+            told.push(Told::loss("the batches of the log are lost: its start is unknown"));
             let log = LogState { batches: 0, damage: Some((String::new(), 0)), next: 0, end: 0 };
             choose(&mut best, complete(&mut nodes, &superblock, false, log, told));
         }
     }
     best.ok_or_else(|| {
-        let what = format!("nothing is left to repair it from: {}", why.join("; "));
+        let what = format!("nothing is left to repair from: {}", why.join("; "));
         Error::Damaged { place: device.name().to_owned(), what }
     })
     .map(|mut best| {
-        // What is much later than the superblock is no node of this file system: the contents of a file may look like one.
+        // A much later generation is not of this file system: the contents of a file may look like
+        // a node.
         let last = newest.unwrap_or(0).max(best.superblock.generation) + MOST_AHEAD;
         let seen = found.get().into_iter().flat_map(|found| &found.nodes).map(|node| node.generation);
         best.generation = seen.filter(|seen| *seen <= last).max().unwrap_or(0).max(last - MOST_AHEAD) + 2;
-        // For another slot than that of the newer one.
+        // The slot must not be that of the newest superblock.
         best.generation += u64::from(best.generation % 2 == newest.unwrap_or(0) % 2);
         best.kept = kept_units(device, &best.superblock, &best.rebuilt.sources, &bases, &found);
         best
     })
 }
 
-/// The tree of a superblock without its map. If what is found is not what the map had, as its checksum proves, no node is believed that may
-/// be older than it was.
+/// Rebuilds the tree of a superblock without its map. If the checksum does not prove that the found
+/// nodes are those of the map, nodes that may be outdated are not used.
 fn by_headers(area: &Area, found: &Found, superblock: &Superblock, log: LogState, told: Vec<Told>) -> Option<Attempt> {
     let generation = superblock.generation;
     let rebuilt = |is_strict| {
@@ -135,7 +136,7 @@ fn by_headers(area: &Area, found: &Found, superblock: &Superblock, log: LogState
         if let Some(sum) = superblock.map.node_sum {
             return node_sum(rebuilt.whole.iter().map(|(id, (sum, bytes))| (*id, *sum, *bytes))) == sum;
         }
-        // Of version 1 only the map itself has a checksum.
+        // In version 1 only the map itself has a checksum.
         let mut map = NodeMap::new();
         for (id, place) in &rebuilt.places {
             map.insert(*id, place.clone());
@@ -148,8 +149,7 @@ fn by_headers(area: &Area, found: &Found, superblock: &Superblock, log: LogState
         return finished(first, superblock, log, told);
     }
     let mut attempt = finished(rebuilt(true), superblock, log, told)?;
-    let not_proven =
-        "it is not all that the lost one had: of what is not named some may be lost, too, and be as it was before";
+    let not_proven = "the rebuilt map differs from the lost one: other data may be lost or outdated, too";
     attempt.told.push(Told::loss(not_proven));
     attempt.doubt += NOT_PROVEN;
     Some(attempt)
@@ -162,7 +162,7 @@ fn choose(best: &mut Option<Attempt>, new: Option<Attempt>) {
     }
 }
 
-/// Generations of which nodes were found, the newest first.
+/// The generations of the found nodes, the newest first.
 fn generations(found: &Found, least: Option<u64>) -> Vec<u64> {
     let mut all: Vec<u64> = found.nodes.iter().map(|node| node.generation).collect();
     all.sort_unstable();
@@ -171,7 +171,7 @@ fn generations(found: &Found, least: Option<u64>) -> Vec<u64> {
     all.into_iter().rev().filter(can_be).take(TRIED).collect()
 }
 
-/// A superblock for what was found, with what is known of another.
+/// Makes a superblock for the found nodes, with the facts of a known one.
 fn made_up(
     device: &Arc<dyn BlockDevice>,
     found: &Found,
@@ -182,13 +182,13 @@ fn made_up(
     let first = found.nodes.iter().min_by_key(|node| node.at)?;
     let of_nodes = || found.uuid().unwrap_or_else(|| xxh3_128(&first.sum.to_le_bytes()).to_le_bytes());
     let uuid = known.map_or_else(of_nodes, |known| known.uuid);
-    // Nodes say of whose they are from version 2 on.
+    // Nodes have the UUID from version 2 on.
     let usual = if found.uuid().is_some() { (FORMAT_VERSION, Copies::Two) } else { (OLDEST_VERSION, Copies::One) };
     let (version, copies) = known.map_or(usual, |known| (known.version, known.copies));
     let shape = known.map_or_else(|| MakeOptions::suited(uuid, device.size().0).shape, |known| known.shape);
     let start = known.map_or(LogStart { position: 0, sequence: 1, chain: 0 }, |known| known.replay);
     let map = MapPlace::default();
-    // All that were found count.
+    // All found nodes count.
     let (root, next_node) = (NodeId(1), found.nodes.iter().map(|node| node.id.0).max()?.saturating_add(1).max(2));
     Some(Superblock {
         version,
@@ -205,7 +205,7 @@ fn made_up(
     })
 }
 
-/// The tree of a superblock, made whole. `None`: its nodes lie over each other.
+/// Rebuilds the tree of a superblock. `None`: its nodes overlap.
 fn complete(
     nodes: &mut Nodes<'_>,
     superblock: &Superblock,
@@ -222,7 +222,7 @@ fn finished(rebuilt: Rebuilt, superblock: &Superblock, log: LogState, mut told: 
     let space = Space::complement(superblock.geometry.units, used).ok()?;
     told.extend(rebuilt.rewritten.iter().map(|told| Told::note(told.clone())));
     if let Some((damage, _)) = log.damage.as_ref().filter(|(damage, _)| !damage.is_empty()) {
-        told.push(Told::loss(format!("{damage}: what came behind {} batches of the log is lost", log.batches)));
+        told.push(Told::loss(format!("{damage}: the batches after the first {} of the log are lost", log.batches)));
     }
     let superblock = superblock.clone();
     Some(Attempt { superblock, rebuilt, told, log, space, generation: 0, doubt: 0, kept: Vec::new() })
@@ -233,32 +233,31 @@ impl Attempt {
         self.doubt + 2 * self.rebuilt.lost.len() + usize::from(self.log.damage.is_some())
     }
 
-    /// Judges it beside the newest superblock: is it older, its log must have what that one and its log have.
+    /// Compares the attempt with the newest superblock. If it is older, its log must have the
+    /// batches of that superblock and its log.
     fn behind(mut self, newest: Reach) -> Self {
         let (own, other) = (self.superblock.generation, newest.generation);
         if own < other && self.log.next < newest.next {
             let batches = newest.next - self.log.next;
             self.told.push(Told::loss(format!(
-                "the last {batches} batches that superblock {other} and its log have are lost: superblock {own} and the log behind it \
-                 have them no more"
+                "the last {batches} batches of superblock {other} and its log are lost: superblock {own} and its log \
+                 do not have them"
             )));
             self.doubt += ROLLED_BACK;
         }
         self
     }
 
-    /// What the log holds is not used.
+    /// Replaces the log by an empty one.
     pub fn forget_log(&mut self, device: &Arc<dyn BlockDevice>) {
         self.superblock.replay = log::anew(device, &self.superblock, self.generation);
         let LogStart { position, sequence, .. } = self.superblock.replay;
         self.log = LogState { batches: 0, damage: None, next: sequence, end: position };
     }
 
-    /// `reached`: the number of the batch that would come next, as a later reading of the log has
-    /// it.
+    /// Compares the log with a later read of it. `reached`: the number of its next batch.
     ///
-    /// Errors: `Damaged` if that reading returned fewer batches than the one that the attempt was
-    /// judged by.
+    /// Errors: `Damaged` if that read returned fewer batches than the read for the attempt.
     pub fn expect_log(&self, device: &dyn BlockDevice, reached: u64) -> Result<()> {
         if reached >= self.log.next {
             return Ok(());
@@ -270,28 +269,28 @@ impl Attempt {
         Err(Error::Damaged { place: format!("{}, log", device.name()), what })
     }
 
-    /// Units that the repair must not overwrite.
+    /// The units that the repair must not overwrite.
     pub fn kept(&self) -> &[Extent] {
         &self.kept
     }
 
-    /// Writes what is new, a map, and the superblock that names it. What is kept stays where it is. It may be done again after the device
-    /// was reset.
+    /// Writes new nodes, a map, and the superblock that names it. Kept nodes stay at their places.
+    /// It may be repeated after the device was reset.
     ///
     /// Errors: `NoSpace`.
     pub fn write(&mut self, device: &Arc<Staged>) -> Result<()> {
         let shared: Arc<dyn BlockDevice> = device.clone();
         match self.log.damage.clone() {
-            // The frames behind it are none any more: it is where the log ends.
+            // The frames after the damage are erased: the log ends there.
             Some((damage, position)) if !damage.is_empty() => {
                 erase_frames(&shared, &self.superblock.geometry, &self.superblock.uuid, position)?;
             }
             Some(_) => self.forget_log(&shared),
-            // Those of a newer superblock would say that it was durable.
+            // Frames of a newer superblock would prove that it was durable.
             None => erase_frames(&shared, &self.superblock.geometry, &self.superblock.uuid, self.log.end)?,
         }
         let geometry = self.superblock.geometry;
-        // A block of the log itself stays as it is: its frame has parity, or a later reading may
+        // A block of the log itself is not cleared: its frame has parity, or a later read may
         // return it.
         let (start, ring) = (self.superblock.replay.position, geometry.log_bytes);
         let is_needed = |at: u64| start + (at + ring - start % ring) % ring < self.log.end;
@@ -316,7 +315,7 @@ impl Attempt {
             let (bytes, header_sum) = (encoded.bytes.len(), encoded.header_sum);
             let units = geometry.units_for(bytes as u64);
             let extents = space.take(units, 0).ok_or_else(|| no_space(bytes, &space))?;
-            // Without space for it, a later checkpoint writes a second copy.
+            // Without space, a later checkpoint writes the second copy.
             let second = (node.height() > 0 && *copies == Copies::Two)
                 .then(|| space.take_far(units, &extents, MAX_PIECES - extents.len()))
                 .flatten()

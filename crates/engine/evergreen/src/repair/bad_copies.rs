@@ -1,4 +1,4 @@
-//! Copies that are bad: who reports them, and who writes them again.
+//! Reports and repairs of damaged copies.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,7 +12,7 @@ use super::{
 use crate::{EvergreenFs, Limits, check};
 
 #[test]
-fn a_copy_that_was_bad_is_written_again_by_the_next_checkpoint() {
+fn next_checkpoint_rewrites_damaged_copies() {
     let (device, moments, _) = example_with(&DOUBLE, 0);
     let want = moments.last().unwrap();
     let bench = Bench::new(&device);
@@ -42,7 +42,7 @@ fn a_copy_that_was_bad_is_written_again_by_the_next_checkpoint() {
 fn bad_copy_is_reported_once_by_the_read_that_finds_it() {
     let (device, moments, _) = example_with(&DOUBLE, 0);
     let bench = Bench::new(&device);
-    // Opening reads the root; whoever reads files reads most other nodes.
+    // Opening reads the root. A walk over the files reads most other nodes.
     let others = bench.nodes(1);
     for (id, is_at_opening) in [(bench.superblock.root, true), (others[others.len() / 2], false)] {
         let bench = Bench::new(&device);
@@ -64,7 +64,7 @@ fn copy_noted_bad_stays_noted_when_a_checkpoint_fails() {
     let (device, ..) = example_with(&DOUBLE, 0);
     let others = Bench::new(&device).nodes(1);
     let id = others[others.len() / 2];
-    // The writes of the checkpoint, in order: both copies of the node, both copies of the map.
+    // The writes of the checkpoint in order: both copies of the node, both copies of the map.
     for number in 1..=4 {
         let bench = Bench::new(&device);
         bench.spoil_header(id);

@@ -1,4 +1,5 @@
-//! Superblocks that a repair may begin with: those that are whole, those that a bit makes whole, and what else their numbers say.
+//! The superblocks that a repair may start with: whole ones, those with one wrong bit, and those
+//! with a wrong checksum.
 
 use senesce_block::BlockDevice;
 use xxhash_rust::xxh3::xxh3_64;
@@ -6,23 +7,23 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::scan::Found;
 use crate::disk::{BLOCK, FORMAT_VERSION, MIRRORS_AT, OLDEST_VERSION, SLOTS_AT, Superblock, u32_at, u64_at};
 
-/// A superblock to begin with.
+/// A superblock to start with.
 pub(super) struct Base {
     pub superblock: Superblock,
-    /// It is as it was written.
+    /// Whether it is as it was written.
     pub is_certain: bool,
-    /// Where it comes from, in words.
+    /// A description of its origin.
     pub told: String,
 }
 
 const MAGIC: &[u8; 8] = b"SNSCevrg";
 const SUM_AT: usize = BLOCK - 8;
 
-/// Those of both copies of both slots, the better one first.
+/// The superblocks of both copies of both slots, the better one first.
 pub(super) fn of_slots(device: &dyn BlockDevice) -> Vec<Base> {
     let mut bases: Vec<Base> = SLOTS_AT.into_iter().filter_map(|at| of_slot(device, at)).collect();
     let uuid = bases.iter().find(|base| base.is_certain).map(|base| base.superblock.uuid);
-    // A copy may be that of an earlier file system, which another program left there.
+    // A copy may belong to an earlier file system, if another program did not overwrite it.
     let copies = MIRRORS_AT.into_iter().filter_map(|at| of_slot(device, at));
     for copy in copies.filter(|copy| uuid.is_none_or(|uuid| uuid == copy.superblock.uuid)).collect::<Vec<_>>() {
         if !bases.iter().any(|base| base.superblock == copy.superblock && base.is_certain >= copy.is_certain) {
@@ -43,7 +44,7 @@ fn of_slot(device: &dyn BlockDevice, at: u64) -> Option<Base> {
     }
     if let Some(bit) = mend_bit(&mut block) {
         let superblock = Superblock::decode(&block).ok()?;
-        let told = format!("superblock {} at {at}, of which bit {bit} was another", superblock.generation);
+        let told = format!("superblock {} at {at}, with bit {bit} corrected", superblock.generation);
         return Some(Base { superblock, is_certain: true, told });
     }
     let superblock = is_ours(&block).then(|| Superblock::decode_fields(&block).ok())??;
@@ -55,7 +56,7 @@ fn is_ours(block: &[u8; BLOCK]) -> bool {
     block.starts_with(MAGIC) && (OLDEST_VERSION..=FORMAT_VERSION).contains(&u32_at(block, 8))
 }
 
-/// Finds the one bit that makes the checksum right, if one does, and turns it.
+/// Flips the one bit that makes the checksum right, if there is one.
 fn mend_bit(block: &mut [u8; BLOCK]) -> Option<usize> {
     let differences = |version: u32| {
         block[..12].iter().zip(MAGIC.iter().chain(&version.to_le_bytes())).filter(|(a, b)| a != b).count()
@@ -63,7 +64,7 @@ fn mend_bit(block: &mut [u8; BLOCK]) -> Option<usize> {
     if (OLDEST_VERSION..=FORMAT_VERSION).all(|version| differences(version) > 1) {
         return None;
     }
-    // A bit of the checksum itself, or one of what it is of.
+    // A bit of the checksum, or a bit of the checked bytes.
     let (sum, stored) = (xxh3_64(&block[..SUM_AT]), u64_at(block, SUM_AT));
     let bit = match (sum ^ stored).count_ones() {
         1 => Some(SUM_AT * 8 + (sum ^ stored).trailing_zeros() as usize),
@@ -78,7 +79,7 @@ fn mend_bit(block: &mut [u8; BLOCK]) -> Option<usize> {
     Some(bit)
 }
 
-/// Whether there is anything of an evergreen besides its superblocks: near the beginning of the area, which is filled from there on.
+/// Whether nodes of an evergreen exist, without its superblocks.
 pub(super) fn has_trace(device: &dyn BlockDevice) -> bool {
     let Found { nodes, .. } = super::scan::scan(device, None);
     !nodes.is_empty()

@@ -1,4 +1,5 @@
-//! What the tests of the repair share: an example, what can be damaged of it, and what must be true of a repair.
+//! Shared parts of the tests of the repair: an example, ways to damage it, and the checks of a
+//! repair.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +18,7 @@ use crate::{
 };
 
 pub(super) const TINY: MakeOptions = MakeOptions {
-    uuid: *b"mended evergreen",
+    uuid: *b"repair evergreen",
     shape: Shape { node_bytes: 4096, basement_bytes: 1024, fanout: 4, key_order: crate::disk::KeyOrder::BirthPath },
     unit_bytes: 4096,
     log_bytes: Some(128 << 10),
@@ -25,18 +26,19 @@ pub(super) const TINY: MakeOptions = MakeOptions {
 };
 pub(super) const CALLER: Caller = Caller { uid: 0, gid: 0, now: Timestamp { seconds: 1_700_000_000, nanoseconds: 0 } };
 
-/// Directories, files, links, attributes on a tree of some levels that was written over and over; `logged` calls are in the log.
+/// Directories, files, links and attributes on a tree of several levels that was overwritten often.
+/// `logged` calls are in the log.
 pub(super) fn example(logged: u64) -> Arc<MemoryDevice> {
     example_of(logged).0
 }
 
-/// The same, and what was there at each checkpoint and sync, the last one behind all others.
+/// Like [`example`]; also returns the tree at each checkpoint and sync, the last one at the end.
 pub(super) fn example_of(logged: u64) -> (Arc<MemoryDevice>, Vec<Tree>) {
     let (device, moments, _) = example_with(&TINY, logged);
     (device, moments)
 }
 
-/// The same by other options, and the device as it was when half of that was done.
+/// Like [`example_of`] with other options; also returns the device after half of the calls.
 pub(super) fn example_with(options: &MakeOptions, logged: u64) -> (Arc<MemoryDevice>, Vec<Tree>, MemoryDevice) {
     let device = Arc::new(MemoryDevice::new("disk", Size(8 << 20)));
     Evergreen::make(device.clone(), options).unwrap();
@@ -85,7 +87,8 @@ pub(super) fn example_with(options: &MakeOptions, logged: u64) -> (Arc<MemoryDev
 /// An evergreen of format version 1 with three calls in its log, as a program of that time wrote
 /// it.
 pub(super) fn version_1() -> Arc<MemoryDevice> {
-    // Blocks that are not zero: the number of each (u32), and its bytes after their count (u16).
+    // The blocks that are not zero: each has its number (u32), the count of its bytes (u16), and
+    // the bytes.
     let mut rest: &[u8] = include_bytes!("../../tests/evergreen/device/version-1.blocks");
     let device = MemoryDevice::new("disk", Size(4 << 20));
     while let Some((head, tail)) = rest.split_at_checked(6) {
@@ -107,7 +110,7 @@ pub(super) fn tree(device: &Arc<dyn BlockDevice>) -> Tree {
     collect_tree(&EvergreenFs::open_on(device.clone(), Limits::default()).unwrap()).unwrap()
 }
 
-/// What lies there, so that it can be damaged.
+/// The structures of a device, for damage.
 pub(super) struct Bench {
     pub(super) device: Arc<dyn BlockDevice>,
     pub(super) superblock: Superblock,
@@ -171,7 +174,7 @@ impl Bench {
         self.device.write_at(at, &vec![0x5a; bytes]).unwrap();
     }
 
-    /// The same in both copies of a slot.
+    /// Flips a bit in both copies of a slot.
     pub(super) fn flip_slot(&self, slot: usize, at: u64) {
         self.flip(SLOTS_AT[slot] + at);
         self.flip(MIRRORS_AT[slot] + at);
@@ -188,7 +191,7 @@ impl Bench {
         }
     }
 
-    /// The superblock before the newest leads nowhere: what the last checkpoint only moved would be found by it.
+    /// Overwrites the superblock before the newest one, so that the repair cannot use it.
     pub(super) fn spoil_older(&self) {
         let older = (self.superblock.generation + 1) % 2;
         self.overwrite_slot(older as usize, 0, 4096);
@@ -204,15 +207,16 @@ impl Bench {
     }
 }
 
-/// Repairs; the state is clean, and whatever is not told to be lost is as at the last of these moments; or, if the repair says that it
-/// cannot prove that, as at one of them, or not there. Gives the report.
+/// Repairs, and checks that the state is clean. Each path that is not reported as lost must be as
+/// at the last moment. If the repair cannot prove that, the path may be as at any moment, or
+/// missing. Returns the report.
 pub(super) fn mended(device: &Arc<dyn BlockDevice>, moments: &[Tree], told: &str) -> RepairReport {
     let report = repair(device, false).unwrap_or_else(|error| panic!("{told}: {error}"));
     let check = crate::check(device).unwrap_or_else(|error| panic!("{told}: {error}"));
     assert!(report.is_needed && report.is_done && check.is_clean(), "{told}: {:?}", check.findings);
     expect_ways(device, told);
     let got = tree(device);
-    // What is lost of the log, or with a map, is told, but not of which files.
+    // Losses of the log, or with a map, are reported without file names.
     let is_proven = report.told.iter().all(|told| !told.is_loss);
     let last = if is_proven { moments.len() - 1 } else { 0 };
     let allowed = &moments[last..];
@@ -221,7 +225,7 @@ pub(super) fn mended(device: &Arc<dyn BlockDevice>, moments: &[Tree], told: &str
         let found = got.get(path);
         let is_absent = found.is_none() && (!is_proven || !allowed[0].contains_key(path));
         let is_there = |found| allowed.iter().any(|moment| moment.get(path).is_some_and(|node| is_same(node, found)));
-        // Also of a name that came back, which the file has beside this one.
+        // The path may be another name of a file that the report names.
         let is_any_told = || {
             allowed.iter().chain([&got]).any(|tree| {
                 let first = tree.get(path).map(|node| &node.first_path);
@@ -241,7 +245,7 @@ pub(super) fn mended(device: &Arc<dyn BlockDevice>, moments: &[Tree], told: &str
     report
 }
 
-/// No node on a device is older than one below it: that is how a repair without a map knows copies of before.
+/// Checks that no node is older than a node below it; a repair without a map depends on it.
 pub(super) fn expect_ways(device: &Arc<dyn BlockDevice>, told: &str) {
     let bench = Bench::of(device.clone());
     for (id, _) in bench.map.iter() {
@@ -251,13 +255,14 @@ pub(super) fn expect_ways(device: &Arc<dyn BlockDevice>, told: &str) {
     }
 }
 
-/// Whether what was found is what was there; in a directory another one may be missing, which is told of that one.
+/// Whether the found node is the wanted one. The link count of a directory may differ: the missing
+/// subdirectory is reported itself.
 pub(super) fn is_same(want: &TreeNode, found: &TreeNode) -> bool {
     let links = if want.attributes.kind == FileKind::Directory { found } else { want }.attributes.links;
     TreeNode { attributes: Attributes { links, ..want.attributes }, ..want.clone() } == *found
 }
 
-/// Whether something of a path is told to be lost, or names of the directory that it is in.
+/// Whether the report has a loss at the path, or a loss of names in its directory.
 pub(super) fn is_told(report: &RepairReport, path: &[u8]) -> bool {
     let parent = path.iter().rposition(|byte| *byte == b'/').map_or(&b""[..], |at| &path[..at]);
     let names = |what: &str| what.contains("names") || what.contains("name:");

@@ -1,4 +1,4 @@
-//! Nodes of an earlier file system on the same device: a repair does not take them for those that are lost.
+//! Nodes of an earlier file system on the same device: a repair must not use them.
 
 use senesce_block::BlockDevice;
 
@@ -12,7 +12,7 @@ use crate::{
     node::{Body, Leaf, Node},
 };
 
-/// Writes an empty leaf to units that nothing names, between the bounds of another one.
+/// Writes an empty leaf with the bounds of another one to units that are free.
 fn plant(bench: &Bench, like: NodeId, identity: Option<&[u8; 16]>, id: NodeId, generation: u64) {
     let geometry = bench.superblock.geometry;
     let Node { lower, upper, .. } = bench.node(like).1;
@@ -55,7 +55,7 @@ fn node_number_that_was_not_given_out_is_refused() {
         }
         bench.spoil_older();
         bench.spoil_map();
-        // Of several nodes between the same bounds, the newest is taken.
+        // Of several nodes with the same bounds, the newest is used.
         plant(&bench, leaf, Some(&bench.superblock.uuid), NodeId(next + 5), generation);
         bench.spoil_header(above);
         let report = repair(&bench.device, false).unwrap();

@@ -1,8 +1,8 @@
 //! The units that a repair must not overwrite before the repaired state is durable.
 //!
-//! After a loss of power, a second repair needs the state that the first one began with. So a
-//! repair overwrites nothing that superblocks name: not the map, and not its nodes, even if the
-//! repaired tree no longer has them.
+//! After a loss of power, a second repair needs the state that the first one started from. So a
+//! repair overwrites nothing that superblocks name: neither the map nor its nodes, even if the
+//! repaired tree does not have them.
 
 use std::{cell::OnceCell, sync::Arc};
 
@@ -18,8 +18,8 @@ use crate::{
     disk::{Area, Extent, NodeMap, Superblock},
 };
 
-/// Units that are not written to: what the repaired tree was built from, as `superblock` says, and
-/// what superblocks name. `found`: what is on the device, if it was searched.
+/// The units to keep: the sources of the repaired tree of `superblock`, and all that superblocks
+/// name. `found`: the nodes on the device, if it was searched.
 pub(super) fn kept_units(
     device: &Arc<dyn BlockDevice>,
     superblock: &Superblock,
@@ -36,19 +36,19 @@ pub(super) fn kept_units(
         kept.extend(other.map.all());
         match NodeMap::load(&area, other) {
             Ok(map) => kept.extend(map.iter().flat_map(|(_, place)| place.all())),
-            // A later reading may succeed, and a mount then needs what the map names.
+            // A later read may succeed, and a mount then needs the nodes of the map.
             Err(Error::Device(_)) => {
                 let known = bases.first().map(|base| base.superblock.identity().copied());
                 let found = found.get_or_init(|| scan(device, known));
                 kept.extend(Nodes::by_headers(&area, found, other, false).extents());
             }
-            // No mount can open it.
+            // No mount can open this superblock.
             Err(_) => {}
         }
     }
     let unit_of = |at: &u64| at.checked_sub(geometry.data_at).map(|from| from / u64::from(geometry.unit_bytes));
-    // No superblock names later maps but the one to begin with: a repair that was cut short left
-    // them, and nearly all that is free may be full of them.
+    // An interrupted repair can leave later maps in most of the free space. Apart from the map of
+    // the attempt, no superblock names them.
     let last = bases.iter().filter(|base| base.is_certain).map(|base| base.superblock.generation).max();
     let is_named = |generation: u64| generation == superblock.generation || last.is_none_or(|last| generation <= last);
     let chunks = found.get().map_or(&[][..], |found| &found.chunks);

@@ -1,4 +1,4 @@
-//! The log of an evergreen that is repaired: how far it can be read, and where it begins anew.
+//! The log of a damaged evergreen: its readable part, and a new start.
 
 use std::sync::Arc;
 
@@ -11,22 +11,22 @@ use crate::{
     log::{LogStart, Replay, clear_blocks, frames, unreadable_blocks},
 };
 
-/// At the start of a log, so many bytes of the ring can be read.
+/// The ring bytes that must be readable at the start of a log.
 const FREE_BYTES: u64 = 8 * BLOCK as u64;
 
-/// How far the log behind a superblock can be read.
+/// The readable part of the log after a superblock.
 pub(super) struct LogState {
-    /// Batches that are whole.
+    /// The number of whole batches.
     pub batches: u64,
-    /// What is wrong with the one behind them, and where that begins.
+    /// The damage after them, and its position.
     pub damage: Option<(String, u64)>,
-    /// The number of the batch that would come next.
+    /// The number of the next batch.
     pub next: u64,
-    /// Where it would be.
+    /// The position of the next batch.
     pub end: u64,
 }
 
-/// Reads the log behind a superblock. Errors: `Device` for one of the places of superblocks.
+/// Reads the log after a superblock. Errors: `Device` if a superblock cannot be read.
 pub(super) fn read(device: &Arc<dyn BlockDevice>, superblock: &Superblock) -> Result<LogState> {
     let is_torn = read_slots(&**device)?.torn().is_some();
     let mut replay = Replay::new(device.clone(), &superblock.geometry, superblock.uuid, superblock.replay)
@@ -43,12 +43,12 @@ pub(super) fn read(device: &Arc<dyn BlockDevice>, superblock: &Superblock) -> Re
     Ok(state)
 }
 
-/// A start to which nothing is chained that lies in the log, at blocks that can be read.
+/// Returns a start in the ring, at readable blocks, that no frame is chained to.
 pub(super) fn anew(device: &Arc<dyn BlockDevice>, superblock: &Superblock, generation: u64) -> LogStart {
     let Superblock { geometry, uuid, replay, .. } = superblock;
     let last = frames(device, geometry, uuid).into_iter().map(|(_, header)| (header.position, header.sequence)).max();
     let (position, sequence) = last.unwrap_or((0, 0)).max((replay.position, replay.sequence));
-    // Behind all laps: nothing there can be what says that more was durable.
+    // After all laps, so that no old frame can prove that later frames were durable.
     let laps = position / geometry.log_bytes + 3;
     let unreadable = unreadable_blocks(device, geometry);
     let is_free = |at: &u64| !unreadable.iter().any(|bad| (*at..*at + FREE_BYTES).contains(bad));
@@ -58,20 +58,23 @@ pub(super) fn anew(device: &Arc<dyn BlockDevice>, superblock: &Superblock, gener
     start.anew(uuid, generation)
 }
 
-/// Writes zeros to blocks of the ring that the device does not return: then it returns them, if it can. No superblock needs what was there.
+/// Writes zeros to unreadable blocks of the ring, which may make them readable. No superblock needs
+/// their contents.
 pub(super) fn clear_unreadable(device: &Arc<dyn BlockDevice>, geometry: &Geometry) {
     for at in unreadable_blocks(device, geometry) {
-        // A device that refuses it leaves the block as it was, and the log begins elsewhere.
+        // If the write fails, the log starts elsewhere.
         let _ = clear_blocks(device, geometry, &[at]);
     }
 }
 
-/// Lets both superblocks of a repaired state name a log that is empty, behind all that is in the ring of `device`.
+/// Sets the log of both superblocks of a repaired state to an empty one, after all frames in the
+/// ring of `device`.
 pub(super) fn begin_again(device: &Arc<dyn BlockDevice>, staged: &Staged) -> Result<()> {
     let newest = read_newest(staged)?;
     let start = anew(device, &newest, newest.generation);
     for superblock in read_slots(staged)?.slots.into_iter().flatten().filter(|other| other.uuid == newest.uuid) {
-        // Behind a block for the newer one: what comes there says that it was durable, should only the older one be left.
+        // For the newer superblock after an empty block: later frames then prove that it was
+        // durable, if only the older one is left.
         let start = if superblock.generation == newest.generation { start.skip(0) } else { start };
         let replay = start.anew(&superblock.uuid, superblock.generation);
         write_superblock(staged, &Superblock { replay, ..superblock })?;

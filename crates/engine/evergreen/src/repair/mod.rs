@@ -1,12 +1,12 @@
-//! Repair: an evergreen that the check finds damaged becomes one that it finds clean, with all that can still be read.
+//! Repair: makes a damaged evergreen clean, with all data that can still be read.
 //!
-//! The repair makes the whole repaired state in memory before it writes anything. It tries the
-//! superblocks, the better one first, and the trees that they name. If these lead nowhere, it uses
-//! the headers of nodes. It completes the tree that loses least, replays the log, corrects the
-//! files, and checks the result. Only then does it write new nodes and a map, to space that no
-//! superblock names, and then the superblocks. If power is lost meanwhile, the old state is still
-//! there, and a repair can begin again. If only copies are bad, it opens the file system, and a
-//! checkpoint writes them again.
+//! The repair builds the whole repaired state in memory before it writes. It tries the superblocks,
+//! the better one first, and their trees. If they are useless, it uses the headers of nodes. It
+//! completes the tree that loses least, replays the log, corrects the files, and checks the result.
+//! Only then does it write new nodes and a map, to space that no superblock names, and then the
+//! superblocks. After a loss of power during the writes, the old state still exists, and a repair
+//! can start again. If only copies are damaged, it opens the file system, and a checkpoint rewrites
+//! them.
 //!
 //! The repair reports every loss, as ranges of keys and as files.
 
@@ -46,25 +46,25 @@ use crate::{
 use attempt::Attempt;
 use staged::Staged;
 
-/// What became of some keys.
+/// The kind of a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lost {
-    /// They have no values any more.
+    /// The keys have no values.
     Values,
-    /// Changes to them that waited in an inner node: they have the values of before.
+    /// Changes in the buffer of an inner node are lost: the keys have older values.
     Changes,
 }
 
-/// Keys that are not what they should be.
+/// A range of keys with a loss.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// What is lost.
+    /// The kind of the loss.
     pub what: Lost,
-    /// With what: a node, in words.
+    /// The lost node or part.
     pub place: String,
-    /// The first key,
+    /// The first key.
     pub from: Bytes,
-    /// and the first behind; none if there is no end.
+    /// The key after the last one; `None` if there is no end.
     pub to: Option<Bytes>,
 }
 
@@ -72,19 +72,19 @@ impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.what {
             Lost::Values => "values",
-            Lost::Changes => "changes that waited",
+            Lost::Changes => "waiting changes",
         };
         let to = self.to.as_ref().map_or("the end".to_owned(), |to| to.escape_ascii().to_string());
         write!(f, "{}: {what} of the keys from {} to {to}", self.place, self.from.escape_ascii())
     }
 }
 
-/// Something that a repair tells of what leads to the nodes.
+/// A note of a repair about superblocks, maps, copies or the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
-    /// In words.
+    /// The note.
     pub what: String,
-    /// Whether something is gone by it, or may be, of which no files are named.
+    /// Whether data is lost, or may be lost, that no list of files names.
     pub is_loss: bool,
 }
 
@@ -104,36 +104,37 @@ impl fmt::Display for Told {
     }
 }
 
-/// What a repair did, or would do.
+/// The result of a repair, or of a dry run.
 #[derive(Clone, Debug, Default)]
 pub struct RepairReport {
-    /// Whether there was anything to do.
+    /// Whether a repair was necessary.
     pub is_needed: bool,
-    /// Whether it was done.
+    /// Whether the repair was written.
     pub is_done: bool,
-    /// What was wrong with what leads to the nodes, and what was taken in its place.
+    /// The faults of superblocks, maps, copies and the log, and the replacements used.
     pub told: Vec<Told>,
-    /// What of the tree is lost.
+    /// The losses of the tree.
     pub lost: Vec<Loss>,
-    /// What was put right among the files, and which of them lost what.
+    /// The corrections of the files, and their losses.
     pub files: Mended,
-    /// What the check says of it as it is then.
+    /// The report of a check of the repaired state.
     pub check: CheckReport,
 }
 
 impl RepairReport {
-    /// Whether something is gone that was there.
+    /// Whether data is lost.
     pub fn has_lost(&self) -> bool {
         !self.lost.is_empty() || !self.files.lost.is_empty() || self.told.iter().any(|told| told.is_loss)
     }
 }
 
-/// Repairs what lies on a device, if it is damaged; nothing is written if `is_dry`, or if no clean state is found. Nobody may have
-/// it open.
+/// Repairs a damaged evergreen on a device. Writes nothing if `is_dry`, or if no clean state is
+/// possible. The evergreen must not be open.
 ///
-/// Errors: `WrongDevice` for what is no evergreen, or one of another format version; `Damaged` if nothing clean can be made of it; `NoSpace`;
-/// `Device` if it cannot be written. Cost: of a check, two or three times; if a map is lost, it reads all of the device. Memory for
-/// what will be written, and for each inode and name.
+/// Errors: `WrongDevice` if the device holds no evergreen, or one of another format version;
+/// `Damaged` if no clean state is possible; `NoSpace`; `Device` if a write fails. Cost: two or
+/// three checks; if a map is lost, a read of the whole device. Memory for the writes, and for each
+/// inode and name.
 pub fn repair(device: &Arc<dyn BlockDevice>, is_dry: bool) -> Result<RepairReport> {
     refuse_others(device)?;
     let staged = Staged::new(device.clone());
@@ -147,11 +148,11 @@ pub fn repair(device: &Arc<dyn BlockDevice>, is_dry: bool) -> Result<RepairRepor
     staged.reset();
     report.is_needed = true;
     if let Ok(Some(check)) = rewrite_copies(&shared) {
-        report.told = why.iter().map(|why| Told::note(format!("{why}: nothing is lost by it"))).collect();
+        report.told = why.iter().map(|why| Told::note(format!("{why}: nothing is lost"))).collect();
         report.check = check;
         if !is_dry {
             report.check = rewrite_copies(device)?.ok_or_else(|| {
-                let what = "a bad copy is still there after it was written again".to_owned();
+                let what = "a copy is still damaged after it was rewritten".to_owned();
                 Error::Damaged { place: device.name().to_owned(), what }
             })?;
             report.is_done = true;
@@ -165,7 +166,7 @@ pub fn repair(device: &Arc<dyn BlockDevice>, is_dry: bool) -> Result<RepairRepor
     report.lost = std::mem::take(&mut chosen.rebuilt.lost);
     report.check = check(&shared)?;
     if let Some(finding) = report.check.findings.iter().chain(&report.check.copies.bad).next() {
-        let what = format!("nothing clean can be made of it: {finding}");
+        let what = format!("no clean state is possible: {finding}");
         return Err(Error::Damaged { place: device.name().to_owned(), what });
     }
     if !is_dry {
@@ -176,9 +177,9 @@ pub fn repair(device: &Arc<dyn BlockDevice>, is_dry: bool) -> Result<RepairRepor
     Ok(report)
 }
 
-/// Opens an evergreen of which only copies are bad, and writes them again by checkpoints. A loss of
-/// power during a checkpoint loses nothing. Returns the report of a check afterwards. `None`:
-/// something else is wrong, too.
+/// Opens an evergreen with damaged copies only, and rewrites them by checkpoints. A loss of power
+/// during a checkpoint loses nothing. Returns the report of a check afterwards, or `None` if there
+/// is other damage.
 ///
 /// Errors: those of opening, and of the check.
 fn rewrite_copies(device: &Arc<dyn BlockDevice>) -> Result<Option<CheckReport>> {
@@ -190,7 +191,7 @@ fn rewrite_copies(device: &Arc<dyn BlockDevice>) -> Result<Option<CheckReport>> 
     Ok((report.is_clean() && report.copies.torn.is_empty()).then_some(report))
 }
 
-/// Makes the repaired state in memory: the tree, what the log has, the files.
+/// Builds the repaired state in memory: the tree, the batches of the log, the files.
 fn complete(
     device: &Arc<dyn BlockDevice>,
     staged: &Arc<Staged>,
@@ -202,7 +203,7 @@ fn complete(
     let open = |chosen: &Attempt| Evergreen::open_keeping(shared.clone(), Limits::default(), chosen.kept());
     let mut opened = open(chosen);
     if let Err(Error::Damaged { .. }) = opened {
-        // The device may have failed to return a block that it returns later.
+        // The device may have failed to read a block that it reads later.
         staged.reset();
         chosen.write(staged)?;
         opened = open(chosen);
@@ -210,7 +211,7 @@ fn complete(
     let store = match opened {
         Err(Error::Damaged { place, what }) => {
             chosen.expect_log(&**staged, log::read(&shared, &chosen.superblock)?.next)?;
-            report.told.push(Told::loss(format!("{place}: {what}: what the log holds is lost")));
+            report.told.push(Told::loss(format!("{place}: {what}: the batches of the log are lost")));
             staged.reset();
             chosen.forget_log(device);
             chosen.write(staged)?;
@@ -222,8 +223,8 @@ fn complete(
     report.files = mend_files(&store, chosen.superblock.shape.key_order, &chosen.rebuilt.lost)?;
     store.checkpoint()?;
     drop(store);
-    // One more checkpoint, so that both superblocks have the files as they are now. The superblock that is written first must not
-    // replace the one that all this began with.
+    // One more checkpoint, so that both superblocks have the corrected files. The superblock that
+    // is written first must not replace the one that the repair started from.
     open(chosen)?;
     if read_newest(&**staged)?.generation % 2 == chosen.superblock.generation % 2 {
         open(chosen)?;
@@ -233,7 +234,8 @@ fn complete(
     log::begin_again(device, staged)
 }
 
-/// The check's report, if nothing is damaged, neither as it lies nor as opening makes it; else why it is.
+/// The report of the check, if there is no damage before and after opening; else appends the
+/// findings to `why`.
 fn look(device: &Arc<dyn BlockDevice>, why: &mut Vec<String>) -> Option<CheckReport> {
     let mut is_clean = |report: Result<CheckReport>| match report {
         Ok(report) if report.is_clean() && report.copies.torn.is_empty() => Some(report),
@@ -254,10 +256,10 @@ fn look(device: &Arc<dyn BlockDevice>, why: &mut Vec<String>) -> Option<CheckRep
     is_clean(Evergreen::open(device.clone(), Limits::default()).map(drop).and_then(|()| check(device)))
 }
 
-/// Errors: what must not be repaired, for it is another's, or a part of it is missing.
+/// Errors: the device holds another file system, or only a part of one.
 fn refuse_others(device: &Arc<dyn BlockDevice>) -> Result<()> {
     let slots = read_slots(&**device)?.slots;
-    // One that can be read and is refused is of another version, or larger than the device.
+    // A superblock that is readable and refused has another version, or does not fit the device.
     let is_told = |slot: &Decoded<Superblock>| slot.as_ref().map_or_else(|damage| damage.field == "version", |_| true);
     match read_newest(&**device) {
         Err(error @ Error::WrongDevice { .. }) if slots.iter().any(is_told) || !bases::has_trace(&**device) => {

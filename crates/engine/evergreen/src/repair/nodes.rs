@@ -1,4 +1,4 @@
-//! Where the nodes of a tree are, and what of them can be read: by a map, or by their headers.
+//! The places of the nodes of a tree, and their readable parts: by a map, or by their headers.
 
 use std::collections::HashMap;
 
@@ -8,46 +8,47 @@ use crate::{
     node::{Body, Child, Header, Node},
 };
 
-/// Where nodes are looked for.
+/// The source of nodes.
 pub(super) struct Nodes<'a> {
     pub area: &'a Area,
-    /// The map, if there is one: then a node lies where it says, or nowhere.
+    /// The map, if there is one; then only its places are used.
     map: Option<&'a NodeMap>,
     found: &'a Found,
     /// Without a map: the newest version of each node up to the wanted generation. With a map:
     /// filled by the first call of `list`.
     newest: HashMap<NodeId, FoundNode>,
     is_listed: bool,
-    /// A node that is older than one below it is not believed: it may be what its number was before.
+    /// Whether a node that is older than a node below it is ignored: it may be an outdated version.
     is_strict: bool,
-    /// Without a map, where each node begins with such a header: one, or two copies.
+    /// Without a map: the places of the nodes with each header, one or two copies.
     copies: HashMap<(NodeId, u64), Vec<FoundNode>>,
-    /// How many copies inner nodes should have.
+    /// The number of copies that inner nodes should have.
     wanted: Copies,
 }
 
-/// A node that can be read, of whichever copies.
+/// A readable node, from any copy.
 pub(super) struct Read {
-    /// Where it is, as far as its copies are whole.
+    /// The place of its whole copies.
     pub place: Place,
     pub node: Node,
     /// The parts that are whole in no copy.
     pub bad: Vec<usize>,
-    /// One of its copies is not whole, or not there: it must be written again.
+    /// Whether a copy is damaged or missing, so that the node must be rewritten.
     pub is_degraded: bool,
-    /// Where all copies are that something was read from.
+    /// The extents of all copies that were read.
     pub sources: Vec<Extent>,
 }
 
 impl<'a> Nodes<'a> {
-    /// By a map.
+    /// Nodes by a map.
     pub fn by_map(area: &'a Area, map: &'a NodeMap, found: &'a Found) -> Self {
         let (newest, copies) = (HashMap::new(), HashMap::new());
         let (is_listed, is_strict, wanted) = (false, false, Copies::One);
         Self { area, map: Some(map), found, newest, is_listed, is_strict, copies, wanted }
     }
 
-    /// By what was found, without what cannot be of this superblock: nodes of later generations, and numbers that it has not given out.
+    /// Nodes by the found headers. Skips later generations than that of the superblock, and numbers
+    /// that it has not allocated.
     pub fn by_headers(area: &'a Area, found: &'a Found, superblock: &Superblock, is_strict: bool) -> Self {
         let (generation, wanted) = (superblock.generation, superblock.copies);
         let mut copies: HashMap<(NodeId, u64), Vec<FoundNode>> = HashMap::new();
@@ -55,7 +56,8 @@ impl<'a> Nodes<'a> {
             copies.entry((node.id, node.sum)).or_default().push(node.clone());
         }
         let mut newest: HashMap<NodeId, FoundNode> = HashMap::new();
-        // Written twice in one generation, because the first time failed: a map names the one that counts.
+        // A node may be written twice in one generation, after a failed checkpoint. A map names the
+        // valid one.
         let rank = |node: &FoundNode| (node.generation, found.places.contains_key(&(node.id, node.sum)));
         let can_be = |node: &&FoundNode| node.generation <= generation && node.id.0 < superblock.next_node;
         for node in found.nodes.iter().filter(can_be) {
@@ -67,7 +69,7 @@ impl<'a> Nodes<'a> {
         Self { area, map: None, found, newest, is_listed: true, is_strict, copies, wanted }
     }
 
-    /// The root, by its bounds: nothing is flushed but from above, so it is as new as any.
+    /// Finds the root by its bounds. Flushes start at the root, so it is as new as any node.
     pub fn find_root(&self) -> Option<NodeId> {
         let all = |node: &&FoundNode| node.height > 0 && node.lower.is_empty() && node.upper.is_none();
         self.newest.values().filter(all).max_by_key(|node| (node.generation, node.height)).map(|node| node.id)
@@ -92,8 +94,8 @@ impl<'a> Nodes<'a> {
         &self.newest
     }
 
-    /// The height of a root that cannot be read: one above the highest node that is as new as the
-    /// newest leaf. A flush writes all nodes on its way again, so older nodes do not count.
+    /// The height of an unreadable root: one above the highest node that is as new as the newest
+    /// leaf. A flush rewrites all nodes on its path, so older nodes do not count.
     pub fn height_above(&mut self, root: NodeId) -> u8 {
         let has_map = self.map.is_some();
         let nodes = self.list();
@@ -102,7 +104,7 @@ impl<'a> Nodes<'a> {
         nodes.values().filter(counts).map(|node| node.height).max().unwrap_or(0).saturating_add(1)
     }
 
-    /// A node that is as it is wanted, with what of it can be read from any copy.
+    /// Reads a node that satisfies `is_wanted`, with the parts that are readable in any copy.
     pub fn read(&self, id: NodeId, is_wanted: impl Fn(&Node) -> bool) -> Option<Read> {
         let places = match self.map {
             Some(map) => map.get(id).into_iter().flat_map(Place::copies).collect(),
@@ -122,7 +124,7 @@ impl<'a> Nodes<'a> {
         });
         let mut read: Vec<_> = read.collect();
         let sources = read.iter().flat_map(|(place, ..)| place.all()).collect();
-        // The first copy before the second.
+        // Stable: among equal ones the first copy stays first.
         read.sort_by_key(|(_, _, bad, _)| bad.len());
         let mut whole: Vec<Place> = Vec::new();
         for (place, ..) in read.iter().filter(|(_, _, bad, _)| bad.is_empty()) {
@@ -156,8 +158,8 @@ impl<'a> Nodes<'a> {
     }
 
     /// Whether an inner node may be an older version: a child has other bounds than the node
-    /// records, or is newer. A flush to a child always writes its parent again, so a newer child
-    /// proves it.
+    /// records, or is newer. A flush to a child always rewrites its parent, so a newer child proves
+    /// it.
     fn is_stale(&self, id: NodeId, node: &Node) -> bool {
         let (Body::Inner(inner), Some(own)) = (&node.body, self.newest.get(&id).filter(|_| self.is_strict)) else {
             return false;
@@ -172,7 +174,7 @@ impl<'a> Nodes<'a> {
         inner.children().iter().enumerate().any(is_other)
     }
 
-    /// The extents of all copies of the nodes that were found by their headers.
+    /// The extents of all copies of the found nodes.
     pub fn extents(&self) -> Vec<Extent> {
         self.newest
             .values()
@@ -182,7 +184,7 @@ impl<'a> Nodes<'a> {
     }
 
     fn places(&self, node: &FoundNode) -> Vec<Place> {
-        // No node is that long.
+        // No node is longer.
         let Ok(bytes) = u32::try_from(node.bytes) else { return Vec::new() };
         let place = |extents| Place { extents, second: Default::default(), bytes, header_sum: node.sum };
         let copies = self.copies.get(&(node.id, node.sum)).into_iter().flatten();

@@ -1,4 +1,5 @@
-//! Loss of power at every write of a repair: a second repair makes of what is there then what the first one would have made.
+//! Losses of power at every write of a repair. A second repair must have the same result as the
+//! first one.
 
 use std::{cell::OnceCell, sync::Arc};
 
@@ -15,19 +16,19 @@ use super::{
 };
 use crate::{Error, Evergreen, EvergreenFs, Limits, MakeOptions, disk::BLOCK};
 
-/// The tree that a mount reads; none if it cannot open it, or cannot read all of it.
+/// The tree that a mount reads; `None` if it cannot open or read all of it.
 fn readable(device: &Arc<dyn BlockDevice>) -> Option<Tree> {
     EvergreenFs::open_on(device.clone(), Limits::default()).ok().and_then(|fs| collect_tree(&fs).ok())
 }
 
-/// The device as a drive has it that does not return some blocks. `faults`: none, or which.
+/// The device with unreadable blocks, which `faults` names.
 fn failing<D: BlockDevice + 'static>(device: D, faults: Option<&str>) -> Arc<dyn BlockDevice> {
     let faulty = FaultDevice::new(device);
     faults.into_iter().for_each(|faults| faulty.inject(faults).unwrap());
     Arc::new(faulty)
 }
 
-/// Repairs a device, and again after each loss of power in that. Returns the number of these.
+/// Repairs a device, and again after each loss of power during that. Returns the number of these.
 fn lose_power(damaged: &MemoryDevice, faults: Option<&str>, name: &str) -> u64 {
     let mount = |device: &MemoryDevice| readable(&failing(device.fork(), faults));
     let before = mount(damaged);
@@ -165,7 +166,7 @@ fn power_cut_in_a_repair_of_a_failing_device_loses_nothing_more() {
         let at = find(&bench);
         let states = lose_power(&device, Some(&format!("fail read at {at}+{BLOCK}")), name);
         assert!(states > 20, "{name}: {states} states");
-        // The log beside damage that makes a repair necessary.
+        // An unreadable block of the log, together with damage that needs a repair.
         let log = log_at(&bench, 0);
         let device = Arc::new(device.fork());
         Bench::of(device.clone()).spoil_map();
@@ -174,8 +175,8 @@ fn power_cut_in_a_repair_of_a_failing_device_loses_nothing_more() {
     }
 }
 
-/// The example in whose free units a chunk of an old map is, as checkpoints leave them, but for
-/// some of them. A repair overwrites no chunk.
+/// The example with a chunk of an old map in all free units but `spare`. A repair overwrites no
+/// chunk.
 fn full(spare: usize) -> Arc<MemoryDevice> {
     let (device, ..) = example_with(&TINY, 3);
     let bench = Bench::new(&device);
@@ -192,7 +193,7 @@ fn full(spare: usize) -> Arc<MemoryDevice> {
     device
 }
 
-/// The same with damage that needs space to repair.
+/// Like [`full`], with damage whose repair needs space.
 fn full_and_damaged(spare: usize) -> Arc<MemoryDevice> {
     let device = full(spare);
     let bench = Bench::of(device.clone());
@@ -217,7 +218,7 @@ fn repair_without_space_leaves_the_device_as_it_was() {
     };
     let enough = (0..60).step_by(3).find(|spare| !is_refused(spare)).expect("space that is enough");
     assert!(enough > 0, "no repair was without space");
-    // The remains of a repair that was cut short use some, too.
+    // The remains of an interrupted repair use space, too.
     let spare = enough + 24;
     let states = lose_power(&full_and_damaged(spare), None, &format!("{spare} free units"));
     assert!(states > 20, "{states} states");

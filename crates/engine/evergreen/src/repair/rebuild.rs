@@ -1,8 +1,9 @@
-//! The tree again, from the root down: each node as it is there, and where one is not, what can be put in its place.
+//! Rebuilds the tree from the root down: readable nodes stay, others are replaced.
 //!
-//! A leaf that cannot be read gives way to an empty one. In the place of an inner node come the nodes that lie between its bounds one level
-//! below, as their headers tell, the newest first where two overlap; what waited in it is lost. Of a node with a damaged part
-//! the other parts stay.
+//! An empty leaf replaces an unreadable leaf. For an unreadable inner node, the nodes between its
+//! bounds one level below become children, by their headers; newer ones are preferred to
+//! overlapping ones. The messages of the inner node are lost. A node with a damaged part keeps the
+//! other parts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,26 +19,27 @@ use crate::{
     node::{Body, Buffer, Child, Inner, Leaf, Node},
 };
 
-/// A tree that holds together.
+/// A consistent tree.
 #[derive(Default)]
 pub(super) struct Rebuilt {
-    /// Nodes that stay as they are.
+    /// The nodes that stay as they are.
     pub places: BTreeMap<NodeId, Place>,
-    /// Nodes that are to be written.
+    /// The nodes to write.
     pub edits: BTreeMap<NodeId, Node>,
     pub lost: Vec<Loss>,
-    /// The header checksum and the length of each node of which nothing is lost, as it was.
+    /// The header checksum and the length of each node without a loss, as it was.
     pub whole: BTreeMap<NodeId, (u64, u32)>,
-    /// Nodes that are written again for the sake of a copy, in words.
+    /// Descriptions of the nodes that are rewritten because of a copy.
     pub rewritten: Vec<String>,
     pub root: Option<NodeId>,
     /// The number of the next new node.
     pub next: u64,
-    /// Units of everything that it was built from.
+    /// The units that the tree was built from.
     pub sources: Vec<Extent>,
 }
 
-/// Builds the tree. `root`: if it is known. `next`: numbers from this one on were never used.
+/// Rebuilds the tree. `root`: the number of the root, if known. `next`: the first number that was
+/// never used.
 pub(super) fn rebuild(nodes: &mut Nodes<'_>, root: Option<NodeId>, next: u64) -> Rebuilt {
     let mut builder = Builder { reached: BTreeSet::new(), rebuilt: Rebuilt::default() };
     builder.rebuilt.next = next.max(nodes.last().saturating_add(1));
@@ -62,7 +64,8 @@ impl Builder {
         self.rebuilt.lost.push(Loss { what, place, from: from.clone(), to: to.cloned() });
     }
 
-    /// A node between bounds with all below it. Gives its number: another one, if it is named twice.
+    /// Rebuilds the subtree of a node between bounds. Returns its number, which is a new one if the
+    /// node was reached before.
     fn visit(
         &mut self,
         nodes: &mut Nodes<'_>,
@@ -93,7 +96,7 @@ impl Builder {
             self.lose(what, format!("{told}, part {number}"), &from, node.end(*number).cloned().as_ref());
         }
         if is_degraded && bad.is_empty() {
-            self.rebuilt.rewritten.push(format!("{told}: one of its copies is bad, both are written again"));
+            self.rebuilt.rewritten.push(format!("{told}: a copy is damaged, both are rewritten"));
         }
         if bad.is_empty() {
             self.rebuilt.whole.insert(id, (place.header_sum, place.bytes));
@@ -114,7 +117,8 @@ impl Builder {
                     let child = &inner.children()[number];
                     let end = inner.end(number).or(upper.as_ref()).cloned();
                     let new = self.visit(nodes, child.id, child.lower.clone(), end, Some(below));
-                    // No node is older than one below it, or it would be taken for a copy of before if its map were lost.
+                    // Write the parents of new nodes as well. A node that is older than a node
+                    // below it would count as outdated, if the map were lost.
                     is_changed |= new != child.id || self.rebuilt.edits.contains_key(&new);
                     inner.children_mut()[number].id = new;
                 }
@@ -128,7 +132,7 @@ impl Builder {
         id
     }
 
-    /// Puts something in the place of a node that cannot be read.
+    /// Replaces an unreadable node.
     fn replace(&mut self, nodes: &mut Nodes<'_>, id: NodeId, lower: Bytes, upper: Option<Bytes>, height: u8) {
         let body = if height == 0 {
             self.lose(Lost::Values, format!("node {id}"), &lower, upper.as_ref());
@@ -140,7 +144,7 @@ impl Builder {
         self.rebuilt.edits.insert(id, Node { lower, upper, body });
     }
 
-    /// Nodes of a height that fill the keys between two bounds; where there are none, new ones.
+    /// Covers the keys between two bounds with nodes of a height, and with new nodes in the gaps.
     fn tile(&mut self, nodes: &mut Nodes<'_>, lower: &Bytes, upper: Option<&Bytes>, height: u8) -> Vec<Child> {
         let is_inside = |node: &&FoundNode| {
             let ends = upper.is_none_or(|upper| node.upper.as_ref().is_some_and(|end| end <= upper));

@@ -1,4 +1,4 @@
-//! Looking over a whole device for headers of nodes and chunks of maps: what is there if nothing leads to it any more.
+//! Scans a whole device for headers of nodes and chunks of maps, if no structure leads to them.
 
 use std::collections::HashMap;
 
@@ -10,47 +10,48 @@ use crate::{
     node::Header,
 };
 
-/// A node whose header is whole, wherever it was found.
+/// A node with a whole header.
 #[derive(Clone, Debug)]
 pub(super) struct FoundNode {
-    /// Its first byte on the device.
+    /// The offset on the device.
     pub at: u64,
-    /// Of which file system it says that it is; one of format version 1 does not say it.
+    /// The UUID of the file system; nodes of format version 1 have none.
     pub uuid: Identity,
     pub id: NodeId,
     pub generation: u64,
-    /// The header's checksum: two headers with the same one are the same.
+    /// The checksum of the header: equal headers have equal ones.
     pub sum: u64,
-    /// Of all of it.
+    /// The length of the node.
     pub bytes: u64,
     pub height: u8,
     pub lower: Bytes,
     pub upper: Option<Bytes>,
 }
 
-/// By the number and the header checksum of a node, the extents of its copies.
+/// The extents of the copies, by the number and the header checksum of a node.
 type Places = HashMap<(NodeId, u64), Vec<Vec<Extent>>>;
 
-/// What lies on a device.
+/// The nodes and maps on a device.
 #[derive(Default)]
 pub(super) struct Found {
     pub nodes: Vec<FoundNode>,
-    /// Extents that some map has or had for the copies of a node with such a header.
+    /// The extents that current or old maps have for the copies of a node with this header.
     pub places: Places,
-    /// Blocks of maps that say it, and the generations of these maps.
+    /// The offsets of the chunks of these maps, and their generations.
     pub chunks: Vec<(u64, u64)>,
-    /// Both of each file system: what several maps have is here once.
+    /// Both by file system; entries of several maps occur once.
     of_all: HashMap<Identity, (Vec<(u64, u64)>, Places)>,
 }
 
-/// What is read at once.
+/// The bytes of one read.
 const WINDOW: usize = 1 << 20;
 
-/// Who made a node: the uuid of its file system, which nodes of format version 1 do not have.
+/// The UUID of the file system of a node; nodes of format version 1 have none.
 pub(super) type Identity = Option<[u8; 16]>;
 
-/// Reads each block behind the superblocks and finds what is of one file system: that of which most is if it is not known. Skips blocks
-/// that cannot be read. Cost: reads the whole device; memory for each header, some 200 bytes and its bounds, and for each entry of a map.
+/// Reads each block after the superblocks, and finds the structures of one file system: the known
+/// one, or the one with most nodes. Skips unreadable blocks. Cost: reads the whole device; memory
+/// of about 200 bytes and the bounds for each header, and for each entry of a map.
 pub(super) fn scan(device: &dyn BlockDevice, known: Option<Identity>) -> Found {
     let mut found = Found::default();
     let mut window = vec![0; WINDOW];
@@ -74,7 +75,7 @@ pub(super) fn scan(device: &dyn BlockDevice, known: Option<Identity>) -> Found {
     found
 }
 
-/// The header that begins at a byte, if one does.
+/// The header that starts at an offset, if there is one.
 pub(super) fn header_at(device: &dyn BlockDevice, at: u64, start: &[u8]) -> Option<Header> {
     let bytes = Header::bytes(start).ok()?;
     if bytes <= start.len() {
@@ -91,7 +92,7 @@ pub(super) fn header_at(device: &dyn BlockDevice, at: u64, start: &[u8]) -> Opti
 
 impl Found {
     fn take(&mut self, device: &dyn BlockDevice, at: u64, block: &[u8]) {
-        // No counter is ever so high: the contents of a file may look like a header.
+        // No counter is that high: the contents of a file may look like a header.
         let can_be = |header: &Header| header.generation.max(header.id.0) < MOST_COUNTED / 2;
         if let Some(header) = header_at(device, at, block).filter(can_be) {
             self.nodes.push(FoundNode::new(at, header));
@@ -109,23 +110,23 @@ impl Found {
         }
     }
 
-    /// Forgets what is of another file system: an earlier one on the same device. A file system keeps the format version that it was made
-    /// with, so either all of its nodes have its uuid, or none has one.
+    /// Drops the structures of other, earlier file systems on the device. A file system keeps its
+    /// format version, so either all of its nodes have its UUID, or none has one.
     fn keep(&mut self, known: Option<Identity>) {
         let identity = known.unwrap_or_else(|| self.uuid());
         self.nodes.retain(|node| node.uuid == identity);
         (self.chunks, self.places) = std::mem::take(&mut self.of_all).remove(&identity).unwrap_or_default();
     }
 
-    /// The file system of which most nodes are that say it.
+    /// The UUID with the most nodes.
     pub fn uuid(&self) -> Identity {
         let mut counts: HashMap<[u8; 16], usize> = HashMap::new();
         self.nodes.iter().filter_map(|node| node.uuid).for_each(|uuid| *counts.entry(uuid).or_default() += 1);
         counts.into_iter().max_by_key(|(uuid, count)| (*count, *uuid)).map(|(uuid, _)| uuid)
     }
 
-    /// The extents of a node that was found: what a map says of it, if that begins where it was found; else one, from there on.
-    /// Several are possible, the likelier one first.
+    /// The possible extents of a found node, the most likely first. They are those of maps that
+    /// start at the node, then one extent from there on.
     pub fn extents(&self, node: &FoundNode, geometry: &Geometry) -> Vec<Extents> {
         let Some(first) = unit_of(geometry, node.at) else { return Vec::new() };
         let one = [Extent { first, count: geometry.units_for(node.bytes) }];
@@ -141,8 +142,8 @@ impl Found {
         all.filter(fits).filter_map(Extents::new).collect()
     }
 
-    /// How the device is divided, by where maps say that nodes lie that were found; else as one of its size usually is. `None`:
-    /// nothing was found.
+    /// The layout of the device, from found nodes whose units are in maps; else the default for its
+    /// size. `None`: no node was found.
     pub fn geometry(&self, device_bytes: u64) -> Option<Geometry> {
         let mut at: HashMap<(NodeId, u64), Vec<u64>> = HashMap::new();
         self.nodes.iter().for_each(|node| at.entry((node.id, node.sum)).or_default().push(node.at));
@@ -151,7 +152,7 @@ impl Found {
             let mut units: Vec<u64> =
                 told.iter().flat_map(|told| told.first()).map(|first| first.first.into()).collect();
             let mut bytes = at.remove(key).unwrap_or_default();
-            // Copies are told apart by their order only.
+            // Copies can only be matched by their order.
             if units.len() == bytes.len() {
                 units.sort_unstable();
                 bytes.sort_unstable();
@@ -185,7 +186,7 @@ impl FoundNode {
     }
 }
 
-/// The unit that begins at a byte, if one does.
+/// The unit that starts at an offset, if there is one.
 fn unit_of(geometry: &Geometry, at: u64) -> Option<u32> {
     let from = at.checked_sub(geometry.data_at)?;
     let unit = u64::from(geometry.unit_bytes);
@@ -196,16 +197,16 @@ fn unit_of(geometry: &Geometry, at: u64) -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// Maps of several evergreens, or none that ever was, may name the nodes that are found.
+    /// Found nodes may be in maps of several evergreens, or in invalid ones.
     #[test]
-    fn places_that_no_device_has_tell_no_geometry() {
+    fn impossible_places_yield_no_geometry() {
         let node = |id: u64, at: u64| {
             let (lower, upper) = (Bytes::new(), None);
             FoundNode { at, uuid: None, id: NodeId(id), generation: 1, sum: id, bytes: 4096, height: 0, lower, upper }
         };
         let cases: [(u64, [u32; 2], Option<u32>); 4] = [
             (4 << 20, [0, 256], Some(4096)),
-            // Nothing is told by these: as the places of the nodes have it.
+            // These units prove nothing, so the alignment of the nodes decides.
             (1 << 50, [u32::MAX - 1, u32::MAX], Some(1 << 20)),
             (1 << 50, [7, 7], Some(1 << 20)),
             (1 << 50, [0, u32::MAX], None),

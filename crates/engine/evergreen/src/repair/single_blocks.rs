@@ -1,4 +1,5 @@
-//! Each block in use damaged alone, in each way that a block is damaged: what opening, reading, the check and the repair make of it.
+//! Damages each block in use alone, in each way, and checks opening, reading, the check and the
+//! repair.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -17,7 +18,7 @@ use crate::{
     node::Body,
 };
 
-/// What a block is of.
+/// The structure that a block belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Structure {
     Slot,
@@ -32,7 +33,8 @@ enum Structure {
 }
 
 impl Structure {
-    /// Of so many ways of damage, each of its blocks gets one.
+    /// The number of blocks that share the ways of damage: each block gets one of every `sampled`
+    /// ways.
     fn sampled(self) -> usize {
         match self {
             Self::Slot | Self::SlotCopy | Self::Log | Self::Map | Self::MapCopy => 1,
@@ -58,16 +60,16 @@ impl fmt::Display for Structure {
     }
 }
 
-/// A block in use, and how many bytes of it are.
+/// A block in use, and the number of its used bytes.
 struct Used {
     structure: Structure,
     at: u64,
     bytes: usize,
-    /// The node that it is of.
+    /// The node that it belongs to.
     node: Option<NodeId>,
 }
 
-/// How a block is damaged.
+/// The kind of damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     FirstBit,
@@ -75,9 +77,9 @@ enum Kind {
     LastBit,
     Zeros,
     Garbage,
-    /// What was there earlier: a write that was lost.
+    /// The earlier contents, as after a lost write.
     Old,
-    /// The device does not return it.
+    /// An unreadable block.
     Unreadable,
 }
 
@@ -128,7 +130,7 @@ fn used(bench: &Bench) -> Vec<Used> {
     all
 }
 
-/// The device with a block of it damaged. `None`: it would be as it is.
+/// The device with a damaged block. `None`: the block would not change.
 fn damaged(device: &MemoryDevice, before: &MemoryDevice, used: &Used, kind: Kind) -> Option<Arc<dyn BlockDevice>> {
     let copy = shared(device);
     let mut block = [0; BLOCK];
@@ -151,16 +153,16 @@ fn damaged(device: &MemoryDevice, before: &MemoryDevice, used: &Used, kind: Kind
     (block != whole).then_some(copy)
 }
 
-/// What came of the damages of a structure.
+/// The outcomes of the damage of a structure.
 #[derive(Debug, Default)]
 struct Outcome {
-    /// Damages with which it could not be opened and read.
+    /// Cases in which the evergreen could not be opened and read.
     unreadable: u64,
-    /// Damages after whose repair files were lost.
+    /// Cases in which files were lost after the repair.
     losses: u64,
 }
 
-/// What is different in a tree, paths.
+/// The number of paths that differ.
 fn differences(want: &Tree, got: &Tree) -> usize {
     let is_same = |path: &&Vec<u8>| {
         want.get(*path)
@@ -178,7 +180,7 @@ fn no_damaged_block_outside_leaves_loses_a_file() {
     let mut outcomes: BTreeMap<Structure, Outcome> = BTreeMap::new();
     for (number, used) in used(&bench).into_iter().enumerate() {
         for (kind_number, kind) in KINDS.into_iter().enumerate() {
-            // There are many blocks of nodes: each is damaged in some of the ways.
+            // Nodes have many blocks, so each gets only some of the ways.
             if !(number + kind_number).is_multiple_of(used.structure.sampled()) {
                 continue;
             }
@@ -191,7 +193,7 @@ fn no_damaged_block_outside_leaves_loses_a_file() {
             });
             let is_leaf = matches!(used.structure, Structure::LeafHeader | Structure::LeafParts);
             if kind == Kind::Unreadable {
-                // It is read as it is; a device that does not return a block is no place for a repair.
+                // Only read it: a device with an unreadable block is no target for a repair.
                 let read = EvergreenFs::open_on(damaged, Limits::default()).and_then(|fs| Ok(collect_tree(&fs)?));
                 outcome.unreadable += u64::from(read.is_err());
                 match read {
@@ -215,7 +217,7 @@ fn no_damaged_block_outside_leaves_loses_a_file() {
     assert_eq!(
         outcomes.len(),
         8 + usize::from(outcomes.contains_key(&Structure::LeafParts)),
-        "each structure is there"
+        "blocks of all structures were damaged"
     );
     for (structure, outcome) in &outcomes {
         let is_leaf = matches!(structure, Structure::LeafHeader | Structure::LeafParts);
@@ -231,7 +233,7 @@ fn copy_of(device: &Arc<dyn BlockDevice>) -> Arc<dyn BlockDevice> {
     Arc::new(copy)
 }
 
-/// Repairs it. Returns how many files are others then: none, or those of the leaf.
+/// Repairs the device. Returns the number of files that differ then: none, or those of the leaf.
 fn repaired(
     bench: &Bench,
     damaged: &Arc<dyn BlockDevice>,
@@ -241,7 +243,7 @@ fn repaired(
     is_leaf: bool,
 ) -> usize {
     let want = moments.last().unwrap();
-    // A log block is found by the parity, a slot by its copy; then there may be nothing to repair.
+    // Parity restores a log block, and a copy a slot; then there may be nothing to repair.
     let report: RepairReport = match check(damaged) {
         Ok(report) if report.is_clean() => {
             let report = repair(damaged, false).unwrap_or_else(|error| panic!("{told}: {error}"));
@@ -260,7 +262,7 @@ fn repaired(
         assert!(report.lost.iter().all(is_inside), "{told}: {:?}", report.lost);
     }
     let lost = differences(want, &tree(damaged));
-    assert!(is_leaf || lost == 0, "{told}: {lost} files are others");
+    assert!(is_leaf || lost == 0, "{told}: {lost} files differ");
     lost
 }
 
@@ -278,7 +280,7 @@ fn copies_are_in_different_halves_of_the_area() {
     let pairs: Vec<_> = of_nodes.chain([(map.extents[0], map.second[0])]).collect();
     assert!(pairs.len() > 5, "{pairs:?}");
     assert!(pairs.iter().all(are_apart), "{pairs:?}");
-    // A single copy is what was asked for.
+    // One copy was requested.
     let (device, ..) = example_with(&TINY, 0);
     let report = check(&shared(&device)).unwrap();
     assert!(report.is_clean() && report.copies.single == 0, "{report:?}");

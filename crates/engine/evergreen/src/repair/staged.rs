@@ -1,4 +1,4 @@
-//! A device that is read, and to which nothing is written before all is decided.
+//! A device with deferred writes, which stay in memory until the repair is complete.
 
 use std::{
     collections::BTreeMap,
@@ -14,16 +14,17 @@ use crate::{
     disk::{BLOCK, MIRRORS_AT, SLOTS_AT, Superblock},
 };
 
-/// A block that was written.
+/// A written block.
 type Block = Box<[u8; BLOCK]>;
 
-/// Reads from a device, and keeps what is written until it is committed. Requests are of whole blocks, as all of the engine are.
+/// Reads from a device, and keeps writes in memory until they are committed. Requests have whole
+/// blocks, as all of the engine.
 pub(super) struct Staged {
     below: Arc<dyn BlockDevice>,
     written: RwLock<BTreeMap<u64, Block>>,
 }
 
-/// What is written to the device at once.
+/// The most blocks of one write to the device.
 const RUN_BLOCKS: usize = 256;
 
 impl Staged {
@@ -31,17 +32,18 @@ impl Staged {
         Arc::new(Self { below, written: RwLock::default() })
     }
 
-    /// Forgets what was written.
+    /// Drops all writes.
     pub fn reset(&self) {
         self.written.write().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Forgets what was written to these bytes.
+    /// Drops the writes to a range of bytes.
     pub fn forget(&self, bytes: &Range<u64>) {
         self.written.write().unwrap_or_else(PoisonError::into_inner).retain(|at, _| !bytes.contains(at));
     }
 
-    /// Writes all of it: what superblocks name before them, and of these the newer one first.
+    /// Writes all blocks: first those that superblocks name, then the superblocks, the newer one
+    /// first.
     pub fn commit(&self) -> Result<()> {
         let mut written = std::mem::take(&mut *self.written.write().unwrap_or_else(PoisonError::into_inner));
         let slots = SLOTS_AT.iter().chain(&MIRRORS_AT);

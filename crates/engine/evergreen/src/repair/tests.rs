@@ -1,4 +1,4 @@
-//! Each structure damaged: what is repaired is clean, holds all that is not told to be lost, and nothing is told that is not.
+//! Damage of each structure: a repaired state is clean, and the report names exactly what is lost.
 
 use senesce_block::MemoryDevice;
 use senesce_core::{Bytes as Size, Rng, Seed};
@@ -29,7 +29,7 @@ fn a_devices_name_reports_no_loss() {
 }
 
 #[test]
-fn beside_a_superblock_that_cannot_be_read_all_is_repaired() {
+fn unreadable_superblock_does_not_prevent_a_repair() {
     let device = example(0);
     for at in SLOTS_AT {
         let bench = Bench::new(&device);
@@ -42,7 +42,7 @@ fn beside_a_superblock_that_cannot_be_read_all_is_repaired() {
 }
 
 #[test]
-fn nothing_is_done_to_what_is_whole() {
+fn whole_evergreens_are_not_changed() {
     let device = example(3);
     let copy = device.fork();
     let shared: Arc<dyn BlockDevice> = device.clone();
@@ -52,14 +52,14 @@ fn nothing_is_done_to_what_is_whole() {
 }
 
 #[test]
-fn what_leads_to_nodes_is_made_anew_and_nothing_is_lost() {
+fn superblocks_and_maps_are_rebuilt_without_loss() {
     type Damage = fn(&Bench);
     let cases: &[(&str, Damage)] = &[
         ("a bit of both superblocks", |bench| {
             bench.flip_slot(0, 77);
             bench.flip_slot(1, 4090);
         }),
-        ("both superblocks where nothing is", |bench| {
+        ("both superblocks in unused bytes", |bench| {
             bench.overwrite_slot(0, 200, 20);
             bench.overwrite_slot(1, 200, 20);
         }),
@@ -100,7 +100,7 @@ fn without_superblocks_the_last_checkpoint_is_found() {
 }
 
 #[test]
-fn a_leaf_that_is_lost_is_all_that_is_lost() {
+fn a_damaged_leaf_loses_only_itself() {
     let (device, moments) = example_of(0);
     let want = &moments[moments.len() - 1];
     let leaves = Bench::new(&device).nodes(0);
@@ -126,7 +126,7 @@ fn a_leaf_that_is_lost_is_all_that_is_lost() {
 }
 
 #[test]
-fn below_an_inner_node_that_is_lost_all_is_found_again() {
+fn children_of_a_damaged_inner_node_are_found() {
     let (device, moments) = example_of(0);
     let mut unproven = 0;
     for height in 1..=Bench::new(&device).height() {
@@ -153,16 +153,16 @@ fn below_an_inner_node_that_is_lost_all_is_found_again() {
             }
         }
     }
-    assert!(unproven > 5, "{unproven} repairs could not prove what they made");
+    assert!(unproven > 5, "{unproven} repairs could not prove their result");
 }
 
 #[test]
-fn behind_a_damaged_batch_the_log_ends() {
+fn the_log_ends_at_a_damaged_batch() {
     let device = example(5);
     let bench = Bench::new(&device);
     let log = bench.superblock.geometry.log_at + bench.superblock.replay.position % bench.superblock.geometry.log_bytes;
     let want = tree(&shared(&example(2)));
-    // Each call is a frame or two: of making, and of writing; a frame is a block and its parity.
+    // Each call is one or two frames (creation and write); a frame is a block and its parity.
     bench.flip(log + 4 * 4096 + 100);
     bench.flip(log + 5 * 4096 + 100);
     let report = repair(&bench.device, false).unwrap();
@@ -173,8 +173,8 @@ fn behind_a_damaged_batch_the_log_ends() {
 }
 
 #[test]
-fn what_was_not_logged_is_not_passed_over_for_a_node() {
-    // A file is written over a checkpoint, and what comes behind it is in no log.
+fn unlogged_batches_are_not_dropped_for_a_node() {
+    // A checkpoint during the write of a file; the batches after it are not logged.
     let (device, mut moments) = example_of(0);
     let store = Arc::new(Evergreen::open(device.clone(), Limits::default()).unwrap());
     let fs = EvergreenFs::open(store.clone()).unwrap();
@@ -207,10 +207,11 @@ fn what_was_not_logged_is_not_passed_over_for_a_node() {
             bench.spoil_header(node);
             let report = mended(&bench.device, &moments, &format!("node {node}, logged: {is_logged}"));
             assert!(report.has_lost(), "{report:#?}");
-            let taken = format!("taken was superblock {generation} ");
+            let taken = format!("used superblock {generation} ");
             assert!(report.told.iter().any(|told| told.what.starts_with(&taken)), "{report:#?}");
         }
-        // Without the newest superblock the one before is taken, and what it lacks is told, even if nothing came behind it.
+        // Without the newest superblock the previous one is used. The repair reports what it lacks,
+        // even if no batch followed.
         let bench = Bench::new(&device);
         bench.overwrite_slot(generation as usize % 2, 0, 4096);
         let refused = Evergreen::open(bench.device.clone(), Limits::default()).err().map(|error| error.to_string());
@@ -220,7 +221,7 @@ fn what_was_not_logged_is_not_passed_over_for_a_node() {
 }
 
 #[test]
-fn a_dry_run_tells_and_writes_nothing() {
+fn a_dry_run_reports_and_writes_nothing() {
     let device = example(2);
     let bench = Bench::new(&device);
     bench.spoil_map();
@@ -241,7 +242,7 @@ fn a_dry_run_tells_and_writes_nothing() {
 }
 
 #[test]
-fn whatever_blocks_are_lost_it_is_clean_then() {
+fn repair_of_random_block_losses_is_clean() {
     let (device, moments) = example_of(2);
     let want = &moments[moments.len() - 1];
     let bench = Bench::new(&device);
@@ -266,9 +267,9 @@ fn whatever_blocks_are_lost_it_is_clean_then() {
 }
 
 #[test]
-fn what_is_no_evergreen_or_another_version_is_refused() {
+fn other_devices_and_versions_are_refused() {
     let nothing: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new("disk", Size(8 << 20)));
-    assert!(repair(&nothing, false).unwrap_err().to_string().contains("no evergreen lies there"));
+    assert!(repair(&nothing, false).unwrap_err().to_string().contains("no evergreen file system"));
     let bench = Bench::new(&example(0));
     for at in SLOTS_AT {
         let mut block = [0; 4096];

@@ -1,4 +1,4 @@
-//! Blocks of the log that the device does not return.
+//! Unreadable blocks of the log.
 
 use std::{
     cell::OnceCell,
@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{EvergreenFs, Limits, disk::BLOCK, log::Replay};
 
-/// The byte of the device behind the last frame of the log.
+/// The offset on the device after the last frame of the log.
 fn end_of_log(bench: &Bench) -> u64 {
     let (geometry, superblock) = (bench.superblock.geometry, &bench.superblock);
     let mut replay =
@@ -31,7 +31,7 @@ fn end_of_log(bench: &Bench) -> u64 {
 }
 
 #[test]
-fn unreadable_blocks_behind_the_log_are_repaired() {
+fn unreadable_blocks_after_the_log_are_repaired() {
     let (device, moments) = example_of(3);
     let end = end_of_log(&Bench::new(&device));
     let far = end + 5 * BLOCK as u64;
@@ -45,7 +45,7 @@ fn unreadable_blocks_behind_the_log_are_repaired() {
         assert!(EvergreenFs::open_on(device.clone(), Limits::default()).is_err(), "{name}");
         let report = repair(&device, false).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert!(report.is_done && report.lost.is_empty() && report.files.lost.is_empty(), "{name}: {report:#?}");
-        // Also if the device still does not return them.
+        // The repaired state does not need these blocks.
         for _ in 0..3 {
             assert_eq!(find_difference(moments.last().unwrap(), &tree(&device)), None, "{name}");
         }
@@ -64,7 +64,7 @@ fn unreadable_unused_block_needs_no_repair_of_nodes() {
         let report = repair(&shared, false).unwrap();
         assert!(!report.is_needed && report.check.is_clean(), "block at {at}: {report:#?}");
         let fs = EvergreenFs::open_on(shared.clone(), Limits::default()).unwrap();
-        // Opening reports it.
+        // Opening reports the unreadable block.
         let is_at_end = at == end;
         assert_eq!(fs.store().take_copy_news().is_some_and(|news| news.contains("does not return")), is_at_end);
         drop(fs);
@@ -72,7 +72,7 @@ fn unreadable_unused_block_needs_no_repair_of_nodes() {
     }
 }
 
-/// Fails readings of a range from one of them on.
+/// A device that fails the reads of a range from read number `from` on.
 struct Failing {
     below: Arc<dyn BlockDevice>,
     range: Range<u64>,
@@ -122,8 +122,8 @@ impl BlockDevice for Failing {
     }
 }
 
-/// Repairs a device without its map whose blocks before the end of the log, or before the frame
-/// there, fail from each of their readings on.
+/// Repairs a device without its map. Reads of the last frame, or of the one before it, fail from
+/// each read number on.
 fn repair_as_blocks_begin_to_fail(device: &Arc<MemoryDevice>, blocks: Range<u64>, want: &Tree) {
     let spoiled = || {
         let bench = Bench::new(device);
@@ -139,7 +139,7 @@ fn repair_as_blocks_begin_to_fail(device: &Arc<MemoryDevice>, blocks: Range<u64>
         let below = spoiled();
         let device: Arc<dyn BlockDevice> = Failing::new(&below, blocks.clone(), from);
         match repair(&device, false) {
-            // It reports what it could not read from the beginning.
+            // It reports the blocks that failed from the start.
             Ok(report) if report.has_lost() => assert!(from < 5, "reading {from}: {report:#?}"),
             Ok(_) => assert_eq!(find_difference(want, &tree(&below)), None, "reading {from}"),
             Err(_) => {
@@ -158,11 +158,11 @@ fn log_blocks_that_begin_to_fail_in_a_repair_lose_no_batch() {
     let (device, moments) = example_of(3);
     let end = end_of_log(&Bench::new(&device));
     let block = BLOCK as u64;
-    // The last frame is a block and its parity; the one before is in front of it.
+    // The last frame is a block and its parity; the previous one is directly before it.
     for blocks in [end - 2 * block..end, end - 4 * block..end - 2 * block] {
         repair_as_blocks_begin_to_fail(&device, blocks, moments.last().unwrap());
     }
-    // In version 1 frames have no parity, and a block is enough.
+    // In version 1 frames have no parity, so one block suffices.
     let device = version_1();
     let end = end_of_log(&Bench::new(&device));
     repair_as_blocks_begin_to_fail(&device, end - block..end, &tree(&shared(&device)));
@@ -185,7 +185,7 @@ fn nodes_of_a_map_that_cannot_be_read_are_kept() {
 }
 
 #[test]
-fn what_a_map_names_is_kept_though_one_read_of_it_fails() {
+fn nodes_are_kept_if_one_map_read_fails() {
     let (device, _) = example_of(3);
     let bench = Bench::new(&device);
     let bases = bases::of_slots(&*bench.device);

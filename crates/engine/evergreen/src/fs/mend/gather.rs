@@ -1,4 +1,4 @@
-//! All entries of a store, by what they belong to.
+//! All entries of a store, grouped by home.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,24 +17,24 @@ use crate::{
     keys::{Home, Key, next_ino_of},
 };
 
-/// What lies under one home.
+/// The entries of one home.
 #[derive(Default)]
 pub(super) struct Object {
     pub inode: Option<Inode>,
     pub target: Option<usize>,
     pub names: BTreeMap<Vec<u8>, Entry>,
     pub unordered: BTreeMap<u64, Vec<u8>>,
-    /// Of each extended attribute, its length as its first piece has it, and the bytes of its pieces.
+    /// For each extended attribute: the length in its first piece, and the bytes of its pieces.
     pub xattrs: BTreeMap<Vec<u8>, Xattr>,
     pub blocks: u64,
-    /// The end of the last block's value, as a place in the file.
+    /// The end of the last block's value, as an offset in the file.
     pub end: u64,
-    /// The path by which it was reached first.
+    /// The path by which it was first reached.
     pub path: Option<Vec<u8>>,
-    /// Names that lead to it, and directories in it.
+    /// The names that lead to it, and the directories in it.
     pub names_of: u32,
     pub directories: u32,
-    /// Its names get new labels.
+    /// Whether its names receive new labels.
     pub is_relabelled: bool,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Xattr {
     pub bytes: u64,
 }
 
-/// All of it.
+/// All entries.
 #[derive(Default)]
 pub(super) struct Gathered {
     pub order: KeyOrder,

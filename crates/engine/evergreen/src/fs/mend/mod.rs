@@ -1,8 +1,9 @@
-//! Putting right what must hold of the files, when a part of the tree is lost. What the check finds is gone then.
+//! Corrects the files after a part of the tree was lost. Afterwards the check has no findings.
 //!
-//! All entries are read once; what is to be changed is decided on that, and written as batches. In this order: entries that are none
-//! are deleted; what lies under a home without an inode gets one, or goes; names that lead nowhere go, and inodes to which no name leads
-//! get one in `lost+found`; then what each inode says of what it has, and what all claim.
+//! The repair reads all entries once, decides all changes, and writes them as batches, in this
+//! order. It deletes invalid entries. A home without an inode receives one, or is removed. It
+//! removes names that lead nowhere, and adds a name in `lost+found` to inodes without one. Then it
+//! corrects the counts in each inode, and the claim.
 
 mod gather;
 mod names;
@@ -28,21 +29,21 @@ use crate::{
 };
 use gather::Gathered;
 
-/// What was put right, and what is lost.
+/// The corrections and the losses.
 #[derive(Clone, Debug, Default)]
 pub struct Mended {
-    /// What was changed, in words.
+    /// The corrections, as text.
     pub mended: Vec<String>,
-    /// Files that are not what they were.
+    /// The files with losses.
     pub lost: Vec<LostFile>,
 }
 
-/// A file, directory, ... that is not what it was.
+/// A file, directory or other object with a loss.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LostFile {
-    /// Its path; if no name leads to it, the one under which it was made.
+    /// Its path; without a name the path at birth.
     pub path: Vec<u8>,
-    /// What of it, in words.
+    /// The loss, as text.
     pub what: String,
 }
 
@@ -58,13 +59,13 @@ impl fmt::Debug for LostFile {
     }
 }
 
-/// Batches are not made larger, by what [`KeyValue::max_batch_bytes`] allows at least.
+/// The most bytes of a batch; [`KeyValue::max_batch_bytes`] is at least this.
 const MOST_BATCH_BYTES: usize = 12 << 10;
 
-/// Puts right what lies in a store that nobody uses. `order`: of its keys, if that is not recorded. `lost`: ranges of keys of which
-/// something was lost. Not durable before a checkpoint.
+/// Corrects the files of a store that is not in use. `order`: the key order, if it is not recorded.
+/// `lost`: key ranges with losses. Durable after a checkpoint.
 ///
-/// Errors: those of the store. Cost: reads all; memory for each inode and name.
+/// Errors: those of the store. Cost: reads all entries; memory for each inode and name.
 pub(crate) fn mend_files(store: &impl KeyValue, order: KeyOrder, lost: &[Loss]) -> Result<Mended> {
     let mut mend = Mend {
         store,
@@ -90,14 +91,14 @@ pub(crate) fn mend_files(store: &impl KeyValue, order: KeyOrder, lost: &[Loss]) 
     Ok(mend.done)
 }
 
-/// Files that are put right.
+/// The state of the repair of files.
 struct Mend<'a, S> {
     store: &'a S,
     files: Gathered,
     waiting: Batch,
     bytes: usize,
     done: Mended,
-    /// Homes of what is lost, and what of it: the paths are known when all names are.
+    /// Losses by home: the paths are known once all names are connected.
     later: Vec<(Home, String)>,
 }
 
@@ -110,12 +111,12 @@ impl<S: KeyValue> Mend<'_, S> {
         self.done.lost.push(LostFile { path, what: what.into() });
     }
 
-    /// The same of what lies under a home, by the path that it has in the end.
+    /// Notes a loss of the object of a home, for its final path.
     fn lose_at(&mut self, home: &Home, what: impl Into<String>) {
         self.later.push((home.clone(), what.into()));
     }
 
-    /// Adds a change to what waits.
+    /// Adds a change to the waiting batch.
     fn change(&mut self, change: Change) -> Result<()> {
         let bytes = match &change {
             Change::One { key, message } => key.len() + message.payload_bytes() + CHANGE_BYTES,
@@ -151,14 +152,14 @@ impl<S: KeyValue> Mend<'_, S> {
         self.change(Change::DeleteRange { from: range.start.into(), to: range.end.into() })
     }
 
-    /// Takes away all that lies under a home.
+    /// Deletes all entries of a home.
     fn remove_object(&mut self, home: &Home) -> Result<()> {
         self.files.objects.remove(home);
         self.delete_range(home.metadata())?;
         self.delete_range(home.blocks_from(0))
     }
 
-    /// Entries that nothing can be made of.
+    /// Deletes invalid entries.
     fn delete_nonsense(&mut self) -> Result<()> {
         for (key, problem) in std::mem::take(&mut self.files.nonsense) {
             self.tell(format!("deleted: {}: {problem}", key.escape_ascii()));
@@ -169,21 +170,21 @@ impl<S: KeyValue> Mend<'_, S> {
     }
 
     fn lose_nonsense(&mut self, key: &[u8]) {
-        let entry = || format!("an entry of which nothing can be made: {}", key.escape_ascii());
+        let entry = || format!("an invalid entry: {}", key.escape_ascii());
         match (Key::decode(key), Key::home(key)) {
-            // What they said follows from what is there.
+            // Their contents follow from other entries.
             (Ok(Key::Layout | Key::NextIno), _) => {}
             (Ok(Key::HomeOf(ino)), _) if self.files.objects.keys().any(|home| home.ino() == ino) => {}
-            (Ok(Key::HomeOf(ino)), _) => self.lose(format!("#{ino}").into_bytes(), "where it lies is not known"),
+            (Ok(Key::HomeOf(ino)), _) => self.lose(format!("#{ino}").into_bytes(), "its home is unknown"),
             (Ok(Key::Name(home, name)), _) => {
-                self.lose_at(&home, format!("the name {}: what it led to", name.escape_ascii()));
+                self.lose_at(&home, format!("the name {}: its inode is unknown", name.escape_ascii()));
             }
             (_, Some(home)) => self.lose_at(&home, entry()),
             (_, None) => self.lose(Vec::new(), entry()),
         }
     }
 
-    /// An inode's record is another one from now on.
+    /// Replaces the record of an inode.
     fn put_inode(&mut self, home: &Home, inode: Inode) -> Result<()> {
         self.put(home.inode_key(), inode.encode())?;
         self.files.object(home).inode = Some(inode);
@@ -196,11 +197,11 @@ impl<S: KeyValue> Mend<'_, S> {
         Ino(ino)
     }
 
-    /// The records of the file system itself.
+    /// Corrects the records of the file system itself.
     fn system(&mut self) -> Result<()> {
         let (free, order) = (self.files.first_free_ino(), self.files.order);
         if !self.files.is_order_known {
-            self.tell(format!("the keys are taken to be by {order}"));
+            self.tell(format!("the key order is assumed to be {order}"));
             self.put(keys::layout_key(), vec![VERSION, u8::from(order == KeyOrder::InodeNumber)])?;
         }
         if self.files.stored_next_ino.is_none_or(|stored| stored < free) {
@@ -210,7 +211,7 @@ impl<S: KeyValue> Mend<'_, S> {
         self.flush()
     }
 
-    /// All that is there is claimed.
+    /// Corrects the claim.
     fn claim(&mut self) -> Result<()> {
         let mut claimed = SYSTEM_BYTES;
         for (home, object) in &self.files.objects {
@@ -222,11 +223,11 @@ impl<S: KeyValue> Mend<'_, S> {
         claimed += self.files.orphans.iter().map(|ino| orphan_bytes(Ino(*ino))).sum::<i64>();
         let live = self.store.live().bytes as i64;
         if claimed != live {
-            self.tell(format!("{live} bytes were claimed and {claimed} are there"));
+            self.tell(format!("{live} bytes were claimed; the entries need {claimed}"));
             let mut batch = Batch::new();
             batch.claim.bytes = claimed - live;
             batch.claim.is_removal = true;
-            // Something to do, which changes nothing: a batch of nothing has no record.
+            // A change without an effect, because a batch of none has no log record.
             let value = self.store.get(&keys::layout_key())?.unwrap_or_else(|| Bytes::from(vec![VERSION, 0]));
             batch.put(keys::layout_key(), value);
             self.store.apply(batch)?;

@@ -1,4 +1,4 @@
-//! Names: each leads to an inode, and to each inode leads one.
+//! Names: each leads to an inode, and each inode has a name.
 
 use senesce_fsapi::{FileKind, Ino, Timestamp};
 
@@ -18,12 +18,12 @@ use crate::{
 const FOUND: &[u8] = b"lost+found";
 
 impl<S: KeyValue> Mend<'_, S> {
-    /// Goes along all names from the root, and brings what is not reached to where it is.
+    /// Walks along all names from the root, and attaches unreachable objects.
     pub(super) fn connect(&mut self) -> Result<()> {
         let root = self.files.inode(&Home::root());
         if root.is_none_or(|root| !root.is_directory()) {
             if root.is_some() {
-                self.lose(Vec::new(), "what was in its place and no directory, with all that it had");
+                self.lose(Vec::new(), "the object in its place, which was no directory");
             }
             self.remove_object(&Home::root())?;
             self.complete_objects()?;
@@ -37,7 +37,8 @@ impl<S: KeyValue> Mend<'_, S> {
                 let of = |other: &Home| self.files.objects[other].names.values().any(|entry| entry.ino.0 == home.ino());
                 unreached.iter().any(|other| other != home && of(other))
             };
-            // What another one names comes with that one, unless they name each other.
+            // Skip an object that another one names, unless they name each other: the other one
+            // brings it.
             let Some(home) = unreached.iter().find(|home| !is_named(home)).or(unreached.first()).cloned() else {
                 break;
             };
@@ -48,7 +49,7 @@ impl<S: KeyValue> Mend<'_, S> {
             let is_orphan =
                 home.and_then(|home| self.files.objects.get(home)).is_some_and(|object| object.path.is_none());
             if !is_orphan {
-                self.tell(format!("inode {ino} is not one without a name"));
+                self.tell(format!("inode {ino} has a name, or does not exist"));
                 self.delete(keys::orphan_key(ino))?;
                 self.files.orphans.remove(&ino);
             }
@@ -56,7 +57,7 @@ impl<S: KeyValue> Mend<'_, S> {
         Ok(())
     }
 
-    /// Goes along the names below a directory, or whatever it is.
+    /// Walks along the names below an object.
     fn walk(&mut self, home: Home, path: Vec<u8>, parent: Ino) -> Result<()> {
         let mut open = vec![(home, path, parent)];
         while let Some((home, path, parent)) = open.pop() {
@@ -68,7 +69,7 @@ impl<S: KeyValue> Mend<'_, S> {
                 && *told != parent
             {
                 *told = parent;
-                self.tell(format!("directory {} has another parent", ino.0));
+                self.tell(format!("directory {} had another parent", ino.0));
                 self.put_inode(&home, inode)?;
             }
             for (name, entry) in self.files.object(&home).names.clone() {
@@ -89,23 +90,23 @@ impl<S: KeyValue> Mend<'_, S> {
         Ok(())
     }
 
-    /// The home to which a name leads; a name that leads nowhere, or to a directory that has one, goes.
+    /// The home of a name. Removes a name that leads nowhere, or a second name of a directory.
     fn lead(&mut self, home: &Home, name: &[u8], entry: &Entry, path: &[u8]) -> Result<Option<Home>> {
         let child = self.files.home_of.get(&entry.ino.0).cloned();
         let inode = child.as_ref().and_then(|child| self.files.inode(child));
         let (Some(child), Some(inode)) = (child, inode) else {
-            self.lose(path.to_vec(), format!("the name: inode {} is gone", entry.ino.0));
+            self.lose(path.to_vec(), format!("the name: inode {} is lost", entry.ino.0));
             self.strike(home, name, entry)?;
             return Ok(None);
         };
         if inode.is_directory() && (self.files.object(&child).path.is_some() || child == Home::root()) {
-            self.tell(format!("{}: a second name of directory {} goes", path.escape_ascii(), entry.ino.0));
+            self.tell(format!("{}: a second name of directory {} is removed", path.escape_ascii(), entry.ino.0));
             self.strike(home, name, entry)?;
             return Ok(None);
         }
         let told = (home.child(self.files.order, name, entry.ino.0) != child).then(|| child.clone());
         if told != entry.home || entry.kind != inode.kind {
-            self.tell(format!("{} leads to inode {} again", path.escape_ascii(), entry.ino.0));
+            self.tell(format!("{}: its record leads to inode {} again", path.escape_ascii(), entry.ino.0));
             let entry = Entry { home: told, kind: inode.kind, ..entry.clone() };
             self.put(home.name_key(name), entry.encode())?;
             self.files.object(home).names.insert(name.to_vec(), entry);
@@ -120,7 +121,7 @@ impl<S: KeyValue> Mend<'_, S> {
             self.files.object(home).unordered.remove(&number);
             self.delete(home.unordered_key(number))?;
         }
-        // It is told already; that a name fewer is there is no other loss.
+        // The loss of the name is reported; the smaller count is no other loss.
         if let Some(mut inode) = self.files.inode(home) {
             inode.size = inode.size.saturating_sub(1);
             self.put_inode(home, inode)?;
@@ -128,7 +129,7 @@ impl<S: KeyValue> Mend<'_, S> {
         Ok(())
     }
 
-    /// Gives an inode a name in `lost+found`.
+    /// Adds a name in `lost+found` for an inode.
     fn attach(&mut self, home: Home) -> Result<()> {
         let found = self.found()?;
         let ino = Ino(home.ino());
@@ -146,13 +147,14 @@ impl<S: KeyValue> Mend<'_, S> {
         self.walk(home, path, parent)
     }
 
-    /// A name that nothing in a directory has: this one, or it with a number behind it.
+    /// A free name in a directory: this one, or this one with a number at its end.
     fn free_name(&self, directory: &Home, name: &[u8]) -> Vec<u8> {
         let names = &self.files.objects[directory].names;
-        numbered(name).find(|name| !names.contains_key(name)).expect("numbers do not come to an end")
+        numbered(name).find(|name| !names.contains_key(name)).expect("there is always another number")
     }
 
-    /// The directory for what has no name: the first of `lost+found`, `lost+found.1`, ... that is one, or is not there yet.
+    /// The directory for inodes without a name: the first of `lost+found`, `lost+found.1`, ... that
+    /// is a directory or does not exist.
     fn found(&mut self) -> Result<Home> {
         let root = Home::root();
         let home_of = |entry: &Entry| self.files.home_of.get(&entry.ino.0).cloned();
@@ -181,7 +183,7 @@ impl<S: KeyValue> Mend<'_, S> {
         Ok(home)
     }
 
-    /// A name more, which is not there; it gets a label when they are numbered anew.
+    /// Adds a name; it receives its label when the directory is relabelled.
     fn add(&mut self, directory: &Home, name: Vec<u8>, entry: Entry) -> Result<()> {
         let object = self.files.object(directory);
         object.is_relabelled = true;
@@ -194,7 +196,7 @@ impl<S: KeyValue> Mend<'_, S> {
     }
 }
 
-/// A name; behind it, the same with 1, 2, ... at its end.
+/// The name, then the name with `.1`, `.2`, ... at its end.
 fn numbered(name: &[u8]) -> impl Iterator<Item = Vec<u8>> {
     let behind = move |number: u64| [name, format!(".{number}").as_bytes()].concat();
     std::iter::once(name.to_vec()).chain((1..).map(behind))

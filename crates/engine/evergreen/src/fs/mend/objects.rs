@@ -1,4 +1,4 @@
-//! What lies under each home: that it has an inode, and that this says what is there.
+//! The objects of all homes: each has an inode with correct counts.
 
 use std::{collections::BTreeMap, ops::ControlFlow};
 
@@ -19,7 +19,7 @@ use crate::{
 };
 
 impl<S: KeyValue> Mend<'_, S> {
-    /// Under every home lies an inode from now on, and every inode's number leads to its home.
+    /// Adds an inode to every home, and a home record to every inode.
     pub(super) fn complete_objects(&mut self) -> Result<()> {
         let mut kinds: BTreeMap<u64, FileKind> = BTreeMap::from([(Ino::ROOT.0, FileKind::Directory)]);
         for entry in self.files.objects.values().flat_map(|object| object.names.values()) {
@@ -32,23 +32,22 @@ impl<S: KeyValue> Mend<'_, S> {
             if let Some(other) = other.filter(|other| self.files.inode(other).is_some()).cloned() {
                 if !self.is_copy(&home, &other)? {
                     let place = home.path();
-                    self.lose_at(&other, format!("what lay at {}, too: it is deleted", place.escape_ascii()));
+                    self.lose_at(&other, format!("other contents at {}: deleted", place.escape_ascii()));
                 }
-                self.tell(format!("deleted: what inode {ino} had at {}", home.path().escape_ascii()));
+                self.tell(format!("deleted: entries of inode {ino} at {}", home.path().escape_ascii()));
                 self.remove_object(&home)?;
                 continue;
             }
             if self.files.inode(&home).is_none() {
                 match made_up(&self.files.objects[&home], kinds.get(&ino).copied()) {
                     Some(inode) => {
-                        self.tell(format!("inode {ino} was made anew"));
-                        let more =
-                            if inode.is_directory() { "perhaps names" } else { "the size behind the last block" };
+                        self.tell(format!("inode {ino} was made again"));
+                        let more = if inode.is_directory() { "perhaps names" } else { "the size after the last block" };
                         self.lose_at(&home, format!("owner, permissions, times, {more}"));
                         self.put_inode(&home, inode)?;
                     }
                     None => {
-                        self.lose(home.path(), format!("inode {ino}: it is gone, and so is what was left of it"));
+                        self.lose(home.path(), format!("inode {ino}: it is lost, and its remains are deleted"));
                         self.remove_told(&home)?;
                         continue;
                     }
@@ -56,7 +55,7 @@ impl<S: KeyValue> Mend<'_, S> {
             }
             let is_link = self.files.inode(&home).is_some_and(|inode| inode.kind == FileKind::Symlink);
             if is_link && self.files.objects[&home].target.is_none() {
-                self.lose(home.path(), format!("symbolic link {ino}: its target is lost, and so it is gone"));
+                self.lose(home.path(), format!("symbolic link {ino}: its target is lost, so it is deleted"));
                 self.remove_told(&home)?;
                 continue;
             }
@@ -68,7 +67,7 @@ impl<S: KeyValue> Mend<'_, S> {
         }
         for (ino, home) in self.files.home_of.clone() {
             if self.files.inode(&home).is_none() || home.ino() != ino {
-                self.lose(home.path(), format!("inode {ino}: it is gone"));
+                self.lose(home.path(), format!("inode {ino}: it is lost"));
                 self.delete(keys::home_of_key(ino))?;
                 self.files.home_of.remove(&ino);
             }
@@ -76,7 +75,7 @@ impl<S: KeyValue> Mend<'_, S> {
         Ok(())
     }
 
-    /// What lies under a home goes, and that this is the home of its number, if it is: that it is gone is told.
+    /// Deletes the entries of a home, and its home record. The caller has reported the loss.
     fn remove_told(&mut self, home: &Home) -> Result<()> {
         self.remove_object(home)?;
         let ino = home.ino();
@@ -87,7 +86,7 @@ impl<S: KeyValue> Mend<'_, S> {
         Ok(())
     }
 
-    /// Whether all that lies under a home lies under another one, too.
+    /// Whether another home has all entries of this one.
     fn is_copy(&self, home: &Home, other: &Home) -> Result<bool> {
         let ranges = [(home.metadata(), other.metadata()), (home.blocks_from(0), other.blocks_from(0))];
         let behind = 1 + home.byte_count();
@@ -105,7 +104,7 @@ impl<S: KeyValue> Mend<'_, S> {
         Ok(true)
     }
 
-    /// Inodes say from now on what they have.
+    /// Corrects the counts in all inodes.
     pub(super) fn count(&mut self) -> Result<()> {
         for home in self.files.objects.keys().cloned().collect::<Vec<_>>() {
             self.drop_foreign(&home)?;
@@ -116,7 +115,7 @@ impl<S: KeyValue> Mend<'_, S> {
         Ok(())
     }
 
-    /// What another kind of inode has.
+    /// Deletes entries that belong to another kind of inode.
     fn drop_foreign(&mut self, home: &Home) -> Result<()> {
         let object = self.files.object(home);
         let Some(kind) = object.inode.map(|inode| inode.kind) else { return Ok(()) };
@@ -154,7 +153,7 @@ impl<S: KeyValue> Mend<'_, S> {
         Ok(())
     }
 
-    /// Attributes of which a piece is missing go.
+    /// Deletes extended attributes with a missing piece.
     fn count_xattrs(&mut self, home: &Home) -> Result<()> {
         let xattrs = std::mem::take(&mut self.files.object(home).xattrs);
         for (name, xattr) in xattrs {
@@ -172,7 +171,7 @@ impl<S: KeyValue> Mend<'_, S> {
         Ok(())
     }
 
-    /// Names get labels that ascend with them, if theirs do not.
+    /// Gives ascending labels to names, if theirs are wrong.
     fn relabel(&mut self, home: &Home) -> Result<()> {
         let object = self.files.object(home);
         let Some(Inode { body: Body::Directory { last_label, unordered, .. }, .. }) = object.inode else {
@@ -195,7 +194,7 @@ impl<S: KeyValue> Mend<'_, S> {
             *last_label = label;
         }
         let inode = object.inode;
-        self.tell(format!("the names of inode {} are numbered anew", home.ino()));
+        self.tell(format!("the names of inode {} have new labels", home.ino()));
         for number in numbers {
             self.delete(home.unordered_key(number))?;
         }
@@ -244,7 +243,7 @@ impl<S: KeyValue> Mend<'_, S> {
             Body::Symlink => {
                 new.size = object.target.unwrap_or(0) as u64;
                 missing = (new.size != old.size)
-                    .then(|| format!("its target has {} bytes, and {} are said", new.size, old.size));
+                    .then(|| format!("its target has {} bytes; its inode has {}", new.size, old.size));
             }
             Body::Special { .. } => {}
         }
@@ -257,7 +256,7 @@ impl<S: KeyValue> Mend<'_, S> {
             self.lose(path.clone(), "extended attributes");
         }
         if old != new {
-            self.tell(format!("inode {} ({}) says what it has", home.ino(), path.escape_ascii()));
+            self.tell(format!("the counts of inode {} ({}) are corrected", home.ino(), path.escape_ascii()));
             self.put_inode(home, new)?;
         }
         Ok(())
@@ -269,7 +268,7 @@ impl<S: KeyValue> Mend<'_, S> {
     }
 }
 
-/// An inode for what is there. `None`: nothing can be made of it.
+/// An inode for the entries of a home. `None`: there is not enough information.
 fn made_up(object: &Object, named: Option<FileKind>) -> Option<Inode> {
     let seen = match object {
         Object { target: Some(_), .. } => Some(FileKind::Symlink),
@@ -290,7 +289,8 @@ fn made_up(object: &Object, named: Option<FileKind>) -> Option<Inode> {
     Some(Inode { links: 1, size, ..Inode::new(kind, permissions, body, Timestamp::default()) })
 }
 
-/// Labels ascend with the names, each above its floor, which is not below the label before; those without a place have a number.
+/// Checks that labels ascend with the names. Each must exceed its floor, and the floor must not be
+/// below the previous label. Unordered names need a number.
 fn has_good_labels(object: &Object, last_label: u64, unordered: u64) -> bool {
     let (mut before, mut numbers) = (0, 0);
     for (name, entry) in &object.names {

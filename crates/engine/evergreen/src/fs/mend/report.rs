@@ -1,4 +1,4 @@
-//! Which files have keys of which something was lost.
+//! The files with keys in lost ranges.
 
 use bytes::Bytes;
 
@@ -9,7 +9,8 @@ use super::{
 use crate::{KeyValue, Loss, Lost, keys::Home};
 
 impl<S: KeyValue> Mend<'_, S> {
-    /// Names files by the ranges of keys that are lost; those of which all is lost were named before.
+    /// Reports the files with keys in the lost ranges. Files that are completely lost were reported
+    /// before.
     pub(super) fn tell_lost(&mut self, lost: &[Loss]) {
         let mut told = Vec::new();
         for (home, object) in &self.files.objects {
@@ -22,14 +23,14 @@ impl<S: KeyValue> Mend<'_, S> {
                 if let Some((first, end)) = blocks {
                     let how = match loss.what {
                         Lost::Values => "are zeros",
-                        Lost::Changes => "may be those of before",
+                        Lost::Changes => "may be older",
                     };
                     let (from, to) = (first * BLOCK, (end * BLOCK).min(inode.size));
                     told.push((path.clone(), format!("bytes from {from} to {to} {how}")));
                 }
                 let own = home.metadata();
                 if loss.what == Lost::Changes && overlap(&own.start, &own.end, loss) {
-                    told.push((path.clone(), "attributes and names may be those of before".to_owned()));
+                    told.push((path.clone(), "attributes and names may be older".to_owned()));
                 }
             }
         }
@@ -41,7 +42,7 @@ fn overlap(from: &[u8], to: &[u8], loss: &Loss) -> bool {
     loss.from < to && loss.to.as_ref().is_none_or(|end| &end[..] > from)
 }
 
-/// The blocks of a file of so many whose keys are in a range: the first and the one behind the last.
+/// The blocks of a file with keys in a range: the first one, and the one after the last.
 fn lost_blocks(home: &Home, blocks: u64, loss: &Loss) -> Option<(u64, u64)> {
     let before = |bound: &Bytes| {
         let (mut low, mut high) = (0, blocks);

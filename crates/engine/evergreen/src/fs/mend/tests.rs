@@ -1,4 +1,4 @@
-//! What is deleted among the files is told, unless it is there all the same.
+//! Deletions of files are reported, unless the data still exists.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ impl Bench {
         EvergreenFs::open(self.store.clone()).unwrap()
     }
 
-    /// The file lies at another home, too; gives that.
+    /// Copies the file to another home; returns that.
     fn copy_file(&self) -> Home {
         let second = Home::root().child(KeyOrder::BirthPath, b"before", self.file.ino());
         let mut entries = Vec::new();
@@ -65,7 +65,7 @@ impl Bench {
 }
 
 #[test]
-fn what_is_deleted_is_told() {
+fn deletions_are_reported() {
     type Damage = fn(&Bench);
     let nothing = vec![0xff];
     assert!(Entry::decode(&nothing).is_err() && Inode::decode(&nothing).is_err());
@@ -86,36 +86,32 @@ fn what_is_deleted_is_told() {
             &["/directory/file: 1 names, 1 places of names, 1 targets of another kind of inode: deleted"],
         ),
         (
-            "a name whose record is none",
+            "a name with an invalid record",
             |bench| bench.put(bench.directory.name_key(b"file"), vec![0xff]),
             &[
-                "/directory: the name file: what it led to",
+                "/directory: the name file: its inode is unknown",
                 "/directory: 1 names are missing",
                 "the name: it is lost+found",
             ],
         ),
         (
-            "an inode whose record is none",
+            "an inode with an invalid record",
             |bench| bench.put(bench.file.inode_key(), vec![0xff]),
-            &["/directory/file: an entry of which nothing can be made", "/directory/file: owner, permissions, times"],
+            &["/directory/file: an invalid entry", "/directory/file: owner, permissions, times"],
         ),
-        (
-            "a key of nothing",
-            |bench| bench.put(b"x".to_vec(), vec![1]),
-            &["/: an entry of which nothing can be made: x"],
-        ),
-        ("the next number, which follows from what is there", |bench| bench.put(keys::next_ino_key(), vec![1]), &[]),
+        ("an unknown key", |bench| bench.put(b"x".to_vec(), vec![1]), &["/: an invalid entry: x"]),
+        ("the next number, which follows from other entries", |bench| bench.put(keys::next_ino_key(), vec![1]), &[]),
         ("a home, which the inode has", |bench| bench.put(keys::home_of_key(bench.file.ino()), vec![0xff]), &[]),
         ("a copy of a file", |bench| drop(bench.copy_file()), &[]),
         (
-            "a file with other contents beside it",
+            "a second copy of a file with other contents",
             |bench| bench.put(bench.copy_file().block_key(1), vec![8; 4096]),
-            &["/directory/file: what lay at before, too: it is deleted"],
+            &["/directory/file: other contents at before: deleted"],
         ),
         (
-            "a file with an attribute beside it",
+            "a second copy of a file with an attribute",
             |bench| bench.put(bench.copy_file().xattr_key(b"user.note", 0), vec![1, 0, 0, 0, 5]),
-            &["/directory/file: what lay at before, too: it is deleted"],
+            &["/directory/file: other contents at before: deleted"],
         ),
         (
             "a symbolic link without its target",
@@ -124,10 +120,10 @@ fn what_is_deleted_is_told() {
                 let files = Gathered::read(&bench.store, KeyOrder::BirthPath).unwrap();
                 bench.take(files.home_of[&link.ino.0].target_key());
             },
-            &["/link: symbolic link 1026: its target is lost", "/link: the name: inode 1026 is gone"],
+            &["/link: symbolic link 1026: its target is lost", "/link: the name: inode 1026 is lost"],
         ),
         (
-            "a file where what is found is to go, and a name there that is taken",
+            "a file named lost+found, and a used name in lost+found.1",
             |bench| {
                 let fs = bench.fs();
                 fs.make_node(&CALLER, Ino::ROOT, b"lost+found", &NewNode::file(0o644)).unwrap();
@@ -144,7 +140,7 @@ fn what_is_deleted_is_told() {
                 let file = bench.store.get(&bench.file.inode_key()).unwrap().unwrap();
                 bench.put(Home::root().inode_key(), file.into());
             },
-            &["/: what was in its place and no directory", "/directory: the name: it is lost+found"],
+            &["/: the object in its place, which was no directory", "/directory: the name: it is lost+found"],
         ),
     ];
     for (name, damage, lost) in cases {
@@ -157,6 +153,6 @@ fn what_is_deleted_is_told() {
         }
         assert!(!lost.is_empty() || mended.lost.is_empty(), "{name}: {:#?}", mended.lost);
         let links = mended.lost.iter().filter(|lost| lost.to_string().contains("1026")).count();
-        assert!(links <= 2, "{name}: what is gone is told once, and its name: {:#?}", mended.lost);
+        assert!(links <= 2, "{name}: a loss and its name are reported once: {:#?}", mended.lost);
     }
 }
