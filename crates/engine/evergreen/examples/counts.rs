@@ -1,9 +1,10 @@
-//! What the file system asks of its device, in counts: they are the same on any machine, however loaded.
+//! Counts of the requests of the file system to its device. They do not depend on the machine or
+//! its load.
 //!
 //! `cargo run --release -p senesce-evergreen --example counts`
 //!
-//! A device of 3 GiB in memory, nodes as usual, 64 MiB of cache. Each line is one kind of work on a file system that was opened anew
-//! before it, with nothing in memory.
+//! A device of 3 GiB in memory, nodes of the default size, 64 MiB of cache. Each line is one kind
+//! of work on a file system that was just opened, with an empty cache.
 
 use std::sync::Arc;
 
@@ -27,7 +28,8 @@ struct Bench {
 }
 
 impl Bench {
-    /// Does work on a file system with nothing in memory, and says what the device did. `logical`: bytes that were written.
+    /// Works on a file system with an empty cache, and prints the counts of the device. `logical`:
+    /// the written bytes.
     fn run(
         &self,
         what: &str,
@@ -43,7 +45,7 @@ impl Bench {
             |figures: &Figures| figures.leaf_write_bytes + figures.inner_write_bytes + figures.map_write_bytes;
         let nodes = written(&after) - written(&before);
         print!(
-            "{what}: {} readings of leaves ({} KiB) and {} of inner nodes ({} KiB) in {} requests; wrote {} KiB of nodes",
+            "{what}: {} reads of leaves ({} KiB) and {} of inner nodes ({} KiB) in {} requests; wrote {} KiB of nodes",
             reads.leaf_reads - before.leaf_reads,
             (reads.leaf_read_bytes - before.leaf_read_bytes) >> 10,
             reads.inner_reads - before.inner_reads,
@@ -53,7 +55,7 @@ impl Bench {
         );
         match logical {
             0 => println!(),
-            // The log has what was written once more.
+            // The log has the written bytes once more.
             logical => println!(", with the log {:.2} times what was written", 1.0 + nodes as f64 / logical as f64),
         }
         Ok(reads)
@@ -91,7 +93,7 @@ fn main() -> Result<(), Failure> {
         }
         Ok(65_536 * 4096)
     })?;
-    bench.run("one reading of 4 KiB", |fs| {
+    bench.run("one read of 4 KiB", |fs| {
         let ino = file(fs, "large")?;
         fs.read(ino, 300 * MIB, &mut [0; 4096])?;
         Ok(0)
@@ -144,7 +146,7 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Looks at everything, as `find` does; with `out`, all contents are read, as `grep` does.
+/// Reads all metadata like `find`; with `out`, also all contents like `grep`.
 fn find(fs: &EvergreenFs<Evergreen>, mut out: Option<&mut Vec<u8>>) -> Result<u64, Failure> {
     walk(fs, Ino::ROOT, &mut |_, _, kind, ino| {
         if let (Some(out), FileKind::File) = (&mut out, kind) {

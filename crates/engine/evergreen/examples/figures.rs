@@ -1,10 +1,14 @@
-//! What the tree reads and writes: loaded in order, written over, aged, and a quarter of it deleted.
+//! Reads and writes of the tree: loaded in order, overwritten, aged, and with a quarter deleted.
 //!
-//! `cargo run --release -p senesce-evergreen --example figures -- [MiB of values, 256 by default] [seed] [copies of metadata, 2]`
+//! ```text
+//! cargo run --release -p senesce-evergreen --example figures -- \
+//!     [MiB of values, 256] [seed] [copies of metadata, 2]
+//! ```
 //!
-//! Values are blocks of 4096 bytes, each a batch of its own, that nobody can compress, under keys as those of files' blocks. The device is memory. Requests and
-//! bytes are those of the device, so the log and the map of nodes count; the log is synced every 4 MiB. Time is the thread's own on a processor (Linux:
-//! /proc/thread-self/schedstat), so that others who run at the same time do not count.
+//! Values are incompressible blocks of 4096 bytes, each a batch of its own, under keys like those
+//! of blocks of files. The device is memory. Requests and bytes are those of the device, so the log
+//! and the map of nodes count; the log is synced every 4 MiB. Times are those of the thread on a
+//! processor (Linux: /proc/thread-self/schedstat), so that other threads do not count.
 
 use std::{ops::ControlFlow, sync::Arc};
 
@@ -17,9 +21,9 @@ type Failure = Box<dyn std::error::Error>;
 type Device = Arc<TracedDevice<MemoryDevice>>;
 
 const BLOCK: usize = 4096;
-/// Blocks of a file.
+/// The blocks of a file.
 const FILE: u64 = 256;
-/// An eighth of what is stored, at 256 MiB.
+/// A quarter of the stored bytes, at 256 MiB.
 const LIMITS: Limits = Limits { cache_bytes: 64 << 20, dirty_bytes: 64 << 20 };
 
 fn main() -> Result<(), Failure> {
@@ -41,7 +45,11 @@ fn main() -> Result<(), Failure> {
         Ok(store.checkpoint()?)
     })?;
     let user = blocks as f64 * BLOCK as f64;
-    println!("load of {mib} MiB in order: {:.3} bytes written for each, {}", load.bytes as f64 / user, load.told());
+    println!(
+        "load of {mib} MiB in order: {:.3} bytes written for each byte, {}",
+        load.bytes as f64 / user,
+        load.told()
+    );
     print_writes(&store.figures());
     drop(store);
 
@@ -75,12 +83,12 @@ fn main() -> Result<(), Failure> {
     })?;
     let amplification = written_over.bytes as f64 / user;
     println!(
-        "each block written over, in random order: {amplification:.2} bytes written for each, {}",
+        "each block written over, in random order: {amplification:.2} bytes written for each byte, {}",
         written_over.told()
     );
     print_writes(&difference(&store.figures(), &before));
 
-    // Files are deleted and made anew, out of order and interleaved.
+    // Deletes and creates files, out of order and interleaved.
     let files = blocks / FILE;
     for _ in 0..2 * files {
         let file = rng.below(files) * FILE;
@@ -140,7 +148,7 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Loads it in order, with a sync after so many MiB: what is between two of them is long enough not to be logged.
+/// Loads in order, with a sync after each `between` MiB, which is long enough not to be logged.
 fn load_unlogged(mib: u64, between: u64, copies: Copies) -> Result<(), Failure> {
     let (device, store) = made(mib, copies)?;
     let mut rng = Rng::for_purpose(Seed(1), "unlogged");
@@ -157,7 +165,7 @@ fn load_unlogged(mib: u64, between: u64, copies: Copies) -> Result<(), Failure> 
         Ok(store.checkpoint()?)
     })?;
     println!(
-        "load of {mib} MiB in order, synced after {between} MiB: {:.3} bytes written for each, {}; {} MiB were not logged",
+        "load of {mib} MiB in order, synced after {between} MiB: {:.3} bytes written for each byte, {}; {} MiB were not logged",
         load.bytes as f64 / (mib << 20) as f64,
         load.told(),
         store.figures().unlogged_bytes >> 20
@@ -174,7 +182,7 @@ fn made(mib: u64, copies: Copies) -> Result<(Device, Evergreen), Failure> {
     Ok((device.clone(), Evergreen::open(device, LIMITS)?))
 }
 
-/// As a second of waiting does: what is appended to the log is written.
+/// Syncs now and then, so that the log is written.
 fn sync_at_times(store: &Evergreen, number: u64) -> Result<(), Failure> {
     if number % 1024 == 1023 {
         store.sync()?;
@@ -233,7 +241,7 @@ impl Scan {
     }
 }
 
-/// All of it in order, cold.
+/// Scans all keys in order, cold.
 fn scan(device: &Device, blocks: u64) -> Result<Scan, Failure> {
     let store = Evergreen::open(device.clone(), LIMITS)?;
     let (before, reads, began) = (store.figures(), device.counts().reads, processor_ns()?);
@@ -242,7 +250,7 @@ fn scan(device: &Device, blocks: u64) -> Result<Scan, Failure> {
         count += 1;
         ControlFlow::Continue(())
     })?;
-    assert_eq!(count, blocks, "all blocks are there");
+    assert_eq!(count, blocks, "the scan returns all blocks");
     let milliseconds = (processor_ns()? - began) as f64 / 1e6;
     Ok(Scan { figures: difference(&store.figures(), &before), reads: device.counts().reads - reads, milliseconds })
 }
@@ -281,7 +289,7 @@ fn print_writes(figures: &Figures) {
     );
 }
 
-/// What this thread had of a processor, in nanoseconds.
+/// The processor time of this thread, in nanoseconds.
 fn processor_ns() -> Result<u64, Failure> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
     Ok(text.split_whitespace().next().ok_or("/proc/thread-self/schedstat is empty")?.parse()?)

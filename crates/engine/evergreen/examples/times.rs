@@ -1,10 +1,12 @@
-//! How long single things take: to open behind a log of 256 MiB, to remove a large file, to rename a directory; and whether readers
-//! wait for each other or for a checkpoint.
+//! Times of single operations: opening with a log of 256 MiB, removal of a large file, rename of a
+//! directory. Also whether readers wait for each other or for a checkpoint.
 //!
-//! `cargo run --release -p senesce-evergreen --example times`, or `... --example times recover` for the first of them only
+//! `cargo run --release -p senesce-evergreen --example times`; `... --example times recover` runs
+//! only the first one.
 //!
-//! Devices are memory. Time is the thread's own on a processor (Linux: /proc/thread-self/schedstat), so that others who run at the same
-//! time do not count; what a device would take is not in it. Removing and renaming is that of a file system, with the sync behind it.
+//! Devices are memory. Times are those of the thread on a processor (Linux:
+//! /proc/thread-self/schedstat), so that other threads and the time of a device do not count.
+//! Removal and rename include a sync.
 
 use std::{
     sync::{
@@ -37,10 +39,10 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Opens behind 256 MiB of log, the batches of which have one value each, anywhere among 128 MiB of them.
+/// Opens with 256 MiB of log. Its batches have one value each, at random among 128 MiB of values.
 fn recover(what: &str, bytes: usize) -> Result<(), Failure> {
     const LOG: u64 = 256 * MIB;
-    // Nothing of it comes to a checkpoint before the device is opened again.
+    // No checkpoint runs before the device is opened again.
     let limits = Limits { dirty_bytes: 4096 * MIB, ..Limits::default() };
     let device = Arc::new(MemoryDevice::new("memory", Bytes(3 * 1024 * MIB)));
     Evergreen::make(device.clone(), &MakeOptions { log_bytes: Some(1024 * MIB), ..MakeOptions::new([1; 16]) })?;
@@ -51,7 +53,8 @@ fn recover(what: &str, bytes: usize) -> Result<(), Failure> {
         rng.fill(&mut value);
         let mut batch = Batch::new();
         batch.put(format!("directory/{:012}", rng.below(128 * MIB / bytes as u64)), value.clone());
-        // The record of one value: its length, 13 bytes of the batch, 5 of the change, key and value.
+        // The record of one value: its length, 13 bytes of the batch, 5 of the change, key and
+        // value.
         logged += 4 + 13 + 5 + 22 + bytes as u64;
         store.apply(batch)?;
         batches += 1;
@@ -64,7 +67,7 @@ fn recover(what: &str, bytes: usize) -> Result<(), Failure> {
     let began = processor_ns()?;
     let store = Evergreen::open(device, Limits::default())?;
     println!(
-        "opened behind {} MiB of log, {batches} batches of {what}, with a checkpoint: {:.0} ms",
+        "opened with {} MiB of log, {batches} batches of {what}, with a checkpoint: {:.0} ms",
         logged >> 20,
         (processor_ns()? - began) as f64 / 1e6
     );
@@ -72,7 +75,7 @@ fn recover(what: &str, bytes: usize) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A file of as many nodes as 4 GiB have in nodes of 4 MiB.
+/// A file with the number of nodes that 4 GiB have with nodes of 4 MiB.
 fn remove_and_rename() -> Result<(), Failure> {
     let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new("memory", Bytes(1536 * MIB)));
     EvergreenFs::make_on(device.clone(), &MakeOptions::with_nodes([1; 16], 512 << 10))?;
@@ -96,7 +99,7 @@ fn remove_and_rename() -> Result<(), Failure> {
         act()?;
         let (after, ns) = (fs.store().figures(), processor_ns()? - began);
         let leaves = after.leaf_reads - before.leaf_reads;
-        println!("{what}: {:.2} ms, {leaves} readings of leaves", ns as f64 / 1e6);
+        println!("{what}: {:.2} ms, {leaves} reads of leaves", ns as f64 / 1e6);
         Ok(())
     };
     timed("a directory of 1000 files renamed, cold", &|| {
@@ -118,10 +121,10 @@ fn remove_and_rename() -> Result<(), Failure> {
     timed("a checkpoint then", &|| Ok(fs.store().checkpoint()?))
 }
 
-/// A device each request to which takes two milliseconds, however many are under way.
+/// A device whose requests take two milliseconds each, with any number in flight.
 struct Slow {
     inner: MemoryDevice,
-    /// How many readings are under way, were at most, and were when each began, summed up.
+    /// The reads in flight: now, at most, and the sum at the start of each read.
     reading: AtomicU64,
     most: AtomicU64,
     sum: AtomicU64,
@@ -164,7 +167,7 @@ impl BlockDevice for Slow {
     }
 }
 
-/// Reads blocks at random from many leaves, with a little memory, while a checkpoint is made.
+/// Reads blocks at random from many leaves, with a small cache, during a checkpoint.
 fn read_at_once(readers: u64) -> Result<(), Failure> {
     const BLOCKS: u64 = 8192;
     let inner = MemoryDevice::new("memory", Bytes(256 * MIB));
@@ -223,7 +226,7 @@ fn read_at_once(readers: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What this thread had of a processor, in nanoseconds: up to now, for a thread that gives way is counted anew.
+/// The processor time of this thread up to now, in nanoseconds. A yield updates the count.
 fn processor_ns() -> Result<u64, Failure> {
     std::thread::yield_now();
     let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;

@@ -1,21 +1,21 @@
-//! What requests cost on a disk.
+//! The cost of requests on a modelled disk.
 
 use std::fmt;
 
 use senesce_core::{BlockOp, BlockRequest, SECTOR_BYTES};
 use senesce_evergreen::Figures;
 
-/// Bytes a second under the head.
+/// The transfer rate, in bytes a second.
 const RATE: f64 = 192e6;
-/// What is not just ahead waits for half a turn of 7,200 a minute.
+/// A read that does not continue the last one waits for half a turn, at 7,200 turns a minute.
 const HALF_TURN: f64 = 60.0 / 7200.0 / 2.0;
 const COMMAND: f64 = 0.0002;
-/// So much ahead the disk reads by itself.
+/// The read-ahead of the disk, in bytes.
 const AHEAD: u64 = 2 << 20;
-/// A seek over so many bytes is as long as one over the whole of a third of such a disk.
+/// The distance in bytes of a seek that takes as long as one over a third of such a disk.
 const STROKE: f64 = 167e9;
 
-/// What reading came to.
+/// The cost of reading.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cost {
     bytes: u64,
@@ -31,7 +31,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Of the reads of a trace, for so many bytes of files.
+    /// The cost of the reads of a trace, for `bytes` bytes of files.
     pub fn of(requests: &[BlockRequest], bytes: u64, [before, after]: [&Figures; 2]) -> Self {
         let mut cost = Cost {
             bytes,
@@ -39,7 +39,7 @@ impl Cost {
             inner: (after.inner_reads - before.inner_reads, after.inner_read_bytes - before.inner_read_bytes),
             ..Cost::default()
         };
-        // What is read behind each other is in the disk's buffer, of which reading on wants the last block once more.
+        // Adjacent reads are in the disk's buffer; a continued read requests the last block again.
         let (mut head, mut run) = (0, 0);
         for request in requests.iter().filter(|request| request.op == BlockOp::Read) {
             let (at, len) = (request.sector * SECTOR_BYTES, u64::from(request.sectors) * SECTOR_BYTES);
@@ -62,22 +62,22 @@ impl Cost {
         cost
     }
 
-    /// Requests of the device.
+    /// The requests to the device.
     pub fn requests(&self) -> u64 {
         self.requests
     }
 
-    /// Times that what was read was not just ahead.
+    /// The seeks for each MiB: reads that do not continue the last one.
     pub fn seeks_per_mib(&self) -> f64 {
         self.seeks as f64 / (self.bytes as f64 / (1 << 20) as f64)
     }
 
-    /// Bytes that were read for each of the files.
+    /// The bytes read for each byte of files.
     pub fn read_times(&self) -> f64 {
         self.read as f64 / self.bytes as f64
     }
 
-    /// As the grep test tells it.
+    /// The seconds for each GiB, as in the grep test.
     pub fn seconds_per_gib(&self) -> f64 {
         self.seconds / (self.bytes as f64 / (1 << 30) as f64)
     }

@@ -1,4 +1,4 @@
-//! The loads, and reading.
+//! The loads, and reads of all files.
 
 use senesce_core::{Rng, Seed};
 use senesce_evergreen::{Evergreen, EvergreenFs, KeyValue};
@@ -24,14 +24,14 @@ pub struct File {
     pub bytes: u64,
 }
 
-/// What is there, and what was asked for.
+/// The directories and files, and the written bytes.
 pub struct Load {
     pub directories: Vec<Directory>,
     pub files: Vec<File>,
     pub next: u64,
-    /// Of all files that are there.
+    /// The bytes of all existing files.
     pub bytes: u64,
-    /// Of all files that were made.
+    /// The bytes of all files that were created.
     pub written: u64,
     pub rng: Rng,
 }
@@ -43,7 +43,7 @@ impl Load {
         Self { directories: vec![root], files: Vec::new(), next: 0, bytes: 0, written: 0, rng }
     }
 
-    /// Files in random directories, until so much is live.
+    /// Creates files in random directories, until `live` bytes are live.
     pub fn fill(&mut self, fs: &Fs, live: u64) -> Result<(), Failure> {
         while fs.store().live().bytes < live {
             let directory = self.descend(fs)?;
@@ -52,7 +52,7 @@ impl Load {
         Ok(fs.sync_all()?)
     }
 
-    /// Deletes 5 % of the bytes, and makes as many in one new directory.
+    /// Deletes 5 % of the bytes, and creates the same amount in one new directory.
     pub fn round(&mut self, fs: &Fs) -> Result<(), Failure> {
         let (level, kept) = (self.bytes, self.bytes - self.bytes / 20);
         while self.bytes > kept {
@@ -75,7 +75,7 @@ impl Load {
         Ok(())
     }
 
-    /// From the root on, one of: here, each child, a new child.
+    /// Chooses a directory from the root down: this one, a child, or a new child.
     fn descend(&mut self, fs: &Fs) -> Result<usize, Failure> {
         let mut at = 0;
         loop {
@@ -115,7 +115,7 @@ impl Load {
     }
 }
 
-/// Reads all files, and gives how many bytes they have.
+/// Reads all files, and returns their bytes.
 pub fn read_all(fs: &Fs) -> Result<u64, Failure> {
     let (mut out, mut bytes) = (vec![0; READ], 0);
     walk(fs, Ino::ROOT, &mut |_, _, kind, ino| {

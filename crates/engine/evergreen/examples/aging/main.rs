@@ -1,13 +1,24 @@
-//! How a tree of files ages, in process: what reading all of it costs, fresh and after rounds of changes, and why.
+//! Aging of a tree of files, in process: the cost of reading it, fresh and after rounds of changes.
 //!
-//! `cargo run --release -p senesce-evergreen --example aging -- fsfb|git|renames [MiB of the device, 320] [KiB of a node, 1024] [rounds, 100] [full|empty|PERCENT] [seed] [copies of metadata, 2]`
+//! ```text
+//! cargo run --release -p senesce-evergreen --example aging -- fsfb|git|renames \
+//!     [MiB of the device, 320] [KiB of a node, 1024] [rounds, 100] [full|empty|PERCENT] [seed] \
+//!     [copies of metadata, 2]
+//! cargo run --release -p senesce-evergreen --example aging -- image PATH
+//! ```
 //!
-//! `fsfb`: 300 directories, files of 1 to 150 KiB, 90 % of what can be claimed (or so many percent; `empty`: as many bytes on a device thrice as large); each round
-//! deletes 5 % of the bytes anywhere and makes as many in one new directory. `git`: one tree of a tenth of what can be claimed, of which each
-//! round replaces 5 to 40 files and adds one. `renames`: so many directories (instead of rounds) with three files each are renamed into another
-//! order, then swept twice. `image PATH`: an image that `senesce age --on evergreen:PATH` aged. Reading is as through a mount: the files in the order of listings, in calls of 128 KiB, cold. Requests are
-//! those of the device; seconds are of a model (a seek by distance and half a turn for whatever is not just ahead, 192 MB/s), told
-//! beside the same for a copy of the files.
+//! `fsfb`: 300 directories with files of 1 to 150 KiB, 90 % of the space that can be claimed. A
+//! percentage replaces the 90; `empty` has the same bytes on a device of three times the size. Each
+//! round deletes 5 % of the bytes at random, and creates the same amount in one new directory.
+//! `git`: a tree of a tenth of the space; each round replaces 5 to 40 files and adds one.
+//! `renames`: renames directories (their number instead of rounds) with three files each into
+//! another order, then sweeps twice. `image PATH`: an image that `senesce age --on evergreen:PATH`
+//! aged.
+//!
+//! Reads are those of a mount: all files in the order of listings, in calls of 128 KiB, cold.
+//! Requests are those of the device. Seconds are those of a model: a seek by distance and half a
+//! turn for each read that does not continue the last one, then 192 MB/s. The baseline is a copy of
+//! the files.
 
 mod disk;
 mod load;
@@ -60,7 +71,7 @@ fn main() -> Result<(), Failure> {
     println!("filled: {} MiB in {} files", load.bytes >> 20, load.files.len());
     tell(&device, &fs, 0, (3 * mib, &options))?;
     let (mut written, mut asked) = (device.counts().bytes_written - start, load.written);
-    println!("  {:.2} bytes written for each", written as f64 / asked as f64);
+    println!("  {:.2} bytes written for each byte of files", written as f64 / asked as f64);
     device.take_requests();
     for round in 1..=rounds {
         if kind == "git" {
@@ -74,7 +85,7 @@ fn main() -> Result<(), Failure> {
             let each = (now - start - written) as f64 / (load.written - asked).max(1) as f64;
             (written, asked) = (now - start, load.written);
             println!(
-                "round {round}: {} MiB in {} files; {each:.2} bytes written for each",
+                "round {round}: {} MiB in {} files; {each:.2} bytes written for each byte of files",
                 load.bytes >> 20,
                 load.files.len()
             );
@@ -84,7 +95,8 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// What reading an image costs that was aged elsewhere, and a copy of its files. The image stays as it is.
+/// Measures the cost of reading an image that was aged elsewhere, and of a copy of its files. The
+/// image does not change.
 fn measure_image(path: &str) -> Result<(), Failure> {
     let open = || FileDevice::open(path.as_ref(), Bytes(0), FileOptions { read_only: true, ..FileOptions::default() });
     let aged = cold(OverlayDevice::new(open()?))?;
@@ -96,7 +108,7 @@ fn measure_image(path: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Directories are renamed into another order; what two sweeps make of it.
+/// Renames directories into another order, then measures two sweeps.
 fn rename_all(
     device: &Device,
     fs: &EvergreenFs<Evergreen>,
@@ -114,7 +126,7 @@ fn rename_all(
         let before = device.counts().bytes_written;
         renames::sweep(fs)?;
         let written = (device.counts().bytes_written - before) as f64 / load.bytes as f64;
-        println!("sweep {number}: {written:.2} bytes written for each that is there");
+        println!("sweep {number}: {written:.2} bytes written for each live byte");
         tell(device, fs, number, copied)?;
     }
     Ok(())
@@ -139,7 +151,7 @@ fn made(mib: u64, options: &MakeOptions) -> Result<(Device, EvergreenFs<Evergree
     Ok((device, fs))
 }
 
-/// Reads all of it cold, and all of a copy on a device of so many MiB.
+/// Prints the cost of a cold read, and that of a copy on a device of `copied.0` MiB.
 fn tell(device: &Device, fs: &EvergreenFs<Evergreen>, round: u64, copied: (u64, &MakeOptions)) -> Result<(), Failure> {
     fs.store().checkpoint()?;
     let aged = cold(device.inner().fork())?;
@@ -148,7 +160,8 @@ fn tell(device: &Device, fs: &EvergreenFs<Evergreen>, round: u64, copied: (u64, 
     Ok(())
 }
 
-/// Prints the cost of a copy on a device of so many MiB. Returns how often it goes into that of the aged one.
+/// Prints the cost of a copy on a device of this size in MiB. Returns the cost of the aged tree
+/// relative to it.
 fn beside_copy(
     aged: &Cost,
     fs: &EvergreenFs<Evergreen>,

@@ -7,7 +7,7 @@ use senesce_fsapi::{FileSystem, Ino, NewNode, RenameHow};
 use super::load::{CALLER, Failure, Fs, Load};
 
 impl Load {
-    /// Directories of three files of 2 to 12 KiB, in the order of their names.
+    /// Creates directories with three files of 2 to 12 KiB, in the order of their names.
     pub fn fill_directories(&mut self, fs: &Fs, directories: u64) -> Result<(), Failure> {
         for number in 0..directories {
             let name = format!("d{number:05}");
@@ -25,7 +25,7 @@ impl Load {
     }
 }
 
-/// Gives the directories each other's names, in a random order.
+/// Permutes the names of the directories at random.
 pub fn shuffle(fs: &Fs, rng: &mut Rng, directories: u64) -> Result<(), Failure> {
     let mut order: Vec<u64> = (0..directories).collect();
     rng.shuffle(&mut order);

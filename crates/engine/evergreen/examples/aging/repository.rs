@@ -1,4 +1,4 @@
-//! A tree as git keeps it: pulls replace some of its files.
+//! A git work tree: pulls replace some of its files.
 
 use senesce_evergreen::KeyValue;
 use senesce_fsapi::{FileSystem, NewNode, RenameHow};
@@ -6,7 +6,8 @@ use senesce_fsapi::{FileSystem, NewNode, RenameHow};
 use super::load::{CALLER, Failure, Fs, Load};
 
 impl Load {
-    /// A tree as a checkout makes it: directories with 15 files each, one behind the other in breadth, until so much is live.
+    /// Creates a tree like a checkout: directories with 15 files each, breadth first, until `live`
+    /// bytes are live.
     pub fn fill_repository(&mut self, fs: &Fs, live: u64) -> Result<(), Failure> {
         let mut at = 0;
         while fs.store().live().bytes < live {
@@ -22,7 +23,7 @@ impl Load {
         Ok(fs.sync_all()?)
     }
 
-    /// A merge of some commits: files are replaced through a rename, some come and some go.
+    /// Merges some commits: replaces files through renames, creates and removes some.
     pub fn pull(&mut self, fs: &Fs) -> Result<(), Failure> {
         for _ in 0..self.rng.between(5, 40) {
             let number = self.rng.below(self.files.len() as u64) as usize;

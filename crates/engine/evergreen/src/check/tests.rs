@@ -237,8 +237,8 @@ fn a_forged_field_is_named() {
     for (wanted, change) in cases {
         let mut forge = Forge::new(&device);
         change(&mut forge);
-        let told = forge.told();
-        assert!(told.contains(wanted), "{wanted:?} is not in: {told}");
+        let found = forge.told();
+        assert!(found.contains(wanted), "{wanted:?} is not in: {found}");
     }
 }
 
@@ -264,8 +264,8 @@ fn every_bit_flip_is_found() {
             let mut found = [0];
             copy.read_at(byte, &mut found).unwrap();
             copy.write_at(byte, &[found[0] ^ 1 << bit]).unwrap();
-            let told = told(&copy);
-            assert!(told.contains(structure), "bit {bit} of byte {byte} of a {structure}: {told:?}");
+            let text = told(&copy);
+            assert!(text.contains(structure), "bit {bit} of byte {byte} of a {structure}: {text:?}");
         }
     }
 }

@@ -69,11 +69,11 @@ impl Area {
 
     fn expect_room(&self, extents: &[Extent], bytes: u64) -> Result<()> {
         let units: u64 = extents.iter().map(|extent| u64::from(extent.count)).sum();
-        let room = units * u64::from(self.geometry.unit_bytes);
-        if bytes <= room {
+        let capacity = units * u64::from(self.geometry.unit_bytes);
+        if bytes <= capacity {
             return Ok(());
         }
-        Err(Error::Invalid { what: format!("{bytes} bytes in {units} units, which hold {room}") })
+        Err(Error::Invalid { what: format!("{bytes} bytes in {units} units, which hold {capacity}") })
     }
 
     /// Calls `each` for the parts of the bytes `from..to`: with the offset on the device, and the

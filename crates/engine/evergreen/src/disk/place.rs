@@ -2,8 +2,8 @@
 
 use std::{fmt, ops::Deref};
 
-/// The most pieces of a node: an entry of the map has space for them. A node needs so many only if
-/// the free space is small and scattered. The limit then avoids a false `NoSpace`.
+/// The most pieces of a node: an entry of the map has space for them. A node needs this number only
+/// if the free space is small and scattered. The limit then avoids a false `NoSpace`.
 pub const MAX_PIECES: usize = 500;
 
 /// The most pieces of most nodes.

@@ -199,10 +199,11 @@ impl Superblock {
         let copies = if is_old { Copies::One } else { Copies::from_code(u32_at(block, 160))? };
         let node_sum = (!is_old).then(|| u64_at(block, 168));
         let map = MapPlace { extents, second, bytes: u64_at(block, 96), sum: u64_at(block, 104), node_sum };
-        let room = map.copies().map(|(_, extents)| extents.iter().map(|extent| u64::from(extent.count)).sum::<u64>());
-        let room = room.min().unwrap_or(0) * u64::from(geometry.unit_bytes);
-        if map.bytes > room || !map.bytes.is_multiple_of(BLOCK as u64) {
-            return damage("map bytes", &map.bytes, &format!("a multiple of {BLOCK}, at most {room}"));
+        let capacity =
+            map.copies().map(|(_, extents)| extents.iter().map(|extent| u64::from(extent.count)).sum::<u64>());
+        let capacity = capacity.min().unwrap_or(0) * u64::from(geometry.unit_bytes);
+        if map.bytes > capacity || !map.bytes.is_multiple_of(BLOCK as u64) {
+            return damage("map bytes", &map.bytes, &format!("a multiple of {BLOCK}, at most {capacity}"));
         }
         let (root, next_node) = (NodeId(u64_at(block, 112)), u64_at(block, 120));
         if root.0 == 0 || root.0 >= next_node {

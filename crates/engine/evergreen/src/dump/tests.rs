@@ -161,8 +161,8 @@ fn an_empty_frame_shows_its_purpose() {
     store.sync().unwrap();
     let log = shown(&device, DumpWhat::Log);
     assert_eq!(log.parts.len(), 1, "{log}");
-    let told = log.to_string();
-    assert!(told.contains("none: records that all before position") && log.parts[0].table.is_none(), "{told}");
+    let text = log.to_string();
+    assert!(text.contains("none: records that all before position") && log.parts[0].table.is_none(), "{text}");
 }
 
 #[test]

@@ -47,12 +47,12 @@ pub fn check_end(offset: u64, len: u64) -> FsResult<u64> {
 impl Object {
     /// Checks that no block is missing in a file without holes. Otherwise zeros would hide a loss.
     ///
-    /// `there`: the number of blocks found from `first` to before `behind`. Errors: `Corrupt`.
-    pub(super) fn expect_whole(&self, there: u64, first: u64, behind: u64) -> FsResult<()> {
-        if self.inode.dense_blocks().is_none() || there == behind - first {
+    /// `there`: the number of blocks found from `first` to before `end`. Errors: `Corrupt`.
+    pub(super) fn expect_whole(&self, there: u64, first: u64, end: u64) -> FsResult<()> {
+        if self.inode.dense_blocks().is_none() || there == end - first {
             return Ok(());
         }
-        let what = format!("{there} of the blocks {first} to {behind} are there, and it has no holes");
+        let what = format!("{there} of the blocks {first} to {end} are there, and it has no holes");
         Err(damaged(format!("{:?}", self.home), what).into())
     }
 }

@@ -27,10 +27,13 @@ impl EvergreenFs<Evergreen> {
     pub fn open_on(device: Arc<dyn BlockDevice>, limits: Limits) -> Result<Self> {
         let name = device.name().to_owned();
         let fs = Self::open(Evergreen::open(device, limits)?)?;
-        let (told, found) = (fs.store().shape().key_order, fs.key_order());
-        if told == found {
+        let (recorded, found) = (fs.store().shape().key_order, fs.key_order());
+        if recorded == found {
             return Ok(fs);
         }
-        Err(damaged(name, format!("the file system's keys are in the order {found:?}, its superblock has {told:?}")))
+        Err(damaged(
+            name,
+            format!("the file system's keys are in the order {found:?}, its superblock has {recorded:?}"),
+        ))
     }
 }

@@ -2,7 +2,7 @@
 //! keeps. The order of names is also the order of their labels.
 //!
 //! Each name owns the labels from its *floor* to its own; the directory owns those after the last
-//! name. So a new name needs only its successor, and takes a part of the labels of that one: half,
+//! name. So a new name needs only its successor, and takes a part of its labels. The part is half,
 //! or less where names are created in ascending or descending order. The successor of a removed
 //! name receives its labels. A listing continues after a label, even if its name was removed.
 //!

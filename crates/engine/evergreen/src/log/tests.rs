@@ -240,11 +240,11 @@ fn damage_of_durable_frames_is_reported() {
         // A second block of the frame.
         let other = if at < 4096 { 4096 } else { 100 };
         flip(log_at + 2 * FRAME + other);
-        let told = replay(&device, first(), 2).map(|(batches, _)| batches.len());
+        let text = replay(&device, first(), 2).map(|(batches, _)| batches.len());
         if at < 8192 {
-            let told = told.unwrap_err().to_string();
+            let text = text.unwrap_err().to_string();
             assert_eq!(
-                told,
+                text,
                 format!(
                     "disk, log, position 24576 (byte {}): log: frame is damaged (batch 3), expected whole: it was durable when \
                      batch 4 was written, at 36864",
@@ -285,7 +285,7 @@ fn unreadable_blocks_of_frames_are_restored() {
 }
 
 #[test]
-fn blocks_read_on_retry_do_not_end_the_log() {
+fn retried_blocks_do_not_end_the_log() {
     // The last frame crosses the end of the first read of 1 MiB. So a read starts with it, and the
     // search for later frames reads its blocks again.
     let geometry = Geometry::plan(16 << 20, 4096, Some(8 << 20)).unwrap();
@@ -340,7 +340,7 @@ fn unreadable_block_of_unused_ring_ends_the_log() {
 }
 
 #[test]
-fn unreadable_proof_of_a_newer_superblock_is_an_error() {
+fn unreadable_proof_of_newer_superblock_is_an_error() {
     let device = Arc::new(self::device());
     let writable: Arc<dyn BlockDevice> = device.clone();
     // A newer superblock names a start after an empty block, with one frame.
@@ -369,9 +369,9 @@ fn outdated_start_is_an_error() {
         }
         log.sync().unwrap();
     }
-    let told = replay(&device, first(), 2).unwrap_err().to_string();
-    assert!(told.contains("frame is damaged (batch 1), expected whole: batch 3"), "{told}");
-    assert!(told.ends_with("took its place, so a newer superblock was durable"), "{told}");
+    let text = replay(&device, first(), 2).unwrap_err().to_string();
+    assert!(text.contains("frame is damaged (batch 1), expected whole: batch 3"), "{text}");
+    assert!(text.ends_with("took its place, so a newer superblock was durable"), "{text}");
 }
 
 #[test]
@@ -442,23 +442,23 @@ fn acknowledged_batches_survive_every_power_loss() {
         let plan = CrashPlan { exhaustive_up_to: 6, samples: 12, tears: 6, seed: Seed(seed) };
         recording.for_each_crash(&plan, |crash| {
             states += 1;
-            let (told, promised) = (crash.to_string(), crash.mark.unwrap_or(0));
+            let (case, promised) = (crash.to_string(), crash.mark.unwrap_or(0));
             let device = shared(crash.devices.into_iter().next().unwrap());
             let start = read_start(&device);
             if start.sequence == 0 {
-                assert_eq!(promised, 0, "{told}");
+                assert_eq!(promised, 0, "{case}");
                 return;
             }
-            let (batches, end) = replay(&device, start, 99).unwrap_or_else(|error| panic!("{told}: {error}"));
+            let (batches, end) = replay(&device, start, 99).unwrap_or_else(|error| panic!("{case}: {error}"));
             let numbers: Vec<u64> = batches.iter().map(|(number, _)| *number).collect();
-            assert_eq!(numbers, (start.sequence..end.sequence).collect::<Vec<_>>(), "{told}");
+            assert_eq!(numbers, (start.sequence..end.sequence).collect::<Vec<_>>(), "{case}");
             assert!(
                 end.sequence > promised && end.sequence <= next,
-                "{told}: {promised} acknowledged, {} found",
+                "{case}: {promised} acknowledged, {} found",
                 end.sequence
             );
             for (number, batch) in batches {
-                assert_eq!(batch.claim.bytes, number as i64, "{told}");
+                assert_eq!(batch.claim.bytes, number as i64, "{case}");
             }
         });
     }

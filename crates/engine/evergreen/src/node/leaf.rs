@@ -79,7 +79,7 @@ impl Leaf {
         Self { parts }
     }
 
-    /// What it knows about its basements.
+    /// The known facts of its basements.
     pub(crate) fn parts(&self) -> &[LeafPart] {
         &self.parts
     }

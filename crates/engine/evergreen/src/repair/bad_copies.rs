@@ -39,7 +39,7 @@ fn next_checkpoint_rewrites_damaged_copies() {
 }
 
 #[test]
-fn bad_copy_is_reported_once_by_the_read_that_finds_it() {
+fn damaged_copy_is_reported_once() {
     let (device, moments, _) = example_with(&DOUBLE, 0);
     let bench = Bench::new(&device);
     // Opening reads the root. A walk over the files reads most other nodes.
@@ -60,7 +60,7 @@ fn bad_copy_is_reported_once_by_the_read_that_finds_it() {
 }
 
 #[test]
-fn copy_noted_bad_stays_noted_when_a_checkpoint_fails() {
+fn damaged_copy_stays_noted_after_failed_checkpoint() {
     let (device, ..) = example_with(&DOUBLE, 0);
     let others = Bench::new(&device).nodes(1);
     let id = others[others.len() / 2];

@@ -210,14 +210,14 @@ impl Bench {
 /// Repairs, and checks that the state is clean. Each path that is not reported as lost must be as
 /// at the last moment. If the repair cannot prove that, the path may be as at any moment, or
 /// missing. Returns the report.
-pub(super) fn mended(device: &Arc<dyn BlockDevice>, moments: &[Tree], told: &str) -> RepairReport {
-    let report = repair(device, false).unwrap_or_else(|error| panic!("{told}: {error}"));
-    let check = crate::check(device).unwrap_or_else(|error| panic!("{told}: {error}"));
-    assert!(report.is_needed && report.is_done && check.is_clean(), "{told}: {:?}", check.findings);
-    expect_ways(device, told);
+pub(super) fn mended(device: &Arc<dyn BlockDevice>, moments: &[Tree], case: &str) -> RepairReport {
+    let report = repair(device, false).unwrap_or_else(|error| panic!("{case}: {error}"));
+    let check = crate::check(device).unwrap_or_else(|error| panic!("{case}: {error}"));
+    assert!(report.is_needed && report.is_done && check.is_clean(), "{case}: {:?}", check.findings);
+    expect_ways(device, case);
     let got = tree(device);
     // Losses of the log, or with a map, are reported without file names.
-    let is_proven = report.told.iter().all(|told| !told.is_loss);
+    let is_proven = report.told.iter().all(|note| !note.is_loss);
     let last = if is_proven { moments.len() - 1 } else { 0 };
     let allowed = &moments[last..];
     let paths: BTreeSet<&Vec<u8>> = allowed.iter().flat_map(Tree::keys).chain(got.keys()).collect();
@@ -235,23 +235,23 @@ pub(super) fn mended(device: &Arc<dyn BlockDevice>, moments: &[Tree], told: &str
         let is_found = path.starts_with(b"lost+found") && !moments.iter().any(|moment| moment.contains_key(path));
         assert!(
             is_absent || found.is_some_and(is_there) || is_found || is_any_told(),
-            "{told}: {}, proven: {is_proven}; {:#?}; {found:?}",
+            "{case}: {}, proven: {is_proven}; {:#?}; {found:?}",
             path.escape_ascii(),
             report.files.lost
         );
     }
     let again = repair(device, false).unwrap();
-    assert!(!again.is_needed, "{told}: {:?}", again.told);
+    assert!(!again.is_needed, "{case}: {:?}", again.told);
     report
 }
 
 /// Checks that no node is older than a node below it; a repair without a map depends on it.
-pub(super) fn expect_ways(device: &Arc<dyn BlockDevice>, told: &str) {
+pub(super) fn expect_ways(device: &Arc<dyn BlockDevice>, case: &str) {
     let bench = Bench::of(device.clone());
     for (id, _) in bench.map.iter() {
         let Body::Inner(inner) = bench.node(id).1.body else { continue };
         let newest = inner.children().iter().map(|child| bench.generation(child.id)).max();
-        assert!(newest.is_none_or(|newest| newest <= bench.generation(id)), "{told}: {id} is older than one below it");
+        assert!(newest.is_none_or(|newest| newest <= bench.generation(id)), "{case}: {id} is older than one below it");
     }
 }
 

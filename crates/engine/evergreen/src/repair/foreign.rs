@@ -42,7 +42,7 @@ fn node_of_another_format_version_is_refused() {
 }
 
 #[test]
-fn node_number_that_was_not_given_out_is_refused() {
+fn unallocated_node_number_is_refused() {
     let (device, ..) = example_with(&TINY, 0);
     let mut replaced = 0;
     for above in Bench::new(&device).nodes(1) {

@@ -65,7 +65,7 @@ fn lose_power(damaged: &MemoryDevice, faults: Option<&str>, name: &str) -> u64 {
 }
 
 #[test]
-fn power_cut_in_a_repair_loses_nothing_more() {
+fn power_cut_in_a_repair_loses_nothing() {
     type Damage = fn(&Bench);
     let cases: &[(&str, &MakeOptions, u64, Damage)] = &[
         ("a copy of a superblock", &DOUBLE, 3, |bench| bench.overwrite(crate::disk::SLOTS_AT[0], 100)),
@@ -117,7 +117,7 @@ fn power_cut_in_a_repair_loses_nothing_more() {
 }
 
 #[test]
-fn power_cut_in_a_repair_of_version_1_loses_nothing_more() {
+fn power_cut_in_version_1_repair_loses_nothing() {
     type Damage = fn(&Bench);
     let cases: &[(&str, Damage)] = &[
         ("the newest superblock", |bench| {
@@ -145,7 +145,7 @@ fn power_cut_in_a_repair_of_version_1_loses_nothing_more() {
 }
 
 #[test]
-fn power_cut_in_a_repair_of_a_failing_device_loses_nothing_more() {
+fn power_cut_in_failing_device_repair_loses_nothing() {
     type Find = fn(&Bench) -> u64;
     let log_at = |bench: &Bench, block: u64| {
         let (geometry, replay) = (bench.superblock.geometry, bench.superblock.replay);
@@ -204,7 +204,7 @@ fn full_and_damaged(spare: usize) -> Arc<MemoryDevice> {
 }
 
 #[test]
-fn repair_without_space_leaves_the_device_as_it_was() {
+fn repair_without_space_writes_nothing() {
     let is_refused = |spare: &usize| {
         let device = full_and_damaged(*spare);
         let before = device.fork();

@@ -87,16 +87,16 @@ impl Builder {
             return id;
         };
         self.rebuilt.sources.extend(sources);
-        let told = format!("node {id} at byte {}", nodes.area.geometry().unit_at(place.extents[0].first));
+        let name = format!("node {id} at byte {}", nodes.area.geometry().unit_at(place.extents[0].first));
         for number in &bad {
             let (from, what) = match &node.body {
                 Body::Leaf(leaf) => (leaf.parts()[*number].first.clone(), Lost::Values),
                 Body::Inner(inner) => (inner.children()[*number].lower.clone(), Lost::Changes),
             };
-            self.lose(what, format!("{told}, part {number}"), &from, node.end(*number).cloned().as_ref());
+            self.lose(what, format!("{name}, part {number}"), &from, node.end(*number).cloned().as_ref());
         }
         if is_degraded && bad.is_empty() {
-            self.rebuilt.rewritten.push(format!("{told}: a copy is damaged, both are rewritten"));
+            self.rebuilt.rewritten.push(format!("{name}: a copy is damaged, both are rewritten"));
         }
         if bad.is_empty() {
             self.rebuilt.whole.insert(id, (place.header_sum, place.bytes));

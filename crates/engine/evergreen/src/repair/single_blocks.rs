@@ -185,7 +185,7 @@ fn no_damaged_block_outside_leaves_loses_a_file() {
                 continue;
             }
             let Some(damaged) = damaged(&device, &before, &used, kind) else { continue };
-            let told = format!("{} at {}, {kind:?}", used.structure, used.at);
+            let case = format!("{} at {}, {kind:?}", used.structure, used.at);
             let outcome = outcomes.entry(used.structure).or_default();
             let report = check(&damaged);
             let is_found = report.as_ref().map_or(true, |report| {
@@ -197,20 +197,20 @@ fn no_damaged_block_outside_leaves_loses_a_file() {
                 let read = EvergreenFs::open_on(damaged, Limits::default()).and_then(|fs| Ok(collect_tree(&fs)?));
                 outcome.unreadable += u64::from(read.is_err());
                 match read {
-                    Ok(got) => assert_eq!(find_difference(want, &got), None, "{told}"),
-                    Err(error) => assert!(is_leaf, "{told}: {error}"),
+                    Ok(got) => assert_eq!(find_difference(want, &got), None, "{case}"),
+                    Err(error) => assert!(is_leaf, "{case}: {error}"),
                 }
                 continue;
             }
-            assert!(is_found, "{told}");
+            assert!(is_found, "{case}");
             let opened: Arc<dyn BlockDevice> = copy_of(&damaged);
             let read = EvergreenFs::open_on(opened.clone(), Limits::default()).and_then(|fs| Ok(collect_tree(&fs)?));
             outcome.unreadable += u64::from(read.is_err());
             match read {
-                Ok(got) => assert_eq!(find_difference(want, &got), None, "{told}"),
-                Err(error) => assert!(is_leaf, "{told}: {error}"),
+                Ok(got) => assert_eq!(find_difference(want, &got), None, "{case}"),
+                Err(error) => assert!(is_leaf, "{case}: {error}"),
             }
-            let lost = repaired(&bench, &damaged, &moments, &used, &told, is_leaf);
+            let lost = repaired(&bench, &damaged, &moments, &used, &case, is_leaf);
             outcome.losses += u64::from(lost > 0);
         }
     }
@@ -239,30 +239,30 @@ fn repaired(
     damaged: &Arc<dyn BlockDevice>,
     moments: &[Tree],
     used: &Used,
-    told: &str,
+    case: &str,
     is_leaf: bool,
 ) -> usize {
     let want = moments.last().unwrap();
     // Parity restores a log block, and a copy a slot; then there may be nothing to repair.
     let report: RepairReport = match check(damaged) {
         Ok(report) if report.is_clean() => {
-            let report = repair(damaged, false).unwrap_or_else(|error| panic!("{told}: {error}"));
-            assert!(check(damaged).unwrap().is_clean(), "{told}");
+            let report = repair(damaged, false).unwrap_or_else(|error| panic!("{case}: {error}"));
+            assert!(check(damaged).unwrap().is_clean(), "{case}");
             report
         }
-        _ => mended(damaged, moments, told),
+        _ => mended(damaged, moments, case),
     };
-    assert!(is_leaf || !report.has_lost(), "{told}: {report:#?}");
+    assert!(is_leaf || !report.has_lost(), "{case}: {report:#?}");
     if let Some(id) = used.node.filter(|_| is_leaf) {
         let leaf = bench.node(id).1;
         let is_inside = |loss: &super::Loss| {
             loss.from >= leaf.lower
                 && leaf.upper.as_ref().is_none_or(|upper| loss.to.as_ref().is_some_and(|to| to <= upper))
         };
-        assert!(report.lost.iter().all(is_inside), "{told}: {:?}", report.lost);
+        assert!(report.lost.iter().all(is_inside), "{case}: {:?}", report.lost);
     }
     let lost = differences(want, &tree(damaged));
-    assert!(is_leaf || lost == 0, "{told}: {lost} files differ");
+    assert!(is_leaf || lost == 0, "{case}: {lost} files differ");
     lost
 }
 

@@ -154,7 +154,7 @@ fn repair_as_blocks_begin_to_fail(device: &Arc<MemoryDevice>, blocks: Range<u64>
 }
 
 #[test]
-fn log_blocks_that_begin_to_fail_in_a_repair_lose_no_batch() {
+fn log_blocks_failing_during_repair_lose_nothing() {
     let (device, moments) = example_of(3);
     let end = end_of_log(&Bench::new(&device));
     let block = BLOCK as u64;
@@ -169,7 +169,7 @@ fn log_blocks_that_begin_to_fail_in_a_repair_lose_no_batch() {
 }
 
 #[test]
-fn nodes_of_a_map_that_cannot_be_read_are_kept() {
+fn nodes_of_an_unreadable_map_are_kept() {
     let (device, _) = example_of(3);
     let bench = Bench::new(&device);
     let bases = bases::of_slots(&*bench.device);

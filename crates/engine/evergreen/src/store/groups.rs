@@ -160,7 +160,7 @@ impl Member<'_> {
         matches!(self, Self::Dirty(..))
     }
 
-    /// The number of copies to write, if inner nodes have `of_inner`. At least as many as the node
+    /// The number of copies to write, if inner nodes have `of_inner`. Never less than the node
     /// has.
     pub(super) fn copies(&self, of_inner: Copies) -> Copies {
         match self {

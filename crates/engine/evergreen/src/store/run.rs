@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn sync_of_another_file_makes_runs_logged_for_some_time() {
+    fn sync_of_another_file_makes_runs_logged() {
         const NODE: usize = 64 << 10;
         let mut run = Run::default();
         let mut next = 0;

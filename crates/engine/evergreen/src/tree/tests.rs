@@ -289,7 +289,7 @@ fn gather(pair: &mut Pair, rng: &mut Rng) -> Result<()> {
         assert_eq!(beside[0].upper.as_ref(), Some(&beside[1].lower));
         let bytes: usize = beside.iter().map(|node| node.weight()).sum();
         assert!(bytes > TINY.node_bytes as usize / 4, "{bytes} bytes are in two leaves");
-        // Basements are not divided: the first leaf takes as many as fit.
+        // Basements are not divided: the first leaf takes all that fit.
         let first = beside[1].leaf().parts().first().map_or(0, |part| part.weight);
         assert!(beside[0].weight() + first > TINY.node_bytes as usize / 10 * 8, "{bytes} bytes");
     }

@@ -1,4 +1,4 @@
-//! What rounds of changes do to reading, counted: seeks, and bytes that are read.
+//! The effect of rounds of changes on reads, in counts: seeks, and bytes read.
 
 #[path = "../../examples/aging/disk.rs"]
 mod disk;
@@ -30,7 +30,7 @@ pub fn made() -> (Device, EvergreenFs<Evergreen>) {
     made_of(192)
 }
 
-/// The same on a device of a number of MiB.
+/// Like [`made`], on a device of `mib` MiB.
 pub fn made_of(mib: u64) -> (Device, EvergreenFs<Evergreen>) {
     let device = traced(MemoryDevice::new("disk", Bytes(mib << 20)));
     let shape = Shape { node_bytes: 256 << 10, basement_bytes: 16 << 10, fanout: 16, key_order: KeyOrder::BirthPath };
@@ -40,7 +40,7 @@ pub fn made_of(mib: u64) -> (Device, EvergreenFs<Evergreen>) {
     (device, fs)
 }
 
-/// All of it is read, with nothing in memory before.
+/// Reads all files with an empty cache.
 pub fn cold(device: &Device, bytes: u64) -> Result<Cost, Failure> {
     let device = traced(device.inner().fork());
     let fs = EvergreenFs::open_on(device.clone(), Limits::default())?;
@@ -50,10 +50,11 @@ pub fn cold(device: &Device, bytes: u64) -> Result<Cost, Failure> {
     Ok(Cost::of(&device.take_requests(), bytes, [&before, &fs.store().figures()]))
 }
 
-/// Files that are made and deleted anywhere, 24 times 5 %: leaves that are read behind each other lie behind each other mostly, and little
-/// of them is dead. When each leaf was placed for itself it took 5.7 seeks for each MiB and 1.35 times the bytes.
+/// Files are created and deleted at random, 24 times 5 %. Leaves that are read in sequence stay
+/// mostly adjacent, with little dead data. If each leaf is placed on its own, the same rounds cost
+/// 5.7 seeks for each MiB and 1.35 times the bytes.
 #[test]
-fn rounds_of_files_that_come_and_go_cost_few_seeks() -> Result<(), Failure> {
+fn rounds_of_creation_and_deletion_cost_few_seeks() -> Result<(), Failure> {
     let (device, fs) = made();
     let mut load = Load::new(Seed(1));
     load.fill(&fs, 45 << 20)?;
@@ -64,7 +65,7 @@ fn rounds_of_files_that_come_and_go_cost_few_seeks() -> Result<(), Failure> {
     }
     fs.store().checkpoint()?;
     let written = (device.counts().bytes_written - before) as f64 / (load.written - asked) as f64;
-    assert!(written < 8.0, "{written:.2} bytes were written for each");
+    assert!(written < 8.0, "{written:.2} bytes were written for each byte");
 
     let aged = cold(&device, load.bytes)?;
     assert!(aged.seeks_per_mib() < 2.5, "{aged}");

@@ -1,4 +1,4 @@
-//! An outline has what the check counts, and tells of damage.
+//! Outlines agree with the check, and report damage.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ fn made(keys: u64, copies: Copies) -> Arc<dyn BlockDevice> {
 }
 
 #[test]
-fn what_goes_down_is_counted_by_level() {
+fn flushes_are_counted_by_level() {
     let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new("disk", Bytes(64 << 20)));
     let shape = Shape { node_bytes: 64 << 10, basement_bytes: 16 << 10, fanout: 4, ..Shape::default() };
     Evergreen::make(device.clone(), &MakeOptions { shape, unit_bytes: 4096, ..MakeOptions::new([7; 16]) }).unwrap();
@@ -48,10 +48,10 @@ fn what_goes_down_is_counted_by_level() {
     store.checkpoint().unwrap();
     let (found, flushes) = (look(&device), store.figures().flushes);
     let levels = usize::from(found.nodes[0].height);
-    assert!(levels > 1, "the tree is too small to tell");
+    assert!(levels > 1, "the tree has too few levels");
     assert!(flushes[..levels].iter().all(|level| level.count > 0 && level.bytes >= level.count), "{flushes:?}");
     assert!(flushes[levels..].iter().all(|level| level.count == 0), "{flushes:?}");
-    // Each came to a leaf once, or waits.
+    // Each value came to a leaf once, or waits.
     let waits: u64 = found.nodes.iter().map(|node| node.waiting.bytes).sum();
     let in_leaves = flushes[0].bytes;
     assert!((sent..sent + sent / 10).contains(&(in_leaves + waits)), "{sent} sent, {in_leaves} and {waits}");
@@ -62,7 +62,7 @@ fn look(device: &Arc<dyn BlockDevice>) -> Outline {
 }
 
 #[test]
-fn it_has_what_the_check_counts() {
+fn outlines_agree_with_the_check() {
     for keys in [0, 1, 3000] {
         let device = made(keys, Copies::Two);
         let (found, report) = (look(&device), check_store(&device).unwrap());
@@ -79,10 +79,10 @@ fn it_has_what_the_check_counts() {
             assert!(node.height == 0 || waits == node.weight_bytes, "{node:?}");
         }
         if keys == 3000 {
-            // Blocks come before everything else.
+            // Blocks are before all other keys.
             let kinds: Vec<Holds> = leaves().map(|leaf| leaf.holds).collect();
             assert_eq!((kinds[0], kinds[kinds.len() - 1]), (Holds::Contents, Holds::Metadata));
-            assert!(found.nodes[0].height > 1 && waiting > 0, "the tree is too small to tell");
+            assert!(found.nodes[0].height > 1 && waiting > 0, "the tree has too few levels");
         }
     }
 }
@@ -105,7 +105,7 @@ fn damage_of_one_copy_hides_nothing() {
 }
 
 #[test]
-fn damage_is_told_where_it_is_and_the_rest_is_there() {
+fn damage_is_reported_at_its_node() {
     let device = made(3000, Copies::One);
     let whole = look(&device);
     let leaf = whole.nodes.iter().position(|node| node.height == 0).unwrap();
@@ -115,7 +115,7 @@ fn damage_is_told_where_it_is_and_the_rest_is_there() {
     let damaged: Vec<usize> = (0..found.nodes.len()).filter(|at| found.nodes[*at].damage.is_some()).collect();
     assert_eq!(damaged, [leaf]);
     assert_eq!(found.nodes[leaf].height, 0, "as its parent has it");
-    // Of an inner node that cannot be read, what is below is not known.
+    // The nodes below an unreadable inner node are unknown.
     let inner = whole.nodes.iter().rposition(|node| node.height == 1).unwrap();
     let below = whole.nodes.iter().filter(|node| node.parent == Some(inner)).count();
     spoil(&device, whole.nodes[inner].extents[0].0);

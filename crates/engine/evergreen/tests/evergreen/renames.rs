@@ -1,4 +1,4 @@
-//! What renames of directories do to reading, counted in requests, and what two sweeps make of it.
+//! The effect of renames of directories on reads, in requests, and that of two sweeps.
 
 use std::collections::BTreeMap;
 
@@ -12,15 +12,16 @@ use super::aging::{
     renames::{shuffle, sweep},
 };
 
-/// Bytes of all files by their paths.
+/// The bytes of all files by path.
 fn sizes(fs: &Fs) -> Result<BTreeMap<Vec<u8>, u64>, Failure> {
     let tree = collect_tree(fs)?;
     Ok(tree.into_iter().map(|(path, node)| (path, node.attributes.size)).collect())
 }
 
-/// Renames of 600 directories cost several times a copy's requests; after two sweeps it is at most 1.3 times.
+/// Renames of 600 directories cost several times the requests of a copy. After two sweeps it is at
+/// most 1.3 times.
 #[test]
-fn two_sweeps_make_up_for_renames_of_all_directories() -> Result<(), Failure> {
+fn two_sweeps_undo_the_cost_of_renames() -> Result<(), Failure> {
     const DIRECTORIES: u64 = 600;
     let (device, fs) = made();
     let mut load = Load::new(Seed(3));
@@ -47,7 +48,7 @@ fn two_sweeps_make_up_for_renames_of_all_directories() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Less is free there than may be dirty at once: a sweep takes shorter runs.
+/// The free space is less than the dirty limit, so a sweep uses shorter runs.
 #[test]
 fn a_small_device_is_swept_too() -> Result<(), Failure> {
     const DIRECTORIES: u64 = 600;

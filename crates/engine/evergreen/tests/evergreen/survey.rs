@@ -1,4 +1,4 @@
-//! A survey tells every file once, in order, with places that nobody else has.
+//! A survey has every file once, in order, with places that no other file has.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ fn shape() -> Shape {
 }
 
 #[test]
-fn files_are_told_in_the_order_of_names_with_places_of_their_own() {
+fn surveyed_files_are_ordered_and_disjoint() {
     let device = Arc::new(MemoryDevice::new("disk", Bytes(64 << 20)));
     let options = MakeOptions { shape: shape(), unit_bytes: 4096, ..MakeOptions::new([7; 16]) };
     Evergreen::make(device.clone(), &options).unwrap();
@@ -47,7 +47,7 @@ fn files_are_told_in_the_order_of_names_with_places_of_their_own() {
     fs.link(&CALLER, kept, a, b"w").unwrap();
     fs.symlink(&CALLER, a, b"l", b"to").unwrap();
     fs.set_attributes(&CALLER, cut, &SetAttributes { size: Some(4100), ..SetAttributes::default() }).unwrap();
-    // Overwritten at random, time and again: some wait in inner nodes, others are in leaves.
+    // Random overwrites: some values wait in inner nodes, others are in leaves.
     let mut rng = Rng::for_purpose(Seed(3), "overwrites");
     for _ in 0..300 {
         fs.write(&CALLER, kept, rng.below(17) * 4096, &[1; 4096]).unwrap();
@@ -72,7 +72,7 @@ fn files_are_told_in_the_order_of_names_with_places_of_their_own() {
     ];
     assert_eq!(told, wanted.map(|(path, kind, bytes)| (path.to_owned(), kind, bytes)));
     assert_eq!(found.further_links, 1);
-    // Contents are whole, and no byte of the device is told twice, nor is one that is free.
+    // Contents are complete. No byte of the device belongs to two files, or is free.
     let mut taken: Vec<(u64, u64)> = found.free.clone();
     for file in &files {
         assert_eq!(file.extents.iter().map(|extent| extent.length).sum::<u64>(), file.content_bytes, "{file:?}");
@@ -82,13 +82,14 @@ fn files_are_told_in_the_order_of_names_with_places_of_their_own() {
     assert!(taken.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0), "{taken:?}");
     let (first, length) = found.area;
     assert!(taken[0].0 >= first && taken.last().is_some_and(|last| last.0 + last.1 <= first + length));
-    // A megabyte that was written in order lies in as many pieces as nodes of 64 KiB have it, and not in blocks.
+    // A megabyte written in order has as few extents as nodes of 64 KiB, and not one for each
+    // block.
     let large = files.last().unwrap();
     assert!((16..=64).contains(&large.extents.len()), "{} pieces", large.extents.len());
 }
 
 #[test]
-fn a_survey_ends_when_nobody_wants_more() {
+fn survey_stops_when_the_sink_stops() {
     let device = Arc::new(MemoryDevice::new("disk", Bytes(64 << 20)));
     Evergreen::make(device.clone(), &MakeOptions::new([7; 16])).unwrap();
     let store = Evergreen::open(device.clone(), Limits::default()).unwrap();

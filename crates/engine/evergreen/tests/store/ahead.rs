@@ -1,4 +1,4 @@
-//! Keys that are read one by one cost few readings if they come in their order, and one basement each if they do not.
+//! Lookups of adjacent keys need few reads; others need one basement each.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use senesce_evergreen::{Batch, Evergreen, Figures, KeyValue, Limits, MakeOptions
 use crate::rig::made;
 
 const KEYS: u64 = 9000;
-/// A leaf has up to 32 basements of 16 or so keys.
+/// A leaf has up to 32 basements of about 16 keys.
 const OPTIONS: MakeOptions = MakeOptions {
     uuid: [7; 16],
     shape: Shape {
@@ -28,10 +28,10 @@ fn key(number: u64) -> Bytes {
     Bytes::from(format!("k{number:05}"))
 }
 
-/// By far not all of it.
+/// A small part of the data.
 const LIMITS: Limits = Limits { cache_bytes: 1 << 20, dirty_bytes: 1 << 20 };
 
-/// All keys, and how many leaves they have.
+/// A store with all keys, and the number of its leaves.
 fn loaded() -> (Arc<MemoryDevice>, u64) {
     let device = made(16 << 20, &OPTIONS);
     let store = Evergreen::open(device.clone(), Limits::default()).unwrap();
@@ -46,7 +46,7 @@ fn loaded() -> (Arc<MemoryDevice>, u64) {
     (device, leaves as u64)
 }
 
-/// What is read for keys in some order, with nothing in memory before.
+/// The reads for keys in some order, with an empty cache.
 fn read(device: &Arc<MemoryDevice>, numbers: impl Iterator<Item = u64>) -> Figures {
     let traced = Arc::new(TracedDevice::new(device.clone(), Arc::new(ManualClock::default())));
     let store = Evergreen::open(traced.clone(), LIMITS).unwrap();
@@ -65,28 +65,27 @@ fn read(device: &Arc<MemoryDevice>, numbers: impl Iterator<Item = u64>) -> Figur
 }
 
 #[test]
-fn keys_in_order_cost_few_readings_and_others_one_basement_each() {
+fn keys_in_order_need_few_reads() {
     let (device, leaves) = loaded();
     let all = read(&device, 0..KEYS);
     let Figures { leaf_reads, inner_reads, read_requests, .. } = all;
-    let found =
-        format!("{leaf_reads} readings of {leaves} leaves, {inner_reads} of others, in {read_requests} requests");
-    // Where a parent ends a leaf is read as a header and two pieces.
+    let found = format!("{leaf_reads} reads of {leaves} leaves, {inner_reads} of others, in {read_requests} requests");
+    // At the end of a parent a leaf is read as a header and two parts.
     assert!((leaves..leaves * 5 / 4).contains(&leaf_reads), "{found}");
-    // Some leaves that lie behind each other at once, as many as a quarter of the memory has room for, and small parents.
+    // Some adjacent leaves at once, up to a quarter of the cache, and small parents.
     assert!(read_requests + 2 < leaf_reads + inner_reads, "{found}");
     let stored = KEYS * 226;
     assert!((stored / 2..stored * 5 / 4).contains(&all.leaf_read_bytes), "{} bytes", all.leaf_read_bytes);
     let mut rng = Rng::for_purpose(Seed(1), "keys");
     let few = read(&device, (0..20).map(|_| rng.below(KEYS)));
-    // The first bytes of a leaf are 16 KiB, and more come with few of them.
+    // The first read of a leaf has 16 KiB; few leaves need more.
     assert!(few.leaf_read_bytes <= 20 * (24 << 10), "{} bytes", few.leaf_read_bytes);
 }
 
 #[test]
-fn a_row_that_cannot_be_read_is_passed_over_only_if_its_first_leaf_can() {
+fn row_reads_fail_only_with_their_first_leaf() {
     let (device, _) = loaded();
-    // At which keys nothing is read for the ones before, and all requests fail from then on, or one.
+    // Fails the reads from a key on that are not for earlier keys: all, or a single one.
     for (faults, is_told) in [("..", true), ("", false)] {
         let mut passed_over = 0;
         for from in (0..KEYS - 2000).step_by(61) {
@@ -97,16 +96,16 @@ fn a_row_that_cannot_be_read_is_passed_over_only_if_its_first_leaf_can() {
             }
             let next = faulty.requests(BlockOperation::Read) + 1;
             faulty.inject(&format!("fail read {next}{faults}")).unwrap();
-            let told =
+            let error =
                 (from..KEYS).take_while(|_| faulty.struck() == 0).find_map(|number| store.get(&key(number)).err());
             let found = store.figures().reads_passed_over;
             // An inner node was read from its second copy.
             let copies = store.copy_figures().fallbacks;
             assert!(faulty.struck() > 0, "from {from}");
-            let outcomes = u64::from(told.is_some()) + found + copies;
-            assert_eq!(outcomes, 1, "from {from}: {told:?}, {found} passed over, {copies} from second copies");
+            let outcomes = u64::from(error.is_some()) + found + copies;
+            assert_eq!(outcomes, 1, "from {from}: {error:?}, {found} skipped reads, {copies} from second copies");
             passed_over += found;
         }
-        assert_eq!(passed_over == 0, is_told, "{passed_over} passed over");
+        assert_eq!(passed_over == 0, is_told, "{passed_over} skipped reads");
     }
 }

@@ -1,4 +1,5 @@
-//! Loss of power after every write of a run: it opens, and holds all batches up to one that is not before the last sync.
+//! Loss of power after every write of a run. The store opens with a prefix of the batches, at least
+//! those before the last sync.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -9,24 +10,25 @@ use senesce_evergreen::{Batch, Claim, Evergreen, KeyValue, Limits, MakeOptions, 
 
 use crate::rig::{LITTLE, TINY, draw, entries, made};
 
-/// The log is full after some dozens of batches, and much is dirty after fewer.
+/// The log is full after some dozens of batches, and the dirty limit is reached earlier.
 const TIGHT: MakeOptions = MakeOptions { log_bytes: Some(64 << 10), ..TINY };
 const FEW: Limits = Limits { cache_bytes: 8 << 10, dirty_bytes: 24 << 10 };
 
 type Entries = Vec<(Bytes, Bytes)>;
 
-/// A run on a device that records: after each batch what the store holds; marks are numbers of batches that are durable.
+/// A run on a recording device: the contents after each batch. Marks are numbers of durable
+/// batches.
 pub struct Run {
     pub recording: Recording,
     pub states: Vec<Entries>,
-    /// Bytes of batches that were not logged.
+    /// The bytes of batches that were not logged.
     pub unlogged: u64,
 }
 
-/// What a run is beside drawn batches.
+/// The kind of a run.
 #[derive(Clone, Copy, Default)]
 pub struct Kind {
-    /// What is due is done at some moments only.
+    /// Due work is done only at some moments.
     pub is_attended: bool,
     /// Half of the batches are long runs of values in order.
     pub has_runs: bool,
@@ -43,7 +45,7 @@ fn run_batch(number: usize) -> Batch {
     batch
 }
 
-/// Applies drawn batches, syncs and checkpoints now and then, and opens again.
+/// Applies random batches, syncs and checkpoints now and then, and reopens.
 pub fn record(seed: u64, batches: usize, keys: u64, kind: Kind) -> Run {
     let start = made(4 << 20, &TIGHT);
     let (recording, mut devices) = Recording::new(vec![start.fork()]);
@@ -86,12 +88,13 @@ pub fn record(seed: u64, batches: usize, keys: u64, kind: Kind) -> Run {
     Run { recording, states, unlogged }
 }
 
-/// What is claimed after so many batches: it tells how many, and comes and goes, which earns that leaves are written that need not be.
+/// The claim after `batches` batches. It identifies their number. It also grows and shrinks, which
+/// earns credit for rewrites.
 fn claimed(batches: usize) -> i64 {
     batches as i64 + if batches.is_multiple_of(2) { 0 } else { 3000 }
 }
 
-/// By a short name of each state, the batches after which it was there.
+/// Maps a short name of each state to the batches that led to it.
 fn index(states: &[Entries]) -> BTreeMap<u64, Vec<usize>> {
     let mut all: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
     for (number, state) in states.iter().enumerate() {
@@ -107,42 +110,45 @@ fn name(state: &Entries) -> u64 {
     hasher.finish()
 }
 
-/// What the check finds, without the engine.
-fn expect_clean(device: &Arc<MemoryDevice>, told: &str) {
+/// The check must have no findings.
+fn expect_clean(device: &Arc<MemoryDevice>, case: &str) {
     let device: Arc<dyn BlockDevice> = device.clone();
-    let report = check_store(&device).unwrap_or_else(|error| panic!("{told}: {error}"));
-    assert!(report.is_clean(), "{told}: {:?}", report.findings);
+    let report = check_store(&device).unwrap_or_else(|error| panic!("{case}: {error}"));
+    assert!(report.is_clean(), "{case}: {:?}", report.findings);
 }
 
-/// Opens what is left; the batches up to one at or behind `promised` are there, and it goes on.
-fn check(device: MemoryDevice, states: &BTreeMap<u64, Vec<usize>>, promised: usize, told: &str) {
+/// Opens the remaining state. It must have a prefix of the batches, at least the first `promised`,
+/// and accept more.
+fn check(device: MemoryDevice, states: &BTreeMap<u64, Vec<usize>>, promised: usize, case: &str) {
     let device = Arc::new(device);
-    expect_clean(&device, told);
-    let store = Evergreen::open(device.clone(), LITTLE).unwrap_or_else(|error| panic!("{told}: {error}"));
-    let found = entries(&store).unwrap_or_else(|error| panic!("{told}: {error}"));
-    let after = states.get(&name(&found)).unwrap_or_else(|| panic!("{told}: {} entries of no moment", found.len()));
+    expect_clean(&device, case);
+    let store = Evergreen::open(device.clone(), LITTLE).unwrap_or_else(|error| panic!("{case}: {error}"));
+    let found = entries(&store).unwrap_or_else(|error| panic!("{case}: {error}"));
+    let after = states
+        .get(&name(&found))
+        .unwrap_or_else(|| panic!("{case}: {} entries, which is no state of the run", found.len()));
     let last = *after.last().expect("a batch");
-    assert!(last >= promised, "{told}: the state after batch {last}; {promised} was promised");
+    assert!(last >= promised, "{case}: the state after batch {last}; {promised} was acknowledged");
     let live = store.live().bytes as i64;
     let is_claimed = after.iter().any(|batches| claimed(*batches) == live);
-    assert!(is_claimed, "{told}: {live} bytes are claimed, those of one of {after:?} batches should be");
+    assert!(is_claimed, "{case}: {live} bytes are claimed; expected those after one of {after:?} batches");
     drop(store);
-    expect_clean(&device, told);
+    expect_clean(&device, case);
 }
 
-/// Gives the number of states.
+/// Returns the number of states.
 pub fn check_crashes(run: &Run, plan: &CrashPlan) -> u64 {
     let (states, mut count) = (index(&run.states), 0);
     run.recording.for_each_crash(plan, |crash| {
         count += 1;
-        let (told, promised) = (crash.to_string(), crash.mark.unwrap_or(0) as usize);
-        check(crash.devices.into_iter().next().expect("one device"), &states, promised, &told);
+        let (case, promised) = (crash.to_string(), crash.mark.unwrap_or(0) as usize);
+        check(crash.devices.into_iter().next().expect("one device"), &states, promised, &case);
     });
     count
 }
 
 #[test]
-fn it_holds_a_prefix_of_the_history_whenever_power_is_lost() {
+fn power_loss_leaves_a_prefix_of_the_batches() {
     let mut states = 0;
     let attended = Kind { is_attended: true, ..Kind::default() };
     for (seed, kind) in [(0, Kind::default()), (1, Kind::default()), (2, attended)] {
@@ -153,7 +159,7 @@ fn it_holds_a_prefix_of_the_history_whenever_power_is_lost() {
 }
 
 #[test]
-fn it_does_so_though_long_runs_are_not_logged() {
+fn power_loss_with_unlogged_runs_leaves_a_prefix() {
     let mut states = 0;
     for (seed, is_attended) in [(0, false), (1, true)] {
         let plan = CrashPlan { exhaustive_up_to: 5, samples: 8, tears: 2, seed: Seed(seed) };
@@ -165,7 +171,7 @@ fn it_does_so_though_long_runs_are_not_logged() {
 }
 
 #[test]
-fn power_may_be_lost_again_while_it_opens() {
+fn second_power_loss_while_opening_is_safe() {
     let run = record(7, 200, 150, Kind { has_runs: true, ..Kind::default() });
     let states = index(&run.states);
     let plan = CrashPlan { exhaustive_up_to: 4, samples: 4, tears: 1, seed: Seed(2) };
@@ -175,22 +181,23 @@ fn power_may_be_lost_again_while_it_opens() {
         if first % 23 != 0 {
             return;
         }
-        let (told, promised) = (crash.to_string(), crash.mark.unwrap_or(0) as usize);
+        let (case, promised) = (crash.to_string(), crash.mark.unwrap_or(0) as usize);
         let (again, mut devices) = Recording::new(crash.devices);
         drop(Evergreen::open(Arc::new(devices.remove(0)), FEW).unwrap());
         again.for_each_crash(&plan, |second| {
             count += 1;
-            let told = format!("{told}; then {second}");
-            check(second.devices.into_iter().next().expect("one device"), &states, promised, &told);
+            let case = format!("{case}; then {second}");
+            check(second.devices.into_iter().next().expect("one device"), &states, promised, &case);
         });
     });
     assert!(count > 200, "{count} states");
 }
 
-/// Some hundred thousand states, for the nights: `cargo test -p senesce-evergreen --test store -- --ignored`.
+/// Some hundred thousand states, for nightly runs: `cargo test -p senesce-evergreen --test store --
+/// --ignored`.
 #[test]
 #[ignore = "minutes"]
-fn it_holds_a_prefix_of_the_history_in_a_hundred_thousand_states() {
+fn a_hundred_thousand_power_losses_leave_prefixes() {
     let mut states = 0;
     for seed in 100.. {
         let kind = Kind { is_attended: seed % 3 == 0, has_runs: seed % 2 == 0 };

@@ -1,4 +1,5 @@
-//! Requests that fail, and devices that lie: a clear error or the right answer, and nothing durable is lost.
+//! Requests that fail, and devices that return wrong data. The result is a clear error or the right
+//! answer, and no durable data is lost.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -13,26 +14,27 @@ use senesce_evergreen::{
 use crate::rig::{TINY, draw, entries, key, made};
 
 const TIGHT: MakeOptions = MakeOptions { log_bytes: Some(64 << 10), ..TINY };
-/// Hardly anything stays in memory, so that there are many reads.
+/// Hardly any cache, so that there are many reads.
 const FEW: Limits = Limits { cache_bytes: 4 << 10, dirty_bytes: 16 << 10 };
 const KEYS: u64 = 120;
 
 type Entries = Vec<(Bytes, Bytes)>;
 
-/// What came of a run.
+/// The outcome of a run.
 struct Outcome {
-    /// How many requests were not done as they should.
+    /// The number of requests with a fault.
     struck: u64,
-    /// What was there after each batch that was done; behind them, that of the one that was refused by what stopped it all.
+    /// The contents after each applied batch; at the end those of the batch that failed with the
+    /// stop.
     states: Vec<Entries>,
-    /// The last state that was promised to be durable.
+    /// The last acknowledged state.
     promised: usize,
     errors: Vec<String>,
-    /// Readings that failed and of which it says that nobody was told.
+    /// The failed reads that the store counts as not reported.
     passed_over: u64,
 }
 
-/// Runs on a device with a fault. Errors are noted; all that is answered must be right.
+/// Runs on a device with a fault. Errors are noted; all answers must be right.
 fn run(device: &Arc<MemoryDevice>, fault: &str, seed: u64) -> Outcome {
     let faulty = Arc::new(FaultDevice::new(device.clone()));
     faulty.inject(fault).unwrap();
@@ -80,7 +82,8 @@ fn run(device: &Arc<MemoryDevice>, fault: &str, seed: u64) -> Outcome {
     outcome
 }
 
-/// Faults of a kind that strike the first, second, ... request, with growing steps, until one comes behind the end of the run.
+/// Runs with a fault at the first, second, ... request, in growing steps, until it is after the end
+/// of the run.
 fn each_fault(
     start: &Arc<MemoryDevice>,
     fault: impl Fn(u64) -> String,
@@ -92,7 +95,7 @@ fn each_fault(
         let fault = fault(number);
         let outcome = run(&device, &fault, 1);
         if outcome.struck == 0 {
-            assert!(number > 30, "{fault}: there are not as many requests");
+            assert!(number > 30, "{fault}: too few requests");
             return;
         }
         check(&fault, device.fork(), outcome);
@@ -105,42 +108,46 @@ fn opened(device: MemoryDevice) -> Result<Entries, Error> {
 }
 
 #[test]
-fn a_request_that_fails_is_told_and_nothing_durable_is_lost() {
+fn failed_requests_are_reported_and_lose_nothing() {
     let start = made(4 << 20, &TIGHT);
     let mut passed_over = 0;
     for kind in ["write", "flush", "read"] {
-        for behind in ["", ".."] {
+        for suffix in ["", ".."] {
             each_fault(
                 &start,
-                |number| format!("fail {kind} {number}{behind}"),
+                |number| format!("fail {kind} {number}{suffix}"),
                 |fault, device, outcome| {
-                    // A reading that only was to make leaves lie better, or was done again, is counted.
-                    assert!(!outcome.errors.is_empty() || outcome.passed_over > 0, "{fault}: nobody was told");
-                    assert!(kind == "read" || outcome.passed_over == 0, "{fault}: no reading failed");
-                    if behind.is_empty() {
-                        let told = outcome.errors.len() as u64 + outcome.passed_over;
-                        assert!(told <= 1 || kind != "read", "{fault}: told {told} times: {:?}", outcome.errors);
+                    // A read for a better layout, or one that was repeated, is only counted.
+                    assert!(!outcome.errors.is_empty() || outcome.passed_over > 0, "{fault}: no error was reported");
+                    assert!(kind == "read" || outcome.passed_over == 0, "{fault}: no read failed");
+                    if suffix.is_empty() {
+                        let reported = outcome.errors.len() as u64 + outcome.passed_over;
+                        assert!(
+                            reported <= 1 || kind != "read",
+                            "{fault}: reported {reported} times: {:?}",
+                            outcome.errors
+                        );
                         passed_over += outcome.passed_over;
                     }
-                    let told =
+                    let is_reported =
                         outcome.errors.iter().all(|error| error.contains("injected") || error.contains("stopped"));
-                    assert!(told, "{fault}: {:?}", outcome.errors.last());
+                    assert!(is_reported, "{fault}: {:?}", outcome.errors.last());
                     let found = opened(device).unwrap_or_else(|error| panic!("{fault}: {error}"));
                     let durable = &outcome.states[outcome.promised..];
                     assert!(
                         durable.contains(&found),
-                        "{fault}: {} entries, as at no moment since it was promised",
+                        "{fault}: {} entries, which is no state since the acknowledged one",
                         found.len()
                     );
                 },
             );
         }
     }
-    assert!(passed_over > 1, "{passed_over} readings were passed over");
+    assert!(passed_over > 1, "{passed_over} reads were skipped");
 }
 
 #[test]
-fn one_failed_write_of_a_node_is_tried_again() {
+fn failed_write_of_a_node_is_retried() {
     let start = made(4 << 20, &TIGHT);
     let mut went_on = 0;
     each_fault(
@@ -154,7 +161,7 @@ fn one_failed_write_of_a_node_is_tried_again() {
 }
 
 #[test]
-fn a_bit_that_is_read_wrong_is_seen() {
+fn bit_flips_in_reads_are_detected() {
     let start = made(4 << 20, &TIGHT);
     each_fault(
         &start,
@@ -167,18 +174,22 @@ fn a_bit_that_is_read_wrong_is_seen() {
 }
 
 #[test]
-fn what_a_device_that_lies_left_is_never_taken_for_what_it_is_not() {
+fn wrong_data_of_a_device_is_never_accepted() {
     let start = made(4 << 20, &TIGHT);
     for lie in ["flip write N bit M", "lose write N", "tear write N keep 512", "misdirect write N to 1200000"] {
         let fault = |number: u64| lie.replace('N', &number.to_string()).replace('M', &(number * 7919).to_string());
         each_fault(&start, fault, |fault, device, outcome| match opened(device) {
-            Ok(found) => assert!(outcome.states.contains(&found), "{fault}: {} entries, as at no moment", found.len()),
+            Ok(found) => assert!(
+                outcome.states.contains(&found),
+                "{fault}: {} entries, which is no state of the run",
+                found.len()
+            ),
             Err(error) => assert!(matches!(error, Error::Damaged { .. }), "{fault}: {error}"),
         });
     }
 }
 
-/// Where a leaf lies: its first byte and its length.
+/// The place of a leaf: offset and length.
 fn a_leaf(device: &Arc<MemoryDevice>) -> (u64, u64) {
     let superblock = read_newest(&**device).unwrap();
     let area = Area::new(device.clone(), superblock.geometry);
@@ -192,21 +203,21 @@ fn a_leaf(device: &Arc<MemoryDevice>) -> (u64, u64) {
 }
 
 #[test]
-fn one_leaf_that_cannot_be_read_any_more_does_not_keep_from_the_others() {
+fn an_unreadable_leaf_does_not_block_others() {
     a_leaf_cannot_be_read(&|_| 0);
 }
 
 #[test]
-fn who_attends_comes_to_an_end_beside_a_leaf_that_cannot_be_read_any_more() {
+fn background_work_ends_with_an_unreadable_leaf() {
     a_leaf_cannot_be_read(&|store| {
         store.attend();
         let is_at_end = |done: &Result<bool, Error>| !matches!(done, Ok(true));
         let last = (0..100).map(|_| store.work()).find(is_at_end);
-        last.expect("it works for ever").is_err().into()
+        last.expect("the work does not end").is_err().into()
     });
 }
 
-/// Each write is followed by `work`, which returns how much of it failed.
+/// Calls `work` after each write; it returns the number of failures.
 fn a_leaf_cannot_be_read(work: &dyn Fn(&Evergreen) -> usize) {
     const KEYS: u64 = 600;
     let device = made(4 << 20, &TINY);
@@ -238,9 +249,9 @@ fn a_leaf_cannot_be_read(work: &dyn Fn(&Evergreen) -> usize) {
     assert!(refused < 20 && refused + failed > 0, "{refused} of 2000 were refused, {failed} times work failed");
     store.sync().unwrap();
     store.dismiss();
-    assert!(!store.work().unwrap(), "nobody attends");
+    assert!(!store.work().unwrap(), "background work is stopped");
     drop(store);
-    // As after a kill: what waits for that leaf is in the log or in the nodes above.
+    // Like after a kill: the messages for that leaf are in the log or in the nodes above.
     let store = Evergreen::open(faulty, FEW).unwrap();
     let mut lost = 0;
     for (key, byte) in &model {
@@ -253,8 +264,8 @@ fn a_leaf_cannot_be_read(work: &dyn Fn(&Evergreen) -> usize) {
 }
 
 #[test]
-fn beside_a_superblock_that_cannot_be_read_the_other_one_counts() {
-    // The newer one lies at 0; that it was durable is told by what is in the log behind it.
+fn unreadable_superblock_leaves_the_other_one() {
+    // The newer superblock is at 0. Frames of the log prove that it was durable.
     for (slot, copy, is_newer) in [(0, 768 << 10, true), (1 << 20, 256 << 10, false)] {
         let device = made(4 << 20, &TIGHT);
         let store = Evergreen::open(device.clone(), FEW).unwrap();
@@ -273,8 +284,8 @@ fn beside_a_superblock_that_cannot_be_read_the_other_one_counts() {
         match Evergreen::open(faulty, FEW) {
             Ok(store) => {
                 assert!(!is_newer && entries(&store).unwrap().len() == 1, "{slot}");
-                let told = store.torn().unwrap().to_string();
-                assert!(told.starts_with("superblock at 1 MiB could not be read, superblock 2 and the log"), "{told}");
+                let text = store.torn().unwrap().to_string();
+                assert!(text.starts_with("superblock at 1 MiB could not be read, superblock 2 and the log"), "{text}");
             }
             Err(error) => assert!(is_newer && matches!(error, Error::Damaged { .. }), "{slot}: {error}"),
         }
@@ -282,7 +293,7 @@ fn beside_a_superblock_that_cannot_be_read_the_other_one_counts() {
 }
 
 #[test]
-fn what_an_earlier_one_of_the_same_identity_left_in_the_log_is_nothing() {
+fn log_of_an_earlier_store_is_ignored() {
     let device = made(4 << 20, &TIGHT);
     let store = Evergreen::open(device.clone(), FEW).unwrap();
     for number in 0..6 {
@@ -298,7 +309,7 @@ fn what_an_earlier_one_of_the_same_identity_left_in_the_log_is_nothing() {
 }
 
 #[test]
-fn unreadable_block_anywhere_in_the_ring_keeps_all_batches() {
+fn unreadable_ring_block_keeps_all_batches() {
     let start = made(4 << 20, &TIGHT);
     let store = Evergreen::open(start.clone(), FEW).unwrap();
     let put = |store: &Evergreen, numbers: std::ops::Range<u64>| {
@@ -320,7 +331,7 @@ fn unreadable_block_anywhere_in_the_ring_keeps_all_batches() {
         let opened = || Evergreen::open(device.clone(), FEW).unwrap_or_else(|error| panic!("block at {at}: {error}"));
         let store = opened();
         assert_eq!(entries(&store).unwrap().len(), 23, "block at {at}");
-        // The log goes on, also over that block.
+        // The log continues, also over that block.
         put(&store, 23..26);
         drop(store);
         assert_eq!(entries(&opened()).unwrap().len(), 26, "block at {at}");

@@ -1,4 +1,4 @@
-//! Batches that are not in the log, and superblocks that are damaged: nothing is read on over what is missing.
+//! Batches that are not in the log, and damaged superblocks: a replay never skips a missing batch.
 
 use std::sync::Arc;
 
@@ -20,7 +20,8 @@ fn open(device: &Arc<MemoryDevice>) -> Evergreen {
     Evergreen::open(device.clone(), Limits::default()).unwrap()
 }
 
-/// A store on which a run of values goes over a checkpoint, and what it held then; with the last superblock, all of the run is there.
+/// A store with an unlogged run across a checkpoint, and its contents at that time. With the last
+/// superblock the whole run exists.
 fn with_a_hole() -> (Arc<MemoryDevice>, Evergreen, Entries) {
     let device = made(4 << 20, &TINY);
     let store = open(&device);
@@ -36,7 +37,7 @@ fn with_a_hole() -> (Arc<MemoryDevice>, Evergreen, Entries) {
     (device, store, held)
 }
 
-/// With both copies of the newest superblock overwritten.
+/// Overwrites both copies of the newest superblock.
 fn spoiled(device: &MemoryDevice) -> Arc<MemoryDevice> {
     let device = Arc::new(device.fork());
     let is_odd = read_newest(&*device).unwrap().generation % 2 == 1;
@@ -50,39 +51,43 @@ fn opened(device: &Arc<MemoryDevice>) -> Result<Entries> {
     entries(&Evergreen::open(device.clone(), Limits::default())?)
 }
 
-/// Opening and the check say that there was a newer superblock.
+/// Opening and the check must report that there was a newer superblock.
 fn expect_told(device: &MemoryDevice, name: &str) {
     let device = spoiled(device);
-    let told = opened(&device).expect_err(name).to_string();
-    assert!(told.contains("expected whole: it was durable when batch"), "{name}: {told}");
-    assert!(told.contains(" cannot be read, which may be the newer one: superblock: magic is"), "{name}: {told}");
+    let text = opened(&device).expect_err(name).to_string();
+    assert!(text.contains("expected whole: it was durable when batch"), "{name}: {text}");
+    assert!(text.contains(" cannot be read, which may be the newer one: superblock: magic is"), "{name}: {text}");
     let shared: Arc<dyn BlockDevice> = device;
     assert!(!check_store(&shared).unwrap().is_clean(), "{name}");
 }
 
 #[test]
-fn nothing_is_read_on_over_what_was_not_logged() {
+fn replay_never_skips_unlogged_batches() {
     let (device, store, held) = with_a_hole();
-    expect_told(&device, "nothing behind a hole");
+    expect_told(&device, "nothing after a hole");
     put(&store, "d", 10);
     store.sync().unwrap();
     assert_eq!(opened(&Arc::new(device.fork())).unwrap().len(), held.len() + 5);
-    expect_told(&device, "a batch behind a hole");
+    expect_told(&device, "a batch after a hole");
 }
 
 #[test]
-fn a_newer_superblock_that_is_lost_is_told_by_the_log_behind_it() {
+fn log_reports_a_lost_newer_superblock() {
     let (device, store, held) = with_a_hole();
     drop(store);
     let store = open(&device);
-    assert_eq!(opened(&spoiled(&device)).unwrap().len(), held.len() + 4, "nothing came behind the one of opening");
+    assert_eq!(
+        opened(&spoiled(&device)).unwrap().len(),
+        held.len() + 4,
+        "no batch followed the superblock of the opening"
+    );
     put(&store, "d", 10);
     store.sync().unwrap();
-    expect_told(&device, "a batch behind an opening");
-    // Many batches wait when a checkpoint is made, and are never written: far behind comes one that is.
+    expect_told(&device, "a batch after an opening");
+    // Many batches wait at a checkpoint and are never written. The next frame is far after them.
     (0..60).for_each(|number| put(&store, format!("e/{}", 99 - number), 1000));
     store.checkpoint().unwrap();
     put(&store, "f", 10);
     store.sync().unwrap();
-    expect_told(&device, "a batch far behind");
+    expect_told(&device, "a batch far after");
 }

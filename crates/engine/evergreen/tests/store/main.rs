@@ -1,4 +1,4 @@
-//! The tree on a device, from outside.
+//! The tree on a device, as its users see it.
 
 mod ahead;
 mod crash;

@@ -1,4 +1,4 @@
-//! What the tests share: a tiny store, drawn batches, and all that it holds.
+//! Shared by the tests: a tiny store, random batches, and the contents of a store.
 
 use std::{ops::ControlFlow, sync::Arc};
 
@@ -10,7 +10,7 @@ use senesce_evergreen::{
     disk::{Copies, KeyOrder, Shape},
 };
 
-/// Everything happens after some batches: nodes are of a few entries, the log is of some frames.
+/// Nodes of a few entries and a log of some frames, so that every event occurs after some batches.
 pub const TINY: MakeOptions = MakeOptions {
     uuid: [7; 16],
     shape: Shape { node_bytes: 4096, basement_bytes: 1024, fanout: 4, key_order: KeyOrder::BirthPath },
@@ -19,10 +19,10 @@ pub const TINY: MakeOptions = MakeOptions {
     copies: Copies::Two,
 };
 
-/// Little memory, so that nodes are forgotten and read again.
+/// A small cache, so that nodes are evicted and read again.
 pub const LITTLE: Limits = Limits { cache_bytes: 16 << 10, dirty_bytes: 64 << 10 };
 
-/// A device of so many bytes with an empty store.
+/// A device of `bytes` bytes with an empty store.
 pub fn made(bytes: u64, options: &MakeOptions) -> Arc<MemoryDevice> {
     let device = Arc::new(MemoryDevice::new("disk", Size(bytes)));
     Evergreen::make(device.clone(), options).unwrap();
@@ -33,7 +33,7 @@ pub fn open(device: &Arc<impl BlockDevice + 'static>) -> Evergreen {
     Evergreen::open(device.clone(), LITTLE).unwrap()
 }
 
-/// All that a store holds.
+/// All entries of a store.
 pub fn entries(store: &dyn KeyValue) -> Result<Vec<(Bytes, Bytes)>> {
     let mut all = Vec::new();
     store.scan(b"", &[0xff; 8], &mut |key, value| {
@@ -47,7 +47,7 @@ pub fn key(number: u64) -> Bytes {
     Bytes::from(format!("{}{:04}", ["a", "directory/", "directory/x/"][number as usize % 3], number / 3))
 }
 
-/// A batch of some changes to keys below `keys`; now and then a range, or one large value.
+/// A random batch of changes to keys below `keys`; sometimes a range or a large value.
 pub fn draw(rng: &mut Rng, keys: u64) -> Batch {
     let mut batch = Batch::new();
     for _ in 0..rng.between(1, 5) {
@@ -63,7 +63,7 @@ pub fn draw(rng: &mut Rng, keys: u64) -> Batch {
             _ => batch.put(key(at), vec![(at % 255) as u8 + 1; rng.between(1000, 4096) as usize]),
         }
     }
-    // What comes and goes earns that leaves are written that need not be.
+    // A changing claim earns credit for rewrites.
     batch.claim = Claim { bytes: rng.below(3) as i64 * 700 - 700, is_removal: false };
     batch
 }

@@ -1,4 +1,4 @@
-//! Long runs, with checkpoints and reopening, against the model.
+//! Long runs, with checkpoints and reopening, compared with the model.
 
 use std::sync::Arc;
 
@@ -39,14 +39,14 @@ fn run(seed: u64, batches: u64, keys: u64) {
 }
 
 #[test]
-fn long_runs_with_reopening_are_what_the_model_is() {
+fn long_runs_with_reopening_agree_with_the_model() {
     for seed in 0..3 {
         run(seed, 2000, 1500);
     }
 }
 
 #[test]
-fn what_was_not_synced_may_be_gone_but_not_what_a_checkpoint_wrote() {
+fn checkpointed_batches_survive_without_a_sync() {
     let device = made(8 << 20, &TINY);
     let store = open(&device);
     let mut batch = senesce_evergreen::Batch::new();
@@ -67,12 +67,12 @@ fn only_a_store_is_opened() {
     let device = made(8 << 20, &TINY);
     Evergreen::open(device.clone(), LITTLE).unwrap();
     senesce_evergreen::disk::clear_slots(&device).unwrap();
-    let Err(error) = Evergreen::open(device, LITTLE) else { panic!("nothing lies there") };
-    assert!(error.to_string().contains("no evergreen lies there"), "{error}");
+    let Err(error) = Evergreen::open(device, LITTLE) else { panic!("the device is empty") };
+    assert!(error.to_string().contains("no evergreen file system"), "{error}");
 }
 
 #[test]
-fn syncs_beside_a_stream_make_no_checkpoints() {
+fn syncs_during_a_stream_make_no_checkpoints() {
     const NODE: u32 = 64 << 10;
     let shape = Shape { node_bytes: NODE, ..TINY.shape };
     let device = made(128 << 20, &MakeOptions { shape, log_bytes: Some(16 << 20), ..TINY });
@@ -98,18 +98,18 @@ fn syncs_beside_a_stream_make_no_checkpoints() {
     stream(4);
     small(0);
     let before = store.figures();
-    assert!(before.checkpoints > 0, "the stream was not logged, so the first sync of something else is a checkpoint");
+    assert!(before.checkpoints > 0, "the stream was not logged, so the first sync of another file is a checkpoint");
     for number in 1..20 {
         stream(4);
         small(number);
     }
     let now = store.figures();
     assert_eq!((now.checkpoints, now.unlogged_bytes), (before.checkpoints, before.unlogged_bytes));
-    // A loss of power now loses nothing of either.
+    // A loss of power here loses no data of either.
     let again = Evergreen::open(Arc::new(device.fork()), limits).unwrap();
     assert_eq!(again.get(b"beside").unwrap().unwrap(), [20; 4096][..]);
     assert_eq!(entries(&again).unwrap(), entries(&store).unwrap());
-    // After long enough without such syncs, streams are not logged again.
+    // After a long time without such syncs, streams are unlogged again.
     stream(40);
     assert!(store.figures().unlogged_bytes > now.unlogged_bytes);
 }

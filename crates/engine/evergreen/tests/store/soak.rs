@@ -1,4 +1,5 @@
-//! Devices that fail now and then and bits that flip: everything is told, nothing is wrong, and nothing durable is lost.
+//! Devices with random failures and flipped bits: errors are reported, no answer is wrong, and no
+//! durable data is lost.
 
 use std::sync::Arc;
 
@@ -15,7 +16,8 @@ const KEYS: u64 = 150;
 
 type Entries = Vec<(Bytes, Bytes)>;
 
-/// Rounds of use on a device that refuses some requests, each ended by a kill; gives how many requests were refused.
+/// Rounds of use on a device that fails some requests, each ended by a kill. Returns the number of
+/// failed requests.
 fn soak(seed: u64, rounds: u64) -> u64 {
     let device = made(4 << 20, &TIGHT);
     let mut rng = Rng::for_purpose(Seed(seed), "soak");
@@ -61,7 +63,7 @@ fn soak(seed: u64, rounds: u64) -> u64 {
         before = entries(&store).unwrap();
         assert!(
             states[promised..].contains(&before),
-            "seed {seed}, round {round}: as at no moment since it was promised"
+            "seed {seed}, round {round}: no state since the acknowledged one"
         );
         drop(store);
         let shared: Arc<dyn BlockDevice> = device.clone();
@@ -71,7 +73,8 @@ fn soak(seed: u64, rounds: u64) -> u64 {
     struck
 }
 
-/// Bits that flip at rest: what is read then is what was there, or an error, which names where. Gives how many flips were told.
+/// Bits flip at rest. A read returns the old contents, or an error with the place. Returns the
+/// number of reported flips.
 fn flip(seed: u64, flips: u64) -> u64 {
     let device = made(4 << 20, &TIGHT);
     let store = Evergreen::open(device.clone(), FEW).unwrap();
@@ -93,7 +96,7 @@ fn flip(seed: u64, flips: u64) -> u64 {
     }
     store.sync().unwrap();
     drop(store);
-    let mut told = 0;
+    let mut reported = 0;
     let data: Vec<u64> = {
         let bytes = device.contents();
         (0..bytes.len() as u64)
@@ -108,54 +111,55 @@ fn flip(seed: u64, flips: u64) -> u64 {
         copy.read_at(at, &mut byte).unwrap();
         copy.write_at(at, &[byte[0] ^ 1 << rng.below(8)]).unwrap();
         if at < 4096 || (1 << 20..(1 << 20) + 4096).contains(&at) {
-            // The other one counts, as if power had been lost while this one was written; the check tells.
+            // The other superblock is used, as after a loss of power during the write; the check
+            // reports it.
             let shared: Arc<dyn BlockDevice> = copy.clone();
-            told += u64::from(!check_store(&shared).unwrap().copies.torn.is_empty());
+            reported += u64::from(!check_store(&shared).unwrap().copies.torn.is_empty());
             let found = opened(copy).map(|(found, _)| history.contains(&found) || states.contains(&found));
             assert!(found.is_ok_and(|is_known| is_known), "seed {seed}, flip {number} at {at}");
             continue;
         }
         match opened(copy) {
-            // Where nothing lies any more; or in what was written last: that looks like a loss of power.
+            // The flip is in free space, or in the last write, which looks like a loss of power.
             Ok((found, fallbacks)) => {
-                // Or its copy was read.
-                told += u64::from(fallbacks > 0);
-                assert!(states.contains(&found), "seed {seed}, flip {number} at {at}: as at no moment");
+                // The other copy was read.
+                reported += u64::from(fallbacks > 0);
+                assert!(states.contains(&found), "seed {seed}, flip {number} at {at}: no state of the run");
             }
             Err(Error::Damaged { place, what }) => {
-                told += 1;
+                reported += 1;
                 let names = ["node", "map", "superblock", "log", "basement", "buffer"];
                 assert!(names.iter().any(|name| place.contains(name) || what.contains(name)), "{place}: {what}");
             }
             Err(error) => panic!("seed {seed}, flip {number} at {at}: {error}"),
         }
     }
-    told
+    reported
 }
 
-/// All that a store holds, and how often a copy of something was read in place of the other.
+/// All entries of a store, and the number of reads of a second copy.
 fn opened(device: Arc<MemoryDevice>) -> Result<(Entries, u64), Error> {
     let store = Evergreen::open(device, FEW)?;
     Ok((entries(&store)?, store.copy_figures().fallbacks))
 }
 
 #[test]
-fn it_gets_along_with_a_device_that_fails_at_random() {
+fn random_failures_lose_nothing() {
     let struck: u64 = (0..3).map(|seed| soak(seed, 12)).sum();
     assert!(struck > 40, "{struck} requests were refused");
 }
 
 #[test]
-fn no_bit_that_flips_at_rest_is_believed() {
-    let told: u64 = (0..2).map(|seed| flip(seed, 150)).sum();
-    // Of the others some hit what is dead, or a copy that nobody reads while the first one is whole.
-    assert!(told > 15, "{told} flips were told");
+fn flipped_bits_at_rest_are_detected() {
+    let reported: u64 = (0..2).map(|seed| flip(seed, 150)).sum();
+    // Other flips hit dead data, or a copy that no read uses while the first one is whole.
+    assert!(reported > 15, "{reported} flips were reported");
 }
 
-/// For the nights: `cargo test -p senesce-evergreen --test store -- --ignored`.
+/// For nightly runs: `cargo test -p senesce-evergreen --test store -- --ignored`.
 #[test]
 #[ignore = "minutes"]
-fn it_gets_along_with_devices_that_fail_for_long() {
+fn long_random_failures_lose_nothing() {
     for seed in 100..140 {
         soak(seed, 60);
         flip(seed, 1000);

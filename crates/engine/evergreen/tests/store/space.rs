@@ -1,4 +1,5 @@
-//! Little space: it is refused before anything is done, a checkpoint always fits, and what is deleted can be used again.
+//! Little space: a batch is refused before it has any effect, a checkpoint always fits, and deleted
+//! space is usable again.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use senesce_evergreen::{
 
 use crate::rig::{TINY, entries, made};
 
-/// Units are small against nodes, as they are usually.
+/// Small units in relation to nodes, as by default.
 const SMALL: MakeOptions = MakeOptions {
     shape: Shape { node_bytes: 64 << 10, basement_bytes: 8 << 10, fanout: 8, key_order: KeyOrder::BirthPath },
     ..TINY
@@ -46,7 +47,7 @@ impl Full {
         self.model.apply(batch).map(drop)
     }
 
-    /// A file at a number at which there is none, or another one if there is.
+    /// Writes a file at a number, or replaces it if one exists.
     fn write(&self, number: u64, seed: u64, is_new: bool) -> Result<(), Error> {
         let mut value = vec![0; VALUE];
         Rng::for_purpose(Seed(seed), "value").fill(&mut value);
@@ -73,7 +74,7 @@ impl Full {
         }
     }
 
-    /// How many files fit, from a number on.
+    /// The number of files that fit, from a number on.
     fn fill(&self, from: u64) -> u64 {
         for number in from.. {
             match self.write(number, number, true) {
@@ -89,7 +90,7 @@ impl Full {
         self.store.live().bytes * 100 / (self.store.live().most * 10 / 9)
     }
 
-    /// A checkpoint fits, and all is there when it is opened again.
+    /// Makes a checkpoint, reopens, and compares the contents.
     fn reopened(self) -> Self {
         self.reopened_within(LIMITS)
     }
@@ -108,7 +109,7 @@ impl Full {
 }
 
 #[test]
-fn it_is_filled_and_emptied_again_and_again() {
+fn store_is_filled_and_emptied_repeatedly() {
     let mut full = Full::new(20 << 20);
     let most = full.fill(0);
     assert!(full.percent() >= 85, "{most} files, {}%", full.percent());
@@ -128,7 +129,7 @@ fn it_is_filled_and_emptied_again_and_again() {
 }
 
 #[test]
-fn a_full_one_can_be_written_over() {
+fn full_store_can_be_overwritten() {
     let full = Full::new(12 << 20);
     let most = full.fill(0);
     full.delete(most * 95 / 100..most, false);
@@ -141,7 +142,7 @@ fn a_full_one_can_be_written_over() {
 }
 
 #[test]
-fn what_a_small_device_says_that_it_holds_it_holds() {
+fn small_device_holds_its_stated_limit() {
     for (bytes, options) in [(24 << 20, MakeOptions::suited([3; 16], 24 << 20)), (96 << 20, MakeOptions::new([3; 16]))]
     {
         let store = Evergreen::open(made(bytes, &options), Limits::default()).unwrap();
@@ -171,13 +172,13 @@ fn nodes_are_a_256th_of_a_small_device() {
 }
 
 #[test]
-fn it_opens_after_power_is_lost_while_it_is_full() {
+fn full_store_opens_after_a_power_loss() {
     let full = Full::new(12 << 20);
     let most = full.fill(0);
     let mut rng = Rng::for_purpose(Seed(5), "full");
     let mut done = 0;
     for number in 0..300 {
-        // Refused or not, it goes on.
+        // Whether a batch is refused or not, the store continues.
         match full.write(rng.below(most), number, false) {
             Ok(()) => done += 1,
             Err(Error::NoSpace { .. }) => {}
@@ -194,8 +195,9 @@ fn it_opens_after_power_is_lost_while_it_is_full() {
 }
 
 #[test]
-fn a_checkpoint_fits_whatever_was_done_to_a_full_one() {
-    // Trees of several levels; nodes that are small, beside units too; and much that is dirty between two checkpoints.
+fn checkpoint_of_a_full_store_always_fits() {
+    // Trees of several levels, small nodes, also in relation to units, and many dirty nodes between
+    // two checkpoints.
     let shape = |node_bytes, fanout| Shape { node_bytes, basement_bytes: node_bytes / 4, fanout, ..SMALL.shape };
     let shapes = [shape(64 << 10, 8), shape(16 << 10, 4), shape(8 << 10, 4)];
     for (case, shape) in (0..).zip(shapes) {
@@ -207,7 +209,8 @@ fn a_checkpoint_fits_whatever_was_done_to_a_full_one() {
         for round in 0..60 {
             for _ in 0..rng.between(1, 60) {
                 let number = rng.below(next);
-                // Those that are gone are written as if they were there: what is claimed is less than what is.
+                // Writes missing files like existing ones, so the claim is less than the live
+                // bytes.
                 asked += 1;
                 done += match (rng.below(8), full.write(number, round, false)) {
                     (0, _) => {
@@ -240,11 +243,11 @@ fn basements_and_units_follow_the_size_of_nodes() {
         assert_eq!((shape.node_bytes, shape.basement_bytes >> 10, unit_bytes >> 10), (node, basement, unit));
         shape.validate().unwrap();
     }
-    // Units are powers of two, whatever nodes are.
+    // Units are powers of two for any size of nodes.
     assert_eq!(MakeOptions::with_nodes([3; 16], 3_000_000).unit_bytes, 32 << 10);
 }
 
-/// What claims is damaged says anything, and a repair gives it back at once.
+/// A damaged claim can have any value, and a repair frees it at once.
 #[test]
 fn claims_of_any_size_are_counted() {
     let device = made(4 << 20, &TINY);

@@ -1,4 +1,4 @@
-//! Sweeps of leaves beside one that cannot be read.
+//! Sweeps of leaves with an unreadable one.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use senesce_evergreen::{
 
 use crate::rig::{LITTLE, TINY, key, made, open};
 
-/// A store whose leaves are scattered, with something waiting for them.
+/// A store with scattered leaves and waiting messages.
 fn scattered() -> Arc<MemoryDevice> {
     let device = made(4 << 20, &TINY);
     let store = open(&device);
@@ -29,7 +29,7 @@ fn scattered() -> Arc<MemoryDevice> {
     device
 }
 
-/// The first bytes of all leaves, and their lengths.
+/// The offsets and lengths of all leaves.
 fn leaves(device: &Arc<MemoryDevice>) -> Vec<(u64, u32)> {
     let superblock = read_newest(&**device).unwrap();
     let area = Area::new(device.clone(), superblock.geometry);
@@ -48,11 +48,12 @@ fn sweep_skips_an_unreadable_leaf_and_continues() {
     let mut skipped = 0;
     for (at, bytes) in leaves {
         let faulty = Arc::new(FaultDevice::new(device.fork()));
-        // Opening replays nothing.
+        // Opening replays no log.
         faulty.inject(&format!("fail read at {at}+{bytes}")).unwrap();
         let store = Evergreen::open(faulty.clone() as Arc<dyn BlockDevice>, LITTLE).unwrap();
         let swept = store.sweep().unwrap();
-        // Leaves that are only moved are no matter of the sweep: the checkpoint leaves them where they are.
+        // Leaves that are only moved do not concern the sweep: the checkpoint leaves unreadable
+        // ones in place.
         assert!(swept.unreadable <= 1 && swept.bytes * 4 > whole.bytes * 3, "leaf at {at}: {swept:?}, {whole:?}");
         skipped += swept.unreadable;
     }

@@ -1,4 +1,5 @@
-//! Several threads at once: batches are seen whole, in order, also while checkpoints are made and nodes are read again.
+//! Several threads: batches are seen whole and in order, also during checkpoints and reads of
+//! nodes.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
@@ -23,9 +24,9 @@ fn batches_are_seen_whole_and_in_order() {
     run(&Evergreen::open(made(8 << 20, &TINY), LITTLE).unwrap(), ROUNDS, 90);
 }
 
-/// A batch is about as much as may wait in the root, so some are done at once.
+/// A batch is about as large as the root's limit, so some flush at once.
 #[test]
-fn batches_are_seen_whole_and_in_order_while_somebody_works() {
+fn batches_are_atomic_with_background_work() {
     let options = MakeOptions { shape: Shape { node_bytes: 16 << 10, ..TINY.shape }, ..TINY };
     let store = Evergreen::open(made(16 << 20, &options), LITTLE).unwrap();
     store.attend();

@@ -1,4 +1,5 @@
-//! Who waits for whom: readers for nobody, and batches of an attended store for neither flushes nor checkpoints.
+//! Readers wait for no other thread, and batches of an attended store wait for neither flushes nor
+//! checkpoints.
 
 use std::{
     sync::{Arc, Condvar, Mutex, MutexGuard},
@@ -11,9 +12,9 @@ use senesce_evergreen::{Batch, Evergreen, KeyValue, MakeOptions, disk::Shape};
 
 use crate::rig::{LITTLE, TINY, key, made};
 
-/// Of one level above the leaves, for the keys of these tests.
+/// One level above the leaves, for the keys of these tests.
 const FLAT: MakeOptions = MakeOptions { shape: Shape { fanout: 16, ..TINY.shape }, ..TINY };
-/// Longer than anything takes but to wait for each other in vain.
+/// Longer than any operation, except a deadlock.
 const FOREVER: Duration = Duration::from_secs(20);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +23,7 @@ enum Kind {
     Write,
 }
 
-/// A device that holds requests of a kind, from some thread, until it is told to let them go.
+/// A device that holds requests of a kind, optionally of one thread, until they are released.
 struct Gated {
     inner: Arc<MemoryDevice>,
     gate: Mutex<Gate>,
@@ -31,10 +32,10 @@ struct Gated {
 
 #[derive(Default)]
 struct Gate {
-    /// What is held; of a thread of this name only, if there is one.
+    /// The held kind, and the name of the thread, if only one is held.
     held: Option<(Kind, Option<&'static str>)>,
     waiting: usize,
-    /// A request was held until it was clear that nobody would let it go.
+    /// Whether a request was held until the time limit.
     is_stuck: bool,
 }
 
@@ -54,10 +55,10 @@ impl Gated {
             gate.is_stuck
         };
         self.changed.notify_all();
-        assert!(!is_stuck, "somebody waited for a request that was held");
+        assert!(!is_stuck, "a thread waited for a held request");
     }
 
-    /// Waits until so many requests are held.
+    /// Waits until this number of requests is held.
     fn expect(&self, waiting: usize) {
         let gate = self.gate.lock().unwrap();
         let gate = self.wait_while(gate, |gate| gate.waiting < waiting);
@@ -65,7 +66,7 @@ impl Gated {
         drop(gate);
         if came < waiting {
             self.let_go();
-            panic!("{came} requests at once; {waiting} were expected");
+            panic!("{came} concurrent requests; expected {waiting}");
         }
     }
 
@@ -131,12 +132,12 @@ fn byte(store: &Evergreen, number: u64) -> u8 {
     store.get(&key(number)).unwrap().unwrap()[0]
 }
 
-/// A store with 90 keys in some leaves, opened with nothing but the root in memory.
+/// A store with 90 keys in some leaves, opened with only the root in memory.
 fn cold() -> (Arc<Gated>, Evergreen) {
     let device = made(8 << 20, &FLAT);
     let store = Evergreen::open(device.clone(), LITTLE).unwrap();
     (0..90).for_each(|number| put(&store, number, 1));
-    // What comes later drives what came before down to the leaves.
+    // Later batches flush the earlier ones down to the leaves.
     (0..90).for_each(|number| put(&store, number, 2));
     store.checkpoint().unwrap();
     drop(store);
@@ -146,11 +147,11 @@ fn cold() -> (Arc<Gated>, Evergreen) {
 }
 
 #[test]
-fn readers_do_not_wait_for_what_others_read() {
+fn readers_do_not_wait_for_other_reads() {
     let (device, store) = cold();
     std::thread::scope(|scope| {
         device.hold(Kind::Read, None);
-        // Of different leaves: the keys lie in three directories.
+        // Different leaves, because the keys are in three directories.
         let readers: Vec<_> = [0, 43, 89]
             .map(|number| {
                 scope.spawn({
@@ -169,7 +170,7 @@ fn readers_do_not_wait_for_what_others_read() {
 }
 
 #[test]
-fn readers_and_batches_do_not_wait_for_the_writing_of_a_checkpoint() {
+fn readers_and_batches_do_not_wait_for_checkpoints() {
     let (device, store) = cold();
     put(&store, 7, 3);
     std::thread::scope(|scope| {
@@ -186,9 +187,9 @@ fn readers_and_batches_do_not_wait_for_the_writing_of_a_checkpoint() {
 }
 
 #[test]
-fn readers_do_not_wait_for_what_a_flush_reads() {
+fn readers_do_not_wait_for_reads_of_flushes() {
     let (device, store) = cold();
-    // The last leaf is in memory, all of it.
+    // The last leaf is completely in memory.
     assert_eq!(byte(&store, 89), 2);
     std::thread::scope(|scope| {
         device.hold(Kind::Read, Some("writer"));
@@ -204,7 +205,7 @@ fn readers_do_not_wait_for_what_a_flush_reads() {
 }
 
 #[test]
-fn batches_of_an_attended_store_do_not_wait_for_what_a_flush_reads() {
+fn attended_batches_do_not_wait_for_flush_reads() {
     let (device, store) = cold();
     store.attend();
     std::thread::scope(|scope| {
@@ -215,13 +216,13 @@ fn batches_of_an_attended_store_do_not_wait_for_what_a_flush_reads() {
             }
         };
         let worker = std::thread::Builder::new().name("worker".to_owned()).spawn_scoped(scope, work).unwrap();
-        // More than fits the root, and less than twice as much.
+        // More than the limit of the root, and less than twice the limit.
         (0..11).for_each(|number| put(&store, number * 5, 6));
         device.expect(1);
         put(&store, 3, 7);
         assert_eq!((byte(&store, 3), byte(&store, 50)), (7, 6));
         device.let_go();
-        // Now it is done by who comes when there is too much.
+        // Now the batches flush themselves, because too much waits.
         (0..90).for_each(|number| put(&store, number, 8));
         store.dismiss();
         worker.join().unwrap();

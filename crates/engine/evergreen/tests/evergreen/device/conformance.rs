@@ -1,4 +1,4 @@
-//! The suite that every engine runs, with nodes as they are and with tiny ones.
+//! The conformance suite of all engines, with nodes of the default size and with tiny ones.
 
 use senesce_core::Seed;
 use senesce_evergreen::{
@@ -33,7 +33,7 @@ fn cases() {
 }
 
 #[test]
-fn directories_that_change_while_they_are_read() {
+fn directories_change_while_they_are_listed() {
     run_read_dir(&make_tiny, Seed(1), 400).unwrap();
 }
 

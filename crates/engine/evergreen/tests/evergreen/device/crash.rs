@@ -1,4 +1,5 @@
-//! Loss of power after every write of a run: what is there then is the state after some call, none before the last sync.
+//! Loss of power after every write of a run. The state is then that after some call, at least that
+//! of the last sync.
 
 use std::sync::Arc;
 
@@ -12,12 +13,12 @@ use senesce_fsapi::{
 
 use super::rig::{LITTLE, Rig, TINY, made};
 
-/// The log is full after some dozens of calls, and much is dirty after fewer.
+/// The log is full after some dozens of calls, and the dirty limit is reached earlier.
 const TIGHT: MakeOptions = MakeOptions { log_bytes: Some(128 << 10), ..TINY };
 const FEW: Limits = Limits { cache_bytes: 16 << 10, dirty_bytes: 128 << 10 };
 
 #[test]
-fn there_is_a_state_of_the_history_whenever_power_is_lost() {
+fn power_loss_leaves_a_state_of_the_history() {
     let mut states = 0;
     for seed in 0..3 {
         let (recording, mut devices) = Recording::new(vec![made(16 << 20, &TIGHT)]);
@@ -42,22 +43,23 @@ fn there_is_a_state_of_the_history_whenever_power_is_lost() {
         let plan = CrashPlan { exhaustive_up_to: 5, samples: 24, tears: 6, seed: Seed(seed) };
         recording.for_each_crash(&plan, |crash| {
             states += 1;
-            let (told, promised) = (crash.to_string(), crash.mark.map(|mark| mark as usize));
+            let (case, promised) = (crash.to_string(), crash.mark.map(|mark| mark as usize));
             let device = Arc::new(crash.devices.into_iter().next().expect("one device"));
-            let fs = EvergreenFs::open_on(device, LITTLE).unwrap_or_else(|error| panic!("{told}: {error}"));
+            let fs = EvergreenFs::open_on(device, LITTLE).unwrap_or_else(|error| panic!("{case}: {error}"));
             let found = check_files(fs.store()).unwrap();
-            assert!(found.is_empty(), "seed {seed}, {told}: {}", found.join("\n"));
-            let Some(promised) = promised else { return }; // before the root was made that of the model
-            let tree = collect_tree(&fs).unwrap_or_else(|error| panic!("{told}: {error}"));
+            assert!(found.is_empty(), "seed {seed}, {case}: {}", found.join("\n"));
+            let Some(promised) = promised else { return }; // before the root equals that of the model
+            let tree = collect_tree(&fs).unwrap_or_else(|error| panic!("{case}: {error}"));
             let is_known = trees[promised..].iter().any(|want| find_difference(want, &tree).is_none());
             let difference = find_difference(&trees[promised], &tree);
-            assert!(is_known, "seed {seed}, {told}: no state since call {promised}: {difference:?}");
+            assert!(is_known, "seed {seed}, {case}: no state since call {promised}: {difference:?}");
         });
     }
     assert!(states > 300, "{states} states");
 }
 
-/// Directories are renamed, then swept in small steps, beside checkpoints that sweep leaves: whenever power is lost the tree is the same.
+/// Directories are renamed, then swept in small steps, with checkpoints that sweep leaves. After
+/// every loss of power the tree is the same.
 #[test]
 fn sweeps_keep_the_tree_whenever_power_is_lost() {
     let (mut states, mut half_moved) = (0, 0);
@@ -85,7 +87,7 @@ fn sweeps_keep_the_tree_whenever_power_is_lost() {
         let plan = CrashPlan { exhaustive_up_to: 5, samples: 16, tears: 4, seed: Seed(seed) };
         recording.for_each_crash(&plan, |crash| {
             if crash.mark.is_none() {
-                return; // the tree is not made yet
+                return; // before the tree is complete
             }
             states += 1;
             let at = format!("seed {seed}, {crash}");
@@ -95,7 +97,7 @@ fn sweeps_keep_the_tree_whenever_power_is_lost() {
             assert!(found.is_empty(), "{at}: {}", found.join("\n"));
             let tree = collect_tree(&fs).unwrap_or_else(|error| panic!("{at}: {error}"));
             assert_eq!(find_difference(&want, &tree), None, "{at}");
-            // A sweep continues with what is left.
+            // A new sweep continues with the rest.
             let mut rest = fs.begin_key_sweep();
             while !fs.key_sweep_step(&mut rest, u64::MAX).unwrap() {}
             half_moved += u64::from(rest.counts().moved > 0 && rest.counts().moved < moved);
@@ -104,7 +106,7 @@ fn sweeps_keep_the_tree_whenever_power_is_lost() {
     assert!(states > 200 && half_moved > 50, "{states} states, {half_moved} in the middle of the sweep");
 }
 
-/// Some directories with files, links and attributes, under each other's names.
+/// Exchanges the names of some directories with files, links and attributes.
 fn rename_directories(fs: &impl FileSystem) {
     let caller = Caller::default();
     let directory = |parent: Ino, name: &str| {

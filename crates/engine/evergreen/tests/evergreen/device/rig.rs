@@ -10,7 +10,7 @@ use senesce_evergreen::{
 };
 use senesce_fsapi::{FileSystem, FsResult, conformance::Subject};
 
-/// Nodes of a few entries: the tree has several levels, and everything moves through them.
+/// Nodes of a few entries: the tree has several levels, and all data moves through them.
 pub const TINY: MakeOptions = MakeOptions {
     uuid: [7; 16],
     shape: Shape { node_bytes: 16 << 10, basement_bytes: 2 << 10, fanout: 4, key_order: KeyOrder::BirthPath },
@@ -19,7 +19,7 @@ pub const TINY: MakeOptions = MakeOptions {
     copies: Copies::Two,
 };
 
-/// Little memory, so that nodes are forgotten and read again.
+/// A small cache, so that nodes are evicted and read again.
 pub const LITTLE: Limits = Limits { cache_bytes: 64 << 10, dirty_bytes: 256 << 10 };
 
 /// A device with an empty file system.

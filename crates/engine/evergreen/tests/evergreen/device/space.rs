@@ -7,7 +7,7 @@ use senesce_evergreen::{Limits, MakeOptions, disk::Shape};
 
 use super::rig::{Rig, TINY};
 
-/// Nodes that hold some dozens of blocks: of tiny ones a good part is never full.
+/// Nodes of some dozens of blocks; tiny nodes are never filled well.
 const SMALL: MakeOptions = MakeOptions {
     shape: Shape { node_bytes: 256 << 10, basement_bytes: 32 << 10, ..TINY.shape },
     log_bytes: Some(2 << 20),
@@ -16,7 +16,7 @@ const SMALL: MakeOptions = MakeOptions {
 const LIMITS: Limits = Limits { cache_bytes: 2 << 20, dirty_bytes: 2 << 20 };
 
 #[test]
-fn what_is_removed_can_be_filled_again() {
+fn removed_space_can_be_filled_again() {
     let mut rig = Rig::new(48 << 20, &SMALL, LIMITS);
     let caller = Caller::default();
     for round in 0..4u8 {
@@ -48,15 +48,15 @@ fn what_is_removed_can_be_filled_again() {
             rig.fs().unlink(&caller, Ino::ROOT, &name).unwrap();
         }
         rig.check().unwrap();
-        assert_eq!(rig.fs().space().unwrap().free, start.free, "round {round}: all is given back at once");
+        assert_eq!(rig.fs().space().unwrap().free, start.free, "round {round}: all space is free at once");
     }
 }
 
-/// Nothing small is refused while a block is available: beside files without a name that a program
-/// still holds, and on a volume whose leaves are old.
+/// A small creation succeeds while a block is available: next to removed files that are still held,
+/// and on a volume with old leaves.
 #[test]
 fn creation_succeeds_while_space_is_available() {
-    // With few children a node, and as `fs mkfs --node-size 64KiB` makes it.
+    // With few children for each node, and as `fs mkfs --node-size 64KiB` makes it.
     let few = MakeOptions { shape: Shape { fanout: 4, ..SMALL.shape }, ..SMALL };
     let usual = MakeOptions { unit_bytes: 4096, ..MakeOptions::with_nodes([7; 16], 64 << 10) };
     for (options, seed) in [(SMALL, 8), (few, 24), (few, 25), (usual, 9)] {
@@ -71,7 +71,7 @@ fn create_beside_what_fills_it(options: &MakeOptions, seed: u64) {
     let make = |name: &str| fs.make_node(&caller, Ino::ROOT, name.as_bytes(), &NewNode::file(0o644));
     let (mut refused, mut made, mut names) = (0, 0, Vec::new());
     for round in 0..40 {
-        // Fills what is left, up to a part of a block.
+        // Fills the rest, up to a part of a block.
         let name = format!("filler {round}");
         if let Ok(file) = make(&name) {
             let data = vec![round + 1; 1 + rng.below(400_000) as usize];
@@ -82,7 +82,7 @@ fn create_beside_what_fills_it(options: &MakeOptions, seed: u64) {
                     Err(error) => panic!("{error}"),
                 }
             }
-            // It has no name, and is there until it is let go.
+            // It has no name, and exists until it is released.
             fs.open(file.ino).unwrap();
             fs.unlink(&caller, Ino::ROOT, name.as_bytes()).unwrap();
             for number in 0..40 {

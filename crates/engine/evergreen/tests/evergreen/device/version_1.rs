@@ -1,4 +1,4 @@
-//! An evergreen of format version 1, as a program of that time wrote it: it is read for ever.
+//! An evergreen of format version 1, as a program of that time wrote it. It must stay readable.
 
 use std::sync::Arc;
 
@@ -15,10 +15,12 @@ use super::rig::LITTLE;
 const BLOCK: usize = 4096;
 const DEVICE_BYTES: u64 = 4 << 20;
 
-/// Blocks that are not zero: the number of each (u32), and its bytes up to the last that is not zero, after their count (u16).
+/// The blocks that are not zero: each has its number (u32), the count of its bytes up to the last
+/// nonzero one (u16), and the bytes.
 const IMAGE: &[u8] = include_bytes!("version-1.blocks");
 
-/// What the image holds: directories, files, links and attributes on a tree of three levels. The last three calls are in the log.
+/// The contents of the image: directories, files, links and attributes on a tree of three levels.
+/// The last three calls are in the log.
 fn fill(fs: &dyn FileSystem, checkpoint: &dyn Fn(), sync: &dyn Fn()) {
     let caller = Caller { uid: 0, gid: 0, now: Timestamp { seconds: 1_700_000_000, nanoseconds: 0 } };
     for number in 0..4u64 {
@@ -63,7 +65,7 @@ fn wanted() -> Tree {
 }
 
 #[test]
-fn it_is_read_and_written_as_a_program_of_its_time_does() {
+fn version_1_is_read_and_written() {
     let device: Arc<dyn BlockDevice> = Arc::new(image());
     let report = check(&device).unwrap();
     assert!(report.is_clean() && report.log_batches > 0 && report.levels > 2, "{report:?}");
@@ -95,7 +97,7 @@ fn it_is_read_and_written_as_a_program_of_its_time_does() {
 }
 
 #[test]
-fn it_is_repaired() {
+fn version_1_is_repaired() {
     let device: Arc<dyn BlockDevice> = Arc::new(image());
     let superblock = read_newest(&*device).unwrap();
     let map_at = superblock.geometry.unit_at(superblock.map.extents[0].first);

@@ -1,4 +1,4 @@
-//! What the store is asked for: writing reads nothing, and what is large is not much work.
+//! The requests to the store: writes need no reads, and operations on large objects are cheap.
 
 use std::ops::ControlFlow;
 
@@ -21,7 +21,7 @@ fn rig(keeps: Keeps) -> Rig<Watched> {
 const CALLER: Caller = Caller { uid: 0, gid: 0, now: senesce_fsapi::Timestamp { seconds: 9, nanoseconds: 9 } };
 
 #[test]
-fn writes_into_a_file_without_holes_read_nothing() {
+fn writes_to_a_file_without_holes_read_nothing() {
     let mut rig = rig(Keeps::Entries);
     let file = rig.fs().make_node(&CALLER, Ino::ROOT, b"f", &NewNode::file(0o644)).unwrap().ino;
     rig.fs().store().take();
@@ -55,7 +55,7 @@ fn writes_into_a_file_without_holes_read_nothing() {
 }
 
 #[test]
-fn a_large_file_is_removed_and_cut_by_a_few_changes() {
+fn large_files_are_removed_by_few_changes() {
     const MIB: usize = 1 << 20;
     let rig = rig(Keeps::NoBlocks);
     let file = rig.fs().make_node(&CALLER, Ino::ROOT, b"f", &NewNode::file(0o644)).unwrap().ino;
@@ -64,7 +64,7 @@ fn a_large_file_is_removed_and_cut_by_a_few_changes() {
     for piece in 0..1024 {
         assert_eq!(rig.fs().write(&CALLER, file, (piece * data.len()) as u64, &data).unwrap(), data.len());
     }
-    // Free blocks are counted with longer keys than this file's have.
+    // Free blocks are counted with longer keys than those of this file.
     assert!(before.free - rig.fs().space().unwrap().free >= 1_020_000);
     rig.fs().store().take();
     let change = SetAttributes { size: Some(2 << 30 | 1), ..SetAttributes::default() };
@@ -80,7 +80,7 @@ fn a_large_file_is_removed_and_cut_by_a_few_changes() {
 }
 
 #[test]
-fn renaming_a_directory_does_not_depend_on_what_is_in_it() {
+fn renaming_a_directory_ignores_its_contents() {
     let mut asked = Vec::new();
     for files in [1, 1000] {
         let mut rig = rig(Keeps::Entries);
@@ -107,7 +107,7 @@ fn renaming_a_directory_does_not_depend_on_what_is_in_it() {
 }
 
 #[test]
-fn what_is_used_is_not_read_again() {
+fn inodes_in_use_are_not_read_again() {
     let rig = rig(Keeps::Entries);
     let fs = rig.fs();
     let directory = fs.make_node(&CALLER, Ino::ROOT, b"d", &NewNode::directory(0o755)).unwrap().ino;
@@ -132,7 +132,7 @@ fn what_is_used_is_not_read_again() {
 }
 
 #[test]
-fn what_is_listed_is_found_by_its_number_in_one_reading() {
+fn listed_inodes_are_loaded_by_one_read() {
     let mut rig = rig(Keeps::Entries);
     for number in 0..100 {
         rig.fs().make_node(&CALLER, Ino::ROOT, &[b'a' + number], &NewNode::file(0o644)).unwrap();
@@ -158,7 +158,7 @@ fn what_is_listed_is_found_by_its_number_in_one_reading() {
 }
 
 #[test]
-fn a_small_file_that_moves_is_read_by_its_keys() {
+fn moved_small_file_is_read_by_its_keys() {
     let rig = rig(Keeps::Entries);
     let fs = rig.fs();
     let directory = fs.make_node(&CALLER, Ino::ROOT, b"d", &NewNode::directory(0o755)).unwrap().ino;
@@ -167,7 +167,7 @@ fn a_small_file_that_moves_is_read_by_its_keys() {
     fs.store().take();
     fs.rename(&CALLER, (directory, b"new"), (directory, b"file"), RenameHow::Replace).unwrap();
     let asked = fs.store().take();
-    assert_eq!((asked.gets, asked.scans, asked.scanned), (3, 2, 2), "three blocks; each name and what is behind it");
+    assert_eq!((asked.gets, asked.scans, asked.scanned), (3, 2, 2), "three blocks; each name and its successor");
     let target = fs.symlink(&CALLER, directory, b"link", &[b't'; 4095]).unwrap().ino;
     fs.rename(&CALLER, (directory, b"link"), (Ino::ROOT, b"there"), RenameHow::Replace).unwrap();
     assert_eq!(fs.read_link(target).unwrap(), [b't'; 4095]);
@@ -180,7 +180,7 @@ fn order_of_blocks(fs: &senesce_evergreen::EvergreenFs<Watched>) -> Vec<u8> {
 }
 
 #[test]
-fn small_files_lie_where_their_new_names_say() {
+fn renamed_small_files_are_moved() {
     for (layout, want) in [(KeyOrder::BirthPath, b"cbaLd"), (KeyOrder::InodeNumber, b"abcdL")] {
         let mut rig = Rig::new(Watched::new(Keeps::Entries), layout);
         let fs = rig.fs();

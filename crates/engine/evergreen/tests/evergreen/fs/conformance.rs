@@ -1,11 +1,11 @@
-//! The suite that every engine runs.
+//! The conformance suite of all engines.
 
 use senesce_core::Seed;
 use senesce_fsapi::conformance::{SequenceOptions, run_cases, run_read_dir, run_sequence, run_threads};
 
 use super::rig::{make, make_by_number, make_forgetful};
 
-/// Sizes at which a block, a batch, or the files that move with their names end.
+/// Sizes around the limits of a block, of a batch, and of files that move with their names.
 fn options() -> SequenceOptions {
     let boundaries = vec![0, 1, 4096, 8192, 128 << 10, 1 << 20];
     SequenceOptions { boundaries, operations: 400, compare_every: 25, ..SequenceOptions::default() }
@@ -19,7 +19,7 @@ fn cases() {
 }
 
 #[test]
-fn directories_that_change_while_they_are_read() {
+fn directories_change_while_they_are_listed() {
     for seed in 0..4 {
         run_read_dir(&make, Seed(seed), 400).unwrap();
     }

@@ -1,4 +1,4 @@
-//! A call that fails changes nothing, neither in the store nor in memory.
+//! A failed call changes nothing, neither in the store nor in memory.
 
 use senesce_core::{Bytes, Seed};
 use senesce_evergreen::disk::KeyOrder;
@@ -13,7 +13,7 @@ use super::{
 };
 
 #[test]
-fn what_fails_is_not_done_in_part() {
+fn failed_calls_have_no_effect() {
     let mut failures = 0;
     for seed in 0..4 {
         let mut rig = Rig::new(Watched::new(Keeps::Entries), KeyOrder::BirthPath);
@@ -23,7 +23,7 @@ fn what_fails_is_not_done_in_part() {
         let options =
             SequenceOptions { reopen: false, boundaries: vec![0, 1, 4096, 20_000], ..SequenceOptions::default() };
         for operation in Draw::new(Seed(seed), &options).take(400) {
-            // What holds is not undone by the store.
+            // The store does not undo holds.
             if !matches!(operation, Operation::Hold { .. } | Operation::Release { .. }) {
                 let before = rig.fs().store().entries();
                 rig.fs().store().set_failing(true);

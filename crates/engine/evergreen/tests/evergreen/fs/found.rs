@@ -1,4 +1,4 @@
-//! The check finds what is wrong: each entry that is missing, and each field that says something else.
+//! The check finds every missing entry and every wrong field.
 
 use bytes::Bytes;
 use senesce_evergreen::{Batch, EvergreenFs, FsOptions, KeyValue, Message, ModelStore, check_files};
@@ -6,7 +6,7 @@ use senesce_fsapi::{Caller, FileSystem, FsError, Ino, NewNode, RenameHow, SetXat
 
 use super::rig::large;
 
-/// A file system with one of each.
+/// A file system with one object of each kind.
 fn sample() -> ModelStore {
     let fs = EvergreenFs::format(large(), FsOptions::default()).unwrap();
     let caller = Caller::default();
@@ -39,21 +39,21 @@ fn with(store: &ModelStore, key: &[u8], message: Message) -> Vec<String> {
 }
 
 #[test]
-fn every_entry_that_is_missing_is_found() {
+fn every_missing_entry_is_found() {
     let store = sample();
     assert_eq!(check_files(&store).unwrap(), [""; 0]);
     let entries = store.entries();
     assert_eq!(entries.len(), 23);
     for (key, _) in &entries {
         if key[..] == *b"s\0" {
-            continue; // no layout is that of birth paths; such a store is not opened
+            continue; // without the layout record a store is not opened
         }
         assert!(!with(&store, key, Message::Delete).is_empty(), "{}", key.escape_ascii());
     }
 }
 
 #[test]
-fn missing_block_of_a_file_without_holes_is_no_zeros() {
+fn missing_block_of_dense_file_is_an_error() {
     let store = sample();
     let blocks: Vec<_> = store.entries().into_iter().filter(|(key, _)| key.starts_with(b"d")).collect();
     assert_eq!(blocks.len(), 3);
@@ -82,7 +82,7 @@ fn missing_block_of_a_file_without_holes_is_no_zeros() {
 }
 
 #[test]
-fn entries_that_belong_to_nothing_are_found() {
+fn entries_without_an_object_are_found() {
     let store = sample();
     for key in [
         &b"x"[..],
@@ -94,7 +94,7 @@ fn entries_that_belong_to_nothing_are_found() {
         b"s\x02\x09",
         b"s\x03\x09",
         b"s\x04",
-        // Numbers that nothing has.
+        // Invalid numbers.
         b"d\x01\0\xf7\xff\xff\xff\xff\xff\xff\xff\xff",
         b"s\x02\xf7\xff\xff\xff\xff\xff\xff\xff\xff",
         b"m\x01x\0\xf7\xff\xff\xff\xff\xff\xff\xff\xff\0",
@@ -104,9 +104,9 @@ fn entries_that_belong_to_nothing_are_found() {
     }
 }
 
-/// A byte of a record that is another, and what the check says then.
+/// Records with one wrong byte, and the finding of the check.
 #[test]
-fn every_field_that_is_another_is_named() {
+fn every_wrong_field_is_named() {
     let store = sample();
     let key = |ino: u8| {
         let home = store.get(&[b's', 2, ino]).unwrap().unwrap();
@@ -146,7 +146,7 @@ fn every_field_that_is_another_is_named() {
 }
 
 #[test]
-fn a_symbolic_link_without_its_target_is_found_once() {
+fn symbolic_link_without_target_is_found_once() {
     let store = sample();
     let home = store.get(b"s\x02\x04").unwrap().unwrap();
     let found = with(&store, &[b"m", &home[..], &[0, 0]].concat(), Message::Delete);
@@ -154,7 +154,7 @@ fn a_symbolic_link_without_its_target_is_found_once() {
 }
 
 #[test]
-fn the_next_number_of_an_inode_is_one_that_can_be_counted_on() {
+fn next_inode_number_has_a_limit() {
     let last = (1 << 62) + 1024;
     for (next, is_whole) in [(1000, true), (1 << 62, true), (last, true), (last + 1, false), (u64::MAX, false)] {
         let (store, mut batch) = (copy(&sample()), Batch::new());

@@ -1,4 +1,5 @@
-//! Keys and records of version 1, as docs/reference/evergreen-format.md has them: they are read for ever.
+//! Keys and records of version 1, as in docs/reference/evergreen-format.md. They must stay
+//! readable.
 
 use senesce_evergreen::{Batch, EvergreenFs, FsOptions, KeyValue, ModelStore, check_files};
 use senesce_fsapi::{
@@ -7,10 +8,10 @@ use senesce_fsapi::{
 
 use super::rig::large;
 
-/// Each line: a key, what it claims all together in the first one, a value; bytes in hexadecimal digits.
+/// Each line has a key, a space, and a value in hexadecimal; the first line has the claim.
 const GOLDEN: &str = include_str!("golden-1.txt");
 
-/// A file system with a record of each kind, and numbers that show in which order their bytes are.
+/// A file system with a record of each kind, with numbers that show the byte order.
 fn sample() -> ModelStore {
     let fs = EvergreenFs::format(large(), FsOptions::default()).unwrap();
     let now = |seconds| Caller { uid: 0x0102, gid: 0x0304, now: Timestamp { seconds, nanoseconds: 0x0506 } };
@@ -18,7 +19,7 @@ fn sample() -> ModelStore {
         fs.make_node(&now(1), Ino::ROOT, b"directory of a long name", &NewNode::directory(0o2755)).unwrap().ino;
     let file = fs.make_node(&now(2), directory, b"\x01\x04file", &NewNode::file(0o640)).unwrap().ino;
     fs.write(&now(3), file, 0, b"first").unwrap();
-    fs.write(&now(-3), file, 8192, b"behind a hole").unwrap();
+    fs.write(&now(-3), file, 8192, b"behind\x20a\x20hole").unwrap();
     fs.set_xattr(&now(4), file, b"user.name", b"value", SetXattrHow::Any).unwrap();
     fs.link(&now(5), file, Ino::ROOT, b"second").unwrap();
     fs.symlink(&now(6), directory, b"link", b"target").unwrap();
@@ -40,17 +41,17 @@ fn bytes(hex: &str) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_written_is_what_it_always_was() {
+fn written_records_equal_the_golden_ones() {
     let store = sample();
     let mut text = format!("{}\n", store.live().bytes);
     for (key, value) in store.entries() {
         text.push_str(&format!("{} {}\n", hex(&key), hex(&value)));
     }
-    assert!(text == GOLDEN, "the keys or records are others:\n{text}");
+    assert!(text == GOLDEN, "the keys or records differ:\n{text}");
 }
 
 #[test]
-fn what_was_written_is_read() {
+fn golden_records_are_read() {
     let (store, mut batch) = (large(), Batch::new());
     let (live, entries) = GOLDEN.split_once('\n').unwrap();
     for (key, value) in entries.lines().map(|line| line.split_once(' ').unwrap()) {
@@ -67,7 +68,7 @@ fn what_was_written_is_read() {
     assert_eq!(file.modified, Timestamp { seconds: -3, nanoseconds: 0x0506 });
     let mut content = [9; 16];
     fs.read(file.ino, 8189, &mut content).unwrap();
-    assert_eq!((&content, found(b"second")), (b"\0\0\0behind a hole", file));
+    assert_eq!((&content, found(b"second")), (b"\0\0\0behind\x20a\x20hole", file));
     assert_eq!(fs.get_xattr(file.ino, b"user.name").unwrap(), b"value");
     assert_eq!(fs.read_link(found(b"renamed/link").ino).unwrap(), b"target");
     assert_eq!(found(b"renamed/device").device, 0x0708);

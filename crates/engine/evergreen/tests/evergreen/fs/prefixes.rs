@@ -1,4 +1,5 @@
-//! After a loss of power the store has the first batches up to one: each of these states is one that the file system was in.
+//! After a loss of power the store has a prefix of the batches. Each of these states is one that
+//! the file system had.
 
 use senesce_core::{Bytes, Seed};
 use senesce_evergreen::{EvergreenFs, KeyValue, check_files, disk::KeyOrder};
@@ -13,12 +14,12 @@ use super::{
 };
 
 #[test]
-fn the_first_batches_are_the_first_calls() {
+fn prefixes_of_batches_are_prefixes_of_calls() {
     for seed in 0..4 {
         let mut rig = Rig::new(Watched::new(Keeps::Batches), KeyOrder::BirthPath);
         let mut model = ModelFs::new(Bytes(Bytes::GIB));
         set_root(rig.fs()).and_then(|()| set_root(&model)).unwrap();
-        // After so many batches the tree is this one.
+        // Pairs of a number of batches and the tree after them.
         let mut states = vec![(rig.fs().store().batches().len(), collect_tree(&model).unwrap())];
         let (mut player, mut model_player) = (Player::default(), Player::default());
         let boundaries = vec![0, 1, 4096, 20_000];

@@ -1,4 +1,5 @@
-//! Sweeps of keys: callers see no difference, and what was renamed has the keys of where it is.
+//! Sweeps of keys: callers see no difference, and renamed objects receive the keys of their new
+//! paths.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -16,7 +17,7 @@ use super::rig::{Rig, large};
 
 const CALLER: Caller = Caller { uid: 0, gid: 0, now: senesce_fsapi::Timestamp { seconds: 1, nanoseconds: 0 } };
 
-/// A whole sweep, in steps of some bytes.
+/// A whole sweep, in steps of `step` bytes.
 fn sweep<S: KeyValue>(fs: &EvergreenFs<S>, step: u64) -> KeySweepCounts {
     let mut sweep = fs.begin_key_sweep();
     while !fs.key_sweep_step(&mut sweep, step).unwrap() {}
@@ -38,7 +39,8 @@ fn rename(fs: &impl FileSystem, from: (Ino, &str), to: (Ino, &str)) {
     fs.rename(&CALLER, from, to, RenameHow::Replace).unwrap();
 }
 
-/// A directory `old/sub` with files, one of them large, and a link, all with attributes; then `old` is renamed.
+/// A directory `old/sub` with files, one of them large, and a link, all with attributes; then `old`
+/// is renamed.
 fn renamed() -> Rig<ModelStore> {
     let rig = Rig::new(large(), KeyOrder::BirthPath);
     let fs = rig.fs();
@@ -56,7 +58,7 @@ fn renamed() -> Rig<ModelStore> {
 }
 
 #[test]
-fn random_trees_are_the_same_after_each_sweep() {
+fn sweeps_do_not_change_random_trees() {
     for seed in 0..6 {
         let inodes_kept = if seed % 2 == 0 { 1000 } else { 2 };
         let mut rig = Rig::new(large(), KeyOrder::BirthPath).keeping(inodes_kept);
@@ -74,7 +76,11 @@ fn random_trees_are_the_same_after_each_sweep() {
             assert_eq!(find_difference(&before, &after), None, "seed {seed}, operation {number}");
             rig.check().unwrap();
             let again = sweep(rig.fs(), u64::MAX);
-            assert_eq!((again.moved, again.too_large, again.without_space), (0, 0, 0), "seed {seed}: nothing is left");
+            assert_eq!(
+                (again.moved, again.too_large, again.without_space),
+                (0, 0, 0),
+                "seed {seed}: nothing is left to move"
+            );
         }
         assert!(moved > 0, "seed {seed}");
         rig.reopen().unwrap();
@@ -93,20 +99,20 @@ fn a_renamed_directory_moves_with_all_below_it() {
     assert_eq!(find_difference(&before, &collect_tree(rig.fs()).unwrap()), None);
     let is_old = |key: &[u8]| key.windows(3).any(|part| part == b"old");
     let left = rig.fs().store().entries().iter().filter(|(key, _)| is_old(key)).count();
-    assert_eq!(left, 0, "no key of the place of birth is left");
+    assert_eq!(left, 0, "keys of the old path are left");
     rig.check().unwrap();
     rig.reopen().unwrap();
     assert_eq!(find_difference(&before, &collect_tree(rig.fs()).unwrap()), None);
 }
 
 #[test]
-fn a_sweep_of_keys_by_number_is_done_at_once() {
+fn sweep_of_keys_by_number_has_no_work() {
     let rig = Rig::new(large(), KeyOrder::InodeNumber);
     assert!(rig.fs().begin_key_sweep().is_done());
 }
 
 #[test]
-fn a_file_with_several_names_moves_with_all_of_them() {
+fn file_with_several_names_moves_with_all() {
     let mut rig = Rig::new(large(), KeyOrder::BirthPath);
     let fs = rig.fs();
     let (a, b) = (make_directory(fs, Ino::ROOT, "a"), make_directory(fs, Ino::ROOT, "b"));
@@ -116,7 +122,8 @@ fn a_file_with_several_names_moves_with_all_of_them() {
     fs.link(&CALLER, kept, a, b"elsewhere").unwrap();
     rename(fs, (Ino::ROOT, "a"), (Ino::ROOT, "z"));
     let counts = sweep(fs, u64::MAX);
-    // `kept` is at one of its names. Names are read in the order of paths: `b/second` is the first of the other.
+    // One name of `kept` implies its home. Names are read in the order of paths: `b/second` is the
+    // first name of the other file.
     assert_eq!(counts.moved, 2, "{counts:?}");
     let keys = fs.store().entries();
     let is_in =
@@ -126,12 +133,12 @@ fn a_file_with_several_names_moves_with_all_of_them() {
     assert_eq!(sweep(rig.fs(), u64::MAX).moved, 0);
     rig.fs().unlink(&CALLER, b, b"second").unwrap();
     rig.check().unwrap();
-    assert_eq!(sweep(rig.fs(), u64::MAX).moved, 1, "the name that gave its home is gone");
+    assert_eq!(sweep(rig.fs(), u64::MAX).moved, 1, "the name that implied its home was removed");
     rig.check().unwrap();
 }
 
 #[test]
-fn open_files_and_those_without_a_name_stay_usable() {
+fn open_and_nameless_files_stay_usable() {
     let mut rig = renamed();
     let fs = rig.fs();
     let (open, gone) = (resolve(fs, b"new/sub/f4").unwrap(), resolve(fs, b"new/sub/f5").unwrap());
@@ -151,7 +158,7 @@ fn open_files_and_those_without_a_name_stay_usable() {
 }
 
 #[test]
-fn what_does_not_fit_a_batch_stays_and_is_counted() {
+fn objects_larger_than_a_batch_stay_and_count() {
     let mut rig = Rig::new(large(), KeyOrder::BirthPath);
     let fs = rig.fs();
     let old = make_directory(fs, Ino::ROOT, "old");
@@ -166,7 +173,7 @@ fn what_does_not_fit_a_batch_stays_and_is_counted() {
 }
 
 #[test]
-fn a_full_store_keeps_all_as_it_was() {
+fn full_store_moves_nothing() {
     let mut rig = Rig::new(ModelStore::new(1 << 20, 64 << 10), KeyOrder::BirthPath);
     let fs = rig.fs();
     let old = make_directory(fs, Ino::ROOT, "o");
@@ -191,7 +198,7 @@ fn a_full_store_keeps_all_as_it_was() {
 }
 
 #[test]
-fn a_listing_continues_after_its_cookie_past_a_sweep() {
+fn listings_continue_after_a_sweep() {
     let rig = renamed();
     let fs = rig.fs();
     let sub = resolve(fs, b"new/sub").unwrap();
@@ -214,7 +221,7 @@ fn a_listing_continues_after_its_cookie_past_a_sweep() {
 }
 
 #[test]
-fn tending_begins_once_renames_pause_and_ends() {
+fn tending_starts_after_renames_pause() {
     let mut rig = renamed();
     let fs = rig.fs();
     assert!(fs.needs_tending());
@@ -228,7 +235,7 @@ fn tending_begins_once_renames_pause_and_ends() {
     assert!(last.moved == 14 && calls > 5, "{last:?} in {calls} calls");
     assert!(!fs.needs_tending());
     rename(fs, (Ino::ROOT, "new"), (Ino::ROOT, "again"));
-    // Renames that never stop do not keep it from beginning.
+    // Continuous renames do not prevent the start.
     let began = (0..100).find(|number| {
         rename(fs, (Ino::ROOT, "again"), (Ino::ROOT, "other"));
         rename(fs, (Ino::ROOT, "other"), (Ino::ROOT, "again"));
@@ -239,7 +246,7 @@ fn tending_begins_once_renames_pause_and_ends() {
 }
 
 #[test]
-fn a_file_that_moved_with_its_name_needs_no_tending() {
+fn renamed_small_file_needs_no_tending() {
     let rig = Rig::new(large(), KeyOrder::BirthPath);
     make_file(rig.fs(), Ino::ROOT, "a", 5000);
     rename(rig.fs(), (Ino::ROOT, "a"), (Ino::ROOT, "b"));
@@ -270,7 +277,7 @@ fn act(fs: &dyn FileSystem, rng: &mut Rng) -> FsResult<()> {
 }
 
 #[test]
-fn threads_that_rename_and_one_that_sweeps_leave_a_sound_tree() {
+fn concurrent_renames_and_sweeps_keep_the_tree() {
     for seed in 0..3 {
         let mut rig = Rig::new(large(), KeyOrder::BirthPath).keeping(if seed == 0 { 1000 } else { 3 });
         let is_over = AtomicBool::new(false);
@@ -281,7 +288,8 @@ fn threads_that_rename_and_one_that_sweeps_leave_a_sound_tree() {
                     scope.spawn(move || {
                         let mut rng = Rng::for_purpose(Seed(seed * 4 + thread), "threads that rename");
                         for _ in 0..3000 {
-                            // Another thread may have removed or renamed what this one meant; damage is none of that.
+                            // Another thread may have removed or renamed the object. Damage is a
+                            // failure.
                             let done = act(fs, &mut rng);
                             assert!(!matches!(done, Err(FsError::Io { .. } | FsError::Corrupt { .. })), "{done:?}");
                         }
@@ -312,12 +320,12 @@ fn threads_that_rename_and_one_that_sweeps_leave_a_sound_tree() {
 }
 
 #[test]
-fn a_sweep_continues_after_an_object_that_cannot_be_read() {
+fn sweep_skips_an_unreadable_object() {
     let mut rig = renamed();
     rig.reopen().unwrap();
     let fs = rig.fs();
     let keys = fs.store().entries();
-    // The inode of `f3`: its home ends with its name and number, and then its key does.
+    // The inode of `f3`: its home, and so its key, ends with its name and number.
     let inode = keys.iter().find(|(key, _)| {
         key[0] == b'm' && key.last() == Some(&0) && key.windows(3).any(|part| part == b"f3\0") && key.len() < 40
     });

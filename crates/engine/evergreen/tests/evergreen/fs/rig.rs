@@ -1,4 +1,4 @@
-//! A file system over the store in memory, that is closed and opened, and checked.
+//! A file system over the store in memory that can be reopened and checked.
 
 use senesce_evergreen::{EvergreenFs, FsOptions, KeyValue, ModelStore, check_files, disk::KeyOrder};
 use senesce_fsapi::{FileSystem, FsResult, conformance::Subject};
@@ -14,7 +14,7 @@ impl<S: KeyValue> Rig<S> {
         Self { fs: Some(EvergreenFs::format(store, FsOptions { keys }).unwrap()), inodes_kept: 1000 }
     }
 
-    /// The same, with so many inodes in memory.
+    /// Limits the inodes in memory.
     pub fn keeping(self, inodes_kept: usize) -> Self {
         Self { fs: self.fs.map(|fs| fs.keeping_inodes(inodes_kept)), inodes_kept }
     }
@@ -41,7 +41,7 @@ impl<S: KeyValue + 'static> Subject for Rig<S> {
     }
 }
 
-/// Space for all that is no test of space.
+/// A store with ample space.
 pub fn large() -> ModelStore {
     ModelStore::new(1 << 40, 1 << 20)
 }
@@ -50,7 +50,7 @@ pub fn make() -> Box<dyn Subject> {
     Box::new(Rig::new(large(), KeyOrder::BirthPath))
 }
 
-/// With so few inodes in memory that they are read again all the time.
+/// With so few inodes in memory that they are often read again.
 pub fn make_forgetful() -> Box<dyn Subject> {
     Box::new(Rig::new(large(), KeyOrder::BirthPath).keeping(2))
 }

@@ -1,4 +1,4 @@
-//! Space: what is claimed is given back, to the byte, and a full store still lets things go.
+//! Space: removals free exactly the claimed bytes, and a full store allows removals.
 
 use senesce_core::{Bytes, Rng, Seed};
 use senesce_evergreen::{KeyValue, ModelStore, disk::KeyOrder};
@@ -28,7 +28,7 @@ fn empty(fs: &dyn FileSystem) {
 }
 
 #[test]
-fn what_is_removed_is_given_back_to_the_byte() {
+fn removal_frees_exactly_the_claimed_bytes() {
     for seed in 0..6 {
         let mut rig = Rig::new(large(), KeyOrder::BirthPath);
         let before = live(&rig);
@@ -50,7 +50,7 @@ fn what_is_removed_is_given_back_to_the_byte() {
 }
 
 #[test]
-fn what_is_said_to_be_available_can_be_reserved() {
+fn available_space_can_be_reserved() {
     let rig = Rig::new(ModelStore::new(64 << 20, 1 << 20), KeyOrder::BirthPath);
     let fs = rig.fs();
     let mut directory = Ino::ROOT;
@@ -69,7 +69,7 @@ fn what_is_said_to_be_available_can_be_reserved() {
 }
 
 #[test]
-fn a_file_is_counted_by_what_it_has() {
+fn files_claim_their_contents() {
     let mut rig = Rig::new(large(), KeyOrder::BirthPath);
     let file = rig.fs().make_node(&CALLER, Ino::ROOT, b"f", &NewNode::file(0o644)).unwrap().ino;
     let (empty, mut rng) = (live(&rig), Rng::for_purpose(Seed(2), "space of a file"));
@@ -88,13 +88,13 @@ fn a_file_is_counted_by_what_it_has() {
         let (count, there) =
             blocks.fold((0, 0), |(count, bytes), (key, value)| (count + 1, bytes + key.len() + value.len()));
         let claimed = (live(&rig) - empty) as usize;
-        // Each block counts as if it went up to its end and the key's number were long.
-        assert!((there..=count * (4096 + 16)).contains(&claimed), "{there} are there, {claimed} are claimed");
+        // Each block counts up to its end, and its key as for a large number.
+        assert!((there..=count * (4096 + 16)).contains(&claimed), "{there} bytes exist, {claimed} are claimed");
     }
 }
 
 #[test]
-fn reserved_space_is_there_when_it_is_written() {
+fn writes_use_reserved_space() {
     const BLOCKS: u64 = 64;
     let rig = Rig::new(ModelStore::new(1 << 20, 1 << 16), KeyOrder::BirthPath);
     let make = |name: &[u8]| rig.fs().make_node(&CALLER, Ino::ROOT, name, &NewNode::file(0o644)).unwrap().ino;
@@ -110,11 +110,11 @@ fn reserved_space_is_there_when_it_is_written() {
     assert_eq!(rig.fs().write(&CALLER, reserved, 0, &data).unwrap(), data.len());
     let before = live(&rig);
     rig.fs().allocate(&CALLER, reserved, keep_size, 0, BLOCKS * 4096).unwrap();
-    assert_eq!(live(&rig), before, "what is there needs no reservation");
+    assert_eq!(live(&rig), before, "existing blocks need no reservation");
 }
 
 #[test]
-fn a_full_store_refuses_without_a_trace_and_lets_everything_go() {
+fn full_store_refuses_cleanly_and_allows_removals() {
     let store = || ModelStore::new(3 << 20, 1 << 20);
     let mut rig = Rig::new(store(), KeyOrder::BirthPath);
     let filler = rig.fs().make_node(&CALLER, Ino::ROOT, b"filler", &NewNode::file(0o644)).unwrap().ino;
@@ -145,7 +145,7 @@ fn a_full_store_refuses_without_a_trace_and_lets_everything_go() {
     }
     assert!(before == fs.store().entries());
     assert!(collect_tree(fs).unwrap() == tree);
-    fs.write(&CALLER, filler, 5, b"over what is there").unwrap();
+    fs.write(&CALLER, filler, 5, b"over existing data").unwrap();
     fs.set_attributes(&CALLER, filler, &SetAttributes { uid: Some(7), ..SetAttributes::default() }).unwrap();
     fs.open(filler).unwrap();
     fs.unlink(&CALLER, Ino::ROOT, b"filler").unwrap();
@@ -157,7 +157,7 @@ fn a_full_store_refuses_without_a_trace_and_lets_everything_go() {
     for round in 0..20 {
         let file = rig.fs().make_node(&CALLER, Ino::ROOT, b"again", &NewNode::file(0o644)).unwrap().ino;
         let written = rig.fs().write(&CALLER, file, 0, &vec![round; Bytes::MIB as usize]).unwrap();
-        assert_eq!(written, Bytes::MIB as usize, "round {round}: nothing is lost by filling and removing");
+        assert_eq!(written, Bytes::MIB as usize, "round {round}: filling and removing loses no space");
         rig.fs().unlink(&CALLER, Ino::ROOT, b"again").unwrap();
     }
     rig.check().unwrap();

@@ -1,4 +1,4 @@
-//! Several threads in the same directories: nobody waits for ever, and what is left hangs together.
+//! Several threads in the same directories: no deadlocks, and the tree stays consistent.
 
 use std::thread;
 
@@ -13,7 +13,7 @@ use super::rig::{Rig, large};
 
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 
-/// A path of one to four names: few, so that threads meet.
+/// A path of one to four names; few names, so that threads meet.
 fn path(rng: &mut Rng) -> Vec<&'static str> {
     (0..1 + rng.below(4)).map(|_| NAMES[rng.below(4) as usize]).collect()
 }
@@ -47,7 +47,7 @@ fn act(fs: &dyn FileSystem, rng: &mut Rng) -> FsResult<()> {
 }
 
 #[test]
-fn threads_that_meet_leave_what_hangs_together() {
+fn concurrent_calls_leave_a_consistent_tree() {
     for seed in 0..3 {
         let mut rig = Rig::new(large(), KeyOrder::BirthPath).keeping(if seed == 0 { 1000 } else { 3 });
         thread::scope(|scope| {
@@ -59,7 +59,7 @@ fn threads_that_meet_leave_what_hangs_together() {
                         match act(fs, &mut rng) {
                             Ok(()) => {}
                             Err(error @ (FsError::Io { .. } | FsError::Corrupt { .. })) => panic!("{error}"),
-                            Err(_) => {} // others were there first
+                            Err(_) => {} // another thread was faster
                         }
                     }
                 });
@@ -72,9 +72,9 @@ fn threads_that_meet_leave_what_hangs_together() {
     }
 }
 
-/// A name that another file takes over again and again is there all the time.
+/// A name that renames replace repeatedly always exists.
 #[test]
-fn a_name_that_is_replaced_is_never_missing() {
+fn replaced_names_never_vanish() {
     let rig = Rig::new(large(), KeyOrder::BirthPath).keeping(2);
     let (fs, caller) = (rig.fs(), Caller::default());
     fs.make_node(&caller, Ino::ROOT, b"name", &NewNode::file(0o644)).unwrap();

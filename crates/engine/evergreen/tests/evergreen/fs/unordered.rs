@@ -1,4 +1,4 @@
-//! Names for which there is no label left, and homes that begin anew.
+//! Names without a label, and homes that start a zone.
 
 use std::{collections::BTreeSet, ops::ControlFlow};
 
@@ -11,12 +11,12 @@ use senesce_fsapi::{
 
 use super::rig::{Rig, large};
 
-/// Names each of which is made between the two before it: no numbering lasts for that.
+/// Names of which each is between the two before it, which exhausts any numbering.
 fn inwards(count: usize) -> Vec<Vec<u8>> {
     let (mut low, mut high) = (vec![b'a'], vec![b'b']);
     let mut all = vec![low.clone(), high.clone()];
     for n in 0..count {
-        // Behind `low` and before `high`, whichever of them is the longer one.
+        // After `low` and before `high`, whichever is longer.
         let name = [&low[..], &vec![b'A'; 1 + high.len().saturating_sub(low.len())], b"m"].concat();
         if n % 2 == 0 {
             low.clone_from(&name)
@@ -39,7 +39,7 @@ fn list(fs: &dyn FileSystem, directory: Ino) -> Vec<(Vec<u8>, u64)> {
 }
 
 #[test]
-fn where_no_label_is_left_names_are_listed_all_the_same() {
+fn names_without_a_label_are_listed() {
     let mut rig = Rig::new(large(), KeyOrder::BirthPath);
     let caller = Caller::default();
     let directory = rig.fs().make_node(&caller, Ino::ROOT, b"d", &NewNode::directory(0o755)).unwrap().ino;
@@ -57,9 +57,9 @@ fn where_no_label_is_left_names_are_listed_all_the_same() {
     assert_eq!(listed.iter().map(|(name, _)| name).collect::<BTreeSet<_>>(), want);
 
     // A cookie may be any number.
-    rig.fs().read_dir(directory, u64::MAX, &mut |entry| panic!("{:?} lies behind all", entry.name)).unwrap();
+    rig.fs().read_dir(directory, u64::MAX, &mut |entry| panic!("{:?} is after the last cookie", entry.name)).unwrap();
 
-    // Whatever comes and goes meanwhile: from each cookie on there is what was behind it.
+    // With creations and removals meanwhile: each cookie continues with the names after it.
     let (stays, goes): (Vec<_>, Vec<_>) = listed.iter().partition(|(name, _)| name.len() % 3 > 0);
     let mut rng = Rng::for_purpose(Seed(1), "unordered");
     for (number, (name, _)) in goes.into_iter().enumerate() {
@@ -76,28 +76,28 @@ fn where_no_label_is_left_names_are_listed_all_the_same() {
             rig.reopen().unwrap();
         }
         let (_, from) = listed[rng.below(listed.len() as u64) as usize];
-        let mut behind = BTreeSet::new();
+        let mut later = BTreeSet::new();
         rig.fs()
             .read_dir(directory, from, &mut |entry| {
-                behind.insert((entry.name.to_vec(), entry.cookie));
+                later.insert((entry.name.to_vec(), entry.cookie));
                 ControlFlow::Continue(())
             })
             .unwrap();
         for entry in &stays {
-            assert_eq!(behind.contains(entry), entry.1 > from, "{entry:?} behind {from}");
+            assert_eq!(later.contains(entry), entry.1 > from, "{entry:?} after {from}");
         }
     }
     rig.check().unwrap();
 }
 
 #[test]
-fn readings_go_on_where_names_were_removed() {
+fn listings_continue_after_removed_names() {
     let mut rig = Rig::new(large(), KeyOrder::BirthPath);
     let caller = Caller::default();
     for n in 0..1000 {
         rig.fs().make_node(&caller, Ino::ROOT, format!("{n:04}").as_bytes(), &NewNode::file(0o644)).unwrap();
     }
-    // As `rm -r` does: all that was given is removed before it goes on.
+    // Like `rm -r`: removes all listed names before it continues.
     let (mut cookie, mut removed) = (0, 0);
     loop {
         let mut names = Vec::new();
@@ -125,7 +125,7 @@ fn readings_go_on_where_names_were_removed() {
 }
 
 #[test]
-fn deep_trees_begin_anew() {
+fn deep_trees_start_zones() {
     let mut rig = Rig::new(large(), KeyOrder::BirthPath);
     let caller = Caller::default();
     let name = [b'n'; 255];

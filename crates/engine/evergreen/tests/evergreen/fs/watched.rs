@@ -1,4 +1,4 @@
-//! A store in memory that counts what it is asked for, fails when it is told to, and knows all batches.
+//! A store in memory that counts requests, fails on demand, and keeps all batches.
 
 use std::{
     ops::ControlFlow,
@@ -13,12 +13,12 @@ use senesce_evergreen::{Batch, Change, Error, KeyValue, Live, ModelStore, Result
 
 use super::rig::large;
 
-/// What a store was asked for.
+/// The requests to a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
     pub gets: u64,
     pub scans: u64,
-    /// Keys and values that scans gave.
+    /// Keys and values that scans returned.
     pub scanned: u64,
     pub batches: u64,
     pub changes: u64,
@@ -33,12 +33,12 @@ pub struct Watched {
     fails: AtomicBool,
 }
 
-/// What is kept beside the entries.
+/// The data to keep in addition to the entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keeps {
     /// Nothing.
     Entries,
-    /// Nothing, and no blocks of files: they would not fit into memory.
+    /// Nothing, and no blocks of files, which would not fit into memory.
     NoBlocks,
     /// All batches.
     Batches,
@@ -57,7 +57,7 @@ impl Watched {
         self.inner.entries()
     }
 
-    /// What it was asked for since the last call.
+    /// The requests since the last call.
     pub fn take(&self) -> Asked {
         std::mem::take(&mut *self.asked.lock().unwrap())
     }
@@ -66,7 +66,7 @@ impl Watched {
         self.batches.lock().unwrap().clone()
     }
 
-    /// From now on no batch is done, or all are again.
+    /// Sets whether batches fail.
     pub fn set_failing(&self, fails: bool) {
         self.fails.store(fails, Ordering::Relaxed);
     }
