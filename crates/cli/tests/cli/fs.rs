@@ -98,7 +98,7 @@ fn what_was_written_before_a_kill_is_there_after_it() {
     mkfs(&lab);
     let mut child = mount(&lab, &[]);
     lab.run(["fs", "diff", "g", "main", "monday"])
-        .refused(3, &["another has it open", "hint: a file system that is mounted"]);
+        .refused(3, &["it is open elsewhere", "hint: a file system that is mounted"]);
     write_and_copy(&lab);
     child.kill().unwrap();
     child.wait().unwrap();

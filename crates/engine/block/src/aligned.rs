@@ -1,13 +1,13 @@
-//! Memory that requests past the page cache may use.
+//! Aligned memory for requests that bypass the page cache.
 
 use crate::DIRECT_ALIGNMENT;
 
-/// Memory that begins at a multiple of [`DIRECT_ALIGNMENT`], and grows where needed.
+/// Memory aligned to [`DIRECT_ALIGNMENT`], which grows if needed.
 #[derive(Debug, Default)]
 pub(crate) struct AlignedBuffer(Vec<u8>);
 
 impl AlignedBuffer {
-    /// `len` bytes of it, with any content.
+    /// Returns `len` bytes of it, with arbitrary contents.
     pub(crate) fn memory(&mut self, len: usize) -> &mut [u8] {
         let most = len + DIRECT_ALIGNMENT as usize;
         if self.0.len() < most {

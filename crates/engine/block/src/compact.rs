@@ -1,4 +1,5 @@
-//! A device in memory for large runs whose payload says nothing: a block that repeats one word takes little.
+//! A device in memory for large runs with trivial payloads: a block that repeats one word takes
+//! little memory.
 
 use std::{
     io::{IoSlice, IoSliceMut},
@@ -10,20 +11,22 @@ use senesce_core::Bytes;
 
 use crate::{BlockDevice, BlockOperation, BlockResult, SLOT_BYTES as SLOT, Slot, range::check_range};
 
-/// Bytes of a slot's payload.
+/// The bytes of a slot's payload.
 const PAYLOAD: usize = 4096;
-/// Bytes of the trailer behind it.
+/// The bytes of the trailer after the payload.
 const TRAILER: usize = SLOT - PAYLOAD;
 const WORD: usize = 8;
 
 /// The word that a payload repeats, and the trailer.
 type Repeated = [u8; WORD + TRAILER];
 
-/// A device in memory of slots of 4,096 bytes of payload and a trailer of 64. A slot whose payload repeats one word of 8 bytes is kept
-/// as that word and the trailer, a slot of zeros as nothing, all others whole.
+/// A device in memory of slots with 4,096 bytes of payload and a trailer of 64. A slot whose
+/// payload repeats one word of 8 bytes is kept as that word and the trailer. A slot of zeros takes
+/// nothing, and all others are kept whole.
 ///
-/// It is an array of bytes as every other device; what lies across slots only takes longer. The sum (XOR) of slots that repeat a
-/// word repeats one, too, so parity of such slots is kept small as well. Flushes do nothing: what was written is there.
+/// It is a byte array like every other device; requests that are not aligned to slots only take
+/// longer. The XOR of slots that repeat a word also repeats one, so parity of such slots stays
+/// small. Flushes do nothing, because no write is lost.
 #[derive(Debug)]
 pub struct CompactDevice {
     name: String,
@@ -31,7 +34,7 @@ pub struct CompactDevice {
     slots: RwLock<Slots>,
 }
 
-/// Where a slot is kept.
+/// The representation of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kept {
     Zeros,
@@ -39,16 +42,17 @@ enum Kept {
     Whole(u32),
 }
 
-/// All slots. Memory: 4 bytes for each, and what is kept of it.
+/// All slots. Memory: 4 bytes for each, and its contents.
 #[derive(Debug)]
 struct Slots {
-    /// 0: zeros. Else a number from 1 on, among those kept whole if the top bit is set, else among those that repeat.
+    /// 0 for zeros. Else a number from 1 on: of a whole slot if the top bit is set, else of a
+    /// repeated word.
     places: Vec<u32>,
     repeated: Pool<Repeated>,
     whole: Pool<Slot>,
 }
 
-/// Things under numbers, which are given again when a thing is gone.
+/// Numbered items; numbers of removed items are reused.
 #[derive(Debug)]
 struct Pool<T> {
     things: Vec<T>,
@@ -58,7 +62,7 @@ struct Pool<T> {
 const WHOLE: u32 = 1 << 31;
 
 impl CompactDevice {
-    /// A device of zeros. Panics if it has 2^31 slots or more, which is 8 TiB.
+    /// A device of zeros. Panics for 2^31 slots or more, which is 8 TiB.
     pub fn new(name: impl Into<String>, size: Bytes) -> Self {
         let count = size.0.div_ceil(SLOT as u64);
         assert!(count < u64::from(WHOLE), "a compact device of {count} slots; less than 2^31");
@@ -67,14 +71,14 @@ impl CompactDevice {
         Self { name: name.into(), size, slots: RwLock::new(slots) }
     }
 
-    /// All that it holds.
+    /// All contents.
     pub fn contents(&self) -> Vec<u8> {
         let mut all = vec![0; self.size.0 as usize];
         self.read().copy_out(0, &mut all);
         all
     }
 
-    /// Memory that its contents take.
+    /// The memory of the contents.
     pub fn allocated(&self) -> Bytes {
         let slots = self.read();
         let numbers = slots.places.len() + slots.repeated.free.len() + slots.whole.free.len();
@@ -82,7 +86,7 @@ impl CompactDevice {
         Bytes((numbers * size_of::<u32>() + kept) as u64)
     }
 
-    // A thread that panicked while it wrote left a write in part, which is what a device may do.
+    // If a thread panicked during a write, the write is partial, as on a real device.
     fn read(&self) -> RwLockReadGuard<'_, Slots> {
         self.slots.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -107,7 +111,7 @@ impl<T> Pool<T> {
             return number;
         }
         if self.things.len() == self.things.capacity() {
-            // Twice as much would be memory that is never used.
+            // Doubling the capacity would waste memory.
             self.things.reserve_exact((self.things.len() / 8).max(64));
         }
         self.things.push(thing);
@@ -206,7 +210,7 @@ fn pieces(offset: u64, len: usize) -> impl Iterator<Item = (usize, usize, usize)
     })
 }
 
-/// The word and the trailer, if the payload repeats one.
+/// The word and the trailer, if the payload repeats one word.
 fn contract(slot: &[u8; SLOT]) -> Option<Repeated> {
     if slot[WORD..PAYLOAD] != slot[..PAYLOAD - WORD] {
         return None;
@@ -286,7 +290,7 @@ impl BlockDevice for CompactDevice {
 mod tests {
     use super::*;
 
-    /// A slot that repeats a word, with a trailer of one byte.
+    /// A slot that repeats a word, with a trailer of one byte value.
     fn repeated(word: u64, trailer: u8) -> [u8; SLOT] {
         let mut slot = [trailer; SLOT];
         slot[..PAYLOAD].copy_from_slice(&word.to_le_bytes().repeat(PAYLOAD / WORD));
@@ -299,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_are_kept_as_small_as_they_are() {
+    fn slots_are_kept_in_the_smallest_form() {
         let device = CompactDevice::new("compact", Bytes(3 * SLOT as u64));
         let slot = |number: u64| number * SLOT as u64;
         let (one, other) = (repeated(0x0102_0304_0506_0708, 9), repeated(0xff00_0000_0000_00ff, 3));
@@ -311,7 +315,8 @@ mod tests {
         assert_eq!(device.contents(), [&one[..], &other, &sum].concat());
         assert_eq!(device.allocated(), Bytes(3 * (4 + 72)));
 
-        // One byte makes it whole, the same byte small again, also if it comes across the boundary of slots.
+        // One changed byte makes a slot whole; the old byte makes it small again. The write crosses
+        // two slots.
         device.write_at(slot(1) - 1, &[9, 7]).unwrap();
         assert_eq!(kept(&device), (2, 1));
         device.write_at(slot(1), &other[..1]).unwrap();
@@ -320,8 +325,8 @@ mod tests {
         assert_eq!(kept(&device), (0, 0));
         device.write_at(slot(2), &repeated(0, 1)).unwrap();
         device.write_at(slot(0), &one).unwrap();
-        assert_eq!(kept(&device), (2, 0), "zeros with a trailer are not nothing");
-        assert_eq!(device.read().repeated.things.len(), 3, "numbers are given again");
+        assert_eq!(kept(&device), (2, 0), "zeros with a trailer are kept");
+        assert_eq!(device.read().repeated.things.len(), 3, "numbers are reused");
         device.discard(slot(0), 2 * SLOT as u64).unwrap();
         assert_eq!(kept(&device), (1, 0));
     }

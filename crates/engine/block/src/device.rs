@@ -1,4 +1,4 @@
-//! The trait.
+//! The trait [`BlockDevice`].
 
 use std::{
     io::{IoSlice, IoSliceMut},
@@ -9,38 +9,40 @@ use senesce_core::Bytes;
 
 use crate::BlockResult;
 
-/// A device of a fixed size that holds bytes.
+/// A byte array of fixed size.
 ///
-/// - A read gives what was last written there, durable or not; what was never written reads as zeros on a new device
-///   of this room, and as anything on a device that others have used.
-/// - A write that has returned is *not* durable. [`flush`](Self::flush) makes everything durable that was written before
-///   it was called. Until then, a loss of power may keep any of the writes and lose any other, in no order, and a write
-///   that was kept may have ended at any multiple of 512 bytes of the device: no more is atomic than one sector.
-///   [`write_durably_at`](Self::write_durably_at) makes one write durable.
-/// - Every method may be called by several threads at once; where writes at the same place overlap in time, either wins.
+/// - A read returns the last written bytes, durable or not. Unwritten ranges are zero on a new
+///   device of this crate, and arbitrary on a used device.
+/// - A write is *not* durable when it returns. [`flush`](Self::flush) makes all earlier writes
+///   durable. Until then a loss of power may keep any subset of the writes, each cut at any
+///   multiple of 512 bytes. Only a sector is atomic. [`write_durably_at`](Self::write_durably_at)
+///   makes one write durable.
+/// - Several threads may call every method. Of concurrent writes to the same place, either wins.
 ///
-/// Errors: each method fails with the device's name, the operation, its offset and length, and the cause. After a write
-/// or flush that failed, the range holds either content, or a mixture by sectors.
+/// Errors: each has the device's name, the operation, its offset and length, and the cause. After a
+/// failed write or flush, the range has the old or the new contents, or a mixture of sectors.
 pub trait BlockDevice: Send + Sync {
-    /// What people call it: a path, or a name a test gave.
+    /// The name for messages: a path, or a name of a test.
     fn name(&self) -> &str;
 
-    /// How much it holds. It never changes.
+    /// The size, which never changes.
     fn size(&self) -> Bytes;
 
-    /// Offsets and lengths of reads, writes and discards must be multiples of this; a power of two, 1 if anything will do.
+    /// The alignment of offsets and lengths of reads, writes and discards; a power of two, 1 for
+    /// none.
     fn alignment(&self) -> u32 {
         1
     }
 
-    /// Fills `out` from `offset` on. An empty read does nothing. Errors: any byte behind the end is out of range.
+    /// Fills `out` from `offset` on. An empty read has no effect. Errors: out of range if a byte is
+    /// after the end.
     fn read_at(&self, offset: u64, out: &mut [u8]) -> BlockResult<()>;
 
-    /// Writes all of `data` at `offset`. Not durable before the next flush.
+    /// Writes `data` at `offset`. Durable after the next flush.
     fn write_at(&self, offset: u64, data: &[u8]) -> BlockResult<()>;
 
-    /// Fills all of `parts`, one behind the other, from `offset` on: one request as [`read_at`](Self::read_at). A device that can do
-    /// it without copying does.
+    /// Fills `parts` in order from `offset` on, in one request like [`read_at`](Self::read_at). A
+    /// device avoids a copy if it can.
     fn read_parts_at(&self, offset: u64, parts: &mut [IoSliceMut<'_>]) -> BlockResult<()> {
         let mut all = vec![0; parts.iter().map(|part| part.len()).sum()];
         self.read_at(offset, &mut all)?;
@@ -53,25 +55,26 @@ pub trait BlockDevice: Send + Sync {
         Ok(())
     }
 
-    /// Writes all of `parts`, one behind the other, at `offset`: one request as [`write_at`](Self::write_at). A device that can do
-    /// it without copying does.
+    /// Writes `parts` in order at `offset`, in one request like [`write_at`](Self::write_at). A
+    /// device avoids a copy if it can.
     fn write_parts_at(&self, offset: u64, parts: &[IoSlice<'_>]) -> BlockResult<()> {
         let mut all = Vec::with_capacity(parts.iter().map(|part| part.len()).sum());
         parts.iter().for_each(|part| all.extend_from_slice(part));
         self.write_at(offset, &all)
     }
 
-    /// Writes all of `data` at `offset`, and returns when it is durable. Other writes need not be: a device that can make one range
-    /// durable does not wait for the rest.
+    /// Writes `data` at `offset`, and returns when it is durable. Other writes need not be durable:
+    /// a device that can make one range durable does not wait for the rest.
     fn write_durably_at(&self, offset: u64, data: &[u8]) -> BlockResult<()> {
         self.write_at(offset, data)?;
         self.flush()
     }
 
-    /// Everything written or discarded before is durable when it returns.
+    /// Makes all earlier writes and discards durable.
     fn flush(&self) -> BlockResult<()>;
 
-    /// What lies there is of no more use, until it is written again it reads as anything: old bytes, zeros, a mixture.
+    /// Discards a range. Until it is written again, reads return arbitrary bytes: the old ones,
+    /// zeros, or a mixture.
     fn discard(&self, offset: u64, len: u64) -> BlockResult<()>;
 }
 

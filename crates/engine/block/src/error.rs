@@ -1,13 +1,13 @@
-//! The one error of the room.
+//! The error type of the crate.
 
 use std::{fmt, io};
 
 use senesce_core::Bytes;
 
-/// What a device was asked to do.
+/// The operation that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BlockOperation {
-    /// To be opened or made.
+    /// Opening or creating the device.
     Open,
     /// `read_at`.
     Read,
@@ -31,19 +31,19 @@ impl fmt::Display for BlockOperation {
     }
 }
 
-/// A device did not do what it was asked to.
+/// A failed operation of a device.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {operation} {device} (offset {offset}, {len} bytes): {problem}")]
 pub struct BlockError {
-    /// The device's name.
+    /// The name of the device.
     pub device: String,
-    /// What it was asked to do.
+    /// The operation.
     pub operation: BlockOperation,
-    /// The first byte; 0 for a flush.
+    /// The offset in bytes; 0 for a flush.
     pub offset: u64,
-    /// How many bytes; 0 for a flush.
+    /// The length in bytes; 0 for a flush.
     pub len: u64,
-    /// Why not.
+    /// The cause.
     #[source]
     pub problem: BlockProblem,
 }
@@ -61,28 +61,28 @@ impl BlockError {
     }
 }
 
-/// Why a device did not do what it was asked to.
+/// The cause of a failed operation.
 #[derive(Debug, thiserror::Error)]
 pub enum BlockProblem {
-    /// The range ends behind the device.
+    /// The range exceeds the device.
     #[error("the device ends at {}", size.0)]
     OutOfRange {
-        /// Its size.
+        /// The size of the device.
         size: Bytes,
     },
-    /// Offset or length are no multiples of the alignment.
+    /// Offset or length are not multiples of the alignment.
     #[error("the device takes multiples of {alignment} bytes only")]
     Misaligned {
-        /// What they should be multiples of.
+        /// The required alignment.
         alignment: u32,
     },
-    /// The system says no.
+    /// An error of the operating system.
     #[error("{0}")]
     System(#[from] io::Error),
-    /// A test asked for it.
+    /// A fault that a test injected.
     #[error("an injected fault")]
     Injected,
 }
 
-/// What devices give.
+/// The result of an operation of a device.
 pub type BlockResult<T> = Result<T, BlockError>;

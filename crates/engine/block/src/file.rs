@@ -1,4 +1,4 @@
-//! A file or a block device of the system.
+//! Files and block devices of the operating system.
 
 #[cfg(test)]
 mod tests;
@@ -28,54 +28,57 @@ use crate::{
     BlockDevice, BlockError, BlockOperation, BlockProblem, BlockResult, aligned::AlignedBuffer, range::check_range,
 };
 
-/// What offsets, lengths and sizes are multiples of when the page cache is passed by: the most that a device asks for.
+/// The alignment of offsets, lengths and sizes for requests that bypass the page cache: the largest
+/// one that a device requires.
 pub const DIRECT_ALIGNMENT: u32 = 4096;
 
-/// Writes to block devices of at least so many bytes pass the page cache by: to copy them there, and look for them again when they are to be
-/// durable, takes processors longer than the device.
+/// Writes to block devices of at least this length bypass the page cache. Copying them there, and
+/// finding the pages again for a sync, takes more processor time than the device needs.
 const LONG_WRITE: usize = 512 << 10;
-/// The same for reads. Shorter ones profit from what the kernel reads ahead.
+/// The same limit for reads. Shorter ones benefit from the kernel's readahead.
 const LONG_READ: usize = 1 << 20;
 
-/// The number of request buffers that are kept. A burst of readers must not raise the memory for ever.
+/// The number of request buffers that are kept. A burst of readers must not increase the memory
+/// permanently.
 const KEPT_BUFFERS: usize = 2;
 
-/// How a file is opened.
+/// The mode of opening a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileOptions {
-    /// Past the page cache (O_DIRECT); requests are then multiples of [`DIRECT_ALIGNMENT`]. The memory of requests need
-    /// not be aligned: it is copied.
+    /// Bypass the page cache (O_DIRECT); requests must then be multiples of [`DIRECT_ALIGNMENT`].
+    /// Their memory need not be aligned, because it is copied.
     pub direct: bool,
-    /// Writes are refused, and others may read at the same time.
+    /// Refuse writes; other readers are then allowed.
     pub read_only: bool,
 }
 
-/// A file or a block device of the system, open alone: a second one on the same file, in this process or another, is
-/// refused, and so is a block device that is mounted, unless it is only read.
+/// A file or block device of the operating system, opened exclusively. A second opening of the same
+/// file fails, in this process and in others. So does the opening of a mounted block device, unless
+/// it is read-only.
 ///
-/// Its size is that of the file when it was opened (with `direct`, down to a multiple of the alignment).
+/// The size is that of the file at opening; with `direct` it is rounded down to the alignment.
 #[derive(Debug)]
 pub struct FileDevice {
     name: String,
     file: File,
-    /// The same past the page cache, if that is known how, for long reads and writes.
+    /// The same file opened with O_DIRECT, for long reads and writes, if possible.
     past: Option<File>,
     size: Bytes,
     options: FileOptions,
-    /// For flushes alone, and for durable writes alone. The kernel reports a lost write once to each
-    /// open file. If two calls shared one, only the first would fail, and the other would confirm
-    /// what is lost.
+    /// Separate open files for flushes and for durable writes. The kernel reports a lost write once
+    /// to each open file. If both calls shared one, only the first would fail, and the other would
+    /// confirm lost data.
     ///
-    /// None if the device is only read.
+    /// `None` if the device is read-only.
     flushes: Option<Mutex<File>>,
     durable_writes: Option<Mutex<File>>,
-    /// A flush failed: the kernel tells that once and forgets which writes it lost.
+    /// Whether a flush failed: the kernel reports that once and forgets which writes it lost.
     failed: AtomicBool,
     buffers: Mutex<Vec<AlignedBuffer>>,
 }
 
 impl FileDevice {
-    /// Makes a new sparse file of this size. Errors: it exists, or cannot be made.
+    /// Creates a sparse file of this size. Errors: the file exists, or cannot be created.
     pub fn create(path: &Path, size: Bytes, options: FileOptions) -> BlockResult<Self> {
         let failed = |source| failure(path, source);
         let file = OpenOptions::new().write(true).create_new(true).open(path).map_err(failed)?;
@@ -86,7 +89,7 @@ impl FileDevice {
 
     /// Opens a file or block device of at least this size.
     ///
-    /// Errors: it is not there, neither of the two, too short, or in use.
+    /// Errors: it does not exist, has another type, is too short, or is in use.
     pub fn open(path: &Path, at_least: Bytes, options: FileOptions) -> BlockResult<Self> {
         let failed = |source| failure(path, source);
         let kind = std::fs::metadata(path).map_err(failed)?.file_type();
@@ -98,7 +101,7 @@ impl FileDevice {
             flags |= OFlags::DIRECT;
         }
         if kind.is_block_device() && !options.read_only {
-            flags |= OFlags::EXCL; // refused while it is mounted or someone else's
+            flags |= OFlags::EXCL; // fails if the device is mounted or in use
         }
         let mut open = OpenOptions::new();
         open.read(true).write(!options.read_only).custom_flags(flags.bits() as i32);
@@ -106,10 +109,11 @@ impl FileDevice {
         Self::from_file(file, path, at_least, options)
     }
 
-    /// Makes a device of an open file or block device, so that a caller who checked it need not open its name again. It
-    /// must be open as `options` say; a block device for writing must be open with O_EXCL.
+    /// Makes a device from an open file or block device. So a caller who checked the file need not
+    /// open its name again. It must be open as in `options`; a block device for writing must be
+    /// open with O_EXCL.
     ///
-    /// Errors: too short, or locked by another.
+    /// Errors: too short, or locked by another process.
     pub fn from_file(mut file: File, path: &Path, at_least: Bytes, options: FileOptions) -> BlockResult<Self> {
         let failed = |source| failure(path, source);
         let kind = file.metadata().map_err(failed)?.file_type();
@@ -118,7 +122,7 @@ impl FileDevice {
             false => FlockOperation::NonBlockingLockExclusive,
         };
         rustix::fs::flock(&file, lock).map_err(|errno| match errno {
-            Errno::WOULDBLOCK => failed(io::Error::new(io::ErrorKind::ResourceBusy, "another has it open")),
+            Errno::WOULDBLOCK => failed(io::Error::new(io::ErrorKind::ResourceBusy, "it is open elsewhere")),
             errno => failed(errno.into()),
         })?;
         let mut size = file.seek(SeekFrom::End(0)).map_err(failed)?;
@@ -133,13 +137,13 @@ impl FileDevice {
             forget_lost_writes(&file);
         }
         let again = |flags: OFlags| {
-            // By the descriptor: the name may lead to another file now.
+            // By the descriptor, because the name may lead to another file now.
             let name = format!("/proc/self/fd/{}", file.as_raw_fd());
             OpenOptions::new().read(true).write(true).custom_flags(flags.bits() as i32).open(name)
         };
-        // Not of files: the page cache reads their holes faster.
+        // Not for files: the page cache reads their holes faster.
         let has_past = kind.is_block_device() && !options.read_only && !options.direct;
-        // Without it, long reads and writes pass through the page cache, and flushes make them durable.
+        // Without it, long requests use the page cache, and flushes make writes durable.
         let past = has_past.then(|| again(OFlags::DIRECT).ok()).flatten();
         let syncing = || {
             let file = (!options.read_only).then(|| again(OFlags::empty())).transpose();
@@ -152,7 +156,7 @@ impl FileDevice {
         Ok(Self { name, file, past, size: Bytes(size), options, flushes, durable_writes, failed, buffers })
     }
 
-    /// Does something with aligned memory of this length, which is kept for the next request.
+    /// Calls `work` with aligned memory of this length, which is kept for the next request.
     fn with_aligned<T>(&self, len: usize, work: impl FnOnce(&mut [u8]) -> T) -> T {
         let free = || lock(&self.buffers);
         let mut buffer = free().pop().unwrap_or_default();
@@ -164,7 +168,8 @@ impl FileDevice {
         done
     }
 
-    /// Writes what is long in whole blocks past the page cache, and the rest of the first and the last one as ever.
+    /// Writes the whole blocks with O_DIRECT, and the partial first and last block through the page
+    /// cache.
     fn write_long(&self, past: &File, offset: u64, parts: &[IoSlice<'_>], len: usize) -> io::Result<()> {
         let alignment = DIRECT_ALIGNMENT as usize;
         let head = (offset.next_multiple_of(alignment as u64) - offset) as usize;
@@ -177,7 +182,8 @@ impl FileDevice {
             }
             gather(parts, head, memory);
             let offset = offset + head as u64;
-            // The error may be that of another write, see `read_long`. If it is ours, a flush reports it.
+            // The error may belong to another write, see `read_long`. If it belongs to this one, a
+            // flush reports it.
             write_whole(past, offset, memory).or_else(|_| write_whole(&self.file, offset, memory))
         })
     }
@@ -190,8 +196,8 @@ impl FileDevice {
         Ok(())
     }
 
-    /// Reads the whole blocks that hold a long range past the page cache, if that can be done. The kernel writes out what of them
-    /// is dirty there first. Returns whether `take` has the range.
+    /// Reads the whole blocks of a long range with O_DIRECT, if possible. The kernel first writes
+    /// back their dirty pages. Returns whether `take` received the range.
     fn read_long(&self, offset: u64, len: usize, take: impl FnOnce(&[u8])) -> bool {
         let Some(past) = self.past.as_ref().filter(|_| len >= LONG_READ) else { return false };
         let alignment = DIRECT_ALIGNMENT as usize;
@@ -204,9 +210,9 @@ impl FileDevice {
                     take(&memory[head..head + len]);
                     true
                 }
-                // The blocks are larger, or the device ends within one. Or it is the error of a write
-                // elsewhere: the kernel writes back before it reads, and returns every earlier error. The
-                // page cache reports the errors of this range.
+                // The block size may be larger, or the device ends within a block. Or the error
+                // belongs to a write elsewhere: the kernel writes back before it reads, and returns
+                // all earlier errors. The page cache reports the errors of this range.
                 Err(_) => false,
             }
         })
@@ -217,11 +223,11 @@ impl FileDevice {
     }
 }
 
-/// Drops pages that an earlier user of a block device wrote and the device did not store. The kernel keeps
-/// them as if the device had them, also if that user saw the error. An error that no user saw would fail
-/// our first flush.
+/// Drops pages that an earlier user of a block device wrote and that the device did not store. The
+/// kernel keeps them as if the device had them, also if that user saw the error. An error that no
+/// user saw would fail our first flush.
 ///
-/// Errors are ignored: if the device fails now, too, the requests of the new user report it.
+/// Errors are ignored: if the device still fails, the requests of the new user report it.
 fn forget_lost_writes(file: &File) {
     let _ = file.sync_data();
     let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
@@ -231,7 +237,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whoever looks for a free loop device claims all of them for a moment: one that is busy is tried again, a tenth of a second.
+/// A search for a free loop device claims all of them for a moment, so a busy device is retried for
+/// a tenth of a second.
 fn open_patiently(open: &OpenOptions, path: &Path) -> io::Result<File> {
     for _ in 0..20 {
         match open.open(path) {
@@ -246,7 +253,7 @@ fn failure(path: &Path, source: io::Error) -> BlockError {
     BlockError::new(path.display().to_string(), BlockOperation::Open, 0, 0, BlockProblem::System(source))
 }
 
-/// Repeats a transfer that may be interrupted or done in part until all of `len` bytes are done.
+/// Repeats a transfer that may be interrupted or partial until all of `len` bytes are done.
 fn whole(len: usize, mut transfer: impl FnMut(usize) -> Result<usize, Errno>) -> io::Result<()> {
     let mut done = 0;
     while done < len {
@@ -264,7 +271,7 @@ fn write_whole(file: &File, offset: u64, memory: &[u8]) -> io::Result<()> {
     whole(memory.len(), |done| rustix::io::pwrite(file, &memory[done..], offset + done as u64))
 }
 
-/// Takes what lies in parts, seen as one, from byte `from` on.
+/// Copies bytes from the concatenated parts, from byte `from` on.
 fn gather(parts: &[IoSlice<'_>], from: usize, out: &mut [u8]) {
     let (mut skip, mut rest) = (from, out);
     for part in parts {
@@ -352,7 +359,7 @@ impl BlockDevice for FileDevice {
             Err(Errno::INTR) => 0,
             Err(errno) => return Err(failed(errno.into())),
         };
-        // What one call does not give comes part by part.
+        // The rest of a partial call is read part by part.
         let mut at = 0;
         for part in parts {
             let from = done.saturating_sub(at).min(part.len());
@@ -383,7 +390,7 @@ impl BlockDevice for FileDevice {
             Err(Errno::INTR) => 0,
             Err(errno) => return Err(failed(errno.into())),
         };
-        // What one call does not take goes part by part.
+        // The rest of a partial call is written part by part.
         let mut at = 0;
         for part in parts {
             let from = done.saturating_sub(at).min(part.len());
@@ -396,7 +403,8 @@ impl BlockDevice for FileDevice {
     }
 
     fn write_durably_at(&self, offset: u64, data: &[u8]) -> BlockResult<()> {
-        // A flush of the file waits for everything that others wrote, be it hundreds of MiB. This waits for its own range.
+        // A flush of the file waits for all other writes, perhaps hundreds of MiB. This call waits
+        // for its own range only.
         let is_by_range = !self.options.direct && (self.past.is_none() || data.len() < LONG_WRITE);
         if !is_by_range {
             self.write_at(offset, data)?;
@@ -404,7 +412,7 @@ impl BlockDevice for FileDevice {
         }
         check_range(self, BlockOperation::Write, offset, data.len() as u64)?;
         let file = self.durable_writes.as_ref().map(lock);
-        // The kernel refuses a write by a file that is open to read.
+        // The kernel refuses writes to a file that is open for reading.
         let file = file.as_deref().unwrap_or(&self.file);
         self.expect_no_failed_flush()?;
         let write = |done: usize| {
@@ -412,7 +420,7 @@ impl BlockDevice for FileDevice {
             rustix::io::pwritev2(file, &parts, offset + done as u64, ReadWriteFlags::DSYNC)
         };
         match whole(data.len(), write) {
-            // A kernel before 4.7, or a file system that does not know the flag.
+            // The kernel is older than 4.7, or the file system does not support the flag.
             Err(error) if matches!(Errno::from_io_error(&error), Some(Errno::OPNOTSUPP | Errno::NOSYS)) => {
                 self.write_at(offset, data)?;
                 self.flush()
@@ -429,7 +437,7 @@ impl BlockDevice for FileDevice {
         let Some(file) = self.flushes.as_ref().map(lock) else { return Ok(()) };
         self.expect_no_failed_flush()?;
         file.sync_data().map_err(|source| {
-            // Before another flush may have the file.
+            // Set before another flush can lock the file.
             self.failed.store(true, Ordering::SeqCst);
             self.error(BlockOperation::Flush, 0, 0, source)
         })
@@ -441,7 +449,7 @@ impl BlockDevice for FileDevice {
         loop {
             match rustix::fs::fallocate(&self.file, flags, offset, len) {
                 Err(Errno::INTR) if len > 0 => {}
-                // It was a hint.
+                // A discard is only a hint.
                 Ok(()) | Err(Errno::OPNOTSUPP) => return Ok(()),
                 Err(_) if len == 0 => return Ok(()),
                 Err(errno) => return Err(self.error(BlockOperation::Discard, offset, len as usize, errno.into())),

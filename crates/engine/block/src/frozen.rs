@@ -1,4 +1,4 @@
-//! Devices that can be read as they were at one moment while writes continue.
+//! Devices that can be read in a past state while writes continue.
 
 use std::{
     collections::BTreeMap,
@@ -10,14 +10,14 @@ use senesce_core::Bytes;
 
 use crate::{BlockDevice, BlockError, BlockOperation, BlockProblem, BlockResult, range::check_range};
 
-/// Bytes that are saved as one piece before the first write to any of them.
+/// The bytes that are saved as one piece before the first write to it.
 const PIECE_BYTES: u64 = 64 << 10;
 
-/// Freezes all of its devices at one moment. Clones are the same freezer.
+/// Freezes all of its devices at one moment. Clones refer to the same freezer.
 #[derive(Clone, Debug, Default)]
 pub struct Freezer(Arc<RwLock<Option<Arc<Saved>>>>);
 
-/// The earlier contents of the places that were written to since the moment.
+/// The old contents of the pieces that were written since the moment.
 #[derive(Debug)]
 struct Saved {
     most_bytes: u64,
@@ -29,28 +29,28 @@ struct Pieces {
     /// By device and number of the piece.
     kept: BTreeMap<(usize, u64), Vec<u8>>,
     bytes: u64,
-    /// Why the moment cannot be read any more.
+    /// The reason why the moment cannot be read any more.
     lost: Option<LostMoment>,
 }
 
-/// Why a moment cannot be read any more.
+/// The reason why a moment cannot be read any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostMoment {
-    /// In words.
+    /// The reason, as text.
     pub why: String,
-    /// Whether the memory for what is overwritten was too small.
+    /// Whether the memory for overwritten data was too small.
     pub is_full: bool,
 }
 
-/// A moment of all devices of a freezer. It ends, and frees its memory, when this is dropped.
+/// A moment of all devices of a freezer. Dropping it ends the moment and frees its memory.
 #[derive(Debug)]
 pub struct Moment {
     freezer: Freezer,
     saved: Arc<Saved>,
 }
 
-/// A device of a [`Freezer`]. Reads and writes reach the device below; while a moment is kept, the first write to a piece of
-/// 64 KiB saves what it held.
+/// A device of a [`Freezer`]. Requests go to the device below. During a moment, the first write to
+/// a piece of 64 KiB saves its old contents.
 #[derive(Debug)]
 pub struct FreezableDevice<D> {
     below: Arc<D>,
@@ -58,7 +58,8 @@ pub struct FreezableDevice<D> {
     freezer: Freezer,
 }
 
-/// A device as it was at a [`Moment`]. It takes no writes; put an [`OverlayDevice`](crate::OverlayDevice) over it for that.
+/// A device in its state at a [`Moment`]. It is read-only; use an
+/// [`OverlayDevice`](crate::OverlayDevice) for writes.
 #[derive(Debug)]
 pub struct FrozenDevice<D> {
     below: Arc<D>,
@@ -67,10 +68,11 @@ pub struct FrozenDevice<D> {
 }
 
 impl Freezer {
-    /// Begins a moment. It waits for writes under way; later writes are not part of it. `None`: another moment has not ended.
+    /// Starts a moment, after the writes in progress; later writes are not part of it. `None`:
+    /// another moment is active.
     ///
-    /// Of what is overwritten meanwhile `most_bytes` are kept in memory. If more is overwritten, reads of the moment fail.
-    /// Writes never fail because of a moment.
+    /// Up to `most_bytes` of overwritten data are kept in memory. If more is overwritten, reads of
+    /// the moment fail. Writes never fail because of a moment.
     pub fn freeze(&self, most_bytes: Bytes) -> Option<Moment> {
         let mut now = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if now.is_some() {
@@ -87,12 +89,13 @@ impl Freezer {
 }
 
 impl Moment {
-    /// Why it cannot be read any more, if so: what was read meanwhile proves nothing.
+    /// The reason why the moment cannot be read, if so. Then data read since its start is not
+    /// consistent.
     pub fn lost(&self) -> Option<LostMoment> {
         self.saved.pieces().lost.clone()
     }
 
-    /// Makes all reads of the moment fail from now on, so that work on it ends early.
+    /// Makes all later reads of the moment fail, so that work on it stops early.
     pub fn give_up(&self, why: &str) {
         self.saved.pieces().lose(why);
     }
@@ -107,18 +110,18 @@ impl Drop for Moment {
 }
 
 impl<D: BlockDevice> FreezableDevice<D> {
-    /// A device of a freezer. Each device of a freezer needs a `number` of its own.
+    /// A device of a freezer. Each device needs its own `number`.
     pub fn new(below: D, freezer: &Freezer, number: usize) -> Self {
         Self { below: Arc::new(below), number, freezer: freezer.clone() }
     }
 
-    /// The device as it was at a moment of its freezer.
+    /// The device in its state at a moment of its freezer.
     pub fn at(&self, moment: &Moment) -> FrozenDevice<D> {
         FrozenDevice { below: self.below.clone(), number: self.number, saved: moment.saved.clone() }
     }
 
-    /// Saves what a change is about to overwrite. The change is done while the guard lives, so that no moment begins in the
-    /// middle of it.
+    /// Saves the data that a change overwrites. The change runs while the guard exists, so that no
+    /// moment starts during it.
     fn save(&self, offset: u64, len: u64) -> RwLockReadGuard<'_, Option<Arc<Saved>>> {
         let moment = self.freezer.read();
         if let Some(saved) = &*moment {
@@ -148,12 +151,12 @@ impl Saved {
             let bytes = PIECE_BYTES.min(size - first);
             if pieces.bytes + bytes > self.most_bytes {
                 let most = Bytes(self.most_bytes);
-                pieces.lose_as(&format!("more than {most} were overwritten while it was read"), true);
+                pieces.lose_as(&format!("more than {most} were overwritten during the moment"), true);
                 return;
             }
             let mut copy = vec![0; bytes as usize];
             if let Err(error) = device.read_at(first, &mut copy) {
-                pieces.lose(&format!("what was overwritten could not be saved: {error}"));
+                pieces.lose(&format!("overwritten data could not be saved: {error}"));
                 return;
             }
             pieces.bytes += bytes;
@@ -243,7 +246,8 @@ impl<D: BlockDevice> BlockDevice for FrozenDevice<D> {
     fn read_at(&self, offset: u64, out: &mut [u8]) -> BlockResult<()> {
         let len = out.len() as u64;
         check_range(self, BlockOperation::Read, offset, len)?;
-        // A write whose place is not saved yet waits for this lock. So the device still has the contents of the moment.
+        // A write to an unsaved piece waits for this lock. So the device still has the contents of
+        // the moment.
         let pieces = self.saved.pieces();
         if let Some(LostMoment { why, .. }) = &pieces.lost {
             return self.refuse(BlockOperation::Read, offset, len, why);
@@ -263,7 +267,7 @@ impl<D: BlockDevice> BlockDevice for FrozenDevice<D> {
     }
 
     fn write_at(&self, offset: u64, data: &[u8]) -> BlockResult<()> {
-        self.refuse(BlockOperation::Write, offset, data.len() as u64, "it is only read")
+        self.refuse(BlockOperation::Write, offset, data.len() as u64, "it is read-only")
     }
 
     fn flush(&self) -> BlockResult<()> {
@@ -271,7 +275,7 @@ impl<D: BlockDevice> BlockDevice for FrozenDevice<D> {
     }
 
     fn discard(&self, offset: u64, len: u64) -> BlockResult<()> {
-        self.refuse(BlockOperation::Discard, offset, len, "it is only read")
+        self.refuse(BlockOperation::Discard, offset, len, "it is read-only")
     }
 }
 
@@ -299,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_reads_as_the_devices_were_whatever_is_written_later() {
+    fn moments_do_not_see_later_writes() {
         let (freezer, devices) = two();
         for (number, device) in devices.iter().enumerate() {
             for at in (0..SIZE).step_by(512) {
@@ -329,7 +333,7 @@ mod tests {
             frozen[device].read_at(at, &mut some).unwrap();
             assert!(some == before[device][at as usize..][..1000]);
         }
-        assert!(before.iter().zip(&devices).all(|(before, device)| *before != all(device)), "both were overwritten");
+        assert!(before.iter().zip(&devices).all(|(before, device)| *before != all(device)), "both devices changed");
         assert!(before.iter().zip(&frozen).all(|(before, frozen)| *before == all(frozen)));
         assert!(freezer.freeze(Bytes(1 << 20)).is_none(), "one moment at a time");
         assert!(frozen[0].write_at(0, &[1]).is_err() && frozen[0].discard(0, 1).is_err());
@@ -340,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_that_cannot_be_kept_fails_and_writes_do_not() {
+    fn lost_moments_fail_reads_but_no_writes() {
         let (freezer, devices) = two();
         let moment = freezer.freeze(Bytes(2 * PIECE_BYTES)).unwrap();
         let frozen = devices[0].at(&moment);

@@ -1,18 +1,19 @@
-//! Block devices of the engines: a small trait, and what stands behind it.
+//! Block devices of the engines: a small trait, and its implementations.
 //!
-//! Everything an engine keeps goes through [`BlockDevice`], so a test can put a device there that fails, lies, or loses
-//! its power, and the engine does not know.
+//! An engine stores all its data through [`BlockDevice`]. So a test can use a device that fails,
+//! returns wrong data, or loses power.
 //!
-//! - [`FileDevice`]: a file or block device of the system, through the page cache or past it.
+//! - [`FileDevice`]: a file or block device of the operating system, with or without the page
+//!   cache.
 //! - [`MemoryDevice`]: in memory; a [fork](MemoryDevice::fork) costs almost nothing.
 //! - [`CompactDevice`]: in memory, for large runs: a block that repeats one word takes 76 bytes.
-//! - [`FaultDevice`]: does what the [faults](Fault) that it was given say: fails, loses, tears, misdirects, flips bits.
-//! - [`Recording`]: of several devices, makes every state that a loss of power may leave.
-//! - [`OverlayDevice`]: looks at another one, and keeps writes to itself.
-//! - [`SliceDevice`]: a part of another one.
-//! - [`TracedDevice`]: counts requests and lists them.
+//! - [`FaultDevice`]: has injected [faults](Fault): it fails, loses, tears, misdirects, flips bits.
+//! - [`Recording`]: generates every possible state of several devices after a loss of power.
+//! - [`OverlayDevice`]: reads another device, and keeps writes in memory.
+//! - [`SliceDevice`]: a part of another device.
+//! - [`TracedDevice`]: counts and lists requests.
 //!
-//! What holds many blocks in memory has each in a [`Slot`], whose memory is used again.
+//! Structures with many blocks in memory use a [`Slot`] for each, whose memory is reused.
 //!
 //! ```
 //! use senesce_block::{BlockDevice, FaultDevice, MemoryDevice};
@@ -29,7 +30,8 @@
 //! assert_eq!(device.struck(), 2);
 //! ```
 //!
-//! None of them knows what lies on it, and none formats: who may be written to is decided elsewhere.
+//! The devices do not know their contents, and none of them formats: other crates decide which
+//! devices may be written.
 
 mod aligned;
 mod compact;

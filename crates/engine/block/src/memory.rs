@@ -1,4 +1,4 @@
-//! A device in memory, of which a copy costs almost nothing.
+//! A device in memory with cheap copies.
 
 use std::{
     io::{IoSlice, IoSliceMut},
@@ -9,15 +9,17 @@ use senesce_core::Bytes;
 
 use crate::{BlockDevice, BlockOperation, BlockResult, Slot, range::check_range};
 
-/// Bytes that are copied together: shared between forks until one of them writes there.
+/// The bytes that are copied together; forks share them until one of them writes there.
 pub(crate) const CHUNK_BYTES: usize = 4096;
 
-/// Of the slot the first bytes; those behind them stay zeros.
+/// The first bytes of the slot; the bytes after them stay zero.
 type Chunk = Option<Arc<Slot>>;
 
-/// A device in memory. What was never written takes none and reads as zeros, and so does what was discarded whole.
+/// A device in memory. Unwritten chunks and wholly discarded ones take no memory, and read as
+/// zeros.
 ///
-/// Flushes do nothing: what was written is there. To lose it, see [`Recording`](crate::Recording).
+/// Flushes do nothing, because no write is lost. To simulate losses, see
+/// [`Recording`](crate::Recording).
 #[derive(Debug)]
 pub struct MemoryDevice {
     name: String,
@@ -32,19 +34,19 @@ impl MemoryDevice {
         Self { name: name.into(), size, chunks: RwLock::new(chunks) }
     }
 
-    /// A second device that holds the same, and from now on goes its own way. Cost: 8 bytes for 4 KiB of its size.
+    /// An independent copy. Cost: 8 bytes for each 4 KiB of the size.
     pub fn fork(&self) -> Self {
         Self { name: self.name.clone(), size: self.size, chunks: RwLock::new(self.read().clone()) }
     }
 
-    /// All that it holds.
+    /// All contents.
     pub fn contents(&self) -> Vec<u8> {
         let mut all = vec![0; self.size.0 as usize];
         copy_out(&self.read(), 0, &mut all);
         all
     }
 
-    /// Whether both hold the same. Cost: little for what they still share.
+    /// Whether both have the same contents. Cost: little for shared chunks.
     pub fn same_contents(&self, other: &Self) -> bool {
         const ZEROS: [u8; CHUNK_BYTES] = [0; CHUNK_BYTES];
         if self.size != other.size {
@@ -58,12 +60,12 @@ impl MemoryDevice {
         })
     }
 
-    /// Memory that it takes, with what it shares.
+    /// The memory of the contents, including shared chunks.
     pub fn allocated(&self) -> Bytes {
         Bytes((self.read().iter().flatten().count() * CHUNK_BYTES) as u64)
     }
 
-    // A thread that panicked while it wrote left a write in part, which is what a device may do.
+    // If a thread panicked during a write, the write is partial, as on a real device.
     fn read(&self) -> RwLockReadGuard<'_, Vec<Chunk>> {
         self.chunks.read().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! A device that is only looked at: what is written to it stays in memory.
+//! A device whose writes stay in memory.
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},
@@ -14,22 +14,23 @@ use crate::{
     range::check_range,
 };
 
-/// Reads from another device, and keeps all writes in memory: to see what opening would do, without doing it.
+/// Reads from another device, and keeps all writes in memory: for example to open a file system
+/// without a change to its device.
 #[derive(Debug)]
 pub struct OverlayDevice<D> {
     below: D,
-    /// What was written; the last chunk of a device may be shorter.
+    /// The written chunks; the last one of a device may be shorter.
     written: RwLock<BTreeMap<u64, Vec<u8>>>,
     most_bytes: u64,
 }
 
 impl<D: BlockDevice> OverlayDevice<D> {
-    /// Over a device that nobody else writes to meanwhile.
+    /// An overlay over a device that has no other writer.
     pub fn new(below: D) -> Self {
         Self::within(below, Bytes(u64::MAX))
     }
 
-    /// The same, but a write fails if the overlay would keep more than `most_bytes`.
+    /// An overlay whose writes fail if it would keep more than `most_bytes`.
     pub fn within(below: D, most_bytes: Bytes) -> Self {
         Self { below, written: RwLock::default(), most_bytes: most_bytes.0 }
     }
@@ -70,7 +71,7 @@ impl<D: BlockDevice> BlockDevice for OverlayDevice<D> {
         let new = pieces(offset, data.len()).filter(|(chunk, ..)| !written.contains_key(&(*chunk as u64))).count();
         let kept = (written.len() + new) as u64 * CHUNK_BYTES as u64;
         if new > 0 && kept > self.most_bytes {
-            let why = format!("more than {} of changes would be kept in memory", Bytes(self.most_bytes));
+            let why = format!("the changes exceed {} of memory", Bytes(self.most_bytes));
             let problem = io::Error::other(why).into();
             return Err(BlockError::new(self.name(), BlockOperation::Write, offset, data.len() as u64, problem));
         }

@@ -1,8 +1,8 @@
-//! What every device checks before it does anything.
+//! The checks of every device before a request.
 
 use crate::{BlockDevice, BlockError, BlockOperation, BlockProblem, BlockResult};
 
-/// Whether a range lies within the device and is aligned.
+/// Whether a range is within the device and aligned.
 pub(crate) fn check_range(
     device: &(impl BlockDevice + ?Sized),
     operation: BlockOperation,

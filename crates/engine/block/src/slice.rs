@@ -6,8 +6,8 @@ use senesce_core::Bytes;
 
 use crate::{BlockDevice, BlockOperation, BlockResult, range::check_range};
 
-/// So many bytes of another device, from an offset on, as a device of their own: several may lie side by side. A flush is
-/// one of the whole device.
+/// A byte range of another device, as a device. Several slices of a device may be adjacent. A flush
+/// is one of the whole device.
 #[derive(Debug)]
 pub struct SliceDevice<D> {
     inner: D,
@@ -17,9 +17,10 @@ pub struct SliceDevice<D> {
 }
 
 impl<D: BlockDevice> SliceDevice<D> {
-    /// The `size` bytes of `inner` from byte `start` on. Both should be multiples of the device's alignment.
+    /// The `size` bytes of `inner` from byte `start` on. Both should be multiples of the device's
+    /// alignment.
     ///
-    /// Errors: `OutOfRange` if the device ends before the slice does.
+    /// Errors: `OutOfRange` if the slice exceeds the device.
     pub fn new(inner: D, start: u64, size: Bytes) -> BlockResult<Self> {
         check_range(&inner, BlockOperation::Open, start, size.0)?;
         let name = format!("{} from byte {start}", inner.name());
@@ -83,7 +84,7 @@ mod tests {
     use crate::MemoryDevice;
 
     #[test]
-    fn slices_lie_side_by_side_and_keep_to_themselves() {
+    fn adjacent_slices_are_separate() {
         let whole = Arc::new(MemoryDevice::new("disk", Bytes(100)));
         let slice = |start, size| SliceDevice::new(whole.clone(), start, Bytes(size));
         let (first, second) = (slice(0, 60).unwrap(), slice(60, 40).unwrap());
@@ -94,8 +95,11 @@ mod tests {
         assert_eq!(got, [[1; 10], [2; 10]].concat()[..]);
         second.read_at(20, &mut got).unwrap();
         assert_eq!((got, second.size(), second.name()), ([0; 20], Bytes(40), "disk from byte 60"));
-        assert!(first.write_at(55, &[3; 6]).is_err(), "it would reach into the second");
-        assert!(first.write_parts_at(55, &[IoSlice::new(&[3; 4]), IoSlice::new(&[3; 2])]).is_err(), "so would these");
+        assert!(first.write_at(55, &[3; 6]).is_err(), "the write exceeds the slice");
+        assert!(
+            first.write_parts_at(55, &[IoSlice::new(&[3; 4]), IoSlice::new(&[3; 2])]).is_err(),
+            "the parts exceed the slice"
+        );
         assert!(second.read_at(u64::MAX, &mut [0]).is_err());
         assert!(slice(60, 41).is_err());
     }

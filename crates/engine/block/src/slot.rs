@@ -1,8 +1,10 @@
-//! Memory of blocks with their trailers, which come and go by the ten thousand: an allocator for things of one size.
+//! Memory for blocks with their trailers, which are allocated and freed very often: an allocator
+//! for one size.
 //!
-//! The kernel is asked for the pages of many slots at once: one by one, as they are touched, each costs an interrupt. They are
-//! not large pages of the processor's. These make addresses cheaper to find, but little is gained by that where blocks are copied whole; and
-//! in a virtual machine whose host takes back large pages that lie idle, each costs a millisecond when it is touched first.
+//! One request to the kernel maps the pages of many slots, because single page faults cost an
+//! interrupt each. Huge pages are not used. They make address translation cheaper, which gains
+//! little for copies of whole blocks. In a virtual machine whose host reclaims idle huge pages, the
+//! first access to each costs a millisecond.
 
 use std::{
     alloc::{Layout, handle_alloc_error},
@@ -15,24 +17,24 @@ use std::{
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 
-/// Bytes of a slot: a block of 4,096 bytes and a trailer of 64.
+/// The bytes of a slot: a block of 4,096 bytes and a trailer of 64.
 pub const SLOT_BYTES: usize = 4096 + 64;
-/// Bytes of addresses that the kernel is asked for at once.
+/// The bytes of address space that are requested at a time.
 const REGION: usize = 32 << 20;
-/// Bytes of memory that it is asked for at once.
+/// The bytes of memory that are requested at a time.
 const STEP: usize = 256 << 10;
 
-/// The bytes of a slot. Memory that one leaves is kept for those that come: a process has it for as many slots as it ever had at
-/// once. Cost: a lock to make and to drop one.
+/// The bytes of a slot. Memory of dropped slots is reused, so a process keeps memory for the
+/// largest number of slots that it ever had. Cost: a lock to make and to drop a slot.
 pub struct Slot(NonNull<[u8; SLOT_BYTES]>);
 
-// SAFETY: nobody else has the bytes of a slot, as with a box.
+// SAFETY: a slot owns its bytes, like a box.
 unsafe impl Send for Slot {}
 // SAFETY: shared slots are only read.
 unsafe impl Sync for Slot {}
 
 impl Slot {
-    /// Zeros.
+    /// A slot of zeros.
     pub fn zeros() -> Self {
         let mut memory = memory();
         if let Some(mut left) = memory.left.pop().map(ManuallyDrop::into_inner) {
@@ -43,25 +45,25 @@ impl Slot {
         memory.take_fresh()
     }
 
-    /// Bytes of any contents, to be written whole.
+    /// A slot of arbitrary bytes, which the caller overwrites.
     pub fn any() -> Self {
         let mut memory = memory();
         memory.left.pop().map_or_else(|| memory.take_fresh(), ManuallyDrop::into_inner)
     }
 }
 
-/// Memory that no slot has.
+/// The memory that no slot uses.
 struct Memory {
-    /// Of slots that are gone.
+    /// Dropped slots.
     left: Vec<ManuallyDrop<Slot>>,
-    /// Zeros that none ever had.
+    /// Fresh zeros.
     fresh: NonNull<u8>,
     fresh_bytes: usize,
-    /// Of these, the last ones, which the kernel has given no memory for yet.
+    /// The fresh bytes at the end that have no memory yet.
     untouched_bytes: usize,
 }
 
-// SAFETY: what `fresh` points to is nobody else's.
+// SAFETY: no other code uses the memory of `fresh`.
 unsafe impl Send for Memory {}
 
 static MEMORY: Mutex<Memory> =
@@ -80,27 +82,28 @@ impl Memory {
             self.touch();
         }
         let slot = self.fresh.cast();
-        // SAFETY: there are so many bytes, as was just seen.
+        // SAFETY: there are at least this number of bytes, by the checks above.
         self.fresh = unsafe { self.fresh.add(SLOT_BYTES) };
         self.fresh_bytes -= SLOT_BYTES;
         Slot(slot)
     }
 
-    /// Asks the kernel for addresses. What was left of the last ones is too little for a slot.
+    /// Requests address space. The rest of the last region is too small for a slot.
     fn ask(&mut self) {
         let (access, private) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
-        // SAFETY: new memory, where the kernel has none yet.
+        // SAFETY: a new mapping at an address that the kernel chooses.
         let mapped = unsafe { mmap_anonymous(null_mut(), REGION, access, private) };
         let mapped = mapped.ok().and_then(|start| NonNull::new(start.cast()));
         self.fresh = mapped.unwrap_or_else(|| handle_alloc_error(Layout::new::<[u8; REGION]>()));
         (self.fresh_bytes, self.untouched_bytes) = (REGION, REGION);
     }
 
-    /// Asks it for memory for the next slots.
+    /// Requests memory for the next slots.
     fn touch(&mut self) {
-        // SAFETY: within the region, of which so many bytes are left.
+        // SAFETY: within the region, which has at least this number of bytes left.
         let start = unsafe { self.fresh.add(self.fresh_bytes - self.untouched_bytes) };
-        // SAFETY: nothing lies there yet. A kernel that does not know this gives memory when it is touched.
+        // SAFETY: the range is not in use. A kernel that does not support this allocates at the
+        // first access.
         let _ = unsafe { madvise(start.as_ptr().cast(), STEP, Advice::LinuxPopulateWrite) };
         self.untouched_bytes -= STEP;
     }
@@ -118,7 +121,7 @@ impl Deref for Slot {
     type Target = [u8; SLOT_BYTES];
 
     fn deref(&self) -> &Self::Target {
-        // SAFETY: the bytes were zeros or a slot's, and are this one's alone.
+        // SAFETY: the bytes are initialized, and only this slot uses them.
         unsafe { self.0.as_ref() }
     }
 }
@@ -162,9 +165,9 @@ impl fmt::Debug for Slot {
 mod tests {
     use super::*;
 
-    /// More slots than a region has, some of which leave and come again on other threads.
+    /// More slots than a region has; some are dropped and allocated again by other threads.
     #[test]
-    fn each_slot_has_bytes_of_its_own_and_zeros_are_zeros() {
+    fn slots_are_separate_and_zeros_are_zero() {
         let make = |byte: u8, count: usize| -> Vec<Slot> {
             let slot = |_| {
                 let mut slot = Slot::zeros();

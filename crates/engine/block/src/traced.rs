@@ -1,4 +1,4 @@
-//! A device that counts and lists what it is asked for.
+//! A device that counts and lists its requests.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -6,16 +6,16 @@ use senesce_core::{BlockOp, BlockRequest, Bytes, Clock, SECTOR_BYTES};
 
 use crate::{BlockDevice, BlockResult};
 
-/// What a device was asked for.
+/// Counts of the requests to a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequestCounts {
-    /// Requests to read.
+    /// Reads.
     pub reads: u64,
-    /// Requests to write.
+    /// Writes.
     pub writes: u64,
-    /// Requests to flush.
+    /// Flushes.
     pub flushes: u64,
-    /// Requests to discard.
+    /// Discards.
     pub discards: u64,
     /// Bytes of all reads.
     pub bytes_read: u64,
@@ -23,7 +23,7 @@ pub struct RequestCounts {
     pub bytes_written: u64,
 }
 
-/// Counts and lists all requests to another device, whether it does them or not.
+/// Counts and lists all requests to another device, including failed ones.
 pub struct TracedDevice<D> {
     inner: D,
     clock: Arc<dyn Clock>,
@@ -42,18 +42,18 @@ impl<D: BlockDevice> TracedDevice<D> {
         Self { inner, clock, seen: Mutex::default() }
     }
 
-    /// The device that does the work.
+    /// The device below.
     pub fn inner(&self) -> &D {
         &self.inner
     }
 
-    /// What it was asked for since it was made.
+    /// The counts since the device was made.
     pub fn counts(&self) -> RequestCounts {
         self.seen().counts
     }
 
-    /// The requests since it was made or this was last called, in the order in which they came. A request that does not
-    /// begin or end at a sector counts the sectors that it touches.
+    /// Takes the requests since the last call, in the order of arrival. An unaligned request counts
+    /// all sectors that it touches.
     pub fn take_requests(&self) -> Vec<BlockRequest> {
         std::mem::take(&mut self.seen().requests)
     }
@@ -74,7 +74,7 @@ impl<D: BlockDevice> TracedDevice<D> {
             BlockOp::Flush => counts.flushes += 1,
         }
         let issued = self.clock.now();
-        // A request of 2 TiB and more is a discard; it is listed in pieces.
+        // A discard can have 2 TiB or more; it is listed in pieces.
         let mut at = sector;
         loop {
             let sectors = u32::try_from(end - at).unwrap_or(u32::MAX);

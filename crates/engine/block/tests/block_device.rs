@@ -1,4 +1,4 @@
-//! A block device of the system, which here is a loop device.
+//! A block device of the system: a loop device.
 
 use std::{
     io::IoSlice,
@@ -11,7 +11,7 @@ use senesce_testkit::{Volume, root_or_skip, run};
 
 const SIZE: Bytes = Bytes(4 << 20);
 
-/// A loop device that goes with the test.
+/// A loop device for the time of the test.
 struct Loop {
     device: PathBuf,
 }
@@ -34,7 +34,7 @@ fn open(path: &Path, direct: bool) -> Result<FileDevice, BlockError> {
     FileDevice::open(path, SIZE, FileOptions { direct, ..FileOptions::default() })
 }
 
-/// Whoever looks for a free loop device claims others for a moment, this one too.
+/// A process that looks for a free loop device briefly claims others, perhaps also this one.
 fn open_when_free(path: &Path, direct: bool) -> FileDevice {
     for _ in 0..100_000 {
         match open(path, direct) {
@@ -46,7 +46,7 @@ fn open_when_free(path: &Path, direct: bool) -> FileDevice {
 }
 
 #[test]
-fn it_is_read_and_written_through_the_page_cache_and_past_it() {
+fn works_with_and_without_the_page_cache() {
     if !root_or_skip("loop devices") {
         return;
     }
@@ -56,7 +56,7 @@ fn it_is_read_and_written_through_the_page_cache_and_past_it() {
     assert_eq!(device.size(), SIZE);
     device.write_at(4160, &[7; 4160]).unwrap();
     device.flush().unwrap();
-    assert!(open(&at.device, true).unwrap_err().to_string().contains("busy"), "one at a time");
+    assert!(open(&at.device, true).unwrap_err().to_string().contains("busy"), "only one user at a time");
     drop(device);
 
     let direct = open_when_free(&at.device, true);
@@ -76,7 +76,7 @@ fn it_is_read_and_written_through_the_page_cache_and_past_it() {
 }
 
 #[test]
-fn one_that_is_mounted_is_refused() {
+fn mounted_device_is_refused() {
     if !root_or_skip("mounting") {
         return;
     }
@@ -90,7 +90,7 @@ fn one_that_is_mounted_is_refused() {
 }
 
 #[test]
-fn long_writes_leave_what_lies_beside_them_however_they_lie() {
+fn long_writes_leave_the_bytes_around_them() {
     if !root_or_skip("loop devices") {
         return;
     }
@@ -117,5 +117,5 @@ fn long_writes_leave_what_lies_beside_them_however_they_lie() {
     drop(device);
     let mut got = vec![0; want.len()];
     open_when_free(&at.device, true).read_at(0, &mut got).unwrap();
-    assert!(got == want, "what is durable");
+    assert!(got == want, "the durable bytes");
 }

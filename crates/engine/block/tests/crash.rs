@@ -1,4 +1,4 @@
-//! Losses of power are exactly those that may be.
+//! The states after losses of power are exactly the possible ones.
 
 use std::collections::BTreeSet;
 
@@ -37,13 +37,13 @@ fn crashes(recording: &Recording, plan: &CrashPlan) -> Vec<Crash> {
     all
 }
 
-/// What lies in each sector of both devices.
+/// The contents of each sector of both devices.
 fn picture(crash: &Crash) -> Vec<u8> {
     crash.devices.iter().flat_map(|device| device.contents().into_iter().step_by(512)).collect()
 }
 
-/// All states by the definition: after every step, what is flushed and every subset of the rest, each write whole or
-/// ended at any sector.
+/// All states by the definition: after every step, the flushed writes and every subset of the
+/// others. Each of the others is whole, or ends at any sector.
 fn by_definition(steps: &[Step]) -> BTreeSet<Vec<u8>> {
     let mut found = BTreeSet::new();
     for end in 0..=steps.len() {
@@ -80,14 +80,14 @@ fn steps(longest: u64) -> impl Strategy<Value = Vec<Step>> {
 
 proptest! {
     #[test]
-    fn whole_writes_give_every_subset_and_nothing_else(steps in steps(1)) {
+    fn whole_writes_leave_exactly_all_subsets(steps in steps(1)) {
         let plan = CrashPlan { samples: 0, ..CrashPlan::default() };
         let got: BTreeSet<Vec<u8>> = crashes(&record(&steps), &plan).iter().map(picture).collect();
         prop_assert_eq!(got, by_definition(&steps));
     }
 
     #[test]
-    fn torn_writes_are_among_what_may_be(steps in steps(4)) {
+    fn torn_writes_are_possible_states(steps in steps(4)) {
         let plan = CrashPlan { exhaustive_up_to: 3, samples: 40, ..CrashPlan::default() };
         let may_be = by_definition(&steps);
         let recording = record(&steps);
@@ -99,7 +99,7 @@ proptest! {
     }
 
     #[test]
-    fn what_was_flushed_before_a_mark_is_there_at_the_mark(steps in steps(4)) {
+    fn flushed_writes_exist_at_a_later_mark(steps in steps(4)) {
         for crash in crashes(&record(&steps), &CrashPlan::default()) {
             let Some(mark) = crash.mark else { continue };
             let before = &steps[..mark as usize];
@@ -114,9 +114,9 @@ proptest! {
     }
 }
 
-/// The default plan finds the two mistakes that crash tests are for.
+/// The default plan finds the two mistakes that crash tests are meant for.
 #[test]
-fn a_missing_flush_and_a_write_trusted_to_be_whole_are_found() {
+fn missing_flush_and_torn_write_are_found() {
     let run = |flush: bool, sectors: usize| {
         let blank = |name: &str| MemoryDevice::new(name, Bytes(16 * 512));
         let (recording, devices) = Recording::new(vec![blank("data"), blank("super")]);
@@ -145,11 +145,11 @@ fn a_missing_flush_and_a_write_trusted_to_be_whole_are_found() {
 }
 
 #[test]
-fn too_many_writes_for_all_subsets_are_drawn_from() {
+fn subsets_of_many_writes_are_sampled() {
     let steps: Vec<Step> = (0..30).map(|at| Step::Write(at % 2, at as u64 % 4, 1)).collect();
     let plan = CrashPlan { samples: 500, ..CrashPlan::default() };
     let all = crashes(&record(&steps), &plan);
-    // One before anything, one after each write, the loss of everything, and those that were drawn.
+    // One before the first write, one after each write, the loss of all writes, and the samples.
     assert_eq!(all.len(), 1 + 30 + 1 + 500);
     let different: BTreeSet<&Vec<usize>> = all.iter().map(|crash| &crash.lost).collect();
     assert!(different.len() > 400, "{}", different.len());
@@ -168,5 +168,5 @@ fn durable_write_leaves_other_writes_pending() {
     let seen: BTreeSet<Vec<u8>> =
         after.map(|crash| crash.devices[0].contents().into_iter().step_by(512).take(3).collect()).collect();
     let all = [[0, 3, 0], [0, 3, 4], [1, 3, 0], [1, 3, 4]].map(|sectors| sectors.to_vec());
-    assert_eq!(seen, BTreeSet::from(all), "the marked write is there, with what was written there before");
+    assert_eq!(seen, BTreeSet::from(all), "the marked write exists, with the writes to its place before it");
 }

@@ -1,4 +1,4 @@
-//! Every device that keeps what it is given agrees with an array of bytes.
+//! Every device that keeps data agrees with an array of bytes.
 
 use std::{
     io::{IoSlice, IoSliceMut},
@@ -34,7 +34,7 @@ fn requests(unit: u64) -> impl Strategy<Value = Vec<Request>> {
     prop::collection::vec(one, 1..40)
 }
 
-/// Writes of slots that repeat a word, with a trailer, some of them cut or shifted by a few bytes.
+/// Writes of slots with a repeated word and a trailer. Some are cut or shifted by a few bytes.
 fn slot_writes() -> impl Strategy<Value = Vec<(u64, Vec<u8>)>> {
     let word = prop_oneof![Just(0), Just(1 << 40), any::<u64>()];
     let slots = prop::collection::vec((word, prop_oneof![Just(0), any::<u8>()]), 1..4);
@@ -51,14 +51,15 @@ fn slot_writes() -> impl Strategy<Value = Vec<(u64, Vec<u8>)>> {
     prop::collection::vec(one, 1..12)
 }
 
-/// Does the requests to the device and to an array; what was discarded and not written since is not compared.
+/// Sends the requests to the device and to an array. Discarded bytes that were not written again
+/// are not compared.
 fn agree(device: &dyn BlockDevice, requests: &[Request]) {
     let mut model = vec![Some(0u8); SIZE as usize];
     for request in requests {
         match *request {
             Request::Read(offset, len) => {
                 let mut got = vec![0; len];
-                // Every other one in parts.
+                // Half of the requests are split.
                 let (first, rest) = got.split_at_mut(len / 3);
                 let done = match offset / 4096 % 2 {
                     0 => device.read_parts_at(offset, &mut [first, rest].map(IoSliceMut::new)),
@@ -104,7 +105,7 @@ fn agree(device: &dyn BlockDevice, requests: &[Request]) {
 
 proptest! {
     #[test]
-    fn memory_agrees_and_so_does_all_that_passes_on(requests in requests(1)) {
+    fn memory_and_forwarding_devices_agree(requests in requests(1)) {
         let memory = || MemoryDevice::new("memory", Bytes(SIZE));
         agree(&memory(), &requests);
         agree(&FaultDevice::new(memory()), &requests);
@@ -119,7 +120,7 @@ proptest! {
     }
 
     #[test]
-    fn a_compact_device_holds_what_one_in_memory_does(writes in slot_writes()) {
+    fn compact_device_agrees_with_memory(writes in slot_writes()) {
         const SLOTS: u64 = 6;
         // The last slot is cut.
         let size = Bytes(SLOTS * 4160 - 1000);
@@ -136,7 +137,7 @@ proptest! {
     }
 
     #[test]
-    fn a_file_agrees_and_is_found_again(requests in requests(1)) {
+    fn file_agrees_and_keeps_its_contents(requests in requests(1)) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("disk");
         let device = FileDevice::create(&path, Bytes(SIZE), FileOptions::default()).unwrap();
@@ -160,7 +161,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_over_a_device_does_not_reach_it(first in requests(1), second in requests(1)) {
+    fn overlay_writes_do_not_reach_the_base(first in requests(1), second in requests(1)) {
         let device = MemoryDevice::new("memory", Bytes(SIZE - 100));
         for request in &first {
             if let Request::Write(offset, len, byte) = *request {
@@ -182,7 +183,7 @@ proptest! {
     }
 
     #[test]
-    fn forks_go_their_own_way(first in requests(1), second in requests(1)) {
+    fn forks_are_independent(first in requests(1), second in requests(1)) {
         let device = MemoryDevice::new("memory", Bytes(SIZE));
         agree(&device, &first);
         let before = device.contents();
@@ -199,14 +200,14 @@ proptest! {
 }
 
 #[test]
-fn a_file_that_will_not_do_is_refused_and_says_why() {
+fn unsuitable_file_is_refused_with_the_reason() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("disk");
     let plain = FileOptions::default();
     let refused = |at_least| FileDevice::open(&path, Bytes(at_least), plain).unwrap_err().to_string();
     assert!(refused(0).contains("No such file"), "{}", refused(0));
     let first = FileDevice::create(&path, Bytes(8192), plain).unwrap();
-    assert!(refused(0).ends_with("another has it open"), "{}", refused(0));
+    assert!(refused(0).ends_with("it is open elsewhere"), "{}", refused(0));
     assert!(FileDevice::create(&path, Bytes(8192), plain).unwrap_err().to_string().contains("File exists"));
     drop(first);
     assert!(refused(8193).ends_with("it has 8192 bytes, and 8193 are needed"), "{}", refused(8193));
@@ -219,7 +220,7 @@ fn a_file_that_will_not_do_is_refused_and_says_why() {
 }
 
 #[test]
-fn past_the_page_cache_only_whole_blocks_go() {
+fn direct_access_needs_whole_blocks() {
     let dir = tempfile::tempdir().unwrap();
     let direct = FileOptions { direct: true, ..Default::default() };
     let device = FileDevice::create(&dir.path().join("disk"), Bytes(8192 + 512), direct).unwrap();
@@ -231,7 +232,7 @@ fn past_the_page_cache_only_whole_blocks_go() {
 }
 
 #[test]
-fn requests_are_counted_and_listed_by_the_sectors_that_they_touch() {
+fn requests_are_counted_and_listed_by_sectors() {
     let clock = Arc::new(ManualClock::default());
     let device = TracedDevice::new(MemoryDevice::new("memory", Bytes(SIZE)), clock.clone());
     device.write_at(4160, &[1; 4160]).unwrap();
@@ -239,7 +240,7 @@ fn requests_are_counted_and_listed_by_the_sectors_that_they_touch() {
     device.read_at(512, &mut [0; 1024]).unwrap();
     device.flush().unwrap();
     device.discard(0, 4096).unwrap();
-    assert!(device.read_at(SIZE, &mut [0; 1]).is_err(), "a request that fails was one all the same");
+    assert!(device.read_at(SIZE, &mut [0; 1]).is_err(), "a failed request counts, too");
     let listed: Vec<_> = device.take_requests().iter().map(|r| (r.issued.0, r.op, r.sector, r.sectors)).collect();
     let want = [
         (0, BlockOp::Write, 8, 9),

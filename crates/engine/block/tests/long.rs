@@ -1,4 +1,5 @@
-//! Long requests to a block device pass the page cache by, short ones do not: both see the same bytes.
+//! Long requests to a block device bypass the page cache, short ones do not: both see the same
+//! bytes.
 
 use std::{fs::File, io::IoSliceMut, path::Path};
 
@@ -6,7 +7,7 @@ use senesce_block::{BlockDevice, FileDevice, FileOptions};
 use senesce_core::{Bytes, Rng, Seed};
 use senesce_testkit::{root_or_skip, run};
 
-/// Ends within a block of 4 KiB.
+/// Not a multiple of 4 KiB.
 const SIZE: u64 = (8 << 20) + 3 * 512;
 const LONGEST: u64 = 3 << 20;
 
@@ -40,7 +41,8 @@ fn long_and_short_requests_see_the_same_bytes() {
     let mut model = vec![0; SIZE as usize];
     let mut rng = Rng::for_purpose(Seed(7), "long requests");
     for step in 0..300u32 {
-        // Short ones, about as long as a request that is long, and those that reach the end.
+        // Short lengths, lengths around the limit for long requests, and lengths that reach the
+        // end.
         let len = [rng.below(9000), rng.between(500 << 10, 530 << 10) << rng.below(2), rng.below(LONGEST)]
             [rng.below(3) as usize]
             + 1;
@@ -69,5 +71,5 @@ fn long_and_short_requests_see_the_same_bytes() {
         }
         assert!(read == model[range], "step {step}: {len} bytes from {start} on");
     }
-    assert!(file.read_at(SIZE - 1000, &mut vec![0; 1 << 20]).is_err(), "an end is an end");
+    assert!(file.read_at(SIZE - 1000, &mut vec![0; 1 << 20]).is_err(), "it is beyond the end");
 }

@@ -1,8 +1,9 @@
-//! All that a loss of power may leave.
+//! The possible states after a loss of power.
 //!
-//! At any moment, a device holds all that was written before its last flush, and of what was written since then any
-//! part: any subset of the writes, each ended at any multiple of 512 bytes. Between two flushes the unflushed writes only
-//! become more, and their subsets hold those of every moment before: so subsets are made once, before the flush.
+//! A device has all writes before its last flush. Of each later write it has any part: a subset of
+//! the writes, each cut at any multiple of 512 bytes. Until the next flush the set of unflushed
+//! writes only grows, and its subsets include those of every earlier moment. So subsets are
+//! generated once, before the flush.
 
 use std::{fmt, ops::Range};
 
@@ -11,39 +12,40 @@ use senesce_core::{Rng, SECTOR_BYTES, Seed};
 use super::recording::{Event, Recording};
 use crate::{BlockDevice, MemoryDevice};
 
-/// How many of the possible states are made.
+/// The number of states to generate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CrashPlan {
-    /// Up to so many unflushed writes, all subsets of them are made.
+    /// Up to this number of unflushed writes, all subsets are generated.
     pub exhaustive_up_to: usize,
-    /// So many are drawn before each flush: subsets if there are more writes than that, and subsets of which one write is
-    /// torn.
+    /// The number of random states before each flush: subsets if there are more writes than that,
+    /// and subsets with one torn write.
     pub samples: usize,
-    /// Of each write, so many ends at sectors within it are made (all, if there are no more), with all writes before it.
+    /// For each write, the number of cuts at sectors within it (at most all), with all earlier
+    /// writes.
     pub tears: usize,
-    /// What is drawn follows from it.
+    /// The seed of the random choices.
     pub seed: Seed,
 }
 
 impl Default for CrashPlan {
-    /// All subsets of up to 12, else 64 drawn; 8 torn ends of each write.
+    /// All subsets of up to 12 writes, else 64 random ones; 8 cuts of each write.
     fn default() -> Self {
         Self { exhaustive_up_to: 12, samples: 64, tears: 8, seed: Seed(0) }
     }
 }
 
-/// What one loss of power leaves.
+/// The state after one loss of power.
 #[derive(Debug)]
 pub struct Crash {
-    /// How many events there had been.
+    /// The number of earlier events.
     pub events: usize,
     /// The last mark before it.
     pub mark: Option<u64>,
-    /// The events whose writes are lost, from 0.
+    /// The events whose writes are lost, counted from 0.
     pub lost: Vec<usize>,
-    /// The event whose write is torn, and how many bytes of it are kept.
+    /// The event whose write is torn, and the bytes that are kept.
     pub torn: Option<(usize, u64)>,
-    /// The devices that it leaves, in order.
+    /// The devices in this state, in order.
     pub devices: Vec<MemoryDevice>,
 }
 
@@ -64,10 +66,11 @@ impl fmt::Display for Crash {
 }
 
 impl Recording {
-    /// Gives every state of the plan to `check`: after each write all of it, and its torn ends; before each flush (and at
-    /// the end) the subsets. The same recording and plan give the same states in the same order.
+    /// Passes every state of the plan to `check`: after each write the complete one, and its cuts;
+    /// before each flush, and at the end, the subsets. The same recording and plan give the same
+    /// states in the same order.
     ///
-    /// Cost: a fork of all devices for each, and the unflushed writes.
+    /// Cost: a fork of all devices for each state, and the unflushed writes.
     pub fn for_each_crash(&self, plan: &CrashPlan, mut check: impl FnMut(Crash)) {
         let state = self.state();
         let mut walk = Walk {
@@ -105,13 +108,13 @@ impl Recording {
     }
 }
 
-/// The lengths at which a write may end early.
+/// The lengths at which a write may be cut.
 fn tears(offset: u64, len: u64) -> Vec<u64> {
     let first = (offset / SECTOR_BYTES + 1) * SECTOR_BYTES;
     (first..offset + len).step_by(SECTOR_BYTES as usize).map(|end| end - offset).collect()
 }
 
-/// All, or so many drawn.
+/// All values, or `most` random ones.
 fn choose(mut all: Vec<u64>, most: usize, rng: &mut Rng) -> Vec<u64> {
     if all.len() > most {
         rng.shuffle(&mut all);
@@ -123,9 +126,9 @@ fn choose(mut all: Vec<u64>, most: usize, rng: &mut Rng) -> Vec<u64> {
 
 struct Walk<'a> {
     events: &'a [Event],
-    /// What is durable.
+    /// The durable contents.
     durable: Vec<MemoryDevice>,
-    /// Writes and discards that are not, in their order.
+    /// Writes and discards that are not durable, in order.
     pending: Vec<usize>,
     mark: Option<u64>,
 }
@@ -141,7 +144,7 @@ impl Walk<'_> {
         }
     }
 
-    /// All that is pending on a device becomes durable.
+    /// Makes all pending events of a device durable.
     fn settle(&mut self, device: usize) {
         let (settled, pending) = self.pending.iter().partition(|&&event| self.device(event) == device);
         self.pending = pending;
@@ -151,7 +154,8 @@ impl Walk<'_> {
         }
     }
 
-    /// A write becomes durable, with pending writes to the same place; the rest of the device stays pending.
+    /// Makes a write durable, with pending writes to the same range. Other pending events stay
+    /// pending.
     fn settle_write(&mut self, write: usize, device: usize) {
         let range = self.range(write);
         let is_settled = |&&event: &&usize| {
@@ -165,7 +169,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The bytes that a write or discard changes.
+    /// The byte range of a write or discard.
     fn range(&self, event: usize) -> Range<u64> {
         match &self.events[event] {
             Event::Write { offset, data, .. } => *offset..offset + data.len() as u64,
@@ -174,7 +178,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Does an event, of a write the first `keep` bytes.
+    /// Applies an event; of a write only the first `keep` bytes.
     fn apply(&self, event: usize, devices: &[MemoryDevice], keep: u64) {
         let done = match &self.events[event] {
             Event::Write { device, offset, data } => {
@@ -187,7 +191,7 @@ impl Walk<'_> {
         done.expect("what was recorded fits on the device");
     }
 
-    /// The state in which `lost` of the pending are lost and one is torn.
+    /// The state in which the events of `lost` are lost and one write is torn.
     fn crash(&self, events: usize, lost: &[usize], torn: Option<(usize, u64)>) -> Crash {
         let devices: Vec<MemoryDevice> = self.durable.iter().map(MemoryDevice::fork).collect();
         for &event in self.pending.iter().filter(|event| !lost.contains(event)) {
@@ -197,7 +201,7 @@ impl Walk<'_> {
         Crash { events, mark: self.mark, lost: lost.to_vec(), torn, devices }
     }
 
-    /// Subsets of what is pending: all but the one that loses nothing, or samples.
+    /// Passes subsets of the pending events: all except the complete one, or samples.
     fn subsets(&self, events: usize, plan: &CrashPlan, check: &mut impl FnMut(Crash)) {
         let pending = self.pending.len();
         let mut rng = Rng::for_purpose(plan.seed, &format!("subsets {events}"));
@@ -221,7 +225,7 @@ impl Walk<'_> {
         }
     }
 
-    /// One of the writes that are not lost, and where it is torn; nothing if it is within a sector.
+    /// A random write that is not lost, and its cut; `None` if it is within a sector.
     fn draw_tear(&self, lost: &[usize], rng: &mut Rng) -> Option<(usize, u64)> {
         let kept: Vec<usize> = self.pending.iter().copied().filter(|event| !lost.contains(event)).collect();
         let event = *kept.get(rng.below(kept.len().max(1) as u64) as usize)?;

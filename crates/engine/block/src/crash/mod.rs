@@ -1,4 +1,4 @@
-//! Loss of power: every state in which it may leave several devices.
+//! Loss of power: all possible states of several devices.
 
 mod enumerate;
 mod recording;

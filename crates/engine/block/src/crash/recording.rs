@@ -1,4 +1,4 @@
-//! Devices that record what is done to them, in one order for all.
+//! Devices that record their requests in one common order.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -6,7 +6,7 @@ use senesce_core::Bytes;
 
 use crate::{BlockDevice, BlockOperation, BlockResult, MemoryDevice, range::check_range};
 
-/// What happened to one of the devices.
+/// A request to one of the devices.
 #[derive(Clone, Debug)]
 pub(super) enum Event {
     Write {
@@ -22,15 +22,16 @@ pub(super) enum Event {
     Flush {
         device: usize,
     },
-    /// The write before it is durable, and others need not be.
+    /// The previous write is durable; earlier ones need not be.
     Settle {
         device: usize,
     },
     Mark(u64),
 }
 
-/// The record of all that was done to several devices, in one order, from which
-/// [`for_each_crash`](Self::for_each_crash) makes what a loss of power may leave: it hits all devices at once.
+/// A recording of all requests to several devices, in one order.
+/// [`for_each_crash`](Self::for_each_crash) generates the possible states after a loss of power,
+/// which hits all devices at once.
 ///
 /// ```
 /// use senesce_block::{BlockDevice, CrashPlan, MemoryDevice, Recording};
@@ -38,28 +39,28 @@ pub(super) enum Event {
 ///
 /// let devices = vec![MemoryDevice::new("log", Bytes(512)), MemoryDevice::new("data", Bytes(512))];
 /// let (recording, devices) = Recording::new(devices);
-/// devices[0].write_at(0, &[1]).unwrap(); // the log says that data will be written
+/// devices[0].write_at(0, &[1]).unwrap(); // the log announces the data
 /// devices[0].flush().unwrap();
-/// recording.mark(1); // and from here on it must not be lost
+/// recording.mark(1); // from here on it must not be lost
 /// devices[1].write_at(0, &[1]).unwrap();
 ///
 /// recording.for_each_crash(&CrashPlan::default(), |crash| {
 ///     let byte = |device: usize| crash.devices[device].contents()[0];
 ///     assert!(byte(1) <= byte(0), "data without a log, {crash}");
-///     assert!(byte(0) == 1 || crash.mark.is_none(), "what was promised is lost, {crash}");
+///     assert!(byte(0) == 1 || crash.mark.is_none(), "an acknowledged write is lost, {crash}");
 /// });
 /// ```
 #[derive(Clone)]
 pub struct Recording(Arc<Mutex<State>>);
 
 pub(super) struct State {
-    /// What the devices held at first.
+    /// The contents of the devices at the start.
     pub(super) start: Vec<MemoryDevice>,
     pub(super) events: Vec<Event>,
 }
 
 impl Recording {
-    /// Records what is done from now on to the devices that it gives back, in the order of those it was given.
+    /// Starts a recording. Returns the recorded devices in the order of `devices`.
     pub fn new(devices: Vec<MemoryDevice>) -> (Self, Vec<RecordedDevice>) {
         let start = devices.iter().map(MemoryDevice::fork).collect();
         let recording = Self(Arc::new(Mutex::new(State { start, events: Vec::new() })));
@@ -68,12 +69,13 @@ impl Recording {
         (recording, devices)
     }
 
-    /// Notes that the program under test has come to a point: what it promised, it promised before. Numbers should rise.
+    /// Adds a mark: the program under test acknowledged all that belongs to this number. Numbers
+    /// should ascend.
     pub fn mark(&self, number: u64) {
         self.state().events.push(Event::Mark(number));
     }
 
-    /// How many events were recorded: writes, discards, flushes and marks.
+    /// The number of recorded events: writes, discards, flushes and marks.
     pub fn events(&self) -> usize {
         self.state().events.len()
     }
@@ -83,7 +85,7 @@ impl Recording {
     }
 }
 
-/// One of the devices of a [`Recording`]: it works as the device that it was made of.
+/// A device of a [`Recording`]. It behaves like the original device.
 pub struct RecordedDevice {
     recording: Recording,
     number: usize,
@@ -91,7 +93,7 @@ pub struct RecordedDevice {
 }
 
 impl RecordedDevice {
-    /// What it holds now, durable or not, as a device of its own.
+    /// A copy of the current contents, durable or not.
     pub fn fork(&self) -> MemoryDevice {
         self.device.fork()
     }
@@ -112,7 +114,7 @@ impl BlockDevice for RecordedDevice {
 
     fn write_at(&self, offset: u64, data: &[u8]) -> BlockResult<()> {
         check_range(self, BlockOperation::Write, offset, data.len() as u64)?;
-        // Done under the lock, so that the order of the record is the order in which it was done.
+        // Written under the lock, so that the recording has the order of execution.
         let mut state = self.recording.state();
         state.events.push(Event::Write { device: self.number, offset, data: data.into() });
         self.device.write_at(offset, data)

@@ -1,4 +1,4 @@
-//! A device that does what its faults say.
+//! A device with injected faults.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -7,7 +7,7 @@ use senesce_core::Bytes;
 use super::{Effect, Fault, ParseFaultError};
 use crate::{BlockDevice, BlockError, BlockOperation, BlockProblem, BlockResult, range::check_range};
 
-/// Passes requests on to another device, but for those that one of its [faults](Fault) is for.
+/// Passes requests to another device, except those with a [fault](Fault).
 pub struct FaultDevice<D> {
     inner: D,
     state: Mutex<State>,
@@ -28,24 +28,25 @@ impl<D: BlockDevice> FaultDevice<D> {
         Self { inner, state: Mutex::default() }
     }
 
-    /// Adds faults: one in words, or several with `;` between them. Of two for one request, the first counts.
+    /// Adds faults: one as text, or several separated by `;`. If two match a request, the first one
+    /// acts.
     pub fn inject(&self, words: &str) -> Result<(), ParseFaultError> {
         let faults: Vec<Fault> = words.split(';').map(str::parse).collect::<Result<_, _>>()?;
         self.state().faults.extend(faults);
         Ok(())
     }
 
-    /// Takes all faults away.
+    /// Removes all faults.
     pub fn heal(&self) {
         self.state().faults.clear();
     }
 
-    /// How many requests a fault struck.
+    /// The number of requests with a fault.
     pub fn struck(&self) -> u64 {
         self.state().struck
     }
 
-    /// How many reads, writes or flushes there were; 0 of anything else.
+    /// The number of reads, writes or flushes; 0 for other operations.
     pub fn requests(&self, operation: BlockOperation) -> u64 {
         let state = self.state();
         match operation {
@@ -56,7 +57,7 @@ impl<D: BlockDevice> FaultDevice<D> {
         }
     }
 
-    /// The device that does the work.
+    /// The device below.
     pub fn inner(&self) -> &D {
         &self.inner
     }
@@ -65,7 +66,7 @@ impl<D: BlockDevice> FaultDevice<D> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a request, and says what goes wrong with it.
+    /// Counts a request, and returns the effect of a matching fault.
     fn strike(&self, operation: BlockOperation, offset: u64, len: u64) -> Option<Effect> {
         let mut state = self.state();
         let count = match operation {
@@ -139,7 +140,7 @@ impl<D: BlockDevice> BlockDevice for FaultDevice<D> {
             Some(Effect::Tear { keep }) => self.inner.write_at(offset, &data[..keep.min(len) as usize]),
             Some(Effect::Misdirect { to }) => match check_range(self, BlockOperation::Write, to, len) {
                 Ok(()) => self.inner.write_at(to, data),
-                Err(_) => Ok(()), // it does not fit there, so it is lost, as the language says
+                Err(_) => Ok(()), // out of range, so it is lost, as documented for `Effect`
             },
             Some(Effect::Flip { bit }) => {
                 let mut flipped = data.to_vec();

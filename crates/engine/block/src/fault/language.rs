@@ -1,76 +1,77 @@
-//! The language of faults: what goes wrong, with which requests.
+//! The language of faults: an effect, and the requests that it applies to.
 
 use std::{fmt, ops::RangeInclusive, str::FromStr};
 
 use crate::BlockOperation;
 
-/// One fault: what goes wrong with which requests.
+/// A fault: an effect, and the requests that it applies to.
 ///
-/// In words: an effect, `read`, `write` or `flush`, and when.
+/// As text: an effect, then `read`, `write` or `flush`, then the requests.
 ///
-/// | words | what happens |
+/// | text | effect |
 /// |---|---|
 /// | `fail read 3` | the third read fails, and reads nothing |
-/// | `fail write 3..` | so do the third and all later writes |
-/// | `fail read at 4096+512` | so does every read that touches these 512 bytes |
-/// | `lose write 2` | the second write says that it was done, and writes nothing |
-/// | `lose flush 1..` | flushes say that they were done, and are not |
-/// | `tear write 2 keep 512` | only the first 512 bytes are written, and it says that all were |
-/// | `misdirect write 2 to 8192` | it is written there (or read from there) instead |
-/// | `flip read 2 bit 17` | bit 17 of what is read is the other one, this time |
-/// | `flip write at 0+4096 bit 17` | bit 17 of what is written is the other one, for good |
+/// | `fail write 3..` | the third and all later writes fail |
+/// | `fail read at 4096+512` | every read that touches these 512 bytes fails |
+/// | `lose write 2` | the second write reports success, and writes nothing |
+/// | `lose flush 1..` | flushes report success, and do nothing |
+/// | `tear write 2 keep 512` | the write reports success, and writes only the first 512 bytes |
+/// | `misdirect write 2 to 8192` | the write (or read) uses another offset |
+/// | `flip read 2 bit 17` | the read returns bit 17 flipped, once |
+/// | `flip write at 0+4096 bit 17` | the write stores bit 17 flipped |
 ///
-/// Requests are counted from 1, each kind by itself, from when the device was made.
+/// Requests are counted from 1 since the device was made, each kind on its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// What goes wrong.
+    /// The effect.
     pub effect: Effect,
-    /// With reads, writes or flushes.
+    /// Reads, writes or flushes.
     pub operation: BlockOperation,
-    /// With which of them.
+    /// The requests.
     pub when: When,
 }
 
-/// What goes wrong.
+/// The effect of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// The request fails and does nothing.
+    /// The request fails and has no effect.
     Fail,
-    /// The request does nothing and says that it was done. Not with reads.
+    /// The request reports success and has no effect. Not for reads.
     Lose,
-    /// A write ends early and says that it was done whole.
+    /// A write reports success, but writes only a part.
     Tear {
-        /// Bytes that are written; if the write is shorter, all of it.
+        /// The bytes to write; at most the whole write.
         keep: u64,
     },
-    /// The request goes to another place. If it does not fit there, it is lost or, a read, gives zeros.
+    /// The request uses another offset. If it does not fit there, a write is lost, and a read
+    /// returns zeros.
     Misdirect {
-        /// The place, a byte of the device.
+        /// The offset on the device.
         to: u64,
     },
-    /// One bit of the data is the other one; a bit behind the data's end counts from its beginning again.
+    /// One bit of the data is flipped; bit numbers are taken modulo the length of the data.
     Flip {
-        /// Which bit: 0 is the lowest of the first byte.
+        /// The bit: 0 is the lowest one of the first byte.
         bit: u64,
     },
 }
 
-/// With which requests it goes wrong.
+/// The requests that a fault applies to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum When {
-    /// Those with these numbers, of their kind, from 1.
+    /// The requests with these numbers, of one kind, from 1.
     Numbers(RangeInclusive<u64>),
-    /// Those that touch this range. Not flushes.
+    /// The requests that touch this range. Not for flushes.
     Touches {
         /// The first byte.
         offset: u64,
-        /// How many bytes.
+        /// The length in bytes.
         len: u64,
     },
 }
 
 impl When {
-    /// Whether it is this request.
+    /// Whether it applies to this request.
     pub(super) fn is(&self, number: u64, offset: u64, len: u64) -> bool {
         match self {
             Self::Numbers(numbers) => numbers.contains(&number),
@@ -81,13 +82,13 @@ impl When {
     }
 }
 
-/// Words that are no fault.
+/// A text that is not a fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is no fault: {problem}; write for example \"fail read 3\", \"tear write at 4096+8192 keep 512\"")]
+#[error("{text:?} is not a fault: {problem}; write for example \"fail read 3\", \"tear write at 4096+8192 keep 512\"")]
 pub struct ParseFaultError {
-    /// The words.
+    /// The text.
     pub text: String,
-    /// What is wrong.
+    /// The problem.
     pub problem: String,
 }
 
@@ -118,7 +119,7 @@ fn parse(text: &str) -> Result<Fault, String> {
     };
     let mut detail = |word: &str| match next(word)? {
         found if found == word => number(next("the number")?),
-        found => Err(format!("{found:?} stands where {word:?} should")),
+        found => Err(format!("found {found:?}, expected {word:?}")),
     };
     let effect = match effect {
         "fail" => Effect::Fail,
@@ -129,12 +130,12 @@ fn parse(text: &str) -> Result<Fault, String> {
         other => return Err(format!("{other:?} is not fail, lose, tear, misdirect or flip")),
     };
     if let Some(more) = words.next() {
-        return Err(format!("{more:?} is too much"));
+        return Err(format!("unexpected {more:?}"));
     }
     check(Fault { effect, operation, when })
 }
 
-/// Refuses what no request can do.
+/// Refuses combinations that are impossible.
 fn check(fault: Fault) -> Result<Fault, String> {
     let possible = match (fault.operation, fault.effect) {
         (_, Effect::Fail) | (BlockOperation::Write, _) => true,
@@ -142,21 +143,21 @@ fn check(fault: Fault) -> Result<Fault, String> {
         (_, effect) => effect == Effect::Lose,
     };
     if !possible {
-        return Err(format!("a {} cannot do that", fault.operation));
+        return Err(format!("this effect is impossible for a {}", fault.operation));
     }
     match fault.when {
-        When::Touches { .. } if fault.operation == BlockOperation::Flush => Err("a flush has no place".to_owned()),
+        When::Touches { .. } if fault.operation == BlockOperation::Flush => Err("a flush has no range".to_owned()),
         When::Numbers(ref numbers) if *numbers.start() == 0 => Err("requests are counted from 1".to_owned()),
         _ => Ok(fault),
     }
 }
 
 fn number(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("{text:?} is no whole number"))
+    text.parse().map_err(|_| format!("{text:?} is not a whole number"))
 }
 
 fn range(text: &str) -> Result<When, String> {
-    let (offset, len) = text.split_once('+').ok_or(format!("{text:?} is no range such as 4096+512"))?;
+    let (offset, len) = text.split_once('+').ok_or(format!("{text:?} is not a range such as 4096+512"))?;
     Ok(When::Touches { offset: number(offset)?, len: number(len)? })
 }
 

@@ -1,4 +1,4 @@
-//! Devices that fail, and the small language of their faults.
+//! Devices with injected faults, and the language of the faults.
 
 mod device;
 mod language;

@@ -13,7 +13,7 @@ fn a_lost_write_does_not_fail_reads_elsewhere() {
     let disk = FailingDisk::new(8, 64);
     let device = FileDevice::open(Path::new(&disk.device), Bytes(8 << 20), FileOptions::default()).unwrap();
     device.write_at(0, &[1; 256 << 10]).unwrap();
-    // Loses pages of the write and leaves the error in the device.
+    // Loses pages of the write, so that the device has an error.
     rustix::fs::fadvise(&device.file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
     disk.await_writes(64);
     device.write_at(4 << 20, &[0; 4096]).unwrap();
@@ -36,11 +36,11 @@ fn a_new_user_sees_what_the_device_has() {
 fn see_what_the_device_has(has_seen_it: bool) {
     let disk = FailingDisk::new(8, 64);
     let open = || FileDevice::open(Path::new(&disk.device), Bytes(8 << 20), FileOptions::default());
-    // Else the kernel drops all pages between the two users.
+    // Otherwise the kernel drops all pages between the two users.
     let _another = File::open(&disk.device).unwrap();
     let before = open().unwrap();
     before.write_at(0, &[1; 256 << 10]).unwrap();
-    // As the kernel does in the background.
+    // Starts the writeback, as the kernel does in the background.
     rustix::fs::fadvise(&before.file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
     disk.await_writes(64);
     if has_seen_it {
@@ -65,7 +65,7 @@ fn memory_of_long_requests_is_bounded() {
     let all = std::sync::Barrier::new(8);
     std::thread::scope(|scope| {
         for _ in 0..8 {
-            // All have a buffer at once.
+            // All threads have a buffer at the same time.
             scope.spawn(|| device.with_aligned(LONG_READ, |_| all.wait()));
         }
     });
@@ -73,7 +73,7 @@ fn memory_of_long_requests_is_bounded() {
 }
 
 #[test]
-fn a_lost_write_is_reported_to_flushes_and_to_durable_writes() {
+fn lost_writes_fail_flushes_and_durable_writes() {
     if !root_or_skip("loop devices") {
         return;
     }
@@ -81,12 +81,12 @@ fn a_lost_write_is_reported_to_flushes_and_to_durable_writes() {
     let path = Path::new(&disk.device);
     let device = FileDevice::open(path, Bytes(1 << 20), FileOptions::default()).unwrap();
     device.write_at(0, &[1; 256 << 10]).unwrap();
-    // As if both had begun before either had failed.
+    // As if both calls started before either failed.
     assert!(device.flush().is_err());
     device.failed.store(false, Ordering::SeqCst);
     assert!(device.write_durably_at(0, &[2; 4096]).is_err());
     device.failed.store(false, Ordering::SeqCst);
-    // The kernel does not report it a third time. So `failed` keeps it.
+    // The kernel does not report it a third time, so `failed` keeps it.
     assert!(device.flush().is_ok());
     device.failed.store(true, Ordering::SeqCst);
     assert!(device.flush().is_err());
