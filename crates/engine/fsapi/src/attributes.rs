@@ -1,4 +1,4 @@
-//! What a file system says of an inode and of itself.
+//! Attributes of inodes, and of a file system.
 
 use crate::Caller;
 
@@ -14,13 +14,13 @@ impl Ino {
 /// A time of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp {
-    /// Since 1970; before it, negative.
+    /// Seconds since 1970; negative before it.
     pub seconds: i64,
-    /// Behind the second, below 1,000,000,000.
+    /// Nanoseconds of the second, below 1,000,000,000.
     pub nanoseconds: u32,
 }
 
-/// What kind of file it is.
+/// The kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs)] // the seven kinds of POSIX
 pub enum FileKind {
@@ -34,8 +34,8 @@ pub enum FileKind {
 }
 
 impl FileKind {
-    /// What the type's bits of a mode given to `mknod` say, no bits for a file; nothing for directories and symbolic links,
-    /// which are made otherwise.
+    /// The kind in a mode for `mknod`; no bits mean a file. `None` for directories and symbolic
+    /// links, which have their own calls.
     pub fn from_mode(mode: u32) -> Option<Self> {
         Some(match mode & 0o170_000 {
             0 | 0o100_000 => Self::File,
@@ -48,46 +48,47 @@ impl FileKind {
     }
 }
 
-/// All that `stat` shows.
+/// The attributes that `stat` shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attributes {
-    /// Its number. Numbers of removed inodes may come again, with another generation.
+    /// The number. Numbers of removed inodes may be reused with another generation.
     pub ino: Ino,
-    /// Tells apart inodes that had the same number one after the other.
+    /// Distinguishes inodes that had the same number at different times.
     pub generation: u64,
-    /// What it is. It never changes.
+    /// The kind, which never changes.
     pub kind: FileKind,
     /// The low 12 bits of the mode.
     pub permissions: u32,
-    /// How many names it has; a directory has 2 and one for each directory in it.
+    /// The number of names; a directory has 2, and one for each directory in it.
     pub links: u32,
     /// The owner.
     pub uid: u32,
     /// The group.
     pub gid: u32,
-    /// Length in bytes; of a symbolic link, that of its target; of a directory, what the engine likes.
+    /// The length in bytes; of a symbolic link, that of its target; of a directory, a value of the
+    /// engine.
     pub size: u64,
-    /// Bytes of the device that it takes, all in all or without its metadata, as the engine likes. Programs see it in
-    /// units of 512.
+    /// The bytes on the device, with or without metadata, as the engine defines it. Programs see
+    /// units of 512 bytes.
     pub allocated: u64,
-    /// The device's number (as Linux encodes it), 0 for all but devices.
+    /// The device number in the encoding of Linux; 0 for other kinds.
     pub device: u32,
-    /// When it was read last: set by hand, and at birth. Reading does not change it.
+    /// The time of the last access: set at birth and by calls. Reads do not change it.
     pub accessed: Timestamp,
-    /// When its content changed last.
+    /// The time of the last change of the contents.
     pub modified: Timestamp,
-    /// When its content or its attributes changed last.
+    /// The time of the last change of contents or attributes.
     pub changed: Timestamp,
 }
 
-/// An inode to be made.
+/// A new inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewNode {
-    /// What it is to be; a symbolic link is made by `symlink`.
+    /// The kind; symbolic links are made by `symlink`.
     pub kind: FileKind,
     /// The low 12 bits of the mode, after the umask.
     pub permissions: u32,
-    /// The device's number (as Linux encodes it); 0 for all but devices.
+    /// The device number in the encoding of Linux; 0 for other kinds.
     pub device: u32,
 }
 
@@ -102,8 +103,8 @@ impl NewNode {
         Self { kind: FileKind::Directory, permissions, device: 0 }
     }
 
-    /// Owner, group and permissions that it gets in the directory `parent`: a directory with the set-group-id bit gives
-    /// its group to all that is made in it, and the bit to directories.
+    /// Owner, group and permissions of the inode in the directory `parent`. A directory with the
+    /// set-group-id bit passes its group to all new inodes, and the bit to directories.
     pub fn ownership(&self, caller: &Caller, parent: &Attributes) -> (u32, u32, u32) {
         let inherits = parent.permissions & 0o2000 != 0;
         let gid = if inherits { parent.gid } else { caller.gid };
@@ -112,7 +113,7 @@ impl NewNode {
     }
 }
 
-/// What of an inode is to change; `None` leaves it as it is.
+/// A change of attributes; `None` keeps a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SetAttributes {
     /// The low 12 bits of the mode.
@@ -121,29 +122,30 @@ pub struct SetAttributes {
     pub uid: Option<u32>,
     /// The group.
     pub gid: Option<u32>,
-    /// The length in bytes, of regular files only: what is cut off is gone, what is added reads as zeros.
+    /// The length in bytes, of regular files only. Bytes after a smaller length are lost; added
+    /// bytes are zero.
     pub size: Option<u64>,
     /// The time of access.
     pub accessed: Option<Timestamp>,
-    /// The time of modification; wins over what a new size would set.
+    /// The time of modification; it overrides the one of a new size.
     pub modified: Option<Timestamp>,
-    /// The time of change; wins over the caller's. For adapters whose kernel keeps times itself.
+    /// The time of change; it overrides the caller's. For adapters whose kernel keeps times itself.
     pub changed: Option<Timestamp>,
 }
 
-/// What a file system holds and has left.
+/// The size of a file system and its free space.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpaceReport {
-    /// The unit of the three figures that follow, in bytes.
+    /// The unit of the next three fields, in bytes.
     pub block_bytes: u32,
-    /// Blocks that files could fill on an empty file system.
+    /// The blocks that files can use on an empty file system.
     pub blocks: u64,
-    /// Blocks that are free.
+    /// The free blocks.
     pub free: u64,
-    /// Blocks that users without privileges may still fill; at most `free`.
+    /// The blocks that unprivileged users may still use; at most `free`.
     pub available: u64,
-    /// Inodes that there can be.
+    /// The most inodes.
     pub inodes: u64,
-    /// Inodes that can still be made.
+    /// The inodes that can still be made.
     pub free_inodes: u64,
 }

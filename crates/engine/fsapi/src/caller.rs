@@ -1,18 +1,18 @@
-//! Who asks, and when.
+//! The caller of a change, and its time.
 
 use crate::Timestamp;
 
-/// Who asks for a change and when: an engine has no clock of its own and knows no users.
+/// The caller of a change, and its time: an engine has no clock and knows no users.
 ///
-/// Whether the caller may do it is decided before (by the kernel, under FUSE): engines check no permissions.
+/// Engines check no permissions: the kernel does so before, under FUSE.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Caller {
-    /// The owner of what is made.
+    /// The owner of new inodes.
     pub uid: u32,
-    /// The group of what is made, where the directory does not say otherwise ([`NewNode::ownership`]).
+    /// The group of new inodes, unless the directory determines it ([`NewNode::ownership`]).
     ///
     /// [`NewNode::ownership`]: crate::NewNode::ownership
     pub gid: u32,
-    /// The time that the change has.
+    /// The time of the change.
     pub now: Timestamp,
 }

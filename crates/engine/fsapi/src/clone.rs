@@ -1,14 +1,14 @@
-//! Which ranges can be cloned.
+//! The rules for ranges that can be cloned.
 
 use crate::{FsError, FsResult, Ino, MAX_FILE_BYTES};
 
-/// The unit of what files can share, and so of ranges that are cloned.
+/// The unit of sharing between files, and so of cloned ranges, in bytes.
 pub const CLONE_BYTES: u64 = 4096;
 
-/// How many bytes a clone of `len` bytes comes to, for a source of `size` bytes: up to its end at most.
+/// The bytes of a clone of `len` bytes from a source of `size` bytes: at most up to its end.
 ///
-/// Errors: `Invalid` for places and lengths that are no multiples of [`CLONE_BYTES`] (the end of the source is one), and
-/// for ranges of one file that overlap; `TooLarge`.
+/// Errors: `Invalid` if offsets or lengths are not multiples of [`CLONE_BYTES`] (except at the end
+/// of the source), and if ranges of one file overlap; `TooLarge`.
 pub fn check_clone(from: (Ino, u64), size: u64, to: (Ino, u64), len: u64) -> FsResult<u64> {
     if !from.1.is_multiple_of(CLONE_BYTES) || !to.1.is_multiple_of(CLONE_BYTES) {
         return Err(FsError::Invalid { what: "a range that does not begin with a block" });
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clone_ends_with_its_source_and_begins_with_a_block() {
+    fn clones_are_aligned_and_end_with_the_source() {
         let check = |from, size, to, len| check_clone((Ino(1), from), size, (Ino(2), to), len).ok();
         assert_eq!(check(0, 10_000, 0, 8192), Some(8192));
         assert_eq!(check(4096, 10_000, 0, 8192), Some(5904));

@@ -1,24 +1,24 @@
-//! What a codec says of bytes that are not what the format says.
+//! Damage that codecs report.
 
-/// What lies on a device is not what the format says.
+/// Bytes on a device violate the format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{structure}: {field} is {found}, expected {expected}")]
 pub struct Damage {
     /// The structure, such as `superblock`.
     pub structure: &'static str,
-    /// The field of it.
+    /// The field.
     pub field: &'static str,
-    /// What stands there.
+    /// The value found.
     pub found: String,
-    /// What should.
+    /// The expected value.
     pub expected: String,
 }
 
-/// What codecs give.
+/// The result of codecs.
 pub type Decoded<T> = Result<T, Damage>;
 
 impl Damage {
-    /// A field that holds something else than it should.
+    /// A field with a wrong value.
     pub fn new(structure: &'static str, field: &'static str, found: impl ToString, expected: impl ToString) -> Self {
         Self { structure, field, found: found.to_string(), expected: expected.to_string() }
     }

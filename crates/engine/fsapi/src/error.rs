@@ -1,108 +1,108 @@
-//! The errors of file systems, each with the number that programs know.
+//! The errors of file systems, with their error numbers.
 
 use std::error::Error;
 
-/// Why a file system did not do what it was asked to.
+/// The reason why a file system refused a call.
 #[derive(Debug, thiserror::Error)]
 pub enum FsError {
-    /// There is no such name, or no such inode.
+    /// The name or the inode does not exist.
     #[error("there is no such file")]
     NotFound,
-    /// The name is taken.
+    /// The name is in use.
     #[error("the name is taken")]
     Exists,
-    /// A directory was needed.
+    /// A directory is required.
     #[error("not a directory")]
     NotDirectory,
-    /// Something other than a directory was needed.
+    /// An object other than a directory is required.
     #[error("a directory")]
     IsDirectory,
     /// The directory has entries.
     #[error("the directory is not empty")]
     NotEmpty,
-    /// There is no space, for bytes or for inodes. Removing things still works.
+    /// No space is left, for bytes or for inodes. Removals still work.
     #[error("no space left")]
     NoSpace,
-    /// A name, a target or a value is longer than any may be.
+    /// A name, a target or a value exceeds its limit.
     #[error("{what} of {bytes} bytes; at most {max}")]
     TooLong {
-        /// What is too long.
+        /// The object that is too long.
         what: &'static str,
-        /// How long it is.
+        /// Its length.
         bytes: usize,
-        /// How long it may be.
+        /// The limit.
         max: usize,
     },
-    /// The extended attribute's value is longer than any may be.
+    /// The value of an extended attribute exceeds the limit.
     #[error("a value of {bytes} bytes; at most {max}")]
     ValueTooLong {
-        /// How long it is.
+        /// Its length.
         bytes: usize,
-        /// How long it may be.
+        /// The limit.
         max: usize,
     },
-    /// The file would be longer than any may be.
+    /// The file would exceed the limit.
     #[error("a file of {bytes} bytes; at most {max}")]
     TooLarge {
-        /// How long it would be.
+        /// The length that it would have.
         bytes: u64,
-        /// How long it may be.
+        /// The limit.
         max: u64,
     },
-    /// The inode has as many names as it may have.
+    /// The inode has the most names that are allowed.
     #[error("{max} names are the most that a file may have")]
     TooManyLinks {
-        /// How many it may have.
+        /// The limit.
         max: u32,
     },
-    /// What was asked for makes no sense.
+    /// The request is invalid.
     #[error("invalid: {what}")]
     Invalid {
-        /// Why it makes no sense.
+        /// The reason.
         what: &'static str,
     },
-    /// What was asked for is never done, whoever asks (a second name of a directory).
+    /// The request is never permitted to any caller, for example a second name of a directory.
     #[error("not permitted")]
     NotPermitted,
-    /// There is no extended attribute of this name.
+    /// The extended attribute does not exist.
     #[error("there is no such attribute")]
     NoAttribute,
-    /// There is no data (or no hole) from there on.
+    /// There is no data, or no hole, from this offset on.
     #[error("nothing from there on")]
     NoData,
-    /// The engine has no such operation.
+    /// The engine does not support the operation.
     #[error("not supported")]
     Unsupported,
-    /// The file system takes no changes.
+    /// The file system is read-only.
     #[error("read-only")]
     ReadOnly,
-    /// The inode is gone.
+    /// The inode was removed.
     #[error("the inode is gone")]
     Stale,
-    /// It is in use.
+    /// The object is in use.
     #[error("in use")]
     Busy,
     /// A device failed.
     #[error("{what}")]
     Io {
-        /// What was tried.
+        /// The operation that failed.
         what: &'static str,
-        /// What the device said.
+        /// The error of the device.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// What is on the device cannot be.
+    /// The data on the device is damaged.
     #[error("damaged: {what}")]
     Corrupt {
-        /// What was found, where, and what was expected.
+        /// The value found, its place, and the expected value.
         what: String,
     },
 }
 
-/// What file systems give.
+/// The result of file system calls.
 pub type FsResult<T> = Result<T, FsError>;
 
 impl FsError {
-    /// The error's number on Linux.
+    /// The error number on Linux.
     pub fn errno(&self) -> i32 {
         match self {
             Self::NotFound => 2,
@@ -128,7 +128,7 @@ impl FsError {
         }
     }
 
-    /// The kind of error in one word, without what it happened to: `NotFound`.
+    /// The kind of the error in one word, without details: `NotFound`.
     pub fn word(&self) -> String {
         let shown = format!("{self:?}");
         shown.split([' ', '{', '(']).next().unwrap_or_default().to_owned()

@@ -1,4 +1,4 @@
-//! The trait.
+//! The trait [`FileSystem`].
 
 use std::ops::ControlFlow;
 
@@ -9,139 +9,150 @@ use crate::{Attributes, Caller, FileKind, FsError, FsResult, Ino, NewNode, SetAt
 /// One name in a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DirEntry<'a> {
-    /// The name's inode.
+    /// The inode of the name.
     pub ino: Ino,
-    /// What the inode is.
+    /// The kind of the inode.
     pub kind: FileKind,
-    /// Where the next reading goes on: behind this entry. From 1 to 2^62.
+    /// The position after this entry, where a listing can continue. From 1 to 2^62.
     pub cookie: u64,
     /// The name.
     pub name: &'a [u8],
 }
 
-/// What a rename does with a name that exists.
+/// The treatment of an existing name by a rename.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RenameHow {
     /// Replaces it: a file by a file, an empty directory by a directory.
     Replace,
     /// Fails with `Exists`.
     NoReplace,
-    /// Both names must exist, and change places; one may be a directory and the other not.
+    /// Exchanges both names, which must exist; their kinds may differ.
     Exchange,
 }
 
-/// What `allocate` does to a range of a file.
+/// The effect of `allocate` on a range of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AllocateHow {
-    /// Reserves space: writes there do not fail for want of it, as far as the engine can promise. Content stays.
+    /// Reserves space, so that later writes do not fail for lack of it, as far as the engine can
+    /// promise. The contents stay.
     Reserve {
-        /// The length stays; else the file grows to hold the range.
+        /// Keeps the length; else the file grows to include the range.
         keep_size: bool,
     },
     /// Makes a hole; the length stays.
     Punch,
-    /// Makes it read as zeros.
+    /// Makes the range read as zeros.
     Zero {
-        /// The length stays; else the file grows to hold the range.
+        /// Keeps the length; else the file grows to include the range.
         keep_size: bool,
     },
 }
 
-/// What `seek` looks for.
+/// The target of `seek`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SeekTo {
-    /// The next byte that is not known to be zero.
+    /// The next byte that may not be zero.
     Data,
-    /// The next byte of a hole; the end of the file is one.
+    /// The next byte of a hole; the end of the file counts as one.
     Hole,
 }
 
-/// What `set_xattr` does with an attribute that exists.
+/// The treatment of an existing attribute by `set_xattr`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetXattrHow {
     /// Sets it, whether it exists or not.
     Any,
-    /// Fails with `Exists` if it does.
+    /// Fails with `Exists` if it exists.
     Create,
-    /// Fails with `NoAttribute` if it does not.
+    /// Fails with `NoAttribute` if it does not exist.
     Replace,
 }
 
-/// What is left to do of a read that waits for something far away: it reads into as many bytes as the read was begun with.
+/// The rest of a read that waits for a remote store. It reads as many bytes as the original
+/// request.
 pub type RestOfRead = Box<dyn FnOnce(&mut [u8]) -> FsResult<usize> + Send>;
 
-/// How far a read is.
+/// The state of a read.
 pub enum ReadBegun {
-    /// It is done.
+    /// The read is complete.
     Done(FsResult<usize>),
-    /// It has to wait, which any thread may do.
+    /// The read must wait; any thread may continue it.
     Waits(RestOfRead),
 }
 
-/// A file system at inode level.
+/// A file system at the level of inodes.
 ///
-/// **Every call is atomic**: it is done, or it fails and changes nothing; only a write, a clone or a truncation that
-/// meets the end of the space or a device's error may be done in part. Calls come from several threads, and take effect in some order.
+/// **Every call is atomic**: it is complete, or it fails and changes nothing. Only a write, a clone
+/// or a truncation may be partial, if it meets the end of the space or an error of a device.
+/// Several threads may call, and calls take effect in some order.
 ///
-/// **Names** are bytes ([`check_name`](crate::check_name)). `.` and `..` are never listed, and only `lookup` knows them.
+/// **Names** are bytes ([`check_name`](crate::check_name)). `.` and `..` are never listed, and only
+/// `lookup` accepts them.
 ///
-/// **Times** come with the [`Caller`]. Where a method changes something, it sets
+/// **Times** come with the [`Caller`]. A call that changes something sets
 /// - *changed* and *modified* of a directory whose names change (both directories of a rename),
-/// - *changed* of an inode whose attributes, extended attributes or number of names change, and of what is renamed,
-/// - *changed* and *modified* of a file that is written or cloned to (one byte at least), truncated or allocated (whether
-///   the length changes or not),
-/// - all three of what is made.
+/// - *changed* of an inode whose attributes, extended attributes or number of names change, and of
+///   a renamed inode,
+/// - *changed* and *modified* of a file that is written or cloned to (at least one byte), truncated
+///   or allocated (whether the length changes or not),
+/// - all three times of a new inode.
 ///
-/// Reading changes no time.
+/// Reads change no time.
 ///
-/// **Inodes without a name** live on while they are held open ([`open`](Self::open)), with `links` 0; everything but
-/// making names works on them. They are gone when the file system is opened again.
+/// **Inodes without a name** exist as long as they are held open ([`open`](Self::open)), with
+/// `links` 0. All calls work on them, except the creation of names. They are removed when the file
+/// system is opened again.
 ///
-/// **Durable** is what was done before a [`sync`](Self::sync) that returned; an engine may promise more. After a loss of
-/// power, the state is one that existed after the last sync.
+/// **Durable** are all changes before a [`sync`](Self::sync) that returned; an engine may promise
+/// more. After a loss of power, the state is one that existed after the last sync.
 ///
-/// **Permissions** are not looked at, nor is the sticky bit, nor are set-id bits cleared by writes: kernels do that.
+/// **Permissions** are not checked, nor is the sticky bit, and writes do not clear set-id bits:
+/// kernels do that.
 ///
-/// Errors that every method may give, and that are not told again: `Io`, `Corrupt`, and `Stale` or `NotFound` for an
-/// inode that is not there. Methods that change give `ReadOnly` and, unless they remove, `NoSpace`.
+/// Errors of every method, which are not repeated below: `Io`, `Corrupt`, and `Stale` or `NotFound`
+/// for an inode that does not exist. Methods that change return `ReadOnly` and, unless they remove,
+/// `NoSpace`.
 pub trait FileSystem: Send + Sync {
-    /// The inode behind a name. `.` is the directory itself, `..` its parent; that of the root is the root, and a
-    /// directory that was removed has none.
+    /// The inode of a name. `.` is the directory itself, `..` its parent. The root is its own
+    /// parent, and a removed directory has none.
     ///
     /// Errors: `NotFound`, `NotDirectory`, `TooLong`.
     fn lookup(&self, directory: Ino, name: &[u8]) -> FsResult<Attributes>;
 
-    /// What `stat` shows.
+    /// The attributes that `stat` shows.
     fn attributes(&self, ino: Ino) -> FsResult<Attributes>;
 
-    /// Changes attributes, all or none. *changed* becomes the caller's time, whatever else is asked for; a size, even
-    /// the one that it has, sets *modified* too.
+    /// Changes attributes, all or none. *changed* becomes the caller's time in any case. A size,
+    /// even the current one, also sets *modified*.
     ///
-    /// Errors for a size: `IsDirectory`, `Invalid` for what is no regular file, `TooLarge`, `NoSpace`.
+    /// Errors for a size: `IsDirectory`, `Invalid` if it is not a regular file, `TooLarge`,
+    /// `NoSpace`.
     fn set_attributes(&self, caller: &Caller, ino: Ino, change: &SetAttributes) -> FsResult<Attributes>;
 
-    /// Makes an inode with a name. Owner, group and permissions are those of [`NewNode::ownership`].
+    /// Makes an inode with a name. Owner, group and permissions are those of
+    /// [`NewNode::ownership`].
     ///
-    /// Errors: `Exists`, `NotFound` (a directory that was removed), `NotDirectory`, `TooLong`, `TooManyLinks` for a
-    /// directory, `Invalid` (a symbolic link).
+    /// Errors: `Exists`, `NotFound` (the directory was removed), `NotDirectory`, `TooLong`,
+    /// `TooManyLinks` for a directory, `Invalid` (a symbolic link).
     fn make_node(&self, caller: &Caller, directory: Ino, name: &[u8], node: &NewNode) -> FsResult<Attributes>;
 
     /// Makes a symbolic link of 1 to 4,095 bytes with permissions 777.
     ///
-    /// Errors: as `make_node`; `TooLong` for the target, `NotFound` for an empty one.
+    /// Errors: as for `make_node`; `TooLong` for the target, `NotFound` for an empty one.
     fn symlink(&self, caller: &Caller, directory: Ino, name: &[u8], target: &[u8]) -> FsResult<Attributes>;
 
-    /// The target of a symbolic link. Errors: `Invalid` for anything else.
+    /// The target of a symbolic link. Errors: `Invalid` for other kinds.
     fn read_link(&self, ino: Ino) -> FsResult<Vec<u8>>;
 
-    /// Makes one more name.
+    /// Adds a name to an inode.
     ///
-    /// Errors: as `make_node`; `NotPermitted` for a directory, `NotFound` for an inode without a name, `TooManyLinks`.
+    /// Errors: as for `make_node`; `NotPermitted` for a directory, `NotFound` for an inode without
+    /// a name, `TooManyLinks`.
     fn link(&self, caller: &Caller, ino: Ino, directory: Ino, name: &[u8]) -> FsResult<Attributes>;
 
-    /// Removes a name of anything but a directory.
+    /// Removes a name that is not one of a directory.
     ///
-    /// Errors: `NotFound`, `NotDirectory` (where the name should be), `IsDirectory`.
+    /// Errors: `NotFound`, `NotDirectory` (the parent), `IsDirectory`.
     fn unlink(&self, caller: &Caller, directory: Ino, name: &[u8]) -> FsResult<()>;
 
     /// Removes an empty directory.
@@ -149,66 +160,75 @@ pub trait FileSystem: Send + Sync {
     /// Errors: `NotFound`, `NotDirectory`, `NotEmpty`.
     fn rmdir(&self, caller: &Caller, directory: Ino, name: &[u8]) -> FsResult<()>;
 
-    /// Renames. Two names of one inode: nothing is done (nor are times set), and that is no error; so it is for a name
-    /// and itself.
+    /// Renames. If both names belong to the same inode, or are equal, nothing changes (no times
+    /// either), without an error.
     ///
-    /// Errors: `NotFound`; `Exists` (`NoReplace`); `Invalid` if a directory would come below itself;
-    /// `NotDirectory` and `IsDirectory` if one is a directory and the other not; `NotEmpty`; `TooManyLinks`.
+    /// Errors: `NotFound`; `Exists` (`NoReplace`); `Invalid` if a directory would be below itself;
+    /// `NotDirectory` and `IsDirectory` if only one is a directory; `NotEmpty`; `TooManyLinks`.
     fn rename(&self, caller: &Caller, from: (Ino, &[u8]), to: (Ino, &[u8]), how: RenameHow) -> FsResult<()>;
 
-    /// Reads from `offset` on and says how many bytes: fewer than `out` holds only at the end of the file, 0 behind it.
+    /// Reads from `offset` on and returns the number of bytes: less than the length of `out` only
+    /// at the end of the file, 0 after it.
     ///
-    /// Errors: `IsDirectory`, `Invalid` for what is neither.
+    /// Errors: `IsDirectory`; `Invalid` for other kinds.
     fn read(&self, ino: Ino, offset: u64, out: &mut [u8]) -> FsResult<usize>;
 
-    /// The same, as far as nothing far away has to be waited for: for those who serve many with few threads.
+    /// Like [`read`](Self::read), but it does not wait for a remote store. For servers with few
+    /// threads.
     fn begin_read(&self, ino: Ino, offset: u64, out: &mut [u8]) -> ReadBegun {
         ReadBegun::Done(self.read(ino, offset, out))
     }
 
-    /// Writes at `offset`; what lies between the end and `offset` reads as zeros. Says how many bytes were written: all,
-    /// or fewer, at least one, where the space ended. No bytes: nothing is done, and it is not an error.
+    /// Writes at `offset`; a gap after the old end reads as zeros. Returns the number of written
+    /// bytes: all, or fewer but at least one, if the space ends. An empty write has no effect,
+    /// without an error.
     ///
-    /// Errors: `IsDirectory`, `Invalid` for what is neither; `TooLarge`; `NoSpace` if not one byte could be written.
+    /// Errors: `IsDirectory`; `Invalid` for other kinds; `TooLarge`; `NoSpace` if not one byte
+    /// could be written.
     fn write(&self, caller: &Caller, ino: Ino, offset: u64, data: &[u8]) -> FsResult<usize>;
 
-    /// Whether later writes find the space that [`allocate`](Self::allocate) reserves. A mount
-    /// refuses `fallocate` with EOPNOTSUPP if they do not.
+    /// Whether later writes can use the space that [`allocate`](Self::allocate) reserves. If not, a
+    /// mount refuses `fallocate` with EOPNOTSUPP.
     fn keeps_reservations(&self) -> bool {
         true
     }
 
     /// Changes the space of a range of a regular file, as `fallocate` does.
     ///
-    /// Errors: `IsDirectory`, `Invalid` (no regular file, an empty range), `TooLarge`, `NoSpace`, `Unsupported`.
+    /// Errors: `IsDirectory`, `Invalid` (not a regular file, an empty range), `TooLarge`,
+    /// `NoSpace`, `Unsupported`.
     fn allocate(&self, caller: &Caller, ino: Ino, how: AllocateHow, offset: u64, len: u64) -> FsResult<()>;
 
-    /// Makes a range of a regular file read as one of another (or the same) does now, without copying it where the engine
-    /// can share: from then on each goes its own way. Holes stay holes. `len` bytes, or fewer where the source ends or the
-    /// space; says how many. None: nothing is done.
+    /// Clones a range of a regular file to another file, or to another place of the same one. The
+    /// engine shares the data if it can; later changes of one range do not affect the other. Holes
+    /// stay holes. Returns the number of cloned bytes: `len`, or fewer at the end of the source or
+    /// of the space. 0 bytes have no effect.
     ///
-    /// Both places are multiples of [`CLONE_BYTES`](crate::CLONE_BYTES), and so is `len`, unless it reaches the source's end
-    /// ([`check_clone`](crate::check_clone)).
+    /// Both offsets are multiples of [`CLONE_BYTES`](crate::CLONE_BYTES), and so is `len`, unless
+    /// the range ends with the source ([`check_clone`](crate::check_clone)).
     ///
-    /// Errors: `IsDirectory`, `Invalid` (no regular file, other places, ranges of one file that overlap), `TooLarge`,
-    /// `NoSpace` if nothing could be cloned, `Unsupported`.
+    /// Errors: `IsDirectory`, `Invalid` (not a regular file, other offsets, overlapping ranges of
+    /// one file), `TooLarge`, `NoSpace` if nothing could be cloned, `Unsupported`.
     fn clone_range(&self, caller: &Caller, from: (Ino, u64), to: (Ino, u64), len: u64) -> FsResult<u64> {
         let _ = (caller, from, to, len);
         Err(FsError::Unsupported)
     }
 
-    /// The first place from `offset` on with data or a hole, as `lseek` has it. Holes may be told as data.
+    /// The first offset from `offset` on with data or a hole, as in `lseek`. An engine may report
+    /// holes as data.
     ///
-    /// Errors: `NoData` if `offset` is at or behind the end, or there is no more data; `Invalid` for what is no file.
+    /// Errors: `NoData` if `offset` is at or after the end, or if no data follows; `Invalid` if it
+    /// is not a file.
     fn seek(&self, ino: Ino, offset: u64, what: SeekTo) -> FsResult<u64>;
 
-    /// Gives the entries behind `cookie` (0: from the beginning) to `sink`, until it breaks or the directory ends.
+    /// Passes the entries after `cookie` (0: the start) to `sink`, until it breaks or the directory
+    /// ends.
     ///
-    /// The cookie of an entry does not change while the entry exists, nor when the file system is opened again. Readings
-    /// that follow each other give every entry exactly once that exists all the time, whatever is made, removed or renamed
-    /// meanwhile. `sink` may be called under a lock: it must not call back.
+    /// The cookie of an entry does not change while the entry exists, not even by reopening.
+    /// Consecutive listings return each permanent entry exactly once, with any concurrent changes.
+    /// `sink` may be called under a lock, so it must not call the file system.
     ///
-    /// Errors: `NotDirectory`. A directory that was removed is empty.
+    /// Errors: `NotDirectory`. A removed directory is empty.
     fn read_dir(
         &self,
         directory: Ino,
@@ -216,15 +236,17 @@ pub trait FileSystem: Send + Sync {
         sink: &mut dyn FnMut(DirEntry<'_>) -> ControlFlow<()>,
     ) -> FsResult<()>;
 
-    /// The value of an extended attribute. Its name is whole, with `user.` and the like, which mean nothing here.
+    /// The value of an extended attribute. The name includes its prefix, such as `user.`, which has
+    /// no meaning here.
     ///
     /// Errors: `NoAttribute`.
     fn get_xattr(&self, ino: Ino, name: &[u8]) -> FsResult<Vec<u8>>;
 
-    /// Sets an extended attribute, of up to 65,536 bytes; an engine may hold fewer, but
-    /// 4,000.
+    /// Sets an extended attribute of up to 65,536 bytes. An engine may have a lower limit, at least
+    /// 4,000 bytes.
     ///
-    /// Errors: `Exists`, `NoAttribute` (see [`SetXattrHow`]), `TooLong` (the name), `ValueTooLong`, `NoSpace`.
+    /// Errors: `Exists`, `NoAttribute` (see [`SetXattrHow`]), `TooLong` (the name), `ValueTooLong`,
+    /// `NoSpace`.
     fn set_xattr(&self, caller: &Caller, ino: Ino, name: &[u8], value: &[u8], how: SetXattrHow) -> FsResult<()>;
 
     /// The names of all extended attributes, in the order of their bytes.
@@ -233,30 +255,32 @@ pub trait FileSystem: Send + Sync {
     /// Removes an extended attribute. Errors: `NoAttribute`.
     fn remove_xattr(&self, caller: &Caller, ino: Ino, name: &[u8]) -> FsResult<()>;
 
-    /// Holds an inode: it lives on when its last name is removed. Counted; holding is not durable.
+    /// Holds an inode, so that it exists without a name. Holds are counted, and are not durable.
     fn open(&self, ino: Ino) -> FsResult<()>;
 
-    /// Gives back what was held. With the last one, an inode without a name is removed, with its space.
+    /// Releases a hold. With the last one, an inode without a name is removed, and its space is
+    /// freed.
     ///
-    /// `now` is the time at which that is done, if the engine wants to write it down.
+    /// `now` is the time of the removal, for engines that record it.
     fn release(&self, ino: Ino, now: Timestamp) -> FsResult<()>;
 
-    /// Makes all that was done to an inode durable: its content and attributes, and the names that lead to it.
+    /// Makes all changes of an inode durable: its contents and attributes, and the names that lead
+    /// to it.
     fn sync(&self, ino: Ino) -> FsResult<()>;
 
-    /// Makes all that was done durable.
+    /// Makes all changes durable.
     fn sync_all(&self) -> FsResult<()>;
 
-    /// Where the content of a regular file lies, in the order of the file, without its holes: after writing what waits in
-    /// memory. Positions are bytes of the engine's own addresses; neighbours in number lie behind each other on a device.
-    /// Content inside the inode has no extent.
+    /// The extents of a regular file, in the order of the file, without holes. It first writes data
+    /// that waits in memory. Positions are addresses of the engine; adjacent positions are adjacent
+    /// on a device. Contents inside the inode have no extent.
     ///
-    /// Errors: `IsDirectory`, `Invalid` for what is neither, `Unsupported` where the engine does not tell, `NoSpace`.
-    /// Cost: reads maps.
+    /// Errors: `IsDirectory`; `Invalid` for other kinds; `Unsupported` if the engine has no such
+    /// report; `NoSpace`. Cost: reads maps.
     fn extents(&self, ino: Ino) -> FsResult<Vec<Extent>> {
         self.attributes(ino).and(Err(FsError::Unsupported))
     }
 
-    /// What it holds and has left. Cost: none that grows.
+    /// The size of the file system and its free space. Cost: constant.
     fn space(&self) -> FsResult<SpaceReport>;
 }

@@ -1,15 +1,17 @@
-//! A file system at inode level: the trait that engines implement, and all that is common to them.
+//! A file system at the level of inodes: the trait that engines implement, and their common parts.
 //!
-//! [`FileSystem`] is what a FUSE adapter, a target of the operation log and the tests drive. Engines know no clock and no
-//! user: both come with each call, in [`Caller`]. [`ModelFs`] does it all in memory, as simply as can be; the module
-//! `conformance` (a feature, for tests) holds every engine against it.
+//! FUSE adapters, targets of the operation log and tests use [`FileSystem`]. Engines have no clock
+//! and know no users: both come with each call, in [`Caller`]. [`ModelFs`] is the simplest
+//! implementation, in memory. The module `conformance` (a feature for tests) compares every engine
+//! with it.
 //!
 //! ```
 //! use senesce_core::Bytes;
 //! use senesce_fsapi::{Caller, FileSystem, Ino, ModelFs, NewNode, Timestamp};
 //!
 //! let fs = ModelFs::new(Bytes(1 << 20));
-//! let caller = Caller { uid: 1000, gid: 1000, now: Timestamp { seconds: 1_700_000_000, nanoseconds: 0 } };
+//! let now = Timestamp { seconds: 1_700_000_000, nanoseconds: 0 };
+//! let caller = Caller { uid: 1000, gid: 1000, now };
 //! let file = fs.make_node(&caller, Ino::ROOT, b"file", &NewNode::file(0o644)).unwrap();
 //! fs.write(&caller, file.ino, 0, b"hello").unwrap();
 //! assert_eq!(fs.lookup(Ino::ROOT, b"file").unwrap().size, 5);

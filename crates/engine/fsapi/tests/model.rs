@@ -1,4 +1,4 @@
-//! The model answers the cases as they are written, and agrees with an array of bytes.
+//! The model passes the cases, and agrees with an array of bytes.
 
 use proptest::prelude::*;
 use senesce_core::{Bytes, Seed};
@@ -12,19 +12,19 @@ fn make() -> Box<dyn Subject> {
 }
 
 #[test]
-fn the_model_answers_as_it_is_written() {
+fn model_passes_the_cases() {
     run_cases(&make).unwrap();
 }
 
 #[test]
-fn directories_that_change_are_read_whole() {
+fn changing_directories_are_listed_completely() {
     for seed in 0..5 {
         run_read_dir(&make, Seed(seed), 100).unwrap();
     }
 }
 
 #[test]
-fn threads_do_not_meet() {
+fn threads_do_not_disturb_each_other() {
     run_threads(&make, Seed(1), 4, 200).unwrap();
 }
 
@@ -61,7 +61,7 @@ fn changes() -> impl Strategy<Value = Vec<Change>> {
 
 proptest! {
     #[test]
-    fn contents_agree_with_an_array_and_space_is_counted(changes in changes()) {
+    fn contents_agree_with_an_array(changes in changes()) {
         let fs = ModelFs::new(Bytes(Bytes::MIB));
         let caller = Caller::default();
         let empty = fs.space().unwrap();
@@ -103,7 +103,7 @@ proptest! {
 }
 
 #[test]
-fn a_full_model_writes_what_fits_and_removing_gives_it_back() {
+fn full_model_writes_a_part_and_reuses_space() {
     let fs = ModelFs::new(Bytes(5 * 4096)); // the root, the file, three pages
     let caller = Caller::default();
     let file = fs.make_node(&caller, Ino::ROOT, b"f", &NewNode::file(0o644)).unwrap().ino;
@@ -117,14 +117,14 @@ fn a_full_model_writes_what_fits_and_removing_gives_it_back() {
     assert_eq!(fs.write(&caller, file, 0, &[2; 4096]).unwrap(), 4096, "no new page is needed");
     fs.open(file).unwrap();
     fs.unlink(&caller, Ino::ROOT, b"f").unwrap();
-    assert_eq!(fs.space().unwrap().free, 0, "it is held");
+    assert_eq!(fs.space().unwrap().free, 0, "an allocation reserves it");
     fs.release(file, caller.now).unwrap();
     assert_eq!(fs.space().unwrap().free, 4);
     assert!(matches!(fs.release(file, caller.now), Err(FsError::NotFound)));
 }
 
 #[test]
-fn forks_go_their_own_way() {
+fn forks_are_independent() {
     let fs = ModelFs::new(Bytes(Bytes::MIB));
     let caller = Caller::default();
     let file = fs.make_node(&caller, Ino::ROOT, b"f", &NewNode::file(0o644)).unwrap().ino;

@@ -1,4 +1,4 @@
-//! The suite finds engines that are wrong, each by the part of it that is meant to.
+//! Each part of the suite finds the wrong engines that it is meant to find.
 
 use std::ops::ControlFlow;
 
@@ -9,27 +9,27 @@ use senesce_fsapi::{
     conformance::{SequenceOptions, Subject, run_cases, run_read_dir, run_sequence},
 };
 
-/// What is wrong with it.
+/// The mistake of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mistake {
     None,
-    /// The last byte of a write that ends at a page's end.
+    /// Loses the last byte of a write that ends at the end of a page.
     LosesLastByteOfPage,
-    /// What is renamed keeps its time of change.
+    /// A renamed file keeps its time of change.
     KeepsTimeOfRenamed,
-    /// What was cut off within a page is there again when the file grows.
+    /// Bytes that a truncation removed within a page return when the file grows.
     GrowsByOldBytes,
     /// Cookies are positions.
     CookiesArePositions,
-    /// Attributes do not outlive closing.
+    /// Extended attributes vanish when the file is closed.
     ForgetsXattrs,
-    /// All holes are said to be data and all data holes.
+    /// Reports holes as data and data as holes.
     SeeksBackwards,
-    /// Gives `NotFound` for what is no directory.
+    /// Returns `NotFound` for files that are not directories.
     WrongError,
-    /// Lists names that are not there.
+    /// Lists names that do not exist.
     ListsGhosts,
-    /// A file keeps its time of modification when it is cloned to.
+    /// The target of a clone keeps its time of modification.
     KeepsTimeOfClones,
 }
 
@@ -126,7 +126,7 @@ impl FileSystem for Wrong {
         let end = offset.saturating_add(data.len() as u64);
         if self.is(Mistake::LosesLastByteOfPage) && !data.is_empty() && end.is_multiple_of(4096) {
             let mut data = data.to_vec();
-            *data.last_mut().expect("it is not empty") = 0;
+            *data.last_mut().expect("not empty") = 0;
             return self.inner.write(caller, ino, offset, &data);
         }
         self.inner.write(caller, ino, offset, data)
@@ -218,7 +218,7 @@ fn wrong(mistake: Mistake) -> Box<dyn Subject> {
     Box::new(Wrong { inner: ModelFs::new(Bytes(Bytes::GIB)), mistake })
 }
 
-/// The first difference that sequences show.
+/// The first difference that sequences find.
 fn sequences(mistake: Mistake) -> Option<String> {
     let options = SequenceOptions { operations: 1000, ..SequenceOptions::default() };
     let differs = |seed| run_sequence(&|| wrong(mistake), Seed(seed), &options).err();
@@ -226,7 +226,7 @@ fn sequences(mistake: Mistake) -> Option<String> {
 }
 
 #[test]
-fn sequences_find_mistakes_and_shorten_them() {
+fn sequences_find_and_shorten_mistakes() {
     for mistake in [
         Mistake::LosesLastByteOfPage,
         Mistake::KeepsTimeOfRenamed,
@@ -237,21 +237,21 @@ fn sequences_find_mistakes_and_shorten_them() {
         Mistake::ListsGhosts,
         Mistake::KeepsTimeOfClones,
     ] {
-        let told = sequences(mistake).unwrap_or_else(|| panic!("{mistake:?} was not found"));
-        let operations = told.lines().count() - 1;
-        assert!((1..=4).contains(&operations), "{mistake:?}: {told}");
+        let error = sequences(mistake).unwrap_or_else(|| panic!("{mistake:?} was not found"));
+        let operations = error.lines().count() - 1;
+        assert!((1..=4).contains(&operations), "{mistake:?}: {error}");
     }
     assert_eq!(sequences(Mistake::None), None);
 }
 
 #[test]
-fn cookies_that_are_positions_are_found() {
+fn cookies_as_positions_are_found() {
     let error = run_read_dir(&|| wrong(Mistake::CookiesArePositions), Seed(1), 50).unwrap_err();
     assert!(error.0.contains("came twice") || error.0.contains("never came"), "{error}");
 }
 
 #[test]
-fn cases_name_the_command_that_is_answered_otherwise() {
+fn cases_name_the_command_with_another_answer() {
     let error = run_cases(&|| wrong(Mistake::WrongError)).unwrap_err();
     let line = "names: nothing is below what is no directory: \"create f/x\" answers";
     assert!(error.0.contains(line) || error.0.contains("stat f/x"), "{error}");

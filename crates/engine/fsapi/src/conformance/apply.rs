@@ -1,4 +1,4 @@
-//! Does operations to a file system, and says what it answered.
+//! Applies operations to a file system, and records the answers.
 
 use senesce_core::{Rng, Seed};
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{Attributes, Caller, FileKind, FileSystem, FsError, FsResult, Ino, NewNode, SetAttributes, Timestamp};
 
-/// What an operation came to, without what may differ between equal file systems.
+/// The answer to an operation, without attributes that may differ between equal file systems.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Answer {
@@ -20,19 +20,19 @@ pub enum Answer {
     Count(usize),
     /// Sorted.
     Names(Vec<(Vec<u8>, FileKind)>),
-    /// The number of the error; a stale inode is one that is not found.
+    /// The error number; a stale inode counts as not found.
     Failed(i32),
 }
 
-/// Does one operation after the other: knows the time, and what is held.
+/// Applies operations in sequence; it has the time and the held inodes.
 #[derive(Debug, Default)]
 pub struct Player {
     done: i64,
     slots: [Option<Ino>; Self::SLOTS],
 }
 
-/// Bytes grown from a seed. One seed in three gives such that nothing makes shorter, the others such that an engine which compresses
-/// makes half or a tenth of them.
+/// Makes bytes from a seed. With one seed in three they are incompressible; with the others an
+/// engine can compress them to a half or a tenth.
 fn grow(seed: u64, len: u64) -> Vec<u8> {
     let mut bytes = vec![0; len as usize];
     let grown = [64, 30, 5][(seed % 3) as usize];
@@ -45,10 +45,10 @@ fn grow(seed: u64, len: u64) -> Vec<u8> {
 }
 
 impl Player {
-    /// How many inodes it can hold.
+    /// The number of inodes that it can hold.
     pub const SLOTS: usize = 3;
 
-    /// Does an operation at the next second.
+    /// Applies an operation at the next second.
     pub fn play(&mut self, subject: &mut dyn Subject, operation: &Operation) -> Answer {
         self.done += 1;
         let answer = match operation {
@@ -64,7 +64,7 @@ impl Player {
         })
     }
 
-    /// Whether anything is held.
+    /// Whether an inode is held.
     pub fn holds(&self) -> bool {
         self.slots.iter().any(Option::is_some)
     }

@@ -1,8 +1,9 @@
-//! The cases that stand in files.
+//! The cases in files.
 
 use super::{Difference, Make, story::tell};
 
-/// Every file of cases: its name and its text. A case begins with a line `== what it shows`, and is a [story](tell).
+/// Every file of cases: its name and its text. A case starts with a line `== title`, and is a
+/// story (see [`tell`]).
 pub const CASES: [(&str, &str); 7] = [
     ("names", include_str!("../../cases/names.txt")),
     ("renames", include_str!("../../cases/renames.txt")),
@@ -13,9 +14,9 @@ pub const CASES: [(&str, &str); 7] = [
     ("orphans", include_str!("../../cases/orphans.txt")),
 ];
 
-/// Runs every case on a file system of its own.
+/// Runs every case on a new file system.
 ///
-/// Errors: the first line of each case that was answered otherwise.
+/// Errors: the first different line of each case.
 pub fn run_cases(make: Make<'_>) -> Result<(), Difference> {
     let mut problems = Vec::new();
     for (file, text) in CASES {

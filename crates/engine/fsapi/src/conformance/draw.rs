@@ -1,28 +1,29 @@
-//! Draws operations.
+//! Random operations.
 
 use senesce_core::{Rng, Seed};
 
 use super::{Operation, Player, operation::Place};
 use crate::{AllocateHow, CLONE_BYTES, FileKind, RenameHow, SetXattrHow};
 
-/// What a sequence is like.
+/// The options of a sequence.
 #[derive(Clone, Debug)]
 pub struct SequenceOptions {
-    /// How many operations.
+    /// The number of operations.
     pub operations: usize,
-    /// After so many, the whole trees are compared, and the subject's own check is asked.
+    /// The number of operations between comparisons of the whole trees, with the subject's own
+    /// check.
     pub compare_every: usize,
-    /// Sizes and offsets at which the engine does something else than one byte before: they are drawn often, with those
-    /// one less and one more. None above a few MiB: contents are kept in memory.
+    /// Sizes and offsets at which the engine changes its behaviour. They are drawn often, and so
+    /// are their neighbours. None should exceed a few MiB, because contents are kept in memory.
     pub boundaries: Vec<u64>,
-    /// Whether the file system is closed and opened again now and then.
+    /// Whether the file system is reopened now and then.
     pub reopen: bool,
-    /// Whether everything is done below directories that exist, as if the rest of the file system were someone else's.
+    /// A directory that exists; all paths are below it. Empty for the root.
     pub below: String,
 }
 
 impl Default for SequenceOptions {
-    /// 300 operations, compared every 20; boundaries of pages, up to 64 KiB.
+    /// 300 operations, compared every 20; page boundaries up to 64 KiB.
     fn default() -> Self {
         Self {
             operations: 300,
@@ -34,7 +35,7 @@ impl Default for SequenceOptions {
     }
 }
 
-/// A source of operations: few names, so that they meet each other.
+/// A source of operations with few names, so that operations meet.
 pub struct Draw<'a> {
     rng: Rng,
     options: &'a SequenceOptions,
@@ -82,7 +83,7 @@ impl<'a> Draw<'a> {
         self.rng.below(Player::SLOTS as u64) as usize
     }
 
-    /// A boundary, about a boundary, or anywhere below the largest.
+    /// A boundary, a value near a boundary, or any smaller value.
     fn position(&mut self) -> u64 {
         let boundary = self.one_of(&self.options.boundaries);
         match self.rng.below(6) {
@@ -112,7 +113,7 @@ impl<'a> Draw<'a> {
         }
     }
 
-    /// A place for a clone: as a rule one that there can be.
+    /// An offset for a clone, usually an allowed one.
     fn clone_position(&mut self) -> u64 {
         let at = self.position();
         if self.rng.chance(1, 16) { at } else { at / CLONE_BYTES * CLONE_BYTES }
@@ -124,7 +125,8 @@ impl<'a> Draw<'a> {
             1 => u64::MAX >> 1,
             _ => self.position().next_multiple_of(CLONE_BYTES),
         };
-        // Two names seldom are two files: one may be cloned to itself, and from its beginning there is something to clone.
+        // Two random names are rarely two files. So the target is often the source, and often
+        // starts at offset 0, where there are data.
         let from = self.place();
         let to = if self.rng.chance(1, 2) { from.clone() } else { self.place() };
         let from_offset = if self.rng.chance(1, 2) { 0 } else { self.clone_position() };

@@ -1,15 +1,17 @@
-//! What every engine must do: cases in words, and sequences of operations that are compared with [`ModelFs`].
+//! The conformance suite of engines: cases as text, and sequences of operations that are compared
+//! with [`ModelFs`].
 //!
-//! A crate with an engine turns on the feature `conformance` among its dev-dependencies, implements [`Subject`], and runs
-//! each of these in a test:
+//! A crate with an engine enables the feature `conformance` in its dev-dependencies, implements
+//! [`Subject`], and runs each of these in a test:
 //!
-//! - [`run_cases`]: short stories with every answer written beside them, on a new file system each;
-//! - [`run_sequence`]: operations drawn from a seed, on the engine and on the model; every answer and, time and again,
-//!   the whole trees are compared; a difference comes back with the shortest sequence found that shows it;
-//! - [`run_read_dir`]: directories that change while they are read;
-//! - [`run_threads`]: several threads at once, each below a directory of its own.
+//! - [`run_cases`]: short stories with their answers, each on a new file system;
+//! - [`run_sequence`]: random operations on the engine and on the model. All answers, and regularly
+//!   the whole trees, are compared. A difference is reported with the shortest sequence found;
+//! - [`run_read_dir`]: directories that change while they are listed;
+//! - [`run_threads`]: several threads, each below its own directory.
 //!
-//! [`collect_tree`] and [`find_difference`] compare any two file systems, after a crash for example.
+//! [`collect_tree`] and [`find_difference`] compare any two file systems, for example after a
+//! crash.
 //!
 //! [`ModelFs`]: crate::ModelFs
 
@@ -38,24 +40,24 @@ pub use tree::{Tree, TreeNode, Visit, collect_tree, find_difference, walk};
 
 use crate::{FileSystem, FsResult};
 
-/// An engine under test, with a file system of its own that nobody else uses.
+/// An engine under test with its own file system.
 pub trait Subject {
-    /// The file system as it is open now.
+    /// The open file system.
     fn file_system(&self) -> &dyn FileSystem;
 
-    /// Closes it as at an unmount, and opens it again.
+    /// Closes the file system like an unmount, and opens it again.
     fn reopen(&mut self) -> FsResult<()>;
 
-    /// Whatever else must hold now, such as the engine's own check. Asked often.
+    /// Checks that are specific to the engine. It is called often.
     fn check(&mut self) -> Result<(), String> {
         Ok(())
     }
 }
 
-/// Makes a subject with an empty file system, large enough for some 20 MiB and 2,000 inodes.
+/// Makes a subject with an empty file system, large enough for about 20 MiB and 2,000 inodes.
 pub type Make<'a> = &'a dyn Fn() -> Box<dyn Subject>;
 
-/// What a subject does otherwise than it must.
+/// A difference between a subject and the expected behaviour.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Difference(pub String);

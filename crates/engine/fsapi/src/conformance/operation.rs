@@ -2,7 +2,7 @@
 
 use crate::{AllocateHow, FileKind, RenameHow, SetXattrHow};
 
-/// One operation; paths are from the root. Printed (`{:?}`), it can be put back into a test.
+/// An operation; paths start at the root. Its `{:?}` output can be pasted into a test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // the fields are named after the trait's arguments
 pub enum Operation {
@@ -33,7 +33,7 @@ pub enum Operation {
         to: String,
         how: RenameHow,
     },
-    /// Bytes grown from `seed`.
+    /// Bytes are made from `seed`.
     Write {
         at: Place,
         offset: u64,
@@ -62,7 +62,7 @@ pub enum Operation {
         to_offset: u64,
         len: u64,
     },
-    /// Permissions, owner and times, drawn from `seed`; some of them.
+    /// Random permissions, owner and times from `seed`; some of them.
     SetAttributes {
         at: Place,
         seed: u64,
@@ -88,7 +88,7 @@ pub enum Operation {
     Stat {
         at: Place,
     },
-    /// Holds the inode at a path in a slot; what was in the slot is released.
+    /// Holds the inode at a path in a slot; an inode in the slot is released.
     Hold {
         slot: usize,
         path: String,
@@ -103,11 +103,11 @@ pub enum Operation {
     Reopen,
 }
 
-/// An inode to work on.
+/// The inode of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// The one at a path.
+    /// The inode at a path.
     Path(String),
-    /// The one that is held in a slot, with a name or without.
+    /// The inode in a slot, with or without a name.
     Slot(usize),
 }

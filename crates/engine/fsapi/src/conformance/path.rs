@@ -1,4 +1,4 @@
-//! From paths to inodes: the trait knows none, tests would be unreadable without.
+//! Lookup of paths. The trait has no paths, but tests need them.
 
 use crate::{FileSystem, FsError, FsResult, Ino};
 
@@ -11,7 +11,7 @@ pub fn resolve(fs: &(impl FileSystem + ?Sized), path: &[u8]) -> FsResult<Ino> {
     Ok(ino)
 }
 
-/// The directory that a path's last name is in, and that name.
+/// The directory of a path's last name, and that name.
 pub fn parent_and_name<'a>(fs: &(impl FileSystem + ?Sized), path: &'a [u8]) -> FsResult<(Ino, &'a [u8])> {
     let (parent, name) = match path.iter().rposition(|&byte| byte == b'/') {
         Some(at) => (&path[..at], &path[at + 1..]),

@@ -1,4 +1,4 @@
-//! Directories that change while they are read.
+//! Directories that change while they are listed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,10 +10,11 @@ use senesce_core::{Rng, Seed};
 use super::{Difference, Make, Subject};
 use crate::{Caller, FileSystem, FsResult, Ino, NewNode, RenameHow};
 
-/// Reads a directory of `entries` names a few at a time, while others are made, removed and renamed in it: what is there
-/// all the time is given exactly once, with one cookie, also when the file system is opened again in between.
+/// Lists a directory of `entries` names in small steps, while other names are made, removed and
+/// renamed. Each permanent name must be listed exactly once, always with the same cookie, also if
+/// the file system is reopened meanwhile.
 ///
-/// Errors: what was given otherwise.
+/// Errors: a missing name, or one that was listed twice.
 pub fn run_read_dir(make: Make<'_>, seed: Seed, entries: u64) -> Result<(), Difference> {
     let mut subject = make();
     let mut rng = Rng::for_purpose(seed, "conformance read_dir");
@@ -43,7 +44,10 @@ pub fn run_read_dir(make: Make<'_>, seed: Seed, entries: u64) -> Result<(), Diff
                 let before = *cookies.entry(name.clone()).or_insert(cookie);
                 if stable.contains(&name) && (before != cookie || seen.insert(name.clone(), cookie).is_some()) {
                     let name = name.escape_ascii();
-                    return Err(Difference(format!("seed {}: {name} came twice, with {before}, {cookie}", seed.0)));
+                    return Err(Difference(format!(
+                        "seed {}: {name} was listed twice, with {before}, {cookie}",
+                        seed.0
+                    )));
                 }
             }
             change(subject.file_system(), directory, &mut moving, &mut rng).map_err(failed)?;
@@ -53,7 +57,7 @@ pub fn run_read_dir(make: Make<'_>, seed: Seed, entries: u64) -> Result<(), Diff
         }
         if let Some(missing) = stable.iter().find(|name| !seen.contains_key(*name)) {
             let missing = missing.escape_ascii();
-            return Err(Difference(format!("seed {}: {missing} never came, in pass {pass}", seed.0)));
+            return Err(Difference(format!("seed {}: {missing} was not listed in pass {pass}", seed.0)));
         }
     }
     let left: BTreeSet<Vec<u8>> = read_some(subject.as_ref(), directory, 0, usize::MAX)
@@ -63,7 +67,7 @@ pub fn run_read_dir(make: Make<'_>, seed: Seed, entries: u64) -> Result<(), Diff
         .collect();
     if left != &stable | &moving {
         return Err(Difference(format!(
-            "seed {}: {} names are listed in the end and not {}",
+            "seed {}: {} names are listed at the end; expected {}",
             seed.0,
             left.len(),
             stable.len() + moving.len()

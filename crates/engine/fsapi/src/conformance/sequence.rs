@@ -1,4 +1,4 @@
-//! Sequences of operations, on a subject and on the model.
+//! Sequences of operations on a subject and on the model.
 
 use senesce_core::{Bytes, Seed};
 
@@ -8,32 +8,30 @@ use super::{
 };
 use crate::{Caller, FileSystem, FsResult, Ino, ModelFs, SetAttributes, Timestamp};
 
-/// Draws operations from a seed and does them to a new subject and to the model.
+/// Applies random operations to a new subject and to the model.
 ///
-/// Errors: a difference, with the shortest sequence found that shows it, ready for [`run_operations`].
-/// Cost: a tenth of a second for the default options on the model; a difference costs some hundred times that.
+/// Errors: a difference, with the shortest sequence found, ready for [`run_operations`]. Cost: a
+/// tenth of a second for the default options on the model; a difference costs some hundred times
+/// that.
 pub fn run_sequence(make: Make<'_>, seed: Seed, options: &SequenceOptions) -> Result<(), Difference> {
     let operations: Vec<Operation> = Draw::new(seed, options).take(options.operations).collect();
     let Err((at, _)) = compare(make, &operations, options.compare_every) else { return Ok(()) };
     let shortest = shorten(make, operations[..at].to_vec(), options.compare_every);
     let Err((_, problem)) = compare(make, &shortest, 1) else {
-        return Err(Difference(format!(
-            "seed {} differs after {at} operations, and not when it is done again",
-            seed.0
-        )));
+        return Err(Difference(format!("seed {} differs after {at} operations, but not when it is repeated", seed.0)));
     };
     let told: Vec<String> = shortest.iter().map(|operation| format!("    {operation:?},")).collect();
     Err(Difference(format!("seed {}: {problem}; after\n{}", seed.0, told.join("\n"))))
 }
 
-/// Does these operations to a new subject and to the model, and compares after each.
+/// Applies these operations to a new subject and to the model, and compares after each.
 ///
 /// Errors: the first difference.
 pub fn run_operations(make: Make<'_>, operations: &[Operation]) -> Result<(), Difference> {
     compare(make, operations, 1).map_err(|(_, problem)| Difference(problem))
 }
 
-/// Errors: after how many operations they differ, and how.
+/// Errors: the number of operations before the difference, and the difference.
 fn compare(make: Make<'_>, operations: &[Operation], every: usize) -> Result<(), (usize, String)> {
     let mut subject = make();
     let mut model = ModelFs::new(Bytes(Bytes::GIB));
@@ -52,9 +50,9 @@ fn compare(make: Make<'_>, operations: &[Operation], every: usize) -> Result<(),
     Ok(())
 }
 
-/// The root's owner and times are the engine's affair: this makes them the same everywhere.
+/// Sets the root's owner and times to fixed values, because engines may differ there.
 ///
-/// Errors: the file system's.
+/// Errors: those of the file system.
 pub fn set_root(fs: &dyn FileSystem) -> FsResult<()> {
     let time = Some(Timestamp { seconds: 1000, nanoseconds: 0 });
     let change = SetAttributes {
@@ -92,7 +90,7 @@ fn same_state(subject: &mut dyn Subject, model: &ModelFs) -> Result<(), String> 
     }
 }
 
-/// Leaves out what is not needed for a difference: halves, quarters, ..., single operations.
+/// Removes operations that a difference does not need: halves, quarters, ..., single operations.
 fn shorten(make: Make<'_>, mut operations: Vec<Operation>, every: usize) -> Vec<Operation> {
     let mut piece = operations.len().div_ceil(2);
     while piece > 0 {
@@ -100,7 +98,7 @@ fn shorten(make: Make<'_>, mut operations: Vec<Operation>, every: usize) -> Vec<
         while at < operations.len() {
             let end = (at + piece).min(operations.len());
             let without = [&operations[..at], &operations[end..]].concat();
-            // Comparing after each operation costs more; only short sequences are worth it.
+            // A comparison after each operation is expensive, so only short sequences use it.
             let every = if without.len() < 40 { 1 } else { every };
             match compare(make, &without, every) {
                 Err((failed, _)) => operations = without[..failed].to_vec(),

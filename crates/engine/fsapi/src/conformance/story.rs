@@ -1,8 +1,8 @@
-//! Stories: commands in words, each answer below its command.
+//! Stories: commands as text, with each answer below its command.
 //!
-//! A line is a command; the lines below it that begin with two spaces are its answer, `! NotFound` for an error. Paths
-//! begin at the root, or at `@name`, what `hold` keeps. Bytes are `"text"`, or `x*4096` for so many of one. The time is
-//! what `at` says, in seconds, and owner and group what `as` says.
+//! A line is a command. The lines below it that start with two spaces are its answer, `! NotFound`
+//! for an error. Paths start at the root, or at `@name` for a held inode. Bytes are `"text"`, or
+//! `x*4096` for repetitions. `at` sets the time in seconds, and `as` sets owner and group.
 
 use std::{collections::BTreeMap, fmt::Write, ops::ControlFlow};
 
@@ -15,8 +15,8 @@ use crate::{
     SetXattrHow, Timestamp,
 };
 
-/// Tells a story to a subject: gives the commands back, each with the answer it got. Comments and what else is no command
-/// stay; answers that stood there go.
+/// Runs a story on a subject. Returns the commands, each with its actual answer. Comments and other
+/// lines stay; the old answers are removed.
 pub fn tell(subject: &mut dyn Subject, story: &str) -> String {
     let mut teller = Teller { caller: Caller::default(), held: BTreeMap::new() };
     let mut told = String::new();
@@ -37,7 +37,7 @@ pub fn tell(subject: &mut dyn Subject, story: &str) -> String {
     told
 }
 
-/// Why there is no answer.
+/// The reason for a missing answer.
 enum Problem {
     Fs(FsError),
     Words(String),
@@ -175,7 +175,7 @@ impl Teller {
         Ok(names.join("\n"))
     }
 
-    /// What is done to an inode, whatever its name.
+    /// Commands that change or read an inode.
     fn on_inode(&self, fs: &dyn FileSystem, words: &[&str]) -> Told {
         let caller = &self.caller;
         let [command, path, rest @ ..] = words else { return Err(Problem::Words(format!("what is {words:?}?"))) };

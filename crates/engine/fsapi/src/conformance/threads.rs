@@ -1,4 +1,4 @@
-//! Several threads at once.
+//! Several threads on one subject.
 
 use std::thread;
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{FileKind, FileSystem, ModelFs};
 
-/// A subject that is only borrowed, by one of several threads.
+/// A subject that one of several threads borrows.
 struct Borrowed<'a>(&'a dyn FileSystem);
 
 impl Subject for Borrowed<'_> {
@@ -23,10 +23,10 @@ impl Subject for Borrowed<'_> {
     }
 }
 
-/// Lets several threads work at once, each below a directory of its own: what they leave is what they leave one after the
-/// other in the model.
+/// Runs several threads, each below its own directory. The result must be that of a sequential run
+/// on the model.
 ///
-/// Errors: a difference, between answers or between trees.
+/// Errors: a difference between answers or between trees.
 pub fn run_threads(make: Make<'_>, seed: Seed, threads: u64, operations: usize) -> Result<(), Difference> {
     let mut subject = make();
     let mut model = ModelFs::new(Bytes(Bytes::GIB));

@@ -1,29 +1,30 @@
-//! All that a file system holds, to be compared with what another holds.
+//! The whole contents of a file system, for comparisons.
 
 use std::{collections::BTreeMap, ops::ControlFlow};
 
 use crate::{Attributes, FileKind, FileSystem, FsError, FsResult, Ino, SeekTo};
 
-/// All that can be reached from the root, by path; the root's path is empty.
+/// All objects that are reachable from the root, by path; the root's path is empty.
 pub type Tree = BTreeMap<Vec<u8>, TreeNode>;
 
-/// What a path stands for.
+/// The object at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeNode {
-    /// With what may differ between equal trees set to the same: numbers, allocation, sizes of directories.
+    /// The attributes, with equal values for those that may differ: numbers, allocation, sizes of
+    /// directories.
     pub attributes: Attributes,
-    /// Content of a file, target of a symbolic link.
+    /// The contents of a file, or the target of a symbolic link.
     pub content: Vec<u8>,
     /// Extended attributes.
     pub xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// The first path, in the order of bytes, that stands for the same inode.
+    /// The first path of the same inode, in the order of bytes.
     pub first_path: Vec<u8>,
 }
 
-/// Reads everything. Contents are kept whole: for small file systems.
+/// Reads the whole file system into memory; for small ones.
 ///
-/// Errors: those of reading; `Corrupt` where the file system contradicts itself: a name that is listed and not found, a
-/// length that is not what can be read, data in what it says is a hole, `..` that leads elsewhere.
+/// Errors: those of reads. `Corrupt` if the file system is inconsistent: a listed name is not
+/// found, a length differs from the readable bytes, a hole has data, or `..` leads elsewhere.
 pub fn collect_tree(fs: &(impl FileSystem + ?Sized)) -> FsResult<Tree> {
     let mut tree = Tree::new();
     let mut seen: BTreeMap<Ino, Vec<u8>> = BTreeMap::new();
@@ -68,7 +69,7 @@ pub fn collect_tree(fs: &(impl FileSystem + ?Sized)) -> FsResult<Tree> {
         if path < *first {
             first.clone_from(&path);
         }
-        // Numbers tell which paths are one inode; they are taken out below.
+        // Inode numbers identify names of the same inode; they are removed below.
         node.attributes.ino = ino;
         tree.insert(path, node);
     }
@@ -89,11 +90,11 @@ pub(super) fn list(fs: &(impl FileSystem + ?Sized), directory: Ino) -> FsResult<
     Ok(entries)
 }
 
-/// Hears of what [`walk`] comes by: the directory, the name, what it is, its number.
+/// The callback of [`walk`]: the directory, the name, its kind, its number.
 pub type Visit<'a> = &'a mut dyn FnMut(Ino, &[u8], FileKind, Ino) -> FsResult<()>;
 
-/// Goes along all below a directory as `find` does: each directory before what is in it, names in the order of listings, each looked
-/// up.
+/// Walks all objects below a directory like `find`: each directory before its contents, names in
+/// the order of listings, with a lookup of each.
 ///
 /// Errors: those of the file system and of `visit`.
 pub fn walk(fs: &(impl FileSystem + ?Sized), directory: Ino, visit: Visit<'_>) -> FsResult<()> {
@@ -118,7 +119,7 @@ fn read_whole(fs: &(impl FileSystem + ?Sized), path: &[u8], found: &Attributes) 
         return Err(contradiction(path, &format!("its size is {}, and {got} bytes can be read", found.size)));
     }
     content.truncate(got);
-    // Data and holes must alternate up to the end, and holes be zeros.
+    // Data and holes must alternate up to the end, and holes must be zero.
     let mut at = 0;
     while at < found.size {
         let data = match fs.seek(found.ino, at, SeekTo::Data) {
@@ -139,14 +140,14 @@ fn read_whole(fs: &(impl FileSystem + ?Sized), path: &[u8], found: &Attributes) 
     Ok(content)
 }
 
-/// The first thing in which two trees differ, in words; nothing if they are equal.
+/// Describes the first difference between two trees; `None` if they are equal.
 pub fn find_difference(want: &Tree, got: &Tree) -> Option<String> {
     let shown = |path: &Vec<u8>| format!("/{}", path.escape_ascii());
     for path in want.keys().chain(got.keys()) {
         let (want, got) = match (want.get(path), got.get(path)) {
             (Some(want), Some(got)) => (want, got),
-            (Some(_), None) => return Some(format!("{} is not there", shown(path))),
-            _ => return Some(format!("{} is there", shown(path))),
+            (Some(_), None) => return Some(format!("{} is missing", shown(path))),
+            _ => return Some(format!("{} is unexpected", shown(path))),
         };
         if want.attributes != got.attributes {
             return Some(format!("{}: {:?} and not {:?}", shown(path), got.attributes, want.attributes));

@@ -2,7 +2,7 @@
 
 use crate::Timestamp;
 
-/// The words of a line, with what stands between quotes as one.
+/// Splits a line into words; text in quotes is one word.
 pub(super) fn words(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quoted = false;
@@ -37,7 +37,8 @@ pub(super) fn time(word: &str) -> Result<Option<Timestamp>, String> {
     Ok(Some(Timestamp { seconds, nanoseconds: number(nanoseconds)? as u32 }))
 }
 
-/// `"text"`, `x*100` for a hundred x, `0*100` for a hundred zeros, parts joined by `+`; anything else is text.
+/// `"text"`, `x*100` for a hundred x, `0*100` for a hundred zeros, parts joined by `+`; other words
+/// are text.
 pub(super) fn bytes(word: &str) -> Result<Vec<u8>, String> {
     let mut all = Vec::new();
     for part in word.split('+') {
@@ -53,7 +54,7 @@ pub(super) fn bytes(word: &str) -> Result<Vec<u8>, String> {
     Ok(all)
 }
 
-/// Bytes as they are written: runs of 8 and more, and zeros, by their number.
+/// Bytes in the notation of stories: zeros, and runs of at least 8, by their number.
 pub(super) fn shown(bytes: &[u8]) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut text: Vec<u8> = Vec::new();

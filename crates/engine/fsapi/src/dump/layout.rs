@@ -1,20 +1,20 @@
-//! Where each field of a structure lies, and how its bytes are read: from the bytes alone, not by an engine's codecs. So of a
-//! structure that a codec refuses everything is shown all the same.
+//! Descriptions of fields: their offsets and forms. A dump reads the bytes without the codecs of an
+//! engine, so it shows structures that a codec refuses.
 
 use super::{Dump, DumpValue, text};
 
-/// How a field's bytes are read; numbers are little-endian.
+/// The form of a field; numbers are little-endian.
 #[derive(Clone, Copy, Debug)]
 pub enum Form {
     /// A number of one byte.
     U8,
-    /// Of two bytes.
+    /// A number of two bytes.
     U16,
-    /// Of four bytes.
+    /// A number of four bytes.
     U32,
-    /// Of eight bytes.
+    /// A number of eight bytes.
     U64,
-    /// A number of seconds since 1970 (64 bits) and, at the place that is named, its nanoseconds (32 bits).
+    /// Seconds since 1970 (64 bits), with nanoseconds (32 bits) at the given offset.
     Time(usize),
     /// Permissions (16 bits), in octal digits.
     Octal,
@@ -22,33 +22,33 @@ pub enum Form {
     Hex32,
     /// The same as `0123abcdh`.
     Digits32,
-    /// A checksum of 64 bits, as [`sum_text`] has it.
+    /// A checksum of 64 bits in the notation of [`sum_text`].
     Hex64,
     /// 16 bytes, in five groups of digits.
     Uuid,
-    /// So many letters, without the zeros behind them.
+    /// A text of this length, without the zeros at its end.
     Text(usize),
-    /// What an engine has words for, made of the bytes from the field's first on.
+    /// A text that the engine makes from the bytes of the field.
     Words(fn(&[u8]) -> String),
 }
 
 /// A field.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
-    /// As the document that draws the format calls it.
+    /// The name in the document of the format.
     pub word: &'static str,
-    /// Its first byte, from the structure's.
+    /// The offset in the structure.
     pub at: usize,
-    /// How its bytes are read.
+    /// The form of the bytes.
     pub form: Form,
 }
 
-/// A field, in tables of them.
+/// A field, for constant tables.
 pub const fn field(word: &'static str, at: usize, form: Form) -> Field {
     Field { word, at, form }
 }
 
-/// Adds all fields of a structure to a dump. `bytes` has all of them.
+/// Adds all fields of a structure to a dump. `bytes` must have all of them.
 pub fn read_fields(dump: &mut Dump, bytes: &[u8], fields: &[Field]) {
     dump.fields.extend(fields.iter().map(|field| (field.word, read(bytes, field))));
 }
@@ -85,7 +85,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(array(bytes, at))
 }
 
-/// A checksum of 64 bits in digits.
+/// A checksum of 64 bits as text.
 pub fn sum_text(sum: u64) -> String {
     format!("{sum:#018x}")
 }

@@ -1,4 +1,4 @@
-//! What an engine shows of a structure on its devices, as a value: fields, a table, parts; shown as indented text.
+//! Dumps: structures on devices as values (fields, a table, parts), shown as indented text.
 
 mod layout;
 
@@ -6,45 +6,45 @@ use std::fmt;
 
 pub use layout::{Field, Form, field, read_fields, sum_text};
 
-/// What stands in a field.
+/// The value of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DumpValue {
     /// A number.
     Number(u64),
-    /// Words, a name, a checksum.
+    /// Text: words, a name, a checksum.
     Text(String),
-    /// Nothing: a hole, a place that is not known.
+    /// No value: a hole, or an unknown place.
     None,
 }
 
-/// Rows of equal fields.
+/// Rows with the same columns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DumpTable {
-    /// The fields' words.
+    /// The names of the columns.
     pub columns: Vec<&'static str>,
-    /// As many values in each row.
+    /// The rows, each with a value for every column.
     pub rows: Vec<Vec<DumpValue>>,
-    /// Rows that there are besides.
+    /// The number of further rows.
     pub more: u64,
 }
 
-/// A structure on the devices, field by field, under the words of the document that draws the engine's format.
+/// A structure on the devices, field by field, with the names of the engine's format document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dump {
-    /// What it is, and where it lies.
+    /// The structure and its place.
     pub title: String,
-    /// Its fields, in the order of their bytes.
+    /// The fields, in the order of their bytes.
     pub fields: Vec<(&'static str, DumpValue)>,
-    /// What is repeated in it.
+    /// The repeated parts.
     pub table: Option<DumpTable>,
-    /// What is wrong with it. What could be read of it is in the fields all the same.
+    /// The faults. Readable values are in the fields nevertheless.
     pub wrong: Vec<String>,
-    /// Structures that it consists of.
+    /// The parts of the structure.
     pub parts: Vec<Dump>,
 }
 
 impl Dump {
-    /// One that says nothing yet.
+    /// An empty dump.
     pub fn new(title: impl Into<String>) -> Self {
         Self { title: title.into(), ..Self::default() }
     }
@@ -54,12 +54,12 @@ impl Dump {
         self.fields.push((word, value.into()));
     }
 
-    /// Adds something that is wrong.
+    /// Adds a fault.
     pub fn wrong(&mut self, what: impl ToString) {
         self.wrong.push(what.to_string());
     }
 
-    /// Whether anything is wrong with it or a part of it.
+    /// Whether the structure and its parts have no faults.
     pub fn is_sound(&self) -> bool {
         self.wrong.is_empty() && self.parts.iter().all(Self::is_sound)
     }
@@ -88,18 +88,18 @@ impl fmt::Display for Dump {
 }
 
 impl DumpTable {
-    /// One without rows.
+    /// A table without rows.
     pub fn new(columns: &[&'static str]) -> Self {
         Self { columns: columns.to_vec(), ..Self::default() }
     }
 
-    /// Adds a row; one for which `most` rows leave no room is counted.
+    /// Adds a row, or counts it if the table has `most` rows.
     pub fn push(&mut self, most: u64, row: Vec<DumpValue>) {
         debug_assert_eq!(row.len(), self.columns.len());
         if (self.rows.len() as u64) < most { self.rows.push(row) } else { self.more += 1 }
     }
 
-    /// Numbers to the right, words to the left, the last column as long as it is.
+    /// Numbers are right-aligned, texts left-aligned; the last column is not padded.
     fn write(&self, f: &mut fmt::Formatter<'_>, pad: &str) -> fmt::Result {
         let shown: Vec<Vec<String>> =
             self.rows.iter().map(|row| row.iter().map(ToString::to_string).collect()).collect();
@@ -161,7 +161,7 @@ impl<T: Into<DumpValue>> From<Option<T>> for DumpValue {
     }
 }
 
-/// Bytes that may be a name: what is no text is written as `\x1b`.
+/// Bytes that may be a name; bytes that are no text become `\x1b`.
 pub fn text(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) if !text.chars().any(char::is_control) => text.to_owned(),
@@ -169,7 +169,7 @@ pub fn text(bytes: &[u8]) -> String {
     }
 }
 
-/// Lines of 32 bytes, as `0020  00 11 ...`; rows that are all zeros are left out.
+/// Lines of 32 bytes, as `0020  00 11 ...`; rows of zeros are left out.
 pub fn hex(bytes: &[u8]) -> DumpTable {
     const ROW: usize = 32;
     let mut table = DumpTable::new(&["at", "bytes"]);

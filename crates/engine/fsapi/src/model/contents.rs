@@ -1,18 +1,19 @@
-//! What a file holds: pages, and holes between them.
+//! The contents of a file: pages, and holes between them.
 
 use std::collections::BTreeMap;
 
-/// The unit of space and of holes.
+/// The unit of space and of holes, in bytes.
 pub(super) const PAGE_BYTES: u64 = 4096;
 
-/// The content of a file. Pages that are not there read as zeros; nothing lies behind the end, not even in the last page.
+/// The contents of a file. Missing pages read as zeros. No data is after the end, not even in the
+/// last page.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Contents {
     len: u64,
     pages: BTreeMap<u64, Box<[u8]>>,
 }
 
-/// The parts of a range by page: page, first byte in it, bytes.
+/// Splits a range into pages: page, first byte in it, bytes.
 fn parts(offset: u64, end: u64) -> impl Iterator<Item = (u64, usize, usize)> {
     let mut at = offset;
     std::iter::from_fn(move || {
@@ -30,12 +31,12 @@ impl Contents {
         self.len
     }
 
-    /// How many pages there are.
+    /// The number of pages.
     pub(super) fn pages(&self) -> u64 {
         self.pages.len() as u64
     }
 
-    /// How many pages a write of this range would add.
+    /// The number of pages that a write of this range would add.
     pub(super) fn missing(&self, offset: u64, end: u64) -> u64 {
         if offset >= end {
             return 0;
@@ -66,7 +67,7 @@ impl Contents {
         self.len = self.len.max(offset + data.len() as u64);
     }
 
-    /// Makes all pages of a range, of zeros where they are new.
+    /// Adds all missing pages of a range, filled with zeros.
     pub(super) fn reserve(&mut self, offset: u64, end: u64) {
         for (page, ..) in parts(offset, end) {
             self.page(page);
@@ -77,7 +78,7 @@ impl Contents {
         self.pages.entry(page).or_insert_with(|| vec![0; PAGE_BYTES as usize].into())
     }
 
-    /// Makes a range read as zeros; pages that lie in it whole are gone.
+    /// Makes a range read as zeros, and removes whole pages in it.
     pub(super) fn clear(&mut self, offset: u64, end: u64) {
         let touched: Vec<u64> = match offset < end {
             true => self.pages.range(offset / PAGE_BYTES..=(end - 1) / PAGE_BYTES).map(|(page, _)| *page).collect(),
@@ -95,7 +96,7 @@ impl Contents {
         }
     }
 
-    /// The pages of a range, with their places in it, and those that make it as long.
+    /// The pages of a range with their offsets in it, and the length of the range.
     pub(super) fn copy_pages(&self, offset: u64, len: u64) -> Self {
         let first = offset / PAGE_BYTES;
         let pages = self.pages.range(first..(offset + len).div_ceil(PAGE_BYTES));
@@ -104,13 +105,13 @@ impl Contents {
         copy
     }
 
-    /// How many pages more there are after `put_pages`.
+    /// The number of pages that `put_pages` adds.
     pub(super) fn missing_for(&self, offset: u64, other: &Self) -> u64 {
         let first = offset / PAGE_BYTES;
         other.pages.keys().filter(|page| !self.pages.contains_key(&(first + *page))).count() as u64
     }
 
-    /// Makes a range read as `other` does, with its holes; `offset` begins a page.
+    /// Replaces a range by `other` with its holes; `offset` is the start of a page.
     pub(super) fn put_pages(&mut self, offset: u64, other: Self) {
         let (end, is_last) = (offset + other.len, offset + other.len >= self.len);
         let whole = if is_last { end.next_multiple_of(PAGE_BYTES) } else { end };
@@ -126,19 +127,19 @@ impl Contents {
     pub(super) fn set_len(&mut self, len: u64) {
         if len < self.len {
             self.clear(len, self.len.next_multiple_of(PAGE_BYTES));
-            // Space that was reserved behind the end goes too.
+            // Frees space that is reserved after the end.
             self.pages.split_off(&len.div_ceil(PAGE_BYTES));
         }
         self.len = len;
     }
 
-    /// The first byte from `offset` on in a page, and before the end.
+    /// The first byte in a page from `offset` on, before the end.
     pub(super) fn next_data(&self, offset: u64) -> Option<u64> {
         let (page, _) = self.pages.range(offset / PAGE_BYTES..).next()?;
         Some(offset.max(page * PAGE_BYTES)).filter(|&at| at < self.len)
     }
 
-    /// The first byte from `offset` on in no page; the end counts.
+    /// The first byte in a hole from `offset` on; the end counts as one.
     pub(super) fn next_hole(&self, offset: u64) -> u64 {
         let mut page = offset / PAGE_BYTES;
         while self.pages.contains_key(&page) {

@@ -1,4 +1,4 @@
-//! The trait, over inodes and names.
+//! The trait over inodes and names.
 
 use std::{
     ops::{Bound, ControlFlow},
@@ -17,25 +17,25 @@ use crate::{
     SpaceReport, Timestamp, check_clone,
 };
 
-/// A file system in memory, simple and meant to be obviously right: every operation holds one lock.
+/// A file system in memory. It is simple, to be obviously right: every operation holds one lock.
 ///
-/// It has as much space as it is given: 4 KiB for each inode and for each page of a file that is not a hole. Names and
+/// Its capacity is counted in units of 4 KiB: each inode and each page of a file is one. Names and
 /// extended attributes take none.
 #[derive(Debug)]
 pub struct ModelFs(Mutex<State>);
 
 impl ModelFs {
-    /// An empty one; the root belongs to user and group 0.
+    /// An empty file system; the root belongs to user and group 0.
     pub fn new(capacity: Bytes) -> Self {
         Self(Mutex::new(State::new(capacity.0 / PAGE_BYTES)))
     }
 
-    /// A second one that holds the same and from now on goes its own way.
+    /// An independent copy.
     pub fn fork(&self) -> Self {
         Self(Mutex::new(self.state().clone()))
     }
 
-    /// What is there when it is opened again: nothing is held, and what had no name is gone.
+    /// Simulates a reopening: all holds end, and inodes without a name are removed.
     pub fn reopen(&self) {
         let mut state = self.state();
         let held: Vec<Ino> = state.inodes.iter().filter(|(_, inode)| inode.held > 0).map(|(ino, _)| *ino).collect();
@@ -43,7 +43,7 @@ impl ModelFs {
             if let Ok(inode) = state.inode_mut(ino) {
                 inode.held = 0;
             }
-            state.drop_if_unused(ino).expect("it was found just now");
+            state.drop_if_unused(ino).expect("the inode exists");
         }
     }
 
@@ -137,7 +137,7 @@ impl FileSystem for ModelFs {
     fn read_link(&self, ino: Ino) -> FsResult<Vec<u8>> {
         match &self.state().inode(ino)?.body {
             Body::Symlink(target) => Ok(target.clone()),
-            _ => Err(FsError::Invalid { what: "it is no symbolic link" }),
+            _ => Err(FsError::Invalid { what: "not a symbolic link" }),
         }
     }
 

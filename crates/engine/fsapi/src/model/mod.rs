@@ -1,4 +1,4 @@
-//! A file system in memory, as simple as can be: what engines are compared with.
+//! The simplest file system in memory: the reference for engines.
 
 mod contents;
 mod file_system;

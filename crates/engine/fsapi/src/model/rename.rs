@@ -38,7 +38,7 @@ impl State {
         Ok(())
     }
 
-    /// Refuses to put an inode into a directory that is itself or lies below it.
+    /// Refuses to move an inode into itself or a directory below it.
     fn check_no_loop(&self, moved: Ino, mut directory: Ino) -> FsResult<()> {
         loop {
             if directory == moved {

@@ -1,4 +1,4 @@
-//! Inodes and names, and the few steps that all operations are made of.
+//! Inodes and names, and the basic steps of all operations.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use crate::{Attributes, Caller, FileKind, FsError, FsResult, Ino, NewNode, Times
 pub(super) struct State {
     pub(super) inodes: BTreeMap<Ino, Inode>,
     next_ino: u64,
-    /// Pages that files may have, and inodes, together.
+    /// The capacity for pages and inodes together.
     pub(super) capacity: u64,
     pub(super) used: u64,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Inode {
-    /// Size and allocation are those of the body, and filled in when they are asked for.
+    /// Size and allocation are filled in from the body by `stat`.
     pub(super) attributes: Attributes,
     pub(super) body: Body,
     pub(super) xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
@@ -31,7 +31,7 @@ pub(super) enum Body {
     Special,
 }
 
-/// Names in the order in which they were made: the number of each is its cookie.
+/// Names with their cookies, in the order of creation.
 #[derive(Clone, Debug)]
 pub(super) struct Directory {
     pub(super) parent: Ino,
@@ -98,19 +98,20 @@ impl State {
         self.directory(ino).is_ok()
     }
 
-    /// The inode that a name stands for, if it stands for one.
+    /// The inode of a name, if it exists.
     pub(super) fn find(&self, directory: Ino, name: &[u8]) -> FsResult<Option<Ino>> {
         let directory = self.directory(directory)?;
         check_name(name)?;
         Ok(directory.names.get(name).map(|(_, ino)| *ino))
     }
 
-    /// The inode that a name stands for.
+    /// The inode of a name.
     pub(super) fn named(&self, directory: Ino, name: &[u8]) -> FsResult<Ino> {
         self.find(directory, name)?.ok_or(FsError::NotFound)
     }
 
-    /// Checks that a name can be made: the directory was not removed, and there is no such name.
+    /// Checks that a name can be created: the directory was not removed, and the name does not
+    /// exist.
     pub(super) fn check_new(&self, directory: Ino, name: &[u8]) -> FsResult<()> {
         if self.find(directory, name)?.is_some() {
             return Err(FsError::Exists);
@@ -161,12 +162,12 @@ impl State {
         Ok(ino)
     }
 
-    /// A body for a new directory.
+    /// The body of a new directory.
     pub(super) fn new_directory(parent: Ino) -> Body {
         Body::Directory(Directory::new(parent))
     }
 
-    /// Writes a name down. Of a directory, `..` is this directory from now on, and counts as one of its names.
+    /// Adds a name. For a directory it also sets the parent, and counts the link of `..`.
     pub(super) fn add_name(&mut self, caller: &Caller, directory: Ino, name: &[u8], ino: Ino) -> FsResult<()> {
         let entries = self.directory_mut(directory)?;
         entries.last_cookie += 1;
@@ -179,7 +180,7 @@ impl State {
         self.touch_directory(caller, directory)
     }
 
-    /// Strikes a name out.
+    /// Removes a name.
     pub(super) fn remove_name(&mut self, caller: &Caller, directory: Ino, name: &[u8]) -> FsResult<()> {
         let entries = self.directory_mut(directory)?;
         let (cookie, ino) = entries.names.remove(name).ok_or(FsError::NotFound)?;
@@ -197,7 +198,7 @@ impl State {
         Ok(())
     }
 
-    /// An inode lost a name: a directory its only one.
+    /// Counts a lost name of an inode; a directory has only one.
     pub(super) fn lose_name(&mut self, caller: &Caller, ino: Ino) -> FsResult<()> {
         let inode = self.inode_mut(ino)?;
         inode.attributes.changed = caller.now;
@@ -218,7 +219,7 @@ impl State {
         Ok(())
     }
 
-    /// A regular file, to be changed by `change`; the pages that it takes and gives back are counted.
+    /// Applies `change` to a regular file, and counts its pages.
     pub(super) fn change_file<T>(
         &mut self,
         ino: Ino,
@@ -243,7 +244,7 @@ impl Inode {
         match &self.body {
             Body::File(contents) => Ok(contents),
             Body::Directory(_) => Err(FsError::IsDirectory),
-            Body::Symlink(_) | Body::Special => Err(FsError::Invalid { what: "it is no regular file" }),
+            Body::Symlink(_) | Body::Special => Err(FsError::Invalid { what: "not a regular file" }),
         }
     }
 
@@ -251,11 +252,11 @@ impl Inode {
         self.file()?;
         match &mut self.body {
             Body::File(contents) => Ok(contents),
-            _ => unreachable!("looked at just now"),
+            _ => unreachable!("checked above"),
         }
     }
 
-    /// What stat shows.
+    /// The attributes that `stat` shows.
     pub(super) fn stat(&self) -> Attributes {
         let size = match &self.body {
             Body::File(contents) => contents.len(),
