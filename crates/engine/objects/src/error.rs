@@ -1,11 +1,11 @@
-//! The one error of the room.
+//! The error type of the crate.
 
 use std::fmt;
 
-/// What a store was asked to do.
+/// The operation that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ObjectOperation {
-    /// To be opened.
+    /// Opening the store.
     Open,
     /// `put`.
     Put,
@@ -29,42 +29,42 @@ impl fmt::Display for ObjectOperation {
     }
 }
 
-/// Of which kind a failure is, as far as whoever asked does something else then.
+/// The kind of a failure, as far as callers distinguish it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ObjectErrorKind {
-    /// The store answered, and has no such object.
+    /// The store replied that the object does not exist.
     Absent,
-    /// There is another object under the key.
+    /// The key has another object.
     Taken,
-    /// The store cannot be reached, or not now.
+    /// The store cannot be reached now.
     Away,
-    /// Anything else, such as a key that is not let in.
+    /// Any other failure, such as a rejected key.
     Other,
 }
 
-/// A store did not do what it was asked to.
+/// A failed operation of a store.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {operation} {}{store}: {problem}", of(.key))]
 pub struct ObjectError {
-    /// The store's name.
+    /// The name of the store.
     pub store: String,
-    /// What it was asked to do.
+    /// The operation.
     pub operation: ObjectOperation,
-    /// Of which object, or those that begin so; empty for all.
+    /// The key, or the prefix of keys; empty for all.
     pub key: String,
-    /// Of which kind that is.
+    /// The kind of the failure.
     pub kind: ObjectErrorKind,
-    /// Why not, in words.
+    /// The reason, as text.
     pub problem: String,
 }
 
-/// Why an object cannot be put where there is another one.
+/// The message for a key that has another object.
 pub(crate) const TAKEN: &str = "there is another object of that name; it was left as it is";
-/// Why an object cannot be had that is not there.
+/// The message for a missing object.
 pub(crate) const ABSENT: &str = "there is no such object";
 
 impl ObjectError {
-    /// A store cannot be opened, and waiting does not help.
+    /// A store that cannot be opened; waiting does not help.
     #[cfg(feature = "library")]
     pub(crate) fn cannot_open(store: &str, problem: &dyn fmt::Display) -> Self {
         Self {
@@ -76,16 +76,16 @@ impl ObjectError {
         }
     }
 
-    /// Whether the store answered, and has no such object.
+    /// Whether the store replied that the object does not exist.
     pub fn is_absent(&self) -> bool {
         self.kind == ObjectErrorKind::Absent
     }
 }
 
-/// The object's part of a message, if it is about one.
+/// The object's part of a message, if there is one.
 fn of(key: &str) -> String {
     if key.is_empty() { String::new() } else { format!("{key} in ") }
 }
 
-/// What a store gives.
+/// The result of a store.
 pub type ObjectResult<T> = Result<T, ObjectError>;

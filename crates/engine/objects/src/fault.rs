@@ -1,4 +1,4 @@
-//! A store that fails when it is told to, and remembers what it was asked for.
+//! A store with injected failures that counts its calls.
 
 use std::{
     ops::Range,
@@ -7,44 +7,44 @@ use std::{
 
 use crate::{ObjectError, ObjectErrorKind, ObjectOperation, ObjectResult, ObjectStore};
 
-/// How often a store was asked.
+/// Counts of the calls of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ObjectCounts {
-    /// Objects that were put.
+    /// Objects put.
     pub puts: u64,
-    /// Ranges that were read.
+    /// Ranges read.
     pub gets: u64,
-    /// Objects that were deleted.
+    /// Objects deleted.
     pub deletes: u64,
-    /// Lists that were made.
+    /// Lists.
     pub lists: u64,
 }
 
 impl ObjectCounts {
-    /// Calls of all kinds.
+    /// The sum of all calls.
     pub fn all(&self) -> u64 {
         self.puts + self.gets + self.deletes + self.lists
     }
 }
 
-/// A call that changed something, as it was done.
+/// A call that changed something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ObjectCall {
-    /// This object was put.
+    /// The object that was put.
     Put(String, Arc<[u8]>),
-    /// This one was deleted.
+    /// The key that was deleted.
     Delete(String),
 }
 
 #[derive(Debug, Default)]
 struct State {
     counts: ObjectCounts,
-    /// The calls from this number on fail, so many of them.
+    /// The first failing call and the first one after the failures, by number.
     fails: Option<(u64, u64)>,
     calls: Vec<ObjectCall>,
 }
 
-/// Another store that fails when it is told to, counts calls, and lists those that changed something.
+/// Another store with injected failures. It counts calls, and lists those that changed something.
 #[derive(Debug)]
 pub struct FaultObjects<S> {
     inner: S,
@@ -52,34 +52,34 @@ pub struct FaultObjects<S> {
 }
 
 impl<S: ObjectStore> FaultObjects<S> {
-    /// Does what the other one does.
+    /// A store without failures over `inner`.
     pub fn new(inner: S) -> Self {
         Self { inner, state: Mutex::default() }
     }
 
-    /// What it was asked for, with the calls that failed.
+    /// The counts of all calls, including failed ones.
     pub fn counts(&self) -> ObjectCounts {
         self.lock().counts
     }
 
-    /// From now on the call that comes after so many fails, and those behind it until `calls` have; all before do not.
+    /// After `good` more calls, the next `calls` calls fail.
     pub fn fail_after(&self, good: u64, calls: u64) {
         let mut state = self.lock();
         let first = state.counts.all() + good;
         state.fails = Some((first, first.saturating_add(calls)));
     }
 
-    /// Nothing fails any more.
+    /// Ends the failures.
     pub fn heal(&self) {
         self.lock().fails = None;
     }
 
-    /// The calls that changed something, in their order.
+    /// The calls that changed something, in order.
     pub fn calls(&self) -> Vec<ObjectCall> {
         self.lock().calls.clone()
     }
 
-    /// The store behind it.
+    /// The store below.
     pub fn inner(&self) -> &S {
         &self.inner
     }

@@ -1,4 +1,4 @@
-//! HTTP for the stores of clouds: requests that wait, on threads of their own, for the `object_store` library.
+//! HTTP for cloud stores: blocking requests in their own threads, for the `object_store` library.
 
 use std::{future::Future, io, pin::Pin, time::Duration};
 
@@ -12,7 +12,7 @@ use ureq::{
     http::{Method, Request, request::Parts},
 };
 
-/// Speaks HTTP for the library, whatever it says of clients.
+/// The HTTP client for the library; it ignores the library's client options.
 #[derive(Clone, Debug)]
 pub(crate) struct Http {
     agent: Agent,
@@ -21,13 +21,15 @@ pub(crate) struct Http {
 }
 
 impl Http {
-    /// One that gives up a connection, a request with its answer, and one that sends something, after these times.
+    /// A client with these time limits: for a connection, for a request with its reply, and for a
+    /// request with a body.
     pub fn new(connect: Duration, request: Duration, send: Duration) -> Self {
         let agent = |time: Duration| {
             let config = Agent::config_builder()
                 .timeout_connect(Some(connect))
                 .timeout_global(Some(time))
-                // What a store says, and where it says to go, is the library's matter; the environment is the command line's.
+                // The library handles statuses and redirects; the environment is read by the
+                // command line only.
                 .http_status_as_error(false)
                 .max_redirects(0)
                 .max_redirects_will_error(false)
@@ -57,14 +59,14 @@ impl HttpService for Http {
         Box::pin(async move {
             let (parts, body) = request.into_parts();
             let body = body.collect().await?.to_bytes();
-            // Not here: who waits for another request's time would wait for this one.
+            // In a blocking thread: a timer of another request would otherwise wait for this one.
             let asked = tokio::task::spawn_blocking(move || ask(&http, parts, &body)).await;
             asked.unwrap_or_else(|error| Err(HttpError::new(HttpErrorKind::Unknown, error)))
         })
     }
 }
 
-/// Sends a request, and reads the whole answer.
+/// Sends a request, and reads the whole reply.
 fn ask(http: &Http, parts: Parts, body: &[u8]) -> Result<HttpResponse, HttpError> {
     let has_body = parts.method == Method::PUT || parts.method == Method::POST;
     let answer = match has_body {
@@ -76,7 +78,7 @@ fn ask(http: &Http, parts: Parts, body: &[u8]) -> Result<HttpResponse, HttpError
     Ok(HttpResponse::from_parts(parts, bytes.into()))
 }
 
-/// Of which kind an error is, which says whether the library tries again.
+/// The kind of an error, which decides whether the library retries.
 fn judge(error: Error) -> HttpError {
     let kind = match &error {
         Error::Timeout(_) => HttpErrorKind::Timeout,

@@ -1,15 +1,16 @@
-//! Object stores of the engines: a small synchronous trait, and what stands behind it.
+//! Object stores of the engines: a small synchronous trait, and its implementations.
 //!
-//! An object is put whole, read in ranges, and deleted; it is never changed. Everything an engine keeps in objects goes
-//! through [`ObjectStore`], so a test can put a store there that fails.
+//! An object is written once, read in ranges, and deleted; it never changes. An engine stores all
+//! its objects through [`ObjectStore`], so a test can use a store that fails.
 //!
 //! - [`MemoryObjects`]: in memory.
-//! - [`FaultObjects`]: another store, that fails when it is told to, counts calls and lists those that changed something.
-//! - `LibraryObjects`: a directory, or a bucket of a store that speaks the protocol of S3, by way of the `object_store` library; only
-//!   with the feature `library`.
-//! - [`PriceList`]: what objects cost, and whether writing one anew pays for itself within a month.
+//! - [`FaultObjects`]: another store with injected failures; it counts calls and lists those that
+//!   changed something.
+//! - `LibraryObjects`: a directory, or a bucket of a store with the S3 protocol, through the
+//!   `object_store` library; only with the feature `library`.
+//! - [`PriceList`]: the cost of objects, and whether a rewrite pays off within a month.
 //!
-//! Not here: what objects hold, and when they are deleted.
+//! Not here: the contents of objects, and the decision to delete them.
 
 mod error;
 mod fault;

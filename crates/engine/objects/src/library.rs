@@ -1,4 +1,4 @@
-//! Stores of the `object_store` library, whose calls are asynchronous: each is waited for here.
+//! Stores of the `object_store` library, whose calls are asynchronous: each call blocks here.
 
 use std::{
     error::Error, fs, future::Future, ops::Range, os::unix::fs::MetadataExt, path::Path as FilePath, path::PathBuf,
@@ -17,7 +17,7 @@ use crate::{
     error::{ABSENT, TAKEN},
 };
 
-/// What a store says is told to so many characters.
+/// The most characters of a store's message that are kept.
 const TOLD: usize = 400;
 
 /// A store of the library.
@@ -29,8 +29,8 @@ pub struct LibraryObjects {
     directory: Option<Directory>,
 }
 
-/// A directory, and which one it was when it was opened. Another one in its place, such as that on which it was mounted, would
-/// take objects that nobody finds when it is back.
+/// A directory and its identity when it was opened. Another directory in its place, such as its
+/// mount point after an unmount, would receive objects that are lost once the right one is back.
 #[derive(Debug)]
 struct Directory {
     path: PathBuf,
@@ -43,7 +43,7 @@ impl Directory {
         fs::metadata(path).map(|found| (found.dev(), found.ino()))
     }
 
-    /// Errors: why it is not the one that was opened.
+    /// Errors: the reason why it is not the directory that was opened.
     fn look(&self) -> Result<(), String> {
         match Self::identity(&self.path) {
             Ok(found) if found == self.identity => Ok(()),
@@ -54,10 +54,10 @@ impl Directory {
 }
 
 impl LibraryObjects {
-    /// Objects as files of a directory, which is made. What is put is synchronised with its directory. While it is gone, or another
-    /// one in its place, all calls fail.
+    /// Objects as files of a directory, which is created if needed. A put syncs the file and its
+    /// directory. If the directory is missing or replaced, all calls fail.
     ///
-    /// Errors: the directory cannot be made or looked at.
+    /// Errors: the directory cannot be created or read.
     pub fn directory(dir: &FilePath) -> ObjectResult<Self> {
         let name = dir.display().to_string();
         let failed = |problem: &dyn std::fmt::Display| ObjectError::cannot_open(&name, problem);
@@ -69,7 +69,7 @@ impl LibraryObjects {
         Ok(Self { directory: Some(Directory { path, identity }), ..objects })
     }
 
-    /// Errors: the system has no place for what waits.
+    /// Errors: the operating system cannot create the runtime.
     pub(crate) fn over(name: String, store: Box<dyn Library>) -> ObjectResult<Self> {
         match Builder::new_current_thread().enable_time().build() {
             Ok(runtime) => Ok(Self { name, store, runtime, directory: None }),
@@ -97,7 +97,7 @@ impl LibraryObjects {
     }
 }
 
-/// The answer that an error tells, which the library gives in its text only: status and body.
+/// The status and the body of the reply in an error; the library has them only in its text.
 fn answer(told: &str) -> Option<(&str, &str)> {
     match told.split_once("Server returned non-2xx status code: ") {
         Some((_, answer)) => Some(answer.split_once(": ").unwrap_or((answer, ""))),
@@ -105,12 +105,12 @@ fn answer(told: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// What stands in an element of a cloud's answer, which is XML.
+/// The text of an element in the XML reply of a cloud.
 fn element<'a>(body: &'a str, name: &str) -> Option<&'a str> {
     Some(body.split_once(&format!("<{name}>"))?.1.split_once(&format!("</{name}>"))?.0)
 }
 
-/// Whether nobody answered.
+/// Whether there was no reply.
 fn is_silent(error: &object_store::Error) -> bool {
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -123,8 +123,8 @@ fn is_silent(error: &object_store::Error) -> bool {
     false
 }
 
-/// Of which kind an error is, and what the store says, in words. Of its answer that is no more than what is meant for people: the
-/// rest may hold what nobody else may know, such as the token of a session.
+/// The kind of an error, and the store's message. Of the reply it keeps only the parts for people,
+/// because the rest may contain secrets, such as the token of a session.
 fn explain(error: &object_store::Error) -> (ObjectErrorKind, String) {
     let told = error.to_string();
     let found = answer(&told);
@@ -136,7 +136,7 @@ fn explain(error: &object_store::Error) -> (ObjectErrorKind, String) {
         (_, Some((status, body))) => {
             let why = code.map(|code| format!("{code}: {}", element(body, "Message").unwrap_or_default()));
             let why = why.unwrap_or_else(|| "it does not say why".to_owned());
-            // What a store does not know it does not learn by waiting.
+            // Waiting does not help if a store does not implement a request.
             let is_away = status.starts_with('5') && !status.starts_with("501");
             let kind = if is_away { ObjectErrorKind::Away } else { ObjectErrorKind::Other };
             let is_locked = status.starts_with("401") || status.starts_with("403");
@@ -149,7 +149,7 @@ fn explain(error: &object_store::Error) -> (ObjectErrorKind, String) {
     (kind, problem.chars().take(TOLD).collect())
 }
 
-/// Whether a range was refused because the object ends before it.
+/// Whether a range was refused because it starts after the end of the object.
 fn is_behind_the_end(error: &object_store::Error) -> bool {
     let told = error.to_string();
     told.contains("416 Range Not Satisfiable") || told.contains("Requested range was invalid")
@@ -165,7 +165,7 @@ impl ObjectStore for LibraryObjects {
         let put = async {
             let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
             match self.store.put_opts(&path, bytes.to_vec().into(), options).await {
-                // Put by an earlier try, whose answer was lost, or by somebody else.
+                // Put by an earlier try whose reply was lost, or by another client.
                 Err(taken @ object_store::Error::AlreadyExists { .. }) => {
                     let there = self.store.get(&path).await?.bytes().await?;
                     if there == bytes { Ok(()) } else { Err(taken) }

@@ -20,17 +20,17 @@ pub struct MemoryObjects {
 }
 
 impl MemoryObjects {
-    /// A store with the same objects; what is put to either is not in the other.
+    /// An independent store with the same objects.
     pub fn fork(&self) -> Self {
         Self { objects: Mutex::new(self.lock().clone()) }
     }
 
-    /// An object turns into another one, as nobody who uses stores may do it.
+    /// Replaces an object, which clients of a store cannot do.
     pub fn damage(&self, key: &str, bytes: &[u8]) {
         self.lock().insert(key.to_owned(), Arc::from(bytes));
     }
 
-    /// How many bytes all objects hold.
+    /// The bytes of all objects.
     pub fn bytes(&self) -> u64 {
         self.lock().values().map(|object| object.len() as u64).sum()
     }

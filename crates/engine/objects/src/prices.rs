@@ -1,70 +1,73 @@
-//! What objects cost, and when it pays to write the living part of one anew.
+//! The cost of objects, and whether a rewrite of the live part of one pays off.
 //!
-//! An object is one price for its bytes, whoever still wants them. Its blocks that live, written into another object, cost a
-//! GET each, one more for the list of what it holds, and their part of a PUT; deleting the old one costs nothing, and what is
-//! saved is the storage of the others. All sums are whole numbers, so the decision is the formula's, to the last digit.
+//! The storage of an object costs the same for live and dead blocks. A move of its live blocks into
+//! another object costs a GET for each, a GET for the list of its contents, and their share of a
+//! PUT. Deleting the old object costs nothing, and the storage of the dead blocks is saved. All
+//! sums are integers, so the decision follows the formula exactly.
 //!
-//! The part of a PUT is what it comes to in a new object that is full. The last one is not, so what goes there is judged by a whole
-//! PUT and by all of its bytes.
+//! The share of a PUT is that in a new full object. The last new object is not full, so its blocks
+//! count with a whole PUT and with all of its bytes.
 
-/// Thousand millionths of a dollar in a dollar.
+/// The units of a price in a dollar.
 const NANO: f64 = 1e9;
-/// Bytes of a gigabyte, as price lists have it.
+/// The bytes of a gigabyte in price lists.
 const GB: u128 = 1_000_000_000;
 
-/// What a store charges. Amounts are in thousand millionths of a US dollar.
+/// The prices of a store, in 10^-9 US dollars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PriceList {
-    /// Whose, and for what.
+    /// The store and its class.
     pub name: &'static str,
-    /// Since when it is known to hold.
+    /// The month in which the prices were valid.
     pub date: &'static str,
-    /// For a gigabyte (10^9 bytes) that is kept for a month.
+    /// The price of a gigabyte (10^9 bytes) for a month.
     pub gb_month: u64,
-    /// For an object that is put.
+    /// The price of a PUT.
     pub put: u64,
-    /// For a range that is read.
+    /// The price of a GET.
     pub get: u64,
 }
 
-/// Amazon S3 Standard, US East (N. Virginia), the first 50 TB: 0.023 dollars for a gigabyte-month, 0.005 for 1,000 PUTs, 0.0004
-/// for 1,000 GETs.
+/// Amazon S3 Standard, US East (N. Virginia), the first 50 TB: 0.023 dollars for a gigabyte-month,
+/// 0.005 for 1,000 PUTs, 0.0004 for 1,000 GETs.
 pub const S3_STANDARD: PriceList =
     PriceList { name: "s3", date: "2026-11", gb_month: 23_000_000, put: 5_000, get: 400 };
 
-/// Azure Blob Storage, hot, locally redundant: 0.0184 dollars for a gigabyte-month, 0.05 for 10,000 writes, 0.004 for 10,000
-/// reads.
+/// Azure Blob Storage, hot, locally redundant: 0.0184 dollars for a gigabyte-month, 0.05 for 10,000
+/// writes, 0.004 for 10,000 reads.
 pub const AZURE_HOT: PriceList =
     PriceList { name: "azure", date: "2026-11", gb_month: 18_400_000, put: 5_000, get: 400 };
 
-/// An object of which a part is not wanted any more, and what a full one is like.
+/// An object with dead blocks, and the size of a full object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Emptied {
     /// Its bytes.
     pub bytes: u64,
-    /// Its blocks that are still wanted.
+    /// Its live blocks.
     pub live: u64,
-    /// Bytes of a full object.
+    /// The bytes of a full object.
     pub full_bytes: u64,
-    /// Blocks of a full object.
+    /// The blocks of a full object.
     pub full_blocks: u64,
 }
 
 impl PriceList {
-    /// Whether writing its living blocks into another object, with others, costs no more than a month of what is saved.
+    /// Whether moving its live blocks into another object, with others, costs at most the savings
+    /// of a month.
     pub fn is_worth(&self, object: &Emptied) -> bool {
         self.gain(object) >= 0
     }
 
-    /// What is saved in a month less the cost: the larger, the sooner it pays, among objects that are held against the same full one.
+    /// The savings of a month minus the cost. Among objects with the same full size, a larger gain
+    /// pays off sooner.
     pub fn gain(&self, object: &Emptied) -> i128 {
         let (saved, cost) = self.scaled(object);
         saved - cost
     }
 
-    /// How many of these objects, from the first one on, are best written into new ones together: with so many, what is saved in a month
-    /// exceeds the cost most, with every PUT as a whole. `bytes` says how large an object of so many blocks is. 0 if it
-    /// is never above 0. Linear in objects.
+    /// The number of objects, from the first one on, that are best rewritten together: for this
+    /// number, the savings of a month exceed the cost most, with whole PUTs. `bytes` returns the
+    /// size of an object with this number of blocks. 0 if there is never a gain. Linear in objects.
     pub fn best(&self, objects: &[Emptied], bytes: impl Fn(u64) -> u64) -> usize {
         let (mut best, mut most) = (0, 0);
         let (mut old_bytes, mut gets, mut live) = (0, 0, 0);
@@ -84,24 +87,26 @@ impl PriceList {
         best
     }
 
-    /// The part of a full object that may live at most for it to be worth it: with the storage *S* of a full object of *N* blocks for
-    /// a month, a GET *g* and a PUT *p*, (*S* - *g*) / (*S* + *N* *g* + *p*).
+    /// The largest live part of a full object for which a rewrite pays off. With the storage *S* of
+    /// a full object of *N* blocks for a month, a GET *g* and a PUT *p*, it is (*S* - *g*) / (*S* +
+    /// *N* *g* + *p*).
     pub fn threshold(&self, full_bytes: u64, full_blocks: u64) -> f64 {
         let storage = self.gb_month as f64 * full_bytes as f64 / GB as f64;
         (storage - self.get as f64) / (storage + full_blocks as f64 * self.get as f64 + self.put as f64)
     }
 
-    /// What keeping bytes for a part of a month costs, in dollars.
+    /// The cost of storage for some months, in dollars.
     pub fn storage(&self, bytes: u64, months: f64) -> f64 {
         bytes as f64 / GB as f64 * self.gb_month as f64 / NANO * months
     }
 
-    /// What requests cost, in dollars.
+    /// The cost of requests, in dollars.
     pub fn requests(&self, puts: u64, gets: u64) -> f64 {
         (puts as f64 * self.put as f64 + gets as f64 * self.get as f64) / NANO
     }
 
-    /// Savings of a month and the cost, both times the blocks of a full object and the bytes of a gigabyte.
+    /// The savings of a month and the cost, both times the blocks of a full object and the bytes of
+    /// a gigabyte.
     fn scaled(&self, object: &Emptied) -> (i128, i128) {
         let (live, full) = (i128::from(object.live), i128::from(object.full_blocks));
         let fewer = i128::from(object.bytes) * full - live * i128::from(object.full_bytes);
@@ -129,8 +134,8 @@ mod tests {
     }
 
     #[test]
-    fn what_one_object_costs_and_saves() {
-        // 4.194304e-3 GB for 0.023 dollars, 0.9 of which is not wanted; 101 GETs, a tenth of a PUT.
+    fn cost_and_savings_of_one_object() {
+        // 4.194304e-3 GB for 0.023 dollars, of which 0.9 is dead; 101 GETs, and a tenth of a PUT.
         let tenth = Emptied { full_blocks: 1000, ..object(100) };
         let gain = S3_STANDARD.gain(&tenth) as f64 / (1000.0 * GB as f64 * NANO);
         assert!((gain - (86.822e-6 - 40.9e-6)).abs() < 1e-9);
@@ -138,28 +143,29 @@ mod tests {
         assert!((S3_STANDARD.requests(1, 10) - 9e-6).abs() < 1e-15);
     }
 
-    /// Bytes of an object of so many blocks, with a head of four more.
+    /// The bytes of an object with this number of blocks, and four blocks of header.
     fn bytes(blocks: u64) -> u64 {
         (4 + blocks) * 4096
     }
 
     #[test]
-    fn one_by_itself_pays_for_a_whole_put() {
+    fn a_single_object_pays_a_whole_put() {
         let object = |live| Emptied { bytes: bytes(1000), live, full_bytes: bytes(1000), full_blocks: 1000 };
         let alone = |live: u64| S3_STANDARD.best(&[object(live)], bytes);
         let together = |live: u64| S3_STANDARD.best(&vec![object(live); 1000], bytes);
-        // 0.023 * 4,096 (1,000 - live) is to be above 400 (1 + live) + 5,000.
+        // 0.023 * 4,096 (1,000 - live) must exceed 400 (1 + live) + 5,000.
         assert_eq!((alone(179), alone(180)), (1, 0));
-        // Whatever the formula says is done, if the new ones are all full.
+        // If all new objects are full, the formula decides.
         let most = (0..1000).rev().find(|&live| S3_STANDARD.is_worth(&object(live))).unwrap();
         assert_eq!((most, together(most), together(most + 1)), (188, 1000, 0));
-        // Five fill an object nearly, a sixth would begin another one.
+        // Five objects nearly fill one; a sixth would start another one.
         assert_eq!(S3_STANDARD.best(&[object(180); 6], bytes), 5);
         assert_eq!(S3_STANDARD.best(&[], bytes), 0);
     }
 
     proptest::proptest! {
-        /// No choice of fewer or more, from the first one on, is better; all is counted anew here.
+        /// No other number of objects from the first one on is better. The test computes each gain
+        /// itself.
         #[test]
         fn the_best_number_is(lives in proptest::collection::vec(0u64..60, 0..12), put in 0u64..9_000, get in 0u64..500) {
             let prices = PriceList { name: "any", date: "any", gb_month: 23_000_000, put, get };
@@ -178,7 +184,7 @@ mod tests {
             }
         }
 
-        /// The decision is where the threshold is, for any prices.
+        /// For any prices, the threshold decides.
         #[test]
         fn worth_it_below_the_threshold_only(
             gb_month in 1u64..1_000_000_000, put in 0u64..100_000, get in 0u64..10_000,
@@ -191,7 +197,7 @@ mod tests {
             if (fraction - threshold).abs() > 1e-9 {
                 proptest::prop_assert_eq!(prices.is_worth(&object), fraction < threshold);
             }
-            // Whatever is worth it stays so with fewer living blocks.
+            // An object that is worth it stays so with fewer live blocks.
             if live > 0 && prices.is_worth(&object) {
                 let fewer = Emptied { live: live - 1, ..object };
                 proptest::prop_assert!(prices.is_worth(&fewer));

@@ -1,4 +1,4 @@
-//! Stores that speak the protocol of S3.
+//! Stores that implement the S3 protocol.
 
 use std::{fmt, time::Duration};
 
@@ -12,12 +12,12 @@ use object_store::{
 
 use crate::{LibraryObjects, ObjectError, ObjectOperation, ObjectResult, http::Http};
 
-/// Where objects lie: in a bucket, with keys that all begin the same.
+/// The place of objects: a bucket, and a common prefix of all keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct S3Place {
     /// The bucket's name.
     pub bucket: String,
-    /// What stands before all keys; may be empty.
+    /// The prefix of all keys; may be empty.
     pub prefix: String,
 }
 
@@ -28,38 +28,38 @@ impl fmt::Display for S3Place {
     }
 }
 
-/// Who speaks to it, and which one.
+/// The endpoint, the region and the credentials.
 #[derive(Clone)]
 pub struct S3Access {
-    /// The URL of the store; `None` for Amazon's own.
+    /// The URL of the store; `None` for Amazon S3.
     pub endpoint: Option<String>,
-    /// Amazon's region; others mostly do not mind.
+    /// The region; most other stores ignore it.
     pub region: String,
-    /// The name of the key.
+    /// The id of the access key.
     pub key_id: String,
-    /// The key.
+    /// The secret of the access key.
     pub secret: String,
-    /// Of a key that is lent for some time.
+    /// The session token of temporary credentials.
     pub token: Option<String>,
 }
 
-/// How long a store is waited for.
+/// How long to wait for a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
     /// For a connection.
     pub connect: Duration,
-    /// For a request with the answer.
+    /// For a request with its answer.
     pub request: Duration,
-    /// For one that sends an object.
+    /// For a request that sends an object.
     pub put: Duration,
-    /// How often a request that failed for a reason that may pass is made again, at intervals that double.
+    /// How often to repeat a request after a transient failure, at intervals that double.
     pub retries: usize,
-    /// After so long none is begun again.
+    /// After this time no repetition starts.
     pub in_all: Duration,
 }
 
 impl Default for Patience {
-    /// An object of 4 MiB has half a minute to be sent. Who reads waits for less than half a minute.
+    /// An object of 4 MiB has half a minute to be sent. A read waits for less than half a minute.
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(3),
@@ -72,10 +72,11 @@ impl Default for Patience {
 }
 
 impl LibraryObjects {
-    /// Objects in a bucket, which is there. It is asked for the name of one object, to tell at once what cannot work. An object that was put is durable
-    /// when the store says that it has it.
+    /// Objects in an existing bucket. A list of one object detects errors of the access at once. A
+    /// `put` is durable when the store confirms it.
     ///
-    /// Errors: the store cannot be reached, has no such bucket, or does not let us in. Cost: a small request.
+    /// Errors: the store cannot be reached, has no such bucket, or refuses access. Cost: a small
+    /// request.
     pub fn s3(place: &S3Place, access: &S3Access, patience: Patience) -> ObjectResult<Self> {
         let name = place.to_string();
         let mut builder = AmazonS3Builder::new()
@@ -83,7 +84,7 @@ impl LibraryObjects {
             .with_region(&access.region)
             .with_access_key_id(&access.key_id)
             .with_secret_access_key(&access.secret)
-            .with_disable_bulk_delete(true) // objects go one by one, as everybody who speaks the protocol has it
+            .with_disable_bulk_delete(true) // stores need not implement bulk deletion
             .with_http_connector(Http::new(patience.connect, patience.request, patience.put))
             .with_retry(RetryConfig {
                 backoff: BackoffConfig::default(),
@@ -103,7 +104,8 @@ impl LibraryObjects {
         Ok(objects)
     }
 
-    /// Asks for an answer, which may be that there is nothing: errors of a store that cannot be used are those of opening it.
+    /// Sends one list request, whose answer may be empty. Its errors are reported as errors of
+    /// opening.
     fn knock(&self, store: &AmazonS3, prefix: &Path) -> ObjectResult<()> {
         let under = if prefix.as_ref().is_empty() { String::new() } else { format!("{prefix}/") };
         let options = PaginatedListOptions { max_keys: Some(1), ..PaginatedListOptions::default() };

@@ -1,4 +1,4 @@
-//! A store that speaks the protocol of S3, behaving well and badly.
+//! Tests against an S3 server that behaves well and badly.
 #![cfg(feature = "library")]
 
 mod suite;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use senesce_objects::{LibraryObjects, ObjectErrorKind, ObjectResult, ObjectStore, Patience, S3Access, S3Place};
 use senesce_testkit::{S3_BUCKET, S3_KEY_ID, S3Mood, S3Server};
 
-/// Two requests more at most, a moment for each.
+/// At most two repetitions, with short timeouts.
 const SOON: Patience = Patience {
     connect: Duration::from_secs(1),
     request: Duration::from_secs(1),
@@ -35,24 +35,24 @@ fn open(server: &S3Server, prefix: &str) -> ObjectResult<LibraryObjects> {
     LibraryObjects::s3(&place(prefix), &access(server), SOON)
 }
 
-/// One that asks once more only.
+/// A store that repeats a request only once.
 fn open_impatient(server: &S3Server) -> LibraryObjects {
     LibraryObjects::s3(&place("p"), &access(server), Patience { retries: 1, ..SOON }).unwrap()
 }
 
-fn told<T>(done: ObjectResult<T>) -> String {
+fn failure<T>(done: ObjectResult<T>) -> String {
     done.map(drop).unwrap_err().to_string()
 }
 
 #[test]
-fn it_does_what_every_store_does() {
+fn store_passes_the_suite() {
     let server = S3Server::new();
     for (prefix, key) in [("", "garden/2"), ("of/two/words", "of/two/words/garden/2")] {
         let store = open(&server, prefix).unwrap();
         suite::check(&store);
         assert!(server.keys().contains(&key.to_owned()), "{:?}", server.keys());
     }
-    // Lists have pages, and objects just below 4 MiB come as they went.
+    // Lists have several pages, and objects just below 4 MiB return unchanged.
     let store = open(&server, "many").unwrap();
     let keys: Vec<String> = (0..7).map(|number| format!("garden/{number:010}")).collect();
     keys.iter().for_each(|key| store.put(key, key.as_bytes()).unwrap());
@@ -74,7 +74,7 @@ fn a_range_is_one_request() {
 }
 
 #[test]
-fn opening_asks_for_one_name_however_many_there_are() {
+fn opening_lists_only_one_name() {
     let server = S3Server::new();
     for prefix in ["", "of/two/words"] {
         let store = open(&server, prefix).unwrap();
@@ -87,21 +87,21 @@ fn opening_asks_for_one_name_however_many_there_are() {
 }
 
 #[test]
-fn what_cannot_work_is_told_when_it_is_opened() {
+fn errors_of_access_appear_at_opening() {
     let mut server = S3Server::new();
     let no_bucket = S3Place { bucket: "other".to_owned(), ..place("p") };
-    let said = told(LibraryObjects::s3(&no_bucket, &access(&server), SOON));
-    assert!(said.contains("cannot open s3://other/p: there is no such bucket"), "{said}");
+    let error = failure(LibraryObjects::s3(&no_bucket, &access(&server), SOON));
+    assert!(error.contains("cannot open s3://other/p: there is no such bucket"), "{error}");
     let stranger = S3Access { key_id: "stranger".to_owned(), ..access(&server) };
-    let said = told(LibraryObjects::s3(&place("p"), &stranger, SOON));
-    assert!(said.contains("it does not let us in: InvalidAccessKeyId: The key you provided"), "{said}");
+    let error = failure(LibraryObjects::s3(&place("p"), &stranger, SOON));
+    assert!(error.contains("it does not let us in: InvalidAccessKeyId: The key you provided"), "{error}");
     server.stop();
-    let said = told(open(&server, "p"));
-    assert!(said.contains("Connection refused") && said.contains("after 2 retries"), "{said}");
+    let error = failure(open(&server, "p"));
+    assert!(error.contains("Connection refused") && error.contains("after 2 retries"), "{error}");
 }
 
 #[test]
-fn what_passes_is_waited_for() {
+fn transient_failures_are_retried() {
     let server = S3Server::new();
     let store = open(&server, "p").unwrap();
     for mood in [S3Mood::Busy(1), S3Mood::Busy(2)] {
@@ -117,7 +117,7 @@ fn what_passes_is_waited_for() {
 }
 
 #[test]
-fn what_does_not_pass_fails_in_the_end_and_all_goes_on_behind_it() {
+fn store_works_again_after_permanent_failures() {
     let server = S3Server::new();
     let store = open_impatient(&server);
     let first = vec![1; 100_000];
@@ -125,13 +125,13 @@ fn what_does_not_pass_fails_in_the_end_and_all_goes_on_behind_it() {
     for mood in [S3Mood::Locked, S3Mood::Busy(u32::MAX), S3Mood::Silent, S3Mood::Half, S3Mood::Deaf] {
         server.set_mood(mood);
         let before = server.requests().len();
-        let said = told(store.get_range("garden/1", 0..100_000));
-        assert!(said.contains("cannot get garden/1 in s3://bucket/p: "), "{mood:?}: {said}");
+        let error = failure(store.get_range("garden/1", 0..100_000));
+        assert!(error.contains("cannot get garden/1 in s3://bucket/p: "), "{mood:?}: {error}");
         let kind = store.get_range("garden/1", 0..5).unwrap_err().kind;
         let wanted = if mood == S3Mood::Locked { ObjectErrorKind::Other } else { ObjectErrorKind::Away };
         assert_eq!(kind, wanted, "{mood:?}");
-        // It is the same object, so nobody can tell whether it was put.
-        assert!(told(store.put("garden/1", &first)).contains("cannot put garden/1"), "{mood:?}");
+        // Repeating the put is harmless because it puts the same object.
+        assert!(failure(store.put("garden/1", &first)).contains("cannot put garden/1"), "{mood:?}");
         let asked = server.requests().len() - before;
         assert!(asked <= 6, "{mood:?}: {asked} requests");
         server.set_mood(S3Mood::Well);
@@ -141,7 +141,7 @@ fn what_does_not_pass_fails_in_the_end_and_all_goes_on_behind_it() {
 }
 
 #[test]
-fn an_answer_that_says_a_secret_again_is_not_told() {
+fn secret_in_an_answer_is_not_reported() {
     let server = S3Server::new();
     let lent = S3Access { token: Some("confidential".to_owned()), ..access(&server) };
     let store = LibraryObjects::s3(&place("p"), &lent, SOON).unwrap();
@@ -153,24 +153,24 @@ fn an_answer_that_says_a_secret_again_is_not_told() {
         store.list("garden").unwrap_err(),
     ];
     for error in errors {
-        let said = format!("{error} {error:?}");
-        assert!(said.contains("it answers 400 Bad Request: ExpiredToken: The provided token has expired."), "{said}");
-        assert!(!said.contains("confidential"), "{said}");
+        let text = format!("{error} {error:?}");
+        assert!(text.contains("it answers 400 Bad Request: ExpiredToken: The provided token has expired."), "{text}");
+        assert!(!text.contains("confidential"), "{text}");
         assert_eq!(error.kind, ObjectErrorKind::Other);
     }
 }
 
 #[test]
-fn others_do_not_wait_for_whoever_waits() {
+fn waiting_requests_do_not_block_each_other() {
     let server = S3Server::new();
     let store = open_impatient(&server);
     store.put("garden/1", b"first").unwrap();
     server.set_mood(S3Mood::Silent);
     std::thread::scope(|scope| {
-        let waits: Vec<_> = (0..4).map(|_| scope.spawn(|| told(store.get_range("garden/1", 0..5)))).collect();
+        let waits: Vec<_> = (0..4).map(|_| scope.spawn(|| failure(store.get_range("garden/1", 0..5)))).collect();
         for wait in waits {
-            let said = wait.join().unwrap();
-            assert!(said.contains("timeout"), "{said}");
+            let error = wait.join().unwrap();
+            assert!(error.contains("timeout"), "{error}");
         }
     });
     assert!(server.peak() > 1, "one after the other");

@@ -1,4 +1,4 @@
-//! Every store does the same.
+//! All stores pass the same suite.
 
 mod suite;
 
@@ -6,7 +6,7 @@ use senesce_objects::{FaultObjects, MemoryObjects, ObjectCall, ObjectStore};
 use suite::check;
 
 #[test]
-fn in_memory() {
+fn memory_passes_the_suite() {
     let store = MemoryObjects::default();
     check(&store);
     let fork = store.fork();
@@ -16,7 +16,7 @@ fn in_memory() {
 
 #[cfg(feature = "library")]
 #[test]
-fn in_a_directory() {
+fn directory_passes_the_suite() {
     let dir = tempfile::tempdir().unwrap();
     let objects = dir.path().join("made/objects");
     check(&senesce_objects::LibraryObjects::directory(&objects).unwrap());
@@ -28,12 +28,12 @@ fn in_a_directory() {
 
 #[cfg(feature = "library")]
 #[test]
-fn a_directory_that_is_gone_or_another_one_is_not_used() {
+fn missing_or_replaced_directory_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let (here, away) = (dir.path().join("objects"), dir.path().join("away"));
     let store = senesce_objects::LibraryObjects::directory(&here).unwrap();
     store.put("garden/1", b"first").unwrap();
-    let told = |why: &str| {
+    let fail_with = |why: &str| {
         let all = [
             store.put("garden/2", b"second").unwrap_err(),
             store.get_range("garden/1", 0..5).unwrap_err(),
@@ -43,9 +43,9 @@ fn a_directory_that_is_gone_or_another_one_is_not_used() {
         assert!(all.iter().all(|error| error.to_string().contains(why)), "{all:?}");
     };
     std::fs::rename(&here, &away).unwrap();
-    told("No such file or directory");
+    fail_with("No such file or directory");
     std::fs::create_dir(&here).unwrap();
-    told("another directory is in its place");
+    fail_with("another directory is in its place");
     std::fs::remove_dir(&here).unwrap();
     std::fs::rename(&away, &here).unwrap();
     assert_eq!(store.list("garden").unwrap(), ["garden/1"]);
@@ -53,7 +53,7 @@ fn a_directory_that_is_gone_or_another_one_is_not_used() {
 }
 
 #[test]
-fn calls_fail_as_told_and_are_counted() {
+fn injected_failures_occur_and_calls_are_counted() {
     let store = FaultObjects::new(MemoryObjects::default());
     check(&store);
     let before = store.counts();
