@@ -1,5 +1,6 @@
-//! Mounts the file system in memory until it is unmounted, for test suites from outside:
-//! `cargo run --release -p senesce-fuse --example mount_model DIRECTORY [GIB [THREADS [write-back|direct]]]`.
+//! Mounts the file system in memory until it is unmounted, for external test suites:
+//! `cargo run --release -p senesce-fuse --example mount_model DIRECTORY [GIB [THREADS
+//! [write-back|direct]]]`.
 
 use std::{error::Error, path::Path, sync::Arc, time::SystemTime};
 

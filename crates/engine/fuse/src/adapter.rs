@@ -1,4 +1,4 @@
-//! Requests of the kernel become calls of the trait.
+//! Translates requests of the kernel into calls of the trait.
 
 use std::{
     cell::RefCell,
@@ -32,9 +32,9 @@ use crate::{
     writing::{KernelNotifier, KernelPages, Writing, drop_with, write_all},
 };
 
-/// Nothing changes but through the mount.
+/// The validity of cached attributes and names: all changes come through the mount.
 pub(crate) const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);
-/// As large as the kernel makes them: it cuts to its own limit, 1 MiB as a rule.
+/// The largest write request. The kernel limits it further, usually to 1 MiB.
 const LARGEST_WRITE: u32 = 1 << 20;
 
 // xattr(7)
@@ -42,24 +42,24 @@ const XATTR_CREATE: i32 = 1;
 const XATTR_REPLACE: i32 = 2;
 
 thread_local! {
-    /// What is read on its way to the kernel.
+    /// The buffer for replies to reads.
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// What the kernel's FUSE driver talks to.
+/// The FUSE server of one file system.
 pub(crate) struct Adapter {
     fs: Arc<dyn FileSystem>,
     now: Now,
     holds: Holds,
     writing: Writing,
-    /// What the list of mounts calls it.
+    /// The source of the mount in the list of mounts.
     source: String,
     end: Arc<Mutex<End>>,
     waiting: Waiting,
     alarm: Arc<Alarm>,
 }
 
-/// The caller of a request that changes something. When the call has returned, the alarm is raised.
+/// The caller of a request that changes something. Dropping it after the call raises the alarm.
 pub(crate) struct Changer<'a> {
     caller: Caller,
     alarm: &'a Alarm,
@@ -107,13 +107,13 @@ impl Adapter {
         self.holds.forget(self.fs(), ino, 1, (self.now)())
     }
 
-    /// The caller of a request that changes something; it lives until the change is done.
+    /// The caller of a request that changes something; it must live until the change is complete.
     fn caller(&self, request: &Request) -> Changer<'_> {
         let caller = Caller { uid: request.uid(), gid: request.gid(), now: (self.now)() };
         Changer { caller, alarm: &self.alarm }
     }
 
-    /// Answers with an inode, of which the kernel knows from now on.
+    /// Replies with an inode, and counts that the kernel knows it.
     fn entry(&self, reply: ReplyEntry, found: FsResult<Attributes>) {
         match found.and_then(|found| self.holds.hold(self.fs(), found.ino).map(|()| found)) {
             Ok(found) => reply.entry(&FOR_EVER, &file_attr(&found), Generation(found.generation)),
@@ -126,8 +126,9 @@ impl Filesystem for Adapter {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
         // The kernel's own limit applies if it is smaller.
         let _ = config.set_max_write(LARGEST_WRITE);
-        // A mount works without each of these, so the error, which says that the kernel has none, is dropped. Not FUSE_ASYNC_DIO: behind
-        // direct writes that programs do not wait for, pages that were read meanwhile would stay as they were before.
+        // A mount works without each of these, so the error for an unsupported one is ignored.
+        // FUSE_ASYNC_DIO is not enabled: after asynchronous direct writes, pages that were read
+        // meanwhile would stay outdated.
         for capability in [
             InitFlags::FUSE_ASYNC_READ,
             InitFlags::FUSE_EXPORT_SUPPORT,
@@ -139,7 +140,7 @@ impl Filesystem for Adapter {
             InitFlags::FUSE_NO_OPEN_SUPPORT,
             InitFlags::FUSE_NO_OPENDIR_SUPPORT,
             InitFlags::FUSE_CACHE_SYMLINKS,
-            // Else the kernel asks for the capabilities of a file before every write to it.
+            // Otherwise the kernel requests the capabilities of a file before every write.
             InitFlags::FUSE_HANDLE_KILLPRIV_V2,
         ] {
             let _ = config.add_capabilities(capability);
@@ -149,11 +150,12 @@ impl Filesystem for Adapter {
     }
 
     fn destroy(&mut self) {
-        // The kernel takes an unmounted file system off the list before it ends the connection.
+        // The kernel removes an unmounted file system from the list before it closes the
+        // connection.
         let is_aborted = is_mounted(&self.source);
         self.waiting.join();
         let released = self.holds.forget_all(self.fs(), (self.now)());
-        // Whatever became of inodes without a name: what programs wrote is made durable.
+        // Sync even if the removal of nameless inodes failed: all written data must be durable.
         let synced = self.fs.sync_all();
         let end = End { not_durable: synced.err(), not_removed: released.err(), is_aborted };
         *self.end.lock().unwrap_or_else(PoisonError::into_inner) = end;
@@ -161,7 +163,8 @@ impl Filesystem for Adapter {
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let found = match name.as_bytes() {
-            // The inode itself, which may be no directory: a program or a file server kept a handle of it.
+            // The inode itself, which may be any kind: a program or a file server kept a handle of
+            // it.
             b"." => self.fs.attributes(ino(parent)),
             name => self.fs.lookup(ino(parent), name),
         };
@@ -172,9 +175,10 @@ impl Filesystem for Adapter {
     }
 
     fn forget(&self, _: &Request, number: INodeNo, times: u64) {
-        // The request has no reply. If it fails, the next opening of the file system removes the inode.
+        // The request has no reply. If it fails, the next opening of the file system removes the
+        // inode.
         let _ = self.holds.forget(self.fs(), ino(number), times, (self.now)());
-        // It may have removed an inode without a name.
+        // The call may have removed an inode without a name.
         self.alarm.note_change();
     }
 
@@ -242,8 +246,9 @@ impl Filesystem for Adapter {
         self.entry(reply, self.fs.make_node(&self.caller(request), ino(parent), name.as_bytes(), &node));
     }
 
-    /// Makes and opens a file, if writes can go past its pages; that needs a handle. Otherwise the kernel uses `mknod` from
-    /// then on: it opens the file itself, and each file costs one request less, because there is nothing to release.
+    /// Creates and opens a file, if writes can bypass its pages, which needs a handle. Otherwise
+    /// the kernel uses `mknod` from then on. It then opens the file itself, which saves the request
+    /// to release it.
     fn create(
         &self,
         request: &Request,
@@ -301,7 +306,7 @@ impl Filesystem for Adapter {
         self.entry(reply, self.fs.link(&self.caller(request), ino(number), ino(parent), name.as_bytes()));
     }
 
-    // "No such request" is the answer that makes the kernel open everything by itself from then on.
+    // The error ENOSYS makes the kernel open files without a request from then on.
 
     fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
         reply.error(Errno::ENOSYS);
@@ -315,7 +320,7 @@ impl Filesystem for Adapter {
         reply.error(Errno::ENOSYS);
     }
 
-    /// Of what `create` opened.
+    /// Releases a handle of `create`.
     fn release(
         &self,
         _: &Request,
@@ -475,7 +480,8 @@ impl Filesystem for Adapter {
     }
 
     fn lseek(&self, _: &Request, number: INodeNo, _: FileHandle, offset: i64, whence: i32, reply: ReplyLseek) {
-        // The engine does not have yet what the kernel keeps: without an answer all of a file is data to the kernel.
+        // The kernel has data that the engine does not have yet. Without a reply the kernel treats
+        // the whole file as data.
         if self.writing.is_kept() {
             return reply.error(Errno::ENOSYS);
         }

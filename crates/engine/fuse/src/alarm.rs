@@ -1,4 +1,4 @@
-//! Wakes the thread that holds a mount, and only when there is something to do.
+//! Wakes the thread that holds a mount, only when there is work.
 
 use std::{
     sync::atomic::{
@@ -9,10 +9,11 @@ use std::{
     time::Duration,
 };
 
-/// Wakes one thread when calls changed the file system, and when serving ended.
+/// Wakes one thread when calls changed the file system, and when the server stops.
 ///
-/// While nothing changes the thread sleeps without a timer. While the flag is set further changes wake it no more, so a
-/// thread that [takes](Self::take_change) the flag once a second is woken once a second by any load.
+/// Without changes the thread sleeps without a timer. While the flag is set, further changes do not
+/// wake it. So a thread that [takes](Self::take_change) the flag once a second wakes once a second
+/// under any load.
 #[derive(Debug)]
 pub struct Alarm {
     holder: Thread,
@@ -21,12 +22,13 @@ pub struct Alarm {
 }
 
 impl Alarm {
-    /// Wakes the calling thread.
+    /// An alarm that wakes the calling thread.
     pub fn of_this_thread() -> Self {
         Self { holder: thread::current(), is_changed: AtomicBool::new(false), is_over: AtomicBool::new(false) }
     }
 
-    /// Notes a change that is not durable yet. The caller makes the change first, so that it is complete when the holder takes the flag.
+    /// Notes a change that is not durable. Call it after the change, so that the change is complete
+    /// when the holder takes the flag.
     pub fn note_change(&self) {
         // Most calls find it set, and a load needs no exclusive cache line.
         if !self.is_changed.load(Acquire) && !self.is_changed.swap(true, AcqRel) {
@@ -34,18 +36,18 @@ impl Alarm {
         }
     }
 
-    /// Whether something changed since the flag was taken.
+    /// Whether there was a change since the flag was taken.
     pub fn is_changed(&self) -> bool {
         self.is_changed.load(Acquire)
     }
 
-    /// Returns whether something changed since the flag was last taken, and takes it. Changes that returned before are
-    /// covered by a sync that starts after this call.
+    /// Takes the flag: returns whether there was a change since the last call. A sync that starts
+    /// after this call covers all changes that returned before.
     pub fn take_change(&self) -> bool {
         self.is_changed.swap(false, AcqRel)
     }
 
-    /// Blocks the holder until it may have something to do, at most for `longest`. May return early.
+    /// Blocks the holder until there may be work, at most for `longest`. May return early.
     pub fn wait(&self, longest: Option<Duration>) {
         match longest {
             Some(longest) => thread::park_timeout(longest),

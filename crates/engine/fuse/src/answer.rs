@@ -1,4 +1,4 @@
-//! Answers to the kernel, of each kind one.
+//! Replies to the kernel, one function for each kind.
 
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
 
@@ -28,7 +28,7 @@ pub(crate) fn written(reply: ReplyWrite, done: FsResult<u64>) {
     }
 }
 
-/// Answers with what was read into `bytes`.
+/// Replies with the first bytes of `bytes`.
 pub(crate) fn data(reply: ReplyData, bytes: &[u8], done: FsResult<usize>) {
     match done {
         Ok(got) => reply.data(&bytes[..got]),
@@ -43,7 +43,7 @@ pub(crate) fn attributes(reply: ReplyAttr, found: FsResult<Attributes>) {
     }
 }
 
-/// Answers with bytes, if they fit into `size`, or with their number if that is 0.
+/// Replies with bytes, if they fit `size`, or with their number if `size` is 0.
 pub(crate) fn sized(reply: ReplyXattr, size: u32, found: FsResult<Vec<u8>>) {
     match found {
         Ok(bytes) if size == 0 => reply.size(bytes.len() as u32),
@@ -53,7 +53,7 @@ pub(crate) fn sized(reply: ReplyXattr, size: u32, found: FsResult<Vec<u8>>) {
     }
 }
 
-/// ACLs would be kept and not obeyed.
+/// Refuses ACLs, which would be stored but not enforced.
 pub(crate) fn check_xattr(name: &OsStr) -> FsResult<&[u8]> {
     match name.as_bytes() {
         name if name.starts_with(b"system.") => Err(FsError::Unsupported),
@@ -61,7 +61,7 @@ pub(crate) fn check_xattr(name: &OsStr) -> FsResult<&[u8]> {
     }
 }
 
-/// The kernel keeps in mind that a name is not there if it is told so with the inode 0.
+/// A reply with the inode 0 makes the kernel cache that a name does not exist.
 pub(crate) fn not_there() -> FileAttr {
     let nothing = Attributes {
         ino: Ino(0),

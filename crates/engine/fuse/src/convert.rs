@@ -1,4 +1,4 @@
-//! Between the words of FUSE and ours.
+//! Conversions between FUSE types and ours.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,7 +6,7 @@ use fuser::{Errno, FileAttr, FileType, INodeNo, RenameFlags, TimeOrNow};
 use rustix::fs::FallocateFlags;
 use senesce_fsapi::{AllocateHow, Attributes, FileKind, FsError, RenameHow, SeekTo, Timestamp};
 
-/// The unit in which programs are advised to read and write.
+/// The recommended unit of reads and writes, in bytes.
 const BLOCK_BYTES: u32 = 4096;
 
 pub(crate) fn errno(error: &FsError) -> Errno {
@@ -55,8 +55,8 @@ fn system_time(time: Timestamp) -> SystemTime {
     exact.unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
-/// The time that the kernel sent. The library adds the nanoseconds of a time before 1970 to the wrong
-/// side: it makes -1 s and 0.2 s a time of -1.2 s. This takes that back.
+/// The time that the kernel sent. For a time before 1970 the library subtracts the nanoseconds
+/// instead of adding them. It makes -1 s and 0.2 s a time of -1.2 s. This function reverses that.
 pub(crate) fn timestamp(time: SystemTime) -> Timestamp {
     match time.duration_since(SystemTime::UNIX_EPOCH) {
         Ok(since) => Timestamp { seconds: since.as_secs() as i64, nanoseconds: since.subsec_nanos() },
@@ -74,7 +74,7 @@ pub(crate) fn time_or_now(time: TimeOrNow, now: Timestamp) -> Timestamp {
     }
 }
 
-/// What a rename does with a name that exists; nothing for what engines do not have.
+/// The treatment of an existing name by a rename; `None` for modes that engines do not have.
 pub(crate) fn rename_how(flags: RenameFlags) -> Option<RenameHow> {
     match flags {
         flags if flags.is_empty() => Some(RenameHow::Replace),
@@ -84,7 +84,7 @@ pub(crate) fn rename_how(flags: RenameFlags) -> Option<RenameHow> {
     }
 }
 
-/// What `lseek` asks an engine for: `SEEK_DATA` and `SEEK_HOLE`.
+/// The target of `lseek`: `SEEK_DATA` and `SEEK_HOLE`.
 pub(crate) fn seek_to(whence: i32) -> Option<SeekTo> {
     match whence {
         3 => Some(SeekTo::Data),
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_of_requests_are_those_of_the_kernel() {
+    fn times_of_requests_are_converted_exactly() {
         for (seconds, nanoseconds) in [(0, 0), (1, 1), (-1, 999_999_999), (-5, 0), (5_000_000_000, 7), (i64::MIN, 0)] {
             let time = Duration::new(seconds.unsigned_abs(), nanoseconds);
             let by_library = if seconds < 0 { SystemTime::UNIX_EPOCH - time } else { SystemTime::UNIX_EPOCH + time };
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn ways_to_allocate_that_no_engine_has_are_none() {
+    fn unsupported_fallocate_modes_are_refused() {
         assert_eq!(allocate_how(0, true), Some(AllocateHow::Reserve { keep_size: false }));
         assert_eq!(allocate_how(1, true), Some(AllocateHow::Reserve { keep_size: true }));
         assert_eq!((allocate_how(0, false), allocate_how(1, false)), (None, None));

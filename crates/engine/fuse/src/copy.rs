@@ -1,15 +1,17 @@
-//! Copies that need not pass through the programs that ask for them.
+//! Copies of ranges inside the server, without a transfer to the program.
 
 use senesce_fsapi::{CLONE_BYTES, Caller, FileSystem, FsError, FsResult, Ino};
 
-/// Bytes that are cloned by one request: the answer is a number of 32 bits.
+/// The most bytes of one clone: the reply is a number of 32 bits.
 const LARGEST_CLONE: u64 = 1 << 30;
-/// Bytes that are read and written at once where they cannot be cloned.
+/// The bytes that are read and written at a time, if a range cannot be cloned.
 const PIECE: u64 = 1 << 20;
 
-/// Copies up to `len` bytes, at least one if there is one, and says how many: who asked goes on from there, as with a write.
+/// Copies up to `len` bytes, at least one if possible, and returns their number. The caller
+/// continues there, as with a write.
 ///
-/// Whole blocks, and the end of the source, are cloned if the engine can; the rest is read and written.
+/// Whole blocks and the end of the source are cloned if the engine can; the rest is read and
+/// written.
 pub(crate) fn copy_range(
     fs: &dyn FileSystem,
     caller: &Caller,
@@ -23,12 +25,12 @@ pub(crate) fn copy_range(
         let len = len.min(LARGEST_CLONE);
         let whole = if len >= left { left } else { len / CLONE_BYTES * CLONE_BYTES };
         match fs.clone_range(caller, from, to, whole) {
-            // Nothing to clone, or the source has changed since it was looked at.
+            // Nothing to clone, or the source has changed since the read of its attributes.
             Ok(0) | Err(FsError::Unsupported | FsError::Invalid { .. }) => {}
             done => return done,
         }
     }
-    // Up to where cloning can go on, if it can.
+    // Up to the offset where cloning may continue.
     let piece = if phase == other && phase > 0 { CLONE_BYTES - phase } else { PIECE };
     let mut bytes = vec![0; piece.min(len) as usize];
     let got = fs.read(from.0, from.1, &mut bytes)?;
@@ -46,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_range_is_copied_by_asking_again() {
+    fn repeated_calls_copy_any_range() {
         let (fs, caller) = (ModelFs::new(Bytes(1 << 24)), Caller::default());
         let make = |name: &[u8]| fs.make_node(&caller, Ino::ROOT, name, &NewNode::file(0o644)).unwrap().ino;
         let data: Vec<u8> = (0..100_000u32).map(|at| (at / 13) as u8).collect();

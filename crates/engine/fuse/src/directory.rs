@@ -1,6 +1,7 @@
-//! Listing directories, with and without attributes.
+//! Listings of directories, with and without attributes.
 //!
-//! The kernel's offsets are the engine's cookies and two more: `.` is behind 1 and `..` behind 2.
+//! The kernel's offsets are the engine's cookies plus two: `.` has the offset 1 and `..` the offset
+//! 2.
 
 use std::{ffi::OsStr, ops::ControlFlow, os::unix::ffi::OsStrExt};
 
@@ -12,7 +13,7 @@ use crate::{
     convert::{errno, file_attr, file_type},
 };
 
-/// Entries that are asked of the engine at once: some pages of the kernel's.
+/// The entries that are requested from the engine at a time: some pages of the kernel.
 const AT_ONCE: usize = 128;
 
 struct Entry {
@@ -22,12 +23,12 @@ struct Entry {
     offset: u64,
 }
 
-/// The entries behind an offset, at most [`AT_ONCE`]; none at the end.
+/// The entries after an offset, at most [`AT_ONCE`]; none at the end.
 fn collect_entries(fs: &dyn FileSystem, directory: Ino, offset: u64) -> FsResult<Vec<Entry>> {
     let mut entries = Vec::new();
     for (name, at) in [(b".".as_slice(), 1), (b"..", 2)] {
         if offset < at {
-            // A directory that was removed has no parent; it lists itself, as others do.
+            // A removed directory has no parent, so `..` is itself, as in other file systems.
             let ino = fs.lookup(directory, name).map_or(directory, |found| found.ino);
             entries.push(Entry { name: name.to_vec(), ino, kind: FileKind::Directory, offset: at });
         }
@@ -40,7 +41,7 @@ fn collect_entries(fs: &dyn FileSystem, directory: Ino, offset: u64) -> FsResult
     Ok(entries)
 }
 
-/// Gives the entries behind an offset to `add` until it says that there is no more room.
+/// Passes the entries after an offset to `add` until it returns that the reply is full.
 fn list(
     fs: &dyn FileSystem,
     directory: Ino,
@@ -76,7 +77,7 @@ impl Adapter {
 
     pub(crate) fn list_attributes(&self, directory: Ino, offset: u64, mut reply: ReplyDirectoryPlus) {
         let done = list(self.fs(), directory, offset, |entry| {
-            // The kernel is not told of `.` and `..` by a listing.
+            // Listings do not count `.` and `..` as known to the kernel.
             let is_told = entry.offset > 2;
             if is_told && !self.hold_if_there(entry.ino)? {
                 return Ok(false);
@@ -94,7 +95,7 @@ impl Adapter {
         }
     }
 
-    /// Holds an inode; `false` if it went since it was listed.
+    /// Holds an inode; returns `false` if it was removed since it was listed.
     fn hold_if_there(&self, ino: Ino) -> FsResult<bool> {
         match self.holds().hold(self.fs(), ino) {
             Ok(()) => Ok(true),

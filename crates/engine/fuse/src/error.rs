@@ -1,59 +1,59 @@
-//! The one error of the room.
+//! The error type of the crate.
 
 use std::{io, path::PathBuf};
 
 use senesce_fsapi::FsError;
 
-/// Why a file system could not be mounted, or how it ended.
+/// The reason why a file system could not be mounted, or why its server stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It could not be mounted there.
+    /// The mount failed.
     #[error("cannot mount on {}: {source}", point.display())]
     Mount {
         /// The mount point.
         point: PathBuf,
-        /// The system's answer.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// It could not be unmounted.
+    /// The unmount failed.
     #[error("cannot unmount {}: {source}", point.display())]
     Unmount {
         /// The mount point.
         point: PathBuf,
-        /// The system's answer.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// Serving ended otherwise than by an unmount.
-    #[error("serving {} ended early: {source}", point.display())]
+    /// The server stopped without an unmount.
+    #[error("the server of {} stopped early: {source}", point.display())]
     Served {
         /// The mount point.
         point: PathBuf,
-        /// What happened.
+        /// The cause.
         source: io::Error,
     },
-    /// The connection was aborted while it was mounted.
-    #[error("the FUSE connection of {} was aborted (umount --force, or its abort file): calls under way failed; all that was acknowledged is durable", point.display())]
+    /// The connection was aborted while the file system was mounted.
+    #[error("the FUSE connection of {} was aborted (umount --force, or its abort file): calls in progress failed; all acknowledged changes are durable", point.display())]
     Aborted {
         /// The mount point.
         point: PathBuf,
     },
-    /// What was written last could not be made durable.
-    #[error("{} was unmounted, and what was written last is not durable: {source}", point.display())]
+    /// The last written data could not be made durable.
+    #[error("{} was unmounted, but the last written data is not durable: {source}", point.display())]
     NotDurable {
         /// The mount point.
         point: PathBuf,
-        /// What the engine said.
+        /// The error of the engine.
         source: FsError,
     },
-    /// Everything is durable, but the removal of an open, unlinked inode was not completed.
-    #[error("{} was unmounted and everything is durable, but a removed file still takes space: {source}; the next mount removes it", point.display())]
+    /// All data is durable, but the removal of an open, unlinked inode was not completed.
+    #[error("{} was unmounted and everything is durable, but a removed file still uses space: {source}; the next mount removes it", point.display())]
     NotRemoved {
         /// The mount point.
         point: PathBuf,
-        /// What the engine said.
+        /// The error of the engine.
         source: FsError,
     },
 }
 
-/// What this room's functions give.
+/// The result of the crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;

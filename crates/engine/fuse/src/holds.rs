@@ -1,4 +1,5 @@
-//! Which inodes the kernel knows, and how often it was told of each: they are held open until it forgets them.
+//! The inodes that the kernel knows, with the number of replies that named each: they are held open
+//! until the kernel forgets them.
 
 use std::{
     collections::HashMap,
@@ -7,10 +8,10 @@ use std::{
 
 use senesce_fsapi::{FileSystem, FsResult, Ino, Timestamp};
 
-/// Parts of the table, so that threads seldom wait for each other.
+/// The number of shards, so that threads rarely wait for each other.
 const SHARDS: usize = 16;
 
-/// Counts how often the kernel was told of each inode.
+/// Counts the replies to the kernel that named each inode.
 #[derive(Debug, Default)]
 pub(crate) struct Holds([Mutex<HashMap<Ino, u64>>; SHARDS]);
 
@@ -20,13 +21,13 @@ impl Holds {
         self.0[shard].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The kernel is about to be told of an inode. Errors: it is gone.
+    /// Counts a reply that will name an inode. Errors: the inode was removed.
     pub(crate) fn hold(&self, fs: &dyn FileSystem, ino: Ino) -> FsResult<()> {
         let mut shard = self.shard(ino);
         match shard.get_mut(&ino) {
             Some(times) => *times += 1,
             None => {
-                // Under the lock: another thread may be forgetting it at the same time.
+                // Under the lock, because another thread may forget the inode at the same time.
                 fs.open(ino)?;
                 shard.insert(ino, 1);
             }
@@ -34,7 +35,7 @@ impl Holds {
         Ok(())
     }
 
-    /// The kernel forgets so many times that it was told.
+    /// Subtracts the replies that the kernel forgets.
     pub(crate) fn forget(&self, fs: &dyn FileSystem, ino: Ino, times: u64, now: Timestamp) -> FsResult<()> {
         let mut shard = self.shard(ino);
         let Some(known) = shard.get_mut(&ino) else { return Ok(()) };
@@ -46,7 +47,8 @@ impl Holds {
         Ok(())
     }
 
-    /// Releases every inode, because the kernel is gone. Errors: the first one; the other inodes are released all the same.
+    /// Releases every inode after the connection closed. Errors: the first one; the other inodes
+    /// are released nevertheless.
     pub(crate) fn forget_all(&self, fs: &dyn FileSystem, now: Timestamp) -> FsResult<()> {
         let mut done = Ok(());
         for shard in &self.0 {
@@ -69,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_inode_lives_until_it_is_forgotten_as_often_as_it_was_told() {
+    fn inodes_live_until_all_replies_are_forgotten() {
         let fs = ModelFs::new(Bytes(1 << 20));
         let (caller, holds) = (Caller::default(), Holds::default());
         let ino = fs.make_node(&caller, Ino::ROOT, b"f", &NewNode::file(0o600)).unwrap().ino;
@@ -81,14 +83,14 @@ mod tests {
         assert!(fs.attributes(ino).is_ok());
         holds.forget(&fs, ino, 1, caller.now).unwrap();
         assert!(fs.attributes(ino).is_err());
-        assert!(holds.hold(&fs, ino).is_err(), "it is gone");
+        assert!(holds.hold(&fs, ino).is_err(), "the inode was removed");
         holds.forget(&fs, ino, 7, caller.now).unwrap();
         holds.forget_all(&fs, caller.now).unwrap();
-        assert!(fs.release(Ino::ROOT, caller.now).is_err(), "the root is held no more");
+        assert!(fs.release(Ino::ROOT, caller.now).is_err(), "the root is not held");
     }
 
     #[test]
-    fn release_that_fails_keeps_no_other_inode_held() {
+    fn failed_release_keeps_no_other_inode_held() {
         let fs = ModelFs::new(Bytes(1 << 20));
         let (caller, holds) = (Caller::default(), Holds::default());
         let make = |name: &[u8]| fs.make_node(&caller, Ino::ROOT, name, &NewNode::file(0o600)).unwrap().ino;
@@ -97,9 +99,9 @@ mod tests {
             holds.hold(&fs, *ino).unwrap();
             fs.unlink(&caller, Ino::ROOT, [b"a", b"b", b"c"][all.iter().position(|one| one == ino).unwrap()]).unwrap();
         }
-        // Released beside the table: its own release fails.
+        // Released without the table, so its second release fails.
         fs.release(all[0], caller.now).unwrap();
         assert!(holds.forget_all(&fs, caller.now).is_err());
-        assert!(all.iter().all(|ino| fs.attributes(*ino).is_err()), "all are removed");
+        assert!(all.iter().all(|ino| fs.attributes(*ino).is_err()), "all inodes are removed");
     }
 }

@@ -1,15 +1,16 @@
-//! Mounts an engine: the FUSE protocol on one side, [`FileSystem`](senesce_fsapi::FileSystem) on the other, nothing else.
+//! Mounts an engine: translates between the FUSE protocol and
+//! [`FileSystem`](senesce_fsapi::FileSystem).
 //!
-//! Everything that changes the file system comes through the mount, so the kernel may keep what it knows: names (also
-//! those that are not there), attributes and pages stay valid for as long as the mount lives; files and directories are
-//! opened without asking. The kernel checks permissions (`default_permissions`), clears set-id bits, and keeps inodes in
-//! use alive by not forgetting them: what it knows is held open in the engine.
+//! All changes come through the mount, so the kernel may cache names (also missing ones),
+//! attributes and pages for the life of the mount. It opens files and directories without a
+//! request. The kernel checks permissions (`default_permissions`) and clears set-id bits. Inodes
+//! that it knows are held open in the engine until it forgets them.
 //!
-//! Several threads serve; the order of what they do at once is the engine's affair. A read that has to wait for something far away does so
-//! in a thread of its own, or behind others that do.
+//! Several threads serve requests; the engine orders concurrent calls. A read that waits for a
+//! remote store runs in another thread, or waits for one.
 //!
-//! What is not: files without a name (O_TMPFILE) and POSIX ACLs, both `EOPNOTSUPP`, so that programs make a file with a name and keep to
-//! permissions; and times of access, which reading does not change.
+//! Not supported: files without a name (O_TMPFILE) and POSIX ACLs, both with `EOPNOTSUPP`. Programs
+//! then create a named file and use permissions. Reads do not change times of access.
 
 mod adapter;
 mod alarm;

@@ -1,4 +1,4 @@
-//! A mounted engine, from its beginning to its end.
+//! A mounted engine, from the mount to the unmount.
 
 use std::{
     io,
@@ -16,23 +16,23 @@ use senesce_fsapi::{FileSystem, FsError, Timestamp};
 
 use crate::{Alarm, Error, KernelPages, Result, adapter::Adapter};
 
-/// How far the kernel reads ahead: as much as one request may ask for.
+/// The readahead of the kernel in KiB: the size of the largest request.
 const READ_AHEAD_KIB: &str = "1024";
 
-/// Gives the time of day; whatever it gives, files get.
+/// Returns the current time for the times of files.
 pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// How an engine is mounted.
+/// The options of a mount.
 pub struct MountOptions {
-    /// What the list of mounts says is mounted, so that it can be found again. No other mount may have the same.
+    /// The source in the list of mounts, which identifies the mount. It must be unique.
     pub source: String,
-    /// How many threads serve; at least one.
+    /// The number of server threads; at least one.
     pub threads: usize,
-    /// Where times come from.
+    /// The clock.
     pub now: Now,
-    /// The kernel refuses changes.
+    /// Whether the kernel refuses changes.
     pub read_only: bool,
-    /// What becomes of writes on their way.
+    /// The use of the page cache by writes.
     pub pages: KernelPages,
     /// Whether setuid bits have an effect. Only root can enable this.
     pub suid: bool,
@@ -40,7 +40,7 @@ pub struct MountOptions {
     pub dev: bool,
 }
 
-/// An engine that is mounted and served. Dropping it unmounts it, unless a process uses it.
+/// A mounted engine with its server. Dropping it unmounts it, unless a process uses it.
 pub struct Mounted {
     point: PathBuf,
     unmounter: SessionUnmounter,
@@ -50,7 +50,7 @@ pub struct Mounted {
     device: Option<u64>,
 }
 
-/// Wakes the holder when the serving thread ends, also by a panic.
+/// Wakes the holder when the server thread exits, also after a panic.
 struct EndNoted(Arc<Alarm>);
 
 impl Drop for EndNoted {
@@ -59,14 +59,14 @@ impl Drop for EndNoted {
     }
 }
 
-/// How a mount ended.
+/// The outcome of a mount.
 #[derive(Debug, Default)]
 pub(crate) struct End {
-    /// Why the last synchronisation failed, if it did.
+    /// The error of the last sync, if it failed.
     pub not_durable: Option<FsError>,
-    /// Why an inode without a name was not removed.
+    /// The error that prevented the removal of an inode without a name.
     pub not_removed: Option<FsError>,
-    /// The connection ended while it was still mounted.
+    /// Whether the connection closed while the file system was mounted.
     pub is_aborted: bool,
 }
 
@@ -81,18 +81,19 @@ impl End {
     }
 }
 
-/// Whether a file system with this source is mounted. A list of mounts that cannot be read counts as yes: a false alarm
-/// costs less than an abort that looks like an unmount.
+/// Whether a file system with this source is mounted. An unreadable list of mounts counts as yes: a
+/// false alarm costs less than an abort that looks like an unmount.
 pub(crate) fn is_mounted(source: &str) -> bool {
     std::fs::read("/proc/self/mountinfo").map_or(true, |table| lists_source(&table, source))
 }
 
 impl Mounted {
-    /// Mounts a file system, for all users if root does it, and serves it until any process unmounts it.
+    /// Mounts a file system, for all users if root does it, and serves it until a process unmounts
+    /// it.
     ///
     /// The [alarm](Self::alarm) wakes the thread that calls this.
     ///
-    /// Errors: no FUSE, not root and no fusermount3, or nothing to mount on.
+    /// Errors: no FUSE, not root and no fusermount3, or an invalid mount point.
     pub fn start(fs: Arc<dyn FileSystem>, point: &Path, options: MountOptions) -> Result<Self> {
         let failed = |source| Error::Mount { point: point.to_owned(), source };
         let mut config = Config::default();
@@ -115,7 +116,7 @@ impl Mounted {
         let adapter = Adapter::new(fs, (options.source, end.clone()), options.now, options.pages, alarm.clone());
         let notifier = adapter.notifier();
         let mut session = Session::new(adapter, point, &config).map_err(failed)?;
-        let _ = notifier.set(session.notifier()); // fails if it is set, and each adapter is mounted once
+        let _ = notifier.set(session.notifier()); // fails only if it is set; each adapter is mounted once
         let unmounter = session.unmount_callable();
         let ends = EndNoted(alarm.clone());
         let serve = move || {
@@ -123,7 +124,8 @@ impl Mounted {
             session.run()
         };
         let thread = thread::Builder::new().name("fuse".to_owned()).spawn(serve).map_err(failed)?;
-        // Without it the kernel reads in pieces of 128 KiB; not all who mount may say so. If it has ended already, the path is the host's.
+        // Otherwise the kernel reads in pieces of 128 KiB. Not every user may change this. If the
+        // server already stopped, the path is on the host.
         let device = device_of(point).ok().filter(|device| below.is_ok_and(|below| below != *device));
         if let Some(device) = device {
             let _ = set_read_ahead(device);
@@ -131,17 +133,18 @@ impl Mounted {
         Ok(Self { point: point.to_owned(), unmounter, thread: Some(thread), end, alarm, device })
     }
 
-    /// Whether it was unmounted, or serving ended for another reason.
+    /// Whether it was unmounted, or the server stopped for another reason.
     pub fn is_over(&self) -> bool {
         self.thread.is_none() || self.alarm.is_over()
     }
 
-    /// The device number of its files, as `st_dev` reports it. `None`: it ended at once.
+    /// The device number of its files, as in `st_dev`. `None`: the server stopped at once.
     pub fn device(&self) -> Option<u64> {
         self.device
     }
 
-    /// Wakes the thread that mounted it when calls change the file system, and when serving ends.
+    /// Wakes the thread that mounted it when calls change the file system, and when the server
+    /// stops.
     pub fn alarm(&self) -> &Arc<Alarm> {
         &self.alarm
     }
@@ -160,15 +163,15 @@ impl Mounted {
         self.join()
     }
 
-    /// Waits until it is unmounted, and everything durable.
+    /// Waits until it is unmounted and all data is durable.
     ///
-    /// Errors: the connection was aborted, serving ended for another reason, or what was written last could not be made
-    /// durable.
+    /// Errors: the connection was aborted, the server stopped for another reason, or the last
+    /// written data could not be made durable.
     pub fn join(mut self) -> Result<()> {
         let served = self.thread.take().map(JoinHandle::join);
         let point = self.point.clone();
         match served {
-            // The kernel cut the connection before all threads had heard that it was unmounted: another way to say so.
+            // The kernel closed the connection before all threads received the unmount.
             Some(Ok(Err(source))) if source.kind() == io::ErrorKind::ConnectionAborted => {}
             Some(Ok(Err(source))) => return Err(Error::Served { point, source }),
             Some(Err(_)) => {
@@ -181,8 +184,9 @@ impl Mounted {
     }
 }
 
-/// Returns whether it could unmount. Retries for two seconds, because programs that list mounts use each of them for a
-/// moment. The library unmounts for users without the right, but tries only once.
+/// Returns whether the unmount succeeded. Retries for two seconds, because programs that list
+/// mounts use each of them for a moment. The library unmounts for users without the right, but
+/// tries only once.
 fn unmount_patiently(point: &Path) -> bool {
     for _ in 0..40 {
         match rustix::mount::unmount(point, UnmountFlags::NOFOLLOW) {
@@ -193,12 +197,12 @@ fn unmount_patiently(point: &Path) -> bool {
     false
 }
 
-/// The number of the device that a path lies on.
+/// The device number of a path.
 fn device_of(point: &Path) -> io::Result<u64> {
     Ok(std::fs::metadata(point)?.dev())
 }
 
-/// Tells the kernel how far it may read ahead of a reader of a mount.
+/// Sets the kernel's readahead for a mount.
 fn set_read_ahead(device: u64) -> io::Result<()> {
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
     std::fs::write(format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb"), READ_AHEAD_KIB)
@@ -209,7 +213,7 @@ impl Drop for Mounted {
         if let Some(thread) = self.thread.take()
             && self.unmounter.unmount().is_ok()
         {
-            let _ = thread.join(); // who wants to know how it ended calls join()
+            let _ = thread.join(); // a caller that needs the outcome calls join()
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Reads that wait for something far away: in threads of their own, so that those that serve go on.
+//! Reads that wait for a remote store, in their own threads, so that the server threads continue.
 
 use std::{
     collections::VecDeque,
@@ -12,13 +12,13 @@ use senesce_fsapi::RestOfRead;
 
 use crate::answer::data;
 
-/// Threads that wait at once, with 1 MiB each at most. The next reads wait until one has its answer.
+/// The most waiting threads, with up to 1 MiB each. Further reads are queued.
 const MOST: usize = 64;
 
-/// What is left to do. Dropped, it is answered with an I/O error.
+/// The rest of a read. Dropping it replies with an I/O error.
 type Rest = Box<dyn FnOnce() + Send>;
 
-/// Threads that wait.
+/// The waiting threads.
 #[derive(Default)]
 pub(crate) struct Waiting {
     queue: Arc<Mutex<Queue>>,
@@ -28,12 +28,13 @@ pub(crate) struct Waiting {
 #[derive(Default)]
 struct Queue {
     rests: VecDeque<Rest>,
-    /// Threads that will look here again.
+    /// The threads that will read the queue again.
     threads: usize,
 }
 
 impl Waiting {
-    /// Lets a thread do what is left of a read of so many bytes, and answer. If there cannot be one, the answer is an I/O error.
+    /// Continues a read of `size` bytes in a thread, which replies. If no thread can be started,
+    /// the reply is an I/O error.
     pub fn begin(&self, rest: RestOfRead, size: usize, reply: ReplyData) {
         self.add(Box::new(move || {
             let mut bytes = vec![0; size];
@@ -60,7 +61,7 @@ impl Waiting {
         threads.extend(begun);
     }
 
-    /// Returns when nobody waits any more.
+    /// Waits for all threads.
     pub fn join(&self) {
         let threads = std::mem::take(&mut *lock(&self.threads));
         for thread in threads {
@@ -69,23 +70,24 @@ impl Waiting {
     }
 }
 
-/// What a thread does: one after the other, until there is none.
+/// The work of a thread: reads one after the other, until the queue is empty.
 fn work(queue: &Mutex<Queue>) {
     loop {
         let next = {
             let mut queue = lock(queue);
             let next = queue.rests.pop_front();
-            // Under the same lock: who brings one more then begins a thread.
+            // Under the same lock, so that a later caller starts a thread.
             queue.threads -= usize::from(next.is_none());
             next
         };
         let Some(rest) = next else { return };
-        // A panic is told by whoever panics; its reader has an error, and the next one its turn.
+        // The panic hook reports a panic. Its read fails, and the thread continues with the next
+        // one.
         let _ = catch_unwind(AssertUnwindSafe(rest));
     }
 }
 
-/// There could not be a thread more: the others do what is left, if there are any.
+/// Handles a thread that could not be started: the other threads do the work, or the reads fail.
 fn give_up(queue: &Mutex<Queue>) {
     let mut queue = lock(queue);
     queue.threads -= 1;
@@ -111,11 +113,11 @@ mod tests {
 
     use super::*;
 
-    /// A test that would hang fails then.
+    /// The time limit of a test that would hang.
     const STUCK: Duration = Duration::from_secs(120);
 
     #[test]
-    fn who_brings_more_than_can_wait_at_once_goes_on_and_all_are_done() {
+    fn more_reads_than_threads_do_not_block() {
         let waiting = Arc::new(Waiting::default());
         let (gate, done) = (Arc::new((Mutex::new((0, false)), Condvar::new())), Arc::new(AtomicUsize::new(0)));
         let open = |gate: &(Mutex<(usize, bool)>, Condvar)| {
@@ -145,13 +147,13 @@ mod tests {
         assert_eq!(done.load(Relaxed), 0);
         open(&gate);
         bringer.join().unwrap();
-        assert!(is_brought, "who brings them waits");
+        assert!(is_brought, "adding reads blocks");
         waiting.join();
         assert_eq!(done.load(Relaxed), 3 * MOST);
     }
 
     #[test]
-    fn what_panics_keeps_none_of_the_others_from_being_done() {
+    fn panics_do_not_stop_other_reads() {
         let (waiting, done) = (Waiting::default(), Arc::new(AtomicUsize::new(0)));
         for number in 0..4 * MOST {
             let done = done.clone();
@@ -161,7 +163,7 @@ mod tests {
             }));
         }
         waiting.join();
-        // None is left behind, and none of those that are answered with an error is held.
+        // No read is left, and failed ones are dropped.
         let queue = lock(&waiting.queue);
         assert_eq!((queue.rests.len(), queue.threads, Arc::strong_count(&done)), (0, 0, 1));
     }

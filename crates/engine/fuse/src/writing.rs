@@ -1,10 +1,11 @@
-//! What becomes of what programs write: through the kernel's pages, kept there, or past them.
+//! Writes of programs: through the kernel's pages, kept in them, or past them.
 //!
-//! Past them only who made a file and opened it to write alone: nobody has read it yet, so there are no pages, and to fill them takes the kernel
-//! as long as the rest of its way. Who reads it, meanwhile or later, has pages as ever, which the kernel drops before and behind each
-//! write. *Mappings* that others write through at the same time it cannot hold back: a page that they changed between the two comes back over the
-//! write. So it is done only for who wants it. What the kernel does for writes through pages, to take from a file what it lends those who
-//! run it, is left to who serves.
+//! Only a program that created a file and opened it for writing alone may bypass the pages. No
+//! process has read the file then, so it has no pages; filling them takes the kernel as long as the
+//! rest of the write. Readers use pages as usual; the kernel drops them before and after each
+//! write. It cannot stop concurrent writes through *mappings*: a page that they change between the
+//! two would overwrite the data. So the option is off by default. For writes through pages the
+//! kernel removes privileges (set-id bits, capabilities) itself; here the server does it.
 
 use std::sync::{Arc, OnceLock};
 
@@ -13,10 +14,11 @@ use fuser::{
 };
 use senesce_fsapi::{Attributes, Caller, FileKind, FileSystem, FsError, FsResult, Ino, SetAttributes};
 
-/// From this version of the protocol on (Linux 6.18) pages of a file that others read while it is written past them are dropped behind
-/// the write, too. Before, who read at the wrong moment kept what was there before.
+/// From this protocol version on (Linux 6.18) the kernel drops the pages of concurrent readers also
+/// after a direct write. Earlier kernels may keep outdated pages.
 const DROPS_PAGES_BEHIND_WRITES: Version = Version(7, 45);
-/// The handle of who made a file and writes past its pages. All others have the handle 0.
+/// The handle of a program that created a file and writes past its pages. All others have the
+/// handle 0.
 const PAST_PAGES: FileHandle = FileHandle(1);
 
 // inode(7)
@@ -25,23 +27,25 @@ const SET_GID: u32 = 0o2000;
 const GROUP_RUNS: u32 = 0o010;
 const CAPABILITIES: &[u8] = b"security.capability";
 
-/// What the kernel's pages have to do with writes.
+/// The use of the page cache by writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum KernelPages {
-    /// Writes go through them, and to the engine at once.
+    /// Writes go through the pages, and immediately to the engine.
     #[default]
     Through,
-    /// They keep what is written for some time, as in file systems of the kernel's own, if it knows how.
+    /// The pages keep written data for some time, as in file systems of the kernel, if the kernel
+    /// supports it.
     Keep,
-    /// Writes go to the engine at once; those of who made a file, and opened it to write only, do not fill pages (from Linux 6.18 on). Not for
-    /// programs that write to a file in both ways at once, and through a mapping of it.
+    /// Writes go immediately to the engine. Those of a program that created a file and opened it
+    /// for writing alone do not fill pages (from Linux 6.18 on). Not for programs that write to a
+    /// file both ways at once, and through a mapping.
     PastIfNew,
 }
 
-/// A way to tell the kernel that it no longer knows an inode's attributes; there is none before the mount is.
+/// The notifier that invalidates cached attributes in the kernel; empty before the mount.
 pub(crate) type KernelNotifier = Arc<OnceLock<Notifier>>;
 
-/// How writes come, as it was agreed with the kernel.
+/// The mode of writes that was agreed with the kernel.
 pub(crate) struct Writing {
     pages: KernelPages,
     notifier: KernelNotifier,
@@ -56,16 +60,17 @@ impl Writing {
         Arc::clone(&self.notifier)
     }
 
-    /// Whether the engine does not have yet what the kernel keeps.
+    /// Whether the kernel keeps data that the engine does not have yet.
     pub(crate) fn is_kept(&self) -> bool {
         self.pages == KernelPages::Keep
     }
 
-    /// Agrees with the kernel.
+    /// Negotiates with the kernel.
     pub(crate) fn agree(&mut self, config: &mut KernelConfig) {
         match self.pages {
             KernelPages::Keep => {
-                // A kernel without it passes each write on at once, which is slower and as safe.
+                // A kernel without it passes each write on immediately, which is slower and equally
+                // safe.
                 let _ = config.add_capabilities(InitFlags::FUSE_WRITEBACK_CACHE);
             }
             KernelPages::PastIfNew if config.kernel_abi() < DROPS_PAGES_BEHIND_WRITES => {
@@ -75,12 +80,12 @@ impl Writing {
         }
     }
 
-    /// Whether a new file that is open has a handle other than 0.
+    /// Whether a new open file has a handle other than 0.
     pub(crate) fn has_handles(&self) -> bool {
         self.pages == KernelPages::PastIfNew
     }
 
-    /// The handle of a new file that is opened so.
+    /// The handle of a new file with these open flags.
     pub(crate) fn open_new(&self, how: i32) -> (FileHandle, FopenFlags) {
         let flags = FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_NOFLUSH;
         match self.pages == KernelPages::PastIfNew && OpenFlags(how).acc_mode() == OpenAccMode::O_WRONLY {
@@ -89,7 +94,7 @@ impl Writing {
         }
     }
 
-    /// Before a file is written to: takes from it what the kernel leaves to us.
+    /// Removes the privileges of a file before a write, if the kernel leaves that to the server.
     pub(crate) fn before_write(
         &self,
         fs: &dyn FileSystem,
@@ -110,8 +115,8 @@ impl Writing {
         if left != found.permissions {
             fs.set_attributes(caller, ino, &SetAttributes { permissions: Some(left), ..SetAttributes::default() })?;
             if let Some(kernel) = self.notifier.get() {
-                // Attributes alone, no pages: this waits for no request. It fails if the kernel has forgotten the inode, and the
-                // attributes with it.
+                // Only attributes, no pages, so it waits for no request. It fails if the kernel has
+                // forgotten the inode with its attributes.
                 let _ = kernel.inval_inode(INodeNo(ino.0), -1, 0);
             }
         }
@@ -121,10 +126,11 @@ impl Writing {
 
 /// Writes all of `data`, or fails.
 ///
-/// The kernel ignores the count of a reply for pages that it writes back. It takes every page for written unless the
-/// reply is an error, which fsync, msync and close then return. So a write that fits in part must not be a success here.
+/// The kernel ignores the count of a reply for pages that it writes back. It regards every page as
+/// written unless the reply is an error, which fsync, msync and close then return. So a partial
+/// write must not be a success here.
 ///
-/// Errors: those of [`FileSystem::write`], also if they come after a part was written.
+/// Errors: those of [`FileSystem::write`], also after a partial write.
 pub(crate) fn write_all(
     fs: &dyn FileSystem,
     caller: &Caller,
@@ -144,13 +150,14 @@ pub(crate) fn write_all(
     Ok(())
 }
 
-/// Adds to a change of attributes the set-id bits that the file loses by it. The kernel leaves that to
-/// the server (`FUSE_HANDLE_KILLPRIV_V2`) in three cases: a new owner, a new length, and a request
-/// that sets nothing else. It makes the last for `chown` to the same owner, before a user without
-/// privileges changes contents in another way, and after it removed the capabilities of a file. In
-/// that third case a file system of the kernel keeps the set-uid bit of root's file; here it is lost.
+/// Adds to a change of attributes the set-id bits that the file loses by it. The kernel leaves that
+/// to the server (`FUSE_HANDLE_KILLPRIV_V2`) in three cases: a new owner, a new length, and a
+/// request that sets nothing else. It sends the last one for `chown` to the same owner, before an
+/// unprivileged user changes contents in another way, and after it removed the capabilities of a
+/// file. In the third case file systems of the kernel keep the set-uid bit of root's files; here it
+/// is lost.
 ///
-/// `process`: the caller's. Errors: those of [`FileSystem::attributes`].
+/// `process`: that of the caller. Errors: those of [`FileSystem::attributes`].
 pub(crate) fn drop_with(
     fs: &dyn FileSystem,
     caller: &Caller,
@@ -173,9 +180,9 @@ pub(crate) fn drop_with(
     Ok(())
 }
 
-/// Whether a process may change the length of a file without the loss of its set-id bits (CAP_FSETID).
-/// The kernel tells that with the request, but the library does not pass it on. A process that cannot
-/// be looked up has no such right.
+/// Whether a process may change the length of a file without the loss of its set-id bits
+/// (CAP_FSETID). The kernel sends that with the request, but the library does not pass it on. A
+/// process without a readable status has no such right.
 fn keeps_set_id(caller: &Caller, process: u32) -> bool {
     const CAP_FSETID: u32 = 4;
     let find = || {
@@ -186,7 +193,7 @@ fn keeps_set_id(caller: &Caller, process: u32) -> bool {
     caller.uid == 0 && find().is_some_and(|effective| effective >> CAP_FSETID & 1 == 1)
 }
 
-/// They go with the first write, whoever writes.
+/// Removes the capabilities of a file, which every write does.
 fn drop_capabilities(fs: &dyn FileSystem, caller: &Caller, ino: Ino) -> FsResult<()> {
     match fs.get_xattr(ino, CAPABILITIES) {
         Ok(_) => match fs.remove_xattr(caller, ino, CAPABILITIES) {
@@ -199,8 +206,9 @@ fn drop_capabilities(fs: &dyn FileSystem, caller: &Caller, ino: Ino) -> FsResult
     }
 }
 
-/// The permissions without the bits that `caller` takes. If the group may not run the file, its bit stays for root and for a
-/// caller of that group; the other groups of a caller are not known here.
+/// The permissions without the bits that `caller` removes. If the group may not execute the file,
+/// its bit stays for root and for a caller of that group. Other groups of the caller are unknown
+/// here.
 fn without_set_id(found: &Attributes, caller: &Caller) -> u32 {
     let is_member = caller.uid == 0 || caller.gid == found.gid;
     let group = if found.permissions & GROUP_RUNS == 0 && is_member { 0 } else { SET_GID };
@@ -215,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_group_s_bit_goes_if_the_group_may_run_it() {
+    fn set_gid_is_lost_if_group_may_execute() {
         let fs = ModelFs::new(Bytes(1 << 20));
         let (root, member) = (Caller::default(), Caller { uid: 7, gid: 0, ..Caller::default() });
         let other = Caller { uid: 7, gid: 7, ..Caller::default() };

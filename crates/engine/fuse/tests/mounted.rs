@@ -1,4 +1,4 @@
-//! An engine behind the kernel: what programs do to it is what they would do to a directory.
+//! An engine mounted through the kernel: programs observe the behaviour of an ordinary directory.
 
 mod bed;
 
@@ -29,7 +29,7 @@ use senesce_fuse::{KernelPages, MountOptions, Mounted};
 use senesce_oplog::{Content, ContentSource, Op, SpaceChange};
 
 #[test]
-fn programs_see_what_the_engine_holds_and_the_other_way_round() {
+fn programs_and_engine_see_each_others_changes() {
     let Some(mut bed) = Bed::new(2, false, KernelPages::Through) else { return };
     fs::create_dir(bed.path("d")).unwrap();
     fs::write(bed.path("d/file"), b"hello").unwrap();
@@ -39,8 +39,8 @@ fn programs_see_what_the_engine_holds_and_the_other_way_round() {
     assert_eq!(fs::read(bed.path("link")).unwrap(), b"hello");
     assert_eq!(fs::metadata(bed.path("no/such")).unwrap_err().raw_os_error(), Some(2));
     assert_eq!(fs::metadata(bed.path("nothing")).unwrap_err().raw_os_error(), Some(2));
-    fs::write(bed.path("nothing"), b"now it is there").unwrap();
-    assert_eq!(fs::read_to_string(bed.path("nothing")).unwrap(), "now it is there");
+    fs::write(bed.path("nothing"), b"contents").unwrap();
+    assert_eq!(fs::read_to_string(bed.path("nothing")).unwrap(), "contents");
     let shown = fs::metadata(bed.path("second")).unwrap();
     assert_eq!((shown.nlink(), shown.mode() & 0o7777, shown.size(), shown.blocks()), (2, 0o640, 5, 8));
     assert_eq!(shown.mtime_nsec(), 5);
@@ -59,10 +59,10 @@ fn programs_see_what_the_engine_holds_and_the_other_way_round() {
     assert_eq!((shown.uid(), shown.size()), (7, 2));
     bed.unmount().unwrap();
     let owner = bed.fs.attributes(file.ino).unwrap();
-    assert_eq!((owner.uid, bed.fs.release(file.ino, owner.changed).is_err()), (7, true), "nothing is held any more");
+    assert_eq!((owner.uid, bed.fs.release(file.ino, owner.changed).is_err()), (7, true), "the file is closed");
 }
 
-/// A handle of a file, as a file server keeps it.
+/// A handle of a file as file servers keep it.
 #[repr(C)]
 struct Handle {
     head: libc::file_handle,
@@ -75,7 +75,8 @@ impl Handle {
         let head = libc::file_handle { handle_bytes: libc::MAX_HANDLE_SZ as u32, handle_type: 0, f_handle: [] };
         let mut handle = Self { head, bytes: [0; libc::MAX_HANDLE_SZ as usize] };
         let mut mount = 0;
-        // SAFETY: the path ends with a zero, and behind the head there are as many bytes as it says.
+        // SAFETY: the path ends with a zero byte, and the buffer after the header has the stated
+        // length.
         let done =
             unsafe { libc::name_to_handle_at(libc::AT_FDCWD, path.as_ptr(), (&raw mut handle).cast(), &mut mount, 0) };
         assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
@@ -84,7 +85,7 @@ impl Handle {
 
     fn open(&mut self, mount: &Path) -> std::io::Result<File> {
         let mount = File::open(mount)?;
-        // SAFETY: the handle is one that the kernel gave; a descriptor that it gives now is nobody else's.
+        // SAFETY: the handle is from the kernel, and nothing else owns the new descriptor.
         unsafe {
             match libc::open_by_handle_at(mount.as_raw_fd(), (&raw mut *self).cast(), libc::O_RDONLY) {
                 -1 => Err(std::io::Error::last_os_error()),
@@ -95,7 +96,7 @@ impl Handle {
 }
 
 #[test]
-fn a_handle_finds_its_file_also_when_the_kernel_has_forgotten_it() {
+fn handle_finds_a_file_that_the_kernel_forgot() {
     let Some(mut bed) = Bed::new(2, false, KernelPages::Through) else { return };
     fs::create_dir(bed.path("d")).unwrap();
     fs::write(bed.path("d/file"), b"hello").unwrap();
@@ -113,7 +114,7 @@ fn a_handle_finds_its_file_also_when_the_kernel_has_forgotten_it() {
 }
 
 #[test]
-fn the_kernel_may_keep_writes_for_itself_until_they_are_synced() {
+fn kernel_may_delay_writes_until_a_sync() {
     let Some(mut bed) = Bed::new(2, false, KernelPages::Keep) else { return };
     let file = OpenOptions::new().write(true).create(true).truncate(true).open(bed.path("f")).unwrap();
     let ino = bed.fs.lookup(Ino::ROOT, b"f").unwrap().ino;
@@ -123,15 +124,15 @@ fn the_kernel_may_keep_writes_for_itself_until_they_are_synced() {
         data.truncate(read);
         data
     };
-    // Parts of pages, overlapping, out of order.
+    // Parts of pages that overlap, out of order.
     let mut want = vec![0; 300_000];
     for (number, at) in [0_usize, 299_000, 5000, 100_000, 4096, 99_500].into_iter().enumerate() {
         let piece = [number as u8 + 1; 1000];
         file.write_all_at(&piece, at as u64).unwrap();
         want[at..at + 1000].copy_from_slice(&piece);
     }
-    assert_ne!(engine(&bed), want, "nothing was asked for yet");
-    // Who copies holes as holes must not take for one what the engine does not have yet.
+    assert_ne!(engine(&bed), want, "no sync yet");
+    // A copy that preserves holes must not mistake delayed data for one.
     let opened = fs::File::open(bed.path("f")).unwrap();
     assert_eq!(rustix::fs::seek(&opened, rustix::fs::SeekFrom::Data(0)), Ok(0));
     assert_eq!(rustix::fs::seek(&opened, rustix::fs::SeekFrom::Hole(0)), Ok(300_000));
@@ -153,7 +154,7 @@ fn the_kernel_may_keep_writes_for_itself_until_they_are_synced() {
 }
 
 #[test]
-fn a_file_without_a_name_lives_until_it_is_closed() {
+fn nameless_file_exists_until_it_is_closed() {
     let Some(mut bed) = Bed::new(1, false, KernelPages::Through) else { return };
     let empty = bed.fs.space().unwrap();
     let options = || OpenOptions::new().read(true).write(true).create(true).to_owned();
@@ -170,14 +171,14 @@ fn a_file_without_a_name_lives_until_it_is_closed() {
     assert_eq!(file.metadata().unwrap().nlink(), 0);
     assert!(bed.fs.space().unwrap().free < empty.free);
     drop(file);
-    // The kernel forgets it now and tells so among other requests.
+    // The kernel now forgets the file, and sends that with other requests.
     let freed = (0..10_000).any(|_| {
         rustix::fs::statfs(bed.dir.path()).unwrap();
         bed.fs.space().unwrap() == empty
     });
     assert!(freed, "its space is not free");
 
-    // What is still open when the kernel goes is gone as well.
+    // Files that are open at the end of the mount are removed, too.
     let file = options().open(bed.path("g")).unwrap();
     fs::remove_file(bed.path("g")).unwrap();
     rustix::mount::unmount(bed.dir.path(), rustix::mount::UnmountFlags::DETACH).unwrap();
@@ -187,7 +188,7 @@ fn a_file_without_a_name_lives_until_it_is_closed() {
 }
 
 #[test]
-fn directories_of_any_length_are_listed_whole_and_removed() {
+fn directories_of_any_length_are_listed_and_removed() {
     let Some(bed) = Bed::new(2, false, KernelPages::Through) else { return };
     let caller = Caller::default();
     let d = bed.fs.make_node(&caller, Ino::ROOT, b"d", &NewNode::directory(0o755)).unwrap().ino;
@@ -196,7 +197,7 @@ fn directories_of_any_length_are_listed_whole_and_removed() {
             let name = format!("{n:0width$}", width = 1 + n % 200);
             bed.fs.make_node(&caller, d, name.as_bytes(), &NewNode::file(0o644)).unwrap();
         }
-        // A new mount, because the kernel would rightly believe that it knows.
+        // A new mount, because the kernel rightly trusts its cache.
         let (dir, pages) = (tempfile::tempdir().unwrap(), KernelPages::Through);
         let mut again = Bed { fs: bed.fs.clone(), mounted: None, dir, pages, suffix: "" };
         again.mount(2, false).unwrap();
@@ -212,7 +213,7 @@ fn directories_of_any_length_are_listed_whole_and_removed() {
 }
 
 #[test]
-fn holes_and_attributes_come_through() {
+fn holes_and_attributes_pass_through() {
     let Some(bed) = Bed::new(2, false, KernelPages::Through) else { return };
     let file = File::create_new(bed.path("f")).unwrap();
     file.write_all_at(&[1; 4096], 1 << 20).unwrap();
@@ -224,7 +225,7 @@ fn holes_and_attributes_come_through() {
     let set = |name: &str, value: &[u8]| rustix::fs::setxattr(&path, name, value, rustix::fs::XattrFlags::empty());
     set("user.one", b"1").unwrap();
     set("user.two", &[2; 300]).unwrap();
-    // It would not be obeyed, whatever the engine. Version 2; owner, group and others, with permissions and no number.
+    // An ACL of version 2, with entries for owner, group and others. No engine would obey it.
     let entry = |tag: u8| [tag, 0, 6, 0, 0xff, 0xff, 0xff, 0xff];
     let list = [&[2, 0, 0, 0][..], &entry(1), &entry(4), &entry(0x20)].concat();
     let refused = Some(rustix::io::Errno::OPNOTSUPP);
@@ -242,7 +243,7 @@ fn holes_and_attributes_come_through() {
 }
 
 #[test]
-fn copies_are_clones_where_they_can_be() {
+fn copies_are_clones_where_possible() {
     let Some(bed) = Bed::new(2, false, KernelPages::Through) else { return };
     let from = File::create_new(bed.path("from")).unwrap();
     from.write_all_at(&[1; 5000], 1 << 20).unwrap();
@@ -252,7 +253,7 @@ fn copies_are_clones_where_they_can_be() {
         to
     };
     let (clone, moved) = (copy("clone", 0, 0), copy("moved", 0, 5));
-    // The kernel knows what it became, without having read or written it.
+    // The kernel knows the new file without reading or writing it.
     assert_eq!(clone.metadata().unwrap().size(), (1 << 20) + 5000);
     assert_eq!(fs::read(bed.path("clone")).unwrap(), fs::read(bed.path("from")).unwrap());
     assert_eq!(fs::read(bed.path("moved")).unwrap()[5..], fs::read(bed.path("from")).unwrap());
@@ -283,7 +284,7 @@ fn times_before_1970_are_kept() {
 }
 
 #[test]
-fn the_kernel_reads_as_far_ahead_as_one_request_may_ask() {
+fn kernel_readahead_is_one_maximal_request() {
     let Some(bed) = Bed::new(1, false, KernelPages::Through) else { return };
     let device = fs::metadata(bed.dir.path()).unwrap().dev();
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
@@ -297,7 +298,7 @@ fn the_kernel_reads_as_far_ahead_as_one_request_may_ask() {
 }
 
 #[test]
-fn a_mount_in_use_stays_and_a_read_only_one_takes_nothing() {
+fn busy_mount_stays_and_read_only_mount_refuses() {
     let Some(mut bed) = Bed::new(2, false, KernelPages::Through) else { return };
     fs::write(bed.path("f"), b"x").unwrap();
     bed.unmount().unwrap();
@@ -328,7 +329,7 @@ fn aborted_connection_is_an_error() {
 }
 
 #[test]
-fn abort_is_seen_if_the_source_has_escaped_bytes() {
+fn abort_with_escaped_bytes_in_the_source() {
     let Some(mut bed) = Bed::new(2, false, KernelPages::Through) else { return };
     bed.unmount().unwrap();
     for suffix in [" with blanks", r"\040\", "#\t\n", " - fuse x"] {
@@ -341,14 +342,14 @@ fn abort_is_seen_if_the_source_has_escaped_bytes() {
 fn abort_and_mount_again(bed: &mut Bed) {
     fs::write(bed.path("f"), b"written").unwrap();
     let user = File::open(bed.path("f")).unwrap();
-    // The kernel aborts the connection first, and then finds the user.
+    // The kernel first aborts the connection, and then finds the open file.
     let busy = rustix::mount::unmount(bed.dir.path(), rustix::mount::UnmountFlags::FORCE).unwrap_err();
     assert_eq!(busy, rustix::io::Errno::BUSY);
     assert_eq!(fs::metadata(bed.path("g")).unwrap_err().raw_os_error(), Some(107), "ENOTCONN");
     let error = bed.mounted.take().unwrap().join().unwrap_err();
     assert!(matches!(error, senesce_fuse::Error::Aborted { .. }), "{error}");
     drop(user);
-    // What was in use when serving ended is still on the list of mounts, for its owner to remove.
+    // A mount that was in use when serving ended remains in the list, and its owner removes it.
     let _ = rustix::mount::unmount(bed.dir.path(), rustix::mount::UnmountFlags::DETACH);
     bed.mount(1, false).unwrap();
     assert_eq!(fs::read(bed.path("f")).unwrap(), b"written");
@@ -388,7 +389,7 @@ fn any_op(rng: &mut Rng) -> Op {
 }
 
 #[test]
-fn the_same_operations_leave_the_same_tree_as_in_a_directory() {
+fn operations_leave_the_tree_of_a_directory() {
     for seed in 0..10 {
         let Some(mut bed) = Bed::new(2, false, KernelPages::Through) else { return };
         let directory = tempfile::tempdir().unwrap();
@@ -409,7 +410,7 @@ fn the_same_operations_leave_the_same_tree_as_in_a_directory() {
 }
 
 #[test]
-fn many_programs_at_once_do_not_meet() {
+fn programs_do_not_disturb_each_other() {
     let Some(mut bed) = Bed::new(4, false, KernelPages::Through) else { return };
     std::thread::scope(|scope| {
         for thread in 0..4 {
@@ -439,8 +440,8 @@ fn many_programs_at_once_do_not_meet() {
 }
 
 #[test]
-fn every_change_raises_the_alarm_and_reading_does_not() {
-    /// A test that would wait for ever fails then.
+fn only_changes_raise_the_alarm() {
+    /// After this time a blocked test fails.
     const STUCK: Duration = Duration::from_secs(120);
     let Some(mut bed) = Bed::new(2, false, KernelPages::Through) else { return };
     let alarm = bed.mounted.as_ref().unwrap().alarm().clone();
@@ -471,7 +472,7 @@ fn every_change_raises_the_alarm_and_reading_does_not() {
     for (name, change) in changes {
         alarm.take_change();
         change();
-        // The reply comes before the alarm.
+        // The reply precedes the alarm.
         let begin = Instant::now();
         while !alarm.is_changed() {
             assert!(begin.elapsed() < STUCK, "{name} raises no alarm");

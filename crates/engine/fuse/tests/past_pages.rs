@@ -1,4 +1,4 @@
-//! What comes through a handle that made its file, and only writes, past the kernel's pages.
+//! Writes past the kernel's pages, through write-only handles that created their files.
 
 mod bed;
 
@@ -17,7 +17,7 @@ use senesce_fuse::KernelPages;
 
 const SIZE: usize = 64 << 10;
 
-/// A mount whose new files go past pages, if this kernel knows how.
+/// A mount whose new files bypass pages, if the kernel can do this.
 fn bed() -> Option<Bed> {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     let mut numbers =
@@ -30,21 +30,21 @@ fn bed() -> Option<Bed> {
     Bed::new(4, false, KernelPages::PastIfNew)
 }
 
-/// Bytes of a file that the kernel has in pages.
+/// Bytes of a file in pages of the kernel.
 fn in_pages(path: &Path) -> u64 {
     let told = Command::new("fincore").args(["--bytes", "--noheadings", "--output", "RES"]).arg(path).output().unwrap();
     String::from_utf8(told.stdout).unwrap().trim().parse().unwrap()
 }
 
 #[test]
-fn a_new_file_fills_no_pages_until_it_is_read() {
+fn unread_new_file_fills_no_pages() {
     let Some(mut bed) = bed() else { return };
     let new = bed.path("new");
     fs::write(&new, [1; SIZE]).unwrap();
     assert_eq!(in_pages(&new), 0);
     let both = OpenOptions::new().read(true).write(true).create_new(true).open(bed.path("both")).unwrap();
     both.write_all_at(&[1; SIZE], 0).unwrap();
-    assert_eq!(in_pages(&bed.path("both")), SIZE as u64, "who may read it has pages");
+    assert_eq!(in_pages(&bed.path("both")), SIZE as u64, "a readable handle uses pages");
     assert_eq!(fs::read(&new).unwrap(), [1; SIZE]);
     assert_eq!(in_pages(&new), SIZE as u64);
     OpenOptions::new().append(true).open(&new).unwrap().write_all(b"more").unwrap();
@@ -54,7 +54,7 @@ fn a_new_file_fills_no_pages_until_it_is_read() {
 }
 
 #[test]
-fn who_reads_while_a_new_file_is_written_sees_what_was_written_last() {
+fn readers_of_new_file_see_the_last_write() {
     let Some(mut bed) = bed() else { return };
     let writer = OpenOptions::new().write(true).create_new(true).open(bed.path("new")).unwrap();
     writer.write_all_at(&[0; SIZE], 0).unwrap();
@@ -75,15 +75,15 @@ fn who_reads_while_a_new_file_is_written_sees_what_was_written_last() {
             seen != [round; SIZE]
         });
         over.store(true, Ordering::SeqCst);
-        assert_eq!(stale, None, "a page stayed as it was before this write");
+        assert_eq!(stale, None, "a page is older than this write");
     });
     drop((reader, writer));
     bed.unmount().unwrap();
 }
 
-/// Where the kernel does not look at what a file lends those who run it, the server does.
+/// For these writes, the server instead of the kernel clears set-id bits and capabilities.
 #[test]
-fn a_new_file_loses_what_it_lends_when_it_is_written_to() {
+fn writing_a_new_file_clears_its_privileges() {
     const NAME: &str = "security.capability";
     // linux/capability.h: version 2, and CAP_CHOWN.
     let capability = [&0x0200_0000_u32.to_le_bytes()[..], &1_u32.to_le_bytes(), &[0; 12]].concat();
@@ -106,15 +106,15 @@ fn a_new_file_loses_what_it_lends_when_it_is_written_to() {
     let mut writer = OpenOptions::new().write(true).create_new(true).open(&tool).unwrap();
     lend();
     writer.write_all(b"by root").unwrap();
-    assert_eq!((mode(), has_capability()), (0o6755, false), "root keeps set-id bits, and nobody capabilities");
+    assert_eq!((mode(), has_capability()), (0o6755, false), "root keeps set-id bits but not capabilities");
     lend();
     let program = Command::new("setpriv")
-        .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", "echo", "by somebody"])
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", "echo", "by another"])
         .stdout::<Stdio>(writer.into())
         .status()
         .unwrap();
     assert!(program.success());
     assert_eq!((mode(), has_capability()), (0o755, false));
-    assert_eq!(fs::read(&tool).unwrap(), b"by rootby somebody\n");
+    assert_eq!(fs::read(&tool).unwrap(), b"by rootby another\n");
     bed.unmount().unwrap();
 }

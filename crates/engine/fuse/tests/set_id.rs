@@ -1,4 +1,4 @@
-//! Set-id bits and capabilities of a mounted file go as those of a file of the kernel's own.
+//! Mounted files lose set-id bits and capabilities as files of the kernel's own file systems do.
 
 mod bed;
 
@@ -13,7 +13,7 @@ use bed::Bed;
 use rustix::{fs::XattrFlags, io::Errno};
 use senesce_fuse::KernelPages;
 
-/// What is done to a file, by a shell: `$1` is the file, `$2` another one of 64 KiB.
+/// Changes of a file by a shell: `$1` is the file, `$2` another one of 64 KiB.
 const CHANGES: [&str; 8] = [
     "printf x >> $1",
     "printf x | dd of=$1 bs=1 seek=7 conv=notrunc status=none",
@@ -25,11 +25,11 @@ const CHANGES: [&str; 8] = [
     "printf x >> $1; printf y >> $1",
 ];
 const MODES: [u32; 5] = [0o4777, 0o6777, 0o2767, 0o6766, 0o1777];
-/// Who does it, by options of setpriv.
+/// The callers, by options of setpriv.
 const CALLERS: [(&str, &[&str]); 3] = [
     ("root", &[]),
     ("root without CAP_FSETID", &["--bounding-set", "-fsetid", "--inh-caps", "-fsetid"]),
-    // Without privileges, and the owner of nothing.
+    // Without privileges, and not the owner.
     ("another user", &["--reuid", "65534", "--regid", "65534", "--clear-groups"]),
 ];
 
@@ -39,7 +39,7 @@ fn change(directory: &Path, command: &str, mode: u32, who: &[&str]) -> (u32, u64
     fs::write(&source, [2; 1 << 16]).unwrap();
     fs::set_permissions(&source, fs::Permissions::from_mode(0o644)).unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
-    // The kernel knows the file before it is changed.
+    // Makes the kernel know the file before it is changed.
     assert_eq!(fs::metadata(&file).unwrap().mode() & 0o7777, mode);
     let done = Command::new("setpriv")
         .args(who)
@@ -47,7 +47,7 @@ fn change(directory: &Path, command: &str, mode: u32, who: &[&str]) -> (u32, u64
         .args([&file, &source])
         .stdout(Stdio::null())
         .status()
-        .expect("setpriv can be run");
+        .expect("setpriv runs");
     assert!(done.success(), "{command} by {who:?}");
     let found = fs::metadata(&file).unwrap();
     fs::remove_file(&file).unwrap();
@@ -61,7 +61,7 @@ fn bed(pages: KernelPages) -> Option<Bed> {
 }
 
 #[test]
-fn set_id_bits_go_with_contents_as_on_the_host() {
+fn changes_of_contents_clear_set_id_bits() {
     for pages in [KernelPages::Through, KernelPages::Keep, KernelPages::PastIfNew] {
         let Some(bed) = bed(pages) else { return };
         let host = tempfile::tempdir().unwrap();
@@ -79,7 +79,7 @@ fn set_id_bits_go_with_contents_as_on_the_host() {
 }
 
 #[test]
-fn set_id_bits_go_with_the_owner_as_on_the_host() {
+fn changes_of_owner_clear_set_id_bits() {
     let Some(bed) = bed(KernelPages::Through) else { return };
     let host = tempfile::tempdir().unwrap();
     let owned = |directory: &Path, mode, uid, gid, is_directory| {
@@ -111,7 +111,7 @@ fn set_id_bits_go_with_the_owner_as_on_the_host() {
 }
 
 #[test]
-fn capabilities_go_with_the_first_write_through_any_handle() {
+fn first_write_through_any_handle_removes_capabilities() {
     const NAME: &str = "security.capability";
     // linux/capability.h: version 2, and CAP_CHOWN.
     let capability = [&0x0200_0000_u32.to_le_bytes()[..], &1_u32.to_le_bytes(), &[0; 12]].concat();

@@ -1,4 +1,4 @@
-//! What tests of mounts share.
+//! Shared code of the tests of mounts.
 
 use std::{
     path::PathBuf,
@@ -14,13 +14,13 @@ use senesce_fuse::{Error, KernelPages, MountOptions, Mounted};
 use senesce_testkit::root_or_skip;
 use tempfile::TempDir;
 
-/// A model that is mounted; its clock ticks with each look at it.
+/// A mounted model. Its clock ticks with each use.
 pub struct Bed {
     pub fs: Arc<ModelFs>,
     pub mounted: Option<Mounted>,
     pub dir: TempDir,
     pub pages: KernelPages,
-    /// What follows the number of the mount in its source.
+    /// The part of the source after the number of the mount.
     pub suffix: &'static str,
 }
 

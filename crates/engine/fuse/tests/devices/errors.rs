@@ -1,8 +1,9 @@
-//! A device that fails requests below a mount: write, fsync, msync, close or the unmount returns an error for every byte
-//! that is not kept, and no read returns other bytes.
+//! A device that fails requests below a mount. For every byte that is not kept, write, fsync,
+//! msync, close or the unmount returns an error. No read returns other bytes.
 //!
-//! Each case reads what a loss of power leaves after the mount has ended, because the page cache serves what no device has.
-//! `SENESCE_FAULTS=40` draws that number of faults for each way, engine and mode.
+//! Each case reads the state after a loss of power when the mount has ended, because the page cache
+//! serves bytes that no device has. `SENESCE_FAULTS=40` draws that number of faults for each way,
+//! engine and mode.
 
 use std::{
     io,
@@ -23,7 +24,7 @@ use super::{
     syscalls::WAYS,
 };
 
-/// Where a file is written in the middle of a block.
+/// An offset in the middle of a block.
 const PATCH: u64 = 4096 * 100 + 5;
 
 type Faulty = Arc<FaultDevice<RecordedDevice>>;
@@ -62,7 +63,8 @@ impl Bench {
         self.serving.take().unwrap().end()
     }
 
-    /// Injects a drawn fault: a request of some kind, a few from now, alone or with all that follow.
+    /// Injects a drawn fault: a request of some kind within the next few, alone or with all later
+    /// ones.
     fn inject(&self, rng: &mut Rng) -> String {
         let number = rng.below(self.devices.len() as u64) as usize;
         let (word, operation) =
@@ -82,7 +84,8 @@ impl Bench {
         self.devices.iter().map(|device| device.struck()).sum()
     }
 
-    /// What the devices hold, and what they hold if the power fails now and loses all that was not flushed.
+    /// The contents of the devices, and their contents if the power fails now and loses all
+    /// unflushed writes.
     fn left(&self) -> [Vec<MemoryDevice>; 2] {
         let all = || self.devices.iter().map(|device| device.inner().fork()).collect();
         let plan = CrashPlan { exhaustive_up_to: 0, samples: 0, tears: 0, seed: Seed(0) };
@@ -96,7 +99,7 @@ impl Bench {
     }
 }
 
-/// A file of an engine that is opened again, all of it.
+/// Reads a whole file of an engine that is opened again.
 pub fn read_whole(fs: &dyn FileSystem, name: &str) -> FsResult<Vec<u8>> {
     let found = fs.lookup(Ino::ROOT, name.as_bytes())?;
     let mut bytes = vec![0; found.size as usize];
@@ -105,10 +108,11 @@ pub fn read_whole(fs: &dyn FileSystem, name: &str) -> FsResult<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Fails unless files have these contents on devices that are opened again, and the check is clean then.
+/// Fails unless files have these contents on devices that are opened again, and the check is clean
+/// then.
 fn assert_kept(kind: Kind, devices: &[MemoryDevice], files: &[(&str, &[u8])], case: &str) {
     let devices = share(devices.iter().map(MemoryDevice::fork));
-    // The superblock that says that a drive failed is the one after that whose write failed on it.
+    // Only the superblock after a failed superblock write records the failed drive.
     let findings = kind.findings(&devices);
     assert!(findings.iter().all(|finding| finding.starts_with("superblock ")), "{case}: {findings:?}");
     let opened = kind.open(&devices, Mode::Durable).unwrap_or_else(|error| panic!("{case}: {error}"));
@@ -117,7 +121,7 @@ fn assert_kept(kind: Kind, devices: &[MemoryDevice], files: &[(&str, &[u8])], ca
         let same = found.iter().zip(*wanted).take_while(|(a, b)| a == b).count();
         assert!(
             found == *wanted,
-            "{case}: {name} was confirmed with {} bytes, and {} are kept, of which the first {same} are right",
+            "{case}: {name} was confirmed with {} bytes; {} are kept, the first {same} of them right",
             wanted.len(),
             found.len()
         );
@@ -127,7 +131,7 @@ fn assert_kept(kind: Kind, devices: &[MemoryDevice], files: &[(&str, &[u8])], ca
     assert_eq!(kind.findings(&devices), [""; 0], "{case}: after opening");
 }
 
-/// Errors that a failed request may become.
+/// The errors that a failed request can cause.
 fn assert_is_of_device(error: &io::Error, case: &str) {
     let expected = [Errno::IO, Errno::UCLEAN, Errno::FAULT, Errno::ROFS].map(|errno| Some(errno.raw_os_error()));
     assert!(expected.contains(&error.raw_os_error()), "{case}: {error}");
@@ -185,9 +189,9 @@ fn confirmed_contents_survive_failing_devices() {
     assert!(refused > 0 && struck > refused, "{struck} faults struck, {refused} calls failed");
 }
 
-/// The timer of a mount meets the error, and the device works again before the program calls fsync.
+/// The timer of a mount gets the error, and the device works again before the program calls fsync.
 #[test]
-fn fsync_after_a_failed_timer_confirms_only_what_is_kept() {
+fn fsync_after_a_failed_timer_confirms_kept_data() {
     if !root_or_skip("mounting") {
         return;
     }
@@ -213,7 +217,7 @@ fn fsync_after_a_failed_timer_confirms_only_what_is_kept() {
                     bench.heal();
                     let synced = program.sync();
                     let closed = program.close();
-                    // The program may miss the error of an unmount.
+                    // The error of an unmount may be missed.
                     let _ = bench.end();
                     let [_, durable] = bench.left();
                     let mut kept: Vec<(&str, &[u8])> = vec![("old", &old)];
@@ -269,7 +273,7 @@ fn failing_reads_are_errors_and_never_other_bytes() {
                         wanted[PATCH as usize..][..5].copy_from_slice(b"patch");
                     }
                     bench.heal();
-                    // What could not be read may keep a drive out of the group, or the engine stopped.
+                    // An unreadable block may exclude a drive, or stop the engine.
                     let _ = bench.end();
                     let [_, durable] = bench.left();
                     match written {
@@ -294,7 +298,7 @@ fn patch(program: &Program, path: &Path) -> io::Result<()> {
     written.and(closed)
 }
 
-/// A write that failed may be there or not, and nothing else has changed.
+/// A failed write may have happened or not; nothing else has changed.
 fn assert_old_or_patched(kind: Kind, devices: &[MemoryDevice], old: &[u8], case: &str) {
     let devices: Vec<Arc<dyn BlockDevice>> = share(devices.iter().map(MemoryDevice::fork));
     assert_eq!(kind.findings(&devices), [""; 0], "{case}");

@@ -1,8 +1,9 @@
-//! Losses of power below a mount: programs write, map, rename, remove and sync files while all writes and flushes of the
-//! devices are recorded. Each state that a loss of power may leave is checked, opened again and read.
+//! Losses of power below a mount. Programs write, map, rename, remove and sync files while all
+//! writes and flushes of the devices are recorded. Each state that a loss of power may leave is
+//! checked, opened and read.
 //!
-//! `SENESCE_POWER_STATES=5000` tries that number of states, over all engines and modes. `SENESCE_POWER_SEED` draws other
-//! programs and states.
+//! `SENESCE_POWER_STATES=5000` sets the number of states over all engines and modes.
+//! `SENESCE_POWER_SEED` draws other programs and states.
 
 use std::{
     fs::{self, File},
@@ -21,7 +22,7 @@ use super::{
     syscalls,
 };
 
-/// Programs that run at the same time, and how many steps each does.
+/// The number of simultaneous programs, and the steps of each.
 const PROGRAMS: u64 = 2;
 const STEPS: u64 = 45;
 const BLOCK: usize = 4096;
@@ -30,19 +31,19 @@ fn number(name: &str, usual: u64) -> u64 {
     std::env::var(name).map_or(usual, |text| text.parse().unwrap_or_else(|_| panic!("{name} is a number")))
 }
 
-/// A program that changes files in a directory of its own.
+/// A program that changes files in its own directory.
 struct Program<'a> {
     kind: Kind,
     mode: Mode,
     mount: &'a Path,
     /// The name of its directory.
     own: String,
-    /// The process that does it.
+    /// The process that executes it.
     process: program::Program,
     promises: &'a Promises,
     engine: Engine,
     rng: Rng,
-    /// Files that exist, and what they hold. All were synced.
+    /// Existing files with their contents. All are synced.
     files: Vec<(String, Vec<u8>)>,
     made: u64,
 }
@@ -68,15 +69,15 @@ impl Program<'_> {
         bytes
     }
 
-    /// A file was synced: so is all that this program did before, where the engine has it. In write-back through the
-    /// kernel's pages it is that file alone.
+    /// A sync of a file also syncs all earlier changes of the program that reached the engine. In
+    /// write-back through the kernel's pages, it syncs only this file.
     fn synced(&self, name: &str) {
         let (own, all) = (self.tracked(name), format!("{}/", self.own));
         let is_all = self.mode.writes_through();
         self.promises.keep(|path| path == own || (is_all && path.starts_with(&all)));
     }
 
-    /// An operation returned.
+    /// An operation has returned.
     fn returned(&self) {
         if self.kind.is_durable_at_once(self.mode) {
             let all = format!("{}/", self.own);
@@ -107,7 +108,8 @@ impl Program<'_> {
             5 => self.unlink(),
             6 => self.rename(),
             7 => self.write_without_sync(),
-            // Neither promises anything: FUSE hears of sync(2) and syncfs(2) as of writing back pages alone.
+            // Neither promises anything: FUSE handles sync(2) and syncfs(2) only as write-back of
+            // pages.
             8 => rustix::fs::syncfs(File::open(self.mount).unwrap()).unwrap(),
             9 => {
                 self.engine.sync().unwrap();
@@ -138,7 +140,7 @@ impl Program<'_> {
         self.synced("current");
     }
 
-    /// Writes over some blocks of a file, or behind its end, and syncs it.
+    /// Overwrites some blocks of a file or appends, and syncs it.
     fn overwrite(&mut self, by_mapping: bool) {
         if self.files.is_empty() {
             return;
@@ -157,7 +159,7 @@ impl Program<'_> {
                 bytes.resize(place + BLOCK, 0);
             }
             bytes[place..place + BLOCK].copy_from_slice(&block);
-            // Each state between two writes is a version of its own.
+            // Each state between two writes is a version.
             self.promises.begin(&self.tracked(&name), false, Some(bytes.clone()));
             if by_mapping {
                 self.process.store_at(place as u64, &block).unwrap();
@@ -196,7 +198,7 @@ impl Program<'_> {
         syscalls::sync_directory(&self.path("")).unwrap();
         let names = [self.tracked(&name), self.tracked(&other)];
         self.promises.keep(|path| names.iter().any(|name| name == path));
-        // In a further history: it may be written in place from now on.
+        // The new name starts another history, because the file may later be written in place.
         let third = self.new_name();
         self.promises.begin(&self.tracked(&third), false, Some(bytes.clone()));
         fs::hard_link(self.path(&other), self.path(&third)).unwrap();
@@ -234,7 +236,7 @@ fn read(fs: &dyn FileSystem, path: &str) -> Result<Option<Vec<u8>>, String> {
     (len == bytes.len()).then_some(Some(bytes)).ok_or_else(|| format!("{len} of {size} bytes could be read"))
 }
 
-/// Runs the programs on a mount, and returns what was recorded and promised.
+/// Runs the programs on a mount, and returns the recording and the promises.
 fn record(kind: Kind, mode: Mode, made: &[MemoryDevice], seed: Seed) -> (Recording, Promises) {
     let (recording, devices) = Recording::new(made.iter().map(MemoryDevice::fork).collect());
     let devices = share(devices);
@@ -263,10 +265,11 @@ fn record(kind: Kind, mode: Mode, made: &[MemoryDevice], seed: Seed) -> (Recordi
     (recording, promises)
 }
 
-/// Fails unless a state can be opened, keeps all that was promised and is clean.
+/// Fails unless a state can be opened, keeps all promises and is clean.
 fn assert_kept(kind: Kind, promises: &Promises, crash: &Crash, is_thorough: bool, case: &str) {
     let devices = share(crash.devices.iter().map(MemoryDevice::fork));
-    // A superblock that was being written on some drives is damaged on one of them until the next one.
+    // A superblock that was being written on some drives stays damaged on one of them until the
+    // next superblock.
     let findings = kind.findings(&devices);
     assert!(findings.iter().all(|finding| finding.starts_with("superblock ")), "{case}: {crash}: {findings:?}");
     let opened = kind.open(&devices, Mode::Durable).unwrap_or_else(|error| panic!("{case}: {crash}: {error}"));
@@ -282,7 +285,7 @@ fn assert_kept(kind: Kind, promises: &Promises, crash: &Crash, is_thorough: bool
 }
 
 #[test]
-fn losses_of_power_below_mounts_keep_what_was_synced() {
+fn losses_of_power_below_mounts_keep_synced_data() {
     if !root_or_skip("mounting") {
         return;
     }
@@ -298,7 +301,7 @@ fn losses_of_power_below_mounts_keep_what_was_synced() {
             let plan = CrashPlan { exhaustive_up_to: 3, samples: 6, tears: 1, seed };
             let mut possible = 0;
             recording.for_each_crash(&plan, |_| possible += 1);
-            // As many, evenly over the whole recording.
+            // The same number, evenly over the whole recording.
             let (mut at, mut tried) = (0, 0);
             recording.for_each_crash(&plan, |crash| {
                 if at * wanted / possible != (at + 1) * wanted / possible {

@@ -1,7 +1,8 @@
-//! A program that uses a mount: this test, started again. It does one system call after the other, as its parent asks.
+//! A program that uses a mount: a second process of this test. It executes the system calls that
+//! its parent requests.
 //!
-//! The parent serves the mount, so it must not map files of it: to unmap a file, the kernel waits for the server while it holds the
-//! lock of the process's memory, which the server needs, too.
+//! The parent serves the mount, so it must not map files of it. To unmap a file, the kernel waits
+//! for the server while it holds the lock of the process's memory, which the server also needs.
 
 use std::{
     cell::RefCell,
@@ -15,10 +16,10 @@ use std::{
 use super::syscalls;
 
 const IS_CHILD: &str = "SENESCE_TEST_PROGRAM";
-/// Begins each answer: the test harness prints lines of its own.
+/// Starts each answer, because the test harness prints lines of its own.
 const ANSWER: &str = "@ ";
 
-/// The parent's side.
+/// The side of the parent.
 pub struct Program(RefCell<Pipes>);
 
 struct Pipes {
@@ -49,7 +50,7 @@ impl Pipes {
             if self.answers.read_line(&mut line).ok()? == 0 {
                 return None;
             }
-            // The first one may follow the harness' line without a newline.
+            // The first answer may follow the harness's line without a newline.
             let Some((_, answer)) = line.trim_end().split_once(ANSWER) else { continue };
             return Some(match answer.split_once(' ').unwrap() {
                 ("errno", number) => Err(io::Error::from_raw_os_error(number.parse().unwrap())),
@@ -76,7 +77,8 @@ impl Program {
         Self(RefCell::new(Pipes::start()))
     }
 
-    /// Errors: those of the system call; `EFAULT` if it was a store to a page that cannot be read, which kills a program.
+    /// Errors: those of the system call. A store to an unreadable page kills the program, and
+    /// returns `EFAULT`.
     fn call(&self, request: &str, data: &[u8]) -> io::Result<Vec<u8>> {
         let mut pipes = self.0.borrow_mut();
         if let Some(done) = pipes.call(request, data) {
@@ -88,7 +90,7 @@ impl Program {
         Err(io::Error::from_raw_os_error(libc::EFAULT))
     }
 
-    /// Gives a file its contents in one of the [ways](syscalls::WAYS).
+    /// Writes the contents of a file in one of the [ways](syscalls::WAYS).
     pub fn put(&self, way: &str, path: &Path, data: &[u8]) -> io::Result<()> {
         self.call(&format!("{way} {}", path.display()), data).map(drop)
     }
@@ -101,7 +103,7 @@ impl Program {
         self.call(&format!("map {}", path.display()), &[])
     }
 
-    /// Opens a file for the calls below; it exists from then on.
+    /// Opens a file for the calls below; creates it if necessary.
     pub fn open(&self, path: &Path) -> io::Result<()> {
         self.call(&format!("open {}", path.display()), &[]).map(drop)
     }
@@ -111,7 +113,7 @@ impl Program {
         self.call(&format!("write-at {offset}"), data).map(drop)
     }
 
-    /// Stores to the open file through a mapping, and syncs that.
+    /// Stores to the open file through a mapping, and syncs the mapping.
     pub fn store_at(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         self.call(&format!("store-at {offset}"), data).map(drop)
     }
@@ -127,7 +129,7 @@ impl Program {
     }
 }
 
-/// The child's side.
+/// The side of the child.
 fn answer_all() {
     let (mut requests, mut answers) = (io::stdin().lock(), io::stdout().lock());
     let (mut line, mut open) = (String::new(), None);
@@ -170,9 +172,9 @@ fn answer(verb: &str, about: &str, data: &[u8], open: &mut Option<File>) -> io::
     Ok(Vec::new())
 }
 
-/// What the other tests start is this test, too.
+/// The other tests also start this test.
 #[test]
-fn programs_write_what_they_are_given() {
+fn programs_write_the_given_bytes() {
     if std::env::var_os(IS_CHILD).is_some() {
         return answer_all();
     }
@@ -194,5 +196,5 @@ fn programs_write_what_they_are_given() {
     program.close().unwrap();
     let found = fs::read(dir.path().join("open")).unwrap();
     assert!(found[4096..].starts_with(b"stored") && found[..4096] == data[..4096] && found[4102..] == data[4102..]);
-    assert!(program.close().is_err(), "none is open");
+    assert!(program.close().is_err(), "no file is open");
 }

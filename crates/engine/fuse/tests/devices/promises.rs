@@ -1,4 +1,5 @@
-//! What a program was promised of files, in the order of the marks of a recording, and whether a state keeps it.
+//! The promises about files in the order of the marks of a recording, and whether a state keeps
+//! them.
 
 use std::{collections::BTreeMap, sync::Mutex};
 
@@ -7,18 +8,19 @@ use senesce_block::Recording;
 /// The unit in which a file that is written in place may mix its versions.
 const BLOCK: usize = 4096;
 
-/// One state that a program gave a path; no contents: the path was removed.
+/// A state that a program gave a path. Without contents, it removed the path.
 struct Version {
     contents: Option<Vec<u8>>,
-    /// The mark at which it was promised, if it was.
+    /// The mark of its promise, if it was promised.
     promised: Option<u64>,
 }
 
-/// The states of a path, in their order. The first one is its absence, which needs no promise.
+/// The states of a path in order. The first one is its absence, which needs no promise.
 #[derive(Default)]
 struct History {
     versions: Vec<Version>,
-    /// Each version takes the place of the one before at once (rename), or may be there in part (write).
+    /// Whether each version replaces the previous one at once (rename), or may exist in part
+    /// (write).
     is_atomic: bool,
 }
 
@@ -47,7 +49,7 @@ impl Promises {
         history.versions.push(Version { contents, promised: None });
     }
 
-    /// The last versions of paths that `is_meant` selects are promised from now on.
+    /// From now on, the last versions of paths that `is_meant` selects are promised.
     pub fn keep(&self, is_meant: impl Fn(&str) -> bool) {
         let mut state = self.state.lock().unwrap();
         state.marks += 1;
@@ -61,13 +63,14 @@ impl Promises {
         self.recording.mark(mark);
     }
 
-    /// The number of versions that were promised.
+    /// The number of promised versions.
     pub fn kept(&self) -> usize {
         let state = self.state.lock().unwrap();
         state.histories.values().flat_map(|history| &history.versions).filter(|one| one.promised.is_some()).count()
     }
 
-    /// What of the promises up to a mark a state breaks. `read` returns the contents of a path, `None` if it does not exist.
+    /// The promises up to a mark that a state breaks. `read` returns the contents of a path, `None`
+    /// if it does not exist.
     pub fn broken(
         &self,
         mark: Option<u64>,
@@ -85,7 +88,7 @@ impl Promises {
 }
 
 impl History {
-    /// Why a state is none of those that are possible after a mark.
+    /// Why a state is impossible after a mark.
     fn objection(&self, mark: Option<u64>, found: Option<&[u8]>) -> Option<String> {
         let is_promised = |version: &Version| version.promised.is_some_and(|promised| Some(promised) <= mark);
         let base = self.versions.iter().rposition(is_promised);
@@ -100,12 +103,12 @@ impl History {
             Some(base) => format!("version {base} of {} was promised", self.versions.len()),
             None => "no version was promised".to_owned(),
         };
-        let Some(found) = found else { return Some(format!("it is not there, and {promise}")) };
+        let Some(found) = found else { return Some(format!("it does not exist, and {promise}")) };
         if self.is_atomic || possible.len() == 1 {
             return Some(format!("its {} bytes are no version of it, and {promise}", found.len()));
         }
         let possible: Vec<&[u8]> = possible.into_iter().map(Option::unwrap_or_default).collect();
-        // Up to here every byte was promised, in this version or a later one.
+        // Up to this offset every byte was promised, in this version or a later one.
         let whole = base.map_or(0, |_| possible[0].len());
         let wrong = found.chunks(BLOCK).enumerate().position(|(at, block)| {
             let part = |of: &[u8]| of[(at * BLOCK).min(of.len())..((at + 1) * BLOCK).min(of.len())].to_vec();
@@ -123,7 +126,7 @@ impl History {
     }
 }
 
-/// Whether a block is that of a version, or its beginning with zeros after it.
+/// Whether a block is that of a version, or a prefix of it followed by zeros.
 fn is_beginning(found: &[u8], version: &[u8]) -> bool {
     let same = found.iter().zip(version).take_while(|(a, b)| a == b).count();
     found[same..].iter().all(|&byte| byte == 0)
@@ -134,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn states_before_a_promise_are_objected_to() {
+    fn states_before_a_promise_are_rejected() {
         let promises = Promises::new(Recording::new(Vec::new()).0);
         for (contents, is_kept) in [(1, true), (2, false), (3, true), (4, false)] {
             promises.begin("f", false, Some(vec![contents; 2 * BLOCK]));
@@ -151,7 +154,7 @@ mod tests {
         }
         assert!(!accepts(Some(1), None) && !accepts(Some(1), Some(&whole(1)[..BLOCK])));
         assert!(accepts(Some(1), Some(&whole(1))) && accepts(Some(1), Some(&mixed(2, 1))));
-        assert!(!accepts(Some(1), Some(&mixed(1, 0))), "zeros in the place of what was promised");
+        assert!(!accepts(Some(1), Some(&mixed(1, 0))), "zeros in the place of promised bytes");
         // The second promise is of the third version.
         assert!(!accepts(Some(2), Some(&whole(1))) && !accepts(Some(2), Some(&mixed(3, 2))));
         assert!(accepts(Some(2), Some(&whole(3))) && accepts(Some(2), Some(&mixed(3, 4))));

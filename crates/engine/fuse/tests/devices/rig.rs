@@ -17,15 +17,16 @@ use senesce_fuse::{KernelPages, MountOptions, Mounted};
 use senesce_garden::{Acknowledge, FormatOptions, Garden, VolumeOptions};
 
 const VOLUME: &[u8] = b"main";
-/// Bytes of a block of a garden with its trailer, and slots of a drive that are no stripes (docs/reference/garden-format.md).
+/// The bytes of a block of a garden with its trailer, and the slots of a drive outside stripes
+/// (docs/reference/garden-format.md).
 const SLOT: u64 = 4160;
 const FIXED_SLOTS: u64 = 3;
 
-/// An engine and its devices.
+/// An engine with its devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Evergreen,
-    /// With and without a parity drive.
+    /// With or without a parity drive.
     Garden {
         parity: bool,
     },
@@ -33,7 +34,7 @@ pub enum Kind {
 
 pub const KINDS: [Kind; 3] = [Kind::Evergreen, Kind::Garden { parity: true }, Kind::Garden { parity: false }];
 
-/// How a mount acknowledges: the default, and the three kinds of `--write-back`.
+/// The modes of a mount: the default, and the three kinds of `--write-back`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     Durable,
@@ -65,7 +66,7 @@ impl Kind {
         self != Self::Evergreen && mode == Mode::Durable
     }
 
-    /// Formatted devices that hold an empty file system; the last one of a garden is its log.
+    /// Formatted devices with an empty file system; the last one of a garden is its log.
     pub fn made(self) -> Vec<MemoryDevice> {
         let devices: Vec<MemoryDevice> = match self {
             Self::Evergreen => vec![MemoryDevice::new("disk", Bytes(24 << 20))],
@@ -107,7 +108,7 @@ impl Kind {
         copies(&devices, &shared)
     }
 
-    /// Opens what is on the devices, as a mount does.
+    /// Opens the devices as a mount does.
     pub fn open(self, devices: &[Arc<dyn BlockDevice>], mode: Mode) -> Result<Opened, String> {
         let said = |error: &dyn std::error::Error| error.to_string();
         if self == Self::Evergreen {
@@ -124,7 +125,7 @@ impl Kind {
         Ok(Opened { fs: Arc::new(fs), engine: Engine::Garden(Arc::new(garden)) })
     }
 
-    /// What the independent check finds.
+    /// The findings of the independent check.
     pub fn findings(self, devices: &[Arc<dyn BlockDevice>]) -> Vec<String> {
         match self {
             Self::Evergreen => match senesce_evergreen::check(&devices[0]) {
@@ -167,7 +168,7 @@ fn copies(named: &[MemoryDevice], full: &[Arc<dyn BlockDevice>]) -> Vec<MemoryDe
     named.iter().zip(full).map(copy).collect()
 }
 
-/// An open file system, and the engine below it.
+/// An open file system with its engine.
 pub struct Opened {
     pub fs: Arc<dyn FileSystem>,
     pub engine: Engine,
@@ -180,7 +181,7 @@ pub enum Engine {
 }
 
 impl Engine {
-    /// What a mount does each second.
+    /// The work of a mount in each second.
     pub fn sync(&self) -> Result<(), String> {
         match self {
             Self::Evergreen(store) => store.sync().map_err(|error| error.to_string()),
@@ -188,7 +189,7 @@ impl Engine {
         }
     }
 
-    /// What a mount does every few seconds, and at its end.
+    /// The work of a mount every few seconds, and at its end.
     pub fn point(&self) -> Result<(), String> {
         match self {
             Self::Evergreen(store) => store.checkpoint().map_err(|error| error.to_string()),
@@ -197,7 +198,8 @@ impl Engine {
     }
 }
 
-/// A mount of an open file system, with the thread that works for an evergreen. Dropping it unmounts.
+/// A mount of an open file system, with the background thread of an evergreen. Dropping it
+/// unmounts.
 pub struct Serving {
     pub engine: Engine,
     mounted: Option<Mounted>,
@@ -230,7 +232,7 @@ impl Serving {
                 let store = store.clone();
                 Some(std::thread::spawn(move || {
                     while store.wait_for_work() {
-                        // An error is due again, and reaches the next fsync; the program prints it.
+                        // An error recurs and reaches the next fsync; the program prints it.
                         while let Ok(true) = store.work() {}
                     }
                 }))
@@ -240,7 +242,8 @@ impl Serving {
         Self { engine, mounted, worker }
     }
 
-    /// Unmounts, and makes the last checkpoint, as the program does. Errors: those with which the program exits.
+    /// Unmounts, and makes the last checkpoint, as the program does. Errors: those that make the
+    /// program fail.
     pub fn end(mut self) -> Result<(), String> {
         let unmounted = self.mounted.take().unwrap().unmount().map_err(|error| error.to_string());
         self.dismiss();

@@ -1,4 +1,4 @@
-//! What programs do with files, with the error of each system call.
+//! Operations of programs on files, with the error of each system call.
 
 use std::{
     fs::{File, OpenOptions},
@@ -12,10 +12,10 @@ use std::{
 
 use memmap2::{Mmap, MmapMut};
 
-/// A way to give a file its contents.
+/// A way to write the contents of a file.
 pub type Way = fn(&Path, &[u8]) -> io::Result<()>;
 
-/// All of them. Except for "close", each ends with a call that promises that all is kept.
+/// All ways. Except for "close", each ends with a call that promises durability.
 pub const WAYS: [(&str, Way); 7] = [
     ("write", by_write),
     ("close", by_close),
@@ -28,7 +28,7 @@ pub const WAYS: [(&str, Way); 7] = [
 
 /// Closes a file and returns the error of close(2), which dropping a [`File`] hides.
 pub fn close(file: File) -> io::Result<()> {
-    // SAFETY: the descriptor is ours alone, and nothing uses it after this call.
+    // SAFETY: no one else owns the descriptor, and nothing uses it after this call.
     let result = unsafe { libc::close(OwnedFd::from(file).into_raw_fd()) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
@@ -37,7 +37,7 @@ pub fn sync_directory(path: &Path) -> io::Result<()> {
     close_after(File::open(path)?, |directory| directory.sync_all())
 }
 
-/// Does something with a file and closes it, whatever came of it.
+/// Acts on a file and closes it in any case.
 fn close_after(file: File, act: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let mut file = file;
     let done = act(&mut file);
@@ -69,7 +69,7 @@ fn by_scattered_writes(path: &Path, data: &[u8]) -> io::Result<()> {
     })
 }
 
-/// Stores through a shared mapping, then msync(2) alone.
+/// Stores through a shared mapping, then only msync(2).
 pub fn by_msync(path: &Path, data: &[u8]) -> io::Result<()> {
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)?;
     close_after(file, |file| {
@@ -81,7 +81,7 @@ pub fn by_msync(path: &Path, data: &[u8]) -> io::Result<()> {
     })
 }
 
-/// Stores through a shared mapping that is gone before fsync(2).
+/// Stores through a shared mapping that is removed before fsync(2).
 fn by_mapping(path: &Path, data: &[u8]) -> io::Result<()> {
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)?;
     close_after(file, |file| {
@@ -94,7 +94,7 @@ fn by_mapping(path: &Path, data: &[u8]) -> io::Result<()> {
     })
 }
 
-/// Writes beside the name, fsync(2), rename(2), fsync(2) of the directory.
+/// Writes to another name, fsync(2), rename(2), fsync(2) of the directory.
 fn by_rename(path: &Path, data: &[u8]) -> io::Result<()> {
     let beside = path.with_extension("new");
     by_write(&beside, data)?;
@@ -102,7 +102,7 @@ fn by_rename(path: &Path, data: &[u8]) -> io::Result<()> {
     sync_directory(path.parent().expect("it has a directory"))
 }
 
-/// Writes over a part of a file in two unaligned pieces, fsync(2).
+/// Overwrites a part of a file in two unaligned pieces, fsync(2).
 fn by_write_over(path: &Path, data: &[u8]) -> io::Result<()> {
     by_write(path, &vec![9; data.len()])?;
     close_after(OpenOptions::new().write(true).open(path)?, |file| {
@@ -121,14 +121,14 @@ pub fn store(file: &File, offset: usize, data: &[u8]) -> io::Result<()> {
     mapping.flush()
 }
 
-/// Copies a file into a pipe from a mapping: a page that cannot be read is an error here, not a signal.
+/// Copies a file from a mapping into a pipe: an unreadable page is an error here, not a signal.
 pub fn read_by_mapping(path: &Path) -> io::Result<Vec<u8>> {
     let file = File::open(path)?;
     // SAFETY: no process changes the file while it is mapped.
     let mapping = unsafe { Mmap::map(&file) }?;
     let (mut reader, mut writer) = io::pipe()?;
     let mut read = Vec::new();
-    // A pipe holds 64 KiB at least.
+    // A pipe holds at least 64 KiB.
     for piece in mapping.chunks(16 << 10) {
         writer.write_all(piece)?;
         let mut back = vec![0; piece.len()];
