@@ -313,7 +313,7 @@ fn a_mounted_evergreen_is_swept_while_programs_write() {
     // Files that were made meanwhile have the keys of where they are.
     assert_eq!(moved(&done), moved(&would), "{done}, {would}");
     assert!(done["dry_run"] == false && done["swept_leaf_bytes"].as_u64().unwrap() > 0, "{done}");
-    assert!(run(&lab, "fs check mnt --online").starts_with("as it lies: clean"));
+    assert!(run(&lab, "fs check mnt --online").starts_with("as it is: clean"));
     assert!(run(&lab, "fs defrag mnt").contains(" 0 of the objects"));
     mounted.unmount();
     assert!(run(&lab, "fs check e.img").starts_with("as it lies: clean"));
@@ -335,7 +335,7 @@ fn a_mounted_evergreen_answers() {
         assert_eq!(stat["format"], "senesce-fs-stat-evergreen/1");
         assert!(stat["live_bytes"].as_u64().unwrap() > 30 * 40_000, "{stat}");
         let told = run(&lab, &format!("fs check {place} --online"));
-        assert!(told.starts_with("as it lies: clean"), "{told}");
+        assert!(told.starts_with("as it is: clean"), "{told}");
         assert!(json(&lab, &format!("fs figures {place}"))["checkpoints"].is_u64());
     }
     lab.run(["fs", "snapshot", "create", "mnt", "main", "a"]).refused(2, &["it has no snapshots"]);

@@ -149,7 +149,7 @@ fn snapshots_under(how: &[&str]) {
                 1 => drop(run(&lab, "fs defrag g")),
                 _ => drop(run(&lab, "fs dedup g main")),
             }
-            assert!(run(&lab, "fs check g --online").starts_with("as it lies: clean"));
+            assert!(run(&lab, "fs check g --online").starts_with("as it is: clean"));
             run(&lab, &format!("fs snapshot delete g main wild-{round}"));
             if round == 3 {
                 // What it held alone becomes free below the others.
@@ -237,7 +237,7 @@ fn mounted_snapshot_never_changes_while_programs_write() {
             run(&lab, &format!("fs {verb}"));
             assert!(trees() == before, "a snapshot is another one after {verb}");
         }
-        assert!(run(&lab, "fs check g --online").starts_with("as it lies: clean"));
+        assert!(run(&lab, "fs check g --online").starts_with("as it is: clean"));
     });
     assert!(trees() == before, "a snapshot is another one at the end");
     points.iter().for_each(|point| senesce_testkit::unmount(point));

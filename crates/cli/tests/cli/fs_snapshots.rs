@@ -296,7 +296,7 @@ fn a_clone_is_a_volume_of_its_own_and_a_deleted_volume_gives_its_space_back() {
 #[test]
 fn contents_are_compressed_and_what_is_left_of_chunks_is_written_together() {
     let lab = Lab::new();
-    lab.run(["fs", "mkfs", "garden", "h", "--compress=12KiB"]).refused(2, &["12.00 KiB are not compressed together"]);
+    lab.run(["fs", "mkfs", "garden", "h", "--compress=12KiB"]).refused(2, &["12.00 KiB is not a size of a group"]);
     if !root_or_skip("mounting") {
         return;
     }

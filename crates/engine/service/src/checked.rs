@@ -1,28 +1,28 @@
-//! What checks return.
+//! The responses of checks.
 
 use serde::{Deserialize, Serialize};
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checked {
-    /// Of what the devices hold, and of what opening makes of it.
+    /// Checks of the state on the devices, and of the state after opening.
     pub checks: Vec<CheckedPart>,
 }
 
-/// What a check of one state found.
+/// The result of a check of one state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckedPart {
-    /// Which state.
+    /// The state.
     pub what: String,
-    /// Whether nothing was found.
+    /// Whether there are no findings.
     pub clean: bool,
-    /// What was found.
+    /// The findings.
     pub findings: Vec<String>,
     /// Findings that are only counted.
     pub more_findings: u64,
     /// The consistency point.
     pub consistency_point: u64,
-    /// Blocks that are reached.
+    /// Blocks that pointers reach.
     pub blocks: u64,
     /// Volumes.
     pub volumes: u64,
@@ -30,7 +30,7 @@ pub struct CheckedPart {
     pub inodes: u64,
     /// Drives that are missing.
     pub missing_drives: Vec<u32>,
-    /// Pointers that name an old place.
+    /// Pointers to an old place.
     pub stale_pointers: u64,
     /// Stripes whose parity was computed.
     pub stripes: u64,
@@ -38,58 +38,58 @@ pub struct CheckedPart {
     pub log_operations: u64,
     /// Objects with cold blocks.
     pub objects: u64,
-    /// Blocks in them.
+    /// Blocks in these objects.
     pub cold_blocks: u64,
-    /// Of these, blocks that were not read.
+    /// Cold blocks that were not read.
     pub cold_blocks_not_looked_at: u64,
-    /// Objects that were not read because the store was away.
+    /// Objects that were not read because the store was unreachable.
     pub objects_not_looked_at: u64,
-    /// Objects that no consistency point names.
+    /// Objects in no consistency point.
     pub orphan_objects: u64,
 }
 
-/// What a check of an evergreen found.
+/// The result of a check of an evergreen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EvergreenChecked {
-    /// Of what the device holds, and of what opening makes of it.
+    /// Checks of the state on the device, and of the state after opening.
     pub checks: Vec<EvergreenCheckedPart>,
 }
 
-/// A place and what is wrong there.
+/// A place and its fault.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EvergreenFinding {
-    /// Where.
+    /// The place.
     pub place: String,
-    /// What.
+    /// The fault.
     pub what: String,
 }
 
-/// What a check of one state of an evergreen found.
+/// The result of a check of one state of an evergreen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EvergreenCheckedPart {
-    /// Which state.
+    /// The state.
     pub what: String,
-    /// Whether nothing was found.
+    /// Whether there are no findings.
     pub clean: bool,
-    /// What was found.
+    /// The findings.
     pub findings: Vec<EvergreenFinding>,
-    /// Whether nothing is lost: a repair writes all that is damaged again.
+    /// Whether nothing is lost: a repair can rewrite all damaged copies.
     pub whole: bool,
-    /// Copies that are damaged while the other one is whole.
+    /// Damaged copies whose other copy is intact.
     pub bad_copies: Vec<EvergreenFinding>,
-    /// Copies of superblocks that were being written when power was lost, or are damaged.
+    /// Copies of superblocks that are damaged, or were being written when power failed.
     pub torn_copies: Vec<EvergreenFinding>,
-    /// Inner nodes that have one copy only.
+    /// Inner nodes with only one copy.
     pub single_copies: u64,
     /// Findings that are only counted.
     pub more_findings: u64,
-    /// A superblock that cannot be read.
+    /// An unreadable superblock.
     pub torn_superblock: Option<EvergreenFinding>,
     /// The newest superblock.
     pub superblock: u64,
     /// Nodes.
     pub nodes: u64,
-    /// Of these, leaves.
+    /// The nodes that are leaves.
     pub leaves: u64,
     /// Levels of the tree.
     pub levels: u64,
@@ -97,11 +97,11 @@ pub struct EvergreenCheckedPart {
     pub keys: u64,
     /// Messages that wait in nodes.
     pub waiting_messages: u64,
-    /// Bytes in use.
+    /// Used bytes.
     pub used_bytes: u64,
-    /// Bytes that are free.
+    /// Free bytes.
     pub free_bytes: u64,
-    /// Extents that these are.
+    /// Free extents.
     pub free_extents: u64,
     /// Batches in the log.
     pub log_batches: u64,

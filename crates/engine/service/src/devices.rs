@@ -1,4 +1,4 @@
-//! The devices of an open engine, which can be read as they were at one moment.
+//! The devices of an open engine, which can be read in their state at one moment.
 
 use std::{
     sync::{
@@ -15,35 +15,36 @@ use senesce_garden::LogDevices;
 
 use crate::{Error, Result, Task};
 
-/// Changes to the devices of a moment that are kept in memory at most.
+/// The most bytes of changes to a frozen device that are kept in memory.
 const MOST_CHANGES: Bytes = Bytes(256 << 20);
-/// How often the caller's wish to cancel is read while work reports no progress.
+/// How often to check for cancellation while work reports no progress.
 const LOOK: Duration = Duration::from_millis(100);
 
 type Shared = Arc<dyn BlockDevice>;
 type Freezable = Arc<FreezableDevice<Shared>>;
 
-/// The devices of an engine. It is opened on [`drives`](Self::drives) and [`log`](Self::log).
+/// The devices of an engine, which is opened on [`drives`](Self::drives) and [`log`](Self::log).
 pub struct Devices {
     freezer: Freezer,
     drives: Vec<Freezable>,
     logs: Vec<Freezable>,
-    /// `logs` as the engine names them.
+    /// `logs` under the names of the engine.
     log: LogDevices,
 }
 
-/// What the devices held at one moment. Changes stay in memory, up to 256 MiB of each device.
+/// The contents of the devices at one moment. Changes stay in memory, up to 256 MiB for each
+/// device.
 pub struct Frozen {
-    /// The drives, in the same order.
+    /// The drives in the same order.
     pub drives: Vec<Shared>,
     /// The devices of the log.
     pub log: LogDevices,
-    /// While it lives, what the engine overwrites is saved.
+    /// Saves overwritten data of the engine while it exists.
     moment: Moment,
 }
 
 impl Devices {
-    /// Of these devices, none of which is written to by anything else. An evergreen has one drive and no log.
+    /// Nothing else may write to these devices. An evergreen has one drive and no log.
     pub fn new(drives: Vec<Shared>, log: LogDevices) -> Self {
         let freezer = Freezer::default();
         let freezable = |number, device| Arc::new(FreezableDevice::new(device, &freezer, number));
@@ -57,7 +58,7 @@ impl Devices {
         Self { freezer, drives, logs, log }
     }
 
-    /// The drives for the engine, in the same order.
+    /// The drives for the engine in the same order.
     pub fn drives(&self) -> Vec<Shared> {
         self.drives.iter().map(|device| device.clone() as Shared).collect()
     }
@@ -67,8 +68,8 @@ impl Devices {
         &self.log
     }
 
-    /// The devices as they are now; at most `most_bytes` of what is overwritten later are kept for that. `None`: they are
-    /// frozen already.
+    /// The current contents of the devices. At most `most_bytes` of data that is overwritten later
+    /// are kept for them. `None`: the devices are already frozen.
     pub fn freeze(&self, most_bytes: Bytes) -> Option<Frozen> {
         let moment = self.freezer.freeze(most_bytes)?;
         let frozen =
@@ -80,10 +81,10 @@ impl Devices {
 }
 
 impl Frozen {
-    /// Does work in another thread, and passes on the progress that it sends. If the task is cancelled, reads of the devices fail, and so
-    /// the work ends.
+    /// Runs work in another thread and forwards its progress. After a cancellation, reads of the
+    /// devices fail, which ends the work.
     ///
-    /// Errors: it was cancelled.
+    /// Errors: the task was cancelled.
     pub(crate) fn attend<T: Send, P: Send>(
         &self,
         task: &mut dyn Task,
@@ -128,13 +129,13 @@ mod tests {
     use crate::NoTask;
 
     #[test]
-    fn work_on_a_moment_that_is_lost_has_no_result() {
+    fn work_on_a_lost_moment_has_no_result() {
         let devices = Devices::new(vec![Arc::new(MemoryDevice::new("d", Bytes(1 << 20)))], LogDevices::none());
         let drive = devices.drives().swap_remove(0);
         let frozen = devices.freeze(Bytes(0)).unwrap();
         let done = frozen.attend(&mut NoTask, |_, ()| {}, |_sender| drive.write_at(0, &[1; 8]).is_ok());
         let Err(Error::Refused { message, .. }) = done else { panic!("{done:?}") };
-        assert!(message.contains("were overwritten while it was read"), "{message}");
+        assert!(message.contains("were overwritten during the moment"), "{message}");
     }
 
     #[test]
@@ -148,14 +149,14 @@ mod tests {
         for offset in (0..MOST_CHANGES.0).step_by(PIECE) {
             drive.write_at(offset, &piece).unwrap();
         }
-        drive.write_at(0, &piece).unwrap(); // it is kept already
+        drive.write_at(0, &piece).unwrap(); // already kept
         let error = drive.write_at(MOST_CHANGES.0, &piece).unwrap_err();
-        assert!(error.problem.to_string().contains("of changes would be kept in memory"), "{error}");
+        assert!(error.problem.to_string().contains("the changes exceed"), "{error}");
     }
 
-    /// Of a drive, one piece of which cannot be saved.
+    /// One piece of the drive cannot be saved.
     #[test]
-    fn read_error_of_a_drive_suggests_no_more_memory() {
+    fn read_error_of_a_drive_has_no_hint() {
         let drive = FaultDevice::new(MemoryDevice::new("d", Bytes(1 << 20)));
         drive.inject("fail read 1").unwrap();
         let devices = Devices::new(vec![Arc::new(drive)], LogDevices::none());

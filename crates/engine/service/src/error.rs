@@ -1,18 +1,18 @@
-//! Why a request was not answered.
+//! Errors of requests.
 
 use senesce_fsapi::FsError;
 use serde::{Deserialize, Serialize};
 
-/// What answering gives.
+/// The result of a request.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a request was not answered, for a caller in the same process.
+/// Why a request failed, for a caller in the same process.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The engine failed.
+    /// An error of the garden engine.
     #[error("{0}")]
     Garden(#[from] senesce_garden::Error),
-    /// The other engine failed.
+    /// An error of the evergreen engine.
     #[error("{0}")]
     Evergreen(#[from] senesce_evergreen::Error),
     /// An operation on a file failed.
@@ -21,25 +21,25 @@ pub enum Error {
     /// The request is wrong.
     #[error("{message}")]
     Usage {
-        /// What is wrong with it.
+        /// The fault of the request.
         message: String,
-        /// What to do.
+        /// A suggestion.
         hint: Option<String>,
     },
-    /// Something else keeps the request from being answered now.
+    /// The request cannot be answered now.
     #[error("{message}")]
     Refused {
-        /// What.
+        /// The reason.
         message: String,
-        /// What to do.
+        /// A suggestion.
         hint: Option<String>,
     },
-    /// What was tried, around why it failed.
+    /// An attempt, with the reason of its failure.
     #[error("{what}")]
     While {
-        /// What was tried.
+        /// The attempt.
         what: String,
-        /// Why it failed.
+        /// The reason.
         source: Box<Self>,
     },
 }
@@ -56,7 +56,7 @@ impl Error {
     }
 }
 
-/// Adds what was tried to an error.
+/// Adds the attempt to an error.
 pub(crate) trait While<T> {
     fn when(self, what: impl FnOnce() -> String) -> Result<T>;
 }
@@ -67,27 +67,27 @@ impl<T, E: Into<Error>> While<T> for std::result::Result<T, E> {
     }
 }
 
-/// What kind of failure it is: the exit code of a command follows from it.
+/// The kind of a failure, which determines the exit code of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
-    /// It was tried and failed.
+    /// The attempt failed.
     Failed,
     /// The request is wrong.
     Usage,
     /// Rights, space or a device are missing, or something else is in use.
     Environment,
-    /// The server has a fault.
+    /// The server has a bug.
     Internal,
 }
 
-/// Why a request was not answered, for a caller in another process.
+/// Why a request failed, for a caller in another process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// What kind it is.
+    /// The kind.
     pub kind: FailureKind,
-    /// What was tried, and then each cause.
+    /// The attempt, followed by each cause.
     pub chain: Vec<String>,
-    /// What to do.
+    /// A suggestion.
     pub hint: Option<String>,
 }

@@ -14,31 +14,31 @@ use crate::{
     Frozen, Mounts, Passes, Request, Response, Result, Serves, Task, error::While,
 };
 
-/// Bytes that a sweep of keys moves before the next look whether it is cancelled.
+/// Bytes that a sweep of keys moves between checks for cancellation.
 const STEP: u64 = 4 << 20;
-/// Bytes of what programs overwrite that a dry run keeps at most.
+/// The most bytes of overwritten data that a dry run keeps.
 const KEPT: Bytes = Bytes(256 << 20);
 
-/// An open evergreen, and how a process uses it.
+/// An open evergreen with the context of the process.
 pub struct Service<'a> {
     /// The evergreen.
     pub fs: &'a EvergreenFs<Arc<Evergreen>>,
     /// Its name in messages.
     pub place: &'a str,
-    /// The device that it is open on.
+    /// Its device.
     pub device: &'a Arc<dyn BlockDevice>,
-    /// The same, for a check.
+    /// The same device, for a check.
     pub devices: &'a Devices,
     /// Work under way.
     pub passes: &'a Passes,
-    /// Whether it takes no changes.
+    /// Whether it is read-only.
     pub read_only: bool,
-    /// Where it is mounted.
+    /// Its mounts.
     pub mounts: &'a dyn Mounts,
 }
 
 impl Service<'_> {
-    /// Answers a request. Errors: the engine's; a request that only a garden answers.
+    /// Answers a request. Errors: those of the engine; the request is only for gardens.
     pub fn answer(&self, request: &Request, task: &mut dyn Task) -> Result<Response> {
         if let Some(why) = refusal(request) {
             return Err(Error::usage(format!("{} is an evergreen: {why}", self.place), None));
@@ -61,8 +61,7 @@ impl Service<'_> {
         self.fs.store()
     }
 
-    /// One sweep of all keys, and one of all leaves. A dry run does both in memory, with what the
-    /// device holds at one moment.
+    /// Sweeps all keys, then all leaves. A dry run sweeps a frozen state of the device in memory.
     fn defrag(&self, dry_run: bool, task: &mut dyn Task) -> Result<Response> {
         let _pass = self.passes.begin(task)?;
         let cannot = || format!("cannot defragment {}", self.place);
@@ -75,7 +74,7 @@ impl Service<'_> {
             true => {
                 let frozen = self.freeze(KEPT)?;
                 let device =
-                    frozen.drives.first().ok_or_else(|| Error::usage("its device is not open for that", None))?;
+                    frozen.drives.first().ok_or_else(|| Error::usage("its device is not open for a dry run", None))?;
                 let work = |sender: Sender<Step>| {
                     let store = Evergreen::open(device.clone(), Limits::default())?;
                     let fs = EvergreenFs::open(Arc::new(store))?;
@@ -89,7 +88,7 @@ impl Service<'_> {
         Ok(Response::EvergreenDefragmented(done))
     }
 
-    /// The devices as they are now, with everything that was acknowledged.
+    /// The current contents of the devices, with all acknowledged changes.
     fn freeze(&self, most_bytes: Bytes) -> Result<Frozen> {
         if !self.read_only {
             self.store().sync().when(|| format!("cannot sync {}", self.place))?;
@@ -108,8 +107,8 @@ impl Service<'_> {
             let report = frozen.attend(task, |_, ()| {}, |_sender| senesce_evergreen::check(device));
             report.and_then(|report| Ok(report?)).when(|| format!("cannot check {} {what}", self.place))
         };
-        let first = look("as it lies")?;
-        let mut checks = vec![checked("as it lies", &first)];
+        let first = look("as it is")?;
+        let mut checks = vec![checked("as it is", &first)];
         if first.log_batches > 0 && first.is_clean() {
             let what = "as opening makes it";
             let opened = Evergreen::open(device.clone(), Limits::default()).map(Arc::new);
@@ -121,7 +120,7 @@ impl Service<'_> {
     }
 }
 
-/// Why an evergreen does not answer a request. `None`: it does, if it can.
+/// Why an evergreen cannot answer a request. `None`: it can.
 pub fn refusal(request: &Request) -> Option<&'static str> {
     Some(match request {
         Request::Serves | Request::Stat | Request::Figures | Request::Check { .. } => return None,
@@ -137,10 +136,10 @@ pub fn refusal(request: &Request) -> Option<&'static str> {
         | Request::SnapshotRestore { .. } => "it has no snapshots",
         Request::Clone { .. } => "it has no snapshots to clone",
         Request::VolumeCreate { .. } | Request::VolumeList | Request::VolumeDelete { .. } => "it has no volumes",
-        Request::Scrub { .. } => "it has no parity; `senesce fs check --online` reads all that it holds",
+        Request::Scrub { .. } => "it has no parity; `senesce fs check --online` reads all of it",
         Request::Clean { .. } => "checkpoints clean it; `senesce fs defrag` sweeps all of it",
         Request::Dedup { .. } => "it shares no blocks",
-        Request::Tier { .. } => "it sends nothing to objects",
+        Request::Tier { .. } => "it has no objects",
     })
 }
 
@@ -151,19 +150,19 @@ struct Relay(Sender<Step>);
 
 impl Task for Relay {
     fn progress(&mut self, what: &str, _: &str, done: u64, of: u64) {
-        let _ = self.0.send((what.to_owned(), done, of)); // the receiver waits for the end of the work
+        let _ = self.0.send((what.to_owned(), done, of)); // the receiver waits until the work ends
     }
 
-    /// Reads of the moment fail if the work is cancelled.
+    /// After a cancellation, reads of the frozen devices fail.
     fn is_cancelled(&mut self) -> bool {
         false
     }
 }
 
-/// Sweeps all keys of an open evergreen, and then all leaves. Programs may use it meanwhile. What
-/// was moved before a cancellation stays moved.
+/// Sweeps all keys of an open evergreen, then all leaves. Programs may use it at the same time.
+/// Moves before a cancellation remain.
 ///
-/// Errors: the engine's.
+/// Errors: those of the engine.
 pub fn sweep(fs: &EvergreenFs<Arc<Evergreen>>, task: &mut dyn Task) -> Result<EvergreenDefragmented> {
     let store = fs.store();
     let live = store.live().bytes;
@@ -195,7 +194,7 @@ pub fn sweep(fs: &EvergreenFs<Arc<Evergreen>>, task: &mut dyn Task) -> Result<Ev
     })
 }
 
-/// What an open evergreen holds and has left.
+/// The contents and the free space of an open evergreen.
 pub fn stat(store: &Evergreen, device: &Arc<dyn BlockDevice>) -> Result<EvergreenStat> {
     let superblock = read_newest(device)?;
     let (live, geometry, shape) = (store.live(), superblock.geometry, superblock.shape);
@@ -221,7 +220,7 @@ pub fn stat(store: &Evergreen, device: &Arc<dyn BlockDevice>) -> Result<Evergree
     })
 }
 
-/// A report of the check of `what`.
+/// Reports the check of the state `what`.
 pub fn checked(what: &str, report: &CheckReport) -> EvergreenCheckedPart {
     let finding =
         |finding: &Finding| EvergreenFinding { place: finding.place.to_string(), what: finding.what.to_string() };
@@ -248,7 +247,7 @@ pub fn checked(what: &str, report: &CheckReport) -> EvergreenCheckedPart {
     }
 }
 
-/// What was read, written and flushed since it was opened.
+/// Reads, writes and flushes since opening.
 pub fn figures(figures: &Figures) -> Value {
     let level = |(below, flushes): (usize, &Flushes)| {
         (flushes.count > 0).then(|| json!({ "height": below + 1, "count": flushes.count, "bytes": flushes.bytes }))

@@ -1,13 +1,15 @@
-//! Operation of an open engine: requests, the work that answers them, and the control socket that carries them.
+//! Operation of an open engine: requests, their execution, and the control socket.
 //!
-//! A command builds a [`Request`]. If the engine is not mounted, the command opens it and answers the request itself; if a
-//! process serves it, the command sends the request through a [`socket`] to that process. Both use the same code
-//! ([`garden`], [`evergreen`]), so a command behaves the same either way.
+//! A command builds a [`Request`]. If the engine is not mounted, the command opens it and answers
+//! the request itself. Otherwise it sends the request through a [`socket`] to the process that
+//! serves the engine. Both use the same code ([`garden`], [`evergreen`]), so commands behave the
+//! same either way.
 //!
-//! - [`Request`] and [`Response`] are types with a JSON form: one line each on the socket.
+//! - [`Request`] and [`Response`] are types with a JSON form, one line each on the socket.
 //! - A [`Task`] receives progress, and says when work must end early.
-//! - [`socket`] serves requests of the owner of the process and of root, and of nobody else. It trusts no request: lines have
-//!   a maximal length, values are checked where they are used.
+//! - A [`socket`] serves only requests of root and of the owner of the process. It trusts no
+//!   request:
+//!   lines have a maximal length, and values are checked where they are used.
 //!
 //! Not here: the command line, printing, mounts, the clock, the environment.
 

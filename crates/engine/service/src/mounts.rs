@@ -4,27 +4,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::Name;
 
-/// A volume that is mounted.
+/// A mounted volume.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MountStat {
-    /// Where.
+    /// The mount point.
     pub point: Name,
-    /// Which volume.
+    /// The volume.
     pub volume: String,
-    /// Which snapshot of it, if it is one.
+    /// The snapshot, if it is one.
     pub snapshot: Option<String>,
-    /// Whether it takes no changes.
+    /// Whether it is read-only.
     pub read_only: bool,
-    /// Its device number as `major:minor`; none until it is mounted.
+    /// Its device number as `major:minor`; `None` until it is mounted.
     pub device: Option<String>,
 }
 
 /// The mounts of an open engine.
 pub trait Mounts {
-    /// Lists them.
+    /// Lists the mounts.
     fn list(&self) -> Vec<MountStat>;
 
-    /// Waits for mounts that are about to end. A request calls this before a mount makes it fail.
+    /// Waits for mounts that are ending. A request calls this before it fails because of a mount.
     fn settle(&self) {}
 }
 

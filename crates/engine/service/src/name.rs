@@ -1,4 +1,4 @@
-//! Names of volumes, snapshots and files: bytes, for people and for JSON.
+//! Names of volumes, snapshots and files: bytes with a readable and a JSON form.
 
 use std::fmt;
 
@@ -7,22 +7,22 @@ use serde::{
     de::{Error, SeqAccess, Visitor},
 };
 
-/// A name or a path in a volume. In JSON a string, or a list of bytes if it is not UTF-8.
+/// A name or a path in a volume. In JSON it is a string, or a list of bytes if it is not UTF-8.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(pub Vec<u8>);
 
-/// Bytes of the longest path that a request may name.
+/// The length of the longest path in a request.
 const MOST_BYTES: usize = 4096;
 
 impl Name {
-    /// For JSON documents that people read: what is not UTF-8 is replaced.
+    /// For JSON documents for people: bytes that are not UTF-8 are replaced.
     pub fn lossy(&self) -> String {
         String::from_utf8_lossy(&self.0).into_owned()
     }
 }
 
 impl fmt::Display for Name {
-    /// Control characters are escaped.
+    /// Escapes control characters.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for letter in String::from_utf8_lossy(&self.0).chars() {
             if letter.is_control() { write!(f, "{}", letter.escape_default()) } else { write!(f, "{letter}") }?;
@@ -53,7 +53,7 @@ impl Serialize for Name {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match std::str::from_utf8(&self.0) {
             Ok(text) => serializer.serialize_str(text),
-            Err(_) => self.0.serialize(serializer), // the list of bytes says what a string cannot
+            Err(_) => self.0.serialize(serializer), // a string cannot represent these bytes
         }
     }
 }
@@ -97,7 +97,7 @@ mod tests {
     use super::Name;
 
     #[test]
-    fn every_name_survives_json() {
+    fn all_names_survive_json() {
         for bytes in [&b""[..], b"main", "w\u{f6}rter\n".as_bytes(), b"\xff\x00a"] {
             let name = Name::from(bytes);
             let text = serde_json::to_string(&name).unwrap();

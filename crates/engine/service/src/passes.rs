@@ -1,5 +1,4 @@
-//! Turns of work that goes through all of an engine: requests one at a time, and never beside
-//! gardening by load.
+//! Turns of work on the whole engine: one request at a time, and none during gardening by load.
 
 use std::{
     sync::{Condvar, Mutex, MutexGuard, PoisonError},
@@ -10,10 +9,10 @@ use senesce_garden::{Garden, Positions};
 
 use crate::{Error, Result, Task};
 
-/// How often the caller's wish to cancel is read while a pass waits.
+/// How often a waiting pass checks for cancellation.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Who goes through all of an engine now. The engine keeps one position for each kind of such work.
+/// The current pass or turn. The engine keeps one position for each kind of such work.
 #[derive(Debug, Default)]
 pub struct Passes {
     state: Mutex<State>,
@@ -26,19 +25,19 @@ struct State {
     is_gardening: bool,
 }
 
-/// The pass of a request, until this is dropped.
+/// The pass of a request, until it is dropped.
 pub(crate) struct Pass<'a> {
     passes: &'a Passes,
-    /// A garden, and the positions that gardening by load continues from.
+    /// A garden, and the positions from which gardening by load continues.
     positions: Option<(&'a Garden, Positions)>,
 }
 
-/// A turn of gardening by load, until this is dropped.
+/// A turn of gardening by load, until it is dropped.
 pub struct Turn<'a>(&'a Passes);
 
 impl Passes {
-    /// Begins the pass of a request. Waits until a turn of gardening by load ends; the next turn
-    /// comes after the pass.
+    /// Begins the pass of a request. Waits until a turn of gardening by load ends. The next turn
+    /// starts after the pass.
     ///
     /// Errors: another pass is under way; the task is cancelled.
     pub(crate) fn begin(&self, task: &mut dyn Task) -> Result<Pass<'_>> {
@@ -54,7 +53,7 @@ impl Passes {
         while state.is_gardening {
             (state, _) = self.changed.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner);
             if state.is_gardening && task.is_cancelled() {
-                drop(state); // the pass ends, and locks it
+                drop(state); // dropping the pass locks it
                 return Err(Error::refused("it was interrupted", None));
             }
         }
@@ -77,8 +76,8 @@ impl Passes {
 }
 
 impl<'a> Pass<'a> {
-    /// The pass of a garden. It begins everywhere at the beginning, and at its end gardening by
-    /// load continues where it was.
+    /// Makes this a pass of a garden. It starts all positions at the beginning, and its end
+    /// restores those of gardening by load.
     pub fn through(mut self, garden: &'a Garden) -> Self {
         self.positions = Some((garden, garden.exchange_positions(Positions::default())));
         self

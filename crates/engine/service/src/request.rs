@@ -1,4 +1,4 @@
-//! What an open engine can be asked to do.
+//! Requests to an open engine.
 
 use senesce_objects::PriceList;
 use serde::{Deserialize, Serialize};
@@ -9,46 +9,46 @@ use crate::Name;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Request {
-    /// What the process serves: clients find it so.
+    /// The mounts and files of the process. Clients use it to find the process.
     Serves,
-    /// What it holds and has left, and its drives.
+    /// The contents, the free space and the drives.
     Stat,
-    /// Everything that the engine counts.
+    /// All counters of the engine.
     Figures,
-    /// Checks the devices as they are at one moment, while operations continue.
+    /// Checks the devices as they are at one moment, during operation.
     Check {
-        /// Bytes of what is overwritten meanwhile that are kept in memory at most.
+        /// The most bytes of overwritten data to keep in memory.
         most_bytes: u64,
     },
-    /// Keeps a volume as it is.
+    /// Creates a snapshot of a volume.
     SnapshotCreate {
-        /// Of this volume.
+        /// The volume.
         volume: Name,
         /// The name of the snapshot.
         name: Name,
-        /// The time of day, which is kept with it.
+        /// The time of day to record with it.
         unix_seconds: i64,
     },
-    /// The snapshots of a volume.
+    /// Lists the snapshots of a volume.
     SnapshotList {
         /// The volume.
         volume: Name,
     },
-    /// Deletes a snapshot, and frees what only it used.
+    /// Deletes a snapshot, and frees the space that only it used.
     SnapshotDelete {
         /// The volume.
         volume: Name,
         /// The snapshot.
         name: Name,
     },
-    /// Makes a volume what a snapshot of it is.
+    /// Restores a volume to a snapshot of it.
     SnapshotRestore {
         /// The volume.
         volume: Name,
         /// The snapshot.
         name: Name,
     },
-    /// Makes a volume of a snapshot.
+    /// Creates a volume from a snapshot.
     Clone {
         /// The volume.
         volume: Name,
@@ -57,64 +57,64 @@ pub enum Request {
         /// The new volume.
         name: Name,
     },
-    /// Makes an empty volume.
+    /// Creates an empty volume.
     VolumeCreate {
         /// Its name.
         name: Name,
-        /// How much it may hold; as much as the aggregate by default.
+        /// Its size; by default that of the aggregate.
         bytes: Option<u64>,
-        /// How many inodes; one for two blocks by default.
+        /// Its number of inodes; by default one for two blocks.
         inodes: Option<u64>,
-        /// What the order of names in its directories follows from.
+        /// The seed of the order of names in directories.
         seed: u64,
         /// Bytes that are compressed together; 0 for none.
         compress: u64,
     },
-    /// All volumes.
+    /// Lists all volumes.
     VolumeList,
-    /// Deletes a volume that has no snapshots, and frees what it used.
+    /// Deletes a volume without snapshots, and frees its space.
     VolumeDelete {
         /// Its name.
         name: Name,
     },
-    /// Checks all stripes, and repairs what one drive of a stripe has wrong.
+    /// Checks all stripes, and repairs the faults of single drives.
     Scrub {
         /// The first stripe.
         from: u64,
     },
-    /// Empties allocation areas whose used blocks are scattered, and corrects old pointers.
+    /// Empties allocation areas with scattered used blocks, and corrects old pointers.
     Clean {
-        /// Areas that are done already.
+        /// The number of areas to skip.
         from: u64,
     },
-    /// Writes files together again whose blocks are scattered.
+    /// Rewrites files whose blocks are scattered.
     Defrag {
         /// The volume.
         volume: Name,
-        /// Files and directories; all if there is none.
+        /// Files and directories; empty for all.
         paths: Vec<Name>,
-        /// Blocks get new numbers in the volume.
+        /// Whether blocks get new numbers in the volume.
         traditional: bool,
-        /// Nothing is moved.
+        /// Whether to move nothing.
         dry_run: bool,
     },
-    /// Lets equal blocks of a volume's files share one.
+    /// Makes files of a volume share equal blocks.
     Dedup {
         /// The volume.
         volume: Name,
     },
-    /// Writes cold blocks to objects, and deletes objects that nothing needs.
+    /// Writes cold blocks to objects, and deletes unused objects.
     Tier {
-        /// The store, as the server must have it.
+        /// The store, which must be that of the server.
         objects: String,
-        /// Consistency points without a change that make a block cold.
+        /// Blocks are cold after this number of consistency points without a change.
         age: u16,
-        /// By whose prices objects are rewritten where that pays off.
+        /// The price list that decides whether objects are rewritten.
         prices: Option<Prices>,
     },
 }
 
-/// Whose prices.
+/// A price list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Prices {

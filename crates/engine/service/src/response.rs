@@ -1,11 +1,12 @@
-//! What requests return. The JSON form of each is the document that the command prints, without its format's name.
+//! Responses to requests. The JSON form of each is the document that the command prints, without
+//! the name of its format.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{Checked, EvergreenChecked, MountStat};
 
-/// What a request returned.
+/// A response to a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "response", content = "of", rename_all = "snake_case")]
 pub enum Response {
@@ -47,27 +48,28 @@ pub enum Response {
     EvergreenChecked(EvergreenChecked),
 }
 
-/// What a process serves.
+/// The mounts and files of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Serves {
-    /// The files and devices that it holds, as the server and its clients name them; none if it only looks at them.
+    /// The files and devices that it has open, under the names of the server and its clients; none
+    /// if it only reads them.
     pub files: Vec<String>,
-    /// Where its volumes are mounted.
+    /// The mounts of its volumes.
     pub mounts: Vec<MountStat>,
 }
 
 /// An aggregate and its volumes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stat {
-    /// Its space and drives.
+    /// The space and the drives.
     pub aggregate: AggregateStat,
     /// Blocks in objects.
     pub cold: ColdStat,
     /// Its volumes.
     pub volumes: Vec<VolumeStat>,
-    /// What its drives were asked for.
+    /// Requests to its drives.
     pub activity: Value,
-    /// Where its volumes are mounted now.
+    /// The current mounts of its volumes.
     pub mounts: Vec<MountStat>,
 }
 
@@ -76,9 +78,9 @@ pub struct Stat {
 pub struct AggregateStat {
     /// Bytes without parity.
     pub bytes: u64,
-    /// Of these, free.
+    /// The free part.
     pub free_bytes: u64,
-    /// Of these, kept for maps and for deleting.
+    /// The part reserved for maps and deletions.
     pub reserved_bytes: u64,
     /// The last consistency point.
     pub consistency_point: u64,
@@ -88,15 +90,15 @@ pub struct AggregateStat {
     pub drives: Vec<DriveStat>,
     /// Copies of the log.
     pub log: Vec<LogCopyStat>,
-    /// Why copies of the log were lost when it was opened, or failed since.
+    /// Why copies of the log were lost at opening, or failed after it.
     pub log_problems: Vec<String>,
     /// Its RAID groups.
     pub groups: Vec<GroupStat>,
-    /// Free blocks of each allocation area by RAID group; none where they are not counted yet.
+    /// Free blocks of each allocation area by RAID group; `None` before they are counted.
     pub area_free_blocks: Vec<Vec<Option<u64>>>,
-    /// Devices that are not used, and why.
+    /// Devices that are not used, with the reason.
     pub not_used: Vec<String>,
-    /// Superblocks that could not be read, and why.
+    /// Unreadable superblocks, with the reason.
     pub unread_superblocks: Vec<String>,
 }
 
@@ -107,7 +109,7 @@ pub struct LogCopyStat {
     pub copy: u32,
     /// The name of the device, if there is one.
     pub device: Option<String>,
-    /// `whole`, or `lost`: it does not hold all that was acknowledged.
+    /// `whole`, or `lost`: it lacks acknowledged operations.
     pub state: String,
 }
 
@@ -116,7 +118,7 @@ pub struct LogCopyStat {
 pub struct GroupStat {
     /// `hdd` or `ssd`.
     pub medium: String,
-    /// Whether a drive of it holds parity.
+    /// Whether it has a parity drive.
     pub parity: bool,
 }
 
@@ -135,7 +137,7 @@ pub struct DriveStat {
     pub device: Option<String>,
     /// `here`, `missing` or `filling`.
     pub state: String,
-    /// Why it is missing, or how far it is filled.
+    /// Why it is missing, or the progress of filling it.
     pub why: Option<String>,
 }
 
@@ -144,40 +146,40 @@ pub struct DriveStat {
 pub struct ColdStat {
     /// Objects.
     pub objects: u64,
-    /// Blocks in them.
+    /// Blocks in these objects.
     pub blocks: u64,
-    /// Of these, wanted.
+    /// The blocks that are still used.
     pub wanted_blocks: u64,
-    /// Objects that nothing needs.
+    /// Unused objects.
     pub objects_to_delete: u64,
 }
 
 /// A volume.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VolumeStat {
-    /// Its name; what is not UTF-8 is replaced.
+    /// Its name; bytes that are not UTF-8 are replaced.
     pub name: String,
     /// Its size.
     pub bytes: u64,
-    /// Of these, free.
+    /// The free part.
     pub free_bytes: u64,
-    /// Inodes that it may have.
+    /// Its number of inodes.
     pub inodes: u64,
-    /// Of these, free.
+    /// The free inodes.
     pub free_inodes: u64,
-    /// Its snapshots.
+    /// The number of its snapshots.
     pub snapshots: usize,
-    /// What only they hold.
+    /// Bytes that only snapshots use.
     pub held_bytes: u64,
-    /// Blocks that files share.
+    /// Blocks that several files use.
     pub shared_blocks: u64,
-    /// Blocks that this saves.
+    /// Blocks saved by this sharing.
     pub saved_blocks: u64,
-    /// What it is a clone of.
+    /// Its origin, if it is a clone.
     pub clone_of: Option<CloneOf>,
 }
 
-/// What a volume is a clone of.
+/// The origin of a clone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CloneOf {
     /// The volume.
@@ -191,13 +193,13 @@ pub struct CloneOf {
 pub struct EvergreenStat {
     /// Bytes of keys and values.
     pub live_bytes: u64,
-    /// The most that there may be.
+    /// The largest possible number of these bytes.
     pub most_live_bytes: u64,
     /// Bytes for nodes.
     pub data_bytes: u64,
     /// Bytes of a unit of space.
     pub unit_bytes: u32,
-    /// Bytes of the log.
+    /// The size of the log.
     pub log_bytes: u64,
     /// The largest node.
     pub node_bytes: u32,
@@ -205,24 +207,24 @@ pub struct EvergreenStat {
     pub basement_bytes: u32,
     /// The most children of a node.
     pub fanout: u32,
-    /// What keys are ordered by.
+    /// The order of keys.
     pub key_order: String,
     /// The newest superblock.
     pub superblock: u64,
-    /// Copies of inner nodes and their map.
+    /// Copies of inner nodes and of their map.
     pub metadata_copies: u64,
-    /// Reads that the other copy answered.
+    /// Reads that used the other copy.
     pub copies_read_instead: u64,
-    /// The first of these.
+    /// The first of these copies.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub first_bad_copy: Option<String>,
-    /// Second copies for which there was no space.
+    /// Missing second copies for lack of space.
     pub copies_missing: u64,
-    /// Reads that failed and were not needed.
+    /// Failed reads that were not needed.
     pub reads_passed_over: u64,
-    /// A superblock that could not be read when it was opened.
+    /// A superblock that was unreadable at opening.
     pub torn_superblock: Option<String>,
-    /// Where it is mounted now.
+    /// Its current mounts.
     pub mounts: Vec<MountStat>,
 }
 
@@ -231,9 +233,9 @@ pub struct EvergreenStat {
 pub struct SnapshotStat {
     /// Its name.
     pub name: String,
-    /// When it was made.
+    /// The time of its creation.
     pub created_unix_seconds: i64,
-    /// The consistency point whose tree it is.
+    /// The consistency point of its tree.
     pub consistency_point: u64,
     /// Bytes of its tree.
     pub bytes: u64,
@@ -241,10 +243,10 @@ pub struct SnapshotStat {
     pub inodes: u64,
 }
 
-/// A snapshot was made.
+/// A new snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SnapshotMade {
-    /// Of this volume.
+    /// The volume.
     pub volume: String,
     /// The snapshot.
     pub made: Option<SnapshotStat>,
@@ -255,36 +257,36 @@ pub struct SnapshotMade {
 pub struct Snapshots {
     /// The volume.
     pub volume: String,
-    /// What only they hold.
+    /// Bytes that only snapshots use.
     pub held_bytes: u64,
-    /// The oldest first.
+    /// The snapshots, oldest first.
     pub snapshots: Vec<SnapshotStat>,
 }
 
-/// Something is deleted, or replaced by a snapshot, and space became free.
+/// The space after a deletion or a restore.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deleted {
-    /// Free before.
+    /// Free space before.
     pub free_bytes_before: u64,
-    /// Free now.
+    /// Free space now.
     pub free_bytes: u64,
-    /// Blocks of maps that later consistency points go through.
+    /// Blocks of maps that are left for later consistency points.
     pub map_blocks_left: u64,
 }
 
-/// A volume was made of a snapshot.
+/// A new clone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cloned {
-    /// What the new volume has left.
+    /// The free space of the new volume.
     pub free_bytes: u64,
 }
 
-/// A volume was made.
+/// A new volume.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VolumeMade {
     /// Its size.
     pub bytes: u64,
-    /// How many inodes it may have.
+    /// Its number of inodes.
     pub inodes: u64,
 }
 
@@ -295,14 +297,14 @@ pub struct Volumes {
     pub volumes: Vec<VolumeStat>,
 }
 
-/// What a scrub found.
+/// The result of a scrub.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scrubbed {
     /// The first stripe.
     pub from: u64,
-    /// Stripes until the end of this scrub.
+    /// Stripes before the end of this scrub.
     pub stripes: u64,
-    /// All stripes.
+    /// The number of all stripes.
     pub of: u64,
     /// Blocks that were repaired.
     pub repaired: Vec<String>,
@@ -312,62 +314,62 @@ pub struct Scrubbed {
     pub lost: Vec<String>,
 }
 
-/// What cleaning did.
+/// The result of cleaning.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cleaned {
-    /// Areas that were done before.
+    /// Areas that were skipped.
     pub from: u64,
-    /// Areas that are done.
+    /// Areas that are done, with the skipped ones.
     pub areas: u64,
-    /// All areas.
+    /// The number of all areas.
     pub of: u64,
-    /// Areas that were emptied.
+    /// Emptied areas.
     pub cleaned: u64,
-    /// Blocks of volumes that moved.
+    /// Moved blocks of volumes.
     pub moved_blocks: u64,
-    /// Blocks of the aggregate's own files that moved.
+    /// Moved blocks of the aggregate's own files.
     pub moved_metadata_blocks: u64,
     /// Blocks that could not move.
     pub stuck_blocks: u64,
-    /// Areas that could not be emptied for want of space.
+    /// Areas that could not be emptied for lack of space.
     pub areas_without_space: u64,
     /// Pointers that were read.
     pub pointers: u64,
-    /// Pointers that were corrected.
+    /// Corrected pointers.
     pub fixed_pointers: u64,
 }
 
-/// What became of the keys and leaves of an evergreen.
+/// The result of sweeping an evergreen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EvergreenDefragmented {
-    /// Whether nothing was moved.
+    /// Whether this was a dry run.
     pub dry_run: bool,
     /// Names that were read.
     pub names: u64,
-    /// Objects that have the keys of where they are now, and had others.
+    /// Objects whose keys were changed to those of their current place.
     pub moved_objects: u64,
     /// Their bytes.
     pub moved_bytes: u64,
-    /// Objects that are larger than a batch.
+    /// Objects larger than a batch.
     pub too_large_objects: u64,
-    /// Objects for which there was no space.
+    /// Objects without space for a move.
     pub objects_without_space: u64,
-    /// Objects, or the names of directories, that cannot be read.
+    /// Unreadable objects, and unreadable names of directories.
     pub unreadable_objects: u64,
-    /// The first of them, and why.
+    /// The first of them, with the reason.
     pub first_unreadable: Option<String>,
-    /// Bytes of leaves that were written again; none if the sweep of keys did not end.
+    /// Bytes of rewritten leaves; `None` if the sweep of keys did not end.
     pub swept_leaf_bytes: Option<u64>,
-    /// Leaves, or all that is below an inner node, that cannot be read.
+    /// Unreadable leaves; an unreadable inner node counts as one.
     pub unreadable_leaves: Option<u64>,
 }
 
-/// What defragmenting did.
+/// The result of defragmenting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Defragmented {
     /// The volume.
     pub volume: String,
-    /// Whether nothing was moved.
+    /// Whether this was a dry run.
     pub dry_run: bool,
     /// Whether blocks got new numbers.
     pub traditional: bool,
@@ -375,23 +377,23 @@ pub struct Defragmented {
     pub files: u64,
     /// Their blocks.
     pub blocks: u64,
-    /// Blocks that moved.
+    /// Moved blocks.
     pub moved_blocks: u64,
-    /// Pointers that were corrected.
+    /// Corrected pointers.
     pub fixed_pointers: u64,
-    /// Blocks that could not be read.
+    /// Unreadable blocks.
     pub unread_blocks: u64,
-    /// Times that there was no space.
+    /// How often space was missing.
     pub windows_without_space: u64,
-    /// Blocks that snapshots hold since.
+    /// Blocks that snapshots additionally hold.
     pub newly_held_blocks: u64,
-    /// Requests that reading all files takes.
+    /// Requests for reading all files.
     pub requests: Requests,
-    /// Blocks that a request reads.
+    /// Blocks for each read request.
     pub read_chain: ReadChains,
 }
 
-/// Requests that reading all files takes.
+/// Requests for reading all files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Requests {
     /// Before.
@@ -402,7 +404,7 @@ pub struct Requests {
     pub after: Option<u64>,
 }
 
-/// Blocks that a request reads, in the mean.
+/// The mean number of blocks for each read request.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReadChains {
     /// Before.
@@ -413,18 +415,18 @@ pub struct ReadChains {
     pub after: Option<f64>,
 }
 
-/// What deduplication did.
+/// The result of deduplication.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deduped {
     /// The volume.
     pub volume: String,
     /// Blocks and inodes that were read.
     pub looked_at: u64,
-    /// Blocks that share another one since.
+    /// Blocks that became shared.
     pub newly_shared_blocks: u64,
-    /// Blocks with the fingerprint of other bytes.
+    /// Blocks with the same fingerprint and different bytes.
     pub same_fingerprint_other_bytes: u64,
-    /// Blocks that could not be read.
+    /// Unreadable blocks.
     pub unread: u64,
     /// Whether the pass reached the end.
     pub whole: bool,
@@ -436,36 +438,36 @@ pub struct Deduped {
     pub saved_blocks: u64,
 }
 
-/// What tiering did.
+/// The result of tiering.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tiered {
     /// Blocks that were examined.
     pub looked_at: u64,
-    /// Blocks that are in objects since.
+    /// Blocks that moved to objects.
     pub tiered_blocks: u64,
-    /// Objects that were put.
+    /// All new objects.
     pub objects_put: u64,
-    /// Of these, by tiering alone.
+    /// The new objects of tiering alone.
     pub objects_tiered: u64,
-    /// Blocks that could not be read.
+    /// Unreadable blocks.
     pub unread: u64,
-    /// Objects that no consistency point names, deleted.
+    /// Deleted objects that were in no consistency point.
     pub orphans_deleted: u64,
-    /// Objects that nothing needs, deleted.
+    /// Deleted unused objects.
     pub objects_deleted: u64,
-    /// Objects that were rewritten.
+    /// Rewritten objects.
     pub objects_written_anew: u64,
-    /// Blocks of these.
+    /// Blocks in rewritten objects.
     pub blocks_written_anew: u64,
-    /// What that cost.
+    /// The cost of rewriting.
     pub cost_dollars: f64,
-    /// What it saves.
+    /// The monthly savings of rewriting.
     pub saved_in_a_month_dollars: f64,
     /// Objects.
     pub objects: u64,
-    /// Blocks in them.
+    /// Blocks in these objects.
     pub cold_blocks: u64,
-    /// Of these, wanted.
+    /// The blocks that are still used.
     pub wanted_cold_blocks: u64,
     /// Free bytes of the aggregate.
     pub free_bytes: u64,

@@ -1,11 +1,12 @@
-//! Work that takes long: what it reports, and when it ends early.
+//! Long work: its progress, and its cancellation.
 
-/// The caller of a request while it is answered.
+/// The caller of a request during its execution.
 pub trait Task {
-    /// Reports how far work is: `done` of `of` `unit`s.
+    /// Reports progress: `done` of `of` `unit`s.
     fn progress(&mut self, what: &str, unit: &str, done: u64, of: u64);
 
-    /// Whether the work must end after its present step. What was done until then stays, and is in the response.
+    /// Whether the work must end after its present step. Finished work remains, and is in the
+    /// response.
     fn is_cancelled(&mut self) -> bool;
 }
 

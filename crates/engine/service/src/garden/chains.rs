@@ -1,10 +1,10 @@
-//! What an aggregate's drives were asked for: in all, by medium, and by drive.
+//! Requests to the drives of an aggregate: in total, by medium and by drive.
 
 use senesce_garden::{AggregateReport, Chains, DriveCounts, DriveReport, Medium, RaidCounts};
 use serde_json::{Value, json};
 
-/// Chains and stripes since the aggregate was opened, and in the last consistency point; of all drives that hold data, of those of each
-/// medium, of objects, and of each drive.
+/// Chains and stripes since opening, and in the last consistency point. The totals cover all data
+/// drives; further rows cover each medium, objects, and each drive.
 pub fn report_chains(report: &AggregateReport) -> Value {
     let counts = &report.counts;
     let of_objects = json!({
@@ -58,8 +58,8 @@ fn of_all(counts: &RaidCounts) -> Value {
     shown
 }
 
-/// The sum of the drives of a medium; as in the sum of all, what is written to drives of parity is left out, and what is read from them to
-/// compute parity anew is not.
+/// The sum of the drives of a medium. Like the total, it omits writes to parity drives. It includes
+/// their reads that recompute parity.
 fn of_medium(report: &AggregateReport, medium: Medium) -> Value {
     let drives = || report.drives.iter().filter(|drive| report.groups[drive.group].medium == medium);
     let sum = |of: fn(&DriveReport) -> DriveCounts| {

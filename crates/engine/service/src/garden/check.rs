@@ -1,4 +1,4 @@
-//! Checking the devices of an open garden while operations continue.
+//! Checks the devices of an open garden during operation.
 
 use std::rc::Rc;
 
@@ -8,26 +8,26 @@ use senesce_garden::{Accepted, CheckPart, CheckProgress, CheckReport, Garden, Li
 use super::Service;
 use crate::{CheckedPart, Error, Frozen, Response, Result, Task, error::While};
 
-/// Blocks that opening the frozen devices may keep in memory.
+/// Cache for opening the frozen devices.
 const CACHE_BYTES: u64 = 64 << 20;
 
 impl Service<'_> {
-    /// Checks the devices as they are at one moment: the last consistency point, and what the log holds after it.
+    /// Checks the frozen devices: the last consistency point, and the log after it.
     pub(super) fn check(&self, most_bytes: u64, task: &mut dyn Task) -> Result<Response> {
         let Some(devices) = self.devices else {
             return Err(Error::usage("its devices are not open for a check", None));
         };
         if !self.read_only {
-            // The log is short then.
+            // This shortens the log.
             self.close()?;
         }
         let frozen = self.garden.hold_still(|| devices.freeze(Bytes(most_bytes)));
         let frozen = frozen.when(|| format!("cannot check {}", self.place))?.ok_or_else(|| {
             Error::refused("another check of this garden is under way", Some("try again when it has ended"))
         })?;
-        let first = self.check_frozen(&frozen, task).when(|| format!("cannot check {} as it lies", self.place))?;
+        let first = self.check_frozen(&frozen, task).when(|| format!("cannot check {} as it is", self.place))?;
         let (holds_more, is_clean) = (first.log_operations > 0, first.is_clean());
-        let mut checks = vec![checked("as it lies", &first)];
+        let mut checks = vec![checked("as it is", &first)];
         if holds_more && is_clean {
             let what = "as opening makes it";
             let again = self.open_frozen(&frozen).and_then(|()| self.check_frozen(&frozen, task));
@@ -50,7 +50,7 @@ impl Service<'_> {
         };
         let report = frozen.attend(task, tell, |sender| {
             let tell = Rc::new(move |progress: CheckProgress| {
-                let _ = sender.send(progress); // a receiver that is gone wants no progress
+                let _ = sender.send(progress); // without a receiver, progress has no use
             });
             check_telling(drives, log, store, Stripes::InUse, tell)
         })?;
@@ -58,15 +58,15 @@ impl Service<'_> {
     }
 }
 
-/// What a check goes through, and what is counted there.
+/// The name of a part of a check, and the unit of its progress.
 pub fn words(part: CheckPart) -> (&'static str, &'static str) {
     match part {
         CheckPart::Blocks => ("following pointers", "blocks"),
-        CheckPart::Stripes => ("adding up parity", "stripes"),
+        CheckPart::Stripes => ("computing parity", "stripes"),
     }
 }
 
-/// A report of the check of `what`.
+/// Reports the check of the state `what`.
 pub fn checked(what: &str, report: &CheckReport) -> CheckedPart {
     CheckedPart {
         what: what.to_owned(),

@@ -5,12 +5,12 @@ use senesce_garden::{AreaMoves, Cleaning, Error as Engine, Finding, FixUpStep, S
 use super::Service;
 use crate::{Cleaned, Error, Response, Result, Scrubbed, Task, error::While};
 
-/// Stripes that are checked before others may use the aggregate.
+/// Stripes of one step, which locks the aggregate.
 const STRIPES: u64 = 256;
-/// Pointers that are read before others may use the aggregate.
+/// Pointers of one step, which locks the aggregate.
 const POINTERS: u64 = 4096;
 
-/// A request cleans all areas, those of disks too.
+/// A request cleans all areas, on disks too.
 fn of_all() -> Cleaning {
     Cleaning { disks_too: true, ..Cleaning::default() }
 }
@@ -43,16 +43,16 @@ impl Service<'_> {
         }))
     }
 
-    /// One pass over all allocation areas, and then over the pointers of all volumes.
+    /// One pass over all allocation areas, then one over the pointers of all volumes.
     pub(super) fn clean(&self, from: u64, task: &mut dyn Task) -> Result<Response> {
         let _pass = self.begin_pass(task)?;
         self.garden.scan_from(from, of_all()).map_err(|error| match error {
-            Engine::Invalid { what } => Error::usage(what, Some("without --from all areas are gone over")),
+            Engine::Invalid { what } => Error::usage(what, Some("without --from all areas are cleaned")),
             error => error.into(),
         })?;
         let areas = self.clean_areas(from, task).when(|| format!("cannot clean {}", self.place))?;
         self.close()?;
-        let pointers = self.fix_up(task).when(|| format!("cannot put pointers of {} right", self.place))?;
+        let pointers = self.fix_up(task).when(|| format!("cannot correct pointers of {}", self.place))?;
         self.close()?;
         let ScanStep { done, of, cleaned, moves: AreaMoves { blocks, metadata, stuck }, no_space } = areas;
         Ok(Response::Cleaned(Cleaned {
@@ -93,7 +93,7 @@ impl Service<'_> {
                 let step = self.garden.fix_up_step(&volume, POINTERS)?;
                 all.looked += step.looked;
                 all.fixed += step.fixed;
-                task.progress("looking at pointers", "pointers", all.looked, of);
+                task.progress("reading pointers", "pointers", all.looked, of);
                 if step.ended || step.no_space {
                     break;
                 }

@@ -8,13 +8,13 @@ use senesce_garden::{DedupStep, DefragCounts, DefragFiles, Placing, VolumeFs};
 use super::Service;
 use crate::{Deduped, Defragmented, Error, Name, ReadChains, Request, Requests, Response, Result, Task, error::While};
 
-/// Blocks that are read before others may use the aggregate.
+/// Blocks of one step, which locks the aggregate.
 const DEFRAG_BLOCKS: u64 = 1024;
 const DEDUP_BLOCKS: u64 = 4096;
-/// Passes after the first one at most.
+/// The most passes after the first one.
 const MOST_PASSES: u32 = 8;
 
-/// What is to be defragmented, and how.
+/// The files to defragment, and the method.
 struct Wanted<'a> {
     volume: &'a Name,
     files: DefragFiles,
@@ -23,10 +23,10 @@ struct Wanted<'a> {
 }
 
 impl Service<'_> {
-    /// Passes over files until one of them moves nothing. What moved before a cancellation stays moved.
+    /// Runs passes over files until one of them moves nothing. Moves before a cancellation remain.
     pub(super) fn defrag(&self, request: &Request, task: &mut dyn Task) -> Result<Response> {
         let Request::Defrag { volume, paths, traditional, dry_run } = request else {
-            return Err(Error::usage("no files are named", None));
+            return Err(Error::usage("the request names no files", None));
         };
         let _pass = self.begin_pass(task)?;
         let fs = self.garden.volume(&volume.0).map_err(|error| self.explain(volume, error))?;
@@ -36,15 +36,15 @@ impl Service<'_> {
         let wanted = Wanted { volume, files, placing, dry_run: *dry_run };
         let held = self.garden.held_blocks(&volume.0)?;
         let mut run = || {
-            let counts =
-                self.pass(&wanted, task).when(|| format!("cannot defragment files of {} better", self.place))?;
-            // A dry run changes nothing, and offline nothing may be written at all.
+            let counts = self.pass(&wanted, task).when(|| format!("cannot defragment files of {}", self.place))?;
+            // A dry run changes nothing, and offline it must not write at all.
             self.close()?;
             Ok::<_, Error>((counts, task.is_cancelled()))
         };
         let (mut done, mut is_cancelled) = run()?;
         let mut after = None;
-        // What a pass frees may serve the next one; one that moves nothing says how files are placed.
+        // The next pass can use the space that this one frees. A pass without moves measures the
+        // final layout.
         for _ in 0..MOST_PASSES {
             if *dry_run || is_cancelled {
                 break;
@@ -85,8 +85,7 @@ impl Service<'_> {
     fn pass(&self, wanted: &Wanted<'_>, task: &mut dyn Task) -> Result<DefragCounts> {
         let Wanted { volume, files, placing, dry_run } = wanted;
         let mut defrag = self.garden.begin_defrag(&volume.0, files.clone(), *placing, *dry_run)?;
-        let (doing, of) =
-            (if *dry_run { "looking at how files lie" } else { "defragmenting" }, self.garden.report().blocks);
+        let (doing, of) = (if *dry_run { "examining files" } else { "defragmenting" }, self.garden.report().blocks);
         while !defrag.is_done() && !task.is_cancelled() {
             self.garden.defrag_step(&mut defrag, DEFRAG_BLOCKS)?;
             task.progress(doing, "blocks", defrag.counts().blocks, of);
@@ -94,18 +93,18 @@ impl Service<'_> {
         Ok(defrag.counts())
     }
 
-    /// One pass over the files of a volume. What was shared before a cancellation stays shared.
+    /// One pass over the files of a volume. Sharing before a cancellation remains.
     pub(super) fn dedup(&self, volume: &Name, task: &mut dyn Task) -> Result<Response> {
         let _pass = self.begin_pass(task)?;
         let before = self.garden.sharing(&volume.0).map_err(|error| self.explain(volume, error))?;
-        // A pass that was cancelled is not continued.
+        // A cancelled pass is not continued.
         self.garden.stop_dedup(&volume.0)?;
         let of = self.garden.report().blocks;
         let mut all = DedupStep::default();
         while !all.is_done && !task.is_cancelled() {
             let step = self.garden.dedup_step(&volume.0, DEDUP_BLOCKS);
-            all += step.when(|| format!("cannot look through {}", self.place))?;
-            task.progress("looking for what is the same", "blocks", all.looked_at, of);
+            all += step.when(|| format!("cannot deduplicate {}", self.place))?;
+            task.progress("looking for equal blocks", "blocks", all.looked_at, of);
         }
         self.close()?;
         let now = self.garden.sharing(&volume.0)?;
@@ -124,7 +123,8 @@ impl Service<'_> {
     }
 }
 
-/// The regular files that paths lead to, with all below them. Symbolic links are not followed. Errors: a path leads nowhere.
+/// The regular files at paths and below them. Symbolic links are not followed. Errors: a path does
+/// not exist.
 fn collect_files(fs: &VolumeFs, paths: &[Name], task: &mut dyn Task) -> Result<BTreeSet<Ino>> {
     let mut files = BTreeSet::new();
     for path in paths {
@@ -157,7 +157,7 @@ fn collect_files(fs: &VolumeFs, paths: &[Name], task: &mut dyn Task) -> Result<B
                 ControlFlow::Continue(())
             });
             match listed {
-                // Programs remove directories meanwhile.
+                // Programs may remove directories at the same time.
                 Ok(()) | Err(FsError::NotFound) => {}
                 Err(error) => return Err(error.into()),
             }

@@ -23,32 +23,33 @@ use crate::{
     passes::Pass,
 };
 
-/// An open garden, and how a process uses it.
+/// An open garden with the context of the process.
 pub struct Service<'a> {
     /// The garden.
     pub garden: &'a Garden,
     /// Its name in messages.
     pub place: &'a str,
-    /// The volumes that are mounted; none offline.
+    /// The mounted volumes; none offline.
     pub mounts: &'a dyn Mounts,
     /// Work under way.
     pub passes: &'a Passes,
     /// Whether changes are refused.
     pub read_only: bool,
-    /// The name of the store of objects that the garden was opened with.
+    /// The name of its object store.
     pub objects: Option<&'a str>,
-    /// The store itself, for checks.
+    /// The object store, for checks.
     pub store: Option<&'a Arc<dyn ObjectStore>>,
-    /// The devices that it is open on; none if they are not to be checked.
+    /// Its devices; `None` if they cannot be checked.
     pub devices: Option<&'a Devices>,
-    /// Whether programs use it: a consistency point ends each request, and not the log.
+    /// Whether programs use it: then a consistency point ends each request, and the log stays open.
     pub live: bool,
 }
 
 impl Service<'_> {
     /// Answers a request.
     ///
-    /// Errors: the engine's; a name that is wrong; other work is under way; a volume that is mounted would go.
+    /// Errors: those of the engine; a wrong name; other work is under way; the volume to remove is
+    /// mounted.
     pub fn answer(&self, request: &Request, task: &mut dyn Task) -> Result<Response> {
         if self.read_only && request.changes() {
             let hint = "unmount it, or mount it without --read-only and --snapshot";
@@ -75,12 +76,13 @@ impl Service<'_> {
         }
     }
 
-    /// Begins work that goes through all of an aggregate. It sees only what a consistency point includes, so a mount makes one.
+    /// Begins a pass through the whole aggregate. A pass sees only data of consistency points, so a
+    /// mount makes one.
     fn begin_pass(&self, task: &mut dyn Task) -> Result<Pass<'_>> {
         Ok(self.begin_alone(task)?.through(self.garden))
     }
 
-    /// The same without positions: while this lives, no pass is at any volume.
+    /// The same without positions: while it exists, no other pass runs.
     fn begin_alone(&self, task: &mut dyn Task) -> Result<Pass<'_>> {
         let pass = self.passes.begin(task)?;
         if self.live && !self.read_only {
@@ -104,7 +106,7 @@ impl Service<'_> {
         if find().is_none() {
             return Ok(());
         }
-        // It may have been unmounted a moment ago.
+        // The unmount may be recent.
         self.mounts.settle();
         match find() {
             None => Ok(()),
@@ -114,14 +116,14 @@ impl Service<'_> {
         }
     }
 
-    /// An error about a name becomes a wrong request, with the names that there are.
+    /// Converts an error about a name into a wrong request, with a list of the existing names.
     fn explain(&self, volume: &Name, error: Engine) -> Error {
         let Engine::Invalid { what } = error else { return error.into() };
         let list = |names: Vec<Vec<u8>>| {
             names.iter().map(|name| Name::from(&name[..]).to_string()).collect::<Vec<_>>().join(", ")
         };
         let hint = match self.garden.snapshots(&volume.0) {
-            Err(_) => format!("it has: {}", list(self.garden.volumes())), // there is no such volume
+            Err(_) => format!("it has: {}", list(self.garden.volumes())), // no such volume
             Ok(snapshots) if snapshots.is_empty() => format!("volume {volume} has no snapshots"),
             Ok(snapshots) => {
                 let names = list(snapshots.into_iter().map(|snapshot| snapshot.name).collect());
@@ -133,7 +135,7 @@ impl Service<'_> {
 }
 
 impl Request {
-    /// Whether it changes what is on the devices.
+    /// Whether the request changes the devices.
     pub fn changes(&self) -> bool {
         !matches!(
             self,

@@ -1,16 +1,16 @@
-//! Tiering: cold blocks leave the drives for objects.
+//! Tiering: moves cold blocks from the drives to objects.
 
 use senesce_garden::{ObjectDefrag, TierCounts, Tiering};
 
 use super::Service;
 use crate::{BLOCK_BYTES, Error, Response, Result, Task, Tiered, error::While, request::Prices};
 
-/// Blocks that are examined before others may use the aggregate.
+/// Blocks of one step, which locks the aggregate.
 const BLOCKS: u64 = 4096;
 
 impl Service<'_> {
-    /// Deletes objects that no consistency point names, writes cold blocks of all volumes to objects, rewrites objects if `prices`
-    /// say that it pays, and deletes objects that nothing needs.
+    /// Deletes objects in no consistency point, then writes cold blocks of all volumes to objects.
+    /// If `prices` justify it, it rewrites objects. Finally it deletes unused objects.
     pub(super) fn tier(
         &self,
         objects: &str,
@@ -36,8 +36,7 @@ impl Service<'_> {
         self.close()?;
         let mut anew = ObjectDefrag::default();
         if let Some(prices) = prices.filter(|_| !task.is_cancelled()) {
-            anew =
-                self.garden.defrag_objects(&prices.list()).when(|| format!("cannot write objects of {place} anew"))?;
+            anew = self.garden.defrag_objects(&prices.list()).when(|| format!("cannot rewrite objects of {place}"))?;
             self.close()?;
         }
         let mut deleted = 0;

@@ -40,12 +40,12 @@ impl Service<'_> {
 
     pub(super) fn restore_snapshot(&self, volume: &Name, name: &Name, task: &mut dyn Task) -> Result<Response> {
         self.check_unmounted(volume, None, &format!("cannot restore volume {volume}"))?;
-        // A pass may be at this volume.
+        // A pass may use this volume.
         let _pass = self.begin_alone(task)?;
         let before = self.garden.report().free;
         let done = self.garden.restore_snapshot(&volume.0, &name.0);
         done.map_err(|error| self.explain(volume, error))
-            .when(|| format!("cannot go back to snapshot {name} in {}", self.place))?;
+            .when(|| format!("cannot restore snapshot {name} in {}", self.place))?;
         self.reclaim(before, task)
     }
 
@@ -58,9 +58,9 @@ impl Service<'_> {
         Ok(Response::Cloned(Cloned { free_bytes: space.free * u64::from(space.block_bytes) }))
     }
 
-    /// Frees what nothing uses any more. If it is cancelled, later consistency points do the rest.
+    /// Frees unused space. After a cancellation, later consistency points free the rest.
     pub(super) fn reclaim(&self, free_before: u64, task: &mut dyn Task) -> Result<Response> {
-        let cannot = || "cannot reclaim what it held".to_owned();
+        let cannot = || "cannot reclaim its space".to_owned();
         let mut left = self.garden.reclaim_step(1).when(cannot)?;
         let of = left + 1;
         while left > 0 && !task.is_cancelled() {

@@ -1,4 +1,4 @@
-//! `stat` and `figures`.
+//! The requests `stat` and `figures`.
 
 use senesce_fsapi::FileSystem;
 use senesce_garden::{AggregateReport, DriveReport, DriveState, LogCopyReport};
@@ -26,7 +26,7 @@ impl Service<'_> {
         })
     }
 
-    /// What is counted, as one document that costs no reads.
+    /// All counters in one document; it needs no reads.
     pub(super) fn figures(&self) -> Value {
         let report = self.garden.report();
         let mut figures = report_chains(&report);
@@ -74,7 +74,7 @@ impl Service<'_> {
         for name in &garden.volumes() {
             match one(name) {
                 Ok(volume) => volumes.push(volume),
-                // It was deleted since the list was made.
+                // The volume was deleted after the list was made.
                 Err(_) if !garden.volumes().contains(name) => {}
                 Err(error) => return Err(error),
             }

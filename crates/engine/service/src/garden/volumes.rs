@@ -32,7 +32,7 @@ impl Service<'_> {
 
     pub(super) fn delete_volume(&self, name: &Name, task: &mut dyn Task) -> Result<Response> {
         self.check_unmounted(name, None, &format!("cannot delete volume {name}"))?;
-        // A pass may be at this volume.
+        // A pass may use this volume.
         let _pass = self.begin_alone(task)?;
         let before = self.garden.report().free;
         let done = self.garden.delete_volume(&name.0);
@@ -42,7 +42,7 @@ impl Service<'_> {
     }
 }
 
-/// How a volume is to be packed: bytes that are compressed together, 0 for none. Errors: no size of a group.
+/// The packing for a size of groups in bytes; 0 for no compression. Errors: not a size of a group.
 pub fn packing(compress: u64) -> Result<Packing> {
     match compress / BLOCK_BYTES {
         0 if compress == 0 => Ok(Packing::default()),
@@ -50,8 +50,8 @@ pub fn packing(compress: u64) -> Result<Packing> {
             Ok(Packing { group_blocks: blocks as u8, compaction: true })
         }
         _ => {
-            let message = format!("{} are not compressed together", senesce_core::Bytes(compress));
-            Err(Error::usage(message, Some("8KiB, 16KiB or 32KiB are")))
+            let message = format!("{} is not a size of a group", senesce_core::Bytes(compress));
+            Err(Error::usage(message, Some("use 8KiB, 16KiB or 32KiB")))
         }
     }
 }

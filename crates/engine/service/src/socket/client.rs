@@ -1,4 +1,4 @@
-//! The client's side.
+//! The client side.
 
 use std::{
     fs::File,
@@ -18,18 +18,19 @@ use super::{
 };
 use crate::{Failure, Response, Task};
 
-/// How often the caller's wish to cancel is read.
+/// How often to check for cancellation.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// A connection to a server.
 #[derive(Debug)]
 pub struct Client(UnixStream);
 
-/// What a request came to.
+/// The outcome of a request.
 pub type Answer = Result<Response, Failure>;
 
 impl Client {
-    /// Connects to the socket `name` in a directory. `None`: there is no socket, or its server is dead.
+    /// Connects to the socket `name` in a directory. `None`: there is no socket, or its server is
+    /// dead.
     pub fn connect(dir: &Path, name: &str) -> io::Result<Option<Self>> {
         let opened = match File::open(dir) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -42,9 +43,9 @@ impl Client {
         }
     }
 
-    /// Sends a request that costs the server no work, and waits so long at most for the answer.
+    /// Sends a request that needs no work, and waits at most this long for the answer.
     ///
-    /// Errors: the server is gone, stopped, or answers what no server does.
+    /// Errors: the server is gone or stopped, or its answer is malformed.
     pub fn ask_within(self, longest: Duration, clock: &dyn Clock, request: &impl Serialize) -> io::Result<Answer> {
         self.send(request)?;
         let timely = Timely { stream: &self.0, clock, since: clock.now(), longest };
@@ -61,10 +62,10 @@ impl Client {
         (&self.0).write_all(&line)
     }
 
-    /// Sends a request and waits for the answer. If the task is cancelled the server is asked to end early, and what it did
-    /// until then is the answer.
+    /// Sends a request and waits for the answer. If the task is cancelled, it asks the server to
+    /// end early. The answer then covers the work until that point.
     ///
-    /// Errors: the server is gone, or answers what no server does.
+    /// Errors: the server is gone, or its answer is malformed.
     pub fn ask(self, request: &impl Serialize, task: &mut dyn Task) -> io::Result<Answer> {
         self.send(request)?;
         self.0.set_read_timeout(Some(LOOK))?;
@@ -82,7 +83,7 @@ impl Client {
     }
 }
 
-/// Waits for bytes however long it takes, and asks now and then whether the caller still wants them.
+/// Waits for bytes without a limit, and regularly checks for cancellation.
 struct Patient<'a> {
     stream: &'a UnixStream,
     task: &'a mut dyn Task,

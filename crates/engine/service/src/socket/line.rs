@@ -10,9 +10,9 @@ use senesce_core::{Clock, Nanos};
 
 use serde::de::DeserializeOwned;
 
-/// Reads a line of JSON. `None`: the other side closed its end before one began.
+/// Reads a line of JSON. `None`: the other side closed the connection before a line.
 ///
-/// Errors: the line has more than `most` bytes, has no end, or is not what is wanted.
+/// Errors: the line exceeds `most` bytes, has no end, or does not parse.
 pub(super) fn read<T: DeserializeOwned>(from: &mut impl BufRead, most: usize) -> io::Result<Option<T>> {
     let mut line = Vec::new();
     from.take(most as u64 + 1).read_until(b'\n', &mut line)?;
@@ -29,7 +29,7 @@ pub(super) fn read<T: DeserializeOwned>(from: &mut impl BufRead, most: usize) ->
     }
 }
 
-/// Reads a stream for a limited time, however slowly bytes arrive: the timeout of a socket alone starts again with each byte.
+/// Reads a stream for a limited time. A socket's own timeout would restart with each byte.
 pub(super) struct Timely<'a> {
     pub stream: &'a UnixStream,
     pub clock: &'a dyn Clock,
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn line_that_takes_too_long_is_refused() {
+    fn slow_line_is_refused() {
         use std::io::{BufReader, Write};
         let (one, mut other) = UnixStream::pair().unwrap();
         other.write_all(b"12\n").unwrap();

@@ -1,4 +1,4 @@
-//! The server's side.
+//! The server side.
 
 use std::{
     fs::{self, File, Permissions},
@@ -30,9 +30,9 @@ use super::{
 };
 use crate::{Failure, FailureKind, Response, Task};
 
-/// Between two lines about progress.
+/// The least time between two lines of progress.
 const PROGRESS: Nanos = Nanos(200_000_000);
-/// A client has this long to write its request, and to read each line of the reply.
+/// The time limit for a client to write its request, and to read each line of the reply.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A socket that serves requests until it is stopped.
@@ -44,7 +44,7 @@ pub struct Server {
     closed: Condvar,
 }
 
-/// A connection whose request is being answered: what the work reports goes there.
+/// A connection whose request is being answered. It sends the reports of the work.
 pub struct Connection {
     stream: UnixStream,
     clock: Arc<dyn Clock>,
@@ -53,11 +53,11 @@ pub struct Connection {
 }
 
 impl Server {
-    /// Binds a socket of mode 0600. `dir` is a directory that no other user can write.
+    /// Binds a socket of mode 0600. No other user may be able to write `dir`.
     ///
-    /// Errors: there is something of this name.
+    /// Errors: the name exists already.
     pub fn bind(dir: &Path, name: &str, clock: Arc<dyn Clock>) -> io::Result<Self> {
-        // A socket's address has 107 bytes at most; the path of the directory may be longer.
+        // The address of a socket has at most 107 bytes; the path of the directory may be longer.
         let opened = File::open(dir)?;
         let path = at(&opened, name);
         let listener = UnixListener::bind(&path)?;
@@ -65,7 +65,8 @@ impl Server {
         Ok(Self { listener, clock, is_stopped: AtomicBool::new(false), open: Mutex::default(), closed: Condvar::new() })
     }
 
-    /// Serves until [`stop`](Self::stop), each connection in a thread of its own. Requests are answered by `answer`.
+    /// Serves each connection in its own thread until [`stop`](Self::stop). `answer` answers
+    /// requests.
     pub fn serve<'scope, R, A>(&'scope self, scope: &'scope Scope<'scope, '_>, answer: &'scope A)
     where
         R: DeserializeOwned + 'static,
@@ -88,18 +89,18 @@ impl Server {
                         self.closed.notify_one();
                     });
                 }
-                // Its owner may not ask anything; the connection ends.
+                // Its user has no permission; the connection ends.
                 Ok(_) => {}
-                // A client that is gone already, or too many open files: there is nobody to answer.
+                // The client is gone, or too many files are open.
                 Err(_) => std::thread::sleep(Duration::from_millis(if self.is_stopped.load(SeqCst) { 0 } else { 50 })),
             }
         }
     }
 
-    /// Ends [`serve`](Self::serve), and cancels what is under way.
+    /// Ends [`serve`](Self::serve), and cancels running work.
     pub fn stop(&self) {
         self.is_stopped.store(true, SeqCst);
-        // It may be shut down already.
+        // It may already be shut down.
         let _ = shutdown(self.listener.as_raw_fd(), Shutdown::Both);
         for stream in self.slots().iter().flatten() {
             // The client may be gone.
@@ -130,12 +131,12 @@ impl Server {
     }
 }
 
-/// A path to a name in an open directory, short whatever the directory's path is.
+/// A short path to a name in an open directory, for directories with any path.
 pub(super) fn at(dir: &File, name: &str) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}/{name}", dir.as_raw_fd()))
 }
 
-/// The user of this process and root may ask; the kernel says who connected.
+/// Permits root and the user of this process. The kernel reports the user of the connection.
 fn is_permitted(stream: &UnixStream) -> bool {
     let own = rustix::process::geteuid().as_raw();
     getsockopt(stream, PeerCredentials).is_ok_and(|peer| may_ask(peer.uid(), own))
@@ -156,7 +157,7 @@ fn talk<R: DeserializeOwned>(
     let mut connection = Connection { stream, clock, reported: None, is_cancelled: false };
     let reply = match request {
         Ok(None) => return,
-        // A panic prints its own message; the other requests and the mount continue.
+        // A panic prints its own message; other requests and the mount continue.
         Ok(Some(request)) => match catch_unwind(AssertUnwindSafe(|| answer(request, &mut connection))) {
             Ok(Ok(response)) => Reply::Done(Box::new(response)),
             Ok(Err(failure)) => Reply::Failed(failure),
@@ -176,7 +177,7 @@ fn talk<R: DeserializeOwned>(
 }
 
 impl Connection {
-    /// Sends a line. A client that is gone cancels the work.
+    /// Sends a line. If the client is gone, the work is cancelled.
     pub fn send(&mut self, reply: &Reply) {
         let sent = serde_json::to_vec(reply).map_err(io::Error::other).and_then(|mut line| {
             line.push(b'\n');
@@ -197,7 +198,7 @@ impl Task for Connection {
     }
 
     fn is_cancelled(&mut self) -> bool {
-        // Anything but "nothing yet" is a wish to end: a byte, the end, an error.
+        // Any result except "no data yet" cancels: a byte, the end, or an error.
         let read = recv(self.stream.as_raw_fd(), &mut [0], MsgFlags::MSG_DONTWAIT);
         self.is_cancelled |= !matches!(read, Err(nix::errno::Errno::EAGAIN | nix::errno::Errno::EINTR));
         self.is_cancelled
@@ -209,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernel_names_the_peer_and_others_may_not_ask() {
+    fn only_root_and_the_owner_may_ask() {
         let (one, _other) = UnixStream::pair().unwrap();
         assert!(is_permitted(&one), "this process may ask itself");
         for (peer, own, may) in

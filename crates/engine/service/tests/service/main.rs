@@ -1,4 +1,4 @@
-//! Requests to a garden in memory, and the control socket as clients and strangers use it.
+//! Requests to a garden in memory, and the control socket under correct and malformed use.
 
 mod requests;
 mod socket;

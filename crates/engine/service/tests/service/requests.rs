@@ -19,7 +19,7 @@ struct Rig {
 }
 
 impl Rig {
-    /// A garden with a volume `main` of 20 files, each of which holds the same as another one.
+    /// A garden with a volume `main` of 20 files, in pairs of equal contents.
     fn new() -> Self {
         let device = |name: String, bytes| Arc::new(MemoryDevice::new(name, Bytes(bytes))) as Arc<dyn BlockDevice>;
         let drives = (0..4).map(|number| device(format!("drive {number}"), 2051 * 4160)).collect();
@@ -137,7 +137,7 @@ fn snapshots_and_volumes_come_and_go() {
 }
 
 #[test]
-fn passes_go_through_everything() {
+fn passes_process_everything() {
     let rig = Rig::new();
     let Response::Deduped(done) = rig.ask(&Request::Dedup { volume: "main".into() }).unwrap() else {
         panic!("another response")
@@ -167,7 +167,7 @@ fn passes_go_through_everything() {
     rig.check();
 }
 
-/// Writes while it is asked how far the work is.
+/// Writes whenever the work reports progress.
 struct Writer<'a>(&'a Rig, u8);
 
 impl Task for Writer<'_> {
@@ -184,7 +184,7 @@ impl Task for Writer<'_> {
 }
 
 #[test]
-fn a_check_sees_one_moment_while_writes_continue() {
+fn check_sees_one_moment_during_writes() {
     let rig = Rig::new();
     for round in 0..3 {
         write(&rig.garden.volume(b"main").unwrap(), "file 1", &[round; 20_000]);
@@ -193,13 +193,13 @@ fn a_check_sees_one_moment_while_writes_continue() {
         else {
             panic!("another response")
         };
-        assert!(writer.1 > round, "nothing was written meanwhile");
+        assert!(writer.1 > round, "nothing was written during the check");
         assert!(done.checks.iter().all(|part| part.clean && part.blocks > 100), "{done:?}");
     }
     let mut writer = Writer(&rig, 0);
     let error = rig.ask_with(&Request::Check { most_bytes: 65_536 }, &mut writer).unwrap_err();
     let Error::While { source, .. } = error else { panic!("{error}") };
-    assert!(source.to_string().contains("were overwritten while it was read"), "{source}");
+    assert!(source.to_string().contains("were overwritten during the moment"), "{source}");
     rig.check();
 }
 
@@ -217,7 +217,7 @@ impl Task for Hasty {
 }
 
 #[test]
-fn dedup_after_a_cancelled_one_goes_through_all() {
+fn dedup_after_a_cancelled_one_is_complete() {
     let rig = Rig::new();
     let fs = rig.garden.volume(b"main").unwrap();
     let ino = fs.make_node(&caller(), Ino::ROOT, b"big", &NewNode::file(0o600)).unwrap().ino;
@@ -233,17 +233,17 @@ fn dedup_after_a_cancelled_one_goes_through_all() {
     assert!(!whole);
     let all = looked_at(rig.ask(&dedup).unwrap());
     assert!(all.1 && all.0 > 5000 && some < all.0, "{some} and {all:?}");
-    assert_eq!(looked_at(rig.ask(&dedup).unwrap()), all, "both went through everything");
+    assert_eq!(looked_at(rig.ask(&dedup).unwrap()), all, "both were complete");
 }
 
-/// Gardening by load, which takes its turn whenever the pass of a request reports progress.
+/// Gardening by load, which tries to take a turn whenever the pass of a request reports progress.
 struct Gardener<'a> {
     rig: &'a Rig,
     turns: u64,
 }
 
 impl Gardener<'_> {
-    /// Scrubs some stripes, if it is its turn. Returns how many are done then.
+    /// Scrubs some stripes if it can take a turn. Returns the number of finished stripes.
     fn garden(&mut self) -> Option<u64> {
         let _turn = self.rig.passes.begin_turn()?;
         self.turns += 1;
@@ -281,7 +281,7 @@ fn requests_and_gardening_by_load_take_turns() {
     ] {
         rig.ask_with(&request, &mut gardener).unwrap();
     }
-    assert_eq!(gardener.garden(), Some(32), "gardening continues where it was");
+    assert_eq!(gardener.garden(), Some(32), "gardening continues from its position");
     rig.ask_with(&Request::VolumeDelete { name: "main".into() }, &mut gardener).unwrap();
     assert_eq!((gardener.garden(), gardener.turns), (Some(48), 3));
     rig.check();
@@ -314,7 +314,7 @@ impl Task for Impatient {
 }
 
 #[test]
-fn cancelled_work_says_how_far_it_is() {
+fn cancelled_work_reports_its_progress() {
     let rig = Rig::new();
     let Response::Scrubbed(done) = rig.ask_with(&Request::Scrub { from: 3 }, &mut Impatient).unwrap() else {
         panic!("another response")
@@ -331,7 +331,7 @@ fn cancelled_work_says_how_far_it_is() {
     rig.check();
 }
 
-/// Asks for a second pass while one is under way.
+/// Requests a second pass while one is under way.
 struct Second<'a>(&'a Rig, Option<String>);
 
 impl Task for Second<'_> {
@@ -375,7 +375,7 @@ fn wrong_requests_are_refused_with_hints() {
     let create = Request::VolumeCreate { name: "v".into(), bytes: None, inodes: None, seed: 1, compress: 5 };
     usage(&rig, &create, "8KiB");
     usage(&rig, &Request::Tier { objects: "dir".into(), age: 1, prices: None }, "--objects dir");
-    // No size is believed.
+    // Sizes are not trusted.
     for bytes in [0, u64::MAX] {
         let create =
             Request::VolumeCreate { name: "v".into(), bytes: Some(bytes), inodes: Some(bytes), seed: 1, compress: 0 };
@@ -408,7 +408,7 @@ fn wrong_requests_are_refused_with_hints() {
 }
 
 #[test]
-fn requests_of_other_forms_are_no_requests() {
+fn malformed_requests_are_refused() {
     for text in [
         "{}",
         "null",

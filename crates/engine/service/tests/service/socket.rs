@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 const NAME: &str = "control.test";
 
-/// A directory whose path is longer than the address of a socket may be.
+/// A directory whose path is too long for the address of a socket.
 fn long_dir(temp: &TempDir) -> PathBuf {
     let dir = temp.path().join("long".repeat(30)).join("path".repeat(30));
     fs::create_dir_all(&dir).unwrap();
@@ -62,12 +62,12 @@ fn served() -> Response {
 fn answer(request: Request, _: &mut Connection) -> Result<Response, Failure> {
     match request {
         Request::Serves => Ok(served()),
-        Request::Figures => panic!("a fault of the server"),
+        Request::Figures => panic!("a bug of the server"),
         _ => Err(Failure { kind: FailureKind::Usage, chain: vec!["one".into(), "two".into()], hint: None }),
     }
 }
 
-/// What a stranger gets who writes these bytes and closes its end.
+/// The reply to a client that writes these bytes and closes its end.
 fn write_raw(dir: &Path, bytes: &[u8]) -> String {
     let file = fs::File::open(dir).unwrap();
     let path = format!("/proc/self/fd/{}/{NAME}", std::os::fd::AsRawFd::as_raw_fd(&file));
@@ -81,7 +81,7 @@ fn write_raw(dir: &Path, bytes: &[u8]) -> String {
 }
 
 #[test]
-fn requests_are_answered_and_faults_stay_with_their_request() {
+fn panic_affects_only_its_request() {
     with_server(answer, |dir| {
         let mode = fs::symlink_metadata(dir.join(NAME)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
@@ -99,7 +99,7 @@ fn requests_are_answered_and_faults_stay_with_their_request() {
 }
 
 #[test]
-fn strangers_do_no_harm() {
+fn malformed_requests_do_no_harm() {
     with_server(answer, |dir| {
         let long = [&vec![b' '; MOST_REQUEST_BYTES + 100][..], b"\n"].concat();
         let deep = format!("{}\n", "[".repeat(MOST_REQUEST_BYTES - 2));
@@ -110,7 +110,7 @@ fn strangers_do_no_harm() {
         }
         assert_eq!(write_raw(dir, b""), "");
         assert!(write_raw(dir, b"{\"request\":\"serves\"}\n").contains("serves"));
-        // Clients that say nothing hold up no other.
+        // Clients that send nothing do not block others.
         let file = fs::File::open(dir).unwrap();
         let path = format!("/proc/self/fd/{}/{NAME}", std::os::fd::AsRawFd::as_raw_fd(&file));
         let silent: Vec<UnixStream> = (0..10).map(|_| UnixStream::connect(&path).unwrap()).collect();
@@ -120,7 +120,7 @@ fn strangers_do_no_harm() {
 }
 
 #[test]
-fn stopping_cancels_what_is_under_way_and_does_not_wait_for_clients() {
+fn stopping_cancels_work_without_waiting_for_clients() {
     let (begun, has_begun) = mpsc::channel();
     let begun = std::sync::Mutex::new(begun);
     let wait = |_: Request, connection: &mut Connection| {
@@ -154,7 +154,7 @@ impl Task for Until {
 }
 
 #[test]
-fn a_client_that_cancels_has_the_result_until_then() {
+fn cancelling_client_receives_the_partial_result() {
     let work = |_: Request, connection: &mut Connection| {
         assert!(!connection.is_cancelled());
         connection.progress("work", "steps", 1, 7);
@@ -166,7 +166,7 @@ fn a_client_that_cancels_has_the_result_until_then() {
     with_server(work, |dir| {
         let answer = connect(dir).ask(&Request::Stat, &mut Until(false)).unwrap();
         assert_eq!(answer, Ok(served()));
-        // One that is gone cancels too: the server would never stop otherwise.
+        // A client that is gone cancels, too; otherwise the server would never stop.
         let file = fs::File::open(dir).unwrap();
         let path = format!("/proc/self/fd/{}/{NAME}", std::os::fd::AsRawFd::as_raw_fd(&file));
         let mut gone = UnixStream::connect(path).unwrap();
@@ -176,7 +176,7 @@ fn a_client_that_cancels_has_the_result_until_then() {
 }
 
 #[test]
-fn many_clients_at_once_are_all_answered() {
+fn many_clients_are_answered_at_once() {
     with_server(answer, |dir| {
         let barrier = Barrier::new(100);
         thread::scope(|scope| {
@@ -191,7 +191,7 @@ fn many_clients_at_once_are_all_answered() {
 }
 
 #[test]
-fn a_dead_server_is_no_server() {
+fn dead_server_is_ignored() {
     let temp = tempfile::tempdir().unwrap();
     assert!(Client::connect(&temp.path().join("gone"), NAME).unwrap().is_none());
     assert!(Client::connect(temp.path(), NAME).unwrap().is_none());
