@@ -60,7 +60,7 @@ fn one_is_made_and_looked_at_without_root() {
     mkfs(&lab, &["--force", "--node-size", "64KiB", "--unit-size", "4KiB"]).good();
     assert!(bytes() == before);
     fs::write(lab.path("zeros"), vec![0; 1 << 22]).unwrap();
-    lab.run(["fs", "check", "evergreen:zeros"]).refused(2, &["no evergreen lies there"]);
+    lab.run(["fs", "check", "evergreen:zeros"]).refused(2, &["no evergreen file system"]);
 }
 
 #[test]
