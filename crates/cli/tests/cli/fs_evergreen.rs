@@ -41,7 +41,7 @@ fn one_is_made_and_looked_at_without_root() {
     let json = lab.run(["fs", "stat", "e.img", "--json"]).good().stdout;
     assert!(json.contains("\"format\":\"senesce-fs-stat-evergreen/1\""), "{json}");
     for (what, shown) in
-        [("superblock", "SNSCevrg"), ("map", "map of nodes"), ("tree", "lower bound"), ("log", "log behind")]
+        [("superblock", "SNSCevrg"), ("map", "map of nodes"), ("tree", "lower bound"), ("log", "log after")]
     {
         let told = lab.run(["fs", "dump", "e.img", what]).good().stdout;
         assert!(told.contains(shown), "{told}");
