@@ -31,7 +31,7 @@ struct Pipes {
 impl Pipes {
     fn start() -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "program::programs_write_what_they_are_given", "--nocapture"])
+            .args(["--exact", "program::programs_write_the_given_bytes", "--nocapture"])
             .env(IS_CHILD, "1")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
