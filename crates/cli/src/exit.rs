@@ -94,6 +94,23 @@ impl std::fmt::Display for Gate {
 
 impl std::error::Error for Gate {}
 
+/// The exit code of a command that ran in a guest, which has printed its own errors.
+#[derive(Debug)]
+struct Passed(u8);
+
+impl std::fmt::Display for Passed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the command in the guest exited with code {}", self.0)
+    }
+}
+
+impl std::error::Error for Passed {}
+
+/// Ends this program as the command in a guest ended.
+pub fn passed(code: u8) -> anyhow::Result<()> {
+    if code == 0 { Ok(()) } else { Err(Passed(code).into()) }
+}
+
 /// Does `work`; its error or panic becomes a message and the documented code. Guards run on a panic too.
 pub fn run(work: impl FnOnce() -> anyhow::Result<()>) -> ExitCode {
     set_hook(Box::new(|panic| {
@@ -230,6 +247,9 @@ fn panic_text(payload: &(dyn Any + Send)) -> &str {
 
 /// Prints the chain of causes and the hint; gives the documented code.
 fn report(error: &anyhow::Error) -> ExitCode {
+    if let Some(Passed(code)) = error.downcast_ref() {
+        return ExitCode::from(*code);
+    }
     if let Some(gate) = error.downcast_ref::<Gate>() {
         eprintln!("senesce: {}", indented(&gate.to_string()));
         return ExitCode::from(gate.code);
@@ -237,7 +257,8 @@ fn report(error: &anyhow::Error) -> ExitCode {
     if let Some(interrupted) = error.chain().find_map(interruption) {
         eprintln!("senesce: {}", indented(&interrupted.to_string()));
         if let Some(Resumable(dir)) = error.downcast_ref() {
-            eprintln!("  hint: continue with `senesce run --resume {}`", Printable::new(dir));
+            let guest = if senesce_volume::is_guest() { " --guest uml" } else { "" };
+            eprintln!("  hint: continue with `senesce run --resume {}{guest}`", Printable::new(dir));
         }
         return ExitCode::from(128 + interrupted.signal as u8);
     }
@@ -256,6 +277,10 @@ fn classify(error: &anyhow::Error) -> (ErrorKind, Option<String>) {
     for cause in error.chain() {
         if let Some(failure) = cause.downcast_ref::<Failure>() {
             return (failure.kind, failure.hint.clone());
+        }
+        if let Some(failure) = cause.downcast_ref::<senesce_guest::Error>() {
+            let kind = if failure.is_environment() { ErrorKind::Environment } else { ErrorKind::Failed };
+            return (kind, failure.hint());
         }
         if let Some(failure) = cause.downcast_ref::<senesce_garden::Error>() {
             let (found, advice) = garden_kind(failure);

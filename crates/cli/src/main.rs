@@ -28,6 +28,10 @@ fn main() -> ExitCode {
         // Before anything starts a thread: what it does to itself holds for the threads it starts.
         return senesce_vdisk::serve_stdio(Arc::new(clock::SystemClock::start()));
     }
+    if let Verb::GuestGuard(args) = &cli.verb {
+        return ExitCode::from(senesce_guest::guard_stdio(&args.command));
+    }
+    verb::guest::trust_caller();
     exit::run(|| dispatch(cli))
 }
 
@@ -65,6 +69,8 @@ fn dispatch(cli: Cli) -> anyhow::Result<()> {
         Verb::Schema { of, .. } => verb::generate::schema(of),
         Verb::Completions(args) => verb::generate::completions(args),
         Verb::Man { markdown } => verb::generate::man(markdown),
-        Verb::VdiskServe => unreachable!("main does it"),
+        Verb::Kernels(args) => verb::kernels::kernels(&args),
+        Verb::GuestInit(args) => Ok(senesce_guest::init(&args.config)?),
+        Verb::GuestGuard(_) | Verb::VdiskServe => unreachable!("main does it"),
     }
 }

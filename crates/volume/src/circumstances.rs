@@ -20,6 +20,10 @@ pub(crate) fn collect_machine(device: Option<&Path>) -> Vec<(String, String)> {
     add("machine", Some(uname.machine().to_string_lossy().into_owned()));
     let cpuinfo = read("/proc/cpuinfo").unwrap_or_default();
     let (model, count) = parse_cpuinfo(&cpuinfo);
+    if let Some(host) = parse_guest(&cpuinfo) {
+        add("guest_kind", Some("uml".to_owned()));
+        add("guest_host_kernel", Some(host));
+    }
     add("cpu_model", model);
     add("cpu_count", (count > 0).then(|| count.to_string()));
     let meminfo = read("/proc/meminfo").unwrap_or_default();
@@ -48,6 +52,21 @@ fn parse_cpuinfo(text: &str) -> (Option<String>, usize) {
     (Some(model).filter(|model| !model.is_empty()), values("processor").count())
 }
 
+/// In user-mode Linux, the kernel of the host, which it shows as a field of the processor.
+fn parse_guest(text: &str) -> Option<String> {
+    let value = |key: &str| {
+        let mut fields = text.lines().filter_map(|line| line.split_once(':'));
+        fields.find(|(name, _)| name.trim() == key).map(|(_, value)| value.trim().to_owned())
+    };
+    value("vendor_id").filter(|vendor| vendor == "User Mode Linux")?;
+    value("host")
+}
+
+/// Whether this machine is a guest of user-mode Linux.
+pub fn is_guest() -> bool {
+    read("/proc/cpuinfo").is_some_and(|text| parse_guest(&text).is_some())
+}
+
 fn parse_memory_total(text: &str) -> Option<Bytes> {
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     Some(Bytes(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * Bytes::KIB))
@@ -70,6 +89,8 @@ mod tests {
         let cpus = "processor\t: 0\nmodel name\t: X 1\n\nprocessor\t: 1\nmodel name\t: X 1\n";
         assert_eq!(parse_cpuinfo(cpus), (Some("X 1".to_owned()), 2));
         assert_eq!(parse_cpuinfo(""), (None, 0));
+        let uml = "processor\t: 0\nvendor_id\t: User Mode Linux\nhost\t\t: Linux vm 6.18\n";
+        assert_eq!((parse_guest(cpus), parse_guest(uml)), (None, Some("Linux vm 6.18".to_owned())));
         assert_eq!(parse_memory_total("MemTotal:       24681472 kB\nMemFree: 1 kB"), Some(Bytes(24_681_472 << 10)));
         assert_eq!(parse_chosen("none [mq-deadline] kyber"), Some("mq-deadline".to_owned()));
         assert_eq!(parse_chosen("none"), Some("none".to_owned()));

@@ -41,12 +41,14 @@ mod signals;
 mod signature;
 mod spec;
 mod superblock;
+mod users;
 mod volume;
 
+pub use circumstances::is_guest;
 pub use copy::{CopyReport, copy_attributes, copy_tree};
 pub use custodian::{
-    CleanAction, CleanMode, Custodian, ENGINE_SOURCE, JOURNAL_FILE_NAME, MountSource, Outcome, Registry, Resource,
-    ResourceId, RunCleaned, check_place, check_run_dir, clean,
+    CleanAction, CleanMode, Custodian, ENGINE_SOURCE, GuestLock, JOURNAL_FILE_NAME, MountSource, Outcome, Registry,
+    Resource, ResourceId, RunCleaned, check_place, check_run_dir, clean,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use host::{
@@ -65,4 +67,5 @@ pub use signals::{
 pub use signature::{SCAN_BYTES, Signature, find_signatures};
 pub use spec::{Backend, FileSystemKind, Slot, Uuid, VirtualDevice, VolumeSpec};
 pub use superblock::{SuperblockIdentity, read_superblock, read_used_bytes};
+pub use users::set_guest_caller;
 pub use volume::{ColdReport, MemoryMount, MkfsRecord, SnapshotReport, Volume, check_device, find_mounted_twin};

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::GuestArgs;
+
 #[derive(Debug, Args)]
 pub struct RunArgs {
     /// The plan file.
@@ -40,6 +42,8 @@ pub struct RunArgs {
     /// Format named devices even if they carry a signature (never if they are mounted).
     #[arg(long)]
     pub force: bool,
+    #[command(flatten)]
+    pub guest: GuestArgs,
 }
 
 #[derive(Debug, Args)]
@@ -56,6 +60,8 @@ pub struct DemoArgs {
     /// Print the plan of the demo, and run nothing.
     #[arg(long, exclusive = true)]
     pub plan: bool,
+    #[command(flatten)]
+    pub guest: GuestArgs,
 }
 
 #[derive(Debug, Args)]

@@ -6,6 +6,7 @@ mod evergreen;
 mod experiment;
 mod fs;
 mod garden;
+mod guest;
 mod live;
 mod look;
 mod objects;
@@ -22,6 +23,7 @@ pub use evergreen::*;
 pub use experiment::*;
 pub use fs::*;
 pub use garden::*;
+pub use guest::*;
 pub use live::*;
 pub use look::*;
 pub use objects::*;
@@ -218,6 +220,9 @@ pub enum Verb {
         SENESCE_REGISTRY names another directory. Only you and root may have write permission for it.\n\
         Exit code 1: a resource could not be removed, or a journal was refused.")]
     Clean(CleanArgs),
+    /// List the kernels that runs can use: this machine's and guests, their file systems, and what is missing.
+    #[command(after_help = "Examples:\n  senesce kernels\n  senesce kernels --json | jq '.kernels[].file_systems'")]
+    Kernels(KernelsArgs),
     /// Print the JSON schema of plan files, of suites or of personalities.
     Schema {
         /// Which.
@@ -240,6 +245,12 @@ pub enum Verb {
     /// Be the server or the guard of a disk in virtual time; started by a run.
     #[command(hide = true)]
     VdiskServe,
+    /// Guard the processes of a guest kernel; started by a run.
+    #[command(hide = true)]
+    GuestGuard(GuestGuardArgs),
+    /// Be process 1 of a guest kernel; started by the kernel.
+    #[command(hide = true)]
+    GuestInit(GuestInitArgs),
 }
 
 /// What a schema is of.

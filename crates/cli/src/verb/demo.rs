@@ -6,7 +6,10 @@ use anyhow::{Context, Result};
 use senesce_experiment::{Run, plan::Plan};
 use senesce_volume::install_signal_cleanup;
 
-use super::run::{next_run_dir, run_to_end, world};
+use super::{
+    guest,
+    run::{next_run_dir, run_to_end, world},
+};
 use crate::args::DemoArgs;
 
 /// The plan, and its name in messages.
@@ -27,6 +30,9 @@ pub fn demo(args: &DemoArgs, quiet: bool) -> Result<()> {
     }
     plan.history.pulls = args.pulls.or(plan.history.pulls);
     let plan = plan.checked(name)?;
+    if let Some(kind) = args.guest.guest {
+        return guest::demo(kind, args, &plan, quiet);
+    }
     let out = args.out.clone().unwrap_or_else(|| next_run_dir(&plan.name));
     run_to_end(Run::create(plan, name, &out, false, world(false)?)?, quiet)
 }

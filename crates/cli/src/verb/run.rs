@@ -16,7 +16,7 @@ use senesce_inspect::Told;
 use senesce_report::summary_table;
 use senesce_volume::{LinuxHost, install_signal_cleanup, interrupted};
 
-use super::{fs::collect_told, report::write_report, show::read_results};
+use super::{fs::collect_told, guest, report::write_report, show::read_results};
 use crate::{
     args::RunArgs,
     clock::SystemClock,
@@ -28,6 +28,9 @@ use crate::{
 /// Runs, goes on, or previews.
 pub fn run(args: RunArgs, quiet: bool) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
+    if let Some(kind) = args.guest.guest.filter(|_| !args.dry_run) {
+        return guest::run(kind, args, quiet);
+    }
     let run = match (&args.resume, &args.plan) {
         (Some(dir), _) => Run::resume(dir, args.force, world(args.trust_repo)?)?,
         (None, Some(path)) => {
@@ -155,7 +158,7 @@ fn choose_registry_dir(is_root: bool, named: impl Fn(&str) -> Option<PathBuf>) -
     Ok(state.join("senesce/runs"))
 }
 
-fn with_overrides(mut plan: Plan, path: &Path, args: &RunArgs) -> Result<Plan> {
+pub fn with_overrides(mut plan: Plan, path: &Path, args: &RunArgs) -> Result<Plan> {
     if args.repo.is_some() || args.trace.is_some() {
         (plan.history.synthetic, plan.history.repo, plan.history.trace) = (None, args.repo.clone(), args.trace.clone());
     }

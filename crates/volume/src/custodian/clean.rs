@@ -31,19 +31,27 @@ pub enum CleanMode {
 pub fn clean(host: &dyn Host, dir: &Path, mode: CleanMode) -> Result<Vec<CleanAction>> {
     let Some((mut journal, mut state)) = Journal::open_existing(dir)? else { return Ok(Vec::new()) };
     // Without a whole line nothing was acquired, and the file may not be a journal of senesce.
-    let Some(owner) = &state.owner else { return Ok(Vec::new()) };
-    let token = token_of(owner);
+    let Some(owner) = state.owner.clone() else { return Ok(Vec::new()) };
+    let token = token_of(&owner);
     if state.token != token {
         let problem = format!("the token {:?} is not its owner's ({token}): senesce did not write this", state.token);
         return Err(Error::Journal { path: journal.path().to_owned(), line: 1, problem });
     }
-    if host.is_alive(owner) {
+    if host.is_alive(&owner) {
         return Err(Error::OwnerAlive { journal: journal.path().to_owned(), pid: owner.pid });
     }
     if let Some(old) = &state.place {
         let new = std::fs::canonicalize(dir).map_err(Error::std("look up", dir))?;
         let moved = |held: Held| Held { resource: held.resource.moved(old, &new), ..held };
         state.held = state.held.into_iter().map(moved).collect();
+    }
+    // Numbers of devices belong to one boot. A guest has a boot of its own, and other numbers for the host's files.
+    if owner.boot_id != host.this_process()?.boot_id {
+        for held in &mut state.held {
+            if let (Some(file), Some(found)) = (&mut held.file, host.file_id(held.resource.path())?) {
+                file.device = found.device;
+            }
+        }
     }
     if mode == CleanMode::DryRun {
         let look = |held: &Held| CleanAction {

@@ -14,7 +14,7 @@ use std::{
 use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
-use super::{Resource, keeper::ResourceId, private_dir::open_regular};
+use super::{Resource, guest_lock::respect, keeper::ResourceId, private_dir::open_regular};
 use crate::{
     Error, Result,
     host::{FileId, ProcessId},
@@ -153,6 +153,8 @@ fn open_dir(dir: &Path) -> rustix::io::Result<OwnedFd> {
 pub(super) struct Journal {
     path: PathBuf,
     file: File,
+    /// Locked against guests until the journal is unlocked.
+    dir: Option<OwnedFd>,
 }
 
 impl Journal {
@@ -160,14 +162,28 @@ impl Journal {
     pub(super) fn open(dir: &Path) -> Result<(Self, State)> {
         let path = dir.join(JOURNAL_FILE_NAME);
         let fd = open_dir(dir).map_err(Error::io("open", dir))?;
+        respect(&fd, dir)?;
         let file = open_regular(fd.as_fd(), OsStr::new(JOURNAL_FILE_NAME), FLAGS | OFlags::CREATE, &path)?;
         // The name must be durable too, or a power cut would hide what the run left.
         rustix::fs::fsync(&fd).map_err(Error::io("sync", dir))?;
-        Self::read(path, file)
+        let (mut journal, state) = Self::read(path, file)?;
+        journal.dir = Some(fd);
+        Ok((journal, state))
     }
 
     /// Opens an existing journal; `None` if there is none.
     pub(super) fn open_existing(dir: &Path) -> Result<Option<(Self, State)>> {
+        let fd = match open_dir(dir) {
+            Err(rustix::io::Errno::NOENT) => return Ok(None),
+            opened => opened.map_err(Error::io("open", dir))?,
+        };
+        respect(&fd, dir)?;
+        let opened = Self::open_below_lock(dir)?;
+        Ok(opened.map(|(journal, state)| (Self { dir: Some(fd), ..journal }, state)))
+    }
+
+    /// The same for the caller that holds the lock of the directory.
+    pub(super) fn open_below_lock(dir: &Path) -> Result<Option<(Self, State)>> {
         let path = dir.join(JOURNAL_FILE_NAME);
         let opened = open_dir(dir)
             .map_err(Error::io("open", dir))
@@ -184,7 +200,7 @@ impl Journal {
         rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).map_err(Error::io("lock", &path))?;
         let bytes = senesce_core::input::read_bytes(&file, MOST_BYTES).map_err(Error::std("read", &path))?;
         let state = parse(&path, &bytes)?;
-        Ok((Self { path, file }, state))
+        Ok((Self { path, file, dir: None }, state))
     }
 
     /// Cuts off a torn end, once it is known that nobody is writing it.
@@ -199,7 +215,12 @@ impl Journal {
 
     /// Lets others in. An owner works unlocked: that it lives is what keeps cleaners away.
     pub(super) fn unlock(&self) -> Result<()> {
-        rustix::fs::flock(&self.file, rustix::fs::FlockOperation::Unlock).map_err(Error::io("unlock", &self.path))
+        let unlock = rustix::fs::FlockOperation::Unlock;
+        rustix::fs::flock(&self.file, unlock).map_err(Error::io("unlock", &self.path))?;
+        match &self.dir {
+            Some(dir) => rustix::fs::flock(dir, unlock).map_err(Error::io("unlock", &self.path)),
+            None => Ok(()),
+        }
     }
 
     pub(super) fn path(&self) -> &Path {

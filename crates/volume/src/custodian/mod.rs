@@ -4,6 +4,7 @@
 mod clean;
 #[cfg(test)]
 mod forged;
+mod guest_lock;
 mod journal;
 mod keeper;
 mod private_dir;
@@ -14,6 +15,7 @@ mod resource;
 mod run_dir;
 
 pub use clean::{CleanMode, clean};
+pub use guest_lock::GuestLock;
 pub use keeper::{Custodian, ResourceId};
 pub(crate) use keeper::{Lease, SharedEngine, SharedServer, release_everything};
 pub use private_dir::check_place;

@@ -20,7 +20,7 @@ use rustix::{
     io::Errno,
 };
 
-use crate::{Error, Result};
+use crate::{Error, Result, users::is_own};
 
 /// The kernel's own limit for one path (path_resolution(7)).
 const MOST_LINKS: u32 = 40;
@@ -123,14 +123,10 @@ pub(super) fn open_regular(dir: BorrowedFd<'_>, name: &OsStr, flags: OFlags, pat
         let why = "it is no regular file";
         return Err(Error::NotPossible { operation: "read", path: path.to_owned(), why });
     }
-    if stat.st_uid != euid() || stat.st_mode & WRITABLE_BY_OTHERS != 0 {
+    if !is_own(stat.st_uid) || stat.st_mode & WRITABLE_BY_OTHERS != 0 {
         return Err(Error::ForeignJournal { path: path.to_owned(), uid: stat.st_uid });
     }
     Ok(file.into())
-}
-
-fn euid() -> u32 {
-    rustix::process::geteuid().as_raw()
 }
 
 /// Checks a directory that the user named for the files of a run. Errors: the path goes through a directory that all
@@ -216,7 +212,7 @@ fn components(path: &Path) -> impl DoubleEndedIterator<Item = OsString> + '_ {
 }
 
 fn is_trusted(stat: &Stat) -> bool {
-    stat.st_uid == 0 || stat.st_uid == euid()
+    stat.st_uid == 0 || is_own(stat.st_uid)
 }
 
 /// Checks one directory of the path. In: `is_shared`, whether all users share its parent. Out: whether all users share
@@ -230,10 +226,9 @@ fn check(dir: &OwnedFd, rule: Rule, is_last: bool, is_shared: &mut bool) -> std:
     // In a sticky directory of root, such as /var/tmp, users can move and remove only their own files.
     let is_sticky = mode & STICKY != 0 && owner == 0;
     let (is_foreign, is_open) = match rule {
-        Rule::Private => (
-            !is_trusted(&stat) || is_last && owner != euid(),
-            mode & WRITABLE_BY_OTHERS != 0 && (is_last || !is_sticky),
-        ),
+        Rule::Private => {
+            (!is_trusted(&stat) || is_last && !is_own(owner), mode & WRITABLE_BY_OTHERS != 0 && (is_last || !is_sticky))
+        }
         Rule::Named => (*is_shared && !is_trusted(&stat), mode & WRITABLE_BY_ALL != 0 && !is_sticky),
     };
     *is_shared = mode & WRITABLE_BY_ALL != 0;

@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{Error, Result};
+use crate::{Error, Result, users::is_own};
 
 const WRITABLE_BY_ALL: u32 = 0o002;
 
@@ -26,9 +26,8 @@ pub fn check_run_dir(dir: &Path, volumes: &[PathBuf]) -> Result<()> {
         problem,
     };
     let io = |path: &Path| Error::std("look up", path.to_owned());
-    let me = rustix::process::geteuid().as_raw();
     let check = |path: &Path, found: &fs::Metadata| {
-        if found.uid() != me {
+        if !is_own(found.uid()) {
             return Err(wrong(path, format!("belongs to user {}", found.uid())));
         }
         if !found.is_symlink() && found.mode() & WRITABLE_BY_ALL != 0 {

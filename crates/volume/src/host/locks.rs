@@ -36,7 +36,7 @@ fn has_no_locks(errno: Errno) -> bool {
 
 /// The process that holds a `flock` on a file, from `/proc/locks`; none if the kernel lists the file under another
 /// number.
-fn flock_owner(file: &OwnedFd) -> Option<u32> {
+pub(crate) fn flock_owner(file: &OwnedFd) -> Option<u32> {
     let stat = rustix::fs::fstat(file).ok()?;
     let (major, minor) = (rustix::fs::major(stat.st_dev), rustix::fs::minor(stat.st_dev));
     let wanted = format!("{major:02x}:{minor:02x}:{}", stat.st_ino);

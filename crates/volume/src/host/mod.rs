@@ -35,6 +35,7 @@ pub use ioctl::set_idle_priority;
 pub use linux::LinuxHost;
 pub(crate) use linux_device::{attach_read_only, btrfs_forget, queue_dir};
 pub use linux_file::cached_pages;
+pub(crate) use locks::flock_owner;
 pub use medium::{Medium, MediumKind, find_medium};
 pub use mountinfo::{MountEntry, parse_mountinfo};
 pub use mounts::{SeenMount, list_mounts};

@@ -1,0 +1,297 @@
+//! The launcher: starts a guest, passes its output, watches over it.
+//!
+//! An adapter: it starts processes and reads the machine's clock.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::Shutdown,
+    os::{
+        fd::OwnedFd,
+        unix::{
+            fs::{DirBuilderExt, symlink},
+            net::UnixStream,
+            process::CommandExt,
+        },
+    },
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::mpsc::{self, Receiver, RecvTimeoutError},
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use senesce_core::Bytes;
+
+use crate::{Error, GuestConfig, GuestKernel, Result, check_memory, console::Console, frame::Frame, guard};
+
+/// How long the launcher waits for a guest.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// From the start of the kernel to that of the command.
+    pub boot: Duration,
+    /// Between two signs of life.
+    pub silence: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        // The kernel boots in 2 s on an idle machine; a loaded one may need twenty times that.
+        Self { boot: Duration::from_secs(90), silence: Duration::from_secs(120) }
+    }
+}
+
+/// A guest that is to be started.
+#[derive(Debug)]
+pub struct Launch<'a> {
+    /// The kernel.
+    pub kernel: &'a GuestKernel,
+    /// The memory of the guest.
+    pub memory: Bytes,
+    /// What the guest executes. The private directory is added to the writable ones, and is its `TMPDIR`.
+    pub config: GuestConfig,
+    /// This program.
+    pub program: PathBuf,
+    /// A directory of this user alone, without links in its path, that is removed afterwards.
+    pub private_dir: &'a Path,
+    /// How long the guest may take.
+    pub limits: Limits,
+    /// The signal that requests an early end, if there was one.
+    pub interrupted: fn() -> Option<i32>,
+}
+
+/// How a guest ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GuestEnd {
+    /// The exit code of the command: 128 plus the signal if a signal ended it.
+    pub code: u8,
+}
+
+/// The hidden verbs that this program offers to itself.
+const GUARD_VERB: &str = "guest-guard";
+const INIT_VERB: &str = "guest-init";
+/// Between two looks at signals.
+const POLL: Duration = Duration::from_millis(100);
+/// How long a guest may take to power off.
+const POWER_OFF: Duration = Duration::from_secs(30);
+
+/// Starts a guest, and passes its output to stdout and stderr until its command exits. A first signal is passed to the
+/// command. Leaves no process behind.
+///
+/// Errors: not enough memory; the kernel does not start, panics, is killed, or gives no sign of life.
+pub fn run_guest(launch: Launch<'_>) -> Result<GuestEnd> {
+    let command = prepare(&launch)?;
+    // If the guard is killed, the processes of the guest become children of the launcher.
+    let me = rustix::process::getpid();
+    rustix::process::set_child_subreaper(Some(me)).map_err(Error::errno("guard", &launch.program))?;
+    let guest = Guest::start(&launch.program, &command)?;
+    guest.supervise(launch.limits, launch.interrupted)
+}
+
+/// Writes the configuration, and returns the command line of the kernel.
+fn prepare(launch: &Launch<'_>) -> Result<Vec<String>> {
+    let dir = launch.private_dir;
+    let text = |path: &Path| {
+        let plain = |byte: u8| byte.is_ascii_graphic() && !b"\"'\\,".contains(&byte);
+        match path.to_str() {
+            Some(text) if text.bytes().all(plain) => Ok(text.to_owned()),
+            _ => {
+                let why = "blanks, quotes, commas and backslashes cannot be passed to the guest's kernel";
+                Err(Error::Path { path: path.to_owned(), why })
+            }
+        }
+    };
+    let memory_dir = check_memory(launch.memory, dir)?;
+    let (program, uml) = (dir.join("program"), dir.join("uml"));
+    let config_path = dir.join("guest.json");
+    let bytes = serde_json::to_vec(&launch.config).map_err(|error| Error::io("write", &config_path)(error.into()))?;
+    fs::write(&config_path, bytes).map_err(Error::io("write", &config_path))?;
+    // The program's own path may hold blanks.
+    symlink(&launch.program, &program).map_err(Error::io("create", &program))?;
+    fs::DirBuilder::new().mode(0o700).create(&uml).map_err(Error::io("create", &uml))?;
+    Ok(vec![
+        format!("TMPDIR={}", memory_dir.display()),
+        launch.kernel.program.display().to_string(),
+        format!("mem={}K", launch.memory.0 / Bytes::KIB),
+        format!("uml_dir={}", text(&uml)?),
+        "root=/dev/root".to_owned(),
+        "rootfstype=hostfs".to_owned(),
+        "rootflags=/".to_owned(),
+        "ro".to_owned(),
+        "con=null".to_owned(),
+        "con0=null,fd:2".to_owned(),
+        "ssl=null".to_owned(),
+        format!("ssl0=fd:{line},fd:{line}", line = guard::LINE),
+        // UML adds it after "--" otherwise, where it is an argument of init.
+        "console=tty0".to_owned(),
+        "quiet".to_owned(),
+        "random.trust_cpu=on".to_owned(),
+        format!("init={}", text(&program)?),
+        "--".to_owned(),
+        INIT_VERB.to_owned(),
+        text(&config_path)?,
+    ])
+}
+
+/// What the threads of the launcher report.
+enum Event {
+    Frame(Frame),
+    /// The line has ended, with the damage if that was the cause.
+    LineEnd(Option<String>),
+}
+
+/// A running guest. Dropped, the guard kills it.
+struct Guest {
+    guard: Child,
+    /// The launcher's life, and the guard's report.
+    control: UnixStream,
+    line: UnixStream,
+    console: Console,
+    console_reader: thread::JoinHandle<()>,
+    events: Receiver<Event>,
+}
+
+impl Guest {
+    fn start(program: &Path, command: &[String]) -> Result<Self> {
+        let pair = || UnixStream::pair().map_err(Error::io("create a socket for", program));
+        let (control, guards_control) = pair()?;
+        let (line, guests_line) = pair()?;
+        let (memory_dir, command) = command.split_first().expect("prepare() begins with it");
+        let mut guard = Command::new(program)
+            .arg(GUARD_VERB)
+            .arg("--")
+            .args(command)
+            // UML looks for the directory of its memory here, and for its own in HOME.
+            .env_clear()
+            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+            .env("HOME", "/")
+            .env("TMPDIR", memory_dir.trim_start_matches("TMPDIR="))
+            .stdin(Stdio::from(OwnedFd::from(guards_control)))
+            .stdout(Stdio::from(OwnedFd::from(guests_line)))
+            .stderr(Stdio::piped())
+            // A key of the terminal interrupts the launcher, which passes it on.
+            .process_group(0)
+            .spawn()
+            .map_err(Error::io("start", program))?;
+        let (console, stderr) = (Console::default(), guard.stderr.take().expect("it is piped"));
+        let follower = console.clone();
+        let console_reader = thread::spawn(move || follower.follow(stderr));
+        let (sender, events) = mpsc::channel();
+        let reader = line.try_clone().map_err(Error::io("read the line of", program))?;
+        thread::spawn(move || {
+            let end = loop {
+                match Frame::read(&reader) {
+                    Ok(Some(frame)) => {
+                        if sender.send(Event::Frame(frame)).is_err() {
+                            return;
+                        }
+                    }
+                    Ok(None) => break None,
+                    Err(error) => break Some(error.to_string()),
+                }
+            };
+            let _ = sender.send(Event::LineEnd(end));
+        });
+        Ok(Self { guard, control, line, console, console_reader, events })
+    }
+
+    fn supervise(mut self, limits: Limits, interrupted: fn() -> Option<i32>) -> Result<GuestEnd> {
+        let started = Instant::now();
+        let (mut last, mut is_ready, mut passed) = (started, false, None);
+        let died = |how: String, console: String| Error::Died { how, console };
+        loop {
+            let event = self.events.recv_timeout(POLL);
+            if let Some(signal) = interrupted().filter(|_| passed.is_none() && is_ready) {
+                passed = Some(signal);
+                // If the line is gone, the loop ends with the reason.
+                let _ = Frame::Signal(signal as u8).write(&self.line);
+            }
+            let frame = match event {
+                Ok(Event::Frame(frame)) => frame,
+                Ok(Event::LineEnd(damage)) => {
+                    let (how, console) = self.end(Duration::ZERO);
+                    return Err(died(damage.unwrap_or(how), console));
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    let (how, console) = self.end(Duration::ZERO);
+                    return Err(died(how, console));
+                }
+                Err(RecvTimeoutError::Timeout) if matches!(self.guard.try_wait(), Ok(Some(_))) => {
+                    let (how, console) = self.end(Duration::ZERO);
+                    return Err(died(how, console));
+                }
+                Err(RecvTimeoutError::Timeout) if !is_ready && started.elapsed() > limits.boot => {
+                    let (_, console) = self.end(Duration::ZERO);
+                    return Err(Error::NotBooted { seconds: limits.boot.as_secs(), console });
+                }
+                Err(RecvTimeoutError::Timeout) if last.elapsed() > limits.silence => {
+                    let (_, console) = self.end(Duration::ZERO);
+                    return Err(Error::Hung { seconds: limits.silence.as_secs(), console });
+                }
+                Err(RecvTimeoutError::Timeout) => continue,
+            };
+            last = Instant::now();
+            match frame {
+                Frame::Ready(_) => is_ready = true,
+                // If nobody reads it, the command continues, as a run does whose progress is not read.
+                Frame::Stdout(bytes) => drop(write_all(std::io::stdout(), &bytes)),
+                Frame::Stderr(bytes) => drop(write_all(std::io::stderr(), &bytes)),
+                Frame::Exit(code) => {
+                    self.end(POWER_OFF);
+                    return Ok(GuestEnd { code });
+                }
+                Frame::Failed(problem) => {
+                    let (_, console) = self.end(POWER_OFF);
+                    return Err(Error::Init { problem, console });
+                }
+                Frame::Heartbeat | Frame::Signal(_) => {}
+            }
+        }
+    }
+
+    /// Waits up to `patience` until the guest has powered off, then has it killed. Out: how the kernel ended, and the
+    /// end of its console.
+    fn end(mut self, patience: Duration) -> (String, String) {
+        let mut report = String::new();
+        let timeout = patience.max(Duration::from_millis(1));
+        let _ = self.control.set_read_timeout(Some(timeout));
+        // The guard closes its end when no process of the guest is left.
+        if self.control.read_to_string(&mut report).is_err() {
+            let _ = self.control.shutdown(Shutdown::Write);
+            let _ = self.control.set_read_timeout(Some(POWER_OFF));
+            let _ = self.control.read_to_string(&mut report);
+        }
+        let _ = self.guard.kill();
+        let _ = self.guard.wait();
+        kill_orphans();
+        let _ = self.console_reader.join();
+        let how = if report.is_empty() { "was killed with its guard".to_owned() } else { report };
+        (how, self.console.tail())
+    }
+}
+
+/// Kills the processes that a killed guard left to this process, and reaps them. The launcher has no other children.
+fn kill_orphans() {
+    let me = rustix::process::getpid();
+    let is_child = |pid: Pid| {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
+        let parent = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok());
+        parent == Some(me.as_raw_nonzero().get())
+    };
+    loop {
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let pids = entries.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?));
+        for pid in pids.filter(|&pid| is_child(pid)) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        if waitpid(None, WaitOptions::empty()).is_err() {
+            return;
+        }
+    }
+}
+
+fn write_all(mut to: impl Write, bytes: &[u8]) -> std::io::Result<()> {
+    to.write_all(bytes)?;
+    to.flush()
+}

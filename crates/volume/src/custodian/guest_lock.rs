@@ -1,0 +1,99 @@
+//! Excludes a guest and a process of the host from one run directory.
+//!
+//! The journal names its owner by process and boot. A process of the host takes an owner in a guest for one of an earlier
+//! boot, so for a dead one, and the other way round. A lock of `flock` does not cross hostfs. So the launcher of the guest
+//! holds a lock on the directory, on the host, as long as the guest runs. Opening a journal respects it.
+
+use std::{
+    os::fd::{AsFd, OwnedFd},
+    path::Path,
+    time::Duration,
+};
+
+use rustix::{
+    fs::{FlockOperation, Mode, OFlags},
+    io::Errno,
+};
+
+use super::journal::Journal;
+use crate::{Error, Result, host::Host, host::flock_owner};
+
+/// A run directory that a guest uses; released when it is dropped.
+#[derive(Debug)]
+pub struct GuestLock {
+    _dir: OwnedFd,
+}
+
+impl GuestLock {
+    /// Locks a run directory for a guest.
+    ///
+    /// Errors: another guest, or a living process of the host, uses it ([`Error::OwnerAlive`]).
+    pub fn take(host: &dyn Host, dir: &Path) -> Result<Self> {
+        let fd = rustix::fs::open(dir, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+            .map_err(Error::io("open", dir))?;
+        lock(&fd, dir, FlockOperation::NonBlockingLockExclusive)?;
+        // A process of the host that opens the journal later meets the lock. One that opened it before is its owner.
+        if let Some((journal, state)) = open_unlocked(dir)?
+            && let Some(owner) = state.owner.filter(|owner| host.is_alive(owner))
+        {
+            return Err(Error::OwnerAlive { journal: journal.path().to_owned(), pid: owner.pid });
+        }
+        Ok(Self { _dir: fd })
+    }
+}
+
+/// Opens the journal below the lock of the caller.
+fn open_unlocked(dir: &Path) -> Result<Option<(Journal, super::journal::State)>> {
+    Journal::open_below_lock(dir)
+}
+
+/// Refuses a directory that a guest uses. Hold the descriptor's lock until the journal names its new owner.
+pub(super) fn respect(dir: &OwnedFd, path: &Path) -> Result<()> {
+    lock(dir, path, FlockOperation::NonBlockingLockShared)
+}
+
+fn lock(fd: &OwnedFd, dir: &Path, operation: FlockOperation) -> Result<()> {
+    // Another process may open the journal at this moment.
+    for _ in 0..100 {
+        match rustix::fs::flock(fd.as_fd(), operation) {
+            Ok(()) => return Ok(()),
+            Err(Errno::WOULDBLOCK) => std::thread::sleep(Duration::from_millis(10)),
+            // The file system has no locks.
+            Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS) => return Ok(()),
+            Err(errno) => return Err(Error::io("lock", dir)(errno)),
+        }
+    }
+    Err(Error::OwnerAlive { journal: dir.to_owned(), pid: flock_owner(fd).unwrap_or(0) })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{CleanMode, Custodian, LinuxHost, clean};
+
+    #[test]
+    fn a_directory_of_a_guest_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let host = Arc::new(LinuxHost::default());
+        let is_refused = |error: Error| matches!(error, Error::OwnerAlive { .. });
+        let lock = GuestLock::take(&*host, dir.path()).unwrap();
+        assert!(is_refused(Custodian::open(host.clone(), dir.path()).unwrap_err()));
+        assert!(is_refused(GuestLock::take(&*host, dir.path()).unwrap_err()));
+        drop(lock);
+        let custodian = Custodian::open(host.clone(), dir.path()).unwrap();
+        assert!(is_refused(GuestLock::take(&*host, dir.path()).unwrap_err()));
+        drop(custodian);
+    }
+
+    #[test]
+    fn cleaning_below_a_guest_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let host = LinuxHost::default();
+        std::fs::write(dir.path().join(crate::JOURNAL_FILE_NAME), "").unwrap();
+        let _lock = GuestLock::take(&host, dir.path()).unwrap();
+        let error = clean(&host, dir.path(), CleanMode::Act).unwrap_err();
+        assert!(matches!(error, Error::OwnerAlive { .. }), "{error}");
+    }
+}
