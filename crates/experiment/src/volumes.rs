@@ -253,6 +253,7 @@ pub fn kind(name: FileSystemName) -> FileSystemKind {
         FileSystemName::Ext4 => FileSystemKind::Ext4,
         FileSystemName::Xfs => FileSystemKind::Xfs,
         FileSystemName::Btrfs => FileSystemKind::Btrfs,
+        FileSystemName::F2fs => FileSystemKind::F2fs,
         FileSystemName::Garden => FileSystemKind::Garden,
         FileSystemName::Evergreen => FileSystemKind::Evergreen,
         // A directory is neither formatted nor mounted; whatever stands here is not looked at.

@@ -104,9 +104,7 @@ fn inspect_mounted(
         used_bytes: capacity_bytes - space.f_bfree * space.f_frsize,
         read_ahead_kib: options.read_ahead_kib.unwrap_or(match file_system {
             FileSystemKind::Btrfs => DEFAULT_BTRFS_READ_AHEAD_KIB,
-            FileSystemKind::Ext4 | FileSystemKind::Xfs | FileSystemKind::Garden | FileSystemKind::Evergreen => {
-                DEFAULT_READ_AHEAD_KIB
-            }
+            _ => DEFAULT_READ_AHEAD_KIB,
         }),
         read_ahead_asked_for: options.read_ahead_kib.is_some(),
         device_read_ahead_kib: device.and_then(|device| host.read_ahead(device).ok()),

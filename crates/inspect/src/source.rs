@@ -165,7 +165,7 @@ pub(crate) fn examine(path: &Path, file_system: FileSystemKind, host: &dyn Host)
                 Err(problem) => return Err(found.not_mountable(problem)),
             }
         }
-        FileSystemKind::Ext4 | FileSystemKind::Garden | FileSystemKind::Evergreen => {}
+        FileSystemKind::Ext4 | FileSystemKind::F2fs | FileSystemKind::Garden | FileSystemKind::Evergreen => {}
     }
     Ok(found)
 }
@@ -173,7 +173,7 @@ pub(crate) fn examine(path: &Path, file_system: FileSystemKind, host: &dyn Host)
 impl Examined {
     fn not_mountable(&self, problem: String) -> Error {
         let options = match self.file_system {
-            FileSystemKind::Xfs => "ro,norecovery",
+            FileSystemKind::Xfs | FileSystemKind::F2fs => "ro,norecovery",
             _ => "ro,rescue=nologreplay",
         };
         let hint = format!(

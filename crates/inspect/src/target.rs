@@ -166,6 +166,7 @@ fn mounted(root: PathBuf, mounts: &[MountEntry]) -> Result<MountedTarget, Error>
         "ext4" | "ext3" | "ext2" => FileSystemKind::Ext4,
         "xfs" => FileSystemKind::Xfs,
         "btrfs" => FileSystemKind::Btrfs,
+        "f2fs" => FileSystemKind::F2fs,
         other => return Err(Error::NotSupported { path: root, file_system: other.to_owned() }),
     };
     let mut warnings = Vec::new();

@@ -347,11 +347,16 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             Error::NotRoot { .. } => {
-                "run as root (sudo), or name an existing directory as the volume: that needs no root".to_owned()
+                "run as root (sudo), or in a guest kernel (run PLAN --guest uml); or name an existing directory as the \
+                 volume: that needs no root"
+                    .to_owned()
             }
             Error::ToolMissing { package, .. } => format!("apt-get install {package}"),
             Error::FileSystemNotInKernel { file_system } => {
-                format!("load its module (modprobe {file_system}), or leave {file_system} out of the plan")
+                format!(
+                    "load its module (modprobe {file_system}), run the plan in a guest kernel (--guest uml), or leave \
+                     {file_system} out of the plan"
+                )
             }
             Error::NotEnoughSpace { needed, .. } => {
                 format!("name a directory with {needed} free for the images, or make the volumes smaller in the plan")

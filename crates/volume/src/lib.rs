@@ -31,6 +31,7 @@ mod circumstances;
 mod copy;
 mod custodian;
 mod error;
+mod f2fs;
 mod host;
 mod mkfs;
 mod mkfs_words;

@@ -53,6 +53,14 @@ pub fn plan_mkfs(
             arguments.extend(options.iter().cloned());
             arguments.push(device);
         }
+        FileSystemKind::F2fs => {
+            // Without a random seed in the first checkpoint.
+            add(&["-q", "-f", "-r", "-U", &uuid]);
+            arguments.extend(options.iter().cloned());
+            arguments.push(device);
+            // It takes the size after the device, in sectors of 512 bytes.
+            arguments.extend(size.map(|size| (size.0 / 512).to_string()));
+        }
         FileSystemKind::Garden | FileSystemKind::Evergreen => {
             // It takes all of its device. Who comes here may write there: that was decided before.
             add(&["fs", "mkfs", kind.name(), &device, "--force", "--uuid", &uuid]);
@@ -100,5 +108,7 @@ mod tests {
             format!("-q -f -m uuid={id} -d size=7 -i size=1024 /dev/x")
         );
         assert_eq!(plan(FileSystemKind::Btrfs, &[], None), format!("-q -f -U {id} /dev/x"));
+        let f2fs = plan(FileSystemKind::F2fs, &["-i"], Some(Bytes(1 << 26)));
+        assert_eq!(f2fs, format!("-q -f -r -U {id} -i /dev/x 131072"));
     }
 }

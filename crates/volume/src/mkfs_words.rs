@@ -133,6 +133,16 @@ const BTRFS: &[Allowed] = &[
     (&["-K", "--nodiscard", "-M", "--mixed", "-q", "--quiet", "-v", "--verbose"], Value::None),
 ];
 
+const F2FS: &[Allowed] = &[
+    (&["-a", "-t"], Value::OneOf(&["0", "1"])),
+    (&["-d", "-s", "-z"], Value::Size),
+    (&["-e", "-E", "-O"], Value::Features),
+    (&["-g"], Value::OneOf(&["android"])),
+    (&["-i", "-q", "-r"], Value::None),
+    (&["-l"], Value::Label),
+    (&["-o"], Value::Number),
+];
+
 const GARDEN: &[Allowed] = &[
     (&["--compress", "--log-size"], Value::Size),
     (&["--medium"], Value::OneOf(&["hdd", "ssd"])),
@@ -155,6 +165,7 @@ pub fn check_mkfs_words(kind: FileSystemKind, words: &[String]) -> Result<()> {
         FileSystemKind::Ext4 => EXT4,
         FileSystemKind::Xfs => XFS,
         FileSystemKind::Btrfs => BTRFS,
+        FileSystemKind::F2fs => F2FS,
         FileSystemKind::Garden => GARDEN,
         FileSystemKind::Evergreen => EVERGREEN,
     };
@@ -254,9 +265,15 @@ mod tests {
 
     #[test]
     fn words_that_name_paths_are_refused() {
-        use FileSystemKind::{Btrfs, Evergreen, Ext4, Garden, Xfs};
+        use FileSystemKind::{Btrfs, Evergreen, Ext4, F2fs, Garden, Xfs};
         for (kind, words) in [
-            (Btrfs, &["-m", "single", "-d", "single", "/dev/loop9"][..]),
+            (F2fs, &["-c", "/dev/loop9"][..]),
+            (F2fs, &["-c/dev/loop9"]),
+            (F2fs, &["-m"]),
+            (F2fs, &["-U", "random"]),
+            (F2fs, &["-e", "/etc/shadow"]),
+            (F2fs, &["-i", "65536"]),
+            (Btrfs, &["-m", "single", "-d", "single", "/dev/loop9"]),
             (Btrfs, &["--rootdir", "/etc"]),
             (Btrfs, &["--rootdir=/etc"]),
             (Btrfs, &["--rootd=/etc"]),
@@ -306,9 +323,10 @@ mod tests {
 
     #[test]
     fn words_that_shape_a_file_system_are_allowed() {
-        use FileSystemKind::{Btrfs, Evergreen, Ext4, Garden, Xfs};
+        use FileSystemKind::{Btrfs, Evergreen, Ext4, F2fs, Garden, Xfs};
         for (kind, words) in [
-            (Ext4, &["-b", "1024", "-E", "stride=2", "-Enodiscard", "-m", "0", "-N96", "-O", "^flex_bg,bigalloc"][..]),
+            (F2fs, &["-i", "-o", "5", "-s", "2", "-O", "extra_attr,inode_checksum", "-e", "mp3,gif", "-l", "x"][..]),
+            (Ext4, &["-b", "1024", "-E", "stride=2", "-Enodiscard", "-m", "0", "-N96", "-O", "^flex_bg,bigalloc"]),
             (Ext4, &["-m", "0.5", "-J", "size=64", "-T", "largefile", "-I", "128", "-L", "my disk"]),
             (Xfs, &["-i", "size=1024", "-d", "agcount=4,su=64k,sw=2", "-l", "size=64m,internal", "-m", "reflink=0"]),
             (Btrfs, &["--nodesize", "4096", "--mixed", "-O", "^no-holes", "--csum=xxhash", "-d", "single"]),

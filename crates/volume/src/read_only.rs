@@ -24,7 +24,8 @@ use rustix::{
 
 use crate::{
     Error, FileSystemKind, Result,
-    host::{attach_read_only, btrfs_forget},
+    f2fs::{START_BYTES, check_single_device},
+    host::{attach_read_only, btrfs_forget, read_device},
 };
 
 /// A mounted file system; unmounted when it goes.
@@ -56,6 +57,7 @@ impl ReadOnlyMount {
             FileSystemKind::Ext4 => ("ro,noload", &[("ro", None), ("noload", None)]),
             // A copy of a volume has its UUID, which may be mounted already.
             FileSystemKind::Xfs => ("ro,norecovery,nouuid", &[("ro", None), ("norecovery", None), ("nouuid", None)]),
+            FileSystemKind::F2fs => ("ro,norecovery", &[("ro", None), ("norecovery", None)]),
             FileSystemKind::Garden | FileSystemKind::Evergreen => unreachable!("refused above"),
             FileSystemKind::Btrfs => ("ro,rescue=nologreplay", &[("ro", None), ("rescue", Some("nologreplay"))]),
         };
@@ -66,6 +68,9 @@ impl ReadOnlyMount {
         let attached = if is_device { None } else { Some(attach_read_only(path)?) };
         let device = attached.as_ref().map(|(device, _)| device.clone());
         let source = device.as_deref().unwrap_or(path);
+        if kind == FileSystemKind::F2fs {
+            check_single_device(path, &read_device(source, 0, START_BYTES)?)?;
+        }
         let mount = mount(path, source, kind, list);
         if mount.is_err() {
             forget(kind, device.as_deref());

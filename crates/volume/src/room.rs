@@ -24,6 +24,9 @@ impl FileSystemKind {
             FileSystemKind::Ext4 => size / 128,
             FileSystemKind::Xfs => (size / 2048).clamp(64 * Bytes::MIB, 2000 * Bytes::MIB),
             FileSystemKind::Btrfs => 0,
+            // Eight segments of metadata, and what it keeps for cleaning, which grows as the root of the size
+            // (f2fs-tools 1.15: 32 MiB of 64 MiB, 136 MiB of 1 GiB).
+            FileSystemKind::F2fs => 16 * Bytes::MIB + size.isqrt() * 3584,
             // Its log, and 64 bytes beside each block.
             FileSystemKind::Garden => (size / 16).clamp(Bytes::MIB, 32 * Bytes::MIB) + size / 70,
             // Its log, and what a checkpoint writes anew before the old may go.

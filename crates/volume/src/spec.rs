@@ -20,6 +20,8 @@ pub enum FileSystemKind {
     Xfs,
     /// Btrfs, of btrfs-progs.
     Btrfs,
+    /// F2FS, of f2fs-tools.
+    F2fs,
     /// The garden, an engine of our own: a drive and its log on one device, served through FUSE by a process of its own.
     Garden,
     /// Evergreen, the other one: on one device, served in the same way.
@@ -28,10 +30,11 @@ pub enum FileSystemKind {
 
 impl FileSystemKind {
     /// All of them.
-    pub const ALL: [FileSystemKind; 5] = [
+    pub const ALL: [FileSystemKind; 6] = [
         FileSystemKind::Ext4,
         FileSystemKind::Xfs,
         FileSystemKind::Btrfs,
+        FileSystemKind::F2fs,
         FileSystemKind::Garden,
         FileSystemKind::Evergreen,
     ];
@@ -52,6 +55,7 @@ impl FileSystemKind {
             FileSystemKind::Ext4 => "ext4",
             FileSystemKind::Xfs => "xfs",
             FileSystemKind::Btrfs => "btrfs",
+            FileSystemKind::F2fs => "f2fs",
             FileSystemKind::Garden => "garden",
             FileSystemKind::Evergreen => "evergreen",
         }
@@ -63,6 +67,7 @@ impl FileSystemKind {
             FileSystemKind::Ext4 => "mkfs.ext4",
             FileSystemKind::Xfs => "mkfs.xfs",
             FileSystemKind::Btrfs => "mkfs.btrfs",
+            FileSystemKind::F2fs => "mkfs.f2fs",
             FileSystemKind::Garden | FileSystemKind::Evergreen => "senesce",
         }
     }
@@ -73,6 +78,7 @@ impl FileSystemKind {
             FileSystemKind::Ext4 => "e2fsprogs",
             FileSystemKind::Xfs => "xfsprogs",
             FileSystemKind::Btrfs => "btrfs-progs",
+            FileSystemKind::F2fs => "f2fs-tools",
             FileSystemKind::Garden | FileSystemKind::Evergreen => "senesce",
         }
     }
@@ -81,7 +87,8 @@ impl FileSystemKind {
     ///
     /// `noatime` everywhere: reading must not write. A commit interval of 300 s, so that the layout depends on the
     /// operations and on explicit syncs rather than on how fast the machine is. Btrfs discards asynchronously by
-    /// default, which punches the image at moments of its own: not while aging. Nothing here changes how a file
+    /// default, which punches the image at moments of its own: not while aging. F2FS does that too, and it cleans
+    /// segments while it is idle: off, so that it cleans only when it needs space. Nothing else here changes how a file
     /// system allocates. Those of engines of our own are options of `senesce fs mount`, `name=value`: a consistency point (evergreen: a
     /// checkpoint) after 300 s at the latest, else when half of the log is full or much changed.
     pub fn default_mount_options(self) -> &'static str {
@@ -89,16 +96,19 @@ impl FileSystemKind {
             FileSystemKind::Ext4 => "noatime,commit=300",
             FileSystemKind::Xfs => "noatime,logbsize=256k",
             FileSystemKind::Btrfs => "noatime,nodiscard,commit=300",
+            FileSystemKind::F2fs => "noatime,nodiscard,background_gc=off",
             FileSystemKind::Garden | FileSystemKind::Evergreen => "point-every=300",
         }
     }
 
-    /// The smallest volume its mkfs takes with default options (xfsprogs 6.1, btrfs-progs 6.2, e2fsprogs 1.47, ours).
+    /// The smallest volume its mkfs takes with default options (xfsprogs 6.1, btrfs-progs 6.2, e2fsprogs 1.47, f2fs-tools
+    /// 1.15, ours).
     pub fn minimum_size(self) -> Bytes {
         match self {
             FileSystemKind::Ext4 => Bytes(8 * Bytes::MIB),
             FileSystemKind::Xfs => Bytes(300 * Bytes::MIB),
             FileSystemKind::Btrfs => Bytes(114_294_784),
+            FileSystemKind::F2fs => Bytes(52 * Bytes::MIB),
             FileSystemKind::Garden => Bytes(16 * Bytes::MIB),
             FileSystemKind::Evergreen => Bytes(64 * Bytes::MIB),
         }
@@ -116,7 +126,9 @@ impl FromStr for FileSystemKind {
 
     fn from_str(text: &str) -> Result<Self, String> {
         Self::ALL.into_iter().find(|kind| kind.name() == text).ok_or_else(|| {
-            format!("{text:?} is not a file system senesce makes; it makes ext4, xfs, btrfs, garden and evergreen")
+            format!(
+                "{text:?} is not a file system senesce makes; it makes ext4, xfs, btrfs, f2fs, garden and evergreen"
+            )
         })
     }
 }

@@ -13,10 +13,10 @@ pub struct SuperblockIdentity {
     pub made_unix_seconds: Option<u64>,
 }
 
-/// Reads the superblock in the first 128 KiB of a device; `None` if there is no ext4, XFS, Btrfs, drive of a garden, or evergreen.
+/// Reads the superblock in the first 128 KiB of a device; `None` if there is no ext4, XFS, Btrfs, F2FS, drive of a garden, or evergreen.
 ///
 /// Source: ext4, `s_magic` at 1024+0x38, `s_uuid` +0x68, `s_mkfs_time` +0x108; XFS, `sb_magicnum` at 0, `sb_uuid` at
-/// 32; Btrfs, superblock at 64 KiB, fsid +0x20, magic +0x40; garden, the label at 0, its UUID at 16 (docs/reference/garden-format.md);
+/// 32; Btrfs, superblock at 64 KiB, fsid +0x20, magic +0x40; F2FS, magic at 1024, `uuid` +0x6c; garden, the label at 0, its UUID at 16 (docs/reference/garden-format.md);
 /// evergreen, the superblock at 0, its UUID at 16 (docs/reference/evergreen-format.md).
 pub fn read_superblock(prefix: &[u8]) -> Option<SuperblockIdentity> {
     let at = |offset: usize, length: usize| prefix.get(offset..offset + length);
@@ -32,6 +32,9 @@ pub fn read_superblock(prefix: &[u8]) -> Option<SuperblockIdentity> {
     if at(65_536 + 0x40, 8) == Some(b"_BHRfS_M") {
         return found(FileSystemKind::Btrfs, uuid(65_536 + 0x20)?, None);
     }
+    if at(1024, 4) == Some(b"\x10\x20\xf5\xf2") {
+        return found(FileSystemKind::F2fs, uuid(1024 + 0x6c)?, None);
+    }
     if at(0, 8) == Some(b"SNSCdriv") {
         return found(FileSystemKind::Garden, uuid(16)?, None);
     }
@@ -42,7 +45,8 @@ pub fn read_superblock(prefix: &[u8]) -> Option<SuperblockIdentity> {
 }
 
 /// Bytes that the file system in the first 128 KiB of a device calls used, its own structures included; `None` if there is
-/// none that is known, for Btrfs, whose superblock counts once what lies there twice, and for engines of our own, which have it elsewhere.
+/// none that is known, for Btrfs, whose superblock counts once what is stored twice, and for F2FS and
+/// engines of our own, which have it elsewhere.
 ///
 /// Source: ext4, `s_blocks_count` at 1024+0x4 and +0x150, `s_free_blocks_count` +0xC and +0x158, `s_log_block_size` +0x18,
 /// the high halves with feature 64bit (+0x60, 0x80); XFS, `sb_blocksize` at 4, `sb_dblocks` 8, `sb_fdblocks` 144.
@@ -57,7 +61,7 @@ pub fn read_used_bytes(prefix: &[u8]) -> Option<u64> {
             blocks.checked_sub(free)?.checked_mul(1024u64.checked_shl(little(1024 + 0x18)? as u32)?)
         }
         FileSystemKind::Xfs => big(8)?.checked_sub(big(144)?)?.checked_mul(big(0)? & 0xffff_ffff),
-        FileSystemKind::Btrfs | FileSystemKind::Garden | FileSystemKind::Evergreen => None,
+        FileSystemKind::Btrfs | FileSystemKind::F2fs | FileSystemKind::Garden | FileSystemKind::Evergreen => None,
     }
 }
 
@@ -81,7 +85,8 @@ mod tests {
         let btrfs = prefix(&[(65_600, b"_BHRfS_M"), (65_568, &id)]);
         let garden = prefix(&[(0, b"SNSCdriv"), (16, &id)]);
         let evergreen = prefix(&[(0, b"SNSCevrg"), (16, &id)]);
-        for (bytes, kind) in [ext4, xfs, btrfs, garden, evergreen].into_iter().zip(FileSystemKind::ALL) {
+        let f2fs = prefix(&[(1024, b"\x10\x20\xf5\xf2"), (1132, &id)]);
+        for (bytes, kind) in [ext4, xfs, btrfs, f2fs, garden, evergreen].into_iter().zip(FileSystemKind::ALL) {
             let got = read_superblock(&bytes).unwrap();
             assert_eq!((got.file_system, got.uuid), (kind, Uuid(id)));
         }

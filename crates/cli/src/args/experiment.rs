@@ -166,6 +166,7 @@ pub enum FsArg {
     Ext4,
     Xfs,
     Btrfs,
+    F2fs,
 }
 
 #[derive(Debug, Args)]

@@ -168,6 +168,7 @@ fn spec(args: &AgeArgs, plan: &Plan, scratch: &Path) -> Result<(VolumeSpec, Slot
         Some(FsArg::Ext4) => FileSystemKind::Ext4,
         Some(FsArg::Xfs) => FileSystemKind::Xfs,
         Some(FsArg::Btrfs) => FileSystemKind::Btrfs,
+        Some(FsArg::F2fs) => FileSystemKind::F2fs,
         None => return Err(usage("--on names an image or a device", Some("say which file system with --fs"))),
     };
     let backend = match args.on.strip_prefix("image:") {

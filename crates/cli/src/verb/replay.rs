@@ -86,6 +86,7 @@ fn spec(args: &ReplayArgs, scratch: &Path) -> Result<(VolumeSpec, Slot)> {
         Some(FsArg::Ext4) => FileSystemKind::Ext4,
         Some(FsArg::Xfs) => FileSystemKind::Xfs,
         Some(FsArg::Btrfs) => FileSystemKind::Btrfs,
+        Some(FsArg::F2fs) => FileSystemKind::F2fs,
         None => return Err(usage("--on names an image or a device", Some("say which file system with --fs"))),
     };
     let (backend, needed) = match args.on.strip_prefix("image:") {

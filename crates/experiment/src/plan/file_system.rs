@@ -15,6 +15,8 @@ pub enum FileSystemName {
     Xfs,
     /// Btrfs
     Btrfs,
+    /// F2FS; on a kernel without it, `--guest uml` runs the plan in one that has it.
+    F2fs,
     /// The garden, senesce's own copy-on-write file system, mounted through FUSE.
     Garden,
     /// Evergreen, senesce's own B-epsilon-tree file system, mounted through FUSE.
@@ -30,6 +32,7 @@ impl FileSystemName {
             Self::Ext4 => "ext4",
             Self::Xfs => "xfs",
             Self::Btrfs => "btrfs",
+            Self::F2fs => "f2fs",
             Self::Garden => "garden",
             Self::Evergreen => "evergreen",
             Self::Host => "host",

@@ -156,6 +156,7 @@ fn open_metadata(
         FileSystemKind::Ext4 => Box::new(ext4::Ext4Metadata::open(device, threads)?),
         FileSystemKind::Xfs => Box::new(xfs::XfsMetadata::open(device)?),
         FileSystemKind::Btrfs => Box::new(btrfs::BtrfsMetadata::open(device, root)?),
+        FileSystemKind::F2fs => return Err("nodes of F2FS are not read".to_owned()),
         FileSystemKind::Garden | FileSystemKind::Evergreen => {
             return Err("only the engine of this file system knows their places".to_owned());
         }

@@ -8,6 +8,7 @@ mod block_trace;
 mod btrfs;
 mod census;
 mod extents;
+mod f2fs;
 mod free_space;
 mod gnu_grep;
 mod grep;

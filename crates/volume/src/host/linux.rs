@@ -18,7 +18,10 @@ use super::{
     MountEntry, ProcessId, Purpose, ToolOutput, await_release, ioctl, linux_device, linux_disk, linux_engine,
     linux_file, parse_mount_options, parse_mountinfo,
 };
-use crate::{Error, FileSystemKind, Result, circumstances};
+use crate::{
+    Error, FileSystemKind, Result, circumstances,
+    f2fs::{START_BYTES, check_single_device},
+};
 
 /// statfs(2).
 const FUSE_MAGIC: u64 = 0x6573_5546;
@@ -213,8 +216,17 @@ impl Host for LinuxHost {
     fn loops_backed_by(&self, file: FileId) -> Result<Vec<PathBuf>> {
         let mut found = Vec::new();
         for device in linux_device::attached_loops()? {
-            if self.loop_backing(&device)? == Some(file) {
-                found.push(device);
+            match self.loop_backing(&device) {
+                Ok(backing) if backing == Some(file) => found.push(device),
+                Ok(_) => {}
+                // Without the right to open it, `/sys` shows the path of its file.
+                Err(error) if error.is_denied() => {
+                    let is_it = |path: PathBuf| self.file_id(&path).is_ok_and(|found| found == Some(file));
+                    if self.loop_file(&device).ok().flatten().is_some_and(is_it) {
+                        found.push(device);
+                    }
+                }
+                Err(error) => return Err(error),
             }
         }
         Ok(found)
@@ -329,6 +341,9 @@ impl Host for LinuxHost {
 
     fn mount(&self, source: &Path, point: &Path, kind: FileSystemKind, options: &str) -> Result<()> {
         let options = parse_mount_options(options)?;
+        if kind == FileSystemKind::F2fs {
+            check_single_device(source, &linux_device::read(source, 0, START_BYTES)?)?;
+        }
         let data = std::ffi::CString::new(options.data)
             .map_err(|_| Error::MountOption { option: "data".to_owned(), problem: "contains a NUL byte" })?;
         rustix::mount::mount(source, point, kind.name(), options.flags, Some(data.as_c_str())).map_err(|errno| {

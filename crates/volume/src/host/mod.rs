@@ -33,7 +33,7 @@ pub use claim::{Claim, Purpose};
 pub use in_use::Use;
 pub use ioctl::set_idle_priority;
 pub use linux::LinuxHost;
-pub(crate) use linux_device::{attach_read_only, btrfs_forget, queue_dir};
+pub(crate) use linux_device::{attach_read_only, btrfs_forget, queue_dir, read as read_device};
 pub use linux_file::cached_pages;
 pub(crate) use locks::flock_owner;
 pub use medium::{Medium, MediumKind, find_medium};
