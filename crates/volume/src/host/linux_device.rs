@@ -183,7 +183,7 @@ pub(crate) fn queue_dir(path: &Path) -> Result<PathBuf> {
     Ok(if queue.exists() { queue } else { own.join("../queue") })
 }
 
-pub(super) fn read(path: &Path, offset: u64, length: usize) -> Result<Vec<u8>> {
+pub(crate) fn read(path: &Path, offset: u64, length: usize) -> Result<Vec<u8>> {
     let file = fs::File::from(open_device(path, OFlags::RDONLY)?);
     let mut bytes = vec![0; length];
     let mut have = 0;
