@@ -5,7 +5,7 @@
 use std::{
     ffi::CString,
     fs::{self, File},
-    io::Read,
+    io::{Read, Write},
     os::{fd::AsRawFd, unix::process::CommandExt},
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -85,7 +85,7 @@ pub fn init(config: &Path) -> Result<()> {
             line.drain();
         }
         // The console is all there is.
-        Err(error) => eprintln!("senesce: {}", with_cause(&error)),
+        Err(error) => drop(writeln!(std::io::stderr(), "senesce: {}", with_cause(&error))),
     }
     reboot(RebootCommand::PowerOff).map_err(Error::errno("power off", "/"))
 }

@@ -1,6 +1,6 @@
 //! The launcher: starts a guest, passes its output, watches over it.
 //!
-//! An adapter: it starts processes and reads the machine's clock.
+//! An adapter: it starts processes.
 
 use std::{
     fs,
@@ -18,11 +18,11 @@ use std::{
     process::{Child, Command, Stdio},
     sync::mpsc::{self, Receiver, RecvTimeoutError},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
-use senesce_core::Bytes;
+use senesce_core::{Bytes, Clock};
 
 use crate::{Error, GuestConfig, GuestKernel, Result, check_memory, console::Console, frame::Frame, guard};
 
@@ -43,13 +43,12 @@ impl Default for Limits {
 }
 
 /// A guest that is to be started.
-#[derive(Debug)]
 pub struct Launch<'a> {
     /// The kernel.
     pub kernel: &'a GuestKernel,
     /// The memory of the guest.
     pub memory: Bytes,
-    /// What the guest executes. The private directory is added to the writable ones, and is its `TMPDIR`.
+    /// What the guest executes. The private directory must be writable in it.
     pub config: GuestConfig,
     /// This program.
     pub program: PathBuf,
@@ -57,6 +56,8 @@ pub struct Launch<'a> {
     pub private_dir: &'a Path,
     /// How long the guest may take.
     pub limits: Limits,
+    /// Measures the limits.
+    pub clock: &'a dyn Clock,
     /// The signal that requests an early end, if there was one.
     pub interrupted: fn() -> Option<i32>,
 }
@@ -86,7 +87,7 @@ pub fn run_guest(launch: Launch<'_>) -> Result<GuestEnd> {
     let me = rustix::process::getpid();
     rustix::process::set_child_subreaper(Some(me)).map_err(Error::errno("guard", &launch.program))?;
     let guest = Guest::start(&launch.program, &command)?;
-    guest.supervise(launch.limits, launch.interrupted)
+    guest.supervise(&launch)
 }
 
 /// Writes the configuration, and returns the command line of the kernel.
@@ -196,8 +197,10 @@ impl Guest {
         Ok(Self { guard, control, line, console, console_reader, events })
     }
 
-    fn supervise(mut self, limits: Limits, interrupted: fn() -> Option<i32>) -> Result<GuestEnd> {
-        let started = Instant::now();
+    fn supervise(mut self, launch: &Launch<'_>) -> Result<GuestEnd> {
+        let Launch { limits, interrupted, clock, .. } = launch;
+        let since = |then: senesce_core::Nanos| Duration::from_nanos(clock.now().0.saturating_sub(then.0));
+        let started = clock.now();
         let (mut last, mut is_ready, mut passed) = (started, false, None);
         let died = |how: String, console: String| Error::Died { how, console };
         loop {
@@ -221,17 +224,17 @@ impl Guest {
                     let (how, console) = self.end(Duration::ZERO);
                     return Err(died(how, console));
                 }
-                Err(RecvTimeoutError::Timeout) if !is_ready && started.elapsed() > limits.boot => {
+                Err(RecvTimeoutError::Timeout) if !is_ready && since(started) > limits.boot => {
                     let (_, console) = self.end(Duration::ZERO);
                     return Err(Error::NotBooted { seconds: limits.boot.as_secs(), console });
                 }
-                Err(RecvTimeoutError::Timeout) if last.elapsed() > limits.silence => {
+                Err(RecvTimeoutError::Timeout) if since(last) > limits.silence => {
                     let (_, console) = self.end(Duration::ZERO);
                     return Err(Error::Hung { seconds: limits.silence.as_secs(), console });
                 }
                 Err(RecvTimeoutError::Timeout) => continue,
             };
-            last = Instant::now();
+            last = clock.now();
             match frame {
                 Frame::Ready(_) => is_ready = true,
                 // If nobody reads it, the command continues, as a run does whose progress is not read.

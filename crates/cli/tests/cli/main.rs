@@ -39,6 +39,7 @@ mod garden_gardening;
 mod garden_mount;
 mod garden_plans;
 mod garden_reproduce;
+mod guest;
 mod hostile;
 mod image;
 mod inspect;
