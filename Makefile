@@ -7,7 +7,7 @@
 
 SENESCE := target/release/senesce
 PACKAGES_RUN := git build-essential xfsprogs btrfs-progs e2fsprogs util-linux fonts-dejavu-core
-PACKAGES_TEST := $(PACKAGES_RUN) chromium
+PACKAGES_TEST := $(PACKAGES_RUN) chromium user-mode-linux f2fs-tools kmod
 DEMO_DIR ?= demo
 
 MDBOOK_VERSION := 0.5.4

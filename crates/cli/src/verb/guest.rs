@@ -30,6 +30,7 @@ use super::{
 };
 use crate::{
     args::{DemoArgs, GuestArg, GuestArgs, RunArgs},
+    clock::SystemClock,
     exit::{passed, usage},
 };
 
@@ -259,7 +260,16 @@ fn start(custodian: &Custodian, args: &GuestArgs, place: &Place, words: Words, q
     if !quiet {
         eprintln!("guest: user-mode Linux {} with {memory}; its times are not those of a machine", kernel.release);
     }
-    let launch = Launch { kernel: &kernel, memory, config, program, private_dir: &dir, limits: limits(), interrupted };
+    let launch = Launch {
+        kernel: &kernel,
+        memory,
+        config,
+        program,
+        private_dir: &dir,
+        limits: limits(),
+        clock: &SystemClock::start(),
+        interrupted,
+    };
     let end = run_guest(launch);
     if let (Err(Error::Died { .. }), Some(signal)) = (&end, interrupted()) {
         return Ok(128 + signal as u8);
