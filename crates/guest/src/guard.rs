@@ -22,7 +22,7 @@ use rustix::{
     io::Errno,
     process::{
         Pid, Resource, Rlimit, Signal, WaitOptions, kill_process_group, set_child_subreaper,
-        set_parent_process_death_signal, setrlimit, waitpid,
+        set_parent_process_death_signal, setrlimit, wait,
     },
 };
 
@@ -117,7 +117,7 @@ fn guard(command: &[String]) -> std::io::Result<ExitStatus> {
         });
         let status = kernel.wait();
         end_group(false);
-        while !matches!(waitpid(None, WaitOptions::empty()), Err(Errno::CHILD)) {
+        while !matches!(wait(WaitOptions::empty()), Err(Errno::CHILD)) {
             end_group(false);
         }
         end_group(true);

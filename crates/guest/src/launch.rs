@@ -21,7 +21,7 @@ use std::{
     time::Duration,
 };
 
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
 use senesce_core::{Bytes, Clock};
 
 use crate::{Error, GuestConfig, GuestKernel, Result, check_memory, console::Console, frame::Frame, guard};
@@ -288,7 +288,7 @@ fn kill_orphans() {
         for pid in pids.filter(|&pid| is_child(pid)) {
             let _ = kill_process(pid, Signal::KILL);
         }
-        if waitpid(None, WaitOptions::empty()).is_err() {
+        if wait(WaitOptions::empty()).is_err() {
             return;
         }
     }
