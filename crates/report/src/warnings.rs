@@ -18,6 +18,12 @@ pub(crate) fn warnings(model: &Model) -> Vec<String> {
         let invalid = cells(model.invalid.len());
         warnings.push(format!("{invalid} are invalid; their measurements are left out. The reasons are listed below."));
     }
+    let is_guest = |key: &str| key == "guest_kind" || key.ends_with(".guest_kind");
+    if results.circumstances.iter().any(|row| is_guest(&row.key)) {
+        warnings.push(
+            "The run was in a guest kernel, whose system calls are slow: do not quote its wall times.".to_owned(),
+        );
+    }
     for (arm, pulls) in differing_trees(model) {
         warnings.push(format!(
             "{arm}, {} {}: the volumes do not hold the same tree, so their costs cannot be compared.",
