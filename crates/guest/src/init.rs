@@ -7,7 +7,7 @@ use std::{
     fs::{self, File},
     io::{Read, Write},
     os::{fd::AsRawFd, unix::process::CommandExt},
-    path::{Path, PathBuf},
+    path::Path,
     process::{Command, Stdio},
     sync::{Arc, Mutex, PoisonError, mpsc},
     thread,
@@ -121,25 +121,15 @@ fn prepare(config: &Path) -> Result<GuestConfig> {
     let shared = Path::new("/dev/shm");
     fs::create_dir_all(shared).map_err(Error::io("create", shared))?;
     mount_on("tmpfs", shared, "mode=1777,size=80%")?;
-    let needed = |place: &Path| {
-        let of_config = [Path::new(&config.command[0]), &config.dir];
-        let writable = config.writable.iter().map(|writable| match writable {
-            Writable::Host { path } | Writable::Memory { path } => path.as_path(),
-        });
-        of_config
-            .into_iter()
-            .chain(writable)
-            .chain(config.modules.iter().map(PathBuf::as_path))
-            .any(|path| path.starts_with(place))
-    };
-    // Programs keep state there. A file system in memory would hide what the command needs below it.
-    let run = Path::new("/run");
-    if run.is_dir() && !needed(run) {
-        mount_on("tmpfs", run, "mode=755")?;
-    }
     for writable in &config.writable {
         match writable {
-            Writable::Host { path } => mount_on("hostfs", path, &path.to_string_lossy())?,
+            Writable::Host { path } => {
+                // Below /dev, the host's directories are hidden.
+                if !path.exists() {
+                    fs::create_dir_all(path).map_err(Error::io("create", path))?;
+                }
+                mount_on("hostfs", path, &path.to_string_lossy())?;
+            }
             Writable::Memory { path } => {
                 fs::create_dir_all(path).map_err(Error::io("create", path))?;
                 // Below the file system in memory, the directory is enough.

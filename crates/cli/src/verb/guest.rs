@@ -63,6 +63,7 @@ pub fn run(kind: GuestArg, args: RunArgs, quiet: bool) -> Result<()> {
         (Some(dir), _) => existing(dir)?,
         (None, Some(path)) => {
             let plan = with_overrides(Plan::read(path)?, path, &args)?;
+            check_visible(path)?;
             new(plan, args.out.clone())?
         }
         (None, None) => return Err(usage("no plan given", None)),
@@ -180,6 +181,18 @@ fn check_plan(plan: &Plan) -> Result<()> {
     Ok(())
 }
 
+/// Refuses a path that the guest does not see, because it has devices and processes of its own.
+fn check_visible(path: &Path) -> Result<()> {
+    let path = fs::canonicalize(path).with_context(|| format!("cannot look up {}", Printable::new(path)))?;
+    match ["/dev", "/proc", "/sys"].into_iter().find(|hidden| path.starts_with(hidden)) {
+        Some(hidden) => {
+            let message = format!("a guest does not see {}: it has a {hidden} of its own", Printable::new(&path));
+            Err(usage(message, Some("copy it to another directory")))
+        }
+        None => Ok(()),
+    }
+}
+
 fn place(plan: &Plan, dir: &Path, is_new: bool) -> Result<Place> {
     let dir = fs::canonicalize(dir).with_context(|| format!("cannot look up {}", Printable::new(dir)))?;
     let mut writable = vec![Writable::Host { path: dir.clone() }];
@@ -210,9 +223,12 @@ fn execute(kind: GuestArg, args: &GuestArgs, place: &Place, words: Words, quiet:
     });
     let end = end.inspect_err(|_| forget(place, None))?;
     match &end {
-        Ok(0) => registry.remove(&place.dir)?,
-        // The command has released what it could.
-        Ok(_) => {}
+        // The command has released what it could. What it could not stays in the list.
+        Ok(_) => {
+            if clean(&host, &place.dir, CleanMode::DryRun)?.is_empty() {
+                registry.remove(&place.dir)?;
+            }
+        }
         Err(_) => {
             for action in clean(&host, &place.dir, CleanMode::Act)?.iter().filter(|action| action.is_failure()) {
                 eprintln!("senesce: {action}");
@@ -242,9 +258,13 @@ fn start(custodian: &Custodian, args: &GuestArgs, place: &Place, words: Words, q
     let (_, dir) = custodian.acquire_tree(&env::temp_dir(), "senesce-guest")?;
     let memory = args.guest_memory.unwrap_or(DEFAULT_MEMORY);
     check_memory(memory, &dir)?;
+    let here = fs::canonicalize(".").context("cannot look up the working directory")?;
+    let program = env::current_exe().context("cannot find this program")?;
+    for path in [&dir, &here, &program] {
+        check_visible(path)?;
+    }
     let temporary = dir.join("tmp");
     fs::DirBuilder::new().mode(0o700).create(&temporary).context("cannot create the guest's temporary directory")?;
-    let program = env::current_exe().context("cannot find this program")?;
     let mut command = vec![program.display().to_string()];
     command.extend(words.0);
     let mut writable = place.writable.clone();
@@ -252,7 +272,7 @@ fn start(custodian: &Custodian, args: &GuestArgs, place: &Place, words: Words, q
     let config = GuestConfig {
         command,
         environment: environment(&dir, &temporary),
-        dir: fs::canonicalize(".").context("cannot look up the working directory")?,
+        dir: here,
         umask: umask(),
         writable,
         modules: kernel.modules.in_order(MODULES),
