@@ -36,6 +36,7 @@ const WALLS: &[(&str, &[&str])] = &[
             "senesce-probe",
             "senesce-device",
             "senesce-inspect",
+            "senesce-defrag",
             "senesce-vdisk",
             "senesce-store",
         ],

@@ -112,7 +112,10 @@ impl Bar {
                     self.line(&format!("{} {} at {}: invalid: {reason}", key.arm, key.role.name(), key.pulls));
                 }
             }
-            Event::CheckpointDone { arm, pulls, phases } => self.line(&checkpoint_text(arm, *pulls, phases)),
+            Event::CureStarted { role, tool, .. } => self.say(&format!("cure by {tool} on {}", role.name())),
+            Event::CheckpointDone { arm, pulls, cured, phases } => {
+                self.line(&checkpoint_text(arm, *pulls, *cured, phases));
+            }
             Event::Warning { arm, message } => self.line(&format!("{arm}: warning: {message}")),
             Event::ArmDone { arm, reason } => {
                 let how = if reason.is_empty() { "done".to_owned() } else { format!("failed: {reason}") };
@@ -167,7 +170,12 @@ impl Lines {
                 };
                 self.line(&format!("{} {} at {} pulls: {what}", key.arm, key.role.name(), key.pulls));
             }
-            Event::CheckpointDone { arm, pulls, phases } => self.line(&checkpoint_text(arm, *pulls, phases)),
+            Event::CureStarted { arm, role, tool, pulls } => {
+                self.line(&format!("{arm} {} at {pulls} pulls: cure by {tool}", role.name()));
+            }
+            Event::CheckpointDone { arm, pulls, cured, phases } => {
+                self.line(&checkpoint_text(arm, *pulls, *cured, phases));
+            }
             Event::Warning { arm, message } => self.line(&format!("{arm}: warning: {message}")),
             Event::ArmDone { arm, reason } => {
                 let how = if reason.is_empty() { "done".to_owned() } else { format!("failed: {reason}") };
@@ -196,7 +204,7 @@ fn cost_text(role: &str, cost: Option<f64>) -> String {
 }
 
 /// Where the time since the checkpoint before went: phases of all volumes together, the longest first.
-fn checkpoint_text(arm: &str, pulls: u64, phases: &[Phase]) -> String {
+fn checkpoint_text(arm: &str, pulls: u64, cured: bool, phases: &[Phase]) -> String {
     let mut sums: Vec<(&str, f64)> = Vec::new();
     for phase in phases {
         match sums.iter_mut().find(|(what, _)| *what == phase.what) {
@@ -209,7 +217,8 @@ fn checkpoint_text(arm: &str, pulls: u64, phases: &[Phase]) -> String {
     // What takes less than half a second is not worth its place in the line.
     let parts: Vec<_> = sums.iter().filter(|sum| sum.1 >= 0.5).map(|(what, s)| format!("{what} {s:.0} s")).collect();
     let parts = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
-    format!("{arm} checkpoint at {pulls} pulls: {total:.0} s since the last{parts}")
+    let after = if cured { ", after the cure" } else { "" };
+    format!("{arm} checkpoint at {pulls} pulls{after}: {total:.0} s since the last{parts}")
 }
 
 /// A number that grows, on a terminal only: for work that is over in seconds to minutes.
@@ -318,7 +327,8 @@ mod tests {
     fn a_checkpoint_line_sums_the_volumes_and_omits_short_phases() {
         let phase = |what: &str, seconds| Phase { what: what.into(), role: None, seconds };
         let phases = [phase("aging", 0.2), phase("grep test", 10.0), phase("hashing", 15.0), phase("grep test", 20.0)];
-        let text = checkpoint_text("ext4", 100, &phases);
+        let text = checkpoint_text("ext4", 100, false, &phases);
         assert_eq!(text, "ext4 checkpoint at 100 pulls: 45 s since the last (grep test 30 s, hashing 15 s)");
+        assert!(checkpoint_text("ext4", 7, true, &[]).starts_with("ext4 checkpoint at 7 pulls, after the cure: "));
     }
 }

@@ -61,6 +61,15 @@ impl PlanOptions {
             piece_bytes: 1 << 20,
         }
     }
+
+    /// The same options with only these strategies.
+    pub fn with_strategies(self, strategies: &[Strategy]) -> Self {
+        Self {
+            orders: strategies.contains(&Strategy::Order),
+            piece_bytes: if strategies.contains(&Strategy::Pieces) { self.piece_bytes } else { 0 },
+            ..self
+        }
+    }
 }
 
 /// A range of a file that moves.

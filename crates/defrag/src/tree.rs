@@ -11,7 +11,13 @@ use rustix::{
     io::Errno,
 };
 use senesce_core::Stop;
-use senesce_probe::collect::{EntryKind, SurveyFigures, Surveyed, collect_survey};
+use senesce_probe::{
+    collect::{
+        EntryKind, SurveyFigures, Surveyed, collect_btrfs_free_space_as_it_is, collect_free_extents_as_it_is,
+        collect_survey,
+    },
+    map::{BtrfsGroupType, FreeExtent},
+};
 
 use crate::{Error, apply::Skip, plan::parent};
 
@@ -47,6 +53,22 @@ impl Tree {
     /// The path of the root, as the caller named it.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The free extents of the file system as (start, length), bytes. Without a map of them (not
+    /// root), all free space counts as one extent.
+    ///
+    /// Errors: the file system does not report its free space.
+    pub fn free_extents(&self) -> Result<Vec<(u64, u64)>, Error> {
+        let pair = |free: FreeExtent| (free.start_bytes, free.length_bytes);
+        if let Ok(space) = collect_btrfs_free_space_as_it_is(&self.path) {
+            return Ok(space.free_extents(BtrfsGroupType::DATA).map(pair).collect());
+        }
+        if let Ok(free) = collect_free_extents_as_it_is(&self.path) {
+            return Ok(free.into_iter().map(pair).collect());
+        }
+        let space = rustix::fs::statvfs(&self.path).map_err(Error::sys("read the free space of", &self.path))?;
+        Ok(vec![(0, space.f_bavail * space.f_frsize)])
     }
 
     /// The indices of the files, in the order in which the file system lists them.

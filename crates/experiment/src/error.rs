@@ -35,6 +35,9 @@ pub enum Error {
     /// A volume could not be surveyed or modelled.
     #[error(transparent)]
     Inspect(#[from] senesce_inspect::Error),
+    /// The files of a volume could not be moved.
+    #[error(transparent)]
+    Defrag(#[from] senesce_defrag::Error),
     #[error(transparent)]
     Plan(#[from] PlanError),
     #[error(transparent)]

@@ -53,6 +53,9 @@ pub enum Entry {
         feedback_bytes: u64,
         /// Names of the images kept for going on, in the arm's directory; empty if none were kept.
         snapshots: Vec<String>,
+        /// Whether the volumes were cured after this step, and the cells are those after the cure.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        cured: bool,
     },
     /// The arm is at its end.
     ArmDone {
@@ -164,6 +167,7 @@ mod tests {
             log_bytes: 100 * pulls,
             feedback_bytes: 0,
             snapshots: vec![],
+            cured: false,
         }
     }
 

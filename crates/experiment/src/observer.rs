@@ -46,6 +46,17 @@ pub enum Event {
         /// Whether it ended for lack of space.
         no_space: bool,
     },
+    /// A tool begins to cure a volume.
+    CureStarted {
+        /// The arm's name.
+        arm: String,
+        /// The volume.
+        role: Role,
+        /// The tool, as in table `cures`.
+        tool: String,
+        /// Counted steps done so far.
+        pulls: u64,
+    },
     /// A cell was measured.
     CellDone {
         #[serde(flatten)]
@@ -62,6 +73,8 @@ pub enum Event {
         arm: String,
         /// Counted steps done so far.
         pulls: u64,
+        /// Whether it measured the volumes after a cure.
+        cured: bool,
         /// Where the time since the checkpoint before went.
         phases: Vec<Phase>,
     },

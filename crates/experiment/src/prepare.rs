@@ -9,7 +9,7 @@ use senesce_volume::{Error as VolumeError, FileSystemKind, Host, VirtualDevice};
 use crate::{
     Error, World,
     journal::Entry,
-    plan::{Backend, FileSystemName, Plan, PlanError, VolumePlan},
+    plan::{Backend, CureAt, FileSystemName, Plan, PlanError, VolumePlan},
     sizing::Sizes,
     source::Source,
     volumes::{check_device_sizes, check_devices, check_tracing, image_dir, kind, virtual_device},
@@ -51,12 +51,14 @@ pub(crate) fn prepare(plan: &Plan, place: &Place<'_>, world: &World) -> Result<P
     let devices = plan.devices(place.plan)?;
     let virtual_device = virtual_device(plan, place.plan)?;
     check_file_systems(plan, host)?;
+    check_cure_tools(plan, host)?;
     check_places(plan, host, place)?;
     if host.is_root() {
         check_tracing(plan)?;
     }
     let source = Source::open(plan, place.spool, &world.owners)?;
     check_checkpoints(plan, source.pulls(plan), place.plan)?;
+    check_cure_steps(plan, source.pulls(plan), place.plan)?;
     let sizes = Sizes::plan(plan, &source)?;
     if host.is_root() {
         check_device_sizes(plan, &sizes, host)?;
@@ -102,6 +104,33 @@ fn check_file_system(kind: FileSystemKind, host: &dyn Host) -> Result<(), Error>
     }
     if !host.kernel_knows(kind)? {
         return Err(VolumeError::FileSystemNotInKernel { file_system: kind }.into());
+    }
+    Ok(())
+}
+
+/// Refuses a cure whose tool is not installed.
+fn check_cure_tools(plan: &Plan, host: &dyn Host) -> Result<(), Error> {
+    let cures = plan.file_systems.iter().filter_map(|fs| fs.cure.as_ref());
+    let missing = cures.filter(|cure| cure.by.program().is_some_and(|program| host.find_tool(program).is_none()));
+    missing.take(1).try_for_each(|cure| {
+        let (tool, package) = (cure.by.name().to_owned(), cure.by.debian_package());
+        Err(VolumeError::ToolMissing { tool, package }.into())
+    })
+}
+
+/// Refuses a cure after a step that the plan does not reach, and too many cures.
+fn check_cure_steps(plan: &Plan, pulls: u64, path: &Path) -> Result<(), Error> {
+    for cure in plan.file_systems.iter().filter_map(|fs| fs.cure.as_ref()) {
+        let problem = match (cure.at, cure.every) {
+            (Some(CureAt::Step(at)), _) if at > pulls => ("at", format!("is {at}, and the plan has {pulls} steps")),
+            (_, Some(every)) if every > pulls => ("every", format!("is {every}, and the plan has {pulls} steps")),
+            (_, Some(every)) if pulls / every > MAX_CHECKPOINTS => {
+                ("every", format!("is {every}: more than {MAX_CHECKPOINTS} cures of {pulls} steps"))
+            }
+            _ => continue,
+        };
+        let (key, problem) = (format!("file_system.cure.{}", problem.0), problem.1);
+        return Err(PlanError::Contradiction { path: path.to_owned(), key, problem }.into());
     }
     Ok(())
 }
@@ -172,6 +201,26 @@ fn check_space(plan: &Plan, sizes: &Sizes, host: &dyn Host, place: &Place<'_>) -
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cure_after_the_last_step_is_refused() {
+        for (cure, pulls, key) in [
+            ("at = 40", 40, None),
+            ("at = 41", 40, Some("file_system.cure.at")),
+            ("every = 40", 40, None),
+            ("every = 41", 40, Some("file_system.cure.every")),
+            ("every = 1", u64::MAX, Some("file_system.cure.every")),
+        ] {
+            let text = format!(
+                "format = \"senesce-plan/1\"\nname = \"t\"\n[history]\nrepo = \"/r\"\n[[file_system]]\n\
+                 kind = \"ext4\"\ncure = {{ by = \"senesce\", {cure} }}\n"
+            );
+            let plan = Plan::parse(Path::new("p"), &text).unwrap();
+            let said = check_cure_steps(&plan, pulls, Path::new("p")).err().map(|error| error.to_string());
+            assert_eq!(said.is_some(), key.is_some(), "{cure}: {said:?}");
+            assert!(key.is_none_or(|key| said.unwrap().contains(&format!(": {key}: "))), "{cure}");
+        }
+    }
 
     #[test]
     fn more_checkpoints_than_memory_are_refused() {

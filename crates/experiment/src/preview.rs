@@ -101,7 +101,7 @@ pub fn preview(
         _ => "",
     };
     let traced = if plan.measure.trace { ", and one more that is traced" } else { "" };
-    let steps = vec![
+    let mut steps = vec![
         "mkfs and mount the volumes; each verified".to_owned(),
         set_up,
         match plan.workload.kind {
@@ -112,6 +112,15 @@ pub fn preview(
             "at each of {checkpoints} checkpoints: measure {measured} ({runs} cold grep test(s) each{read}, in turn{traced})"
         ),
     ];
+    steps.extend(arms.iter().filter_map(|arm| {
+        let cure = arm.file_system.cure.as_ref()?;
+        let when = match (cure.every, cure.steps(pulls).as_slice()) {
+            (Some(every), _) => format!("each {every} {}", plan.step_unit()),
+            (None, [step]) if *step < pulls => format!("{step} {}", plan.step_unit()),
+            _ => "the last step".to_owned(),
+        };
+        Some(format!("{}: after {when}, cure by {}, and measure again", arm.name, cure.by.name()))
+    }));
     Ok(Preview {
         checkpoints: plan.checkpoints(pulls),
         cells: arms.iter().flat_map(|arm| plan.cells(arm, pulls)).collect(),

@@ -111,8 +111,8 @@ impl Sizes {
     /// The size of a role's volume.
     pub fn size(&self, role: Role) -> Bytes {
         match role {
-            Role::Full => self.full,
-            Role::Empty => self.empty,
+            Role::Full | Role::CuredFull => self.full,
+            Role::Empty | Role::CuredEmpty => self.empty,
             Role::Unaged => self.unaged,
         }
     }
@@ -121,7 +121,7 @@ impl Sizes {
     pub(crate) fn needed(&self, role: Role) -> Bytes {
         match role {
             Role::Unaged => Bytes(self.clone_bytes),
-            Role::Full | Role::Empty => Bytes(self.needed_bytes),
+            _ => Bytes(self.needed_bytes),
         }
     }
 }

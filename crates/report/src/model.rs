@@ -86,6 +86,8 @@ pub(crate) fn words(role: Role) -> &'static str {
         Role::Full => "nearly full",
         Role::Empty => "roomy",
         Role::Unaged => "fresh copy",
+        Role::CuredFull => "nearly full, cured",
+        Role::CuredEmpty => "roomy, cured",
     }
 }
 
@@ -150,7 +152,9 @@ pub(crate) struct Model<'a> {
 
 impl<'a> Model<'a> {
     pub(crate) fn compute(results: &'a Results) -> Self {
-        let valid: BTreeSet<&CellKey> = results.cells.iter().filter(|cell| cell.valid).map(|cell| &cell.key).collect();
+        // The section of cures has the cured volumes: they are at the same checkpoints as the others.
+        let is_aging = |cell: &&senesce_store::CellRow| cell.valid && !cell.key.role.is_cured();
+        let valid: BTreeSet<&CellKey> = results.cells.iter().filter(is_aging).map(|cell| &cell.key).collect();
         let arms: BTreeSet<_> =
             results.cells.iter().map(|cell| (cell.key.arm.clone(), cell.key.file_system.clone())).collect();
         let checkpoints: BTreeSet<_> = results.cells.iter().map(|cell| cell.key.pulls).collect();

@@ -34,7 +34,7 @@ fn page_is_reproducible_and_loads_nothing() {
     assert_eq!(page.matches("</script>").count(), 4);
     let data = page.split("id=\"senesce-data\">").nth(1).unwrap().split("</script>").next().unwrap();
     let data: serde_json::Value = serde_json::from_str(data).unwrap();
-    assert_eq!(data["run"]["format"], "senesce-results/2");
+    assert_eq!(data["run"]["format"], "senesce-results/3");
     assert_eq!(data["grep"].as_array().unwrap().len(), results.grep.len());
 }
 

@@ -23,6 +23,7 @@ impl Results {
             Table::Aging => csv(&self.aging),
             Table::Latency => csv(&self.latency),
             Table::Steps => csv(&self.steps),
+            Table::Cures => csv(&self.cures),
             Table::Circumstances => csv(&self.circumstances),
         }
     }
@@ -52,6 +53,7 @@ impl Results {
         self.aging.sort_by(|a, b| a.key.cmp(&b.key));
         self.latency.sort_by(|a, b| (&a.key, &a.operation).cmp(&(&b.key, &b.operation)));
         self.steps.sort_by(|a, b| (&a.key, a.step).cmp(&(&b.key, b.step)));
+        self.cures.sort_by(|a, b| (&a.key, &a.device).cmp(&(&b.key, &b.device)));
         self.circumstances.sort_by(|a, b| (&a.arm, &a.key).cmp(&(&b.arm, &b.key)));
     }
 }

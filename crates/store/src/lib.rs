@@ -15,10 +15,10 @@ mod store;
 pub use disk::{Disk, RealDisk};
 pub use error::Error;
 pub use reference::reference_markdown;
-pub use results::{CellResults, EVENTS_FILE, EVENTS_SCHEMA, FORMAT, RUN_INFO_FILE, Results, RunInfo};
+pub use results::{CellCosts, CellResults, EVENTS_FILE, EVENTS_SCHEMA, FORMAT, RUN_INFO_FILE, Results, RunInfo};
 pub use rows::{
-    AgingRow, CellKey, CellRow, CircumstanceRow, FreeSpaceRow, GrepRow, LatencyRow, LayoutRow, LoadRow, MapRow,
-    ModelledRow, Role, StepRow, TraceBucketRow, TraceRow,
+    AgingRow, CellKey, CellRow, CircumstanceRow, CureRow, FreeSpaceRow, GrepRow, LatencyRow, LayoutRow, LoadRow,
+    MapRow, ModelledRow, Role, StepRow, TraceBucketRow, TraceRow,
 };
 pub use schema::{Column, ColumnType, Table};
 pub use simulated::SimulatedDisk;

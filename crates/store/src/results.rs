@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgingRow, CellKey, CellRow, CircumstanceRow, FreeSpaceRow, GrepRow, LatencyRow, LayoutRow, LoadRow, MapRow,
-    ModelledRow, StepRow, TraceBucketRow, TraceRow,
+    AgingRow, CellKey, CellRow, CircumstanceRow, CureRow, FreeSpaceRow, GrepRow, LatencyRow, LayoutRow, LoadRow,
+    MapRow, ModelledRow, StepRow, TraceBucketRow, TraceRow,
 };
 
 /// The results format that this version writes. It also reads `senesce-results/1`, which has no
-/// table `load`.
-pub const FORMAT: &str = "senesce-results/2";
+/// table `load`, and `senesce-results/2`, which has no table `cures` and no cells of cured volumes.
+pub const FORMAT: &str = "senesce-results/3";
 /// The format of one line of the events file.
 pub const EVENTS_SCHEMA: &str = "senesce-events/1";
 /// The file that describes the run; a directory without it holds no results.
@@ -65,6 +65,17 @@ pub struct CellResults {
     pub latency: Vec<LatencyRow>,
     /// The steps up to this checkpoint; empty for unaged volumes.
     pub steps: Vec<StepRow>,
+    /// The cure of the volume, a row for each device; none for volumes that are not cured.
+    pub cures: Vec<CureRow>,
+}
+
+/// What reading a cell costs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CellCosts {
+    /// Repetitions of the grep test.
+    pub grep: Vec<GrepRow>,
+    /// Modelled costs.
+    pub modelled: Vec<ModelledRow>,
 }
 
 impl CellResults {
@@ -83,6 +94,7 @@ impl CellResults {
             aging: None,
             latency: Vec::new(),
             steps: Vec::new(),
+            cures: Vec::new(),
         }
     }
 }
@@ -116,6 +128,8 @@ pub struct Results {
     pub latency: Vec<LatencyRow>,
     /// Table `steps`.
     pub steps: Vec<StepRow>,
+    /// Table `cures`.
+    pub cures: Vec<CureRow>,
     /// Table `circumstances`.
     pub circumstances: Vec<CircumstanceRow>,
 }

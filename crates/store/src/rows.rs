@@ -16,6 +16,54 @@ pub enum Role {
     Empty,
     /// The same tree, freshly copied to a fresh file system.
     Unaged,
+    /// The full volume after a cure.
+    CuredFull,
+    /// The empty volume after a cure.
+    CuredEmpty,
+}
+
+impl Role {
+    /// All of them.
+    pub const ALL: [Role; 5] = [Role::Full, Role::Empty, Role::Unaged, Role::CuredFull, Role::CuredEmpty];
+
+    /// The role as the tables spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::Full => "full",
+            Role::Empty => "empty",
+            Role::Unaged => "unaged",
+            Role::CuredFull => "cured-full",
+            Role::CuredEmpty => "cured-empty",
+        }
+    }
+
+    /// The role of that name.
+    pub fn of_name(name: &str) -> Option<Role> {
+        Self::ALL.into_iter().find(|role| role.name() == name)
+    }
+
+    /// The same volume after a cure. A fresh copy is never cured.
+    pub fn cured(self) -> Role {
+        match self {
+            Role::Full | Role::CuredFull => Role::CuredFull,
+            Role::Empty | Role::CuredEmpty => Role::CuredEmpty,
+            Role::Unaged => Role::Unaged,
+        }
+    }
+
+    /// The same volume before a cure.
+    pub fn uncured(self) -> Role {
+        match self {
+            Role::Full | Role::CuredFull => Role::Full,
+            Role::Empty | Role::CuredEmpty => Role::Empty,
+            Role::Unaged => Role::Unaged,
+        }
+    }
+
+    /// Whether it is a volume after a cure.
+    pub fn is_cured(self) -> bool {
+        self != self.uncured()
+    }
 }
 
 /// The key of a cell: the first columns of every table of measurements.
@@ -355,7 +403,48 @@ pub struct StepRow {
     pub disk_seconds: f64,
 }
 
-/// Table `circumstances`: everything that a figure depends on, as keys and values.
+/// Table `cures`: one cure of a volume, and its gain on one device. The key is that of the cell
+/// after the cure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CureRow {
+    #[serde(flatten)]
+    #[allow(missing_docs)]
+    pub key: CellKey,
+    /// `senesce`, `e4defrag`, `xfs_fsr` or `btrfs`.
+    pub tool: String,
+    /// The strategies of `senesce`, with commas; else empty.
+    pub strategies: String,
+    /// Bytes that the block device was asked to write, until the volume was unmounted after the
+    /// cure; none in a directory.
+    pub written_bytes: Option<u64>,
+    /// Wall time of the tool, and of the write-back and the unmount after it, seconds.
+    pub wall_seconds: f64,
+    /// Modelled seconds that a disk in virtual time was at work meanwhile; NaN on other volumes.
+    pub disk_seconds: f64,
+    /// Files that moved; none if the tool does not report it.
+    pub moved_files: Option<u64>,
+    /// Files that `senesce` skipped during its moves; none if the tool does not report it.
+    pub skipped_files: Option<u64>,
+    /// The reasons, as `12 in use; 3 changed meanwhile`; empty if none.
+    pub skipped: String,
+    /// The modelled device of the next three columns: `model: HDD 7.2K`.
+    pub device: String,
+    /// Modelled seconds of a cold read before the cure, from the map; NaN if they were not
+    /// modelled.
+    pub modelled_before_seconds: f64,
+    /// The same after the cure, as `senesce` predicted it before it moved a file; NaN of other
+    /// tools.
+    pub predicted_seconds: f64,
+    /// The same after the cure, from the new map; NaN if they were not modelled.
+    pub modelled_after_seconds: f64,
+    /// The grep test before the cure, seconds: the median of its repetitions, in virtual time if
+    /// the volume is such a disk, else wall time; NaN if it was not run.
+    pub read_before_seconds: f64,
+    /// The same after the cure.
+    pub read_after_seconds: f64,
+}
+
+/// Table `circumstances`: everything a figure depends on, as keys and values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CircumstanceRow {
     /// Its arm; empty if it applies to the whole run.

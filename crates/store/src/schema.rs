@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use crate::{
-    AgingRow, CellKey, CellRow, CircumstanceRow, Error, FreeSpaceRow, GrepRow, LatencyRow, LayoutRow, LoadRow, MapRow,
-    ModelledRow, Role, StepRow, TraceBucketRow, TraceRow,
+    AgingRow, CellKey, CellRow, CircumstanceRow, CureRow, Error, FreeSpaceRow, GrepRow, LatencyRow, LayoutRow, LoadRow,
+    MapRow, ModelledRow, Role, StepRow, TraceBucketRow, TraceRow,
 };
 
 pub(crate) use crate::parquet_file::{decode, encode};
@@ -37,13 +37,15 @@ pub enum Table {
     Latency,
     /// One row per step that aged a volume.
     Steps,
+    /// One row per cure of a volume and modelled device.
+    Cures,
     /// Keys and values.
     Circumstances,
 }
 
 impl Table {
     /// Every table.
-    pub const ALL: [Table; 13] = [
+    pub const ALL: [Table; 14] = [
         Table::Cells,
         Table::Grep,
         Table::Load,
@@ -56,10 +58,11 @@ impl Table {
         Table::Aging,
         Table::Latency,
         Table::Steps,
+        Table::Cures,
         Table::Circumstances,
     ];
     /// The tables with rows for a cell.
-    pub(crate) const OF_CELLS: [Table; 12] = [
+    pub(crate) const OF_CELLS: [Table; 13] = [
         Table::Cells,
         Table::Grep,
         Table::Load,
@@ -72,6 +75,7 @@ impl Table {
         Table::Aging,
         Table::Latency,
         Table::Steps,
+        Table::Cures,
     ];
 
     /// The table's name, which is also the stem of its file.
@@ -89,6 +93,7 @@ impl Table {
             Table::Aging => "aging",
             Table::Latency => "latency",
             Table::Steps => "steps",
+            Table::Cures => "cures",
             Table::Circumstances => "circumstances",
         }
     }
@@ -125,6 +130,9 @@ impl Table {
             Table::Steps => {
                 "One row per step since the checkpoint before, of every aged volume; those that only synchronise have none."
             }
+            Table::Cures => {
+                "One row per cure of a volume and modelled device: what the tool did, and the cost of a cold read before and after. Only if the plan has cures (`file_system.cure`)."
+            }
             Table::Circumstances => "Everything a figure depends on, as keys and values.",
         }
     }
@@ -144,6 +152,7 @@ impl Table {
             Table::Aging => columns_of::<AgingRow>(),
             Table::Latency => columns_of::<LatencyRow>(),
             Table::Steps => columns_of::<StepRow>(),
+            Table::Cures => columns_of::<CureRow>(),
             Table::Circumstances => columns_of::<CircumstanceRow>(),
         }
     }
@@ -156,22 +165,6 @@ impl std::str::FromStr for Table {
             .into_iter()
             .find(|table| table.name() == name)
             .ok_or_else(|| Error::UnknownTable { name: name.to_owned(), known: Table::ALL.map(Table::name).join(", ") })
-    }
-}
-
-impl Role {
-    /// The role in the spelling of the tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Role::Full => "full",
-            Role::Empty => "empty",
-            Role::Unaged => "unaged",
-        }
-    }
-
-    /// The role with this name.
-    pub fn of_name(name: &str) -> Option<Role> {
-        [Role::Full, Role::Empty, Role::Unaged].into_iter().find(|role| role.name() == name)
     }
 }
 
@@ -265,7 +258,12 @@ const KEY_COLUMNS: [Column; 4] = [
         "",
         "The file system: `ext4`, `xfs`, `btrfs`, `garden`, `evergreen`; `host` for whatever holds a directory.",
     ),
-    column("role", ColumnType::Text, "", "Which volume: `full`, `empty` or `unaged`."),
+    column(
+        "role",
+        ColumnType::Text,
+        "",
+        "Which volume: `full`, `empty` or `unaged`; after a cure `cured-full` or `cured-empty`.",
+    ),
     column("pulls", ColumnType::UInt64, "1", "The checkpoint, as the number of counted steps (pulls) done before it."),
 ];
 
@@ -464,6 +462,22 @@ table_row! { StepRow, Steps, key;
     operation_seconds: float, "s", "What of it passed within the operations but `fsync` and `syncfs`; null if the git binary did it.";
     sync_seconds: float, "s", "Time of its own `fsync` and `syncfs`, and of the syncfs that the plan may ask for after every step (`measure.sync_steps`); null if there was none of them.";
     disk_seconds: float, "s", "Modelled time that a disk in virtual time was at work during the step and the syncfs that the plan may ask for after it; what stays in memory then comes later. Null on other volumes.";
+}
+table_row! { CureRow, Cures, key;
+    tool: text, "", "`senesce`, `e4defrag`, `xfs_fsr` or `btrfs`.";
+    strategies: text, "", "The strategies of `senesce`, with commas; empty for other tools.";
+    written_bytes: optional_uint, "B", "Bytes that the block device was asked to write, from its statistics, from the start of the tool until the volume was unmounted after it.";
+    wall_seconds: float, "s", "Wall time of the tool, and of the write-back and the unmount after it.";
+    disk_seconds: float, "s", "Modelled time that a disk in virtual time was at work meanwhile; null on other volumes.";
+    moved_files: optional_uint, "1", "Files that moved, in whole or in part; null if the tool does not report them.";
+    skipped_files: optional_uint, "1", "Files that were to move and did not; null if the tool does not report them.";
+    skipped: text, "", "Their reasons, each with its number of files; empty if there are none.";
+    device: text, "", "The modelled device of the next three columns.";
+    modelled_before_seconds: float, "s", "Modelled time of a cold read before the cure, from the map of the tree; null if it was not modelled.";
+    predicted_seconds: float, "s", "The time after the cure that `senesce` predicted before it moved a file; null for other tools.";
+    modelled_after_seconds: float, "s", "Modelled time of a cold read after the cure, from the map of the tree; null if it was not modelled.";
+    read_before_seconds: float, "s", "Median time of the grep test before the cure: virtual time of a disk in virtual time, else wall time; null if it was not run.";
+    read_after_seconds: float, "s", "The same after the cure.";
 }
 table_row! { CircumstanceRow, Circumstances, ;
     arm: text, "", "The arm it belongs to; empty if it holds for the whole run.";

@@ -24,7 +24,7 @@ use crate::disk::{Disk, RealDisk};
 use crate::part::{PartName, SUFFIX, part_key};
 use crate::results::{CellResults, EVENTS_FILE, EVENTS_SCHEMA, FORMAT, RUN_INFO_FILE, Results, RunInfo};
 use crate::schema::{Table, TableRow, decode, encode};
-use crate::{CellKey, CircumstanceRow, Error};
+use crate::{CellCosts, CellKey, CircumstanceRow, Error};
 
 const UNFINISHED: &str = ".new";
 
@@ -137,6 +137,7 @@ impl ResultStore {
         check_keys(key, results.aging.as_slice())?;
         check_keys(key, &results.latency)?;
         check_keys(key, &results.steps)?;
+        check_keys(key, &results.cures)?;
         let part = PartName::of(key);
         let before = self.parts.get(&part).copied();
         let tried = self.tried.entry(part.clone()).or_default();
@@ -153,6 +154,7 @@ impl ResultStore {
         self.put_part(&part, generation, results.aging.as_slice())?;
         self.put_part(&part, generation, &results.latency)?;
         self.put_part(&part, generation, &results.steps)?;
+        self.put_part(&part, generation, &results.cures)?;
         // From this point on the cell counts.
         self.put_part(&part, generation, std::slice::from_ref(&results.cell))?;
         self.parts.insert(part.clone(), generation);
@@ -166,6 +168,23 @@ impl ResultStore {
     pub fn contains(&self, key: &CellKey) -> bool {
         let part = PartName::of(key);
         self.parts.contains_key(&part) || self.compacted.contains(&part)
+    }
+
+    /// What reading a cell costs; nothing of a cell that was not appended. Cost: two small files,
+    /// or the compacted tables.
+    pub fn read_costs(&self, key: &CellKey) -> Result<CellCosts, Error> {
+        Ok(CellCosts { grep: self.read_rows(key)?, modelled: self.read_rows(key)? })
+    }
+
+    fn read_rows<R: TableRow>(&self, key: &CellKey) -> Result<Vec<R>, Error> {
+        let part = PartName::of(key);
+        let path = match self.parts.get(&part) {
+            Some(generation) => self.part_path(R::TABLE, &part, *generation),
+            None => self.table_path(R::TABLE),
+        };
+        let mut rows: Vec<R> = self.read_file(&path)?;
+        rows.retain(|row| row.key() == Some(key));
+        Ok(rows)
     }
 
     /// Appends one event to the events file: a JSON object of `schema`, `event` (the kind) and the
@@ -216,6 +235,7 @@ impl ResultStore {
         self.replace(&self.table_path(Table::Aging), &encode(&results.aging)?)?;
         self.replace(&self.table_path(Table::Latency), &encode(&results.latency)?)?;
         self.replace(&self.table_path(Table::Steps), &encode(&results.steps)?)?;
+        self.replace(&self.table_path(Table::Cures), &encode(&results.cures)?)?;
         self.replace(&self.table_path(Table::Cells), &encode(&results.cells)?)?;
         let parts: Vec<_> = std::mem::take(&mut self.parts).into_iter().collect();
         self.compacted.extend(parts.iter().map(|(part, _)| part.clone()));
@@ -238,6 +258,7 @@ impl ResultStore {
             aging: self.read_table()?,
             latency: self.read_table()?,
             steps: self.read_table()?,
+            cures: self.read_table()?,
             circumstances: self.read_file(&self.table_path(Table::Circumstances))?,
         };
         results.sort();

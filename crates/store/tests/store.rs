@@ -6,9 +6,9 @@ use std::path::Path;
 use proptest::prelude::*;
 use senesce_core::Seed;
 use senesce_store::{
-    AgingRow, CellKey, CellResults, CellRow, CircumstanceRow, Error, FreeSpaceRow, GrepRow, LatencyRow, LayoutRow,
-    LoadRow, MapRow, ModelledRow, ResultStore, Results, Role, RunInfo, SimulatedDisk, StepRow, Table, TraceBucketRow,
-    TraceRow,
+    AgingRow, CellKey, CellResults, CellRow, CircumstanceRow, CureRow, Error, FreeSpaceRow, GrepRow, LatencyRow,
+    LayoutRow, LoadRow, MapRow, ModelledRow, ResultStore, Results, Role, RunInfo, SimulatedDisk, StepRow, Table,
+    TraceBucketRow, TraceRow,
 };
 
 /// A cell whose every figure is `mark`, so that rows of two appends cannot be confused.
@@ -138,6 +138,23 @@ fn cell(pulls: u64, mark: u64) -> CellResults {
         sync_seconds: 0.25,
         disk_seconds: 1.5,
     };
+    let cure = |device: u64| CureRow {
+        key: key.clone(),
+        tool: "senesce".into(),
+        strategies: "order,pieces".into(),
+        written_bytes: device.is_multiple_of(2).then_some(mark),
+        wall_seconds: 1.0,
+        disk_seconds: 2.0,
+        moved_files: Some(mark),
+        skipped_files: None,
+        skipped: "3 changed meanwhile".into(),
+        device: format!("model: {device}"),
+        modelled_before_seconds: 7.0,
+        predicted_seconds: 1.0,
+        modelled_after_seconds: 1.5,
+        read_before_seconds: 7.5,
+        read_after_seconds: 1.25,
+    };
     CellResults {
         cell: CellRow {
             key: key.clone(),
@@ -163,6 +180,7 @@ fn cell(pulls: u64, mark: u64) -> CellResults {
         aging: mark.is_multiple_of(2).then_some(aging),
         latency: ["all", "create"].iter().take(mark as usize % 3).map(|operation| latency(operation)).collect(),
         steps: (0..mark % 4).map(step).collect(),
+        cures: (0..mark % 3).map(cure).collect(),
     }
 }
 
@@ -182,6 +200,7 @@ fn of_cell(results: &Results, pulls: u64) -> Option<CellResults> {
         aging: results.aging.iter().find(|row| row.key.pulls == pulls).cloned(),
         latency: results.latency.iter().filter(|row| row.key.pulls == pulls).cloned().collect(),
         steps: results.steps.iter().filter(|row| row.key.pulls == pulls).cloned().collect(),
+        cures: results.cures.iter().filter(|row| row.key.pulls == pulls).cloned().collect(),
     })
 }
 
@@ -308,11 +327,11 @@ fn older_results_without_a_table_stay_usable() {
     store.append_cell(&cell(0, 7)).unwrap();
     store.compact().unwrap();
     store.append_cell(&cell(10, 7)).unwrap();
-    let newer = ["load", "trace", "trace_buckets", "latency", "steps"];
+    let newer = ["load", "trace", "trace_buckets", "latency", "steps", "cures"];
     let info = dir.path().join("run.json");
     let text = std::fs::read_to_string(&info).unwrap();
-    assert!(text.contains("senesce-results/2"), "{text}");
-    std::fs::write(&info, text.replace("senesce-results/2", "senesce-results/1")).unwrap();
+    assert!(text.contains("senesce-results/3"), "{text}");
+    std::fs::write(&info, text.replace("senesce-results/3", "senesce-results/1")).unwrap();
     for table in newer {
         std::fs::remove_file(dir.path().join(format!("{table}.parquet"))).unwrap();
         std::fs::remove_dir_all(dir.path().join("parts").join(table)).unwrap();
@@ -323,6 +342,7 @@ fn older_results_without_a_table_stay_usable() {
         trace_buckets: Vec::new(),
         latency: Vec::new(),
         steps: Vec::new(),
+        cures: Vec::new(),
         ..cell(pulls, 7)
     };
     let results = ResultStore::open_read_only(dir.path()).unwrap().read_all().unwrap();
@@ -360,8 +380,8 @@ fn foreign_directories_are_refused_with_a_reason() {
         ResultStore::open(dir.path()).err().expect("it must be refused").to_string()
     };
     assert!(refusal(None).contains("holds no results"));
-    let newer = refusal(Some(r#"{"format":"senesce-results/3","other":1}"#));
-    assert!(newer.contains("senesce-results/3") && newer.contains("newer senesce"), "{newer}");
+    let newer = refusal(Some(r#"{"format":"senesce-results/4","other":1}"#));
+    assert!(newer.contains("senesce-results/4") && newer.contains("newer senesce"), "{newer}");
     assert!(refusal(Some(r#"{"format":"tea"}"#)).contains("`tea`"));
     assert!(refusal(Some("{")).contains("damaged"));
     std::fs::remove_file(dir.path().join("run.json")).unwrap();

@@ -42,6 +42,7 @@ mod signals;
 mod signature;
 mod spec;
 mod superblock;
+mod supervised;
 mod users;
 mod volume;
 
@@ -68,5 +69,6 @@ pub use signals::{
 pub use signature::{SCAN_BYTES, Signature, find_signatures};
 pub use spec::{Backend, FileSystemKind, Slot, Uuid, VirtualDevice, VolumeSpec};
 pub use superblock::{SuperblockIdentity, read_superblock, read_used_bytes};
+pub use supervised::{Supervised, run_supervised};
 pub use users::set_guest_caller;
 pub use volume::{ColdReport, MemoryMount, MkfsRecord, SnapshotReport, Volume, check_device, find_mounted_twin};

@@ -158,7 +158,7 @@ pub struct CompareArgs {
     /// repeated. Gates matching wall times, too.
     #[arg(long, value_name = "REGEX")]
     pub figure: Vec<FigurePattern>,
-    /// Runs: only these volumes: full, empty, unaged. The gate leaves out unaged by default.
+    /// Runs: only these volumes: full, empty, unaged, cured-full, cured-empty. The gate leaves out unaged by default.
     #[arg(long, value_name = "ROLE", value_delimiter = ',', value_parser = parse_role)]
     pub role: Vec<Role>,
     /// Runs: only these arms.
@@ -188,8 +188,8 @@ fn parse_outcome(text: &str) -> Result<Outcome, String> {
 }
 
 fn parse_role(text: &str) -> Result<Role, String> {
-    let roles = [Role::Full, Role::Empty, Role::Unaged];
-    roles.into_iter().find(|role| role.name() == text).ok_or_else(|| "write full, empty or unaged".to_owned())
+    let names = || Role::ALL.map(Role::name).join(", ");
+    Role::of_name(text).ok_or_else(|| format!("{text:?} is no volume: {}", names()))
 }
 
 /// A limit such as `+5%`.

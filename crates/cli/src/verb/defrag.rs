@@ -10,10 +10,6 @@ use senesce_defrag::{
 };
 use senesce_device::DeviceSpec;
 use senesce_inspect::{ModelOptions, MoveCost};
-use senesce_probe::{
-    collect::{collect_btrfs_free_space_as_it_is, collect_free_extents_as_it_is},
-    map::{BtrfsGroupType, FreeExtent},
-};
 use senesce_volume::{install_signal_cleanup, interrupted};
 use serde::Serialize;
 
@@ -54,8 +50,8 @@ pub fn defrag(args: DefragArgs, quiet: bool) -> Result<()> {
     let tree = collect_tree(&args.path, threads, &stop).map_err(interrupted_or)?;
     counter.finish();
     let files = args.order.apply(&tree)?;
-    options.orders = args.strategy.contains(&Strategy::Order);
-    options.piece_bytes = if args.strategy.contains(&Strategy::Pieces) { args.piece_size.0 } else { 0 };
+    options.piece_bytes = args.piece_size.0;
+    options = options.with_strategies(&args.strategy);
     if let Some(budget) = args.budget {
         // A batch that is larger than the budget could not move at all.
         options.batch_bytes =
@@ -175,7 +171,7 @@ impl Model<'_> {
 
 /// Places the batches into the free space, and models what that gains.
 fn advise(tree: &Tree, plan: &Plan, (model, reading): (&Model<'_>, &[usize]), devices: usize) -> Result<Advice> {
-    let places = place_batches(&tree.entries, &plan.batches, free_extents(tree)?);
+    let places = place_batches(&tree.entries, &plan.batches, tree.free_extents()?);
     let costs_of = |strategy: Option<Strategy>| {
         let is_chosen = |at: &usize| strategy.is_none_or(|strategy| plan.batches[*at].strategy == strategy);
         let chosen = (0..places.len()).filter(is_chosen).filter_map(|at| places[at].as_ref());
@@ -193,20 +189,6 @@ fn advise(tree: &Tree, plan: &Plan, (model, reading): (&Model<'_>, &[usize]), de
         }
     }
     Ok(compute_advice(plan, strategies, costs, devices))
-}
-
-/// The free extents as (start, length). Without a map of them (not root), all free space counts as
-/// one extent.
-fn free_extents(tree: &Tree) -> Result<Vec<(u64, u64)>> {
-    let pair = |free: FreeExtent| (free.start_bytes, free.length_bytes);
-    if let Ok(space) = collect_btrfs_free_space_as_it_is(tree.path()) {
-        return Ok(space.free_extents(BtrfsGroupType::DATA).map(pair).collect());
-    }
-    if let Ok(free) = collect_free_extents_as_it_is(tree.path()) {
-        return Ok(free.into_iter().map(pair).collect());
-    }
-    let space = rustix::fs::statvfs(tree.path()).context("cannot read the free space")?;
-    Ok(vec![(0, space.f_bavail * space.f_frsize)])
 }
 
 fn refuse_if_not_worth(advice: &Advice) -> Result<()> {
@@ -385,7 +367,7 @@ fn done_screen(advice: &Advice, done: &Done) -> String {
 /// A line for each reason why files were skipped.
 pub(super) fn skipped_lines(applied: &Applied) -> String {
     let line = |(why, skipped): (&Skip, &senesce_defrag::Skipped)| {
-        format!("skipped         {} {}: {}\n", skipped.files, skip_words(*why), skipped.examples.join(", "))
+        format!("skipped         {} {}: {}\n", skipped.files, why.words(), skipped.examples.join(", "))
     };
     applied.skipped.iter().map(line).collect()
 }
@@ -410,19 +392,5 @@ fn left_words(why: LeftWhy) -> &'static str {
         LeftWhy::Reserved => "with reserved blocks",
         LeftWhy::Contradictory => "with a contradictory map of extents",
         LeftWhy::OverBudget => "over the budget",
-    }
-}
-
-fn skip_words(why: Skip) -> &'static str {
-    match why {
-        Skip::Changed => "changed meanwhile",
-        Skip::Busy => "in use: running programs, or pages in memory",
-        Skip::Program => "that can be executed (--programs moves them)",
-        Skip::Shared => "that share blocks now but did not when they were listed",
-        Skip::Refused => "not writable, immutable or append-only",
-        Skip::NotSupported => "of a kind that the file system does not move",
-        Skip::NoBetterSpace => "for which the free space is in too many pieces",
-        Skip::NoSpace => "for which no space is free",
-        Skip::Failed => "failed",
     }
 }

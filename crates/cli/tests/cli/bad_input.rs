@@ -165,10 +165,10 @@ fn directories_that_hold_no_run_or_another_are_refused() {
     lab.run(["run", "--resume", "out"]).good();
 
     let info = fs::read_to_string(lab.path("out/results/run.json")).unwrap();
-    assert!(info.contains("senesce-results/2"));
-    fs::write(lab.path("out/results/run.json"), info.replace("senesce-results/2", "senesce-results/3")).unwrap();
+    assert!(info.contains("senesce-results/3"));
+    fs::write(lab.path("out/results/run.json"), info.replace("senesce-results/3", "senesce-results/4")).unwrap();
     for verb in [&["show", "out"][..], &["export", "out", "--json"], &["report", "out"], &["run", "--resume", "out"]] {
-        lab.run(verb).refused(2, &["run.json is in format senesce-results/3", "use a newer senesce"]);
+        lab.run(verb).refused(2, &["run.json is in format senesce-results/4", "use a newer senesce"]);
     }
     assert_eq!(fs::read(lab.path("out/report.html")).unwrap().len(), report.len());
     lab.assert_nothing_left();

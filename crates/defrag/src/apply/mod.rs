@@ -77,6 +77,21 @@ pub enum Skip {
 }
 
 impl Skip {
+    /// The reason, as it follows a number of files: "3 changed meanwhile".
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Changed => "changed meanwhile",
+            Self::Busy => "in use: running programs, or pages in memory",
+            Self::Program => "that can be executed (--programs moves them)",
+            Self::Shared => "that share blocks now but did not when they were listed",
+            Self::Refused => "not writable, immutable or append-only",
+            Self::NotSupported => "of a kind that the file system does not move",
+            Self::NoBetterSpace => "for which the free space is in too many pieces",
+            Self::NoSpace => "for which no space is free",
+            Self::Failed => "failed",
+        }
+    }
+
     pub(crate) fn of(error: Errno) -> Self {
         match error {
             Errno::NOENT | Errno::LOOP | Errno::NOTDIR | Errno::XDEV | Errno::ISDIR | Errno::NXIO => Self::Changed,

@@ -4,6 +4,7 @@
 //! interrupted arm back to its last checkpoint.
 
 mod aged;
+mod cure;
 mod driver;
 mod measure;
 mod phases;
@@ -27,6 +28,7 @@ pub(crate) use phases::PhaseTimer;
 pub(crate) use resume::check_source;
 pub(crate) use state::{ArmContext, ArmPulls, drop_snapshots, sync_step};
 
+use cure::cure_if_due;
 use measure::Reads;
 use state::ArmState;
 
@@ -64,8 +66,10 @@ pub(crate) fn reason(volume: &Volume, error: &Error) -> String {
     }
 }
 
-/// All steps and checkpoints.
+/// All steps, checkpoints and cures.
 fn age(context: &mut ArmContext<'_>, state: &mut ArmState) -> Result<(), Error> {
+    // A run that was killed in a cure goes on after the checkpoint before it.
+    cure(context, state, false)?;
     loop {
         context.world.check_signal()?;
         let Some((next, space)) = state.next()? else { break };
@@ -73,18 +77,23 @@ fn age(context: &mut ArmContext<'_>, state: &mut ArmState) -> Result<(), Error> 
             checkpoint(context, state, Reads::All)?;
         }
         do_step(context, state, next, space)?;
+        let is_last = state.pulls >= context.pulls.0;
+        let cures = context.arm.file_system.cure.as_ref();
+        let is_cured = cures.is_some_and(|cure| cure.is_due(state.pulls, is_last));
         if state.pulls > 0
-            && state.pulls.is_multiple_of(context.plan.measure.every)
+            && (is_cured || state.pulls.is_multiple_of(context.plan.measure.every))
             && state.measured_at != Some(state.pulls)
             && state.last.is_none_or(|last| state.driver.is_whole(&last))
         {
-            let is_last = state.pulls >= context.pulls.0;
             let reads = match context.plan.measure.read_at {
-                ReadAt::FirstAndLast if !is_last => Reads::None,
-                ReadAt::OnceBetween if !is_last => Reads::Once,
-                _ => Reads::All,
+                // The gain of a cure is the difference of two reads.
+                _ if is_last || is_cured => Reads::All,
+                ReadAt::FirstAndLast => Reads::None,
+                ReadAt::OnceBetween => Reads::Once,
+                ReadAt::EveryCheckpoint => Reads::All,
             };
             checkpoint(context, state, reads)?;
+            cure(context, state, false)?;
         }
     }
     if state.pulls == 0 && state.measured_at.is_none() {
@@ -103,7 +112,15 @@ fn age(context: &mut ArmContext<'_>, state: &mut ArmState) -> Result<(), Error> 
         );
         context.observer.on_event(&Event::Warning { arm: context.arm.name.clone(), message });
     }
-    Ok(())
+    cure(context, state, true)
+}
+
+/// Cures the volumes if that is due, and makes the cells after the cure and the state durable.
+fn cure(context: &mut ArmContext<'_>, state: &mut ArmState, is_end: bool) -> Result<(), Error> {
+    match cure_if_due(context, state, is_end)? {
+        true => conclude(context, state, true),
+        false => Ok(()),
+    }
 }
 
 fn do_step(
@@ -133,6 +150,12 @@ fn do_step(
 /// Measures every volume, makes the results and the state durable, and says so in the journal.
 fn checkpoint(context: &mut ArmContext<'_>, state: &mut ArmState, reads: Reads) -> Result<(), Error> {
     measure::measure_all(context, state, reads)?;
+    conclude(context, state, false)
+}
+
+/// Makes the results and the state of a checkpoint durable, and says so in the journal. In: whether it is the one after a
+/// cure.
+fn conclude(context: &mut ArmContext<'_>, state: &mut ArmState, cured: bool) -> Result<(), Error> {
     let pulls = state.pulls;
     let reached = state.driver.reached().into_iter().map(|(name, value)| CircumstanceRow {
         arm: context.arm.name.clone(),
@@ -141,7 +164,7 @@ fn checkpoint(context: &mut ArmContext<'_>, state: &mut ArmState, reads: Reads) 
     });
     add_circumstances(context.store, reached.collect())?;
     let (log_bytes, feedback_bytes) = state.sync_files()?;
-    let snapshots = state.keep_snapshots(context)?;
+    let snapshots = state.keep_snapshots(context, cured)?;
     context
         .journal
         .append(Entry::CheckpointDone {
@@ -151,12 +174,14 @@ fn checkpoint(context: &mut ArmContext<'_>, state: &mut ArmState, reads: Reads) 
             log_bytes,
             feedback_bytes,
             snapshots: snapshots.clone(),
+            cured,
         })
         .map_err(Error::io("write", context.paths.journal()))?;
     drop_snapshots(&context.paths.arm(&context.arm.name), &snapshots)?;
     state.measured_at = Some(state.pulls);
+    state.cured_at = cured.then_some(state.pulls).or(state.cured_at);
     let phases = context.observer.take();
-    let event = Event::CheckpointDone { arm: context.arm.name.clone(), pulls: state.pulls, phases };
+    let event = Event::CheckpointDone { arm: context.arm.name.clone(), pulls: state.pulls, cured, phases };
     context.store.append_event("checkpoint-done", &event)?;
     context.observer.on_event(&event);
     Ok(())

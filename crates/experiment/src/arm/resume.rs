@@ -28,12 +28,12 @@ pub(crate) fn restore_or_begin(context: &mut ArmContext<'_>) -> Result<ArmState,
     let dir = context.paths.arm(&name);
     fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;
     if let journal::ArmState::At(entry) = context.journal.arm_state(&name)
-        && let Entry::CheckpointDone { pulls, steps, log_bytes, feedback_bytes, snapshots, .. } = *entry
+        && let Entry::CheckpointDone { pulls, steps, log_bytes, feedback_bytes, snapshots, cured, .. } = *entry
     {
         let there = !snapshots.is_empty() && snapshots.iter().all(|snapshot| dir.join(snapshot).exists());
         if there {
             announce(context, pulls);
-            return restore(context, &dir, Position { pulls, steps, log_bytes, feedback_bytes, snapshots });
+            return restore(context, &dir, Position { pulls, steps, log_bytes, feedback_bytes, snapshots, cured });
         }
         context.observer.on_event(&Event::Warning {
             arm: name.clone(),
@@ -96,6 +96,7 @@ fn begin(context: &mut ArmContext<'_>, dir: &Path) -> Result<ArmState, Error> {
         pulls: 0,
         last: None,
         measured_at: None,
+        cured_at: None,
         sync_steps: context.plan.measure.sync_steps,
         unsynced_operations: 0,
         clock: context.world.clock.clone(),
@@ -108,6 +109,7 @@ struct Position {
     log_bytes: u64,
     feedback_bytes: u64,
     snapshots: Vec<String>,
+    cured: bool,
 }
 
 fn restore(context: &mut ArmContext<'_>, dir: &Path, at: Position) -> Result<ArmState, Error> {
@@ -142,6 +144,7 @@ fn restore(context: &mut ArmContext<'_>, dir: &Path, at: Position) -> Result<Arm
         pulls: at.pulls,
         last,
         measured_at: Some(at.pulls),
+        cured_at: at.cured.then_some(at.pulls),
         sync_steps: context.plan.measure.sync_steps,
         unsynced_operations: unsynced(context, &path, at.steps)?,
         clock: context.world.clock.clone(),

@@ -78,6 +78,8 @@ pub(crate) struct ArmState {
     pub last: Option<Outcome>,
     /// The last checkpoint, in pulls.
     pub measured_at: Option<u64>,
+    /// The last cure, in pulls.
+    pub cured_at: Option<u64>,
     /// Whether every step is followed by a synchronisation.
     pub sync_steps: bool,
     /// Operations since the last synchronisation.
@@ -215,15 +217,18 @@ impl ArmState {
         Ok((log_bytes, self.feedback.sync()?))
     }
 
-    /// Keeps a copy of every image, under names of this checkpoint; gives the names. The volumes are mounted afterwards.
-    pub fn keep_snapshots(&mut self, context: &mut ArmContext<'_>) -> Result<Vec<String>, Error> {
+    /// Keeps a copy of every image, under names of this checkpoint, which may be the one after a cure; gives the names. The
+    /// volumes are mounted afterwards.
+    pub fn keep_snapshots(&mut self, context: &mut ArmContext<'_>, cured: bool) -> Result<Vec<String>, Error> {
         let mut names = Vec::new();
         if !context.plan.measure.snapshots || self.aged.iter().any(|aged| aged.volume.image().is_none()) {
             return Ok(names);
         }
         for aged in &mut self.aged {
             context.doing("keeping the image", aged.role);
-            let name = format!("snapshot-{}-{}.img", aged.role.name(), self.pulls);
+            // The copies from before the cure are needed until the journal has these.
+            let role = if cured { aged.role.cured() } else { aged.role };
+            let name = format!("snapshot-{}-{}.img", role.name(), self.pulls);
             aged.target = None;
             aged.volume.unmount()?;
             aged.volume.snapshot_to(&context.paths.arm(&context.arm.name).join(&name), &*context.world.clock)?;

@@ -1,5 +1,7 @@
 //! A plan's arms and cells: what is run, in which order.
 
+use std::collections::BTreeSet;
+
 use senesce_store::{CellKey, Role};
 
 use super::{AutoSize, Edition, Engine, FileSystem, Plan, VolumePlan, WorkloadKind};
@@ -77,8 +79,8 @@ impl Plan {
     /// What the plan says of a role's volume.
     pub fn volume(&self, role: Role) -> &VolumePlan {
         match role {
-            Role::Full => &self.volumes.full,
-            Role::Empty => &self.volumes.empty,
+            Role::Full | Role::CuredFull => &self.volumes.full,
+            Role::Empty | Role::CuredEmpty => &self.volumes.empty,
             Role::Unaged => &self.volumes.unaged,
         }
     }
@@ -94,11 +96,18 @@ impl Plan {
 
     /// Every cell of an arm when `pulls` are made in all.
     pub fn cells(&self, arm: &Arm, pulls: u64) -> Vec<PlannedCell> {
+        let key = |role, pulls| {
+            let file_system = arm.file_system.kind.as_str().to_owned();
+            CellKey { arm: arm.name.clone(), file_system, role, pulls }
+        };
+        let cures = arm.file_system.cure.as_ref().map_or_else(Vec::new, |cure| cure.steps(pulls));
+        let checkpoints: BTreeSet<u64> = self.checkpoints(pulls).into_iter().chain(cures.iter().copied()).collect();
         let mut cells = Vec::new();
-        for pulls in self.checkpoints(pulls) {
-            for &role in self.roles() {
-                let file_system = arm.file_system.kind.as_str().to_owned();
-                cells.push(CellKey { arm: arm.name.clone(), file_system, role, pulls });
+        for pulls in checkpoints {
+            cells.extend(self.roles().iter().map(|&role| key(role, pulls)));
+            if cures.contains(&pulls) {
+                let aged = self.roles().iter().filter(|role| **role != Role::Unaged);
+                cells.extend(aged.map(|role| key(role.cured(), pulls)));
             }
         }
         cells
@@ -134,5 +143,30 @@ mod tests {
         assert_eq!(plan.checkpoints(100), [0, 40, 80, 100]);
         assert_eq!(plan.checkpoints(80), [0, 40, 80]);
         assert_eq!(plan.cells(&plan.arms()[0], 80).len(), 3 * 2);
+    }
+
+    #[test]
+    fn a_cure_has_cells_before_and_after_it() {
+        let cells = |cure: &str| {
+            let text = format!(
+                "format = \"senesce-plan/1\"\nname = \"t\"\n[history]\nrepo = \"/r\"\n[measure]\nevery = 40\n\
+                 [[file_system]]\nkind = \"btrfs\"\ncure = {{ by = \"btrfs\"{cure} }}\n"
+            );
+            let plan = Plan::parse(Path::new("p"), &text).unwrap();
+            let arm = &plan.arms()[0];
+            assert_eq!(arm.name, "btrfs-btrfs");
+            let cell = |cell: CellKey| (cell.pulls, cell.role);
+            plan.cells(arm, 80).into_iter().map(cell).collect::<Vec<_>>()
+        };
+        use Role::{CuredEmpty, Empty, Unaged};
+        let plain = [0, 40, 80].into_iter().flat_map(|pulls| [(pulls, Empty), (pulls, Unaged)]);
+        let plain: Vec<_> = plain.collect();
+        let end = [plain.clone(), vec![(80, CuredEmpty)]].concat();
+        assert_eq!(cells(""), end);
+        assert_eq!(cells(", at = \"end\""), end);
+        let middle = [(50, Empty), (50, Unaged), (50, CuredEmpty)];
+        assert_eq!(cells(", at = 50"), [&plain[..4], &middle, &plain[4..]].concat());
+        let every = [&plain[..4], &[(40, CuredEmpty)], &plain[4..], &[(80, CuredEmpty)]].concat();
+        assert_eq!(cells(", every = 40"), every);
     }
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::is_default;
+use super::{CurePlan, is_default};
 
 /// The file systems that a plan can name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -80,7 +80,7 @@ impl GardeningName {
 pub struct FileSystem {
     /// Which file system.
     pub kind: FileSystemName,
-    /// Name in the results; the kind by default, `garden-csc` of a garden that is gardened. Must be unique.
+    /// Name in the results; the kind by default, `garden-csc` of a garden that is gardened, `ext4-e4defrag` of a cured ext4. Must be unique.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// More arguments for mkfs.
@@ -92,14 +92,19 @@ pub struct FileSystem {
     /// Of a garden: the gardening that is done while it is used.
     #[serde(default, skip_serializing_if = "is_default")]
     pub gardening: GardeningName,
+    /// A tool that moves files on the aged volumes, and when it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cure: Option<CurePlan>,
 }
 
 impl FileSystem {
     /// Its name in the results.
     pub fn name(&self) -> String {
-        let usual = || match self.gardening {
-            GardeningName::Off => self.kind.as_str().to_owned(),
-            gardening => format!("{}-{}", self.kind.as_str(), gardening.as_str()),
+        let kind = self.kind.as_str();
+        let usual = || match (self.gardening, &self.cure) {
+            (GardeningName::Off, None) => kind.to_owned(),
+            (GardeningName::Off, Some(cure)) => format!("{kind}-{}", cure.by.name()),
+            (gardening, _) => format!("{kind}-{}", gardening.as_str()),
         };
         self.name.clone().unwrap_or_else(usual)
     }

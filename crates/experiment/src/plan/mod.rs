@@ -3,6 +3,7 @@
 //! A plan is TOML; `format` names its version. Unknown keys are refused. [`Plan::parse`] reads, [`Plan::arms`] expands.
 
 mod arms;
+mod cure;
 mod devices;
 mod file_system;
 mod parse;
@@ -21,6 +22,7 @@ use senesce_core::Seed;
 use serde::{Deserialize, Serialize};
 
 pub use arms::{Arm, PlannedCell};
+pub use cure::{CureAt, CurePlan, CureStrategy, CureTool};
 pub(crate) use devices::find_device;
 pub use file_system::{FileSystem, FileSystemName, GardeningName};
 pub use parse::PlanError;

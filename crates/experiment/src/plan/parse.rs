@@ -172,7 +172,8 @@ impl Plan {
             }
         }
         for file_system in &self.file_systems {
-            if let Err((key, problem)) = check_words(file_system) {
+            let cure = file_system.cure.as_ref().map_or(Ok(()), |cure| cure.check(file_system));
+            if let Err((key, problem)) = check_words(file_system).and(cure) {
                 return wrong(key, &problem);
             }
         }
@@ -395,6 +396,24 @@ mod tests {
             ("kind = \"ext4\"", "kind = \"garden\"\nmkfs = [\"--drive\", \"/dev/x\"]", "file_system.mkfs"),
             ("kind = \"ext4\"", "kind = \"xfs\"\nmount = \"logdev=/dev/x\"", "file_system.mount"),
             ("kind = \"ext4\"", "kind = \"evergreen\"\ngardening = \"csc\"", "file_system.gardening"),
+            ("kind = \"ext4\"", "kind = \"garden\"\ncure = {by=\"senesce\"}", "file_system.cure"),
+            ("kind = \"ext4\"", "kind = \"evergreen\"\ncure = {by=\"senesce\"}", "file_system.cure"),
+            ("kind = \"ext4\"", "kind = \"xfs\"\ncure = {by=\"e4defrag\"}", "file_system.cure.by"),
+            ("kind = \"ext4\"", "kind = \"ext4\"\ncure = {by=\"btrfs\"}", "file_system.cure.by"),
+            ("kind = \"ext4\"", "kind = \"ext4\"\ncure = {by=\"senesce\",at=5,every=5}", "file_system.cure"),
+            ("kind = \"ext4\"", "kind = \"ext4\"\ncure = {by=\"senesce\",at=0}", "file_system.cure.at"),
+            ("kind = \"ext4\"", "kind = \"ext4\"\ncure = {by=\"senesce\",every=0}", "file_system.cure.every"),
+            (
+                "kind = \"ext4\"",
+                "kind = \"ext4\"\ncure = {by=\"e4defrag\",strategies=[\"order\"]}",
+                "file_system.cure.strategies",
+            ),
+            (
+                "kind = \"ext4\"",
+                "kind = \"ext4\"\ncure = {by=\"senesce\",strategies=[]}",
+                "file_system.cure.strategies",
+            ),
+            ("kind = \"ext4\"", "kind = \"xfs\"\ncure = {by=\"senesce\",programs=true}", "file_system.cure.programs"),
             ("kind = \"ext4\"", "kind = \"ext4\"\n[[file_system]]\nkind = \"ext4\"", "file_system"),
         ] {
             let said = error(&SMALL.replace(from, to));
@@ -415,6 +434,21 @@ mod tests {
             }
         }
         assert!(with_words > 10, "{with_words}");
+    }
+
+    #[test]
+    fn an_unknown_cure_lists_the_known_ones() {
+        let cured = |cure: &str| error(&SMALL.replace("\"ext4\"", &format!("\"ext4\"\ncure = {cure}")));
+        for (cure, says) in [
+            ("{by = \"xfs_frs\"}", "did you mean `xfs_fsr`?"),
+            ("{by = \"senesce\", strategies = [\"oder\"]}", "did you mean `order`?"),
+            ("{by = \"senesce\", at = \"last\"}", "expected the number of a step, or \"end\""),
+            ("{by = \"senesce\", evry = 5}", "did you mean `every`?"),
+            ("{at = 5}", "missing field `by`"),
+        ] {
+            let said = cured(cure);
+            assert!(said.contains(says), "{cure}: {said}");
+        }
     }
 
     #[test]

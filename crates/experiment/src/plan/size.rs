@@ -26,7 +26,7 @@ pub enum AutoSize {
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Written {
+pub(super) enum Written {
     Number(u64),
     Text(String),
 }

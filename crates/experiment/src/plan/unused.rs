@@ -164,6 +164,11 @@ mod tests {
     /// Keys that have an effect in every plan, that are the choice themselves, or whose misuse `check` refuses.
     const USED: &[&str] = &[
         "description",
+        "file_system.cure.at",
+        "file_system.cure.by",
+        "file_system.cure.every",
+        "file_system.cure.programs",
+        "file_system.cure.strategies",
         "file_system.gardening",
         "file_system.kind",
         "file_system.mkfs",

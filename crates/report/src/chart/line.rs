@@ -152,8 +152,8 @@ impl LinePanel {
         for (pulls, _) in &series.invalid {
             // Crosses of several volumes are stacked.
             let rise = match series.role {
-                Role::Full => 6.0,
-                Role::Empty => 15.0,
+                Role::Full | Role::CuredFull => 6.0,
+                Role::Empty | Role::CuredEmpty => 15.0,
                 Role::Unaged => 24.0,
             };
             let (x, y) = (self.x(*pulls), PANEL_HEIGHT - BOTTOM - rise);
@@ -242,8 +242,8 @@ fn shortened(name: &str) -> String {
 
 pub(super) fn marker(role: Role, x: f64, y: f64) -> String {
     match role {
-        Role::Full => format!(r#"<circle class="marker" cx="{x:.1}" cy="{y:.1}" r="3"/>"#),
-        Role::Empty => {
+        Role::Full | Role::CuredFull => format!(r#"<circle class="marker" cx="{x:.1}" cy="{y:.1}" r="3"/>"#),
+        Role::Empty | Role::CuredEmpty => {
             format!(r#"<rect class="marker" x="{:.1}" y="{:.1}" width="5.6" height="5.6"/>"#, x - 2.8, y - 2.8)
         }
         Role::Unaged => {

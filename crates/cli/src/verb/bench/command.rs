@@ -2,28 +2,19 @@
 
 use std::{
     ffi::{OsStr, OsString},
-    fs::{self, File},
-    os::unix::{
-        ffi::{OsStrExt, OsStringExt},
-        process::CommandExt,
-    },
+    os::unix::ffi::{OsStrExt, OsStringExt},
     path::Path,
-    process::{Command, Stdio},
-    sync::mpsc::{RecvTimeoutError, channel},
-    time::Duration,
+    process::Command,
 };
 
-use anyhow::{Context, Result};
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use anyhow::Result;
 use senesce_core::Clock;
-use senesce_volume::{check_interrupted, interrupted};
+use senesce_volume::run_supervised;
 
 use crate::{clock::SystemClock, exit::failed};
 
-/// Lines of a failing command's stderr that are told.
-const TOLD_LINES: usize = 10;
-/// How long a command may take to end when it is asked to.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Lines of a failing command's stderr that are in the error.
+const SHOWN_LINES: usize = 10;
 
 /// A run that succeeded.
 pub struct Ran {
@@ -33,8 +24,7 @@ pub struct Ran {
 
 /// Runs `command` in `root`, with every `{}` replaced by it; `finish` belongs to the time that is measured.
 ///
-/// Its output goes to files in `scratch`: a program it leaves behind can hold up nothing. What still runs of its process
-/// group at its end is killed, since it would keep the volume mounted.
+/// Its output goes to files in `scratch`, see [`run_supervised`].
 ///
 /// Errors: it cannot be started; it fails, with the last lines of its stderr; a signal.
 pub fn collect_run(
@@ -44,69 +34,21 @@ pub fn collect_run(
     finish: impl FnOnce() -> Result<()>,
 ) -> Result<Ran> {
     let [program, arguments @ ..] = command else { return Err(failed("there is no command")) };
-    let (out_path, err_path) = (scratch.join("stdout"), scratch.join("stderr"));
-    let create = |path: &Path| File::create(path).with_context(|| format!("cannot create {}", path.display()));
-    let (out, err) = (create(&out_path)?, create(&err_path)?);
     let clock = SystemClock::start();
-    let mut child = Command::new(fill_in(program, root))
-        .args(arguments.iter().map(|argument| fill_in(argument, root)))
-        .current_dir(root)
-        .env("SENESCE_VOLUME", root)
-        .stdin(Stdio::null())
-        .stdout(out)
-        .stderr(err)
-        .process_group(0)
-        .spawn()
-        .with_context(|| format!("cannot run {}", program.to_string_lossy()))?;
-    let group = Pid::from_child(&child);
-    let ended = wait(group, &clock);
-    // It is not waited for yet, so the number is still its own.
-    let _ = kill_process_group(group, Signal::KILL);
-    let status = child.wait().context("cannot wait for the command")?;
-    check_interrupted("a command")?;
-    ended?;
-    if !status.success() {
-        let said = String::from_utf8_lossy(&fs::read(&err_path).unwrap_or_default()).into_owned();
-        let lines: Vec<&str> = said.lines().collect();
-        let last: Vec<String> =
-            lines[lines.len().saturating_sub(TOLD_LINES)..].iter().map(|line| format!("\n    {line}")).collect();
-        let said = if last.is_empty() {
-            "; it said nothing on stderr".to_owned()
-        } else {
-            format!("; its stderr ends with:{}", last.concat())
+    let mut child = Command::new(fill_in(program, root));
+    child.args(arguments.iter().map(|argument| fill_in(argument, root))).current_dir(root).env("SENESCE_VOLUME", root);
+    let ended = run_supervised(&mut child, scratch, &clock)?;
+    if !ended.status.success() {
+        let last: Vec<String> = ended.last_errors(SHOWN_LINES).iter().map(|line| format!("\n    {line}")).collect();
+        let output = match last.is_empty() {
+            true => "; its stderr is empty".to_owned(),
+            false => format!("; its stderr ends with:{}", last.concat()),
         };
-        return Err(failed(format!("the command ended with {status}{said}")));
+        return Err(failed(format!("the command ended with {}{output}", ended.status)));
     }
     finish()?;
     let seconds = clock.now().as_secs_f64();
-    let stdout = fs::read(&out_path).with_context(|| format!("cannot read {}", out_path.display()))?;
-    Ok(Ran { seconds, stdout: String::from_utf8_lossy(&stdout).into_owned() })
-}
-
-/// Waits until the leader of the group ended, and leaves it to be reaped; a signal to us ends it.
-fn wait(group: Pid, clock: &SystemClock) -> Result<()> {
-    let (sender, receiver) = channel();
-    std::thread::scope(|scope| {
-        scope.spawn(move || {
-            let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-            let result = rustix::io::retry_on_intr(|| waitid(WaitId::Pid(group), options));
-            let _ = sender.send(result.map(|_| ()));
-        });
-        let mut asked_at = None;
-        loop {
-            match receiver.recv_timeout(Duration::from_millis(50)) {
-                Ok(result) => return result.context("cannot wait for the command"),
-                Err(RecvTimeoutError::Disconnected) => return Err(failed("the command cannot be waited for")),
-                Err(RecvTimeoutError::Timeout) if interrupted().is_none() => {}
-                Err(RecvTimeoutError::Timeout) => {
-                    let now = clock.now().as_secs_f64();
-                    let since = *asked_at.get_or_insert(now);
-                    let signal = if now - since > PATIENCE.as_secs_f64() { Signal::KILL } else { Signal::TERM };
-                    let _ = kill_process_group(group, signal);
-                }
-            }
-        }
-    })
+    Ok(Ran { seconds, stdout: ended.stdout()? })
 }
 
 /// The argument with the volume's path for every `{}`.

@@ -32,6 +32,7 @@ use self::{
     turns::{in_turn, read_in_turn},
 };
 use super::{
+    cure::Cure,
     reason,
     state::{ArmContext, ArmState},
 };
@@ -98,31 +99,74 @@ pub(crate) fn measure_all(context: &mut ArmContext<'_>, state: &mut ArmState, re
         };
         cells.push(Cell { key, results });
     }
-    // The twin is the last of both.
-    let mut volumes: Vec<&mut Volume> = state.aged.iter_mut().map(|aged| &mut aged.volume).chain(&mut twin).collect();
-    let repetitions = match reads {
-        Reads::All => context.plan.measure.repetitions,
-        Reads::Once => 1,
-        Reads::None => 0,
-    };
-    if repetitions > 0 {
-        read_in_turn(context, &mut volumes, &mut cells, repetitions)?;
-    }
-    let unlike = compare_in_turn(context, &mut volumes, &mut cells)?;
-    for aged in &mut state.aged {
-        aged.volume.mount()?;
-        aged.mark_written()?;
-    }
+    let unlike = read_and_compare(context, state, &mut twin, &mut cells, (reads, None))?;
     if let Some(twin) = twin {
         context.doing("removing the unaged twin", Role::Unaged);
         if let (Err(error), Some(cell)) = (twin.destroy(), cells.last_mut()) {
             cell.results = Err(chain_text(&Error::Volume(error)));
         }
     }
+    append_all(context, cells)?;
+    unlike.map_or(Ok(()), Err)
+}
+
+/// Measures the aged volumes after a cure and appends their cells. There is no unaged twin: the tree is the one of the
+/// checkpoint before.
+///
+/// Errors: a tree is not the one from before.
+pub(crate) fn measure_cured(context: &mut ArmContext<'_>, state: &mut ArmState, cure: &Cure) -> Result<(), Error> {
+    let pulls = state.pulls;
+    let mut cells = Vec::new();
+    for aged in &mut state.aged {
+        let key = cell_key(context, aged.role.cured(), pulls);
+        let results = look_at(context, &key, &mut aged.volume);
+        context.world.check_signal()?;
+        aged.volume.mount()?;
+        cells.push(Cell { key, results: results.map_err(|error| reason(&aged.volume, &error)) });
+    }
+    let unlike = read_and_compare(context, state, &mut None, &mut cells, (Reads::All, Some(&cure.tree)))?;
+    for (number, cell) in cells.iter_mut().enumerate() {
+        if let Ok(results) = &mut cell.results {
+            results.cures = cure.rows(number, results);
+        }
+    }
+    append_all(context, cells)?;
+    unlike.map_or(Ok(()), Err)
+}
+
+/// Runs the grep tests, and compares the trees with the expected one, or else with the first. Returns what ends the arm: an
+/// aged volume with another tree. Leaves the aged volumes mounted.
+fn read_and_compare(
+    context: &mut ArmContext<'_>,
+    state: &mut ArmState,
+    twin: &mut Option<Volume>,
+    cells: &mut [Cell],
+    (reads, expected): (Reads, Option<&Tree>),
+) -> Result<Option<Error>, Error> {
+    // The twin is the last of both.
+    let aged = state.aged.iter_mut().map(|aged| &mut aged.volume);
+    let mut volumes: Vec<&mut Volume> = aged.chain(twin).collect();
+    let repetitions = match reads {
+        Reads::All => context.plan.measure.repetitions,
+        Reads::Once => 1,
+        Reads::None => 0,
+    };
+    if repetitions > 0 {
+        read_in_turn(context, &mut volumes, cells, repetitions)?;
+    }
+    let unlike = compare_in_turn(context, &mut volumes, cells, expected)?;
+    for aged in &mut state.aged {
+        aged.volume.mount()?;
+        aged.mark_written()?;
+    }
+    Ok(unlike)
+}
+
+fn append_all(context: &mut ArmContext<'_>, cells: Vec<Cell>) -> Result<(), Error> {
     for cell in cells {
         append(context, cell.results.unwrap_or_else(|reason| invalid_cell(cell.key, &reason)))?;
     }
-    unlike.map_or(Ok(()), Err)
+    Ok(())
 }
 
 /// An aged volume without its grep tests and its tree.
@@ -163,11 +207,13 @@ fn make_twin(context: &mut ArmContext<'_>, key: &CellKey, from: &Path) -> Result
     Ok((twin, results))
 }
 
-/// Hashes the trees and compares each with the first; gives what ends the arm: two aged volumes that differ.
+/// Hashes the trees and compares each with the expected one, or else with the first; gives what ends the arm: an aged volume
+/// that differs.
 fn compare_in_turn(
     context: &mut ArmContext<'_>,
     volumes: &mut [&mut Volume],
     cells: &mut [Cell],
+    expected: Option<&Tree>,
 ) -> Result<Option<Error>, Error> {
     let mut first: Option<Tree> = None;
     let mut unlike = None;
@@ -179,15 +225,18 @@ fn compare_in_turn(
         results.cell.files = tree.files();
         results.cell.directories = tree.directories();
         results.cell.content_bytes = tree.content_bytes();
-        let problem = first.as_ref().map(|first| differences(first, &tree)).unwrap_or_default();
-        first.get_or_insert(tree);
+        let problem = expected.or(first.as_ref()).map(|first| differences(first, &tree)).unwrap_or_default();
+        if expected.is_none() {
+            first.get_or_insert(tree);
+        }
         if problem.is_empty() {
             return Ok(());
         }
         if key.role == Role::Unaged {
             return Err(Error::Unverified { what: "the copy on the unaged volume".into(), problem });
         }
-        let problem = format!("the {} volume differs: {problem}", key.role.name());
+        let after = if key.role.is_cured() { "after the cure, " } else { "" };
+        let problem = format!("{after}the {} volume differs: {problem}", key.role.uncured().name());
         let unverified = |problem: String| Error::Unverified {
             what: format!("the equality of the trees at {} pulls", key.pulls),
             problem,
@@ -253,7 +302,7 @@ fn work_tree(tree: &Tree) -> Tree {
     Tree { entries: entries.map(|(path, entry)| (path.clone(), entry.clone())).collect() }
 }
 
-fn cell_key(context: &ArmContext<'_>, role: Role, pulls: u64) -> CellKey {
+pub(crate) fn cell_key(context: &ArmContext<'_>, role: Role, pulls: u64) -> CellKey {
     let file_system = context.arm.file_system.kind.as_str().to_owned();
     CellKey { arm: context.arm.name.clone(), file_system, role, pulls }
 }

@@ -1,0 +1,63 @@
+//! The cure by this program: `senesce defrag`, with its prediction kept.
+
+use std::path::Path;
+
+use senesce_defrag::{
+    Applied, ApplyOptions, Order, apply_plan, collect_tree, find_mover, place_batches, plan_moves, predict_costs,
+};
+use senesce_inspect::ModelOptions;
+
+use super::{super::state::ArmContext, Work};
+use crate::{
+    Error,
+    observer::Event,
+    plan::{CurePlan, ScanOrder},
+};
+
+/// Moves the files below the root of a mounted volume into the order in which the grep test reads them.
+///
+/// Errors: the file system moves no files; an early end that a signal requested is [`senesce_defrag::Error::Stopped`] or a
+/// cure that is not complete.
+pub(super) fn move_files(context: &mut ArmContext<'_>, plan: &CurePlan, root: &Path) -> Result<Work, Error> {
+    let stop = context.world.stop();
+    let (mut mover, options) = find_mover(root, plan.programs)?;
+    let tree = collect_tree(root, context.world.threads, &stop)?;
+    if let Some(first) = tree.figures.errors.first() {
+        let message =
+            format!("the cure leaves {} entries that cannot be read: {}", tree.figures.errors_count, first.message);
+        context.observer.on_event(&Event::Warning { arm: context.arm.name.clone(), message });
+    }
+    let order = order_of(context.plan.measure.order);
+    let files = order.apply(&tree)?;
+    let moves = plan_moves(&tree.entries, &files, &options.with_strategies(&plan.strategies()));
+    let places = place_batches(&tree.entries, &moves.batches, tree.free_extents()?);
+    let pieces: Vec<_> = places.into_iter().flatten().flatten().collect();
+    let model = ModelOptions {
+        devices: context.devices,
+        read_ahead_kib: context.plan.volumes.read_ahead_kib,
+        volume_bytes: 0,
+        map_order: 0,
+        threads: context.world.threads,
+        stop: &stop,
+    };
+    let predicted = predict_costs(&tree, &order.reading(&tree, &files), &pieces, &model)?;
+    let apply = ApplyOptions { pace: &mut |_| !stop(), progress: &mut |_| {} };
+    let applied = apply_plan(&tree, &moves, &mut *mover, apply)?;
+    Ok(Work { files: Some(files_of(&applied)), predicted })
+}
+
+fn order_of(order: ScanOrder) -> Order {
+    match order {
+        ScanOrder::Readdir => Order::Readdir,
+        ScanOrder::Sorted => Order::Sorted,
+        ScanOrder::Inode => Order::Inode,
+    }
+}
+
+/// Files that moved, files that were skipped, and the reasons in words.
+fn files_of(applied: &Applied) -> (u64, u64, String) {
+    let skipped = applied.skipped.values().map(|skipped| skipped.files).sum();
+    let reasons: Vec<String> =
+        applied.skipped.iter().map(|(why, skipped)| format!("{} {}", skipped.files, why.words())).collect();
+    (applied.files, skipped, reasons.join("; "))
+}

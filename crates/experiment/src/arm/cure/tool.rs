@@ -1,0 +1,53 @@
+//! A cure by an outside tool.
+
+use std::{fs, path::Path, process::Command};
+
+use senesce_volume::{Error as VolumeError, Host, run_supervised};
+
+use super::{super::state::ArmContext, Work};
+use crate::{Error, plan::CureTool};
+
+/// Lines of a failing tool's output that are in the error.
+const SHOWN_LINES: usize = 4;
+/// The directories that programs are in.
+const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// Runs the tool on the root of a mounted volume.
+///
+/// Errors: it is not installed; it fails, with its last lines; a signal.
+pub(super) fn run(context: &mut ArmContext<'_>, tool: CureTool, root: &Path) -> Result<Work, Error> {
+    let scratch = context.paths.arm(&context.arm.name).join("cure");
+    fs::create_dir_all(&scratch).map_err(Error::io("create", &scratch))?;
+    let mut command = command_of(&*context.world.host, tool, root)?;
+    let ended = run_supervised(&mut command, &scratch, &*context.world.clock)?;
+    if !ended.status.success() {
+        let errors = ended.last_errors(SHOWN_LINES);
+        let lines = if errors.is_empty() { ended.last_output(SHOWN_LINES) } else { errors };
+        let words: Vec<&str> = [tool.name()].into_iter().chain(tool.arguments().iter().copied()).collect();
+        return Err(VolumeError::ToolFailed {
+            command: format!("{} {}", words.join(" "), root.display()),
+            status: ended.status.to_string(),
+            stderr: lines.join("; "),
+        }
+        .into());
+    }
+    fs::remove_dir_all(&scratch).map_err(Error::io("remove", &scratch))?;
+    Ok(Work::default())
+}
+
+/// The tool as a command. If this process is killed, the tool is, too: otherwise it would keep the volume mounted.
+fn command_of(host: &dyn Host, tool: CureTool, root: &Path) -> Result<Command, Error> {
+    let name = tool.program().unwrap_or_default();
+    let missing = || VolumeError::ToolMissing { tool: name.to_owned(), package: tool.debian_package() };
+    let program = host.find_tool(name).ok_or_else(missing)?;
+    let mut command = match host.find_tool("setpriv") {
+        Some(setpriv) => {
+            let mut command = Command::new(setpriv);
+            command.args(["--pdeathsig", "KILL", "--"]).arg(program);
+            command
+        }
+        None => Command::new(program),
+    };
+    command.args(tool.arguments()).arg(root).env_clear().env("PATH", PATH).env("LC_ALL", "C");
+    Ok(command)
+}
