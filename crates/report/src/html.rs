@@ -7,6 +7,7 @@ use senesce_store::{Results, Role};
 
 use crate::Error;
 use crate::chart::{CLASS_NAMES, PANEL_HEIGHT, PANEL_WIDTH};
+use crate::cures;
 use crate::film::film;
 use crate::format::{count, escape, figure, page_json};
 use crate::headline::{KeyFigure, headline, key_figures, why_folded};
@@ -75,6 +76,13 @@ pub fn render_report(results: &Results, options: &ReportOptions) -> Result<Strin
         unit => model.unit.as_str(),
         note => summary::note(&model),
         rows => summary::rows(&model).iter().map(|row| page_row(row)).collect::<Vec<_>>(),
+        cures => context! {
+            note => cures::note(&model),
+            heads => cures::READ_HEADS.map(str::to_owned),
+            rows => cures::read_rows(results, &model.unit),
+            model_heads => cures::MODEL_HEADS.map(str::to_owned),
+            model_rows => cures::model_rows(results, &model.unit),
+        },
         first_modelled => first_modelled,
         figures => figures,
         sizes => CLASS_NAMES,

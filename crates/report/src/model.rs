@@ -271,7 +271,8 @@ fn main_method(grep: &BTreeMap<Method, Lines>) -> Option<Method> {
     best.map(|(method, _)| method.clone())
 }
 
-fn lines<'r>(figures: impl Iterator<Item = (&'r CellKey, f64)>) -> Lines {
+/// Figures of cells, arranged.
+pub(crate) fn lines<'r>(figures: impl Iterator<Item = (&'r CellKey, f64)>) -> Lines {
     let mut values: BTreeMap<_, BTreeMap<u64, Vec<f64>>> = BTreeMap::new();
     for (key, value) in figures {
         values.entry((key.arm.clone(), key.role)).or_default().entry(key.pulls).or_default().push(value);

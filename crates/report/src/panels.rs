@@ -5,6 +5,7 @@ use senesce_store::Role;
 use crate::chart::{Axis, Bar, LinePanel, Point, Series, StackPanel};
 use crate::convergence::{convergence_figure, reached_figure};
 use crate::csv::{Csv, lines_csv};
+use crate::cures::cures_figure;
 use crate::model::{Lines, Model, ROLES, words};
 use crate::panels_layout::layout_figure;
 use crate::panels_map::map_figure;
@@ -260,7 +261,8 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
         reached_figure(model),
     ];
     // Models have no noise, so they come before wall times.
-    figures.splice(0..0, modelled_figures(model));
+    let modelled = modelled_figures(model);
+    figures.splice(0..0, modelled.into_iter().chain([cures_figure(model)]));
     if model.is_wall_of_memory() {
         for figure in figures.iter_mut().filter(|figure| WALL_TIMES.contains(&figure.name.as_str())) {
             // On a disk in virtual time, the disk also determines the cost of writing.

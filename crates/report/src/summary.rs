@@ -2,6 +2,7 @@
 
 use senesce_store::{Results, Role};
 
+use crate::cures::cures_text;
 use crate::devices::{TRACED, VIRTUAL_TIME};
 use crate::format::{count, figure, percent};
 use crate::headline::headline;
@@ -219,6 +220,7 @@ pub fn summary_table(results: &Results) -> String {
     if !note.is_empty() {
         text.push_str(&format!("\n{note}\n"));
     }
+    text.push_str(&cures_text(&model));
     let warnings = warnings(&model);
     if !warnings.is_empty() {
         text.push('\n');

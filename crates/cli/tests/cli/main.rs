@@ -7,6 +7,7 @@ mod bad_input;
 mod bad_machine;
 mod bench;
 mod clean;
+mod cure;
 mod defrag;
 mod defrag_limits;
 mod defrag_pieces;

@@ -1,0 +1,193 @@
+//! Cures: the cost of a cold read before and after each, beside a fresh copy.
+
+use std::collections::BTreeMap;
+
+use senesce_core::statistics::compute_median;
+use senesce_store::{CellKey, CureRow, Results, Role};
+
+use crate::{
+    chart::{Axis, DotPanel},
+    csv::lines_csv,
+    format::{bytes, count, seconds},
+    model::{Lines, Model, Spread, lines, words},
+    panels::{Figure, Legend, LineFigure, Panel, Variant, line_panels},
+};
+
+/// The volumes of the figure, in its order.
+const ROLES: [Role; 5] = [Role::Full, Role::Empty, Role::CuredFull, Role::CuredEmpty, Role::Unaged];
+
+/// Heads of the table of reads.
+pub(crate) const READ_HEADS: [&str; 11] =
+    ["arm", "volume", "cured by", "after", "before", "after it", "fresh copy", "written", "took", "moved", "skipped"];
+/// Heads of the table of models.
+pub(crate) const MODEL_HEADS: [&str; 8] =
+    ["arm", "volume", "cured by", "after", "device", "before", "predicted", "after it"];
+
+/// The seconds of the grep tests of all cells, by cell: in virtual time if there are any, else wall time.
+fn read_seconds(results: &Results) -> BTreeMap<&CellKey, Vec<f64>> {
+    let mut wall: BTreeMap<&CellKey, Vec<f64>> = BTreeMap::new();
+    for row in results.counted_grep() {
+        wall.entry(&row.key).or_default().push(row.wall_seconds);
+    }
+    let mut modelled: BTreeMap<&CellKey, Vec<f64>> = BTreeMap::new();
+    for row in results.modelled.iter().filter(|row| row.method == "virtual-time") {
+        modelled.entry(&row.key).or_default().push(row.seconds);
+    }
+    if modelled.is_empty() { wall } else { modelled }
+}
+
+/// A line for each cure: what it gained in a cold read, and what it cost.
+pub(crate) fn read_rows(results: &Results, unit: &str) -> Vec<[String; 11]> {
+    let reads = read_seconds(results);
+    let mut rows = Vec::new();
+    let mut last: Option<&CellKey> = None;
+    for row in &results.cures {
+        // The figures of the read are the same on every modelled device.
+        if last.replace(&row.key) == Some(&row.key) {
+            continue;
+        }
+        let fresh = CellKey { role: Role::Unaged, ..row.key.clone() };
+        let fresh = reads.get(&fresh).and_then(|figures| compute_median(figures)).unwrap_or(f64::NAN);
+        let number = |files: Option<u64>| files.map_or("–".to_owned(), count);
+        let skipped = match row.skipped.as_str() {
+            "" => number(row.skipped_files),
+            reasons => reasons.to_owned(),
+        };
+        rows.push([
+            row.key.arm.clone(),
+            words(row.key.role.uncured()).to_owned(),
+            tool(row),
+            format!("{} {unit}", count(row.key.pulls)),
+            seconds_or_none(row.read_before_seconds),
+            seconds_or_none(row.read_after_seconds),
+            seconds_or_none(fresh),
+            row.written_bytes.map_or("–".to_owned(), |written| bytes(written as f64)),
+            seconds_or_none(row.wall_seconds),
+            number(row.moved_files),
+            skipped,
+        ]);
+    }
+    rows
+}
+
+/// A line for each cure and modelled device: the prediction beside the model of the new layout.
+pub(crate) fn model_rows(results: &Results, unit: &str) -> Vec<[String; 8]> {
+    let row = |row: &CureRow| {
+        [
+            row.key.arm.clone(),
+            words(row.key.role.uncured()).to_owned(),
+            tool(row),
+            format!("{} {unit}", count(row.key.pulls)),
+            row.device.clone(),
+            seconds_or_none(row.modelled_before_seconds),
+            seconds_or_none(row.predicted_seconds),
+            seconds_or_none(row.modelled_after_seconds),
+        ]
+    };
+    results.cures.iter().map(row).collect()
+}
+
+fn tool(row: &CureRow) -> String {
+    match row.strategies.as_str() {
+        "" => row.tool.clone(),
+        strategies => format!("{} ({})", row.tool, strategies.replace(',', ", ")),
+    }
+}
+
+fn seconds_or_none(value: f64) -> String {
+    if value.is_finite() { seconds(value) } else { "–".to_owned() }
+}
+
+/// How the cold reads of the table were timed, as a sentence; empty without cures.
+pub(crate) fn note(model: &Model) -> String {
+    if model.results.cures.is_empty() {
+        return String::new();
+    }
+    let how = match model.virtual_disk() {
+        Some((device, ..)) => format!("the time of the grep test on a disk in virtual time ({device})"),
+        None => "the wall time of the grep test".to_owned(),
+    };
+    format!(
+        "Before and after it: {how}, the median of its repetitions. Written: bytes that the block device was asked to write, \
+         counted in the same way for all tools."
+    )
+}
+
+/// The cures as lines of text for a terminal; nothing without cures.
+pub(crate) fn cures_text(model: &Model) -> String {
+    let rows = read_rows(model.results, &model.unit);
+    if rows.is_empty() {
+        return String::new();
+    }
+    let heads = READ_HEADS.map(str::to_owned);
+    let width = |at: usize| rows.iter().chain([&heads]).map(|row| row[at].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..heads.len()).map(width).collect();
+    let line = |row: &[String; 11]| {
+        let cells = row.iter().zip(&widths).enumerate().map(|(at, (cell, width))| match at {
+            0..=2 | 10 => format!("{cell:<width$}"),
+            _ => format!("{cell:>width$}"),
+        });
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
+    };
+    let mut text = String::from("\nCures: cold read before and after\n\n");
+    text.push_str(&line(&heads));
+    rows.iter().for_each(|row| text.push_str(&line(row)));
+    text + "\n" + &note(model) + "\n"
+}
+
+/// The figure: each arm's cold read at its last checkpoint with the cured one, and over all checkpoints. No panels without
+/// cures.
+pub(crate) fn cures_figure(model: &Model) -> Figure {
+    let reads = read_seconds(model.results);
+    let is_valid = |key: &CellKey| model.results.cells.iter().any(|cell| cell.valid && cell.key == *key);
+    let figures = reads.iter().filter(|(key, _)| is_valid(key));
+    let all = lines(figures.flat_map(|(key, seconds)| seconds.iter().map(|seconds| (*key, *seconds))));
+    let has_cures = !model.results.cures.is_empty();
+    let label = "cold read, s";
+    let course = LineFigure { roles: &ROLES, ..LineFigure::of(&all, label, " s") };
+    let (dots, course) = match has_cures {
+        true => (dot_panels(model, &all), line_panels(model, label, &course, Variant::Shared)),
+        false => (Vec::new(), Vec::new()),
+    };
+    Figure {
+        name: "cures".to_owned(),
+        title: "Cost of reading before and after a cure".to_owned(),
+        caption: format!(
+            "A cold read of all files, in seconds: at the last checkpoint with a cure of each arm, or at its last checkpoint \
+             if it has none. {}",
+            note(model)
+        ),
+        legend: Legend::Roles(ROLES.to_vec()),
+        csv: lines_csv(&[("cold read, s", &all)]),
+        variants: vec![
+            (Variant::Choice { name: "last", label: "last cure" }, dots),
+            (Variant::Choice { name: "course", label: "all checkpoints" }, course),
+        ],
+    }
+}
+
+/// A panel for each file system, with a line for each of its arms.
+fn dot_panels(model: &Model, all: &Lines) -> Vec<Panel> {
+    let mut by_file_system: BTreeMap<&str, Vec<(String, Vec<(Role, f64)>)>> = BTreeMap::new();
+    for (arm, file_system) in &model.arms {
+        let cells = || model.results.cells.iter().filter(|cell| cell.key.arm == *arm);
+        let cured = cells().filter(|cell| cell.key.role.is_cured()).map(|cell| cell.key.pulls).max();
+        let Some(at) = cured.or_else(|| cells().map(|cell| cell.key.pulls).max()) else { continue };
+        let value = |role: Role| {
+            let spread: &Spread = all.get(&(arm.clone(), role))?.get(&at)?;
+            Some((role, spread.median))
+        };
+        let values: Vec<_> = ROLES.into_iter().filter_map(value).collect();
+        if !values.is_empty() {
+            by_file_system.entry(file_system).or_default().push((arm.clone(), values));
+        }
+    }
+    let panel = |(file_system, rows): (&str, Vec<(String, Vec<(Role, f64)>)>)| {
+        let most = rows.iter().flat_map(|(_, values)| values).map(|(_, value)| *value).fold(0.0, f64::max);
+        let x = Axis::from_zero(most);
+        let title = file_system.to_owned();
+        let panel = DotPanel { title, x_label: "cold read, s", unit: " s", x, rows };
+        Panel { label: format!("{file_system}: cold read before and after a cure"), svg: panel.draw() }
+    };
+    by_file_system.into_iter().map(panel).collect()
+}

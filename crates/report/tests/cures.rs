@@ -1,0 +1,76 @@
+//! Cures in the report: a table, a figure and lines for the terminal.
+
+mod common;
+
+use senesce_report::{ReportOptions, render_figures, render_report, summary_table};
+use senesce_store::{CellKey, CureRow, Results, Role};
+
+/// The made-up run, with a cure of XFS's roomy volume after its last step.
+fn cured() -> Results {
+    let mut results = common::results();
+    let key = |role| CellKey { arm: "xfs".into(), file_system: "xfs".into(), role, pulls: 200 };
+    let cell = results.cells.iter().find(|cell| cell.key == key(Role::Empty)).unwrap().clone();
+    results.cells.push(senesce_store::CellRow { key: key(Role::CuredEmpty), ..cell });
+    let grep = results.grep.iter().find(|row| row.key == key(Role::Empty)).unwrap().clone();
+    results.grep.push(senesce_store::GrepRow {
+        key: key(Role::CuredEmpty),
+        wall_seconds: 0.25,
+        seconds_per_gib: 1.0,
+        ..grep
+    });
+    results.cures = [("model: HDD 7.2K", 5.5), ("model: NVMe SSD", 0.5)]
+        .map(|(device, predicted)| CureRow {
+            key: key(Role::CuredEmpty),
+            tool: "senesce".into(),
+            strategies: "order,pieces".into(),
+            written_bytes: Some(48 << 20),
+            wall_seconds: 3.0,
+            disk_seconds: f64::NAN,
+            moved_files: Some(1234),
+            skipped_files: Some(3),
+            skipped: "3 changed meanwhile".into(),
+            device: device.into(),
+            modelled_before_seconds: 9.25,
+            predicted_seconds: predicted,
+            modelled_after_seconds: 5.75,
+            read_before_seconds: 7.0,
+            read_after_seconds: 0.25,
+        })
+        .to_vec();
+    results
+}
+
+#[test]
+fn a_cure_has_a_line_in_the_table_and_one_for_each_device() {
+    let page = render_report(&cured(), &ReportOptions::default()).unwrap();
+    let section = page.split("<section id=\"cure-table\">").nth(1).unwrap().split("</section>").next().unwrap();
+    for text in ["senesce (order, pieces)", ">7.00 s<", ">250 ms<", ">48 MiB<", ">1,234<", ">3 changed meanwhile<"] {
+        assert_eq!(section.matches(text).count(), if text.starts_with("senesce") { 3 } else { 1 }, "{text}: {section}");
+    }
+    assert!(section.contains(">5.50 s<") && section.contains(">500 ms<"), "{section}");
+    assert!(page.contains("<section class=\"figure\" id=\"cures\">"));
+    let shown = summary_table(&cured());
+    assert!(
+        shown.contains("Cures: cold read before and after") && shown.contains("senesce (order, pieces)"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn a_cure_does_not_change_the_figures_of_aging() {
+    let (with, without) = (summary_table(&cured()), summary_table(&common::results()));
+    let table = |text: &str| text.split("\n\n").nth(2).unwrap().to_owned();
+    assert_eq!(table(&with), table(&without));
+    let page = render_report(&common::results(), &ReportOptions::default()).unwrap();
+    assert!(!page.contains("cure-table") && !page.contains("id=\"cures\""));
+}
+
+#[test]
+fn the_figure_of_cures_is_written_with_its_data() {
+    let dir = tempfile::tempdir().unwrap();
+    render_figures(&cured(), dir.path()).unwrap();
+    let svg = std::fs::read_to_string(dir.path().join("cures-last.svg")).unwrap();
+    assert_eq!(svg.matches("data-role=\"cured-empty\"").count(), 1, "one cured volume");
+    let csv = std::fs::read_to_string(dir.path().join("cures.csv")).unwrap();
+    assert!(csv.lines().any(|line| line.contains("xfs,cured-empty,") && line.contains(",200,1,0.25")), "{csv}");
+}
