@@ -147,6 +147,7 @@ mod tests {
             kind: EntryKind::File,
             inode: number as u64 + 10,
             links: 1,
+            is_executable: false,
             size_bytes: extents.last().map_or(0, |(logical, _, length)| (logical + length) * BLOCK),
             allocated_bytes: blocks * BLOCK,
             modified_unix_seconds: 0,
@@ -182,6 +183,7 @@ mod tests {
             batch_bytes: batch_blocks * BLOCK,
             batch_files: usize::MAX,
             moves_shared: false,
+            moves_programs: false,
             orders: true,
             piece_bytes: 0,
         }
@@ -204,6 +206,16 @@ mod tests {
             measure_pieces(&plan.batches[1], places[1].as_ref().unwrap()) <= 2,
             "the first batch left neighbours of free blocks"
         );
+    }
+
+    #[test]
+    fn programs_stay_unless_they_move_too() {
+        let mut files: Vec<Surveyed> = (0..9).map(|number| file(number, &[(0, 900 - number as u64 * 9, 1)])).collect();
+        files[4].is_executable = true;
+        let order: Vec<usize> = (0..9).collect();
+        let plan = |moves_programs| plan_moves(&files, &order, &PlanOptions { moves_programs, ..options(100, 64) });
+        assert_eq!((plan(false).left[&LeftWhy::Program].files, plan(false).bytes()), (1, 8 * BLOCK));
+        assert_eq!(plan(true).bytes(), 9 * BLOCK);
     }
 
     #[test]

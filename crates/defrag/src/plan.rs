@@ -37,6 +37,8 @@ pub struct PlanOptions {
     pub batch_files: usize,
     /// Whether the file system moves blocks that several files share.
     pub moves_shared: bool,
+    /// Whether files that can be executed move, see [`LeftWhy::Program`].
+    pub moves_programs: bool,
     /// Whether files move to be adjacent, see [`Strategy::Order`].
     pub orders: bool,
     /// Pieces of a large file that are shorter than this move, see [`Strategy::Pieces`]; zero for
@@ -57,6 +59,7 @@ impl PlanOptions {
             batch_bytes: 64 << 20,
             batch_files: usize::MAX,
             moves_shared: false,
+            moves_programs: true,
             orders: true,
             piece_bytes: 1 << 20,
         }
@@ -119,12 +122,36 @@ pub enum LeftWhy {
     Encoded,
     /// It shares blocks with other files or snapshots.
     Shared,
+    /// It can be executed, and a program cannot start while its file moves.
+    Program,
     /// It has reserved blocks that are not written yet.
     Reserved,
     /// Its map of extents contradicts itself.
     Contradictory,
     /// Its batch did not fit into the budget.
     OverBudget,
+}
+
+impl LeftWhy {
+    /// The reason, as it follows a number of files: "3 in order".
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::InOrder => "in order",
+            Self::NoBlocks => "without blocks of their own",
+            Self::BeingWritten => "with content not yet on the device",
+            Self::Encoded => "compressed or encrypted",
+            Self::Shared => "that share blocks with other files or snapshots",
+            Self::Program => "that can be executed (--programs moves them)",
+            Self::Reserved => "with reserved blocks",
+            Self::Contradictory => "with a contradictory map of extents",
+            Self::OverBudget => "over the budget",
+        }
+    }
+
+    /// Whether such a file could gain from a move that is not possible.
+    pub fn is_obstacle(self) -> bool {
+        !matches!(self, Self::InOrder | Self::NoBlocks | Self::OverBudget)
+    }
 }
 
 /// Files that are not moved for one reason.
@@ -267,6 +294,8 @@ fn find_obstacle(entry: &Surveyed, options: &PlanOptions) -> Option<LeftWhy> {
         Some(LeftWhy::NoBlocks)
     } else if has(ExtentFlags::SHARED) && !options.moves_shared {
         Some(LeftWhy::Shared)
+    } else if entry.is_executable && !options.moves_programs {
+        Some(LeftWhy::Program)
     } else if has(ExtentFlags::UNWRITTEN) || entry.extents.iter().any(|raw| logical_end(&raw.extent) > Some(end)) {
         Some(LeftWhy::Reserved)
     } else if !is_in_order(entry) {

@@ -268,6 +268,7 @@ mod tests {
             kind,
             inode: 2,
             links: 1,
+            is_executable: false,
             size_bytes: 1 << 20,
             allocated_bytes: if kind == EntryKind::Directory { 4096 } else { 1 << 20 },
             modified_unix_seconds: 0,

@@ -129,6 +129,7 @@ impl OfflineTree {
             kind,
             inode: u64::from(entry.inode),
             links: u64::from(file.links()),
+            is_executable: false,
             size_bytes: file.size_bytes(),
             allocated_bytes: at.map_or(0, |at| self.allocated[at].1),
             modified_unix_seconds: file.modified_seconds(),

@@ -151,6 +151,7 @@ mod tests {
                 kind: EntryKind::File,
                 inode: 9,
                 links: 1,
+                is_executable: false,
                 size_bytes: 1 << 20,
                 allocated_bytes: 1 << 20,
                 modified_unix_seconds: 0,

@@ -157,6 +157,7 @@ mod tests {
             kind,
             inode,
             links: 1,
+            is_executable: false,
             size_bytes,
             allocated_bytes: size_bytes,
             modified_unix_seconds: 0,

@@ -62,7 +62,7 @@ pub(crate) fn read_rows(results: &Results, unit: &str) -> Vec<[String; 11]> {
             seconds_or_none(row.read_after_seconds),
             seconds_or_none(fresh),
             row.written_bytes.map_or("–".to_owned(), |written| bytes(written as f64)),
-            seconds_or_none(row.wall_seconds),
+            seconds_or_none(if row.disk_seconds.is_finite() { row.disk_seconds } else { row.wall_seconds }),
             number(row.moved_files),
             skipped,
         ]);
@@ -103,13 +103,16 @@ pub(crate) fn note(model: &Model) -> String {
     if model.results.cures.is_empty() {
         return String::new();
     }
-    let how = match model.virtual_disk() {
-        Some((device, ..)) => format!("the time of the grep test on a disk in virtual time ({device})"),
-        None => "the wall time of the grep test".to_owned(),
+    let (how, took) = match model.virtual_disk() {
+        Some((device, ..)) => (
+            format!("the time of the grep test on a disk in virtual time ({device})"),
+            "the time that this disk was at work, with the write-back",
+        ),
+        None => ("the wall time of the grep test".to_owned(), "wall time, with the write-back and an unmount"),
     };
     format!(
         "Before and after it: {how}, the median of its repetitions. Written: bytes that the block device was asked to write, \
-         counted in the same way for all tools."
+         counted in the same way for all tools. Took: {took}."
     )
 }
 

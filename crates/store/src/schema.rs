@@ -470,7 +470,7 @@ table_row! { CureRow, Cures, key;
     wall_seconds: float, "s", "Wall time of the tool, and of the write-back and the unmount after it.";
     disk_seconds: float, "s", "Modelled time that a disk in virtual time was at work meanwhile; null on other volumes.";
     moved_files: optional_uint, "1", "Files that moved, in whole or in part; null if the tool does not report them.";
-    skipped_files: optional_uint, "1", "Files that were to move and did not; null if the tool does not report them.";
+    skipped_files: optional_uint, "1", "Files that cannot move, and files that were to move and did not; null if the tool does not report them.";
     skipped: text, "", "Their reasons, each with its number of files; empty if there are none.";
     device: text, "", "The modelled device of the next three columns.";
     modelled_before_seconds: float, "s", "Modelled time of a cold read before the cure, from the map of the tree; null if it was not modelled.";

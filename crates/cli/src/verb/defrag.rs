@@ -5,7 +5,7 @@ use std::{fs, sync::Arc, time::Duration};
 use anyhow::{Context, Result};
 use senesce_core::{Bytes, Clock, Nanos, Printable};
 use senesce_defrag::{
-    Advice, Applied, ApplyOptions, Gain, LeftWhy, Plan, Share, Skip, Strategy, Tree, Worth, apply_plan, collect_tree,
+    Advice, Applied, ApplyOptions, Gain, Plan, Share, Skip, Strategy, Tree, Worth, apply_plan, collect_tree,
     compute_advice, find_mover, place_batches, plan_moves, predict_costs,
 };
 use senesce_device::DeviceSpec;
@@ -298,7 +298,7 @@ fn advice_screen(args: &DefragArgs, advice: &Advice) -> String {
         .left
         .iter()
         .filter(|(_, left)| left.files > 0)
-        .map(|(why, left)| format!("{} {} ({})", left.files, left_words(*why), Bytes(left.bytes)))
+        .map(|(why, left)| format!("{} {} ({})", left.files, why.words(), Bytes(left.bytes)))
         .collect();
     if !left.is_empty() {
         text.push_str(&format!("left alone      {}\n", left.join("\n                ")));
@@ -379,18 +379,5 @@ pub(super) fn figure(value: f64) -> String {
         value if value >= 10.0 => format!("{value:.1}"),
         value if value >= 1.0 => format!("{value:.2}"),
         value => format!("{value:.3}"),
-    }
-}
-
-fn left_words(why: LeftWhy) -> &'static str {
-    match why {
-        LeftWhy::InOrder => "in order",
-        LeftWhy::NoBlocks => "without blocks of their own",
-        LeftWhy::BeingWritten => "with content not yet on the device",
-        LeftWhy::Encoded => "compressed or encrypted",
-        LeftWhy::Shared => "that share blocks with other files or snapshots",
-        LeftWhy::Reserved => "with reserved blocks",
-        LeftWhy::Contradictory => "with a contradictory map of extents",
-        LeftWhy::OverBudget => "over the budget",
     }
 }

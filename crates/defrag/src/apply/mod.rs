@@ -59,7 +59,7 @@ pub enum Skip {
     Changed,
     /// A program of it runs, or its pages are in use.
     Busy,
-    /// It can be executed, and a program cannot start while its file moves.
+    /// It can be executed since the tree was listed, and a program cannot start while its file moves.
     Program,
     /// It shares blocks with other files or snapshots since the tree was listed.
     Shared,
@@ -82,7 +82,7 @@ impl Skip {
         match self {
             Self::Changed => "changed meanwhile",
             Self::Busy => "in use: running programs, or pages in memory",
-            Self::Program => "that can be executed (--programs moves them)",
+            Self::Program => "that can be executed now but could not when they were listed",
             Self::Shared => "that share blocks now but did not when they were listed",
             Self::Refused => "not writable, immutable or append-only",
             Self::NotSupported => "of a kind that the file system does not move",
@@ -191,7 +191,7 @@ pub fn find_mover(path: &Path, moves_programs: bool) -> Result<(Box<dyn Mover>, 
     if flags.contains(rustix::fs::StatVfsMountFlags::RDONLY) {
         return refuse("it is mounted read-only".to_owned());
     }
-    let options = PlanOptions::for_blocks(info.f_bsize as u64);
+    let mut options = PlanOptions::for_blocks(info.f_bsize as u64);
     let block_bytes = options.block_bytes;
     match info.f_type as u64 & 0xFFFF_FFFF {
         0xEF53 => {
@@ -203,6 +203,7 @@ pub fn find_mover(path: &Path, moves_programs: bool) -> Result<(Box<dyn Mover>, 
                 }
                 Journal::OfData => return refuse("this ext4 is mounted with data=journal".to_owned()),
             };
+            options.moves_programs = moves_programs;
             Ok((Box::new(Ext4Mover { block_bytes, syncs_files, moves_programs }), options))
         }
         0x5846_5342 if !collect_xfs_has_reflink(path)? => refuse(

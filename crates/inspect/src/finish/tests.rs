@@ -45,6 +45,7 @@ fn tree(shapes: &[Shape], place: impl Fn(usize, usize, u64) -> u64) -> Vec<ToldE
             kind,
             inode,
             links: 1,
+            is_executable: false,
             size_bytes,
             allocated_bytes: if kind == EntryKind::Directory { BLOCK } else { size_bytes },
             modified_unix_seconds: 0,

@@ -54,6 +54,8 @@ pub struct Surveyed {
     pub inode: u64,
     /// The number of its names.
     pub links: u64,
+    /// Whether it is a file that some user may execute.
+    pub is_executable: bool,
     /// Size of its content, bytes.
     pub size_bytes: u64,
     /// Its allocated bytes: `st_blocks`.
@@ -351,6 +353,7 @@ fn entry(kind: EntryKind, path: &[u8], stat: &Statx, extents: Vec<RawExtent>) ->
         kind,
         inode: stat.stx_ino,
         links: u64::from(stat.stx_nlink),
+        is_executable: kind == EntryKind::File && stat.stx_mode & 0o111 != 0,
         size_bytes: stat.stx_size,
         allocated_bytes: stat.stx_blocks * 512,
         modified_unix_seconds: stat.stx_mtime.tv_sec,

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use senesce_defrag::{
-    Applied, ApplyOptions, Order, apply_plan, collect_tree, find_mover, place_batches, plan_moves, predict_costs,
+    Applied, ApplyOptions, Order, Plan, apply_plan, collect_tree, find_mover, place_batches, plan_moves, predict_costs,
 };
 use senesce_inspect::ModelOptions;
 
@@ -43,7 +43,7 @@ pub(super) fn move_files(context: &mut ArmContext<'_>, plan: &CurePlan, root: &P
     let predicted = predict_costs(&tree, &order.reading(&tree, &files), &pieces, &model)?;
     let apply = ApplyOptions { pace: &mut |_| !stop(), progress: &mut |_| {} };
     let applied = apply_plan(&tree, &moves, &mut *mover, apply)?;
-    Ok(Work { files: Some(files_of(&applied)), predicted })
+    Ok(Work { files: Some(files_of(&moves, &applied)), predicted })
 }
 
 fn order_of(order: ScanOrder) -> Order {
@@ -54,10 +54,12 @@ fn order_of(order: ScanOrder) -> Order {
     }
 }
 
-/// Files that moved, files that were skipped, and the reasons in words.
-fn files_of(applied: &Applied) -> (u64, u64, String) {
-    let skipped = applied.skipped.values().map(|skipped| skipped.files).sum();
-    let reasons: Vec<String> =
-        applied.skipped.iter().map(|(why, skipped)| format!("{} {}", skipped.files, why.words())).collect();
-    (applied.files, skipped, reasons.join("; "))
+/// Files that moved, files that were skipped or cannot move, and the reasons in words.
+fn files_of(moves: &Plan, applied: &Applied) -> (u64, u64, String) {
+    let left = moves.left.iter().filter(|(why, left)| why.is_obstacle() && left.files > 0);
+    let left = left.map(|(why, left)| (left.files, why.words()));
+    let skipped = applied.skipped.iter().map(|(why, skipped)| (skipped.files, why.words()));
+    let all: Vec<(u64, &str)> = left.chain(skipped).collect();
+    let reasons: Vec<String> = all.iter().map(|(files, why)| format!("{files} {why}")).collect();
+    (applied.files, all.iter().map(|(files, _)| files).sum(), reasons.join("; "))
 }

@@ -57,6 +57,7 @@ fn told(file: &SurveyedFile) -> Option<ToldEntry> {
         kind: if file.kind == FileKind::Directory { EntryKind::Directory } else { EntryKind::File },
         inode: file.ino,
         links: u64::from(file.links),
+        is_executable: false,
         size_bytes: file.size,
         allocated_bytes: file.content_bytes,
         modified_unix_seconds: file.modified_unix_seconds,
