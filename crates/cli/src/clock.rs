@@ -24,7 +24,8 @@ impl SystemClock {
 /// Seconds since 1970 as people and programs read them: `2026-11-23 06:40:12 UTC`.
 pub fn tell_utc(unix_seconds: i64) -> String {
     let (days, second) = (unix_seconds.div_euclid(86_400), unix_seconds.rem_euclid(86_400));
-    // Years begin in March here, so that a day more in February is their last one; 719,468 days before 1970 year 0 began.
+    // Years begin in March here, so that a day more in February is their last one; 719,468 days
+    // before 1970 year 0 began.
     let days = days + 719_468;
     let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
     let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;

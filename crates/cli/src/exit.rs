@@ -28,7 +28,7 @@ pub const UNDECIDED: u8 = 6;
 /// A mount ends in order, and a drive of its garden failed, is missing, or is not filled yet.
 pub const DEGRADED: u8 = 7;
 
-/// An error of this room, with its kind.
+/// An error of this crate, with its kind.
 #[derive(Debug)]
 pub struct Failure {
     pub kind: ErrorKind,
@@ -69,7 +69,8 @@ pub fn degraded(message: impl Into<String>) -> anyhow::Error {
     Gate { message: message.into(), code: DEGRADED }.into()
 }
 
-/// An interruption after which `senesce run --resume` goes on in this directory; the context of an error.
+/// An interruption after which `senesce run --resume` continues in this directory; the context of
+/// an error.
 #[derive(Debug)]
 pub struct Resumable(pub PathBuf);
 
@@ -111,7 +112,8 @@ pub fn passed(code: u8) -> anyhow::Result<()> {
     if code == 0 { Ok(()) } else { Err(Passed(code).into()) }
 }
 
-/// Does `work`; its error or panic becomes a message and the documented code. Guards run on a panic too.
+/// Does `work`; its error or panic becomes a message and the documented code. Guards run on a panic
+/// too.
 pub fn run(work: impl FnOnce() -> anyhow::Result<()>) -> ExitCode {
     set_hook(Box::new(|panic| {
         let place = panic.location().map(|at| format!(" at {}:{}", at.file(), at.line())).unwrap_or_default();
@@ -353,8 +355,9 @@ fn indented(text: &str) -> String {
 
 /// Prints an error of the command line as clap does, and returns its exit code.
 ///
-/// Clap repeats the arguments unchanged. A shell may have expanded them to file names of other users (`senesce inspect
-/// *`). So a message is escaped, and loses its colours, if an argument has hazards.
+/// Clap repeats the arguments unchanged. A shell may have expanded them to file names of other
+/// users (`senesce inspect *`). So a message is escaped, and loses its colours, if an argument has
+/// hazards.
 pub fn refuse(error: &clap::Error) -> ExitCode {
     let hazardous = |argument: OsString| argument.to_string_lossy().chars().any(is_hazard);
     if error.use_stderr() && std::env::args_os().any(hazardous) {
@@ -395,7 +398,7 @@ mod tests {
         let unwritable = |kind: std::io::ErrorKind| std::panic::resume_unwind(Box::new(Unwritable(kind.into())));
         assert_eq!(format!("{:?}", run(|| unwritable(std::io::ErrorKind::BrokenPipe))), exit(0));
         assert_eq!(format!("{:?}", run(|| unwritable(std::io::ErrorKind::StorageFull))), exit(ENVIRONMENT));
-        // A pipe to somebody else that breaks is no reader of ours who has seen enough.
+        // A pipe to another program that breaks is not our stdout.
         assert_eq!(code(|| Err(std::io::Error::from(std::io::ErrorKind::BrokenPipe).into())), exit(FAILED));
     }
 }

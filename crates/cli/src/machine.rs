@@ -4,7 +4,8 @@ use std::{env, num::NonZeroUsize, thread::available_parallelism};
 
 use senesce_experiment::TrustedOwners;
 
-/// The users whose repositories are read: root, the effective user and the user who ran sudo; all users if `anyone`.
+/// The users whose repositories are read: root, the effective user and the user who ran sudo; all
+/// users if `anyone`.
 pub fn trusted_owners(anyone: bool) -> TrustedOwners {
     let sudo = env::var("SUDO_UID").ok().and_then(|uid| uid.parse().ok());
     let sudo = crate::verb::guest::caller().or(sudo);
@@ -12,7 +13,7 @@ pub fn trusted_owners(anyone: bool) -> TrustedOwners {
     if anyone { owners.trusting_anyone() } else { owners }
 }
 
-/// How many threads to use: as many as were asked for, else one for each processor.
+/// The number of threads: the requested number, else one for each processor.
 pub fn count_threads(asked: Option<NonZeroUsize>) -> usize {
     asked.or_else(|| available_parallelism().ok()).map_or(1, usize::from)
 }

@@ -1,4 +1,5 @@
-//! The `senesce` program: one file per verb. The only room that prints, reads the environment and the machine's clock.
+//! The `senesce` program: one file per verb. The only crate that prints, and that reads the
+//! environment and the clock of the machine.
 
 // First, for its macros.
 #[macro_use]
@@ -15,17 +16,19 @@ mod verb;
 
 use std::{process::ExitCode, sync::Arc};
 
-use clap::Parser;
+use clap_complete::CompleteEnv;
 
-use args::{Cli, Verb};
+use args::{Cli, EXIT_CODES, Verb};
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    // A shell asks for completions: the program prints them and exits.
+    CompleteEnv::with_factory(Cli::grouped).complete();
+    let cli = match Cli::read() {
         Ok(cli) => cli,
         Err(error) => return exit::refuse(&error),
     };
     if let Verb::VdiskServe = cli.verb {
-        // Before anything starts a thread: what it does to itself holds for the threads it starts.
+        // Before the first thread starts: threads inherit the changes to the process.
         return senesce_vdisk::serve_stdio(Arc::new(clock::SystemClock::start()));
     }
     if let Verb::GuestGuard(args) = &cli.verb {
@@ -68,9 +71,13 @@ fn dispatch(cli: Cli) -> anyhow::Result<()> {
         Verb::Schema { markdown: true, .. } => verb::generate::plan_reference(),
         Verb::Schema { of, .. } => verb::generate::schema(of),
         Verb::Completions(args) => verb::generate::completions(args),
-        Verb::Man { markdown } => verb::generate::man(markdown),
+        Verb::Man(args) => verb::generate::man(&args),
         Verb::Kernels(args) => verb::kernels::kernels(&args),
         Verb::GuestInit(args) => Ok(senesce_guest::init(&args.config)?),
+        Verb::ExitCodes => {
+            println!("{EXIT_CODES}");
+            Ok(())
+        }
         Verb::GuestGuard(_) | Verb::VdiskServe => unreachable!("main does it"),
     }
 }

@@ -1,13 +1,15 @@
 //! Prints results and notes, and decides what happens when they cannot be written.
 //!
-//! The macros `print!`, `println!` and `eprintln!` of this module replace those of the standard library. Those panic if
-//! a reader closed the pipe or a disk is full. A result that cannot be printed unwinds the program, so that guards run.
-//! The program then exits quietly if its reader closed the pipe (`senesce show | head`), else with an error of the
-//! environment. A note that cannot be written to stderr is dropped.
+//! The macros `print!`, `println!` and `eprintln!` of this module replace those of the standard
+//! library. Those panic if a reader closed the pipe or a disk is full. A result that cannot be
+//! printed unwinds the program, so that guards run. The program then exits quietly if its reader
+//! closed the pipe (`senesce show | head`), else with an error of the environment. A note that
+//! cannot be written to stderr is dropped.
 //!
-//! A terminal executes control characters. The texts of this program have none but newline and tab; others can only
-//! come from file names, images, logs or other programs. All output therefore passes a [`TerminalFilter`]. Progress
-//! bars write to the terminal themselves: they escape their texts.
+//! A terminal executes control characters. The texts of this program have none but newline and tab;
+//! others can only come from file names, images, logs or other programs. All output therefore
+//! passes a [`TerminalFilter`]. Progress bars write to the terminal themselves: they escape their
+//! texts.
 
 use std::{
     fmt::Arguments,
@@ -25,13 +27,15 @@ static STDOUT_FILTER: Mutex<TerminalFilter> = Mutex::new(TerminalFilter::new());
 
 /// Prints a result to stdout.
 pub fn print(text: Arguments<'_>) {
-    // In one piece, so that lines of several threads do not mix. A failed write unwinds and never returns.
+    // In one piece, so that lines of several threads do not mix. A failed write unwinds and never
+    // returns.
     let _ = Stdout.write_all(text.to_string().as_bytes());
 }
 
 /// Prints a note to stderr, if stderr can be written.
 pub fn note(text: Arguments<'_>) {
-    // In one piece: other programs may write to the same terminal. A note that cannot be written is dropped.
+    // In one piece: other programs may write to the same terminal. A note that cannot be written is
+    // dropped.
     let _ = io::stderr().write_all(&shown(&text.to_string()));
 }
 
@@ -75,7 +79,8 @@ impl Write for Stdout {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        // A character may still be incomplete here: only the end of the program finishes the filter.
+        // A character may still be incomplete here: only the end of the program finishes the
+        // filter.
         io::stdout().flush().map_err(|error| unwritable(error))
     }
 }

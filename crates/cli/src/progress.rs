@@ -126,7 +126,8 @@ impl Bar {
 }
 
 impl Bar {
-    /// Shows a message in the bar. The text is escaped here, because the bar writes to the terminal itself.
+    /// Shows a message in the bar. The text is escaped here, because the bar writes to the terminal
+    /// itself.
     fn say(&self, text: &str) {
         self.bar.set_message(Printable::new(text).to_string());
     }
@@ -203,7 +204,8 @@ fn cost_text(role: &str, cost: Option<f64>) -> String {
     cost.map(|cost| format!("  (last grep: {role} {cost:.2} s/GiB)")).unwrap_or_default()
 }
 
-/// Where the time since the checkpoint before went: phases of all volumes together, the longest first.
+/// Where the time since the checkpoint before went: phases of all volumes together, the longest
+/// first.
 fn checkpoint_text(arm: &str, pulls: u64, cured: bool, phases: &[Phase]) -> String {
     let mut sums: Vec<(&str, f64)> = Vec::new();
     for phase in phases {
@@ -227,7 +229,7 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// Shown if stderr is a terminal and nobody asked to be quiet. `what` is counted.
+    /// Shown if stderr is a terminal, unless the user wants no progress. `what` is counted.
     pub fn for_stderr(quiet: bool, what: &str) -> Self {
         let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
@@ -238,7 +240,7 @@ impl Counter {
         Self { bar }
     }
 
-    /// So many so far.
+    /// Shows the count.
     pub fn show(&self, count: u64) {
         if let Some(bar) = &self.bar {
             bar.set_position(count);
@@ -253,7 +255,8 @@ impl Counter {
     }
 }
 
-/// A way with an end: a bar on a terminal, a line now and then elsewhere, for work of seconds to hours.
+/// A way with an end: a bar on a terminal, a line now and then elsewhere, for work of seconds to
+/// hours.
 pub struct Stretch {
     what: String,
     done: u64,
@@ -290,12 +293,12 @@ impl Stretch {
         Self::for_stderr(true, "", "", 0)
     }
 
-    /// So many more are done.
+    /// Adds to the units that are done.
     pub fn add(&mut self, more: u64) {
         self.reach(self.done + more);
     }
 
-    /// So many are done.
+    /// Sets the units that are done.
     pub fn reach(&mut self, done: u64) {
         self.done = done;
         match &mut self.shown {

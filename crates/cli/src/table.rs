@@ -1,14 +1,14 @@
 //! Figures of comparisons as aligned text.
 
 use senesce_core::statistics::Comparison;
-/// From so many figures on each side on intervals and tests decide.
-/// The probability of such a difference by chance, or a dash where there are too few figures for one.
+
+/// The probability of such a difference by chance, or a dash where there are too few figures.
 pub fn tell_p(comparison: &Comparison) -> String {
     comparison.p().map_or("–".to_owned(), |p| format!("{p:.3}"))
 }
 
-/// Lines of cells as text, each column as wide as its widest cell; columns in which nothing stands are left out. A line may
-/// be shorter than others.
+/// Lines of cells as text, each column as wide as its widest cell; columns in which nothing stands
+/// are left out. A line may be shorter than others.
 pub fn render_table(lines: &[Vec<String>]) -> String {
     let columns = lines.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| lines.iter().filter_map(|line| line.get(column)).map(|cell| cell.chars().count()).max();

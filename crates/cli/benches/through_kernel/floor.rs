@@ -1,6 +1,7 @@
-//! A pass-through file system: the least that an engine behind the same FUSE adapter can cost.
+//! A pass-through file system: the least that an engine with the same FUSE adapter can cost.
 //!
-//! Every call becomes system calls on a directory of a kernel file system. It keeps nothing but descriptors.
+//! Every call becomes system calls on a directory of a kernel file system. It keeps nothing but
+//! descriptors.
 
 use std::{
     collections::HashMap,

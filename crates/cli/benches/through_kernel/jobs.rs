@@ -45,7 +45,8 @@ pub struct Took {
 }
 
 impl Material {
-    /// Makes a tree of text, a repository and an archive of it, and a file that cannot be compressed.
+    /// Makes a tree of text, a repository and an archive of it, and a file that cannot be
+    /// compressed.
     pub fn make(size: Size) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory can be made");
         let material = Self { directory, size };

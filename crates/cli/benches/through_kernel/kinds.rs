@@ -106,7 +106,8 @@ impl<'a> Mount<'a> {
         self.point.join(name)
     }
 
-    /// Makes everything durable that the file system keeps in memory. FUSE passes `syncfs` on to no server, so a directory is synced too.
+    /// Makes everything durable that the file system keeps in memory. FUSE passes `syncfs` on to no
+    /// server, so a directory is synced too.
     pub fn sync(&self) {
         let root = fs::File::open(&self.point).expect("the root opens");
         rustix::fs::syncfs(&root).expect("syncfs works");

@@ -12,15 +12,15 @@ pub struct FsDumpArgs {
     pub place: PathBuf,
     #[command(subcommand)]
     pub what: FsDumpWhat,
-    /// Rows of each table that are shown; more are counted.
+    /// Most rows of each table. The others are counted.
     #[arg(long, value_name = "N", default_value_t = 1000, global = true)]
     pub most: u64,
-    /// As JSON.
+    /// Print JSON.
     #[arg(long, global = true)]
     pub json: bool,
 }
 
-/// Which structure. Volumes are named, paths begin at a volume's root.
+/// A structure. Volumes have names, paths start at the root of a volume.
 #[derive(Debug, Subcommand)]
 pub enum FsDumpWhat {
     /// The labels of all drives and of the log.
@@ -31,9 +31,12 @@ pub enum FsDumpWhat {
     Volumes,
     /// The record of every snapshot.
     Snapshots,
-    /// A file of the aggregate: its inode and pointers.
+    /// A file of the aggregate: inode and pointers.
     Aggregate {
-        /// 0 inodes, 1 bits of PVBNs, 2 volume table, 3 areas, 4 snapshot table, 5 counts of chunks, 7 objects, 16 and up containers.
+        /// The number of the file.
+        ///
+        /// 0 inodes, 1 bits of PVBNs, 2 volume table, 3 areas, 4 snapshot table, 5 chunk counts,
+        /// 7 objects, 16 and up containers.
         file: u64,
     },
     /// An inode of a volume, and its pointers.
@@ -43,7 +46,7 @@ pub enum FsDumpWhat {
         /// The inode's number.
         ino: u64,
     },
-    /// A file or directory by its path: its inode, and where its blocks lie.
+    /// A file or directory by its path: inode and places of its blocks.
     File {
         /// The volume.
         volume: String,
@@ -57,7 +60,7 @@ pub enum FsDumpWhat {
         /// The path.
         path: PathBuf,
     },
-    /// The container map of a volume: where its VVBNs lie.
+    /// The container map of a volume: the PVBN of each VVBN.
     Vvbn {
         /// The volume.
         volume: String,
@@ -65,7 +68,7 @@ pub enum FsDumpWhat {
         #[arg(default_value = "..")]
         range: Numbers,
     },
-    /// The block at a PVBN, its trailer, and who names it.
+    /// The block at a PVBN, its trailer, and the pointers to it.
     Pvbn {
         /// The number.
         pvbn: u64,
@@ -73,19 +76,19 @@ pub enum FsDumpWhat {
         #[arg(long)]
         hex: bool,
     },
-    /// The bits that say which blocks are in use.
+    /// The bitmap of blocks in use.
     Bitmap {
         /// One number, or FROM..TO.
         #[arg(default_value = "..")]
         range: Numbers,
-        /// The VVBNs of this volume; else PVBNs.
+        /// VVBNs of this volume. Default: PVBNs.
         #[arg(long, value_name = "NAME")]
         volume: Option<String>,
-        /// Of the volume: those that its snapshots use, all together.
+        /// VVBNs that the snapshots of the volume use.
         #[arg(long, requires = "volume")]
         snapshots: bool,
     },
-    /// How many pointers of a volume name each VVBN that is or was shared.
+    /// The number of pointers to each VVBN that is or was shared.
     References {
         /// The volume.
         volume: String,
@@ -93,7 +96,7 @@ pub enum FsDumpWhat {
         #[arg(default_value = "..")]
         range: Numbers,
     },
-    /// How many chunks each compacted block had at first, and how many are left.
+    /// Chunks of each compacted block: written and left.
     Chunks {
         /// PVBNs: one number, or FROM..TO.
         #[arg(default_value = "..")]
@@ -103,7 +106,7 @@ pub enum FsDumpWhat {
     Areas,
     /// The records of the objects that hold cold blocks.
     Objects,
-    /// An object as its store has it: its head, and the blocks that it holds.
+    /// An object in its store: head and blocks.
     Object {
         /// Its number.
         number: u64,
@@ -112,20 +115,20 @@ pub enum FsDumpWhat {
     },
     /// The log, record by record.
     Log,
-    /// Of an evergreen: where each node lies.
+    /// Evergreen: the place of each node.
     Map,
-    /// Of an evergreen: the extents that are free.
+    /// Evergreen: the free extents.
     Space,
-    /// Of an evergreen: all nodes from the root on, with their bounds.
+    /// Evergreen: all nodes from the root, with their bounds.
     Tree,
-    /// Of an evergreen: a node, its parts and what is in them.
+    /// Evergreen: a node, its parts and their contents.
     Node {
         /// Its number.
         id: u64,
     },
 }
 
-/// Some numbers: `7`, `7..20`, `7..`, `..`.
+/// Numbers: `7`, `7..20`, `7..`, `..`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Numbers(pub Range<u64>);
 

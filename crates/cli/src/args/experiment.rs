@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use clap_complete::engine::ArgValueCandidates;
+
+use super::complete;
 
 use super::GuestArgs;
 
@@ -11,20 +14,29 @@ pub struct RunArgs {
     /// The plan file.
     #[arg(required_unless_present = "resume")]
     pub plan: Option<PathBuf>,
-    /// Directory of the run; must not hold another run. Default: senesce-runs/NAME-N.
+    /// Directory of the run. Default: senesce-runs/NAME-N.
+    ///
+    /// It must not exist, or be empty.
     #[arg(short, long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Only say what would be done: arms, cells, steps, space.
+    /// Print arms, cells, steps and space. Run nothing.
+    ///
+    /// Refuses what the run would refuse before its first volume.
     #[arg(long)]
     pub dry_run: bool,
-    /// Go on with a run that was killed; its own plan is used.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["plan", "out", "repo", "trace", "dry_run"])]
+    /// Continue a run that was killed, with its own plan.
+    #[arg(
+        long, value_name = "DIR", add = ArgValueCandidates::new(complete::runs),
+        conflicts_with_all = ["plan", "out", "repo", "trace", "dry_run", "pulls", "runs", "seed"]
+    )]
     pub resume: Option<PathBuf>,
-    /// Replay this repository (a path or a URL) instead of the plan's history.
+    /// Replay this repository instead of the plan's history.
     #[arg(long, value_name = "PATH|URL", conflicts_with = "trace")]
     pub repo: Option<String>,
-    /// Read repositories of other users, too. By default only repositories of root, of the user who runs senesce and of
-    /// the user who ran sudo are read.
+    /// Also read repositories of other users.
+    ///
+    /// By default senesce reads only repositories of root, of the user who runs senesce and of the
+    /// user who ran sudo.
     #[arg(long)]
     pub trust_repo: bool,
     /// Replay this size-only trace instead of the plan's history.
@@ -33,13 +45,23 @@ pub struct RunArgs {
     /// Override the number of pulls.
     #[arg(long, value_name = "N")]
     pub pulls: Option<u64>,
-    /// Model this device (`senesce device list`, or a description in TOML): the volumes are disks in virtual time.
-    #[arg(long, value_name = "NAME", conflicts_with = "resume")]
+    /// Override the runs of each measurement (repetitions).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub runs: Option<u32>,
+    /// Override the seed of the plan.
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Make the volumes modelled disks of this kind.
+    ///
+    /// A preset (`senesce device list`) or a description in TOML. The disks run in virtual time.
+    #[arg(long, value_name = "NAME", conflicts_with = "resume", add = complete::devices())]
     pub device: Option<String>,
-    /// The modelled device takes its time for real.
+    /// Let the modelled device take its time for real.
     #[arg(long, conflicts_with = "resume")]
     pub real_time: bool,
-    /// Format named devices even if they carry a signature (never if they are mounted).
+    /// Format devices of the plan that carry a signature.
+    ///
+    /// A mounted device is never formatted.
     #[arg(long)]
     pub force: bool,
     #[command(flatten)]
@@ -48,16 +70,21 @@ pub struct RunArgs {
 
 #[derive(Debug, Args)]
 pub struct DemoArgs {
-    /// Directory of the run; must not hold another run. Default: senesce-runs/demo-N.
+    /// Directory of the run. Default: senesce-runs/demo-N.
+    ///
+    /// It must not exist, or be empty.
     #[arg(short, long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Replay this repository (a path or a URL) instead of a synthetic history.
+    /// Replay this repository instead of a synthetic history.
     #[arg(long, value_name = "PATH|URL")]
     pub repo: Option<String>,
     /// Stop after this number of pulls. Default: 1000.
     #[arg(long, value_name = "N")]
     pub pulls: Option<u64>,
-    /// Print the plan of the demo, and run nothing.
+    /// Print arms, cells, steps and space. Run nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Print the plan of the demo. Run nothing.
     #[arg(long, exclusive = true)]
     pub plan: bool,
     #[command(flatten)]
@@ -67,21 +94,32 @@ pub struct DemoArgs {
 #[derive(Debug, Args)]
 pub struct ShowArgs {
     /// Directory of the run.
+    #[arg(add = ArgValueCandidates::new(complete::runs))]
     pub run: PathBuf,
-    /// Also hold native arms against those of the real git binary.
-    #[arg(long)]
+    /// Print only these arms.
+    #[arg(long, value_name = "ARM", value_delimiter = ',')]
+    pub arm: Vec<String>,
+    /// Also compare native arms with those of the git binary.
+    #[arg(long, conflicts_with = "json")]
     pub equivalence: bool,
+    /// Print all tables as JSON, as `export --json` does.
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("format").required(true))]
 pub struct ExportArgs {
     /// Directory of the run.
+    #[arg(add = ArgValueCandidates::new(complete::runs))]
     pub run: PathBuf,
-    /// One table as CSV: cells, grep, layout, free_space, aging or circumstances.
-    #[arg(long, value_name = "TABLE", group = "format")]
+    /// Print one table as CSV.
+    ///
+    /// Tables: cells, grep, load, layout, free_space, aging, circumstances, steps, latency,
+    /// modelled, maps, requests, prediction. docs/reference/results.md explains their columns.
+    #[arg(long, value_name = "TABLE", group = "format", add = ArgValueCandidates::new(complete::tables))]
     pub csv: Option<String>,
-    /// All tables as one JSON document.
+    /// Print all tables as one JSON document.
     #[arg(long, group = "format")]
     pub json: bool,
 }
@@ -89,12 +127,14 @@ pub struct ExportArgs {
 #[derive(Debug, Args)]
 pub struct ReportArgs {
     /// Directory of the run.
+    #[arg(add = ArgValueCandidates::new(complete::runs))]
     pub run: PathBuf,
-    /// Where to write; default: report.html in the run's directory.
+    /// File for the page. Default: report.html in RUN.
     #[arg(short, long, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// Also write every figure into this directory: as SVG and PNG, its data as CSV, and for papers
-    /// as PDF and SVG of 84 and 178 mm.
+    /// Also write every figure into this directory.
+    ///
+    /// As SVG and PNG, its data as CSV, and for papers as PDF and SVG of 84 and 178 mm.
     #[arg(long, value_name = "DIR")]
     pub figures: Option<PathBuf>,
 }
@@ -113,7 +153,7 @@ impl std::str::FromStr for PaceArg {
             "recorded" => ReplayPace::Recorded(1.0),
             factor => match factor.parse::<f64>() {
                 Ok(factor) if factor.is_finite() && (1e-6..=1e6).contains(&factor) => ReplayPace::Recorded(factor),
-                _ => return Err("say max, recorded, or a factor between 0.000001 and 1000000".to_owned()),
+                _ => return Err("write max, recorded, or a factor between 0.000001 and 1000000".to_owned()),
             },
         }))
     }
@@ -123,45 +163,65 @@ impl std::str::FromStr for PaceArg {
 pub struct ReplayArgs {
     /// The operation log.
     pub log: PathBuf,
-    /// Where: an existing empty directory, a block device or image:SIZE (with --fs), or garden:DIR, what `fs mkfs` made,
-    /// in this process.
+    /// Empty directory, device, image:SIZE or garden:DIR.
+    ///
+    /// A device or image needs --fs. garden:DIR is what `fs mkfs` made; it is opened in this
+    /// process.
     #[arg(long, value_name = "PLACE")]
     pub on: String,
-    /// The file system for images and devices.
+    /// The file system of an image or device.
     #[arg(long, value_enum)]
     pub fs: Option<FsArg>,
     /// Directory for the image and its mount point.
     #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
     pub dir: PathBuf,
-    /// The repository that the log's contents come from, if it has moved or the log names a URL.
+    /// The repository with the contents of the log.
+    ///
+    /// Needed if it has moved, or if the log names a URL.
     #[arg(long, value_name = "PATH|URL")]
     pub repo: Option<String>,
-    /// Read repositories of other users, too. By default only repositories of root, of the user who runs senesce and of
-    /// the user who ran sudo are read.
+    /// Also read repositories of other users.
+    ///
+    /// By default senesce reads only repositories of root, of the user who runs senesce and of the
+    /// user who ran sudo.
     #[arg(long)]
     pub trust_repo: bool,
-    /// What the tree at the end is compared with: a model in memory (default), or another directory.
+    /// Compare the final tree with a model or a directory.
+    ///
+    /// The model is a tree in memory to which the same operations are applied.
     #[arg(long, value_name = "model|DIR", default_value = "model")]
     pub against: String,
-    /// How fast: as it goes, as it was recorded, or that many times as fast (a recording's log only).
-    #[arg(long, value_name = "max|recorded|FACTOR", default_value = "max")]
+    /// Speed: max, recorded, or a factor of recorded.
+    ///
+    /// Only the log of a recording has times.
+    #[arg(long, value_name = "PACE", default_value = "max")]
     pub pace: PaceArg,
-    /// Threads; the recorded order is kept for every file and every directory, and the tree is the same.
+    /// Threads. The resulting tree does not depend on them.
+    ///
+    /// The recorded order is kept for every file and every directory.
     #[arg(long, value_name = "N", default_value = "1")]
     pub threads: std::num::NonZeroU8,
-    /// Leave the image or the device's mount as it is at the end.
+    /// Leave the image or the mounted device as it is.
     #[arg(long)]
     pub keep: bool,
-    /// Format a named device even if it carries a signature (never if it is mounted).
+    /// Format a device that carries a signature.
+    ///
+    /// A mounted device is never formatted.
     #[arg(long)]
     pub force: bool,
-    /// Replay setuid and setgid bits, security.* and trusted.* attributes (file capabilities) and device nodes, too.
-    /// By default they are left out and counted, because they could give the author of a log root's rights.
+    /// Also replay setuid bits, privileges and device nodes.
+    ///
+    /// These are setuid and setgid bits, security.* and trusted.* attributes (file capabilities)
+    /// and device nodes. By default they are skipped and counted, because they could give the
+    /// author of a log root's rights.
     #[arg(long)]
     pub trust_log: bool,
+    /// Check the log and the place. Write nothing.
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum FsArg {
     Ext4,
     Xfs,
@@ -177,14 +237,14 @@ pub struct LogArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum LogVerb {
-    /// Print the steps, one line an operation.
+    /// Print the steps, one operation per line.
     Show {
         /// The operation log.
         log: PathBuf,
-        /// Only this step.
+        /// Print only this step.
         #[arg(long, value_name = "N")]
         step: Option<u64>,
-        /// At most so many steps.
+        /// Print at most this number of steps.
         #[arg(short = 'n', long, value_name = "N")]
         steps: Option<u64>,
     },
@@ -192,7 +252,7 @@ pub enum LogVerb {
     Stat {
         /// The operation log.
         log: PathBuf,
-        /// As JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
     },
@@ -210,7 +270,7 @@ pub struct GrepArgs {
     /// Order of the entries of a directory.
     #[arg(long, value_enum, default_value = "readdir")]
     pub order: OrderArg,
-    /// Run GNU grep instead of the scanner in this program.
+    /// Run GNU grep instead of the scanner of senesce.
     #[arg(long)]
     pub grep: bool,
     /// Runs that are not counted.
@@ -219,7 +279,7 @@ pub struct GrepArgs {
     /// Counted runs.
     #[arg(short, long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub runs: u64,
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     pub json: bool,
 }
@@ -233,7 +293,7 @@ pub enum OrderArg {
 
 #[derive(Debug, Args)]
 pub struct SynthArgs {
-    /// Where to make the (bare) repository; must not exist.
+    /// Path of the new bare repository. It must not exist.
     pub path: PathBuf,
     /// Files in the first commit.
     #[arg(long, default_value_t = 20_000)]
@@ -241,10 +301,10 @@ pub struct SynthArgs {
     /// Commits after the first.
     #[arg(long, default_value_t = 1_000)]
     pub commits: u64,
-    /// Everything follows from this number.
+    /// Seed of all random choices.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Print the statistics of the history beside the real ones that it follows.
+    /// Print statistics beside those of real histories.
     #[arg(long)]
     pub show: bool,
 }

@@ -1,4 +1,4 @@
-//! Arguments of what is done with gardens that are made for it.
+//! Arguments of `garden`.
 
 use std::{num::NonZeroUsize, path::PathBuf};
 
@@ -10,29 +10,35 @@ pub struct GardenArgs {
     pub verb: GardenVerb,
 }
 
-/// What to do.
+/// A verb of `garden`.
 #[derive(Debug, Subcommand)]
 pub enum GardenVerb {
-    /// Run the published experiments in memory and in virtual time, and hold what comes out against what was published.
+    /// Run the published experiments in memory, and compare the figures.
     Reproduce(ReproduceArgs),
 }
 
 #[derive(Debug, Args)]
 pub struct ReproduceArgs {
-    /// Which: E1 to E14; all by default.
+    /// Experiments: E1 to E14. Default: all.
     #[arg(value_name = "EXPERIMENT")]
     pub experiments: Vec<String>,
-    /// How large: tiny (nothing but a test), small, eighth, quarter, full, or allocation areas and those of a consistency
-    /// point, such as 128/2.
+    /// Scale: tiny, small, eighth, quarter, full, or AREAS/POINT.
+    ///
+    /// tiny is a smoke test, whose figures are not judged. AREAS/POINT, such as 128/2, is the
+    /// number of allocation areas, and that of the areas of a consistency point.
     #[arg(long, default_value = "eighth")]
     pub scale: String,
-    /// Write a page, the table as JSON, and each part that ends, here; what is there already is not run again.
-    #[arg(long, value_name = "DIRECTORY")]
+    /// Directory for a page, the table as JSON and each part.
+    ///
+    /// Parts that are in it already are not run again.
+    #[arg(short, long, value_name = "DIRECTORY")]
     pub out: Option<PathBuf>,
-    /// The table as JSON.
+    /// Print the table as JSON.
     #[arg(long)]
     pub json: bool,
-    /// Experiments that run at a time; as many as there are processors by default. Figures do not depend on it.
+    /// Experiments at a time. Default: one for each processor.
+    ///
+    /// Figures do not depend on it.
     #[arg(long, value_name = "N")]
     pub jobs: Option<NonZeroUsize>,
 }

@@ -1,4 +1,4 @@
-//! Arguments about file systems of our own that are mounted.
+//! Arguments about mounted file systems of this project.
 
 use std::{path::PathBuf, str::FromStr};
 
@@ -8,10 +8,14 @@ use senesce_core::Bytes;
 /// How a mounted file system is checked.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct FsOnlineArgs {
-    /// Check it only if it is mounted. A mounted file system is checked as it is at one moment, with or without this option.
+    /// Check it only if it is mounted.
+    ///
+    /// A mounted file system is checked as it is at one moment, with or without this option.
     #[arg(long, conflicts_with = "repair")]
     pub online: bool,
-    /// Memory for data that programs overwrite during the check of a mount. If they overwrite more, the check fails; the programs continue.
+    /// Memory for data overwritten during the check of a mount.
+    ///
+    /// If programs overwrite more, the check fails. The programs continue.
     #[arg(long, value_name = "SIZE", default_value = "256MiB", conflicts_with = "repair")]
     pub keep: Bytes,
 }
@@ -33,7 +37,7 @@ impl FromStr for AlsoArg {
             Some((name, point)) if !name.is_empty() && !point.is_empty() => {
                 Ok(Self { name: name.to_owned(), point: point.into() })
             }
-            _ => Err("VOLUME=POINT or VOLUME/SNAPSHOT=POINT is wanted"),
+            _ => Err("write VOLUME=POINT or VOLUME/SNAPSHOT=POINT"),
         }
     }
 }

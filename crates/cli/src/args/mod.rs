@@ -1,21 +1,27 @@
 //! The command line, as typed.
 
 mod aged;
+mod complete;
 mod dump;
 mod evergreen;
 mod experiment;
 mod fs;
 mod garden;
+mod groups;
 mod guest;
+mod image;
 mod live;
 mod look;
+mod mount;
 mod objects;
+mod profile;
 mod record;
 mod words;
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap_complete::engine::ArgValueCandidates;
 
 pub use aged::*;
 pub use dump::*;
@@ -23,62 +29,87 @@ pub use evergreen::*;
 pub use experiment::*;
 pub use fs::*;
 pub use garden::*;
+pub use groups::EXIT_CODES;
 pub use guest::*;
+pub use image::*;
 pub use live::*;
 pub use look::*;
+pub use mount::*;
 pub use objects::*;
+pub use profile::*;
 pub use record::*;
 pub use words::*;
 
-/// The laboratory for file system aging: ages file systems, measures what the age costs, and shows it.
+/// Ages file systems, measures what the age costs, and shows it.
 #[derive(Debug, Parser)]
 #[command(
     name = "senesce",
     version = env!("SENESCE_VERSION"),
     propagate_version = true,
     max_term_width = 100,
-    after_help = "Exit codes: 0 done · 1 failed · 2 usage (command line, plan) · 3 environment (root, kernel, tools, \
-                  space) · 4 internal error · 5 a gate fails (`compare --fail-if`) · 6 a gate is undecided · 130, 143 interrupted by a signal (`run --resume` continues a run)\n\n\
-                  Results go to stdout, progress to stderr. Sizes are powers of 1024 (4k, 5GiB)."
+    after_help = "`senesce VERB -h` lists the options of a verb, `senesce VERB --help` explains them.",
+    after_long_help = "Exit codes: 0 done · 1 failed · 2 usage, not found · 3 environment (root, kernel, tools, space) \
+                       · 4 internal error · 5 a gate fails · 6 a gate is undecided · 7 a mount lacks a drive \
+                       · 130, 143 interrupted (`senesce help exit-codes`)\n\n\
+                       Results go to stdout, progress to stderr. Sizes are powers of 1024 (4k, 5GiB)."
 )]
 pub struct Cli {
-    /// No progress on stderr.
+    /// Print no progress.
     #[arg(short, long, global = true)]
     pub quiet: bool,
     #[command(subcommand)]
     pub verb: Verb,
 }
 
-/// What to do.
+impl Cli {
+    /// The command line with its verbs in groups.
+    pub fn grouped() -> clap::Command {
+        groups::group(Self::command())
+    }
+
+    /// Reads the command line.
+    ///
+    /// Errors: it is wrong, or it asks for help or the version.
+    pub fn read() -> Result<Self, clap::Error> {
+        let mut command = Self::grouped();
+        let matches = command.try_get_matches_from_mut(std::env::args_os())?;
+        Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    }
+}
+
+/// A verb. Its place in the help is in `groups.rs`.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// How aged is this file system, where, why, and what does it cost? Writes nothing to it.
-    #[command(after_help = "Examples:\n  \
+    /// Show how aged a file system is, where, why, and the cost. Writes nothing to it.
+    #[command(after_long_help = "Examples:\n  \
         sudo senesce inspect /srv/data                        one screen\n  \
         sudo senesce inspect / --html root.html --idle        a page with a map, at idle I/O priority\n  \
         senesce inspect disk.img                              an image that is not mounted\n  \
         senesce inspect garden:/srv/garden --map map.svg      a volume that `senesce fs mkfs` made\n  \
         senesce inspect ~/src --device nvme --json | jq '.costs'")]
     Inspect(InspectArgs),
-    /// Put the files of an aged file system into the order in which they are read, online. Names, inodes and times stay.
-    #[command(after_help = "Examples:\n  \
-        sudo senesce defrag /srv/data --dry-run               what would move, and what that would gain; writes nothing\n  \
+    /// Move files of a mounted file system into the order in which they are read.
+    ///
+    /// Names, inodes and times stay.
+    #[command(after_long_help = "Examples:\n  \
+        sudo senesce defrag /srv/data --dry-run               print what would move and the gain; writes nothing\n  \
         sudo senesce defrag /srv/data                         moves the files, if that is worth it\n  \
         sudo senesce defrag /srv/data --budget 10GiB --idle   the best 10 GiB, while no other program waits for I/O\n  \
         sudo senesce defrag /home --order sorted --max-seconds 3600\n  \
         senesce defrag ~/src --dry-run --json | jq '.worth'\n\n\
         On ext4, XFS with reflink and Btrfs, mounted and in use. A kill or a power cut at any moment loses nothing and leaves\n\
-        nothing behind; a second run continues.")]
+        nothing in the file system; a second run continues.")]
     Defrag(DefragArgs),
-    /// The block requests of one device while a command runs: layout score, seeks, sizes, modelled cost.
-    #[command(after_help = "Examples:\n  \
+    /// Trace the block requests of a device during a command: layout score, seeks, cost.
+    #[command(after_long_help = "Examples:\n  \
         sudo senesce trace --on /srv/data -- sh -c 'tar cf - /srv/data | cat > /dev/null'\n  \
         sudo senesce trace --on /dev/sdb -d hdd-7200,nvme --requests trace.csv -- cp -r /srv /mnt/copy\n  \
         blkparse -i sdb | senesce trace --blkparse /dev/stdin --json\n\n\
-        Needs root. Other users of the device are seen too, and reads from memory are not: drop caches first. The command's own stdout goes to stderr.")]
+        Needs root. The trace also contains requests of other programs. It contains no reads from memory: drop caches first.\n\
+        The stdout of the command goes to stderr.")]
     Trace(TraceArgs),
-    /// Compare two runs or two trees: ratios with intervals, and whether chance explains them.
-    #[command(after_help = "Examples:\n  \
+    /// Compare two runs or two trees: ratios with intervals, and a gate for CI.
+    #[command(after_long_help = "Examples:\n  \
         senesce compare before after                          the last checkpoint of each arm\n  \
         senesce compare before after --all --fail-if '+5%'    exits with code 5 if B costs over 5% more\n  \
         senesce compare a b --fail-if '+5%' --figure 'grep|score' --role full --arm xfs\n  \
@@ -88,160 +119,184 @@ pub enum Verb {
         number of figures) and the whole 95% interval are beyond the limit. It passes if both (p below 5%) are within it.\n\
         Otherwise, or with fewer than four values on a side, it is undecided (exit code 6).")]
     Compare(CompareArgs),
-    /// The devices that costs are modelled for.
-    #[command(after_help = "Examples:\n  senesce device list\n  senesce device show hdd-7200")]
+    /// List the devices that costs are modelled for, show one, or fit one to a disk.
+    #[command(after_long_help = "Examples:\n  \
+        senesce device list\n  \
+        senesce device show hdd-7200\n  \
+        sudo senesce device calibrate /dev/nvme0n1 --out mine.toml     then: senesce inspect / --device mine.toml")]
     Device(DeviceArgs),
-    /// What files of a machine are like, as profiles to age volumes by.
-    #[command(after_help = "Examples:\n  \
+    /// Show, make and compare profiles: sizes, depths and ages of the files of a machine.
+    #[command(after_long_help = "Examples:\n  \
         senesce profile show agrawal                          a picture of a built-in profile\n  \
         senesce profile capture /home -o home.toml            sizes, depths and ages of all files; reads no content\n  \
         senesce profile merge home.toml srv.toml -o ours.toml\n  \
         senesce profile diff home.toml agrawal")]
     Profile(ProfileArgs),
-    /// Run the demo: how git pulls age ext4, XFS and Btrfs, on modelled disks.
-    #[command(after_help = "Examples:\n  \
+    /// Run the demo: git pulls age ext4, XFS and Btrfs on modelled disks, in two minutes.
+    #[command(after_long_help = "Examples:\n  \
         sudo senesce demo                                the report's path is printed after the first file system\n  \
         sudo senesce demo --repo ~/linux --out /data/demo\n  \
-        senesce demo --plan > mine.toml                  a plan of your own to begin with\n\n\
+        senesce demo --plan > mine.toml                  the plan, to start your own from\n\n\
         It needs root, about 5 GiB below the directory of the run, and one to two minutes. The disks are modelled:\n\
         no drive of the machine is formatted, and none is measured.")]
     Demo(DemoArgs),
-    /// Run an experiment from a plan file.
-    #[command(after_help = "Examples:\n  \
-        senesce run plans/quick-start.toml --dry-run     what it would do, and the space it needs\n  \
+    /// Run an experiment from a plan file, or resume one.
+    #[command(after_long_help = "Examples:\n  \
+        senesce run plans/quick-start.toml --dry-run     print the steps and the space they need\n  \
         sudo senesce run plans/quick-start.toml          run it; the report's path is printed at the end\n  \
         sudo senesce run plans/quick-start.toml --repo ~/linux --out /data/linux-run\n  \
-        sudo senesce run plans/quick-start.toml --device hdd-7200     on a disk that is not there\n  \
-        sudo senesce run --resume /data/linux-run        go on after a kill or a power cut")]
+        sudo senesce run plans/quick-start.toml --device hdd-7200     on a modelled disk\n  \
+        sudo senesce run --resume /data/linux-run        continue after a kill or a power cut")]
     Run(RunArgs),
     /// Print the summary of a run.
-    #[command(after_help = "Examples:\n  senesce show demo\n  senesce show demo --equivalence")]
+    #[command(after_long_help = "Examples:\n  \
+        senesce show demo\n  \
+        senesce show demo --json | jq '.grep[0]'\n  \
+        senesce show demo --equivalence")]
     Show(ShowArgs),
-    /// Write result tables as CSV or JSON.
-    #[command(after_help = "Examples:\n  \
+    /// Write result tables of a run as CSV or JSON.
+    #[command(after_long_help = "Examples:\n  \
         senesce export demo --csv grep > grep.csv\n  \
         senesce export demo --json | jq '.grep[0]'")]
     Export(ExportArgs),
-    /// Write the HTML report and the figures of a run.
-    #[command(after_help = "Example:\n  senesce report demo --out aging.html --figures figures")]
+    /// Write the HTML report of a run, and its figures as files.
+    #[command(after_long_help = "Example:\n  senesce report demo --out aging.html --figures figures")]
     Report(ReportArgs),
-    /// Record what programs do to a directory, as an operation log that can be replayed anywhere.
-    #[command(after_help = "Examples:\n  \
-        sudo senesce record --dir src --mount /mnt/rec --log build.senesce-log -- make\n  \
-        sudo senesce record --dir data --mount /mnt/rec --log day.senesce-log --anonymize     until Ctrl-C\n  \
-        sudo senesce record --dir src --mount /mnt/rec --log l --keep-contents --overhead -- make -j2\n  \
-        strace -f -y -ttt -o t.txt make; senesce record --import-strace t.txt --dir $PWD --log build.senesce-log\n\n\
-        The command runs in the mount; its own stdout goes to stderr.")]
+    /// Record what programs do to a directory, as an operation log for `replay`.
+    #[command(after_long_help = "Examples:\n  \
+        sudo senesce record --on src --mount /mnt/rec --log build.senesce-log -- make\n  \
+        sudo senesce record --on data --mount /mnt/rec --log day.senesce-log --anonymize     until Ctrl-C\n  \
+        sudo senesce record --on src --mount /mnt/rec --log l --keep-contents --overhead -- make -j2\n  \
+        strace -f -y -ttt -o t.txt make; senesce record --import-strace t.txt --on $PWD --log build.senesce-log\n\n\
+        The command runs in the mount. Its stdout goes to stderr.")]
     Record(RecordArgs),
     /// Apply an operation log to a volume, and compare the resulting trees.
-    #[command(after_help = "Examples:\n  \
+    #[command(after_long_help = "Examples:\n  \
         senesce replay demo/arms/ext4/oplog.senesce-log --on /mnt/scratch/empty-dir\n  \
         sudo senesce replay LOG --on image:2GiB --fs xfs --against model\n  \
-        senesce replay build.senesce-log --on empty-dir --threads 4 --against BACKING\n  \
-        senesce replay day.senesce-log --on empty-dir --pace 60           an hour's work in a minute")]
+        senesce replay build.senesce-log --on empty-dir --threads 4\n  \
+        senesce replay build.senesce-log --on empty-dir --against BACKING  after `record --keep-contents`\n  \
+        senesce replay day.senesce-log --on empty-dir --pace 60            an hour's work in a minute")]
     Replay(ReplayArgs),
-    /// Age a volume or directory by a workload, without an experiment, and say what was reached.
-    #[command(after_help = "Examples:\n  \
+    /// Age a volume or directory by a workload, and print the age that it reached.
+    #[command(after_long_help = "Examples:\n  \
         sudo senesce age fsfb --on image:5GiB --fs ext4 --until turnover=3 --save aged.senesce-image\n  \
         sudo senesce age profile:agrawal --on /dev/sdb1 --fs xfs --until fullness=80%\n  \
         senesce age mail --on /mnt/scratch/empty-dir --set cycles=10 --log mail.senesce-log\n  \
         senesce age git:~/linux --on /mnt/scratch --set pulls=500 --until layout-score=0.9\n  \
         senesce age fsfb --on garden:/srv/garden --until turnover=2\n\n\
-        A directory that holds something is aged below a new one in it; nothing else is touched.")]
+        A directory that is not empty is aged below a new directory in it; the rest of it stays as it is.\n\
+        With their default parameters, mail needs 1.4 GiB and overwrite 1.0 GiB. --set files=N makes mail smaller.")]
     Age(AgeArgs),
-    /// Any command on aged volumes and on unaged twins of them, in turn: what the age costs it, and who is better.
-    #[command(after_help = "Examples:\n  \
+    /// Time a command on aged volumes and on fresh twins of them, in turn.
+    #[command(after_long_help = "Examples:\n  \
         sudo senesce bench --aged ext4.senesce-image --aged xfs.senesce-image --unaged -- sh -c 'tar cf - . | cat > /dev/null'\n  \
         sudo senesce bench --aged aged.img --unaged --sync -- cp -r {}/src {}/copy\n  \
         sudo senesce bench --aged A --unaged --metric '(\\d+) transactions' --more-is-better -- ~/db-bench.sh {}\n  \
         sudo senesce bench --aged A --unaged --personality varmail --scale 0.2\n  \
         sudo senesce bench --suite plans/atc18-filebench-small.toml --out filebench\n\n\
         The command runs in the volume; SENESCE_VOLUME and every {} in its arguments are its path.\n\
-        Every run begins with the same volume, restored, and with cold caches.")]
+        Every run starts with the same volume, restored, and with cold caches.")]
     Bench(BenchArgs),
-    /// What servers do to files, as benchmarks: mail, files, web, database.
-    #[command(after_help = "Examples:\n  \
+    /// List the built-in benchmarks of `bench --personality`: mail, file, web and database servers.
+    #[command(after_long_help = "Examples:\n  \
         senesce personality list\n  \
         senesce personality show varmail > mine.toml     every parameter; then bench --personality mine.toml")]
     Personality(PersonalityArgs),
-    /// Bring a file or the free space of a volume to a fragmentation that is asked for, and verify it.
-    #[command(after_help = "Examples:\n  \
+    /// Bring a file or the free space of a volume to a given fragmentation, and verify it.
+    #[command(after_long_help = "Examples:\n  \
         senesce fragment table.db --extents 1000               the same contents in 1000 extents\n  \
         senesce fragment new.dat --size 1GiB --layout-score 0.9\n  \
         sudo senesce fragment /mnt/scratch --free-space 4KiB:20%,64KiB:30%,1MiB:50% --free 2GiB\n\n\
         On ext4, XFS and Btrfs. A file gets a new inode; nothing is replaced unless the target is reached.\n\
         --free-space fills the volume for a moment, and leaves a filler file on it.")]
     Fragment(FragmentArgs),
-    /// Keep aged volumes: save one, restore it in seconds as often as it is needed.
-    #[command(after_help = "Examples:\n  \
+    /// Save aged volumes in containers, and restore them in seconds.
+    #[command(after_long_help = "Examples:\n  \
         senesce image save aged.img aged.senesce-image --set workload=fsfb\n  \
         senesce image restore aged.senesce-image test.img     equal byte for byte, sparse\n  \
         sudo senesce image restore aged.senesce-image /dev/sdb1\n  \
         senesce image list ~/images\n  \
         senesce image verify aged.senesce-image")]
     Image(ImageArgs),
-    /// File systems of our own, whose every block can be looked at: make one, mount it, check it.
-    #[command(after_help = "Examples:\n  \
+    /// Make, mount, check and repair the file systems of this project: garden and evergreen.
+    #[command(after_long_help = "Examples:\n  \
         senesce fs mkfs garden /srv/garden --size 4GiB\n  \
         sudo senesce fs mount /srv/garden /mnt/garden          until Ctrl-C or umount\n  \
         senesce fs check /srv/garden                           also after a kill; changes nothing\n  \
         senesce fs stat /srv/garden --json\n  \
-        senesce fs scrub /srv/garden                           every block and parity, and put right what can be\n  \
+        senesce fs scrub /srv/garden                           read and repair every block and parity\n  \
         senesce fs snapshot create /srv/garden main monday     and `fs diff /srv/garden main monday` later\n  \
-        senesce fs replace /srv/garden 2                       a new drive for the missing one; rebuild goes on\n  \
+        senesce fs replace /srv/garden 2                       a new drive for the missing one\n  \
         sudo senesce fs mkfs garden --drive /dev/sdb --drive /dev/sdc --drive /dev/sdd --log /dev/nvme0n1p3")]
     Fs(FsArgs),
-    /// The published experiments with the garden, run here.
-    #[command(after_help = "Examples:\n  \
-        senesce garden reproduce --out published               all of them, on every processor; again to go on\n  \
-        senesce garden reproduce E5 E12 --scale small          a first look, in minutes\n  \
+    /// Run the published experiments of the garden here, and compare the figures.
+    #[command(after_long_help = "Examples:\n  \
+        senesce garden reproduce --out published               all of them; the same command continues\n  \
+        senesce garden reproduce E5 E12 --scale small          first figures, in minutes\n  \
         senesce garden reproduce E4 --json | jq '.experiments[3].parts[].figures'\n\n\
-        Aggregates are in memory; nothing is mounted. Structure is counted, time is a model's.")]
+        Aggregates are in memory; nothing is mounted. Structure is counted, time is modelled.")]
     Garden(GardenArgs),
-    /// Look into an operation log.
-    #[command(after_help = "Examples:\n  \
+    /// Print, sum up or verify an operation log.
+    #[command(after_long_help = "Examples:\n  \
         senesce log show demo/arms/ext4/oplog.senesce-log -n 3\n  \
         senesce log stat LOG --json\n  \
         senesce log verify LOG")]
     Log(LogArgs),
-    /// One grep test of a tree: seconds per GiB, with the caches as they are.
-    #[command(after_help = "Examples:\n  senesce grep /srv/data --order sorted\n  senesce grep /srv/data --grep")]
+    /// Read a whole tree once, and print seconds per GiB. Caches stay as they are.
+    #[command(after_long_help = "Examples:\n  senesce grep /srv/data --order sorted\n  senesce grep /srv/data --grep")]
     Grep(GrepArgs),
     /// Make a synthetic git history.
-    #[command(after_help = "Examples:\n  \
+    #[command(after_long_help = "Examples:\n  \
         senesce synth /tmp/history.git --files 2000 --commits 500 --show")]
     Synth(SynthArgs),
     /// Remove the mounts, loop devices, images and temporary files that a killed run left.
-    #[command(after_help = "Examples:\n  \
-        sudo senesce clean          every run in your list whose process no longer exists\n  \
-        sudo senesce clean demo     the run in the directory demo\n  \
-        sudo senesce clean --dry-run   print what would be removed\n\n\
+    ///
+    /// Prints each resource with its outcome. Without RUN, only runs in the caller's own list are
+    /// cleaned.
+    #[command(after_long_help = "Examples:\n  \
+        sudo senesce clean --dry-run   print each resource that would be removed\n  \
+        sudo senesce clean             clean every run in your list whose process no longer exists\n  \
+        sudo senesce clean demo        clean the run in the directory demo\n\n\
         The list of runs is in /var/lib/senesce for root and in ~/.local/state/senesce for other users;\n\
         SENESCE_REGISTRY names another directory. Only you and root may have write permission for it.\n\
         Exit code 1: a resource could not be removed, or a journal was refused.")]
     Clean(CleanArgs),
-    /// List the kernels that runs can use: this machine's and guests, their file systems, and what is missing.
-    #[command(after_help = "Examples:\n  senesce kernels\n  senesce kernels --json | jq '.kernels[].file_systems'")]
+    /// List the kernels that runs can use.
+    ///
+    /// This machine's kernel and guests, with their file systems, and what is missing.
+    #[command(after_long_help = "Examples:\n  senesce kernels\n  senesce kernels --json | jq '.kernels[].file_systems'")]
     Kernels(KernelsArgs),
-    /// Print the JSON schema of plan files, of suites or of personalities.
+    /// Print the JSON schema of plans, suites or personalities.
+    #[command(after_long_help = "Examples:\n  \
+        senesce schema > plan.schema.json\n  \
+        senesce schema --of suite")]
     Schema {
-        /// Which.
+        /// The kind of file.
         #[arg(long, value_enum, default_value_t = SchemaOf::Plan)]
         of: SchemaOf,
-        /// Print the keys of a plan as Markdown instead.
+        /// Print the keys of a plan as Markdown.
         #[arg(long, conflicts_with = "of")]
         markdown: bool,
     },
-    /// Print a shell completion script.
-    #[command(after_help = "Example:\n  senesce completions bash > /etc/bash_completion.d/senesce")]
+    /// Print a completion script for a shell.
+    ///
+    /// The script asks senesce for values: devices, profiles, workloads, tables and runs.
+    #[command(after_long_help = "Examples:\n  \
+        senesce completions bash > /etc/bash_completion.d/senesce\n  \
+        senesce completions zsh > ~/.zfunc/_senesce\n  \
+        senesce completions fish > ~/.config/fish/completions/senesce.fish")]
     Completions(CompletionsArgs),
-    /// Print the man page.
-    #[command(after_help = "Examples:\n  senesce man | man -l -\n  senesce man --markdown > commands.md")]
-    Man {
-        /// Print Markdown: the long help of every command and subcommand.
-        #[arg(long)]
-        markdown: bool,
-    },
+    /// Print a man page, or write one for every verb.
+    #[command(after_long_help = "Examples:\n  \
+        senesce man | man -l -\n  \
+        senesce man inspect | man -l -\n  \
+        senesce man --out /usr/local/share/man/man1\n  \
+        senesce man --markdown > commands.md")]
+    Man(ManArgs),
+    /// Explain the exit codes.
+    #[command(hide = true, long_about = EXIT_CODES)]
+    ExitCodes,
     /// Be the server or the guard of a disk in virtual time; started by a run.
     #[command(hide = true)]
     VdiskServe,
@@ -253,25 +308,28 @@ pub enum Verb {
     GuestInit(GuestInitArgs),
 }
 
-/// What a schema is of.
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+/// The kinds of files that have a schema.
+#[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum SchemaOf {
-    /// What `run` takes.
+    /// The plan of `run`.
     Plan,
-    /// What `bench --suite` takes.
+    /// The plan of `bench --suite`.
     Suite,
-    /// What `bench --personality` takes.
+    /// The personality of `bench --personality`.
     Personality,
 }
 
 #[derive(Debug, Args)]
 pub struct CleanArgs {
-    /// Directories of runs; all runs that were started on this machine by default.
+    /// Directories of runs. Default: all runs in your list.
+    #[arg(value_name = "RUN", add = ArgValueCandidates::new(complete::runs))]
     pub runs: Vec<PathBuf>,
     /// Print each resource that would be removed, and remove nothing.
     #[arg(long)]
     pub dry_run: bool,
-    /// Also remove the snapshots that `run --resume` would go on from: their arms then begin again.
+    /// Also remove the snapshots that `run --resume` needs.
+    ///
+    /// Without them, `run --resume` starts the arms from the beginning.
     #[arg(long)]
     pub snapshots: bool,
 }
@@ -279,5 +337,29 @@ pub struct CleanArgs {
 #[derive(Debug, Args)]
 pub struct CompletionsArgs {
     /// The shell.
-    pub shell: clap_complete::Shell,
+    #[arg(value_enum)]
+    pub shell: ShellArg,
+}
+
+/// The shells with completion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ShellArg {
+    Bash,
+    Zsh,
+    Fish,
+    Elvish,
+    Powershell,
+}
+
+#[derive(Debug, Args)]
+pub struct ManArgs {
+    /// The verb, such as `fs mount`. Default: the page of senesce.
+    #[arg(value_name = "VERB")]
+    pub verb: Vec<String>,
+    /// Write a page for every verb into this directory.
+    #[arg(short, long, value_name = "DIR", conflicts_with = "verb")]
+    pub out: Option<PathBuf>,
+    /// Print the long help of every verb as Markdown.
+    #[arg(long, conflicts_with_all = ["verb", "out"])]
+    pub markdown: bool,
 }

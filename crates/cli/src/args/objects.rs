@@ -31,7 +31,7 @@ impl ObjectsPlace {
         let may_be = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b".-_".contains(&byte);
         if bucket.len() < 3 || !bucket.bytes().all(may_be) {
             return Err(format!(
-                "{bucket:?} is no bucket: names have small letters, digits, dots and hyphens, 3 at least"
+                "{bucket:?} is no bucket: a name has at least 3 small letters, digits, dots and hyphens"
             ));
         }
         let prefix = prefix.trim_matches('/');
@@ -66,22 +66,27 @@ impl fmt::Display for ObjectsPlace {
 /// Where the objects of an aggregate are.
 #[derive(Clone, Debug, Args)]
 pub struct FsObjectsArgs {
-    /// Where `fs tier` put objects: a directory, or s3://BUCKET/PREFIX. Without it cold blocks cannot be read; nothing else changes.
-    #[arg(long, value_name = "DIRECTORY|s3://BUCKET/PREFIX", value_parser = ObjectsPlace::parser())]
+    /// The objects of `fs tier`: DIRECTORY or s3://BUCKET/PREFIX.
+    ///
+    /// Without this option cold blocks cannot be read; all other blocks can.
+    #[arg(long, value_name = "STORE", value_parser = ObjectsPlace::parser())]
     pub objects: Option<ObjectsPlace>,
 }
 
-/// The same, of whoever puts some.
+/// The store of objects, as the verb that writes objects needs it.
 #[derive(Clone, Debug, Args)]
 pub struct FsNewObjectsArgs {
-    /// Where objects go: a directory, which is made the first time, or s3://BUCKET/PREFIX, whose bucket is there. The key of a store
-    /// that speaks S3 is AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (AWS_SESSION_TOKEN), its region AWS_REGION, its URL
-    /// AWS_ENDPOINT_URL if it is not Amazon's. Whoever wants cold blocks names it again.
-    #[arg(long, value_name = "DIRECTORY|s3://BUCKET/PREFIX", value_parser = ObjectsPlace::parser())]
+    /// The store of objects: DIRECTORY or s3://BUCKET/PREFIX.
+    ///
+    /// A directory is made the first time. A bucket must exist. The key of an S3 store is
+    /// AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (AWS_SESSION_TOKEN), its region AWS_REGION, its
+    /// URL AWS_ENDPOINT_URL if it is not Amazon's. Later verbs need this option to read cold
+    /// blocks.
+    #[arg(long, value_name = "STORE", value_parser = ObjectsPlace::parser())]
     pub objects: ObjectsPlace,
 }
 
-/// Whose price list.
+/// A price list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum PricesArg {
     /// Amazon S3 Standard.

@@ -35,7 +35,8 @@ use crate::{
 /// The directory that is made in one that holds something.
 const SUBDIRECTORY: &str = "senesce-aged";
 
-/// Ages, keeps what is to be kept, and says what was reached; what was asked for and not reached is a failure.
+/// Ages, saves the volume, and prints the age. A requested age that was not reached is
+/// a failure.
 pub fn age(args: AgeArgs, quiet: bool) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
     let settings: Vec<_> = args.set.iter().map(|set| (set.name.clone(), set.value.clone())).collect();
@@ -104,13 +105,13 @@ fn age_in(args: &AgeArgs, plan: &Plan, custodian: &Custodian, scratch: &Path, qu
         Ok(())
     };
     let end = age_onto(args, plan, &source, Onto::Directory(&root), quiet, &mut make_anew)?;
-    let mut volume = volume.context("the volume was not made anew")?;
+    let mut volume = volume.context("the volume was not made again")?;
     let kept = keep(args, plan, custodian, &mut volume, &end)?;
     volume.destroy()?;
     tell(args, &args.on, &end, &kept, None)
 }
 
-/// An engine in this process is not made either, and nobody mounts it.
+/// A file system in this process is not made either, and not mounted.
 fn check_engine(args: &AgeArgs, plan: &Plan, place: &str) -> Result<()> {
     check_not_made(args, plan, place)?;
     if args.fs.is_some() || args.force {
@@ -119,7 +120,7 @@ fn check_engine(args: &AgeArgs, plan: &Plan, place: &str) -> Result<()> {
     Ok(())
 }
 
-/// What is made neither anew nor kept takes no arguments about that.
+/// Refuses arguments about volumes that are made or kept.
 fn check_not_made(args: &AgeArgs, plan: &Plan, place: &str) -> Result<()> {
     if args.image.is_some() || args.save.is_some() {
         return Err(usage(format!("--image and --save keep a volume; --on names {place}"), None));
@@ -128,13 +129,13 @@ fn check_not_made(args: &AgeArgs, plan: &Plan, place: &str) -> Result<()> {
         return Err(usage(format!("--mkfs is about a volume that is made; --on names {place}"), None));
     }
     if plan.workload.kind == WorkloadKind::Interfile {
-        let message = format!("interfile makes its volume anew for every copy, and --on names {place}");
+        let message = format!("interfile makes a new volume for every copy, and --on names {place}");
         return Err(usage(message, Some("name image:SIZE or a device with --on, and a file system with --fs")));
     }
     Ok(())
 }
 
-/// Ages an empty garden in this process, and tells the chains of its drives, too.
+/// Ages an empty garden in this process, and prints the chains of its drives, too.
 fn age_garden(args: &AgeArgs, plan: &Plan, place: &Path, scratch: &Path, quiet: bool) -> Result<()> {
     let source = open_source(args, plan, scratch)?;
     let (end, chains) = with_engine(place, |target, garden| {
@@ -188,7 +189,8 @@ fn spec(args: &AgeArgs, plan: &Plan, scratch: &Path) -> Result<(VolumeSpec, Slot
     spec.force = args.force;
     spec.mkfs_options = args.mkfs.iter().flat_map(|text| text.split_whitespace().map(str::to_owned)).collect();
     check_mkfs_words(file_system, &spec.mkfs_options)?;
-    // It seeds the directory hash of ext4, so it must follow from what the user gave: the same volume again is the same.
+    // It seeds the directory hash of ext4, so it must follow from what the user gave: the same
+    // volume again is the same.
     let seed = plan.seed.derive(&format!("age {} {file_system}", args.workload));
     Ok((
         spec,
@@ -234,14 +236,15 @@ fn age_onto(
     Ok(age_into(&options, make_anew, &mut each)?)
 }
 
-/// Keeps the volume as it was asked for: as an image, in a container. A named device stays as it is anyway.
+/// Keeps the volume as requested: as an image, in a container. A named device stays as it is
+/// anyway.
 fn keep(args: &AgeArgs, plan: &Plan, custodian: &Custodian, volume: &mut Volume, end: &AgeEnd) -> Result<Vec<String>> {
     let mut kept = Vec::new();
     if args.image.is_none() && args.save.is_none() {
         return Ok(kept);
     }
     let host = LinuxHost::default();
-    // What files that are gone left behind would only have to be kept, too.
+    // Otherwise the contents of deleted files would be kept, too.
     let trimmed = match host.find_tool("fstrim") {
         Some(fstrim) => host.run_tool(&fstrim, &[volume.root().to_string_lossy().into_owned()])?.success,
         None => false,

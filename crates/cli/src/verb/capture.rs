@@ -1,4 +1,5 @@
-//! `senesce profile capture`: the files below a directory, or of an ext4 read from its device or image, as a profile.
+//! `senesce profile capture`: the files below a directory, or of an ext4 read from its device or
+//! image, as a profile.
 
 use std::{
     fs::{self, File},
@@ -19,7 +20,7 @@ use crate::{
     machine::count_threads,
 };
 
-/// Looks at every file, and makes a profile in the bins of `like`, if that is given.
+/// Reads the attributes of every file, and makes a profile in the bins of `like`, if that is given.
 pub fn capture(args: &ProfileCaptureArgs, like: Option<&AgingProfile>, quiet: bool) -> Result<AgingProfile> {
     let clock = SystemClock::start();
     let threads = count_threads(args.threads);
@@ -34,7 +35,7 @@ pub fn capture(args: &ProfileCaptureArgs, like: Option<&AgingProfile>, quiet: bo
         eprintln!("cannot {} {}: {}", error.operation, Printable::new(&error.path), error.message);
     }
     if census.errors_count > 0 {
-        eprintln!("{} entries could not be looked at; the profile is of the others", census.errors_count);
+        eprintln!("{} entries could not be read; the profile describes the others", census.errors_count);
     }
     if census.files.is_empty() {
         return Err(usage(format!("there are no files in {}", args.path.display()), None));
@@ -76,7 +77,8 @@ fn collect_fullness(path: &Path) -> Result<f64> {
     Ok(1.0 - stat.f_bavail as f64 / stat.f_blocks.max(1) as f64)
 }
 
-/// The census of a whole ext4 that is not mounted, and its fullness; blocks reserved for root count as free here.
+/// The census of a whole ext4 that is not mounted, and its fullness; blocks reserved for root count
+/// as free here.
 fn read_ext4(path: &Path, options: &CensusOptions) -> Result<(Census, f64)> {
     let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
     let wrong = |error: senesce_ext4::Error| {

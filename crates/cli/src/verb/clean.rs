@@ -84,8 +84,8 @@ fn print_actions(dir: &Path, actions: &[CleanAction], args: &CleanArgs) -> bool 
     has_failed
 }
 
-/// The images from which `run --resume` would continue. Links are not followed, because the directory may have come in
-/// an archive.
+/// The images from which `run --resume` would continue. Links are not followed, because the
+/// directory may have come in an archive.
 fn snapshots(run: &Path) -> Vec<PathBuf> {
     let list = |dir: &Path| match dir.symlink_metadata() {
         Ok(found) if found.is_dir() => {

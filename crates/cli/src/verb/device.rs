@@ -27,12 +27,14 @@ use crate::{
 const SEED: Seed = Seed(1);
 /// The longest read of a curve that is shown.
 const LARGEST: Bytes = Bytes(64 << 20);
-/// The longest read of a curve that is measured. With 1000 reads of each size from a block on it is the experiment of
-/// A. Conway et al., USENIX FAST 2017.
+/// The longest read of a curve that is measured. With 1000 reads of each size from a block on it is
+/// the experiment of A. Conway et al., USENIX FAST 2017.
 const LARGEST_MEASURED: u64 = 512 << 20;
-/// Places that a read has at least, unless a longer one is asked for: else it is read again and again.
+/// Places that a read has at least, unless a longer one is requested: else it is read again and
+/// again.
 const LEAST_PLACES: u64 = 8;
-/// From this error on, percent, a fitted description is said not to describe the device at that size.
+/// From this error on, percent, a fitted description is said not to describe the device at that
+/// size.
 const WORST_ERROR_PERCENT: f64 = 25.0;
 
 /// The device of which a curve was published.
@@ -44,7 +46,7 @@ const FRACTIONS: [f64; 2] = [0.5, 0.9];
 /// Lists, shows or measures them.
 pub fn device(args: DeviceArgs) -> Result<()> {
     match args.verb {
-        DeviceVerb::List => list(),
+        DeviceVerb::List { json } => list(json),
         DeviceVerb::Show { device, toml, curve } => show(&read_device(&device)?, toml, curve),
         DeviceVerb::Calibrate { path, base, name, reads, seconds, largest, out, json, html, svg } => {
             let base = read_device(&base)?;
@@ -81,10 +83,20 @@ pub fn read_device(name: &str) -> Result<DeviceSpec> {
     DeviceSpec::parse(&text).map_err(|error| usage(format!("{name}: {error}"), None))
 }
 
-fn list() -> Result<()> {
+fn list(json: bool) -> Result<()> {
+    let mut rows = Vec::new();
     for (name, _) in presets() {
         let spec = read_device(name)?;
-        println!("{name:<12} {:<12} {}", spec.title, Bytes(spec.capacity_bytes()));
+        match json {
+            true => rows.push(serde_json::json!({
+                "name": name, "title": spec.title, "capacity_bytes": spec.capacity_bytes(),
+            })),
+            false => println!("{name:<12} {:<12} {}", spec.title, Bytes(spec.capacity_bytes())),
+        }
+    }
+    if json {
+        let document = serde_json::json!({"schema": "senesce-devices/1", "devices": rows});
+        println!("{}", serde_json::to_string_pretty(&document)?);
     }
     Ok(())
 }
@@ -115,7 +127,8 @@ fn show(spec: &DeviceSpec, toml: bool, curve: bool) -> Result<()> {
     Ok(())
 }
 
-/// The published curve, what the model gives where its authors read and over the whole device, and by how much that is off.
+/// The published curve, what the model gives where its authors read and over the whole device, and
+/// by how much that is off.
 fn print_published(spec: &DeviceSpec) -> Result<()> {
     /// As the authors read.
     const REGION: Bytes = Bytes(20 << 30);
@@ -163,7 +176,8 @@ fn print_natural_sizes(points: &[BandwidthPoint]) -> Result<()> {
     Ok(())
 }
 
-/// Bytes with two significant digits: between points that are a factor of two apart no more is known.
+/// Bytes with two significant digits: between points that are a factor of two apart no more is
+/// known.
 fn two_digits(bytes: u64) -> String {
     let unit = bytes.max(1).ilog2() / 10;
     let names = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
@@ -226,8 +240,8 @@ fn measure(
     Ok(Measured { path: path.to_owned(), length: Bytes(length), reads, sizes, measured, points, fitted })
 }
 
-/// How often a model reads each size while it is fitted, a hundred times over: a disk costs the same whatever it reads, an
-/// SSD as much as it reads, and one of its reads is much like another.
+/// How often a model reads each size while it is fitted, a hundred times over: a disk costs the
+/// same whatever it reads, an SSD by its size, and one of its reads is much like another.
 fn reads_of_model(kind: DeviceKind, largest: Bytes) -> u32 {
     match kind {
         DeviceKind::Hdd => 1000,

@@ -1,4 +1,4 @@
-//! `senesce fragment`: a fragmentation that is asked for.
+//! `senesce fragment`: a requested fragmentation.
 
 use anyhow::{Context, Result};
 use senesce_core::{Bytes, Printable, Seed};
@@ -47,7 +47,7 @@ pub fn fragment(args: FragmentArgs) -> Result<()> {
     Ok(())
 }
 
-/// The layout score of a tree may be so far from the one that was asked for.
+/// The allowed distance of the layout score of a tree from the requested one.
 const SCORE_TOLERANCE: f64 = 0.001;
 
 fn tree(args: &FragmentArgs, target: FileTarget) -> Result<()> {
@@ -117,7 +117,7 @@ fn print_free(args: &FragmentArgs, histogram: &Histogram, report: &FreeReport) {
 fn explain(error: Error) -> anyhow::Error {
     match error {
         Error::Target { .. } | Error::NotSupported { .. } => usage(error.to_string(), None),
-        // As they are, so that a signal is told as one.
+        // Unchanged, so that a signal is reported as a signal.
         Error::Volume(error) => error.into(),
         Error::Probe(error) => error.into(),
         error => error.into(),

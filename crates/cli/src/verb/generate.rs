@@ -1,16 +1,18 @@
-//! Generated texts: schemas, shell completions, the man page.
+//! Generated texts: schemas, shell completions, man pages, the reference of commands.
 
-use std::io::Write;
+use std::{fs, io::Write, path::Path};
 
-use anyhow::Result;
-use clap::{Command, CommandFactory};
+use anyhow::{Context, Result};
+use clap::Command;
+use clap_complete::env::Shells;
 
 use crate::{
-    args::{Cli, CompletionsArgs, SchemaOf},
+    args::{Cli, CompletionsArgs, EXIT_CODES, ManArgs, SchemaOf, ShellArg},
+    exit::usage,
     out::Stdout,
 };
 
-/// The JSON schema of what is written by hand.
+/// The JSON schema of a kind of file.
 pub fn schema(of: SchemaOf) -> Result<()> {
     print!(
         "{}",
@@ -28,18 +30,42 @@ pub fn plan_reference() -> Result<()> {
     Ok(Stdout.write_all(senesce_experiment::plan::plan_reference().as_bytes())?)
 }
 
-/// A completion script.
+/// A completion script. It calls `senesce` with `COMPLETE` set, so that values are current.
 pub fn completions(args: CompletionsArgs) -> Result<()> {
-    clap_complete::generate(args.shell, &mut Cli::command(), "senesce", &mut Stdout);
-    Ok(())
+    let name = match args.shell {
+        ShellArg::Bash => "bash",
+        ShellArg::Zsh => "zsh",
+        ShellArg::Fish => "fish",
+        ShellArg::Elvish => "elvish",
+        ShellArg::Powershell => "powershell",
+    };
+    let shells = Shells::builtins();
+    let shell = shells.completer(name).context("the shell has no completer")?;
+    let mut script = Vec::new();
+    shell.write_registration("COMPLETE", "senesce", "senesce", "senesce", &mut script)?;
+    Ok(Stdout.write_all(&script)?)
 }
 
-/// The commands and their options, as a man page or as Markdown.
-pub fn man(is_markdown: bool) -> Result<()> {
-    match is_markdown {
-        true => Ok(Stdout.write_all(render_markdown().as_bytes())?),
-        false => man_page(),
+/// The commands and their options, as man pages or as Markdown.
+///
+/// Errors: there is no such verb; the directory cannot be written.
+pub fn man(args: &ManArgs) -> Result<()> {
+    if args.markdown {
+        return Ok(Stdout.write_all(render_markdown().as_bytes())?);
     }
+    let mut command = Cli::grouped().disable_help_subcommand(true);
+    command.build();
+    if let Some(dir) = &args.out {
+        return write_pages(&command, dir);
+    }
+    let mut found = &command;
+    for name in &args.verb {
+        found = found.find_subcommand(name).filter(|verb| !verb.is_hide_set()).ok_or_else(|| {
+            let message = format!("there is no verb \"{}\"", args.verb.join(" "));
+            usage(message, Some("`senesce --help` lists the verbs"))
+        })?;
+    }
+    Ok(Stdout.write_all(&render_page(found, &page_name(&args.verb))?)?)
 }
 
 /// The columns of a help text in Markdown.
@@ -50,7 +76,8 @@ fn render_markdown() -> String {
     let mut text = "# Commands\n\n\
          This page is for users who look up a command or an option. It is generated: `senesce man --markdown`.\n"
         .to_owned();
-    let mut command = Cli::command().term_width(MARKDOWN_COLUMNS).disable_help_subcommand(true);
+    text.push_str(&format!("\n## Exit codes\n\n```text\n{EXIT_CODES}\n```\n"));
+    let mut command = Cli::grouped().term_width(MARKDOWN_COLUMNS).disable_help_subcommand(true);
     command.build();
     render_command(&mut text, &mut command, "senesce");
     text
@@ -67,24 +94,67 @@ fn render_command(text: &mut String, command: &mut Command, name: &str) {
     }
 }
 
-/// The man page, with a section for each verb.
-fn man_page() -> Result<()> {
-    let mut out = Vec::new();
-    let command = Cli::command();
-    clap_mangen::Man::new(command.clone()).render(&mut out)?;
-    for verb in command.get_subcommands().filter(|verb| !verb.is_hide_set()) {
-        let name = format!("senesce {}", verb.get_name());
-        let mut section = Vec::new();
-        let page = clap_mangen::Man::new(verb.clone().bin_name(name.clone()));
-        page.render_synopsis_section(&mut section)?;
-        page.render_options_section(&mut section)?;
-        writeln!(out, ".SH \"{}\"", name.to_uppercase())?;
-        if let Some(about) = verb.get_about() {
-            writeln!(out, "{about}")?;
+/// The name of the page of a verb: `senesce-fs-mount`.
+fn page_name(verb: &[String]) -> String {
+    let words = ["senesce"].into_iter().chain(verb.iter().map(String::as_str));
+    words.collect::<Vec<_>>().join("-")
+}
+
+/// Writes a page for senesce and for every verb, and prints their number.
+fn write_pages(command: &Command, dir: &Path) -> Result<()> {
+    fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
+    let mut pages = vec![(command, Vec::new())];
+    let mut written = 0;
+    while let Some((command, verb)) = pages.pop() {
+        let path = dir.join(format!("{}.1", page_name(&verb)));
+        fs::write(&path, render_page(command, &page_name(&verb))?)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        written += 1;
+        for inner in command.get_subcommands().filter(|inner| !inner.is_hide_set()) {
+            let mut verb = verb.clone();
+            verb.push(inner.get_name().to_owned());
+            pages.push((inner, verb));
         }
-        // A page of its own would have these as sections; inside this one they are subsections.
-        out.extend(String::from_utf8_lossy(&section).replace(".SH ", ".SS ").bytes());
     }
-    Stdout.write_all(&out)?;
+    println!("{written} pages in {}", dir.display());
     Ok(())
+}
+
+/// A man page: name, synopsis, options, verbs, examples and version.
+fn render_page(command: &Command, name: &str) -> Result<Vec<u8>> {
+    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+    let mut page = Vec::new();
+    let man = clap_mangen::Man::new(command.clone().display_name(name)).title(name).section("1");
+    man.render_title(&mut page)?;
+    writeln!(page, ".SH NAME\n{} \\- {}", escape(name), escape(about.trim_end_matches('.')))?;
+    man.render_synopsis_section(&mut page)?;
+    man.render_description_section(&mut page)?;
+    man.render_options_section(&mut page)?;
+    let mut verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set()).peekable();
+    if verbs.peek().is_some() {
+        writeln!(page, ".SH VERBS")?;
+    }
+    for verb in verbs {
+        let about = verb.get_about().map(ToString::to_string).unwrap_or_default();
+        writeln!(page, ".TP\n\\fB{}\\-{}\\fR(1)\n{}", escape(name), escape(verb.get_name()), escape(&about))?;
+    }
+    if let Some(notes) = command.get_after_long_help() {
+        let notes = notes.to_string();
+        let (heading, text) = match notes.split_once(":\n") {
+            Some((heading @ ("Example" | "Examples"), text)) => (heading.to_uppercase(), text),
+            _ => ("NOTES".to_owned(), notes.as_str()),
+        };
+        writeln!(page, ".SH {heading}\n.nf\n{}\n.fi", escape(text))?;
+    }
+    if name == "senesce" {
+        writeln!(page, ".SH \"EXIT STATUS\"\n.nf\n{}\n.fi", escape(EXIT_CODES))?;
+    }
+    Ok(page)
+}
+
+/// A text in the form of roff: backslashes and hyphens are escaped, and no line is a request.
+fn escape(text: &str) -> String {
+    let text = text.replace('\\', "\\e").replace('-', "\\-");
+    let line = |line: &str| if line.starts_with(['.', '\'']) { format!("\\&{line}") } else { line.to_owned() };
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
 }

@@ -1,4 +1,5 @@
-//! The journal of a verb that has no directory of its own, so that `senesce clean` finds what a kill leaves of it.
+//! The journal of a verb that has no directory of its own, so that `senesce clean` finds what a
+//! kill leaves of it.
 
 use std::sync::Arc;
 
@@ -7,15 +8,16 @@ use senesce_volume::{Custodian, LinuxHost, Registry};
 
 use super::run::registry_dir;
 
-/// Acts with a journal in the registry, which is there as long as something is held. However `act` ends, everything is given
-/// back then, and what would not go is said.
+/// Acts with a journal in the registry, which is there as long as something is held. However `act`
+/// ends, everything is given back then, and what would not go is said.
 ///
 /// Errors: the registry cannot be written; those of `act`.
 pub fn with_home<T>(act: impl FnOnce(&Custodian) -> Result<T>) -> Result<T> {
     with_home_kept_if(|_| false, act)
 }
 
-/// As [`with_home`], but if `is_kept` says so of what came out, everything stays until `senesce clean`.
+/// As [`with_home`], but if `is_kept` says so of what came out, everything stays until `senesce
+/// clean`.
 pub fn with_home_kept_if<T>(is_kept: impl FnOnce(&T) -> bool, act: impl FnOnce(&Custodian) -> Result<T>) -> Result<T> {
     let custodian = Registry::new(&registry_dir()?).open_home(Arc::new(LinuxHost::default()))?;
     let result = act(&custodian);
@@ -25,7 +27,7 @@ pub fn with_home_kept_if<T>(is_kept: impl FnOnce(&T) -> bool, act: impl FnOnce(&
         return result;
     }
     for action in custodian.release_all().iter().filter(|action| action.is_failure()) {
-        eprintln!("senesce: {action}\n  hint: run `senesce clean` when nobody uses it any more");
+        eprintln!("senesce: {action}\n  hint: run `senesce clean` when no program uses it any more");
     }
     result
 }

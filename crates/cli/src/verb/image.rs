@@ -104,9 +104,10 @@ fn save_in(custodian: &Custodian, args: &ImageSaveArgs, claim: &Claim, clock: &S
     Ok(())
 }
 
-/// Says what deleted files left in free space, if it is much. What is used and zero hides some of it.
+/// Says what deleted files left in free space, if it is much. What is used and zero hides some of
+/// it.
 fn note_deleted(source: &Path, report: &SaveReport) {
-    // It is saved: that its use cannot be told is no failure.
+    // The image is saved: an unknown use of its blocks is no failure.
     let Some(used) = read_start(source).ok().and_then(|start| read_used_bytes(&start)) else { return };
     let beyond = report.nonzero_bytes.saturating_sub(used);
     if beyond > TOLD_BYTES && beyond > report.nonzero_bytes / 20 {
@@ -118,7 +119,8 @@ fn note_deleted(source: &Path, report: &SaveReport) {
 /// Data in free space that is worth a word; and more than a twentieth of all.
 const TOLD_BYTES: u64 = 16 << 20;
 
-/// A copy of the image whose free space is trimmed. The image itself stays as it is: a mount writes.
+/// A copy of the image whose free space is trimmed. The image itself stays as it is: a mount
+/// writes.
 fn trim_copy(custodian: &Custodian, args: &ImageSaveArgs) -> Result<Volume> {
     let host = custodian.host();
     let found = fs::metadata(&args.source).with_context(|| format!("cannot look at {}", args.source.display()))?;
@@ -184,7 +186,8 @@ fn listed<T>(
 
 /// Opens an image or device to read it whole.
 ///
-/// Errors: it is in use, so that a copy would mix states of several moments; it is neither an image nor a device.
+/// Errors: it is in use, so that a copy would mix states of several moments; it is neither an image
+/// nor a device.
 pub fn open_source(path: &Path) -> Result<Claim> {
     let kind = fs::metadata(path).with_context(|| format!("cannot look up {}", path.display()))?.file_type();
     if !kind.is_block_device() && !kind.is_file() {
@@ -270,12 +273,12 @@ fn note_twin(host: &LinuxHost, restored: &Path) {
     }
 }
 
-/// Whether a signal asked for an end.
+/// Whether a signal came.
 pub fn is_interrupted() -> bool {
     interrupted().is_some()
 }
 
-/// What the user can do otherwise is a matter of usage; who stopped was told to.
+/// Errors that the user can avoid are usage errors. A signal is no error.
 pub fn explain(error: senesce_image::Error) -> anyhow::Error {
     if let (senesce_image::Error::Stopped { .. }, Err(signal)) = (&error, check_interrupted("an image container")) {
         return signal.into();
@@ -336,7 +339,8 @@ fn render_listed(path: &Path, container: &Container) -> String {
     text
 }
 
-/// The files that were named, and those in the directories that were named which begin as a container does.
+/// The files that were named, and those in the directories that were named which begin as a
+/// container does.
 fn find_containers(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for path in paths {

@@ -61,7 +61,7 @@ pub fn inspect(args: InspectArgs, quiet: bool) -> Result<()> {
             interrupted().is_none()
         },
     };
-    // An evergreen is opened by the whole name: what lies there is one or is refused.
+    // An evergreen is opened by the whole name: any other content is refused.
     let inspection = match garden.or(evergreen.and(Some(args.path.as_path()))) {
         Some(place) => collect_told(place, args.volume.as_deref(), &|| interrupted().is_none())
             .and_then(|told| Ok(inspect_told(told, options, &*clock)?)),

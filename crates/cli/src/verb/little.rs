@@ -1,10 +1,12 @@
-//! Warns of commands that read almost nothing from the device: their times say nothing about the layout.
+//! Warns of commands that read almost nothing from the device: their times say nothing about the
+//! layout.
 
 use std::{collections::BTreeSet, fs, os::unix::fs::MetadataExt, path::Path};
 
 use senesce_core::Bytes;
 
-/// If a command reads less than this share of the bytes that a tree occupies, it read almost nothing.
+/// If a command reads less than this share of the bytes that a tree occupies, it read almost
+/// nothing.
 const LITTLE: f64 = 0.05;
 /// Smaller trees are not judged, because metadata is a large part of them.
 const JUDGED_FROM_BYTES: u64 = 4 << 20;
@@ -27,8 +29,8 @@ pub fn warn_of_little(read_bytes: u64, allocated_bytes: u64) -> Option<String> {
     ))
 }
 
-/// Counts the bytes that the entries below a directory occupy, as `du -s -x` does. Stops once the sum is enough for a
-/// warning about `read_bytes`, or after 200,000 entries.
+/// Counts the bytes that the entries below a directory occupy, as `du -s -x` does. Stops once the
+/// sum is enough for a warning about `read_bytes`, or after 200,000 entries.
 pub fn allocated_at_least(root: &Path, read_bytes: u64) -> u64 {
     let enough = ((read_bytes as f64 / LITTLE) as u64 + 1).max(JUDGED_FROM_BYTES);
     let Ok(top) = fs::symlink_metadata(root) else { return 0 };

@@ -1,4 +1,5 @@
-//! `senesce personality`: what the built-in personalities do, and whether one in a file can be used.
+//! `senesce personality`: what the built-in personalities do, and whether one in a file can be
+//! used.
 
 use anyhow::{Context, Result};
 use senesce_experiment::{read_description, read_personality};

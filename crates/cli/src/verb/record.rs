@@ -25,7 +25,7 @@ use crate::{
     exit::{failed, usage},
 };
 
-/// How often the recording and the command are looked at.
+/// The interval at which the recording and the command are polled.
 const LOOK: Duration = Duration::from_millis(10);
 /// Looks between two flushes of the log.
 const LOOKS_A_FLUSH: u64 = 100;
@@ -107,7 +107,8 @@ fn record_in(custodian: &Custodian, args: &RecordArgs, dir: &Path, mount: &Path,
         eprintln!("recording what happens in {}; Ctrl-C stops the recording", Printable::new(&mount));
     }
     let attended = attend(args, mount, &recording, &clock);
-    // Whatever became of the command, the mount goes first: what is still in memory arrives with that.
+    // Whatever became of the command, the mount goes first: what is still in memory arrives with
+    // that.
     let released = custodian.release(id);
     if let Ok(Outcome::DetachedLazily) = released
         && !quiet
@@ -175,7 +176,7 @@ fn attend(
     let (status, trouble) = wait(command.as_mut(), &mut look)?;
     match trouble {
         Some(Trouble::Unmounted) if status.is_some() => Err(failed("the mount was taken away while the command ran")),
-        // Also without a command: nobody ends a recording in this way, and calls under way failed.
+        // Also without a command: no user stops a recording in this way, and open calls failed.
         Some(Trouble::Aborted) => Err(failed(format!(
             "the FUSE connection of {} was aborted (umount --force, or its abort file); the log is good up to that moment",
             Printable::new(&mount)
@@ -185,8 +186,8 @@ fn attend(
     }
 }
 
-/// Waits for the end of a command, or without one for a signal, and looks now and then; a signal asks the command to end,
-/// trouble makes it.
+/// Waits for the end of a command, or without one for a signal, and looks now and then; a signal
+/// asks the command to end, trouble makes it.
 fn wait(
     mut command: Option<&mut Child>,
     look: &mut dyn FnMut() -> Option<Trouble>,
@@ -227,8 +228,8 @@ fn spawn(command: &[OsString], place: &Path) -> Result<Option<Child>> {
 /// How often the command runs without the recorder: the first time it may be cold.
 const PLAIN_RUNS: usize = 3;
 
-/// The same command in copies of the directory beside it, which are gone afterwards; gives how long it took each time,
-/// rising.
+/// The same command in copies of the directory beside it, which are gone afterwards; gives how long
+/// it took each time, rising.
 fn run_plain(custodian: &Custodian, dir: &Path, args: &RecordArgs) -> Result<Vec<Nanos>> {
     let mut took = (0..PLAIN_RUNS).map(|_| run_plain_once(custodian, dir, args)).collect::<Result<Vec<_>>>()?;
     took.sort_unstable();
@@ -284,8 +285,8 @@ fn print(log: &Path, ended: &Ended, plain: Option<Vec<Nanos>>) {
     }
 }
 
-/// What recording cost, from the seconds that the command took recorded, and without (rising); no ratio where the runs
-/// without differ by more than recording makes.
+/// What recording cost, from the seconds that the command took recorded, and without (rising); no
+/// ratio where the runs without differ by more than recording makes.
 fn describe_overhead(took: f64, plain: &[f64]) -> String {
     let (least, median, most) = (plain[0], plain[plain.len() / 2], plain[plain.len() - 1]);
     let times = plain.len();

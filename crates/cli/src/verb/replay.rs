@@ -69,7 +69,7 @@ fn replay_in(args: &ReplayArgs, custodian: &Custodian, scratch: &Path, quiet: bo
     }
     let (spec, slot) = spec(args, scratch)?;
     let host = &**custodian.host();
-    // A log takes a while to look through: first what can be told at once.
+    // Reading a log takes time: quick checks come first.
     check_room(host, &spec, Bytes(0))?;
     check_room(host, &spec, collect_peak(&args.log)?)?;
     let volume = Volume::create(custodian, &spec, &slot)?;

@@ -29,8 +29,8 @@ pub fn report(args: ReportArgs) -> Result<()> {
     Ok(())
 }
 
-/// Writes the report of the run in `run` to `out`, and its figures to a directory if there is one. `unfinished`: what the
-/// run lacks, for a page that reloads itself.
+/// Writes the report of the run in `run` to `out`, and its figures to a directory if there is one.
+/// `unfinished`: what the run lacks, for a page that reloads itself.
 pub fn write_report(run: &Path, out: &Path, figures: Option<&Path>, unfinished: Option<String>) -> Result<()> {
     let results = read_results(run)?;
     let html = render_report(&results, &ReportOptions { unfinished, ..ReportOptions::default() })?;

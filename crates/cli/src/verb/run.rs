@@ -25,7 +25,7 @@ use crate::{
     progress::Progress,
 };
 
-/// Runs, goes on, or previews.
+/// Runs, resumes or previews.
 pub fn run(args: RunArgs, quiet: bool) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
     if let Some(kind) = args.guest.guest.filter(|_| !args.dry_run) {
@@ -46,7 +46,8 @@ pub fn run(args: RunArgs, quiet: bool) -> Result<()> {
     run_to_end(run, quiet)
 }
 
-/// Executes a run and writes its report: after each arm what is known so far, and at the end all of it.
+/// Executes a run and writes its report: after each arm what is known so far, and at the end all of
+/// it.
 ///
 /// Errors: those of the run; a cell is invalid; an arm could not be finished.
 pub fn run_to_end(mut run: Run, quiet: bool) -> Result<()> {
@@ -107,7 +108,8 @@ impl Interim {
     }
 }
 
-/// Everything that a run needs of this machine. With `trust_repo`, repositories of any user are read.
+/// Everything that a run needs of this machine. With `trust_repo`, repositories of any user are
+/// read.
 ///
 /// Errors: the directory for the list of runs is unknown.
 pub fn world(trust_repo: bool) -> Result<World> {
@@ -133,7 +135,8 @@ impl EngineTeller for Engines {
     }
 }
 
-/// The directory that lists this user's runs on this machine: `SENESCE_REGISTRY`, or one that no other user can write.
+/// The directory that lists this user's runs on this machine: `SENESCE_REGISTRY`, or one that no
+/// other user can write.
 ///
 /// Errors: neither `XDG_STATE_HOME` nor `HOME` is an absolute path.
 pub fn registry_dir() -> Result<PathBuf> {
@@ -192,8 +195,8 @@ fn dry_run(plan: &Plan, path: &Path, out: &Path, args: &RunArgs) -> Result<()> {
     Ok(())
 }
 
-/// Creates a directory for this process, with access for this user only. Skips names that exist: another user may have
-/// made them.
+/// Creates a directory for this process, with access for this user only. Skips names that exist:
+/// another user may have made them.
 fn create_scratch(dir: &Path) -> Result<PathBuf> {
     for number in 0u32.. {
         let path = dir.join(format!("senesce-dry-run-{}.{number}", std::process::id()));

@@ -1,4 +1,5 @@
-//! `senesce trace`: the block requests of one device during a command, or of a recorded trace, scored and costed.
+//! `senesce trace`: the block requests of one device during a command, or of a recorded trace,
+//! scored and costed.
 
 use std::{
     collections::BTreeSet,
@@ -103,8 +104,8 @@ pub fn trace(args: TraceArgs, quiet: bool) -> Result<()> {
     }
 }
 
-/// Returns a warning if the command read almost nothing of the trees that it names, or of the tree that `--on` names.
-/// Trees on other devices are not counted.
+/// Returns a warning if the command read almost nothing of the trees that it names, or of the tree
+/// that `--on` names. Trees on other devices are not counted.
 fn warn_of_tree(args: &TraceArgs, device: &Path, read_bytes: u64) -> Option<String> {
     let is_tree = |path: &Path| path.is_dir() && device_of(path).is_ok_and(|found| found == device);
     let named: BTreeSet<PathBuf> = args
@@ -119,33 +120,33 @@ fn warn_of_tree(args: &TraceArgs, device: &Path, read_bytes: u64) -> Option<Stri
     warn_of_little(read_bytes, allocated)
 }
 
-/// The device of the file system that the current directory lies on; said on stderr. A path on it where only the kernel's
-/// number of it is known.
+/// The device of the file system of the current directory; printed to stderr. A path on it
+/// where only the kernel's number of it is known.
 fn device_of_current_directory(quiet: bool) -> Result<PathBuf> {
     let directory = std::env::current_dir().context("cannot find the current directory")?;
     let device = device_of(&directory)?;
     if !quiet {
         let what = if device == directory { "the device".to_owned() } else { device.display().to_string() };
-        eprintln!("tracing {what}, on which the current directory lies (--on PATH traces another)");
+        eprintln!("tracing {what}, which holds the current directory (--on PATH traces another)");
     }
     Ok(device)
 }
 
-/// The device of the file system that a directory or file lies on; the path itself if it is a device, or if only the
-/// kernel's number of the device is known.
+/// The device of the file system of a directory or file; the path itself if it is a
+/// device, or if only the kernel's number of the device is known.
 ///
-/// Errors: it lies on several devices.
+/// Errors: it is on several devices.
 fn device_of(path: &Path) -> Result<PathBuf> {
     let absolute = path.canonicalize().with_context(|| format!("cannot look up {}", path.display()))?;
     if !absolute.is_dir() && !absolute.is_file() {
         return Ok(absolute);
     }
-    // A file is not asked what it holds, but where it lies.
+    // The place of a file counts, not its contents.
     let directory = if absolute.is_dir() { &absolute } else { absolute.parent().unwrap_or(&absolute) };
     let devices = find_btrfs_devices(directory);
     if devices.len() > 1 {
         let names: Vec<String> = devices.iter().map(|device| device.display().to_string()).collect();
-        let problem = format!("{} lies on a Btrfs of {} devices: {}", path.display(), devices.len(), names.join(", "));
+        let problem = format!("{} is on a Btrfs of {} devices: {}", path.display(), devices.len(), names.join(", "));
         let hint = format!("trace one of them: --on {}", names[0]);
         return Err(usage(problem, Some(&hint)));
     }

@@ -1,4 +1,5 @@
-//! Aged volumes without an experiment: images, devices and directories, what was reached, what is kept, what is refused.
+//! Aged volumes without an experiment: images, devices and directories, what was reached, what is
+//! kept, what is refused.
 
 use senesce_testkit::root_or_skip;
 use serde_json::Value;
@@ -40,7 +41,7 @@ fn an_image_of_each_file_system_is_aged_kept_and_its_log_replayed() {
         let made = listed.stdout.lines().find(|line| line.contains("age.mkfs")).unwrap();
         assert!(listed.stdout.contains("age.workload  fsfb") && made.contains(mkfs), "{}", listed.stdout);
 
-        // What the log says is what lies there.
+        // The log and the tree agree.
         std::fs::create_dir(lab.path("again")).unwrap();
         lab.run(["replay", &log, "--on", &path("again"), "--dir", &dir]).good();
         let disk = Disk::attach(&lab.path("restored"));
@@ -165,7 +166,8 @@ fn a_profile_is_followed_to_its_end_at_the_fullness_that_is_asked_for() {
     let run = lab.run(args).good();
     assert!(run.stderr.contains("warning: the profile was not reached as nearly as asked"), "{}", run.stderr);
     let report = reached(&run.stdout);
-    // Of so few files a single one matters. Births after the filling, and the files' times at the end.
+    // Of so few files a single one matters. Births after the filling, and the files' times at the
+    // end.
     assert_eq!((&report["ended"], report["counted_steps"].as_u64()), (&"workload".into(), Some(100)), "{report}");
     assert!((report["fullness"].as_f64().unwrap() - 0.6).abs() < 0.05, "{report}");
     assert!(report["turnover"].as_f64().unwrap() > 0.3, "{report}");
@@ -174,7 +176,8 @@ fn a_profile_is_followed_to_its_end_at_the_fullness_that_is_asked_for() {
     // Nothing is written, and all of it counts.
     assert!(report["written_bytes"] == 0 && report["reserved_bytes"].as_u64() > Some(30 << 20), "{report}");
 
-    // Captured from the image, and from its mount: the same profile, but for blocks that are kept for root.
+    // Captured from the image, and from its mount: the same profile, but for blocks that are kept
+    // for root.
     let capture = |place: &str| {
         let mut args = vec!["profile", "capture", place, "--like", "agrawal", "--extents", "--quiet"];
         args.extend(["--now", "1704067200"]);
@@ -256,7 +259,7 @@ fn histories_of_a_repository_and_of_a_trace_age_a_directory() {
     args.extend(["--set", "pulls=4"]);
     let report = reached(&lab.run(&args).good().stdout);
     assert_eq!((&report["ended"], report["counted_steps"].as_u64()), (&"workload".into(), Some(4)), "{report}");
-    // Before git looks at the copy, and writes down in its index what it saw.
+    // Before git reads the copy, and writes to its index.
     std::fs::create_dir(lab.path("again")).unwrap();
     lab.run(["replay", "git.senesce-log", "--on", "again", "--against", "pulled", "--dir", &dir]).good();
     let head = must("git", &["-C", &path("repo"), "rev-parse", "main~1"]);

@@ -1,4 +1,5 @@
-//! Plans, repositories and directories that are not what they should be: what is said, and the exit code.
+//! Plans, repositories and directories that are not what they should be: what is said, and the exit
+//! code.
 
 use std::fs;
 
@@ -161,7 +162,7 @@ fn directories_that_hold_no_run_or_another_are_refused() {
     lab.run(["run", "--resume", "out"]).refused(2, &["is of format senesce-journal/2", "hint: go on with the version"]);
     fs::write(lab.path("out/journal.ndjson"), journal).unwrap();
 
-    // A finished run has nothing to go on with, and keeps what it has.
+    // A finished run has nothing to continue, and keeps its results.
     lab.run(["run", "--resume", "out"]).good();
 
     let info = fs::read_to_string(lab.path("out/results/run.json")).unwrap();

@@ -1,6 +1,8 @@
-//! A machine that lacks something, and devices that must not be touched: exit code 3, and nothing is done.
+//! A machine that lacks something, and devices that must not be touched: exit code 3, and nothing
+//! is done.
 //!
-//! Tools and file systems are hidden in a mount name space of the test's own, so the machine itself is not changed.
+//! Tools and file systems are hidden in a mount name space of the test's own, so the machine itself
+//! is not changed.
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
 
@@ -27,7 +29,7 @@ fn without_root_it_says_so_and_what_to_do() {
     }
     let lab = Lab::new();
     let plan = lab.plan(SINGLE);
-    // The somebody else must be able to reach the program and the lab.
+    // The other user must be able to reach the program and the lab.
     let program = lab.path("senesce");
     fs::copy(SENESCE, &program).unwrap();
     for path in [lab.path(""), lab.path("tmp"), plan, program.clone()] {
@@ -226,8 +228,8 @@ fn tools_of_the_tests_are_there() {
     }
 }
 
-/// Shell: starts a run in `out`, and stops it when both volumes of [`SINGLE`] are mounted. The run is `$RUN`, and
-/// [`FINISH`] continues it.
+/// Shell: starts a run in `out`, and stops it when both volumes of [`SINGLE`] are mounted. The run
+/// is `$RUN`, and [`FINISH`] continues it.
 const BEGIN: &str = r#"
     "$SENESCE" --quiet run plan.toml --out "$OUT" & RUN=$!
     until [ "$(grep -c "$OUT/volumes/.* ext4 " /proc/self/mountinfo)" -ge 2 ]; do kill -0 $RUN; sleep 0.01; done

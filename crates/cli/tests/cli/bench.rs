@@ -1,4 +1,5 @@
-//! Commands on aged volumes and their twins: real file systems, what every run begins with, and that nothing is left.
+//! Commands on aged volumes and their twins: real file systems, what every run begins with, and
+//! that nothing is left.
 
 use senesce_testkit::root_or_skip;
 use serde_json::Value;
@@ -60,7 +61,8 @@ fn three_file_systems_are_ranked_aged_and_unaged_with_equal_trees_from_the_same_
         aged.extend(["--aged".to_owned(), if kind == "xfs" { image } else { container }]);
     }
     let before = must("cksum", &[&aged[3]]);
-    // The figure tells the contents and the names, and the second run of a state would find what the first one left.
+    // The figure shows the contents and the names, and the second run of a state would find what
+    // the first one left.
     let script = "test ! -e mark && cd $SENESCE_VOLUME && test $PWD = \"$0\" || exit 9
         find . -type f -print0 | sort -z | xargs -0 cksum | cksum | sed 's/^/sum: /'; touch mark; rm d/1";
     let mut args = vec!["bench"];

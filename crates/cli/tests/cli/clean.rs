@@ -15,7 +15,7 @@ fn a_killed_run_is_cleaned_and_nothing_else_is_touched() {
         return;
     }
     let lab = Lab::new();
-    // Beside it: somebody's image in the same directory, attached and mounted.
+    // Beside it: another user's image in the same directory, attached and mounted.
     let image = lab.memory().join("foreign-image");
     let disk = Disk::new(&image, 32);
     disk.format_ext4();
@@ -55,7 +55,7 @@ fn a_killed_run_is_cleaned_and_nothing_else_is_touched() {
     fs::remove_file(image).unwrap();
     lab.assert_nothing_left();
 
-    // A second time there is nothing, and the run can still go on.
+    // A second time there is nothing, and the run can still continue.
     assert!(lab.run(["clean"]).good().stdout.starts_with("nothing to clean: "));
     assert!(lab.run(["clean", "out"]).good().stdout.contains("nothing left"));
     lab.run(["run", "--resume", "out", "--quiet"]).good();

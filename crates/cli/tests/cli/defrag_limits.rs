@@ -1,4 +1,5 @@
-//! What ends or limits `defrag`: budgets, lists, signals, quotas, full volumes, and what is refused.
+//! What ends or limits `defrag`: budgets, lists, signals, quotas, full volumes, and what is
+//! refused.
 
 use std::{
     ffi::{OsStr, OsString},

@@ -13,13 +13,13 @@ pub fn must(program: &str, args: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
 }
 
-/// A block device that plays somebody's disk.
+/// A block device that plays the disk of another user.
 pub struct Disk {
     pub device: String,
 }
 
 impl Disk {
-    /// An image of so many MiB at `image`, on a loop device.
+    /// An image of `mib` MiB at `image`, on a loop device.
     pub fn new(image: &Path, mib: u64) -> Self {
         std::fs::File::create(image).unwrap().set_len(mib << 20).unwrap();
         Self::attach(image)
@@ -38,7 +38,7 @@ impl Disk {
 impl Drop for Disk {
     fn drop(&mut self) {
         let _ = Command::new("losetup").args(["--detach", &self.device]).output();
-        // Whoever looks at all loop devices just now delays it.
+        // A program that scans all loop devices delays it.
         let backing = Path::new("/sys/block").join(self.device.trim_start_matches("/dev/")).join("loop/backing_file");
         for _ in 0..400 {
             if !backing.exists() {
@@ -49,7 +49,8 @@ impl Drop for Disk {
     }
 }
 
-/// A file system of `kind`, made with the arguments `mkfs` on an image of `mib` MiB and mounted at `at`.
+/// A file system of `kind`, made with the arguments `mkfs` on an image of `mib` MiB and mounted at
+/// `at`.
 pub fn volume(kind: &str, mkfs: &[&str], image: &Path, mib: u64, at: PathBuf) -> (Disk, Mount) {
     let disk = Disk::new(image, mib);
     must(&format!("mkfs.{kind}"), &[&["-q"], mkfs, &[&disk.device]].concat());

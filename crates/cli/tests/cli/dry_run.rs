@@ -9,8 +9,8 @@ use super::{
     lab::{Lab, SINGLE, SMALL},
 };
 
-/// A plan that cannot run: the fault, the text to replace in the smaller plan, its replacement, and the text of the
-/// refusal.
+/// A plan that cannot run: the fault, the text to replace in the smaller plan, its replacement, and
+/// the text of the refusal.
 struct Bad {
     what: &'static str,
     from: &'static str,

@@ -1,4 +1,5 @@
-//! Each key of the plan's schema with values that no author of a plan would write: refused or shown, in bounded memory.
+//! Each key of the plan's schema with values that no author of a plan would write: refused or
+//! shown, in bounded memory.
 
 use std::{
     fmt::Write,
@@ -28,7 +29,8 @@ const VALUES: [&str; 6] = [
 /// What one program may allocate, bytes: an aborted one exits with no code.
 const MEMORY: &str = "--as=2147483648";
 
-/// Adds the paths of all keys of a part of the schema: names and, for what is in a list, an empty name.
+/// Adds the paths of all keys of a part of the schema: names and, for what is in a list, an empty
+/// name.
 fn add_keys(schema: &Value, part: &Value, path: &[String], keys: &mut Vec<Vec<String>>) {
     let below = |name: &str| [path, &[name.to_owned()]].concat();
     if let Some(name) = part["$ref"].as_str().and_then(|to| to.rsplit('/').next()) {

@@ -1,5 +1,6 @@
-//! `senesce clean` of run directories whose journals were forged, as root: a run directory that came in an archive has
-//! a journal that belongs to root. `clean` must not remove resources of other programs.
+//! `senesce clean` of run directories whose journals were forged, as root: a run directory that
+//! came in an archive has a journal that belongs to root. `clean` must not remove resources of
+//! other programs.
 
 use std::{
     fs,
@@ -66,7 +67,8 @@ impl Others {
         self.lab.path("forged/resources.ndjson")
     }
 
-    /// Cleans after a forged owner with this token, who claims this resource. Returns the exit code and all output.
+    /// Cleans after a forged owner with this token, who claims this resource. Returns the exit code
+    /// and all output.
     fn clean(&self, token: &str, resource: &str) -> (i32, String) {
         let resource = resource.replace("LAB", self.lab.path("").to_string_lossy().trim_end_matches('/'));
         let process = format!(r#"{{"pid":1,"start_ticks":1,"boot_id":"{}"}}"#, self.boot);

@@ -1,5 +1,5 @@
-//! Files and free space brought to a fragmentation that is asked for, on real file systems; `filefrag` and the file
-//! system's own map agree.
+//! Files and free space brought to a requested fragmentation, on real file systems;
+//! `filefrag` and the file system's own map agree.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 

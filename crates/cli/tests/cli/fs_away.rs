@@ -1,4 +1,5 @@
-//! Cold blocks of a mounted garden whose objects go away and come back: a directory, and a store that speaks S3.
+//! Cold blocks of a mounted garden whose objects go away and come back: a directory, and a store
+//! that speaks S3.
 
 use std::{
     fs,
@@ -21,7 +22,8 @@ fn contents(blocks: usize, seed: u8) -> Vec<u8> {
     (0..blocks * BLOCK).map(|at| (at / BLOCK) as u8 ^ (at / BLOCK / 256) as u8 ^ (at % 251) as u8 ^ seed).collect()
 }
 
-/// A garden `g` with a cold file, a warm one, and its objects at a place; the program is given an environment.
+/// A garden `g` with a cold file, a warm one, and its objects at a place; the program is given an
+/// environment.
 struct Garden<'a> {
     lab: &'a Lab,
     objects: &'a str,
@@ -38,7 +40,8 @@ impl<'a> Garden<'a> {
         let told = garden.run(&["fs", "tier", "g", "--objects", objects, "--age", "0", "--json"]).good().stdout;
         let told: Value = serde_json::from_str(&told).unwrap();
         assert_eq!((&told["tiered_blocks"], &told["objects_put"]), (&COLD.into(), &2.into()), "{told}");
-        // Pointers that still name the drives, where the blocks lie until they are written over, are put right.
+        // Pointers that still name the drives, where the blocks lie until they are written over,
+        // are put right.
         lab.run(["fs", "clean", "g"]).good();
         garden
     }
@@ -103,7 +106,7 @@ impl<'a> Garden<'a> {
         std::thread::sleep(std::time::Duration::from_millis(1500));
         assert_eq!(fs::metadata(self.at("cold")).unwrap().len() as usize, 1000 * BLOCK);
         come();
-        // Whoever asks while it is away is not sent there each time.
+        // A client that asks while it is away is not sent there each time.
         let cold = std::iter::repeat_with(|| fs::read(self.at("cold")).ok()).take(1_000_000).find_map(|read| read);
         assert!(cold.unwrap() == contents(1000, 1));
         let said = self.unmount(mounted);

@@ -17,7 +17,8 @@ const SLOT: u64 = 4160;
 /// One garden that something was done to: what the verbs say of it.
 struct Wrong {
     what: &'static str,
-    /// In a shell, with `g`, a garden of another seed `other` and one of the same seed and another size `large` beside it.
+    /// In a shell, with `g`, a garden of another seed `other` and one of the same seed and another
+    /// size `large` beside it.
     done: &'static str,
     /// Afterwards: bytes that are changed, and checksums made right again.
     forged: &'static [Forged],
@@ -225,7 +226,7 @@ fn what_is_wrong_with_a_garden_is_told_and_nothing_is_written_to_it() {
         }
         assert_eq!(hash(), before, "{}", wrong.what);
         if wrong.code != 0 {
-            // Whoever would write says the same.
+            // Verbs that write say the same.
             lab.run(["fs", "scrub", "g"]).refused(wrong.code, wrong.says);
             assert_eq!(hash(), before, "{}", wrong.what);
         }

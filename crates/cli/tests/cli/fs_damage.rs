@@ -1,4 +1,5 @@
-//! Gardens on one drive without parity, as plans make them, that are damaged: what cannot be had is named, and nothing goes in silence.
+//! Gardens on one drive without parity, as plans make them, that are damaged: what cannot be had is
+//! named, and nothing goes in silence.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -81,7 +82,7 @@ fn a_damaged_superblock_costs_nothing_or_is_told() {
         || lab.run(["fs", "mount", "g", "mnt"]).refused(1, &["superblocks: ", "--older-point --read-only"]);
     is_refused();
 
-    // Whoever wants to has what there was before.
+    // The older state can still be mounted.
     for more in [&["--older-point", "--read-only"][..], &["--older-point"]] {
         is_refused();
         let mounted = mount(&lab, more);

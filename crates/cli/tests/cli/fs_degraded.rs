@@ -1,4 +1,5 @@
-//! Drives that fail or are missing while a garden is mounted: stderr, events and the exit code say so.
+//! Drives that fail or are missing while a garden is mounted: stderr, events and the exit code say
+//! so.
 
 use std::{
     fs,
@@ -15,7 +16,8 @@ use super::{
     lab::{Done, Lab},
 };
 
-/// A garden in `g` with 4 data drives and one of parity; drive 3 is on a file system that is full after 6 MiB.
+/// A garden in `g` with 4 data drives and one of parity; drive 3 is on a file system that is full
+/// after 6 MiB.
 fn garden_with_a_drive_that_fills_up(lab: &Lab) -> Mount {
     lab.run(["fs", "mkfs", "garden", "g", "--size", "128MiB", "--seed", "7"]).good();
     let small = Mount::new(&["-t", "tmpfs", "-o", "size=6m", "small"], lab.path("small"));

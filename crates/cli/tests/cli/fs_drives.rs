@@ -1,4 +1,5 @@
-//! Drives of a garden as a user has them: gone, replaced, filled, scrubbed, too old; named devices, and what is not touched.
+//! Drives of a garden as a user has them: gone, replaced, filled, scrubbed, too old; named devices,
+//! and what is not touched.
 
 use std::{
     fs::{self, OpenOptions},
@@ -34,7 +35,7 @@ fn check(lab: &Lab, args: &[&str]) {
     assert!(told.starts_with("as it lies: clean") && !told.contains("without drive"), "{told}");
 }
 
-/// Writes over blocks of a drive behind its label and superblocks.
+/// Overwrites blocks of a drive after its label and superblocks.
 fn ruin(path: &Path, slots: u64) {
     let file = OpenOptions::new().write(true).open(path).unwrap();
     file.write_all_at(&vec![0x5a; 4160 * slots as usize], 4160 * 4).unwrap();
@@ -101,7 +102,7 @@ fn a_drive_that_is_gone_is_replaced_and_filled_and_a_scrub_puts_right_what_was_d
     assert!(told.contains(r#""from":2000"#) && told.contains(r#""repaired":[],"stripes":2048"#), "{told}");
     lab.run(["fs", "scrub", "g", "--from", "2048"]).refused(1, &["there is no stripe 2048"]);
 
-    // Two of a stripe: told, and nothing is guessed.
+    // Two of a stripe: reported, and nothing is guessed.
     ruin(&lab.path("g/drive-00.img"), 600);
     ruin(&lab.path("g/drive-02.img"), 600);
     let done = lab.run(["fs", "scrub", "g"]);
@@ -194,7 +195,7 @@ fn devices_that_are_named_become_a_garden_and_those_in_use_are_never_touched() {
     let run = |verb: &[&str], args: &[&str], more: &[&str]| lab.run([&["fs"], verb, args, more].concat());
     let mkfs = |more: &[&str]| run(&["mkfs", "garden"], &all, more);
 
-    // Somebody's.
+    // Of another user.
     disks[1].format_ext4();
     mkfs(&[]).refused(3, &[names[1], "holds an ext2, ext3 or ext4 file system; it was not touched", "--force"]);
     let mount = Mount::new(&[names[1]], lab.path("precious"));
@@ -288,7 +289,8 @@ fn a_change_is_in_a_consistency_point_a_while_later_though_nobody_asks() {
     check(&lab, &["g"]);
 }
 
-/// What drives of a medium were asked for is the sum of theirs, and all media together are what all drives were asked for.
+/// The requests to a medium are the sum of those to its drives, and all media together are all
+/// requests.
 fn assert_chains_by_medium_and_drive(told: &Value) {
     let number = |value: &Value| value.as_u64().unwrap_or_else(|| panic!("{value} in {told}"));
     let media = told["media"].as_array().unwrap();

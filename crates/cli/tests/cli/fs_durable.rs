@@ -1,4 +1,5 @@
-//! Durability without a call, after `fs sync` and after an fsync, on both engines in every mode of writing.
+//! Durability without a call, after `fs sync` and after an fsync, on both engines in every mode of
+//! writing.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -27,7 +28,8 @@ const MODES: [&[&str]; 4] = [&[], &["--write-back"], &["--write-back=engine"], &
 const ENGINES: [&[&str]; 3] =
     [&["garden", "--size", "64MiB"], &["garden", "--size", "64MiB", "--no-parity"], &["evergreen", "--size", "128MiB"]];
 
-/// Calls `test` with a new `g` of each engine for each mode. No checkpoint comes before the hour is over.
+/// Calls `test` with a new `g` of each engine for each mode. No checkpoint comes before the hour is
+/// over.
 fn for_all(test: impl Fn(&Lab, &[&str])) {
     if !root_or_skip("mounting") {
         return;
@@ -160,7 +162,8 @@ fn clean_mount_does_not_wake() {
         let process = child.id();
         let mounted = hold(&lab, child);
         fs::write(lab.path("mnt/file"), b"something to make durable").unwrap();
-        // Until all is in a checkpoint there is something to do; then there is nothing, for as long as one waits.
+        // Until all is in a checkpoint there is something to do; then there is nothing, for as long
+        // as one waits.
         let begin = Instant::now();
         loop {
             let before = sleeps(process);

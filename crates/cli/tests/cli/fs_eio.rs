@@ -1,7 +1,8 @@
-//! A mount on a block device that fails: a loop device whose backing file has no more space returns EIO for writes, at once
-//! or when the kernel writes its pages.
+//! A mount on a block device that fails: a loop device whose backing file has no more space returns
+//! EIO for writes, at once or when the kernel writes its pages.
 //!
-//! After a remount of the recovered device, all contents exist that write, fsync, msync or close confirmed.
+//! After a remount of the recovered device, all contents exist that write, fsync, msync or close
+//! confirmed.
 
 use std::{
     fs,

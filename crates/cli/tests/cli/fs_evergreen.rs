@@ -83,7 +83,8 @@ fn damage_is_repaired_and_what_is_lost_is_a_failure() {
     small(&lab);
     lab.run(["fs", "check", "e.img", "--repair"]).good();
     lab.run(["fs", "check", "e.img", "--dry-run"]).refused(2, &["--repair"]);
-    // All copies of both superblocks where nothing of theirs is: their checksums are wrong, and all else is there.
+    // All copies of both superblocks where nothing of theirs is: their checksums are wrong, and all
+    // else is there.
     let file = OpenOptions::new().write(true).open(lab.path("e.img")).unwrap();
     SLOTS.into_iter().for_each(|slot| file.write_all_at(&[0x5a; 8], slot + 220).unwrap());
     lab.run(["fs", "check", "e.img"]).refused(1, &["neither superblock can be read"]);
@@ -92,7 +93,8 @@ fn damage_is_repaired_and_what_is_lost_is_a_failure() {
     let told = lab.run(["fs", "check", "e.img", "--repair", "--json"]).good().stdout;
     assert!(told.contains("though its checksum is wrong") && told.contains("\"lost\":[]"), "{told}");
     lab.run(["fs", "check", "e.img"]).good();
-    // Nothing but zeros from the first superblock on: it must be named, and the log is lost with its identity.
+    // Nothing but zeros from the first superblock on: it must be named, and the log is lost with
+    // its identity.
     SLOTS.into_iter().for_each(|slot| file.write_all_at(&[0; 4096], slot).unwrap());
     lab.run(["fs", "check", "e.img", "--repair"]).refused(2, &["evergreen:PATH"]);
     lab.run(["fs", "check", "evergreen:e.img", "--repair"]).refused(1, &["not all of it is there"]);
@@ -118,7 +120,8 @@ fn what_was_written_before_a_kill_is_there_after_it() {
     child.wait().unwrap();
     lab.run(["clean"]).good();
     let told = lab.run(["fs", "check", "e.img"]).good().stdout;
-    // Where a run of values was not logged, the sync was a checkpoint, and nothing is to be done again.
+    // Where a run of values was not logged, the sync was a checkpoint, and nothing is to be done
+    // again.
     let is_done_again = told.contains("as opening makes it: clean");
     assert!(told.starts_with("as it lies: clean"), "{told}");
     assert!(is_done_again || told.contains(" 0 batches in the log"), "{told}");
@@ -187,7 +190,7 @@ fn one_is_aged_in_process_and_inspected() {
     let json = lab.run(["inspect", "evergreen:e.img", "--tree", "tree.svg", "--json"]).good().stdout;
     assert!(fs::read_to_string(lab.path("tree.svg")).unwrap().starts_with("<svg"));
     lab.run(["inspect", "e.img", "--tree", "tree.html"]).refused(2, &["write evergreen:FILE"]);
-    // A leaf that cannot be read is told of; everything else is drawn.
+    // A leaf that cannot be read is reported; everything else is drawn.
     let tree: Value = serde_json::from_str(&json).unwrap();
     let nodes = tree["nodes"].as_array().unwrap();
     let leaf = nodes.iter().find(|node| node["height"] == 0).unwrap();
@@ -290,7 +293,7 @@ fn a_superblock_that_cannot_be_read_is_told_by_whoever_serves_the_other() {
     small(&lab);
     let image = || OpenOptions::new().write(true).open(lab.path("e.img")).unwrap();
     for words in [&["fs", "mount", "e.img", "mnt"][..], &["fs", "serve", "e.img", "mnt", "--source", "test"]] {
-        // Opening writes both anew.
+        // Opening rewrites both.
         [0, 768 << 10].into_iter().for_each(|copy| image().write_all_at(&[0x5a; 4096], copy).unwrap());
         let mut command = lab.command();
         // What is served for a run is unmounted when the run closes its input.

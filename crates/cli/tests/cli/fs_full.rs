@@ -129,7 +129,8 @@ fn confirmed_contents_survive_a_full_mount() {
                 let path = lab.path("mnt").join(way);
                 let available = available(&lab);
                 match put(&path, &data) {
-                    // In write-back mode, close writes the pages and returns their error. In the other modes, no page waits.
+                    // In write-back mode, close writes the pages and returns their error. In the
+                    // other modes, no page waits.
                     Ok(()) => confirmed.push(way),
                     Err(error) => {
                         assert_eq!(error.raw_os_error(), Some(Errno::NOSPC.raw_os_error()), "{way}: {error}");

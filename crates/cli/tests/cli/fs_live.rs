@@ -146,7 +146,8 @@ fn volumes_of_a_mounted_garden_are_snapshotted_cloned_and_tended() {
     checked(&lab, mount(&lab, &[]));
 }
 
-/// The kernel keeps dirty pages of the mount for half a minute: it allows FUSE as good as none otherwise.
+/// The kernel keeps dirty pages of the mount for half a minute: it allows FUSE as good as none
+/// otherwise.
 fn keep_pages(lab: &Lab) {
     let device = fs::metadata(lab.path("mnt")).unwrap().dev();
     let knobs = format!("/sys/class/bdi/{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
@@ -163,7 +164,8 @@ fn snapshot_holds_what_the_kernel_had_not_handed_over() {
     mkfs(&lab);
     let mounted = mount(&lab, &["--write-back"]);
     keep_pages(&lab);
-    // In another process, which starts none and closes nothing: either makes the kernel hand its pages over.
+    // In another process, which starts none and closes nothing: either makes the kernel hand its
+    // pages over.
     let bytes = "7".repeat(40_000);
     let script = "exec >mnt/file; printf %s \"$0\"; read line; printf later";
     let mut writer = Command::new("sh")
@@ -265,7 +267,8 @@ fn a_mounted_garden_is_checked_at_one_moment_while_programs_write() {
     let figures = json(&lab, "fs figures mnt");
     assert!(figures["since_opening"]["write_chains"]["blocks"].as_u64().unwrap() > 100, "{figures}");
     assert_eq!(figures["mounts"][0]["volume"], "main");
-    // Damage that the mount has not met is found. The check before it ends with nothing left to write.
+    // Damage that the mount has not met is found. The check before it ends with nothing left to
+    // write.
     run(&lab, "fs check g --online");
     let image = fs::OpenOptions::new().write(true).open(lab.path("g/drive-01.img")).unwrap();
     std::os::unix::fs::FileExt::write_all_at(&image, &[0x5a; 4160 * 300], 4160 * 3).unwrap();

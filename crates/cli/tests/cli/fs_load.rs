@@ -47,7 +47,8 @@ fn step(dir: &Path, rng: &mut Rng) {
 
 /// Everything that a tree says of itself but its inode numbers, in the order of paths.
 ///
-/// Without times in write-back: there the engine notes when a page comes, and the kernel when it was written.
+/// Without times in write-back: there the engine notes when a page comes, and the kernel when it
+/// was written.
 fn tree(root: &Path, has_times: bool) -> Vec<String> {
     let mut found = Vec::new();
     let mut left = vec![PathBuf::new()];
@@ -136,7 +137,8 @@ fn snapshots_under(how: &[&str]) {
     under_load(&lab, 0, |load| {
         for round in 0..ROUNDS {
             let_work(load, 150);
-            // One snapshot in the middle of everything, and one while the workers pause, whose tree is known.
+            // One snapshot in the middle of everything, and one while the workers pause, whose tree
+            // is known.
             run(&lab, &format!("fs snapshot create g main wild-{round}"));
             let name = format!("still-{round}");
             {

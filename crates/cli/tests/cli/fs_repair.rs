@@ -1,4 +1,5 @@
-//! Labels and the log of gardens that are damaged or lost: `check` finds it, `check --repair` repairs it, mounts go on.
+//! Labels and the log of gardens that are damaged or lost: `check` finds it, `check --repair`
+//! repairs it, mounts continue.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -111,7 +112,7 @@ fn both_copies_on_one_device_or_on_two_that_are_named() {
     let image = |name: &str, bytes: u64| File::create(lab.path(name)).unwrap().set_len(bytes).unwrap();
     image("one.img", 32 << 20);
     lab.run(["fs", "mkfs", "garden", "one.img", "--seed", "7"]).good();
-    // Behind the drive there are the two copies, each with a label at both ends.
+    // After the drive there are the two copies, each with a label at both ends.
     let log = (32_u64 << 20) - (2 << 20);
     spoil(&lab, "one.img", log + 4096 * 3, 4096);
     lab.run(["fs", "check", "one.img", "--repair"]).good();

@@ -34,7 +34,8 @@ fn cold_files_go_to_a_directory_and_are_read_from_there() {
 
     let told = tier(&lab, "g", "o", &[]);
     assert_eq!((&told["tiered_blocks"], &told["objects_put"]), (&1500.into(), &2.into()), "{told}");
-    // Pointers that still name the drives, where the blocks lie until they are written over, are put right.
+    // Pointers that still name the drives, where the blocks lie until they are written over, are
+    // put right.
     lab.run(["fs", "clean", "g"]).good();
     let told = lab.run(["fs", "stat", "g"]).good().stdout;
     assert!(

@@ -64,8 +64,9 @@ fn unmount(lab: &Lab, dir: &str) {
     senesce_testkit::unmount(&lab.path(dir));
 }
 
-/// Waits until `home` and the others of its process are this number of mounts. A mount ends only when
-/// no other namespace has it, and a test beside this one may have copied all mounts for a moment.
+/// Waits until `home` and the others of its process are this number of mounts. A mount ends only
+/// when no other namespace has it, and a test beside this one may have copied all mounts for a
+/// moment.
 fn await_mounts(lab: &Lab, count: usize) {
     await_mounts_at(lab, "home", count);
 }

@@ -1,4 +1,5 @@
-//! What is done beside clients so that free space and files stay in one piece: that it is done, as a user has it.
+//! What is done beside clients so that free space and files stay in one piece: that it is done, as
+//! a user has it.
 
 use std::{
     fs,
@@ -53,7 +54,8 @@ fn block(number: usize, round: usize) -> Vec<u8> {
     [number as u8, (number >> 8) as u8, round as u8, 7].repeat(BLOCK / 4)
 }
 
-/// Blocks that were moved, and how much in percent of what is scarcest is in use, of a line such as `gardening: 0 blocks a second, 97 % in use, …; 12 blocks moved, …`.
+/// Blocks that were moved, and how much in percent of what is scarcest is in use, of a line such as
+/// `gardening: 0 blocks a second, 97 % in use, …; 12 blocks moved, …`.
 fn parse(line: &str) -> (u64, Option<u64>) {
     let before = |text: &str, mark: &str| -> Option<u64> {
         text.split(mark).next()?.rsplit([' ', ',', ';']).find(|word| !word.is_empty())?.parse().ok()
@@ -73,7 +75,7 @@ fn a_mount_gardens_by_load_or_says_that_the_machine_is_busy() {
     let mut command = lab.command();
     command.args(["fs", "mount", "g", "mnt"]).args(options).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = start(&lab, &mut command);
-    // To the end: nobody may write to a pipe that nobody reads.
+    // To the end: no process may write to a pipe without a reader.
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
     let mounted = hold(&lab, child);
     let path = lab.path("mnt/file");
@@ -92,8 +94,8 @@ fn a_mount_gardens_by_load_or_says_that_the_machine_is_busy() {
         }
         let (moved, used) = parse(&line);
         told.push((line, used));
-        // A machine that is never idle is not to be gardened, and there is nothing to wait for: of its last seconds none has what
-        // this test wrote in it.
+        // A machine that is never idle is not to be gardened, and there is nothing to wait for: of
+        // its last seconds none has what this test wrote in it.
         if moved > 0 || told.len() >= 30 {
             let is_busy = told.iter().rev().take(5).all(|(_, used)| used.is_some_and(|used| used > 50));
             assert!(moved > 0 || is_busy, "{told:?}");

@@ -1,4 +1,5 @@
-//! The garden `g` of a lab, mounted on `mnt` as a user does it; and what is done with any mount there.
+//! The garden `g` of a lab, mounted on `mnt` as a user does it; and what is done with any mount
+//! there.
 
 use std::{
     fs,
@@ -60,12 +61,13 @@ impl Mounted<'_> {
     }
 }
 
-/// Unmounts `mnt`, which may be in use for a moment by whoever looks at all mounts of the machine.
+/// Unmounts `mnt`, which may be in use for a moment by a program that scans all mounts.
 pub fn unmount(lab: &Lab) {
     senesce_testkit::unmount(&lab.path("mnt"));
 }
 
-/// Ends the connection of `mnt` while it is mounted. The kernel does that before it finds that a program uses the mount.
+/// Ends the connection of `mnt` while it is mounted. The kernel does that before it finds that a
+/// program uses the mount.
 pub fn abort(lab: &Lab) {
     let user = fs::File::open(lab.path("mnt")).unwrap();
     let done = Command::new("umount").arg("--force").arg(lab.path("mnt")).output().unwrap();
@@ -74,7 +76,7 @@ pub fn abort(lab: &Lab) {
 }
 
 impl Drop for Mounted<'_> {
-    /// A test that failed leaves nothing behind.
+    /// A failed test leaves no resources.
     fn drop(&mut self) {
         if self.child.try_wait().is_ok_and(|ended| ended.is_none()) {
             let _ = self.child.kill();

@@ -1,4 +1,5 @@
-//! Plans on the garden: our own file system ages as others do, under the same operations, and goes away as they do.
+//! Plans on the garden: our own file system ages as others do, under the same operations, and goes
+//! away as they do.
 
 use std::{fs, process::Command};
 
@@ -69,7 +70,7 @@ fn a_plan_ages_gardens_beside_ext4_and_a_killed_one_goes_on() {
     let lab = Lab::new();
     let plan = plan(&lab);
     let mut run = lab.command().args(["-q", "run", "--out", "out"]).arg(&plan).spawn().unwrap();
-    // In the middle of the second arm, behind its first checkpoint.
+    // In the middle of the second arm, after its first checkpoint.
     let journal = lab.path("out/journal.ndjson");
     let is_there = || {
         let text = fs::read_to_string(&journal).unwrap_or_default();

@@ -123,7 +123,8 @@ fn all_experiments_are_in_the_table_whatever_runs_at_a_time_and_a_second_run_goe
     ] {
         assert!(some.contains(said), "{said}\n{some}");
     }
-    // What was not asked for and is there stays in the table; what is not there is said not to have been asked for.
+    // Earlier results that were not requested stay in the table; others are marked as not
+    // requested.
     let unasked = |text: &str| text.matches("Not asked for.").count();
     assert_eq!(unasked(&some), 0, "{some}");
     fs::remove_file(lab.path("all/E14-structure.json")).unwrap();
@@ -143,7 +144,7 @@ fn all_experiments_are_in_the_table_whatever_runs_at_a_time_and_a_second_run_goe
         .refused(2, &["E1-structure.json is of scale 16/1, 3 % of the turnovers", "scale 128/4 is asked for"]);
 }
 
-/// Whatever figures depend on, and what they took, is told of each part, in common or by itself.
+/// The circumstances and costs of figures are printed for each part, in common or by itself.
 fn assert_circumstances(table: &Value, row: &Value, part: &Value) {
     let (name, kind) = (row["name"].as_str().unwrap(), part["kind"].as_str().unwrap());
     let told = |facts: &Value, what: &str| {

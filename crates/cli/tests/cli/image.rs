@@ -1,4 +1,5 @@
-//! Containers of volumes: real file systems, saved and restored to files and devices, and what is refused.
+//! Containers of volumes: real file systems, saved and restored to files and devices, and what is
+//! refused.
 
 use std::{
     io::{BufRead, BufReader},
@@ -116,7 +117,8 @@ fn free_space_is_trimmed_in_a_copy_and_a_twin_that_is_mounted_is_told() {
         assert_eq!(listed["containers"][1]["circumstances"]["trimmed"], "true");
         lab.run(["image", "save", "--trim", &path("whole"), &path("no")]).refused(2, &["no image of ext4"]);
 
-        // Two of one identity: what the kernel refuses is told with what to do, what it need not refuse works.
+        // Two of one identity: what the kernel refuses is reported with what to do, what it need
+        // not refuse works.
         let disk = Disk::attach(&lab.path("volume"));
         let mount = Mount::new(&[&disk.device], lab.path("mnt"));
         let again = lab.run(["image", "restore", &path("trimmed"), &path("again")]).good();
@@ -209,7 +211,8 @@ fn a_restore_writes_the_checked_device() {
     let before = std::fs::read(&precious.device).unwrap();
     symlink(&blank.device, lab.path("dev")).unwrap();
     symlink(&precious.device, lab.path("other")).unwrap();
-    // The container is opened after the check. Its opening waits for this lease, and its owner moves the link first.
+    // The container is opened after the check. Its opening waits for this lease, and its owner
+    // moves the link first.
     let script = "$| = 1; open(my $file, '+<', 'c') or die; \
                   $SIG{IO} = sub { rename('other', 'dev') or die; fcntl($file, 1024, 2); exit 0 }; \
                   fcntl($file, 1024, 1) or die \"lease: $!\"; print \"ready\\n\"; sleep 1 while 1;";

@@ -46,7 +46,8 @@ fn an_inspection_fits_a_screen_and_a_page_and_parses() {
         let json: Value = serde_json::from_str(&lab.run(["inspect", path, "--json"]).good().stdout).unwrap();
         assert_eq!(json["schema"], "senesce-inspect/2");
         assert_eq!(json["tree"]["files"], 200);
-        // The verdict is for the disk of this machine. A tree of a few MiB loses less than a second on any disk.
+        // The verdict is for the disk of this machine. A tree of a few MiB loses less than a second
+        // on any disk.
         assert!(json["device"]["kind"].is_string() && json["device"]["description"].is_string(), "{}", json["device"]);
         assert_eq!(json["judgements"].as_array().unwrap().len(), 3);
         for judgement in json["judgements"].as_array().unwrap() {
@@ -59,7 +60,7 @@ fn an_inspection_fits_a_screen_and_a_page_and_parses() {
         assert_eq!(named["grade"], named["judgements"][0]["grade"]);
         let used: u64 = json["map"]["used"].as_array().unwrap().iter().map(|cell| cell.as_u64().unwrap()).sum();
         assert!(used > 0 && json["costs"][0]["seconds"]["as_it_lies"].as_f64().unwrap() > 0.0, "{}", json["costs"]);
-        // The same readahead is modelled whatever the device has set, and both are told.
+        // The same readahead is modelled whatever the device has set, and both are printed.
         let name = disk.device.trim_start_matches("/dev/");
         std::fs::write(format!("/sys/block/{name}/queue/read_ahead_kb"), "512").unwrap();
         let again: Value = serde_json::from_str(&lab.run(["inspect", path, "--json"]).good().stdout).unwrap();
@@ -162,7 +163,8 @@ fn a_killed_inspection_of_an_unmounted_image_leaves_nothing() {
         child.kill().unwrap();
         let ended = child.wait().unwrap();
         assert!(!ended.success(), "it was killed in the middle");
-        // The kernel takes mount and loop device away when the last descriptor is gone, a moment later.
+        // The kernel takes mount and loop device away when the last descriptor is gone, a moment
+        // later.
         for _ in 0..500 {
             if !attached() {
                 break;
@@ -297,7 +299,7 @@ fn a_trace_sees_what_a_command_reads_and_an_imported_one_is_scored() {
             lab.run(["trace", "--on", on.to_str().unwrap(), "--json", "--", "true"]).good();
         }
     }
-    // Whoever is not root is told what he lacks.
+    // A user who is not root learns what he lacks.
     let binary = super::lab::SENESCE;
     let as_nobody = |arguments: &str| format!("cd /; exec setpriv --reuid 65534 --clear-groups {binary} {arguments}");
     let readable = std::process::Command::new("setpriv")
@@ -329,8 +331,8 @@ fn a_calibration_tells_how_often_it_read_and_a_curve_what_was_published() {
     assert!(!lab.run(["device", "show", "nvme", "--curve"]).good().stdout.contains("published"));
 
     std::fs::write(lab.path("device"), vec![7; 33 << 20]).unwrap();
-    // On a machine that does other things a large read can seem to take no longer than a small one: that is told, and
-    // one of many attempts finds a quieter moment.
+    // On a machine that does other things a large read can seem to take no longer than a small one:
+    // that is reported, and one of many attempts finds a quieter moment.
     let calibrate = |more: &[&str]| {
         let args = ["device", "calibrate", "device", "--out", "fitted.toml", "--reads", "12"];
         for _ in 0..20 {
@@ -372,7 +374,8 @@ fn comparisons_fail_only_on_what_they_were_asked_to() {
         lab.run(["run", "plan.toml", "--quiet", "--out", out]).good();
     }
     let table = lab.run(["compare", "one", "two"]).good().stdout;
-    // Repetitions that other programs disturbed are left out, so their number depends on the machine.
+    // Repetitions that other programs disturbed are left out, so their number depends on the
+    // machine.
     assert!(table.contains("grep s/GiB") && table.contains("(n=") && table.contains("extents per file"), "{table}");
     lab.run(["compare", "one", "one", "--all", "--fail-if", "+5%"]).good();
     lab.run(["compare", "one", "two", "--fail-if", "-99%"]).good();
@@ -406,7 +409,8 @@ fn comparisons_fail_only_on_what_they_were_asked_to() {
         lab.run(["compare", "arms", "arms", "-r", "3"]).good().stdout.contains("cannot be distinguished from chance")
     );
 
-    // What differs besides the figures is said; of a modelled disk its own time is compared, not that of memory.
+    // What differs besides the figures is said; of a modelled disk its own time is compared, not
+    // that of memory.
     lab.plan(&SINGLE.replace("seed = 7", "seed = 8").replace("backend = \"memory\"\n", "device = \"hdd-7200\"\n"));
     lab.run(["run", "plan.toml", "--quiet", "--out", "virtual"]).good();
     let unlike = lab.run(["compare", "one", "virtual"]).good().stdout;

@@ -1,5 +1,6 @@
-//! Every verb that makes something besides its result, ended in the middle: by kill -9, after which `senesce clean` leaves
-//! nothing, and by signals, after which nothing is left without it. What was there before stays as it was.
+//! Every verb that makes something besides its result, ended in the middle: by kill -9, after which
+//! `senesce clean` leaves nothing, and by signals, after which nothing is left without it. What was
+//! there before stays as it was.
 
 use std::{
     collections::BTreeMap,
@@ -148,7 +149,7 @@ fn after_a_kill_clean_leaves_nothing_and_after_a_signal_nothing_is_left() {
     }
 }
 
-/// What the verbs work on, all of it somebody's.
+/// The files that the verbs work on, all of them a user's.
 struct Set {
     lab: Lab,
     // In the order in which they go.
@@ -243,7 +244,8 @@ impl Set {
         }
     }
 
-    /// Everything in the lab that a verb could leave or spoil: files with sizes, times and contents, mounts, loop devices.
+    /// Everything in the lab that a verb could leave or spoil: files with sizes, times and
+    /// contents, mounts, loop devices.
     fn state(&self) -> BTreeMap<String, String> {
         let mut state = BTreeMap::new();
         let root = self.lab.path("");
@@ -259,7 +261,8 @@ impl Set {
     }
 }
 
-/// Whether something below `dir` has this in its name and is not the set's own; a mount that goes just now is passed over.
+/// Whether something below `dir` has this in its name and is not the set's own; a mount that goes
+/// just now is passed over.
 fn find(dir: &Path, part: &str) -> bool {
     const OWN: [&str; 2] = ["out.partial", ".table.senesce-base"];
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();

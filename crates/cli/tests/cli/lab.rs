@@ -1,4 +1,4 @@
-//! A directory in which the program runs, and the check that nothing is left behind.
+//! A directory in which the program runs, and the check that nothing is left.
 
 use std::{
     ffi::OsStr,
@@ -144,7 +144,8 @@ impl Lab {
         Done::of(self.command().args(args).output().unwrap())
     }
 
-    /// Runs a shell script with `$SENESCE` in a mount namespace of its own, so that what it mounts goes with it.
+    /// Runs a shell script with `$SENESCE` in a mount namespace of its own, so that what it mounts
+    /// goes with it.
     pub fn run_apart(&self, script: &str) -> Done {
         let mut command = senesce_testkit::apart(script);
         self.confine(command.env("SENESCE", SENESCE));
@@ -188,7 +189,8 @@ impl Drop for Lab {
     }
 }
 
-/// Everything below `dir`, directories only if they are empty. A mount whose disk is gone is found, and not entered.
+/// Everything below `dir`, directories only if they are empty. A mount whose disk is gone is found,
+/// and not entered.
 fn walk(dir: &Path, found: &mut Vec<PathBuf>) {
     let Ok(entries) = fs::read_dir(dir).and_then(|entries| entries.collect::<Result<Vec<_>, _>>()) else {
         found.push(dir.to_owned());

@@ -45,7 +45,7 @@ fn a_full_disk_log_is_shown_verified_and_replayed_to_the_same_tree() {
     assert!(lab.run(["log", "stat", log]).good().stdout.contains("40 counted"));
     assert!(lab.run(["log", "verify", log]).good().stdout.contains("complete"));
 
-    // The run's directory is not needed: the synthetic history is made anew.
+    // The run's directory is not needed: the synthetic history is made again.
     let kept = lab.path("kept.senesce-log");
     fs::copy(log, &kept).unwrap();
     let at_the_end =
@@ -62,7 +62,7 @@ fn a_full_disk_log_is_shown_verified_and_replayed_to_the_same_tree() {
     assert_eq!(on_image.stderr, "");
     lab.assert_nothing_left();
 
-    // Kept until it is cleaned, by the command that is told.
+    // Kept until it is cleaned, by the command that is printed.
     let kept_image = lab.run(image.iter().chain(&["--against", "place", "--keep"])).good();
     let told = kept_image.stdout.split_once("kept mounted at ").unwrap().1;
     let (root, told) = told.split_once(" (`senesce clean ").unwrap();
@@ -78,7 +78,7 @@ fn a_full_disk_log_is_shown_verified_and_replayed_to_the_same_tree() {
     lab.run(["replay", text(&kept), "--on", "image:1GiB"]).refused(2, &["hint: say which file system with --fs"]);
     fs::write(lab.path("place/unlike"), "x").unwrap();
     lab.run(image.iter().chain(&["--against", "place"])).refused(1, &["the tree differs", "unlike"]);
-    // Not enough room for what the log holds.
+    // Not enough space for the contents of the log.
     let narrow = |size| ["replay", text(&kept), "--on", size, "--fs", "ext4", "--dir", text(&dir)];
     for (on, says) in [("image:16MiB", "are to be on it"), ("image:4MiB", "at least 8.00 MiB")] {
         lab.run(narrow(on)).refused(2, &[says, "hint: "]);
@@ -111,11 +111,11 @@ fn damaged_logs_are_read_up_to_the_damage_and_refused() {
     verified.refused(1, &["bad.senesce-log is not whole"]);
     assert!(lab.run(["log", "show", text(&bad)]).good().stdout.contains("clone"));
     let replayed = lab.run(["replay", text(&bad), "--on", text(&place("a")), "--dir", text(&dir)]);
-    // Its whole frames are replayed, but nobody must take that for the whole log.
+    // Its whole frames are replayed, but no caller must take that for the whole log.
     assert_eq!(replayed.code, 1, "{}", replayed.stderr);
     assert!(replayed.stdout.contains("truncated") && replayed.stderr.contains("only its whole frames"));
 
-    // One bit, anywhere behind the mark: refused with frame and byte.
+    // One bit, anywhere after the mark: refused with frame and byte.
     let mut flipped_in_steps = false;
     for at in (16..good.len()).step_by((good.len() / 12).max(1)) {
         let mut bytes = good.clone();
@@ -134,7 +134,7 @@ fn damaged_logs_are_read_up_to_the_damage_and_refused() {
     lab.run(["replay", text(&bad), "--on", text(&place("b")), "--dir", text(&dir)]).refused(1, &["bad.senesce-log"]);
 
     let mut newer = good.clone();
-    // The version is behind the mark.
+    // The version is after the mark.
     let version_at = 8;
     assert_eq!(good[version_at..version_at + 2], 1u16.to_le_bytes());
     newer[version_at] = 9;

@@ -1,4 +1,5 @@
-//! Looking into a garden: dumps of what lies on its devices, and its survey as an inspection. None of it needs root.
+//! Looking into a garden: dumps of the contents of its devices, and its survey as an inspection.
+//! None of it needs root.
 
 use std::fs;
 

@@ -1,6 +1,8 @@
-//! The `senesce` program as a user meets it: commands, exit codes, what is printed and what is left behind.
+//! The `senesce` program as a user meets it: commands, exit codes, what is printed and which
+//! resources remain.
 //!
-//! Tests that format and mount need root. Each works in a [`lab::Lab`] of its own, which is emptied also on failure.
+//! Tests that format and mount need root. Each works in a [`lab::Lab`] of its own, which is emptied
+//! also on failure.
 
 mod age;
 mod bad_input;

@@ -58,8 +58,9 @@ fn the_whole_linux_trace_ends_with_its_known_layout() {
     lab.assert_nothing_left();
 }
 
-/// By how many percent a figure may differ from the kept one, either way. Nothing is drawn but from fixed seeds, so a figure moves only with the
-/// code; one that moves by more is examined, and the new figures.tsv is kept.
+/// By how many percent a figure may differ from the kept one, either way. Nothing is drawn but from
+/// fixed seeds, so a figure moves only with the code; one that moves by more is examined, and the
+/// new figures.tsv is kept.
 fn tolerance(line: &FigureLine) -> f64 {
     let name = line.figure.name.as_str();
     match (line.experiment.as_str(), line.kind.as_str()) {

@@ -140,7 +140,7 @@ fn a_full_stdout_is_an_error_that_names_it_and_a_closed_one_ends_quietly() {
         assert!(said().contains("cannot write the results to stdout") && said().contains("No space"), "{}", said());
         assert_eq!(run_script(&lab, &format!("$S {arguments} > >(exec true)")), "0", "{arguments}: {}", said());
         assert_eq!(said(), "", "{arguments}");
-        // Nobody listens at all.
+        // No program reads at all.
         let closed = format!("(exec 3> >(exec true); sleep 0.2; $S {arguments} >&3 2>&3; echo $? >code); cat code; :");
         assert_eq!(run_script(&lab, &closed), "0\n0", "{arguments}");
     }

@@ -1,4 +1,5 @@
-//! Personalities in place of commands, and suites of them: what they do is the same everywhere, and a killed suite goes on.
+//! Personalities in place of commands, and suites of them: what they do is the same everywhere, and
+//! a killed suite continues.
 
 use std::fs;
 
@@ -204,7 +205,8 @@ fn a_suite_ages_measures_ranks_and_goes_on_where_it_was() {
     let page = fs::read_to_string(out.join("report.html")).unwrap();
     assert!(page.contains("wang_os") && page.matches("<svg viewBox").count() == 2);
 
-    // A kill in the middle of a line: what was whole counts, the rest is done again, and no image is made again.
+    // A kill in the middle of a line: what was whole counts, the rest is done again, and no image
+    // is made again.
     let lines = fs::read_to_string(out.join("runs.ndjson")).unwrap();
     let whole: Vec<&str> = lines.lines().take(20).collect();
     fs::write(out.join("runs.ndjson"), format!("{}\n{}", whole.join("\n"), &lines.lines().last().unwrap()[..40]))

@@ -1,5 +1,5 @@
-//! Volumes in places that the user named: existing directories without root, and devices that are formatted again and
-//! again, but only while they hold what the run made.
+//! Volumes in places that the user named: existing directories without root, and devices that are
+//! formatted again and again, but only while they hold what the run made.
 
 use std::{os::unix::fs::PermissionsExt, path::Path, process::Command};
 
@@ -34,7 +34,7 @@ unaged = "none"
 kind = "host"
 "#;
 
-/// Somebody who is not root.
+/// A user who is not root.
 const NOBODY: &str = "65534";
 
 #[test]
@@ -43,7 +43,8 @@ fn directories_are_aged_without_root_and_what_their_file_system_does_not_tell_is
         return;
     }
     let lab = Lab::new();
-    // One on a file system that tells where files lie (most likely), one in memory, which tells nothing.
+    // One on a file system that reports the places of files (most likely), one in memory, which
+    // does nothing.
     let (on_disk, in_memory) = (lab.path("scratch"), lab.memory().join("scratch"));
     for dir in [&on_disk, &in_memory] {
         std::fs::create_dir(dir).unwrap();
@@ -113,7 +114,7 @@ fn named_devices_are_formatted_again_only_while_they_hold_what_the_run_made() {
     lab.plan(&plan);
     let uuid = |disk: &Disk| must("blkid", &["-p", "-s", "UUID", "-o", "value", &disk.device]);
 
-    // The device that comes last is looked at before the first is touched.
+    // The device that comes last is checked before the first is written.
     unaged.format_ext4();
     let before = uuid(&unaged);
     lab.run(["run", "plan.toml", "--out", "out"]).refused(3, &[&unaged.device, "holds", "ext4", "--force"]);
@@ -123,7 +124,8 @@ fn named_devices_are_formatted_again_only_while_they_hold_what_the_run_made() {
     lab.run(["run", "plan.toml", "--out", "out", "--force", "--quiet"]).good();
     assert_ne!(uuid(&unaged), before);
 
-    // Interrupted with two checkpoints to go: the second twin is made on the first one's device without --force.
+    // Interrupted with two checkpoints to go: the second twin is made on the first one's device
+    // without --force.
     for device in [&empty, &unaged] {
         // wipefs leaves data, which still counts.
         must("dd", &["if=/dev/zero", &format!("of={}", device.device), "bs=1M", "count=64", "status=none"]);
@@ -139,7 +141,7 @@ fn named_devices_are_formatted_again_only_while_they_hold_what_the_run_made() {
     lab.run(["clean", "killed"]).good();
     let ours = uuid(&empty);
 
-    // Somebody put something else there in the meantime.
+    // Another user put something else there in the meantime.
     must("mkfs.ext4", &["-q", "-F", &empty.device]);
     let theirs = uuid(&empty);
     lab.run(["run", "--resume", "killed"]).refused(3, &[&empty.device, "holds", "ext4", "--force"]);
@@ -157,7 +159,8 @@ fn an_identity_that_another_device_carries_is_not_taken_again() {
     }
     let lab = Lab::new();
     lab.plan(&SINGLE.replace("64MiB", "128MiB").replace("\"ext4\"", "\"btrfs\""));
-    // The image that a run of this plan makes, still attached somewhere when the same plan is run again.
+    // The image that a run of this plan makes, still attached somewhere when the same plan is run
+    // again.
     let mut child = lab.command().args(["run", "plan.toml", "--quiet", "--out", "first"]).spawn().unwrap();
     let journal = || std::fs::read_to_string(lab.path("first/journal.ndjson")).unwrap_or_default();
     while !journal().contains("checkpoint-done") {

@@ -1,8 +1,9 @@
 //! Power cuts: the disk keeps what had reached it, everything else is gone.
 //!
-//! The run's directory lies on a disk of its own, which its file system writes to only when it must. At the cut the
-//! disk's bytes are copied as they are, in the middle of everything; the run goes on from the copy, as after a reboot.
-//! What was written and not made durable (results, journal, log, snapshots) is therefore really lost.
+//! The run's directory is on a disk of its own, which its file system writes to only when it
+//! must. At the cut the disk's bytes are copied as they are, in the middle of everything; the run
+//! continues from the copy, as after a reboot. What was written and not made durable (results,
+//! journal, log, snapshots) is therefore really lost.
 //!
 //! `SENESCE_POWER_CUTS=20` makes the long version of it.
 
@@ -44,7 +45,8 @@ impl Powered {
 
     /// Cuts the power: a copy of what the disk holds now takes its place.
     fn cut(self, lab: &Lab, options: &str, next_image: PathBuf) -> Self {
-        // Power is cut at one moment. What the kernel writes while the copy is made would be of several.
+        // Power is cut at one moment. What the kernel writes while the copy is made would be of
+        // several.
         let (image, next) = (self.image.to_string_lossy(), next_image.to_string_lossy());
         for _ in 0..50 {
             must("cp", &["--sparse=always", &image, &next]);

@@ -1,4 +1,5 @@
-//! Recordings as a user makes them: ended by signals, of a build, replayed on other file systems and on full ones.
+//! Recordings as a user makes them: ended by signals, of a build, replayed on other file systems
+//! and on full ones.
 
 use std::{fs, process::Stdio, time::Duration};
 
@@ -14,7 +15,8 @@ use super::{
 /// Source files of the program that is built.
 const MODULES: usize = 40;
 
-/// A C program of some dozens of files with a library of its own, a generated header, dependency files, and an archive.
+/// A C program of some dozens of files with a library of its own, a generated header, dependency
+/// files, and an archive.
 fn write_program(lab: &Lab) {
     let at = |name: &str| lab.path("src").join(name);
     for dir in ["", "lib", "include"] {

@@ -1,4 +1,5 @@
-//! Operation logs as workloads of experiments: recordings, imported traces, the logs of agings and of runs.
+//! Operation logs as workloads of experiments: recordings, imported traces, the logs of agings and
+//! of runs.
 
 use std::{collections::BTreeSet, fs, time::Duration};
 
@@ -36,8 +37,8 @@ kind = "ext4"
 /// How the hash of an empty tree begins.
 const HASH_OF_NOTHING: &str = "af1349b9f5f9a1a6";
 
-/// Records what a program does in `src`, where something is already: objects that are made, linked and replaced, a file
-/// with a hole, one that begins without a name, links of both kinds.
+/// Records what a program does in `src`, where something is already: objects that are made, linked
+/// and replaced, a file with a hole, one that begins without a name, links of both kinds.
 fn record(lab: &Lab) {
     fs::create_dir_all(lab.path("src/sources")).unwrap();
     fs::create_dir(lab.path("mnt")).unwrap();
@@ -122,7 +123,7 @@ fn a_recording_is_a_workload_on_every_file_system() {
     lab.assert_nothing_left();
 }
 
-/// A plan whose full volume has no room for all repetitions.
+/// A plan whose full volume has no space for all repetitions.
 fn full_plan() -> String {
     PLAN.replace("operations = 40", "operations = 200\nrepeat = 17")
         .replace("every = 3", "every = 50")
@@ -176,7 +177,8 @@ fn a_run_does_not_go_on_with_another_log_and_nothing_of_it_is_spoilt() {
     lab.run(["record", "--import-strace", "trace", "--dir", "/x", "--log", "wrong"]).good();
     let second = "[[file_system]]\nkind = \"ext4\"\nname = \"second\"\n";
     lab.plan(&(full_plan() + second));
-    // In the first arm with the second not begun, and between them: the first is at its end and has no snapshots.
+    // In the first arm with the second not begun, and between them: the first is at its end and has
+    // no snapshots.
     for (out, text) in [("within", "checkpoint-done"), ("between", "arm-done")] {
         fs::copy(lab.path("right"), lab.path("build.senesce-log")).unwrap();
         kill_after(&lab, out, text);

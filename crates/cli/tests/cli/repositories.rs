@@ -22,7 +22,7 @@ impl Repository {
         repository
     }
 
-    /// One with so many commits; each adds `file-N` and changes `shared`.
+    /// One with this number of commits; each adds `file-N` and changes `shared`.
     pub fn with_commits(path: &Path, commits: u64) -> Self {
         let repository = Self::empty(path);
         for number in 1..=commits {

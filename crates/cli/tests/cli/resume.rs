@@ -1,6 +1,7 @@
 //! Runs that are killed at random moments and gone on with end as if nothing had happened.
 //!
-//! `SENESCE_KILLS=20 SENESCE_PLAN=plans/quick-start.toml` makes the long version of it: so many kills, of that plan.
+//! `SENESCE_KILLS=20 SENESCE_PLAN=plans/quick-start.toml` makes the long version of it: 20
+//! kills, of that plan.
 
 use std::{
     collections::BTreeMap,
@@ -43,9 +44,9 @@ impl End {
 
     /// What is unlike in another run's end, in words.
     ///
-    /// When a volume runs out of space is the file system's answer, and XFS and Btrfs answer differently from run to run,
-    /// interrupted or not. Where two logs part over such an answer, both are right from there on: it is told, and only
-    /// what came before must be equal.
+    /// When a volume runs out of space is the file system's answer, and XFS and Btrfs answer
+    /// differently from run to run, interrupted or not. Where two logs part over such an answer,
+    /// both are right from there on: it is reported, and only what came before must be equal.
     pub fn differences(&self, lab: &Lab, out: &str, other: &End, other_out: &str) -> Vec<String> {
         let mut found = Vec::new();
         let mut equal_up_to = BTreeMap::new();
@@ -104,7 +105,7 @@ fn parting(lab: &Lab, arm: &str, out: &str, other_out: &str) -> Parting {
         if line != other_line {
             let step = |line: &str| line.split(" [no space").next().unwrap_or_default().to_owned();
             let is_outcome = !line.starts_with(' ') && step(line) == step(other_line);
-            // The operation that failed, and how much of its content still found room.
+            // The operation that failed, and how much of its content was still written.
             let is_part = [line, other_line].iter().all(|line| line.ends_with(" B written]"));
             let is_answer = is_outcome || is_part;
             return match is_answer {
@@ -168,7 +169,8 @@ impl Trial {
         fs::read_to_string(self.lab.path("stderr")).unwrap()
     }
 
-    /// Kills runs of the plan `kills` times in all, at seeded moments; gives the differences of those that ended.
+    /// Kills runs of the plan `kills` times in all, at seeded moments; gives the differences of
+    /// those that ended.
     ///
     /// A run is killed at most `most_a_run` times, at points that are spread over its whole length.
     pub fn kill(&self, seed: Seed, kills: usize, most_a_run: usize) -> Vec<String> {
@@ -195,7 +197,8 @@ impl Trial {
                 let where_ = last_journal_line(&self.lab.path(&out));
                 println!("{out}: kill {killed} ({signal:?}) after {millis} ms; journal: {where_}");
                 if signal != Signal::KILL && status.code().is_some() {
-                    // An orderly end: its own code, and everything was released by the process itself.
+                    // An orderly end: its own code, and everything was released by the process
+                    // itself.
                     assert_eq!(status.code(), Some(128 + signal.as_raw()), "{}", self.said());
                     self.assert_only_snapshots(&out);
                 }
@@ -216,7 +219,7 @@ impl Trial {
         differences
     }
 
-    /// Of an interrupted run only the snapshots may remain, from which it goes on.
+    /// Of an interrupted run only the snapshots may remain, from which it continues.
     fn assert_only_snapshots(&self, out: &str) {
         let snapshots = self.lab.path(out).join("arms");
         let mut left = self.lab.leftovers();
@@ -248,8 +251,9 @@ fn a_killed_run_ends_as_if_nothing_had_happened() {
     assert!(trial.reference.cells.iter().all(|cell| cell.is_valid), "{:?}", trial.reference.cells);
     println!("uninterrupted: {:.1} s, {} cells", trial.took.as_secs_f64(), trial.reference.cells.len());
     let differences = trial.kill(seed, kills, kills.max(1));
-    // How much of a write fits a volume that runs full is the file system's answer, and no two runs need get the same:
-    // delayed allocation depends on when the kernel wrote back. Everything that is ours to decide must be the same.
+    // How much of a write fits a volume that runs full is the file system's answer, and no two runs
+    // need get the same: delayed allocation depends on when the kernel wrote back. Everything that
+    // is ours to decide must be the same.
     let (physical, ours): (Vec<String>, Vec<String>) =
         differences.into_iter().partition(|text| text.matches(" B written]").count() == 2);
     println!("{} answer(s) of a full volume differed: {physical:?}", physical.len());

@@ -1,4 +1,5 @@
-//! Whole experiments on disks in virtual time: their figures, and what is left when somebody is killed.
+//! Whole experiments on disks in virtual time: their figures, and what is left when a process is
+//! killed.
 
 use std::{fs, path::Path, process::Child, time::Duration};
 
@@ -85,7 +86,8 @@ fn runs_on(kind: &str, size: &str) {
         );
         assert_eq!(row["device"], extents[0]["device"], "both are figures of one device");
         let number = |key: &str| row[key].as_f64().unwrap();
-        // Some hundred files cost a disk more than ten milliseconds in any layout, and less than a full stroke each.
+        // Some hundred files cost a disk more than ten milliseconds in any layout, and less than a
+        // full stroke each.
         assert!(number("seconds") > 0.01 && number("seconds") < number("requests") * 0.05, "{row}");
         assert_eq!(row["requests"], grep["device_read_requests"], "what the block layer asked for, one to one");
         assert_eq!(row["read_bytes"], grep["device_read_bytes"]);
@@ -96,7 +98,8 @@ fn runs_on(kind: &str, size: &str) {
     assert_eq!(pulls.len(), 4);
     for row in pulls {
         let seconds = row["disk_seconds"].as_f64().unwrap();
-        // Each is written before the next: at least a stroke to the journal, and far from a stroke for every block.
+        // Each is written before the next: at least a stroke to the journal, and far from a stroke
+        // for every block.
         assert!(seconds > 0.001 && seconds < 0.05 * row["written_bytes"].as_f64().unwrap() / 4096.0 + 1.0, "{row}");
     }
     let circumstances = lab.run(["export", "out", "--csv", "circumstances"]).good().stdout;
@@ -122,7 +125,8 @@ fn a_run_on_a_virtual_disk_reports_modelled_seconds_on_btrfs() {
     runs_on("btrfs", "320MiB");
 }
 
-/// Starts the run of the lab's plan and waits until its first checkpoint is kept and it works again.
+/// Starts the run of the lab's plan and waits until its first checkpoint is kept and it works
+/// again.
 fn start_and_wait(lab: &Lab) -> Child {
     let mut command = lab.command();
     command.args(["run", "plan.toml", "--quiet", "--out", "out"]);

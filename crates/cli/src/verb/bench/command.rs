@@ -22,7 +22,8 @@ pub struct Ran {
     pub stdout: String,
 }
 
-/// Runs `command` in `root`, with every `{}` replaced by it; `finish` belongs to the time that is measured.
+/// Runs `command` in `root`, with every `{}` replaced by it; `finish` belongs to the time that is
+/// measured.
 ///
 /// Its output goes to files in `scratch`, see [`run_supervised`].
 ///

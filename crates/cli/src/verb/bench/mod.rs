@@ -1,6 +1,8 @@
-//! `senesce bench`: any command on aged volumes and their unaged twins, in turn, with the statistics.
+//! `senesce bench`: any command on aged volumes and their unaged twins, in turn, with the
+//! statistics.
 //!
-//! What it is not: it judges no command. What one run reads or writes is the command's, and only its figure is kept.
+//! What it is not: it judges no command. What one run reads or writes is the command's, and only
+//! its figure is kept.
 
 mod command;
 mod outcome;
@@ -39,7 +41,7 @@ use crate::{
 /// The schema of the outcome as JSON.
 const SCHEMA: &str = "senesce-bench/1";
 
-/// Runs the command on every state in turn, and tells what came out.
+/// Runs the command on every state in turn, and returns the results.
 pub fn bench(args: BenchArgs, quiet: bool) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
     if let (Some(plan), Some(out)) = (&args.suite, &args.out) {
@@ -53,7 +55,7 @@ pub fn bench(args: BenchArgs, quiet: bool) -> Result<()> {
         let (_, scratch) = custodian.acquire_tree(&args.dir, "senesce-bench")?;
         bench_in(&args, &work, custodian, &scratch, quiet)
     })?;
-    // Printed when all is cleaned: a reader that goes away leaves nothing behind.
+    // Printed when all is cleaned: a reader that closes the pipe leaves no resources.
     print!("{told}");
     Ok(())
 }
@@ -81,8 +83,8 @@ fn bench_in(args: &BenchArgs, work: &Work, custodian: &Custodian, scratch: &Path
     Ok(describe(args, work, &sources, is_memory))
 }
 
-/// All states, one after the other, so often; every other round backwards, so that whatever else the machine does hits
-/// all alike.
+/// All states, one after the other, so often; every other round backwards, so that whatever else
+/// the machine does hits all alike.
 fn measure(args: &BenchArgs, work: &Work, bench: &Bench<'_>, sources: &mut [Source], quiet: bool) -> Result<()> {
     let turns: Vec<(usize, usize)> = sources
         .iter()
@@ -110,7 +112,7 @@ fn measure(args: &BenchArgs, work: &Work, bench: &Bench<'_>, sources: &mut [Sour
             let load = Load::between(&before, &sample_load(&drive, &volume)?, began.elapsed().as_secs_f64());
             let read = read_bytes(&volume)?.zip(read_before).map(|(after, before)| after.saturating_sub(before));
             let ended = bench.end(&mut source.states[state], volume, args.keep_state);
-            // The first failure is the one to tell.
+            // The first failure is the one to report.
             let (figure, details) = figure?;
             ended?;
             tell(quiet, &format!("{what}: {figure}"));
@@ -135,8 +137,9 @@ fn sample_load(drive: &DriveMeter, volume: &Volume) -> Result<LoadSample> {
     Ok(LoadSample { drive: drive.sample(volume)?, ..collect_load() })
 }
 
-/// Returns a warning for each state of which the command read almost nothing from the device, and for each of which
-/// other work disturbed runs. Personalities get none of the first kind: they make their own files.
+/// Returns a warning for each state of which the command read almost nothing from the device, and
+/// for each of which other work disturbed runs. Personalities get none of the first kind: they make
+/// their own files.
 fn warn(work: &Work, sources: &[Source]) -> Vec<String> {
     let states = || sources.iter().flat_map(|source| source.states.iter().map(move |state| (source, state)));
     let little = |(source, state): (&Source, &State)| {
@@ -150,7 +153,8 @@ fn warn(work: &Work, sources: &[Source]) -> Vec<String> {
     states().filter(|_| is_command).filter_map(little).chain(states().filter_map(disturbed)).collect()
 }
 
-/// A warning if other work disturbed runs. They count like the others: a benchmark leaves out no figure.
+/// A warning if other work disturbed runs. They count like the others: a benchmark leaves out no
+/// figure.
 fn warn_of_disturbed(disturbances: &[String]) -> Option<String> {
     let mut disturbed = disturbances.iter().filter(|how| !how.is_empty());
     let first = disturbed.next()?;
@@ -172,7 +176,7 @@ impl Work {
         })
     }
 
-    /// One figure, and what is to be told beside it.
+    /// One figure, and the text beside it.
     fn run(
         &self,
         args: &BenchArgs,
@@ -339,7 +343,7 @@ fn describe(args: &BenchArgs, work: &Work, sources: &[Source], is_memory: bool) 
         text.push_str(&personality::render_flows(&format!("{} {}", source.name, state.role), &state.details));
     }
     if is_memory {
-        text.push_str("The images lay in memory: no device was read.\n");
+        text.push_str("The images were in memory: no device was read.\n");
     }
     text
 }

@@ -1,7 +1,8 @@
 //! The regular expression of `--metric`: a small matcher that backtracks.
 //!
-//! It knows literals, `.`, sets (`[a-z]`, `[^,]`), `\d \s \w` and their negations, `( )`, `(?: )`, `|`, `* + ? {m,n}` and
-//! their lazy forms, and `^ $` at lines. One group is captured: the figure. What it is not: fast on hard patterns, or whole.
+//! It knows literals, `.`, sets (`[a-z]`, `[^,]`), `\d \s \w` and their negations, `( )`, `(?: )`,
+//! `|`, `* + ? {m,n}` and their lazy forms, and `^ $` at lines. One group is captured: the figure.
+//! What it is not: fast on hard patterns, or whole.
 
 use std::str::FromStr;
 
@@ -126,7 +127,7 @@ fn repeat(
     }
     let again = most > 0
         && step(inner, text, at, captured, &mut |end, captured| {
-            // What is empty would go on for ever.
+            // An empty match would repeat for ever.
             (end > at || least > 0)
                 && repeat(inner, (least.saturating_sub(1), most - 1, is_lazy), text, end, captured, next)
         });

@@ -10,7 +10,7 @@ use senesce_report::{SuiteOptions, render_suite};
 use super::tell;
 use crate::{exit::failed, table::render_table, verb::run::world};
 
-/// Runs a suite, or goes on with it, and says what came out.
+/// Runs or resumes a suite, and prints the results.
 pub fn run_suite(path: &Path, out: &Path, is_resumed: bool, quiet: bool) -> Result<()> {
     let plan = SuitePlan::read(path)?;
     let results = Suite::open(plan, path, out, is_resumed, world(false)?)?.execute(&mut |said| tell(quiet, &said))?;

@@ -41,7 +41,7 @@ pub struct State {
     /// Between runs, if what one run did is kept for the next.
     kept: Option<Volume>,
     pub figures: Vec<f64>,
-    /// What else runs of personalities tell.
+    /// Further figures of runs of personalities.
     pub details: Vec<serde_json::Value>,
     /// Bytes that each run read from the device.
     pub device_read_bytes: Vec<u64>,
@@ -65,7 +65,8 @@ pub struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// The image of an aged volume: restored from its container, or the named one, which is only read.
+    /// The image of an aged volume: restored from its container, or the named one, which is only
+    /// read.
     pub fn open_aged(&self, path: &Path, number: usize) -> Result<Source> {
         let (image, content_hash) = match Container::open(path) {
             Ok(container) => {
@@ -102,7 +103,8 @@ impl Bench<'_> {
         })
     }
 
-    /// Makes the unaged twin: a fresh file system of the same kind and size, with the same tree, copied in directory order.
+    /// Makes the unaged twin: a fresh file system of the same kind and size, with the same tree,
+    /// copied in directory order.
     pub fn add_twin(&self, source: &mut Source, number: usize) -> Result<()> {
         let context = || format!("cannot make the unaged twin of {}", source.path.display());
         let aged = self.restore(source, &source.states[0], &format!("{number}-source"))?;
@@ -138,7 +140,8 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// The volume in that state, mounted with cold caches; `state` remembers how cold, and the circumstances.
+    /// The volume in that state, mounted with cold caches; `state` remembers how cold, and the
+    /// circumstances.
     pub fn begin(&self, source: &mut Source, state: usize, number: usize) -> Result<Volume> {
         let mut volume = match source.states[state].kept.take() {
             Some(volume) => volume,
@@ -180,7 +183,7 @@ impl Bench<'_> {
     }
 
     fn slot(&self, source: &Source, name: &str, uuid: Uuid) -> Slot {
-        // What a command writes may fill the volume: room for all of it.
+        // A command may fill the volume: space for all of it.
         Slot { name: name.to_owned(), uuid, mount_dir: self.scratch.to_owned(), needed: Bytes(source.volume_bytes) }
     }
 

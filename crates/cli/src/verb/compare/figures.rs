@@ -143,9 +143,9 @@ impl fmt::Display for Missing {
     }
 }
 
-/// The selected cells that are valid in A at its last checkpoint of their volume and not valid in B. With `--all` also
-/// those of the checkpoints before. `planned` has the arms of B's plan. Arms that neither B's cells nor its plan name
-/// belong to another plan, and are left out.
+/// The selected cells that are valid in A at its last checkpoint of their volume and not valid in
+/// B. With `--all` also those of the checkpoints before. `planned` has the arms of B's plan. Arms
+/// that neither B's cells nor its plan name belong to another plan, and are left out.
 ///
 /// A gate must not pass because the second run failed or stopped where the first one did not.
 pub(super) fn find_missing(a: &Results, b: &Results, planned: &BTreeSet<String>, args: &CompareArgs) -> Vec<Missing> {
@@ -228,7 +228,8 @@ fn collect_figures(results: &Results) -> BTreeMap<FigureKey, Values> {
     found
 }
 
-/// Counted, but two runs of one plan differ by up to a tenth: writeback decides where small extents are.
+/// Counted, but two runs of one plan differ by up to a tenth: writeback decides where small extents
+/// are.
 pub(super) const FREE_EXTENTS: &str = "free extents";
 /// The only figure of which more is better.
 const LAYOUT_SCORE: &str = "layout score";

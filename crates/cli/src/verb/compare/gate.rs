@@ -1,9 +1,10 @@
 //! The gate of `--fail-if`: the figures that it judges, and its outcome.
 //!
-//! By default it judges the figures without noise of the volumes that the plan aged (full, empty). An unaged copy is
-//! the baseline of a run: its figures are those of mkfs and a plain copy. It is in the table, and is judged if `--role
-//! unaged` selects it. Wall times are judged if `--measured` or `--figure` selects them. Free extents are judged only
-//! if `--figure` selects them: their number differs by a tenth between two runs of one plan.
+//! By default it judges the figures without noise of the volumes that the plan aged (full, empty).
+//! An unaged copy is the baseline of a run: its figures are those of mkfs and a plain copy. It is
+//! in the table, and is judged if `--role unaged` selects it. Wall times are judged if `--measured`
+//! or `--figure` selects them. Free extents are judged only if `--figure` selects them: their
+//! number differs by a tenth between two runs of one plan.
 
 use std::collections::BTreeSet;
 
@@ -37,13 +38,15 @@ pub(super) struct Gate {
     figures: usize,
     /// How many of them failed.
     failed: usize,
-    /// How many of them are undecided. Cells of A that B lacks are not counted, but leave the gate undecided, too.
+    /// How many of them are undecided. Cells of A that B lacks are not counted, but leave the gate
+    /// undecided, too.
     undecided: usize,
     /// The outcome in a sentence, with the smallest effect that the gate could have detected.
     pub(super) text: String,
 }
 
-/// Judges the rows that belong to the gate, and writes the outcome into each. What B lacks is undecided.
+/// Judges the rows that belong to the gate, and writes the outcome into each. What B lacks is
+/// undecided.
 ///
 /// Errors: no row belongs to the gate. A gate without figures must not pass.
 pub(super) fn judge(rows: &mut [Row], missing: &[Missing], args: &CompareArgs, limit: FailIf) -> Result<Gate> {
@@ -235,8 +238,8 @@ mod tests {
         judge(rows, &[], &args, limit)
     }
 
-    /// Two runs that differ only by the noise of a loaded machine: wall times whose ratios and intervals an earlier
-    /// gate printed as failures, and modelled figures.
+    /// Two runs that differ only by the noise of a loaded machine: wall times whose ratios and
+    /// intervals an earlier gate printed as failures, and modelled figures.
     fn noisy() -> Vec<Row> {
         vec![
             row("empty", "grep s/GiB", Kind::Measured, &[8.0, 8.4, 12.0], &[7.404, 10.374, 11.8]),

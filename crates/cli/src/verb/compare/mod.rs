@@ -116,7 +116,8 @@ pub fn compare(args: CompareArgs) -> Result<()> {
 
 /// The arms of the plan of a run. Empty for a directory of results without a plan.
 ///
-/// Errors: a plan that cannot be read. A gate that does not know the arms could pass without one of them.
+/// Errors: a plan that cannot be read. A gate that does not know the arms could pass without one of
+/// them.
 fn read_planned_arms(run: &Path) -> Result<BTreeSet<String>> {
     let plan = RunPaths::new(run).plan();
     if !plan.try_exists()? {

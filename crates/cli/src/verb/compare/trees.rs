@@ -36,7 +36,7 @@ pub(super) fn compare_trees(args: &CompareArgs) -> Result<Vec<Row>> {
     }
     let (mut figures_a, mut figures_b) = (Vec::new(), Vec::new());
     for number in 0..args.runs {
-        // The tree that is read first alternates, so that other work of the machine slows both alike.
+        // The tree that is read first alternates, so that other work of the machine slows both.
         if number % 2 == 0 {
             figures_a.push(run(&args.a)?);
             figures_b.push(run(&args.b)?);

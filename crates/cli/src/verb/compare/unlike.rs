@@ -38,7 +38,8 @@ impl fmt::Display for Unlike {
     }
 }
 
-/// All circumstances that differ, by groups. Names, paths and times of runs are left out, because they always differ.
+/// All circumstances that differ, by groups. Names, paths and times of runs are left out, because
+/// they always differ.
 pub(super) fn compute_unlike(a: &Results, b: &Results) -> Vec<Unlike> {
     let mut all = compare_circumstances(&a.circumstances, &b.circumstances);
     all.extend(compare_load(&a.load, &b.load));
@@ -46,7 +47,8 @@ pub(super) fn compute_unlike(a: &Results, b: &Results) -> Vec<Unlike> {
     all
 }
 
-/// The load of the machine during the grep tests, if it was twice as high in one run and differed by at least one task.
+/// The load of the machine during the grep tests, if it was twice as high in one run and differed
+/// by at least one task.
 fn compare_load(a: &[LoadRow], b: &[LoadRow]) -> Vec<Unlike> {
     let averages = |rows: &[LoadRow]| -> Vec<f64> {
         rows.iter().map(|row| row.load_average).filter(|average| average.is_finite()).collect()

@@ -116,7 +116,8 @@ struct Server {
 }
 
 impl Server {
-    /// The process with a socket in a home. `None`: it has none, it is dead, or it does not answer in time.
+    /// The process with a socket in a home. `None`: it has none, it is dead, or it does not answer
+    /// in time.
     fn in_home(home: &Path) -> Option<Self> {
         let (token, _) = home.file_name()?.to_str()?.split_once('.')?;
         let client = Client::connect(home, &socket_name(token)).ok()??;
@@ -130,8 +131,9 @@ impl Server {
         Client::connect(&self.home, &socket_name(&self.token))?.ok_or_else(|| failed("it ended"))
     }
 
-    /// Makes a volume hold what programs wrote before. This is the client's work: a server that waits for the kernel to hand pages
-    /// over to it would wait for itself, and no signal could end it.
+    /// Makes a volume hold what programs wrote before. This is the client's work: a server that
+    /// waits for the kernel to hand pages over to it would wait for itself, and no signal could end
+    /// it.
     fn sync(&self, volume: &Name) -> Result<()> {
         let is_written = |mount: &&MountStat| !mount.read_only && mount.volume == volume.lossy();
         for mount in self.serves.mounts.iter().filter(is_written) {
@@ -205,7 +207,8 @@ pub struct FoundMount {
 /// The mount at a place, if its source has the form of ours.
 pub fn find_mount(place: &Place) -> Result<Option<FoundMount>> {
     let (Place::Directory(path) | Place::One(path)) = place else { return Ok(None) };
-    // The mount point of a dead process cannot be looked up, and is found by its path as it is written.
+    // The mount point of a dead process cannot be looked up, and is found by its path as it is
+    // written.
     let path = fs::canonicalize(path).or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.clone());
     // Other namespaces have other mounts at this path, and any user can make them. A later mount
     // above it covers it.

@@ -1,5 +1,6 @@
-//! What a mount does beside serving and may wait for an object store: gardening by load, and deleting objects. It is done by a thread of
-//! its own, so that what makes durable each second what was acknowledged does not wait for it.
+//! What a mount does beside serving and may wait for an object store: gardening by load, and
+//! deleting objects. It is done by a thread of its own, so that what makes durable each second what
+//! was acknowledged does not wait for it.
 
 use std::{
     sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel},
@@ -21,13 +22,15 @@ const AWAY: Duration = Duration::from_secs(60);
 
 /// What is done.
 pub struct Beside<C, M> {
-    /// Objects that nothing needs any more are deleted, from then on; a store that is away is left alone for a while.
+    /// Objects that nothing needs any more are deleted, from then on; a store that is away is left
+    /// alone for a while.
     pub deletes: Option<Instant>,
     /// Gardening, if it goes by load.
     pub by_load: Option<ByLoad<C, M>>,
 }
 
-/// Says that a consistency point was made. With it the thread ends, as soon as it waits for nothing.
+/// Says that a consistency point was made. With it the thread ends, as soon as it waits for
+/// nothing.
 pub struct Tells(Sender<()>);
 
 impl Tells {
@@ -37,7 +40,7 @@ impl Tells {
 }
 
 impl<C: Clock + Send + Sync + 'static, M: Machine + Send> Beside<C, M> {
-    /// Begins with it, if there is anything to do. It goes on until what is given is dropped.
+    /// Starts the work, if there is any. It continues until the returned value is dropped.
     /// Requests and gardening take turns.
     pub fn begin<'scope, 'env>(
         self,
@@ -56,7 +59,7 @@ impl<C: Clock + Send + Sync + 'static, M: Machine + Send> Beside<C, M> {
         Some(Tells(sender))
     }
 
-    /// A failure is told once, and ends it.
+    /// A failure is reported once, and stops it.
     fn work(mut self, garden: &Garden, passes: &Passes, points: &Receiver<()>) {
         loop {
             // Deletes wait for a point; only gardening has something to do in between.
@@ -86,7 +89,7 @@ impl<C: Clock + Send + Sync + 'static, M: Machine + Send> Beside<C, M> {
         if self.deletes.is_some_and(|from| now >= from)
             && let Err(error) = garden.delete_objects()
         {
-            // Of the store it was told when it went away.
+            // The store was reported when it went away.
             if !matches!(error, Error::ColdStore { .. }) {
                 eprintln!("senesce: {error}");
             }

@@ -1,4 +1,4 @@
-//! What an aggregate's drives were asked for, for people: in all, by medium, and by drive.
+//! The requests to the drives of an aggregate, for people: in all, by medium, and by drive.
 
 use serde_json::Value;
 
@@ -43,7 +43,8 @@ pub fn print_chains(counts: &Value) {
     );
 }
 
-/// Chains of each medium since opening, a line for each: what `fs stat` says, whose opening writes in memory only.
+/// Chains of each medium since opening, a line for each: what `fs stat` says, whose opening writes
+/// in memory only.
 pub fn print_media(counts: &Value) {
     media(counts, "since_opening").iter().for_each(|line| println!("  {line}"));
 }
@@ -65,7 +66,7 @@ pub fn print_each_drive(counts: &Value) {
     print!("{}", render_table(&std::iter::once(heading).chain(rows).collect::<Vec<_>>()));
 }
 
-/// A line for each medium that was asked for something.
+/// A line for each medium with requests.
 fn media(counts: &Value, span: &str) -> Vec<String> {
     let line = |of: &Value| {
         let counts = &of[span];

@@ -1,5 +1,5 @@
-//! Files and block devices that an engine is made on, or that hold one. One in use is refused; one that is not empty
-//! needs `--force`.
+//! Files and block devices that an engine is made on, or that hold one. One in use is refused; one
+//! that is not empty needs `--force`.
 
 use std::{
     fs,
@@ -33,15 +33,18 @@ pub fn check_distinct(paths: &[&Path]) -> Result<()> {
     Ok(())
 }
 
-/// A file or device that may be overwritten and that no other process can use, or the path of a new file.
+/// A file or device that may be overwritten and that no other process can use, or the path of a new
+/// file.
 pub struct Held {
     path: PathBuf,
     claim: Option<senesce_volume::Claim>,
 }
 
-/// Opens, claims and checks the file or device at a path. Later writes go through the same descriptor.
+/// Opens, claims and checks the file or device at a path. Later writes go through the same
+/// descriptor.
 ///
-/// Errors: it is in use, even with `force`; it is not empty, unless `force`; it is neither a file nor a block device.
+/// Errors: it is in use, even with `force`; it is not empty, unless `force`; it is neither a file
+/// nor a block device.
 pub fn hold(path: &Path, force: bool) -> Result<Held> {
     let claim = match path.exists() {
         true => Some(senesce_volume::Claim::open(path, Purpose::Write)?),
@@ -54,7 +57,8 @@ pub fn hold(path: &Path, force: bool) -> Result<Held> {
     Ok(Held { path: path.to_owned(), claim })
 }
 
-/// Refuses a new file among the device nodes, because a mistyped device name would become a file in memory.
+/// Refuses a new file among the device nodes, because a mistyped device name would become a file in
+/// memory.
 pub fn check_new(path: &Path) -> Result<()> {
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let (Ok(dir), Ok(nodes)) = (fs::canonicalize(dir), fs::metadata("/dev")) else { return Ok(()) };

@@ -52,7 +52,7 @@ pub fn clean(args: &FsCleanArgs, quiet: bool) -> Result<()> {
         );
         println!("  {} of {} pointers named an old place and were put right", done.fixed_pointers, done.pointers);
         if areas < of {
-            println!("`senesce fs clean --from {areas}` goes on from there");
+            println!("`senesce fs clean --from {areas}` continues from there");
         }
     }
     Ok(check_interrupted("cleaning")?)

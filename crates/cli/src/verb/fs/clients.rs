@@ -11,7 +11,7 @@ use senesce_fsapi::{
     SetAttributes, SetXattrHow, SpaceReport, Timestamp,
 };
 
-/// Operations that are kept until somebody asks; of more, the later ones are forgotten.
+/// Operations that are kept until a client asks; of more, the later ones are dropped.
 const KEPT: usize = 1 << 20;
 
 /// A file system, and how long each of its operations took.

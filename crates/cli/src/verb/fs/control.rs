@@ -1,4 +1,5 @@
-//! The control socket of a mount: it lives in the private directory of the mount's journal, and goes with it.
+//! The control socket of a mount: it lives in the private directory of the mount's journal, and
+//! goes with it.
 
 use std::{
     fs,
@@ -69,7 +70,8 @@ pub fn socket_name(token: &str) -> String {
     format!("control.{token}")
 }
 
-/// What the files and devices are called that a process holds; those that it only looks at are not its own.
+/// The names of files and devices that a process holds; those that it only reads are not
+/// its own.
 pub fn held_files(files: Vec<PathBuf>, read_only: bool) -> Vec<String> {
     if read_only { Vec::new() } else { files.iter().filter_map(|path| identify(path)).collect() }
 }
@@ -95,7 +97,8 @@ impl<'a> Control<'a> {
         Ok(Self { server, custodian, id })
     }
 
-    /// Answers requests in threads of a scope until the result is dropped. Then requests under way end after their step.
+    /// Answers requests in threads of a scope until the result is dropped. Then requests under way
+    /// end after their step.
     pub fn serve<'scope, A>(&'scope self, scope: &'scope Scope<'scope, '_>, answer: &'scope A) -> Serving<'scope>
     where
         A: Fn(Request, &mut Connection) -> Result<Response, Failure> + Sync + 'scope,

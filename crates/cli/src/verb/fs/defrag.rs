@@ -14,7 +14,8 @@ use super::{
 };
 use crate::args::FsDefragArgs;
 
-/// Repeats passes over the files of a volume until one moves nothing. A signal keeps the blocks that were moved.
+/// Repeats passes over the files of a volume until one moves nothing. A signal keeps the blocks
+/// that were moved.
 pub fn defrag(args: &FsDefragArgs, quiet: bool) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
     let (place, paths) = split(&args.words, &args.drives, 0..=usize::MAX)?;

@@ -21,7 +21,8 @@ struct Named {
     after: Vec<String>,
 }
 
-/// Compares two snapshots of a volume, or one with the volume as opening makes it. Nothing is written.
+/// Compares two snapshots of a volume, or one with the volume as opening makes it. Nothing is
+/// written.
 pub fn diff(args: &FsDiffArgs) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
     let (place, names) = split(&args.words, &args.drives, 2..=3)?;

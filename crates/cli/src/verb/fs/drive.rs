@@ -9,7 +9,8 @@ use senesce_garden::Garden;
 use super::place::Place;
 use crate::{clock::SystemClock, exit::usage};
 
-/// Opens the first volume of the garden at a path and hands it out; afterwards everything is in a consistency point.
+/// Opens the first volume of the garden at a path and hands it out; afterwards everything is in a
+/// consistency point.
 ///
 /// Errors: no garden, or one that holds something already.
 pub fn with_engine<T>(dir: &Path, act: impl FnOnce(&EngineTarget, &Garden) -> Result<T>) -> Result<T> {

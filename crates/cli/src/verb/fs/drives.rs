@@ -1,6 +1,7 @@
 //! `senesce fs replace`, `rebuild` and `scrub`: what is done about drives.
 //!
-//! A signal ends them between two steps, after a consistency point; each can go on where it ended.
+//! A signal ends them between two steps, after a consistency point; each can continue where it
+//! stopped.
 
 use std::{fs, os::unix::fs::symlink, path::Path};
 
@@ -22,7 +23,7 @@ use crate::{
     progress::Stretch,
 };
 
-/// Stripes that are filled or looked at before it is looked whether a signal came.
+/// Stripes that are filled or read between two checks for a signal.
 const STRIPES: u64 = 256;
 /// Findings that are shown; more are counted.
 const SHOWN: usize = 20;
@@ -57,7 +58,8 @@ pub fn replace(args: &FsReplaceArgs, quiet: bool) -> Result<()> {
 
 /// The bytes that a missing drive's place wants; nothing is written.
 ///
-/// Errors: there is no such place, its drive is here, or the new drive is another one of this garden.
+/// Errors: there is no such place, its drive is here, or the new drive is another one of this
+/// garden.
 fn check_missing(place: &Place, number: u32, new: &Path) -> Result<Bytes> {
     let garden = place.garden(&place.look()?)?;
     let drives = garden.report().drives;
@@ -80,7 +82,7 @@ fn check_missing(place: &Place, number: u32, new: &Path) -> Result<Bytes> {
         }
         DriveState::Filling { done, of } => {
             let message = format!("drive {number}, {device}, was replaced and holds {done} of {of} stripes");
-            Err(usage(message, Some("`senesce fs rebuild` goes on filling it")))
+            Err(usage(message, Some("`senesce fs rebuild` continues to fill it")))
         }
     }
 }
@@ -149,7 +151,7 @@ fn fill(place: &Place, garden: &Garden, as_json: bool, quiet: bool) -> Result<()
         }
         show("lost: another block of the same stripe is damaged, too", &texts(&lost));
         if interrupted().is_some() {
-            println!("`senesce fs rebuild` goes on from there");
+            println!("`senesce fs rebuild` continues from there");
         }
     }
     check_interrupted("filling a drive")?;
@@ -188,7 +190,7 @@ fn print_scrubbed(place: &Place, done: &Scrubbed) {
     show("parity put right", parity_repaired);
     show("lost", lost);
     if stripes < of {
-        println!("`senesce fs scrub --from {stripes}` goes on from there");
+        println!("`senesce fs scrub --from {stripes}` continues from there");
     }
 }
 

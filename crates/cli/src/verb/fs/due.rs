@@ -1,15 +1,18 @@
-//! When a mount makes changes durable: soon after the first change, and never while nothing changes.
+//! When a mount makes changes durable: soon after the first change, and never while nothing
+//! changes.
 
 use std::time::{Duration, Instant};
 
 use senesce_fuse::Alarm;
 
-/// A change waits this long at most before its commit starts. The rest of the promised second is for the device.
+/// A change waits this long at most before its commit starts. The rest of the promised second is
+/// for the device.
 pub(super) const SYNC: Duration = Duration::from_millis(800);
 
 /// The two timers of a mount: for the next sync, and for the next checkpoint or consistency point.
 ///
-/// Each starts with the first change after the last time, so that a mount without changes has no timer.
+/// Each starts with the first change after the last time, so that a mount without changes has no
+/// timer.
 #[derive(Debug)]
 pub(super) struct Due {
     sync_at: Option<Instant>,
@@ -32,7 +35,8 @@ impl Due {
         }
     }
 
-    /// Whether it is time to sync. If so, the alarm's flag is taken: the caller syncs now, and later changes start the timer again.
+    /// Whether it is time to sync. If so, the alarm's flag is taken: the caller syncs now, and
+    /// later changes start the timer again.
     pub fn take_sync(&mut self, alarm: &Alarm, now: Instant) -> bool {
         let is_due = self.sync_at.is_some_and(|at| at <= now);
         if is_due {
@@ -57,7 +61,8 @@ impl Due {
         self.point_at.get_or_insert(now + self.every);
     }
 
-    /// How long nothing is due; `None` until something changes. A change up to now counts, so the holder may sleep that long.
+    /// How long nothing is due; `None` until something changes. A change up to now counts, so the
+    /// holder may sleep that long.
     pub fn left(&mut self, alarm: &Alarm, now: Instant) -> Option<Duration> {
         self.observe(alarm, now);
         let next = [self.sync_at, self.point_at].into_iter().flatten().min();

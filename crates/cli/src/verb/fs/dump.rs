@@ -1,4 +1,4 @@
-//! `senesce fs dump`: any structure of a garden as it lies on its devices. Nothing is written.
+//! `senesce fs dump`: any structure of a garden as it is on its devices. Nothing is written.
 
 use std::os::unix::ffi::OsStrExt;
 

@@ -25,7 +25,8 @@ const LOG_PART: u64 = 16;
 const USUAL_SIZE: Bytes = Bytes(1 << 30);
 const USUAL_DATA_DRIVES: u16 = 4;
 
-/// Stripes of an allocation area of disks: 4 MiB of each, which a head passes without a seek worth speaking of.
+/// Stripes of an allocation area of disks: 4 MiB of each, which a head passes without a seek worth
+/// speaking of.
 const DISK_AREA_STRIPES: u64 = 1024;
 /// Of flash: 16 MiB of each drive, several of the pieces that it erases at once.
 const FLASH_AREA_STRIPES: u64 = 4096;
@@ -36,7 +37,7 @@ pub struct Pool {
     /// Groups of one medium.
     first: Shape,
     medium: Medium,
-    /// The group of flash that comes behind these, if they are disks.
+    /// The group of flash that comes after these, if they are disks.
     flash: Option<Shape>,
 }
 
@@ -60,7 +61,8 @@ impl Pool {
         Self { first, medium, flash: None }
     }
 
-    /// The same with a group of flash that is made, if `--flash-size` says so: of as many drives as the others.
+    /// The same with a group of flash that is made, if `--flash-size` says so: of as many drives as
+    /// the others.
     pub fn of_size(args: &FsMkfsArgs, first: Shape) -> Result<Self> {
         let flash = args.flash_size.map(|size| first.sized(size, "--flash-size")).transpose()?;
         Ok(Self { flash, ..Self::of(args, first) })
@@ -91,7 +93,8 @@ impl Pool {
         groups
     }
 
-    /// The stripes of an allocation area of each group: those of its medium, or an eighth of its drives if these are small.
+    /// The stripes of an allocation area of each group: those of its medium, or an eighth of its
+    /// drives if these are small.
     pub fn area_stripes(&self) -> Vec<u32> {
         let stripes = |(shape, medium): (Shape, Medium)| {
             let most = match medium {
@@ -155,7 +158,8 @@ impl Shape {
         Self { groups: 1, data_drives: 1, parity: false, stripes }.checked("what it holds,", Bytes(stripes * 4096))
     }
 
-    /// Drives that are named: as large as the smallest of them, or as `--size` says if some are still to be made.
+    /// Drives that are named: as large as the smallest of them, or as `--size` says if some are
+    /// still to be made.
     pub fn of_named<'a>(args: &FsMkfsArgs, drives: impl Iterator<Item = &'a Path> + Clone) -> Result<Self> {
         let parity = !args.no_parity;
         let all = drives.clone().count();
@@ -176,7 +180,8 @@ impl Shape {
         Self { groups, data_drives, parity, stripes: 0 }.on(drives, args.size, "--size")
     }
 
-    /// The same on drives that are named: as large as the smallest of them, or as an option says if some are still to be made.
+    /// The same on drives that are named: as large as the smallest of them, or as an option says if
+    /// some are still to be made.
     fn on<'a>(self, drives: impl Iterator<Item = &'a Path> + Clone, size: Option<Bytes>, option: &str) -> Result<Self> {
         if let Some(new) = drives.clone().find(|path| !path.exists()) {
             let Some(size) = size else {
@@ -198,7 +203,7 @@ impl Shape {
         Self { stripes, ..self }.checked("what the drives hold,", size)
     }
 
-    /// The same with drives that hold so much together.
+    /// The same with drives of this total size.
     fn sized(self, size: Bytes, option: &str) -> Result<Self> {
         let stripes = (size.0 / 4096).div_ceil(self.groups as u64 * u64::from(self.data_drives));
         Self { stripes, ..self }.checked(option, size)

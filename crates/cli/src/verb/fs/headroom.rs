@@ -1,11 +1,12 @@
-//! How much time processors and drives have left, as the kernel tells it: the engine has no clock of its own.
+//! The time that processors and drives have left, as the kernel reports it: the engine has no clock
+//! of its own.
 
 use std::fs;
 
 use senesce_garden::Headroom;
 
-/// From the shares of the last ten seconds in which some task waited for a processor, or for a drive (pressure stall information of
-/// Linux). A kernel that does not tell is taken to have time.
+/// From the shares of the last ten seconds in which some task waited for a processor, or for a
+/// drive (pressure stall information of Linux). A kernel without this information counts as idle.
 pub fn collect_headroom() -> Headroom {
     let left =
         |what: &str| fs::read_to_string(format!("/proc/pressure/{what}")).ok().and_then(|told| compute_left(&told));

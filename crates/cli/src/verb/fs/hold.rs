@@ -17,7 +17,8 @@ use crate::{
     clock::SystemClock,
 };
 
-/// How long the holder sleeps between two steps of work that has no end in sight, such as filling a drive.
+/// How long the holder sleeps between two steps of work that has no end in sight, such as filling a
+/// drive.
 pub(super) const LOOK: Duration = Duration::from_millis(20);
 
 /// What is to be served, and where.
@@ -80,8 +81,9 @@ struct Held {
     is_ended: bool,
 }
 
-/// Serves until all is unmounted or a signal ends it. Calls `each` whenever an alarm of a mount is raised, and after the time that
-/// `each` returned; it returns `None` if only an alarm is to wake it. The alarm that it receives stands for all mounts.
+/// Serves until all is unmounted or a signal ends it. Calls `each` whenever an alarm of a mount is
+/// raised, and after the time that `each` returned; it returns `None` if only an alarm is to wake
+/// it. The alarm that it receives stands for all mounts.
 ///
 /// Errors: one cannot be mounted, and then none is; the last sync failed.
 pub(super) fn hold(
@@ -176,12 +178,14 @@ fn mount_source(number: usize, token: &str) -> String {
     }
 }
 
-/// The token of the process that serves a mount, from the source of the mount. `None`: the source does not have the form of ours.
+/// The token of the process that serves a mount, from the source of the mount. `None`: the source
+/// does not have the form of ours.
 pub(super) fn token_of(source: &str) -> Option<&str> {
     source.strip_prefix(ENGINE_SOURCE)?.rsplit('.').next()
 }
 
-/// Reports mounts that ended, and passes changes of all on to one alarm. Returns whether one has not ended.
+/// Reports mounts that ended, and passes changes of all on to one alarm. Returns whether one has
+/// not ended.
 fn observe(held: &mut [Held], served: &Served<'_>, alarm: &Alarm) -> bool {
     for (number, held) in held.iter_mut().enumerate() {
         if !held.is_ended && held.mounted.is_over() {
@@ -189,7 +193,8 @@ fn observe(held: &mut [Held], served: &Served<'_>, alarm: &Alarm) -> bool {
             served.record.end(number);
         }
     }
-    // While the flag is set no other is taken: else each change of another mount would wake this thread.
+    // While the flag is set no other is taken: else each change of another mount would wake this
+    // thread.
     if !alarm.is_changed() && held.iter().skip(1).any(|held| held.mounted.alarm().take_change()) {
         alarm.note_change();
     }

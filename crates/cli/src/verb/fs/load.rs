@@ -18,7 +18,7 @@ use super::clients::Timed;
 /// How often it is measured.
 const MEASURED: Nanos = Nanos(1_000_000_000);
 
-/// What the machine's processors and drives did, as far as it tells.
+/// The work of processors and drives, as far as the machine reports it.
 pub trait Machine {
     /// Time of processors that were busy, and all of it, in any unit.
     fn processors(&self) -> Option<(u64, u64)>;
@@ -26,7 +26,7 @@ pub trait Machine {
     fn drives(&self) -> Option<u64>;
 }
 
-/// The machine that this runs on, as its kernel tells.
+/// This machine, as its kernel reports it.
 pub struct Kernel;
 
 impl Machine for Kernel {
@@ -56,7 +56,7 @@ fn parse_waited(told: &str) -> Option<u64> {
 /// Consistency points that the mount makes by itself.
 pub struct Points<C> {
     clock: Arc<C>,
-    /// Nanoseconds that they took, since somebody asked.
+    /// Their nanoseconds since the last query.
     took: AtomicU64,
 }
 
@@ -155,7 +155,7 @@ impl<C: Clock, M: Machine> ByLoad<C, M> {
     }
 }
 
-/// What is told of it.
+/// The report of it.
 fn line(report: &AutonomyReport) -> String {
     let AutonomyReport { pace, used, p99, usual_p99, moved, fixed, rewritten, tiered, rewritten_in_objects, passes } =
         report;
@@ -183,7 +183,7 @@ mod tests {
 
     const BLOCKS: u64 = 1600;
 
-    /// A machine that is busy as it is told.
+    /// A machine with a given load.
     #[derive(Default)]
     struct Told {
         busy: AtomicU64,

@@ -29,8 +29,8 @@ use crate::{
 /// Findings that are shown; more are counted.
 const SHOWN: usize = 20;
 
-/// Checks the last consistency point, and, if the log holds more, what opening makes of it. The process that serves a mount checks
-/// it as it is at one moment.
+/// Checks the last consistency point, and, if the log holds more, what opening makes of it. The
+/// process that serves a mount checks it as it is at one moment.
 ///
 /// Errors: damage; with `--online` it is not mounted.
 pub fn check(args: &FsWithObjectsArgs, online: FsOnlineArgs, quiet: bool) -> Result<()> {
@@ -64,10 +64,10 @@ fn check_offline(place: &Place, objects: Option<Arc<dyn ObjectStore>>, quiet: bo
         let report = senesce_garden::check_telling(drives, log, objects.as_ref(), Stripes::InUse, tell);
         report.with_context(|| format!("cannot check {place} {what}"))
     };
-    let first = look("as it lies")?;
-    let mut checks = vec![checked("as it lies", &first)];
+    let first = look("as it is")?;
+    let mut checks = vec![checked("as it is", &first)];
     if first.log_operations > 0 && first.is_clean() {
-        // In memory: the devices are only looked at.
+        // In memory: the devices are only read.
         drop(place.garden_with(&devices, Limits::default(), objects.clone(), Accepted::NOTHING)?);
         checks.push(checked("as opening makes it", &look("as opening makes it")?));
     }
@@ -111,8 +111,8 @@ pub(super) fn print(report: &CheckedPart) {
     if report.objects > 0 {
         let not_looked = match (report.objects_not_looked_at, report.cold_blocks_not_looked_at) {
             (0, 0) => String::new(),
-            (0, _) => ", which were not looked at: name them with --objects".to_owned(),
-            (unread, _) => format!("; {unread} objects were not looked at: the store was away"),
+            (0, _) => ", which were not read: name their store with --objects".to_owned(),
+            (unread, _) => format!("; {unread} objects were not read: the store was away"),
         };
         println!("  {} cold blocks in {} objects{not_looked}", report.cold_blocks, report.objects);
     }
@@ -211,7 +211,8 @@ pub(super) fn print_mounts(mounts: &[MountStat]) {
     }
 }
 
-/// Prints the drives that are not as they should be, all copies of the log, and the devices that are not used.
+/// Prints the drives that are not as they should be, all copies of the log, and the devices that
+/// are not used.
 fn print_drives(aggregate: &AggregateStat) {
     for DriveStat { drive, device, state, why, .. } in &aggregate.drives {
         let (device, why) =

@@ -52,7 +52,8 @@ pub fn mkfs(args: &FsMkfsArgs, quiet: bool) -> Result<()> {
             install_signal_cleanup().context("cannot handle signals")?;
             let named: Vec<&Path> = drives.iter().chain(&args.flash_drive).chain(logs).map(|path| &**path).collect();
             claim::check_distinct(&named)?;
-            // All are held before the first write: if one is too small or in use, the others stay unchanged.
+            // All are held before the first write: if one is too small or in use, the others stay
+            // unchanged.
             let mut held: Vec<_> = named.iter().map(|path| claim::hold(path, args.force)).collect::<Result<_>>()?;
             let shape = Shape::of_named(args, drives.iter().map(|path| &**path))?;
             let pool = Pool::of_named(args, shape)?;
@@ -94,7 +95,7 @@ fn check_words(args: &FsMkfsArgs, place: &Place) -> Result<()> {
             Err(usage("--force is about drives that are there, and a directory is made", None))
         }
         Place::Directory(_) | Place::Named { .. } if args.zeroed => Err(usage(
-            "--zeroed is about one file or device that is there; a directory is made, and drives that are named are looked at",
+            "--zeroed is about one existing file or device; a directory is made, and named drives are read",
             None,
         )),
         _ => Ok(()),

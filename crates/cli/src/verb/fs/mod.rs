@@ -54,7 +54,7 @@ use crate::{
 };
 use evergreen::Place as EvergreenPlace;
 
-/// Makes, mounts, checks, shows, mends.
+/// Makes, mounts, checks, shows and repairs file systems.
 pub fn fs(args: FsArgs, quiet: bool) -> Result<()> {
     if matches!(args.verb, FsVerb::Mount(_) | FsVerb::Serve(_)) {
         share_one_heap();

@@ -37,10 +37,11 @@ use crate::{
 const STRIPES: u64 = 64;
 /// Free space shows deletes within this time, even if only a consistency point can count them.
 const SHOW_REMOVALS: Duration = Duration::from_secs(1);
-/// How often the engine is told how much time is left.
+/// The interval at which the engine learns the time that is left.
 const HEADROOM: Duration = Duration::from_secs(1);
 
-/// Serves a volume until somebody unmounts it, or a signal ends it; then everything is in a consistency point.
+/// Serves a volume until it is unmounted, or until a signal; then everything is in a
+/// consistency point.
 pub fn mount(args: &FsMountArgs, quiet: bool) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
     with_home(|custodian| serve(custodian, args, quiet))
@@ -172,18 +173,20 @@ fn warn(garden: &Garden) {
 
 /// What is done beside serving.
 pub(super) struct Chores {
-    /// The engine has no clock: a change waits so long at most for a sync, and for a consistency point.
+    /// The engine has no clock: a change waits so long at most for a sync, and for a consistency
+    /// point.
     due: Due,
     /// The last consistency point that was made here, and when.
     point: u64,
     last: Instant,
-    /// When the headroom was told, if gardening goes by it.
+    /// When the engine last learned the headroom, if gardening depends on it.
     told: Option<Instant>,
     /// A drive is being filled.
     filling: bool,
     failed: bool,
     quiet: bool,
-    /// Who wants to know how long consistency points take: gardening that goes by load, and measures that itself.
+    /// Who wants to know how long consistency points take: gardening that goes by load, and
+    /// measures that itself.
     points: Option<Arc<Points<SystemClock>>>,
     /// Who wants to know of consistency points.
     beside: Option<Tells>,
@@ -210,8 +213,8 @@ impl Chores {
         }
     }
 
-    /// Syncs, fills a drive and makes a consistency point if they are due. Returns the time until the next of them is due.
-    /// Reports a failure once; the unmount reports it again.
+    /// Syncs, fills a drive and makes a consistency point if they are due. Returns the time until
+    /// the next of them is due. Reports a failure once; the unmount reports it again.
     pub(super) fn do_some(&mut self, garden: &Garden, alarm: &Alarm) -> Option<Duration> {
         let now = Instant::now();
         self.due.observe(alarm, now);
@@ -268,8 +271,8 @@ impl Chores {
             None => garden.close_point()?,
         }
         self.last = Instant::now();
-        // Gardening changes things, too, by itself or because of reads, and a store of objects may be back. Otherwise there is another
-        // point until one finds nothing to write.
+        // Gardening changes things, too, by itself or because of reads, and a store of objects may
+        // be back. Otherwise there is another point until one finds nothing to write.
         let point = garden.last_point();
         if self.told.is_some() || self.beside.is_some() || std::mem::replace(&mut self.point, point) != point {
             self.due.point_again(Instant::now());

@@ -59,8 +59,9 @@ impl Mounted for Mounts {
     }
 
     /// Waits for the end of mounts that are gone from this namespace. The holder notices an unmount
-    /// only after the program that unmounted continues, and another namespace may have a copy of the
-    /// mount for a moment. A mount that a program still uses does not end, so the wait is short.
+    /// only after the program that unmounted continues, and another namespace may have a copy of
+    /// the mount for a moment. A mount that a program still uses does not end, so the wait is
+    /// short.
     fn settle(&self) {
         const TRIES: u32 = 100;
         const PAUSE: Duration = Duration::from_millis(20);

@@ -42,12 +42,13 @@ impl FsObjectsArgs {
     }
 }
 
-/// The store of objects at a place. Errors: a new directory, unless it `may_be_new`; no key of a bucket; a store that cannot be used.
+/// The store of objects at a place. Errors: a new directory, unless it `may_be_new`; no key of a
+/// bucket; a store that cannot be used.
 pub fn open_objects(place: &ObjectsPlace, may_be_new: bool) -> Result<Arc<dyn ObjectStore>> {
     match place {
         ObjectsPlace::Directory(dir) if !may_be_new && !dir.is_dir() => Err(usage(
             format!("there is no directory {} with objects", dir.display()),
-            Some("name the one that `fs tier` was given, or none to go on without cold blocks"),
+            Some("name the store of `fs tier`, or none to continue without cold blocks"),
         )),
         ObjectsPlace::Directory(dir) => Ok(Arc::new(LibraryObjects::directory(dir)?)),
         ObjectsPlace::S3(bucket) => {
@@ -80,26 +81,27 @@ fn access(place: &ObjectsPlace) -> Result<S3Access> {
     })
 }
 
-/// A store that is away is asked again after this time, by one call that reads; others fail at once, so that not all who serve wait
-/// for it.
+/// A store that is away is asked again after this time, by one call that reads; others fail at
+/// once, so that not all who serve wait for it.
 const AGAIN: Duration = Duration::from_secs(1);
-/// Other failures are told this often at most.
+/// The shortest interval between reports of other failures.
 const TOLD: Duration = Duration::from_secs(60);
 
-/// A store that says on stderr when it is away, and when it is back: whoever reads hears no more than of an I/O error.
+/// A store that reports on stderr when it is away, and when it is back: a reader learns no more
+/// than of an I/O error.
 struct Telling {
     inner: Arc<dyn ObjectStore>,
     away: Mutex<Option<Away>>,
-    /// Objects of which it was told that they are not there.
+    /// Missing objects that were reported.
     absent: Mutex<BTreeSet<String>>,
-    /// When another failure was told.
+    /// When another failure was reported.
     told: Mutex<Option<Instant>>,
 }
 
 /// Since some call that reads had no answer.
 struct Away {
     problem: String,
-    /// When it may be asked again; `None` while somebody does.
+    /// When it may be asked again; `None` while a thread does.
     again: Option<Instant>,
 }
 

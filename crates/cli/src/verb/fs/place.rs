@@ -1,5 +1,5 @@
-//! Where an aggregate lies: a directory with an image for each drive and one for the log, one file or device with a drive and
-//! the log, or drives that are named.
+//! The place of an aggregate: a directory with an image for each drive and one for the log, one
+//! file or device with a drive and the log, or drives that are named.
 
 use std::{
     ffi::OsStr,
@@ -38,19 +38,20 @@ pub struct Devices {
     pub log: LogDevices,
 }
 
-/// Where an aggregate lies.
+/// The place of an aggregate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// In a directory: drive-*.img, log.img and log-2.img.
     Directory(PathBuf),
-    /// On one file or device: a drive, and behind it the log.
+    /// On one file or device: a drive, and after it the log.
     One(PathBuf),
     /// On files and devices that the command names.
     Named { drives: Vec<PathBuf>, logs: Vec<PathBuf> },
 }
 
 impl Devices {
-    /// The same devices, which a check can read as they are at one moment while the garden is open on them.
+    /// The same devices, which a check can read as they are at one moment while the garden is open
+    /// on them.
     pub fn freezable(self) -> (Self, Freezable) {
         let freezable = Freezable::new(self.drives, self.log);
         (Self { drives: freezable.drives(), log: freezable.log().clone() }, freezable)
@@ -90,7 +91,7 @@ impl Place {
         if is_one { Self::One(path) } else { Self::Directory(path) }
     }
 
-    /// Opens the devices to use them. Nobody else may have them open.
+    /// Opens the devices to use them. No other program may have them open.
     pub fn open(&self) -> Result<Devices> {
         self.open_without(None)
     }
@@ -121,12 +122,13 @@ impl Place {
         self.garden_within(devices, Limits::default())
     }
 
-    /// The same, with so much in memory.
+    /// The same, with this limit of memory.
     pub fn garden_within(&self, devices: &Devices, limits: Limits) -> Result<Garden> {
         self.garden_with(devices, limits, None, Accepted::NOTHING)
     }
 
-    /// The same, with the store of its objects, and with what may be lost. Where operations may be, the devices of the log may be overwritten.
+    /// The same, with the store of its objects, and with what may be lost. Where operations may be,
+    /// the devices of the log may be overwritten.
     pub fn garden_with(
         &self,
         devices: &Devices,
@@ -142,8 +144,8 @@ impl Place {
         opened.with_context(|| format!("cannot open {self}"))
     }
 
-    /// Before the log is made again where it cannot be read. Errors: a device that is named as a log, or that a link in the directory leads
-    /// to, holds something else, unless `force`.
+    /// Before the log is made again where it cannot be read. Errors: a device that is named as a
+    /// log, or that a link in the directory leads to, holds something else, unless `force`.
     pub fn check_logs(&self, force: bool) -> Result<()> {
         let logs = match self {
             Self::One(_) => Vec::new(),
@@ -206,7 +208,8 @@ impl Place {
     }
 }
 
-/// The copies of the log in a directory. Images of copies that are gone are made: the directory is the garden's, and so are they.
+/// The copies of the log in a directory. Images of copies that are gone are made: the directory is
+/// the garden's, and so are they.
 fn open_logs(
     dir: &Path,
     drives: &[Arc<dyn BlockDevice>],
@@ -247,7 +250,8 @@ fn part(whole: Arc<dyn BlockDevice>) -> Result<Devices> {
     Ok(Devices { drives: vec![drive], log: LogDevices::none().with_spare(log) })
 }
 
-/// One device, parted: so much for the drive, and the rest, from the next block on, for both copies of the log.
+/// One device, parted: `bytes` for the drive, and the rest, from the next block on, for both copies
+/// of the log.
 pub fn split(whole: Arc<dyn BlockDevice>, drive: Bytes) -> Result<(Arc<dyn BlockDevice>, Arc<dyn BlockDevice>)> {
     let log = drive.0.next_multiple_of(BLOCK_BYTES);
     let rest = whole.size().0.saturating_sub(log);
@@ -272,7 +276,8 @@ fn drive_name(drive: u32) -> String {
     format!("drive-{drive:02}.img")
 }
 
-/// Makes images that hold zeros, in a new directory: a drive of each of these sizes, and both copies of a log.
+/// Makes images that hold zeros, in a new directory: a drive of each of these sizes, and both
+/// copies of a log.
 pub fn create(dir: &Path, drives: &[Bytes], log_bytes: Bytes) -> Result<Devices> {
     fs::create_dir(dir).with_context(|| format!("cannot make the directory {}", dir.display()))?;
     let make = |name: &str, bytes| -> Result<Arc<dyn BlockDevice>> {

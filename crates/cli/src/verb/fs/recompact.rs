@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{args::FsRecompactArgs, progress::Stretch};
 
-/// VVBNs that are looked at before it is looked whether a signal came.
+/// VVBNs that are read between two checks for a signal.
 const VVBNS: u64 = 16_384;
 
 /// One pass over a volume. What was written together until a signal stays so.

@@ -19,9 +19,11 @@ use crate::{
 /// Stripes of a step: a signal is answered after it.
 const STRIPES: u64 = 1024;
 
-/// Repairs labels, superblocks, copies of the log, blocks and parity, and checks the result. With `is_dry` nothing is written.
+/// Repairs labels, superblocks, copies of the log, blocks and parity, and checks the result. With
+/// `is_dry` nothing is written.
 ///
-/// `without_log`: also if no copy of the log can be read, and whether what is there instead may be overwritten.
+/// `without_log`: also if no copy of the log can be read, and whether what is there instead may be
+/// overwritten.
 ///
 /// Errors: it is in use; it cannot be opened; blocks are lost; the check afterwards finds damage.
 pub fn repair(args: &FsWithObjectsArgs, is_dry: bool, without_log: Option<bool>, quiet: bool) -> Result<()> {

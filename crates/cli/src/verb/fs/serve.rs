@@ -1,11 +1,14 @@
-//! `senesce fs serve`, hidden: a mount that a run began, holds in its journal, and talks to by lines.
+//! `senesce fs serve`, hidden: a mount that a run began, holds in its journal, and talks to by
+//! lines.
 //!
-//! It says `{"event":"ready"}` when the mount is there, and `{"event":"ended","problem":...}` last. It ends when it is
-//! unmounted, and unmounts when its input ends: then its run is gone. A file system in memory is unmounted and mounted again by
-//! the line `again`. `{"event":"drive_missing",...}` comes before `ready` for each drive that a garden lacks, and
-//! `{"event":"drive_failed",...}` when one fails; `{"event":"log_failed",...}` when a copy of the log does. What was wrong with labels and
-//! the log comes before `ready`, too: `repaired`, `log_copy_lost`, `log_copy_missing`, `log_lost`. A garden that lacks a drive or a copy
-//! of the log at the end makes the exit code 7.
+//! It says `{"event":"ready"}` when the mount is there, and `{"event":"ended","problem":...}` last.
+//! It ends when it is unmounted, and unmounts when its input ends: then its run is gone. A file
+//! system in memory is unmounted and mounted again by the line `again`.
+//! `{"event":"drive_missing",...}` comes before `ready` for each drive that a garden lacks, and
+//! `{"event":"drive_failed",...}` when one fails; `{"event":"log_failed",...}` when a copy of the
+//! log does. What was wrong with labels and the log comes before `ready`, too: `repaired`,
+//! `log_copy_lost`, `log_copy_missing`, `log_lost`. A garden that lacks a drive or a copy of the
+//! log at the end makes the exit code 7.
 
 use std::{
     io::{BufRead, Write},
@@ -39,7 +42,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub fn serve(args: &FsServeArgs) -> Result<()> {
     let done = serve_to_end(args);
     let problem = done.as_ref().err().map(|error| format!("{error:#}"));
-    // Whoever began it may be gone, and with it the reader.
+    // The process that started it may be gone, and with it the reader.
     let _ = say(&json!({ "event": "ended", "problem": problem }));
     done?
 }
@@ -167,8 +170,8 @@ fn start(args: &FsServeArgs, fs: Arc<dyn FileSystem>) -> Result<Mounted> {
     Ok(Mounted::start(fs, &args.point, options)?)
 }
 
-/// Unmounts. A process that uses the mount keeps it, and this process, until it closes its files. A mount that is already gone is
-/// unmounted.
+/// Unmounts. A process that uses the mount keeps it, and this process, until it closes its files. A
+/// mount that is already gone is unmounted.
 fn unmount(args: &FsServeArgs) -> Result<()> {
     let (host, point, source) = (LinuxHost::default(), &args.point, Path::new(&args.source));
     let is_gone = || Ok::<bool, anyhow::Error>(host.mounts()?.iter().all(|mount| mount.source != source));

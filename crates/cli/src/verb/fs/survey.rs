@@ -1,4 +1,4 @@
-//! What an engine of our own tells an inspection.
+//! The data that a file system of this project returns to an inspection.
 
 use std::path::Path;
 
@@ -19,8 +19,9 @@ use super::{
 
 const INODE_BYTES: u64 = 256;
 
-/// Surveys the evergreen at a path, or a volume of the garden there, straight from its devices. A position is a PVBN times 4,096: all drives
-/// that hold data, one behind the other, without trailers. `goes_on` is asked now and then.
+/// Surveys the evergreen at a path, or a volume of the garden there, straight from its devices. A
+/// position is a PVBN times 4,096: all drives that hold data, one after the other, without
+/// trailers. `goes_on` is asked now and then.
 pub fn collect_told(place: &Path, volume: Option<&str>, goes_on: &dyn Fn() -> bool) -> Result<Told> {
     if let Some(place) = evergreen::Place::find_at(place) {
         return evergreen::collect_told(&place, goes_on);
@@ -67,7 +68,8 @@ fn groups(areas: &[SurveyedArea]) -> Vec<AreaGroup> {
     areas.chunk_by(|a, b| a.group == b.group).map(of_group).collect()
 }
 
-/// How a survey of an engine went: what it told, further names of files, and what it could not read, with the reasons.
+/// The outcome of a survey of an engine: its data, further names of files, and what it could not
+/// read, with the reasons.
 pub(super) fn figures(entries: &[ToldEntry], further_links: u64, errors: &[(Vec<u8>, String)]) -> SurveyFigures {
     let count = |kind| entries.iter().filter(|told| told.entry.kind == kind).count() as u64;
     let error = |(path, message): &(Vec<u8>, String)| ItemError {

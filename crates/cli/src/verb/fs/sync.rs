@@ -1,8 +1,9 @@
 //! `senesce fs sync`: makes everything durable that was written to a live mount.
 //!
-//! FUSE passes neither `sync` nor `syncfs` on to a server of type `fuse`: the kernel only starts to write back its dirty pages, and does
-//! not wait for them. So this waits for the pages of every open or mapped file, and then syncs a directory of the mount, which both
-//! engines take for a sync of everything.
+//! FUSE passes neither `sync` nor `syncfs` on to a server of type `fuse`: the kernel only starts to
+//! write back its dirty pages, and does not wait for them. So this waits for the pages of every
+//! open or mapped file, and then syncs a directory of the mount, which both engines take for a sync
+//! of everything.
 
 use std::{
     collections::HashSet,
@@ -50,7 +51,8 @@ pub fn sync_one(point: &Path, is_wanted: &dyn Fn(&MountEntry) -> bool) -> Result
     }
     rustix::fs::syncfs(&place).with_context(|| format!("cannot write back the pages of {shown}"))?;
     for path in open_files(device) {
-        // A file that was closed meanwhile has handed its pages over, and one that is still mapped was found in another place.
+        // A file that was closed meanwhile has handed its pages over, and one that is still mapped
+        // was found in another place.
         if let Some(file) = open_of(device, &path) {
             file.sync_data().with_context(|| format!("cannot sync an open file of {shown} ({})", path.display()))?;
         }
@@ -58,22 +60,23 @@ pub fn sync_one(point: &Path, is_wanted: &dyn Fn(&MountEntry) -> bool) -> Result
     place.sync_all().with_context(|| format!("cannot sync {shown}"))
 }
 
-/// Opens a regular file of a device. `None`: something else has its descriptor by now, or nothing.
+/// Opens a regular file of a device. `None`: the descriptor is closed, or belongs to another file.
 fn open_of(device: DeviceNumber, path: &Path) -> Option<File> {
-    // It may be a pipe by now, which must not be waited for.
+    // It may have become a pipe, which must not be waited for.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
     file.metadata().is_ok_and(|found| found.is_file() && DeviceNumber::of(found.dev()) == device).then_some(file)
 }
 
-/// A path to each regular file of a device that a process has open or mapped, as far as this process may see.
+/// A path to each regular file of a device that a process has open or mapped, as far as this
+/// process may see.
 fn open_files(device: DeviceNumber) -> Vec<PathBuf> {
     let (mut found, mut seen) = (Vec::new(), HashSet::new());
     for process in entries(Path::new("/proc")) {
         for list in ["fd", "map_files"] {
             for path in entries(&process.join(list)) {
-                // Processes and files come and go while this reads, and files of other users are hidden. The call asks no server, which
-                // may never answer, for its attributes.
+                // Processes and files come and go while this reads, and files of other users are
+                // hidden. The call asks no server, which may never answer, for its attributes.
                 let wanted = StatxFlags::TYPE | StatxFlags::INO;
                 let Ok(stat) = rustix::fs::statx(CWD, &path, AtFlags::STATX_DONT_SYNC, wanted) else { continue };
                 let is_there = (stat.stx_dev_major, stat.stx_dev_minor) == (device.major, device.minor);

@@ -27,8 +27,9 @@ impl PricesArg {
     }
 }
 
-/// Objects that nobody knows go, cold blocks of all volumes leave, objects are written anew if that is asked for, and what nothing
-/// needs is deleted. A signal ends it between two steps; what left stays away.
+/// Deletes unknown objects, writes cold blocks of all volumes to objects, rewrites objects if that
+/// is requested, and deletes objects that are not needed. A signal ends it between two steps; what
+/// left stays away.
 pub fn tier(args: &FsTierArgs, quiet: bool) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
     let place = Place::of(&args.place)?;
@@ -73,12 +74,12 @@ fn print(args: &FsTierArgs, place: &Place, done: &Tiered) {
     );
     if args.prices.is_some() {
         println!(
-            "  {} objects written anew, {} blocks: costs {:.6} dollars, saves {:.6} in a month",
+            "  {} objects rewritten, {} blocks: costs {:.6} dollars, saves {:.6} in a month",
             done.objects_written_anew, done.blocks_written_anew, done.cost_dollars, done.saved_in_a_month_dollars
         );
     }
     println!(
-        "  {} objects with {}, {} of which is wanted; {} deleted, {} that nobody knew",
+        "  {} objects with {}, {} of which is needed; {} deleted, {} unknown ones",
         done.objects,
         Bytes(done.cold_blocks * BLOCK_BYTES),
         Bytes(done.wanted_cold_blocks * BLOCK_BYTES),

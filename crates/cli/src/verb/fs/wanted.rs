@@ -18,7 +18,8 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// The volumes and snapshots that a command names. Errors: a mount point that does not exist, or is named twice.
+    /// The volumes and snapshots that a command names. Errors: a mount point that does not exist,
+    /// or is named twice.
     pub fn all(args: &FsMountArgs) -> Result<Vec<Self>> {
         let volume = args.volume.as_deref().unwrap_or(USUAL_VOLUME).as_bytes().to_vec();
         let snapshot = args.snapshot.as_ref().map(|name| name.as_bytes().to_vec());

@@ -1,4 +1,5 @@
-//! Reports of drives and copies of the log that fail while a garden is served, and how a mount ends without all of them.
+//! Reports of drives and copies of the log that fail while a garden is served, and how a mount ends
+//! without all of them.
 
 use std::{fmt::Write, thread::JoinHandle};
 
@@ -13,8 +14,8 @@ pub enum Failure {
     Log(LogFailure),
 }
 
-/// Threads that report each failure of a drive and of a copy of the log when it happens. A reader that is slow delays no operation, and
-/// the threads block until something fails.
+/// Threads that report each failure of a drive and of a copy of the log when it happens. A reader
+/// that is slow delays no operation, and the threads block until something fails.
 pub struct Watch {
     drives: JoinHandle<Vec<DriveFailure>>,
     logs: JoinHandle<()>,
@@ -116,8 +117,8 @@ pub fn missing_events(garden: &Garden) -> Vec<Value> {
     drives.filter_map(event).collect()
 }
 
-/// Errors: a copy of the log is lost; a drive of the garden is missing, is not filled yet, or failed without parity that makes up for it
-/// ([`DEGRADED`](crate::exit::DEGRADED)).
+/// Errors: a copy of the log is lost; a drive of the garden is missing, is not filled yet, or
+/// failed without parity that makes up for it ([`DEGRADED`](crate::exit::DEGRADED)).
 pub fn check_whole(garden: &Garden, failures: &[DriveFailure], place: &dyn std::fmt::Display) -> anyhow::Result<()> {
     let (mut lacks, mut log) = (String::new(), String::new());
     let report = garden.report();

@@ -1,4 +1,5 @@
-//! Names of volumes and snapshots as a command gives them: behind a directory, or alone with drives that are named.
+//! Names of volumes and snapshots as a command gives them: after a directory, or alone with drives
+//! that are named.
 
 use std::{ffi::OsString, ops::RangeInclusive, os::unix::ffi::OsStrExt, path::PathBuf};
 
@@ -11,7 +12,8 @@ use crate::{
     exit::usage,
 };
 
-/// Takes a command's words apart: where the garden lies, and so many names. Errors: more or fewer of them.
+/// Splits the words of a command: the place of the garden, and `N` names. Errors: more or fewer
+/// of them.
 pub fn split(words: &[OsString], drives: &FsDrivesArgs, names: RangeInclusive<usize>) -> Result<(Place, Vec<Vec<u8>>)> {
     let (place, rest) = match drives.drive.is_empty() {
         true => words.split_first().map_or((None, words), |(first, rest)| (Some(PathBuf::from(first)), rest)),
@@ -27,7 +29,7 @@ pub fn split(words: &[OsString], drives: &FsDrivesArgs, names: RangeInclusive<us
     Ok((place, rest.iter().map(|name| name.as_bytes().to_vec()).collect()))
 }
 
-/// A name for people: characters that would move the cursor are told, not sent.
+/// A name for people: characters that would move the cursor are escaped.
 pub fn show(name: &[u8]) -> String {
     let text = String::from_utf8_lossy(name);
     let tell =
@@ -35,7 +37,8 @@ pub fn show(name: &[u8]) -> String {
     text.chars().map(tell).collect()
 }
 
-/// What cannot be because of a name is the command's matter, and there it helps to know which names there are.
+/// What cannot be because of a name is the command's matter, and there it helps to know which names
+/// there are.
 pub fn explain(garden: &Garden, volume: &[u8], error: Error) -> anyhow::Error {
     let Error::Invalid { what } = error else { return error.into() };
     let list = |names: Vec<Vec<u8>>| names.iter().map(|name| show(name)).collect::<Vec<_>>().join(", ");

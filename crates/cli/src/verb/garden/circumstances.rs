@@ -10,30 +10,32 @@ fn list_facts(part: &RunPart) -> impl Iterator<Item = Fact> {
     part.record.circumstances.iter().cloned().chain(machine)
 }
 
-/// What more than half of the parts that have the matter tell of it, where a quarter of all parts do.
+/// The value that more than half of the parts with this key report, where a quarter of all parts
+/// do.
 pub fn find_common(parts: &[RunPart]) -> Vec<Fact> {
-    // A matter, what is told of it, and how often.
+    // A key, a value, and its number of parts.
     let mut matters: Vec<(String, Vec<(String, usize)>)> = Vec::new();
-    for Fact { what, told } in parts.iter().flat_map(list_facts) {
+    for Fact { what, told: value } in parts.iter().flat_map(list_facts) {
         let at = matters.iter().position(|(known, _)| *known == what).unwrap_or_else(|| {
             matters.push((what, Vec::new()));
             matters.len() - 1
         });
         let all = &mut matters[at].1;
-        match all.iter_mut().find(|(known, _)| *known == told) {
+        match all.iter_mut().find(|(known, _)| *known == value) {
             Some((_, count)) => *count += 1,
-            None => all.push((told, 1)),
+            None => all.push((value, 1)),
         }
     }
     let most = |(what, all): (String, Vec<(String, usize)>)| {
         let sum: usize = all.iter().map(|(_, count)| count).sum();
-        let (told, _) = all.into_iter().find(|(_, count)| count * 4 > parts.len() && count * 2 > sum)?;
-        Some(Fact { what, told })
+        let (value, _) = all.into_iter().find(|(_, count)| count * 4 > parts.len() && count * 2 > sum)?;
+        Some(Fact { what, told: value })
     };
     matters.into_iter().filter_map(most).collect()
 }
 
-/// What a part does not have in common with them; a matter that it does not have at all does not apply to it.
+/// What a part does not have in common with them; a matter that it does not have at all does not
+/// apply to it.
 pub fn find_particular(part: &RunPart, common: &[Fact]) -> Vec<Fact> {
     let lacks = |common: &&Fact| list_facts(part).all(|fact| fact.what != common.what);
     let lacking = common.iter().filter(lacks).map(|common| Fact::new(&common.what, "does not apply"));
@@ -43,13 +45,14 @@ pub fn find_particular(part: &RunPart, common: &[Fact]) -> Vec<Fact> {
 /// All of it as text: what is common, then a line for each part.
 pub fn print_circumstances<'t>(common: &[Fact], build: &str, parts: impl Iterator<Item = &'t Shown>) -> String {
     let mut text = format!("\nCircumstances\n  build: BLAKE3 {build}\n");
-    for Fact { what, told } in common {
-        text.push_str(&format!("  {what}: {told}\n"));
+    for Fact { what, told: value } in common {
+        text.push_str(&format!("  {what}: {value}\n"));
     }
     for Shown { record, ran, particular } in parts {
         let name = format!("{} {}", record.experiment, record.kind);
         let with = if ran.part == name { String::new() } else { format!(", run as {}", ran.part) };
-        let facts: Vec<String> = particular.iter().map(|Fact { what, told }| format!("{what}: {told}")).collect();
+        let facts: Vec<String> =
+            particular.iter().map(|Fact { what, told: value }| format!("{what}: {value}")).collect();
         text.push_str(&format!(
             "  {name}: {:.1} s of a processor, {:.1} s, ended {}{with}; {}\n",
             ran.processor_seconds,

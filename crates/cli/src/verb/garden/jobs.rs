@@ -41,8 +41,9 @@ pub struct Took {
 /// How soon a signal is seen.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Runs parts on as many threads, those that take longest first, and tells of each on this one. Errors: a signal, which leaves
-/// at once whatever runs (it holds nothing but memory); what `hear` says.
+/// Runs parts on as many threads, those that take longest first, and reports each on this one.
+/// Errors: a signal, which leaves at once whatever runs (it holds nothing but memory); what `hear`
+/// says.
 pub fn run_parts(
     mut parts: Vec<Part>,
     scale: Scale,
@@ -63,7 +64,7 @@ pub fn run_parts(
         check_interrupted("the experiments")?;
         match receiver.recv_timeout(PATIENCE) {
             Ok(ended) => {
-                // A fault of ours ends it all, with its exit code; the hook has told of it already.
+                // A fault of senesce stops all parts, with its exit code; the hook has reported it.
                 let ended = ended.unwrap_or_else(|fault| resume_unwind(fault));
                 left -= usize::from(!matches!(ended, Ended::Began(_)));
                 hear(ended)?;
@@ -78,7 +79,7 @@ pub fn run_parts(
 fn work(queue: &Mutex<VecDeque<Part>>, scale: Scale, sender: &Sender<thread::Result<Ended>>) {
     let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
     while let Some(part) = next() {
-        // Nobody listens any more when a signal came: then this thread is over as well.
+        // After a signal, no thread receives any more: this one returns as well.
         if sender.send(Ok(Ended::Began(part))).is_err() {
             return;
         }

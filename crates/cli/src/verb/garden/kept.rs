@@ -1,5 +1,6 @@
-//! Parts that have ended, a file of JSON each, so that a second run goes on from them. Figures come from code, so they are of one
-//! executable: another build is another garden, whatever its version says.
+//! Parts that have ended, a file of JSON each, so that a second run continues from them. Figures
+//! come from code, so they are of one executable: another build is another garden, whatever its
+//! version says.
 
 use std::{
     fs,
@@ -70,7 +71,8 @@ impl Kept {
         Ok(Self { dir: dir.to_owned(), scale, build: build.to_owned() })
     }
 
-    /// A part that has ended, if it has. Errors: what is there is of another scale or build, or another part.
+    /// A part that has ended, if it has. Errors: what is there is of another scale or build, or
+    /// another part.
     pub fn read(&self, part: Part) -> Result<Option<RunPart>> {
         let path = self.path(&part.experiment(), part.kind());
         let text = match fs::read_to_string(&path) {
@@ -93,7 +95,7 @@ impl Kept {
         }
         if file.record.scale != self.scale {
             let (there, wanted) = (tell_scale(file.record.scale), tell_scale(self.scale));
-            return Err(refuse(format!("is of {there}, and {wanted} is asked for")));
+            return Err(refuse(format!("is of {there}, and {wanted} is requested")));
         }
         let wanted = (part.experiment(), part.kind());
         let there = (&file.record.experiment[..], &file.record.kind[..]);

@@ -26,7 +26,7 @@ use crate::{
     exit::{failed, usage},
 };
 
-/// Runs what is asked for and is not there yet, and shows the table of all.
+/// Runs the requested parts that have no result yet, and prints the table of all.
 pub fn reproduce(args: &ReproduceArgs, quiet: bool) -> Result<()> {
     let scale: Scale = args.scale.parse().map_err(|error: senesce_trials::Error| usage(error.to_string(), None))?;
     let wanted = choose(&args.experiments)?;
@@ -35,7 +35,7 @@ pub fn reproduce(args: &ReproduceArgs, quiet: bool) -> Result<()> {
     let kept = args.out.as_deref().map(|dir| Kept::open(dir, scale, &build)).transpose()?;
     let mut records: Vec<RunPart> = Vec::new();
     let mut open = Vec::new();
-    // What is there already is in the table, whoever asked for it.
+    // The table also has the results of earlier runs.
     for published in PUBLISHED {
         for part in published.parts() {
             match kept.as_ref().map_or(Ok(None), |kept| kept.read(part))? {
@@ -97,7 +97,7 @@ pub fn reproduce(args: &ReproduceArgs, quiet: bool) -> Result<()> {
         Ok(())
     });
     if let (Err(_), Some(dir)) = (&ran, &args.out) {
-        progress.tell(&format!("what has ended is in {}; the same command goes on from there", dir.display()));
+        progress.tell(&format!("finished parts are in {}; the same command continues from there", dir.display()));
     }
     ran?;
     progress.tell(&format!("all of it: {:.0} s of a processor", worked.as_secs_f64()));

@@ -62,7 +62,7 @@ pub struct Made {
 }
 
 impl Reproduction {
-    /// All published experiments, with what came out of parts; `wanted` were asked for.
+    /// All published experiments, with the results of parts; `wanted` were requested.
     pub fn new(
         made: Made,
         scale: Scale,
@@ -129,7 +129,7 @@ impl Reproduction {
 fn explain(published: &Published, is_wanted: bool, failures: &[(Part, String)]) -> String {
     let mut said = Vec::new();
     if !is_wanted {
-        said.push("Not asked for.".to_owned());
+        said.push("Not requested.".to_owned());
     }
     let failed = failures.iter().filter(|(part, _)| part.experiment() == published.name);
     let mut failed: Vec<String> =

@@ -1,4 +1,5 @@
-//! `senesce fs defrag` of an evergreen: keys become those of where objects are, then leaves those of the order of keys.
+//! `senesce fs defrag` of an evergreen: keys become those of where objects are, then leaves those
+//! of the order of keys.
 
 use std::fmt::Display;
 

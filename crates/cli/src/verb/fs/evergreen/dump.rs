@@ -1,4 +1,4 @@
-//! Any structure of an evergreen as it lies on its device. Nothing is written.
+//! Any structure of an evergreen as it is on its device. Nothing is written.
 
 use anyhow::{Context, Result};
 use senesce_evergreen::DumpWhat;

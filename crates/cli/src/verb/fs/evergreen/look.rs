@@ -23,8 +23,8 @@ use crate::{args::FsOnlineArgs, exit::failed};
 /// Findings that are shown; more are counted.
 const SHOWN: usize = 20;
 
-/// Checks the newest superblock's tree, and, if the log holds more, what opening makes of it. The process that serves a mount checks
-/// it as it is at one moment.
+/// Checks the newest superblock's tree, and, if the log holds more, what opening makes of it. The
+/// process that serves a mount checks it as it is at one moment.
 pub fn check(place: &Place, online: FsOnlineArgs, as_json: bool, quiet: bool) -> Result<()> {
     match check_online(&Served::One(place.path().to_owned()), online, quiet)? {
         Some(Response::EvergreenChecked(found)) => return print_checked(&found, place, as_json),
@@ -33,10 +33,10 @@ pub fn check(place: &Place, online: FsOnlineArgs, as_json: bool, quiet: bool) ->
     }
     let device = place.look()?;
     let look = |what| senesce_evergreen::check(&device).with_context(|| format!("cannot check {place} {what}"));
-    let first = look("as it lies")?;
-    let mut checks = vec![checked("as it lies", &first)];
+    let first = look("as it is")?;
+    let mut checks = vec![checked("as it is", &first)];
     if first.log_batches > 0 && first.is_clean() {
-        // In memory: the device is only looked at.
+        // In memory: the device is only read.
         drop(place.evergreen(device.clone(), Limits::default())?);
         checks.push(checked("as opening makes it", &look("as opening makes it")?));
     }
@@ -83,7 +83,7 @@ fn print(report: &EvergreenCheckedPart) {
     let line = |finding: &EvergreenFinding| format!("{}: {}", finding.place, finding.what);
     if let Some(torn) = &report.torn_superblock {
         println!(
-            "  {}: power was lost while it was written, or it is damaged; superblock {} is used, and opening writes that one anew",
+            "  {}: power was lost while it was written, or it is damaged; superblock {} is used, and opening rewrites the other one",
             line(torn),
             report.superblock
         );

@@ -24,7 +24,7 @@ const USUAL_SIZE: Bytes = Bytes(1 << 30);
 pub fn mkfs(args: &FsMkfsArgs, quiet: bool) -> Result<()> {
     check_words(args)?;
     let Some(given) = &args.place.place else {
-        return Err(usage("an evergreen lies on one file or device", Some("senesce fs mkfs evergreen FILE|DEVICE")));
+        return Err(usage("an evergreen is on one file or device", Some("senesce fs mkfs evergreen FILE|DEVICE")));
     };
     let place = Place::named(given).unwrap_or_else(|| Place(given.clone()));
     install_signal_cleanup().context("cannot handle signals")?;
@@ -80,8 +80,9 @@ fn size(args: &FsMkfsArgs, path: &Path) -> Result<Bytes> {
     }
 }
 
-/// How much of what is there is written over with zeros: where other file systems have marks; and the log, if another evergreen of the
-/// same identity may have been there, whose log would be believed.
+/// How much of what is there is written over with zeros: where other file systems have marks; and
+/// the log, if another evergreen of the same identity may have been there, whose log would be
+/// believed.
 fn zeroed(args: &FsMkfsArgs, path: &Path, options: &MakeOptions) -> Result<Bytes> {
     if args.zeroed {
         return Ok(Bytes(0));
@@ -92,7 +93,7 @@ fn zeroed(args: &FsMkfsArgs, path: &Path, options: &MakeOptions) -> Result<Bytes
     Ok(Bytes(Geometry::plan(size_of(path)?.0, options.unit_bytes, options.log_bytes)?.data_at))
 }
 
-/// What the words say, for a place of so many bytes. Errors: what cannot be.
+/// The shape that the options describe, for a place of this size. Errors: an impossible shape.
 fn options(args: &FsMkfsArgs, size: Bytes) -> Result<(MakeOptions, KeyOrder)> {
     let FsTreeArgs { node_size, basement_size, fanout, unit_size, key_order, metadata_copies } = &args.tree;
     let bytes = |word: &str, size: Bytes| {

@@ -35,7 +35,7 @@ pub use tree::{draw_tree, outline_tree};
 use super::claim;
 use crate::{args::FsPlaceArgs, clock::SystemClock, exit::usage};
 
-/// The file or device that an evergreen lies on.
+/// The file or device of an evergreen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place(PathBuf);
 
@@ -52,7 +52,8 @@ pub(super) struct Opened {
 }
 
 impl Place {
-    /// The one that a command names with `evergreen:`, or whose superblock lies there. `None`: it is something else.
+    /// The one that a command names with `evergreen:`, or whose superblock is there. `None`: it
+    /// is something else.
     pub fn find(args: &FsPlaceArgs) -> Option<Self> {
         Self::find_at(args.place.as_deref()?)
     }
@@ -71,7 +72,7 @@ impl Place {
         is_evergreen(&device).then(|| Self(path.to_owned()))
     }
 
-    /// What comes behind `evergreen:`.
+    /// The text after `evergreen:`.
     pub fn named(path: &Path) -> Option<Self> {
         let rest = path.as_os_str().as_bytes().strip_prefix(b"evergreen:")?;
         Some(Self(PathBuf::from(OsStr::from_bytes(rest))))
@@ -82,7 +83,7 @@ impl Place {
         &self.0
     }
 
-    /// Opens the device to use it. Nobody else may have it open.
+    /// Opens the device to use it. No other program may have it open.
     pub fn open(&self) -> Result<Arc<dyn BlockDevice>> {
         Ok(Arc::new(claim::open_existing(&self.0)?))
     }
@@ -93,7 +94,7 @@ impl Place {
         Ok(Arc::new(OverlayDevice::new(FileDevice::open(&self.0, Bytes(0), options)?)))
     }
 
-    /// Opens what lies on the device, with what the log holds.
+    /// Opens the file system on the device, with the operations of the log.
     pub fn evergreen(&self, device: Arc<dyn BlockDevice>, limits: Limits) -> Result<Opened> {
         let cannot = || format!("cannot open {self}");
         let store = Arc::new(Evergreen::open(device, limits).with_context(cannot)?);
@@ -102,7 +103,8 @@ impl Place {
     }
 }
 
-/// Opens the evergreen at a path and hands it out to be driven in this process; afterwards everything is in a checkpoint.
+/// Opens the evergreen at a path and hands it out to be driven in this process; afterwards
+/// everything is in a checkpoint.
 ///
 /// Errors: no evergreen, or one that holds something already.
 pub fn with_evergreen<T>(path: &Path, act: impl FnOnce(&EngineTarget) -> Result<T>) -> Result<T> {

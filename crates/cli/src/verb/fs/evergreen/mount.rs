@@ -32,10 +32,11 @@ use crate::{
     verb::home::with_home,
 };
 
-/// Bytes of renamed objects that get the keys of where they are after each sync: about as much a second.
+/// Bytes of renamed objects that get the keys of where they are after each sync: about as much a
+/// second.
 const TENDED: u64 = 8 << 20;
 
-/// Serves it until somebody unmounts it, or a signal ends it; then everything is in a checkpoint.
+/// Serves it until it is unmounted, or until a signal; then everything is in a checkpoint.
 pub fn mount(place: &Place, args: &FsMountArgs, quiet: bool) -> Result<()> {
     check_words(args)?;
     install_signal_cleanup().context("cannot handle signals")?;
@@ -121,7 +122,8 @@ fn serve(custodian: &Custodian, place: &Place, args: &FsMountArgs, quiet: bool) 
     args.figures.as_ref().map_or(Ok(()), |path| write_figures(&store.figures(), path))
 }
 
-/// Says that a superblock could not be read when it was opened, if one could not, and from then on that a copy is bad, once.
+/// Says that a superblock could not be read when it was opened, if one could not, and from then on
+/// that a copy is bad, once.
 pub fn tell_torn(place: &Place, store: &Evergreen) {
     if let Some(torn) = store.torn() {
         eprintln!("senesce: {place}: {torn}");
@@ -153,7 +155,7 @@ fn work(store: &Evergreen) {
     }
 }
 
-/// Tells what failed, if it is not what was told last.
+/// Reports a failure, unless it is the one that was reported last.
 fn tell(told: &mut Option<String>, failed: Option<String>) {
     if let Some(why) = failed.as_ref().filter(|_| failed != *told) {
         eprintln!("senesce: {why}");
@@ -166,7 +168,7 @@ pub(in super::super) struct Chores {
     due: Due,
     /// Checkpoints that were made when the last one was due.
     checkpoints: u64,
-    /// What failed last, so that the same is not told every second.
+    /// The last failure, so that the same is not reported every second.
     told: Option<String>,
 }
 
@@ -175,8 +177,9 @@ impl Chores {
         Self { due: Due::new(Duration::from_secs(point_every), Instant::now()), checkpoints: 0, told: None }
     }
 
-    /// Syncs and makes a checkpoint if they are due. Returns the time until the next of them is due. Retries a failure, because
-    /// programs continue, and their changes must become durable as soon as possible.
+    /// Syncs and makes a checkpoint if they are due. Returns the time until the next of them is
+    /// due. Retries a failure, because programs continue, and their changes must become durable as
+    /// soon as possible.
     pub fn do_some(&mut self, store: &Evergreen, fs: &EvergreenFs<Arc<Evergreen>>, alarm: &Alarm) -> Option<Duration> {
         let now = Instant::now();
         self.due.observe(alarm, now);
@@ -189,7 +192,8 @@ impl Chores {
             if done.is_err() {
                 self.due.sync_again(now);
             }
-            // Leaves may be left to gather: until a checkpoint finds nothing to write, there is another one.
+            // Leaves may be left to gather: until a checkpoint finds nothing to write, there is
+            // another one.
             let checkpoints = store.figures().checkpoints;
             if is_point && (done.is_err() || checkpoints != self.checkpoints) {
                 self.due.point_again(now);
@@ -207,8 +211,9 @@ impl Chores {
         self.due.left(alarm, Instant::now())
     }
 
-    /// Continues the sweep of keys that follows renames, if one is due. What it moves is durable with the next sync; until then it is
-    /// where it was. Errors: in words; that sweep is over then.
+    /// Continues the sweep of keys that follows renames, if one is due. What it moves is durable
+    /// with the next sync; until then it is where it was. Errors: in words; that sweep is over
+    /// then.
     fn sweep_keys(&mut self, fs: &EvergreenFs<Arc<Evergreen>>) -> std::result::Result<(), String> {
         if !fs.needs_tending() {
             return Ok(());

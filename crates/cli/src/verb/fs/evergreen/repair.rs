@@ -10,7 +10,7 @@ use crate::exit::failed;
 /// Lines of a kind that are shown; more are counted.
 const SHOWN: usize = 50;
 
-/// Repairs it, or tells what that would do. A failure, if something is lost, or if it is told only.
+/// Repairs it, or prints the repairs. A failure, if something is lost, or if it is only printed.
 pub fn repair(place: &Place, is_dry: bool, as_json: bool) -> Result<()> {
     let device = if is_dry { place.look()? } else { place.open()? };
     let report = senesce_evergreen::repair(&device, is_dry).with_context(|| format!("cannot repair {place}"))?;

@@ -1,4 +1,4 @@
-//! What an evergreen tells an inspection.
+//! The data that an evergreen returns to an inspection.
 
 use anyhow::{Context, Result};
 use senesce_core::{Extent, RelPath};
@@ -12,7 +12,8 @@ use senesce_probe::{
 
 use super::{super::survey::figures, Place};
 
-/// Surveys an evergreen, straight from its device. A position is a byte of the device. `goes_on` is asked now and then.
+/// Surveys an evergreen, straight from its device. A position is a byte of the device. `goes_on` is
+/// asked now and then.
 pub fn collect_told(place: &Place, goes_on: &dyn Fn() -> bool) -> Result<Told> {
     let device = place.look()?;
     let capacity = device.size().0;
@@ -34,7 +35,7 @@ pub fn collect_told(place: &Place, goes_on: &dyn Fn() -> bool) -> Result<Told> {
         capacity_bytes: found.area.1,
         drives: vec![capacity],
         turn_bytes: capacity,
-        // As many as there is room for.
+        // Up to the limit of memory.
         inodes: (0, 0),
         areas: Vec::new(),
         is_shuffled: false,

@@ -15,7 +15,8 @@ const SCHEMA: &str = "senesce-evergreen-tree/1";
 
 const FIGURES: &str = "senesce-evergreen-figures/1";
 
-/// Outlines the tree of an evergreen as JSON, with the flushes of a file of figures, if one is named.
+/// Outlines the tree of an evergreen as JSON, with the flushes of a file of figures, if one is
+/// named.
 pub fn outline_tree(place: &Path, figures: Option<&Path>) -> Result<Value> {
     let place = &Place::named(place).unwrap_or_else(|| Place(place.to_owned()));
     let flushes = figures.map(read_flushes).transpose()?;

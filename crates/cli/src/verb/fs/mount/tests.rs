@@ -16,7 +16,7 @@ use super::{
     *,
 };
 
-/// A store that gives no answer to changes until it is told to.
+/// A store that answers changes only when the test lets it.
 #[derive(Default)]
 struct Stuck {
     memory: MemoryObjects,
@@ -42,7 +42,8 @@ impl Stuck {
         self.changed.notify_all();
     }
 
-    /// Lets it be stuck until what this gives is dropped, be it because a test fails: it would hang else.
+    /// Lets it be stuck until what this gives is dropped, be it because a test fails: it would hang
+    /// else.
     fn stick(&self) -> Sticking<'_> {
         self.set(true);
         Sticking(self)
@@ -140,7 +141,8 @@ impl Lab {
         ino
     }
 
-    /// What is acknowledged while somebody waits for the store is durable in time, and in a consistency point.
+    /// An operation that is acknowledged while a client waits for the store is durable in time, and
+    /// in a consistency point.
     fn assert_goes_on(&self, garden: &Garden, chores: &mut Chores) {
         garden.set_acknowledge(senesce_garden::Acknowledge::Done).unwrap();
         for (name, every) in [(b"new", Duration::from_secs(3600)), (b"old", Duration::ZERO)] {

@@ -1,0 +1,83 @@
+//! Values that shell completion offers.
+
+use std::ffi::OsStr;
+
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter as _};
+use senesce_device::presets;
+use senesce_experiment::RunPaths;
+use senesce_report::MapColour;
+use senesce_store::Table;
+use senesce_volume::Registry;
+use senesce_workload::{personality::builtin_personalities, profile::builtin_profiles};
+
+use crate::verb::run::registry_dir;
+
+/// Workloads of `age` that need no argument after a colon.
+const WORKLOADS: [&str; 8] =
+    ["fsfb", "mail", "intrafile", "interfile", "renames", "overwrite", "synthetic", "profile:"];
+/// Prefixes of workloads that read a file or repository.
+const PREFIXES: [&str; 3] = ["git:", "replay:", "trace:"];
+
+/// Candidates from names.
+fn named(names: impl IntoIterator<Item = String>) -> Vec<CompletionCandidate> {
+    names.into_iter().map(CompletionCandidate::new).collect()
+}
+
+/// Directories of runs: those in the caller's list, and those below `senesce-runs`.
+pub fn runs() -> Vec<CompletionCandidate> {
+    let listed = registry_dir().and_then(|dir| Ok(Registry::new(&dir).runs()?)).unwrap_or_default();
+    let local = std::fs::read_dir("senesce-runs").into_iter().flatten().flatten().map(|entry| entry.path());
+    let here = std::fs::read_dir(".").into_iter().flatten().flatten().map(|entry| entry.file_name().into());
+    let mut found: Vec<_> =
+        listed.into_iter().chain(local).chain(here).filter(|dir| RunPaths::new(dir).results().is_dir()).collect();
+    found.sort();
+    found.dedup();
+    found.into_iter().map(CompletionCandidate::new).collect()
+}
+
+/// Names of result tables.
+pub fn tables() -> Vec<CompletionCandidate> {
+    named(Table::ALL.map(|table| table.name().to_owned()))
+}
+
+/// Colours of the map of `inspect`.
+pub fn map_colours() -> Vec<CompletionCandidate> {
+    named(MapColour::ALL.map(|colour| colour.name().to_owned()))
+}
+
+/// Devices with a built-in model, and files.
+pub fn devices() -> ArgValueCompleter {
+    names_and_files(|| presets().map(|(name, _)| name.to_owned()).collect())
+}
+
+/// Built-in profiles, and files.
+pub fn profiles() -> ArgValueCompleter {
+    names_and_files(profile_names)
+}
+
+/// Built-in personalities, and files.
+pub fn personalities() -> ArgValueCompleter {
+    names_and_files(|| builtin_personalities().map(|(name, _)| name.to_owned()).collect())
+}
+
+fn profile_names() -> Vec<String> {
+    builtin_profiles().map(|(name, _)| name.to_owned()).collect()
+}
+
+/// Workloads of `age`, and plans.
+pub fn workloads() -> ArgValueCompleter {
+    names_and_files(|| {
+        let profiles = profile_names().into_iter().map(|name| format!("profile:{name}"));
+        WORKLOADS.iter().chain(&PREFIXES).map(|name| (*name).to_owned()).chain(profiles).collect()
+    })
+}
+
+/// Names with the typed beginning, then files.
+fn names_and_files(names: fn() -> Vec<String>) -> ArgValueCompleter {
+    ArgValueCompleter::new(move |current: &OsStr| {
+        let typed = current.to_string_lossy();
+        let mut found = named(names().into_iter().filter(|name| name.starts_with(&*typed)));
+        found.extend(PathCompleter::file().complete(current));
+        found
+    })
+}

@@ -1,0 +1,113 @@
+//! The verbs in groups, and the exit codes, as the help shows them.
+
+use std::fmt::Write;
+
+use clap::{Command, builder::styling::Style};
+
+/// Every visible verb, in the order of the help.
+pub const GROUPS: &[(&str, &[&str])] = &[
+    ("Look", &["inspect", "defrag", "trace", "grep", "device"]),
+    ("Age", &["age", "fragment", "profile", "synth"]),
+    ("Measure", &["demo", "run", "show", "report", "export", "compare", "bench", "personality"]),
+    ("Keep", &["image", "record", "replay", "log"]),
+    ("File systems", &["fs", "garden"]),
+    ("Housekeeping", &["clean", "schema", "completions", "man"]),
+];
+
+/// The rule of exit codes: the long help of `senesce help exit-codes`, and a part of the reference.
+pub const EXIT_CODES: &str = "\
+Exit codes of all verbs. The first row that matches decides.
+
+  0    done, or the reader closed the pipe
+  130  interrupted by SIGINT (Ctrl-C)
+  143  interrupted by SIGTERM; `senesce run --resume DIR` continues a run after both
+  5    a gate fails: `compare --fail-if` found a figure beyond its limit
+  6    a gate is undecided: the figures prove neither outcome
+  7    `fs mount` unmounted in order, but a drive is missing or not rebuilt, or a copy of the log is lost
+  2    usage: change the command line or the plan. An option or value is wrong; a file, directory, device,
+       run or command that the command line or the plan names does not exist; it is of another kind or of a
+       newer format; an output exists already; a size in a plan is too small
+  3    environment: change the machine. Rights, kernel features or tools are missing; a file system is full
+       or read-only; a device is in use or carries a signature; stdout cannot be written
+  4    internal error: a fault of senesce. Please report it
+  1    failed: the work started and failed, or found a fault: damage, differences, an invalid cell
+
+Every error prints its cause (`because:`) and, where one exists, the way out (`hint:`) to stderr.";
+
+/// Replaces the list of verbs in the help by one list for each group.
+pub fn group(command: Command) -> Command {
+    let style = Style::new().bold();
+    let heading = style.underline();
+    let mut text = String::new();
+    for (title, verbs) in GROUPS {
+        let _ = writeln!(text, "{heading}{title}:{heading:#}");
+        for name in *verbs {
+            let verb = command.find_subcommand(name);
+            let about = verb.and_then(Command::get_about).map(ToString::to_string).unwrap_or_default();
+            let _ = writeln!(text, "  {style}{name:<12}{style:#} {}", about.trim_end_matches('.'));
+        }
+        text.push('\n');
+    }
+    let template = format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{text}{heading}Options:{heading:#}\n{{options}}\n\n{{after-help}}"
+    );
+    command.help_template(template)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::args::Cli;
+
+    /// The lines of the help at 100 columns, without styles.
+    fn help(command: &mut Command, is_long: bool) -> Vec<String> {
+        let text = if is_long { command.render_long_help() } else { command.render_help() };
+        text.to_string().lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn every_visible_verb_is_in_one_group() {
+        let grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, verbs)| verbs.iter().copied()).collect();
+        for verb in Cli::command().get_subcommands().filter(|verb| !verb.is_hide_set()) {
+            let times = grouped.iter().filter(|name| **name == verb.get_name()).count();
+            assert_eq!(times, 1, "{}", verb.get_name());
+        }
+        assert!(grouped.iter().all(|name| Cli::command().find_subcommand(name).is_some()));
+    }
+
+    #[test]
+    fn every_verb_takes_one_line_of_at_most_100_columns() {
+        for is_long in [false, true] {
+            let lines = help(&mut Cli::grouped().term_width(100), is_long);
+            for (_, verbs) in GROUPS {
+                for verb in *verbs {
+                    let own: Vec<_> = lines.iter().filter(|line| line.starts_with(&format!("  {verb} "))).collect();
+                    assert_eq!(own.len(), 1, "{verb}: {lines:#?}");
+                    assert!(own[0].chars().count() <= 100, "{}", own[0]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn short_help_has_one_line_for_each_option() {
+        let mut faults = Vec::new();
+        let mut command = Cli::grouped().term_width(100).disable_help_subcommand(true);
+        command.build();
+        check_short(&mut command, "senesce", &mut faults);
+        assert!(faults.is_empty(), "{} lines continue another:\n{}", faults.len(), faults.join("\n"));
+    }
+
+    fn check_short(command: &mut Command, name: &str, faults: &mut Vec<String>) {
+        let lines = help(command, false);
+        let usage = lines.iter().position(|line| line.starts_with("Usage:")).unwrap_or(0);
+        let options = lines.iter().skip(usage).skip_while(|line| !line.is_empty());
+        faults.extend(options.filter(|line| line.starts_with("        ")).map(|line| format!("{name}: {line}")));
+        for inner in command.get_subcommands_mut().filter(|inner| !inner.is_hide_set()) {
+            let name = format!("{name} {}", inner.get_name());
+            check_short(inner, &name, faults);
+        }
+    }
+}
