@@ -3,6 +3,7 @@
 use std::{
     any::Any,
     ffi::OsString,
+    io::IsTerminal,
     panic::{AssertUnwindSafe, catch_unwind, set_hook},
     path::PathBuf,
     process::ExitCode,
@@ -13,13 +14,15 @@ use senesce_experiment::{ErrorKind, interruption};
 
 use crate::out::Unwritable;
 
-/// Done.
+// The rule is in `args::EXIT_CODES`.
+
+/// The work failed, or found a fault.
 pub const FAILED: u8 = 1;
-/// The command line or the plan is wrong.
+/// The command line or the plan is wrong, or names something that does not exist.
 pub const USAGE: u8 = 2;
-/// Root, kernel features, tools or space are missing.
+/// Rights, kernel features, tools or space are missing.
 pub const ENVIRONMENT: u8 = 3;
-/// Our own mistake.
+/// A fault of senesce.
 pub const INTERNAL: u8 = 4;
 /// A gate fails: `compare --fail-if` found a figure beyond its limit.
 pub const DIFFERENT: u8 = 5;
@@ -52,6 +55,11 @@ pub fn usage(message: impl Into<String>, hint: Option<&str>) -> anyhow::Error {
 /// Something was tried and failed.
 pub fn failed(message: impl Into<String>) -> anyhow::Error {
     Failure { kind: ErrorKind::Failed, message: message.into(), hint: None }.into()
+}
+
+/// Work that failed, and what to do about it.
+pub fn failed_with(message: impl Into<String>, hint: Option<&str>) -> anyhow::Error {
+    Failure { kind: ErrorKind::Failed, message: message.into(), hint: hint.map(str::to_owned) }.into()
 }
 
 /// The error of a gate that fails.
@@ -161,6 +169,7 @@ fn inspection_kind(error: &senesce_inspect::Error) -> ErrorKind {
         | Inspect::Closed { .. }
         | Inspect::TwinMounted { .. } => ErrorKind::Environment,
         Inspect::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => ErrorKind::Environment,
+        Inspect::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => ErrorKind::Usage,
         Inspect::Probe(error) => probe_kind(error),
         Inspect::Volume(error) => senesce_experiment::classify(error).map_or(ErrorKind::Failed, |(kind, _)| kind),
         _ => ErrorKind::Failed,
@@ -181,7 +190,7 @@ fn garden_kind(error: &senesce_garden::Error) -> (ErrorKind, Option<&'static str
         Garden::Damaged { damage, .. } if damage.field == senesce_garden::LOST_POINT => (
             ErrorKind::Failed,
             Some(
-                "what was done since is lost with them; `senesce fs mount --older-point --read-only` shows what was there before",
+                "what was done since is lost with them; `senesce fs mount --previous-checkpoint --read-only` shows what was there before",
             ),
         ),
         Garden::Damaged { damage, .. } if damage.structure == "log" => (
@@ -194,6 +203,7 @@ fn garden_kind(error: &senesce_garden::Error) -> (ErrorKind, Option<&'static str
         Garden::NoSpace { .. } => {
             (ErrorKind::Environment, Some("remove something; deleting works when nothing else does"))
         }
+        Garden::Invalid { .. } => (ErrorKind::Usage, None),
         Garden::Device(error) => block_kind(error),
         _ => (ErrorKind::Failed, None),
     }
@@ -236,11 +246,15 @@ fn block_kind(error: &senesce_block::BlockError) -> (ErrorKind, Option<&'static 
 fn probe_kind(error: &senesce_probe::Error) -> ErrorKind {
     use senesce_probe::Error as Probe;
     match error {
+        Probe::BadFormat { format: "text of blkparse", .. } => ErrorKind::Usage,
         Probe::NoTrace { .. } | Probe::NoTraceRights { .. } | Probe::NotSupported { .. } => ErrorKind::Environment,
         Probe::System { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => ErrorKind::Environment,
         _ => ErrorKind::Failed,
     }
 }
+
+/// The hint for an ext4 that cannot be read.
+const CHECK_EXT4: &str = "`e2fsck -fn DEVICE` reports all damage and changes nothing; make a copy before a repair";
 
 fn panic_text(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<String>().map(String::as_str);
@@ -274,8 +288,39 @@ fn report(error: &anyhow::Error) -> ExitCode {
     })
 }
 
-/// The kind of an error and what to do about it: of the first cause that has a kind.
+/// The kind of an error and what to do about it.
+///
+/// The first cause with a kind decides. If it says only that the work failed, the error of the system
+/// decides: a name that does not exist is a matter of usage, missing rights and space are not.
 fn classify(error: &anyhow::Error) -> (ErrorKind, Option<String>) {
+    let (kind, hint) = classify_cause(error);
+    if kind != ErrorKind::Failed && hint.is_some() {
+        return (kind, hint);
+    }
+    let system = error.chain().find_map(|cause| cause.downcast_ref::<std::io::Error>()).map(std::io::Error::kind);
+    let Some((system_kind, advice)) = system.and_then(system_kind) else { return (kind, hint) };
+    let kind = if kind == ErrorKind::Failed { system_kind } else { kind };
+    (kind, hint.or_else(|| Some(advice.to_owned())))
+}
+
+/// The kind of an error of the system, and what to do about it.
+fn system_kind(kind: std::io::ErrorKind) -> Option<(ErrorKind, &'static str)> {
+    use std::io::ErrorKind as Io;
+    Some(match kind {
+        Io::NotFound => (ErrorKind::Usage, "check the name; a directory in it may be missing, too"),
+        Io::NotADirectory => (ErrorKind::Usage, "name a directory"),
+        Io::IsADirectory => (ErrorKind::Usage, "name a file"),
+        Io::AlreadyExists => (ErrorKind::Usage, "give another name, or remove it"),
+        Io::InvalidFilename => (ErrorKind::Usage, "give a shorter name"),
+        Io::PermissionDenied => (ErrorKind::Environment, "run as root, or as a user who has access"),
+        Io::StorageFull | Io::QuotaExceeded => (ErrorKind::Environment, "free some space, or name another place"),
+        Io::ReadOnlyFilesystem => (ErrorKind::Environment, "make it writable, or name another place"),
+        _ => return None,
+    })
+}
+
+/// The kind of an error and what to do about it: of the first cause that has a kind.
+fn classify_cause(error: &anyhow::Error) -> (ErrorKind, Option<String>) {
     for cause in error.chain() {
         if let Some(failure) = cause.downcast_ref::<Failure>() {
             return (failure.kind, failure.hint.clone());
@@ -297,7 +342,9 @@ fn classify(error: &anyhow::Error) -> (ErrorKind, Option<String>) {
             return (found, advice.map(str::to_owned));
         }
         if let Some(failure) = cause.downcast_ref::<senesce_inspect::Error>() {
-            return (inspection_kind(failure), failure.hint());
+            let of_damage =
+                || error.chain().any(|cause| cause.is::<senesce_ext4::Error>()).then(|| CHECK_EXT4.to_owned());
+            return (inspection_kind(failure), failure.hint().or_else(of_damage));
         }
         if let Some(senesce_defrag::Error::NotSupported { .. } | senesce_defrag::Error::List { .. }) =
             cause.downcast_ref()
@@ -360,14 +407,32 @@ fn indented(text: &str) -> String {
 /// hazards.
 pub fn refuse(error: &clap::Error) -> ExitCode {
     let hazardous = |argument: OsString| argument.to_string_lossy().chars().any(is_hazard);
-    if error.use_stderr() && std::env::args_os().any(hazardous) {
-        eprintln!("{}", Printable::lines(&error.render().to_string()));
+    if error.use_stderr() {
+        let text = error.render();
+        let is_plain = !std::io::stderr().is_terminal() || std::env::var_os("NO_COLOR").is_some();
+        let text = if is_plain || std::env::args_os().any(hazardous) {
+            Printable::lines(&explain_values(text.to_string())).to_string()
+        } else {
+            explain_values(text.ansi().to_string())
+        };
+        // In one piece, without the filter of notes: it would escape the colours of clap.
+        let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
     } else if let Err(error) = error.print()
         && error.kind() != std::io::ErrorKind::BrokenPipe
     {
         return ExitCode::from(ENVIRONMENT);
     }
     ExitCode::from(error.exit_code() as u8)
+}
+
+/// Replaces texts of the standard library and of clap that do not say what to write.
+fn explain_values(text: String) -> String {
+    text.replace("invalid digit found in string", "write a whole number")
+        .replace("number would be zero for non-zero type", "write a number from 1")
+        .replace("number too large to fit in target type", "the number is too large")
+        .replace("cannot parse integer from empty string", "write a whole number")
+        .replace("invalid float literal", "write a number")
+        .replace("is not in 1..18446744073709551615", "is too small: write a number from 1")
 }
 
 #[cfg(test)]

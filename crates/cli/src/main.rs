@@ -9,6 +9,7 @@ mod allocator;
 mod args;
 mod clock;
 mod exit;
+mod fit;
 mod machine;
 mod progress;
 mod table;

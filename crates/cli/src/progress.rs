@@ -19,25 +19,25 @@ pub enum Progress {
     Lines(Lines),
 }
 
-/// What the bar knows.
+/// The state of the bar.
 pub struct Bar {
     bar: ProgressBar,
-    heading: String,
+    work: Work,
     last_cost: String,
 }
 
-/// What plain lines know.
+/// The state of plain lines.
 pub struct Lines {
     last: Option<Instant>,
     started: Instant,
-    arm_started: Instant,
-    from_pulls: u64,
-    pulls: u64,
+    work: Work,
     last_cost: String,
 }
 
 /// Between two plain lines about steps.
 const LINE_PAUSE: Duration = Duration::from_secs(5);
+/// The length of the bar of a run.
+const THOUSANDTHS: u64 = 1000;
 
 impl Progress {
     /// What fits the place that stderr goes to.
@@ -45,22 +45,15 @@ impl Progress {
         if quiet {
             return Self::Quiet;
         }
+        let now = Instant::now();
         if std::io::stderr().is_terminal() {
-            let bar = ProgressBar::with_draw_target(Some(1), ProgressDrawTarget::stderr());
-            let template = "{prefix} {bar:12} {pos}/{len} pulls  {per_sec}  ETA {eta}  {wide_msg}";
+            let bar = ProgressBar::with_draw_target(Some(THOUSANDTHS), ProgressDrawTarget::stderr());
+            let template = "{prefix} {bar:12} {wide_msg}";
             bar.set_style(ProgressStyle::with_template(template).expect("the template is fixed and right"));
             bar.enable_steady_tick(Duration::from_millis(200));
-            return Self::Bar(Bar { bar, heading: String::new(), last_cost: String::new() });
+            return Self::Bar(Bar { bar, work: Work::new(now), last_cost: String::new() });
         }
-        let now = Instant::now();
-        Self::Lines(Lines {
-            last: None,
-            started: now,
-            arm_started: now,
-            from_pulls: 0,
-            pulls: 0,
-            last_cost: String::new(),
-        })
+        Self::Lines(Lines { last: None, started: now, work: Work::new(now), last_cost: String::new() })
     }
 }
 
@@ -87,34 +80,31 @@ impl Observer for Progress {
 
 impl Bar {
     fn show(&mut self, event: &Event) {
+        self.work.count(event, Instant::now());
         match event {
-            Event::ArmStarted { arm, number, of, from_pulls, pulls } => {
-                self.heading = format!("{arm} ({number}/{of})");
+            Event::ArmStarted { arm, number, of, .. } => {
                 self.last_cost.clear();
-                self.bar.set_prefix(Printable::new(&self.heading).to_string());
-                self.bar.reset();
-                self.bar.set_length(*pulls);
-                self.bar.set_position(*from_pulls);
-                self.bar.reset_eta();
+                self.bar.set_prefix(Printable::new(&format!("{arm} ({number}/{of})")).to_string());
+                self.say("");
             }
             Event::Doing { what, role, .. } => {
                 let on = role.map(|role| format!(" on {}", role.name())).unwrap_or_default();
                 self.say(&format!("{what}{on}{}", self.last_cost));
             }
-            Event::Step { label, pulls, capacity_bytes, free_bytes, .. } => {
-                self.bar.set_position(*pulls);
+            Event::Step { label, capacity_bytes, free_bytes, .. } => {
                 let full = fullness_percent(capacity_bytes.0, free_bytes.0);
-                self.say(&format!("{label}  {full}% full{}", self.last_cost));
+                self.say(&format!("{label}, {full}% full{}", self.last_cost));
             }
             Event::CellDone { key, reason, grep_seconds_per_gib } => {
                 self.last_cost = cost_text(key.role.name(), *grep_seconds_per_gib);
                 if !reason.is_empty() {
-                    self.line(&format!("{} {} at {}: invalid: {reason}", key.arm, key.role.name(), key.pulls));
+                    let unit = self.work.unit;
+                    self.line(&format!("{} {} at {} {unit}: invalid: {reason}", key.arm, key.role.name(), key.pulls));
                 }
             }
             Event::CureStarted { role, tool, .. } => self.say(&format!("cure by {tool} on {}", role.name())),
             Event::CheckpointDone { arm, pulls, cured, phases } => {
-                self.line(&checkpoint_text(arm, *pulls, *cured, phases));
+                self.line(&checkpoint_text(arm, (*pulls, self.work.unit), *cured, phases));
             }
             Event::Warning { arm, message } => self.line(&format!("{arm}: warning: {message}")),
             Event::ArmDone { arm, reason } => {
@@ -126,10 +116,12 @@ impl Bar {
 }
 
 impl Bar {
-    /// Shows a message in the bar. The text is escaped here, because the bar writes to the terminal
-    /// itself.
+    /// Shows the counters and a message in the bar. The text is escaped here, because the bar writes
+    /// to the terminal itself.
     fn say(&self, text: &str) {
-        self.bar.set_message(Printable::new(text).to_string());
+        self.bar.set_position((self.work.share() * THOUSANDTHS as f64) as u64);
+        let message = format!("{}  {text}", self.work.text());
+        self.bar.set_message(Printable::new(&message).to_string());
     }
 
     /// Prints a line above the bar.
@@ -140,27 +132,21 @@ impl Bar {
 
 impl Lines {
     fn show(&mut self, event: &Event) {
+        self.work.count(event, Instant::now());
+        let unit = self.work.unit;
         match event {
-            Event::ArmStarted { arm, number, of, from_pulls, pulls } => {
-                self.arm_started = Instant::now();
-                (self.from_pulls, self.pulls) = (*from_pulls, *pulls);
+            Event::ArmStarted { arm, number, of, from_pulls, pulls, cells, .. } => {
                 self.last_cost.clear();
-                self.line(&format!("{arm} ({number}/{of}): from pull {from_pulls} to {pulls}"));
+                self.line(&format!("{arm} ({number}/{of}): {unit} {from_pulls} to {pulls}, {cells} measurements"));
             }
             Event::Doing { .. } => {}
-            Event::Step { arm, label, pulls, capacity_bytes, free_bytes, .. } => {
+            Event::Step { arm, label, capacity_bytes, free_bytes, .. } => {
                 if self.last.is_some_and(|last| last.elapsed() < LINE_PAUSE) {
                     return;
                 }
-                let done = pulls.saturating_sub(self.from_pulls);
-                let seconds = self.arm_started.elapsed().as_secs_f64();
-                let rate = done as f64 / seconds.max(0.001);
-                let eta = if done > 0 { format!("{:.0} s", (self.pulls - pulls) as f64 / rate) } else { "?".into() };
                 let full = fullness_percent(capacity_bytes.0, free_bytes.0);
-                let (total, cost) = (self.pulls, self.last_cost.clone());
-                self.line(&format!(
-                    "{arm}: {label}, {pulls}/{total} pulls, {rate:.1}/s, ETA {eta}, {full}% full{cost}"
-                ));
+                let (work, cost) = (self.work.text(), self.last_cost.clone());
+                self.line(&format!("{arm}: {label}, {work}, {full}% full{cost}"));
             }
             Event::CellDone { key, reason, grep_seconds_per_gib } => {
                 self.last_cost = cost_text(key.role.name(), *grep_seconds_per_gib);
@@ -169,13 +155,14 @@ impl Lines {
                     ("", None) => "measured".to_owned(),
                     (reason, _) => format!("invalid: {reason}"),
                 };
-                self.line(&format!("{} {} at {} pulls: {what}", key.arm, key.role.name(), key.pulls));
+                let work = self.work.text();
+                self.line(&format!("{} {} at {} {unit}: {what} ({work})", key.arm, key.role.name(), key.pulls));
             }
             Event::CureStarted { arm, role, tool, pulls } => {
-                self.line(&format!("{arm} {} at {pulls} pulls: cure by {tool}", role.name()));
+                self.line(&format!("{arm} {} at {pulls} {unit}: cure by {tool}", role.name()));
             }
             Event::CheckpointDone { arm, pulls, cured, phases } => {
-                self.line(&checkpoint_text(arm, *pulls, *cured, phases));
+                self.line(&checkpoint_text(arm, (*pulls, unit), *cured, phases));
             }
             Event::Warning { arm, message } => self.line(&format!("{arm}: warning: {message}")),
             Event::ArmDone { arm, reason } => {
@@ -196,6 +183,96 @@ impl Lines {
     }
 }
 
+/// Steps and measurements of an arm, and the seconds that each kind needs.
+///
+/// The time between two events counts for the kind that the second event ends.
+struct Work {
+    unit: &'static str,
+    steps: Kind,
+    cells: Kind,
+    last: Instant,
+}
+
+/// The units of one kind of work.
+#[derive(Default)]
+struct Kind {
+    /// Units that an earlier process did.
+    from: u64,
+    done: u64,
+    of: u64,
+    /// Seconds for the units of this process.
+    seconds: f64,
+}
+
+impl Kind {
+    fn new(from: u64, of: u64) -> Self {
+        Self { from, done: from, of, seconds: 0.0 }
+    }
+
+    /// The seconds for the units that are left. `None`: no unit is done, so that the rate is unknown.
+    fn seconds_left(&self) -> Option<f64> {
+        match (self.of.saturating_sub(self.done), self.done.saturating_sub(self.from)) {
+            (0, _) => Some(0.0),
+            (_, 0) => None,
+            (left, done) => Some(left as f64 * self.seconds / done as f64),
+        }
+    }
+}
+
+impl Work {
+    fn new(now: Instant) -> Self {
+        Self { unit: "steps", steps: Kind::default(), cells: Kind::default(), last: now }
+    }
+
+    fn count(&mut self, event: &Event, now: Instant) {
+        let seconds = now.saturating_duration_since(self.last).as_secs_f64();
+        match event {
+            Event::ArmStarted { from_pulls, pulls, unit, from_cells, cells, .. } => {
+                self.unit = unit;
+                self.steps = Kind::new(*from_pulls, *pulls);
+                self.cells = Kind::new(*from_cells, *cells);
+            }
+            Event::Step { pulls, .. } => {
+                self.steps.done = *pulls;
+                self.steps.seconds += seconds;
+            }
+            Event::CellDone { .. } => {
+                self.cells.done += 1;
+                self.cells.seconds += seconds;
+            }
+            _ => return,
+        }
+        self.last = now;
+    }
+
+    fn seconds_left(&self) -> Option<f64> {
+        Some(self.steps.seconds_left()? + self.cells.seconds_left()?)
+    }
+
+    /// The part of the time of the arm that is over, 0 to 1.
+    fn share(&self) -> f64 {
+        let over = self.steps.seconds + self.cells.seconds;
+        self.seconds_left().map_or(0.0, |left| if over + left > 0.0 { over / (over + left) } else { 0.0 })
+    }
+
+    /// `40/80 pulls, 3/9 measured, ETA 12 s`.
+    fn text(&self) -> String {
+        let Self { unit, steps, cells, .. } = self;
+        let eta = self.seconds_left().map_or("?".to_owned(), format_eta);
+        format!("{}/{} {unit}, {}/{} measured, ETA {eta}", steps.done, steps.of, cells.done, cells.of)
+    }
+}
+
+/// `12 s`, `3 min 5 s`, `2 h 7 min`.
+fn format_eta(seconds: f64) -> String {
+    let seconds = seconds.ceil() as u64;
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, seconds) => format!("{seconds} s"),
+        (0, minutes, seconds) => format!("{minutes} min {seconds} s"),
+        (hours, minutes, _) => format!("{hours} h {minutes} min"),
+    }
+}
+
 fn fullness_percent(capacity: u64, free: u64) -> u64 {
     (capacity.saturating_sub(free) * 100).checked_div(capacity).unwrap_or(0)
 }
@@ -206,7 +283,7 @@ fn cost_text(role: &str, cost: Option<f64>) -> String {
 
 /// Where the time since the checkpoint before went: phases of all volumes together, the longest
 /// first.
-fn checkpoint_text(arm: &str, pulls: u64, cured: bool, phases: &[Phase]) -> String {
+fn checkpoint_text(arm: &str, (pulls, unit): (u64, &str), cured: bool, phases: &[Phase]) -> String {
     let mut sums: Vec<(&str, f64)> = Vec::new();
     for phase in phases {
         match sums.iter_mut().find(|(what, _)| *what == phase.what) {
@@ -220,20 +297,24 @@ fn checkpoint_text(arm: &str, pulls: u64, cured: bool, phases: &[Phase]) -> Stri
     let parts: Vec<_> = sums.iter().filter(|sum| sum.1 >= 0.5).map(|(what, s)| format!("{what} {s:.0} s")).collect();
     let parts = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
     let after = if cured { ", after the cure" } else { "" };
-    format!("{arm} checkpoint at {pulls} pulls{after}: {total:.0} s since the last{parts}")
+    format!("{arm} checkpoint at {pulls} {unit}{after}: {total:.0} s since the last{parts}")
 }
 
-/// A number that grows, on a terminal only: for work that is over in seconds to minutes.
+/// A growing number, on a terminal only: for work of seconds to minutes.
 pub struct Counter {
     bar: Option<ProgressBar>,
 }
 
 impl Counter {
-    /// Shown if stderr is a terminal, unless the user wants no progress. `what` is counted.
-    pub fn for_stderr(quiet: bool, what: &str) -> Self {
+    /// Shown if stderr is a terminal, unless the user wants no progress. `what` is counted. `of`:
+    /// about this number in all, if it is known; the line then has an ETA.
+    pub fn for_stderr(quiet: bool, what: &str, of: Option<u64>) -> Self {
         let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
-            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-            let template = format!("{{spinner}} {{human_pos}} {what}  {{per_sec}}  {{elapsed}}");
+            let bar = ProgressBar::with_draw_target(of, ProgressDrawTarget::stderr());
+            let template = match of {
+                Some(_) => format!("{{bar:12}} {{human_pos}} of about {{human_len}} {what}  {{per_sec}}  ETA {{eta}}"),
+                None => format!("{{spinner}} {{human_pos}} {what}  {{per_sec}}  {{elapsed}}"),
+            };
             bar.set_style(ProgressStyle::with_template(&template).expect("the template is fixed and right"));
             bar
         });
@@ -247,7 +328,7 @@ impl Counter {
         }
     }
 
-    /// The work is over; the line goes.
+    /// Removes the line.
     pub fn finish(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -255,8 +336,7 @@ impl Counter {
     }
 }
 
-/// A way with an end: a bar on a terminal, a line now and then elsewhere, for work of seconds to
-/// hours.
+/// Work with a known total: a bar on a terminal, a line now and then elsewhere.
 pub struct Stretch {
     what: String,
     done: u64,
@@ -307,7 +387,9 @@ impl Stretch {
             Shown::Lines { started, last } if last.elapsed() >= LINE_PAUSE => {
                 *last = Instant::now();
                 let (what, of, seconds) = (&self.what, self.of, started.elapsed().as_secs_f64());
-                eprintln!("[{seconds:>5.0} s] {what}: {done}/{of}");
+                let left = Kind { from: 0, done, of, seconds }.seconds_left();
+                let eta = left.map_or("?".to_owned(), format_eta);
+                eprintln!("[{seconds:>5.0} s] {what}: {done}/{of}, ETA {eta}");
             }
             Shown::Lines { .. } => {}
         }
@@ -327,11 +409,39 @@ mod tests {
     use super::*;
 
     #[test]
+    fn eta_counts_steps_and_measurements() {
+        let start = Instant::now();
+        let mut work = Work::new(start);
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let key = |pulls| senesce_store::CellKey {
+            arm: "a".into(),
+            file_system: "ext4".into(),
+            role: senesce_store::Role::Full,
+            pulls,
+        };
+        let cell = |pulls| Event::CellDone { key: key(pulls), reason: String::new(), grep_seconds_per_gib: None };
+        let (arm, unit) = ("a".to_owned(), "rounds");
+        work.count(
+            &Event::ArmStarted { arm, number: 1, of: 1, from_pulls: 0, pulls: 4, unit, from_cells: 0, cells: 3 },
+            at(0),
+        );
+        work.count(&cell(0), at(10));
+        assert_eq!(work.text(), "0/4 rounds, 1/3 measured, ETA ?");
+        let (label, zero) = ("s".to_owned(), senesce_core::Bytes(0));
+        let step =
+            Event::Step { arm: "a".into(), label, pulls: 2, capacity_bytes: zero, free_bytes: zero, no_space: false };
+        work.count(&step, at(50));
+        // 2 rounds of 20 s and 2 measurements of 10 s are left.
+        assert_eq!(work.text(), "2/4 rounds, 1/3 measured, ETA 1 min 0 s");
+        assert!((work.share() - 50.0 / 110.0).abs() < 1e-9);
+    }
+
+    #[test]
     fn a_checkpoint_line_sums_the_volumes_and_omits_short_phases() {
         let phase = |what: &str, seconds| Phase { what: what.into(), role: None, seconds };
         let phases = [phase("aging", 0.2), phase("grep test", 10.0), phase("hashing", 15.0), phase("grep test", 20.0)];
-        let text = checkpoint_text("ext4", 100, false, &phases);
+        let text = checkpoint_text("ext4", (100, "pulls"), false, &phases);
         assert_eq!(text, "ext4 checkpoint at 100 pulls: 45 s since the last (grep test 30 s, hashing 15 s)");
-        assert!(checkpoint_text("ext4", 7, true, &[]).starts_with("ext4 checkpoint at 7 pulls, after the cure: "));
+        assert!(checkpoint_text("ext4", (7, "pulls"), true, &[]).starts_with("ext4 checkpoint at 7 pulls, after the cure: "));
     }
 }

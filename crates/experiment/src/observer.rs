@@ -20,6 +20,12 @@ pub enum Event {
         from_pulls: u64,
         /// Pulls to do in all.
         pulls: u64,
+        /// The unit of `pulls`, such as `pulls` or `rounds`.
+        unit: &'static str,
+        /// Cells that an earlier process of the run measured.
+        from_cells: u64,
+        /// Cells to measure in all.
+        cells: u64,
     },
     /// The arm does something that takes a while.
     Doing {

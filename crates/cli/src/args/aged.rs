@@ -150,9 +150,9 @@ pub struct BenchArgs {
 /// Options of a personality.
 #[derive(Debug, Args)]
 pub struct PersonalityOptionArgs {
-    /// Multiply the numbers of files of a personality.
-    #[arg(long, requires = "personality", default_value_t = 1.0, value_name = "FACTOR")]
-    pub scale: f64,
+    /// Multiply the numbers of files. Default: 1.
+    #[arg(long, requires = "personality", value_name = "FACTOR")]
+    pub scale: Option<f64>,
     /// File operations of a run. Default: the personality's.
     #[arg(long, requires = "personality", conflicts_with = "seconds", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub operations: Option<u64>,
@@ -161,11 +161,24 @@ pub struct PersonalityOptionArgs {
     /// The runs then differ in their operations.
     #[arg(long, requires = "personality", value_name = "N", value_parser = clap::value_parser!(u64).range(1..=86400))]
     pub seconds: Option<u64>,
-    /// Seed of the files and choices of a personality.
+    /// Seed of its files and choices. Default: 1.
     ///
     /// The number of the run is added.
-    #[arg(long, requires = "personality", value_name = "N", default_value_t = 1)]
-    pub seed: u64,
+    #[arg(long, requires = "personality", value_name = "N")]
+    pub seed: Option<u64>,
+}
+
+impl PersonalityOptionArgs {
+    /// The name of an option that is given.
+    pub fn given(&self) -> Option<&'static str> {
+        let given = [
+            ("--scale", self.scale.is_some()),
+            ("--operations", self.operations.is_some()),
+            ("--seconds", self.seconds.is_some()),
+            ("--seed", self.seed.is_some()),
+        ];
+        given.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
+    }
 }
 
 #[derive(Debug, Args)]
@@ -208,14 +221,14 @@ pub struct FragmentArgs {
     /// Free space to keep. Default: half of it.
     #[arg(long, value_name = "SIZE", requires = "free_space")]
     pub free: Option<senesce_core::Bytes>,
-    /// Allowed distance, 0 (equal) to 1.
+    /// Allowed distance, 0 (equal) to 1. Default: 0.05.
     ///
     /// The distance of the free space from the histogram. 1: nothing in common.
-    #[arg(long, value_name = "DISTANCE", default_value_t = 0.05, requires = "free_space")]
-    pub within: f64,
-    /// Seed of the order of free extents.
-    #[arg(long, default_value_t = 1, requires = "free_space")]
-    pub seed: u64,
+    #[arg(long, value_name = "DISTANCE", requires = "free_space")]
+    pub within: Option<f64>,
+    /// Seed of the order of free extents. Default: 1.
+    #[arg(long, requires = "free_space")]
+    pub seed: Option<u64>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,

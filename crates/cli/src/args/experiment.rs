@@ -115,8 +115,8 @@ pub struct ExportArgs {
     pub run: PathBuf,
     /// Print one table as CSV.
     ///
-    /// Tables: cells, grep, load, layout, free_space, aging, circumstances, steps, latency,
-    /// modelled, maps, requests, prediction. docs/reference/results.md explains their columns.
+    /// Tables: cells, grep, load, layout, modelled, trace, trace_buckets, maps, free_space, aging,
+    /// latency, steps, circumstances. docs/reference/tables.md explains their columns.
     #[arg(long, value_name = "TABLE", group = "format", add = ArgValueCandidates::new(complete::tables))]
     pub csv: Option<String>,
     /// Print all tables as one JSON document.
@@ -296,7 +296,7 @@ pub struct SynthArgs {
     /// Path of the new bare repository. It must not exist.
     pub path: PathBuf,
     /// Files in the first commit.
-    #[arg(long, default_value_t = 20_000)]
+    #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(500..=1_000_000))]
     pub files: u64,
     /// Commits after the first.
     #[arg(long, default_value_t = 1_000)]

@@ -11,7 +11,7 @@ pub const GROUPS: &[(&str, &[&str])] = &[
     ("Measure", &["demo", "run", "show", "report", "export", "compare", "bench", "personality"]),
     ("Keep", &["image", "record", "replay", "log"]),
     ("File systems", &["fs", "garden"]),
-    ("Housekeeping", &["clean", "schema", "completions", "man"]),
+    ("Housekeeping", &["clean", "kernels", "schema", "completions", "man"]),
 ];
 
 /// The rule of exit codes: the long help of `senesce help exit-codes`, and a part of the reference.

@@ -25,7 +25,9 @@ pub struct FsDrivesArgs {
 #[derive(Debug, Args)]
 pub struct FsOfVolumeArgs {
     /// The garden (not with --drive), then the volume.
-    #[arg(value_names = ["DIRECTORY", "VOLUME"], num_args = 1..=2, required = true)]
+    ///
+    /// The volume is main by default, except for `volume delete`.
+    #[arg(value_names = ["DIRECTORY", "VOLUME"], num_args = 0..=2)]
     pub words: Vec<OsString>,
     #[command(flatten)]
     pub drives: FsDrivesArgs,

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use senesce_core::{Bytes, Clock, Seed};
 use senesce_experiment::{
     AgeEnd, AgeEnded, AgeOptions, Layout, Onto, Source, age_into, create_untaken,
-    plan::{Plan, WorkloadKind},
+    plan::{Plan, PlanError, WorkloadKind},
     plan_aging, planned_bytes,
 };
 use senesce_image::{Description, SaveOptions, save};
@@ -21,9 +21,10 @@ use senesce_volume::{
 use serde_json::{Value, json};
 
 use super::{
-    fs::{print_chains, report_chains, with_engine, with_evergreen},
+    fs::{collect_told, print_chains, report_chains, with_engine, with_evergreen},
     home::with_home,
     image::save_listed,
+    place::check_place,
 };
 use crate::{
     args::{AgeArgs, FsArg, GardeningArg},
@@ -41,20 +42,37 @@ pub fn age(args: AgeArgs, quiet: bool) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
     let settings: Vec<_> = args.set.iter().map(|set| (set.name.clone(), set.value.clone())).collect();
     let until = args.until.unwrap_or_default();
-    let plan =
-        plan_aging(&args.workload, &settings, &until, args.seed.map(Seed)).map_err(senesce_experiment::Error::from)?;
+    let plan = plan_aging(&args.workload, &settings, &until, args.seed.map(Seed)).map_err(explain)?;
     if args.threads > 1 && plan.workload.profile.is_none() {
-        return Err(usage("--threads: only the operations of a profile may be done in another order", None));
+        return Err(usage("--threads is only for the workload profile", Some("leave it out, or name profile:NAME")));
     }
     for path in [&args.log, &args.image, &args.save].into_iter().flatten() {
         if path.symlink_metadata().is_ok() {
             return Err(usage(format!("{} exists already", path.display()), Some("give another name")));
         }
     }
-    with_home(|custodian| {
+    let aged = with_home(|custodian| {
         let (_, scratch) = custodian.acquire_tree(&args.dir, "senesce-age")?;
         age_in(&args, &plan, custodian, &scratch, quiet)
-    })
+    });
+    let hint = "a trace of strace becomes a log with `senesce record --import-strace`; age with replay:LOG";
+    match aged {
+        Err(error) if args.workload.starts_with("trace:") && format!("{error:#}").contains("is no record") => {
+            Err(usage(format!("{error:#}"), Some(hint)))
+        }
+        aged => aged,
+    }
+}
+
+/// A workload that is unknown is reported without the name of a plan.
+fn explain(error: PlanError) -> anyhow::Error {
+    match error {
+        PlanError::Contradiction { key, problem, .. } if key == "workload" => {
+            let (problem, known) = problem.split_once("; ").unwrap_or((&problem, ""));
+            usage(format!("workload {problem}"), Some(known).filter(|known| !known.is_empty()))
+        }
+        error => senesce_experiment::Error::from(error).into(),
+    }
 }
 
 fn age_in(args: &AgeArgs, plan: &Plan, custodian: &Custodian, scratch: &Path, quiet: bool) -> Result<()> {
@@ -64,10 +82,16 @@ fn age_in(args: &AgeArgs, plan: &Plan, custodian: &Custodian, scratch: &Path, qu
     }
     if let Some(place) = args.on.strip_prefix("garden:") {
         check_engine(args, plan, "a garden")?;
+        if args.dry_run {
+            return preview_engine(args, plan, Path::new(place), scratch);
+        }
         return age_garden(args, plan, Path::new(place), scratch, quiet);
     }
     if let Some(place) = args.on.strip_prefix("evergreen:") {
         check_engine(args, plan, "an evergreen")?;
+        if args.dry_run {
+            return preview_engine(args, plan, Path::new(&args.on), scratch);
+        }
         let source = open_source(args, plan, scratch)?;
         let aged = |target: &_| age_onto(args, plan, &source, Onto::Engine(target), quiet, &mut || Ok(()));
         return tell(args, &args.on, &with_evergreen(Path::new(place), aged)?, &[], None);
@@ -75,7 +99,14 @@ fn age_in(args: &AgeArgs, plan: &Plan, custodian: &Custodian, scratch: &Path, qu
     if existing.is_dir() {
         check_not_made(args, plan, "a directory")?;
         let source = open_source(args, plan, scratch)?;
-        let root = choose_root(existing)?;
+        let root = choose_root(existing, args.dry_run)?;
+        if args.dry_run {
+            rustix::fs::access(existing, rustix::fs::Access::WRITE_OK)
+                .map_err(std::io::Error::from)
+                .with_context(|| format!("cannot write to {}", existing.display()))?;
+            print_preview(args, &root.display().to_string());
+            return Ok(());
+        }
         let end = age_onto(args, plan, &source, Onto::Directory(&root), quiet, &mut || Ok(()));
         if end.is_err() && root != existing {
             // Only if nothing was done in it.
@@ -84,6 +115,7 @@ fn age_in(args: &AgeArgs, plan: &Plan, custodian: &Custodian, scratch: &Path, qu
         let end = end?;
         return tell(args, &root.display().to_string(), &end, &[], None);
     }
+    check_place(&args.on)?;
     let (spec, slot) = spec(args, plan, scratch)?;
     // Before any work, and before its size is judged. `Volume::create` repeats the check.
     if let Backend::Device { path, .. } = &spec.backend {
@@ -92,6 +124,10 @@ fn age_in(args: &AgeArgs, plan: &Plan, custodian: &Custodian, scratch: &Path, qu
     check_room(&**custodian.host(), &spec, planned_bytes(plan)?)?;
     // A log that is damaged or a repository that is gone must not cost what is on a device.
     let source = open_source(args, plan, scratch)?;
+    if args.dry_run {
+        print_preview(args, &args.on);
+        return Ok(());
+    }
     let volume = create_untaken(custodian, &spec, slot.clone())?;
     let root = volume.root().to_owned();
     let mut volume = Some(volume);
@@ -146,15 +182,38 @@ fn age_garden(args: &AgeArgs, plan: &Plan, place: &Path, scratch: &Path, quiet: 
     tell(args, &args.on, &end, &[], Some(&chains))
 }
 
-/// The directory itself if nothing is in it, else a new one in it.
-fn choose_root(existing: &Path) -> Result<PathBuf> {
+/// Checks the source and the file system, and prints what a run would do. Changes nothing.
+fn preview_engine(args: &AgeArgs, plan: &Plan, place: &Path, scratch: &Path) -> Result<()> {
+    open_source(args, plan, scratch)?;
+    collect_told(place, None, &|| true)?;
+    print_preview(args, &args.on);
+    Ok(())
+}
+
+fn print_preview(args: &AgeArgs, place: &str) {
+    let until = if args.until.is_some() { "the age of --until" } else { "the end of the workload" };
+    println!("{} would age {place} until {until}; nothing was written", args.workload);
+    for (what, path) in [("operation log", &args.log), ("image", &args.image), ("container", &args.save)] {
+        if let Some(path) = path {
+            println!("{what:<14} {}", path.display());
+        }
+    }
+}
+
+/// The directory itself if nothing is in it, else a new one in it. With `dry_run` it is not made.
+fn choose_root(existing: &Path, dry_run: bool) -> Result<PathBuf> {
     let mut entries = fs::read_dir(existing).with_context(|| format!("cannot list {}", existing.display()))?;
     let is_taken = |entry: std::io::Result<fs::DirEntry>| entry.map_or(true, |entry| entry.file_name() != "lost+found");
     if !entries.any(is_taken) {
         return Ok(existing.to_owned());
     }
     let root = existing.join(SUBDIRECTORY);
-    match fs::create_dir(&root) {
+    let made = match (dry_run, root.symlink_metadata().is_ok()) {
+        (true, false) => Ok(()),
+        (true, true) => Err(std::io::ErrorKind::AlreadyExists.into()),
+        (false, _) => fs::create_dir(&root),
+    };
+    match made {
         Ok(()) => Ok(root),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
             let hint = "remove it, or give an empty directory";
@@ -170,14 +229,17 @@ fn spec(args: &AgeArgs, plan: &Plan, scratch: &Path) -> Result<(VolumeSpec, Slot
         Some(FsArg::Xfs) => FileSystemKind::Xfs,
         Some(FsArg::Btrfs) => FileSystemKind::Btrfs,
         Some(FsArg::F2fs) => FileSystemKind::F2fs,
-        None => return Err(usage("--on names an image or a device", Some("say which file system with --fs"))),
+        None => {
+            let message = format!("--on {} needs a file system", args.on);
+            return Err(usage(message, Some("name one: --fs ext4, xfs, btrfs or f2fs")));
+        }
     };
     let backend = match args.on.strip_prefix("image:") {
         Some(size) => {
             if args.image.is_none() && args.save.is_none() {
                 return Err(usage(
-                    "an image that is not kept is of no use",
-                    Some("give --image FILE, --save CONTAINER"),
+                    format!("--on {} makes an image, and nothing keeps it", args.on),
+                    Some("keep it with --image FILE or --save CONTAINER"),
                 ));
             }
             let size: Bytes = size.parse().map_err(|error| usage(format!("--on: {error}"), None))?;

@@ -13,12 +13,7 @@ use senesce_ext4::{EntryOrder, FileKind, FileSystem, ScanOptions, TreeOptions};
 use senesce_probe::collect::{Census, CensusFile, CensusOptions, collect_census};
 use senesce_workload::profile::{AgingProfile, Captured, FoundFile, compute_profile};
 
-use crate::{
-    args::ProfileCaptureArgs,
-    clock::SystemClock,
-    exit::{failed, usage},
-    machine::count_threads,
-};
+use crate::{args::ProfileCaptureArgs, clock::SystemClock, exit::usage, machine::count_threads};
 
 /// Reads the attributes of every file, and makes a profile in the bins of `like`, if that is given.
 pub fn capture(args: &ProfileCaptureArgs, like: Option<&AgingProfile>, quiet: bool) -> Result<AgingProfile> {
@@ -82,10 +77,10 @@ fn collect_fullness(path: &Path) -> Result<f64> {
 fn read_ext4(path: &Path, options: &CensusOptions) -> Result<(Census, f64)> {
     let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
     let wrong = |error: senesce_ext4::Error| {
-        failed(format!(
-            "{}: {error}; of another file system than ext4, mount it and name its directory",
-            path.display()
-        ))
+        usage(
+            format!("{} holds no ext4 that can be read: {error}", path.display()),
+            Some("mount another file system, and name its directory"),
+        )
     };
     let mut system = FileSystem::open(file).map_err(wrong)?;
     let superblock = system.superblock();

@@ -6,13 +6,17 @@ use std::{
 };
 
 use anyhow::Result;
-use senesce_volume::{CleanAction, CleanMode, LinuxHost, Registry, clean as clean_run};
+use senesce_experiment::RunPaths;
+use senesce_volume::{CleanAction, CleanMode, JOURNAL_FILE_NAME, LinuxHost, Registry, clean as clean_run};
 
 use super::run::registry_dir;
 use crate::{
     args::CleanArgs,
     exit::{failed, usage},
 };
+
+/// The hint for a directory that is no run.
+const NAME_A_RUN: &str = "name the directory that --out named; without a name, `clean` finds the runs itself";
 
 /// Cleans the given runs, or all that this machine knows of.
 pub fn clean(args: CleanArgs) -> Result<()> {
@@ -47,7 +51,10 @@ pub fn clean(args: CleanArgs) -> Result<()> {
     } else {
         for dir in &args.runs {
             if !dir.is_dir() {
-                return Err(usage(format!("there is no directory {}", dir.display()), None));
+                return Err(usage(format!("there is no directory {}", dir.display()), Some(NAME_A_RUN)));
+            }
+            if !is_run(dir) {
+                return Err(usage(format!("{} holds no run", dir.display()), Some(NAME_A_RUN)));
             }
             print(dir, clean_run(&host, dir, mode));
         }
@@ -56,6 +63,11 @@ pub fn clean(args: CleanArgs) -> Result<()> {
         0 => Ok(()),
         _ => Err(failed(format!("{unclean} run(s) could not be cleaned; some of their resources are still there"))),
     }
+}
+
+/// Whether a directory has the plan of a run, or a journal of resources.
+fn is_run(dir: &Path) -> bool {
+    RunPaths::new(dir).plan().exists() || dir.join(JOURNAL_FILE_NAME).exists()
 }
 
 /// Prints what happened to a run. Returns whether a snapshot could not be removed.

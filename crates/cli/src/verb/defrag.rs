@@ -46,7 +46,7 @@ pub fn defrag(args: DefragArgs, quiet: bool) -> Result<()> {
     let (judge, devices) = choose_devices(&args.device, &args.path)?;
     let threads = count_threads(args.threads);
     let stop = || interrupted().is_some();
-    let counter = Counter::for_stderr(quiet, "entries");
+    let counter = Counter::for_stderr(quiet, "entries", None);
     let tree = collect_tree(&args.path, threads, &stop).map_err(interrupted_or)?;
     counter.finish();
     let files = args.order.apply(&tree)?;

@@ -64,7 +64,7 @@ pub fn defrag_space(args: &DefragArgs, quiet: bool) -> Result<()> {
         return Err(failed("--free-space works on ext4 and XFS; on Btrfs, use `btrfs balance start -dusage=50`"));
     }
     let free = collect_free_extents_as_it_is(&args.path).context("cannot read the free extents (are you root?)")?;
-    let counter = Counter::for_stderr(quiet, "entries");
+    let counter = Counter::for_stderr(quiet, "entries", None);
     let stop = || interrupted().is_some();
     let tree = collect_tree(&args.path, count_threads(args.threads), &stop).map_err(interrupted_or)?;
     counter.finish();

@@ -8,7 +8,7 @@ use senesce_volume::install_signal_cleanup;
 
 use super::{
     guest,
-    run::{next_run_dir, run_to_end, world},
+    run::{dry_run, next_run_dir, run_to_end, world},
 };
 use crate::args::DemoArgs;
 
@@ -34,5 +34,8 @@ pub fn demo(args: &DemoArgs, quiet: bool) -> Result<()> {
         return guest::demo(kind, args, &plan, quiet);
     }
     let out = args.out.clone().unwrap_or_else(|| next_run_dir(&plan.name));
+    if args.dry_run {
+        return dry_run(&plan, name, &out, (false, false));
+    }
     run_to_end(Run::create(plan, name, &out, false, world(false)?)?, quiet)
 }

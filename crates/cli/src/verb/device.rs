@@ -195,6 +195,11 @@ fn sizes(largest: Bytes) -> impl Iterator<Item = u64> {
     (12..).map(|power| 1u64 << power).take_while(move |size| *size <= largest.0)
 }
 
+/// The smallest file or device with enough sizes of reads.
+const LEAST_CALIBRATED: u64 = 1 << 20;
+/// The hint for a file that cannot be measured.
+const FULL_FILE: &str = "write a file without holes: dd if=/dev/urandom of=FILE bs=1M count=1024";
+
 /// A device's curve, and the model that was fitted to it.
 struct Measured {
     path: PathBuf,
@@ -215,6 +220,15 @@ fn measure(
 ) -> Result<Measured> {
     let clock = SystemClock::start();
     let length = file_length(path)?;
+    if length < LEAST_CALIBRATED {
+        let message = format!(
+            "{} has {}; a calibration needs at least {}",
+            path.display(),
+            Bytes(length),
+            Bytes(LEAST_CALIBRATED)
+        );
+        return Err(usage(message, Some(FULL_FILE)));
+    }
     let largest = largest.unwrap_or(Bytes(LARGEST_MEASURED.min(length / LEAST_PLACES)));
     let sizes: Vec<u64> = sizes(largest).collect();
     let most = Bytes(sizes.iter().sum::<u64>() * u64::from(reads));
@@ -225,7 +239,10 @@ fn measure(
     eprintln!("reading {most} at random from {}{until}", Printable::new(&path));
     let time = seconds.map(|seconds| Nanos(u64::from(seconds) * 1_000_000_000));
     let limit = TransferLimit { reads: u64::from(reads), time };
-    let measured = collect_transfer_curve(path, &sizes, limit, SEED, &clock)?;
+    let measured = collect_transfer_curve(path, &sizes, limit, SEED, &clock).map_err(|error| match &error {
+        senesce_probe::Error::BadTransfer { .. } => usage(error.to_string(), Some(FULL_FILE)),
+        _ => error.into(),
+    })?;
     let points: Vec<BandwidthPoint> = measured
         .iter()
         .filter_map(|point| {
@@ -364,6 +381,10 @@ fn draw(transfer: &Value, html: Option<&Path>, svg: Option<&Path>) -> Result<()>
 /// The length of a file or block device.
 fn file_length(path: &Path) -> Result<u64> {
     use std::io::{Seek, SeekFrom};
+    if path.is_dir() {
+        let hint = "name a block device, or a large file on it";
+        return Err(usage(format!("{} is a directory", path.display()), Some(hint)));
+    }
     let mut file = fs::File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
     file.seek(SeekFrom::End(0)).with_context(|| format!("cannot look at {}", path.display()))
 }

@@ -18,6 +18,9 @@ use crate::{
 /// Fragments, and says what was reached.
 pub fn fragment(args: FragmentArgs) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
+    if args.free_space.is_none() && (args.free.is_some() || args.within.is_some() || args.seed.is_some()) {
+        return Err(usage("--free, --within and --seed are for --free-space", None));
+    }
     let target = match (&args.free_space, args.extents, args.layout_score) {
         (Some(histogram), ..) => return free_space(&args, histogram),
         (None, Some(extents), _) => FileTarget::Extents(extents),
@@ -74,7 +77,8 @@ fn tree(args: &FragmentArgs, target: FileTarget) -> Result<()> {
 }
 
 fn free_space(args: &FragmentArgs, histogram: &Histogram) -> Result<()> {
-    let options = FreeOptions { free: args.free, within: args.within, seed: Seed(args.seed) };
+    let options =
+        FreeOptions { free: args.free, within: args.within.unwrap_or(0.05), seed: Seed(args.seed.unwrap_or(1)) };
     let report =
         with_home(|custodian| fragment_free_space(custodian, &args.path, histogram, &options).map_err(explain))?;
     if args.json {

@@ -202,6 +202,9 @@ fn restore_image(args: &ImageRestoreArgs, quiet: bool) -> Result<()> {
     let host = LinuxHost::default();
     // Held until the end, so that no process mounts the device or opens the file that is replaced.
     let target = open_target(args)?;
+    if args.dry_run {
+        return preview_restore(args);
+    }
     let report = with_home(|custodian| {
         let mark = custodian.token();
         let options = RestoreOptions {
@@ -227,6 +230,20 @@ fn restore_image(args: &ImageRestoreArgs, quiet: bool) -> Result<()> {
     if !quiet {
         note_twin(&host, &args.to);
     }
+    Ok(())
+}
+
+/// Prints what a restore would write. The target was checked.
+fn preview_restore(args: &ImageRestoreArgs) -> Result<()> {
+    if args.to.is_file() && !args.force {
+        let message = format!("{} exists already", args.to.display());
+        return Err(usage(message, Some("give another name, or restore with --force")));
+    }
+    let dir = args.to.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::canonicalize(dir).with_context(|| format!("cannot look up {}", dir.display()))?;
+    let container = Container::open_until(&args.container, is_interrupted).map_err(explain)?;
+    let bytes = Bytes(container.volume_bytes());
+    println!("{}: {bytes} would be written to {}", args.container.display(), args.to.display());
     Ok(())
 }
 
@@ -288,6 +305,10 @@ pub fn explain(error: senesce_image::Error) -> anyhow::Error {
             usage(error.to_string(), Some("give another name, or restore with --force"))
         }
         senesce_image::Error::TooSmall { .. } => usage(error.to_string(), None),
+        senesce_image::Error::NotAContainer { path, .. } => usage(
+            format!("{} is no image container", path.display()),
+            Some("`senesce image save IMAGE CONTAINER` makes one; an image itself needs no restore"),
+        ),
         error => error.into(),
     }
 }

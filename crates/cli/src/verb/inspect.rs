@@ -1,6 +1,6 @@
 //! `senesce inspect`: how aged is this file system, where, why, and what does it cost.
 
-use std::{fs, path::Path, sync::Arc};
+use std::{fs, os::unix::fs::MetadataExt, path::Path, sync::Arc};
 
 use anyhow::{Context, Result};
 use senesce_core::{Clock, Printable};
@@ -13,7 +13,7 @@ use super::{
     device::read_device,
     fs::{collect_told, draw_tree, outline_tree},
 };
-use crate::{args::InspectArgs, clock::SystemClock, exit::usage, machine::count_threads, progress::Counter};
+use crate::{args::InspectArgs, clock::SystemClock, exit::usage, fit::fit, machine::count_threads, progress::Counter};
 
 /// Cells on each side of the map: two to the power of it.
 const MAP_ORDER: u32 = 8;
@@ -29,6 +29,7 @@ pub fn inspect(args: InspectArgs, quiet: bool) -> Result<()> {
     let access = if args.offline { Access::Offline } else { Access::ThroughMount };
     let named = |prefix| args.path.to_str().and_then(|path| path.strip_prefix(prefix)).map(Path::new);
     let (garden, evergreen) = (named("garden:"), named("evergreen:"));
+    check_kind(&args.path)?;
     let (judge, devices) = choose_devices(&args.device, garden.or(evergreen).unwrap_or(&args.path))?;
     if garden.is_none() && args.volume.is_some() {
         return Err(usage("--volume names a volume of a garden", Some("write garden:DIRECTORY")));
@@ -49,7 +50,7 @@ pub fn inspect(args: InspectArgs, quiet: bool) -> Result<()> {
             return Ok(());
         }
     }
-    let counter = Counter::for_stderr(quiet, "entries");
+    let counter = Counter::for_stderr(quiet, "entries", count_entries(&args.path));
     let options = InspectOptions {
         devices,
         judge,
@@ -94,12 +95,35 @@ pub fn inspect(args: InspectArgs, quiet: bool) -> Result<()> {
     }
     match args.json {
         true => println!("{}", serde_json::to_string_pretty(&figures)?),
-        false => print!("{}", inspection_screen(&figures)),
+        false => print!("{}", fit(&inspection_screen(&figures))),
     }
     for (what, path) in [("page", &args.html), ("map", &args.map)] {
         if let Some(path) = path {
             eprintln!("{what}: {}", Printable::new(&path));
         }
+    }
+    Ok(())
+}
+
+/// The files and directories of a mounted file system, if `path` is its root.
+fn count_entries(path: &Path) -> Option<u64> {
+    let device = |path: &Path| Some(fs::metadata(path).ok()?.dev());
+    let is_root = device(path) != device(&path.join("..")) || path == Path::new("/");
+    let stat = rustix::fs::statvfs(path).ok().filter(|stat| is_root && stat.f_files > 0)?;
+    Some(stat.f_files.saturating_sub(stat.f_ffree))
+}
+
+/// Refuses places of this project that are named like those of other file systems.
+fn check_kind(path: &Path) -> Result<()> {
+    let shown = path.display();
+    if path.join("drive-00.img").is_file() && path.join("log.img").is_file() {
+        let message = format!("{shown} is the directory of a garden");
+        return Err(usage(message, Some(&format!("inspect its volume: senesce inspect garden:{shown}"))));
+    }
+    if path.is_file() && senesce_image::Container::open_until(path, || false).is_ok() {
+        let message = format!("{shown} is a container of `senesce image`");
+        let hint = format!("restore it first: senesce image restore {shown} FILE");
+        return Err(usage(message, Some(&hint)));
     }
     Ok(())
 }

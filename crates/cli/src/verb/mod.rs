@@ -23,6 +23,7 @@ pub mod kernels;
 mod little;
 pub mod log;
 pub mod personality;
+mod place;
 pub mod profile;
 pub mod record;
 pub mod replay;

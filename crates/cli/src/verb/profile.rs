@@ -31,7 +31,11 @@ pub fn profile(args: ProfileArgs, quiet: bool) -> Result<()> {
         }
         ProfileVerb::Merge { profiles, name, out } => {
             let parts = profiles.iter().map(|profile| read_profile(profile)).collect::<Result<Vec<_>>>()?;
-            let merged = merge_profiles(&parts, &name).map_err(|problem| usage(problem.to_string(), None))?;
+            let merged = merge_profiles(&parts, &name).map_err(|problem| {
+                let problem = problem.to_string();
+                let problem = problem.strip_prefix("not a profile: ").unwrap_or(&problem);
+                usage(problem, Some("capture with the bins of the other one: `senesce profile capture --like PROFILE`"))
+            })?;
             write(&render(&merged)?, out.as_deref())
         }
         ProfileVerb::Diff { found, wanted, json } => {

@@ -38,7 +38,7 @@ pub fn record(args: RecordArgs, quiet: bool) -> Result<()> {
         return import(&args, trace);
     }
     let (Some(dir), Some(mount)) = (&args.dir, &args.mount) else {
-        return Err(usage("give --dir and --mount", None));
+        return Err(usage("--on and --mount are needed", None));
     };
     install_signal_cleanup().context("cannot handle signals")?;
     if args.log.symlink_metadata().is_ok() {
@@ -74,6 +74,10 @@ fn import(args: &RecordArgs, trace: &Path) -> Result<()> {
         Err(senesce_record::Error::Stopped) => {
             check_interrupted("the import of a trace")?;
             return Err(senesce_record::Error::Stopped.into());
+        }
+        Err(error @ senesce_record::Error::Trace { .. }) => {
+            let hint = "write the trace with: strace -f -y -ttt -o FILE COMMAND";
+            return Err(usage(format!("{}: {error}", trace.display()), Some(hint)));
         }
         imported => imported?,
     };

@@ -14,13 +14,14 @@ use senesce_volume::{
 };
 
 use super::{
-    fs::{with_engine, with_evergreen},
+    fs::{collect_told, with_engine, with_evergreen},
     home::with_home_kept_if,
+    place::check_place,
 };
 use crate::{
     args::{FsArg, ReplayArgs},
     clock::SystemClock,
-    exit::{failed, usage},
+    exit::{failed, failed_with, usage},
     machine::{count_threads, trusted_owners},
 };
 
@@ -48,11 +49,21 @@ fn replay_in(args: &ReplayArgs, custodian: &Custodian, scratch: &Path, quiet: bo
         if fs::read_dir(existing).context("cannot list the directory to replay into")?.next().is_some() {
             return Err(usage(format!("{} is not empty", args.on), Some("give an empty directory")));
         }
+        if args.dry_run {
+            rustix::fs::access(existing, rustix::fs::Access::WRITE_OK)
+                .map_err(std::io::Error::from)
+                .with_context(|| format!("cannot write to {}", existing.display()))?;
+            return print_preview(args).map(|()| None);
+        }
         return replay_into(args, Onto::Directory(existing), scratch, quiet).map(|()| None);
     }
     if let Some(place) = args.on.strip_prefix("garden:") {
         if args.keep || args.force || args.fs.is_some() {
             return Err(usage("--keep, --force and --fs are about volumes that are made; --on names a garden", None));
+        }
+        if args.dry_run {
+            collect_told(Path::new(place), None, &|| true)?;
+            return print_preview(args).map(|()| None);
         }
         let replay = |target: &_, _: &_| replay_into(args, Onto::Engine(target), scratch, quiet);
         return with_engine(Path::new(place), replay).map(|()| None);
@@ -64,14 +75,22 @@ fn replay_in(args: &ReplayArgs, custodian: &Custodian, scratch: &Path, quiet: bo
                 None,
             ));
         }
+        if args.dry_run {
+            collect_told(Path::new(&args.on), None, &|| true)?;
+            return print_preview(args).map(|()| None);
+        }
         let replay = |target: &_| replay_into(args, Onto::Engine(target), scratch, quiet);
         return with_evergreen(Path::new(place), replay).map(|()| None);
     }
+    check_place(&args.on)?;
     let (spec, slot) = spec(args, scratch)?;
     let host = &**custodian.host();
     // Reading a log takes time: quick checks come first.
     check_room(host, &spec, Bytes(0))?;
     check_room(host, &spec, collect_peak(&args.log)?)?;
+    if args.dry_run {
+        return print_preview(args).map(|()| None);
+    }
     let volume = Volume::create(custodian, &spec, &slot)?;
     replay_into(args, Onto::Directory(volume.root()), scratch, quiet)?;
     if args.keep {
@@ -81,13 +100,34 @@ fn replay_in(args: &ReplayArgs, custodian: &Custodian, scratch: &Path, quiet: bo
     Ok(None)
 }
 
+/// Reads the log, and prints what a replay would do. Writes nothing.
+fn print_preview(args: &ReplayArgs) -> Result<()> {
+    check_against(args)?;
+    let peak = collect_peak(&args.log)?;
+    let (log, on) = (args.log.display(), &args.on);
+    println!("{log} would be replayed onto {on}, which needs {peak} at most; nothing was written");
+    Ok(())
+}
+
+/// Errors: the directory to compare with does not exist.
+fn check_against(args: &ReplayArgs) -> Result<()> {
+    if args.against == "model" || Path::new(&args.against).is_dir() {
+        return Ok(());
+    }
+    let hint = Some("name the directory that the log was recorded from, or model");
+    Err(usage(format!("--against: {} is no directory", args.against), hint))
+}
+
 fn spec(args: &ReplayArgs, scratch: &Path) -> Result<(VolumeSpec, Slot)> {
     let file_system = match args.fs {
         Some(FsArg::Ext4) => FileSystemKind::Ext4,
         Some(FsArg::Xfs) => FileSystemKind::Xfs,
         Some(FsArg::Btrfs) => FileSystemKind::Btrfs,
         Some(FsArg::F2fs) => FileSystemKind::F2fs,
-        None => return Err(usage("--on names an image or a device", Some("say which file system with --fs"))),
+        None => {
+            let message = format!("--on {} needs a file system", args.on);
+            return Err(usage(message, Some("name one: --fs ext4, xfs, btrfs or f2fs")));
+        }
     };
     let (backend, needed) = match args.on.strip_prefix("image:") {
         Some(size) => {
@@ -113,6 +153,7 @@ fn replay_into(args: &ReplayArgs, onto: Onto<'_>, scratch: &Path, quiet: bool) -
             eprintln!("{} steps", step + 1);
         }
     };
+    check_against(args)?;
     let options = ReplayOptions {
         log: &args.log,
         onto,
@@ -138,5 +179,9 @@ fn replay_into(args: &ReplayArgs, onto: Onto<'_>, scratch: &Path, quiet: bool) -
         println!("the tree equals that of {}", args.against);
         return Ok(());
     }
-    Err(failed(format!("the tree differs from that of {}:\n  {}", args.against, end.differences.join("\n  "))))
+    let differences = end.differences.join("\n  ");
+    let message = format!("the tree differs from that of {}:\n  {differences}", args.against);
+    let is_content = args.against != "model" && differences.contains("other content");
+    let hint = "a log keeps only the lengths of writes, unless it was recorded with `senesce record --keep-contents`";
+    Err(failed_with(message, is_content.then_some(hint)))
 }

@@ -13,14 +13,19 @@ use senesce_experiment::{
     EngineTeller, Event, KernelLoad, Observer, Preview, Run, RunPaths, World, plan::Plan, preview,
 };
 use senesce_inspect::Told;
-use senesce_report::summary_table;
 use senesce_volume::{LinuxHost, install_signal_cleanup, interrupted};
 
-use super::{fs::collect_told, guest, report::write_report, show::read_results};
+use super::{
+    fs::collect_told,
+    guest,
+    report::write_report,
+    show::{read_results, render_summary},
+};
 use crate::{
     args::RunArgs,
     clock::SystemClock,
     exit::{Resumable, failed, usage},
+    fit::fit,
     machine::{count_threads, trusted_owners},
     progress::Progress,
 };
@@ -37,7 +42,7 @@ pub fn run(args: RunArgs, quiet: bool) -> Result<()> {
             let plan = with_overrides(Plan::read(path)?, path, &args)?;
             let out = args.out.clone().unwrap_or_else(|| next_run_dir(&plan.name));
             if args.dry_run {
-                return dry_run(&plan, path, &out, &args);
+                return dry_run(&plan, path, &out, (args.force, args.trust_repo));
             }
             Run::create(plan, path, &out, args.force, world(args.trust_repo)?)?
         }
@@ -59,7 +64,7 @@ pub fn run_to_end(mut run: Run, quiet: bool) -> Result<()> {
     drop(progress);
     write_report(run.dir(), &run.report_path(), Some(&run.dir().join("figures")), None)?;
     let results = read_results(run.dir())?;
-    print!("{}", summary_table(&results));
+    print!("{}", fit(&render_summary(&results)));
     println!("\nreport: {}", Printable::new(&run.report_path()));
     if end.failed_arms.is_empty() {
         return match results.cells.iter().filter(|cell| !cell.valid).count() {
@@ -168,6 +173,12 @@ pub fn with_overrides(mut plan: Plan, path: &Path, args: &RunArgs) -> Result<Pla
     if args.pulls.is_some() {
         plan.history.pulls = args.pulls;
     }
+    if let Some(runs) = args.runs {
+        plan.measure.repetitions = runs.into();
+    }
+    if let Some(seed) = args.seed {
+        plan.seed = senesce_core::Seed(seed);
+    }
     if args.device.is_some() {
         plan.volumes.device = args.device.clone();
     }
@@ -184,9 +195,10 @@ pub fn next_run_dir(name: &str) -> PathBuf {
         .expect("some number is free")
 }
 
-fn dry_run(plan: &Plan, path: &Path, out: &Path, args: &RunArgs) -> Result<()> {
+/// Prints what a run would do, and refuses what it would refuse.
+pub fn dry_run(plan: &Plan, path: &Path, out: &Path, (force, trust_repo): (bool, bool)) -> Result<()> {
     let scratch = create_scratch(&env::temp_dir())?;
-    let result = preview(plan, path, (out, &scratch), args.force, &world(args.trust_repo)?);
+    let result = preview(plan, path, (out, &scratch), force, &world(trust_repo)?);
     if let Err(error) = fs::remove_dir_all(&scratch) {
         let scratch = scratch.display();
         eprintln!("senesce: warning: cannot remove {scratch}, which may hold a copy of the repository: {error}");
@@ -210,10 +222,13 @@ fn create_scratch(dir: &Path) -> Result<PathBuf> {
 }
 
 fn print_preview(plan: &Plan, preview: &Preview) {
-    println!("plan {}: {}", plan.name, plan.description);
+    match plan.description.trim() {
+        "" => println!("plan {}", plan.name),
+        description => println!("plan {}: {description}", plan.name),
+    }
     let arms: Vec<&str> = preview.arms.iter().map(|arm| arm.name.as_str()).collect();
     println!("arms         {} ({})", arms.len(), arms.join(", "));
-    println!("pulls        {} per arm, at most", preview.pulls);
+    println!("{:<12} {} per arm, at most", plan.step_unit(), preview.pulls);
     let checkpoints: Vec<String> = preview.checkpoints.iter().map(u64::to_string).collect();
     println!("checkpoints  {} ({})", checkpoints.len(), shortened(&checkpoints));
     println!("cells        {}", preview.cells.len());

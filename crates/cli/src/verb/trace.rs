@@ -62,7 +62,7 @@ pub fn trace(args: TraceArgs, quiet: bool) -> Result<()> {
         }
         _ => {
             let hint = "senesce trace [--on PATH] -- COMMAND…, or senesce trace --blkparse FILE";
-            return Err(usage("give a command, or a file", Some(hint)));
+            return Err(usage("either a command or --blkparse is needed, not both", Some(hint)));
         }
     };
     if let Some(path) = &args.requests {

@@ -155,7 +155,7 @@ fn a_command_that_fails_or_says_nothing_is_told_and_all_is_cleaned() {
     let run = |args: &[&str]| lab.run([&["bench", "--aged", &image, "--unaged", "--dir", &dir], args].concat());
     let fails = run(&["--", "sh", "-c", "echo no such luck >&2; exit 7"]);
     fails.refused(1, &["ext4 aged, run 1", "exit status: 7", "no such luck"]);
-    run(&["--", "/nonexistent/program"]).refused(1, &["cannot run /nonexistent/program"]);
+    run(&["--", "/nonexistent/program"]).refused(2, &["cannot run /nonexistent/program"]);
     run(&["--metric", r"IOPS=(\d+)", "--", "echo", "IOPS unknown"]).refused(1, &["matches nothing", "IOPS unknown"]);
     run(&["--metric", "is (.*)", "--", "echo", "is slow"]).refused(1, &["\"slow\"", "no number"]);
     run(&["--metric", r"\d+", "--", "true"]).refused(2, &["exactly one group"]);

@@ -90,8 +90,8 @@ fn what_cannot_be_moved_is_refused() {
     assert_eq!((&advice["worth"], &advice["applied"]), (&"no".into(), &Value::Null));
     run(&["/dev/shm"]).refused(2, &["cannot move files on /dev/shm", "ext4, XFS and Btrfs have one"]);
     run(&["/proc/self"]).refused(2, &["cannot move files on /proc/self"]);
-    run(&["none"]).refused(1, &["none", "No such file"]);
-    run(&[&tree.join(name(0, 0)).to_string_lossy()]).refused(1, &["Not a directory"]);
+    run(&["none"]).refused(2, &["none", "No such file"]);
+    run(&[&tree.join(name(0, 0)).to_string_lossy()]).refused(2, &["Not a directory"]);
     run(&[&text, "--dry-run", "--force"]).refused(2, &["cannot be used with"]);
     let point = aged.mount.as_ref().unwrap().point.to_string_lossy().into_owned();
     must("mount", &["-o", "remount,ro", &point]);

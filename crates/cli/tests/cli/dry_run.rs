@@ -57,7 +57,7 @@ const BAD: &[Bad] = &[
         code: 2,
         says: &["no repository at absent"],
     },
-    Bad { what: "a missing trace", from: SOURCE, to: "trace = \"absent.xz\"", code: 1, says: &["absent.xz"] },
+    Bad { what: "a missing trace", from: SOURCE, to: "trace = \"absent.xz\"", code: 2, says: &["absent.xz"] },
     Bad {
         what: "a volume that is too small for its file system",
         from: "empty = \"64MiB\"",

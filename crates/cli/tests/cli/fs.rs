@@ -35,7 +35,7 @@ fn mount(lab: &Lab, more: &[&str]) -> Child {
 /// What the check says, if it is clean.
 fn check(lab: &Lab) -> String {
     let told = lab.run(["fs", "check", "g"]).good().stdout;
-    assert!(told.starts_with("as it lies: clean"), "{told}");
+    assert!(told.starts_with("as it is: clean"), "{told}");
     told
 }
 
@@ -50,7 +50,7 @@ fn one_is_made_and_looked_at_without_root() {
     assert!(json.contains("\"format\":\"senesce-fs-stat/1\"") && json.contains("\"name\":\"main\""), "{json}");
     let bytes = |name: &str| fs::read(lab.path(name)).unwrap();
     let before: Vec<Vec<u8>> = ["g/drive-00.img", "g/drive-03.img", "g/log.img"].map(bytes).into();
-    lab.run(["fs", "mkfs", "garden", "g"]).refused(1, &["cannot make the directory", "File exists"]);
+    lab.run(["fs", "mkfs", "garden", "g"]).refused(2, &["cannot make the directory", "File exists"]);
     lab.run(["fs", "mkfs", "garden", "h", "--size", "1MiB"]).refused(2, &["too small", "8.00 MiB"]);
     for word in ["--force", "--zeroed"] {
         lab.run(["fs", "mkfs", "garden", "h", word]).refused(2, &[word, "a directory is made"]);
@@ -205,7 +205,7 @@ fn a_log_is_replayed_onto_an_engine_in_process_as_onto_a_directory() {
         replay("garden:g", "1").refused(2, &["is not empty"]);
         fs::remove_dir_all(lab.path("g")).unwrap();
     }
-    replay("garden:missing", "1").refused(1, &["cannot list missing"]);
+    replay("garden:missing", "1").refused(2, &["cannot list missing"]);
     lab.run(["replay", "log", "--on", "garden:g", "--keep"]).refused(2, &["about volumes that are made"]);
 }
 

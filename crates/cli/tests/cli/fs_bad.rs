@@ -279,5 +279,5 @@ fn a_garden_that_is_full_says_so_and_takes_removals() {
     senesce_testkit::unmount(point.as_ref());
     assert!(child.wait().unwrap().success());
     let told: Done = lab.run(["fs", "check", "g"]).good();
-    assert!(told.stdout.starts_with("as it lies: clean"), "{}", told.stdout);
+    assert!(told.stdout.starts_with("as it is: clean"), "{}", told.stdout);
 }

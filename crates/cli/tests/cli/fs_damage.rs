@@ -79,7 +79,7 @@ fn a_damaged_superblock_costs_nothing_or_is_told() {
     told.refused(1, &["is damaged"]);
     assert!(told.stdout.contains("log: consistency point is "), "{}", told.stdout);
     let is_refused =
-        || lab.run(["fs", "mount", "g", "mnt"]).refused(1, &["superblocks: ", "--older-point --read-only"]);
+        || lab.run(["fs", "mount", "g", "mnt"]).refused(1, &["superblocks: ", "--previous-checkpoint --read-only"]);
     is_refused();
 
     // The older state can still be mounted.

@@ -14,7 +14,7 @@ fn number(value: &Value) -> u64 {
 
 fn check(lab: &Lab) {
     let told = lab.run(["fs", "check", "g"]).good().stdout;
-    assert!(told.starts_with("as it lies: clean"), "{told}");
+    assert!(told.starts_with("as it is: clean"), "{told}");
 }
 
 /// A garden whose files were written over for a while.

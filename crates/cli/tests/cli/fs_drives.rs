@@ -32,7 +32,7 @@ fn fill(lab: &Lab, name: &str) {
 
 fn check(lab: &Lab, args: &[&str]) {
     let told = lab.run([&["fs", "check"], args].concat()).good().stdout;
-    assert!(told.starts_with("as it lies: clean") && !told.contains("without drive"), "{told}");
+    assert!(told.starts_with("as it is: clean") && !told.contains("without drive"), "{told}");
 }
 
 /// Overwrites blocks of a drive after its label and superblocks.
@@ -51,7 +51,7 @@ fn a_drive_that_is_gone_is_replaced_and_filled_and_a_scrub_puts_right_what_was_d
     mkfs(&lab, "g", "24MiB", "7");
     lab.run(["fs", "replace", "g", "1"]).refused(2, &["drive 1 is here: g/drive-01.img", "hint: only a drive that is"]);
     lab.run(["fs", "replace", "g", "9"]).refused(2, &["there is no drive 9", "has drives 0 to 3"]);
-    lab.run(["fs", "replace", "gone", "1"]).refused(1, &["cannot list gone"]);
+    lab.run(["fs", "replace", "gone", "1"]).refused(2, &["cannot list gone"]);
     let told = lab.run(["fs", "rebuild", "garden:g"]).good().stdout;
     assert_eq!(told, "g: no drive is being filled\n");
 
@@ -132,12 +132,12 @@ fn filling_that_was_interrupted_goes_on_where_it_ended() {
         must("kill", &["-INT", &child.id().to_string()]);
         let done = Done::of(child.wait_with_output().unwrap());
         println!("round {round}: {} {}", done.code, done.stdout);
-        done.code == 130 && done.stdout.contains("`senesce fs rebuild` goes on from there")
+        done.code == 130 && done.stdout.contains("`senesce fs rebuild` continues from there")
     });
     assert!(interrupted, "it is never interrupted in the middle");
     let told = lab.run(["fs", "stat", "g"]).good().stdout;
     assert!(told.contains("drive 2, g/drive-02.img, is being filled: "), "{told}");
-    lab.run(["fs", "replace", "g", "2"]).refused(2, &["was replaced and holds", "`senesce fs rebuild` goes on"]);
+    lab.run(["fs", "replace", "g", "2"]).refused(2, &["was replaced and holds", "`senesce fs rebuild` continues"]);
     let told = lab.run(["fs", "rebuild", "g"]).good().stdout;
     assert!(told.contains("g: drive 2 holds 16384 of 16384 stripes"), "{told}");
     check(&lab, &["g"]);

@@ -135,7 +135,7 @@ fn fsync_of_one_file_makes_earlier_files_durable() {
 fn fs_sync_refuses_other_file_systems() {
     let lab = Lab::new();
     lab.run(["fs", "sync", "tmp"]).refused(2, &["tmp is not on a mount of senesce", "sync --file-system"]);
-    lab.run(["fs", "sync", "nothing"]).refused(1, &["cannot open nothing"]);
+    lab.run(["fs", "sync", "nothing"]).refused(2, &["cannot open nothing"]);
     lab.run(["fs", "sync"]).refused(2, &["<POINT>"]);
 }
 

@@ -35,7 +35,7 @@ fn one_is_made_and_looked_at_without_root() {
     small(&lab);
     let bytes = || fs::read(lab.path("e.img")).unwrap();
     let before = bytes();
-    assert!(lab.run(["fs", "check", "e.img"]).good().stdout.starts_with("as it lies: clean"));
+    assert!(lab.run(["fs", "check", "e.img"]).good().stdout.starts_with("as it is: clean"));
     let told = lab.run(["fs", "stat", "evergreen:e.img"]).good().stdout;
     assert!(told.contains("keys by birth path") && told.contains("units of 4.00 KiB"), "{told}");
     let json = lab.run(["fs", "stat", "e.img", "--json"]).good().stdout;
@@ -123,7 +123,7 @@ fn what_was_written_before_a_kill_is_there_after_it() {
     // Where a run of values was not logged, the sync was a checkpoint, and nothing is to be done
     // again.
     let is_done_again = told.contains("as opening makes it: clean");
-    assert!(told.starts_with("as it lies: clean"), "{told}");
+    assert!(told.starts_with("as it is: clean"), "{told}");
     assert!(is_done_again || told.contains(" 0 batches in the log"), "{told}");
 
     let mut child = mount(&["--read-only"]);
@@ -229,7 +229,7 @@ fn a_defragmented_one_is_read_in_the_order_of_paths_again() {
     assert_eq!(again["moved_objects"], 0, "{again}");
     let shown = lab.run(["fs", "defrag", "e.img"]).good().stdout;
     assert!(shown.contains("0 of the objects of 1601 names got the keys of where they are"), "{shown}");
-    assert!(lab.run(["fs", "check", "e.img"]).good().stdout.starts_with("as it lies: clean"));
+    assert!(lab.run(["fs", "check", "e.img"]).good().stdout.starts_with("as it is: clean"));
     let after = inspected()["tree"].clone();
     for figure in ["files", "directories", "content_bytes"] {
         assert_eq!(after[figure], tree[figure], "{figure}");
@@ -347,7 +347,7 @@ fn a_bad_copy_is_reported_and_repaired_and_loses_nothing() {
     // A copy of a superblock is no failure: power may have been lost while it was written.
     image().write_all_at(&[0x5a; 100], 768 << 10).unwrap();
     let checked = lab.run(["fs", "check", "e.img"]).good().stdout;
-    assert!(checked.starts_with("as it lies: clean") && checked.contains("the other copy is used"), "{checked}");
+    assert!(checked.starts_with("as it is: clean") && checked.contains("the other copy is used"), "{checked}");
 
     mkfs(&lab, &["--metadata-copies", "3", "--force"]).refused(2, &["--metadata-copies"]);
     lab.run(["fs", "mkfs", "garden", "g", "--metadata-copies", "1"]).refused(2, &["words of an evergreen"]);

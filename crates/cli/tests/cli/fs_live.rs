@@ -56,7 +56,7 @@ fn checked(lab: &Lab, mounted: Mounted<'_>) {
     mounted.unmount();
     assert!(control_sockets(lab).is_empty());
     let told = run(lab, "fs check g");
-    assert!(told.starts_with("as it lies: clean"), "{told}");
+    assert!(told.starts_with("as it is: clean"), "{told}");
 }
 
 #[test]
@@ -274,7 +274,7 @@ fn a_mounted_garden_is_checked_at_one_moment_while_programs_write() {
     std::os::unix::fs::FileExt::write_all_at(&image, &[0x5a; 4160 * 300], 4160 * 3).unwrap();
     lab.run(["fs", "check", "g", "--online"]).refused(1, &["g is damaged: "]);
     assert!(run(&lab, "fs scrub g").contains(", 0 lost"));
-    assert!(run(&lab, "fs check g").starts_with("as it lies: clean"));
+    assert!(run(&lab, "fs check g").starts_with("as it is: clean"));
     checked(&lab, mounted);
 }
 
@@ -319,7 +319,7 @@ fn a_mounted_evergreen_is_swept_while_programs_write() {
     assert!(run(&lab, "fs check mnt --online").starts_with("as it is: clean"));
     assert!(run(&lab, "fs defrag mnt").contains(" 0 of the objects"));
     mounted.unmount();
-    assert!(run(&lab, "fs check e.img").starts_with("as it lies: clean"));
+    assert!(run(&lab, "fs check e.img").starts_with("as it is: clean"));
 }
 
 #[test]
@@ -345,5 +345,5 @@ fn a_mounted_evergreen_answers() {
     lab.run(["fs", "scrub", "mnt"]).refused(2, &["it has no parity"]);
     mounted.unmount();
     assert!(control_sockets(&lab).is_empty());
-    assert!(run(&lab, "fs check e.img").starts_with("as it lies: clean"));
+    assert!(run(&lab, "fs check e.img").starts_with("as it is: clean"));
 }

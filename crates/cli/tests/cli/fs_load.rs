@@ -244,5 +244,5 @@ fn mounted_snapshot_never_changes_while_programs_write() {
     assert!(trees() == before, "a snapshot is another one at the end");
     points.iter().for_each(|point| senesce_testkit::unmount(point));
     mounted.unmount();
-    assert!(run(&lab, "fs check g").starts_with("as it lies: clean"));
+    assert!(run(&lab, "fs check g").starts_with("as it is: clean"));
 }

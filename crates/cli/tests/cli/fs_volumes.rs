@@ -108,7 +108,7 @@ fn one_command_mounts_volumes_and_snapshots_and_ends_with_the_last() {
     fs::write(lab.path("home/other"), "while main is away").unwrap();
     unmount(&lab, "home");
     assert!(child.wait().unwrap().success());
-    assert!(run(&lab, "fs check g").starts_with("as it lies: clean"));
+    assert!(run(&lab, "fs check g").starts_with("as it is: clean"));
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn all_are_mounted_or_none() {
         lab.run(["fs", "mount", "g", "mnt", "--also", also]).refused(code, &[says]);
         assert!(!is_mounted(&lab, "mnt"), "{also}");
     }
-    assert!(run(&lab, "fs check g").starts_with("as it lies: clean"));
+    assert!(run(&lab, "fs check g").starts_with("as it is: clean"));
 }
 
 #[test]

@@ -119,5 +119,5 @@ fn other_files_and_bind_mounts_hide_no_server() {
     senesce_testkit::unmount(&lab.path("bound"));
     assert!(told.good().stdout.contains("volume of-g is mounted on"));
     mounted.unmount();
-    assert!(run(&lab, "fs check g").starts_with("as it lies: clean"));
+    assert!(run(&lab, "fs check g").starts_with("as it is: clean"));
 }

@@ -116,5 +116,5 @@ fn a_mount_gardens_by_load_or_says_that_the_machine_is_busy() {
     }
     mounted.unmount();
     let told = lab.run(["fs", "check", "g"]).good().stdout;
-    assert!(told.starts_with("as it lies: clean"), "{told}");
+    assert!(told.starts_with("as it is: clean"), "{told}");
 }

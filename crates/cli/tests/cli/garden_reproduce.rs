@@ -141,7 +141,7 @@ fn all_experiments_are_in_the_table_whatever_runs_at_a_time_and_a_second_run_goe
     fs::write(lab.path("all/E5-time.json"), file).unwrap();
     let other = ["garden", "reproduce", "E5", "--scale", "small", "--out", "all"];
     lab.run(other)
-        .refused(2, &["E1-structure.json is of scale 16/1, 3 % of the turnovers", "scale 128/4 is asked for"]);
+        .refused(2, &["E1-structure.json is of scale 16/1, 3 % of the turnovers", "scale 128/4 is requested"]);
 }
 
 /// The circumstances and costs of figures are printed for each part, in common or by itself.
@@ -243,6 +243,6 @@ fn an_interruption_leaves_whole_parts_only_and_ends_at_once() {
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     let rest: Vec<String> = lines.map_while(Result::ok).collect();
     assert_eq!(child.wait().unwrap().code(), Some(130), "{rest:?}");
-    assert!(rest.iter().any(|line| line.contains("goes on from there")), "{rest:?}");
+    assert!(rest.iter().any(|line| line.contains("continues from there")), "{rest:?}");
     assert_eq!(fs::read_dir(lab.path("cut")).unwrap().count(), 0);
 }

@@ -205,7 +205,7 @@ fn what_cannot_be_inspected_is_named() {
     let lab = Lab::new();
     std::fs::write(lab.path("text"), "no file system").unwrap();
     lab.run(["inspect", "text"]).refused(2, &["holds no file system", "ext4, XFS and Btrfs"]);
-    lab.run(["inspect", "absent"]).refused(1, &["cannot look up absent"]);
+    lab.run(["inspect", "absent"]).refused(2, &["cannot look up absent"]);
     lab.run(["inspect", "/proc"]).refused(2, &["is on proc", "ext4, XFS and Btrfs"]);
     lab.run(["inspect", "/proc", "--offline"]).refused(2, &["it is a directory", "leave --offline out"]);
     lab.run(["inspect", "/", "-d", "floppy"]).refused(2, &["no device and no file \"floppy\"", "hdd-7200"]);
@@ -241,8 +241,8 @@ fn a_trace_sees_what_a_command_reads_and_an_imported_one_is_scored() {
         serde_json::from_str(&lab.run(["trace", "--blkparse", "trace.txt", "--json"]).good().stdout).unwrap();
     assert_eq!((&json["requests"], &json["figures"]["reads"]["dynamic_layout_score"]), (&2.into(), &1.0.into()));
     std::fs::write(lab.path("broken.txt"), blkparse.replace("1008 + 8 [cat]", "1008 + x [cat]")).unwrap();
-    lab.run(["trace", "--blkparse", "broken.txt"]).refused(1, &["line 3"]);
-    lab.run(["trace"]).refused(2, &["give a command", "--on PATH"]);
+    lab.run(["trace", "--blkparse", "broken.txt"]).refused(2, &["line 3"]);
+    lab.run(["trace"]).refused(2, &["either a command or --blkparse", "--on PATH"]);
     // Three reads in two rows, one jump of 2 MiB back; a write.
     let requests = [("R", 8000, 8), ("R", 8008, 16), ("R", 3928, 8), ("W", 50, 8)];
     let lines = requests.iter().enumerate().map(|(at, (kind, sector, sectors))| {

@@ -142,6 +142,6 @@ fn damaged_logs_are_read_up_to_the_damage_and_refused() {
     lab.run(["log", "stat", text(&bad)]).refused(2, &["format version 9", "use a newer senesce"]);
     fs::write(&bad, "hello").unwrap();
     lab.run(["log", "show", text(&bad)]).refused(2, &["bad.senesce-log is not an operation log"]);
-    lab.run(["log", "show", "absent"]).refused(1, &["cannot open the log absent", "No such file"]);
+    lab.run(["log", "show", "absent"]).refused(2, &["cannot open the log absent", "No such file"]);
     lab.assert_nothing_left();
 }

@@ -54,7 +54,7 @@ fn every_structure_is_dumped_as_text_and_as_json() {
     assert_eq!(json["parts"][0]["fields"]["name"], "main");
     assert_eq!(json["parts"][0]["parts"][0]["fields"]["kind"], "1 (file)");
     assert_eq!(["g/drive-00.img", "g/drive-03.img", "g/log.img"].map(bytes), before, "it was only looked at");
-    lab.run(["fs", "dump", "g", "inode", "other", "1"]).refused(1, &["no volume other; there are: main"]);
+    lab.run(["fs", "dump", "g", "inode", "other", "1"]).refused(2, &["no volume other; there are: main"]);
     lab.run(["fs", "dump", "g", "vvbn", "main", "7..3"]).refused(2, &["names no numbers"]);
     lab.run(["fs", "dump", "tmp", "label"]).refused(2, &["holds no file system of senesce"]);
 }
@@ -86,7 +86,7 @@ fn a_garden_is_inspected_as_other_file_systems_are() {
     assert!(svg.contains("garden:g volume main, garden") && svg.contains("64 MiB along a Hilbert curve"), "map");
     let page = fs::read_to_string(lab.path("page.html")).unwrap();
     assert!(page.contains("volume-map") && page.contains("garden:g volume main"));
-    lab.run(["inspect", "garden:g", "--volume", "other"]).refused(1, &["no volume other; there are: main"]);
+    lab.run(["inspect", "garden:g", "--volume", "other"]).refused(2, &["no volume other; there are: main"]);
     lab.run(["inspect", "tmp", "--volume", "main"]).refused(2, &["--volume names a volume of a garden"]);
     lab.run(["inspect", "garden:tmp"]).refused(2, &["holds no file system of senesce"]);
 }

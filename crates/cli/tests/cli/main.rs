@@ -63,3 +63,4 @@ mod repositories;
 mod resume;
 mod untrusted;
 mod virtual_disk;
+mod wrong_uses;

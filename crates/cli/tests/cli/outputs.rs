@@ -54,8 +54,12 @@ fn results_go_to_stdout_progress_to_stderr_and_exports_parse() {
     assert!(!lab.path("senesce-runs").exists());
 
     let loud = lab.run(["run", "plan.toml", "--out", "loud"]).good();
-    for line in ["ext4 (1/1): from pull 0 to 4", "ext4 empty at 0 pulls: grep", "ext4 unaged at 4 pulls", "ext4: done"]
-    {
+    for line in [
+        "ext4 (1/1): pulls 0 to 4, 4 measurements",
+        "ext4 empty at 0 pulls: grep",
+        "ext4 unaged at 4 pulls",
+        "ext4: done",
+    ] {
         assert!(loud.stderr.contains(line) && !loud.stdout.contains(line), "{line}: {}", loud.stderr);
     }
     assert!(loud.stdout.contains("slowdown") && !loud.stderr.contains("slowdown"), "{}", loud.stdout);
@@ -94,11 +98,18 @@ fn generated_texts_are_made() {
     let lab = Lab::new();
     let schema: Value = serde_json::from_str(&lab.run(["schema"]).good().stdout).unwrap();
     assert!(schema["properties"]["history"].is_object());
-    for (shell, mark) in [("bash", "_senesce()"), ("zsh", "#compdef senesce"), ("fish", "complete -c senesce")] {
+    for (shell, mark) in
+        [("bash", "_clap_complete_senesce()"), ("zsh", "#compdef senesce"), ("fish", "complete --keep-order")]
+    {
         assert!(lab.run(["completions", shell]).good().stdout.contains(mark), "{shell}");
     }
     let man = lab.run(["man"]).good().stdout;
-    assert!(man.contains(".TH senesce") && man.contains("\\-\\-resume"), "{man}");
+    assert!(man.contains(".TH senesce") && man.contains("EXIT STATUS"), "{man}");
+    let page = lab.run(["man", "run"]).good().stdout;
+    assert!(page.contains("\\-\\-resume") && page.contains(".SH EXAMPLES"), "{page}");
+    lab.run(["man", "--out", "man1"]).good();
+    let pages = fs::read_dir(lab.path("man1")).unwrap().count();
+    assert!(pages > 60 && lab.path("man1/senesce-fs-snapshot-create.1").is_file(), "{pages} pages");
     let help = lab.run(["--help"]).good().stdout;
     assert!(help.contains("Exit codes: 0 done · 1 failed · 2 usage"), "{help}");
     for verb in ["run", "export", "replay", "log", "grep", "synth", "completions", "man", "clean", "report", "show"] {
@@ -155,6 +166,6 @@ fn messages_that_nobody_reads_harm_nothing() {
         run_script(&lab, &script)
     };
     assert_eq!(to_nobody("device show no-such-device"), "2\n0");
-    assert_eq!(to_nobody("inspect no-such-path"), "1\n0");
+    assert_eq!(to_nobody("inspect no-such-path"), "2\n0");
     assert_eq!(run_script(&lab, "$S device show no-such-device 2>/dev/full; echo $?; :"), "2\n0");
 }

@@ -267,7 +267,7 @@ fn a_command_that_cannot_be_run_leaves_no_log_and_a_log_that_is_there_is_told() 
     let args = ["record", "--dir", "src", "--mount", "mnt", "--log", "log", "--"];
     let with = |command: &[&str]| lab.run([&args, command].concat());
     for _ in 0..2 {
-        with(&["/bin/nonexist"]).refused(1, &["cannot run /bin/nonexist"]);
+        with(&["/bin/nonexist"]).refused(2, &["cannot run /bin/nonexist"]);
         assert!(!lab.path("log").exists());
     }
     with(&["touch", "made"]).good();

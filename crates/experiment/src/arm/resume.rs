@@ -47,7 +47,12 @@ pub(crate) fn restore_or_begin(context: &mut ArmContext<'_>) -> Result<ArmState,
 fn announce(context: &mut ArmContext<'_>, from_pulls: u64) {
     let arms = context.plan.arms();
     let number = arms.iter().position(|arm| arm.name == context.arm.name).map_or(0, |at| at as u64 + 1);
+    let cells = context.plan.cells(context.arm, context.pulls.0);
+    let is_done = |at: u64| from_pulls > 0 && at <= from_pulls;
     context.observer.on_event(&Event::ArmStarted {
+        unit: context.plan.step_unit(),
+        from_cells: cells.iter().filter(|cell| is_done(cell.pulls)).count() as u64,
+        cells: cells.len() as u64,
         arm: context.arm.name.clone(),
         number,
         of: arms.len() as u64,

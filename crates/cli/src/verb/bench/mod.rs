@@ -47,6 +47,13 @@ pub fn bench(args: BenchArgs, quiet: bool) -> Result<()> {
     if let (Some(plan), Some(out)) = (&args.suite, &args.out) {
         return suite::run_suite(plan, out, args.resume, quiet);
     }
+    if args.out.is_some() || args.resume {
+        return Err(usage("--out and --resume are for a suite", Some("name its plan with --suite")));
+    }
+    if let (None, Some(option)) = (&args.personality, args.personality_options.given()) {
+        let hint = Some("name one with --personality (`senesce personality list`)");
+        return Err(usage(format!("{option} is for a personality"), hint));
+    }
     let work = Work::of(&args)?;
     for path in &args.aged {
         fs::metadata(path).map_err(|error| usage(format!("cannot look at {}: {error}", path.display()), None))?;

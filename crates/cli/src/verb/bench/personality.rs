@@ -22,8 +22,8 @@ impl Run {
         let personality = read_personality(name)?;
         let given = &args.personality_options;
         let options = PersonalityOptions {
-            seed: Seed(given.seed),
-            scale: given.scale,
+            seed: Seed(given.seed.unwrap_or(1)),
+            scale: given.scale.unwrap_or(1.0),
             operations: given.operations,
             endless: given.seconds.is_some(),
         };

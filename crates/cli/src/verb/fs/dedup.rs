@@ -8,20 +8,20 @@ use senesce_volume::{check_interrupted, install_signal_cleanup};
 use super::{
     ask::{Access, ask, strange, with_format},
     place::BLOCK_BYTES,
-    words::{show, split},
+    words::{show, split_volume},
 };
 use crate::args::FsOfVolumeArgs;
 
 /// One pass over the files of a volume. What was shared until a signal stays shared.
 pub fn dedup(args: &FsOfVolumeArgs, quiet: bool) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
-    let (place, names) = split(&args.words, &args.drives, 1..=1)?;
-    let request = Request::Dedup { volume: names[0][..].into() };
+    let (place, name) = split_volume(&args.words, &args.drives)?;
+    let request = Request::Dedup { volume: name[..].into() };
     let Response::Deduped(done) = ask(&place, Access::Change, &request, quiet)? else { return Err(strange()) };
     if args.json {
         println!("{}", with_format("senesce-fs-dedup/1", &done)?);
     } else {
-        let volume = show(&names[0]);
+        let volume = show(&name);
         println!(
             "{place}: volume {volume}: {} blocks and inodes, {} blocks shared",
             done.looked_at, done.newly_shared_blocks

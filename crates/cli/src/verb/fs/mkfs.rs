@@ -84,7 +84,10 @@ pub fn mkfs(args: &FsMkfsArgs, quiet: bool) -> Result<()> {
 fn check_words(args: &FsMkfsArgs, place: &Place) -> Result<()> {
     let is_pool = args.flash_size.is_some() || !args.flash_drive.is_empty();
     match place {
-        _ if args.tree.is_given() => Err(usage("words of an evergreen are given, and a garden is to be made", None)),
+        _ if args.tree.is_given() => Err(usage(
+            "these options are of an evergreen, and the file system is a garden",
+            Some("`senesce fs mkfs -h` lists them under `Of an evergreen`"),
+        )),
         _ if is_pool && args.medium == MediumArg::Ssd => {
             Err(usage("a flash pool has disks, and --medium says that all drives are SSDs", None))
         }

@@ -52,7 +52,7 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
     let place = Place::of(&args.place)?;
     if args.by_load && args.how.gardening == GardeningArg::Off {
         return Err(usage(
-            "--by-load goes with a kind of gardening, and --gardening is off",
+            "--adaptive goes with a kind of gardening, and --gardening is off",
             Some("--gardening all does all of it"),
         ));
     }

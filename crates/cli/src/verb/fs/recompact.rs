@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{
     place::BLOCK_BYTES,
-    words::{explain, show, split},
+    words::{explain, show, split_volume},
 };
 use crate::{args::FsRecompactArgs, progress::Stretch};
 
@@ -18,8 +18,8 @@ const VVBNS: u64 = 16_384;
 /// One pass over a volume. What was written together until a signal stays so.
 pub fn recompact(args: &FsRecompactArgs, quiet: bool) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
-    let (place, names) = split(&args.of.words, &args.of.drives, 1..=1)?;
-    let volume = &names[0];
+    let (place, volume) = split_volume(&args.of.words, &args.of.drives)?;
+    let volume = &volume;
     let garden = place.garden(&place.open()?)?;
     garden.packing(volume).map_err(|error| explain(&garden, volume, error))?;
     let before = garden.survey_packing(volume)?;

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{
     ask::{Access, ask, strange, with_format},
     reclaim::print_reclaimed,
-    words::{show, split},
+    words::{show, split, split_volume},
 };
 use crate::{
     args::{FsOfSnapshotArgs, FsOfVolumeArgs, FsSnapshotArgs, FsSnapshotVerb},
@@ -44,8 +44,8 @@ fn create(args: &FsOfSnapshotArgs, quiet: bool) -> Result<()> {
 }
 
 fn list(args: &FsOfVolumeArgs, quiet: bool) -> Result<()> {
-    let (place, names) = split(&args.words, &args.drives, 1..=1)?;
-    let request = Request::SnapshotList { volume: names[0][..].into() };
+    let (place, name) = split_volume(&args.words, &args.drives)?;
+    let request = Request::SnapshotList { volume: name[..].into() };
     let Response::Snapshots(found) = ask(&place, Access::Look, &request, quiet)? else { return Err(strange()) };
     if args.json {
         println!("{}", with_format("senesce-fs-snapshots/1", &found)?);
@@ -62,7 +62,7 @@ fn list(args: &FsOfVolumeArgs, quiet: bool) -> Result<()> {
     };
     let all = &found.snapshots;
     print!("{}", render_table(&all.iter().map(line).collect::<Vec<_>>()));
-    let (volume, held) = (show(&names[0]), Bytes(found.held_bytes));
+    let (volume, held) = (show(&name), Bytes(found.held_bytes));
     println!("volume {volume}: {} snapshot(s); {held} that the volume itself does not use", all.len());
     Ok(())
 }

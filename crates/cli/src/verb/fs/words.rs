@@ -6,7 +6,7 @@ use std::{ffi::OsString, ops::RangeInclusive, os::unix::ffi::OsStrExt, path::Pat
 use anyhow::Result;
 use senesce_garden::{Error, Garden};
 
-use super::place::Place;
+use super::{mkfs::USUAL_VOLUME, place::Place};
 use crate::{
     args::{FsDrivesArgs, FsPlaceArgs},
     exit::usage,
@@ -22,11 +22,20 @@ pub fn split(words: &[OsString], drives: &FsDrivesArgs, names: RangeInclusive<us
     if !names.contains(&rest.len()) {
         let (least, most) = (names.start(), names.end());
         let wanted = if least == most { format!("{least}") } else { format!("{least} or {most}") };
-        let message = format!("{} name(s) where {wanted} are wanted", rest.len());
-        return Err(usage(message, Some("a directory, or --drive and --log, and then the names; --help has them")));
+        let given = rest.iter().map(|name| show(name.as_bytes())).collect::<Vec<_>>().join(", ");
+        let given = if given.is_empty() { "none".to_owned() } else { given };
+        let message = format!("the verb needs {wanted} name(s) after the garden, and has {given}");
+        return Err(usage(message, Some("name the volume, then the snapshot; `-h` shows the order")));
     }
     let place = Place::of(&FsPlaceArgs { place, drive: drives.drive.clone(), log: drives.log.clone() })?;
     Ok((place, rest.iter().map(|name| name.as_bytes().to_vec()).collect()))
+}
+
+/// Splits the words of a command: the place of the garden, and a volume, which is `main` by default.
+/// Errors: more than one name.
+pub fn split_volume(words: &[OsString], drives: &FsDrivesArgs) -> Result<(Place, Vec<u8>)> {
+    let (place, mut names) = split(words, drives, 0..=1)?;
+    Ok((place, names.pop().unwrap_or_else(|| USUAL_VOLUME.as_bytes().to_vec())))
 }
 
 /// A name for people: characters that would move the cursor are escaped.
