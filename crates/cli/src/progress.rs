@@ -264,7 +264,7 @@ impl Work {
 }
 
 /// `12 s`, `3 min 5 s`, `2 h 7 min`.
-fn format_eta(seconds: f64) -> String {
+pub fn format_eta(seconds: f64) -> String {
     let seconds = seconds.ceil() as u64;
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
         (0, 0, seconds) => format!("{seconds} s"),

@@ -18,6 +18,7 @@ use crate::{
     args::DefragArgs,
     clock::SystemClock,
     exit::{failed, usage},
+    fit::fit,
     machine::count_threads,
     progress::{Counter, Stretch},
     table::render_table,
@@ -65,7 +66,7 @@ pub fn defrag(args: DefragArgs, quiet: bool) -> Result<()> {
     let reading = args.order.reading(&tree, &files);
     let advice = advise(&tree, &plan, (&model, &reading), judge.models())?;
     if !args.json {
-        print!("{}", advice_screen(&args, &advice));
+        print!("{}", fit(&advice_screen(&args, &advice)));
     }
     warn_of(&tree);
     let refusal = if args.dry_run || args.force { Ok(()) } else { refuse_if_not_worth(&advice) };
@@ -99,7 +100,7 @@ pub fn defrag(args: DefragArgs, quiet: bool) -> Result<()> {
     if args.json {
         print_json(&Report { advice, applied: Some(applied) })?;
     } else {
-        print!("{}", done_screen(&advice, &applied));
+        print!("{}", fit(&done_screen(&advice, &applied)));
     }
     if let Some(signal) = interrupted() {
         return Err(senesce_experiment::Error::from(senesce_experiment::Interrupted { signal }).into());

@@ -28,6 +28,7 @@ use super::{
 use crate::{
     args::TraceArgs,
     exit::{failed, usage},
+    fit::fit,
 };
 
 /// The schema of a trace's figures as JSON.
@@ -87,7 +88,7 @@ pub fn trace(args: TraceArgs, quiet: bool) -> Result<()> {
                 "warnings": Vec::from_iter(&warning),
             })
         ),
-        false => print!("{}", text(&trace, &figures, &costs)),
+        false => print!("{}", fit(&text(&trace, &figures, &costs))),
     }
     if let Some(warning) = warning.filter(|_| !args.json) {
         println!("warning: {warning}");

@@ -36,6 +36,8 @@ use super::{home::with_home, little::warn_of_little};
 use crate::{
     args::BenchArgs,
     exit::{failed, usage},
+    fit::fit,
+    progress::format_eta,
 };
 
 /// The schema of the outcome as JSON.
@@ -63,7 +65,7 @@ pub fn bench(args: BenchArgs, quiet: bool) -> Result<()> {
         bench_in(&args, &work, custodian, &scratch, quiet)
     })?;
     // Printed when all is cleaned: a reader that closes the pipe leaves no resources.
-    print!("{told}");
+    print!("{}", if args.json { told } else { fit(&told) });
     Ok(())
 }
 
@@ -90,6 +92,12 @@ fn bench_in(args: &BenchArgs, work: &Work, custodian: &Custodian, scratch: &Path
     Ok(describe(args, work, &sources, is_memory))
 }
 
+/// A figure with three significant digits.
+fn round_figure(figure: f64) -> String {
+    let digits = 2 - figure.abs().max(f64::MIN_POSITIVE).log10().floor() as i32;
+    format!("{figure:.*}", digits.clamp(0, 9) as usize)
+}
+
 /// All states, one after the other, so often; every other round backwards, so that whatever else
 /// the machine does hits all alike.
 fn measure(args: &BenchArgs, work: &Work, bench: &Bench<'_>, sources: &mut [Source], quiet: bool) -> Result<()> {
@@ -98,6 +106,8 @@ fn measure(args: &BenchArgs, work: &Work, bench: &Bench<'_>, sources: &mut [Sour
         .enumerate()
         .flat_map(|(number, source)| (0..source.states.len()).map(move |state| (number, state)))
         .collect();
+    let all = turns.len() * (args.warmups + args.runs) as usize;
+    let (started, mut done) = (Instant::now(), 0);
     for round in 0..args.warmups + args.runs {
         let mut turns = turns.clone();
         if round % 2 == 1 {
@@ -122,7 +132,10 @@ fn measure(args: &BenchArgs, work: &Work, bench: &Bench<'_>, sources: &mut [Sour
             // The first failure is the one to report.
             let (figure, details) = figure?;
             ended?;
-            tell(quiet, &format!("{what}: {figure}"));
+            done += 1;
+            let eta = format_eta(started.elapsed().as_secs_f64() / done as f64 * (all - done) as f64);
+            let unit = if args.metric.is_none() && args.personality.is_none() { " s" } else { "" };
+            tell(quiet, &format!("{what}: {}{unit} ({done} of {all}, ETA {eta})", round_figure(figure)));
             if !is_warmup {
                 source.states[state].figures.push(figure);
                 source.states[state].details.extend(details);

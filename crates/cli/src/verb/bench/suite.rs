@@ -8,7 +8,7 @@ use senesce_experiment::suite::{FRESH, Suite, SuitePlan, SuiteResults};
 use senesce_report::{SuiteOptions, render_suite};
 
 use super::tell;
-use crate::{exit::failed, table::render_table, verb::run::world};
+use crate::{exit::failed, fit::fit, table::render_table, verb::run::world};
 
 /// Runs or resumes a suite, and prints the results.
 pub fn run_suite(path: &Path, out: &Path, is_resumed: bool, quiet: bool) -> Result<()> {
@@ -17,7 +17,7 @@ pub fn run_suite(path: &Path, out: &Path, is_resumed: bool, quiet: bool) -> Resu
     let page = render_suite(&serde_json::to_value(&results)?, &SuiteOptions::default())?;
     let page_path = out.join("report.html");
     std::fs::write(&page_path, page).with_context(|| format!("cannot write {}", page_path.display()))?;
-    print!("{}", render(&results));
+    print!("{}", fit(&render(&results)));
     println!("\nresults: {}\nreport:  {}", Printable::new(&out.join("results.json")), Printable::new(&page_path));
     let images = results.states.iter().filter_map(|state| {
         state.failed.as_ref().map(|reason| format!("image of {}, {}: {reason}", state.file_system, state.state))

@@ -27,6 +27,7 @@ use super::show::read_results;
 use crate::{
     args::CompareArgs,
     exit::{different, undecided, usage},
+    fit::fit,
     table::{render_table, tell_p},
 };
 
@@ -105,7 +106,7 @@ pub fn compare(args: CompareArgs) -> Result<()> {
             println!("{document}");
         }
         false => {
-            print!("{}{}", table(&rows), notes(&rows, &missing, &unlike, args.cold));
+            print!("{}", fit(&format!("{}{}", table(&rows), notes(&rows, &missing, &unlike, args.cold))));
             if let Some(gate) = gate.as_ref().filter(|gate| gate.outcome == Outcome::Pass) {
                 println!("{}", gate.text);
             }

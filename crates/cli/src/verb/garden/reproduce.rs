@@ -24,6 +24,7 @@ use crate::{
     args::ReproduceArgs,
     clock::{SystemClock, tell_utc},
     exit::{failed, usage},
+    fit::fit,
 };
 
 /// Runs the requested parts that have no result yet, and prints the table of all.
@@ -113,7 +114,7 @@ pub fn reproduce(args: &ReproduceArgs, quiet: bool) -> Result<()> {
     }
     match args.json {
         true => println!("{}", serde_json::to_string(&table)?),
-        false => print!("{}", render(&table)),
+        false => print!("{}", fit(&render(&table))),
     }
     if let Some(dir) = args.out.as_ref().filter(|_| !args.json) {
         println!(
