@@ -49,7 +49,7 @@ pub fn group(command: Command) -> Command {
         text.push('\n');
     }
     let template = format!(
-        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{text}{heading}Options:{heading:#}\n{{options}}\n\n{{after-help}}"
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{text}{heading}Options:{heading:#}\n{{options}}{{after-help}}"
     );
     command.help_template(template)
 }

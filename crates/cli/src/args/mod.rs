@@ -198,7 +198,7 @@ pub enum Verb {
         The command runs in the volume; SENESCE_VOLUME and every {} in its arguments are its path.\n\
         Every run starts with the same volume, restored, and with cold caches.")]
     Bench(BenchArgs),
-    /// List the built-in benchmarks of `bench --personality`: mail, file, web and database servers.
+    /// List the benchmarks of `bench --personality`: mail, file, web and database servers.
     #[command(after_long_help = "Examples:\n  \
         senesce personality list\n  \
         senesce personality show varmail > mine.toml     every parameter; then bench --personality mine.toml")]
