@@ -442,6 +442,9 @@ mod tests {
         let phases = [phase("aging", 0.2), phase("grep test", 10.0), phase("hashing", 15.0), phase("grep test", 20.0)];
         let text = checkpoint_text("ext4", (100, "pulls"), false, &phases);
         assert_eq!(text, "ext4 checkpoint at 100 pulls: 45 s since the last (grep test 30 s, hashing 15 s)");
-        assert!(checkpoint_text("ext4", (7, "pulls"), true, &[]).starts_with("ext4 checkpoint at 7 pulls, after the cure: "));
+        assert!(
+            checkpoint_text("ext4", (7, "pulls"), true, &[])
+                .starts_with("ext4 checkpoint at 7 pulls, after the cure: ")
+        );
     }
 }

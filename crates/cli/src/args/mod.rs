@@ -265,7 +265,9 @@ pub enum Verb {
     /// List the kernels that runs can use.
     ///
     /// This machine's kernel and guests, with their file systems, and what is missing.
-    #[command(after_long_help = "Examples:\n  senesce kernels\n  senesce kernels --json | jq '.kernels[].file_systems'")]
+    #[command(
+        after_long_help = "Examples:\n  senesce kernels\n  senesce kernels --json | jq '.kernels[].file_systems'"
+    )]
     Kernels(KernelsArgs),
     /// Print the JSON schema of plans, suites or personalities.
     #[command(after_long_help = "Examples:\n  \
