@@ -1,12 +1,14 @@
 # Two commands do everything on a Debian machine that has Rust and git:
-#   make demo   how git pulls age ext4, XFS and Btrfs, on modelled disks, with a report (needs root)
+#   make demo   how git pulls age ext4, XFS and Btrfs, on modelled disks, with a report
 #   make test   every test
+# `make demo` without root runs in a guest kernel (user-mode Linux).
 # And `make docs` builds docs/ as a book in target/book that can be searched offline.
 # `make demo-full` is the same on this machine's drive, with five repetitions; it needs a quiet machine.
 # REPO=path-or-url makes both replay that repository instead of the synthetic history.
 
 SENESCE := target/release/senesce
-PACKAGES_RUN := git build-essential xfsprogs btrfs-progs e2fsprogs util-linux fonts-dejavu-core
+GUEST := $(if $(filter 0,$(shell id -u)),,--guest uml)
+PACKAGES_RUN := git build-essential xfsprogs btrfs-progs e2fsprogs util-linux fonts-dejavu-core $(if $(GUEST),user-mode-linux)
 PACKAGES_TEST := $(PACKAGES_RUN) chromium user-mode-linux f2fs-tools kmod
 DEMO_DIR ?= demo
 
@@ -15,7 +17,7 @@ MDBOOK := target/tools/bin/mdbook
 
 .PHONY: demo demo-full test build bench docs setup-run setup-test clean
 
-demo: RUN := demo
+demo: RUN := demo $(GUEST)
 demo-full: RUN := run plans/quick-start.toml
 demo demo-full: setup-run build
 	@# An earlier demo goes, with whatever it left mounted; anything else in its place stays.
