@@ -61,14 +61,43 @@ pub(super) fn copy_image(from: &Path, to: &Path) -> Result<&'static str> {
     if rustix::fs::ioctl_ficlone(&target, &source).is_ok() {
         return Ok("clone");
     }
-    let size = rustix::fs::fstat(&source).map_err(Error::io("look up", from))?.st_size as u64;
+    let stat = rustix::fs::fstat(&source).map_err(Error::io("look up", from))?;
+    let size = stat.st_size as u64;
     rustix::fs::ftruncate(&target, size).map_err(Error::io("set the size of", to))?;
+    // The file system of the host, seen from a guest, does not report holes.
+    if (stat.st_blocks as u64) < size / 512 && next_data(&source, from, 0)? == Some((0, size)) {
+        copy_without_zeros(&source, &target, from, to)?;
+        return Ok("sparse copy");
+    }
     let mut position = 0;
     while let Some((data, end)) = next_data(&source, from, position)? {
         copy_range(&source, &target, data, end, from, to)?;
         position = end;
     }
     Ok("sparse copy")
+}
+
+/// Copies a file of which the holes are unknown: what is zero becomes a hole.
+fn copy_without_zeros(source: &OwnedFd, target: &OwnedFd, from: &Path, to: &Path) -> Result<()> {
+    const PIECE: usize = 64 << 10;
+    static ZEROS: [u8; PIECE] = [0; PIECE];
+    let mut buffer = vec![0; 16 * PIECE];
+    let mut position = 0;
+    loop {
+        check_interrupted("the copy of an image")?;
+        let got = rustix::io::pread(source, &mut buffer, position).map_err(Error::io("read", from))?;
+        if got == 0 {
+            return Ok(());
+        }
+        for (number, piece) in buffer[..got].chunks(PIECE).enumerate() {
+            let start = position + (number * PIECE) as u64;
+            let mut put = if piece == &ZEROS[..piece.len()] { piece.len() } else { 0 };
+            while put < piece.len() {
+                put += rustix::io::pwrite(target, &piece[put..], start + put as u64).map_err(Error::io("write", to))?;
+            }
+        }
+        position += got as u64;
+    }
 }
 
 fn copy_range(source: &OwnedFd, target: &OwnedFd, start: u64, end: u64, from: &Path, to: &Path) -> Result<()> {
@@ -133,5 +162,30 @@ fn count(path: &Path, fd: &OwnedFd) -> Result<Option<u64>> {
         // Kernels before 6.5, sandboxes that do not let it through, and file systems where it means nothing.
         Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::PERM) => Ok(None),
         Err(errno) => Err(Error::io("count the cached pages of", path)(errno)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs::File, os::unix::fs::MetadataExt};
+
+    use super::*;
+
+    #[test]
+    fn zeros_become_holes_in_a_copy() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, to) = (dir.path().join("from"), dir.path().join("to"));
+        let length = (3 << 20) + 5;
+        let mut bytes = vec![0; length];
+        for at in [0, 70_000, (2 << 20) + 1, length - 1] {
+            bytes[at] = 7;
+        }
+        std::fs::write(&from, &bytes).unwrap();
+        let target = File::create(&to).unwrap();
+        target.set_len(length as u64).unwrap();
+        let open = |path: &Path, flags| open(path, flags).unwrap();
+        copy_without_zeros(&open(&from, OFlags::RDONLY), &open(&to, OFlags::RDWR), &from, &to).unwrap();
+        assert!(std::fs::read(&to).unwrap() == bytes);
+        assert!(std::fs::metadata(&to).unwrap().blocks() < 1 << 10, "four pieces of 64 KiB are written");
     }
 }
