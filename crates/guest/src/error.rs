@@ -63,6 +63,14 @@ pub enum Error {
         /// The last lines of its console.
         console: String,
     },
+    /// The command runs for too long.
+    #[error("the guest has run for more than {seconds} s and was killed{console}")]
+    Overdue {
+        /// The limit.
+        seconds: u64,
+        /// The last lines of its console.
+        console: String,
+    },
     /// The kernel stopped before the command exited.
     #[error("the guest kernel {how} before the command was done{console}")]
     Died {

@@ -33,12 +33,14 @@ pub struct Limits {
     pub boot: Duration,
     /// Between two signs of life.
     pub silence: Duration,
+    /// From the start of the kernel to the end of the command; none for a run of any length.
+    pub total: Option<Duration>,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         // The kernel boots in 2 s on an idle machine; a loaded one may need twenty times that.
-        Self { boot: Duration::from_secs(90), silence: Duration::from_secs(120) }
+        Self { boot: Duration::from_secs(90), silence: Duration::from_secs(120), total: None }
     }
 }
 
@@ -209,6 +211,10 @@ impl Guest {
                 passed = Some(signal);
                 // If the line is gone, the loop ends with the reason.
                 let _ = Frame::Signal(signal as u8).write(&self.line);
+            }
+            if let Some(total) = limits.total.filter(|&total| since(started) > total) {
+                let (_, console) = self.end(Duration::ZERO);
+                return Err(Error::Overdue { seconds: total.as_secs(), console });
             }
             let frame = match event {
                 Ok(Event::Frame(frame)) => frame,

@@ -39,6 +39,7 @@ const CALLER: &str = "SENESCE_GUEST_CALLER";
 /// Limits of the launcher, seconds; for tests.
 const BOOT_LIMIT: &str = "SENESCE_GUEST_BOOT_SECONDS";
 const SILENCE_LIMIT: &str = "SENESCE_GUEST_SILENCE_SECONDS";
+const TOTAL_LIMIT: &str = "SENESCE_GUEST_TOTAL_SECONDS";
 /// The variables that a command in the guest receives, beside those of senesce.
 const PASSED: &[&str] = &["PATH", "HOME", "LANG", "LC_ALL", "TZ", "NO_COLOR", "RUST_BACKTRACE"];
 /// The modules that a run may need. The kernel has no program that would load them later.

@@ -59,7 +59,7 @@ impl Guests {
 
     fn command(&self, args: &[&str]) -> Command {
         let mut command = self.unprivileged(&self.program);
-        command.args(args);
+        command.args(args).env("SENESCE_GUEST_TOTAL_SECONDS", "240");
         command
     }
 
@@ -264,6 +264,16 @@ fn a_silent_guest_is_killed() {
     guests.wait_until("the arm is under way", || guests.lab.path("run/volumes").exists());
     kill("STOP", guests.kernel());
     Done::of(child.wait_with_output().unwrap()).refused(1, &["has not answered for 4 s and was killed"]);
+    guests.assert_nothing_left();
+}
+
+#[test]
+fn a_guest_beyond_its_time_is_killed() {
+    let Some(guests) = Guests::set_up() else { return };
+    guests.plan("kind = \"ext4\"", "");
+    let args = ["run", "plan.toml", "--out", "run", "--guest", "uml"];
+    let done = Done::of(guests.command(&args).env("SENESCE_GUEST_TOTAL_SECONDS", "3").output().unwrap());
+    done.refused(1, &["has run for more than 3 s and was killed"]);
     guests.assert_nothing_left();
 }
 
