@@ -47,7 +47,8 @@ impl Console {
         lines.push_back(senesce_core::Printable::new(text).to_string());
     }
 
-    /// The last lines for an error; empty if there are none. Of a panic, its message and what precedes it.
+    /// The last lines for an error; empty if there are none. Of a panic, its message and what
+    /// precedes it.
     pub(crate) fn tail(&self) -> String {
         const SHOWN: usize = 8;
         // Init's own last words come before a panic.

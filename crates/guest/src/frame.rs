@@ -1,4 +1,5 @@
-//! What launcher and init exchange over the serial line: one byte of kind, four bytes of length, the contents.
+//! What launcher and init exchange over the serial line: one byte of kind, four bytes of length,
+//! the contents.
 
 use std::io::{self, Read, Write};
 
@@ -48,7 +49,8 @@ impl Frame {
         to.write_all(&bytes)
     }
 
-    /// Reads one frame; `None` at the end of the line. Errors: an unknown kind, a length above [`MOST_BYTES`].
+    /// Reads one frame; `None` at the end of the line. Errors: an unknown kind, a length above
+    /// [`MOST_BYTES`].
     pub(crate) fn read(mut from: impl Read) -> io::Result<Option<Self>> {
         let mut head = [0; 5];
         if from.read(&mut head[..1])? == 0 {

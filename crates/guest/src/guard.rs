@@ -1,8 +1,10 @@
-//! The guard: starts a guest kernel, and kills all of its processes once the kernel or the launcher is gone.
+//! The guard: starts a guest kernel, and kills all of its processes once the kernel or the launcher
+//! is gone.
 //!
-//! UML has a process for each address space of the guest, and others for its devices. If the kernel itself is killed,
-//! the kernel of the host lets them continue: a guest program that computes would compute for ever. They stay in the
-//! process group of the kernel, and they become children of the guard, which reaps them.
+//! UML has a process for each address space of the guest, and others for its devices. If the kernel
+//! itself is killed, the kernel of the host lets them continue: a guest program that computes would
+//! compute for ever. They stay in the process group of the kernel, and they become children of the
+//! guard, which reaps them.
 
 use std::{
     io::{Read, Write},
@@ -38,10 +40,11 @@ pub(crate) fn describe(status: ExitStatus) -> String {
     }
 }
 
-/// Starts the kernel `command`, and guards it. Stdin is a socket of the launcher: its end is the launcher's. Stdout is
-/// the guest's serial line, stderr its console.
+/// Starts the kernel `command`, and guards it. Stdin is a socket of the launcher: its end is the
+/// launcher's. Stdout is the guest's serial line, stderr its console.
 ///
-/// Call it before any thread is started. Returns once no process of the guest is left. Out: the exit code.
+/// Call it before any thread is started. Returns once no process of the guest is left. Out: the
+/// exit code.
 pub fn guard_stdio(command: &[String]) -> u8 {
     let report = match guard(command) {
         Ok(status) => describe(status),

@@ -1,4 +1,5 @@
-//! Process 1 of the guest: prepares the machine, executes the command, passes output, signals and the exit code.
+//! Process 1 of the guest: prepares the machine, executes the command, passes output, signals and
+//! the exit code.
 //!
 //! An adapter: it mounts, loads modules, waits in real time, and powers the guest off.
 
@@ -40,7 +41,8 @@ impl Line {
     fn open() -> Result<(Self, File)> {
         let path = "/dev/ttyS0";
         let file = File::options().read(true).write(true).open(path).map_err(Error::io("open", path))?;
-        // SAFETY: the descriptor is open, and the structure is initialised by the first call before it is used.
+        // SAFETY: the descriptor is open, and the structure is initialised by the first call before
+        // it is used.
         let done = unsafe {
             let mut settings = std::mem::zeroed::<libc::termios>();
             let read = libc::tcgetattr(file.as_raw_fd(), &mut settings);
@@ -68,7 +70,8 @@ impl Line {
     }
 }
 
-/// Is process 1 of a guest whose configuration is in the file `config`. Powers the guest off at the end.
+/// Is process 1 of a guest whose configuration is in the file `config`. Powers the guest off at the
+/// end.
 ///
 /// Errors: this process is not process 1; the machine could not be powered off.
 pub fn init(config: &Path) -> Result<()> {

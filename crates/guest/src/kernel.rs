@@ -28,7 +28,8 @@ pub struct GuestKernel {
 
 /// Finds the kernel and its modules.
 ///
-/// Errors: there is none, or its modules are missing. Cost: starts the kernel once, for its release.
+/// Errors: there is none, or its modules are missing. Cost: starts the kernel once, for its
+/// release.
 pub fn find_kernel() -> Result<GuestKernel> {
     find_among(PROGRAMS, Path::new(MODULES))
 }

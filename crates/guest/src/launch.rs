@@ -74,15 +74,16 @@ pub struct GuestEnd {
 /// The hidden verbs that this program offers to itself.
 const GUARD_VERB: &str = "guest-guard";
 const INIT_VERB: &str = "guest-init";
-/// Between two looks at signals.
+/// Between two checks for signals.
 const POLL: Duration = Duration::from_millis(100);
 /// How long a guest may take to power off.
 const POWER_OFF: Duration = Duration::from_secs(30);
 
-/// Starts a guest, and passes its output to stdout and stderr until its command exits. A first signal is passed to the
-/// command. Leaves no process behind.
+/// Starts a guest, and passes its output to stdout and stderr until its command exits. A first
+/// signal is passed to the command. Leaves no process.
 ///
-/// Errors: not enough memory; the kernel does not start, panics, is killed, or gives no sign of life.
+/// Errors: not enough memory; the kernel does not start, panics, is killed, or gives no sign of
+/// life.
 pub fn run_guest(launch: Launch<'_>) -> Result<GuestEnd> {
     let command = prepare(&launch)?;
     // If the guard is killed, the processes of the guest become children of the launcher.
@@ -243,7 +244,8 @@ impl Guest {
             last = clock.now();
             match frame {
                 Frame::Ready(_) => is_ready = true,
-                // If nobody reads it, the command continues, as a run does whose progress is not read.
+                // If the output has no reader, the command continues, as a run does whose progress
+                // is not read.
                 Frame::Stdout(bytes) => drop(write_all(std::io::stdout(), &bytes)),
                 Frame::Stderr(bytes) => drop(write_all(std::io::stderr(), &bytes)),
                 Frame::Exit(code) => {
@@ -259,8 +261,8 @@ impl Guest {
         }
     }
 
-    /// Waits up to `patience` until the guest has powered off, then has it killed. Out: how the kernel ended, and the
-    /// end of its console.
+    /// Waits up to `patience` until the guest has powered off, then has it killed. Out: how the
+    /// kernel ended, and the end of its console.
     fn end(mut self, patience: Duration) -> (String, String) {
         let mut report = String::new();
         let timeout = patience.max(Duration::from_millis(1));
@@ -280,7 +282,8 @@ impl Guest {
     }
 }
 
-/// Kills the processes that a killed guard left to this process, and reaps them. The launcher has no other children.
+/// Kills the processes that a killed guard left to this process, and reaps them. The launcher has
+/// no other children.
 fn kill_orphans() {
     let me = rustix::process::getpid();
     let is_child = |pid: Pid| {

@@ -1,13 +1,15 @@
 //! Guest kernels: a place where the whole program runs, without root on the host.
 //!
-//! User-mode Linux (UML) is a Linux kernel that runs as a process of the calling user. Its root file system is the
-//! host's, read-only (hostfs); the run directory and a temporary directory are writable. Its init is this program, which
-//! prepares the machine and executes one command. So every workload and measurement works in a guest, with the kernel,
-//! and the rights of root, that the guest has.
+//! User-mode Linux (UML) is a Linux kernel that runs as a process of the calling user. Its root
+//! file system is the host's, read-only (hostfs); the run directory and a temporary directory are
+//! writable. Its init is this program, which prepares the machine and executes one command. So
+//! every workload and measurement works in a guest, with the kernel, and the rights of root, that
+//! the guest has.
 //!
-//! Four processes take part. [`run_guest`] is the launcher. It starts the *guard* ([`guard_stdio`]), which starts the
-//! kernel and kills all of its processes once the kernel or the launcher is gone. [`init`] is process 1 of the guest.
-//! Launcher and init exchange [frames](frame::Frame) over a serial line.
+//! Four processes take part. [`run_guest`] is the launcher. It starts the *guard*
+//! ([`guard_stdio`]), which starts the kernel and kills all of its processes once the kernel or the
+//! launcher is gone. [`init`] is process 1 of the guest. Launcher and init exchange
+//! [frames](frame::Frame) over a serial line.
 //!
 //! It knows nothing of volumes and plans, and decides nothing about them.
 

@@ -9,7 +9,8 @@ use senesce_core::Bytes;
 
 use crate::{Error, Result};
 
-/// The memory of a guest if the user names none. The host provides it page by page, as the guest uses it.
+/// The memory of a guest if the user names none. The host provides it page by page, as the guest
+/// uses it.
 pub const DEFAULT_MEMORY: Bytes = Bytes(Bytes::GIB);
 
 /// The least memory with which the kernel, its init and a run start.
@@ -17,7 +18,8 @@ pub const LEAST_MEMORY: Bytes = Bytes(192 * Bytes::MIB);
 
 /// Checks the memory of a guest, and finds the directory for the file that holds it.
 ///
-/// Out: `/dev/shm` if it has room, else `temporary`. Errors: too little for a guest, or more than the host has.
+/// Out: `/dev/shm` if it has the space, else `temporary`. Errors: too little for a guest, or more
+/// than the host has.
 pub fn check_memory(asked: Bytes, temporary: &Path) -> Result<PathBuf> {
     let wrong = |why: String| Err(Error::Memory { asked, why });
     if asked < LEAST_MEMORY {
@@ -29,17 +31,17 @@ pub fn check_memory(asked: Bytes, temporary: &Path) -> Result<PathBuf> {
     }
     // A page that the file cannot hold ends the guest (SIGBUS) at a random moment.
     let shared = Path::new("/dev/shm");
-    let room = |dir: &Path| {
+    let free = |dir: &Path| {
         let stat = rustix::fs::statvfs(dir).ok()?;
         Some(Bytes(stat.f_bavail.saturating_mul(stat.f_frsize)))
     };
     let is_writable = rustix::fs::access(shared, rustix::fs::Access::WRITE_OK).is_ok();
-    if is_writable && room(shared).is_some_and(|room| room >= asked) {
+    if is_writable && free(shared).is_some_and(|free| free >= asked) {
         return Ok(shared.to_owned());
     }
-    match room(temporary) {
-        Some(room) if room < asked => {
-            wrong(format!("neither /dev/shm nor {} ({room} free) has room for it", temporary.display()))
+    match free(temporary) {
+        Some(free) if free < asked => {
+            wrong(format!("neither /dev/shm nor {} ({free} free) has space for it", temporary.display()))
         }
         _ => Ok(temporary.to_owned()),
     }

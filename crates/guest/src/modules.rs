@@ -58,7 +58,8 @@ impl Modules {
         self.built_in.contains(name) || self.files.contains_key(name)
     }
 
-    /// The files to load for these modules, each after those that it needs. Built-in and unknown modules have none.
+    /// The files to load for these modules, each after those that it needs. Built-in and unknown
+    /// modules have none.
     pub fn in_order(&self, names: &[&str]) -> Vec<PathBuf> {
         let mut done = BTreeSet::new();
         let mut order = Vec::new();

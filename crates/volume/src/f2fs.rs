@@ -1,7 +1,7 @@
 //! Refuses an F2FS that would have the kernel open other devices.
 //!
-//! The superblock of an F2FS can name up to eight devices by their paths. When the kernel mounts it, it opens them, with
-//! the rights of root. The author of the image chose the paths.
+//! The superblock of an F2FS can name up to eight devices by their paths. When the kernel mounts
+//! it, it opens them, with the rights of root. The author of the image chose the paths.
 
 use std::path::Path;
 
@@ -14,7 +14,8 @@ const DEVICES_AT: usize = 0x899;
 const DEVICE_BYTES: usize = 64 + 4;
 const DEVICES: usize = 8;
 
-/// Checks the first [`START_BYTES`] of a device. The kernel uses the second superblock if the first one is damaged.
+/// Checks the first [`START_BYTES`] of a device. The kernel uses the second superblock if the first
+/// one is damaged.
 ///
 /// Errors: one of them names a device.
 pub(crate) fn check_single_device(path: &Path, start: &[u8]) -> Result<()> {

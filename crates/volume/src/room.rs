@@ -6,15 +6,18 @@ use senesce_core::Bytes;
 
 use crate::{Backend, Error, FileSystemKind, Host, Result, VolumeSpec};
 
-/// The largest image: as large as a file can be on an ext4 with blocks of 4 KiB, and as mkfs makes in seconds.
+/// The largest image: as large as a file can be on an ext4 with blocks of 4 KiB, and as mkfs makes
+/// in seconds.
 const LARGEST_IMAGE: Bytes = Bytes(16 << 40);
 
 impl FileSystemKind {
-    /// What its mkfs keeps for itself with default options, bytes: a lower bound, so that what does not fit beside it fits
-    /// nowhere. An image takes as much from the start, but for Btrfs and engines of our own.
+    /// What its mkfs keeps for itself with default options, bytes: a lower bound, so that what does
+    /// not fit beside it fits nowhere. An image takes as much from the start, but for Btrfs and
+    /// engines of our own.
     ///
-    /// Sources: mke2fs.conf of e2fsprogs 1.47 (256 bytes an inode; one inode for 4 KiB below 512 MiB, 16 KiB below 4 TiB,
-    /// 32 KiB below 16 TiB; a journal of 1,024 blocks at least), and the log of xfsprogs 6.1 (64 MiB at least, a 2,048th).
+    /// Sources: mke2fs.conf of e2fsprogs 1.47 (256 bytes an inode; one inode for 4 KiB below 512
+    /// MiB, 16 KiB below 4 TiB, 32 KiB below 16 TiB; a journal of 1,024 blocks at least), and the
+    /// log of xfsprogs 6.1 (64 MiB at least, a 2,048th).
     pub fn own_bytes(self, size: Bytes) -> Bytes {
         const TIB: u64 = 1 << 40;
         let size = size.0;
@@ -24,8 +27,8 @@ impl FileSystemKind {
             FileSystemKind::Ext4 => size / 128,
             FileSystemKind::Xfs => (size / 2048).clamp(64 * Bytes::MIB, 2000 * Bytes::MIB),
             FileSystemKind::Btrfs => 0,
-            // Eight segments of metadata, and what it keeps for cleaning, which grows as the root of the size
-            // (f2fs-tools 1.15: 32 MiB of 64 MiB, 136 MiB of 1 GiB).
+            // Eight segments of metadata, and what it keeps for cleaning, which grows as the root
+            // of the size (f2fs-tools 1.15: 32 MiB of 64 MiB, 136 MiB of 1 GiB).
             FileSystemKind::F2fs => 16 * Bytes::MIB + size.isqrt() * 3584,
             // Its log, and 64 bytes beside each block.
             FileSystemKind::Garden => (size / 16).clamp(Bytes::MIB, 32 * Bytes::MIB) + size / 70,
@@ -37,12 +40,14 @@ impl FileSystemKind {
     }
 }
 
-/// Refuses a volume that its file system cannot be made on, or that cannot hold `held` bytes beside what the file system
-/// keeps for itself. [`Volume::create`](crate::Volume::create) does the same without contents; whoever knows them asks first.
+/// Refuses a volume that its file system cannot be made on, or that cannot hold `held` bytes beside
+/// what the file system keeps for itself. [`Volume::create`](crate::Volume::create) does the same
+/// without contents; whoever knows them asks first.
 ///
-/// Mkfs options or compression may make more of the space: then only the bare size counts, or the contents not at all.
-/// A directory has no size of its own, and all is well. Errors: too small, too large, a device whose size cannot be read,
-/// no room for an image's metadata. Cost: one look at the device, or at the free space of the image's directory.
+/// Mkfs options or compression may make more of the space: then only the bare size counts, or the
+/// contents not at all. A directory has no size of its own, and all is well. Errors: too small, too
+/// large, a device whose size cannot be read, no room for an image's metadata. Cost: one look at
+/// the device, or at the free space of the image's directory.
 pub fn check_room(host: &dyn Host, spec: &VolumeSpec, held: Bytes) -> Result<()> {
     let (place, size) = match (&spec.backend, spec.backend.image()) {
         (_, Some(image)) => (image.dir.to_owned(), image.size),

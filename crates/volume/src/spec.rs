@@ -1,4 +1,5 @@
-//! What a volume shall be: where it lies, its file system, its options. All of it is recorded with the results.
+//! What a volume shall be: where it lies, its file system, its options. All of it is recorded with
+//! the results.
 
 use std::{
     fmt,
@@ -22,7 +23,8 @@ pub enum FileSystemKind {
     Btrfs,
     /// F2FS, of f2fs-tools.
     F2fs,
-    /// The garden, an engine of our own: a drive and its log on one device, served through FUSE by a process of its own.
+    /// The garden, an engine of our own: a drive and its log on one device, served through FUSE by
+    /// a process of its own.
     Garden,
     /// Evergreen, the other one: on one device, served in the same way.
     Evergreen,
@@ -86,11 +88,12 @@ impl FileSystemKind {
     /// The mount options used when a plan names none.
     ///
     /// `noatime` everywhere: reading must not write. A commit interval of 300 s, so that the layout depends on the
-    /// operations and on explicit syncs rather than on how fast the machine is. Btrfs discards asynchronously by
-    /// default, which punches the image at moments of its own: not while aging. F2FS does that too, and it cleans
-    /// segments while it is idle: off, so that it cleans only when it needs space. Nothing else here changes how a file
-    /// system allocates. Those of engines of our own are options of `senesce fs mount`, `name=value`: a consistency point (evergreen: a
-    /// checkpoint) after 300 s at the latest, else when half of the log is full or much changed.
+    /// operations and on explicit syncs rather than on how fast the machine is. Btrfs discards
+    /// asynchronously by default, which punches the image at moments of its own: not while aging.
+    /// F2FS does that too, and it cleans segments while it is idle: off, so that it cleans only
+    /// when it needs space. Nothing else here changes how a file system allocates. Those of engines
+    /// of our own are options of `senesce fs mount`, `name=value`: a consistency point (evergreen:
+    /// a checkpoint) after 300 s at the latest, else when half of the log is full or much changed.
     pub fn default_mount_options(self) -> &'static str {
         match self {
             FileSystemKind::Ext4 => "noatime,commit=300",
@@ -101,8 +104,8 @@ impl FileSystemKind {
         }
     }
 
-    /// The smallest volume its mkfs takes with default options (xfsprogs 6.1, btrfs-progs 6.2, e2fsprogs 1.47, f2fs-tools
-    /// 1.15, ours).
+    /// The smallest volume its mkfs takes with default options (xfsprogs 6.1, btrfs-progs 6.2,
+    /// e2fsprogs 1.47, f2fs-tools 1.15, ours).
     pub fn minimum_size(self) -> Bytes {
         match self {
             FileSystemKind::Ext4 => Bytes(8 * Bytes::MIB),
@@ -137,7 +140,8 @@ impl FromStr for FileSystemKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "kind")]
 pub enum Backend {
-    /// A sparse image file behind a loop device. The file gets a unique name and goes with the volume.
+    /// A sparse image file behind a loop device. The file gets a unique name and goes with the
+    /// volume.
     Image {
         /// Directory of the file; it must exist.
         dir: PathBuf,
@@ -147,7 +151,8 @@ pub enum Backend {
         #[serde(default)]
         memory: bool,
     },
-    /// The same file, served as a disk in virtual time: each request takes what a described device would have taken.
+    /// The same file, served as a disk in virtual time: each request takes what a described device
+    /// would have taken.
     Virtual {
         /// Directory of the file; it must exist.
         dir: PathBuf,
@@ -177,9 +182,11 @@ pub enum Backend {
 /// A device that this machine need not have.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VirtualDevice {
-    /// A preset's name or the whole text of a description, as [`senesce_vdisk::find_device`] takes it.
+    /// A preset's name or the whole text of a description, as [`senesce_vdisk::find_device`] takes
+    /// it.
     pub device: String,
-    /// Whether answers are held back until they are due ([`Pace::RealTime`]), or only virtual time passes.
+    /// Whether answers are held back until they are due ([`Pace::RealTime`]), or only virtual time
+    /// passes.
     pub pace: Pace,
 }
 
@@ -239,14 +246,14 @@ impl VolumeSpec {
     }
 }
 
-/// The identity a new file system gets, by which its making is verified. It also seeds ext4's directory hash, on
-/// which its readdir order depends.
+/// The identity a new file system gets, by which its making is verified. It also seeds ext4's
+/// directory hash, on which its readdir order depends.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Uuid(pub [u8; 16]);
 
 impl Uuid {
-    /// A UUID (version 4 in form) that follows from a seed. Two volumes of one machine at one time must differ:
-    /// derive the seed for each of them.
+    /// A UUID (version 4 in form) that follows from a seed. Two volumes of one machine at one time
+    /// must differ: derive the seed for each of them.
     pub fn from_seed(seed: Seed) -> Self {
         let mut bytes = [0u8; 16];
         Rng::for_purpose(seed, "volume uuid").fill(&mut bytes);
@@ -277,13 +284,15 @@ impl fmt::Debug for Uuid {
 /// Which volume of a run this is, and what the run gives it.
 #[derive(Clone, Debug)]
 pub struct Slot {
-    /// Name in the run, such as `ext4-full`: letters, digits, `-`, `_`, `.`; in file names and reports.
+    /// Name in the run, such as `ext4-full`: letters, digits, `-`, `_`, `.`; in file names and
+    /// reports.
     pub name: String,
     /// Identity of the file system to be made.
     pub uuid: Uuid,
     /// Directory for the mount point; it must exist.
     pub mount_dir: PathBuf,
-    /// Space the volume will need in the image's directory. Images are sparse, so the caller knows best.
+    /// Space the volume will need in the image's directory. Images are sparse, so the caller knows
+    /// best.
     pub needed: Bytes,
 }
 

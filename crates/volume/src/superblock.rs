@@ -13,10 +13,12 @@ pub struct SuperblockIdentity {
     pub made_unix_seconds: Option<u64>,
 }
 
-/// Reads the superblock in the first 128 KiB of a device; `None` if there is no ext4, XFS, Btrfs, F2FS, drive of a garden, or evergreen.
+/// Reads the superblock in the first 128 KiB of a device; `None` if there is no ext4, XFS, Btrfs,
+/// F2FS, drive of a garden, or evergreen.
 ///
-/// Source: ext4, `s_magic` at 1024+0x38, `s_uuid` +0x68, `s_mkfs_time` +0x108; XFS, `sb_magicnum` at 0, `sb_uuid` at
-/// 32; Btrfs, superblock at 64 KiB, fsid +0x20, magic +0x40; F2FS, magic at 1024, `uuid` +0x6c; garden, the label at 0, its UUID at 16 (docs/reference/garden-format.md);
+/// Source: ext4, `s_magic` at 1024+0x38, `s_uuid` +0x68, `s_mkfs_time` +0x108; XFS, `sb_magicnum`
+/// at 0, `sb_uuid` at 32; Btrfs, superblock at 64 KiB, fsid +0x20, magic +0x40; F2FS, magic at
+/// 1024, `uuid` +0x6c; garden, the label at 0, its UUID at 16 (docs/reference/garden-format.md);
 /// evergreen, the superblock at 0, its UUID at 16 (docs/reference/evergreen-format.md).
 pub fn read_superblock(prefix: &[u8]) -> Option<SuperblockIdentity> {
     let at = |offset: usize, length: usize| prefix.get(offset..offset + length);
@@ -44,12 +46,13 @@ pub fn read_superblock(prefix: &[u8]) -> Option<SuperblockIdentity> {
     None
 }
 
-/// Bytes that the file system in the first 128 KiB of a device calls used, its own structures included; `None` if there is
-/// none that is known, for Btrfs, whose superblock counts once what is stored twice, and for F2FS and
-/// engines of our own, which have it elsewhere.
+/// Bytes that the file system in the first 128 KiB of a device calls used, its own structures
+/// included; `None` if there is none that is known, for Btrfs, whose superblock counts once what is
+/// stored twice, and for F2FS and engines of our own, which have it elsewhere.
 ///
-/// Source: ext4, `s_blocks_count` at 1024+0x4 and +0x150, `s_free_blocks_count` +0xC and +0x158, `s_log_block_size` +0x18,
-/// the high halves with feature 64bit (+0x60, 0x80); XFS, `sb_blocksize` at 4, `sb_dblocks` 8, `sb_fdblocks` 144.
+/// Source: ext4, `s_blocks_count` at 1024+0x4 and +0x150, `s_free_blocks_count` +0xC and +0x158,
+/// `s_log_block_size` +0x18, the high halves with feature 64bit (+0x60, 0x80); XFS, `sb_blocksize`
+/// at 4, `sb_dblocks` 8, `sb_fdblocks` 144.
 pub fn read_used_bytes(prefix: &[u8]) -> Option<u64> {
     let little = |at: usize| Some(u64::from(u32::from_le_bytes(prefix.get(at..at + 4)?.try_into().ok()?)));
     let big = |at: usize| Some(u64::from_be_bytes(prefix.get(at..at + 8)?.try_into().ok()?));

@@ -14,7 +14,8 @@ pub enum GuestArg {
 
 #[derive(Clone, Debug, Default, Args)]
 pub struct GuestArgs {
-    /// Run everything in a guest kernel, without root: with its file systems, such as F2FS, and no times to quote.
+    /// Run everything in a guest kernel, without root: with its file systems, such as F2FS, and no
+    /// times to quote.
     #[arg(long, value_enum, value_name = "KIND")]
     pub guest: Option<GuestArg>,
     /// Memory of the guest, with the images of a plan in memory. Default: 1GiB.

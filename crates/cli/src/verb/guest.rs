@@ -1,7 +1,8 @@
 //! `run --guest` and `demo --guest`: the same command, executed in a guest kernel.
 //!
-//! The launcher reads the plan, so that its errors come at once. It makes the run's directory, which the guest may write,
-//! and locks it. The guest runs this program with the same arguments and the directory.
+//! The launcher reads the plan, so that its errors come at once. It makes the run's directory,
+//! which the guest may write, and locks it. The guest runs this program with the same arguments and
+//! the directory.
 
 use std::{
     env,
@@ -302,7 +303,11 @@ fn limits() -> Limits {
     let seconds =
         |name: &str| env::var(name).ok().and_then(|text| text.parse().ok()).map(std::time::Duration::from_secs);
     let usual = Limits::default();
-    Limits { boot: seconds(BOOT_LIMIT).unwrap_or(usual.boot), silence: seconds(SILENCE_LIMIT).unwrap_or(usual.silence) }
+    Limits {
+        boot: seconds(BOOT_LIMIT).unwrap_or(usual.boot),
+        silence: seconds(SILENCE_LIMIT).unwrap_or(usual.silence),
+        total: seconds(TOTAL_LIMIT),
+    }
 }
 
 fn environment(dir: &Path, temporary: &Path) -> Vec<(String, String)> {

@@ -29,7 +29,7 @@ struct Guests {
 }
 
 impl Guests {
-    /// `None` after a message if there is no user-mode Linux, or nobody to become.
+    /// `None` after a message without user-mode Linux or root.
     fn set_up() -> Option<Self> {
         let kernel = Path::new("/usr/bin/linux.uml");
         found_or_skip(kernel.is_file().then_some(()), "user-mode-linux")?;
@@ -43,7 +43,8 @@ impl Guests {
         let mut guests = Self { lab, program: SENESCE.into() };
         let is_reachable = guests.unprivileged("test").args(["-x", SENESCE]).status().unwrap().success();
         if !is_reachable {
-            // By a process of its own: a descriptor that a fork inherits would forbid to execute the copy.
+            // By a process of its own: a descriptor that a fork inherits would forbid to execute
+            // the copy.
             guests.program = guests.lab.path("program");
             must("cp", &["--reflink=auto", SENESCE, &guests.program.to_string_lossy()]);
         }
@@ -67,7 +68,8 @@ impl Guests {
         Done::of(self.command(args).output().unwrap())
     }
 
-    /// A plan of one copy on images in the run's directory, for `file_system`, with more lines for the volumes.
+    /// A plan of one copy on images in the run's directory, for `file_system`, with more lines for
+    /// the volumes.
     fn plan(&self, file_system: &str, volumes: &str) {
         let text = SINGLE
             .replace("backend = \"memory\"\ndir = \"MEMORY\"\n", volumes)
@@ -92,7 +94,8 @@ impl Guests {
         self.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
-    /// The processes of the lab whose command line has this, with their command lines. No zombies: they have none.
+    /// The processes of the lab whose command line has this, with their command lines. No zombies:
+    /// they have none.
     fn processes(&self, part: &str) -> Vec<u32> {
         let lab = self.lab.path("").to_string_lossy().trim_end_matches('/').to_owned();
         let is_ours = |pid: &u32| {

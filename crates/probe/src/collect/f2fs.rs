@@ -1,7 +1,7 @@
 //! Which blocks of a mounted F2FS are free, from its segment information.
 //!
-//! The kernel shows the bitmap of each segment in `/proc/fs/f2fs/DEVICE/segment_bits`. The superblock on the device says
-//! where the first segment is.
+//! The kernel shows the bitmap of each segment in `/proc/fs/f2fs/DEVICE/segment_bits`. The
+//! superblock on the device says where the first segment is.
 
 use std::{
     fs::File,
@@ -66,10 +66,11 @@ impl Geometry {
     }
 }
 
-/// The free extents of the F2FS mounted at `mountpoint`, in the order of the device. A block that holds nothing valid is
-/// free, also in a segment that must be cleaned before it is written again.
+/// The free extents of the F2FS mounted at `mountpoint`, in the order of the device. A block that
+/// holds nothing valid is free, also in a segment that must be cleaned before it is written again.
 ///
-/// Errors: the lists of the kernel, or the device, cannot be read (root is needed); they contradict each other.
+/// Errors: the lists of the kernel, or the device, cannot be read (root is needed); they contradict
+/// each other.
 pub(super) fn collect(mountpoint: &Path, device: u64) -> Result<Vec<FreeExtent>, Error> {
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
     let link = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));

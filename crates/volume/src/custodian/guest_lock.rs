@@ -1,8 +1,9 @@
 //! Excludes a guest and a process of the host from one run directory.
 //!
-//! The journal names its owner by process and boot. A process of the host takes an owner in a guest for one of an earlier
-//! boot, so for a dead one, and the other way round. A lock of `flock` does not cross hostfs. So the launcher of the guest
-//! holds a lock on the directory, on the host, as long as the guest runs. Opening a journal respects it.
+//! The journal names its owner by process and boot. A process of the host takes an owner in a guest
+//! for one of an earlier boot, so for a dead one, and the other way round. A lock of `flock` does
+//! not cross hostfs. So the launcher of the guest holds a lock on the directory, on the host, as
+//! long as the guest runs. Opening a journal respects it.
 
 use std::{
     os::fd::{AsFd, OwnedFd},
@@ -32,7 +33,8 @@ impl GuestLock {
         let fd = rustix::fs::open(dir, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
             .map_err(Error::io("open", dir))?;
         lock(&fd, dir, FlockOperation::NonBlockingLockExclusive)?;
-        // A process of the host that opens the journal later meets the lock. One that opened it before is its owner.
+        // A process of the host that opens the journal later meets the lock. One that opened it
+        // before is its owner.
         if let Some((journal, state)) = open_unlocked(dir)?
             && let Some(owner) = state.owner.filter(|owner| host.is_alive(owner))
         {
@@ -47,7 +49,8 @@ fn open_unlocked(dir: &Path) -> Result<Option<(Journal, super::journal::State)>>
     Journal::open_below_lock(dir)
 }
 
-/// Refuses a directory that a guest uses. Hold the descriptor's lock until the journal names its new owner.
+/// Refuses a directory that a guest uses. Hold the descriptor's lock until the journal names its
+/// new owner.
 pub(super) fn respect(dir: &OwnedFd, path: &Path) -> Result<()> {
     lock(dir, path, FlockOperation::NonBlockingLockShared)
 }
