@@ -47,7 +47,7 @@ const PASSED: &[&str] = &["PATH", "HOME", "LANG", "LC_ALL", "TZ", "NO_COLOR", "R
 const MODULES: &[&str] = &["loop", "fuse", "f2fs"];
 
 /// In a guest, the user of the host who started it.
-pub fn caller() -> Option<u32> {
+fn caller() -> Option<u32> {
     // Anyone can set a variable, so it counts in a guest only.
     env::var(CALLER).ok().and_then(|uid| uid.parse().ok()).filter(|_| is_guest())
 }
@@ -321,8 +321,11 @@ fn environment(dir: &Path, temporary: &Path) -> Vec<(String, String)> {
     add("SENESCE_REGISTRY", dir.join("registry").display().to_string());
     add("TMPDIR", temporary.display().to_string());
     add(CALLER, rustix::process::geteuid().as_raw().to_string());
-    // For git, which otherwise refuses repositories of another user than root.
-    add("SUDO_UID", rustix::process::geteuid().as_raw().to_string());
+    // In the guest, the program and git are root, and repositories belong to the caller, or to the
+    // user who ran sudo.
+    let caller = rustix::process::geteuid();
+    let sudo = env::var("SUDO_UID").ok().filter(|_| caller.is_root());
+    add("SUDO_UID", sudo.unwrap_or_else(|| caller.as_raw().to_string()));
     found
 }
 
