@@ -290,8 +290,9 @@ fn report(error: &anyhow::Error) -> ExitCode {
 
 /// The kind of an error and what to do about it.
 ///
-/// The first cause with a kind decides. If it says only that the work failed, the error of the system
-/// decides: a name that does not exist is a matter of usage, missing rights and space are not.
+/// The first cause with a kind decides. If it says only that the work failed, the error of the
+/// system decides: a name that does not exist is a matter of usage, missing rights and space are
+/// not.
 fn classify(error: &anyhow::Error) -> (ErrorKind, Option<String>) {
     let (kind, hint) = classify_cause(error);
     if kind != ErrorKind::Failed && hint.is_some() {
@@ -350,6 +351,10 @@ fn classify_cause(error: &anyhow::Error) -> (ErrorKind, Option<String>) {
             cause.downcast_ref()
         {
             return (ErrorKind::Usage, None);
+        }
+        if let Some(senesce_record::Error::Place { .. }) = cause.downcast_ref() {
+            let hint = "--on is the directory to record; --mount is an empty directory outside of it";
+            return (ErrorKind::Usage, Some(hint.to_owned()));
         }
         if let Some(failure) = cause.downcast_ref::<senesce_probe::Error>() {
             return (probe_kind(failure), failure.hint());

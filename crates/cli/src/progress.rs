@@ -116,8 +116,8 @@ impl Bar {
 }
 
 impl Bar {
-    /// Shows the counters and a message in the bar. The text is escaped here, because the bar writes
-    /// to the terminal itself.
+    /// Shows the counters and a message in the bar. The text is escaped here, because the bar
+    /// writes to the terminal itself.
     fn say(&self, text: &str) {
         self.bar.set_position((self.work.share() * THOUSANDTHS as f64) as u64);
         let message = format!("{}  {text}", self.work.text());
@@ -209,7 +209,8 @@ impl Kind {
         Self { from, done: from, of, seconds: 0.0 }
     }
 
-    /// The seconds for the units that are left. `None`: no unit is done, so that the rate is unknown.
+    /// The seconds for the units that are left. `None`: no unit is done, so that the rate is
+    /// unknown.
     fn seconds_left(&self) -> Option<f64> {
         match (self.of.saturating_sub(self.done), self.done.saturating_sub(self.from)) {
             (0, _) => Some(0.0),

@@ -9,8 +9,8 @@ use crate::{
 
 const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Draws the modelled slowdown, or the measured one of a run without a model, of every arm and volume
-/// from the first to the last checkpoint.
+/// Draws the modelled slowdown, or the measured one of a run without a model, of every arm and
+/// volume from the first to the last checkpoint.
 ///
 /// In: the results of a run. Out: lines that end with a newline; empty for runs with fewer than two
 /// checkpoints. All lines share one scale, which starts at 1. Cost: linear in the rows.

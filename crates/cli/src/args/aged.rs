@@ -21,8 +21,8 @@ pub struct AgeArgs {
     /// process.
     #[arg(long, value_name = "PLACE")]
     pub on: String,
-    /// The file system of an image or device.
-    #[arg(long, value_enum)]
+    /// File system of an image or device: ext4, xfs, btrfs.
+    #[arg(long, value_enum, hide_possible_values = true)]
     pub fs: Option<super::FsArg>,
     /// More arguments of mkfs, such as "-m single".
     #[arg(long, value_name = "ARGUMENTS", allow_hyphen_values = true, requires = "fs")]
@@ -48,7 +48,7 @@ pub struct AgeArgs {
     /// the same layout again.
     #[arg(long, default_value_t = 1, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=256))]
     pub threads: usize,
-    /// Garden: background work that keeps free space contiguous.
+    /// Garden: background work, as of `fs mount`.
     #[arg(long, value_enum, default_value_t = super::GardeningArg::Auto, hide_possible_values = true)]
     pub gardening: super::GardeningArg,
     /// Also read repositories of other users.

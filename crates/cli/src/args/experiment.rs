@@ -169,8 +169,8 @@ pub struct ReplayArgs {
     /// process.
     #[arg(long, value_name = "PLACE")]
     pub on: String,
-    /// The file system of an image or device.
-    #[arg(long, value_enum)]
+    /// File system of an image or device: ext4, xfs, btrfs.
+    #[arg(long, value_enum, hide_possible_values = true)]
     pub fs: Option<FsArg>,
     /// Directory for the image and its mount point.
     #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
@@ -267,8 +267,15 @@ pub enum LogVerb {
 pub struct GrepArgs {
     /// The tree.
     pub path: PathBuf,
-    /// Order of the entries of a directory.
-    #[arg(long, value_enum, default_value = "readdir")]
+    /// Order in directories: readdir (default), sorted, inode.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "ORDER",
+        default_value = "readdir",
+        hide_default_value = true,
+        hide_possible_values = true
+    )]
     pub order: OrderArg,
     /// Run GNU grep instead of the scanner of senesce.
     #[arg(long)]

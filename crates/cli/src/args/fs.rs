@@ -259,10 +259,10 @@ pub struct FsTierArgs {
     /// blocks that only snapshots use.
     #[arg(long, value_name = "POINTS", default_value_t = 64)]
     pub age: u16,
-    /// Also rewrite objects where this price list favours it.
+    /// Also rewrite objects where prices favour it: s3, azure.
     ///
     /// The live blocks of an object are written again if that costs less than it saves in a month.
-    #[arg(long, value_enum, value_name = "LIST")]
+    #[arg(long, value_enum, value_name = "LIST", hide_possible_values = true)]
     pub prices: Option<PricesArg>,
     /// Print JSON.
     #[arg(long)]

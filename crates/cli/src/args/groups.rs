@@ -23,7 +23,7 @@ Exit codes of all verbs. The first row that matches decides.
   143  interrupted by SIGTERM; `senesce run --resume DIR` continues a run after both
   5    a gate fails: `compare --fail-if` found a figure beyond its limit
   6    a gate is undecided: the figures prove neither outcome
-  7    `fs mount` unmounted in order, but a drive is missing or not rebuilt, or a copy of the log is lost
+  7    `fs mount` unmounted in order, but a drive or a copy of the log is missing or not rebuilt
   2    usage: change the command line or the plan. An option or value is wrong; a file, directory, device,
        run or command that the command line or the plan names does not exist; it is of another kind or of a
        newer format; an output exists already; a size in a plan is too small

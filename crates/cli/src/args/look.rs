@@ -44,10 +44,10 @@ pub struct InspectArgs {
     /// Write the map as a picture (SVG).
     #[arg(long, value_name = "FILE")]
     pub map: Option<PathBuf>,
-    /// Colours of the picture: tree, directory, file, age, free.
+    /// Colours: tree (default), directory, file, age, free.
     ///
     /// tree is the place in the tree of directories. free shows the sizes of free extents.
-    #[arg(long, value_name = "WHAT", default_value = "tree", requires = "map", add = ArgValueCandidates::new(complete::map_colours))]
+    #[arg(long, value_name = "WHAT", default_value = "tree", hide_default_value = true, requires = "map", add = ArgValueCandidates::new(complete::map_colours))]
     pub map_by: MapColour,
     /// Draw the tree of an evergreen: a page, or a picture (.svg).
     ///
@@ -78,14 +78,14 @@ pub struct DefragArgs {
     /// Print what would move and the gain. Write nothing.
     #[arg(long)]
     pub dry_run: bool,
-    /// Reading order: readdir, sorted, inode or list:FILE.
+    /// Order: readdir (default), sorted, inode, list:FILE.
     ///
     /// The order in which programs read the files:
     /// readdir: as the file system lists them (grep -r, tar);
     /// sorted: by name (rsync, shell globs);
     /// inode: by inode number (cp -r of GNU);
     /// list:FILE: as FILE lists them, a path from PATH in each line.
-    #[arg(long, value_name = "ORDER", default_value = "readdir", verbatim_doc_comment)]
+    #[arg(long, value_name = "ORDER", default_value = "readdir", hide_default_value = true, verbatim_doc_comment)]
     pub order: Order,
     /// What to improve: order, pieces or both.
     ///
@@ -184,10 +184,10 @@ pub struct CompareArgs {
     /// Gate wall times, too. Default: only exact figures.
     #[arg(long, requires = "fail_if")]
     pub measured: bool,
-    /// Outcome of an undecided gate: undecided, pass, fail.
+    /// An undecided gate: undecided (default), pass, fail.
     ///
     /// The exit codes are 6, 0 and 5.
-    #[arg(long, value_name = "OUTCOME", default_value = "undecided", value_parser = parse_outcome, requires = "fail_if")]
+    #[arg(long, value_name = "OUTCOME", default_value = "undecided", hide_default_value = true, value_parser = parse_outcome, requires = "fail_if")]
     pub on_undecided: Outcome,
     /// Runs: only figures whose names match. Repeatable.
     ///

@@ -55,7 +55,7 @@ pub use words::*;
 )]
 pub struct Cli {
     /// Print no progress.
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, display_order = 900)]
     pub quiet: bool,
     #[command(subcommand)]
     pub verb: Verb,

@@ -108,7 +108,7 @@ pub struct FsServedArgs {
     /// Threads that serve.
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub threads: usize,
-    /// Background work: auto, off, csc, war, all, oltp, backup.
+    /// Background work: auto, off, csc, war, all.
     #[arg(long, value_enum, value_name = "KIND", default_value_t = GardeningArg::Auto, hide_possible_values = true, long_help = GARDENING)]
     pub gardening: GardeningArg,
     /// Memory for blocks of the drives.

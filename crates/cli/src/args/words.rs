@@ -71,7 +71,9 @@ pub struct FsOfSnapshotArgs {
 
 #[derive(Debug, Args)]
 pub struct FsCloneArgs {
-    /// The garden (not with --drive), volume, snapshot, new name.
+    /// The garden (not with --drive) and names.
+    ///
+    /// Volume, snapshot and the name of the new volume.
     #[arg(value_names = ["DIRECTORY", "VOLUME", "SNAPSHOT", "NAME"], num_args = 1..=4, required = true)]
     pub words: Vec<OsString>,
     #[command(flatten)]

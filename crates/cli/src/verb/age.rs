@@ -24,7 +24,7 @@ use super::{
     fs::{collect_told, print_chains, report_chains, with_engine, with_evergreen},
     home::with_home,
     image::save_listed,
-    place::check_place,
+    place::{check_new_files, check_place},
 };
 use crate::{
     args::{AgeArgs, FsArg, GardeningArg},
@@ -42,15 +42,12 @@ pub fn age(args: AgeArgs, quiet: bool) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
     let settings: Vec<_> = args.set.iter().map(|set| (set.name.clone(), set.value.clone())).collect();
     let until = args.until.unwrap_or_default();
-    let plan = plan_aging(&args.workload, &settings, &until, args.seed.map(Seed)).map_err(explain)?;
+    let plan = plan_aging(&args.workload, &settings, &until, args.seed.map(Seed))
+        .map_err(|error| explain(&args.workload, error))?;
     if args.threads > 1 && plan.workload.profile.is_none() {
         return Err(usage("--threads is only for the workload profile", Some("leave it out, or name profile:NAME")));
     }
-    for path in [&args.log, &args.image, &args.save].into_iter().flatten() {
-        if path.symlink_metadata().is_ok() {
-            return Err(usage(format!("{} exists already", path.display()), Some("give another name")));
-        }
-    }
+    check_new_files([&args.log, &args.image, &args.save])?;
     let aged = with_home(|custodian| {
         let (_, scratch) = custodian.acquire_tree(&args.dir, "senesce-age")?;
         age_in(&args, &plan, custodian, &scratch, quiet)
@@ -65,14 +62,28 @@ pub fn age(args: AgeArgs, quiet: bool) -> Result<()> {
 }
 
 /// A workload that is unknown is reported without the name of a plan.
-fn explain(error: PlanError) -> anyhow::Error {
+fn explain(workload: &str, error: PlanError) -> anyhow::Error {
     match error {
         PlanError::Contradiction { key, problem, .. } if key == "workload" => {
             let (problem, known) = problem.split_once("; ").unwrap_or((&problem, ""));
             usage(format!("workload {problem}"), Some(known).filter(|known| !known.is_empty()))
         }
-        error => senesce_experiment::Error::from(error).into(),
+        error => match explain_setting(&error.to_string()) {
+            Some(message) if !workload.ends_with(".toml") => {
+                usage(message, Some("docs/reference/plan-keys.md lists all keys"))
+            }
+            _ => senesce_experiment::Error::from(error).into(),
+        },
     }
+}
+
+/// The fault of a `--set`, from the text about the plan that was made of it.
+fn explain_setting(text: &str) -> Option<String> {
+    let (_, shown) = text.split_once("TOML parse error")?;
+    let mut lines = shown.lines().skip(2);
+    let (_, setting) = lines.next()?.split_once(" | ")?;
+    let problem = lines.nth(1)?.trim();
+    Some(format!("--set {}: {problem}", setting.replace(" = ", "=")))
 }
 
 fn age_in(args: &AgeArgs, plan: &Plan, custodian: &Custodian, scratch: &Path, quiet: bool) -> Result<()> {
@@ -159,7 +170,8 @@ fn check_engine(args: &AgeArgs, plan: &Plan, place: &str) -> Result<()> {
 /// Refuses arguments about volumes that are made or kept.
 fn check_not_made(args: &AgeArgs, plan: &Plan, place: &str) -> Result<()> {
     if args.image.is_some() || args.save.is_some() {
-        return Err(usage(format!("--image and --save keep a volume; --on names {place}"), None));
+        let hint = Some("leave them out, or name --on image:SIZE or a device");
+        return Err(usage(format!("--image and --save keep a volume; --on names {place}"), hint));
     }
     if args.mkfs.is_some() {
         return Err(usage(format!("--mkfs is about a volume that is made; --on names {place}"), None));

@@ -8,6 +8,7 @@ use senesce_volume::install_signal_cleanup;
 
 use super::{
     guest,
+    place::check_run_directory,
     run::{dry_run, next_run_dir, run_to_end, world},
 };
 use crate::args::DemoArgs;
@@ -34,6 +35,7 @@ pub fn demo(args: &DemoArgs, quiet: bool) -> Result<()> {
         return guest::demo(kind, args, &plan, quiet);
     }
     let out = args.out.clone().unwrap_or_else(|| next_run_dir(&plan.name));
+    check_run_directory(&out)?;
     if args.dry_run {
         return dry_run(&plan, name, &out, (false, false));
     }

@@ -25,7 +25,9 @@ pub fn fragment(args: FragmentArgs) -> Result<()> {
         (Some(histogram), ..) => return free_space(&args, histogram),
         (None, Some(extents), _) => FileTarget::Extents(extents),
         (None, None, Some(score)) if (0.0..=1.0).contains(&score) => FileTarget::LayoutScore(score),
-        (None, None, Some(score)) => return Err(usage(format!("--layout-score {score} is not within 0 and 1"), None)),
+        (None, None, Some(score)) => {
+            return Err(usage(format!("--layout-score {score} is impossible"), Some("write a number from 0 to 1")));
+        }
         (None, None, None) => unreachable!("one of them is required"),
     };
     if args.path.is_dir() {

@@ -12,6 +12,7 @@ use senesce_volume::{LinuxHost, install_signal_cleanup, interrupted};
 use super::{
     device::read_device,
     fs::{collect_told, draw_tree, outline_tree},
+    place::check_files,
 };
 use crate::{args::InspectArgs, clock::SystemClock, exit::usage, fit::fit, machine::count_threads, progress::Counter};
 
@@ -30,6 +31,7 @@ pub fn inspect(args: InspectArgs, quiet: bool) -> Result<()> {
     let named = |prefix| args.path.to_str().and_then(|path| path.strip_prefix(prefix)).map(Path::new);
     let (garden, evergreen) = (named("garden:"), named("evergreen:"));
     check_kind(&args.path)?;
+    check_files([&args.html, &args.map, &args.tree])?;
     let (judge, devices) = choose_devices(&args.device, garden.or(evergreen).unwrap_or(&args.path))?;
     if garden.is_none() && args.volume.is_some() {
         return Err(usage("--volume names a volume of a garden", Some("write garden:DIRECTORY")));

@@ -1,8 +1,12 @@
-//! The place that `--on` names.
+//! The place that `--on` names, and files that a verb writes: checked before any work.
 
-use std::{os::unix::fs::FileTypeExt, path::Path};
+use std::{
+    os::unix::fs::FileTypeExt,
+    path::{Path, PathBuf},
+};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use rustix::fs::{Access, access};
 
 use crate::exit::usage;
 
@@ -26,4 +30,53 @@ pub fn check_place(on: &str) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// Checks files that a verb makes.
+///
+/// Errors: one exists; its directory does not exist or cannot be written.
+pub fn check_new_files<'a>(paths: impl IntoIterator<Item = &'a Option<PathBuf>>) -> Result<()> {
+    for path in paths.into_iter().flatten() {
+        if path.symlink_metadata().is_ok() {
+            return Err(usage(format!("{} exists already", path.display()), Some("give another name")));
+        }
+        check_directory(path)?;
+    }
+    Ok(())
+}
+
+/// Checks files that a verb writes or replaces.
+///
+/// Errors: one is a directory; its directory does not exist or cannot be written.
+pub fn check_files<'a>(paths: impl IntoIterator<Item = &'a Option<PathBuf>>) -> Result<()> {
+    for path in paths.into_iter().flatten() {
+        if path.is_dir() {
+            return Err(usage(format!("{} is a directory", path.display()), Some("name a file in it")));
+        }
+        // A device or a pipe needs no directory.
+        if path.symlink_metadata().is_err() {
+            check_directory(path)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_directory(file: &Path) -> Result<()> {
+    let dir = file.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let answer = access(dir, Access::WRITE_OK | Access::EXEC_OK).map_err(std::io::Error::from);
+    answer.with_context(|| format!("cannot make {}: its directory is {}", file.display(), dir.display()))
+}
+
+/// Checks the directory of a new run.
+///
+/// Errors: it is a file, or below one; it cannot be made.
+pub fn check_run_directory(out: &Path) -> Result<()> {
+    let existing = out.ancestors().find(|dir| dir.symlink_metadata().is_ok());
+    let existing = existing.unwrap_or(Path::new("."));
+    if !existing.is_dir() {
+        let message = format!("the directory of the run cannot be {}: {} is a file", out.display(), existing.display());
+        return Err(usage(message, Some("name a new or an empty directory with --out")));
+    }
+    let answer = access(existing, Access::WRITE_OK | Access::EXEC_OK).map_err(std::io::Error::from);
+    answer.with_context(|| format!("cannot make the directory of the run {}", out.display()))
 }

@@ -18,7 +18,7 @@ use senesce_volume::{
     Custodian, MountSource, Outcome, Resource, ResourceId, check_interrupted, install_signal_cleanup, interrupted,
 };
 
-use super::home::with_home;
+use super::{home::with_home, place::check_new_files};
 use crate::{
     args::RecordArgs,
     clock::SystemClock,
@@ -41,9 +41,7 @@ pub fn record(args: RecordArgs, quiet: bool) -> Result<()> {
         return Err(usage("--on and --mount are needed", None));
     };
     install_signal_cleanup().context("cannot handle signals")?;
-    if args.log.symlink_metadata().is_ok() {
-        return Err(usage(format!("{} exists already", args.log.display()), Some("give another name")));
-    }
+    check_new_files([&Some(args.log.clone())])?;
     let (plain, ended) = with_home(|custodian| {
         let plain = if args.overhead { Some(run_plain(custodian, dir, &args)?) } else { None };
         Ok((plain, record_in(custodian, &args, dir, mount, quiet)?))

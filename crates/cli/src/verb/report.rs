@@ -7,11 +7,12 @@ use senesce_core::Printable;
 use senesce_experiment::RunPaths;
 use senesce_report::{ReportOptions, render_figures, render_report};
 
-use super::show::read_results;
+use super::{place::check_files, show::read_results};
 use crate::{args::ReportArgs, exit::usage};
 
 /// Writes the report and prints its path.
 pub fn report(args: ReportArgs) -> Result<()> {
+    check_files([&args.out])?;
     let out = match args.out {
         Some(out) => out,
         None => {

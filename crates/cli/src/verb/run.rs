@@ -18,6 +18,7 @@ use senesce_volume::{LinuxHost, install_signal_cleanup, interrupted};
 use super::{
     fs::collect_told,
     guest,
+    place::check_run_directory,
     report::write_report,
     show::{read_results, render_summary},
 };
@@ -41,6 +42,7 @@ pub fn run(args: RunArgs, quiet: bool) -> Result<()> {
         (None, Some(path)) => {
             let plan = with_overrides(Plan::read(path)?, path, &args)?;
             let out = args.out.clone().unwrap_or_else(|| next_run_dir(&plan.name));
+            check_run_directory(&out)?;
             if args.dry_run {
                 return dry_run(&plan, path, &out, (args.force, args.trust_repo));
             }

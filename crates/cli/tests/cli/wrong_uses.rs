@@ -23,7 +23,6 @@ const LEAST: usize = 150;
 
 /// Plans with one fault each: name, text of the good plan, its replacement.
 const PLANS: &[(&str, &str, &str)] = &[
-    ("plan.toml", "", ""),
     ("typo.toml", "pulls = 4", "puls = 4"),
     ("value.toml", "\"ext4\"", "\"ext5\""),
     ("size.toml", "empty = \"64MiB\"", "empty = \"32 bananas\""),
@@ -32,6 +31,8 @@ const PLANS: &[(&str, &str, &str)] = &[
     ("effect.toml", "[volumes]", "[volumes]\nfull = \"330MiB\""),
     ("small.toml", "empty = \"64MiB\"", "empty = \"1MiB\""),
     ("nodir.toml", "dir = \"MEMORY\"", "dir = \"nowhere\""),
+    // The last one: each plan is written to plan.toml first.
+    ("plan.toml", "", ""),
 ];
 
 /// A use as the file has it.

@@ -31,8 +31,8 @@ pub fn split(words: &[OsString], drives: &FsDrivesArgs, names: RangeInclusive<us
     Ok((place, rest.iter().map(|name| name.as_bytes().to_vec()).collect()))
 }
 
-/// Splits the words of a command: the place of the garden, and a volume, which is `main` by default.
-/// Errors: more than one name.
+/// Splits the words of a command: the place of the garden, and a volume, which is `main` by
+/// default. Errors: more than one name.
 pub fn split_volume(words: &[OsString], drives: &FsDrivesArgs) -> Result<(Place, Vec<u8>)> {
     let (place, mut names) = split(words, drives, 0..=1)?;
     Ok((place, names.pop().unwrap_or_else(|| USUAL_VOLUME.as_bytes().to_vec())))
@@ -40,6 +40,9 @@ pub fn split_volume(words: &[OsString], drives: &FsDrivesArgs) -> Result<(Place,
 
 /// A name for people: characters that would move the cursor are escaped.
 pub fn show(name: &[u8]) -> String {
+    if name.is_empty() {
+        return "\"\"".to_owned();
+    }
     let text = String::from_utf8_lossy(name);
     let tell =
         |letter: char| if letter.is_control() { letter.escape_default().to_string() } else { letter.to_string() };
