@@ -152,10 +152,11 @@ pub(crate) fn write_all(
 
 /// Adds to a change of attributes the set-id bits that the file loses by it. The kernel leaves that
 /// to the server (`FUSE_HANDLE_KILLPRIV_V2`) in three cases: a new owner, a new length, and a
-/// request that sets nothing else. It sends the last one for `chown` to the same owner, before an
-/// unprivileged user changes contents in another way, and after it removed the capabilities of a
-/// file. In the third case file systems of the kernel keep the set-uid bit of root's files; here it
-/// is lost.
+/// request that sets nothing else.
+///
+/// The last one has three causes: `chown` to the same owner, an unprivileged user who is about to
+/// change contents in another way, and the removal of a file's capabilities. After the third, file
+/// systems of the kernel keep the set-uid bit of root's files; here it is lost.
 ///
 /// `process`: that of the caller. Errors: those of [`FileSystem::attributes`].
 pub(crate) fn drop_with(

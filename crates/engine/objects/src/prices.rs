@@ -1,8 +1,8 @@
 //! The cost of objects, and whether a rewrite of the live part of one pays off.
 //!
 //! The storage of an object costs the same for live and dead blocks. A move of its live blocks into
-//! another object costs a GET for each, a GET for the list of its contents, and their share of a
-//! PUT. Deleting the old object costs nothing, and the storage of the dead blocks is saved. All
+//! another object costs a GET for each and for the list of its contents, and their share of a PUT.
+//! Deleting the old object costs nothing, and the storage of the dead blocks is saved. All
 //! sums are integers, so the decision follows the formula exactly.
 //!
 //! The share of a PUT is that in a new full object. The last new object is not full, so its blocks
@@ -65,9 +65,10 @@ impl PriceList {
         saved - cost
     }
 
-    /// The number of objects, from the first one on, that are best rewritten together: for this
-    /// number, the savings of a month exceed the cost most, with whole PUTs. `bytes` returns the
-    /// size of an object with this number of blocks. 0 if there is never a gain. Linear in objects.
+    /// The number of objects, from the first one on, that are best rewritten together. For this
+    /// number the savings of a month exceed the cost, with whole PUTs, by the largest amount. 0 if
+    /// there is never a gain. `bytes` returns the size of an object with a number of blocks. Cost:
+    /// linear in objects.
     pub fn best(&self, objects: &[Emptied], bytes: impl Fn(u64) -> u64) -> usize {
         let (mut best, mut most) = (0, 0);
         let (mut old_bytes, mut gets, mut live) = (0, 0, 0);
@@ -87,9 +88,10 @@ impl PriceList {
         best
     }
 
-    /// The largest live part of a full object for which a rewrite pays off. With the storage *S* of
-    /// a full object of *N* blocks for a month, a GET *g* and a PUT *p*, it is (*S* - *g*) / (*S* +
-    /// *N* *g* + *p*).
+    /// The largest live part of a full object for which a rewrite pays off.
+    ///
+    /// It is (*S* - *g*) / (*S* + *N* *g* + *p*): a full object of *N* blocks costs *S* for a month
+    /// of storage, a GET costs *g*, and a PUT costs *p*.
     pub fn threshold(&self, full_bytes: u64, full_blocks: u64) -> f64 {
         let storage = self.gb_month as f64 * full_bytes as f64 / GB as f64;
         (storage - self.get as f64) / (storage + full_blocks as f64 * self.get as f64 + self.put as f64)

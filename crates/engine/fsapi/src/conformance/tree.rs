@@ -24,7 +24,7 @@ pub struct TreeNode {
 /// Reads the whole file system into memory; for small ones.
 ///
 /// Errors: those of reads. `Corrupt` if the file system is inconsistent: a listed name is not
-/// found, a length differs from the readable bytes, a hole has data, or `..` leads elsewhere.
+/// found, a length is not that of the readable bytes, a hole has data, or `..` is wrong.
 pub fn collect_tree(fs: &(impl FileSystem + ?Sized)) -> FsResult<Tree> {
     let mut tree = Tree::new();
     let mut seen: BTreeMap<Ino, Vec<u8>> = BTreeMap::new();

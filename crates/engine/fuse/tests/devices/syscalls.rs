@@ -28,7 +28,7 @@ pub const WAYS: [(&str, Way); 7] = [
 
 /// Closes a file and returns the error of close(2), which dropping a [`File`] hides.
 pub fn close(file: File) -> io::Result<()> {
-    // SAFETY: no one else owns the descriptor, and nothing uses it after this call.
+    // SAFETY: no other code owns the descriptor, and nothing uses it after this call.
     let result = unsafe { libc::close(OwnedFd::from(file).into_raw_fd()) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -7,7 +7,7 @@ pub fn check(store: &dyn ObjectStore) {
     assert_eq!(store.list("garden").unwrap(), [""; 0]);
     store.put("garden/2", b"second").unwrap();
     store.put("garden/1", b"first").unwrap();
-    store.put("gardener/1", b"of another garden").unwrap();
+    store.put("gardener/1", b"of other gardens").unwrap();
     assert_eq!(store.list("garden").unwrap(), ["garden/1", "garden/2"]);
     assert_eq!(store.get_range("garden/1", 1..4).unwrap(), b"irs");
     assert_eq!(store.get_range("garden/1", 3..100).unwrap(), b"st");
