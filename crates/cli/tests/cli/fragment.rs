@@ -68,7 +68,7 @@ fn files_get_the_extents_and_layout_scores_that_are_asked_for() {
         assert_eq!(extents_by_filefrag(&old), 1);
 
         std::fs::hard_link(&old, mount.point.join("other")).unwrap();
-        lab.run(["fragment", &old, "--extents", "3"]).refused(2, &["several names"]);
+        lab.run(["fragment", &old, "--extents", "3"]).refused(2, &["several hard links"]);
         lab.run(["fragment", &path("new-1"), "--extents", "257"]).refused(2, &["257 extents of 256 blocks"]);
         lab.run(["fragment", &path("new-1"), "--extents", "0"]).refused(2, &["0 extents"]);
         lab.run(["fragment", &path("new-1"), "--extents", "2", "--size", "1MiB"]).refused(2, &["it exists"]);
@@ -111,7 +111,7 @@ fn all_files_of_a_tree_get_the_layout_score_together() {
         assert_eq!(sum(&path), before);
         // Two names that would part are left, and said.
         std::fs::hard_link(tree.join("1"), tree.join("sub/other")).unwrap();
-        lab.run(["fragment", &path, "--extents", "1"]).refused(1, &["not reached", "several names"]);
+        lab.run(["fragment", &path, "--extents", "1"]).refused(1, &["not reached", "several hard links"]);
     }
 }
 

@@ -180,12 +180,12 @@ mod tests {
             (node(1, &[]), BOUNDS, "no entries"),
             (node(1, &[[10, 7, 0]]), lower, "depth is 1, not 0"),
             (node(0, &[[9, 1, 7]]), lower, "outside 10..20"),
-            (node(0, &[[19, 2, 7]]), lower, "up to 20"),
+            (node(0, &[[19, 2, 7]]), lower, "past the limit 20"),
             (node(0, &[[0, 2, 7], [1, 1, 20]]), BOUNDS, "outside 2.."),
             (node(0, &[[0, 0, 7]]), BOUNDS, "0 blocks"),
             (node(0, &[[0, 1, 1000]]), BOUNDS, "blocks 1000 to 1000, of 1000"),
             (node(0, &[[0, 1, 0]]), BOUNDS, "blocks 0 to 0"),
-            (node(1, &[[5, 7, 0], [5, 8, 0]]), BOUNDS, "entry 1 begins"),
+            (node(1, &[[5, 7, 0], [5, 8, 0]]), BOUNDS, "entry 1 starts"),
             (node(1, &[[5, 5000, 0]]), BOUNDS, "index 0"),
         ];
         for (bytes, bounds, part) in cases {
