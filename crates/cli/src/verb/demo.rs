@@ -31,13 +31,13 @@ pub fn demo(args: &DemoArgs, quiet: bool) -> Result<()> {
     }
     plan.history.pulls = args.pulls.or(plan.history.pulls);
     let plan = plan.checked(name)?;
-    if let Some(kind) = args.guest.guest {
-        return guest::demo(kind, args, &plan, quiet);
-    }
     let out = args.out.clone().unwrap_or_else(|| next_run_dir(&plan.name));
     check_run_directory(&out)?;
     if args.dry_run {
         return dry_run(&plan, name, &out, (false, false));
+    }
+    if let Some(kind) = args.guest.guest {
+        return guest::demo(kind, args, &plan, quiet);
     }
     run_to_end(Run::create(plan, name, &out, false, world(false)?)?, quiet)
 }

@@ -71,8 +71,22 @@ pub fn run(kind: GuestArg, args: RunArgs, quiet: bool) -> Result<()> {
         (None, None) => return Err(usage("no plan given", None)),
     };
     // Without "..", so that a new option is not forgotten here.
-    let RunArgs { plan, out: _, dry_run: _, resume, repo, trust_repo, trace, pulls, device, real_time, force, guest } =
-        args;
+    let RunArgs {
+        plan,
+        out: _,
+        dry_run: _,
+        resume,
+        repo,
+        trust_repo,
+        trace,
+        pulls,
+        runs,
+        seed,
+        device,
+        real_time,
+        force,
+        guest,
+    } = args;
     let mut words = Words::new("run", quiet);
     match resume {
         Some(_) => words.option("--resume", Some(&place.dir)),
@@ -85,6 +99,8 @@ pub fn run(kind: GuestArg, args: RunArgs, quiet: bool) -> Result<()> {
     words.flag("--trust-repo", trust_repo);
     words.text("--trace", trace);
     words.text("--pulls", pulls.map(|pulls| pulls.to_string()));
+    words.text("--runs", runs.map(|runs| runs.to_string()));
+    words.text("--seed", seed.map(|seed| seed.to_string()));
     words.text("--device", device);
     words.flag("--real-time", real_time);
     words.flag("--force", force);
@@ -93,7 +109,7 @@ pub fn run(kind: GuestArg, args: RunArgs, quiet: bool) -> Result<()> {
 
 /// `senesce demo --guest`; `plan` is the demo's.
 pub fn demo(kind: GuestArg, args: &DemoArgs, plan: &Plan, quiet: bool) -> Result<()> {
-    let DemoArgs { out, repo, pulls, plan: _, guest } = args;
+    let DemoArgs { out, repo, pulls, dry_run: _, plan: _, guest } = args;
     let place = new(plan.clone(), out.clone())?;
     let mut words = Words::new("demo", quiet);
     words.option("--out", Some(&place.dir));
