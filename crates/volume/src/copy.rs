@@ -1,4 +1,5 @@
-//! The unaged twin: a tree copied in directory order, with all attributes, by plain reads and writes.
+//! Makes the unaged twin: a copy of a tree in directory order, with all attributes, by plain reads
+//! and writes.
 
 use std::{
     collections::HashMap,
@@ -23,7 +24,7 @@ use crate::{
     read_ahead::{EndOnDrop, READERS, ReadAhead, warm},
 };
 
-/// What was copied.
+/// The number of copied files and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CopyReport {
     /// Regular files, each inode once.
@@ -32,28 +33,30 @@ pub struct CopyReport {
     pub directories: u64,
     /// Symbolic links.
     pub symlinks: u64,
-    /// Further names of inodes that were copied already.
+    /// Further names of copied inodes.
     pub hard_links: u64,
     /// Pipes, sockets and device nodes.
     pub special_files: u64,
-    /// Contents of the regular files.
+    /// Bytes that were read from regular files. Holes do not count.
     pub bytes: u64,
 }
 
-/// Buffer of the copy: larger than any read-ahead, so that the twin is written in long runs.
+/// Larger than any read-ahead, so that the twin is written in long runs.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// Copies what is in `from` into the existing directory `to`, in the order in which readdir gives it: entries of a
-/// directory one after the other, a subdirectory when its turn comes.
+/// Copies the content of `from` into the existing directory `to`, in readdir order. A subdirectory
+/// is copied when the walk reaches it, before the next entry.
 ///
-/// Mode, owner, times, extended attributes, symbolic and hard links are kept, and the holes of files that occupy less than
-/// their length. Contents pass through memory: a clone or an in-kernel copy could share or arrange blocks in ways no
-/// program's writing would.
-/// `lost+found` at the root is left out. Nothing is synced. One thread writes; others read ahead of it, so that it seldom
+/// Keeps mode, owner, times, extended attributes, symbolic links, hard links, and the holes of
+/// files that occupy less than their length. The contents pass through memory: a clone or an
+/// in-kernel copy could share or arrange blocks as no program's writes do. Skips `lost+found` at
+/// the root. Syncs nothing. One thread writes. Other threads read ahead of it, so that it seldom
 /// waits for the device of `from`.
 ///
-/// In: `stop`, called for every entry and for every MiB.
-/// Errors: any system call; [`Error::Interrupted`] if `stop` returned true. The files copied so far stay.
+/// Calls `stop` for every entry and for every MiB.
+///
+/// Errors: any system call; [`Error::Interrupted`] if `stop` returned true. The files copied so far
+/// stay.
 pub fn copy_tree(from: &Path, to: &Path, stop: Stop<'_>) -> Result<CopyReport> {
     let ahead = ReadAhead::default();
     thread::scope(|scope| {
@@ -71,11 +74,11 @@ pub fn copy_tree(from: &Path, to: &Path, stop: Stop<'_>) -> Result<CopyReport> {
 
 struct Copier<'a> {
     report: CopyReport,
-    /// Where inodes with several names were copied to.
+    /// The copies of inodes with several names, by device and inode number.
     linked: HashMap<(u64, u64), PathBuf>,
     buffer: Vec<u8>,
     stop: Stop<'a>,
-    /// Reads what comes next.
+    /// Reads the next files into the page cache.
     ahead: &'a ReadAhead,
 }
 
@@ -98,7 +101,7 @@ impl Copier<'_> {
             }
             self.entry(&from.join(&name), &to.join(&name))?;
         }
-        // Last, since making entries changes the directory's times.
+        // Set last, because new entries change the directory's times.
         let metadata = fs::symlink_metadata(from).map_err(Error::std("look up", from))?;
         copy_attributes(&metadata, from, to)
     }
@@ -151,7 +154,8 @@ impl Copier<'_> {
             .mode(0o600)
             .open(to)
             .map_err(Error::std("create", to))?;
-        // What is reserved and not written looks like a hole, too, but occupies its length, and the copy shall as well.
+        // A preallocated part looks like a hole but occupies its length. The copy must occupy it
+        // too.
         if metadata.blocks() * 512 >= metadata.len() {
             return self.bytes(&mut source, &mut target, u64::MAX, (from, to));
         }
@@ -166,7 +170,7 @@ impl Copier<'_> {
         target.set_len(metadata.len()).map_err(Error::std("set the length of", to))
     }
 
-    /// Copies so many bytes from where the files are, or as many as there are.
+    /// Copies up to `len` bytes from the current offsets, or to the end of the file.
     fn bytes(&mut self, source: &mut File, target: &mut File, len: u64, (from, to): (&Path, &Path)) -> Result<()> {
         let mut source = source.take(len);
         loop {
@@ -183,16 +187,19 @@ impl Copier<'_> {
     }
 }
 
-/// Owner before mode, which a change of owner may clip; times last.
-/// Gives `to` the mode, owner, times and extended attributes of `from`, whose metadata these are.
+/// Sets the mode, owner, times and extended attributes of `to` to those of `from`. `metadata` is
+/// the metadata of `from`.
 ///
-/// Errors: any system call; what only root may set is left out for others.
+/// The owner is set before the mode, because a change of owner may clear mode bits. Times are set
+/// last.
+///
+/// Errors: any system call. Without root, a refused change of owner is skipped.
 pub fn copy_attributes(metadata: &fs::Metadata, from: &Path, to: &Path) -> Result<()> {
     let (uid, gid) = (Uid::from_raw(metadata.uid()), Gid::from_raw(metadata.gid()));
     let chowned = rustix::fs::chownat(CWD, to, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW);
     match chowned {
         Ok(()) => {}
-        // As `cp -a`: who is not root keeps what is allowed.
+        // As `cp -a`: without root, the copy keeps the caller as owner.
         Err(Errno::PERM) if !rustix::process::geteuid().is_root() => {}
         Err(errno) => return Err(Error::io("set the owner of", to)(errno)),
     }
@@ -209,7 +216,8 @@ pub fn copy_attributes(metadata: &fs::Metadata, from: &Path, to: &Path) -> Resul
     rustix::fs::utimensat(CWD, to, &times, AtFlags::SYMLINK_NOFOLLOW).map_err(Error::io("set the times of", to))
 }
 
-/// The next part of a file that is no hole, from `at` on: where it begins and ends. `None` behind the last one.
+/// Returns the start and the end of the next part of a file from `at` on that is no hole. `None`
+/// after the last one.
 pub(crate) fn next_data(file: impl AsFd, path: &Path, at: u64) -> Result<Option<(u64, u64)>> {
     let start = match rustix::fs::seek(&file, SeekFrom::Data(at)) {
         Ok(start) => start,
@@ -220,11 +228,12 @@ pub(crate) fn next_data(file: impl AsFd, path: &Path, at: u64) -> Result<Option<
     Ok(Some((start, end)))
 }
 
-/// The most bytes Linux lets names, or one value, of extended attributes have (`XATTR_LIST_MAX`, `XATTR_SIZE_MAX`).
+/// The maximum of Linux for the list of names, and for one value (`XATTR_LIST_MAX`,
+/// `XATTR_SIZE_MAX`).
 const XATTR_BYTES_MAX: usize = 65_536;
 
 fn copy_xattrs(from: &Path, to: &Path) -> Result<()> {
-    // Most files have none: ask with a length of zero, which copies nothing.
+    // Most files have none. A query with a length of zero copies nothing.
     match rustix::fs::llistxattr_query(from) {
         Ok(0) | Err(Errno::OPNOTSUPP) => return Ok(()),
         Ok(_) => {}
@@ -238,7 +247,7 @@ fn copy_xattrs(from: &Path, to: &Path) -> Result<()> {
             rustix::fs::lgetxattr(from, name, &mut value[..]).map_err(Error::io("read an attribute of", from))?;
         match rustix::fs::lsetxattr(to, name, &value[..length], XattrFlags::empty()) {
             Ok(()) => {}
-            // Labels of security modules are the target system's business.
+            // The target system decides about the labels of security modules.
             Err(Errno::OPNOTSUPP | Errno::PERM) if name.starts_with(b"security.") => {}
             Err(errno) => return Err(Error::io("set an attribute of", to)(errno)),
         }

@@ -1,7 +1,8 @@
 //! Reads files of a tree into memory before a copy reaches them.
 //!
-//! A copy by one thread waits for the device at each small file. Its writes must stay in one order, because the order
-//! decides the layout of the copy. Its reads need no order: several threads read what comes next.
+//! A copy by one thread waits for the device at each small file. Its writes must stay in one order,
+//! because the order decides the layout of the copy. Its reads need no order: several threads read
+//! the next files.
 
 use std::{
     collections::VecDeque,
@@ -14,10 +15,11 @@ use std::{
 
 use rustix::fs::OFlags;
 
-/// Files that may be read before the copy reaches them: enough for every thread, too few to push out what waits.
+/// The maximum of files that are read before the copy reaches them. It is enough for every thread,
+/// and too few to evict pages that the copy has not read.
 const FILES_AHEAD: u64 = 256;
 
-/// Bytes of a file that are read ahead; the kernel reads ahead in the rest of it.
+/// Bytes of a file that are read in advance. The kernel reads ahead in the rest of it.
 const BYTES_AHEAD: u64 = 1 << 20;
 
 /// Threads that read. They wait for the device more than they compute.
@@ -32,19 +34,19 @@ pub(crate) struct ReadAhead {
 
 #[derive(Default)]
 struct State {
-    /// Files found by the walk.
+    /// Files that the walk has found.
     found: u64,
     /// Files that the copy has reached.
     reached: u64,
-    /// Found, and given to no reader yet.
+    /// Found, and not assigned to a reader.
     waiting: VecDeque<PathBuf>,
-    /// Nothing more is found, or nothing more is wanted.
+    /// The walk has found all files, or the copy is over.
     ended: bool,
 }
 
 impl ReadAhead {
-    /// Finds the files below `from` in the order of readdir, as [`copy_tree`](crate::copy_tree) does. Returns after the
-    /// last file, or when [`Self::end`] was called.
+    /// Finds the files below `from` in the order of readdir, as [`copy_tree`](crate::copy_tree)
+    /// does. Returns after the last file, or when [`Self::end`] was called.
     pub fn walk(&self, from: &Path) {
         self.directory(from);
         self.end();
@@ -57,13 +59,13 @@ impl ReadAhead {
         }
     }
 
-    /// The copy has reached its next file.
+    /// Reports that the copy has reached its next file.
     pub fn reach_file(&self) {
         self.lock().reached += 1;
         self.changed.notify_all();
     }
 
-    /// Ends walk and readers.
+    /// Stops the walk and the readers.
     pub fn end(&self) {
         self.lock().ended = true;
         self.changed.notify_all();
@@ -74,7 +76,7 @@ impl ReadAhead {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether more is wanted. What cannot be listed is left to the copy, which reports it.
+    /// Returns whether to continue. The copy reports a directory that cannot be listed.
     fn directory(&self, from: &Path) -> bool {
         let Ok(entries) = fs::read_dir(from) else { return true };
         for entry in entries.flatten() {
@@ -90,14 +92,14 @@ impl ReadAhead {
         true
     }
 
-    /// Adds a file as soon as the copy is near it. Whether more is wanted.
+    /// Adds a file as soon as the copy is near it. Returns whether to continue.
     fn add(&self, path: PathBuf) -> bool {
         let mut state = self.lock();
         while !state.ended && state.found >= state.reached + FILES_AHEAD {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.found += 1;
-        // The copy reads a file that it has reached itself.
+        // The copy itself reads a file that it has reached.
         if state.found > state.reached {
             state.waiting.push_back(path);
             self.changed.notify_all();
@@ -119,7 +121,7 @@ impl ReadAhead {
     }
 }
 
-/// Ends the threads of a [`ReadAhead`] when the copy ends, however it ends.
+/// Stops the threads of a [`ReadAhead`] when the copy returns, also after an error.
 pub(crate) struct EndOnDrop<'a>(pub &'a ReadAhead);
 
 impl Drop for EndOnDrop<'_> {
@@ -129,9 +131,10 @@ impl Drop for EndOnDrop<'_> {
     }
 }
 
-/// Reads the beginning of a file into the page cache. Errors are left to the copy, which reads the same.
+/// Reads the start of a file into the page cache. The copy reads the same and reports errors.
 pub(crate) fn warm(path: &Path) {
-    // Without O_NOATIME the access time that is copied would be that of this read. Only the owner and root may use it.
+    // Without O_NOATIME, the copy would copy the access time of this read. Only the owner and root
+    // may use it.
     let flags = (OFlags::NOFOLLOW | OFlags::NOATIME | OFlags::NONBLOCK).bits() as i32;
     let Ok(file) = fs::OpenOptions::new().read(true).custom_flags(flags).open(path) else { return };
     let mut buffer = [0; 64 << 10];
@@ -156,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_read_before_the_copy_reaches_them_and_few_wait() {
+    fn files_are_read_ahead_up_to_the_limit() {
         let dir = tree(FILES_AHEAD);
         let ahead = ReadAhead::default();
         let (read, changed) = (Mutex::new(BTreeSet::new()), Condvar::new());
@@ -171,7 +174,7 @@ mod tests {
                 });
             }
             for reached in 0..2 * FILES_AHEAD {
-                // The file that the copy is at, and those ahead of it, are read without the copy.
+                // The file of the copy and those ahead of it are read without the copy.
                 let wanted = (reached + FILES_AHEAD) as usize;
                 let read = changed.wait_while(read.lock().unwrap(), |read| read.len() < wanted).unwrap();
                 assert_eq!(read.len(), wanted, "no file is read too early");
@@ -183,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_that_fails_ends_all_threads() {
+    fn a_failed_copy_stops_all_threads() {
         let dir = tree(FILES_AHEAD);
         let ahead = ReadAhead::default();
         let is_walked = AtomicBool::new(false);

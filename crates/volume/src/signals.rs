@@ -1,8 +1,10 @@
-//! SIGINT, SIGTERM and SIGHUP: the first asks for an orderly end, the second enforces one, the third waits for nothing.
+//! SIGINT, SIGTERM and SIGHUP: the first requests an orderly exit, the second releases everything
+//! and exits, the third exits at once.
 //!
-//! No signal ends a call that waits in the kernel, such as the last write of an unmount: the process exits when the call returns.
+//! No signal interrupts a call that waits in the kernel, such as the last write of an unmount. The
+//! process exits when the call returns.
 //!
-//! An adapter: it starts threads, and on the second signal ends the process.
+//! An adapter: it starts threads, and exits the process on the second signal.
 
 use std::{
     sync::{
@@ -20,23 +22,24 @@ use signal_hook::{
 
 use crate::{Error, Result, custodian::release_everything};
 
-/// The first signal that came; 0 for none.
+/// The first signal, or 0.
 static FIRST: AtomicI32 = AtomicI32::new(0);
 
 /// Threads that the first signal wakes.
 static WAITING: Mutex<Vec<Thread>> = Mutex::new(Vec::new());
 
-/// Says that the end takes long.
+/// Prints that the exit takes long.
 static NOTICE: OnceLock<fn()> = OnceLock::new();
 
 /// If an orderly exit takes longer, the process prints a notice.
 const SLOW_END: Duration = Duration::from_secs(1);
 
-/// From now on the three signals no longer kill: the first sets [`interrupted`], which long loops poll; the second
-/// releases everything every [`Custodian`](crate::Custodian) of the process holds, and exits with 128 + its number; the third
+/// Installs handlers, so that the three signals no longer kill the process. The first signal sets
+/// [`interrupted`], which long loops poll. The second releases everything that every
+/// [`Custodian`](crate::Custodian) of the process holds, and exits with 128 + its number. The third
 /// exits at once and leaves the rest to [`clean`](crate::clean).
 ///
-/// Calling it again does nothing. Errors: the handlers cannot be installed.
+/// A second call does nothing. Errors: the handlers cannot be installed.
 pub fn install_signal_cleanup() -> Result<()> {
     static ONCE: Once = Once::new();
     static FAILURE: OnceLock<i32> = OnceLock::new();
@@ -59,7 +62,7 @@ pub fn install_signal_cleanup() -> Result<()> {
                             thread::sleep(SLOW_END);
                             NOTICE.get().inspect(|notice| notice());
                         };
-                        // Without the thread there is no announcement, and the process ends all the same.
+                        // Without this thread there is no notice, and the process still exits.
                         let _ = thread::Builder::new().name("slow-end".to_owned()).spawn(notice);
                     }
                     1 => {
@@ -89,7 +92,8 @@ pub fn install_signal_cleanup() -> Result<()> {
     }
 }
 
-/// The first signal [unparks](Thread::unpark) the calling thread from now on, so that it need not poll [`interrupted`].
+/// Makes the first signal [unpark](Thread::unpark) the calling thread, so that it need not poll
+/// [`interrupted`].
 pub fn wake_on_signal() {
     let mut waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
     let own = thread::current();
@@ -102,22 +106,23 @@ pub fn wake_on_signal() {
     }
 }
 
-/// Calls `notice` if the process is still there a second after the first signal. Only the first call has an effect.
+/// Calls `notice` if the process still runs a second after the first signal. Only the first call
+/// has an effect.
 pub fn notice_slow_end(notice: fn()) {
     let _ = NOTICE.set(notice);
 }
 
-/// The signal that asked for an end, if one did.
+/// The signal that requested an exit, if there was one.
 pub fn interrupted() -> Option<i32> {
     Some(FIRST.load(Ordering::SeqCst)).filter(|&signal| signal != 0)
 }
 
-/// Whether a signal requested an end: a [`senesce_core::Stop`].
+/// Whether a signal requested an exit: a [`senesce_core::Stop`].
 pub fn is_interrupted() -> bool {
     interrupted().is_some()
 }
 
-/// The same as an error, for loops that use `?`.
+/// As [`interrupted`], as an error for loops that use `?`.
 pub fn check_interrupted(operation: &'static str) -> Result<()> {
     interrupted().map_or(Ok(()), |signal| Err(Error::Interrupted { operation, signal }))
 }

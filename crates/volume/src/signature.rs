@@ -1,24 +1,27 @@
-//! What a device may hold that somebody could miss: known marks at known places.
+//! Finds data on a device that a user could miss: known marks at known places.
 
-/// How much of the start, and of the end, of a device is to be given to [`find_signatures`].
+/// The number of bytes from the start, and before the end, of a device that [`find_signatures`]
+/// needs.
 pub const SCAN_BYTES: usize = 128 << 10;
 
-/// The bytes at the start, and at the end, of a device that must be zeros for it to count as empty.
+/// The bytes at the start and before the end of a device that must be zeros if the device is to
+/// count as empty.
 pub(crate) const EDGE_BYTES: usize = 1 << 20;
 
 /// A known mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signature {
-    /// What it says is there.
+    /// The object that the mark identifies, with its article.
     pub holds: &'static str,
-    /// Offset in the part that was scanned, bytes.
+    /// Offset in the scanned part, bytes.
     pub offset: usize,
 }
 
-/// Marks at fixed offsets from the start. They are those that `inspect` names, those of senesce, and those that
-/// libblkid accepts only with the rest of an intact superblock. libblkid finds all others.
+/// Marks at fixed offsets from the start. They are those that `inspect` names, those of senesce,
+/// and those that libblkid accepts only with the rest of an intact superblock. libblkid finds all
+/// others.
 ///
-/// Sources: each format's own documentation, and util-linux's list of them.
+/// Sources: each format's documentation, and util-linux's list.
 const AT_START: &[(usize, &[u8], &str)] = &[
     (1080, b"\x53\xef", "an ext2, ext3 or ext4 file system"),
     (0, b"XFSB", "an XFS file system"),
@@ -82,10 +85,11 @@ const AT_END: &[(usize, &[u8], &str)] = &[
     (4036, b"\x83\x74\x02\x67", "the metadata of DRBD"),
 ];
 
-/// Finds marks in the first and the last [`SCAN_BYTES`] of a device (both shorter on a small one).
+/// Finds marks in the first and the last [`SCAN_BYTES`] of a device. Both are shorter on a small
+/// device.
 ///
-/// Zeros, or contents without a known mark, give nothing: this protects from naming the wrong device, and is no
-/// proof that a device is empty.
+/// Returns nothing for zeros and for contents without a known mark. So it protects against the name
+/// of a wrong device, but does not prove that a device is empty.
 pub fn find_signatures(start: &[u8], end: &[u8]) -> Vec<Signature> {
     let has = |part: &[u8], offset: usize, mark: &[u8]| part.get(offset..offset + mark.len()) == Some(mark);
     let mut found: Vec<Signature> = AT_START
@@ -93,8 +97,8 @@ pub fn find_signatures(start: &[u8], end: &[u8]) -> Vec<Signature> {
         .filter(|(offset, mark, _)| has(start, *offset, mark))
         .map(|&(offset, _, holds)| Signature { holds, offset })
         .collect();
-    // ZFS: a ring of uberblocks from 128 KiB into each label, 1 KiB apart at the least; the label's own list of
-    // names and values begins at 16 KiB and names the pool's version first.
+    // ZFS: a ring of uberblocks starts 128 KiB into each label, at least 1 KiB apart. The label's
+    // list of names and values starts at 16 KiB and names the pool's version first.
     if start.get(16 << 10..32 << 10).is_some_and(|label| label.windows(8).any(|at| at == &b"pool_guid"[..8])) {
         found.push(Signature { holds: "a ZFS label", offset: 16 << 10 });
     }
@@ -103,7 +107,8 @@ pub fn find_signatures(start: &[u8], end: &[u8]) -> Vec<Signature> {
             found.push(Signature { holds, offset });
         }
     }
-    // RAID metadata 0.90 and 1.0 lie 64..128 KiB and 8..12 KiB before the end, aligned to 4 KiB at least.
+    // RAID metadata 0.90 and 1.0 is 64..128 KiB and 8..12 KiB before the end, aligned to at least 4
+    // KiB.
     for offset in (0..end.len()).step_by(4096) {
         if has(end, offset, b"\xfc\x4e\x2b\xa9") {
             found.push(Signature { holds: "a member of a RAID array", offset });
@@ -112,7 +117,7 @@ pub fn find_signatures(start: &[u8], end: &[u8]) -> Vec<Signature> {
     found
 }
 
-/// Names the marks of the first and last [`EDGE_BYTES`] of a device; none if there are none.
+/// Names the marks of the first and last [`EDGE_BYTES`] of a device. `None` if there are none.
 pub(crate) fn describe_content(start: &[u8], end: &[u8]) -> Option<String> {
     let start = &start[..start.len().min(SCAN_BYTES)];
     let end = &end[end.len().saturating_sub(SCAN_BYTES)..];
@@ -135,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_looked_at_too() {
+    fn the_end_is_scanned_too() {
         let mut end = vec![0; SCAN_BYTES];
         end[SCAN_BYTES - 512..SCAN_BYTES - 504].copy_from_slice(b"EFI PART");
         end[SCAN_BYTES - 8192..SCAN_BYTES - 8188].copy_from_slice(b"\xfc\x4e\x2b\xa9");

@@ -18,7 +18,7 @@ use super::{
 use crate::host::{DeviceNumber, FileId, Host, MountEntry, ProcessId, fake::FakeHost};
 
 const TOKEN: &str = "1-2-fake";
-/// Names that this owner gives, and similar names.
+/// Names that this owner makes, and similar names.
 const OURS: [&str; 4] = ["v.1-2-fake", "v.1-2-fake.img", ".t.1-2-fake.senesce-new", "d.1-2-fake-00ff00ff"];
 const THEIRS: [&str; 6] = ["home", "precious.img", "1-2-fake", "v.11-2-fake.img", "v.1-2-fakes", "v.9-9-fake.img"];
 
@@ -188,7 +188,8 @@ fn mount(source: &str, point: &str) -> MountEntry {
     }
 }
 
-/// A machine with resources of the owner and of others, and a journal that names some of both with the right numbers.
+/// A machine with resources of the owner and of others, and a journal that names some of both with
+/// the right numbers.
 struct Forgery {
     host: FakeHost,
     resources: Vec<(Resource, Option<FileId>)>,

@@ -1,4 +1,4 @@
-//! The registry of a living run.
+//! Tracks the resources of a live run.
 
 use std::{
     fmt,
@@ -24,9 +24,11 @@ use crate::{
 #[serde(transparent)]
 pub struct ResourceId(pub u64);
 
-/// Keeps everything a run acquires: in a journal before it is acquired, until it is released.
+/// Records every resource in the run's journal before it is acquired, and holds it until its
+/// release.
 ///
-/// Cheap to clone; when the last clone goes, also in a panic, what is still held is released in reverse order.
+/// A clone is cheap. When the last clone is dropped, also in a panic, it releases the held
+/// resources in reverse order.
 #[derive(Clone)]
 pub struct Custodian(Arc<Inner>);
 
@@ -42,19 +44,20 @@ struct Books {
     state: State,
 }
 
-/// All custodians of this process, for the signal that ends it.
+/// All custodians of this process, for the handler of a signal that stops it.
 static ALL: Mutex<Vec<Weak<Inner>>> = Mutex::new(Vec::new());
 
 impl Custodian {
     /// Opens the journal in `dir`, which must exist, and becomes its owner.
     ///
-    /// Errors: a living process owns it ([`Error::OwnerAlive`]); an earlier one left resources behind
+    /// Errors: a live process owns it ([`Error::OwnerAlive`]); an earlier owner left resources
     /// ([`Error::LeftOvers`]: call [`clean`](super::clean) first).
     pub fn open(host: Arc<dyn Host>, dir: &Path) -> Result<Self> {
         Self::open_as(host, dir, false)
     }
 
-    /// The same; a *home* is a directory that is the journal's alone, and goes when the last clone goes and nothing is held.
+    /// As [`open`](Self::open). A *home* is a directory that holds only the journal. It is removed
+    /// when the last clone is dropped and nothing is held.
     pub(super) fn open_as(host: Arc<dyn Host>, dir: &Path, home: bool) -> Result<Self> {
         let process = host.this_process()?;
         let (mut journal, mut state) = Journal::open(dir)?;
@@ -81,7 +84,7 @@ impl Custodian {
         Ok(Self(inner))
     }
 
-    /// The host on which it acts.
+    /// The host on which the custodian acts.
     pub fn host(&self) -> &Arc<dyn Host> {
         &self.0.host
     }
@@ -91,12 +94,14 @@ impl Custodian {
         &self.0.dir
     }
 
-    /// The mark in the names of everything this run makes: its process, start and boot, so unique.
+    /// The mark in the names of everything that this run makes. It names one process of one boot,
+    /// so it is unique.
     pub fn token(&self) -> &str {
         &self.0.token
     }
 
-    /// Makes a directory of the run's own in `dir`, which goes with all in it; its name begins with `what`.
+    /// Makes a directory of the run in `dir`. Its name starts with `what`. The release removes it
+    /// with its content.
     ///
     /// Errors: `dir` does not exist or is not writable; another user prepared it ([`check_place`]).
     pub fn acquire_tree(&self, dir: &Path, what: &str) -> Result<(ResourceId, PathBuf)> {
@@ -107,9 +112,9 @@ impl Custodian {
         Ok((id, path))
     }
 
-    /// Writes down that `resource` will be acquired, then acquires it.
+    /// Records that `resource` will be acquired, then acquires it with `act`.
     ///
-    /// `act` must leave nothing behind when it fails. Cost: one fsync.
+    /// If `act` fails, it must leave nothing. Cost: one fsync.
     pub fn acquire<T>(&self, resource: Resource, act: impl FnOnce(&dyn Host) -> Result<T>) -> Result<(ResourceId, T)> {
         let id = {
             let mut books = self.0.books();
@@ -127,8 +132,9 @@ impl Custodian {
         match act(&*self.0.host) {
             Ok(value) => Ok((id, value)),
             Err(error) => {
-                // A mount or a loop device that failed half-way can be recognised, so look; what `act` makes with
-                // one call is there whole or not at all. The first error is the one to tell.
+                // A mount or a loop device that failed half-way can be recognized, so try to
+                // release it. Other resources are made by one call, which makes all or nothing. The
+                // caller receives the first error.
                 let is_gone = match &resource {
                     Resource::Mount { .. }
                     | Resource::Loop { .. }
@@ -149,7 +155,8 @@ impl Custodian {
         }
     }
 
-    /// Makes a file or directory and writes down its identity, so that no later one in its place is taken for it.
+    /// Makes a file or directory and records its identity, so that a later file of that path is not
+    /// mistaken for it.
     pub fn acquire_file(
         &self,
         resource: Resource,
@@ -164,19 +171,20 @@ impl Custodian {
         Ok((id, file))
     }
 
-    /// Writes down what is known of a resource only since it was acquired: it is `resource` from now on.
+    /// Replaces the journal's record of a resource, if a part was unknown before the acquisition.
     pub fn amend(&self, id: ResourceId, resource: Resource) -> Result<()> {
         self.0.books().write(Entry::Amend { id, resource })
     }
 
-    /// Gives back one resource; what was released before is [`Outcome::AlreadyGone`].
+    /// Releases one resource. [`Outcome::AlreadyGone`] if it was released before.
     ///
-    /// Errors: the journal cannot be written. That the resource itself could not be removed is an outcome; it then
-    /// stays in the journal.
+    /// Errors: the journal cannot be written. If the resource cannot be removed, that is an
+    /// outcome, and it stays in the journal.
     pub fn release(&self, id: ResourceId) -> Result<Outcome> {
         let held = self.0.books().state.held.iter().find(|held| held.id == id).cloned();
         let Some(held) = held else { return Ok(Outcome::AlreadyGone) };
-        // Not under the lock: unmounting may take seconds, and a second signal must be able to look.
+        // Not under the lock: an unmount may take seconds, and a second signal must be able to read
+        // the list.
         self.0.abort_if_unserved(&held.resource);
         let outcome = release(&*self.0.host, &held.resource, held.file, &self.0.token);
         if !matches!(outcome, Outcome::Failed { .. }) {
@@ -185,12 +193,12 @@ impl Custodian {
         Ok(outcome)
     }
 
-    /// Gives back everything, in reverse order of acquiring.
+    /// Releases everything, in reverse order of acquiring.
     pub fn release_all(&self) -> Vec<CleanAction> {
         self.0.release_all()
     }
 
-    /// What is held now, in the order of acquiring.
+    /// Returns the held resources, in the order of acquiring.
     pub fn held(&self) -> Vec<Resource> {
         self.0.books().state.held.iter().map(|held| held.resource.clone()).collect()
     }
@@ -198,7 +206,8 @@ impl Custodian {
 
 impl Inner {
     fn books(&self) -> MutexGuard<'_, Books> {
-        // A panic elsewhere must not keep us from cleaning; the books change in one step after the disk has them.
+        // A panic elsewhere must not prevent the cleanup. The state changes in one step, after the
+        // write.
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -223,7 +232,7 @@ impl Inner {
         abort_if_unserved(&*self.host, resource, &held, &self.token);
     }
 
-    /// Releases everything; a home of which nothing is left goes, too.
+    /// Releases everything. Removes a home that holds nothing.
     fn end(&self) -> Vec<CleanAction> {
         let actions = self.release_all();
         let books = self.books();
@@ -234,20 +243,22 @@ impl Inner {
     }
 }
 
-/// What goes into every name that a process makes. The boot tells machines apart that share a directory.
+/// The mark in every name that a process makes. The boot distinguishes machines that share a
+/// directory.
 pub(super) fn token_of(process: &ProcessId) -> String {
     let boot: String = process.boot_id.chars().filter(char::is_ascii_alphanumeric).take(8).collect();
     format!("{:x}-{:x}-{boot}", process.pid, process.start_ticks)
 }
 
-/// Removes a home and its journal, and nothing else in it. Errors are ignored: an empty home that remains does no harm.
+/// Removes a home and its journal, and nothing else in it. Ignores errors: an empty home does no
+/// harm.
 pub(super) fn remove_home(dir: &Path) {
     let _ = std::fs::remove_file(dir.join(super::JOURNAL_FILE_NAME)).and_then(|()| std::fs::remove_dir(dir));
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // What fails here stays in the journal, and `clean` tells of it.
+        // A resource that cannot be released stays in the journal, and `clean` reports it.
         let _ = self.end();
     }
 }
@@ -266,24 +277,25 @@ impl fmt::Debug for Custodian {
     }
 }
 
-/// Releases what all custodians of this process hold: for the last moment before an exit.
+/// Releases the resources of all custodians of this process, right before an exit.
 pub(crate) fn release_everything() -> Vec<CleanAction> {
     let all: Vec<_> = ALL.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect();
     all.iter().flat_map(|inner| inner.end()).collect()
 }
 
-/// Resources that go with a value, in reverse order of acquiring.
+/// Resources that are released with a value, in reverse order of acquiring.
 #[derive(Debug)]
 pub(crate) struct Lease {
     custodian: Custodian,
     ids: Vec<ResourceId>,
-    /// Let go of after everything is released: dropped before, it would cut off what is still on its disk.
+    /// Dropped after everything is released. An earlier drop would cut off the loop device on its
+    /// disk.
     server: Option<SharedServer>,
-    /// The same of an engine: dropped before, it would end below its mount.
+    /// Dropped after everything is released. An earlier drop would stop the engine below its mount.
     engine: Option<SharedEngine>,
 }
 
-/// The server of a volume's disk, for the volume to ask and for its lease to end.
+/// The server of a volume's disk. The volume queries it, and the lease stops it.
 #[derive(Clone)]
 pub(crate) struct SharedServer(Arc<Mutex<Box<dyn DiskServer>>>);
 
@@ -303,7 +315,8 @@ impl fmt::Debug for SharedServer {
     }
 }
 
-/// The server of a volume's engine while it is mounted, for the volume to end and start, and for its lease to reap.
+/// The server of a volume's engine while it is mounted. The volume starts and stops it, and the
+/// lease waits for its exit.
 #[derive(Clone, Default)]
 pub(crate) struct SharedEngine(Arc<Mutex<Option<Box<dyn EngineServer>>>>);
 
@@ -338,7 +351,7 @@ impl Lease {
         self.engine = Some(engine);
     }
 
-    /// Gives back everything now; the first failure is the error, but all are tried.
+    /// Releases everything now. Tries all, and returns the first error.
     pub(crate) fn release(&mut self) -> Result<()> {
         let mut first = Ok(());
         while let Some(id) = self.ids.pop() {
@@ -360,7 +373,8 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        // What fails stays in the journal; the custodian tries again, and then `clean`.
+        // A resource that cannot be released stays in the journal. The custodian tries again, then
+        // `clean`.
         let _ = self.release();
     }
 }

@@ -1,9 +1,10 @@
 //! Proves that the journal's owner made a resource, before anything acts on it.
 //!
-//! A journal can be forged: if root unpacks a run directory from an archive, the journal in it belongs to root. So a
-//! journal only helps to find resources. The proof is on the machine: the owner's token in the name, the inode number
-//! of a file, the backing file of a loop device, the program and the arguments of a process. The token names one
-//! process of one boot, so no other program uses it in a name.
+//! A journal can be forged: if root unpacks a run directory from an archive, the journal in it
+//! belongs to root. So a journal only helps to find resources. The proof is on the machine: the
+//! owner's token in the name, the inode number of a file, the backing file of a loop device, the
+//! program and the arguments of a process. The token names one process of one boot, so no other
+//! program uses it in a name.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -18,16 +19,16 @@ use crate::{
 /// The state of a resource on the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Found<T> {
-    /// Nothing is there.
+    /// The path or device does not exist.
     Nothing,
-    /// Something is there, but nothing proves that the owner made it.
+    /// It exists, but nothing proves that the owner made it.
     Foreign(String),
     /// These are the owner's.
     Ours(T),
 }
 
-/// Whether the process with this token gives such a name: the token is a separate part of it, as in `v.TOKEN.img`,
-/// `disk.TOKEN-0123` or `senesce-fs:TOKEN`.
+/// Whether the process with this token makes such a name: the token is a separate part of it, as in
+/// `v.TOKEN.img`, `disk.TOKEN-0123` or `senesce-fs:TOKEN`.
 pub(super) fn holds_token(name: &str, token: &str) -> bool {
     !token.is_empty()
         && name.match_indices(token).any(|(at, _)| {
@@ -40,7 +41,8 @@ pub(super) fn is_named(path: &Path, token: &str) -> bool {
     path.file_name().is_some_and(|name| holds_token(&name.to_string_lossy(), token))
 }
 
-/// The reason for not following a path of a journal, if there is one. A run writes absolute paths without links.
+/// The reason not to follow a path of a journal, if there is one. A run writes absolute paths
+/// without links.
 fn refuse_path(host: &dyn Host, path: &Path) -> Result<Option<String>> {
     let is_plain = |component| matches!(component, Component::RootDir | Component::Normal(_));
     if !path.is_absolute() || !path.components().all(is_plain) {
@@ -53,7 +55,8 @@ fn refuse_path(host: &dyn Host, path: &Path) -> Result<Option<String>> {
     }
 }
 
-/// Proves a file or directory: its name holds the token, and its inode number equals that in the journal.
+/// Proves a file or directory: its name holds the token, and its inode number equals that in the
+/// journal.
 pub(super) fn prove_path(host: &dyn Host, path: &Path, file: Option<FileId>, token: &str) -> Result<Found<()>> {
     if let Some(why) = refuse_path(host, path)? {
         return Ok(Found::Foreign(why));
@@ -62,7 +65,7 @@ pub(super) fn prove_path(host: &dyn Host, path: &Path, file: Option<FileId>, tok
     if !is_named(path, token) {
         return Ok(Found::Foreign(format!("the name of {} does not hold .{token}", path.display())));
     }
-    // The process may be killed between creating the file and noting its number. Then the name is the proof.
+    // If the process is killed before it records the number, the name is the proof.
     if file.is_some_and(|file| file != found) {
         return Ok(Found::Foreign(format!("{} is another file now (inode {})", path.display(), found.inode)));
     }
@@ -87,7 +90,8 @@ fn is_on_our_image(host: &dyn Host, device: &Path, token: &str) -> Result<bool> 
     Ok(is_named(Path::new(text.trim_end_matches(" (deleted)")), token))
 }
 
-/// Proves the loop devices of an image: their backing file has its number, and the token in its name.
+/// Proves the loop devices of an image: their backing file has its number, and the token in its
+/// name.
 pub(super) fn prove_loops(host: &dyn Host, file: FileId, token: &str) -> Result<Found<Vec<PathBuf>>> {
     let devices = host.loops_backed_by(file)?;
     for device in &devices {
@@ -109,7 +113,8 @@ pub(super) fn prove_marked(host: &dyn Host, mark: &str, token: &str) -> Result<F
 
 /// The mounts of a source, at any place: a run directory can be moved with the mounts in it.
 ///
-/// Out: their mount points. A mount that another one covers is left out, because unmounting would affect the other one.
+/// Returns their mount points. [`Found::Foreign`] if another mount covers one of them, because an
+/// unmount would affect the other one.
 pub(super) fn prove_mounts(
     host: &dyn Host,
     point: &Path,
@@ -140,7 +145,8 @@ pub(super) fn prove_mounts(
 }
 
 fn is_mount_ours(host: &dyn Host, mount: &MountEntry, source: &MountSource, token: &str) -> Result<bool> {
-    // The user chooses the mount point of a recording or of `fs mount`. A run makes its own mount points.
+    // The user chooses the mount point of a recording or of `fs mount`. A run makes its own mount
+    // points.
     let is_point_ours = is_named(&mount.point, token);
     Ok(match source {
         MountSource::Image { file } => {
@@ -158,15 +164,15 @@ fn is_mount_ours(host: &dyn Host, mount: &MountEntry, source: &MountSource, toke
     })
 }
 
-/// The sources of the mounts of engines begin with this, which a list of mounts shows.
+/// The sources of the mounts of engines start with this. A list of mounts shows them.
 pub const ENGINE_SOURCE: &str = "senesce-fs:";
 
-/// Whether this program gives such a name to a FUSE mount of this owner.
+/// Whether this program makes such a source name for a FUSE mount of this owner.
 fn is_source_ours(name: &str, token: &str) -> bool {
     ["senesce-record:", ENGINE_SOURCE].iter().any(|start| name.starts_with(start)) && holds_token(name, token)
 }
 
-/// Whether the name of a disk or engine that processes serve is the owner's.
+/// The reason to refuse the name of a disk or engine of a journal: it does not hold the token.
 pub(super) fn refuse_name(name: &str, token: &str) -> Option<String> {
     (!holds_token(name, token)).then(|| format!("the name {name} does not hold .{token}"))
 }

@@ -18,8 +18,8 @@ use crate::{
     host::{Host, ProcessId},
 };
 
-/// A directory with one small file per run. The file holds the path of the run's directory. Work without a directory of
-/// its own has a *home* here.
+/// A directory with one small file per run. The file holds the path of the run's directory. Work
+/// without a directory has a *home* here.
 ///
 /// Only this user can change the directory: each use of it checks the whole path.
 #[derive(Clone, Debug)]
@@ -27,9 +27,9 @@ pub struct Registry {
     dir: PathBuf,
 }
 
-/// The end of a home's name.
+/// The extension of a home's name.
 const HOME: &str = "home";
-/// The end of the name of a run's file.
+/// The extension of the name of a run's file.
 const RUN: &str = "run";
 /// The longest path that the kernel accepts.
 const MOST_PATH_BYTES: usize = 4096;
@@ -39,12 +39,13 @@ const MOST_PATH_BYTES: usize = 4096;
 pub struct RunCleaned {
     /// The run's directory.
     pub dir: PathBuf,
-    /// The acts, or why there were none (for example: the run is alive).
+    /// The actions, or why there were none (for example: the run is alive).
     pub result: Result<Vec<CleanAction>>,
 }
 
 impl Registry {
-    /// The registry in `dir`, such as `/var/lib/senesce/runs`. The first write creates the directory.
+    /// Uses the registry in `dir`, such as `/var/lib/senesce/runs`. The first write creates the
+    /// directory.
     pub fn new(dir: &Path) -> Self {
         Self { dir: dir.to_owned() }
     }
@@ -54,7 +55,7 @@ impl Registry {
         &self.dir
     }
 
-    /// Adds a run. Call it before the run's custodian is opened. Adding one twice does nothing.
+    /// Adds a run. Call it before the run's custodian is opened. A second call changes nothing.
     ///
     /// Errors: another user could change the registry; it cannot be written.
     pub fn add(&self, run_dir: &Path) -> Result<()> {
@@ -62,7 +63,8 @@ impl Registry {
         PrivateDir::create(&self.dir)?.replace(&name_of(&run_dir), bytes_of(&run_dir))
     }
 
-    /// A custodian for work without a directory of its own. Its journal has a directory here while something is held.
+    /// Opens a custodian for work without a directory. Its journal has a directory here while
+    /// something is held.
     ///
     /// Errors: another user could change the registry; it cannot be written.
     pub fn open_home(&self, host: Arc<dyn Host>) -> Result<Custodian> {
@@ -83,7 +85,7 @@ impl Registry {
         unreachable!("some number is free")
     }
 
-    /// Removes a run that has ended in order.
+    /// Removes a run that ended in order.
     pub fn remove(&self, run_dir: &Path) -> Result<()> {
         let run_dir = fs::canonicalize(run_dir).map_err(Error::std("look up", run_dir))?;
         self.forget(&run_dir)
@@ -111,7 +113,8 @@ impl Registry {
         Ok(runs)
     }
 
-    /// Cleans every run whose process is dead, and forgets those of which nothing is left.
+    /// Cleans every run whose process is dead. Removes the entries of runs of which nothing is
+    /// left.
     pub fn clean_all(&self, host: &dyn Host, mode: CleanMode) -> Result<Vec<RunCleaned>> {
         let mut all = Vec::new();
         for dir in self.runs()? {
@@ -119,8 +122,8 @@ impl Registry {
             let done = |actions: &Vec<CleanAction>| !actions.iter().any(CleanAction::is_failure);
             if mode == CleanMode::Act && result.as_ref().is_ok_and(done) {
                 if dir.extension().is_some_and(|extension| extension == HOME) {
-                    // The process may have been killed before it made a journal. If the home is not empty, or gone,
-                    // this fails, which is no error.
+                    // The process may have been killed before it made a journal. If the home has
+                    // content or is gone, this fails, which is no error.
                     let _ = fs::remove_dir(&dir);
                     if is_begun(&dir) && !is_maker_alive(host, &dir)? {
                         remove_home(&dir);
@@ -152,14 +155,14 @@ fn name_of(run_dir: &Path) -> String {
     format!("{name}.{RUN}")
 }
 
-/// Whether a home's journal has no whole line yet, so that nothing was acquired.
+/// Whether a home's journal has no complete line yet, so that nothing was acquired.
 fn is_begun(home: &Path) -> bool {
     let journal = PrivateDir::open(home).ok().flatten().map(|home| home.read(OsStr::new(JOURNAL_FILE_NAME), 1 << 16));
     journal.is_some_and(|journal| journal.is_ok_and(|journal| !journal.contains(&b'\n')))
 }
 
-/// Whether the process in a home's name may be alive: it may be about to write its first line. A name that senesce did
-/// not make counts as alive.
+/// Whether the process in a home's name may be alive: it may be about to write its first line. A
+/// name that senesce did not make counts as alive.
 fn is_maker_alive(host: &dyn Host, home: &Path) -> Result<bool> {
     let name = home.file_name().unwrap_or_default().to_string_lossy();
     let Some((token, _)) = name.split_once('.') else { return Ok(true) };
@@ -171,7 +174,7 @@ fn is_maker_alive(host: &dyn Host, home: &Path) -> Result<bool> {
     Ok(token_of(&process) == token && host.is_alive(&process))
 }
 
-/// FNV-1a: for names, the same on every machine and for ever.
+/// FNV-1a. Names on disk depend on it, so it must never change.
 pub(crate) fn hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
@@ -184,7 +187,7 @@ mod tests {
     use crate::{Resource, host::fake::FakeHost};
 
     #[test]
-    fn runs_are_found_again_whatever_their_paths() {
+    fn runs_are_found_by_any_path() {
         let temp = tempfile::tempdir().unwrap();
         let registry = Registry::new(&temp.path().join("state/runs"));
         assert!(registry.runs().unwrap().is_empty());
@@ -246,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_home_goes_with_what_it_lists_at_its_end_and_after_a_kill() {
+    fn homes_go_at_exit_and_by_cleaning() {
         let temp = tempfile::tempdir().unwrap();
         let registry = Registry::new(&temp.path().join("runs"));
         fs::create_dir(temp.path().join("trees")).unwrap();
@@ -273,10 +276,10 @@ mod tests {
                 let mut cleaned = registry.clean_all(&*host, CleanMode::Act).unwrap();
                 cleaned.retain(|cleaned| !cleaned.result.as_ref().unwrap().is_empty());
                 let actions = cleaned.remove(0).result.unwrap();
-                let told: Vec<String> = actions.iter().map(ToString::to_string).collect();
+                let reported: Vec<String> = actions.iter().map(ToString::to_string).collect();
                 let (files, tree) = (temp.path().display(), tree.display());
                 let want = [format!("temporary files in {files}: removed"), format!("directory tree {tree}: removed")];
-                assert_eq!(told, want);
+                assert_eq!(reported, want);
             } else {
                 drop(custodian);
             }
@@ -285,12 +288,12 @@ mod tests {
     }
 
     #[test]
-    fn a_home_without_a_whole_line_goes_when_its_maker_is_dead() {
+    fn an_unwritten_home_goes_after_its_maker() {
         let temp = tempfile::tempdir().unwrap();
         let registry = Registry::new(temp.path());
         let host = FakeHost::default();
         let token = token_of(&host.this_process().unwrap());
-        let (ours, other_boot, foreign) = (format!("{token}.0.home"), "1-1-b.0.home", "somebody.home");
+        let (ours, other_boot, foreign) = (format!("{token}.0.home"), "1-1-b.0.home", "other.home");
         let homes = || {
             let names = registry.runs().unwrap().into_iter().map(|dir| dir.file_name().unwrap().to_owned());
             names.collect::<Vec<_>>()

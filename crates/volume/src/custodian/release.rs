@@ -1,7 +1,7 @@
-//! Giving back one resource, after making sure that it is still the one that was acquired.
+//! Releases one resource, after a proof that it is still the one that was acquired.
 //!
-//! The same code serves a run's orderly end and the cleaning after a kill, so that the second is exercised by the
-//! first.
+//! An orderly exit and the cleanup after a kill use the same code, so each run also tests the
+//! cleanup.
 
 use std::{
     fmt,
@@ -23,49 +23,50 @@ use crate::{
     host::{DeviceNumber, FileId, Host, ProcessId},
 };
 
-/// What became of a resource.
+/// The result of a release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was removed, or put back to what it was.
+    /// It was removed, or a setting was restored.
     Removed,
-    /// It was removed, and the processes that served it had to be killed.
+    /// It was removed, and the processes that served it were killed.
     Killed {
-        /// Their numbers.
+        /// Their process ids.
         pids: Vec<u32>,
     },
-    /// The mount was in use for so long that it was only detached from the tree; the kernel ends it with its last
-    /// user.
+    /// The mount stayed busy and was only detached from the tree. The kernel unmounts it after its
+    /// last user.
     DetachedLazily,
-    /// Nothing was there.
+    /// It did not exist.
     AlreadyGone,
-    /// It exists and is the owner's. A dry run does not remove it.
+    /// It exists and belongs to the owner. A dry run does not remove it.
     WouldRemove {
-        /// The object that would be removed, in words; empty if it is the resource itself.
+        /// The object that would be removed, in words. Empty if it is the resource itself.
         what: String,
     },
-    /// Something else exists there, or nothing proves that it is the owner's. It was not touched.
+    /// Something else exists at its place, or nothing proves that it is the owner's. It was not
+    /// touched.
     NotOurs {
-        /// What was found.
+        /// The reason, with the object that exists.
         why: String,
     },
-    /// It could not be removed and is still there.
+    /// It could not be removed and still exists.
     Failed {
         /// The error.
         why: String,
     },
 }
 
-/// One resource that a killed run had left, and what was done.
+/// One resource that a killed run left, and the result of its release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CleanAction {
     /// The resource.
     pub resource: Resource,
-    /// What became of it.
+    /// The result.
     pub outcome: Outcome,
 }
 
 impl CleanAction {
-    /// Whether it is still there.
+    /// Whether it still exists.
     pub fn is_failure(&self) -> bool {
         matches!(self.outcome, Outcome::Failed { .. })
     }
@@ -104,12 +105,12 @@ impl fmt::Display for CleanAction {
     }
 }
 
-/// Tries before a busy mount is detached lazily, and the pause between them: 5 s in all.
+/// Tries before a busy mount is detached lazily, and the pause between them: 5 s in total.
 const TRIES: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Removes `resource` if it exists and is proved to be the owner's. `file` is its confirmed identity, `token` the mark
-/// in the names that the owner gave.
+/// Removes `resource` if it exists and is proved to be the owner's. `file` is its confirmed
+/// identity. `token` is the mark in the names that the owner made.
 pub(super) fn release(host: &dyn Host, resource: &Resource, file: Option<FileId>, token: &str) -> Outcome {
     let result = match resource {
         Resource::File { path } => release_file(host, path, file, token),
@@ -166,7 +167,8 @@ pub(super) fn preview(host: &dyn Host, resource: &Resource, file: Option<FileId>
 
 fn preview_path(host: &dyn Host, path: &Path, file: Option<FileId>, token: &str) -> Result<Outcome> {
     let what = match is_named(path, token) && host.mounts()?.iter().any(|mount| mount.point == path) {
-        // What is seen at this path is the mounted file system. The directory itself is proved when that is gone.
+        // This path shows the mounted file system. The directory itself is proved when that is
+        // gone.
         true => "the directory, once nothing is mounted on it,".to_owned(),
         false => {
             return act(prove_path(host, path, file, token)?, |()| Ok(Outcome::WouldRemove { what: String::new() }));
@@ -193,7 +195,7 @@ fn release_file(host: &dyn Host, path: &Path, file: Option<FileId>, token: &str)
     if let Some(file) = file
         && let Some(device) = host.loops_backed_by(file)?.first()
     {
-        // What is on it could no longer be looked at, nor found again by the file's name.
+        // Without its name, neither its content nor the file could be found again.
         return Ok(Outcome::Failed { why: format!("{} is still attached to it", device.display()) });
     }
     act(prove_path(host, path, file, token)?, |()| host.remove_file(path).map(|()| Outcome::Removed))
@@ -207,7 +209,7 @@ fn release_dir(
     remove: impl FnOnce(&Path) -> Result<()>,
 ) -> Result<Outcome> {
     if let Some(mount) = host.mounts()?.iter().find(|mount| mount.point.starts_with(path)) {
-        // What is seen there now is another file system: not to be judged, and not to be reached into.
+        // The path shows another file system, which must not be judged or entered.
         let why = format!("{} is mounted on {}", mount.source.display(), mount.point.display());
         return Ok(Outcome::Failed { why });
     }
@@ -241,7 +243,8 @@ fn release_disk(host: &dyn Host, footprint: &Footprint, token: &str) -> Result<O
     if let Some(why) = refuse_name(&footprint.name, token) {
         return Ok(Outcome::NotOurs { why });
     }
-    // It would be cut off after a while, and a loop device on a dead disk cannot be told from a living one.
+    // The kernel would cut the loop device off after a while. A loop device on a dead disk looks
+    // like a live one.
     let disk = footprint.mount_point.join(ServeConfig::FILE_NAME);
     if let Some(device) = host.loops_marked(&disk_mark(&footprint.name))?.first() {
         return Ok(Outcome::Failed { why: format!("{} is still attached to {}", device.display(), disk.display()) });
@@ -256,12 +259,14 @@ fn release_disk(host: &dyn Host, footprint: &Footprint, token: &str) -> Result<O
     })
 }
 
-/// Sees to it that nobody waits for a disk whose processes are not all there: everything on it fails from then on, and
-/// can be taken down. To be called before `resource` is released; `held` is everything that is held.
+/// Aborts the disks that have lost a process, so that no request waits for them: all I/O on them
+/// fails from then on, and they can be removed. Call it before `resource` is released. `held` is
+/// everything that is held.
 pub(super) fn abort_if_unserved(host: &dyn Host, resource: &Resource, held: &[Held], token: &str) {
     let wanted = match resource {
         Resource::Mount { source: MountSource::Disk { mark }, .. } | Resource::DiskLoop { mark, .. } => Some(mark),
-        // Which disk it is on is not known, and a disk that nobody serves is of no use to anybody.
+        // The disk of an engine is not known. A disk without a server is of no use, so all are
+        // checked.
         Resource::Engine { .. } => None,
         _ => return,
     };
@@ -272,7 +277,7 @@ pub(super) fn abort_if_unserved(host: &dyn Host, resource: &Resource, held: &[He
     });
     let disks = disks.filter(|footprint| is_disk_ours(footprint, token));
     for footprint in disks.filter(|footprint| !host.is_disk_served(footprint)) {
-        // That it is gone already is as good; any other failure shows in what follows.
+        // An aborted connection may be gone already. Any other failure shows in the next steps.
         let _ = host.abort_disk(footprint);
     }
 }
@@ -285,10 +290,11 @@ fn release_read_ahead(host: &dyn Host, device: &Path, number: DeviceNumber, kib:
     Ok(Outcome::Removed)
 }
 
-/// Looks at the process of an engine that was unmounted before it is killed: it may have much to write. A minute.
+/// Polls of an unmounted engine's process before it is killed, because it may still write: one
+/// minute.
 const ENGINE_TRIES: u32 = 600;
 
-/// Unmounts the engine, and ends the process that served it, which holds the device below.
+/// Unmounts the engine, and stops the process that served it, because it holds the device below.
 fn release_engine(
     host: &dyn Host,
     point: &Path,
@@ -322,11 +328,11 @@ fn release_engine(
         }
         host.pause(PAUSE);
     }
-    Ok(Outcome::Failed { why: format!("process {}, which served {}, does not end", server.pid, point.display()) })
+    Ok(Outcome::Failed { why: format!("process {}, which served {}, does not exit", server.pid, point.display()) })
 }
 
-/// Unmounts every mount of `source`. A mount that stays busy is detached, and the kernel unmounts it after its last
-/// user.
+/// Unmounts every mount of `source`. A mount that stays busy is detached, and the kernel unmounts
+/// it after its last user.
 fn release_mount(host: &dyn Host, point: &Path, source: &MountSource, token: &str) -> Result<Outcome> {
     let mut is_seen = false;
     for attempt in 0..=TRIES {
@@ -337,7 +343,7 @@ fn release_mount(host: &dyn Host, point: &Path, source: &MountSource, token: &st
             Found::Ours(points) => points,
         };
         is_seen = true;
-        // The last one first, because it may be inside an earlier one.
+        // In reverse order, because a later mount may be inside an earlier one.
         let unmounted = points.iter().rev().try_for_each(|point| host.unmount(point, attempt == TRIES));
         match unmounted {
             Ok(()) if attempt == TRIES => return Ok(Outcome::DetachedLazily),

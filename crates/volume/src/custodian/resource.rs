@@ -1,4 +1,4 @@
-//! What can be acquired, with enough identity to be recognised after a kill.
+//! The resources that a run can acquire, with enough identity to recognize them after a kill.
 
 use std::{
     fmt,
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::host::{DeviceNumber, FileId, ProcessId};
 
-/// Something outside our memory that must not outlive the run.
+/// An object outside our memory that must not outlive the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Resource {
@@ -24,27 +24,28 @@ pub enum Resource {
         /// Its path; the name holds the run's token.
         path: PathBuf,
     },
-    /// A directory with all in it.
+    /// A directory with its content.
     Tree {
         /// Its path; the name holds the run's token.
         path: PathBuf,
     },
-    /// All files in a directory whose names hold the run's token, for those who make one after the other. Since version 4.
+    /// All files in a directory whose names hold the run's token, for callers that make one after
+    /// the other. Since version 4.
     Files {
-        /// The directory, which is somebody's.
+        /// The directory, which belongs to the user.
         dir: PathBuf,
     },
     /// The loop devices of an image.
     Loop {
         /// The image.
         image: PathBuf,
-        /// Which file that was.
+        /// The image's device and inode number.
         file: FileId,
     },
-    /// A disk in virtual time: its FUSE mount and its processes. The file behind it and its mount point are resources of
-    /// their own. Since version 2.
+    /// A disk in virtual time: its FUSE mount and its processes. Its backing file and its mount
+    /// point are separate resources. Since version 2.
     VirtualDisk {
-        /// What it holds.
+        /// The names of its mount, processes and backing file.
         footprint: Footprint,
     },
     /// The loop devices of a disk in virtual time. Since version 2.
@@ -54,41 +55,41 @@ pub enum Resource {
         /// The mark that they carry ([`disk_mark`]).
         mark: String,
     },
-    /// A setting of somebody's device, to be put back.
+    /// The read-ahead of a user's device, which the release restores.
     ReadAhead {
         /// The device.
         device: PathBuf,
         /// Its number.
         number: DeviceNumber,
-        /// What it was, KiB.
+        /// The value to restore, KiB.
         kib: u32,
     },
-    /// A mount of an engine of our own, and the process that serves it. Since version 6.
+    /// A mount of an engine of ours, and the process that serves it. Since version 6.
     Engine {
-        /// Where.
+        /// The mount point.
         point: PathBuf,
-        /// What the list of mounts calls it; the run's token is in it.
+        /// The source in the list of mounts. It holds the run's token.
         name: String,
-        /// Who serves it, once it was known.
+        /// The server's process, once it is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         server: Option<ProcessId>,
     },
     /// A mount.
     Mount {
-        /// Where.
+        /// The mount point.
         point: PathBuf,
-        /// Of what.
+        /// The source that the mount must have.
         source: MountSource,
     },
 }
 
-/// What a mount must be of to be ours.
+/// The source that a mount must have to be ours.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "of", rename_all = "snake_case")]
 pub enum MountSource {
-    /// A loop device whose backing file is this one.
+    /// A loop device with this backing file.
     Image {
-        /// The image.
+        /// The image's device and inode number.
         file: FileId,
     },
     /// A loop device on a disk in virtual time. Since version 2.
@@ -101,31 +102,32 @@ pub enum MountSource {
         /// Its number.
         number: DeviceNumber,
     },
-    /// A recording: FUSE, under this name. Since version 4.
+    /// A recording: a FUSE mount of this name. Since version 4.
     Recording {
-        /// What the list of mounts calls it; the run's token is in it.
+        /// The source in the list of mounts. It holds the run's token.
         name: String,
     },
-    /// An engine of our own: FUSE, under this name. Since version 5.
+    /// An engine of ours: a FUSE mount of this name. Since version 5.
     Engine {
-        /// What the list of mounts calls it; the run's token is in it.
+        /// The source in the list of mounts. It holds the run's token.
         name: String,
     },
 }
 
-/// The mark of the loop devices of the disk called `name`: its end, which holds the run's token and is unique on the
-/// machine.
+/// The mark of the loop devices of the disk `name`: the last 63 bytes of the name, which hold the
+/// run's token and are unique on the machine.
 ///
-/// An image's loop device is known by the image's device and inode number. The file of a disk in virtual time has
-/// numbers that the kernel gives to the next such file again, and that nobody can ask for once its server is dead.
+/// The loop device of an image is known by the image's device and inode number. For the file of a
+/// disk in virtual time, the kernel reuses these numbers. No process can read them when its server
+/// is dead.
 pub(crate) fn disk_mark(name: &str) -> String {
-    // Names are ASCII; the kernel keeps 63 bytes.
+    // Names are ASCII. The kernel keeps 63 bytes.
     let mark = name.get(name.len().saturating_sub(63)..).unwrap_or(name);
     mark.to_owned()
 }
 
 impl Resource {
-    /// The path by which a user knows it.
+    /// The path by which a user knows the resource.
     pub fn path(&self) -> &Path {
         match self {
             Resource::File { path } | Resource::Directory { path } | Resource::Tree { path } => path,
@@ -138,7 +140,7 @@ impl Resource {
         }
     }
 
-    /// Whether two would be the same thing on the machine.
+    /// Whether both would be the same object on the machine.
     pub(super) fn collides_with(&self, other: &Resource) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other) && self.path() == other.path()
     }

@@ -1,7 +1,8 @@
-//! Opens a file or block device once, checks it through its descriptor, and uses the same descriptor.
+//! Opens a file or block device once, checks it through its descriptor, and uses the same
+//! descriptor.
 //!
-//! A name can lead to another file between a check and the use. So no name is opened twice, and the checked file is the
-//! one that is written.
+//! A name can lead to another file between a check and the use. So no name is opened twice, and the
+//! checked file is the one that is written.
 
 use std::{
     fs::File,
@@ -32,36 +33,36 @@ use crate::{
     signature::{EDGE_BYTES, describe_content},
 };
 
-/// The next use of a claim.
+/// The purpose of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// Read it. Other readers may have a file open.
     Read,
     /// Write into it.
     Write,
-    /// Put another file in the place of this one. A symbolic link is refused: the link, not its target, would be
-    /// replaced.
+    /// Put another file in its place. A symbolic link is refused, because the link and not its
+    /// target would be replaced.
     Replace,
 }
 
-/// An open file or block device that nothing else uses. Until it is dropped, no process can mount or claim the device,
-/// and no engine can open the file.
+/// An open file or block device that no other process uses. Until it is dropped, no process can
+/// mount or claim the device, and no engine can open the file.
 #[derive(Debug)]
 pub struct Claim {
     file: File,
     /// The path that the caller named.
     path: PathBuf,
-    /// Of a block device.
+    /// The number of a block device.
     number: Option<DeviceNumber>,
-    /// The name for programs that take no descriptor.
+    /// The name for programs that accept no descriptor.
     node: PathBuf,
 }
 
 impl Claim {
-    /// Opens the file or device at `path`, claims and locks it, and checks that nothing uses it.
+    /// Opens the file or device at `path`, claims and locks it, and checks that it is not in use.
     ///
-    /// Errors: it cannot be opened; it is neither a file nor a block device; it is in use, with every use in words.
-    /// Cost: reads all mounts and loop devices once.
+    /// Errors: it cannot be opened; it is neither a file nor a block device; it is in use, with
+    /// every use in words. Cost: reads all mounts and loop devices once.
     pub fn open(path: &Path, purpose: Purpose) -> Result<Self> {
         let failed = || Error::io("open", path);
         let mut flags = OFlags::PATH | OFlags::CLOEXEC;
@@ -96,7 +97,8 @@ impl Claim {
             },
             None => path.to_owned(),
         };
-        // NONBLOCK was only for the opening, which must not wait for a pipe or a drive without a medium.
+        // NONBLOCK was only for the opening, which must not wait for a pipe or a drive without a
+        // medium.
         let kept = rustix::fs::fcntl_getfl(&fd).map_err(failed())? - OFlags::NONBLOCK;
         rustix::fs::fcntl_setfl(&fd, kept).map_err(failed())?;
         Ok(Self { file: fd.into(), path: path.to_owned(), number, node })
@@ -122,7 +124,7 @@ impl Claim {
         self.number.is_some()
     }
 
-    /// Its size.
+    /// The size in bytes.
     pub fn size(&self) -> Result<Bytes> {
         let mut file = &self.file;
         file.seek(SeekFrom::End(0)).map(Bytes).map_err(Error::std("find the size of", &self.path))
@@ -130,8 +132,8 @@ impl Claim {
 
     /// Refuses a file or device that is not empty, unless `force`.
     ///
-    /// Errors: it is not empty; the program that knows foreign signatures is missing. Cost: reads 2 MiB and runs a
-    /// program.
+    /// Errors: it is not empty; the program that knows foreign signatures is missing. Cost: reads 2
+    /// MiB and runs a program.
     pub fn check_content(&self, force: bool) -> Result<()> {
         if force {
             return Ok(());
@@ -146,7 +148,7 @@ impl Claim {
         let size = self.size()?.0;
         let start = self.read(0, EDGE_BYTES)?;
         let end = self.read(size.saturating_sub(EDGE_BYTES as u64), EDGE_BYTES)?;
-        // The program runs in any case: it reads other places, too, and its names are better than "data".
+        // The program reads further places, and its names are better than "data".
         if let Some(marks) = describe_content(&start, &end) {
             return Ok(Some(marks));
         }
@@ -187,8 +189,8 @@ impl HeldDevice for Claim {
     }
 
     fn share(&mut self) -> Result<()> {
-        // The next program claims the device. The open descriptor keeps the kernel from giving its number to another
-        // device. A name that now leads to another device is refused.
+        // The next program claims the device. The open descriptor prevents that the kernel gives
+        // its number to another device. A name that now leads to another device is refused.
         if number(&self.node)? != self.number {
             let detail = "it leads to another device now".to_owned();
             return Err(Error::Unverified { operation: "looking up", path: self.node.clone(), detail });
@@ -200,7 +202,8 @@ impl HeldDevice for Claim {
     }
 }
 
-/// Opens a block device exclusively: the kernel cannot mount it, and no other program can open it exclusively.
+/// Opens a block device exclusively: the kernel cannot mount it, and no other program can open it
+/// exclusively.
 fn open_alone(place: &OwnedFd, name: &Path, flags: OFlags, path: &Path, number: DeviceNumber) -> Result<OwnedFd> {
     match open_patiently(name, flags | OFlags::EXCL) {
         Err(error) if error.is_busy() => {
@@ -219,7 +222,7 @@ fn open_alone(place: &OwnedFd, name: &Path, flags: OFlags, path: &Path, number: 
     }
 }
 
-/// The lock of an engine that serves a device. It names the process.
+/// Finds the lock of an engine that serves a device. The lock names the process.
 fn find_engine(name: &Path, flags: OFlags, path: &Path) -> Result<Option<Use>> {
     let flags = flags - OFlags::RDWR;
     match rustix::fs::open(name, flags, Mode::empty()) {

@@ -1,4 +1,4 @@
-//! A host that is only books: what is there, what was called, and a call that fails on demand.
+//! A host in memory: its objects, the calls, and a call that fails on demand.
 
 use std::{
     collections::BTreeMap,
@@ -20,37 +20,37 @@ use super::{
 };
 use crate::{Error, FileSystemKind, Result, SCAN_BYTES};
 
-/// What goes wrong.
+/// The calls that fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// Nothing.
+    /// None.
     None,
-    /// Call number so-and-so fails and has no effect.
+    /// The call of this index fails and has no effect.
     Once(usize),
-    /// From that call on, all fail and have no effect: as far as the machine can tell, we were killed there.
+    /// The call of this index and all later ones fail and have no effect, as after a kill.
     Death(usize),
 }
 
-/// What is on the machine.
+/// The objects of the machine, and the calls so far.
 #[derive(Debug, Default)]
 pub(crate) struct World {
     pub files: BTreeMap<PathBuf, FileId>,
     pub loops: BTreeMap<PathBuf, FileId>,
     /// Marks of loop devices.
     pub marks: BTreeMap<PathBuf, String>,
-    /// Mounted disks, by name: where, and whether their processes live.
+    /// Mounted disks by name: the mount point, and whether their processes are alive.
     pub disks: BTreeMap<String, (PathBuf, bool)>,
     pub mounts: Vec<MountEntry>,
-    /// Numbers of processes, and what each of them serves.
+    /// The served name of each process, by process id.
     pub processes: BTreeMap<u32, String>,
     /// Starts of image files with a file system, by inode.
     pub contents: BTreeMap<u64, Vec<u8>>,
     /// Names of the calls that had an effect or could have had one.
     pub calls: Vec<&'static str>,
     pub next_inode: u64,
-    /// How often an unmount says that the mount is busy.
+    /// Number of unmounts that still report a busy mount.
     pub busy: u32,
-    /// What mkfs does: whether it says that it succeeded, and whether it does anything.
+    /// Whether mkfs reports success.
     pub mkfs_claims: bool,
     pub mkfs_works: bool,
 }
@@ -83,7 +83,7 @@ impl FakeHost {
         self.world.lock().unwrap()
     }
 
-    /// Whether nothing of ours is on the machine.
+    /// Whether the machine holds no object of ours.
     pub fn is_clean(&self) -> bool {
         let world = self.world();
         world.files.is_empty() && world.loops.is_empty() && world.mounts.is_empty() && world.disks.is_empty()

@@ -1,8 +1,8 @@
 //! Finds the users of a file or block device. Every verb calls this before it writes or saves.
 //!
-//! The same bytes can have many names: a partition and its disk, a loop device and its backing file or backing device,
-//! two loop devices on one file, an array and its members. The search visits every node that shares bytes with the
-//! target and collects the uses of each node.
+//! The same bytes can have many names: a partition and its disk, a loop device and its backing file
+//! or device, two loop devices on one file, an array and its members. The search visits every node
+//! that shares bytes with the target and collects the uses of each node.
 
 use std::{
     collections::HashSet,
@@ -93,13 +93,13 @@ impl fmt::Display for Use {
     }
 }
 
-/// The command of a process, in parentheses; empty if it is gone.
+/// The command of a process, in parentheses. Empty if the process is gone.
 fn name_of(pid: u32) -> String {
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     if name.trim().is_empty() { String::new() } else { format!(" ({})", name.trim()) }
 }
 
-/// How a search reached a node.
+/// The relation of a node to the one that led to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reached {
     /// It is the target, whose own locks the caller checks.
@@ -130,10 +130,11 @@ enum NodeId {
     File(FileId),
 }
 
-/// Finds every use of an open file or block device, except the claims and locks on the target itself.
+/// Finds every use of an open file or block device, except the claims and locks on the target
+/// itself.
 ///
-/// `name` is the name of a file in messages. Errors: `/proc` or `/sys` cannot be read. Cost: reads the mounts of each
-/// mount namespace once, and opens each attached loop device.
+/// `name` is the name of a file in messages. Errors: `/proc` or `/sys` cannot be read. Cost: reads
+/// the mounts of each mount namespace once, and opens each attached loop device.
 pub(super) fn find_uses(target: impl AsFd, name: &Path) -> Result<Vec<Use>> {
     let stat = rustix::fs::fstat(&target).map_err(Error::io("look up", name))?;
     let (id, name) = match FileType::from_raw_mode(stat.st_mode) {
@@ -167,7 +168,8 @@ pub(super) fn node_name(number: DeviceNumber) -> Option<PathBuf> {
     is_it.then_some(path)
 }
 
-/// The entries of a directory of sysfs; none if it does not exist, because the kernel removed the device.
+/// The entries of a directory of sysfs. Empty if it does not exist, because the kernel removed the
+/// device.
 fn list_dir(dir: &Path) -> Result<Vec<fs::DirEntry>> {
     let listed = fs::read_dir(dir).and_then(Iterator::collect);
     match listed {
@@ -248,13 +250,14 @@ impl Search {
         }
     }
 
-    /// Notes a lock. The kernel has claims for devices only; engines of senesce and virtual machines lock files.
+    /// Notes a lock. The kernel has claims for devices only. Engines of senesce and virtual
+    /// machines lock files.
     fn note_lock(&mut self, node: &Node) -> Result<()> {
         if node.reached == Reached::Target || self.is_served_by_a_process(node) {
             return Ok(());
         }
-        // Another file may have this name now. Then the lock cannot be checked, but no new program can open the node by
-        // that name.
+        // Another file may have this name now. Then the lock cannot be checked, but no new program
+        // can open the node by that name.
         let Some(file) = open_if_same(&node.name, node.id) else { return Ok(()) };
         if let Some(found) = find_lock(&file, &node.name, FlockOperation::NonBlockingLockExclusive)? {
             self.note(found);
@@ -269,7 +272,8 @@ impl Search {
         Ok(())
     }
 
-    /// Whether the file is on a FUSE file system: its server may be dead, and an access would wait for it.
+    /// Whether the file is on a FUSE file system. If its server is dead, an access would wait for
+    /// it.
     fn is_served_by_a_process(&self, node: &Node) -> bool {
         let NodeId::File(id) = node.id else { return false };
         let number = DeviceNumber::of(id.device);
@@ -290,7 +294,8 @@ impl Search {
         }
     }
 
-    /// Visits partitions, the disk of a partition, the devices built on this one, and those that it is built on.
+    /// Visits partitions, the disk of a partition, the devices built on this one, and those that it
+    /// is built on.
     fn visit_relatives(&mut self, node: &Node, number: DeviceNumber) -> Result<()> {
         let dir = sys_dir(number);
         for entry in list_dir(&dir)?.into_iter().filter(|entry| entry.path().join("partition").exists()) {
@@ -354,7 +359,7 @@ fn is_attached_to(found: &Attached, id: NodeId) -> bool {
     }
 }
 
-/// The bytes that two ranges share; none if they share none.
+/// The bytes that two ranges share.
 fn overlap(one: (u64, u64), other: (u64, u64)) -> Option<(u64, u64)> {
     let (start, end) = (one.0.max(other.0), one.1.min(other.1));
     (start < end).then_some((start, end))
@@ -369,7 +374,8 @@ fn start_of(dir: &Path) -> u64 {
     sectors_in(dir.join("start"))
 }
 
-/// An unknown size counts as unlimited: an extra use only causes a refusal, but a missed use can destroy data.
+/// An unknown size counts as unlimited. An extra use only causes a refusal, but a missed use can
+/// destroy data.
 fn size_of(dir: &Path) -> u64 {
     match sectors_in(dir.join("size")) {
         0 => u64::MAX,

@@ -1,4 +1,5 @@
-//! The few system calls that rustix has no safe form of: loop devices, block devices, Btrfs control, cachestat.
+//! The system calls without a safe form in rustix: loop devices, block devices, Btrfs control,
+//! locks, I/O priority, cachestat.
 //!
 //! Numbers and layouts: `linux/loop.h`, `linux/fs.h`, `linux/btrfs.h`, `linux/mman.h`.
 
@@ -25,7 +26,7 @@ pub const LO_FLAGS_DIRECT_IO: u32 = 16;
 
 /// The loop device cannot be written.
 pub const LO_FLAGS_READ_ONLY: u32 = 1;
-/// The loop device is detached when its last user lets it go.
+/// The loop device is detached when its last user closes it.
 pub const LO_FLAGS_AUTOCLEAR: u32 = 4;
 
 /// `struct loop_info64`.
@@ -38,7 +39,7 @@ pub struct LoopInfo64 {
     pub inode: u64,
     /// `st_rdev` of the backing file: its number if it is a block device.
     pub rdevice: u64,
-    /// Where the device begins in the backing file, bytes.
+    /// Start of the device in the backing file, bytes.
     pub offset: u64,
     size_limit: u64,
     number: u32,
@@ -46,7 +47,7 @@ pub struct LoopInfo64 {
     encrypt_key_size: u32,
     /// `LO_FLAGS_*`.
     pub flags: u32,
-    /// What the backing file was called by whoever attached it; ends at the first zero.
+    /// The name that the attaching program gave. It ends at the first zero.
     file_name: [u8; 64],
     crypt_name: [u8; 64],
     encrypt_key: [u8; 32],
@@ -63,13 +64,13 @@ struct LoopConfig {
 }
 
 impl LoopInfo64 {
-    /// The name that [`loop_configure`] gave.
+    /// The name that the attaching program gave, as in [`loop_configure`].
     pub fn name(&self) -> &[u8] {
         self.file_name.split(|&byte| byte == 0).next().unwrap_or_default()
     }
 }
 
-// The kernel reads and writes exactly these many bytes.
+// The kernel reads and writes exactly these sizes.
 const _: () = assert!(size_of::<LoopInfo64>() == 232 && size_of::<LoopConfig>() == 304);
 
 /// `struct btrfs_ioctl_vol_args`.
@@ -81,10 +82,11 @@ struct VolArgs {
 
 const _: () = assert!(size_of::<VolArgs>() == 4096);
 
-/// `LOOP_CTL_GET_FREE`: no argument, and the answer is the call's result.
+/// `LOOP_CTL_GET_FREE`: it has no argument, and the result of the call is the answer.
 struct GetFree;
 
-// SAFETY: the opcode takes no pointer and the kernel writes no memory; the output is the plain result.
+// SAFETY: the opcode takes no pointer and the kernel writes no memory; the output is the plain
+// result.
 unsafe impl Ioctl for GetFree {
     type Output = u32;
     const IS_MUTATING: bool = false;
@@ -102,13 +104,14 @@ unsafe impl Ioctl for GetFree {
     }
 }
 
-/// Number of a loop device that is free at this moment (it may be taken the next).
+/// The number of a free loop device. Another process may attach it at any time.
 pub fn loop_get_free(control: impl AsFd) -> Result<u32> {
     // SAFETY: `GetFree` describes LOOP_CTL_GET_FREE, which passes no memory.
     unsafe { ioctl(control, GetFree) }
 }
 
-/// Attaches `image` to the loop device `device`. `BUSY` if somebody was faster.
+/// Attaches `image` to the loop device `device`. `BUSY` if another process attached it first. The
+/// kernel keeps 63 bytes of `name`.
 pub fn loop_configure(device: impl AsFd, image: impl AsFd, block_size: u32, flags: u32, name: &[u8]) -> Result<()> {
     let mut file_name = [0; 64];
     let length = name.len().min(63);
@@ -135,12 +138,12 @@ pub fn loop_configure(device: impl AsFd, image: impl AsFd, block_size: u32, flag
 
 /// Status of a loop device; `NXIO` if it is not attached.
 pub fn loop_status(device: impl AsFd) -> Result<LoopInfo64> {
-    // SAFETY: LOOP_GET_STATUS64 writes one whole `struct loop_info64`, whose layout `LoopInfo64` has; every bit
-    // pattern is valid for it.
+    // SAFETY: LOOP_GET_STATUS64 writes one whole `struct loop_info64`, whose layout `LoopInfo64`
+    // has; every bit pattern is valid for it.
     unsafe { ioctl(device, Getter::<LOOP_GET_STATUS64, LoopInfo64>::new()) }
 }
 
-/// The same; none if the device is not attached, or is attached to a file whose server is dead.
+/// As [`loop_status`]. `None` if the device is not attached, or if the server of its file is dead.
 pub fn loop_status_if_attached(device: impl AsFd) -> Result<Option<LoopInfo64>> {
     match loop_status(device) {
         Ok(status) => Ok(Some(status)),
@@ -149,8 +152,8 @@ pub fn loop_status_if_attached(device: impl AsFd) -> Result<Option<LoopInfo64>> 
     }
 }
 
-/// Returns the process whose `fcntl` lock keeps others from locking a whole file (0 or less if it has none); none if
-/// there is no such lock. Takes no lock.
+/// Returns the process whose `fcntl` lock prevents a lock on the whole file (0 or less if the lock
+/// has no process). `None` if there is no such lock. Acquires no lock.
 pub fn find_range_lock(file: impl AsFd, exclusive: bool) -> Result<Option<i32>> {
     let kind = if exclusive { libc::F_WRLCK } else { libc::F_RDLCK };
     let mut lock = libc::flock {
@@ -160,7 +163,8 @@ pub fn find_range_lock(file: impl AsFd, exclusive: bool) -> Result<Option<i32>> 
         l_len: 0,
         l_pid: 0,
     };
-    // SAFETY: F_OFD_GETLK reads and writes one `struct flock`; the descriptor is borrowed for the call.
+    // SAFETY: F_OFD_GETLK reads and writes one `struct flock`; the descriptor is borrowed for the
+    // call.
     match unsafe { libc::fcntl(file.as_fd().as_raw_fd(), libc::F_OFD_GETLK, &raw mut lock) } {
         -1 => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
         _ if lock.l_type == libc::F_UNLCK as libc::c_short => Ok(None),
@@ -186,24 +190,25 @@ pub fn device_size(device: impl AsFd) -> Result<u64> {
     unsafe { ioctl(device, Getter::<BLKGETSIZE64, u64>::new()) }
 }
 
-/// Makes Btrfs forget an unmounted device it has once seen.
+/// Makes Btrfs forget an unmounted device that it has seen.
 pub fn btrfs_forget(control: impl AsFd, device: &[u8]) -> Result<()> {
     let mut args = VolArgs { fd: 0, name: [0; 4088] };
     args.name.get_mut(..device.len()).ok_or(Errno::NAMETOOLONG)?.copy_from_slice(device);
-    // SAFETY: BTRFS_IOC_FORGET_DEV reads one `struct btrfs_ioctl_vol_args`, whose layout `VolArgs` has.
+    // SAFETY: BTRFS_IOC_FORGET_DEV reads one `struct btrfs_ioctl_vol_args`, whose layout `VolArgs`
+    // has.
     unsafe { ioctl(control, Setter::<BTRFS_IOC_FORGET_DEV, VolArgs>::new(args)) }
 }
 
 /// Pages of a file or device in the page cache (cachestat, Linux 6.5); `NOSYS` on older kernels.
 pub fn cached_pages(file: impl AsFd) -> Result<u64> {
-    /// cachestat has the same number on every architecture.
+    /// The number is the same on every architecture.
     const CACHESTAT: libc::c_long = 451;
     // struct cachestat_range { off, len }: from 0, length 0 is "to the end".
     let range = [0u64; 2];
     // struct cachestat: cached, dirty, writeback, evicted, recently evicted.
     let mut stat = [0u64; 5];
-    // SAFETY: both pointers are to live arrays with the sizes of the kernel's structures; the descriptor is
-    // borrowed for the call.
+    // SAFETY: both pointers are to live arrays with the sizes of the kernel's structures. The
+    // descriptor is borrowed for the call.
     let result = unsafe {
         libc::syscall(CACHESTAT, file.as_fd().as_raw_fd(), range.as_ptr(), stat.as_mut_ptr(), 0 as libc::c_uint)
     };
@@ -213,11 +218,11 @@ pub fn cached_pages(file: impl AsFd) -> Result<u64> {
     }
 }
 
-/// Makes this thread, and those it will start, give way to all other I/O.
+/// Lets all other I/O run before that of this thread and of the threads that it starts.
 pub fn set_idle_priority() -> rustix::io::Result<()> {
     /// `IOPRIO_WHO_PROCESS`; 0 is the caller.
     const WHO_PROCESS: libc::c_long = 1;
-    /// `IOPRIO_CLASS_IDLE` in its place.
+    /// `IOPRIO_CLASS_IDLE`, shifted to its bits.
     const IDLE: libc::c_long = 3 << 13;
     // SAFETY: ioprio_set takes three numbers and touches no memory.
     match unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0 as libc::c_long, IDLE) } {

@@ -40,7 +40,7 @@ impl DiskServer for Server {
     }
 }
 
-/// The running program, as a server: the kernel's link leads to it also when its file was replaced meanwhile.
+/// The running program as a server. The kernel's link leads to it even if its file was replaced.
 pub(super) fn default_launch() -> Launch {
     Launch { executable: "/proc/self/exe".into(), arguments: vec!["vdisk-serve".into()] }
 }
@@ -63,14 +63,14 @@ pub(super) fn attach(file: &Path, mark: &str) -> Result<LoopDevice> {
     match verify(&device) {
         Ok(()) => Ok(device),
         Err(error) => {
-            // What attaches must leave nothing behind when it fails; the first error is the one to tell.
+            // A failed attach must leave no device. The caller receives the first error.
             let _ = detach(&device.path);
             Err(error)
         }
     }
 }
 
-/// Only with direct I/O does every request reach the disk, and only as large as this does it stay one request.
+/// Every request reaches the disk only with direct I/O. It stays one request only up to this size.
 fn verify(device: &LoopDevice) -> Result<()> {
     let unlike = |operation, detail| Err(Error::Unverified { operation, path: device.path.clone(), detail });
     if !device.direct_io {
@@ -86,14 +86,14 @@ fn verify(device: &LoopDevice) -> Result<()> {
     }
     let kib = read()?;
     if kib > MAX_REQUEST_KIB {
-        return unlike("limiting the requests", format!("asked for {MAX_REQUEST_KIB} KiB, got {kib}"));
+        return unlike("limiting the requests", format!("requested {MAX_REQUEST_KIB} KiB, the kernel set {kib} KiB"));
     }
     Ok(())
 }
 
 pub(super) fn detach(device: &Path) -> Result<()> {
-    // The device goes on to others, and with it the limit. Zero is the kernel's own one; kernels before 6.9 have no
-    // way back, and refuse.
+    // Later users of the device would keep the limit. Zero selects the kernel's default. Kernels
+    // before 6.9 cannot reset it, and refuse.
     if let Ok(file) = max_request_file(device) {
         let _ = fs::write(file, "0");
     }
@@ -109,9 +109,10 @@ pub(super) fn mark(device: &Path) -> Result<Option<String>> {
     decide_mark(device, status, || linux_device::backing_path(device))
 }
 
-/// What a loop device's status means: its mark, none if it is not attached. The kernel asks the backing file's server
-/// for the status, who may be dead. A device whose file is called like a disk in virtual time may then be ours, and that
-/// it cannot be told is an error; any other is somebody else's.
+/// The mark of a loop device by its status. `None` if it is not attached. The kernel asks the
+/// server of the backing file for the status, and that server may be dead. Then a device whose file
+/// has the name of a disk in virtual time may be ours, and the unreadable mark is an error. Any
+/// other device is foreign.
 fn decide_mark(
     device: &Path,
     status: std::result::Result<String, Errno>,
@@ -124,7 +125,7 @@ fn decide_mark(
     };
     match backing()? {
         Some(file) if file.file_name().is_some_and(|name| name == ServeConfig::FILE_NAME) => Err(Error::Io {
-            operation: "tell by its mark whose loop device is",
+            operation: "read the mark of the loop device",
             path: format!("{} (backing file {})", device.display(), file.display()).into(),
             source: errno.into(),
         }),
@@ -147,14 +148,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_that_cannot_be_read_is_an_error_where_the_device_may_be_ours() {
+    fn an_unreadable_mark_on_our_disk_is_an_error() {
         let device = Path::new("/dev/loop9");
         let on = |file: &'static str| move || Ok(Some(PathBuf::from(file)));
         let decide = |status, file| decide_mark(device, status, on(file));
         assert_eq!(decide(Ok("aged-1".to_owned()), "/m/disk").unwrap().as_deref(), Some("aged-1"));
         assert_eq!(decide(Err(Errno::NXIO), "/m/disk").unwrap(), None, "it is not attached");
         for errno in [Errno::NOTCONN, Errno::CONNABORTED, Errno::IO, Errno::PERM] {
-            assert_eq!(decide(Err(errno), "/home/somebody/film.iso").unwrap(), None, "it is somebody's");
+            assert_eq!(decide(Err(errno), "/home/user/film.iso").unwrap(), None, "it is foreign");
             // After a lazy unmount the kernel shows the path from the mount on.
             for ours in ["/m/disk", "/disk"] {
                 let error = decide(Err(errno), ours).unwrap_err().to_string();

@@ -1,4 +1,5 @@
-//! Engines of our own on this host: each mount is served by a process, the running program with a verb of its own.
+//! Engines of ours on this host. A process serves each mount: the running program with a hidden
+//! verb.
 
 use std::{
     fs::File,
@@ -18,38 +19,38 @@ use serde::Deserialize;
 use super::{EngineConfig, EngineServer, EngineWhat, ProcessId};
 use crate::{Error, Result};
 
-/// An engine that opens may have to do again what its log holds, and one that ends writes what it has in memory.
+/// When an engine opens, it may replay its log. When it exits, it writes the data in its memory.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// For one that is let go without having been unmounted.
+/// For an engine that is dropped while mounted.
 const LAST_PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(20);
-/// Bytes of what it complained of that are told.
+/// The maximum of its error output in a message, bytes.
 const MOST_WORDS: usize = 2048;
 
-/// What the server says, a line each.
+/// A line of the server's output.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 enum Event {
-    /// It is mounted and served.
+    /// The engine is mounted and served.
     Ready,
-    /// It is not any more; why, if that was not asked for.
+    /// The engine was unmounted. `problem` is set if that was not requested, or if it failed.
     Ended { problem: Option<String> },
 }
 
-/// A server that was started, as its parent has it.
+/// A started server, as its parent sees it.
 #[derive(Debug)]
 pub(super) struct EngineProcess {
     child: Child,
-    /// Its end tells the server that nobody wants it any more.
+    /// Closing it makes the server unmount and exit.
     input: Option<ChildStdin>,
     events: Receiver<Event>,
-    /// Its stderr.
+    /// The server's error output.
     complaints: File,
     process: ProcessId,
     point: PathBuf,
 }
 
-/// The running program, as a server: the kernel's link leads to it also when its file was replaced meanwhile.
+/// The running program as a server. The kernel's link leads to it even if its file was replaced.
 pub(super) fn default_launch() -> Launch {
     Launch { executable: "/proc/self/exe".into(), arguments: vec!["fs".into(), "serve".into()] }
 }
@@ -73,14 +74,15 @@ pub(super) fn start(
             command.arg("--in-memory").arg(size.0.to_string()).arg(&config.point);
         }
     }
-    // In memory, not a pipe: the server may outlive who started it, and must not fail because nobody reads.
+    // In memory, not a pipe: the server may outlive its parent, and must not fail because no
+    // process reads.
     let complaints = memfd_create("complaints", MemfdFlags::CLOEXEC).map(File::from);
     let complaints = complaints.map_err(|error| Error::std("make memory for", &launch.executable)(error.into()))?;
     let mut child = command
-        // As with all tools: what is not recorded must not matter.
+        // As with all tools: an unrecorded environment must not matter.
         .env_clear()
         .current_dir("/")
-        // Ctrl-C is the run's matter, which unmounts in order.
+        // On Ctrl-C the run unmounts in order. The signal must not reach the server.
         .process_group(0)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -96,10 +98,10 @@ pub(super) fn start(
     let gone = ProcessId { pid: child.id(), start_ticks: 0, boot_id: String::new() };
     let (process, unknown) = match process {
         Ok(Some(process)) => (process, None),
-        Ok(None) => (gone, None), // it said why, or will be silent
+        Ok(None) => (gone, None), // it reported why, or sends no event
         Err(error) => (gone, Some(error)),
     };
-    // From here on it is given back when something fails.
+    // From here on, an error drops the server.
     let mut server = EngineProcess { child, input, events, complaints, process, point: config.point.clone() };
     if let Some(error) = unknown {
         return Err(error);
@@ -113,22 +115,24 @@ impl EngineProcess {
         Error::Engine { point: self.point.clone(), problem: problem.into() }
     }
 
-    /// What it complained of when it ended without an answer.
+    /// The error output of a server that exited without an event.
     fn last_words(&mut self) -> String {
         self.is_over(LAST_PATIENCE);
         let mut bytes = vec![0; MOST_WORDS];
         let read = self.complaints.read_at(&mut bytes, 0).unwrap_or(0);
         match String::from_utf8_lossy(&bytes[..read]).trim() {
-            "" => "it ended without a word".to_owned(),
-            words => format!("it ended: {words}"),
+            "" => "it exited without a message".to_owned(),
+            words => format!("it exited: {words}"),
         }
     }
 
     fn await_ready(&mut self) -> Result<()> {
         match self.events.recv_timeout(PATIENCE) {
             Ok(Event::Ready) => Ok(()),
-            Ok(Event::Ended { problem }) => Err(self.failed(problem.unwrap_or_else(|| "it ended at once".to_owned()))),
-            Err(RecvTimeoutError::Timeout) => Err(self.failed(format!("it said nothing for {} s", PATIENCE.as_secs()))),
+            Ok(Event::Ended { problem }) => Err(self.failed(problem.unwrap_or_else(|| "it exited at once".to_owned()))),
+            Err(RecvTimeoutError::Timeout) => {
+                Err(self.failed(format!("it sent no event for {} s", PATIENCE.as_secs())))
+            }
             Err(RecvTimeoutError::Disconnected) => {
                 let words = self.last_words();
                 Err(self.failed(words))
@@ -153,8 +157,8 @@ impl EngineServer for EngineProcess {
     }
 
     fn mount_again(&mut self) -> Result<()> {
-        let told = self.input.as_mut().is_some_and(|input| input.write_all(b"again\n").is_ok());
-        if !told {
+        let sent = self.input.as_mut().is_some_and(|input| input.write_all(b"again\n").is_ok());
+        if !sent {
             return Err(self.failed("it is gone"));
         }
         self.await_ready()
@@ -168,8 +172,8 @@ impl EngineServer for EngineProcess {
         match said {
             Ok(Event::Ended { problem: None }) => Ok(()),
             Ok(Event::Ended { problem: Some(problem) }) => Err(self.failed(problem)),
-            Ok(Event::Ready) => Err(self.failed("it said that it was ready when it was to end")),
-            Err(_) => Err(self.failed("it ended without a word: what was written last may be in its log only")),
+            Ok(Event::Ready) => Err(self.failed("it reported that it is ready, but it was to exit")),
+            Err(_) => Err(self.failed("it exited without a message: the last writes may be in its log only")),
         }
     }
 }
@@ -178,14 +182,14 @@ impl Drop for EngineProcess {
     fn drop(&mut self) {
         self.input = None;
         if !self.is_over(LAST_PATIENCE) {
-            // It may have ended in this moment; either is as good.
+            // It may have exited in this moment, which does no harm.
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
     }
 }
 
-/// Lines that are no events are not for us.
+/// Ignores lines that are no events.
 fn listen(output: ChildStdout, events: &mpsc::Sender<Event>) {
     for line in BufReader::new(output).lines() {
         let Ok(line) = line else { break };
@@ -197,7 +201,7 @@ fn listen(output: ChildStdout, events: &mpsc::Sender<Event>) {
     }
 }
 
-/// The program that makes engines.
+/// The program that serves engines.
 pub(super) fn program(launch: &Launch) -> &Path {
     &launch.executable
 }

@@ -36,8 +36,8 @@ pub(super) fn list(dir: &Path) -> Result<Vec<PathBuf>> {
 pub(super) fn create(path: &Path, size: Bytes) -> Result<FileId> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     let fd = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR).map_err(Error::io("create", path))?;
-    // On a Btrfs host, copy-on-write would fragment the image and blur what is measured. Elsewhere the flag does
-    // not exist, so a refusal is fine.
+    // On a Btrfs host, copy-on-write would fragment the image and falsify the measurement. Other
+    // file systems do not have the flag, so a refusal is fine.
     if let Ok(old) = rustix::fs::ioctl_getflags(&fd) {
         let _ = rustix::fs::ioctl_setflags(&fd, old | IFlags::NOCOW);
     }
@@ -45,14 +45,15 @@ pub(super) fn create(path: &Path, size: Bytes) -> Result<FileId> {
     match made {
         Ok(stat) => Ok(FileId { device: stat.st_dev, inode: stat.st_ino }),
         Err(errno) => {
-            // The file is ours alone and useless; the first error is the one to tell.
+            // The file is ours and useless. The caller receives the first error.
             let _ = std::fs::remove_file(path);
             Err(Error::io("set the size of", path)(errno))
         }
     }
 }
 
-/// The most bytes that one call copies: a disk of 100 MB/s needs a third of a second for them.
+/// The maximum of one call, so that signals are handled in time: a disk of 100 MB/s needs a third
+/// of a second.
 const COPY_BYTES: u64 = 32 << 20;
 
 pub(super) fn copy_image(from: &Path, to: &Path) -> Result<&'static str> {
@@ -109,7 +110,7 @@ fn copy_range(source: &OwnedFd, target: &OwnedFd, start: u64, end: u64, from: &P
         match rustix::fs::copy_file_range(source, Some(&mut read_at), target, Some(&mut write_at), length) {
             Ok(0) => return Err(Error::io("copy all of", from)(Errno::IO)),
             Ok(_) => {}
-            // Two file systems that cannot do it between them.
+            // These two file systems cannot copy between each other.
             Err(Errno::XDEV | Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS) => {
                 let mut buffer = vec![0; 1 << 20];
                 while read_at < end {
@@ -151,7 +152,8 @@ pub(super) fn drop_cached_pages(path: &Path) -> Result<Option<u64>> {
     count(path, &fd)
 }
 
-/// Pages of a file or device that are in the host's page cache now; `None` if the kernel does not tell (before 6.5).
+/// Pages of a file or device that are in the host's page cache. `None` if the kernel cannot count
+/// them (before 6.5).
 pub fn cached_pages(path: &Path) -> Result<Option<u64>> {
     count(path, &open(path, OFlags::RDONLY)?)
 }
@@ -159,7 +161,7 @@ pub fn cached_pages(path: &Path) -> Result<Option<u64>> {
 fn count(path: &Path, fd: &OwnedFd) -> Result<Option<u64>> {
     match ioctl::cached_pages(fd) {
         Ok(pages) => Ok(Some(pages)),
-        // Kernels before 6.5, sandboxes that do not let it through, and file systems where it means nothing.
+        // Kernels before 6.5, sandboxes that block the call, and file systems without a page cache.
         Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::PERM) => Ok(None),
         Err(errno) => Err(Error::io("count the cached pages of", path)(errno)),
     }

@@ -1,4 +1,4 @@
-//! The attached loop devices, and the bytes that each one shows.
+//! The attached loop devices, and the range of the backing file that each one shows.
 
 use std::{
     ffi::OsString,
@@ -21,22 +21,23 @@ pub(super) struct Attached {
     pub backing: FileId,
     /// The number of the backing device, if it is one.
     pub backing_device: Option<DeviceNumber>,
-    /// The kernel's name of the backing file; another file may have that name now.
+    /// The kernel's name of the backing file. Another file may have that name now.
     pub backing_name: PathBuf,
-    /// Where the loop device begins in the backing file, bytes.
+    /// Start of the loop device in the backing file, bytes.
     pub offset: u64,
-    /// Bytes of the loop device.
+    /// Size of the loop device, bytes.
     size: u64,
 }
 
 impl Attached {
-    /// The bytes of the backing file that it shows, first and end.
+    /// The bytes of the backing file that it shows: first and end.
     pub fn range(&self) -> (u64, u64) {
         (self.offset, self.offset.saturating_add(self.size))
     }
 }
 
-/// Lists the attached loop devices. Errors: `/sys/block` cannot be listed, or a device not be opened by root.
+/// Lists the attached loop devices. Errors: `/sys/block` cannot be listed; root cannot open a
+/// device.
 pub(super) fn list_attached() -> Result<Vec<Attached>> {
     let dir = "/sys/block";
     let mut found = Vec::new();
@@ -61,11 +62,11 @@ fn read_attached(dir: &Path, device: &Path, backing_name: PathBuf) -> Result<Opt
     let parsed = numbers.split_once(':').and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
     let Some((major, minor)) = parsed else { return Ok(None) };
     let number = DeviceNumber { major, minor };
-    // Unknown: assume the largest size, so that no use is missed.
+    // If the size is unknown, assume the largest, so that no use is missed.
     let size = text("size").parse::<u64>().map_or(u64::MAX, |sectors| sectors.saturating_mul(512));
     let fd = match open_device(device, OFlags::RDONLY) {
         Ok(fd) => fd,
-        // Without permission to read the inode from the kernel, the path identifies the file.
+        // Without permission to query the kernel for the inode, the path identifies the file.
         Err(error) if error.is_denied() => {
             let Ok(metadata) = fs::metadata(&backing_name) else { return Ok(None) };
             let backing = FileId { device: metadata.dev(), inode: metadata.ino() };

@@ -1,8 +1,8 @@
-//! Finds the kind of disk that stores the data of a path, as `/sys` describes it. The search goes through partitions,
-//! loop devices, device mapper and arrays.
+//! Finds the kind of disk that stores the data of a path, as `/sys` describes it. The search
+//! follows partitions, loop devices, device mapper and arrays.
 //!
-//! It does not guess. A disk of a virtual machine, of a USB bridge or of a network can be of any kind, so it is unknown
-//! for any value of `rotational`.
+//! It does not guess. A disk of a virtual machine, of a USB bridge or of a network can be of any
+//! kind. So it is unknown for any value of `rotational`.
 
 use std::{
     collections::BTreeSet,
@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::{DeviceNumber, mountinfo::parse_mountinfo};
 
-/// The most layers that are followed; more layers are a loop.
+/// The most layers that are followed. More layers are a cycle.
 const LAYERS: u32 = 16;
 /// Vendors and models of disks that a hypervisor or a cloud provides, in lower case.
 const VIRTUAL: [&str; 9] =
@@ -25,13 +25,13 @@ const VIRTUAL: [&str; 9] =
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MediumKind {
-    /// A disk with platters.
+    /// A hard disk.
     Rotational,
     /// A SATA or SAS SSD.
     SataSsd,
     /// An NVMe SSD.
     Nvme,
-    /// It is not known.
+    /// The kind is not known.
     Unknown,
 }
 
@@ -40,18 +40,19 @@ pub enum MediumKind {
 pub struct Medium {
     /// Its kind.
     pub kind: MediumKind,
-    /// The kernel's names of the disks, such as `sda`; empty if there is none.
+    /// The kernel's names of the disks, such as `sda`. Empty if there is none.
     pub disks: Vec<String>,
-    /// The devices in `/sys/block` whose counters count each byte of the path once: the disk itself, or the array of
-    /// several disks. The disks of a mirror count each written byte twice.
+    /// The devices in `/sys/block` whose counters count each byte of the path once: the disk
+    /// itself, or the array of several disks. The disks of a mirror count each written byte twice.
     #[serde(skip)]
     pub counters: Vec<String>,
-    /// The disk in words, or the reason why it is unknown: `hard disk sda (ST4000)`, `virtio disk vda`.
+    /// The disk in words, or the reason why it is unknown: `hard disk sda (ST4000)`, `virtio disk
+    /// vda`.
     pub description: String,
 }
 
 impl Medium {
-    /// Combines several disks that hold one file system: they have a kind if all have the same.
+    /// Combines several disks that hold one file system. They have a kind if all have the same.
     pub fn of_several(all: Vec<Self>) -> Self {
         combine("it", all)
     }
@@ -59,7 +60,8 @@ impl Medium {
 
 /// Finds the disk below a block device, an image file, or a directory.
 ///
-/// Out: [`MediumKind::Unknown`] with the reason if no disk is found, or if the disks are of several kinds.
+/// Returns [`MediumKind::Unknown`] with the reason if no disk is found, or if the disks are of
+/// several kinds.
 pub fn find_medium(path: &Path) -> Medium {
     let sys = Sys { root: PathBuf::from("/sys"), number_of: &number_below };
     match number_below(path) {
@@ -68,7 +70,7 @@ pub fn find_medium(path: &Path) -> Medium {
     }
 }
 
-/// The number of a block device, or of the one that stores a file or directory.
+/// The number of a block device, or of the device that stores a file or directory.
 fn number_below(path: &Path) -> Result<DeviceNumber, String> {
     let stat = rustix::fs::stat(path).map_err(|errno| format!("{} cannot be read: {errno}", path.display()))?;
     let split = |number| DeviceNumber { major: rustix::fs::major(number), minor: rustix::fs::minor(number) };
@@ -79,7 +81,7 @@ fn number_below(path: &Path) -> Result<DeviceNumber, String> {
     if own.major != 0 {
         return Ok(own);
     }
-    // The file system has a number of its own, as Btrfs does: its mount names the device.
+    // The file system has a virtual number, as Btrfs does. Its mount names the device.
     let mounts = parse_mountinfo(&fs::read("/proc/self/mountinfo").unwrap_or_default());
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let above = mounts.iter().filter(|mount| path.starts_with(&mount.point));
@@ -96,7 +98,7 @@ fn unknown(disks: Vec<String>, description: String) -> Medium {
     Medium { kind: MediumKind::Unknown, counters: disks.clone(), disks, description }
 }
 
-/// `/sys`, or a copy of it.
+/// `/sys`, or a copy of it for tests.
 struct Sys<'a> {
     root: PathBuf,
     /// The number of the device that stores a file.
@@ -130,7 +132,7 @@ impl Sys<'_> {
     }
 }
 
-/// Combines several disks: they have a kind if all have the same.
+/// Combines several disks. They have a kind if all have the same.
 fn combine(name: &str, all: Vec<Medium>) -> Medium {
     let kinds: BTreeSet<MediumKind> = all.iter().map(|medium| medium.kind).collect();
     let disks: BTreeSet<String> = all.iter().flat_map(|medium| medium.disks.clone()).collect();
@@ -148,7 +150,7 @@ fn combine(name: &str, all: Vec<Medium>) -> Medium {
     Medium { kind, disks: disks.into_iter().collect(), counters, description }
 }
 
-/// A disk without layers below it.
+/// Describes a disk that has no layers below it.
 fn classify(dir: &Path, name: String) -> Medium {
     let words = |key: &str| read(dir.join("device").join(key)).unwrap_or_default();
     let model = format!("{} {}", words("vendor"), words("model")).trim().to_owned();
@@ -173,7 +175,7 @@ fn classify(dir: &Path, name: String) -> Medium {
         () if is("nbd") || is("rbd") || is("drbd") => Err("network disk"),
         () => Err("device"),
     };
-    // A virtio disk has the number of its vendor in that place, and no model.
+    // For a virtio disk these files hold the number of its vendor, and no model.
     let model = if is("vd") { String::new() } else { model };
     let describe = |what: &str| match model.is_empty() {
         true => format!("{what} {name}"),
@@ -241,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn disks_are_what_their_bus_and_rotation_say() {
+    fn bus_and_rotation_decide_the_kind() {
         let machine = Machine::new();
         let disk = |place: &str, number: &str, rotational: &str, model: &str| {
             machine.add(place, number, &[("queue/rotational", rotational), ("device/model", model)]);
@@ -255,7 +257,7 @@ mod tests {
         );
         assert_eq!(disk("ata2/sdb", "8:16", "0", "870").0, MediumKind::SataSsd);
         assert_eq!(disk("pci/nvme0n1", "259:0", "0", "980 PRO").0, MediumKind::Nvme);
-        // Virtual disks say that they rotate.
+        // Virtual disks report that they rotate.
         assert_eq!(disk("virtio1/vda", "254:0", "1", ""), unknown("virtio disk vda"));
         assert_eq!(disk("ata3/sdc", "8:32", "1", "QEMU HARDDISK"), unknown("virtual disk sdc (QEMU HARDDISK)"));
         assert_eq!(disk("usb2/sdd", "8:48", "1", "Flash"), unknown("USB disk sdd (Flash)"));
@@ -290,7 +292,7 @@ mod tests {
         assert_eq!((found.disks, found.counters), (vec!["sda".to_owned()], vec!["sda".to_owned()]));
         machine.add("virtual/loop1", "7:1", &[("loop/backing_file", "/dev/shm/disk.img")]);
         assert_eq!(machine.find("7:1").description, "loop1 on tmpfs without a disk of its own");
-        // A loop of layers ends.
+        // The search through a cycle of layers stops.
         machine.stack(&md, &crypt);
         assert_eq!(machine.find("253:0").kind, MediumKind::Unknown);
     }

@@ -1,4 +1,4 @@
-//! `/proc/self/mountinfo`, as proc(5) describes it.
+//! Parses `/proc/self/mountinfo`, as proc(5) describes it.
 
 use std::{ffi::OsString, os::unix::ffi::OsStringExt, path::PathBuf};
 
@@ -9,28 +9,29 @@ use super::DeviceNumber;
 /// One mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MountEntry {
-    /// Number of the file system; not the device's for Btrfs, which invents one.
+    /// Number of the file system. For Btrfs it is virtual, and not the device's.
     pub device: DeviceNumber,
-    /// What of it is mounted: `/` for all, otherwise a directory or a subvolume.
+    /// The mounted part: `/` for all, otherwise a directory or a subvolume.
     pub root: PathBuf,
-    /// Where it is mounted.
+    /// The mount point.
     pub point: PathBuf,
-    /// Kernel's name of the file system.
+    /// The kernel's name of the file system.
     pub file_system: String,
-    /// What is mounted, as the mounter named it.
+    /// The source, as the mounting program named it.
     pub source: PathBuf,
-    /// Options of the mount and of the file system, as the kernel reports them.
+    /// Options of the mount and of the file system, as the kernel reports them, separated by
+    /// commas.
     pub options: String,
 }
 
-/// Reads mounts; lines that do not have the documented form are left out.
+/// Parses mounts. Skips lines that do not have the documented form.
 pub fn parse_mountinfo(text: &[u8]) -> Vec<MountEntry> {
     text.split(|&byte| byte == b'\n').filter_map(parse_line).collect()
 }
 
 fn parse_line(line: &[u8]) -> Option<MountEntry> {
     let fields: Vec<&[u8]> = line.split(|&byte| byte == b' ').collect();
-    // A variable number of optional fields ends with a single dash.
+    // A variable number of optional fields, then a single dash.
     let dash = fields.iter().skip(6).position(|field| *field == b"-")? + 6;
     let text = |at: usize| Some(std::str::from_utf8(fields.get(at)?).ok()?.to_owned());
     let (major, minor) = std::str::from_utf8(fields[2]).ok()?.split_once(':')?;
@@ -44,7 +45,7 @@ fn parse_line(line: &[u8]) -> Option<MountEntry> {
     })
 }
 
-/// A path in a field of a list of the kernel.
+/// Decodes a path in a field of a list of the kernel.
 pub(super) fn unescape(field: &[u8]) -> PathBuf {
     OsString::from_vec(unescape_field(field)).into()
 }
@@ -56,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn optional_fields_and_escapes_are_understood() {
+    fn optional_fields_and_escapes_are_parsed() {
         let text = b"36 35 98:0 /mnt1 /mnt\\0402 rw,noatime master:1 shared:2 - ext4 /dev/loop1 rw,errors=continue\n\
                      37 35 0:46 / /b rw - btrfs /dev/loop2 rw\n\
                      torn 1 2";

@@ -10,7 +10,7 @@ use rustix::fs::FileType;
 use super::{DeviceNumber, MountEntry, parse_mountinfo};
 use crate::{Error, Result};
 
-/// A mount, with a process of its mount namespace if that is not the namespace of this process.
+/// A mount, with a process of its mount namespace if this process is in another one.
 #[derive(Clone, Debug)]
 pub struct SeenMount {
     /// The mount.
@@ -22,7 +22,7 @@ pub struct SeenMount {
 impl SeenMount {
     /// Whether it is a mount of this block device.
     pub fn is_of(&self, number: DeviceNumber) -> bool {
-        // Btrfs has a device number of its own, so only the name of the source identifies the device.
+        // Btrfs has a virtual device number, so only the name of the source identifies the device.
         if self.mount.device.major != 0 {
             return self.mount.device == number;
         }
@@ -37,8 +37,8 @@ impl SeenMount {
     }
 }
 
-/// Lists the mounts of this process's namespace, then those of each other namespace. A namespace without a readable
-/// process is not visible, but its mounts still claim their devices.
+/// Lists the mounts of this process's namespace, then those of each other namespace. A namespace
+/// without a readable process is not visible, but its mounts still claim their devices.
 ///
 /// Errors: the list of this process's namespace cannot be read.
 pub fn list_mounts() -> Result<Vec<SeenMount>> {

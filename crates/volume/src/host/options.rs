@@ -1,29 +1,30 @@
-//! Mount options: those the kernel takes as flags, and those the file system reads.
+//! Mount options: flags of the kernel, and options that the file system reads.
 
 use rustix::mount::MountFlags;
 
 use crate::{Error, Result};
 
-/// Mount options, parted as mount(2) wants them.
+/// Mount options, split as mount(2) needs them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MountOptions {
     /// Flags of every mount.
     pub flags: MountFlags,
-    /// What the file system itself reads, comma-separated.
+    /// The options of the file system itself, comma-separated.
     pub data: String,
 }
 
-/// Options with which the kernel opens another device (ext4, XFS, Btrfs), and options with which mount attaches a file.
+/// Options with which the kernel opens another device (ext4, XFS, Btrfs), and options with which
+/// mount attaches a file.
 const NAMES_ANOTHER: &[&str] =
     &["device", "encryption", "journal_dev", "journal_path", "logdev", "offset", "rtdev", "sizelimit"];
 
-/// Parts a comma-separated list of mount options.
+/// Splits a comma-separated list of mount options.
 ///
-/// Setuid bits and device nodes have no effect unless `suid` or `dev` is listed: the files of a volume may come from a
-/// stranger's image or log.
+/// Setuid bits and device nodes have no effect unless `suid` or `dev` is listed: the files of a
+/// volume may come from a stranger's image or log.
 ///
-/// Errors: options that do not make a new mount of this volume (`bind`, `remount`, `loop`, …), or that open another
-/// device.
+/// Errors: options that do not make a new mount of this volume (`bind`, `remount`, `loop`, …), or
+/// that open another device.
 pub fn parse_mount_options(text: &str) -> Result<MountOptions> {
     let mut flags = MountFlags::NOSUID | MountFlags::NODEV;
     let mut data = Vec::new();
@@ -65,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flags_and_data_are_parted() {
+    fn flags_and_data_are_split() {
         let options = parse_mount_options("noatime, commit=300,,nodev,logbsize=256k").unwrap();
         assert_eq!(options.flags, MountFlags::NOATIME | MountFlags::NOSUID | MountFlags::NODEV);
         assert_eq!(options.data, "commit=300,logbsize=256k");

@@ -1,8 +1,8 @@
 //! Finds foreign signatures with libblkid.
 //!
-//! It runs `wipefs` of util-linux instead of `blkid`. If two signatures disagree, `wipefs` lists both, and `blkid`
-//! none. `wipefs` also reports superblocks with a wrong checksum, which may be worth a repair. A library would need C
-//! headers and clang to build.
+//! It runs `wipefs` of util-linux instead of `blkid`. If two signatures disagree, `wipefs` lists
+//! both, and `blkid` none. `wipefs` also reports superblocks with a wrong checksum, which may be
+//! worth a repair. A library would need C headers and clang to build.
 
 use std::{
     fs::File,
@@ -26,7 +26,8 @@ struct Probed {
     kind: String,
 }
 
-/// Names the signatures on an open file or device, such as `a signature of swsuspend`; none if there are none.
+/// Names the signatures on an open file or device, such as `a signature of swsuspend`. `None` if
+/// there are none.
 ///
 /// Errors: the program is missing or fails.
 pub(super) fn find_probed(file: &File, path: &Path) -> Result<Option<String>> {
@@ -34,8 +35,8 @@ pub(super) fn find_probed(file: &File, path: &Path) -> Result<Option<String>> {
     let missing = || Error::SignatureToolMissing { device: path.to_owned(), tool };
     let program = LinuxHost::default().find_tool(tool).ok_or_else(missing)?;
     let input = file.try_clone().map_err(Error::std("open", path))?;
-    // By its descriptor, so that no name is looked up again. The environment is empty, so that no cache or
-    // configuration of the caller is read.
+    // By its descriptor, so that no name is looked up again. The environment is empty, so that no
+    // cache or configuration of the caller is read.
     let output = Command::new(&program)
         .args(["--no-act", "--json", "/proc/self/fd/0"])
         .env_clear()

@@ -8,7 +8,8 @@ use std::{
 use super::mountinfo::unescape;
 use crate::{Error, Result};
 
-/// The devices and files of `/proc/swaps`; none if the kernel has no swap. Errors: it cannot be read.
+/// The devices and files of `/proc/swaps`. Empty if the kernel has no swap. Errors: the list cannot
+/// be read.
 pub(super) fn list_swaps() -> Result<Vec<PathBuf>> {
     match fs::read("/proc/swaps") {
         Ok(text) => Ok(parse(&text)),

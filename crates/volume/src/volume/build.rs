@@ -1,4 +1,4 @@
-//! The steps that lead to a mounted volume, each verified.
+//! The steps from a specification to a mounted volume. Each step is verified.
 
 use std::{
     os::unix::ffi::OsStrExt,
@@ -28,11 +28,11 @@ pub(super) fn create(custodian: &Custodian, spec: &VolumeSpec, slot: &Slot) -> R
     check_machine(host, spec)?;
     let tool = find_mkfs(host, spec.file_system)?;
     if spec.file_system.is_engine() && matches!(spec.backend, Backend::Device { size: Some(_), .. }) {
-        let why = "an engine of our own takes all of its device";
+        let why = "an engine uses its whole device; leave out the size";
         return Err(Error::NotPossible { operation: "make a part of", path: slot.name.clone().into(), why });
     }
     let mut lease = Lease::new(custodian);
-    // Open until it is mounted, so that no other device can get its number.
+    // Open until the mount, so that no other device can get its number.
     let mut held: Option<Box<dyn HeldDevice>> = None;
     let (place, device, size, force) = match (&spec.backend, spec.backend.image()) {
         (_, Some(image)) => {
@@ -58,7 +58,7 @@ pub(super) fn create(custodian: &Custodian, spec: &VolumeSpec, slot: &Slot) -> R
     finish(custodian, spec, slot, lease, place, Some(made))
 }
 
-/// From a device with a file system to a mounted volume.
+/// Turns a device with a file system into a mounted volume.
 pub(super) fn finish(
     custodian: &Custodian,
     spec: &VolumeSpec,
@@ -76,14 +76,14 @@ pub(super) fn finish(
     if let Place::Device { path } = &place
         && let Some(number) = host.device_number(path)?
     {
-        // A disk stays when the volume goes, and gets its own setting back.
+        // The disk outlives the volume, and its setting must be restored.
         let kib = host.read_ahead(path)?;
         let resource = Resource::ReadAhead { device: path.clone(), number, kib };
         lease.push(custodian.acquire(resource, |_| Ok(()))?.0);
     }
     let read_ahead_kib = host.set_read_ahead(&device, spec.read_ahead_kib)?;
     if read_ahead_kib != spec.read_ahead_kib {
-        let detail = format!("asked for {} KiB, got {read_ahead_kib}", spec.read_ahead_kib);
+        let detail = format!("requested {} KiB, the kernel set {read_ahead_kib} KiB", spec.read_ahead_kib);
         return Err(Error::Unverified { operation: "setting the read-ahead", path: device, detail });
     }
     let mount_dir = std::fs::canonicalize(&slot.mount_dir).map_err(Error::std("look up", &slot.mount_dir))?;
@@ -132,7 +132,7 @@ pub(super) fn start_engine(
     note_engine(custodian, engine, root, started)
 }
 
-/// Starts the server, and looks in the kernel's list whether its mount is what is there.
+/// Starts the server, and checks its mount in the kernel's list.
 fn serve(host: &dyn Host, name: &str, device: &Path, root: &Path, spec: &VolumeSpec) -> Result<Box<dyn EngineServer>> {
     let what = EngineWhat::OnDevice { device: device.to_owned(), options: spec.mount_options.clone() };
     let server = host.start_engine(&EngineConfig { source: name.to_owned(), point: root.to_owned(), what })?;
@@ -146,7 +146,7 @@ fn serve(host: &dyn Host, name: &str, device: &Path, root: &Path, spec: &VolumeS
     }
 }
 
-/// Writes down who serves from now on.
+/// Records the process that serves the mount.
 fn note_engine(custodian: &Custodian, engine: &EngineMount, root: &Path, started: Box<dyn EngineServer>) -> Result<()> {
     let (point, name, server) = (root.to_owned(), engine.name.clone(), Some(started.process().clone()));
     *engine.server.lock() = Some(started);
@@ -219,10 +219,12 @@ fn check_space(host: &dyn Host, dir: &Path, needed: Bytes) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a device that is in use, and one that is not empty unless `force`. A run calls it at its beginning, to fail
-/// before any work. [`Volume::create`] repeats the checks through the descriptor that it then uses.
+/// Refuses a device that is in use. Refuses a device that is not empty, unless `force`. A run calls
+/// it at its start, to fail before any work. [`Volume::create`] repeats the checks through the
+/// descriptor that it then uses.
 ///
-/// Errors: no such file, no block device, in use, data on it. Cost: two reads of the device, and one program.
+/// Errors: no such file, no block device, in use, data on it. Cost: two reads of the device, and
+/// one program.
 pub fn check_device(host: &dyn Host, device: &Path, force: bool) -> Result<()> {
     host.hold_device(device)?.check_content(force)
 }
@@ -242,7 +244,8 @@ pub(super) fn acquire_image(
     Ok((path, file))
 }
 
-/// Makes an image a block device: by a loop device on it, or on the disk in virtual time that it is served as.
+/// Makes an image a block device, by a loop device on the image or on the disk in virtual time that
+/// serves it.
 pub(super) fn attach(
     custodian: &Custodian,
     lease: &mut Lease,
@@ -265,7 +268,7 @@ pub(super) fn attach(
     Ok((place, node))
 }
 
-/// Mount point, server and loop device of a disk in virtual time, in this order.
+/// Makes the mount point, the server and the loop device of a disk in virtual time, in this order.
 fn acquire_disk(
     custodian: &Custodian,
     lease: &mut Lease,
@@ -275,7 +278,7 @@ fn acquire_disk(
     image: PathBuf,
 ) -> Result<Place> {
     let dir = std::fs::canonicalize(&slot.mount_dir).map_err(Error::std("look up", &slot.mount_dir))?;
-    // Unique on the machine: the token is the process's, which may have runs in several directories.
+    // Unique on the machine: the process of the token may have runs in several directories.
     let place = hash(dir.as_os_str().as_bytes()) as u32;
     let name = format!("{}.{}-{place:08x}", slot.name, custodian.token());
     let point = dir.join(format!("{}.{}.disk", slot.name, custodian.token()));
@@ -311,19 +314,19 @@ fn acquire_loop(custodian: &Custodian, lease: &mut Lease, image: &Path, file: Fi
     lease.push(id);
     let backing = custodian.host().loop_backing(&device.path)?;
     if backing != Some(file) {
-        let detail = format!("the device has {backing:?} behind it, not {file:?}");
+        let detail = format!("the backing file of the device is {backing:?}, not {file:?}");
         return Err(Error::Unverified { operation: "attaching", path: device.path, detail });
     }
     Ok(device)
 }
 
-/// Where mkfs makes a file system.
+/// The device on which mkfs makes a file system.
 struct Target<'a> {
     device: &'a Path,
-    /// The open device; none for an image that this program made.
+    /// The open device. `None` for an image that this program made.
     held: Option<&'a mut (dyn HeldDevice + 'static)>,
     force: bool,
-    /// Reads a part of the device.
+    /// The size of the file system, if it uses a part of the device.
     size: Option<Bytes>,
 }
 
@@ -336,7 +339,7 @@ impl Target<'_> {
         Ok(read_superblock(&start))
     }
 
-    /// An old superblock could have the same UUID that mkfs is about to write, and then prove nothing.
+    /// An old superblock could have the UUID that mkfs will write. Then it would prove nothing.
     fn remove_identity(&self, host: &dyn Host) -> Result<()> {
         let Some(old) = self.read_identity(host)? else { return Ok(()) };
         let still_there = || {
@@ -353,7 +356,8 @@ impl Target<'_> {
     }
 }
 
-/// Runs mkfs. Proves by the superblock that this mkfs, and not an earlier one, made the file system.
+/// Runs mkfs. Proves by the superblock that this mkfs, and not an earlier one, made the file
+/// system.
 fn make(host: &dyn Host, tool: &Path, spec: &VolumeSpec, uuid: Uuid, mut target: Target<'_>) -> Result<MkfsRecord> {
     let kind = spec.file_system;
     let (device, size) = (target.device, target.size);
@@ -364,7 +368,7 @@ fn make(host: &dyn Host, tool: &Path, spec: &VolumeSpec, uuid: Uuid, mut target:
     }
     let mut arguments = plan_mkfs(kind, device, uuid, &spec.mkfs_options, size);
     if kind.is_engine() && spec.backend.image().is_some() {
-        // A new sparse file: no zeros need be written, and none should be.
+        // A new sparse file holds zeros, and writing zeros would fill it.
         arguments.push("--zeroed".to_owned());
     }
     let command = format!("{} {}", kind.mkfs_tool(), arguments.join(" "));
@@ -385,21 +389,22 @@ fn make(host: &dyn Host, tool: &Path, spec: &VolumeSpec, uuid: Uuid, mut target:
     Ok(MkfsRecord { command, tool_version: tool_version(host, tool) })
 }
 
-/// The first line a tool says about itself; mke2fs says it on standard error.
+/// The first line of a tool's version. mke2fs prints it to standard error.
 fn tool_version(host: &dyn Host, tool: &Path) -> String {
     let output = host.run_tool(tool, &["-V".to_owned()]);
     let line = |text: &str| text.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned);
     output.ok().and_then(|output| line(&output.stdout).or_else(|| line(&output.stderr))).unwrap_or_default()
 }
 
-/// The last lines of what a tool said, on one line.
+/// The last lines of a tool's output, on one line.
 fn tail(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     lines[lines.len().saturating_sub(4)..].join("; ")
 }
 
-/// XFS refuses a second file system of an identity, and two runs of one seed make the same one. The device that is mounted
-/// is verified, so nothing can be mistaken; and unlike another UUID, the option is nowhere on the disk.
+/// XFS refuses a second file system of one identity, and two runs of one seed make the same one.
+/// The mounted device is verified, so no volume is mistaken for another. Unlike another UUID, the
+/// option changes nothing on the disk.
 fn mount_options(spec: &VolumeSpec) -> String {
     let given = &spec.mount_options;
     match spec.file_system {
@@ -410,7 +415,7 @@ fn mount_options(spec: &VolumeSpec) -> String {
     }
 }
 
-/// Mounts, and looks in the kernel's list whether that is what is there.
+/// Mounts, and checks the mount in the kernel's list.
 pub(super) fn mount_verified(host: &dyn Host, device: &Path, root: &Path, spec: &VolumeSpec) -> Result<()> {
     host.mount(device, root, spec.file_system, &mount_options(spec))?;
     let wrong = match host.mounts() {
@@ -429,14 +434,14 @@ pub(super) fn mount_verified(host: &dyn Host, device: &Path, root: &Path, spec: 
     match wrong {
         None => Ok(()),
         Some(error) => {
-            // What acquires must leave nothing behind when it fails.
+            // A failed acquire must leave nothing.
             let _ = host.unmount(root, false);
             Err(error)
         }
     }
 }
 
-/// Unmounts; somebody who only looks in for a moment is waited for.
+/// Unmounts. Waits up to 5 s for processes that use the mount only for a moment.
 pub(super) fn unmount_patiently(host: &dyn Host, root: &Path) -> Result<()> {
     const TRIES: u32 = 50;
     for _ in 1..TRIES {

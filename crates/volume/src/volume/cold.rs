@@ -1,31 +1,34 @@
-//! Cold caches: nothing of the volume in memory, neither its own pages nor its image's.
+//! Cold caches: no page of the volume or of its image is in memory.
 
 use std::path::Path;
 
 use super::lifecycle::{Place, Volume};
 use crate::{Backend, Error, Result, check_interrupted};
 
-/// How a volume was made cold, for the record.
+/// The way in which a volume was made cold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColdReport {
-    /// Such as `remount+direct-io`.
+    /// The method, such as `remount+direct-io`.
     pub description: String,
-    /// Pages of the image (of a virtual disk: of its file) left in the host's page cache; none if it has no such pages, or the kernel cannot count
-    /// them.
+    /// Pages of the image (or of the file of a virtual disk) left in the host's page cache. `None`
+    /// for other backends and for images in memory, and if the kernel cannot count them.
     pub image_pages_left: Option<u64>,
-    /// Pages of the device left in its buffer cache, just before mounting.
+    /// Pages of the device left in its buffer cache, right before the mount.
     pub device_pages_left: Option<u64>,
     /// Whether both the volume's metadata and its data are cold.
     pub is_cold: bool,
 }
 
 impl Volume {
-    /// Makes the volume cold: written back, unmounted, dropped from the device's and the image's caches, mounted.
+    /// Makes the volume cold: writes it back, unmounts it, drops the caches of the device and the
+    /// image, and mounts it.
     ///
-    /// An image in memory has no device whose cache could be cold: the file system's own caches are. A directory
-    /// cannot be unmounted: its files' pages are dropped, its metadata stays.
+    /// An image in memory has no device cache to drop, so only the file system's caches are cold. A
+    /// directory cannot be unmounted: the pages of its files are dropped, and its metadata stays
+    /// cached.
     ///
-    /// Errors: as [`unmount`](Volume::unmount) and [`mount`](Volume::mount); [`Error::Unverified`] if pages stay.
+    /// Errors: as [`unmount`](Volume::unmount) and [`mount`](Volume::mount); [`Error::Unverified`]
+    /// if pages stay. Cost: waits up to 10 s for each cache.
     pub fn remount_cold(&mut self) -> Result<ColdReport> {
         let in_memory = matches!(self.spec.backend, Backend::Image { memory: true, .. });
         match self.place.clone() {
@@ -42,7 +45,7 @@ impl Volume {
             Place::Image { path, device, .. } => {
                 self.unmount()?;
                 let device_pages_left = self.drop_until_gone(&device.path)?;
-                // With direct I/O there should be none, but whoever copied or read the image left some.
+                // Direct I/O leaves none, but other readers of the image may have left some.
                 let image_pages_left = if in_memory { None } else { self.drop_until_gone(&path)? };
                 self.mount()?;
                 let description = match (in_memory, device.direct_io) {
@@ -60,10 +63,12 @@ impl Volume {
             Place::Disk { disk, device, server, .. } => {
                 self.unmount()?;
                 let device_pages_left = self.drop_until_gone(&device.path)?;
-                // Of the disk's own file none can be cached: it is opened for direct I/O on both sides, and this shows
-                // it. What the server's image has in memory costs no virtual time, and is left there.
+                // The disk's own file should have no cached pages, because both sides open it for
+                // direct I/O. This checks it. The server's cached image costs no virtual time, and
+                // stays.
                 let image_pages_left = self.drop_until_gone(&disk)?;
-                // A disk has a memory of its own, in which a small volume would be read again and again.
+                // The disk's model has a cache, which would serve every later read of a small
+                // volume.
                 server.lock().cool()?;
                 self.mount()?;
                 Ok(ColdReport {
@@ -87,8 +92,8 @@ impl Volume {
         }
     }
 
-    /// Drops pages until none is left: some wait for a moment in per-processor lists where they cannot be dropped, and
-    /// on a busy disk written pages stay until their writing is over.
+    /// Drops pages until none is left. Some are in per-processor lists for a moment and cannot be
+    /// dropped. On a busy disk, written pages stay until their write-back is complete.
     fn drop_until_gone(&self, path: &Path) -> Result<Option<u64>> {
         const TRIES: u32 = 200;
         let mut left = self.host().drop_cached_pages(path)?;

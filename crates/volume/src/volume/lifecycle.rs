@@ -1,4 +1,4 @@
-//! The volume itself: creation from a specification, mounting and unmounting, the end.
+//! The life of a volume: creation from a specification, mount, unmount, removal.
 
 use std::{
     fmt,
@@ -14,7 +14,8 @@ use crate::{
     custodian::{Lease, SharedEngine, SharedServer},
 };
 
-/// A mounted (or, between [`unmount`](Volume::unmount) and [`mount`](Volume::mount), unmounted) volume.
+/// A mounted (or, between [`unmount`](Volume::unmount) and [`mount`](Volume::mount), unmounted)
+/// volume.
 ///
 /// When it is dropped, its mount, loop device and image are released.
 pub struct Volume {
@@ -25,19 +26,19 @@ pub struct Volume {
     pub(super) mounted: bool,
     /// It is unmounted, and its device may still be in use.
     pub(super) is_releasing: bool,
-    /// The mkfs command and its tool's version; none for a directory.
+    /// The mkfs command and its tool's version. `None` for a directory.
     pub(super) made: Option<MkfsRecord>,
     pub(super) custodian: Custodian,
-    /// Who serves it, if its file system is an engine of our own.
+    /// The server, if its file system is an engine of ours.
     pub(super) engine: Option<EngineMount>,
-    /// Last: what it releases must still be described by the fields above.
+    /// The last field, because the fields above must describe the resources during their release.
     pub(super) lease: Lease,
 }
 
-/// What a volume lies on.
+/// The storage of a volume.
 #[derive(Clone, Debug)]
 pub(super) enum Place {
-    /// An image behind a loop device.
+    /// An image with a loop device on it.
     Image { path: PathBuf, file: FileId, device: LoopDevice },
     /// An image that is served as a disk in virtual time, with a loop device on that disk.
     Disk { image: PathBuf, disk: PathBuf, mark: String, device: LoopDevice, server: SharedServer },
@@ -47,50 +48,51 @@ pub(super) enum Place {
     Directory,
 }
 
-/// The mount of an engine of our own, in the journal and as a process.
+/// The mount of an engine of ours, in the journal and as a process.
 #[derive(Clone, Debug)]
 pub(super) struct EngineMount {
     pub id: ResourceId,
-    /// What the list of mounts calls it.
+    /// The source in the list of mounts.
     pub name: String,
     pub server: SharedEngine,
 }
 
-/// How a file system was made.
+/// The command that made a file system.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MkfsRecord {
     /// The command with its arguments.
     pub command: String,
-    /// The first line the tool says of itself.
+    /// The first line of the tool's version output.
     pub tool_version: String,
 }
 
 impl Volume {
-    /// Makes a volume as `spec` says, mounts it, and verifies each step: mkfs by the new UUID in the superblock, the
-    /// mount by the kernel's list.
+    /// Makes a volume as `spec` describes it, mounts it, and verifies each step: mkfs by the new
+    /// UUID in the superblock, the mount by the kernel's list.
     ///
-    /// Errors: not root, tool or kernel support missing, too little space, device in use or not empty (see
-    /// [`Error::hint`]); any step that fails. Nothing is left behind then. Cost: about that of mkfs.
+    /// Errors: not root, tool or kernel support missing, too little space, device in use or not
+    /// empty (see [`Error::hint`]); any step that fails. An error leaves nothing. Cost: about that
+    /// of mkfs.
     pub fn create(custodian: &Custodian, spec: &VolumeSpec, slot: &Slot) -> Result<Volume> {
         build::create(custodian, spec, slot)
     }
 
-    /// The directory that is the volume.
+    /// The root directory of the volume.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The name it has in its run.
+    /// The volume's name in its run.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What it was made from.
+    /// The specification that it was made from.
     pub fn spec(&self) -> &VolumeSpec {
         &self.spec
     }
 
-    /// The block device under it; none for a directory.
+    /// The block device below it. `None` for a directory.
     pub fn device(&self) -> Option<&Path> {
         match &self.place {
             Place::Image { device, .. } | Place::Disk { device, .. } => Some(&device.path),
@@ -99,7 +101,7 @@ impl Volume {
         }
     }
 
-    /// The image file; none for a device or a directory.
+    /// The image file. `None` for a device or a directory.
     pub fn image(&self) -> Option<&Path> {
         match &self.place {
             Place::Image { path, .. } => Some(path),
@@ -108,7 +110,7 @@ impl Volume {
         }
     }
 
-    /// Virtual time of the volume's disk, and where it went: a model. None if its times are a real device's.
+    /// The modelled time of a disk in virtual time, and its parts. `None` for other backends.
     ///
     /// Errors: the server is gone or does not answer within a minute.
     pub fn disk_time(&self) -> Result<Option<TimeReport>> {
@@ -118,8 +120,8 @@ impl Volume {
         }
     }
 
-    /// Begins a log of every request to the volume's disk in a new file, if it is a disk in virtual time; says whether it
-    /// is one. A log under way ends.
+    /// Starts a log of every request to a disk in virtual time, in a new file. Stops a log that is
+    /// open. Returns whether the volume has such a disk.
     ///
     /// Errors: the file exists or cannot be made; the server is gone.
     pub fn start_request_log(&self, path: &Path) -> Result<bool> {
@@ -129,9 +131,10 @@ impl Volume {
         }
     }
 
-    /// Ends the log of requests; it is whole when this returns. Does nothing on a volume that is no disk in virtual time.
+    /// Stops the log of requests. The log is complete when this returns. Does nothing on a volume
+    /// without a disk in virtual time.
     ///
-    /// Errors: the log could not be written to its end; the server is gone.
+    /// Errors: a part of the log could not be written; the server is gone.
     pub fn stop_request_log(&self) -> Result<()> {
         match &self.place {
             Place::Disk { server, .. } => server.lock().stop_log(),
@@ -139,36 +142,38 @@ impl Volume {
         }
     }
 
-    /// Whether it is mounted now; a directory always is.
+    /// Whether it is mounted. A directory always is.
     pub fn is_mounted(&self) -> bool {
         self.mounted
     }
 
-    /// What the kernel counted on the volume's device; none for a directory.
+    /// The kernel's counters of the volume's device. `None` for a directory.
     pub fn device_stat(&self) -> Result<Option<DeviceStat>> {
         self.device().map(|device| self.host().device_stat(device)).transpose()
     }
 
-    /// How its file system was made; none for a directory, and for a restored volume that was not told.
+    /// The command that made its file system. `None` for a directory, and for a restored volume
+    /// without [`with_mkfs_record`](Self::with_mkfs_record).
     pub fn mkfs_record(&self) -> Option<&MkfsRecord> {
         self.made.as_ref()
     }
 
-    /// Tells a restored volume how the file system in its snapshot was made, for its circumstances.
+    /// Sets the command that made the file system of a restored snapshot, for its circumstances.
     pub fn with_mkfs_record(mut self, record: MkfsRecord) -> Self {
         self.made = Some(record);
         self
     }
 
-    /// Writes back everything of this volume, and only of it (syncfs).
+    /// Writes back everything of this volume, and of no other (syncfs).
     pub fn sync(&self) -> Result<()> {
         self.host().sync_file_system(&self.root)
     }
 
-    /// Writes everything back and unmounts. A directory is only synced. Does nothing if it is
-    /// unmounted and its device is no longer in use.
+    /// Writes everything back and unmounts. Only syncs a directory. Does nothing if it is unmounted
+    /// and its device is no longer in use.
     ///
-    /// Errors: still in use after several tries over 5 s, or still mounted in another mount namespace.
+    /// Errors: still in use after several tries over 5 s, or still mounted in another mount
+    /// namespace.
     pub fn unmount(&mut self) -> Result<()> {
         if self.mounted {
             self.sync()?;
@@ -185,7 +190,8 @@ impl Volume {
         {
             server.wait_end()?;
         }
-        // Else the copies that follow would hold a file system in use, and the next mount would not be cold.
+        // A copy of a device in use would hold an inconsistent file system, and the next mount
+        // would not be cold.
         self.host().await_release(&device)?;
         self.host().flush_device(&device)?;
         self.is_releasing = false;
@@ -208,7 +214,7 @@ impl Volume {
         Ok(())
     }
 
-    /// Unmounts and removes everything the volume was; a named block device keeps its contents.
+    /// Unmounts, and removes all resources of the volume. A block device keeps its contents.
     pub fn destroy(mut self) -> Result<()> {
         self.lease.release()
     }
@@ -217,7 +223,7 @@ impl Volume {
         &**self.custodian.host()
     }
 
-    /// The resource that is this volume's mount.
+    /// The resource of this volume's mount.
     pub(super) fn mount_resource(place: &Place, host: &dyn Host, point: &Path) -> Result<Option<Resource>> {
         let source = match place {
             Place::Image { file, .. } => MountSource::Image { file: *file },

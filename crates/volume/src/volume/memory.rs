@@ -1,4 +1,5 @@
-//! A file system in memory behind the same FUSE adapter as the engines: what FUSE itself costs.
+//! A file system in memory that is mounted by the FUSE adapter of the engines. It shows the cost of
+//! FUSE itself.
 
 use std::path::{Path, PathBuf};
 
@@ -9,8 +10,8 @@ use crate::{
     custodian::{ENGINE_SOURCE, Lease, SharedEngine},
 };
 
-/// An empty file system of our own that lies in the memory of its server, mounted as engines are. When it is dropped, it is
-/// unmounted, and gone with its contents.
+/// An empty file system of ours in the memory of its server, mounted as engines are. A drop
+/// unmounts it and discards its contents.
 #[derive(Debug)]
 pub struct MemoryMount {
     root: PathBuf,
@@ -19,9 +20,9 @@ pub struct MemoryMount {
 }
 
 impl MemoryMount {
-    /// Mounts one that may hold `size`, in a new directory in `dir` whose name begins with `name`.
+    /// Mounts one of at most `size`, in a new directory in `dir` whose name starts with `name`.
     ///
-    /// Errors: not root, no FUSE. Cost: memory as it is filled.
+    /// Errors: not root; no FUSE. Cost: memory for the stored contents.
     pub fn create(custodian: &Custodian, dir: &Path, name: &str, size: Bytes) -> Result<Self> {
         let dir = std::fs::canonicalize(dir).map_err(Error::std("look up", dir))?;
         let root = dir.join(format!("{name}.{}", custodian.token()));
@@ -42,14 +43,15 @@ impl MemoryMount {
         Ok(Self { root, server, lease })
     }
 
-    /// The directory that it is.
+    /// The mount point.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Unmounts it and mounts it again, so that the kernel has nothing of it in its caches: what is read comes through FUSE.
+    /// Unmounts it and mounts it again. The kernel then has none of it in its caches, so reads come
+    /// through FUSE.
     ///
-    /// Errors: somebody uses it for five seconds; its server is gone.
+    /// Errors: another process uses it for five seconds; its server is gone.
     pub fn remount_cold(&mut self) -> Result<()> {
         match self.server.lock().as_mut() {
             Some(server) => server.mount_again(),
@@ -57,7 +59,7 @@ impl MemoryMount {
         }
     }
 
-    /// Unmounts it; its contents are gone.
+    /// Unmounts it and discards its contents.
     pub fn destroy(mut self) -> Result<()> {
         self.lease.release()
     }

@@ -1,4 +1,4 @@
-//! One volume: made, mounted, made cold, kept as a snapshot, removed.
+//! A volume: creation, mount, cold caches, snapshots, removal.
 
 mod build;
 mod cold;

@@ -4,8 +4,8 @@ use super::lifecycle::{Place, Volume};
 use crate::{Backend, MountEntry, Pace, Result};
 
 impl Volume {
-    /// Keys and values: the machine, the device, how the file system was made and is mounted. Keys are unique, in
-    /// snake case with units; values as the kernel or the tool words them.
+    /// Returns keys and values of the machine, the device, the mkfs command and the mount. Keys are
+    /// unique, in snake case with units. Values have the words of the kernel or the tool.
     pub fn circumstances(&self) -> Result<Vec<(String, String)>> {
         let host = self.host();
         let device = self.device();
@@ -57,7 +57,7 @@ impl Volume {
         }
         let below = self.image().unwrap_or(&self.root);
         if device.is_none() || self.image().is_some() {
-            // The longest mount point above the path is the file system that holds it.
+            // The longest mount point above the path is that of its file system.
             let is_above = |mount: &&MountEntry| below.starts_with(&mount.point);
             let host_mount = mounts.iter().filter(is_above).max_by_key(|mount| mount.point.as_os_str().len());
             if let Some(mount) = host_mount {

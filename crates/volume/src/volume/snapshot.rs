@@ -1,4 +1,5 @@
-//! Snapshots of image volumes, from which an interrupted experiment goes on with the very layout it had.
+//! Snapshots of image volumes. An interrupted experiment continues from one with exactly the same
+//! layout.
 
 use std::path::{Path, PathBuf};
 
@@ -10,14 +11,14 @@ use crate::{
     VolumeSpec, custodian::Lease, read_superblock,
 };
 
-/// How a snapshot was written or read back.
+/// The method and cost of writing or restoring a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SnapshotReport {
-    /// `clone` (shared blocks, at once) or `sparse copy`.
+    /// `clone` (shared blocks, in constant time) or `sparse copy`.
     pub method: &'static str,
-    /// Bytes the source occupies.
+    /// Bytes that the source occupies.
     pub allocated: Bytes,
-    /// Time it took, syncing included.
+    /// Elapsed time, with the sync.
     pub elapsed: Nanos,
 }
 
@@ -28,18 +29,19 @@ impl SnapshotReport {
     }
 }
 
-/// Space a file occupies.
+/// The space that a file occupies.
 fn allocated(path: &Path) -> Result<Bytes> {
     let stat = rustix::fs::stat(path).map_err(Error::io("look up", path))?;
     Ok(Bytes(u64::try_from(stat.st_blocks).unwrap_or(0) * 512))
 }
 
-/// Where a file system of this kind and UUID is mounted, if one is. Cost: one read of each mounted device.
+/// The mount point of a file system of this kind and UUID, if it is mounted. Cost: one read of each
+/// mounted device of that kind.
 ///
 /// Errors: the list of mounts cannot be read.
 pub fn find_mounted_twin(host: &dyn Host, identity: SuperblockIdentity) -> Result<Option<PathBuf>> {
     let is_twin = |mount: &MountEntry| {
-        // What cannot be read is no device, or none of ours.
+        // An unreadable source is no device, or none of ours.
         let start = host.read_device(&mount.source, 0, SCAN_BYTES);
         let found = start.ok().and_then(|start| read_superblock(&start));
         found.is_some_and(|found| (found.file_system, found.uuid) == (identity.file_system, identity.uuid))
@@ -50,14 +52,14 @@ pub fn find_mounted_twin(host: &dyn Host, identity: SuperblockIdentity) -> Resul
 }
 
 impl Volume {
-    /// Writes a snapshot of an unmounted image volume to `path`, replacing what is there in one step: whoever reads
-    /// `path` sees the old snapshot or the whole new one, also after a power cut.
+    /// Writes a snapshot of an unmounted image volume to `path`. Replaces an older file in one
+    /// step: a reader sees the old snapshot or the complete new one, also after a power cut.
     ///
-    /// Errors: the volume is mounted, or is no image; too little space.
-    /// Cost: next to nothing where the host's file system clones, else a copy of the occupied bytes.
+    /// Errors: the volume is mounted, or is no image; too little space. Cost: about none where the
+    /// host's file system clones, else a copy of the occupied bytes.
     pub fn snapshot_to(&self, path: &Path, clock: &dyn Clock) -> Result<SnapshotReport> {
         let Some(image) = self.image() else {
-            return Err(self.not_possible("take a snapshot of", "only images can be kept"));
+            return Err(self.not_possible("take a snapshot of", "it is not on an image"));
         };
         if self.mounted {
             return Err(self.not_possible("take a snapshot of", "it is mounted; unmount it first"));
@@ -76,17 +78,19 @@ impl Volume {
         host.sync_file(&partial)?;
         std::fs::rename(&partial, dir.join(name)).map_err(Error::std("rename", &partial))?;
         host.sync_file(&dir.join(name))?;
-        // Copies this large would push what matters out of the cache.
+        // A copy of this size would evict useful pages from the cache.
         host.drop_cached_pages(&dir.join(name))?;
         // The temporary name is gone, so this only closes the journal's entry.
         lease.release()?;
         Ok(SnapshotReport { method, allocated: allocated(image)?, elapsed: clock.now().since(begin) })
     }
 
-    /// Makes a volume from a snapshot: a new image with its contents, attached and mounted. The UUID in `slot` is not
-    /// used: the file system keeps its own, so the volume the snapshot was taken of must be gone.
+    /// Makes a volume from a snapshot: a new image with its contents, attached and mounted. Ignores
+    /// the UUID in `slot`: the file system keeps its UUID, so the source volume of the snapshot
+    /// must be gone.
     ///
-    /// Errors: as [`Volume::create`]; the snapshot is no image of `spec`'s file system.
+    /// Errors: as [`Volume::create`]; the snapshot is no image of `spec`'s file system; a Btrfs of
+    /// this UUID is mounted.
     pub fn restore(
         custodian: &Custodian,
         spec: &VolumeSpec,
@@ -99,7 +103,7 @@ impl Volume {
         build::check_name(slot)?;
         build::check_machine(host, spec)?;
         let Some(image) = spec.backend.image() else {
-            let why = "only images can be restored";
+            let why = "the volume is not on an image";
             return Err(Error::NotPossible { operation: "restore", path: snapshot.to_owned(), why });
         };
         build::check_image_dir(host, image.dir, image.memory, slot.needed)?;
@@ -117,7 +121,7 @@ impl Volume {
             let detail = format!("it holds {seen}, not {}", spec.file_system);
             return Err(Error::Unverified { operation: "restoring", path: snapshot.to_owned(), detail });
         };
-        // Btrfs prefers the newest generation it has ever seen of a UUID, which a snapshot may be older than.
+        // Of one UUID, Btrfs prefers the newest generation it has seen. A snapshot may be older.
         host.forget_device(&device, spec.file_system)?;
         if found.file_system == FileSystemKind::Btrfs
             && let Some(mount_point) = find_mounted_twin(host, found)?

@@ -1,4 +1,5 @@
-//! Order and failure, on a host that is only books: whichever call fails, and wherever we are killed, nothing stays.
+//! Order and failure on a fake host: if any call fails, or the process is killed at any call,
+//! nothing stays.
 
 use std::{
     fs,
@@ -32,7 +33,7 @@ fn slot(dir: &Path) -> Slot {
     Slot { name: "v".to_owned(), uuid: Uuid::from_seed(Seed(1)), mount_dir: dir.to_owned(), needed: Bytes(1 << 20) }
 }
 
-/// The whole life of a volume.
+/// Creates, cools, unmounts, mounts and destroys a volume.
 fn life(custodian: &Custodian, dir: &Path, spec: fn(&Path) -> VolumeSpec) -> crate::Result<()> {
     let mut volume = Volume::create(custodian, &spec(dir), &slot(dir))?;
     volume.remount_cold()?;
@@ -51,7 +52,7 @@ fn calls_of_a_life(spec: fn(&Path) -> VolumeSpec) -> usize {
 }
 
 #[test]
-fn the_steps_come_in_their_order() {
+fn steps_run_in_order() {
     let temp = tempfile::tempdir().unwrap();
     let host = Arc::new(FakeHost::default());
     let custodian = Custodian::open(host.clone(), temp.path()).unwrap();
@@ -86,7 +87,7 @@ fn the_steps_come_in_their_order() {
 }
 
 #[test]
-fn unmount_that_failed_to_wait_for_the_device_waits_again() {
+fn unmount_after_a_failed_wait_waits_again() {
     let temp = tempfile::tempdir().unwrap();
     let host = Arc::new(FakeHost::default());
     let custodian = Custodian::open(host.clone(), temp.path()).unwrap();
@@ -111,7 +112,7 @@ fn unmount_that_failed_to_wait_for_the_device_waits_again() {
 }
 
 #[test]
-fn a_virtual_disk_goes_after_its_loop_device_and_before_its_image() {
+fn disks_go_between_loop_device_and_image() {
     let temp = tempfile::tempdir().unwrap();
     let host = Arc::new(FakeHost::default());
     let custodian = Custodian::open(host.clone(), temp.path()).unwrap();
@@ -126,7 +127,7 @@ fn a_virtual_disk_goes_after_its_loop_device_and_before_its_image() {
 }
 
 #[test]
-fn a_disk_without_its_server_is_cut_off_before_anything_waits_for_it() {
+fn an_unserved_disk_is_aborted_before_its_unmount() {
     let temp = tempfile::tempdir().unwrap();
     let host = Arc::new(FakeHost::default());
     let custodian = Custodian::open(host.clone(), temp.path()).unwrap();
@@ -141,7 +142,7 @@ fn a_disk_without_its_server_is_cut_off_before_anything_waits_for_it() {
 }
 
 #[test]
-fn whichever_call_fails_nothing_stays() {
+fn nothing_stays_after_any_failed_call() {
     SPECS.into_iter().for_each(whichever_call_fails);
 }
 
@@ -154,7 +155,7 @@ fn whichever_call_fails(spec: fn(&Path) -> VolumeSpec) {
         let custodian = Custodian::open(host.clone(), temp.path()).unwrap();
         failures += usize::from(life(&custodian, temp.path(), spec).is_err());
         let call = host.world().calls[at];
-        // What could not be removed the first time is removed when the custodian goes.
+        // Dropping the custodian removes the rest.
         drop(custodian);
         assert!(host.is_clean(), "call {at} ({call}) failed, and left {:?}", host.world());
         host.owner_lives.store(false, Ordering::SeqCst);
@@ -164,7 +165,7 @@ fn whichever_call_fails(spec: fn(&Path) -> VolumeSpec) {
 }
 
 #[test]
-fn wherever_we_are_killed_cleaning_takes_everything() {
+fn cleaning_after_any_kill_removes_everything() {
     SPECS.into_iter().for_each(wherever_we_are_killed);
 }
 
@@ -176,7 +177,7 @@ fn wherever_we_are_killed(spec: fn(&Path) -> VolumeSpec) {
         let custodian = Custodian::open(host.clone(), temp.path()).unwrap();
         let _ = life(&custodian, temp.path(), spec);
         drop(custodian);
-        // Somebody else's, that the cleaner must not touch.
+        // Foreign objects, which the cleaner must not touch.
         *host.fault.lock().unwrap() = Fault::None;
         let theirs = temp.path().join("theirs.img");
         crate::Host::create_file(&*host, &theirs, Bytes(1)).unwrap();
@@ -198,7 +199,7 @@ fn wherever_we_are_killed(spec: fn(&Path) -> VolumeSpec) {
 }
 
 #[test]
-fn mkfs_that_fails_or_only_says_it_worked_mounts_nothing() {
+fn nothing_is_mounted_without_a_proved_mkfs() {
     for (claims, works) in [(false, false), (true, false)] {
         let temp = tempfile::tempdir().unwrap();
         let host = Arc::new(FakeHost::default());
@@ -217,7 +218,7 @@ fn mkfs_that_fails_or_only_says_it_worked_mounts_nothing() {
 }
 
 #[test]
-fn a_machine_that_cannot_is_named_before_anything_is_made() {
+fn an_unfit_machine_is_refused_before_any_work() {
     let temp = tempfile::tempdir().unwrap();
     let cases = [
         FakeHost { is_root: false, ..FakeHost::default() },
@@ -236,7 +237,7 @@ fn a_machine_that_cannot_is_named_before_anything_is_made() {
 }
 
 #[test]
-fn a_busy_mount_is_waited_for_and_detached_lazily_only_in_the_end() {
+fn busy_mounts_are_detached_only_after_waiting() {
     for (busy, want) in [(3, Outcome::Removed), (1000, Outcome::DetachedLazily)] {
         let temp = tempfile::tempdir().unwrap();
         let host = Arc::new(FakeHost::default());
@@ -250,7 +251,7 @@ fn a_busy_mount_is_waited_for_and_detached_lazily_only_in_the_end() {
 }
 
 #[test]
-fn a_recording_is_known_by_its_name_and_another_mount_in_its_place_is_left_alone() {
+fn only_the_recording_of_that_name_is_unmounted() {
     for (source, want) in [("senesce-record:1-2-fake", Some("recording at /rec: removed")), ("tmpfs", None)] {
         let temp = tempfile::tempdir().unwrap();
         let host = Arc::new(FakeHost::default());
@@ -261,17 +262,17 @@ fn a_recording_is_known_by_its_name_and_another_mount_in_its_place_is_left_alone
             crate::Host::mount(host, Path::new(source), Path::new("/rec"), FileSystemKind::Ext4, "")
         };
         custodian.acquire(resource, mount).unwrap();
-        let told = custodian.release_all()[0].to_string();
+        let reported = custodian.release_all()[0].to_string();
         assert_eq!(
             want.unwrap_or("recording at /rec: left alone, nothing proves that it is ours: tmpfs is mounted on /rec"),
-            told
+            reported
         );
         assert_eq!(host.is_clean(), want.is_some());
     }
 }
 
 #[test]
-fn a_file_killed_before_its_number_was_written_is_known_by_its_name() {
+fn an_unconfirmed_file_is_known_by_its_name() {
     for (name, gone) in [("v.1-2-fake.img", true), ("precious.img", false)] {
         let temp = tempfile::tempdir().unwrap();
         let host = Arc::new(FakeHost::default());
@@ -292,7 +293,7 @@ fn a_file_killed_before_its_number_was_written_is_known_by_its_name() {
 }
 
 #[test]
-fn a_journal_others_could_have_written_is_not_acted_upon() {
+fn a_journal_that_others_can_write_is_refused() {
     use std::os::unix::fs::{PermissionsExt, symlink};
     let temp = tempfile::tempdir().unwrap();
     let host = Arc::new(FakeHost::default());
@@ -301,7 +302,8 @@ fn a_journal_others_could_have_written_is_not_acted_upon() {
     let journal = temp.path().join(JOURNAL_FILE_NAME);
     fs::set_permissions(&journal, fs::Permissions::from_mode(0o666)).unwrap();
     assert!(matches!(clean(&*host, temp.path(), CleanMode::Act), Err(Error::ForeignJournal { .. })));
-    // Nor is a link followed, at whose end a file without a whole line would be cut to nothing.
+    // A link is not followed either. Without a check, its target without a complete line would be
+    // cut to nothing.
     fs::remove_file(&journal).unwrap();
     let precious = temp.path().join("precious");
     fs::write(&precious, "no newline").unwrap();

@@ -1,4 +1,5 @@
-//! What the tests share: a run's directory with a custodian, small volumes, and a look at the machine.
+//! Shared by the tests: a run's directory with a custodian, small volumes, and the traces on the
+//! machine.
 
 use std::{
     collections::BTreeMap,
@@ -11,7 +12,7 @@ use std::{
 use senesce_core::{Bytes, Seed};
 use senesce_volume::{Backend, Custodian, FileSystemKind, Host, LinuxHost, Slot, Uuid, VolumeSpec};
 
-/// A run of its own.
+/// A run with its custodian and directory.
 pub struct Bench {
     // Dropped before the directory it works in.
     pub custodian: Custodian,
@@ -57,7 +58,7 @@ pub fn slot_in(dir: &Path, name: &str) -> Slot {
     Slot { name: name.to_owned(), uuid: Uuid::from_seed(seed), mount_dir: dir.to_owned(), needed: Bytes(1 << 20) }
 }
 
-/// Mount points and loop backing files whose paths lie in `dir`.
+/// Mount points and loop backing files whose paths are in `dir`.
 pub fn traces_of(dir: &Path) -> Vec<PathBuf> {
     let host = LinuxHost::default();
     let dir = fs::canonicalize(dir).unwrap();
@@ -100,7 +101,7 @@ pub fn tree(root: &Path) -> BTreeMap<PathBuf, (u32, u32, i64, Vec<u8>)> {
     all
 }
 
-/// Some files in some directories.
+/// Creates 4 directories with 16 files each.
 pub fn fill(root: &Path) {
     for dir in 0..4 {
         let dir = root.join(format!("dir-{dir}"));

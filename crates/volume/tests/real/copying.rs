@@ -1,4 +1,4 @@
-//! The unaged twin equals what it was copied from.
+//! The unaged twin equals its source.
 
 use std::{
     fs,
@@ -57,7 +57,7 @@ fn a_twin_has_the_same_tree_with_all_attributes() {
 }
 
 #[test]
-fn holes_stay_holes_and_what_is_written_around_them_is_there() {
+fn holes_and_the_data_around_them_stay() {
     let temp = tempfile::tempdir().unwrap();
     let (from, to) = (temp.path().join("from"), temp.path().join("to"));
     fs::create_dir(&from).unwrap();
@@ -116,7 +116,7 @@ fn a_stopped_copy_writes_nothing_more() {
 }
 
 #[test]
-fn what_is_there_already_is_never_overwritten() {
+fn an_existing_file_is_never_overwritten() {
     let temp = tempfile::tempdir().unwrap();
     let (from, to) = (temp.path().join("from"), temp.path().join("to"));
     fs::create_dir(&from).unwrap();

@@ -1,4 +1,4 @@
-//! Named block devices, and directories. The devices are loop devices of our own making.
+//! Named block devices, and directories. The devices are loop devices of the test.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use senesce_volume::{Backend, Error, FileSystemKind, Host, LinuxHost, Volume, Vo
 
 use crate::bench::{Bench, fill, traces_of, tree};
 
-/// A block device that plays somebody's disk.
+/// A block device that stands for a user's disk.
 struct Disk {
     path: PathBuf,
 }
@@ -36,7 +36,7 @@ fn device_spec(path: &Path, kind: FileSystemKind) -> VolumeSpec {
 }
 
 #[test]
-fn a_named_device_is_formatted_once_and_refused_while_it_holds_something() {
+fn a_device_with_contents_needs_force() {
     if !root_or_skip("loop devices and mounts") {
         return;
     }
@@ -48,7 +48,7 @@ fn a_named_device_is_formatted_once_and_refused_while_it_holds_something() {
     let mut volume = Volume::create(&bench.custodian, &spec, &bench.slot("disk")).unwrap();
     assert_eq!(LinuxHost::default().read_ahead(&disk.path).unwrap(), 128);
     let stat = rustix::fs::statvfs(volume.root()).unwrap();
-    assert!(stat.f_blocks * stat.f_frsize <= 64 << 20, "the size asked for is kept");
+    assert!(stat.f_blocks * stat.f_frsize <= 64 << 20, "the file system has the requested size");
     fill(volume.root());
     let before = tree(volume.root());
     assert_eq!(volume.remount_cold().unwrap().description, "remount");
@@ -61,7 +61,7 @@ fn a_named_device_is_formatted_once_and_refused_while_it_holds_something() {
     assert!(matches!(&error, Error::DeviceInUse { by, .. } if by.contains("mounted on")), "{error}");
     assert_eq!(tree(volume.root()), before);
     volume.destroy().unwrap();
-    assert_eq!(LinuxHost::default().read_ahead(&disk.path).unwrap(), 2560, "the disk gets its setting back");
+    assert_eq!(LinuxHost::default().read_ahead(&disk.path).unwrap(), 2560, "the setting of the disk is restored");
 
     // Not in use, but it holds a file system: refused, unless forced.
     let unforced = device_spec(&disk.path, FileSystemKind::Xfs);
@@ -69,7 +69,7 @@ fn a_named_device_is_formatted_once_and_refused_while_it_holds_something() {
     assert!(matches!(&error, Error::HasSignature { found, .. } if found.contains("ext4")), "{error}");
     assert!(error.is_environment() && error.hint().unwrap().contains("--force"));
     drop(Volume::create(&bench.custodian, &forced, &bench.slot("other")).unwrap());
-    // Forced twice with one UUID: only the second making may count as proof.
+    // Forced twice with one UUID: only the second mkfs may count as proof.
     drop(Volume::create(&bench.custodian, &forced, &bench.slot("other")).unwrap());
 }
 
@@ -88,7 +88,7 @@ fn a_device_claimed_by_the_kernel_is_refused() {
 }
 
 #[test]
-fn what_is_no_device_is_refused() {
+fn a_file_is_refused_as_device() {
     if !root_or_skip("making volumes") {
         return;
     }
@@ -102,7 +102,7 @@ fn what_is_no_device_is_refused() {
 }
 
 #[test]
-fn a_directory_needs_no_mkfs_and_is_never_quite_cold() {
+fn a_directory_volume_is_never_cold() {
     let bench = Bench::new();
     let place = bench.dir().join("place");
     fs::create_dir(&place).unwrap();
@@ -116,6 +116,6 @@ fn a_directory_needs_no_mkfs_and_is_never_quite_cold() {
     assert_eq!(volume.device_stat().unwrap(), None);
     assert!(volume.circumstances().unwrap().contains(&("backend".to_owned(), "directory".to_owned())));
     volume.destroy().unwrap();
-    assert_eq!(fs::read_dir(&place).unwrap().count(), 1, "what was there stays, what we made goes");
+    assert_eq!(fs::read_dir(&place).unwrap().count(), 1, "only our directory is removed");
     assert!(traces_of(bench.dir()).is_empty());
 }

@@ -1,5 +1,5 @@
-//! Users of a device or file that its own claim does not show: above, below and beside it, and in other mount
-//! namespaces. `--force` never helps.
+//! Uses of a device or file that its own claim does not show: of devices above and below, of twins,
+//! and in other mount namespaces. `--force` never helps.
 
 use std::{
     fs::{self, File},
@@ -14,7 +14,7 @@ use senesce_volume::{Claim, Error, FileSystemKind, LinuxHost, Purpose, Volume, c
 
 use crate::bench::Bench;
 
-/// A loop device, which is detached in any case.
+/// A loop device. Its drop detaches it, also after a panic.
 struct Loop(String);
 
 impl Loop {
@@ -35,7 +35,7 @@ impl Drop for Loop {
     }
 }
 
-/// A mount, which is removed in any case.
+/// A mount. Its drop unmounts it, also after a panic.
 struct Mount(PathBuf);
 
 impl Mount {
@@ -92,10 +92,11 @@ fn a_device_below_a_mounted_loop_is_used() {
     let mounted = format!("{} is mounted on {}", above.0, mount.0.display());
     assert_in_use(force(below.path()), &[&attached, &mounted]);
     assert_in_use(claim(below.path(), Purpose::Read), &[&mounted]);
-    // From the image, two steps below.
+    // The image is two steps below the mount.
     assert_in_use(claim(&dir.path().join("disk"), Purpose::Replace), &[&attached, &mounted]);
     drop((mount, above));
-    // A mount namespace that another test made meanwhile keeps a copy of the mount until it ends.
+    // A mount namespace that another test made in the meantime keeps a copy of the mount until it
+    // is gone.
     let mut freed = force(below.path());
     for _ in 0..600 {
         if freed.is_ok() {
@@ -163,7 +164,7 @@ fn locks_below_and_above_a_loop_are_seen() {
     drop(locked);
 }
 
-/// A process in a mount namespace of its own, which has a device mounted until it is dropped.
+/// A process in another mount namespace, which has a device mounted until it is dropped.
 struct Elsewhere(Child);
 
 const MOUNT: &str = "mount \"$0\" \"$1\" && echo mounted && read -r _";
@@ -207,7 +208,7 @@ fn a_mount_in_another_namespace_is_named() {
 }
 
 #[test]
-fn an_unmounted_volume_that_a_copied_namespace_has_mounted_is_in_use() {
+fn a_mount_in_a_copied_namespace_blocks_unmount() {
     if !root_or_skip("loop devices and mount namespaces") {
         return;
     }
@@ -226,7 +227,7 @@ fn an_unmounted_volume_that_a_copied_namespace_has_mounted_is_in_use() {
     volume.unmount().unwrap();
 }
 
-/// Swap space, which is released in any case.
+/// Swap space. Its drop releases it, also after a panic.
 struct Swap(String);
 
 impl Drop for Swap {

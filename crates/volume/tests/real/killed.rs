@@ -1,4 +1,4 @@
-//! What a kill leaves, and what cleaning takes: all of it, and nothing else.
+//! After a kill, cleaning removes everything of the run, and nothing else.
 
 use std::{
     fs,
@@ -20,7 +20,7 @@ use crate::bench::{slot_in, spec_in, traces_of};
 const DIR: &str = "SENESCE_TEST_CHILD_DIR";
 const KIND: &str = "SENESCE_TEST_CHILD_KIND";
 
-/// Not a test of its own: the process that the tests below start and kill.
+/// A helper, not a test: the process that the tests below start and kill.
 #[test]
 #[ignore = "started by other tests, in a process of its own"]
 fn child_that_holds_volumes() {
@@ -31,17 +31,17 @@ fn child_that_holds_volumes() {
     let volume = Volume::create(&custodian, &spec_in(&dir, kind), &slot_in(&dir, "killed")).unwrap();
     fs::write(volume.root().join("file"), vec![1; 1 << 20]).unwrap();
     println!("\nready {}", volume.root().display());
-    let mut told = false;
+    let mut reported = false;
     loop {
         std::thread::sleep(std::time::Duration::from_millis(20));
-        if let (Some(signal), false) = (interrupted(), told) {
-            told = true;
+        if let (Some(signal), false) = (interrupted(), reported) {
+            reported = true;
             println!("\ninterrupted {signal}");
         }
     }
 }
 
-/// The child, and the removal of what it holds, whatever becomes of the test.
+/// The child process. Its drop removes the child's resources, also after a panic.
 struct Holder {
     child: Child,
     lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
@@ -69,7 +69,7 @@ impl Holder {
                 return;
             }
         }
-        panic!("the child ended before it was {word}");
+        panic!("the child exited before it was {word}");
     }
 
     fn signal(&self, signal: rustix::process::Signal) {
@@ -104,7 +104,7 @@ fn killed_and_cleaned(kind: FileSystemKind) {
     let registry = Registry::new(&temp.path().join("runs"));
     registry.add(&dir).unwrap();
 
-    // Somebody else's loop device and mount, made in the same way.
+    // A foreign loop device and mount, made in the same way.
     let custodian = Custodian::open(Arc::new(LinuxHost::default()), &other).unwrap();
     let theirs = Volume::create(&custodian, &spec_in(&other, FileSystemKind::Ext4), &slot_in(&other, "o")).unwrap();
     fs::write(theirs.root().join("precious"), "x").unwrap();
@@ -119,7 +119,7 @@ fn killed_and_cleaned(kind: FileSystemKind) {
     let opened = Custodian::open(Arc::new(LinuxHost::default()), &dir);
     assert!(matches!(opened, Err(Error::LeftOvers { count: 4, .. })), "{opened:?}");
 
-    // The kill also tore the line that was being written.
+    // The kill also interrupted the write of a line.
     let journal = dir.join(senesce_volume::JOURNAL_FILE_NAME);
     let whole = fs::read(&journal).unwrap();
     fs::write(&journal, [whole.as_slice(), b"{\"event\":\"acq"].concat()).unwrap();
@@ -133,7 +133,7 @@ fn killed_and_cleaned(kind: FileSystemKind) {
     left.sort();
     assert_eq!(left, ["notes.txt", "resources.ndjson"]);
 
-    // Again: nothing. And the run can go on.
+    // A second pass finds nothing, and the run can continue.
     assert_eq!(clean(&host, &dir, CleanMode::Act).unwrap(), []);
     assert!(registry.runs().unwrap().is_empty());
     drop(Custodian::open(Arc::new(LinuxHost::default()), &dir).unwrap());
@@ -158,7 +158,7 @@ fn a_killed_run_on_btrfs_is_cleaned() {
 }
 
 #[test]
-fn what_took_the_place_of_ours_is_left_alone() {
+fn foreign_replacements_of_ours_are_left_alone() {
     if !root_or_skip("loop devices and mounts") {
         return;
     }
@@ -169,7 +169,7 @@ fn what_took_the_place_of_ours_is_left_alone() {
     fs::create_dir(&other).unwrap();
     let mut holder = Holder::start(&dir, FileSystemKind::Ext4);
     holder.kill();
-    // Somebody tidied up by hand, and then put an image of theirs under the same name and mounted it there.
+    // A user cleaned up by hand, and then mounted another image at the same name.
     let journal = fs::read_to_string(dir.join(senesce_volume::JOURNAL_FILE_NAME)).unwrap();
     let named = |suffix: &str| {
         let path = fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path());
@@ -186,7 +186,7 @@ fn what_took_the_place_of_ours_is_left_alone() {
     fs::write(&image, "a file of theirs").unwrap();
     let custodian = Custodian::open(Arc::new(LinuxHost::default()), &other).unwrap();
     let theirs = Volume::create(&custodian, &spec_in(&other, FileSystemKind::Ext4), &slot_in(&other, "o")).unwrap();
-    // Their loop device is what is seen at our mount point.
+    // Their loop device is visible at our mount point.
     host.mount(theirs.device().unwrap(), &point, FileSystemKind::Ext4, "noatime").unwrap();
 
     let actions = clean(&host, &dir, CleanMode::Act);
@@ -201,7 +201,7 @@ fn what_took_the_place_of_ours_is_left_alone() {
     assert!(matches!(outcome("file"), Outcome::NotOurs { .. }));
     assert_eq!(fs::read_to_string(&image).unwrap(), "a file of theirs");
     assert_eq!(fs::metadata(other.join("moved.img")).unwrap().len(), Bytes(64 << 20).0);
-    // The mount point itself is ours; with theirs gone, the next try removes it.
+    // The mount point itself is ours. After their unmount, the next try removes it.
     assert!(matches!(outcome("directory"), Outcome::Failed { .. }), "{actions:#?}");
     let again = clean(&host, &dir, CleanMode::Act).unwrap();
     assert_eq!(again.len(), 1);
@@ -209,7 +209,7 @@ fn what_took_the_place_of_ours_is_left_alone() {
 }
 
 #[test]
-fn the_first_signal_asks_and_the_second_cleans_and_ends() {
+fn the_second_signal_cleans_and_exits() {
     if !root_or_skip("loop devices and mounts") {
         return;
     }
@@ -217,10 +217,10 @@ fn the_first_signal_asks_and_the_second_cleans_and_ends() {
     let mut holder = Holder::start(temp.path(), FileSystemKind::Ext4);
     holder.signal(rustix::process::Signal::TERM);
     holder.wait_for("interrupted 15");
-    assert_eq!(traces_of(temp.path()).len(), 2, "the first only asks");
+    assert_eq!(traces_of(temp.path()).len(), 2, "the first only requests an exit");
     holder.signal(rustix::process::Signal::INT);
     let status = holder.child.wait().unwrap();
     assert_eq!(status.code(), Some(128 + 2));
     assert!(traces_of(temp.path()).is_empty());
-    assert_eq!(clean(&LinuxHost::default(), temp.path(), CleanMode::Act).unwrap(), [], "the journal says so too");
+    assert_eq!(clean(&LinuxHost::default(), temp.path(), CleanMode::Act).unwrap(), [], "the journal records it too");
 }

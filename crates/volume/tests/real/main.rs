@@ -1,5 +1,5 @@
-//! Real volumes on real loop devices: root only. Every test makes its own images and takes them away again, also
-//! when it fails, since the custodian's drop does it.
+//! Real volumes on real loop devices, as root only. Every test makes its own images. The
+//! custodian's drop removes them, also after a failure.
 
 mod bench;
 mod copying;

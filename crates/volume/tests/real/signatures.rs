@@ -1,4 +1,5 @@
-//! Devices with foreign contents: every known format is refused without `force`, and so is data without a mark.
+//! Devices with foreign contents: every known format is refused without `force`, and so is data
+//! without a mark.
 
 use std::{fs::File, os::unix::fs::FileExt, path::Path};
 
@@ -9,7 +10,8 @@ use senesce_volume::{Claim, Error, Host, LinuxHost, Purpose, check_device};
 const SIZE: u64 = 64 << 20;
 const KIB: i64 = 1024;
 
-/// A format, where its mark is (from the end if negative), the mark, and what the refusal says.
+/// A format, the offset of its mark (from the end if negative), the mark, and a part of the
+/// refusal.
 type Signed = (&'static str, i64, &'static [u8], &'static str);
 
 const LUKS2_AT_16K: &[u8] = b"SKUL\xba\xbe\0\x02\0\0\0\0\0\0\x40\0";
@@ -114,7 +116,7 @@ const SIGNED: &[Signed] = &[
     ("text at the end", -10, b"yours, me\n", "data"),
 ];
 
-/// LUKS2 headers contain their own offset, so one far from the start is found.
+/// A LUKS2 header contains its offset, so libblkid accepts it far from the start.
 fn luks2_header(at: u64) -> Vec<u8> {
     let mut header = b"SKUL\xba\xbe\0\x02".to_vec();
     header.resize(4096, 0);

@@ -1,4 +1,5 @@
-//! Disks in virtual time as volumes: made, made cold, kept and restored, and taken down whoever is killed.
+//! Disks in virtual time as volumes: creation, cold caches, snapshots, and cleanup after a kill of
+//! any process.
 
 use std::{
     fs,
@@ -30,11 +31,11 @@ impl Clock for Monotonic {
     }
 }
 
-/// Not a test of its own: the server and the guard of the disks of the tests below.
+/// A helper, not a test: the server and the guard of the disks of the tests below.
 #[test]
 #[ignore = "started by other tests, in a process of its own"]
 fn child_that_serves() {
-    // The test runner has begun a line.
+    // The test runner has started a line.
     println!();
     serve_stdio(Arc::new(Monotonic));
 }
@@ -66,7 +67,8 @@ impl Bench {
 
     fn create(&self, kind: FileSystemKind) -> Volume {
         let create = || Volume::create(&self.custodian, &self.spec(kind), &slot_in(self.temp.path(), "v"));
-        // mkfs.btrfs looks at all loop devices, and fails at one whose server another test has just killed.
+        // mkfs.btrfs scans all loop devices, and fails at one whose server another test has just
+        // killed.
         let is_of_others = |error: &Error| error.to_string().contains("Transport endpoint is not connected");
         for _ in 0..100 {
             match create() {
@@ -137,7 +139,7 @@ fn lives(kind: FileSystemKind) {
     assert_eq!(value("device_max_request_kib"), Some("1024"));
     assert_eq!(value("device_read_ahead_kib"), Some("128"));
 
-    // Kept, gone, and back behind a new server.
+    // Save a snapshot, destroy the volume, and restore it with a new server.
     let snapshot = bench.temp.path().join("kept");
     volume.unmount().unwrap();
     volume.snapshot_to(&snapshot, &Monotonic).unwrap();
@@ -156,17 +158,17 @@ fn lives(kind: FileSystemKind) {
 }
 
 #[test]
-fn ext4_lives_on_a_virtual_disk() {
+fn ext4_works_on_a_virtual_disk() {
     lives(FileSystemKind::Ext4);
 }
 
 #[test]
-fn xfs_lives_on_a_virtual_disk() {
+fn xfs_works_on_a_virtual_disk() {
     lives(FileSystemKind::Xfs);
 }
 
 #[test]
-fn btrfs_lives_on_a_virtual_disk() {
+fn btrfs_works_on_a_virtual_disk() {
     lives(FileSystemKind::Btrfs);
 }
 
@@ -201,7 +203,7 @@ fn survives_the_death_of(what: &str, kind: FileSystemKind) {
     fill(volume.root());
     match what {
         "the server" => kill(footprint.server, Signal::KILL),
-        // Nobody is left who would see that the server stands still.
+        // No process is left that detects the stopped server.
         _ => {
             kill(footprint.guard, Signal::KILL);
             kill(footprint.server, Signal::STOP);
@@ -211,7 +213,7 @@ fn survives_the_death_of(what: &str, kind: FileSystemKind) {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
     if what == "the server" {
-        assert!(volume.remount_cold().is_err(), "what was written cannot be written back");
+        assert!(volume.remount_cold().is_err(), "the write-back fails");
         assert!(matches!(volume.disk_time(), Err(Error::Disk(_))));
     }
     let _ = volume.destroy();
@@ -220,29 +222,29 @@ fn survives_the_death_of(what: &str, kind: FileSystemKind) {
 }
 
 #[test]
-fn when_the_server_is_killed_ext4_is_taken_down() {
+fn ext4_is_released_after_its_server_died() {
     survives_the_death_of("the server", FileSystemKind::Ext4);
 }
 
 #[test]
-fn when_the_server_is_killed_xfs_is_taken_down() {
+fn xfs_is_released_after_its_server_died() {
     survives_the_death_of("the server", FileSystemKind::Xfs);
 }
 
 #[test]
-fn when_the_server_is_killed_btrfs_is_taken_down() {
+fn btrfs_is_released_after_its_server_died() {
     survives_the_death_of("the server", FileSystemKind::Btrfs);
 }
 
 #[test]
-fn when_the_guard_is_killed_and_the_server_stands_still_all_is_taken_down() {
+fn a_stopped_server_without_guard_is_released() {
     survives_the_death_of("the guard", FileSystemKind::Ext4);
 }
 
 const DIR: &str = "SENESCE_TEST_CHILD_DIR";
 const MEMORY: &str = "SENESCE_TEST_CHILD_MEMORY";
 
-/// Not a test of its own: the process that the test below starts and kills.
+/// A helper, not a test: the process that the test below starts and kills.
 #[test]
 #[ignore = "started by other tests, in a process of its own"]
 fn child_that_holds_a_disk() {
@@ -273,7 +275,7 @@ fn cleaned_after_a_kill(and_the_server: bool) {
         .unwrap();
     let ready = temp.path().join("ready");
     while !ready.exists() {
-        assert!(child.try_wait().unwrap().is_none(), "the child ended before it was ready");
+        assert!(child.try_wait().unwrap().is_none(), "the child exited before it was ready");
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     fs::remove_file(ready).unwrap();
@@ -299,7 +301,7 @@ fn a_killed_run_with_a_virtual_disk_is_cleaned() {
 }
 
 #[test]
-fn a_killed_run_whose_server_was_killed_too_is_cleaned() {
+fn a_run_killed_with_its_server_is_cleaned() {
     cleaned_after_a_kill(true);
 }
 

@@ -20,7 +20,7 @@ fn a_life(kind: FileSystemKind) {
     let before = tree(volume.root());
     assert_eq!(before.len(), 4 + 64);
 
-    // Cold: reading the tree again must read it from the device.
+    // Cold: a second read of the tree must read the device.
     let report = volume.remount_cold().unwrap();
     assert!(report.is_cold);
     assert_eq!(report.image_pages_left.unwrap_or(0), 0);
@@ -30,14 +30,14 @@ fn a_life(kind: FileSystemKind) {
     assert_eq!(tree(volume.root()), before);
     let contents: usize = before.values().map(|entry| entry.3.len()).sum();
     let read = (sectors(&volume) - cold) * 512;
-    // Btrfs keeps tiny files in its tree; what is in blocks is most of it.
+    // Btrfs stores tiny files in its tree. Most of the data is in blocks.
     assert!(read as usize > contents * 9 / 10, "{read} bytes read of {contents}");
 
     let circumstances = volume.circumstances().unwrap();
     let value = |key: &str| {
         let mut found = circumstances.iter().filter(|(name, _)| name == key);
         let value = found.next().unwrap_or_else(|| panic!("no {key} in {circumstances:#?}")).1.clone();
-        assert!(found.next().is_none(), "{key} is there twice");
+        assert!(found.next().is_none(), "{key} occurs twice");
         value
     };
     assert_eq!(value("file_system"), kind.name());
@@ -49,7 +49,7 @@ fn a_life(kind: FileSystemKind) {
         value(key);
     }
 
-    // Kept, changed, restored: the old tree is there again, with the old UUID, on a new image.
+    // Snapshot, change, restore: the old tree is on a new image, with the old UUID.
     let clock = ManualClock::default();
     let kept = bench.dir().join("kept.img");
     assert!(matches!(volume.snapshot_to(&kept, &clock), Err(Error::NotPossible { .. })), "it is mounted");
@@ -57,7 +57,7 @@ fn a_life(kind: FileSystemKind) {
     volume.snapshot_to(&kept, &clock).unwrap();
     volume.mount().unwrap();
     for _ in 0..3 {
-        // Several transactions, so that Btrfs's generation moves on past the snapshot's.
+        // Several transactions, so that Btrfs's generation exceeds the snapshot's.
         fs::write(volume.root().join("later"), vec![1; 100_000]).unwrap();
         volume.sync().unwrap();
         fs::remove_file(volume.root().join("later")).unwrap();
@@ -82,22 +82,22 @@ fn a_life(kind: FileSystemKind) {
 }
 
 #[test]
-fn a_life_on_ext4() {
+fn an_ext4_volume_lives_and_is_restored() {
     a_life(FileSystemKind::Ext4);
 }
 
 #[test]
-fn a_life_on_xfs() {
+fn an_xfs_volume_lives_and_is_restored() {
     a_life(FileSystemKind::Xfs);
 }
 
 #[test]
-fn a_life_on_btrfs() {
+fn a_btrfs_volume_lives_and_is_restored() {
     a_life(FileSystemKind::Btrfs);
 }
 
 #[test]
-fn without_direct_io_the_image_leaves_the_hosts_cache_too() {
+fn a_buffered_image_leaves_the_host_cache() {
     if !root_or_skip("loop devices and mounts") {
         return;
     }
@@ -111,7 +111,8 @@ fn without_direct_io_the_image_leaves_the_hosts_cache_too() {
     let report = volume.remount_cold().unwrap();
     if report.image_pages_left.is_some() {
         assert_eq!(report.image_pages_left, Some(0));
-        // That the count can be other than zero: a buffered read of the file fills the image's pages.
+        // Proof that the count can exceed zero: a buffered read of the file fills the image's
+        // pages.
         assert_eq!(fs::read(volume.root().join("big")).unwrap(), vec![5; 8 << 20]);
         let pages = senesce_volume::cached_pages(volume.image().unwrap()).unwrap().unwrap();
         assert!(pages >= 2048, "{pages} pages of 4 KiB for 8 MiB read through the cache");
@@ -121,11 +122,12 @@ fn without_direct_io_the_image_leaves_the_hosts_cache_too() {
 }
 
 #[test]
-fn the_same_uuid_can_be_made_again_once_the_first_is_gone() {
+fn a_uuid_can_be_reused_after_destruction() {
     if !root_or_skip("loop devices and mounts") {
         return;
     }
-    // As the unaged twin is, at every checkpoint; Btrfs must not take the old one for a newer state of the new.
+    // The unaged twin does so at every checkpoint. Btrfs must not confuse the old one with the new
+    // one.
     let bench = Bench::new();
     let slot = bench.slot("twin");
     for round in 0..3 {
@@ -137,7 +139,7 @@ fn the_same_uuid_can_be_made_again_once_the_first_is_gone() {
 }
 
 #[test]
-fn two_volumes_live_side_by_side_and_in_memory() {
+fn two_volumes_in_memory_are_independent() {
     if !root_or_skip("loop devices and mounts") {
         return;
     }
@@ -157,7 +159,7 @@ fn two_volumes_live_side_by_side_and_in_memory() {
 }
 
 #[test]
-fn a_name_is_held_only_once_and_its_image_survives_the_second_try() {
+fn a_second_volume_of_a_name_is_refused() {
     if !root_or_skip("loop devices and mounts") {
         return;
     }
@@ -171,7 +173,7 @@ fn a_name_is_held_only_once_and_its_image_survives_the_second_try() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_figures_and_leaves_nothing() {
+fn impossible_volumes_are_refused_and_leave_nothing() {
     if !root_or_skip("loop devices and mounts") {
         return;
     }
@@ -232,7 +234,7 @@ fn a_missing_tool_is_named_with_its_package() {
 }
 
 #[test]
-fn a_snapshot_that_is_none_is_refused() {
+fn a_file_without_a_file_system_is_not_restored() {
     if !root_or_skip("loop devices and mounts") {
         return;
     }
@@ -248,7 +250,7 @@ fn a_snapshot_that_is_none_is_refused() {
 }
 
 #[test]
-fn two_volumes_of_one_identity_are_there_at_once_but_on_btrfs() {
+fn ext4_and_xfs_allow_twins_of_one_uuid() {
     if !root_or_skip("loop devices and mounts") {
         return;
     }
@@ -266,7 +268,7 @@ fn two_volumes_of_one_identity_are_there_at_once_but_on_btrfs() {
 }
 
 #[test]
-fn a_file_system_keeps_at_least_what_is_counted_for_it() {
+fn own_bytes_never_exceed_the_real_overhead() {
     if !root_or_skip("loop devices and mounts") {
         return;
     }
@@ -283,7 +285,8 @@ fn a_file_system_keeps_at_least_what_is_counted_for_it() {
     ] {
         let size = Bytes(mib * Bytes::MIB);
         let backend = Backend::Image { dir: bench.dir().to_owned(), size, memory: false };
-        // Another name is another UUID: a copied mount of the volume before may still hold its loop device.
+        // Another name is another UUID: a copied mount of the previous volume may still hold its
+        // loop device.
         let slot = bench.slot(&format!("own-{kind}-{mib}"));
         let volume = Volume::create(&bench.custodian, &VolumeSpec::new(backend, kind), &slot).unwrap();
         let stat = rustix::fs::statvfs(volume.root()).unwrap();
