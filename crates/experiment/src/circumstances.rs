@@ -1,10 +1,10 @@
-//! The table of circumstances, added to as more becomes known.
+//! The table of circumstances, which grows during a run.
 
 use senesce_store::{CircumstanceRow, ResultStore};
 
 use crate::Error;
 
-/// Adds rows; a row with the same arm and key is replaced, but what a run began with stays.
+/// Adds rows. A row replaces one with the same arm and key, but `run.begun` rows stay.
 pub(crate) fn add_circumstances(store: &mut ResultStore, rows: Vec<CircumstanceRow>) -> Result<(), Error> {
     let mut all = store.read_all()?.circumstances;
     for row in rows {

@@ -1,4 +1,4 @@
-//! What other programs move on the drive below a volume.
+//! Counts the bytes that other programs move on the drive below a volume.
 
 use senesce_core::SECTOR_BYTES;
 use senesce_probe::{collect::collect_disk_bytes, score::DriveBytes};
@@ -6,7 +6,7 @@ use senesce_volume::{Volume, find_medium};
 
 use crate::Error;
 
-/// Counts the bytes that a volume's own device moved, and all bytes that the disk or array below it moved.
+/// Counts the bytes of a volume's device, and all bytes of the disk or array below it.
 pub struct DriveMeter {
     counters: Vec<String>,
 }
@@ -18,7 +18,8 @@ impl DriveMeter {
         Self { counters: below.map_or_else(Vec::new, |below| find_medium(below).counters) }
     }
 
-    /// What was moved so far. None for a directory, whose own share is not known, and for an image in memory.
+    /// Returns the bytes moved so far. `None` for a directory, which has no device, and for an
+    /// image in memory.
     ///
     /// Errors: the volume's device has no statistics.
     pub fn sample(&self, volume: &Volume) -> Result<Option<DriveBytes>, Error> {

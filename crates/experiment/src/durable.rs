@@ -1,4 +1,4 @@
-//! What a power cut must not take: files that the journal, or a name, says are there.
+//! Durable files: a power cut keeps the files that the journal or a name promises.
 
 use std::{
     fs::{self, File},
@@ -8,7 +8,8 @@ use std::{
 
 use crate::Error;
 
-/// Writes a file and makes it and its name durable. What had the name before is there whole until the new one is.
+/// Writes a file, and makes it and its name durable. The old file of that name stays until the new
+/// one is complete.
 pub(crate) fn write_durably(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".new");
@@ -23,8 +24,8 @@ pub(crate) fn write_durably(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     sync_entry(path)
 }
 
-/// Makes all files and directories below `path` durable. Cost: what their file system has not written yet, theirs or
-/// not: one call is cheaper than one for each of a repository's many small files.
+/// Makes all files and directories below `path` durable. Cost: writes all dirty data of their file
+/// system. One call is cheaper than one for each of a repository's many small files.
 pub(crate) fn sync_tree(path: &Path) -> Result<(), Error> {
     let sync = || rustix::fs::syncfs(File::open(path)?).map_err(std::io::Error::from);
     sync().map_err(Error::io("sync", path))

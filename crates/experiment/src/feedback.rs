@@ -1,7 +1,8 @@
-//! What a workload was told, kept so that a resumed run can tell it the same.
+//! Records the free space that a workload received before each step. A resumed run returns the same
+//! values.
 //!
-//! The answers of a file system (how much is free) are the only input of an experiment that no seed determines. They are
-//! not in the operation log, which is the same for every run; they have this file beside it.
+//! The free space is the only input of an experiment that no seed determines. It is not in the
+//! operation log, which is the same for every run, but in a separate file.
 
 use std::{
     fs::{File, OpenOptions},
@@ -14,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 
-/// Space as it was reported before one step.
+/// Space as the file system reported it before one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpaceTold {
     /// Capacity, bytes.
@@ -32,23 +33,23 @@ pub struct FeedbackFile {
 }
 
 impl FeedbackFile {
-    /// Opens the file, cut to its first `length` bytes, and gives what those hold.
+    /// Opens the file and cuts it to its first `length` bytes. Returns their entries.
     pub fn open(path: &Path, length: u64) -> Result<(Self, Vec<SpaceTold>), Error> {
         let io = |operation| Error::io(operation, path);
         let mut options = OpenOptions::new();
         let mut file = options.read(true).write(true).create(true).truncate(false).open(path).map_err(io("open"))?;
         file.set_len(length).map_err(io("cut"))?;
-        let mut told = Vec::new();
+        let mut entries = Vec::new();
         for line in BufReader::new(&file).lines() {
             let line = line.map_err(io("read"))?;
             let entry = serde_json::from_str(&line).map_err(std::io::Error::other).map_err(io("read"))?;
-            told.push(entry);
+            entries.push(entry);
         }
         file.seek(SeekFrom::Start(length)).map_err(io("seek in"))?;
-        Ok((Self { path: path.to_owned(), file: BufWriter::new(file), length }, told))
+        Ok((Self { path: path.to_owned(), file: BufWriter::new(file), length }, entries))
     }
 
-    /// Appends what was told before one more step.
+    /// Appends the space reported before the next step.
     pub fn append(&mut self, told: SpaceTold) -> Result<(), Error> {
         let mut line =
             serde_json::to_vec(&told).map_err(std::io::Error::other).map_err(Error::io("write", &self.path))?;
@@ -57,7 +58,7 @@ impl FeedbackFile {
         self.file.write_all(&line).map_err(Error::io("write", &self.path))
     }
 
-    /// Makes everything durable; gives the length for the journal.
+    /// Makes everything durable. Returns the length for the journal.
     pub fn sync(&mut self) -> Result<u64, Error> {
         self.file.flush().map_err(Error::io("write", &self.path))?;
         self.file.get_ref().sync_data().map_err(Error::io("write", &self.path))?;
@@ -70,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_told_up_to_a_length_is_told_again() {
+    fn entries_up_to_a_length_are_returned_again() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("feedback.ndjson");
         let told = |n| SpaceTold { capacity: Bytes(100), free: Bytes(n) };

@@ -1,8 +1,9 @@
-//! Plans become arms and cells, cells become results, and a journal makes a killed run resumable.
+//! Executes plans: a plan has arms, an arm has cells, a cell has results. A journal makes a killed
+//! run resumable.
 //!
-//! [`Run::create`] begins a run of a [`plan::Plan`], [`Run::execute`] does all of it, [`Run::resume`] goes on after a
-//! kill. What happens is told to an [`Observer`]. This room puts the others together; it prints nothing, and knows the
-//! machine only through [`World`].
+//! [`Run::create`] starts a run of a [`plan::Plan`], [`Run::execute`] completes it, and
+//! [`Run::resume`] continues it after a kill. An [`Observer`] receives the events. This crate
+//! combines the others. It prints nothing, and reaches the machine only through [`World`].
 
 mod age;
 mod arm;

@@ -1,4 +1,4 @@
-//! The run directory: what lies where.
+//! The paths in a run directory.
 
 use std::path::{Path, PathBuf};
 
@@ -10,17 +10,18 @@ pub struct RunPaths {
 }
 
 impl RunPaths {
-    /// The layout of the run in `dir`.
+    /// The paths of the run in `dir`.
     pub fn new(dir: &Path) -> Self {
         Self { dir: dir.to_owned() }
     }
 
-    /// The plan as it was given, with overrides applied.
+    /// The plan of the user, with overrides applied.
     pub fn plan(&self) -> PathBuf {
         self.dir.join("plan.toml")
     }
 
-    /// The directory in which the run was begun: what the plan's relative paths are relative to.
+    /// The file with the directory in which the run was started. The plan's relative paths start
+    /// there.
     pub fn begun_in(&self) -> PathBuf {
         self.dir.join("begun-in")
     }
@@ -45,7 +46,7 @@ impl RunPaths {
         self.dir.join("volumes")
     }
 
-    /// What belongs to one arm: its log, its feedback, its snapshots.
+    /// The files of one arm: its log, its feedback, its snapshots.
     pub fn arm(&self, arm: &str) -> PathBuf {
         self.dir.join("arms").join(arm)
     }
@@ -55,7 +56,7 @@ impl RunPaths {
         self.arm(arm).join("oplog.senesce-log")
     }
 
-    /// What an arm's workload was told before each step.
+    /// The free space that an arm's workload received before each step.
     pub fn feedback(&self, arm: &str) -> PathBuf {
         self.arm(arm).join("feedback.ndjson")
     }

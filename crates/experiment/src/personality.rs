@@ -1,4 +1,5 @@
-//! One run of a personality on a volume: its files made, the volume cold again, its threads timed.
+//! One run of a personality on a volume: makes its files, makes the volume cold, and times its
+//! threads.
 
 use std::{fs, path::Path};
 
@@ -21,9 +22,10 @@ use crate::{
 /// The directory in the volume that holds the files of a personality.
 const DIRECTORY: &str = "senesce-personality";
 
-/// A built-in personality by its name, or that of a file.
+/// Returns a built-in personality by name, or reads one from a file.
 ///
-/// Errors: none of that name and no such file; what is wrong with the file, an unknown key with the nearest known one.
+/// Errors: neither such a name nor such a file; an error in the file; an unknown key, with the
+/// nearest known one.
 pub fn read_personality(name: &str) -> Result<Personality, PlanError> {
     if let Some(personality) = find_personality(name) {
         return Ok(personality);
@@ -51,21 +53,21 @@ pub(crate) fn contradiction(path: &Path, key: impl Into<String>, problem: impl I
     PlanError::Contradiction { path: path.to_owned(), key: key.into(), problem: problem.into() }
 }
 
-/// How a run ends, and what belongs to its time.
+/// The end of a run, and the work that its time includes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PersonalityRun {
     /// Seed, scale, operations.
     pub options: PersonalityOptions,
-    /// It ends after so long, and not after its operations.
+    /// The run stops after this time, and not after its operations.
     pub time: Option<Nanos>,
-    /// The time also holds the writing back of what was left in memory.
+    /// The time includes the write-back of data in memory.
     pub sync: bool,
 }
 
-/// What a run of a personality came to.
+/// The figures of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PersonalityFigures {
-    /// File operations that were done.
+    /// Completed file operations.
     pub operations: u64,
     /// Wall seconds.
     pub seconds: f64,
@@ -73,33 +75,33 @@ pub struct PersonalityFigures {
     pub operations_per_second: f64,
     /// Bytes read and written by the threads over wall seconds.
     pub mib_per_second: f64,
-    /// Calls without space.
+    /// Calls that failed for lack of space.
     pub no_space: u64,
-    /// Flow operations without a file to do them with.
+    /// Flow operations that found no file.
     pub passed_over: u64,
     /// The modelled device, if the volume is a disk in virtual time.
     pub device: Option<DeviceFigures>,
-    /// By flow operation.
+    /// Figures by flow operation.
     pub flows: Vec<FlowFigures>,
-    /// How the volume was made cold.
+    /// The method that made the volume cold.
     pub cold: String,
 }
 
 impl PersonalityFigures {
-    /// Operations over the modelled device's seconds if there is one, else over wall seconds.
+    /// Operations per second of the modelled device if there is one, else per wall second.
     pub fn rate(&self) -> f64 {
         self.device.as_ref().map_or(self.operations_per_second, |device| device.operations_per_second)
     }
 }
 
-/// What the modelled device did meanwhile.
+/// The work of the modelled device during a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeviceFigures {
     /// Its name.
     pub name: String,
-    /// Modelled seconds that it was at work.
+    /// Modelled seconds in which it was busy.
     pub seconds: f64,
-    /// Operations over these.
+    /// Operations per such second.
     pub operations_per_second: f64,
     /// Requests to read.
     pub read_requests: u64,
@@ -111,38 +113,40 @@ pub struct DeviceFigures {
     pub write_bytes: u64,
 }
 
-/// What a flow operation came to.
+/// The figures of a flow operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowFigures {
     /// Its name.
     pub name: String,
-    /// What it does.
+    /// Its operation.
     pub op: String,
-    /// How often, calls without space included.
+    /// Number of calls, with those that found no space.
     pub count: u64,
-    /// Half took no longer, wall microseconds.
+    /// Median latency, wall microseconds.
     pub p50_us: f64,
-    /// 99% took no longer.
+    /// 99th percentile.
     pub p99_us: f64,
-    /// 99.9% took no longer.
+    /// 99.9th percentile.
     pub p999_us: f64,
-    /// The longest.
+    /// Maximum.
     pub max_us: f64,
     /// Bytes read.
     pub read_bytes: u64,
     /// Bytes written.
     pub written_bytes: u64,
-    /// How often there was no space.
+    /// Calls that failed for lack of space.
     pub no_space: u64,
-    /// How often there was no file to do it with.
+    /// Calls that found no file.
     pub passed_over: u64,
 }
 
-/// Makes the files of a personality on a mounted volume, makes it cold, and times its threads.
+/// Makes the files of a personality on a mounted volume, makes the volume cold, and times its
+/// threads.
 ///
-/// What was on the volume stays; its files are in a directory of their own, which must not be there yet.
-/// Errors: parameters out of range, no space for the files, a call that fails for another reason than lack of space, a
-/// request that a modelled device failed, a signal. Cost: that of the files and of the run.
+/// Existing files stay. The personality's files are in a new directory. Errors: that directory
+/// exists; parameters out of range; no space for the files; a call that fails for another reason
+/// than lack of space; a request that a modelled device failed; a signal. Cost: that of the files
+/// and of the run.
 pub fn measure_personality(
     volume: &mut Volume,
     personality: &Personality,
@@ -165,7 +169,7 @@ pub fn measure_personality(
     check_signal()?;
     let end = end?;
     let mut elapsed = end.elapsed;
-    // A modelled device is at work until all is written.
+    // A modelled device is busy until all data is written.
     if run.sync || before.is_some() {
         volume.sync()?;
         elapsed = if run.sync { clock.now().since(began) } else { elapsed };

@@ -1,4 +1,4 @@
-//! A log replayed onto a place, and the resulting tree compared.
+//! Replays a log at a place, and compares the resulting tree.
 
 use std::{io, path::Path, sync::Arc, thread, time::Duration};
 
@@ -20,24 +20,24 @@ use crate::{
     source::{GitSource, WithBeginnings, is_url},
 };
 
-/// What a replay did.
+/// The result of a replay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplayEnd {
     /// Steps replayed.
     pub steps: u64,
-    /// How the log ends.
+    /// The end of the log.
     pub ended: Ended,
     /// Hash of the tree at the end.
     pub tree_hash: String,
     /// Files in it.
     pub files: u64,
-    /// The first differences from what it was compared with; empty if equal.
+    /// The first differences from the compared tree. Empty if both are equal.
     pub differences: Vec<String>,
     /// The operations that were not replayed as recorded, because the log is not trusted.
     pub withheld: Withheld,
 }
 
-/// What the tree at the end is compared with.
+/// The tree that the result is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Against<'a> {
     /// A model in memory to which the same log is applied.
@@ -46,12 +46,13 @@ pub enum Against<'a> {
     Directory(&'a Path),
 }
 
-/// What operations are applied to.
+/// The place of the operations.
 #[derive(Clone, Copy)]
 pub enum Onto<'a> {
     /// An empty directory.
     Directory(&'a Path),
-    /// An empty engine in this process. What passed the page cache by when it was recorded does so no more: there is none.
+    /// An empty engine in this process. It has no page cache, so direct I/O of a recording changes
+    /// nothing.
     Engine(&'a EngineTarget),
 }
 
@@ -63,13 +64,13 @@ impl Onto<'_> {
         })
     }
 
-    /// Why it does not say what space it has.
+    /// Describes an error of a query for free space.
     pub(crate) fn no_space_told(&self, source: io::Error) -> Error {
         let place = match self {
             Self::Directory(root) => root,
             Self::Engine(_) => Path::new("the engine"),
         };
-        Error::io("ask for the free space of", place)(source)
+        Error::io("query the free space of", place)(source)
     }
 
     fn collect_tree(&self, threads: usize) -> Result<Tree, Error> {
@@ -87,34 +88,35 @@ const STOP: StopFn = || interrupted().is_some();
 /// The number of differences that are reported.
 const DIFFERENCES_SHOWN: usize = 10;
 
-/// How fast a log is replayed.
+/// The pace of a replay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ReplayPace {
-    /// As fast as it goes.
+    /// As fast as possible.
     Max,
-    /// No step begins before its recorded time, divided by this; 1 is the pace of the recording.
+    /// No step starts before its recorded time divided by this factor. 1 is the pace of the
+    /// recording.
     Recorded(f64),
 }
 
-/// What to replay, and how.
+/// The parameters of [`replay_log`].
 pub struct ReplayOptions<'a> {
     /// The operation log.
     pub log: &'a Path,
-    /// Onto what.
+    /// The place of the operations.
     pub onto: Onto<'a>,
     /// Overrides the repository that the log names: a path or a URL.
     pub repo: Option<&'a str>,
-    /// Whose repositories are read.
+    /// The users whose repositories are read.
     pub owners: &'a TrustedOwners,
-    /// Packs are made again below it.
+    /// The directory for packs, which are made again.
     pub spool: &'a Path,
-    /// What the tree at the end is compared with.
+    /// The tree that the result is compared with.
     pub against: Against<'a>,
-    /// Threads that apply operations; the recorded order is kept for every file and every directory.
+    /// Threads that apply operations. Every file and every directory keeps the recorded order.
     pub threads: usize,
-    /// How fast.
+    /// The pace.
     pub pace: ReplayPace,
-    /// What tells the time for the pace.
+    /// The clock of the pace.
     pub clock: &'a dyn Clock,
     /// Threads that read the trees at the end.
     pub hash_threads: usize,
@@ -123,13 +125,14 @@ pub struct ReplayOptions<'a> {
     pub trust_log: bool,
 }
 
-/// Replays a log, and checks every content against its recorded hash. Calls `each` with the number of every step when
-/// it starts.
+/// Replays a log, and checks every content against its recorded hash. Calls `each` with the number
+/// of every step when it starts.
 ///
-/// A signal stops it also in the middle of a step. The error is then [`Interrupted`](crate::Interrupted).
+/// A signal stops it also in the middle of a step. The error is then
+/// [`Interrupted`](crate::Interrupted).
 pub fn replay_log(options: &ReplayOptions<'_>, each: &mut dyn FnMut(u64)) -> Result<ReplayEnd, Error> {
     replay_all(options, each).or_else(|error| {
-        // Work that a signal stopped returns an error of its own.
+        // Work that a signal stopped returns its own error.
         check_signal()?;
         Err(error)
     })
@@ -187,7 +190,7 @@ struct Pacer<'a> {
     timed: bool,
 }
 
-/// The longest wait without looking for a signal.
+/// The longest wait between two checks for a signal.
 const WAIT: Duration = Duration::from_millis(50);
 
 impl<'a> Pacer<'a> {
@@ -221,14 +224,15 @@ impl<'a> Pacer<'a> {
     }
 }
 
-/// Whether the logged run's reads and overwrites passed the page cache by: the parameters of an overwriting workload say so.
+/// Whether the reads and overwrites of the logged run bypassed the page cache. An overwriting
+/// workload has this in its parameters.
 pub(crate) fn was_direct(header: &LogHeader) -> bool {
     header.workload["parameters"]["io"] == "direct"
 }
 
-/// The source of the contents that the log's header names.
+/// Returns the source of the contents that the log's header names.
 ///
-/// In: `repo` instead of the repository that it names. Errors: a repository that is not there.
+/// `repo` overrides the repository in the header. Errors: the repository does not exist.
 pub(crate) fn contents_of(
     workload: &Value,
     repo: Option<&str>,
@@ -238,7 +242,7 @@ pub(crate) fn contents_of(
     let source = &workload["source"];
     let whole = match source["kind"] == "git" {
         true => git_contents(source, repo, spool, owners)?,
-        false => Arc::new(PrintableContents), // those of workloads without a repository; seeded ones need nothing
+        false => Arc::new(PrintableContents), // for workloads without a repository
     };
     Ok(Arc::new(WithBeginnings(whole)))
 }
@@ -279,7 +283,7 @@ mod tests {
 
     use super::*;
 
-    /// Every look at it takes a hundredth of a second.
+    /// Each call advances this clock by 10 ms.
     struct Ticking(AtomicU64);
 
     impl Clock for Ticking {
@@ -331,13 +335,13 @@ mod tests {
     }
 
     #[test]
-    fn no_step_begins_before_its_recorded_time_divided_by_the_factor() {
+    fn no_step_starts_before_its_scaled_time() {
         let began = |number| Some(Nanos(number * 100_000_000));
         for (threads, speed) in [(1, 1.0), (1, 4.0), (3, 2.0)] {
             let times = replay_at(began, ReplayPace::Recorded(speed), threads).unwrap();
             for (number, time) in times.iter().enumerate() {
                 let due = number as f64 * 1e8 / speed;
-                // The look before the step, and the one that saw that it is due.
+                // One call of the clock before the step, and one that finds the step due.
                 assert!((due..due + 4e7).contains(&(*time as f64)), "step {number} at {time}, due {due}");
             }
         }

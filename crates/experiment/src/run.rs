@@ -27,7 +27,7 @@ use crate::{
     source::Source,
 };
 
-/// A run, begun or to be gone on with.
+/// A new or resumed run.
 pub struct Run {
     paths: RunPaths,
     plan: Plan,
@@ -42,21 +42,22 @@ pub struct Run {
     created: bool,
 }
 
-/// How a run ended.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunEnd {
     /// Arms that could not be finished, with their reasons.
     pub failed_arms: Vec<(String, String)>,
 }
 
-/// Creates a directory and those above it; `mode` is cut by the user's mask. One that exists keeps its mode.
+/// Creates a directory and its missing parents. `mode` is reduced by the umask. An existing
+/// directory keeps its mode.
 fn create_dir(dir: &Path, mode: u32) -> Result<(), Error> {
     fs::DirBuilder::new().recursive(true).mode(mode).create(dir).map_err(Error::io("create", dir))
 }
 
 impl Run {
-    /// Begins a run of `plan`, read from `path`, in `dir`, which must not exist or be empty. With `force` it also
-    /// formats a named device that is not empty.
+    /// Starts a run of `plan`, which was read from `path`, in `dir`, which must not exist or be
+    /// empty. With `force` it also formats a named device that is not empty.
     pub fn create(plan: Plan, path: &Path, dir: &Path, force: bool, world: World) -> Result<Self, Error> {
         check_new(dir)?;
         // The report of a repository or trace names its commits and files, which may be private.
@@ -96,22 +97,22 @@ impl Run {
         Ok(Self { paths, plan, plan_path, plan_hash, world, force, journal, store, created: true })
     }
 
-    /// Opens the run in `dir` to go on with it; cleans up what a killed process left. `force` is as in [`Run::create`]; it
-    /// is not remembered.
+    /// Opens the run in `dir` to continue it. Removes the resources of a killed process. `force` is
+    /// as in [`Run::create`], and is not stored.
     pub fn resume(dir: &Path, force: bool, world: World) -> Result<Self, Error> {
         let wrong = |path: PathBuf, problem: &str, hint| Error::RunDirectory { path, problem: problem.into(), hint };
         let dir = match fs::canonicalize(dir) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Err(wrong(dir.to_owned(), "does not exist", "give the directory that --out named"));
+                return Err(wrong(dir.to_owned(), "does not exist", "name the directory of --out"));
             }
             found => found.map_err(Error::io("look up", dir))?,
         };
         let paths = RunPaths::new(&dir);
         check_run_dir(&dir, &[paths.volumes()])?;
         let text = fs::read_to_string(paths.plan()).map_err(|_| {
-            wrong(dir.clone(), "holds no run (no plan.toml)", "give the directory that --out named, or start afresh")
+            wrong(dir.clone(), "holds no run (no plan.toml)", "name the directory of --out, or start a new run")
         })?;
-        // Runs of earlier versions did not write it down.
+        // Runs of earlier versions did not record it.
         let begun_in = fs::read(paths.begun_in()).unwrap_or_else(|_| b".".to_vec());
         let plan = Plan::parse_kept(&paths.plan(), &text)?.seen_from(Path::new(OsStr::from_bytes(&begun_in)));
         let journal = Journal::open(&paths.journal()).map_err(Error::io("open", paths.journal()))?;
@@ -119,8 +120,8 @@ impl Run {
         match journal.entries().first() {
             Some(Entry::RunStarted { format, senesce, .. }) if format != JOURNAL_FORMAT => {
                 let problem =
-                    format!("is of format {format} (senesce {senesce}); this version goes on with {JOURNAL_FORMAT}");
-                return Err(wrong(paths.journal(), &problem, "go on with the version that began it"));
+                    format!("is of format {format} (senesce {senesce}); this version continues {JOURNAL_FORMAT}");
+                return Err(wrong(paths.journal(), &problem, "continue with the version that started it"));
             }
             Some(Entry::RunStarted { plan_hash: started, .. }) if *started == plan_hash => {}
             Some(Entry::RunStarted { .. }) => {
@@ -130,7 +131,7 @@ impl Run {
                     "restore it, or start a new run with the changed plan",
                 ));
             }
-            _ => return Err(wrong(dir, "holds a run that never began", "remove the directory and start afresh")),
+            _ => return Err(wrong(dir, "holds a run that never started", "remove the directory and start a new run")),
         }
         clean(&*world.host, &dir, CleanMode::Act)?;
         let store = ResultStore::open(&paths.results())?;
@@ -143,15 +144,15 @@ impl Run {
         &self.paths.dir
     }
 
-    /// Where the report belongs.
+    /// The path of the report.
     pub fn report_path(&self) -> PathBuf {
         self.paths.report()
     }
 
-    /// Runs all arms that are not at their end; then puts the results into one file per table.
+    /// Runs all arms that are not complete. Then merges the results into one file per table.
     ///
-    /// Errors: an interruption, and what concerns all arms (no history, no results). An arm that fails is recorded with
-    /// its reason; the others go on.
+    /// Errors: an interruption, and errors of all arms (no history, no results). If an arm fails,
+    /// the reason is recorded and the others continue.
     pub fn execute(&mut self, observer: &mut dyn Observer) -> Result<RunEnd, Error> {
         if !self.world.host.is_root() && self.needs_root() {
             let error = senesce_volume::Error::NotRoot { operation: "make and mount the plan's volumes" }.into();
@@ -167,13 +168,14 @@ impl Run {
         let result = self.execute_arms(&custodian, observer);
         let left = custodian.release_all();
         drop(custodian);
-        // What is still mounted below the directory must not be deleted with it, and `clean` needs its journal.
+        // A file system that is still mounted below the directory must not be deleted with it, and
+        // `clean` needs its journal.
         let is_free = !left.iter().any(|action| matches!(action.outcome, Outcome::Failed { .. }));
         for action in left {
-            // A run in good order holds nothing here; after an error this is the clean-up.
+            // A run without errors holds nothing here. After an error this is the cleanup.
             let appended =
                 self.store.append_event("released", &serde_json::json!({ "resource": format!("{action:?}") }));
-            // On a full disk this fails, too. The first error is the one to report.
+            // On a full disk this fails too. The caller receives the first error.
             if result.is_ok() {
                 appended?;
             }
@@ -219,7 +221,7 @@ impl Run {
             }
         }
         for arm in &arms {
-            // Its volumes and theirs are of no more use, also if it failed or was killed at its very end.
+            // These snapshots are of no more use, also if the arm failed or was killed at its end.
             drop_snapshots(&self.paths.arm(&arm.name), &[])?;
         }
         let failed = self.journal.entries().iter().filter_map(|entry| match entry {
@@ -259,7 +261,7 @@ impl Run {
             Ok(()) => String::new(),
             Err(error) => match error.interrupted() {
                 Some(interrupted) => return Err(interrupted.into()),
-                // What is wrong with the machine is wrong for all arms, if it happens before any work.
+                // If the machine is wrong before any work, it is wrong for all arms.
                 None if self.concerns_all_arms(&error) => return Err(error),
                 None => match self.find_full_dir(&error) {
                     // The arm did not cause this. It can continue when there is space again.
@@ -275,7 +277,7 @@ impl Run {
         Ok(())
     }
 
-    /// Whether an arm's error, before anything was measured, is one that the other arms would meet too.
+    /// Whether the other arms would have the same error, if nothing was measured yet.
     fn concerns_all_arms(&self, error: &Error) -> bool {
         use senesce_volume::Error as Volume;
         let Error::Volume(volume) = error else { return false };
@@ -283,8 +285,9 @@ impl Run {
         volume.is_environment() && self.is_unbegun() && (self.plan.arms().len() == 1 || !of_one_file_system)
     }
 
-    /// The directory of results or images whose file system has no space left. If the host of an image is full, a write
-    /// fails inside the volume, with an I/O error that does not name the cause.
+    /// The directory of results or images whose file system has no space left. If the host of an
+    /// image is full, a write fails inside the volume, with an I/O error that does not name the
+    /// cause.
     fn find_full_dir(&self, error: &Error) -> Option<PathBuf> {
         if error.is_host_full() {
             return Some(self.paths.dir.clone());
@@ -295,27 +298,27 @@ impl Run {
         [self.paths.dir.clone(), images].into_iter().find(is_full)
     }
 
-    /// Whether nothing was measured yet and no arm has failed.
+    /// Whether nothing was measured and no arm has failed.
     fn is_unbegun(&self) -> bool {
         self.journal.entries().iter().all(|entry| {
             matches!(entry, Entry::RunStarted { .. } | Entry::ArmStarted { .. } | Entry::Formatting { .. })
         })
     }
 
-    /// Removes the directory of a run that could not even begin, so that the same command can be given again once its
-    /// cause is mended. A finished clone is kept, and so is what an interrupted run has.
+    /// Removes the directory of a run that could not start, so that the user can repeat the command
+    /// after a repair. Keeps a finished clone, and the data of an interrupted run.
     fn forget_if_unbegun(&self, error: &Error, registry: &Registry) {
         let has_clone = self.paths.spool().join("clone.git/.complete").exists();
         // When there is space again, the run continues at the last checkpoint.
         let is_resumable = error.interrupted().is_some() || matches!(error, Error::HostFull { .. });
         if self.created && self.is_unbegun() && !is_resumable && !has_clone {
-            // The error that led here is the one to tell.
+            // The caller receives the error that led here.
             let _ = registry.remove(&self.paths.dir);
             let _ = fs::remove_dir_all(&self.paths.dir);
         }
     }
 
-    /// The cells that are missing become invalid, with the reason; gives the reason.
+    /// Marks the missing cells as invalid, with the reason. Returns the reason.
     fn record_failure(&mut self, arm: &Arm, pulls: u64, error: &Error) -> Result<String, Error> {
         let mut reason = chain_text(error);
         if let Some((_, Some(hint))) = classify(error) {
@@ -356,7 +359,7 @@ impl Run {
         for (key, value) in measure.as_object().into_iter().flatten() {
             pairs.push((format!("measure.{key}"), value.to_string()));
         }
-        // As they are called in the results; the plan has them by other names, in the same order.
+        // The results use these names. The plan has other names, in the same order.
         let names: Vec<_> = devices.iter().map(|spec| format!("model: {}", spec.title)).collect();
         pairs.push(("measure.device_names".to_owned(), serde_json::to_value(names).unwrap_or_default().to_string()));
         if let Some(device) = &plan.volumes.device {
@@ -368,7 +371,7 @@ impl Run {
     }
 }
 
-/// Refuses a directory for a new run that holds something.
+/// Refuses a directory for a new run that is not empty.
 pub(crate) fn check_new(dir: &Path) -> Result<(), Error> {
     if fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some()) {
         return Err(Error::RunDirectory {

@@ -1,4 +1,4 @@
-//! What a run needs of the world, handed in by the command line (or by a test).
+//! The environment of a run, which the command line or a test provides.
 
 use std::{
     path::{Path, PathBuf},
@@ -13,36 +13,37 @@ use senesce_volume::Host;
 
 use crate::{Error, Interrupted};
 
-/// Adapters and facts from outside.
+/// The adapters and facts of the environment.
 #[derive(Clone)]
 pub struct World {
-    /// Time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
     /// The load that other work puts on the machine.
     pub load: Arc<dyn LoadMeter>,
-    /// The privileged acts.
+    /// The privileged operations.
     pub host: Arc<dyn Host>,
-    /// What reads engines of our own.
+    /// The survey of engines of ours.
     pub engines: Arc<dyn EngineTeller>,
-    /// Where all runs of this machine are listed, for `senesce clean`.
+    /// The list of all runs of this machine, for `senesce clean`.
     pub registry_dir: PathBuf,
     /// The users whose repositories are read.
     pub owners: TrustedOwners,
-    /// Version of the program, for the records.
+    /// The version of the program, for the records.
     pub senesce_version: String,
-    /// How many threads may hash and decode.
+    /// The number of threads that hash and decode.
     pub threads: usize,
-    /// The signal that requested an early end, if there was one.
+    /// The signal that requested an exit, if there was one.
     pub interrupted: fn() -> Option<i32>,
 }
 
 impl World {
-    /// Fails if a signal requested an early end.
+    /// Fails if a signal requested an exit.
     pub(crate) fn check_signal(&self) -> Result<(), Error> {
         (self.interrupted)().map_or(Ok(()), |signal| Err(Interrupted { signal }.into()))
     }
 
-    /// Whether work must stop early: a [`Stop`](senesce_core::Stop) for crates that do not handle signals.
+    /// Whether work must stop early: a [`Stop`](senesce_core::Stop) for crates that do not handle
+    /// signals.
     pub(crate) fn stop(&self) -> impl Fn() -> bool + Sync + use<> {
         let interrupted = self.interrupted;
         move || interrupted().is_some()
@@ -65,10 +66,12 @@ impl LoadMeter for KernelLoad {
     }
 }
 
-/// Reads engines of our own straight from their devices. No room that an experiment imports knows them.
+/// Reads engines of ours from their devices. By the dependency rules, this crate must not import
+/// engines.
 pub trait EngineTeller: Send + Sync {
-    /// Surveys the evergreen, or the first volume of the garden, on a device that no engine has open; writes nothing.
+    /// Surveys the evergreen, or the first volume of the garden, on a device that no engine has
+    /// open. Writes nothing.
     ///
-    /// Errors: why not. Cost: reads maps and bits, no contents.
+    /// Errors: the reason. Cost: reads maps and bitmaps, no contents.
     fn collect_told(&self, device: &Path) -> Result<Told, String>;
 }

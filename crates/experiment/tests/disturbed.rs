@@ -1,4 +1,5 @@
-//! Cells that other work disturbs are read again, up to the plan's limit, and all repetitions are recorded.
+//! Cells that other work disturbs are read again, up to the plan's limit, and all repetitions are
+//! recorded.
 
 use std::{
     path::{Path, PathBuf},
@@ -71,7 +72,8 @@ fn run(measure: &str, takes: fn(u64) -> bool) -> (Results, Vec<String>) {
     (results, warnings.0)
 }
 
-/// Runs a small plan in a directory: one arm, one volume, three checkpoints. Returns the results and the events.
+/// Runs a small plan in a directory: one arm, one volume, three checkpoints. Returns the results
+/// and the events.
 fn run_watched(measure: &str, takes: fn(u64) -> bool, observer: &mut dyn Observer) -> (Results, String) {
     let home = tempfile::tempdir().unwrap();
     let scratch = home.path().join("scratch");
@@ -103,7 +105,8 @@ fn run_watched(measure: &str, takes: fn(u64) -> bool, observer: &mut dyn Observe
     (results, events)
 }
 
-/// Numbers of repetitions of a checkpoint: all, disturbed, and those that figures are computed from.
+/// Numbers of repetitions of a checkpoint: all, disturbed, and those that figures are computed
+/// from.
 fn repetitions(results: &Results, pulls: u64) -> (usize, usize, usize) {
     let numbers = results.grep.iter().filter(|row| row.key.pulls == pulls).map(|row| row.repetition);
     let loads: Vec<_> = results.load.iter().filter(|row| row.key.pulls == pulls).collect();
@@ -147,7 +150,7 @@ fn first_and_last_reads_only_these_checkpoints() {
     let read = [0, 1, 2].map(|pulls| repetitions(&results, pulls));
     assert_eq!(read, [(3, 0, 3), (0, 0, 0), (3, 0, 3)]);
     assert_eq!(results.cells.len(), 3);
-    // Its tree is hashed all the same.
+    // The trees of all checkpoints are hashed.
     assert!(results.cells.iter().all(|cell| cell.tree_hash.len() == 64));
     assert_eq!(warnings.iter().filter(|text| text.contains("read_at")).count(), 0, "{warnings:?}");
 }
@@ -157,7 +160,7 @@ fn once_between_reads_the_checkpoints_between_once() {
     let (results, _) = run("repetitions = 3\nread_at = \"once-between\"", |_| false);
     let read = [0, 1, 2].map(|pulls| repetitions(&results, pulls));
     assert_eq!(read, [(3, 0, 3), (1, 0, 1), (3, 0, 3)]);
-    // The fourth test, of the second checkpoint, is read again.
+    // The fourth test, of the second checkpoint, is repeated.
     let (results, _) = run("repetitions = 3\nread_at = \"once-between\"", |test| test == 3);
     assert_eq!(repetitions(&results, 1), (2, 1, 1));
 }

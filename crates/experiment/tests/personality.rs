@@ -1,5 +1,5 @@
-//! The built-in personalities against a model in memory: all threads at once on a real directory do what the model says of
-//! their calls one thread after the other.
+//! The built-in personalities against a model in memory: concurrent threads in a real directory
+//! have the results of the model, which executes the threads one after the other.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,7 +14,8 @@ use senesce_workload::personality::{
     PersonalityOptions, PersonalityScript, builtin_personalities, find_personality, plan_script,
 };
 
-/// Lengths of the files that are there, and what each flow operation did: calls that count, bytes read, bytes written.
+/// Lengths of the existing files, and the results of each flow operation: counted calls, bytes
+/// read, bytes written.
 #[derive(Default)]
 struct Model {
     files: BTreeMap<u32, u64>,
@@ -24,7 +25,8 @@ struct Model {
 }
 
 impl Model {
-    /// Drivers first: who waits does as often as they post, however the threads are timed.
+    /// Plays drivers first: a waiting thread repeats as often as they post, with any timing of the
+    /// threads.
     fn of(plan: &PersonalityScript) -> Self {
         let script = &plan.script;
         let there = script.files.iter().enumerate().filter(|(_, file)| file.is_there);
@@ -73,7 +75,7 @@ impl Model {
                     self.appended_by.entry(file).or_default().insert(thread);
                     written = self.write(file, self.files[&file], u64::from(len));
                 }
-                Call::Unlink { file } => assert!(self.files.remove(&file).is_some(), "what is removed is there"),
+                Call::Unlink { file } => assert!(self.files.remove(&file).is_some(), "a removed file exists"),
                 Call::Stat { file } => assert!(self.files.contains_key(&file)),
                 Call::Post { first, count, by } => {
                     self.posts[first as usize..(first + count) as usize]
@@ -108,7 +110,7 @@ fn lengths(root: &Path, script: &Script) -> BTreeMap<u32, u64> {
 }
 
 #[test]
-fn threads_at_once_do_what_the_model_says_of_each() {
+fn concurrent_threads_match_the_model() {
     for (name, _) in builtin_personalities() {
         for seed in [1, 2] {
             let personality = find_personality(name).unwrap();
@@ -131,7 +133,8 @@ fn threads_at_once_do_what_the_model_says_of_each() {
             let found = lengths(dir.path(), &plan.script);
             assert_eq!(found.keys().collect::<Vec<_>>(), model.files.keys().collect::<Vec<_>>(), "{name}, seed {seed}");
             for (file, length) in &model.files {
-                // Looking for the end and writing there are two calls: threads that append to one file may meet.
+                // Seeking to the end and writing are two calls, so threads that append to one file
+                // may overlap.
                 let is_shared = model.appended_by.get(file).is_some_and(|threads| threads.len() > 1);
                 let path = &plan.script.files[*file as usize].path;
                 match is_shared {

@@ -1,6 +1,7 @@
-//! A signal in the middle of every phase of the first checkpoint stops the run, which leaves no resource.
+//! A signal in the middle of every phase of the first checkpoint stops the run, which leaves no
+//! resource.
 //!
-//! A process cannot resume its own run. The tests of the command line resume runs that a signal ended.
+//! A process cannot resume its own run. The tests of the command line resume interrupted runs.
 
 use std::{
     fs,
@@ -47,7 +48,7 @@ dir = "MEMORY"
 kind = "ext4"
 "#;
 
-/// Counts the calls that ask for a signal, and answers yes from a chosen call on.
+/// Counts the polls for a signal. From a chosen poll on, the answer is yes.
 static ASKED: AtomicU64 = AtomicU64::new(0);
 static SIGNAL_AT: AtomicU64 = AtomicU64::new(u64::MAX);
 
@@ -90,7 +91,8 @@ fn world(registry: &Path) -> World {
     }
 }
 
-/// Records the number of the call at which each phase of the first checkpoint began, and the events after the signal.
+/// Records the number of the poll at which each phase of the first checkpoint started, and the
+/// events after the signal.
 #[derive(Default)]
 struct Watcher {
     phases: Vec<(String, u64)>,
@@ -142,7 +144,8 @@ fn a_signal_in_each_phase_stops_the_run() {
     let mut whole = Watcher::default();
     assert_eq!(begin("whole").execute(&mut whole).unwrap().failed_arms, []);
     assert_eq!(whole.cells, 6);
-    // These phases are calls of the kernel, which do not poll for signals. Every other phase has a middle.
+    // These phases are calls of the kernel, which do not poll for signals. Every other phase has a
+    // middle.
     const IN_KERNEL: [&str; 3] = ["mkfs", "writing back", "removing"];
     let phases: Vec<(String, u64, u64)> = whole
         .phases
@@ -161,7 +164,7 @@ fn a_signal_in_each_phase_stops_the_run() {
         let error = run.execute(&mut watcher).unwrap_err();
         let asked_after = ASKED.load(Ordering::SeqCst) - signal_at;
         assert_eq!(error.interrupted().map(|interrupted| interrupted.signal), Some(SIGTERM), "{what}: {error}");
-        // No other phase begins, no cell is written, no thread continues.
+        // No other phase starts, no cell is written, no thread continues.
         assert_eq!((watcher.after_signal, watcher.cells), (vec![], 0), "{what}");
         assert!(asked_after <= MOST_THREADS + 2, "{what}: {asked_after} questions after the signal");
         drop(run);

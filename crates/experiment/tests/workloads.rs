@@ -1,4 +1,4 @@
-//! Every workload that needs no history, in small: on the model in memory and on real file systems.
+//! Every workload without a history, in small: on the model in memory and on real file systems.
 
 use std::path::Path;
 
@@ -17,10 +17,10 @@ use senesce_workload::{
     overwrite::{Overwrite, OverwriteOptions, Pattern, Space},
 };
 
-/// The file systems that workloads are tried on.
+/// The file systems of the tests.
 const KINDS: [&str; 3] = ["ext4", "xfs", "btrfs"];
 
-/// The smallest image that all of them can be made on, and then some.
+/// An image size that is enough for all of them.
 const SMALL_MIB: u64 = 320;
 
 /// A volume in memory.
@@ -33,17 +33,18 @@ fn volume(kind: &str, mib: u64) -> Volume {
     Volume::with(&VolumeOptions { mkfs, mount, image_in: Some(Path::new("/dev/shm")), ..VolumeOptions::new(kind, mib) })
 }
 
-/// What a run of a workload showed.
+/// The observations of a run of a workload.
 struct Shown {
     counted: u64,
     no_space: u64,
-    /// Used share of the capacity, by what is free to users, whenever the volume may be measured after set-up.
+    /// Used share of the capacity, by the space that is free to users, at every measurable point
+    /// after set-up.
     fullness: Vec<f64>,
-    /// Steps that say something: `no space to …`.
+    /// Labels of steps with `no space to …`.
     notes: Vec<String>,
 }
 
-/// Runs a workload to its end, telling it what the target says.
+/// Runs a workload to its end with the space that the target reports.
 fn run(workload: &mut dyn Workload, target: &mut dyn Target, each: &mut dyn FnMut(&DoneStep)) -> Shown {
     let mut shown = Shown { counted: 0, no_space: 0, fullness: Vec::new(), notes: Vec::new() };
     let (mut last, mut number) = (None, 0);
@@ -69,7 +70,7 @@ fn run(workload: &mut dyn Workload, target: &mut dyn Target, each: &mut dyn FnMu
     }
 }
 
-/// Every workload in small but FSFB, which fills its volume.
+/// Every workload in small except FSFB, which fills its volume.
 fn small_workloads() -> Vec<(&'static str, Box<dyn Workload>)> {
     let seed = Seed(1);
     let mail =
@@ -99,7 +100,7 @@ fn small_workloads() -> Vec<(&'static str, Box<dyn Workload>)> {
 }
 
 #[test]
-fn every_workload_ends_with_the_tree_of_the_model_on_every_file_system() {
+fn every_workload_has_the_tree_of_the_model() {
     if !root_or_skip("file systems on loop devices") {
         return;
     }
@@ -146,12 +147,12 @@ fn fsfb_holds_its_fullness_on_every_file_system() {
     }
 }
 
-/// The published size, on memory: minutes in a release build, and 5 GiB of memory.
+/// The published size in memory: minutes in a release build, and 5 GiB of memory.
 ///
 /// `cargo test --release -p senesce-experiment --test workloads -- --ignored --nocapture`
 #[test]
 #[ignore = "takes minutes and 5 GiB of memory"]
-fn fsfb_survives_its_published_rounds_on_5_gib_of_every_file_system() {
+fn fsfb_completes_its_published_rounds() {
     if !root_or_skip("file systems on loop devices") {
         return;
     }

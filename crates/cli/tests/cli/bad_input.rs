@@ -159,7 +159,8 @@ fn directories_that_hold_no_run_or_another_are_refused() {
 
     let journal = fs::read_to_string(lab.path("out/journal.ndjson")).unwrap();
     fs::write(lab.path("out/journal.ndjson"), journal.replacen("senesce-journal/1", "senesce-journal/2", 1)).unwrap();
-    lab.run(["run", "--resume", "out"]).refused(2, &["is of format senesce-journal/2", "hint: go on with the version"]);
+    lab.run(["run", "--resume", "out"])
+        .refused(2, &["is of format senesce-journal/2", "hint: continue with the version"]);
     fs::write(lab.path("out/journal.ndjson"), journal).unwrap();
 
     // A finished run has nothing to continue, and keeps its results.

@@ -1,4 +1,4 @@
-//! How the files of a place lie.
+//! The layout of the files of a place.
 
 use std::path::Path;
 
@@ -19,17 +19,17 @@ use crate::{Error, Onto, arm::check_signal};
 pub struct Layout {
     /// All regular files.
     pub files: u64,
-    /// Files with extents. Empty files and those with inline content have none. The other figures are of files with
-    /// extents.
+    /// Files with extents. Empty files and those with inline content have none. The other figures
+    /// are of files with extents.
     pub files_with_extents: u64,
-    /// Aggregate layout score; none if no file has two blocks.
+    /// Aggregate layout score. `None` if no file has two blocks.
     pub layout_score: Option<f64>,
     /// Mean extents per file with extents.
     pub extents_per_file: Option<f64>,
 }
 
 impl Layout {
-    /// The layout of the `files` files that `scorer` read.
+    /// Computes the layout of the `files` files that `scorer` read.
     fn of(files: u64, scorer: &LayoutScorer) -> Self {
         let figures = scorer.finish();
         let (layout_score, extents_per_file) = (figures.layout_score, figures.extents_per_file);
@@ -38,7 +38,7 @@ impl Layout {
 }
 
 impl Onto<'_> {
-    /// The layout of what is there now.
+    /// Collects the current layout.
     pub(crate) fn collect_layout(&self, threads: usize) -> Result<Option<Layout>, Error> {
         match self {
             Self::Directory(root) => collect_layout(root, threads),
@@ -47,9 +47,10 @@ impl Onto<'_> {
     }
 }
 
-/// Layout score and extents per file of the tree below `root`; none where the file system does not tell where files lie.
+/// Computes layout score and extents per file of the tree below `root`. `None` if the file system
+/// does not report extents.
 ///
-/// Errors: the tree cannot be walked; a signal. Cost: one FIEMAP a file.
+/// Errors: the tree cannot be walked; a signal. Cost: one FIEMAP call for each file.
 pub fn collect_layout(root: &Path, threads: usize) -> Result<Option<Layout>, Error> {
     let mut scorer = LayoutScorer::new(collect_space(root)?, 4096);
     let mapped = collect_tree_extents(root, threads, &is_interrupted, &mut |file| {
@@ -63,18 +64,18 @@ pub fn collect_layout(root: &Path, threads: usize) -> Result<Option<Layout>, Err
     }
 }
 
-/// The same of an engine, whose addresses are as a device's.
+/// As [`collect_layout`], for an engine. Its addresses are those of a device.
 fn collect_engine_layout(target: &EngineTarget) -> Result<Option<Layout>, Error> {
     let mut scorer = LayoutScorer::new(Space::Device, 4096);
     let (mut raw, mut files) = (Vec::new(), 0);
-    let told = collect_engine_extents(target.file_system().as_ref(), &mut |size_bytes, extents: &[Extent]| {
+    let reported = collect_engine_extents(target.file_system().as_ref(), &mut |size_bytes, extents: &[Extent]| {
         files += 1;
         raw.clear();
         raw.extend(extents.iter().map(|&extent| RawExtent { extent, flags: ExtentFlags::default() }));
         scorer.add_file(size_bytes, &raw);
     });
     let failed = |problem: String| Error::Unverified { what: "the engine's layout".into(), problem };
-    if !told.map_err(|error| failed(error.to_string()))? {
+    if !reported.map_err(|error| failed(error.to_string()))? {
         return Ok(None);
     }
     Ok(Some(Layout::of(files, &scorer)))

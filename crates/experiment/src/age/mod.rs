@@ -1,7 +1,8 @@
-//! Aging without an experiment: one workload on one place until it is as old as was asked for.
+//! Aging without an experiment: one workload runs on one place until it has the requested age.
 //!
-//! [`plan_aging`] makes a plan of a workload's name and settings, [`age_into`] applies its steps to a directory, with the
-//! executor and the log of experiments. What it is not: nothing is measured on the way, compared or resumed.
+//! [`plan_aging`] makes a plan of a workload's name and settings. [`age_into`] applies its steps to
+//! a directory, with the executor and the log of experiments. It measures nothing on the way,
+//! compares nothing, and cannot be resumed.
 
 mod layout;
 mod plan;
@@ -25,39 +26,40 @@ pub use layout::{Layout, collect_layout};
 pub use plan::plan_aging;
 pub use until::{Ages, Until};
 
-/// A layout score that is waited for is looked at whenever so many percent of what set-up wrote were written.
+/// A requested layout score is checked each time that this percentage of the bytes of set-up was
+/// written.
 const LOOK_EVERY_PERCENT: u64 = 2;
 
-/// What ended the aging.
+/// The reason why the aging stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AgeEnded {
-    /// All that was asked for holds.
+    /// All requested ages are reached.
     Reached,
-    /// The bound on counted steps.
+    /// The bound on counted steps is reached.
     Steps,
     /// The workload has no more steps.
     Workload,
 }
 
-/// What was reached.
+/// The result of an aging.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AgeEnd {
-    /// What ended it.
+    /// The reason why it stopped.
     pub ended: AgeEnded,
-    /// What was asked for and does not hold, in words.
+    /// The requested ages that are not reached, in words.
     pub missed: Vec<String>,
     /// Steps applied, with set-up and synchronisations.
     pub steps: u64,
     /// Steps after set-up: rounds, pulls, cycles.
     pub counted_steps: u64,
-    /// Operations.
+    /// Applied operations.
     pub operations: u64,
     /// Bytes of content that were written.
     pub written_bytes: u64,
-    /// Bytes that files were given without writing them.
+    /// Bytes that were reserved for files and not written.
     pub reserved_bytes: u64,
-    /// Steps that ended for lack of space.
+    /// Steps that stopped for lack of space.
     pub no_space_steps: u64,
     /// Capacity of the file system.
     pub capacity_bytes: u64,
@@ -67,11 +69,12 @@ pub struct AgeEnd {
     pub fullness: f64,
     /// Bytes written or reserved after set-up over those of set-up; 0 before set-up is done.
     pub turnover: f64,
-    /// The layout of the tree; none where the file system does not tell.
+    /// The layout of the tree. `None` if the file system does not report it.
     pub layout: Option<Layout>,
-    /// How long operations took, by kind; those after set-up, if it ended.
+    /// Latencies of operations by kind. If set-up is complete, only those after it.
     pub latencies: Vec<AgeLatency>,
-    /// What the workload says it has reached, by its own count, in its order; for machines numbers where they are numbers.
+    /// The figures that the workload itself reports, in its order. JSON has numbers where they are
+    /// numbers.
     #[serde(serialize_with = "write_figures")]
     pub workload: Vec<(String, String)>,
 }
@@ -81,20 +84,20 @@ fn write_figures<S: Serializer>(figures: &[(String, String)], to: S) -> Result<S
     to.collect_map(figures.iter().map(|(name, value)| (name, number(value))))
 }
 
-/// How long operations of a kind took, nanoseconds.
+/// Latency of the operations of one kind, nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AgeLatency {
     /// The kind, as results spell it.
     pub kind: &'static str,
-    /// How many there were.
+    /// Number of operations.
     pub operations: u64,
-    /// Half of them took no longer.
+    /// Median.
     pub p50_ns: u64,
-    /// 99 of 100 took no longer.
+    /// 99th percentile.
     pub p99_ns: u64,
-    /// 999 of 1,000 took no longer.
+    /// 99.9th percentile.
     pub p999_ns: u64,
-    /// The longest.
+    /// Maximum.
     pub max_ns: u64,
 }
 
@@ -109,39 +112,41 @@ impl AgeLatency {
     }
 }
 
-/// What to age, and how.
+/// The parameters of [`age_into`].
 pub struct AgeOptions<'a> {
-    /// The workload is that of its first arm.
+    /// The plan. Its first arm has the workload.
     pub plan: &'a Plan,
-    /// Where: an empty directory, or an empty engine in this process.
+    /// The place: an empty directory, or an empty engine in this process.
     pub onto: Onto<'a>,
-    /// The plan's, opened before anything was made that it is to age.
+    /// The plan's source. The caller opens it before it makes the volume.
     pub source: &'a Source,
     /// A new operation log.
     pub log: Option<&'a Path>,
-    /// When it ends.
+    /// The condition that stops the aging.
     pub until: &'a Until,
-    /// Threads that look at the layout.
+    /// Threads that read the layout.
     pub threads: usize,
-    /// Threads that apply operations; more than one is for the workload `profile` alone.
+    /// Threads that apply operations. More than one is for the workload `profile` only.
     pub apply_threads: usize,
     /// Times the operations.
     pub clock: &'a dyn Clock,
 }
 
-/// Applies the workload below the root until `until` holds, and synchronises.
+/// Applies the workload below the root until `until` holds, and synchronizes.
 ///
-/// In: `make_anew` makes the volume anew, at the same root, for a workload that wants that; `each` is told the ages after every step.
-/// Errors: a parameter out of range, a volume too small, an operation that fails, a signal. What was done stays.
-/// Cost: of a layout score that is waited for, also a map of the tree now and then, which writes back what waits in memory
-/// and so has its own small effect on the layout.
+/// Calls `make_anew` for a workload that needs a fresh volume: it makes one at the same root. Calls
+/// `each` with the ages after every step.
+///
+/// Errors: a parameter out of range, a volume too small, an operation that fails, a signal. The
+/// volume keeps the applied steps. Cost: a requested layout score also needs some maps of the tree.
+/// A map writes back cached data, which has a small effect on the layout.
 pub fn age_into(
     options: &AgeOptions<'_>,
     make_anew: &mut dyn FnMut() -> Result<(), Error>,
     each: &mut dyn FnMut(&Ages),
 ) -> Result<AgeEnd, Error> {
     age_all(options, make_anew, each).or_else(|error| {
-        // Work that a signal stopped returns an error of its own.
+        // Work that a signal stopped returns its own error.
         check_signal()?;
         Err(error)
     })
@@ -158,7 +163,7 @@ fn age_all(
     let (mut workload, contents) = source.workload(plan, &arm)?;
     let header = || source.log_header(plan, &arm);
     let mut log = log.map(|path| LogWriter::create(path, &header())).transpose()?;
-    // The workload may be the recorded log of a stranger.
+    // The workload may be a stranger's recorded log.
     let guard = Guard::new(false);
     let open = || -> Result<Vec<Box<dyn Target>>, Error> {
         let guarded =
@@ -175,7 +180,7 @@ fn age_all(
     let every = plan.workload.sync_every_operations;
     let fills =
         plan.fills_volume() || plan.workload.overwrite.as_ref().is_some_and(|table| table.fill_percent.is_some());
-    // Full-disk git fills the volume, too, but deletes whole copies when it is full.
+    // The full-disk edition of git also fills the volume, but deletes whole copies when it is full.
     let holds = fills && plan.workload.kind != WorkloadKind::History;
     let mut apply = |targets: &mut [Box<dyn Target>], latencies: &mut [Latencies], number, step| -> Result<_, Error> {
         let timed = targets.iter_mut().zip(latencies).map(|(target, own)| TimedTarget::new(target, clock, own));
@@ -227,7 +232,7 @@ fn age_all(
         volume.grow_older(until)?;
         each(&volume.ages);
     };
-    // The last step of every log: what is on the volume then is what the figures are of.
+    // Every log ends with this step, so the figures describe the data on the volume.
     apply(&mut targets, &mut latencies, steps, sync_step())?;
     if let Some(log) = log {
         log.finish()?;
@@ -265,11 +270,11 @@ struct Aging<'a> {
     onto: Onto<'a>,
     threads: usize,
     ages: Ages,
-    /// What set-up wrote and reserved; none before it is done.
+    /// Bytes that set-up wrote and reserved. `None` until it is complete.
     set_up_bytes: Option<u64>,
-    /// Bytes that files were given, written or reserved.
+    /// Bytes written or reserved for files.
     given_bytes: u64,
-    /// So many of them when the layout was looked at last.
+    /// Value of `given_bytes` at the last check of the layout.
     looked_at: u64,
 }
 

@@ -1,4 +1,4 @@
-//! From a workload's name and settings to a plan.
+//! Makes a plan from a workload's name and settings.
 
 use std::path::Path;
 
@@ -9,15 +9,17 @@ use super::Until;
 use crate::description::read_description;
 use crate::plan::{PLAN_FORMAT, Plan, PlanError};
 
-/// Kinds of workload that need no history; their settings are their table in plans.
+/// Kinds of workload that need no history. Their settings are the keys of their table in plans.
 const MADE: [&str; 7] = ["fsfb", "profile", "mail", "intrafile", "interfile", "renames", "overwrite"];
 
-/// A plan of a workload: `fsfb`, `mail`, `intrafile`, `interfile`, `renames`, `overwrite`, `profile:NAME`, `replay:LOG`, `synthetic`,
-/// `git:REPO`, `trace:FILE`, or the path of a plan, whose workload, history and seed count.
+/// Makes a plan of a workload: `fsfb`, `mail`, `intrafile`, `interfile`, `renames`, `overwrite`,
+/// `profile:NAME`, `replay:LOG`, `synthetic`, `git:REPO`, `trace:FILE`, or the path of a plan. Only
+/// the workload, the history and the seed of the plan have a meaning.
 ///
-/// In: settings are keys of the workload's table in plans, or with a dot from the plan's root (`workload.fill_percent`);
-/// values as in plans, texts without quotes. A fullness in `until` is also that of workloads that fill a volume, unless a
-/// setting says otherwise. Only the workload, the history and the seed of the plan mean anything.
+/// Settings are keys of the workload's table in plans. A key with a dot starts at the plan's root
+/// (`workload.fill_percent`). Values are as in plans, texts without quotes. A fullness in `until`
+/// is also the fullness of workloads that fill a volume, unless a setting overrides it.
+///
 /// Errors: an unknown workload or setting, with its name.
 pub fn plan_aging(
     workload: &str,
@@ -32,13 +34,13 @@ pub fn plan_aging(
         Some((kind, argument)) => (kind, Some(argument.to_owned())),
         None => (workload, None),
     };
-    // A profile and a trace may be files of that name, too.
+    // A profile and a trace can also be files of that name.
     let is_file = workload.ends_with(".toml") && !(argument.is_some() && ["profile", "trace", "git"].contains(&kind));
     let mut plan = match is_file {
         true => {
             let read = |source| PlanError::Read { path: path.to_owned(), source };
             let text = read_description(path).map_err(read)?;
-            // What is wrong with the text is told as of any plan.
+            // Reports errors of the text as for any plan.
             Plan::parse(path, &text)?;
             text.parse::<Table>().map_err(|error| wrong("plan", error.to_string()))?
         }
@@ -52,7 +54,7 @@ pub fn plan_aging(
         fill(&mut plan, kind, fullness).map_err(|problem| wrong("fullness", problem))?;
     }
     for (name, value) in settings {
-        // A history that is made has its range where any other has it.
+        // The range of a synthetic history has the same keys as that of a repository.
         let home =
             if matches!(name.as_str(), "pulls" | "start") && home.starts_with("history") { "history" } else { &home };
         let key = if name.contains('.') { name.clone() } else { format!("{home}.{name}") };
@@ -70,7 +72,7 @@ pub fn plan_aging(
     Plan::parse(path, &text)
 }
 
-/// The table of a plan that settings without a dot go to: that of its workload.
+/// The table of settings without a dot: that of the plan's workload.
 fn compute_home(plan: &Table) -> String {
     let kind = plan.get("workload").and_then(|workload| workload.get("kind")).and_then(Value::as_str);
     match kind.filter(|&kind| kind != "history") {
@@ -84,7 +86,7 @@ fn begin() -> Table {
     text.parse().expect("a plan's beginning is TOML")
 }
 
-/// Names the workload; gives the table that settings go to.
+/// Sets the workload. Returns the table of its settings.
 fn describe(plan: &mut Table, kind: &str, argument: Option<String>) -> Result<String, String> {
     let needs = |what: &str, written: &str| Err(format!("{kind} needs {what}: {kind}:{written}"));
     match (kind, argument) {
@@ -114,7 +116,7 @@ fn describe(plan: &mut Table, kind: &str, argument: Option<String>) -> Result<St
     }
 }
 
-/// The fullness of workloads that fill a volume.
+/// Sets the fullness of workloads that fill a volume.
 fn fill(plan: &mut Table, kind: &str, fullness: f64) -> Result<(), String> {
     let percent = (fullness * 100.0).clamp(0.0, 100.0);
     if matches!(kind, "fsfb" | "overwrite") && percent > 99.0 {
@@ -129,7 +131,7 @@ fn fill(plan: &mut Table, kind: &str, fullness: f64) -> Result<(), String> {
     set(plan, key, value)
 }
 
-/// Sets a key with dots, making the tables on the way.
+/// Sets a key with dots, and makes the missing tables.
 fn set(plan: &mut Table, key: &str, value: Value) -> Result<(), String> {
     match key.split_once('.') {
         None => {
@@ -187,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_is_told() {
+    fn unknown_names_are_reported() {
         for (workload, setting, says) in [
             ("fsbf", None, "is unknown; there are fsfb"),
             ("git", None, "needs a repository"),

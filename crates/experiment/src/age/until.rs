@@ -1,35 +1,36 @@
-//! How old is old enough.
+//! Conditions that stop an aging.
 
 use std::str::FromStr;
 
 use senesce_core::Bytes;
 
-/// A fullness counts as reached this far below: workloads fill by whole files.
+/// A fullness counts as reached this far below, because workloads fill by whole files.
 const FULLNESS_TOLERANCE: f64 = 0.005;
 
-/// When aging ends: when all that is given holds. Without anything, when the workload ends.
+/// The aging stops when all given conditions hold. Without a condition, it stops at the end of the
+/// workload.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Until {
     /// The share of the capacity that is not free.
     pub fullness: Option<f64>,
     /// Bytes written or reserved after set-up over those of set-up.
     pub turnover: Option<f64>,
-    /// The aggregate layout score, at most.
+    /// The upper limit of the aggregate layout score.
     pub layout_score: Option<f64>,
-    /// Ends after so many counted steps, whatever holds.
+    /// Stops after this number of counted steps in any case.
     pub steps: Option<u64>,
 }
 
-/// How old a volume is.
+/// The age of a volume.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Ages {
     /// The share of the capacity that is not free.
     pub fullness: f64,
-    /// The highest it ever was.
+    /// The highest fullness so far.
     pub highest_fullness: f64,
     /// Bytes written or reserved after set-up over those of set-up.
     pub turnover: f64,
-    /// The layout score when it was looked at last.
+    /// The layout score of the last check.
     pub layout_score: Option<f64>,
     /// Steps after set-up.
     pub counted_steps: u64,
@@ -43,14 +44,17 @@ impl Ages {
 }
 
 impl Until {
-    /// Whether all that is given, but for the bound on steps, holds. A fullness that was reached once counts, since deletions
-    /// come and go, but for a workload that `holds` one. Of a workload that `fills` the volume, the fullness is where its aging only begins, and ends nothing.
+    /// Whether all given conditions except the bound on steps hold. A fullness that was reached
+    /// once counts, because deletions lower it again. A workload that `holds` its fullness must
+    /// have it at the end. If a workload `fills` the volume, its aging starts at the fullness, so
+    /// the fullness is no condition.
     pub(super) fn is_reached(&self, ages: &Ages, fills: bool, holds: bool) -> bool {
         let is_given = (self.fullness.is_some() && !fills) || self.turnover.is_some() || self.layout_score.is_some();
         is_given && self.compute_missed(ages, holds).is_empty()
     }
 
-    /// What is given and does not hold, in words. A workload that `holds` its fullness is to have it at the end, others once.
+    /// The given conditions that do not hold, in words. A workload that `holds` its fullness must
+    /// have it at the end, others once.
     pub(super) fn compute_missed(&self, ages: &Ages, holds: bool) -> Vec<String> {
         let mut missed = Vec::new();
         let (reached, how) = if holds { (ages.fullness, "is") } else { (ages.highest_fullness, "reached at most") };
@@ -71,13 +75,14 @@ impl Until {
 impl FromStr for Until {
     type Err = String;
 
-    /// `fullness=0.8,turnover=2,layout-score=0.9,steps=100`; shares also as `80%`.
+    /// Parses `fullness=0.8,turnover=2,layout-score=0.9,steps=100`. Shares can also be percentages:
+    /// `80%`.
     fn from_str(text: &str) -> Result<Self, String> {
         let mut until = Self::default();
         for part in text.split(',') {
             let (name, value) = part.split_once('=').ok_or_else(|| format!("{part:?} is not NAME=VALUE"))?;
             if text.split(',').filter(|other| other.split('=').next() == Some(name)).count() > 1 {
-                return Err(format!("{name} stands there twice"));
+                return Err(format!("{name} is given twice"));
             }
             let number = || -> Result<f64, String> {
                 let (digits, unit) = value.strip_suffix('%').map_or((value, 1.0), |digits| (digits, 0.01));
@@ -115,13 +120,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_that_is_given_must_hold_and_the_bound_is_none_of_it() {
+    fn all_conditions_except_the_bound_must_hold() {
         let until: Until = "fullness=80%,turnover=2,layout-score=0.9,steps=7".parse().unwrap();
         assert_eq!((until.fullness, until.turnover, until.steps), (Some(0.8), Some(2.0), Some(7)));
         let mut ages = Ages { turnover: 2.0, layout_score: Some(0.9), ..Ages::default() };
         ages.note_space(Bytes(1000), Bytes(204));
         assert!(until.is_reached(&ages, true, true));
-        // It was so full once; who fills the volume is to hold it.
+        // This fullness was reached once. A workload that fills the volume must hold it.
         ages.note_space(Bytes(1000), Bytes(500));
         assert!(until.is_reached(&ages, false, false) && !until.is_reached(&ages, true, true) && ages.fullness == 0.5);
         assert_eq!(until.compute_missed(&ages, true), ["fullness 0.8 (is 0.5000)"]);
@@ -142,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_age_is_told() {
+    fn wrong_conditions_are_reported() {
         for (text, says) in [
             ("full=1", "unknown"),
             ("fullness", "NAME=VALUE"),

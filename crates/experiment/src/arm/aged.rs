@@ -1,4 +1,4 @@
-//! An aged volume of an arm, and what was done to it since the last checkpoint.
+//! An aged volume of an arm, and the sums of its steps since the last checkpoint.
 
 use senesce_core::{Clock, Nanos};
 use senesce_exec::{ExecError, Latencies, LatencyHistogram, LatencySums, PosixTarget, Target, TimedTarget};
@@ -16,32 +16,32 @@ pub(crate) struct Aged {
     pub role: Role,
     /// The volume.
     pub volume: Volume,
-    /// Applies operations to it; closed while it is unmounted.
+    /// Applies operations to the volume. Closed while the volume is unmounted.
     pub target: Option<PosixTarget>,
     /// Sums since the last checkpoint.
     pub tally: Tally,
-    /// How long operations took since the last checkpoint.
+    /// Latencies since the last checkpoint.
     latencies: Latencies,
     /// The steps since the last checkpoint.
     steps: Vec<StepDone>,
-    /// Whether reads and overwrites pass the page cache by.
+    /// Whether reads and overwrites bypass the page cache.
     direct: bool,
-    /// Bytes that its device had been asked to write when the last checkpoint was over; none in a directory.
+    /// Bytes that its device had written at the end of the last checkpoint. `None` for a directory.
     written_before: Option<u64>,
 }
 
-/// Where the time of one step went.
+/// The parts of the time of one step.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct StepTimes {
-    /// All of it.
+    /// The whole time.
     pub wall: Nanos,
-    /// What passed within the operations; none if nobody could tell.
+    /// The time within the operations. `None` for the git binary.
     pub operations: Option<LatencySums>,
-    /// What a disk in virtual time was at work meanwhile, seconds; none on other volumes.
+    /// Seconds in which a disk in virtual time was busy. `None` for other volumes.
     pub disk_seconds: Option<f64>,
 }
 
-/// A step that was done, for table `steps`.
+/// A completed step, for table `steps`.
 #[derive(Clone, Debug, PartialEq)]
 struct StepDone {
     number: u64,
@@ -50,7 +50,7 @@ struct StepDone {
     written_bytes: u64,
     no_space: bool,
     times: StepTimes,
-    /// Of the synchronisation behind it, if there was one.
+    /// The times of the synchronization after it, if there was one.
     sync_after: Option<StepTimes>,
 }
 
@@ -67,14 +67,14 @@ pub(crate) struct Tally {
 }
 
 impl Aged {
-    /// Takes a mounted volume. `direct`: reads and overwrites pass the page cache by.
+    /// Wraps a mounted volume. With `direct`, reads and overwrites bypass the page cache.
     pub fn new(role: Role, volume: Volume, direct: bool) -> Result<Self, Error> {
         let (tally, latencies) = (Tally::default(), Latencies::default());
         let written_before = device_written(&volume)?;
         Ok(Self { role, volume, target: None, tally, latencies, steps: Vec::new(), direct, written_before })
     }
 
-    /// The same with another volume in place of this one, which goes first.
+    /// Replaces the volume. Destroys the old one before it makes the new one.
     pub fn replaced(self, make: impl FnOnce(Role) -> Result<Volume, Error>) -> Result<Self, Error> {
         drop(self.target);
         self.volume.destroy()?;
@@ -83,22 +83,23 @@ impl Aged {
         Ok(Self { volume, target: None, written_before, ..self })
     }
 
-    /// What is written from now on counts for the next checkpoint.
+    /// Starts the count of written bytes for the next checkpoint.
     pub fn mark_written(&mut self) -> Result<(), Error> {
         self.written_before = device_written(&self.volume)?;
         Ok(())
     }
 
-    /// Bytes that its device was asked to write since [`mark_written`](Self::mark_written); none in a directory.
+    /// Bytes that its device wrote since [`mark_written`](Self::mark_written). `None` for a
+    /// directory.
     pub fn written_since(&self) -> Result<Option<u64>, Error> {
         let now = device_written(&self.volume)?;
         Ok(now.zip(self.written_before).and_then(|(now, before)| now.checked_sub(before)))
     }
 
-    /// The open target.
+    /// Returns the target, and opens it if it is closed.
     pub fn target(&mut self) -> Result<&mut PosixTarget, Error> {
         if !self.volume.is_mounted() {
-            // What lies below the mount point then is the host's file system.
+            // Without the mount, this path is on the host's file system.
             return Err(Error::Unverified {
                 what: "the mount of an aged volume".into(),
                 problem: "it is unmounted".into(),
@@ -110,7 +111,7 @@ impl Aged {
         Ok(self.target.as_mut().expect("it was just opened"))
     }
 
-    /// Runs `work` and adds its time to the tally; gives the time, too.
+    /// Runs `work` and adds its time to the tally. Also returns the time.
     pub fn timed<T>(
         &mut self,
         clock: &dyn Clock,
@@ -130,7 +131,7 @@ impl Aged {
         Ok((result, StepTimes { wall, operations: None, disk_seconds }))
     }
 
-    /// Lets `work` apply operations to the volume, and times it and each of them.
+    /// Lets `work` apply operations to the volume. Measures its time and that of each operation.
     pub fn apply<T>(
         &mut self,
         clock: &dyn Clock,
@@ -146,7 +147,7 @@ impl Aged {
         Ok((result, StepTimes { operations, ..times }))
     }
 
-    /// Counts a step that was done, and lists it.
+    /// Counts and lists a completed step.
     pub fn count(&mut self, done: &DoneStep, times: StepTimes) {
         let written_bytes = written_bytes(done);
         let no_space = matches!(done.outcome, Outcome::NoSpace { .. });
@@ -163,14 +164,14 @@ impl Aged {
         });
     }
 
-    /// Counts a step that only synchronised, and does not list it.
+    /// Counts a step that only synchronized, and does not list it.
     pub fn count_sync(&mut self, done: &DoneStep) {
         self.tally.steps += 1;
         self.tally.operations += done.step.ops.len() as u64;
         self.tally.no_space_steps += u64::from(matches!(done.outcome, Outcome::NoSpace { .. }));
     }
 
-    /// Counts and lists what the git binary did.
+    /// Counts and lists a step of the git binary.
     pub fn count_git(&mut self, number: u64, counted: bool, times: StepTimes) {
         self.tally.steps += 1;
         let done =
@@ -178,19 +179,19 @@ impl Aged {
         self.steps.push(done);
     }
 
-    /// Counts a synchronisation between two steps of the git binary, but does not log it.
+    /// Counts a synchronization between two steps of the git binary, but does not log it.
     pub fn count_git_sync(&mut self) {
         self.tally.steps += 1;
     }
 
-    /// Says what the synchronisation after the last step took.
+    /// Records the times of the synchronization after the last step.
     pub fn note_sync(&mut self, times: StepTimes) {
         if let Some(last) = self.steps.last_mut() {
             last.sync_after = Some(times);
         }
     }
 
-    /// The rows of table `latency`, and none from now on.
+    /// Returns the rows of table `latency`, and clears them.
     pub fn take_latencies(&mut self, key: &CellKey) -> Vec<LatencyRow> {
         let latencies = std::mem::take(&mut self.latencies);
         let row = |operation: &str, histogram: &LatencyHistogram| {
@@ -211,7 +212,7 @@ impl Aged {
         all.chain(latencies.iter().map(|(kind, histogram)| row(kind.name(), histogram))).collect()
     }
 
-    /// The rows of table `steps`, and none from now on.
+    /// Returns the rows of table `steps`, and clears them.
     pub fn take_steps(&mut self, key: &CellKey) -> Vec<StepRow> {
         let seconds = |time: Option<Nanos>| time.map_or(f64::NAN, Nanos::as_secs_f64);
         let row = |step: StepDone| StepRow {
@@ -236,7 +237,7 @@ impl Aged {
         std::mem::take(&mut self.steps).into_iter().map(row).collect()
     }
 
-    /// The row of table `aging`, and an empty tally.
+    /// Returns the row of table `aging`, and clears the tally.
     pub fn take_row(&mut self, key: CellKey, copies: u64) -> AgingRow {
         let tally = std::mem::take(&mut self.tally);
         AgingRow {
@@ -249,21 +250,21 @@ impl Aged {
             wall_seconds: tally.wall.as_secs_f64(),
             user_seconds: tally.user_seconds,
             system_seconds: tally.system_seconds,
-            // It is known when the volume has been unmounted.
+            // Known only after the volume is unmounted.
             device_written_bytes: None,
         }
     }
 
-    /// Capacity and free space now.
+    /// Returns the current capacity and free space.
     pub fn space(&mut self) -> Result<SpaceTold, Error> {
         use senesce_exec::Target;
         let root = self.volume.root().to_owned();
-        let left = self.target()?.space().map_err(Error::io("ask for the free space of", root))?;
+        let left = self.target()?.space().map_err(Error::io("query the free space of", root))?;
         Ok(SpaceTold { capacity: left.capacity, free: left.free })
     }
 }
 
-/// Bytes that a volume's device has been asked to write; none in a directory.
+/// Bytes that a volume's device has written. `None` for a directory.
 fn device_written(volume: &Volume) -> Result<Option<u64>, Error> {
     /// Bytes of a sector in the block layer's statistics.
     const SECTOR_BYTES: u64 = 512;
@@ -274,7 +275,7 @@ fn device_written(volume: &Volume) -> Result<Option<u64>, Error> {
 pub(crate) fn written_bytes(done: &DoneStep) -> u64 {
     let contents: u64 = done.contents.iter().map(|(bytes, _)| bytes).sum();
     match done.outcome {
-        // Of the failed operation's content only a part was written.
+        // The failed operation wrote only a part of its content.
         Outcome::NoSpace { failed_op, written } if done.step.ops.get(failed_op).and_then(Op::content).is_some() => {
             let whole = done.contents.last().map_or(0, |(bytes, _)| *bytes);
             contents - (whole - written.unwrap_or(0))
@@ -294,7 +295,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_its_device_was_asked_to_write_is_counted_in_bytes() {
+    fn device_writes_are_counted_in_bytes() {
         if !root_or_skip("loop devices and mounts") {
             return;
         }
@@ -316,7 +317,7 @@ mod tests {
             aged.volume.mount().unwrap();
             written
         };
-        // Beside the contents, inodes, maps and a journal that says so.
+        // Inodes, maps and journal blocks come on top of the contents.
         for mib in [1, 8] {
             let found = written(mib);
             assert!((mib << 20..(mib + 1) << 20).contains(&found), "{found} bytes for {mib} MiB");

@@ -1,4 +1,5 @@
-//! Who moves an arm forward: a workload whose steps are applied and logged here, or the real git binary.
+//! The driver of an arm: a workload whose steps are applied and logged here, or the real git
+//! binary.
 
 use std::{path::Path, sync::Arc};
 
@@ -9,13 +10,13 @@ use senesce_workload::{Feedback, Workload, git::PlannerOptions};
 
 use crate::{Error, feedback::SpaceTold};
 
-/// Who moves an arm forward.
+/// The driver of an arm.
 pub(crate) enum Driver {
     /// Steps of operations.
     Steps {
-        /// Where they come from.
+        /// The source of the steps.
         workload: Box<dyn Workload>,
-        /// Where their bytes come from.
+        /// The source of their bytes.
         contents: Arc<dyn ContentSource>,
     },
     /// The git binary.
@@ -26,7 +27,7 @@ pub(crate) enum Driver {
 pub(crate) struct GitDriver {
     history: History,
     options: PlannerOptions,
-    /// The repository on the volume; none before the clone.
+    /// The repository on the volume. `None` before the clone.
     git: Option<RealGit>,
     /// Pulls done by an earlier process of this run.
     resumed: bool,
@@ -35,10 +36,11 @@ pub(crate) struct GitDriver {
     pace: Option<GitPace>,
 }
 
-/// Synchronises the git engine at the pace of a native replay of the same pulls.
+/// Makes the git engine synchronize at the pace of a native replay of the same pulls.
 ///
-/// The pace of synchronisation changes the layout, and the operations of the git binary are not counted. So this counts
-/// the operations that a native replay would issue: both engines synchronise after the same pulls.
+/// The pace of synchronization changes the layout, and the operations of the git binary are not
+/// counted. So this counts the operations of a native replay: both engines synchronize after the
+/// same pulls.
 pub(crate) struct GitPace {
     native: Box<dyn Workload>,
     every_operations: u64,
@@ -51,7 +53,7 @@ impl GitPace {
         Self { native, every_operations, unsynced: 0 }
     }
 
-    /// Counts one more step; returns whether a synchronisation follows it.
+    /// Counts one more step. Returns whether a synchronization follows it.
     fn is_due_after_step(&mut self) -> Result<bool, Error> {
         let endless = Bytes(u64::MAX / 2);
         let step = self.native.next_step(&Feedback { capacity: endless, free: endless, last: None })?;
@@ -65,14 +67,15 @@ impl GitPace {
 }
 
 impl GitDriver {
-    /// Clones at `options.start`, then pulls up to commit number `last_commit`. Without a pace it never synchronises.
+    /// Clones at `options.start`, then pulls up to commit number `last_commit`. Without a pace it
+    /// never synchronizes.
     pub fn new(history: History, options: PlannerOptions, last_commit: usize, pace: Option<GitPace>) -> Self {
         let next_commit = options.start + 1;
         let last_commit = last_commit.min(history.len() - 1);
         Self { history, options, git: None, resumed: false, next_commit, last_commit, pace }
     }
 
-    /// The clone and `pulls` pulls are on the volume already.
+    /// Skips the clone and `pulls` pulls, which are already on the volume.
     pub fn skip(&mut self, pulls: u64) -> Result<(), Error> {
         self.resumed = true;
         self.next_commit += pulls as usize;
@@ -82,7 +85,7 @@ impl GitDriver {
         Ok(())
     }
 
-    /// Whether a synchronisation follows the step that was just done. Must be called once for each step.
+    /// Whether a synchronization follows the completed step. Call it once for each step.
     pub fn is_sync_due(&mut self) -> Result<bool, Error> {
         self.pace.as_mut().map_or(Ok(false), GitPace::is_due_after_step)
     }
@@ -112,7 +115,7 @@ impl GitDriver {
     }
 }
 
-/// What is done next.
+/// The next action of an arm.
 pub(crate) enum Next {
     /// A step to apply.
     Step(Step),
@@ -134,7 +137,8 @@ impl Next {
 }
 
 impl Driver {
-    /// What is done next, given the space on the volume and how the last step ended; `None` at the end.
+    /// Returns the next action for the space on the volume and the outcome of the last step. `None`
+    /// at the end.
     pub fn next(&mut self, space: SpaceTold, last: Option<Outcome>) -> Result<Option<Next>, Error> {
         match self {
             Self::Steps { workload, .. } => {
@@ -153,7 +157,7 @@ impl Driver {
         }
     }
 
-    /// Whether set-up ended before what is next.
+    /// Whether set-up was complete before the next action.
     pub fn is_set_up(&self) -> bool {
         match self {
             Self::Steps { workload, .. } => workload.is_set_up(),
@@ -161,7 +165,7 @@ impl Driver {
         }
     }
 
-    /// What the workload has reached.
+    /// The figures that the workload reports.
     pub fn reached(&self) -> Vec<(&'static str, String)> {
         match self {
             Self::Steps { workload, .. } => workload.reached(),
@@ -169,7 +173,7 @@ impl Driver {
         }
     }
 
-    /// Whether the volumes may be measured after what was done last, which ended so.
+    /// Whether the volumes may be measured after the last action, which had this outcome.
     pub fn is_whole(&self, last: &Outcome) -> bool {
         match self {
             Self::Steps { workload, .. } => workload.is_whole(last),
@@ -177,7 +181,7 @@ impl Driver {
         }
     }
 
-    /// Whether what is next belongs on volumes made anew.
+    /// Whether the next action needs fresh volumes.
     pub fn wants_fresh_volume(&self) -> bool {
         match self {
             Self::Steps { workload, .. } => workload.wants_fresh_volume(),
@@ -185,7 +189,7 @@ impl Driver {
         }
     }
 
-    /// Whether a synchronisation follows the step that the git binary just did. Must be called once for each step.
+    /// Whether a synchronization follows the git binary's last step. Call it once for each step.
     pub fn is_git_sync_due(&mut self) -> Result<bool, Error> {
         match self {
             Self::Git(git) => git.is_sync_due(),
@@ -193,7 +197,7 @@ impl Driver {
         }
     }
 
-    /// Lets the git binary do what is next; not for steps.
+    /// Runs the next action of the git binary. Not for steps.
     pub fn run_git(&mut self, root: &Path, next: &Next) -> Result<String, Error> {
         match self {
             Self::Git(git) => git.run(root, next),

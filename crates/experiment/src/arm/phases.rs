@@ -1,11 +1,11 @@
-//! Where the time of an arm goes: seconds of each phase, from one checkpoint to the next.
+//! Measures the seconds of each phase of an arm, from one checkpoint to the next.
 
 use senesce_core::{Clock, Nanos};
 use senesce_store::Role;
 
 use crate::observer::{Event, Observer, Phase};
 
-/// Passes events on to an observer, and times the phases that they announce.
+/// Forwards events to an observer, and times the phases that they announce.
 pub(crate) struct PhaseTimer<'a> {
     observer: &'a mut dyn Observer,
     clock: &'a dyn Clock,
@@ -23,7 +23,7 @@ impl<'a> PhaseTimer<'a> {
         Self { observer, clock, current: (AGING.to_owned(), None), began: clock.now(), done: Vec::new() }
     }
 
-    /// Passes an event on. [`Event::Doing`] ends the current phase and starts the next.
+    /// Forwards an event. [`Event::Doing`] stops the current phase and starts the next.
     pub fn on_event(&mut self, event: &Event) {
         if let Event::Doing { what, role, .. } = event {
             self.change_to(what, *role);
@@ -31,13 +31,14 @@ impl<'a> PhaseTimer<'a> {
         self.observer.on_event(event);
     }
 
-    /// Ends the current phase and starts the phase `aging`.
+    /// Stops the current phase and starts the phase `aging`.
     pub fn start_aging(&mut self) {
         self.change_to(AGING, None);
     }
 
-    /// Ends the current phase and starts the phase `aging`. Returns all phases since the last call, in the order in which
-    /// they began; a phase that began several times is one, with the sum of its seconds.
+    /// Stops the current phase and starts the phase `aging`. Returns all phases since the last
+    /// call, in the order of their first start. A phase that started several times occurs once,
+    /// with the sum of its seconds.
     pub fn take(&mut self) -> Vec<Phase> {
         self.start_aging();
         std::mem::take(&mut self.done)
@@ -67,8 +68,8 @@ mod tests {
 
     #[test]
     fn steps_after_mkfs_are_aging() {
-        let (clock, mut nobody) = (ManualClock::default(), ());
-        let mut timer = PhaseTimer::new(&mut nobody, &clock);
+        let (clock, mut observer) = (ManualClock::default(), ());
+        let mut timer = PhaseTimer::new(&mut observer, &clock);
         timer.on_event(&doing("mkfs", Role::Full));
         clock.set(Nanos(3_000_000_000));
         timer.start_aging();
@@ -78,11 +79,11 @@ mod tests {
     }
 
     #[test]
-    fn a_phase_that_begins_twice_has_the_sum_of_its_seconds() {
-        let (clock, mut nobody) = (ManualClock::default(), ());
+    fn a_repeated_phase_has_the_sum_of_its_seconds() {
+        let (clock, mut observer) = (ManualClock::default(), ());
         let at = |seconds: u64| clock.set(Nanos(seconds * 1_000_000_000));
         at(5);
-        let mut timer = PhaseTimer::new(&mut nobody, &clock);
+        let mut timer = PhaseTimer::new(&mut observer, &clock);
         for (seconds, event) in [
             (7, doing("grep test", Role::Full)),
             (10, doing("grep test", Role::Empty)),

@@ -1,4 +1,5 @@
-//! What a grep test or a step came to on a disk in virtual time: the difference of two looks at the disk's clock. A model.
+//! The modelled cost of a grep test or a step on a disk in virtual time: the difference of two
+//! reports of the disk's clock.
 
 use senesce_core::Bytes;
 use senesce_store::{CellKey, ModelledRow};
@@ -6,12 +7,12 @@ use senesce_vdisk::{OpTotals, TimeReport, Totals};
 
 use crate::Error;
 
-/// Modelled time and requests between two looks.
+/// Modelled time and requests between two reports.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct VirtualTime {
     /// Name of the modelled device.
     pub(crate) device: String,
-    /// Time that it was at work, seconds.
+    /// Busy time of the device, seconds.
     pub(crate) seconds: f64,
     /// Requests to read, and bytes read.
     pub(crate) read: (u64, u64),
@@ -20,16 +21,17 @@ pub(crate) struct VirtualTime {
 }
 
 impl VirtualTime {
-    /// Between two looks at the disk. What the file system wrote in between counts: the device was at work.
+    /// Computes the difference of two reports. It includes the writes of the file system, which
+    /// keep the device busy.
     ///
-    /// Errors: requests failed, and took no time, in between.
+    /// Errors: requests failed between the reports, and so took no time.
     pub(crate) fn between(before: &TimeReport, after: &TimeReport) -> Result<Self, Error> {
         let failed = after.failed_requests - before.failed_requests;
         if failed > 0 {
             let problem = format!("{failed} request(s) failed on the disk's image");
             return Err(Error::Unverified { what: "the virtual time".into(), problem });
         }
-        // Without the time in which nothing was asked for, which passes only if virtual time is real time.
+        // Idle time passes only if virtual time is real time, and does not count.
         let busy = |totals: &Totals| totals.elapsed().0 - totals.idle_ns;
         let since =
             |before: &OpTotals, after: &OpTotals| (after.requests - before.requests, after.bytes - before.bytes);
@@ -41,7 +43,8 @@ impl VirtualTime {
         })
     }
 
-    /// The row of table `modelled`. In: the allocated size of what was read, bytes.
+    /// The row of table `modelled`. `allocated_bytes` is the allocated size of the files that were
+    /// read.
     pub(crate) fn row(self, key: CellKey, allocated_bytes: u64) -> ModelledRow {
         ModelledRow {
             key,
@@ -69,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_in_which_the_device_was_at_work_counts() {
+    fn only_busy_time_of_the_device_counts() {
         let time = VirtualTime::between(&look(100, 7), &look(350, 9_000_000_007)).unwrap();
         let key = CellKey { arm: "a".into(), file_system: "ext4".into(), role: Role::Empty, pulls: 3 };
         let row = time.row(key, Bytes::GIB / 2);

@@ -8,7 +8,8 @@ use super::{Plan, PlanError};
 use crate::description::read_description;
 
 impl Plan {
-    /// The devices to model: built-in ones by name, others from files. `path` is the plan's own, for messages.
+    /// The devices to model: built-in ones by name, others from files. `path` is the plan's, for
+    /// messages.
     ///
     /// Errors: no such device and no such file; a file that describes no device.
     pub fn devices(&self, path: &Path) -> Result<Vec<DeviceSpec>, PlanError> {

@@ -1,13 +1,15 @@
-//! Relative paths of a plan, which mean the directory that a run was begun in, wherever it is gone on with.
+//! Relative paths of a plan start at the directory in which the run was started, also after a
+//! resume.
 
 use std::path::Path;
 
 use super::{History, Plan, VolumePlan};
 
 impl Plan {
-    /// The same plan with absolute paths, seen from the directory `base`. Names of what is built in, and URLs, stay.
+    /// Makes paths absolute, relative to the directory `base`. Names of built-in items and URLs
+    /// stay.
     pub fn seen_from(mut self, base: &Path) -> Self {
-        // What a path is of may also be a name: of a device, of a profile, of a remote repository.
+        // These texts may be a path or a name: of a device, a profile, a remote repository.
         let found = |text: &mut String| {
             let path = base.join(&*text);
             if Path::new(text).is_relative() && path.exists() {
@@ -20,7 +22,7 @@ impl Plan {
         let replay = self.workload.replay.iter_mut().flat_map(|table| [Some(&mut table.log), table.repo.as_mut()]);
         one.into_iter().chain(replay).flatten().chain(&mut self.measure.devices).for_each(found);
         if let Some(dir) = &mut self.volumes.dir {
-            // It may be yet to be made.
+            // The directory may not exist yet.
             *dir = base.join(&*dir).display().to_string();
         }
         for volume in [&mut self.volumes.full, &mut self.volumes.empty, &mut self.volumes.unaged] {

@@ -15,7 +15,7 @@ use crate::{Error, description::read_description};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScheduleName {
-    /// Fair coin tosses, as published: a life has as many operations as its most crowded age bin needs.
+    /// Fair coin tosses, as published: the most crowded age bin decides the operations of a life.
     Classic,
     /// Births and deaths in virtual time: `churn` births a file.
     #[default]
@@ -46,7 +46,8 @@ pub enum SizesName {
     Spread,
 }
 
-/// Profile-driven aging. A counted step is a hundredth of the schedule; the last one sets the files' times.
+/// Profile-driven aging. A counted step is a hundredth of the schedule. The last one sets the
+/// files' times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ProfilePlan {
@@ -85,7 +86,7 @@ impl Default for ProfilePlan {
 }
 
 impl ProfilePlan {
-    /// In the words of the workload.
+    /// Converts to the options of the workload.
     pub fn options(&self, seed: Seed) -> ProfileOptions {
         ProfileOptions {
             seed,
@@ -110,7 +111,8 @@ impl ProfilePlan {
         }
     }
 
-    /// The profile: a built-in one, or that of a file. Errors: there is none of that name, or it is not a profile.
+    /// Returns a built-in profile, or reads one from a file. Errors: no such profile; the file is
+    /// not a profile.
     pub fn read(&self) -> Result<AgingProfile, Error> {
         if let Some(profile) = find_builtin(&self.profile) {
             return Ok(profile);

@@ -1,4 +1,4 @@
-//! The reference of plan keys, as Markdown; docs/reference/plan-keys.md is this text.
+//! The reference of plan keys in Markdown. docs/reference/plan-keys.md is this text.
 
 use std::fmt::Write as _;
 
@@ -58,7 +58,7 @@ fn write_section(text: &mut String, name: &str, meaning: &str, schema: &Value, o
     }
 }
 
-/// The definition that a value refers to, through `anyOf` with null, too.
+/// The definition that a value refers to, also through `anyOf` with null.
 fn resolve<'a>(schema: &'a Value, value: &'a Value) -> &'a Value {
     if let Some(name) = value["$ref"].as_str().and_then(|path| path.strip_prefix("#/$defs/")) {
         return &schema["$defs"][name];
@@ -71,7 +71,7 @@ fn resolve<'a>(schema: &'a Value, value: &'a Value) -> &'a Value {
     }
 }
 
-/// What a key may be set to.
+/// The values that a key accepts.
 fn values(schema: &Value, value: &Value) -> String {
     let value = resolve(schema, value);
     let choices: Vec<&Value> = ["oneOf", "anyOf"].iter().filter_map(|key| value[*key].as_array()).flatten().collect();
@@ -104,7 +104,7 @@ fn values(schema: &Value, value: &Value) -> String {
     }
 }
 
-/// A text in a cell of a table.
+/// Escapes a text for a cell of a table.
 fn cell(text: &str) -> String {
     text.replace('\n', " ").replace('|', "\\|")
 }

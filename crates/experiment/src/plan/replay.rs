@@ -1,4 +1,4 @@
-//! The parameters of a replayed log as a plan gives them.
+//! The parameters of a replayed log in a plan.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,13 +13,13 @@ pub struct ReplayPlan {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repo: Option<String>,
     /// Steps of the log are joined until they have this number of operations or 16 MiB of contents.
-    /// 0: they stay as they are. By default 1,000 for recordings, whose steps are single operations,
-    /// and 0 for the logs of workloads.
+    /// 0: they stay as they are. By default 1,000 for recordings, whose steps are single
+    /// operations, and 0 for the logs of workloads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operations: Option<u64>,
-    /// How often the log is replayed; more than once, each time below a directory of its own
-    /// (`repeat-1`, `repeat-2`, …). If space runs out, the oldest repetition is removed and the step
-    /// continues.
+    /// How often the log is replayed. Each repetition has its own directory (`repeat-1`,
+    /// `repeat-2`, …) if there are several. If space runs out, the oldest repetition is removed and
+    /// the step continues.
     pub repeat: u64,
     /// Repetitions that stay at most: the oldest is removed before one more. All, by default.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -27,7 +27,7 @@ pub struct ReplayPlan {
 }
 
 impl ReplayPlan {
-    /// Operations of a counted step of a recording, unless the plan says how many.
+    /// Operations of a counted step of a recording, unless the plan sets it.
     pub const RECORDED_OPERATIONS: u64 = 1_000;
 
     /// Repetitions that are on a volume at the end, if they all fit.

@@ -1,4 +1,5 @@
-//! Reading a volume: a size or a place. Written by hand, because an error of serde's untagged enums names no key.
+//! Parses a volume: a size or a place. An error of serde's untagged enums names no key, so this is
+//! written by hand.
 
 use std::fmt;
 

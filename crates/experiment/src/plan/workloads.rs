@@ -1,4 +1,4 @@
-//! Workloads that need no history, and their parameters as a plan gives them.
+//! Workloads without a history, and their parameters in a plan.
 
 use schemars::JsonSchema;
 use senesce_core::{Bytes, Seed};
@@ -21,7 +21,7 @@ pub enum WorkloadKind {
     History,
     /// FSFB, the free-space fragmentation benchmark (HotStorage 2019): table `workload.fsfb`.
     Fsfb,
-    /// Profile-driven aging (ATC 2018): sizes, depths and ages of files as surveyed: table `workload.profile`.
+    /// Profile-driven aging (ATC 2018) to surveyed sizes, depths, ages: table `workload.profile`.
     Profile,
     /// A mail server with Maildirs (FAST 2017): table `workload.mail`.
     Mail,
@@ -31,14 +31,14 @@ pub enum WorkloadKind {
     Interfile,
     /// Directories renamed into another order: table `workload.renames`.
     Renames,
-    /// Overwrites of large files, OLTP-like, random or in streams (FAST 2019): table `workload.overwrite`.
+    /// Overwrites of large files: OLTP, random or streams (FAST 2019): table `workload.overwrite`.
     Overwrite,
     /// An operation log: of a recording, an aging or a run: table `workload.replay`.
     Replay,
 }
 
 impl WorkloadKind {
-    /// As plans spell it.
+    /// The name in plans.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::History => "history",
@@ -71,7 +71,8 @@ pub enum Variant {
 pub struct FsfbPlan {
     /// `paper`: files of 1 to 150 KiB, 500 rounds; `code`: 1 to 150 times 1000 bytes, 600 rounds.
     pub variant: Variant,
-    /// The share of the volume that is used after set-up and held from then on, percent. Used is what is not free to users.
+    /// The share of the volume that is used after set-up and held from then on, percent. Used is
+    /// all space that is not free to users.
     pub fill_percent: u64,
     /// The share of the files' bytes that a round replaces, percent.
     pub replace_percent: u64,
@@ -99,7 +100,7 @@ impl Default for FsfbPlan {
 }
 
 impl FsfbPlan {
-    /// In the words of the workload.
+    /// Converts to the options of the workload.
     pub fn options(&self, seed: Seed) -> FsfbOptions {
         let published = match self.variant {
             Variant::Paper => FsfbOptions::paper(seed),
@@ -149,7 +150,7 @@ impl Default for MailPlan {
 }
 
 impl MailPlan {
-    /// In the words of the workload.
+    /// Converts to the options of the workload.
     pub fn options(&self, seed: Seed) -> MailOptions {
         MailOptions {
             seed,
@@ -184,7 +185,7 @@ pub struct IntrafilePlan {
     pub files: u64,
     /// Their size at the beginning.
     pub file_size: Size,
-    /// What a round appends to each.
+    /// Size that a round appends to each file.
     pub append: Size,
     /// How many rounds.
     pub rounds: u64,
@@ -209,7 +210,7 @@ impl Default for IntrafilePlan {
 }
 
 impl IntrafilePlan {
-    /// In the words of the workload.
+    /// Converts to the options of the workload.
     pub fn options(&self, seed: Seed) -> IntrafileOptions {
         IntrafileOptions {
             seed,
@@ -254,7 +255,7 @@ impl Default for InterfilePlan {
 }
 
 impl InterfilePlan {
-    /// In the words of the workload.
+    /// Converts to the options of the workload.
     pub fn options(&self, seed: Seed) -> InterfileOptions {
         InterfileOptions {
             seed,
@@ -274,7 +275,7 @@ pub struct RenamesPlan {
     pub directories: u64,
     /// Files of a directory.
     pub files_per_directory: u64,
-    /// Their size at most; at least it is a sixth of that.
+    /// Their maximum size. The minimum is a sixth of it.
     pub file_size: Size,
     /// How many rounds.
     pub rounds: u64,
@@ -296,7 +297,7 @@ impl Default for RenamesPlan {
 }
 
 impl RenamesPlan {
-    /// In the words of the workload.
+    /// Converts to the options of the workload.
     pub fn options(&self, seed: Seed) -> RenamesOptions {
         RenamesOptions {
             seed,
@@ -322,7 +323,7 @@ pub enum PatternPlan {
     Streams,
 }
 
-/// Whether requests pass the page cache by.
+/// Whether requests bypass the page cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum IoPlan {
@@ -339,9 +340,9 @@ pub enum IoPlan {
 pub struct OverwritePlan {
     /// Which requests.
     pub pattern: PatternPlan,
-    /// Whether they pass the page cache by.
+    /// Whether requests bypass the page cache.
     pub io: IoPlan,
-    /// What all files have together.
+    /// Size of all files together.
     pub size: Size,
     /// Instead of `size`: the fullness of the volume in percent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -375,7 +376,7 @@ impl Default for OverwritePlan {
 }
 
 impl OverwritePlan {
-    /// In the words of the workload.
+    /// Converts to the options of the workload.
     pub fn options(&self, seed: Seed) -> OverwriteOptions {
         let (request_bytes, files, read_percent) = (self.request.0.0, self.files, self.read_percent);
         OverwriteOptions {

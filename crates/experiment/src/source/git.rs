@@ -1,4 +1,4 @@
-//! Commits of a git repository: given, cloned, or synthetic.
+//! Commits of a git repository: a local, a cloned, or a synthetic one.
 
 use std::{
     path::{Path, PathBuf},
@@ -27,7 +27,7 @@ use crate::{
     sizing::AUTO_CLONE_BYTES,
 };
 
-/// Bytes of contents that may be made ahead of their use.
+/// The maximum of contents that are made before their use, bytes.
 const AHEAD_BYTES: u64 = 64 * Bytes::MIB;
 
 type PullResult = Result<Pull, WorkloadError>;
@@ -66,7 +66,7 @@ impl GitSource {
         Ok(Self { history, contents, start, origin, git_version: collect_git_version()? })
     }
 
-    /// Makes the synthetic history that a log names, below `spool`; gives its path.
+    /// Makes the synthetic history that a log names, below `spool`. Returns its path.
     pub fn remake_synthetic(description: &serde_json::Value, spool: &Path) -> Result<PathBuf, Error> {
         let unclear = |error: serde_json::Error| Error::Unverified {
             what: "the synthetic history in the log's header".into(),
@@ -91,7 +91,8 @@ impl GitSource {
         Ok(Arc::new(GitContents::new(&history, &spool.join("packs"))?))
     }
 
-    /// Opens the synthetic repository that [`Self::remake_synthetic`] made, for the replay of a log.
+    /// Opens the synthetic repository that [`Self::remake_synthetic`] made, for the replay of a
+    /// log.
     pub fn for_replay_of_synthetic(
         path: &Path,
         options: HistoryOptions,
@@ -118,12 +119,14 @@ impl GitSource {
         Ok(PullPlanner::new(repository, self.contents.clone(), self.history.commits(), self.planner_options(gc)))
     }
 
-    /// The workload, and the source that has its contents ready: pulls and contents are made ahead on another thread.
+    /// Returns the workload and the source of its contents. Another thread makes pulls and contents
+    /// in advance.
     pub(super) fn workload(&self, plan: &Plan, arm: &Arm) -> Result<WorkloadAhead, Error> {
         let wanted = plan.history.pulls.unwrap_or(u64::MAX);
         let options = match plan.workload.edition {
             Edition::Single => {
-                // Every pull is made once: its contents wait one by one, and not even the clone has to fit in memory.
+                // Every pull is used once. Its contents are queued one by one, so the clone need
+                // not fit in memory.
                 let ops = |pull: &PullResult| pull.as_ref().map_or_else(|_| [].into(), |pull| pull.ops.clone());
                 let (pulls, contents) = make_ahead(self.planner(arm.gc)?, ops, self.contents(), AHEAD_BYTES);
                 return Ok((Box::new(GitReplay::new(Box::new(pulls), wanted)), contents));
@@ -138,9 +141,9 @@ impl GitSource {
                 keep_free: Some(plan.workload.keep_free.0),
             },
         };
-        // Every copy makes every pull, and contents are kept with the pull until the last one has. Whatever is not made
-        // here, because it is too much for memory or cannot be had, is asked for by the executor, who reports errors
-        // with their place.
+        // Every copy makes every pull, so a pull is kept with its contents until the last copy has
+        // made it. The executor requests contents that are too large for the queue or cannot be
+        // made here. It reports errors with their place.
         let contents = self.contents();
         let pulls = self.planner(arm.gc)?.map(move |pull| {
             let pull = pull?;
@@ -178,10 +181,11 @@ impl GitSource {
 
     pub(super) fn description(&self, plan: &Plan) -> serde_json::Value {
         let (first, last) = self.ends();
-        // A synthetic history is made anew wherever the log is replayed; its place in the run's directory means nothing.
+        // A replay makes a synthetic history again, so its path in the run's directory is not
+        // recorded.
         let from = match &plan.history.synthetic {
             Some(synthetic) => ("synthetic", serde_json::json!({ "seed": plan.seed.0, "parameters": synthetic })),
-            // As given, so that the same plan gives the same log wherever it runs.
+            // As the plan has it, so that the same plan gives the same log in any directory.
             None => ("repo", plan.history.repo.as_deref().into()),
         };
         serde_json::json!({
@@ -208,7 +212,7 @@ impl GitSource {
     }
 }
 
-/// Names packs without making them: the number of operations does not depend on their bytes.
+/// Names packs without making them. The number of operations does not depend on their bytes.
 struct NoPacks;
 
 impl PackNames for NoPacks {
@@ -218,11 +222,14 @@ impl PackNames for NoPacks {
     }
 }
 
-/// For [`StartAt::Auto`]: the newest commit that leaves enough to pull and whose clone is small enough.
+/// For [`StartAt::Auto`]: the newest commit with enough later commits to pull, and with a clone
+/// that is small enough.
 ///
-/// A clone is its work tree and a pack of the history up to there, which is taken to grow evenly to its size at the end.
+/// A clone is a work tree and a pack of the history up to its commit. The pack is assumed to grow
+/// evenly to its final size.
 fn choose_start(plan: &Plan, history: &History) -> Result<usize, Error> {
-    // Several copies share a commit; how many there will be is not known yet, but four at least are worth having.
+    // Several copies share a commit. The number of copies is not known yet; a run needs at least
+    // four.
     let per_commit = if plan.workload.edition == Edition::Single { 1 } else { 4 };
     let wanted = usize::try_from(plan.history.pulls.unwrap_or(0) / per_commit).unwrap_or(usize::MAX);
     let newest = history.len().saturating_sub(wanted.saturating_add(1));
@@ -231,7 +238,7 @@ fn choose_start(plan: &Plan, history: &History) -> Result<usize, Error> {
         let pack = packed / history.len() as u64 * number as u64;
         Ok(history.work_tree_bytes(number)? + pack <= AUTO_CLONE_BYTES)
     };
-    // Trees and packs grow, by and large: halve the range until the last commit that fits is found.
+    // Trees and packs mostly grow, so bisect the range for the last commit that fits.
     let (mut good, mut bad) = (0, newest + 1);
     while bad - good > 1 {
         let middle = good + (bad - good) / 2;
@@ -244,7 +251,7 @@ fn choose_start(plan: &Plan, history: &History) -> Result<usize, Error> {
     Ok(good)
 }
 
-/// The repository in the spool, and its origin.
+/// Returns the repository in the spool, and its origin.
 fn repository(plan: &Plan, spool: &Path, owners: &TrustedOwners) -> Result<(SpoolRepository, String), Error> {
     if let Some(synthetic) = &plan.history.synthetic {
         let path = spool.join("synthetic.git");
@@ -259,7 +266,7 @@ fn repository(plan: &Plan, spool: &Path, owners: &TrustedOwners) -> Result<(Spoo
     Ok((spooled(&given, spool, owners)?, given))
 }
 
-/// A copy of the repository at a path, or a clone of the one at a URL, below `spool`; made once.
+/// Copies the repository at a path, or clones the one at a URL, below `spool`. Does it once.
 fn spooled(given: &str, spool: &Path, owners: &TrustedOwners) -> Result<SpoolRepository, Error> {
     let of_file_url = given.strip_prefix("file://");
     let local = Path::new(of_file_url.unwrap_or(given));
@@ -285,8 +292,8 @@ fn spooled(given: &str, spool: &Path, owners: &TrustedOwners) -> Result<SpoolRep
 
 /// Fails before any volume is made if the history lacks objects that the plan needs.
 ///
-/// Making the clone's pack, which is used later, checks the objects up to the clone. The objects that pulls bring are
-/// searched for.
+/// The clone's pack, which is used later, proves the objects up to the clone. The objects of the
+/// pulls are looked up.
 fn check_objects(plan: &Plan, history: &History, contents: &GitContents, start: usize) -> Result<(), Error> {
     contents.pack_name(PackKey::All(start))?;
     let pulls = plan.history.pulls.map_or(usize::MAX, |pulls| usize::try_from(pulls).unwrap_or(usize::MAX));
@@ -299,7 +306,7 @@ fn check_objects(plan: &Plan, history: &History, contents: &GitContents, start: 
     Ok(check.finish()?)
 }
 
-/// Whether it names a place that git can clone from: `https://…`, `host:path`.
+/// Whether git can clone from this text: `https://…`, `host:path`.
 pub(crate) fn is_url(text: &str) -> bool {
     text.contains("://") || text.split_once(':').is_some_and(|(host, _)| !host.is_empty() && !host.contains('/'))
 }

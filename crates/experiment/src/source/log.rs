@@ -26,10 +26,10 @@ use crate::{
     replay::{contents_of, was_direct},
 };
 
-/// Bytes of contents that may be made ahead of their use.
+/// The maximum of contents that are made before their use, bytes.
 const AHEAD_BYTES: u64 = 16 * Bytes::MIB;
 
-/// A log that was read through once: it is whole, it can be replayed, and its contents are to be had.
+/// A log that was read once: it is complete, can be replayed, and its contents are available.
 pub struct LogSource {
     path: PathBuf,
     table: ReplayPlan,
@@ -41,11 +41,12 @@ pub struct LogSource {
 }
 
 impl LogSource {
-    /// Reads the log of the plan; `spool` is for packs and for a synthetic history that is made again.
+    /// Reads the log of the plan. `spool` is for packs, and for a synthetic history that is made
+    /// again.
     ///
-    /// Errors: damage, a log of a later version, one that no empty volume can follow, contents that are not to be had, a
-    /// parameter out of its range. Cost: the log is read twice; contents from a repository are all made once; memory for
-    /// the names of one repetition.
+    /// Errors: damage, a log of a later version, one that no empty volume can follow, unavailable
+    /// contents, a parameter out of its range. Cost: reads the log twice; makes all contents from a
+    /// repository once; memory for the names of one repetition.
     pub(super) fn open(plan: &Plan, spool: &Path, owners: &TrustedOwners) -> Result<Self, Error> {
         let table = plan.workload.replay.clone().unwrap_or_default();
         let path = PathBuf::from(&table.log);
@@ -73,12 +74,13 @@ impl LogSource {
         Ok(Self { path, table, header, options, survey, hash, contents })
     }
 
-    /// How many counted steps it makes.
+    /// The number of counted steps.
     pub(super) fn counted_steps(&self) -> u64 {
         self.survey.counted.saturating_mul(self.options.repeat)
     }
 
-    /// The workload at its beginning, and what has its contents ready: both are made ahead on another thread.
+    /// Returns the workload at its start and the source of its contents. Another thread makes both
+    /// in advance.
     pub(super) fn start(&self) -> Result<WorkloadAhead, Error> {
         let path = self.path.clone();
         let pieces = plan_pieces(self.options, move || records(&path));
@@ -94,22 +96,22 @@ impl LogSource {
         self.contents.clone()
     }
 
-    /// What a volume has to hold at least.
+    /// The minimum that a volume must hold.
     pub(super) fn needed(&self) -> Bytes {
         self.survey.needed
     }
 
-    /// What one repetition occupies at most.
+    /// The maximum that one repetition occupies.
     pub(super) fn first_state_bytes(&self) -> u64 {
         self.survey.peak.0
     }
 
-    /// Whether its reads and overwrites passed the page cache by.
+    /// Whether its reads and overwrites bypassed the page cache.
     pub(super) fn is_direct(&self) -> bool {
         was_direct(&self.header)
     }
 
-    /// The header of the log of what is done now: of the same version, and from where its contents come.
+    /// The header of the new log: its version and its source of contents are those of this log.
     pub(super) fn log_header(&self, plan: &Plan) -> LogHeader {
         let source = match &self.header.workload["source"] {
             Value::Null => json!({ "kind": "log" }),
@@ -154,7 +156,7 @@ impl LogSource {
     }
 }
 
-/// Recordings are single operations; what workloads did is in steps that mean something.
+/// A step of a recording is a single operation. A step of a workload has a meaning.
 fn default_operations(header: &LogHeader) -> u64 {
     match header.format == LogHeader::RECORDED_FORMAT && header.workload["kind"] != "replay" {
         true => ReplayPlan::RECORDED_OPERATIONS,
@@ -176,7 +178,7 @@ pub(super) fn records(
     Ok(reader.map(move |done| done.map_err(&unreadable)))
 }
 
-/// Contents, and beginnings of contents: of what was written when space ran out.
+/// Contents, and the starts of contents that were written until space ran out.
 pub(crate) struct WithBeginnings(pub Arc<dyn ContentSource>);
 
 impl ContentSource for WithBeginnings {

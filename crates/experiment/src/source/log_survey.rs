@@ -1,4 +1,5 @@
-//! A log looked through before anything is made: whether a volume can follow it, what it needs, what it counts.
+//! Reads a log before any volume is made: whether a volume can follow it, the space it needs, its
+//! counted steps.
 
 use std::{collections::HashSet, path::Path};
 
@@ -10,21 +11,23 @@ use senesce_workload::replay::{ReplayOptions, ops_done, plan_pieces};
 use super::log::records;
 use crate::{Error, arm::check_signal};
 
-/// What a log is like.
+/// The properties of a log.
 pub(super) struct Survey {
     pub summary: LogSummary,
     /// Counted steps of one repetition.
     pub counted: u64,
-    /// What one repetition occupies at most, if holes take space, in blocks of 4 KiB.
+    /// The maximum that one repetition occupies in blocks of 4 KiB, if holes use space.
     pub peak: Bytes,
-    /// What it occupies at its peak at least: holes, directories and the ends of files take none.
+    /// The minimum that it occupies at its peak: holes, directories and the ends of files use no
+    /// space.
     pub needed: Bytes,
 }
 
-/// Reads the log through, and follows it on a volume in memory that keeps lengths and no contents.
+/// Reads the log, and follows it on a volume in memory that keeps lengths and no contents.
 ///
-/// In: `check_contents`: derived contents are made and compared with their record, each key once. Errors: damage; an
-/// operation that an empty volume could not follow; a content that is not to be had, or another than it was.
+/// With `check_contents`, makes each derived content once, and compares it with its record. Errors:
+/// damage; an operation that an empty volume could not follow; a content that is unavailable or has
+/// changed.
 pub(super) fn survey(
     path: &Path,
     options: ReplayOptions,
@@ -45,7 +48,7 @@ pub(super) fn survey(
     let summary = reader.summary();
     if let Ended::Truncated { at_bytes } = summary.ended {
         let problem = format!(
-            "ends in the middle of a frame, at byte {at_bytes}; its beginning would be replayed as if it were all"
+            "ends in the middle of a frame, at byte {at_bytes}; a replay would stop there as if the log were complete"
         );
         return Err(refuse(path, problem));
     }
@@ -57,10 +60,10 @@ pub(super) fn survey(
     Ok(Survey { summary, counted, peak: Bytes(account.peak), needed: Bytes(account.needed) })
 }
 
-/// What the log's files occupy together at its peak at least; a log that an empty volume cannot follow is followed as far
-/// as it can be.
+/// The minimum that the log's files occupy together at their peak. If an empty volume cannot follow
+/// the log, stops at the first such operation.
 ///
-/// Errors: it cannot be opened, a signal. Cost: the log is read once; contents are not made.
+/// Errors: the log cannot be opened, a signal. Cost: reads the log once; makes no contents.
 pub fn collect_peak(path: &Path) -> Result<Bytes, Error> {
     let mut account = Account { model: ModelTarget::default(), hole_bytes: 0, peak: 0, needed: 0 };
     for done in LogReader::open(path)? {
@@ -74,10 +77,10 @@ fn refuse(path: &Path, problem: String) -> Error {
     Error::Unverified { what: format!("the log {}", path.display()), problem }
 }
 
-/// A volume in memory with what is known of its holes.
+/// A volume in memory with an account of its holes.
 struct Account {
     model: ModelTarget,
-    /// At least as much as there are holes.
+    /// An upper bound of the bytes in holes.
     hole_bytes: u64,
     peak: u64,
     needed: u64,
@@ -89,7 +92,7 @@ impl Account {
         for op in ops_done(done) {
             check_signal()?;
             let recorded = op.content().and_then(|_| lengths.next());
-            // Of an operation that failed, the beginning.
+            // Of a failed operation, only the written start.
             let len = match op.content() {
                 Some(Content::Inline(bytes)) => Some(bytes.len() as u64),
                 Some(Content::Seeded { len, .. }) => Some(*len),
@@ -106,7 +109,10 @@ impl Account {
                 };
                 refuse(
                     path,
-                    format!("step {} ({}): {op}: {said} on a volume that began empty", done.number, done.step.label),
+                    format!(
+                        "step {} ({}): {op}: {said} on a volume that was empty at the start",
+                        done.number, done.step.label
+                    ),
                 )
             })?;
             let used = self.model.used().0;
@@ -117,12 +123,12 @@ impl Account {
         Ok(())
     }
 
-    /// Adds what an operation may leave unwritten.
+    /// Adds the bytes that an operation may leave unwritten.
     fn note_holes(&mut self, root: &RelPath, op: &Op) {
         let length = |path: &RelPath| self.model.file_bytes(&root.join(path)).unwrap_or(0);
         let more = match op {
             Op::Truncate { path, len } => len.saturating_sub(length(path)),
-            // With the rest of the block that the end lies in.
+            // With the rest of the file's last block.
             Op::Write { path, offset, .. } => offset.saturating_sub(length(path)),
             Op::Fallocate { how: SpaceChange::Punch, len, .. } => *len,
             // Some file systems make holes of these.
@@ -130,14 +136,14 @@ impl Account {
             _ => 0,
         };
         if more > 0 {
-            // The log may announce any length.
+            // The log may claim any length.
             let blocks = more.checked_next_multiple_of(4096).unwrap_or(u64::MAX);
             self.hole_bytes = self.hole_bytes.saturating_add(blocks);
         }
     }
 }
 
-/// The same operation with as many bytes of nothing in particular.
+/// The same operation with `len` arbitrary bytes.
 fn without_content(op: Op, len: u64) -> Op {
     let content = Content::Seeded { seed: 0, len };
     match op {
@@ -147,7 +153,8 @@ fn without_content(op: Op, len: u64) -> Op {
     }
 }
 
-/// Makes the derived contents of a record that were not seen before, and compares them with what is recorded.
+/// Makes the derived contents of a record that were not seen before, and compares them with their
+/// record.
 fn check_derived(
     path: &Path,
     done: &DoneStep,

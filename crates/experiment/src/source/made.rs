@@ -1,4 +1,4 @@
-//! Workloads that follow from the seed and their parameters alone.
+//! Workloads that need only a seed and parameters.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::{
 pub struct MadeSource {
     kind: WorkloadKind,
     made: Made,
-    /// As the plan gives them, with the defaults.
+    /// The parameters of the plan, with the defaults.
     parameters: Value,
 }
 
@@ -38,7 +38,7 @@ enum Made {
 }
 
 impl MadeSource {
-    /// The workload that the plan names; `None` if its steps come from a history.
+    /// Makes the workload of the plan. `None` if its steps come from a history or a log.
     ///
     /// Errors: a parameter out of its range.
     pub(crate) fn open(plan: &Plan) -> Result<Option<Self>, Error> {
@@ -53,7 +53,7 @@ impl MadeSource {
                 let table = workload.profile.clone().unwrap_or_default();
                 let profile = table.read()?;
                 let mut parameters = json!(table);
-                // Of a profile in a file, the name says nothing.
+                // The name of a file does not identify the profile in it.
                 let text = profile.render().unwrap_or_default();
                 parameters["profile_blake3"] = blake3::hash(text.as_bytes()).to_hex().to_string().into();
                 (Made::Profile(Box::new(profile), table.options(plan.seed)), parameters)
@@ -84,7 +84,7 @@ impl MadeSource {
         Ok(Some(source))
     }
 
-    /// How many counted steps it makes.
+    /// The number of counted steps.
     pub(super) fn rounds(&self) -> u64 {
         match &self.made {
             Made::Fsfb(options) => options.rounds,
@@ -109,7 +109,7 @@ impl MadeSource {
         })
     }
 
-    /// The workload at its beginning, and what makes its contents.
+    /// Returns the workload at its start and the source of its contents.
     pub(super) fn start(&self) -> Result<WorkloadAhead, Error> {
         Ok((self.workload()?, self.contents()))
     }
@@ -118,7 +118,7 @@ impl MadeSource {
         Arc::new(PrintableContents)
     }
 
-    /// What the files of the first state occupy, bytes; 0 if that is a share of the volume.
+    /// Bytes that the files of the first state occupy. 0 if they are a share of the volume.
     pub(crate) fn first_state_bytes(&self) -> u64 {
         match &self.made {
             Made::Fsfb(_) | Made::Profile(..) => 0,
@@ -130,12 +130,12 @@ impl MadeSource {
         }
     }
 
-    /// Whether reads and overwrites pass the page cache by.
+    /// Whether reads and overwrites bypass the page cache.
     pub(super) fn is_direct(&self) -> bool {
         matches!(self.made, Made::Overwrite(_)) && self.parameters["io"] == json!(IoPlan::Direct)
     }
 
-    /// What the log's header says.
+    /// The workload in the log's header.
     pub(super) fn log_description(&self, plan: &Plan) -> Value {
         json!({
             "kind": self.kind,

@@ -1,4 +1,4 @@
-//! Where an experiment's steps come from: a repository, a synthetic history, a trace, a log, or a seed alone.
+//! Sources of an experiment's steps: a repository, a synthetic history, a trace, a log, or a seed.
 
 mod git;
 mod log;
@@ -29,15 +29,16 @@ pub use log_survey::collect_peak;
 pub use made::MadeSource;
 pub use trace::TraceSource;
 
-/// A workload, and the source that has its contents ready, made ahead on another thread.
+/// A workload and the source of its contents. Another thread may make them in advance.
 pub(crate) type WorkloadAhead = (Box<dyn Workload>, Arc<dyn ContentSource>);
 
-/// What the files of a first state take, bytes.
+/// Bytes that the files of a first state use.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FirstState {
     /// In blocks of 4 KiB, directories included.
     pub occupied_bytes: u64,
-    /// Their contents alone, of a log its peak: no file system that does not compress takes less.
+    /// The contents alone, or the peak of a log. A file system without compression uses at least
+    /// this.
     pub content_bytes: u64,
 }
 
@@ -54,8 +55,8 @@ pub enum Source {
 }
 
 impl Source {
-    /// Opens the plan's history; copies a repository, clones a URL or makes the synthetic history
-    /// below `spool` if that is not done yet.
+    /// Opens the plan's source. If it is not yet below `spool`, copies a repository, clones a URL
+    /// or makes the synthetic history there.
     pub fn open(plan: &Plan, spool: &Path, owners: &TrustedOwners) -> Result<Self, Error> {
         if plan.workload.kind == WorkloadKind::Replay {
             return Ok(Self::Log(Box::new(LogSource::open(plan, spool, owners)?)));
@@ -69,7 +70,7 @@ impl Source {
         }
     }
 
-    /// How many counted steps the plan makes at most.
+    /// The maximum of counted steps of the plan.
     pub fn pulls(&self, plan: &Plan) -> u64 {
         let wanted = plan.history.pulls.unwrap_or(u64::MAX);
         match (self, plan.workload.edition) {
@@ -82,7 +83,7 @@ impl Source {
         }
     }
 
-    /// What moves an arm forward.
+    /// Returns the driver of an arm.
     pub(crate) fn driver(&self, context: &ArmContext<'_>) -> Result<Driver, Error> {
         let (plan, arm) = (context.plan, context.arm);
         if let (Self::Git(git), Engine::Git) = (self, arm.engine) {
@@ -92,7 +93,8 @@ impl Source {
         Ok(Driver::Steps { workload, contents })
     }
 
-    /// The workload of an arm, and the source that has its contents ready, made ahead on another thread.
+    /// Returns the workload of an arm and the source of its contents. Another thread may make them
+    /// in advance.
     pub(crate) fn workload(&self, plan: &Plan, arm: &Arm) -> Result<WorkloadAhead, Error> {
         match self {
             Self::Git(git) => git.workload(plan, arm),
@@ -102,7 +104,7 @@ impl Source {
         }
     }
 
-    /// Makes the bytes of the workload's contents.
+    /// Returns the source of the workload's contents.
     pub fn contents(&self) -> Arc<dyn ContentSource> {
         match self {
             Self::Git(git) => git.contents(),
@@ -112,9 +114,9 @@ impl Source {
         }
     }
 
-    /// What the files of the first state (one copy) take.
+    /// Computes the space that the files of the first state (one copy) use.
     ///
-    /// Cost: all contents of the first step are made once, and kept nowhere.
+    /// Cost: makes all contents of the first step once, and stores none.
     pub(crate) fn first_state(&self) -> Result<FirstState, Error> {
         let mut workload = match self {
             Self::Git(git) => git.first_step_only()?,
@@ -139,7 +141,7 @@ impl Source {
         Ok(FirstState { occupied_bytes: sum(blocks) + blocks(1) * directories, content_bytes: sum(|bytes| bytes) })
     }
 
-    /// Whether reads and overwrites pass the page cache by.
+    /// Whether reads and overwrites bypass the page cache.
     pub(crate) fn is_direct(&self) -> bool {
         match self {
             Self::Git(_) | Self::Trace(_) => false,
@@ -148,7 +150,7 @@ impl Source {
         }
     }
 
-    /// The log's header: everything the steps follow from, in an order that never changes.
+    /// The log's header: everything that determines the steps, in a fixed order.
     pub(crate) fn log_header(&self, plan: &Plan, arm: &Arm) -> LogHeader {
         match self {
             Self::Log(log) => log.log_header(plan),
@@ -181,7 +183,7 @@ impl Source {
         workload
     }
 
-    /// For the records.
+    /// The circumstances of the source, for the records.
     pub(crate) fn circumstances(&self) -> Vec<(String, String)> {
         match self {
             Self::Git(git) => git.circumstances(),

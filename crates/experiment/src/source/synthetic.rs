@@ -1,4 +1,4 @@
-//! The synthetic history as a repository in the spool.
+//! Makes the synthetic history as a repository in the spool.
 
 use std::path::Path;
 
@@ -14,7 +14,8 @@ use crate::{
     plan::Synthetic,
 };
 
-/// Makes the repository at `path`, unless it is there already: the name appears only when it is complete.
+/// Makes the repository at `path`, unless it exists. The name appears only when the repository is
+/// complete.
 pub(super) fn make(synthetic: &Synthetic, seed: Seed, path: &Path) -> Result<(), Error> {
     if path.exists() {
         return Ok(());

@@ -18,13 +18,13 @@ use senesce_workload::{
 use super::WorkloadAhead;
 use crate::{Error, plan::Plan};
 
-/// Bytes of contents that may be made ahead of their use.
+/// The maximum of contents that are made before their use, bytes.
 const AHEAD_BYTES: u64 = 16 * Bytes::MIB;
 
-/// What a replay of a trace is told: it follows the trace whatever the volume says.
+/// Feedback of a replay of a trace. It follows the trace in any case.
 const ENDLESS: Feedback = Feedback { capacity: Bytes(u64::MAX), free: Bytes(u64::MAX), last: None };
 
-/// A trace that was read through once.
+/// A trace that was read once.
 pub struct TraceSource {
     path: PathBuf,
     commits: u64,
@@ -32,7 +32,7 @@ pub struct TraceSource {
 }
 
 impl TraceSource {
-    /// Reads the whole trace: whatever is wrong with it is said before the first volume is made.
+    /// Reads the whole trace, so that its errors are reported before the first volume is made.
     pub(super) fn open(path: &Path) -> Result<Self, Error> {
         let mut reader = TraceReader::new(open_trace(path)?);
         reader.read_start(&mut |_| Ok(()))?;
@@ -51,7 +51,7 @@ impl TraceSource {
         self.commits
     }
 
-    /// The workload, and the source that has its contents ready: both are made ahead on another thread.
+    /// Returns the workload and the source of its contents. Another thread makes both in advance.
     pub(super) fn workload(&self, plan: &Plan) -> Result<WorkloadAhead, Error> {
         let options = TraceOptions { seed: plan.seed, max_commits: plan.history.pulls };
         let mut replay = TraceReplay::new(open_trace(&self.path)?, options);
@@ -88,7 +88,7 @@ impl TraceSource {
     }
 }
 
-/// A trace's steps from the thread that makes them.
+/// Steps of a trace from the thread that makes them.
 struct StepsAhead {
     steps: ItemsAhead<Result<Step, WorkloadError>>,
     started: bool,
@@ -101,7 +101,7 @@ impl Workload for StepsAhead {
             return Err(WorkloadError::VolumeTooSmall {
                 label: self.last_label.clone(),
                 capacity: feedback.capacity,
-                problem: "a trace has nothing that could be deleted to make room; give the volume more".into(),
+                problem: "a trace has no files to delete if space runs out; use a larger volume".into(),
             });
         }
         let step = self.steps.next().transpose()?;

@@ -1,4 +1,5 @@
-//! The images that runs begin from: a fresh one and aged ones of each file system, made once and kept.
+//! The images at the start of runs: a fresh one and aged ones of each file system, made once and
+//! kept.
 
 use std::{
     fs,
@@ -19,29 +20,29 @@ use crate::{
     volumes::{MEMORY_DIR, create_untaken},
 };
 
-/// An image and how it was made.
+/// An image and its circumstances.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SuiteState {
     /// The file system's name.
     pub file_system: String,
     /// `fresh`, or the profile's name.
     pub state: String,
-    /// All that it follows from, to tell whether it can be used again.
+    /// All inputs of the image. If they are the same, the image can be used again.
     pub recipe: serde_json::Value,
-    /// What aging reached; none for a fresh one.
+    /// The result of the aging. `None` for a fresh image.
     pub reached: Option<serde_json::Value>,
-    /// What is free then, by size of free extents; none where there is no image.
+    /// Free space by size of the free extents. `None` without an image.
     pub free_space: Option<FreeSpaceFigures>,
-    /// Why there is none, and so no run of it.
+    /// The reason why there is no image, and no run of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
-    /// Whether what is free was trimmed.
+    /// Whether the free space was trimmed.
     pub is_trimmed: bool,
-    /// The volume's circumstances when it was made.
+    /// The circumstances of the volume at its creation.
     pub circumstances: Vec<(String, String)>,
 }
 
-/// Where they are.
+/// The directory of the images.
 pub(super) struct Images<'a> {
     pub plan: &'a SuitePlan,
     pub dir: &'a Path,
@@ -54,7 +55,8 @@ impl Images<'_> {
         self.dir.join("images").join(format!("{file_system}-{state}.image"))
     }
 
-    /// The image if it is there and follows from the same; else makes it. One that cannot be made has a reason.
+    /// Returns the existing image if its inputs are the same. Otherwise makes it. If it cannot be
+    /// made, the state has the reason.
     ///
     /// Errors: a signal.
     pub fn provide(&self, number: usize, state: &str, tell: &mut dyn FnMut(String)) -> Result<SuiteState, Error> {
@@ -137,10 +139,10 @@ impl Images<'_> {
         let plan = self.plan.aging(state)?;
         let spool = self.dir.join("spool");
         fs::create_dir_all(&spool).map_err(Error::io("create", &spool))?;
-        let mut told = 0;
+        let mut reported = 0;
         let mut each = |ages: &crate::Ages| {
-            if ages.counted_steps >= told + 20 {
-                told = ages.counted_steps;
+            if ages.counted_steps >= reported + 20 {
+                reported = ages.counted_steps;
                 tell(format!("{what}: fullness {:.1}%, turnover {:.2}", 100.0 * ages.fullness, ages.turnover));
             }
         };
@@ -154,13 +156,13 @@ impl Images<'_> {
             threads: self.world.threads,
             clock: &*self.world.clock,
         };
-        // A profile ages one volume from front to end.
+        // A profile ages one volume from start to end.
         let end = age_into(&options, &mut || Ok(()), &mut each);
         check_signal()?;
         serde_json::to_value(end?).map_err(|error| self.broken(&spool, error))
     }
 
-    /// All that the image follows from.
+    /// All inputs of the image.
     fn recipe(&self, number: usize, state: &str) -> Result<serde_json::Value, Error> {
         let aging = match state {
             FRESH => None,
@@ -180,7 +182,8 @@ impl Images<'_> {
     }
 }
 
-/// The volume of a file system of the plan, in memory or in `dir`: a disk in virtual time if a device is described.
+/// The volume of a file system of the plan, in memory or in `dir`. With a device, it is a disk in
+/// virtual time.
 pub(super) fn volume_spec(plan: &SuitePlan, dir: &Path, number: usize, device: Option<&str>) -> VolumeSpec {
     let memory = plan.volume.memory;
     let (dir, size) = (if memory { PathBuf::from(MEMORY_DIR) } else { dir.to_owned() }, plan.size());
@@ -200,12 +203,12 @@ pub(super) fn volume_spec(plan: &SuitePlan, dir: &Path, number: usize, device: O
     spec
 }
 
-/// None for one that is not there or not whole: the image is then made again.
+/// Returns `None` if the record does not exist or is incomplete. The image is then made again.
 fn read_record(path: &Path) -> Option<SuiteState> {
     serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 
-/// Bytes of all images at most, and of one in work.
+/// The maximum of bytes of all images, and of one in work.
 pub(super) fn needed(plan: &SuitePlan) -> Bytes {
     let states = (plan.file_systems.len() * plan.states.len()) as f64;
     let filled = plan.aging.fullness_percent / 100.0;

@@ -1,9 +1,10 @@
-//! Suites: personalities on several file systems, fresh and aged by several profiles, with what that does to their order.
+//! Suites: personalities on several file systems, fresh and aged by several profiles, and the order
+//! of the file systems in each state.
 //!
-//! [`Suite::open`] takes a plan and a directory, [`Suite::execute`] makes the images that are missing (a fresh one and one
-//! for each profile, of each file system) and does the runs that are missing, in turn, each from its image restored, on the
-//! machine's own time or on a modelled device's. Every finished run is a line of `runs.ndjson`, so that a killed suite goes
-//! on where it was.
+//! [`Suite::open`] reads a plan and opens a directory. [`Suite::execute`] makes the missing images:
+//! a fresh one and one for each profile, of each file system. Then it makes the missing runs in
+//! turn. Each run restores its image, and its time is the machine's or that of a modelled device.
+//! Every complete run is a line of `runs.ndjson`, so that a killed suite can continue.
 
 mod images;
 mod plan;

@@ -1,4 +1,4 @@
-//! Plans of suites: which personalities on which file systems, fresh and aged by which profiles.
+//! Plans of suites: personalities, file systems, and the profiles that age them.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ use crate::{
 
 /// The version this program reads.
 pub const SUITE_FORMAT: &str = "senesce-suite/1";
-/// The state of a volume that nobody used yet.
+/// The state of an unused volume.
 pub const FRESH: &str = "fresh";
 
 /// Personalities on file systems in several states.
@@ -33,7 +33,7 @@ pub struct SuitePlan {
     pub format: String,
     /// Short name.
     pub name: String,
-    /// What it is for, for readers.
+    /// The purpose, for readers.
     #[serde(default)]
     pub description: String,
     /// Aging and runs follow from this number.
@@ -46,13 +46,13 @@ pub struct SuitePlan {
     pub states: Vec<String>,
     /// The volumes.
     pub volume: SuiteVolume,
-    /// How volumes are aged.
+    /// The aging of the volumes.
     #[serde(default)]
     pub aging: SuiteAging,
-    /// What is measured.
+    /// The personalities to measure.
     #[serde(rename = "personality")]
     pub personalities: Vec<SuitePersonality>,
-    /// On which file systems. The first one, fresh, is what all others are held against.
+    /// The file systems to measure. The first one, fresh, is the baseline of all others.
     #[serde(rename = "file_system")]
     pub file_systems: Vec<FileSystem>,
 }
@@ -63,17 +63,18 @@ pub struct SuitePlan {
 pub struct SuiteVolume {
     /// Their size.
     pub size: Size,
-    /// A device to be modelled: runs are then on disks in virtual time, and operations are counted per second of it. A
-    /// built-in one (`senesce device list`) or a description in TOML; by default the machine's own time counts.
+    /// A device to model: runs are then on disks in virtual time, and rates are operations per
+    /// second of that time. A built-in one (`senesce device list`) or a description in TOML. By
+    /// default the machine's time counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
-    /// Volumes are in memory (/dev/shm) while they are aged and run. Changes nothing of a modelled device's time, and spares
-    /// the real one.
+    /// Keeps volumes in memory (/dev/shm) while they are aged and run. This spares the real device,
+    /// and does not change the time of a modelled one.
     #[serde(default)]
     pub memory: bool,
 }
 
-/// How the volumes of a suite are aged: the keys of `[workload.profile]` in plans.
+/// The aging of a suite's volumes: the keys of `[workload.profile]` in plans.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SuiteAging {
@@ -99,7 +100,7 @@ impl Default for SuiteAging {
 pub struct SuitePersonality {
     /// A built-in one (`senesce personality list`) or a file.
     pub name: String,
-    /// What its sets of files are multiplied by.
+    /// Multiplies its sets of files.
     #[serde(default = "default_scale")]
     pub scale: f64,
     /// File operations of a run; by default its own.
@@ -120,15 +121,15 @@ fn default_scale() -> f64 {
 }
 
 impl SuitePlan {
-    /// Reads a plan; relative paths in it are taken from the working directory.
+    /// Reads a plan. Relative paths in it start at the working directory.
     ///
-    /// Errors: it cannot be read; what is wrong with which key.
+    /// Errors: it cannot be read; a wrong key, with the problem.
     pub fn read(path: &Path) -> Result<Self, PlanError> {
         let text = read_description(path).map_err(|source| PlanError::Read { path: path.to_owned(), source })?;
         Self::parse(path, &text)
     }
 
-    /// Takes a text as a plan; `path` is only for messages.
+    /// Parses a text as a plan. `path` is for messages.
     pub fn parse(path: &Path, text: &str) -> Result<Self, PlanError> {
         let plan: Self = parse_format(path, text, SUITE_FORMAT)?;
         plan.check(path)?;
@@ -153,7 +154,7 @@ impl SuitePlan {
             }
         }
         if !self.states.iter().any(|state| state == FRESH) {
-            return wrong("states", "is without \"fresh\", which everything is held against");
+            return wrong("states", "is without \"fresh\", the baseline of all other states");
         }
         let names = self.states.iter().map(|state| state_name(state)).collect();
         for (key, names) in [("states", names), ("file_system", self.file_system_names())] {
@@ -187,7 +188,7 @@ impl SuitePlan {
         if !(1.0..=98.0).contains(&fullness) {
             return wrong("aging.fullness_percent", &format!("is {fullness}; it must be 1 to 98"));
         }
-        // Keys without effect are refused, as in plans.
+        // As in plans, keys without effect are refused.
         let aging = &self.aging;
         if self.states.len() == 1 && *aging != SuiteAging::default() {
             return wrong("aging", "has no effect: states has \"fresh\" only, and nothing is aged");
@@ -200,7 +201,7 @@ impl SuitePlan {
         }
         self.device(path)?;
         let aged = if self.states.len() > 1 { fullness / 100.0 } else { 0.0 };
-        let room = Bytes((self.size().0 as f64 * (1.0 - aged)) as u64);
+        let free = Bytes((self.size().0 as f64 * (1.0 - aged)) as u64);
         let mut seen = Vec::new();
         for entry in &self.personalities {
             let personality = read_personality(&entry.name)?;
@@ -208,9 +209,9 @@ impl SuitePlan {
             let planned = plan_script(&personality, &options)
                 .map_err(|problem| contradiction(path, format!("personality.{}", problem.key), problem.problem))?;
             let needed = Bytes(planned.script.bytes());
-            if needed > room {
+            if needed > free {
                 let name = &personality.name;
-                let problem = format!("{name} begins with {needed} of files; an aged volume has {room} free at most");
+                let problem = format!("{name} begins with {needed} of files; an aged volume has at most {free} free");
                 return wrong("personality.scale", &problem);
             }
             if seen.contains(&personality.name) {
@@ -231,7 +232,7 @@ impl SuitePlan {
         self.file_systems.iter().map(|fs| fs.name.clone().unwrap_or_else(|| fs.kind.as_str().to_owned())).collect()
     }
 
-    /// The modelled device; none if the machine's time counts.
+    /// The modelled device. `None` if the machine's time counts.
     pub(super) fn device(&self, path: &Path) -> Result<Option<DeviceSpec>, PlanError> {
         self.volume.device.as_ref().map(|name| find_device("volume.device", name, path)).transpose()
     }
@@ -252,12 +253,12 @@ impl SuitePlan {
         plan_aging(&format!("profile:{state}"), &settings, &Until::default(), Some(Seed(self.seed)))
     }
 
-    /// Personalities with how each is run.
+    /// The personalities with their parameters.
     pub(super) fn personalities(&self) -> Result<Vec<(Personality, &SuitePersonality)>, PlanError> {
         self.personalities.iter().map(|entry| Ok((read_personality(&entry.name)?, entry))).collect()
     }
 
-    /// What a run needs beside the volume: room for its image.
+    /// The size of each volume.
     pub fn size(&self) -> Bytes {
         self.volume.size.0
     }
@@ -273,7 +274,7 @@ impl SuitePersonality {
     }
 }
 
-/// How a state is called in results: a profile of a file by the file's name.
+/// The name of a state in results. A profile in a file has the file's name.
 pub(super) fn state_name(state: &str) -> String {
     let path = Path::new(state);
     match path.extension() {
@@ -302,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_suite_is_one_and_misspelt_keys_are_refused_with_the_nearest_name() {
+    fn misspelt_keys_are_refused_with_the_nearest_name() {
         let plan = SuitePlan::parse(Path::new("s.toml"), SMALL).unwrap();
         assert_eq!((plan.runs, plan.file_system_names()), (5, vec!["ext4".to_owned()]));
         let aging = plan.aging("agrawal").unwrap();
@@ -315,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_told_with_its_key() {
+    fn problems_are_reported_with_their_key() {
         for (from, to, said) in [
             ("\"agrawal\"", "\"agraval\"", "agraval"),
             ("\"agrawal\"", "\"fresh\"", ": states: has \"fresh\" twice"),
@@ -354,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn published_schemas_are_those_of_the_code() {
+    fn published_schemas_are_current() {
         let published =
             |name: &str| std::fs::read_to_string(format!("{}/../../docs/{name}", env!("CARGO_MANIFEST_DIR")));
         let same = published("suite.schema.json").unwrap_or_default() == suite_schema_json();

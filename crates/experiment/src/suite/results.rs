@@ -1,4 +1,4 @@
-//! What a suite found: every run, and what they say about file systems fresh and aged.
+//! The results of a suite: every run, and the rates of file systems, fresh and aged.
 
 use senesce_core::{
     Seed,
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{FRESH, SuitePlan, SuiteState, plan::state_name};
 use crate::personality::PersonalityFigures;
 
-/// The version of the results.
+/// The version of the format.
 pub const SUITE_RESULTS_SCHEMA: &str = "senesce-suite-results/1";
 
 /// One run.
@@ -21,14 +21,14 @@ pub struct SuiteRun {
     pub file_system: String,
     /// `fresh`, or the profile's name.
     pub state: String,
-    /// Counted from 1; runs with the same number do the same operations.
+    /// Number from 1. Runs with the same number do the same operations.
     pub run: u32,
-    /// What it came to; none if it failed.
+    /// The figures. `None` if the run failed.
     pub figures: Option<PersonalityFigures>,
-    /// Why it failed.
+    /// The reason of the failure.
     pub failed: Option<String>,
-    /// The disturbances beyond the limits, in words; empty if there were none, or if the time of its device is
-    /// modelled.
+    /// The disturbances beyond the limits, in words. Empty if there were none, or if the time of
+    /// the device is modelled.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub disturbance: String,
     /// Circumstances of the volume.
@@ -44,15 +44,15 @@ pub struct SuiteFigure {
     pub file_system: String,
     /// `fresh`, or the profile's name.
     pub state: String,
-    /// Operations per second; none if no run succeeded.
+    /// Operations per second. `None` if no run succeeded.
     pub rate: Option<Spread>,
-    /// Over that of the first file system, fresh, with a bootstrap 95% interval.
+    /// Ratio to the rate of the first file system, fresh, with a bootstrap 95% interval.
     pub normal: Option<Normal>,
-    /// Over that of the same file system, fresh.
+    /// Ratio to the rate of the same file system, fresh.
     pub own: Option<Normal>,
     /// Runs that failed.
     pub failed: u32,
-    /// Calls without space, in all runs.
+    /// Calls that failed for lack of space, in all runs.
     pub no_space: u64,
 }
 
@@ -63,9 +63,9 @@ pub struct Normal {
     pub ratio: f64,
     /// Lower end of the interval.
     pub low: f64,
-    /// Upper end of it.
+    /// Upper end of the interval.
     pub high: f64,
-    /// Of the Mann-Whitney test; none if there are too few runs.
+    /// p value of the Mann-Whitney test. `None` if there are too few runs.
     pub p: Option<f64>,
 }
 
@@ -76,11 +76,11 @@ pub struct SuiteRanking {
     pub personality: String,
     /// The profile's name.
     pub state: String,
-    /// The order; `unaged` is fresh.
+    /// The order. `unaged` is fresh.
     pub ranking: Ranking,
 }
 
-/// All of it, as `results.json` holds it.
+/// The whole result, as `results.json` stores it.
 #[derive(Clone, Debug, Serialize)]
 pub struct SuiteResults {
     /// `senesce-suite-results/1`.
@@ -89,13 +89,13 @@ pub struct SuiteResults {
     pub senesce_version: String,
     /// The plan.
     pub plan: SuitePlan,
-    /// What a rate counts: operations over which seconds.
+    /// The unit of a rate: operations per which seconds.
     pub unit: String,
-    /// The modelled device; none if wall seconds count.
+    /// The modelled device. `None` if wall seconds count.
     pub device: Option<String>,
-    /// Whether all runs of the plan are in it.
+    /// Whether it contains all runs of the plan.
     pub is_complete: bool,
-    /// The images that runs began from.
+    /// The images at the start of the runs.
     pub states: Vec<SuiteState>,
     /// By personality, file system and state, in the plan's order.
     pub figures: Vec<SuiteFigure>,
@@ -105,7 +105,7 @@ pub struct SuiteResults {
     pub runs: Vec<SuiteRun>,
 }
 
-/// What the runs say. In: names of the plan's personalities.
+/// Computes the results from the runs. `names` are the names of the plan's personalities.
 pub(super) fn compute_results(
     plan: &SuitePlan,
     names: &[String],
@@ -173,7 +173,7 @@ pub(super) fn compute_results(
     }
 }
 
-/// Of `found` over `base`.
+/// Compares the rates of `found` with those of `base`.
 fn compute_normal(base: &[f64], found: &[f64]) -> Option<Normal> {
     let compared = compute_comparison(base, found, Seed(1))?;
     Some(Normal { ratio: compared.ratio, low: compared.ratio_low, high: compared.ratio_high, p: compared.p() })
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn all_is_held_against_the_first_file_system_fresh_and_a_pair_that_changes_is_found() {
+    fn rates_are_normalized_and_rank_changes_are_found() {
         let text = "format = \"senesce-suite/1\"\nname = \"t\"\nruns = 4\nstates = [\"fresh\", \"agrawal\"]\n\
             [volume]\nsize = \"512MiB\"\n[[personality]]\nname = \"varmail\"\n\
             [[file_system]]\nkind = \"ext4\"\n[[file_system]]\nkind = \"xfs\"\n[[file_system]]\nkind = \"btrfs\"\n";
@@ -233,7 +233,7 @@ mod tests {
         assert!((aged.normal.unwrap().ratio - 0.5).abs() < 0.01 && (aged.own.unwrap().ratio - 0.25).abs() < 0.01);
         assert!(aged.own.unwrap().p.is_some_and(|p| p < 0.05) && aged.no_space == 8);
         assert_eq!((of("btrfs", "agrawal").failed, of("btrfs", "agrawal").normal), (4, None));
-        assert!(results.rankings.is_empty(), "one has no figures, so there is no order");
+        assert!(results.rankings.is_empty(), "one has no figures, so no order exists");
         assert!(results.is_complete && results.device.is_none());
 
         runs.retain(|run| run.file_system != "btrfs");

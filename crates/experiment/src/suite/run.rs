@@ -30,16 +30,17 @@ pub struct Suite {
     plan: SuitePlan,
     dir: PathBuf,
     world: World,
-    /// The whole description of the modelled device, so that all runs have the same one.
+    /// The complete description of the modelled device, so that all runs have the same device.
     device: Option<String>,
     runs: Vec<SuiteRun>,
 }
 
 impl Suite {
-    /// Begins a suite in a new or empty directory; with `is_resumed` goes on in one where the same plan was begun.
+    /// Starts a suite in a new or empty directory. With `is_resumed`, continues the suite of the
+    /// same plan.
     ///
-    /// In: `path` is the plan's own, for messages. Errors: not root; the directory holds something, or what another plan or
-    /// version began; no such device.
+    /// `path` is the plan's path, for messages. Errors: not root; the directory is not empty, or
+    /// has a suite of another plan or version; no such device.
     pub fn open(plan: SuitePlan, path: &Path, dir: &Path, is_resumed: bool, world: World) -> Result<Self, Error> {
         let wrong =
             |problem: &str, hint| Err(Error::RunDirectory { path: dir.to_owned(), problem: problem.to_owned(), hint });
@@ -63,18 +64,18 @@ impl Suite {
             (Ok(found), true) if found == text => {}
             (Ok(_), true) => {
                 return wrong(
-                    "was begun with another plan, device or version",
-                    "give the same plan, or another directory",
+                    "was started with another plan, device or version",
+                    "name the same plan, or another directory",
                 );
             }
-            (Err(_), true) => return wrong("holds no suite", "leave --resume out to begin one"),
+            (Err(_), true) => return wrong("holds no suite", "leave out --resume to start one"),
             (_, false) => {
                 fs::create_dir_all(dir).map_err(Error::io("create", dir))?;
                 check_place(dir)?;
                 if fs::read_dir(dir).map_err(Error::io("list", dir))?.next().is_some() {
                     return wrong(
                         "holds something already",
-                        "give another directory, or --resume to go on with its suite",
+                        "name another directory, or continue its suite with --resume",
                     );
                 }
                 write_durably(&kept, text.as_bytes())?;
@@ -89,9 +90,9 @@ impl Suite {
         self.dir.join("runs.ndjson")
     }
 
-    /// Those that ended; a line that a kill cut off is cut away. Runs that failed are done again.
+    /// Reads the completed runs, and removes a line that a kill cut off. Failed runs are repeated.
     ///
-    /// Only for whoever owns the directory. Errors: a whole line is no run.
+    /// Only the owner of the directory may call this. Errors: a complete line is no run.
     fn read_runs(&self) -> Result<Vec<SuiteRun>, Error> {
         let path = self.runs_path();
         let text = match fs::read_to_string(&path) {
@@ -103,7 +104,7 @@ impl Suite {
             let run: SuiteRun = serde_json::from_str(line).map_err(|error| Error::RunDirectory {
                 path: path.clone(),
                 problem: format!("line {} is no run of a suite: {error}", number + 1),
-                hint: "take the line out by hand, or begin the suite in another directory",
+                hint: "remove the line by hand, or start the suite in another directory",
             })?;
             if run.failed.is_none() {
                 kept.push(run);
@@ -116,10 +117,12 @@ impl Suite {
         Ok(kept)
     }
 
-    /// Makes the images and does the runs that are missing; `tell` hears what happens.
+    /// Makes the missing images and the missing runs. Calls `tell` with messages on the progress.
     ///
-    /// Errors: no space for the images, another process at work in the directory, a signal. An image that cannot be made and a run that fails are recorded
-    /// with their reasons, and the others go on. Cost: the aging of every image once, then restoring, set-up and run for each figure.
+    /// Errors: no space for the images, another process at work in the directory, a signal. An
+    /// image that cannot be made, and a run that fails, are recorded with their reasons, and the
+    /// others continue. Cost: ages every image once, then restores, sets up and runs for each
+    /// figure.
     pub fn execute(&mut self, tell: &mut dyn FnMut(String)) -> Result<SuiteResults, Error> {
         let host = self.world.host.clone();
         clean(&*host, &self.dir, CleanMode::Act)?;
@@ -171,7 +174,8 @@ impl Suite {
         for round in 0..plan.runs {
             for (personality, entry) in &personalities {
                 let mut turns = places.clone();
-                // Every other round backwards, so that whatever else the machine does hits all alike.
+                // Every other round is in reverse order, so that load from other work affects all
+                // alike.
                 if round % 2 == 1 {
                     turns.reverse();
                 }
@@ -231,7 +235,8 @@ impl Suite {
             needed: self.plan.size(),
         };
         let clock = &*self.world.clock;
-        // Runs with the same number do the same everywhere, and others something else.
+        // Runs with the same number do the same operations on every file system. Other numbers do
+        // others.
         let seed = Seed(self.plan.seed).derive(&format!("run {run}"));
         let how = PersonalityRun { options: entry.options(seed), time: None, sync: true };
         let mut circumstances = None;

@@ -1,4 +1,5 @@
-//! What an engine of our own tells of a volume: there is no FIEMAP through FUSE, and its drives know more.
+//! Surveys volumes of our engines on their devices: FUSE has no FIEMAP, and the devices have more
+//! data.
 
 use senesce_core::Space;
 use senesce_inspect::{ModelOptions, Told, model_told};
@@ -15,11 +16,11 @@ use super::{
 };
 use crate::Error;
 
-/// Surveys the volume from its device while it is unmounted; leaves it mounted.
+/// Surveys the volume on its device while it is unmounted. Leaves it mounted.
 pub(super) fn engine_rows(context: &ArmContext<'_>, key: &CellKey, volume: &mut Volume) -> Result<SurveyRows, Error> {
     volume.unmount()?;
     let told = collect_told(context, volume);
-    // What was read of the device stays in no cache.
+    // The blocks that the survey read must not stay in a cache.
     volume.mount()?;
     volume.remount_cold()?;
     let told = told?;

@@ -1,7 +1,8 @@
-//! The FUSE floor: what the grep test of a tree costs through FUSE when there is neither an engine nor a device behind it.
+//! The FUSE floor: the time of the grep test of a tree through FUSE without an engine and a device.
 //!
-//! The tree is copied into a file system in memory that the same adapter mounts, with as many threads; it is unmounted and
-//! mounted again before every test, so that the kernel has to ask for everything.
+//! The tree is copied into a file system in memory, which the same adapter mounts with the same
+//! number of threads. It is unmounted and mounted before every test, so that the kernel requests
+//! everything.
 
 use std::path::Path;
 
@@ -14,20 +15,20 @@ use super::{
 };
 use crate::{Error, observer::Event};
 
-/// The copy may take so much of the machine's memory: a part in this.
+/// The copy may use this part of the machine's memory: one in N.
 const MEMORY_PART: u64 = 4;
 
-/// A tree in memory behind FUSE.
+/// A tree in memory that is mounted through FUSE.
 pub(super) struct Floor(MemoryMount);
 
 impl Floor {
-    /// Copies the tree below `from`, if the arm's file system is mounted through FUSE. None, with a warning, if it is too
-    /// large for the memory.
+    /// Copies the tree below `from`, if the arm's file system is mounted through FUSE. `None`, with
+    /// a warning, if the tree is too large for the memory.
     pub(super) fn of_tree(context: &mut ArmContext<'_>, from: &Path) -> Result<Option<Self>, Error> {
         if !context.arm.file_system.kind.is_engine() {
             return Ok(None);
         }
-        let space = rustix::fs::statvfs(from).map_err(|errno| Error::io("look at", from)(errno.into()))?;
+        let space = rustix::fs::statvfs(from).map_err(|errno| Error::io("query", from)(errno.into()))?;
         let needed = (space.f_blocks - space.f_bfree) * space.f_frsize;
         let memory = rustix::system::sysinfo();
         let allowed = memory.totalram as u64 * u64::from(memory.mem_unit) / MEMORY_PART;
@@ -35,14 +36,14 @@ impl Floor {
             context.observer.on_event(&Event::Warning {
                 arm: context.arm.name.clone(),
                 message: format!(
-                    "the FUSE floor is not measured: the tree takes {}, and {} of memory may be used for it",
+                    "the FUSE floor is not measured: the tree needs {}, and the limit is {} of memory",
                     Bytes(needed),
                     Bytes(allowed)
                 ),
             });
             return Ok(None);
         }
-        // Pages of files' ends and of directories come on top.
+        // The last pages of files, and directories, come on top.
         let size = Bytes(needed * 2 + 64 * Bytes::MIB);
         let name = format!("{}-floor", context.arm.name);
         let mount = MemoryMount::create(context.custodian, &context.paths.volumes(), &name, size)?;
@@ -50,7 +51,7 @@ impl Floor {
         Ok(Some(Self(mount)))
     }
 
-    /// Wall seconds of one cold grep test of it.
+    /// Wall seconds of one cold grep test of the tree.
     pub(super) fn collect_seconds(&mut self, context: &ArmContext<'_>) -> Result<f64, Error> {
         self.0.remount_cold()?;
         let (_, _, figures) = scan(context, self.0.root())?;
@@ -58,7 +59,7 @@ impl Floor {
         Ok(figures.wall.as_secs_f64())
     }
 
-    /// Takes it away.
+    /// Unmounts it and discards the copy.
     pub(super) fn finish(self) -> Result<(), Error> {
         Ok(self.0.destroy()?)
     }

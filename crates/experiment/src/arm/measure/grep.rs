@@ -1,4 +1,4 @@
-//! One grep test of a volume: cold, verified, and its rows.
+//! One cold and verified grep test of a volume, and its rows.
 
 use std::path::Path;
 
@@ -25,12 +25,12 @@ use crate::{
 pub(super) struct GrepRows {
     pub(super) grep: GrepRow,
     pub(super) load: LoadRow,
-    /// Only of a disk in virtual time.
+    /// Only for a disk in virtual time.
     pub(super) modelled: Option<ModelledRow>,
 }
 
-/// Runs one grep test. Records its wall time, the machine's load during it, and the modelled time of a disk in virtual
-/// time.
+/// Runs one grep test. Records its wall time, the machine's load during it, and the modelled time
+/// of a disk in virtual time.
 pub(super) fn grep_rows(
     context: &mut ArmContext<'_>,
     key: &CellKey,
@@ -70,7 +70,7 @@ pub(super) fn grep_rows(
         device_read_bytes: device.as_ref().map(|device| device.bytes),
         device_read_requests: device.as_ref().map(|device| device.requests),
         cpu_bound: figures.is_cpu_bound() && is_paced,
-        // Measured behind the volumes, if there is one.
+        // The caller measures it after the volumes, if there is one.
         fuse_floor_seconds: f64::NAN,
     };
     let load = load_row(key, repetition, &load, is_paced);
@@ -97,19 +97,19 @@ fn load_row(key: &CellKey, repetition: u64, load: &Load, is_paced: bool) -> Load
     }
 }
 
-/// A grep test that was cold.
+/// A cold grep test.
 pub(super) struct Scanned {
     cold: ColdReport,
     scanner: &'static str,
     order: &'static str,
     pub(super) figures: GrepFigures,
-    /// None in a directory.
+    /// `None` for a directory.
     device: Option<DeviceReads>,
-    /// Only of a disk in virtual time.
+    /// Only for a disk in virtual time.
     virtual_time: Option<VirtualTime>,
     /// The load of the machine during the scan.
     load: Load,
-    /// If it was asked for.
+    /// If the caller requested it.
     pub(super) trace: Option<Traced>,
 }
 
@@ -120,16 +120,18 @@ pub(super) enum IsTraced {
     No,
 }
 
-/// What a block device was asked to read.
+/// The reads of a block device.
 struct DeviceReads {
     bytes: u64,
     requests: u64,
 }
 
-/// The grep test after a cold remount, which the device has to confirm: it must have been asked for what was read.
+/// Runs the grep test after a cold remount. The device must confirm it: it must have read about as
+/// many bytes as the test.
 ///
-/// A process in another mount namespace (a browser, a container) may hold a copy of the mount for a moment; the file
-/// system then outlives its unmounting, warm, and nothing but the device's own count shows it. So it is tried again.
+/// A process in another mount namespace (a browser, a container) may hold a copy of the mount for a
+/// moment. Then the file system stays warm after the unmount, and only the device's count shows it.
+/// So the test is repeated up to five times.
 pub(super) fn scan_cold(context: &ArmContext<'_>, volume: &mut Volume, is_traced: IsTraced) -> Result<Scanned, Error> {
     const TRIES: u32 = 5;
     const PAUSES_PER_SECOND: u32 = 20;
@@ -142,17 +144,16 @@ pub(super) fn scan_cold(context: &ArmContext<'_>, volume: &mut Volume, is_traced
         context.world.check_signal()?;
         let scanned = scan_once(context, volume, is_traced)?;
         device_bytes = scanned.device.as_ref().map_or(0, |device| device.bytes);
-        // A tenth, because a file system may compress; a cold one asks for more than it delivers. Holes are not asked for.
-        let asked_for = scanned.figures.read_bytes.min(scanned.figures.allocated_bytes);
-        if !scanned.cold.is_cold || device_bytes >= asked_for / 10 {
+        // A tenth, because a file system may compress. A cold one reads more than it delivers.
+        // Holes are not read.
+        let expected_bytes = scanned.figures.read_bytes.min(scanned.figures.allocated_bytes);
+        if !scanned.cold.is_cold || device_bytes >= expected_bytes / 10 {
             return Ok(scanned);
         }
     }
     Err(Error::Unverified {
         what: "the cold cache".into(),
-        problem: format!(
-            "{TRIES} times the grep test read its files, but the device was asked for {device_bytes} bytes only"
-        ),
+        problem: format!("{TRIES} times the grep test read its files, but the device read only {device_bytes} bytes"),
     })
 }
 
@@ -165,7 +166,7 @@ fn scan_once(context: &ArmContext<'_>, volume: &mut Volume, is_traced: IsTraced)
     let before = volume.device_stat()?;
     let time_before = volume.disk_time()?;
     let drive = DriveMeter::of(volume);
-    // Around the samples and not the test's own wall time: GNU grep's sizes are collected after it.
+    // Around the samples, not the test's wall time: the sizes for GNU grep are collected after it.
     let (began, load_before) = (context.world.clock.now(), sample_load(context, volume, &drive)?);
     let (scanner, order, figures) = scan(context, volume.root())?;
     let load_after = sample_load(context, volume, &drive)?;
@@ -183,12 +184,13 @@ fn scan_once(context: &ArmContext<'_>, volume: &mut Volume, is_traced: IsTraced)
     Ok(Scanned { cold, scanner, order, figures, device, virtual_time, load, trace })
 }
 
-/// The load of the machine, and of the drive below the volume.
+/// Samples the load of the machine, and of the drive below the volume.
 fn sample_load(context: &ArmContext<'_>, volume: &Volume, drive: &DriveMeter) -> Result<LoadSample, Error> {
     Ok(LoadSample { drive: drive.sample(volume)?, ..context.world.load.sample() })
 }
 
-/// The grep test of the tree below `root` as the plan asks for it: the scanner, its order, its figures.
+/// Runs the grep test of the tree below `root` as the plan requests it. Returns the scanner, its
+/// order, and its figures.
 pub(super) fn scan(context: &ArmContext<'_>, root: &Path) -> Result<(&'static str, &'static str, GrepFigures), Error> {
     let pattern = compute_pattern(context.plan.seed);
     let (clock, stop) = (&*context.world.clock, context.world.stop());
@@ -205,7 +207,7 @@ pub(super) fn scan(context: &ArmContext<'_>, root: &Path) -> Result<(&'static st
     })
 }
 
-/// A scan that left files out, or took no time because the clock went backwards, measures nothing.
+/// Refuses a scan that left files out, or that took no time because the clock went backwards.
 pub(super) fn verify_grep(figures: &GrepFigures) -> Result<(), Error> {
     let unverified = |problem: String| Err(Error::Unverified { what: "the grep test".into(), problem });
     if let Some(first) = figures.errors.first() {

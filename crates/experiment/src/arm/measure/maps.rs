@@ -1,4 +1,4 @@
-//! What lies where: layout, modelled costs, the map, free space. Everything a volume tells of itself without a timed read.
+//! Layout, modelled costs, map and free space: all figures of a volume without a timed read.
 
 use std::path::Path;
 
@@ -15,13 +15,13 @@ use senesce_volume::Volume;
 use super::super::state::ArmContext;
 use crate::{Error, observer::Event, plan::FileSystemName};
 
-/// Blocks of every figure that counts blocks.
+/// The unit of every figure that counts blocks.
 pub(super) const BLOCK_BYTES: u64 = 4096;
 
-/// Cells on each side of a checkpoint's map: two to the power of it.
+/// The binary logarithm of the number of cells on each side of a checkpoint's map.
 ///
 /// Pages draw the volumes of an arm with equal cells. So a larger volume has more cells, up to 256
-/// on each side, and its cells have at most 256 KiB if these suffice.
+/// on each side. Its cells have at most 256 KiB if these suffice.
 pub(super) fn map_order(volume_bytes: u64) -> u32 {
     const LARGEST_CELL: u64 = 256 << 10;
     (6..8).find(|order| volume_bytes >> (2 * order) <= LARGEST_CELL).unwrap_or(8)
@@ -30,8 +30,8 @@ pub(super) fn map_order(volume_bytes: u64) -> u32 {
 /// The results of a survey of a volume: layout, free space, modelled costs and map.
 pub(super) type SurveyRows = (Option<LayoutRow>, Vec<FreeSpaceRow>, (Vec<ModelledRow>, Vec<MapRow>));
 
-/// Surveys the mounted volume once, for all rows. Without layout, costs and map if the file system that holds a
-/// directory does not report extents.
+/// Surveys the mounted volume once, for all rows. There are no layout, costs and map if the file
+/// system of a directory does not report extents.
 pub(super) fn survey_rows(context: &mut ArmContext<'_>, key: &CellKey, volume: &Volume) -> Result<SurveyRows, Error> {
     let root = volume.root();
     let mut scorer = LayoutScorer::new(collect_space(root)?, BLOCK_BYTES);
@@ -54,7 +54,8 @@ pub(super) fn survey_rows(context: &mut ArmContext<'_>, key: &CellKey, volume: &
     Ok((Some(layout), free_space, tree_rows(key, &tree, &cells)))
 }
 
-/// The row of table `layout`. In: the share of files that begin where the one before in the order of paths ends.
+/// The row of table `layout`. `by_path` is the share of files that start where the previous file in
+/// the order of paths ends.
 pub(super) fn layout_row_of(key: &CellKey, figures: &LayoutFigures, by_path: Option<f64>) -> LayoutRow {
     LayoutRow {
         key: key.clone(),
@@ -73,14 +74,14 @@ pub(super) fn layout_row_of(key: &CellKey, figures: &LayoutFigures, by_path: Opt
     }
 }
 
-/// The modelled tree; none if the file system that holds a directory does not report extents.
+/// Returns the modelled tree. `None` if the file system of a directory does not report extents.
 fn collect_model(
     context: &mut ArmContext<'_>,
     key: &CellKey,
     root: &Path,
     each: &mut dyn FnMut(&Surveyed),
 ) -> Result<Option<ModelledTree>, Error> {
-    let space = rustix::fs::statvfs(root).map_err(|errno| Error::io("look at", root)(errno.into()))?;
+    let space = rustix::fs::statvfs(root).map_err(|errno| Error::io("query", root)(errno.into()))?;
     let stop = context.world.stop();
     let options = ModelOptions {
         devices: context.devices,
@@ -102,7 +103,7 @@ fn collect_model(
         context.observer.on_event(&Event::Warning {
             arm: key.arm.clone(),
             message: format!(
-                "the modelled cost of the {} volume at {} pulls is of contents only: {problem}",
+                "the modelled cost of the {} volume at {} pulls covers contents only: {problem}",
                 key.role.name(),
                 key.pulls
             ),
@@ -111,7 +112,8 @@ fn collect_model(
     Ok(Some(tree))
 }
 
-/// The rows of tables `modelled` and `maps`. In: free bytes of each cell, nothing if that cannot be told.
+/// The rows of tables `modelled` and `maps`. `free` has the free bytes of each cell. It is empty if
+/// they are unknown.
 pub(super) fn tree_rows(key: &CellKey, tree: &ModelledTree, free: &[u64]) -> (Vec<ModelledRow>, Vec<MapRow>) {
     let gib = tree.allocated_bytes as f64 / Bytes::GIB as f64;
     let modelled = tree.costs.iter().map(|cost| ModelledRow {
@@ -125,7 +127,8 @@ pub(super) fn tree_rows(key: &CellKey, tree: &ModelledTree, free: &[u64]) -> (Ve
     });
     let last = (tree.entries.max(2) - 1) as f64;
     let end = free.iter().rposition(|bytes| *bytes > 0).unwrap_or(0);
-    // What is neither used nor free is metadata; behind the last free byte nobody knows.
+    // Bytes that are neither used nor free are metadata. After the last free byte this is not
+    // known.
     let has_any = |at: usize, used: u64| used > 0 || (at < end && free[at] < tree.map.cell_bytes / 2);
     let cells = tree.map.cells.iter().enumerate().filter(|(at, cell)| has_any(*at, cell.used_bytes));
     let map = cells.map(|(at, cell)| MapRow {
@@ -156,7 +159,7 @@ impl Free {
         }
     }
 
-    /// None if the file system that holds a directory does not report them.
+    /// Returns `None` if the file system of a directory does not report them.
     fn collect(context: &ArmContext<'_>, root: &Path) -> Result<Option<Self>, Error> {
         let kind = context.arm.file_system.kind;
         match Self::of(kind, root) {
@@ -174,12 +177,12 @@ impl Free {
         }
     }
 
-    /// Free bytes of each cell of a map, up to the last cell with free bytes. Empty if their addresses on the device
-    /// are unknown.
+    /// Free bytes of each cell of a map, up to the last cell with free bytes. Empty if their
+    /// addresses on the device are unknown.
     fn cells(self, tree: &ModelledTree) -> Vec<u64> {
         match self {
             Self::Extents(extents) => cells_of(extents, tree),
-            // Without the map of chunks, the addresses of its files are logical ones.
+            // Without the map of chunks, the addresses of its files are logical.
             Self::Btrfs(_) if tree.metadata_problem.is_some() => Vec::new(),
             Self::Btrfs(space) => match space.devices.as_slice() {
                 [device] => cells_of(space.device_free_extents(device.id).unwrap_or_default(), tree),
@@ -189,7 +192,7 @@ impl Free {
     }
 }
 
-/// Free bytes of each cell of a map, as far as the last cell with any.
+/// Free bytes of each cell of a map, up to the last cell with free bytes.
 pub(super) fn cells_of(free: Vec<FreeExtent>, tree: &ModelledTree) -> Vec<u64> {
     let (bytes, mut cells) = (tree.map.cell_bytes, vec![0; tree.map.cells.len()]);
     for extent in free {
@@ -208,10 +211,11 @@ pub(super) fn free_space_row(key: &CellKey, bucket: &FreeSpaceBucket) -> FreeSpa
     FreeSpaceRow { key: key.clone(), bucket_bytes: bucket.bucket_bytes, extents: bucket.extents, bytes: bucket.bytes }
 }
 
-/// The free extents of a mounted file system, by size: of ext4 and XFS on the device, of Btrfs in the logical space of its
-/// data block groups.
+/// Collects the free extents of a mounted file system by size: of ext4 and XFS on the device, of
+/// Btrfs in the logical space of its data block groups.
 ///
-/// In: the file system's root. Errors: it does not report them. Cost: one call for some thousand free extents.
+/// `root` is the file system's root. Errors: it does not report them. Cost: one call for some
+/// thousand free extents.
 pub(crate) fn collect_free_space(kind: FileSystemName, root: &Path) -> Result<FreeSpaceFigures, senesce_probe::Error> {
     Free::of(kind, root).map(|free| free.figures())
 }

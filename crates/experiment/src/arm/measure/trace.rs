@@ -1,4 +1,5 @@
-//! One more cold grep test of a volume, whose block requests are recorded: scored, and replayed on the plan's devices.
+//! One more cold grep test of a volume with a trace of its block requests. The trace is scored, and
+//! replayed on the plan's devices.
 
 use std::{fs, path::PathBuf};
 
@@ -18,10 +19,10 @@ use super::{
 };
 use crate::{Error, observer::Event};
 
-/// Bytes of the blocks that distances between requests are counted in.
+/// The unit of distances between requests, bytes.
 const DISTANCE_BLOCK_BYTES: u64 = 4096;
 
-/// A recording under way.
+/// A running recording.
 pub(super) enum Recorder {
     /// By the kernel.
     Tracefs(BlockTracer),
@@ -38,12 +39,12 @@ pub(super) struct Traced {
 }
 
 impl Recorder {
-    /// Records the requests to the volume's device from now on.
+    /// Starts a recording of the requests to the volume's device.
     ///
     /// Errors: a directory has no device; the kernel refuses; the disk's server is gone.
     pub(super) fn start(context: &ArmContext<'_>, volume: &Volume) -> Result<Self, Error> {
         let path = context.paths.arm(&context.arm.name).join("requests.vdlog");
-        // What a killed process left; a log is never overwritten.
+        // A killed process may have left a log, and a log is never overwritten.
         match fs::remove_file(&path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 return Err(Error::io("remove", &path)(error));
@@ -62,7 +63,7 @@ impl Recorder {
         }
     }
 
-    /// Ends the recording.
+    /// Stops the recording.
     pub(super) fn stop(self, volume: &Volume) -> Result<Traced, Error> {
         match self {
             Self::Tracefs(tracer) => {
@@ -98,7 +99,7 @@ pub(super) fn trace_volume(
         context.observer.on_event(&Event::Warning {
             arm: key.arm.clone(),
             message: format!(
-                "the trace of the {} volume at {} {} lost at least {} events: its figures are of the rest",
+                "the trace of the {} volume at {} {} lost at least {} events: its figures cover the other events",
                 key.role.name(),
                 key.pulls,
                 context.plan.step_unit(),
@@ -152,7 +153,8 @@ fn compute_rows(key: &CellKey, traced: &Traced) -> (Vec<TraceRow>, Vec<TraceBuck
     (accesses.into_iter().map(row).collect(), buckets)
 }
 
-/// What the reads of the trace cost on each device: one after the other, each given when the one before is done.
+/// The cost of the trace's reads on each device. Each request is issued when the previous one is
+/// done.
 fn compute_modelled(
     key: &CellKey,
     traced: &Traced,
@@ -185,8 +187,8 @@ mod tests {
 
     use super::*;
 
-    /// Two reads that touch (8 KiB and 4 KiB), a write elsewhere, a read of 64 KiB far up, a read of 4 KiB back at 0, a
-    /// flush.
+    /// Two adjacent reads (8 KiB and 4 KiB), a write elsewhere, a read of 64 KiB at a high address,
+    /// a read of 4 KiB at 0, a flush.
     fn traced() -> Traced {
         let request = |op, sector, sectors| BlockRequest { issued: Nanos(0), op, sector, sectors };
         let requests = vec![
@@ -205,9 +207,9 @@ mod tests {
     }
 
     #[test]
-    fn the_rows_of_a_trace_are_those_computed_by_hand() {
+    fn rows_of_a_trace_match_hand_computed_values() {
         let (rows, buckets) = compute_rows(&key(), &traced());
-        // Reads: 2 + 1 + 16 + 1 blocks; two of the four do not begin where the one before ended.
+        // Reads: 2 + 1 + 16 + 1 blocks. Two of the four do not start where the previous one ended.
         let reads = &rows[0];
         assert_eq!((reads.access.as_str(), reads.requests, reads.bytes, reads.blocks), ("read", 4, 81_920, 20));
         assert_eq!((reads.discontinuities, reads.dynamic_layout_score), (2, 0.9));
@@ -241,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reads_alone_are_replayed_on_every_device() {
+    fn only_reads_are_replayed_on_every_device() {
         let devices = [find_preset("hdd-7200").unwrap(), find_preset("nvme").unwrap()];
         let rows = compute_modelled(&key(), &traced(), &devices, Bytes::GIB / 4).unwrap();
         assert_eq!(rows.len(), 2);
@@ -249,7 +251,7 @@ mod tests {
             assert_eq!((row.method.as_str(), row.requests, row.read_bytes), ("trace", 4, 81_920));
             assert!((row.seconds_per_gib / row.seconds - 4.0).abs() < 1e-9);
         }
-        // A disk turns and seeks for two of the four: some milliseconds, and not a second.
+        // The disk seeks and rotates for two of the four, which needs milliseconds.
         assert!(rows[0].seconds > 0.002 && rows[0].seconds < 0.1, "{}", rows[0].seconds);
         assert!(rows[1].seconds < rows[0].seconds / 5.0, "{}", rows[1].seconds);
     }

@@ -1,4 +1,4 @@
-//! Grep tests in turn over the volumes of a checkpoint.
+//! Runs grep tests in turn over the volumes of a checkpoint.
 
 use senesce_store::{CellKey, CellResults, LoadRow};
 use senesce_volume::Volume;
@@ -12,8 +12,8 @@ use super::{
 };
 use crate::{Error, error::chain_text, observer::Event};
 
-/// Runs `repetitions` grep tests in turn over the volumes, then the additional repetitions of disturbed cells. At last it runs
-/// one traced test of each volume if the plan requests it.
+/// Runs `repetitions` grep tests in turn over the volumes, then the additional repetitions of
+/// disturbed cells. At last it runs one traced test of each volume if the plan requests it.
 pub(super) fn read_in_turn(
     context: &mut ArmContext<'_>,
     volumes: &mut [&mut Volume],
@@ -56,7 +56,7 @@ pub(super) fn read_in_turn(
             match or_warning(context, seconds)? {
                 Some(seconds) => {
                     let rows = cells.iter_mut().filter_map(|cell| cell.results.as_mut().ok()?.grep.last_mut());
-                    // A cell that this round left out keeps the result of its own round.
+                    // A cell that this round left out keeps the result of an earlier round.
                     rows.filter(|row| row.fuse_floor_seconds.is_nan()).for_each(|row| row.fuse_floor_seconds = seconds);
                 }
                 None => floor = None,
