@@ -1,4 +1,4 @@
-//! Whether the moves are worth what they cost: pure.
+//! Decides whether the moves are worth their cost. Pure.
 
 use std::collections::BTreeMap;
 
@@ -21,14 +21,14 @@ const LEAST_SECONDS: f64 = 1.0;
 /// Nor if more than this number of reads of the whole tree would save the time that the moves take.
 const MOST_READS: f64 = 100.0;
 
-/// What moving files would gain, and what it would cost.
+/// The gain and the cost of moving files.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Advice {
     /// [`DEFRAG_SCHEMA`].
     pub schema: &'static str,
-    /// Files that are to move.
+    /// Files to move.
     pub files: u64,
-    /// Bytes that are to move, and so are written.
+    /// Bytes to move, which are also written.
     pub moved_bytes: u64,
     /// Bytes that all files have on the device.
     pub live_bytes: u64,
@@ -36,11 +36,11 @@ pub struct Advice {
     pub space_bytes: u64,
     /// Bytes of the plan for which there is no free space, or none that is better.
     pub unplaced_bytes: u64,
-    /// Pieces in which the files for which there is space are read now.
+    /// Pieces in which the files with a new place are read now.
     pub pieces_now: u64,
     /// Pieces in which they would be read.
     pub pieces_after: u64,
-    /// What each strategy moves, in the order of gain per byte on the first device.
+    /// The part of each strategy, in the order of gain per byte on the first device.
     pub strategies: Vec<Share>,
     /// Files that stay, by reason.
     pub left: BTreeMap<LeftWhy, Left>,
@@ -50,7 +50,7 @@ pub struct Advice {
     pub worth: Worth,
 }
 
-/// The part of a plan that one strategy moves, as far as it has a place.
+/// The part of a plan that one strategy moves, if it has a place.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Share {
     /// The strategy.
@@ -66,8 +66,8 @@ pub struct Share {
 }
 
 impl Share {
-    /// What a strategy moves of a plan whose batches have these places; none if it moves nothing.
-    /// The costs are not known yet.
+    /// Returns the part that a strategy moves, if the batches of the plan have these places. `None`
+    /// if it moves nothing. The costs are not known yet.
     pub fn of(strategy: Strategy, plan: &Plan, places: &[Option<Vec<Piece>>]) -> Option<Self> {
         let mut share = Self { strategy, moved_bytes: 0, pieces_now: 0, pieces_after: 0, costs: Vec::new() };
         for (batch, pieces) in plan.batches.iter().zip(places) {
@@ -79,7 +79,7 @@ impl Share {
         (share.moved_bytes > 0).then_some(share)
     }
 
-    /// Seconds of a read on the first device that each byte saves.
+    /// Seconds that each moved byte saves in a read on the first device.
     fn worth(&self) -> f64 {
         self.costs.first().map_or(0.0, |cost| (cost.now_seconds - cost.after_seconds) / self.moved_bytes as f64)
     }
@@ -89,9 +89,9 @@ impl Share {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Worth {
-    /// They are.
+    /// They are worth it.
     Yes,
-    /// They are not.
+    /// They are not worth it.
     No,
     /// The device is not known, and its candidates disagree.
     Undecided,
@@ -105,17 +105,17 @@ pub struct Gain {
     /// The cost of a cold read of the tree, now and after the moves.
     #[serde(flatten)]
     pub cost: MoveCost,
-    /// Seconds that the moves take: each content is read where it is and written where it is
-    /// wanted.
+    /// Seconds of the moves: each content is read at its old place and written at its new one.
     pub move_seconds: f64,
-    /// Reads of the whole tree that save as much time as the moves take; none if nothing is saved.
+    /// Reads of the whole tree that save as much time as the moves need. `None` if nothing is
+    /// saved.
     pub reads_to_pay_back: Option<f64>,
     /// Whether the moves are worth it on this device.
     pub is_worth: bool,
 }
 
 impl Gain {
-    /// In: the cost, and the share of the live bytes that moves.
+    /// Computes the gain from the cost and the share of the live bytes that moves.
     fn of(cost: MoveCost, moved_share: f64) -> Self {
         let saved = cost.now_seconds - cost.after_seconds;
         let move_seconds = (cost.now_seconds + cost.after_seconds) * moved_share;
@@ -129,8 +129,8 @@ impl Gain {
 
 /// Judges a plan.
 ///
-/// In: what each strategy moves; the modelled costs of all moves together, of which the first
-/// `devices` stand for the device of the tree.
+/// `strategies` are the parts of each strategy. `costs` are the modelled costs of all moves
+/// together. The first `devices` of them stand for the device of the tree.
 pub fn compute_advice(plan: &Plan, mut strategies: Vec<Share>, costs: Vec<MoveCost>, devices: usize) -> Advice {
     strategies.sort_by(|a, b| b.worth().total_cmp(&a.worth()));
     let moved_bytes = plan.bytes();

@@ -1,11 +1,11 @@
-//! Why files cannot be moved.
+//! Errors of a whole tree.
 
 use std::path::{Path, PathBuf};
 
 use crate::Skip;
 
-/// Why a tree cannot be moved at all. A file that cannot be moved is counted instead, see
-/// [`crate::Skip`].
+/// The reason why a tree cannot be moved at all. A file that cannot be moved is counted instead,
+/// see [`crate::Skip`].
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A system call failed.
@@ -47,7 +47,7 @@ pub enum Error {
         path: PathBuf,
         /// The line, counted from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The problem.
         problem: &'static str,
     },
     /// The caller stopped the work.

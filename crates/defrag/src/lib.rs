@@ -1,15 +1,14 @@
-//! Restores the order of files on a mounted file system: the whole of `senesce defrag`, without
-//! printing.
+//! Restores the order of files on a mounted file system: all of `senesce defrag` except the output.
 //!
 //! On aged volumes, files are mostly in one piece, but files that are read one after the other are
 //! far apart. This crate moves the contents of files so that they are on the device in the order in
 //! which they are read. Of a large file it moves only the shattered ranges. A [`Strategy`] names
 //! each. Names, inode numbers, times and contents stay.
 //!
-//! [`collect_tree`] lists the files. [`Order`] says in which order they are read. [`plan_moves`] is
-//! pure: it decides what moves and what stays, and why. [`predict_costs`] models a cold read before
-//! and after. [`apply_plan`] moves the files through a [`Mover`]: [`find_mover`] returns the one of
-//! the file system.
+//! [`collect_tree`] lists the files. [`Order`] decides in which order they are read. [`plan_moves`]
+//! is pure: it decides which files move and which stay, with reasons. [`predict_costs`] models a
+//! cold read before and after. [`apply_plan`] moves the files through a [`Mover`]. [`find_mover`]
+//! returns the mover of the file system.
 //!
 //! Memory: about 200 bytes for each file and directory.
 

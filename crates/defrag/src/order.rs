@@ -1,4 +1,4 @@
-//! The order in which files are read, and so the order in which they are wanted on the device.
+//! The order in which files are read. They should have the same order on the device.
 
 use std::{
     collections::HashMap,
@@ -27,7 +27,7 @@ pub enum Order {
     Sorted,
     /// By inode number: the order of `cp -r` of GNU.
     Inode,
-    /// As a text file lists them, a path from the root of the tree in each line; other files follow
+    /// As a text file lists them: each line is a path from the root of the tree. Other files follow
     /// in readdir order.
     List(PathBuf),
 }
@@ -35,8 +35,8 @@ pub enum Order {
 impl Order {
     /// The files of the tree in this order, each once.
     ///
-    /// Errors: the list cannot be read, or has a line that is no relative path. Files that the list
-    /// names and the tree does not have are passed over.
+    /// Errors: the list cannot be read, or has a line that is no relative path. Skips files that
+    /// the list names and the tree does not have.
     pub fn apply(&self, tree: &Tree) -> Result<Vec<usize>, Error> {
         let mut files: Vec<usize> = tree.files().collect();
         match self {
@@ -57,10 +57,10 @@ impl Order {
         Ok(files)
     }
 
-    /// The entries that a reader of the files in this order reads: all of them in readdir order,
-    /// else each file, after those of its directories that were not read before.
+    /// The entries in the order in which a reader reads them. In readdir order these are all
+    /// entries. Otherwise each file follows those of its directories that were not read before.
     ///
-    /// In: the files, as [`Order::apply`] returns them.
+    /// `files` are the files, as [`Order::apply`] returns them.
     pub fn reading(&self, tree: &Tree, files: &[usize]) -> Vec<usize> {
         if *self == Self::Readdir {
             return (0..tree.entries.len()).collect();
@@ -79,7 +79,7 @@ impl Order {
     }
 }
 
-/// Reads a list of paths, one in each line. Empty lines count as none.
+/// Reads a list of paths, one in each line. Skips empty lines.
 fn read_list(path: &Path) -> Result<Vec<RelPath>, Error> {
     let io = |operation| move |source| Error::Io { operation, path: path.to_owned(), source };
     let mut reader = BufReader::new(File::open(path).map_err(io("open"))?);

@@ -1,4 +1,4 @@
-//! What the moves gain: a modelled cold read of the tree, before and after.
+//! Predicts the gain of the moves: a modelled cold read of the tree, before and after.
 
 use std::collections::HashMap;
 
@@ -35,7 +35,7 @@ fn apply_pieces(extents: impl Iterator<Item = Extent>, pieces: &[Extent]) -> Vec
     let mut after: Vec<Extent> = pieces.to_vec();
     let mut pieces = pieces.iter().peekable();
     for extent in extents {
-        // What no piece covers stays.
+        // Ranges without a piece stay.
         let end = extent.logical + extent.length;
         let mut next = extent.logical;
         while next < end {

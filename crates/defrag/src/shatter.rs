@@ -1,4 +1,4 @@
-//! Which ranges of a file are shattered: pure.
+//! Finds the shattered ranges of a file. Pure.
 
 use senesce_core::Extent;
 
@@ -19,7 +19,7 @@ pub(crate) fn find_shattered(entry: usize, extents: &[Extent], keep_bytes: u64) 
     let mut runs: Vec<Vec<&[Extent]>> = vec![Vec::new()];
     for piece in pieces {
         match length(piece) < keep_bytes {
-            true => runs.last_mut().expect("there is one from the beginning").push(piece),
+            true => runs.last_mut().expect("the list starts with one").push(piece),
             false => runs.push(Vec::new()),
         }
     }
@@ -45,8 +45,8 @@ mod tests {
 
     use super::*;
 
-    /// Pieces of these lengths, one after the other in the file and apart on the device. A `true`
-    /// has a hole before it.
+    /// Pieces of these lengths: adjacent in the file, apart on the device. A `true` has a hole
+    /// before it.
     fn extents(pieces: &[(u64, bool)]) -> Vec<Extent> {
         let mut logical = 0;
         let extent = |(number, &(length, is_after_hole)): (usize, &(u64, bool))| {
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hole_parts_a_run_but_does_not_end_it() {
+    fn a_hole_splits_a_run_into_parts() {
         let file = extents(&[(3, false), (5, true), (2, false)]);
         let part = |logical, length| Part { entry: 0, logical, length };
         assert_eq!(find_shattered(0, &file, 100), [[part(0, 3), part(10, 7)]]);
@@ -76,7 +76,7 @@ mod tests {
     proptest! {
         /// Every short piece that has a short neighbour is in one run, and no other piece is.
         #[test]
-        fn runs_are_the_short_pieces_with_short_neighbours(
+        fn short_pieces_with_short_neighbours_are_runs(
             pieces in prop::collection::vec((1u64..200, any::<bool>()), 0..80),
             keep in 1u64..200,
         ) {

@@ -1,4 +1,4 @@
-//! Which contents move so that free space becomes contiguous: pure.
+//! Decides which contents move so that free space becomes contiguous. Pure.
 //!
 //! A *window* is a range of the device in which every block is free or belongs to a file that can
 //! move. If its files move into free space elsewhere, all of it is one free extent. Windows with
@@ -10,17 +10,17 @@ use senesce_core::Extent;
 
 use crate::plan::Part;
 
-/// Lengths of windows that are tried, bytes. The shortest one has space for 8 chunks of 64 inodes.
+/// Lengths of windows to try, bytes. The shortest has space for 8 chunks of 64 inodes.
 const WINDOWS: [u64; 5] = [64 << 20, 16 << 20, 4 << 20, 1 << 20, 256 << 10];
 
-/// A range of the device, and what is there.
+/// A range of the device and its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// Start on the device, bytes.
     pub start: u64,
     /// Length, bytes.
     pub length: u64,
-    /// What is there.
+    /// The content.
     pub content: Content,
 }
 
@@ -38,7 +38,7 @@ impl Segment {
     }
 }
 
-/// What is in a range of the device.
+/// The content of a range of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     /// Free space, held by a file that has it at this offset.
@@ -46,7 +46,7 @@ pub enum Content {
         /// The offset, bytes.
         offset: u64,
     },
-    /// Free space that no file holds: other programs may take it.
+    /// Free space that no file holds. Other programs may use it.
     Loose,
     /// A range of a file that can move.
     Owned {
@@ -57,7 +57,7 @@ pub enum Content {
     },
 }
 
-/// A range of a file, and the offset in the file that holds the free space, where it moves to.
+/// A range of a file, and its new offset in the file that holds the free space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpaceMove {
     /// The range.
@@ -66,7 +66,7 @@ pub struct SpaceMove {
     pub offset: u64,
 }
 
-/// What moves so that free space becomes contiguous.
+/// The moves that make free space contiguous.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SpacePlan {
     /// Ranges that become free extents, as (start, length), ascending.
@@ -142,7 +142,7 @@ pub fn plan_space(segments: &[Segment], budget_bytes: u64) -> SpacePlan {
     let mut windows = Vec::new();
     for length in WINDOWS {
         let mut found = find_windows(segments, &is_chosen, length);
-        // The smallest share of files first, compared without a division.
+        // The smallest share of files first. Compared without a division.
         found.sort_by(|a, b| {
             let worth = |window: &Window, other: &Window| u128::from(window.owned) * u128::from(other.length);
             worth(a, b).cmp(&worth(b, a)).then(a.first.cmp(&b.first))
@@ -170,8 +170,8 @@ struct Window {
     held: u64,
 }
 
-/// The windows of about this length that are worth it: at most three quarters are files, and none
-/// of the free extents in it is half as long.
+/// The windows of about this length that are worth it: at most three quarters are files, and no
+/// free extent in it has more than half of its length.
 fn find_windows(segments: &[Segment], is_chosen: &[bool], length: u64) -> Vec<Window> {
     let mut windows = Vec::new();
     let mut window = Window { first: 0, end: 0, length: 0, owned: 0, held: 0 };
@@ -199,9 +199,9 @@ fn find_windows(segments: &[Segment], is_chosen: &[bool], length: u64) -> Vec<Wi
     windows
 }
 
-/// Puts the contents of the chosen segments into the free ones that are not chosen: each into the
-/// smallest one that is long enough, the longest contents first. If none is long enough, the
-/// content is cut.
+/// Puts the contents of the chosen segments into free segments that are not chosen. Each goes into
+/// the smallest one that is long enough, and the longest contents go first. If none is long enough,
+/// the content is cut.
 fn place_contents(segments: &[Segment], is_chosen: &[bool]) -> Vec<SpaceMove> {
     let mut holes: BTreeSet<(u64, u64)> = BTreeSet::new();
     let mut parts: Vec<Part> = Vec::new();
@@ -236,9 +236,9 @@ fn place_contents(segments: &[Segment], is_chosen: &[bool]) -> Vec<SpaceMove> {
     moves
 }
 
-/// The segments of a device: the free space that a file holds, the other free space as (start,
-/// length), and the extents of files that can move, in the order of the device. A range that is
-/// twice among them is left out.
+/// The segments of a device, in its order: the free space that a file holds, the other free space
+/// as (start, length), and the extents of files that can move. Leaves out ranges that overlap
+/// others.
 pub fn merge_segments(
     held: &[Extent],
     loose: &[(u64, u64)],
@@ -279,8 +279,8 @@ mod tests {
 
     const KIB: u64 = 1 << 10;
 
-    /// Segments one after the other: (KiB, whether it is free, whether something that cannot move
-    /// is before it). Free ones of 13, 26 and so on KiB are not held.
+    /// Adjacent segments: (KiB, whether it is free, whether a range that cannot move is before it).
+    /// Free ones whose KiB are a multiple of 13 are not held.
     fn segments(all: &[(u64, bool, bool)]) -> Vec<Segment> {
         let (mut start, mut offset, mut logical) = (0, 0, 0);
         let segment = |&(kib, is_free, is_after): &(u64, bool, bool)| {
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn the_emptiest_window_is_emptied_into_holes_elsewhere() {
-        // Three windows of 256 KiB apart from each other; the second has the least to move.
+        // Three windows of 256 KiB apart from each other. The second has the fewest bytes to move.
         let window = |free, owned, count| {
             let pair = move |at: u64| [(owned, false, at == 0), (free, true, false)];
             (0..count).flat_map(pair).collect::<Vec<_>>()
@@ -327,8 +327,8 @@ mod tests {
     }
 
     proptest! {
-        /// Contents move once each, out of the windows, into held space that no other content gets.
-        /// The free space stays the same.
+        /// Contents move once each, out of the windows, into held space that no other content
+        /// receives. The amount of free space stays the same.
         #[test]
         fn contents_leave_the_windows_and_fit(
             all in prop::collection::vec((1u64..200, any::<bool>(), prop::bool::weighted(0.05)), 1..300),

@@ -1,4 +1,4 @@
-//! Moves on real file systems, with what happens in the middle of them in the test's hand.
+//! Moves on real file systems, with changes by other programs in the middle of the moves.
 
 use std::{fs, path::Path};
 
@@ -14,7 +14,7 @@ fn content(file: usize) -> Vec<u8> {
     (0..9000 + file * 61).map(|at| (at * 29 + file * 7) as u8).collect()
 }
 
-/// Makes files in another order than the one in which they are read.
+/// Makes files in another order than their read order.
 fn age(root: &Path, directory: &str) {
     fs::create_dir(root.join(directory)).unwrap();
     for step in 0..FILES {
@@ -51,7 +51,7 @@ fn apply(root: &Path, (tree, plan): &(Tree, Plan), middle: &mut dyn FnMut()) -> 
     apply_plan(tree, plan, &mut *mover, ApplyOptions { pace: &mut pace, progress: &mut |_| {} }).unwrap()
 }
 
-/// Bytes in use after a remount: XFS frees some space only a while after a file is gone.
+/// Bytes in use after a remount: XFS frees some space only some time after a file is gone.
 fn used(volume: &Volume) -> u64 {
     volume.remount_cold();
     let space = rustix::fs::statvfs(volume.path("")).unwrap();
@@ -59,7 +59,7 @@ fn used(volume: &Volume) -> u64 {
 }
 
 #[test]
-fn sharing_that_begins_meanwhile_is_kept() {
+fn new_sharing_during_moves_is_kept() {
     if !root_or_skip("mounts") {
         return;
     }
@@ -84,7 +84,7 @@ fn sharing_that_begins_meanwhile_is_kept() {
         assert!(shared > FILES as u64 / 2, "{kind}: {applied:?}");
         drop(planned);
         let grown = used(&volume).saturating_sub(before);
-        // The batch that was under way may have lost its sharing; metadata grows, too.
+        // The current batch may have lost its sharing, and metadata also grows.
         assert!(grown < 3 << 20, "{kind}: {grown} bytes more");
         (0..FILES).for_each(|file| {
             assert!(fs::read(root.join(format!("tree/{file:03}"))).unwrap() == content(file), "{kind}: {file}");
@@ -93,7 +93,7 @@ fn sharing_that_begins_meanwhile_is_kept() {
 }
 
 #[test]
-fn a_directory_that_goes_away_stops_no_others() {
+fn a_renamed_directory_stops_no_others() {
     if !root_or_skip("mounts") {
         return;
     }

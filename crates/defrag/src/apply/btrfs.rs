@@ -31,25 +31,25 @@ const PLUG_SHARE: u64 = 2;
 /// The plug has at most this number of extents, because each takes space of the metadata.
 const PLUG_EXTENTS: u64 = 200_000;
 
-/// See the module.
+/// Moves files on a Btrfs, as the module describes.
 pub(super) struct BtrfsMover {
     plug: Option<Plug>,
     /// Whether small holes may be filled. Not on a file system with quotas: the plug would count in
     /// the quota of the subvolume, and other programs would find no space.
     may_plug: bool,
-    /// Where the last donor ends.
+    /// End of the last donor on the device.
     last_end: Option<u64>,
 }
 
-/// Holes that are filled for the time of the work.
+/// Holes that are filled during the work.
 struct Plug {
     file: File,
     bytes: u64,
     extents: u64,
     most_bytes: u64,
-    /// Where the last donor of the plug ends.
+    /// End of the plug's last donor on the device.
     end: Option<u64>,
-    /// Bytes of the last donors of the plug that follow each other.
+    /// Bytes of the plug's last donors that are adjacent.
     run_bytes: u64,
 }
 
@@ -65,7 +65,7 @@ impl Plug {
         donor.follows(self.end) && self.run_bytes + donor.bytes() >= LARGE_HOLE_BYTES
     }
 
-    /// Keeps the space of a donor. Returns whether it may take more.
+    /// Keeps the space of a donor. Returns whether it may keep more.
     fn keep(&mut self, donor: &Donated<'_>) -> Result<bool, Skip> {
         self.run_bytes = donor.bytes() + if donor.follows(self.end) { self.run_bytes } else { 0 };
         self.end = donor.end();
@@ -76,7 +76,7 @@ impl Plug {
             self.bytes += length;
             self.extents += 1;
         }
-        // Other programs may have taken space since the work started.
+        // Other programs may have used space since the work started.
         let is_enough = free_bytes(&self.file)? >= self.most_bytes;
         Ok(self.bytes < self.most_bytes && self.extents < PLUG_EXTENTS && is_enough)
     }
@@ -114,7 +114,7 @@ impl<'a> Donated<'a> {
         starts == at && self.extents.windows(2).all(|pair| pair[0].end() == pair[1].physical)
     }
 
-    /// Places where neighbours in the file are not neighbours on the device.
+    /// Number of neighbours in the file that are not adjacent on the device.
     fn breaks(&self) -> u64 {
         let is_break =
             |pair: &&[Extent]| pair[0].logical + pair[0].length == pair[1].logical && pair[0].end() != pair[1].physical;
@@ -134,7 +134,7 @@ impl Mover for BtrfsMover {
             Ok(Some(donors)) => donors,
             Ok(None) => return report,
             Err(why) => {
-                // Whatever the cause is, other programs get the space of the plug back.
+                // After any error, other programs get the space of the plug back.
                 self.plug = None;
                 self.may_plug = false;
                 return report.skip_all(batch, why);
@@ -155,8 +155,8 @@ impl BtrfsMover {
         Self { plug: None, may_plug: !has_quotas, last_end: None }
     }
 
-    /// Reserves donors that follow each other, in runs of some length. Returns none if the caller
-    /// stopped the work.
+    /// Reserves donors that are adjacent, in runs of some length. `None` if the caller stopped the
+    /// work.
     ///
     /// Errors: no space, or none that would leave the batch in at most half of its pieces.
     fn reserve_all<'a>(
@@ -207,8 +207,8 @@ impl BtrfsMover {
     }
 }
 
-/// Copies a file into its donor and makes the file share it. Returns the bytes; none if the caller
-/// stopped the work.
+/// Copies a file into its donor and makes the file share it. Returns the bytes. `None` if the
+/// caller stopped the work.
 fn move_file(
     tree: &Tree,
     donor: &Donated<'_>,

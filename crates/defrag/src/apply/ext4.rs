@@ -1,8 +1,8 @@
 //! ext4: blocks are exchanged with those of a donor by MOVE_EXT.
 //!
-//! One donor holds the space of a whole batch. The kernel copies the contents, and the donor has
-//! the old blocks then; they are free when it is closed. The kernel writes the copied contents
-//! before the transaction that exchanges the blocks (`ext4_jbd2_inode_add_write`), so a power cut
+//! One donor holds the space of a whole batch. The kernel copies the contents, and the donor
+//! receives the old blocks. They are free when it is closed. The kernel writes the copied contents
+//! before the transaction that exchanges the blocks (`ext4_jbd2_inode_add_write`). So a power cut
 //! leaves either the old or the new blocks, with the same content.
 
 use std::{fs, io::Write, os::unix::fs::MetadataExt, path::Path};
@@ -16,20 +16,20 @@ use crate::{
     plan::{Batch, Part},
 };
 
-/// What the journal of an ext4 protects.
+/// The data that the journal of an ext4 protects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Journal {
-    /// Metadata; contents are written before it.
+    /// Metadata. Contents are written before it.
     Ordered,
-    /// Contents, too. The kernel moves no files then.
+    /// Contents too. Then the kernel moves no files.
     OfData,
-    /// There is none.
+    /// There is no journal.
     None,
     /// The kernel's list of options cannot be read, as in some containers.
     Unknown,
 }
 
-/// Finds out how the ext4 at `path` uses its journal.
+/// Finds how the ext4 at `path` uses its journal.
 pub(super) fn find_journal(path: &Path) -> Journal {
     let options = fs::metadata(path).ok().and_then(|meta| {
         let (major, minor) = (rustix::fs::major(meta.dev()), rustix::fs::minor(meta.dev()));
@@ -44,11 +44,11 @@ pub(super) fn find_journal(path: &Path) -> Journal {
     }
 }
 
-/// See the module.
+/// Moves files on an ext4, as the module describes.
 pub(super) struct Ext4Mover {
     pub block_bytes: u64,
-    /// Whether each moved file is written out before its old blocks are freed, because the journal
-    /// may not see to it.
+    /// Whether each moved file is written before its old blocks are freed, because the journal may
+    /// not ensure it.
     pub syncs_files: bool,
     pub moves_programs: bool,
 }
@@ -121,8 +121,8 @@ impl Mover for Ext4Mover {
     }
 }
 
-/// Where each range starts in the donor. The kernel exchanges whole pages: a block must be at the
-/// same place of its page in both files.
+/// The start of each range in the donor. The kernel exchanges whole pages, so a block must have the
+/// same place in its page in both files.
 fn plan_starts(batch: &Batch) -> Vec<u64> {
     let page = rustix::param::page_size() as u64;
     let mut next = 0u64;
@@ -139,10 +139,10 @@ impl Ext4Mover {
         self.block_bytes.max(rustix::param::page_size() as u64)
     }
 
-    /// Moves the ranges of one file to their starts in the donor. Returns where they are wanted,
-    /// and whether all of them were moved before the caller stopped the work.
+    /// Moves the ranges of one file to their starts in the donor. Returns the wanted extents, and
+    /// whether all of them were moved before the caller stopped the work.
     ///
-    /// A program cannot start while its file is open for writing, so the file is open for one step
+    /// A program cannot start while its file is open for writing. So the file is open for one step
     /// only, and never while the caller waits.
     fn move_file(
         &self,

@@ -1,5 +1,5 @@
-//! Contents are copied into a donor, and the file then shares the donor's blocks: the way of file
-//! systems with reflinks.
+//! Copies contents into a donor, and makes the file share the donor's blocks, for file systems with
+//! reflinks.
 
 use std::{fs::File, os::unix::fs::FileExt};
 
@@ -12,10 +12,10 @@ use crate::{Tree, plan::Part};
 
 /// The longest range that the kernel compares and shares under one lock, bytes.
 const DEDUPE_BYTES: u64 = 2 << 20;
-/// How much is copied at once, bytes.
+/// Bytes of one copy step.
 const COPY_BYTES: usize = 1 << 20;
 
-/// A file of a batch that is open, with its ranges.
+/// An open file of a batch, with its ranges.
 pub(super) struct Source<'a> {
     pub parts: &'a [Part],
     pub file: File,
@@ -30,8 +30,8 @@ impl<'a> Source<'a> {
         Ok(source)
     }
 
-    /// Refuses a file that shares blocks. A snapshot or a clone that was made after the tree was
-    /// listed changes nothing else of a file, and a move would double the space of both.
+    /// Refuses a file that shares blocks. A snapshot or clone made after the listing changes
+    /// nothing else of a file, and a move would double the space of both.
     fn check_sharing(&self, tree: &Tree) -> Result<(), Skip> {
         match read_map(&self.file, tree)?.iter().any(|raw| raw.flags.contains(ExtentFlags::SHARED)) {
             true => Err(Skip::Shared),
@@ -73,7 +73,7 @@ impl<'a> Source<'a> {
     }
 
     /// Makes the file share all its ranges with the donor, which has them at the same offsets.
-    /// Returns whether the caller let it finish; what was shared until then stays.
+    /// Returns whether the caller let it finish. Shared ranges stay shared.
     ///
     /// Errors: the contents differ; the kernel refuses.
     pub fn share(&self, tree: &Tree, donor: &File, pace: &mut dyn FnMut(u64) -> bool) -> Result<bool, Skip> {

@@ -1,9 +1,9 @@
-//! Free space becomes contiguous: a file without a name holds the free space, and contents move
-//! into those parts of it that are elsewhere.
+//! Makes free space contiguous: a file without a name holds the free space, and contents move into
+//! the parts of it that are elsewhere.
 //!
 //! The file that holds the space is the donor of all moves, so each content moves to exactly the
-//! place that the plan chose. No other program gets space in a window before the window is empty,
-//! except what a moved file frees there on XFS.
+//! place of the plan. No other program receives space in a window before the window is empty,
+//! except the space that a moved file frees there on XFS.
 
 use std::collections::BTreeSet;
 
@@ -21,9 +21,9 @@ use crate::{
 /// Other programs keep one part in this number of the free space while the rest is held.
 const KEPT_SHARE: u64 = 8;
 
-/// The free space as a file would hold it: the free extents one after the other.
+/// The extents of a file that would hold the free space: the free extents one after the other.
 ///
-/// In: free extents as (start, length), bytes. Out: extents for [`find_segments`].
+/// `free` are (start, length) in bytes. The result is for [`find_segments`].
 pub fn hold_in_thought(free: impl IntoIterator<Item = (u64, u64)>) -> Vec<Extent> {
     let mut logical = 0;
     let hold = |(physical, length)| {
@@ -33,8 +33,8 @@ pub fn hold_in_thought(free: impl IntoIterator<Item = (u64, u64)>) -> Vec<Extent
     free.into_iter().map(hold).collect()
 }
 
-/// What of the device is free or can move. `held` are the extents of the file that holds free
-/// space; `loose` is the rest of the free space, as (start, length).
+/// The parts of the device that are free or can move. `held` are the extents of the file that holds
+/// free space. `loose` is the other free space, as (start, length).
 pub fn find_segments(tree: &Tree, options: &PlanOptions, held: &[Extent], loose: &[(u64, u64)]) -> Vec<Segment> {
     let mut seen = BTreeSet::new();
     let is_movable = |entry: &usize| {
@@ -59,7 +59,7 @@ pub fn apply_space(
 ) -> Result<(SpacePlan, Applied), Error> {
     mover.check(tree)?;
     let held = Donor::hold(tree).map_err(|why| Error::CannotHold { path: tree.path().to_owned(), why })?;
-    // Space that other programs could take is free all the same. Without a map of it (not root), it
+    // Space that other programs could use is also free. Without root there is no map of it, so it
     // is unknown, and there are fewer windows.
     let loose = collect_free_extents_as_it_is(tree.path()).unwrap_or_default();
     let loose: Vec<(u64, u64)> = loose.iter().map(|free| (free.start_bytes, free.length_bytes)).collect();
@@ -84,7 +84,7 @@ pub fn apply_space(
             break;
         }
     }
-    // The space is free for others only after the next commit.
+    // Other programs can use the space only after the next commit.
     let root = held.file.try_clone();
     drop(held);
     if let Ok(file) = root {
@@ -93,7 +93,7 @@ pub fn apply_space(
     Ok((plan, tally.finish()))
 }
 
-/// Puts moves together that have about this many bytes.
+/// Groups moves into steps of about this number of bytes.
 fn cut_into_steps(moves: &[SpaceMove], bytes: u64) -> Vec<&[SpaceMove]> {
     let (mut steps, mut first, mut filled) = (Vec::new(), 0, 0);
     for (at, moved) in moves.iter().enumerate() {
@@ -114,9 +114,9 @@ impl Donor {
         let file = tree.create_unnamed([])?;
         let space = rustix::fs::fstatvfs(&file).map_err(Skip::of)?;
         let mut bytes = (space.f_bavail - space.f_bavail / KEPT_SHARE) * space.f_frsize;
-        // Reserves of the file system may be larger than what is kept.
+        // The reserves of the file system may be larger than the kept share.
         while let Err(error) = sys::allocate(&file, bytes.max(1)) {
-            // A failed attempt may have left blocks, and others need them.
+            // A failed attempt may have left blocks, which other programs need.
             let _ = file.set_len(0).and_then(|()| Ok(rustix::fs::syncfs(&file)?));
             bytes -= bytes / KEPT_SHARE;
             if error != Errno::NOSPC || bytes < space.f_frsize * KEPT_SHARE {

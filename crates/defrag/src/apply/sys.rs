@@ -48,7 +48,7 @@ struct DedupeRange {
     reserved: u32,
 }
 
-// The kernel reads and writes exactly these many bytes.
+// The kernel reads and writes exactly these sizes.
 const _: () = assert!(size_of::<MoveExtent>() == 40 && size_of::<CloneRange>() == 32 && size_of::<DedupeRange>() == 56);
 
 /// Exchanges blocks of `file` with those of `donor`, in blocks; ext4 copies the contents. Returns
@@ -78,10 +78,10 @@ pub(super) fn clone_range(
     unsafe { ioctl(target, Setter::<0x4020_940D, _>::new(call)) }
 }
 
-/// How a request to share equal contents ended.
+/// The result of a request to share equal contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Deduped {
-    /// The first bytes were equal and are shared now; this many, at least one.
+    /// This number of first bytes, at least one, was equal and is shared now.
     Bytes(u64),
     /// The contents differ.
     Differs,
@@ -103,14 +103,13 @@ pub(super) fn dedupe_range(source: &File, target: &File, offset: u64, length: u6
         status: 0,
         reserved: 0,
     };
-    // SAFETY: 0xC0189436 is FIDEDUPERANGE; the structure has space for the one target that `count`
+    // SAFETY: 0xC0189436 is FIDEDUPERANGE. The structure has space for the one target that `count`
     // states.
     unsafe { ioctl(source, Updater::<0xC018_9436, _>::new(&mut call))? };
     match call.status {
         0 if call.deduped > 0 => Ok(Deduped::Bytes(call.deduped)),
         DIFFERS => Ok(Deduped::Differs),
-        // A kernel that shares nothing and reports no error would make the caller repeat without
-        // end.
+        // A kernel that shares nothing and reports no error would make the caller repeat forever.
         0 => Err(Errno::IO),
         error => Err(Errno::from_raw_os_error(-error)),
     }

@@ -14,7 +14,7 @@ use crate::{
     plan::{Batch, Part},
 };
 
-/// See the module.
+/// Moves files on an XFS, as the module describes.
 pub(super) struct XfsMover {
     pub block_bytes: u64,
 }
@@ -80,8 +80,8 @@ impl Mover for XfsMover {
 }
 
 impl XfsMover {
-    /// Makes a file share the blocks that the donor has at `starts`, one for each range, and frees
-    /// them there. Returns the bytes; none if the caller stopped the work.
+    /// Makes a file share the donor's blocks at `starts`, one for each range, and frees them in the
+    /// donor. Returns the bytes. `None` if the caller stopped the work.
     fn carve(
         &self,
         tree: &Tree,
