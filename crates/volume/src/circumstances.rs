@@ -1,6 +1,7 @@
-//! What is recorded of the machine with every result: an adapter that reads `/proc` and `/sys`.
+//! Circumstances of the machine, which are recorded with every result. An adapter that reads
+//! `/proc` and `/sys`.
 //!
-//! A value that cannot be had is left out rather than made up.
+//! A value that cannot be read is left out.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -10,7 +11,7 @@ fn read(path: impl AsRef<Path>) -> Option<String> {
     fs::read_to_string(path).ok().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
-/// Kernel, processor, memory; and the queue of `device`, if there is one.
+/// Collects kernel, processor, memory, and the queue of `device` if there is one.
 pub(crate) fn collect_machine(device: Option<&Path>) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
     let mut add = |key: &str, value: Option<String>| found.extend(value.map(|value| (key.to_owned(), value)));
@@ -52,7 +53,7 @@ fn parse_cpuinfo(text: &str) -> (Option<String>, usize) {
     (Some(model).filter(|model| !model.is_empty()), values("processor").count())
 }
 
-/// In user-mode Linux, the kernel of the host, which it shows as a field of the processor.
+/// The kernel of the host, if this is user-mode Linux. It shows it as a field of the processor.
 fn parse_guest(text: &str) -> Option<String> {
     let value = |key: &str| {
         let mut fields = text.lines().filter_map(|line| line.split_once(':'));
@@ -72,7 +73,7 @@ fn parse_memory_total(text: &str) -> Option<Bytes> {
     Some(Bytes(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * Bytes::KIB))
 }
 
-/// `none [mq-deadline] kyber` names the chosen one in brackets.
+/// `none [mq-deadline] kyber` has the chosen scheduler in brackets.
 fn parse_chosen(text: &str) -> Option<String> {
     match text.split_once('[').and_then(|(_, rest)| rest.split_once(']')) {
         Some((chosen, _)) => Some(chosen.to_owned()),
@@ -85,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernels_texts_are_understood() {
+    fn texts_of_the_kernel_are_parsed() {
         let cpus = "processor\t: 0\nmodel name\t: X 1\n\nprocessor\t: 1\nmodel name\t: X 1\n";
         assert_eq!(parse_cpuinfo(cpus), (Some("X 1".to_owned()), 2));
         assert_eq!(parse_cpuinfo(""), (None, 0));

@@ -1,4 +1,4 @@
-//! What can go wrong with a volume, in words a user can act on.
+//! Errors of volumes, with hints for the user.
 
 use std::{io, path::PathBuf};
 
@@ -9,31 +9,31 @@ use crate::FileSystemKind;
 /// The class of an error, which the command line turns into its exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// Something failed on the way.
+    /// An operation failed.
     Failed,
-    /// The caller asked for something that makes no sense.
+    /// The caller requested something that is not possible.
     Usage,
     /// The machine lacks something: root, a tool, a kernel feature, space.
     Environment,
 }
 
-/// Why a volume could not be made, used or removed.
+/// The reason why a volume could not be made, used or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A system call failed.
     #[error("cannot {operation} {}", path.display())]
     Io {
-        /// What was tried.
+        /// The operation.
         operation: &'static str,
-        /// On what.
+        /// The file or device.
         path: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
     /// Only root may do this.
     #[error("not root: cannot {operation}")]
     NotRoot {
-        /// What was tried.
+        /// The operation.
         operation: &'static str,
     },
     /// A tool is not installed.
@@ -44,14 +44,14 @@ pub enum Error {
         /// Debian package that has it.
         package: &'static str,
     },
-    /// A tool ended with an error.
+    /// A tool failed.
     #[error("`{command}` failed ({status}): {stderr}")]
     ToolFailed {
         /// The command as it was run.
         command: String,
-        /// How it ended.
+        /// Its exit status.
         status: String,
-        /// The end of what it said.
+        /// The end of its output.
         stderr: String,
     },
     /// The kernel cannot mount this file system.
@@ -60,12 +60,12 @@ pub enum Error {
         /// The file system.
         file_system: FileSystemKind,
     },
-    /// A directory cannot take the image.
+    /// The directory has too little space for the image.
     #[error("{} has {available} free, and {needed} are needed", dir.display())]
     NotEnoughSpace {
         /// Directory of the image.
         dir: PathBuf,
-        /// Free for us, bytes.
+        /// Free space for this process, bytes.
         available: Bytes,
         /// Needed, bytes.
         needed: Bytes,
@@ -75,29 +75,29 @@ pub enum Error {
     VolumeTooSmall {
         /// The file system.
         file_system: FileSystemKind,
-        /// Size asked for, bytes.
+        /// Requested size, bytes.
         size: Bytes,
-        /// Smallest size its mkfs takes, bytes.
+        /// The smallest size that its mkfs accepts, bytes.
         minimum: Bytes,
     },
-    /// A volume cannot hold what is to be on it.
-    #[error("{} has {size}; {held} are to be on it, beside {own} that the file system keeps at least", place.display())]
+    /// A volume cannot hold its planned contents.
+    #[error("{} has {size}; {held} are to be on it, besides at least {own} for the file system itself", place.display())]
     NoRoom {
         /// The device, or the image's directory.
         place: PathBuf,
         /// Size of the volume, bytes.
         size: Bytes,
-        /// What the file system keeps for itself at least, bytes.
+        /// Bytes that the file system itself needs at least.
         own: Bytes,
-        /// What is to be on it, bytes.
+        /// Size of the planned contents, bytes.
         held: Bytes,
     },
     /// An image would be larger than files and mkfs allow.
     #[error("an image of {size} is too large: {most} at most")]
     ImageTooLarge {
-        /// Size asked for, bytes.
+        /// Requested size, bytes.
         size: Bytes,
-        /// The largest, bytes.
+        /// The largest size, bytes.
         most: Bytes,
     },
     /// Images should be on a disk, and the directory is in memory.
@@ -120,7 +120,7 @@ pub enum Error {
         /// The free device.
         node: PathBuf,
     },
-    /// A device is used by something else; never forced.
+    /// A device is in use. `--force` does not help.
     #[error("{} is in use and was not touched: {by}", device.display())]
     DeviceInUse {
         /// The device or file.
@@ -129,7 +129,7 @@ pub enum Error {
         by: String,
     },
     /// The program that knows foreign signatures is missing, and formatting was not forced.
-    #[error("cannot find out whether {} holds something: {tool} is not installed", device.display())]
+    #[error("cannot check whether {} is empty: {tool} is not installed", device.display())]
     SignatureToolMissing {
         /// The device or file.
         device: PathBuf,
@@ -144,38 +144,38 @@ pub enum Error {
         /// The kind of file that it leads to.
         found: &'static str,
     },
-    /// A device holds something, and formatting was not forced.
+    /// A device is not empty, and formatting was not forced.
     #[error("{} holds {found}; it was not touched", device.display())]
     HasSignature {
         /// The device.
         device: PathBuf,
-        /// What was found.
+        /// The contents that were found.
         found: String,
     },
-    /// A path named as a device is none.
+    /// A path that should be a device is none.
     #[error("{} is not a block device", path.display())]
     NotABlockDevice {
         /// The path.
         path: PathBuf,
     },
-    /// A step was done but its effect is not to be seen.
+    /// A step had no visible effect.
     #[error("{operation} of {} did not take effect: {detail}", path.display())]
     Unverified {
         /// The step.
         operation: &'static str,
-        /// On what.
+        /// The file or device.
         path: PathBuf,
-        /// What was seen instead.
+        /// The state that was found instead.
         detail: String,
     },
     /// The volume's backend or state does not allow this.
     #[error("cannot {operation} {}: {why}", path.display())]
     NotPossible {
-        /// What was asked for.
+        /// The operation.
         operation: &'static str,
-        /// On what.
+        /// The file or device.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         why: &'static str,
     },
     /// A word for mkfs that could affect something else than the device.
@@ -185,44 +185,46 @@ pub enum Error {
         file_system: FileSystemKind,
         /// The word.
         word: String,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
         /// The options that are allowed.
         allowed: String,
     },
-    /// A mount option that would work against the volume.
+    /// A mount option that is not for a new mount of this volume.
     #[error("mount option {option:?} {problem}")]
     MountOption {
         /// The option.
         option: String,
-        /// What is wrong with it.
+        /// The problem.
         problem: &'static str,
     },
-    /// The run that owns a journal still lives.
-    #[error("process {pid} still runs and owns what {} lists", journal.display())]
+    /// The run that owns a journal is alive.
+    #[error("process {pid} still runs and owns the resources in {}", journal.display())]
     OwnerAlive {
         /// The journal.
         journal: PathBuf,
         /// Its process.
         pid: u32,
     },
-    /// An earlier run in the same directory left resources behind.
-    #[error("an earlier run left {count} resources behind, listed in {}", journal.display())]
+    /// An earlier run in the same directory left resources.
+    #[error("an earlier run left {count} resources, which {} lists", journal.display())]
     LeftOvers {
         /// The journal.
         journal: PathBuf,
-        /// How many resources.
+        /// Number of resources.
         count: usize,
     },
-    /// A journal that another user wrote, or could have written: acting on it would lend them our rights.
-    #[error("{} belongs to user {uid} or others may write it; it was not acted upon", path.display())]
+    /// A journal that another user wrote, or could have written. If `clean` used it, that user
+    /// would gain our rights.
+    #[error("{} belongs to user {uid} or other users may write it; it was not used", path.display())]
     ForeignJournal {
         /// The journal.
         path: PathBuf,
         /// Its owner.
         uid: u32,
     },
-    /// Another user could change a directory that decides which files this user's processes write and remove.
+    /// Another user could change a directory that decides which files this user's processes write
+    /// and remove.
     #[error("{} is not used: {} {problem}", path.display(), component.display())]
     UnsafeDirectory {
         /// The directory.
@@ -239,22 +241,22 @@ pub enum Error {
         path: PathBuf,
         /// Line number, from 1.
         line: usize,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
-    /// The kernel does not mount a file system.
+    /// The kernel refuses to mount a file system.
     #[error("the kernel does not mount the {file_system} on {} read-only{said}", path.display())]
     MountRefused {
         /// The device or image.
         path: PathBuf,
-        /// What it holds.
+        /// Its file system.
         file_system: FileSystemKind,
-        /// What the kernel said of it, in brackets; empty if nothing.
+        /// The kernel's message, in brackets. Empty if there is none.
         said: String,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
-    /// The kernel mounts no two file systems of one identity.
+    /// The kernel does not mount two file systems of one identity.
     #[error(
         "{} holds a {file_system} with the UUID {uuid}, and one with this UUID is mounted on {}",
         path.display(),
@@ -263,28 +265,28 @@ pub enum Error {
     TwinMounted {
         /// The image.
         path: PathBuf,
-        /// What it holds.
+        /// Its file system.
         file_system: FileSystemKind,
         /// The UUID of both.
         uuid: crate::Uuid,
-        /// Where the other one is.
+        /// The mount point of the other one.
         mount_point: PathBuf,
     },
-    /// A disk in virtual time could not be made, asked or given back.
+    /// A disk in virtual time could not be made, queried or released.
     #[error(transparent)]
     Disk(#[from] senesce_vdisk::Error),
-    /// An engine of our own could not be mounted, or did not end as it should.
+    /// An engine of ours could not be mounted, or did not exit without an error.
     #[error("the engine that was to be mounted on {}: {problem}", point.display())]
     Engine {
-        /// Where.
+        /// The mount point.
         point: PathBuf,
-        /// What its process said.
+        /// The message of its process.
         problem: String,
     },
-    /// A signal asked us to stop.
+    /// A signal requested an exit.
     #[error("stopped by signal {signal} during {operation}")]
     Interrupted {
-        /// What was going on.
+        /// The interrupted operation.
         operation: &'static str,
         /// Number of the signal.
         signal: i32,
@@ -333,17 +335,17 @@ impl Error {
         }
     }
 
-    /// Whether mkfs refused the identity it was given, because another device seems to carry it.
+    /// Whether mkfs refused the UUID because another device seems to have it.
     pub fn is_taken_uuid(&self) -> bool {
         matches!(self, Self::ToolFailed { stderr, .. } if stderr.contains("non-unique UUID"))
     }
 
-    /// Whether the machine, not the run, is at fault.
+    /// Whether the cause is the machine and not the run.
     pub fn is_environment(&self) -> bool {
         self.kind() == ErrorKind::Environment
     }
 
-    /// What the user can do about it, if anything.
+    /// A hint for the user.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             Error::NotRoot { .. } => {
@@ -363,7 +365,7 @@ impl Error {
             }
             Error::VolumeTooSmall { minimum, .. } => format!("make the volume {minimum} or larger"),
             Error::NoRoom { own, held, .. } => {
-                format!("take a volume larger than {}, or less to put on it", Bytes(held.0.saturating_add(own.0)))
+                format!("take a volume larger than {}, or smaller contents", Bytes(held.0.saturating_add(own.0)))
             }
             Error::ImageTooLarge { most, .. } => {
                 format!("make the volume {most} or smaller; images are sparse, but their metadata are not")
@@ -373,7 +375,7 @@ impl Error {
             }
             Error::NotInMemory { .. } => "use /dev/shm, or mount a tmpfs there".to_owned(),
             Error::DeviceInUse { .. } => {
-                "end that use first (umount, losetup --detach), or name another device; --force does not help"
+                "stop that use first (umount, losetup --detach), or name another device; --force does not help"
                     .to_owned()
             }
             Error::MkfsWord { allowed, .. } => format!("allowed are {allowed}; mkfs formats nothing but the volume"),
@@ -383,7 +385,7 @@ impl Error {
             Error::WrongKind { .. } => "name a regular file or a block device itself".to_owned(),
             Error::HasSignature { .. } => "if its contents may be destroyed, say so with --force".to_owned(),
             Error::NotABlockDevice { .. } => "name a block device such as /dev/sdb, or use an image".to_owned(),
-            Error::OwnerAlive { pid, .. } => format!("wait for process {pid} to end, or stop it: kill {pid}"),
+            Error::OwnerAlive { pid, .. } => format!("wait until process {pid} exits, or stop it: kill {pid}"),
             Error::NoLoopDevice { .. } => {
                 "detach unused loop devices (losetup lists them), or give the container more of them".to_owned()
             }
@@ -398,15 +400,13 @@ impl Error {
             }
             Error::LeftOvers { .. } => "run `senesce clean` first".to_owned(),
             Error::TwinMounted { mount_point, .. } => {
-                format!("unmount it first (umount {}): the kernel would take both for one", mount_point.display())
+                format!("unmount it first (umount {}): the kernel would treat both as one", mount_point.display())
             }
             Error::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 match rustix::process::geteuid().is_root() {
-                    true => {
-                        "this process is root already: what stops it are a container's rules, a security module, or an \
-                             immutable file"
-                            .to_owned()
-                    }
+                    true => "this process is root already: a container's rules, a security module or an \
+                             immutable file stops it"
+                        .to_owned(),
                     false => "run as root".to_owned(),
                 }
             }
@@ -420,7 +420,7 @@ impl Error {
         move |errno| Error::Io { operation, path, source: errno.into() }
     }
 
-    /// The same for errors of the standard library.
+    /// As [`Error::io`], for errors of the standard library.
     pub(crate) fn std(operation: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
         let path = path.into();
         move |source| Error::Io { operation, path, source }
@@ -436,7 +436,7 @@ impl Error {
         matches!(self, Error::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied)
     }
 
-    /// Whether the system said that the thing is busy.
+    /// Whether the system reported that the object is busy.
     pub(crate) fn is_busy(&self) -> bool {
         matches!(self, Error::Io { source, .. } if source.raw_os_error() == Some(rustix::io::Errno::BUSY.raw_os_error()))
     }

@@ -1,7 +1,7 @@
-//! Refuses an F2FS that would have the kernel open other devices.
+//! Refuses an F2FS with a list of further devices.
 //!
-//! The superblock of an F2FS can name up to eight devices by their paths. When the kernel mounts
-//! it, it opens them, with the rights of root. The author of the image chose the paths.
+//! The superblock of an F2FS can name up to eight devices by their paths. The kernel opens them
+//! when it mounts it, with the rights of root. The author of the image chose the paths.
 
 use std::path::Path;
 
@@ -47,6 +47,6 @@ mod tests {
                 assert!(error.to_string().contains("names other devices"), "{error}");
             }
         }
-        assert!(check_single_device(path, &[0; 4096]).is_err(), "what cannot be read is not trusted");
+        assert!(check_single_device(path, &[0; 4096]).is_err(), "a missing superblock is not trusted");
     }
 }

@@ -1,7 +1,8 @@
-//! Volumes: images, mkfs, loop devices, mounts, cold caches, twins, and their clean-up.
+//! Volumes: images, mkfs, loop devices, mounts, cold caches, twins, and their cleanup.
 //!
-//! A [`Custodian`] keeps a run's journal of everything acquired; a [`Volume`] is made under it and goes with it.
-//! Whatever happens to the process, [`clean`] finds in the journal what was left and removes that and nothing else.
+//! A [`Custodian`] records everything that a run acquires in a journal. A [`Volume`] is made with a
+//! custodian and removed with it. After a kill, [`clean`] reads the journal, and removes the
+//! resources of the run and nothing else.
 //!
 //! ```no_run
 //! use std::{path::Path, sync::Arc};
@@ -24,8 +25,9 @@
 //! # Ok::<(), senesce_volume::Error>(())
 //! ```
 //!
-//! What it is not: it knows nothing of workloads and measures, and never decides which device may be destroyed:
-//! only what the caller names is touched, and of that nothing that is in use or, unless forced, holds something.
+//! This crate does not know workloads and measurements. It never decides which device may be
+//! destroyed. It changes only what the caller names. It refuses a device in use, and, unless
+//! forced, one that is not empty.
 
 mod circumstances;
 mod copy;

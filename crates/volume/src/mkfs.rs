@@ -1,4 +1,5 @@
-//! The arguments of mkfs: explicit where a default would depend on the machine or would work in the background.
+//! The arguments of mkfs. They are explicit if a default would depend on the machine or work in the
+//! background.
 
 use std::path::Path;
 
@@ -6,13 +7,16 @@ use senesce_core::Bytes;
 
 use crate::{FileSystemKind, Uuid};
 
-/// The arguments with which mkfs makes `kind` on `device`.
+/// Returns the arguments with which mkfs makes `kind` on `device`.
 ///
-/// The UUID is given, so that the superblock proves the making. For ext4 it also seeds the directory hash, so that
-/// readdir order repeats, and the tables are initialised at once, since a background thread would write while a
-/// workload runs; and its blocks are 4 KiB, since mke2fs gives small volumes blocks of 1 KiB, and a full volume would not
-/// be comparable with the larger empty one. `size` limits the file system to a part of the device. `options` are the user's; they come last
-/// and win.
+/// The UUID is set, so that the superblock proves that this mkfs made the file system. `size`
+/// limits the file system to a part of the device. `options` are the user's. They come last and
+/// override ours.
+///
+/// For ext4, the UUID also seeds the directory hash, so that the readdir order is reproducible. The
+/// inode tables are initialized at once, because a background thread would write while a workload
+/// runs. Blocks have 4 KiB, because mke2fs chooses 1 KiB for small volumes, and the full volume
+/// would differ from the larger empty one.
 pub fn plan_mkfs(
     kind: FileSystemKind,
     device: &Path,
@@ -34,7 +38,7 @@ pub fn plan_mkfs(
             add(&["-q", "-F", "-U", &uuid, "-b", "4096", "-E", &extended]);
             arguments.extend(rest);
             arguments.push(device);
-            // mke2fs takes the size after the device, here in KiB.
+            // mke2fs expects the size after the device, here in KiB.
             arguments.extend(size.map(|size| format!("{}k", size.0 / Bytes::KIB)));
         }
         FileSystemKind::Xfs => {
@@ -54,15 +58,15 @@ pub fn plan_mkfs(
             arguments.push(device);
         }
         FileSystemKind::F2fs => {
-            // Without a random seed in the first checkpoint.
+            // `-r` makes mkfs write no random seed into the first checkpoint.
             add(&["-q", "-f", "-r", "-U", &uuid]);
             arguments.extend(options.iter().cloned());
             arguments.push(device);
-            // It takes the size after the device, in sectors of 512 bytes.
+            // The size is after the device, in sectors of 512 bytes.
             arguments.extend(size.map(|size| (size.0 / 512).to_string()));
         }
         FileSystemKind::Garden | FileSystemKind::Evergreen => {
-            // It takes all of its device. Who comes here may write there: that was decided before.
+            // It uses its whole device. `--force`, because the device was checked before.
             add(&["fs", "mkfs", kind.name(), &device, "--force", "--uuid", &uuid]);
             arguments.extend(options.iter().cloned());
         }
@@ -70,7 +74,7 @@ pub fn plan_mkfs(
     arguments
 }
 
-/// mke2fs forgets an earlier `-E` when it meets a later one, so the user's are joined to ours.
+/// A later `-E` of mke2fs replaces an earlier one, so the user's options are joined to ours.
 fn part_extended(options: &[String]) -> (Vec<String>, Vec<String>) {
     let (mut extended, mut rest) = (Vec::new(), Vec::new());
     let mut options = options.iter();
@@ -94,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn the_users_options_come_after_ours() {
+    fn user_options_come_last() {
         let id = "01010101-0101-0101-0101-010101010101";
         assert_eq!(
             plan(FileSystemKind::Ext4, &["-b", "1024", "-E", "stride=2", "-Enodiscard"], Some(Bytes(1 << 20))),

@@ -1,14 +1,14 @@
-//! The words that a plan or a user may add to mkfs: an allow-list of each file system.
+//! The words that a plan or a user may add to mkfs: an allow-list for each file system.
 //!
-//! Only the named device is checked before it is formatted. So every word that is not known to be harmless is refused,
-//! such as one that names another device, a file or a directory.
+//! Only the named device is checked before it is formatted. So every word that is not known to be
+//! harmless is refused, such as one that names another device, a file or a directory.
 
 use crate::{Error, FileSystemKind, Result};
 
 /// The value of an option.
 #[derive(Clone, Copy, Debug)]
 enum Value {
-    /// Nothing.
+    /// No value.
     None,
     /// A number of bytes or blocks: digits and at most one letter as unit.
     Size,
@@ -16,7 +16,8 @@ enum Value {
     Number,
     /// A label: no slash.
     Label,
-    /// Comma-separated features, each with `^` before it to leave it out. `journal_dev` makes another kind of device.
+    /// Comma-separated features, each with an optional `^` to leave it out. `journal_dev` is
+    /// refused, because it makes another kind of device.
     Features,
     /// One of these words.
     OneOf(&'static [&'static str]),
@@ -183,13 +184,13 @@ pub fn check_mkfs_words(kind: FileSystemKind, words: &[String]) -> Result<()> {
         };
         let given = match (value, attached) {
             (Value::None, None) => continue,
-            (Value::None, Some(_)) => return refuse("takes no value".to_owned()),
-            // Its value is always attached, and may be left out.
+            (Value::None, Some(_)) => return refuse("accepts no value".to_owned()),
+            // The value of `--compress` is always attached, and optional.
             (Value::Size, None) if option == "--compress" => continue,
             (_, Some(attached)) => attached,
             (_, None) => match words.next() {
                 Some(next) => next,
-                None => return refuse("lacks its value".to_owned()),
+                None => return refuse("needs a value".to_owned()),
             },
         };
         if let Err(problem) = check_value(*value, given) {
@@ -199,7 +200,7 @@ pub fn check_mkfs_words(kind: FileSystemKind, words: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// An option, and the value that is attached to it: `-b4096`, `--nodesize=4096`.
+/// Splits an option and the value attached to it: `-b4096`, `--nodesize=4096`.
 fn part(word: &str) -> (&str, Option<&str>) {
     if word.starts_with("--") {
         return word.split_once('=').map_or((word, None), |(option, value)| (option, Some(value)));

@@ -1,12 +1,12 @@
-//! A file system that is not mounted, mounted read-only for as long as a value lives, so that nobody else sees it and
-//! nothing of it can stay behind.
+//! A read-only mount of an unmounted file system. It exists only while a value lives, and no other
+//! process sees it.
 //!
-//! The mount is attached nowhere: it has no mount point and stands in nobody's list of mounts. It and, for an image, its
-//! loop device live by open descriptors of this process, so that the kernel takes both away when the process ends, however
-//! it ends; a journal has nothing to write down. An image's loop device is read-only, and so the kernel itself writes
-//! nothing to the image; a device is opened for reading only, as every read-only mount does.
+//! The mount has no mount point, and no list of mounts shows it. Open descriptors of this process
+//! keep it and an image's loop device. The kernel removes both when the process exits, also after a
+//! kill. So a journal needs no entry. An image's loop device is read-only, so the kernel writes
+//! nothing to the image. A device is opened only for reading, as every read-only mount does.
 //!
-//! What it is not: a way to look at a log that was not replayed. What is in it only is not seen.
+//! The log is not replayed, so data that is only in the log is not visible.
 
 use std::{
     os::fd::{AsRawFd, OwnedFd},
@@ -28,10 +28,10 @@ use crate::{
     host::{attach_read_only, btrfs_forget, read_device},
 };
 
-/// A mounted file system; unmounted when it goes.
+/// A mounted file system. Its drop unmounts it.
 #[derive(Debug)]
 pub struct ReadOnlyMount {
-    /// Before `device`: the order in which they are let go.
+    /// Dropped before `device`.
     mount: Option<OwnedFd>,
     root: PathBuf,
     options: &'static str,
@@ -43,14 +43,14 @@ pub struct ReadOnlyMount {
 impl ReadOnlyMount {
     /// Mounts the device or image at `path` read-only, without replaying its log.
     ///
-    /// Errors: not root; the kernel does not know the file system, is older than 5.2, or refuses it (with what it says).
-    /// Cost: as of any mount.
+    /// Errors: not root; the kernel does not know the file system, is older than 5.2, or refuses
+    /// it, with its message. Cost: that of any mount.
     pub fn open(path: &Path, kind: FileSystemKind) -> Result<Self> {
         if !rustix::process::geteuid().is_root() {
             return Err(Error::NotRoot { operation: "mount a file system" });
         }
         if kind.is_engine() {
-            let why = "the kernel knows nothing of an engine of our own; `senesce inspect garden:PATH` or evergreen:PATH reads it";
+            let why = "the kernel cannot mount it; inspect it as garden:PATH or evergreen:PATH";
             return Err(Error::NotPossible { operation: "mount", path: path.to_owned(), why });
         }
         let (options, list): (&str, &[(&str, Option<&str>)]) = match kind {
@@ -64,7 +64,7 @@ impl ReadOnlyMount {
         let is_device = rustix::fs::stat(path)
             .map(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::BlockDevice)
             .map_err(Error::io("look up", path))?;
-        // Held until the mount holds it: it goes with its last user.
+        // Held until the mount holds it, because the kernel detaches it after its last user.
         let attached = if is_device { None } else { Some(attach_read_only(path)?) };
         let device = attached.as_ref().map(|(device, _)| device.clone());
         let source = device.as_deref().unwrap_or(path);
@@ -80,12 +80,12 @@ impl ReadOnlyMount {
         Ok(Self { mount: Some(mount), root, options, kind, device })
     }
 
-    /// Its root, for this process only.
+    /// The root directory, for this process only.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// How it is mounted.
+    /// The mount options.
     pub fn options(&self) -> &str {
         self.options
     }
@@ -98,10 +98,10 @@ impl Drop for ReadOnlyMount {
     }
 }
 
-/// Btrfs remembers every device it has seen; a loop device will be another's.
+/// Btrfs remembers every device that it has seen, and another image may use the loop device later.
 fn forget(kind: FileSystemKind, device: Option<&Path>) {
     if let Some(device) = device.filter(|_| kind == FileSystemKind::Btrfs) {
-        // Best effort: what it remembers in vain does no harm but to confuse a scan.
+        // Best effort: a remembered device only confuses a scan.
         let _ = btrfs_forget(device);
     }
 }
@@ -110,7 +110,7 @@ fn mount(path: &Path, source: &Path, kind: FileSystemKind, options: &[(&str, Opt
     let context = match fsopen(kind.name(), FsOpenFlags::FSOPEN_CLOEXEC) {
         Err(Errno::NODEV) => return Err(Error::FileSystemNotInKernel { file_system: kind }),
         Err(Errno::NOSYS) => {
-            let why = "mounts that are attached nowhere came with Linux 5.2";
+            let why = "a mount without a mount point needs Linux 5.2";
             return Err(Error::NotPossible { operation: "mount", path: path.to_owned(), why });
         }
         opened => opened.map_err(Error::io("prepare a mount of", path))?,
@@ -139,7 +139,7 @@ fn mount(path: &Path, source: &Path, kind: FileSystemKind, options: &[(&str, Opt
     })
 }
 
-/// What the kernel has to say of a mount that it refused: messages such as `e xfs: bad geometry`.
+/// The kernel's messages for a mount that it refused, such as `e xfs: bad geometry`.
 fn said(context: &OwnedFd) -> String {
     let mut messages = Vec::new();
     let mut buffer = [0; 1024];
@@ -153,5 +153,5 @@ fn said(context: &OwnedFd) -> String {
     if messages.is_empty() { String::new() } else { format!(" ({})", messages.join("; ")) }
 }
 
-/// How an image is opened.
+/// Flags for opening an image.
 pub(crate) const IMAGE_FLAGS: OFlags = OFlags::RDONLY.union(OFlags::NOATIME);

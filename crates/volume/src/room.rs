@@ -1,4 +1,4 @@
-//! Whether a volume can be made and can hold what it is to hold, asked before anything is written.
+//! Checks before any write whether a volume can be made and can hold its contents.
 
 use std::path::{Path, PathBuf};
 
@@ -6,18 +6,18 @@ use senesce_core::Bytes;
 
 use crate::{Backend, Error, FileSystemKind, Host, Result, VolumeSpec};
 
-/// The largest image: as large as a file can be on an ext4 with blocks of 4 KiB, and as mkfs makes
-/// in seconds.
+/// The largest image: the largest file on an ext4 with blocks of 4 KiB, and a size that mkfs
+/// formats in seconds.
 const LARGEST_IMAGE: Bytes = Bytes(16 << 40);
 
 impl FileSystemKind {
-    /// What its mkfs keeps for itself with default options, bytes: a lower bound, so that what does
-    /// not fit beside it fits nowhere. An image takes as much from the start, but for Btrfs and
-    /// engines of our own.
+    /// Bytes that the file system itself needs with default mkfs options. It is a lower bound:
+    /// contents that do not fit next to it fit never. A new image occupies this at once, except for
+    /// Btrfs and engines of ours.
     ///
-    /// Sources: mke2fs.conf of e2fsprogs 1.47 (256 bytes an inode; one inode for 4 KiB below 512
-    /// MiB, 16 KiB below 4 TiB, 32 KiB below 16 TiB; a journal of 1,024 blocks at least), and the
-    /// log of xfsprogs 6.1 (64 MiB at least, a 2,048th).
+    /// Sources: mke2fs.conf of e2fsprogs 1.47 (256 bytes per inode; one inode per 4 KiB below 512
+    /// MiB, 16 KiB below 4 TiB, 32 KiB below 16 TiB; a journal of at least 1,024 blocks), and the
+    /// log of xfsprogs 6.1 (at least 64 MiB, or a 2,048th).
     pub fn own_bytes(self, size: Bytes) -> Bytes {
         const TIB: u64 = 1 << 40;
         let size = size.0;
@@ -27,12 +27,12 @@ impl FileSystemKind {
             FileSystemKind::Ext4 => size / 128,
             FileSystemKind::Xfs => (size / 2048).clamp(64 * Bytes::MIB, 2000 * Bytes::MIB),
             FileSystemKind::Btrfs => 0,
-            // Eight segments of metadata, and what it keeps for cleaning, which grows as the root
+            // Eight segments of metadata, and a reserve for cleaning that grows as the square root
             // of the size (f2fs-tools 1.15: 32 MiB of 64 MiB, 136 MiB of 1 GiB).
             FileSystemKind::F2fs => 16 * Bytes::MIB + size.isqrt() * 3584,
-            // Its log, and 64 bytes beside each block.
+            // Its log, and 64 bytes for each block.
             FileSystemKind::Garden => (size / 16).clamp(Bytes::MIB, 32 * Bytes::MIB) + size / 70,
-            // Its log, and what a checkpoint writes anew before the old may go.
+            // Its log, and the new blocks of a checkpoint, which coexist with the old ones.
             FileSystemKind::Evergreen => {
                 (size / 64).clamp(64 * Bytes::MIB, 1024 * Bytes::MIB).min(size / 8) + size / 10
             }
@@ -40,14 +40,15 @@ impl FileSystemKind {
     }
 }
 
-/// Refuses a volume that its file system cannot be made on, or that cannot hold `held` bytes beside
-/// what the file system keeps for itself. [`Volume::create`](crate::Volume::create) does the same
-/// without contents; whoever knows them asks first.
+/// Refuses a volume that its file system cannot be made on, or that cannot hold `held` bytes next
+/// to the file system's own. [`Volume::create`](crate::Volume::create) checks the same without
+/// contents. A caller that knows the contents calls this before.
 ///
-/// Mkfs options or compression may make more of the space: then only the bare size counts, or the
-/// contents not at all. A directory has no size of its own, and all is well. Errors: too small, too
-/// large, a device whose size cannot be read, no room for an image's metadata. Cost: one look at
-/// the device, or at the free space of the image's directory.
+/// Mkfs options or compression may gain space. With mkfs options only the bare size counts, and
+/// with compression the contents do not count. A directory has no size and always passes.
+///
+/// Errors: too small, too large, a device whose size cannot be read, no space for an image's
+/// metadata. Cost: one query of the device, or of the free space of the image's directory.
 pub fn check_room(host: &dyn Host, spec: &VolumeSpec, held: Bytes) -> Result<()> {
     let (place, size) = match (&spec.backend, spec.backend.image()) {
         (_, Some(image)) => (image.dir.to_owned(), image.size),
@@ -67,7 +68,7 @@ pub fn check_room(host: &dyn Host, spec: &VolumeSpec, held: Bytes) -> Result<()>
     Ok(())
 }
 
-/// The part of [`check_room`] that needs no host: whether `size` is enough.
+/// The part of [`check_room`] that needs no host: checks whether `size` is enough.
 pub fn check_size(spec: &VolumeSpec, place: &Path, size: Bytes, held: Bytes) -> Result<()> {
     let file_system = spec.file_system;
     let minimum = file_system.minimum_size();
@@ -95,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_volume_holds_counts_beside_what_its_file_system_keeps() {
+    fn contents_and_own_bytes_must_fit() {
         let mib = |count: u64| Bytes(count * Bytes::MIB);
         let check = |spec: &VolumeSpec, size, held| check_size(spec, Path::new("/dev/x"), mib(size), mib(held));
         let mut ext4 = spec(FileSystemKind::Ext4);
@@ -104,7 +105,7 @@ mod tests {
         let said = error.to_string();
         assert!(said.contains("/dev/x has 30.00 MiB") && said.contains("25.00 MiB"), "{said}");
         assert!(error.hint().is_some_and(|hint| hint.contains("larger")) && !error.is_environment());
-        // Options may leave the journal out, and compression makes more of any space.
+        // Options may omit the journal, and compression gains space.
         ext4.mkfs_options = vec!["-O".into(), "^has_journal".into()];
         check(&ext4, 30, 30).unwrap();
         assert!(check(&ext4, 30, 31).is_err());

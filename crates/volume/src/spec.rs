@@ -1,5 +1,5 @@
-//! What a volume shall be: where it lies, its file system, its options. All of it is recorded with
-//! the results.
+//! The specification of a volume: its storage, its file system, its options. All of it is recorded
+//! with the results.
 
 use std::{
     fmt,
@@ -11,7 +11,7 @@ use senesce_core::{Bytes, Rng, Seed};
 use senesce_vdisk::Pace;
 use serde::{Deserialize, Serialize};
 
-/// A file system this room can make and mount.
+/// A file system that this crate can make and mount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FileSystemKind {
@@ -23,15 +23,15 @@ pub enum FileSystemKind {
     Btrfs,
     /// F2FS, of f2fs-tools.
     F2fs,
-    /// The garden, an engine of our own: a drive and its log on one device, served through FUSE by
-    /// a process of its own.
+    /// The garden, an engine of ours: a drive and its log on one device. A process serves it
+    /// through FUSE.
     Garden,
-    /// Evergreen, the other one: on one device, served in the same way.
+    /// Evergreen, an engine of ours: on one device. A process serves it through FUSE.
     Evergreen,
 }
 
 impl FileSystemKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [FileSystemKind; 6] = [
         FileSystemKind::Ext4,
         FileSystemKind::Xfs,
@@ -41,17 +41,17 @@ impl FileSystemKind {
         FileSystemKind::Evergreen,
     ];
 
-    /// Whether it is an engine of our own, which a process serves, and not the kernel.
+    /// Whether it is an engine of ours, which a process serves, and not the kernel.
     pub fn is_engine(self) -> bool {
         matches!(self, FileSystemKind::Garden | FileSystemKind::Evergreen)
     }
 
-    /// What the kernel must know to mount it.
+    /// The kernel's driver that mounts it.
     pub fn kernel_name(self) -> &'static str {
         if self.is_engine() { "fuse" } else { self.name() }
     }
 
-    /// The kernel's name, also the one in plans.
+    /// The kernel's name, and the name in plans.
     pub fn name(self) -> &'static str {
         match self {
             FileSystemKind::Ext4 => "ext4",
@@ -85,15 +85,17 @@ impl FileSystemKind {
         }
     }
 
-    /// The mount options used when a plan names none.
+    /// The mount options if a plan names none.
     ///
-    /// `noatime` everywhere: reading must not write. A commit interval of 300 s, so that the layout depends on the
-    /// operations and on explicit syncs rather than on how fast the machine is. Btrfs discards
-    /// asynchronously by default, which punches the image at moments of its own: not while aging.
-    /// F2FS does that too, and it cleans segments while it is idle: off, so that it cleans only
-    /// when it needs space. Nothing else here changes how a file system allocates. Those of engines
-    /// of our own are options of `senesce fs mount`, `name=value`: a consistency point (evergreen:
-    /// a checkpoint) after 300 s at the latest, else when half of the log is full or much changed.
+    /// `noatime` everywhere, because reading must not write. A commit interval of 300 s, so that
+    /// the layout depends on the operations and on explicit syncs, and not on the speed of the
+    /// machine. Btrfs discards asynchronously by default, which punches the image at times of its
+    /// own: off while aging. F2FS also does so, and cleans segments while it is idle: off, so that
+    /// it cleans only when it needs space. No other option changes how a file system allocates.
+    ///
+    /// The options of our engines are those of `senesce fs mount`, `name=value`: a consistency
+    /// point (evergreen: a checkpoint) after at most 300 s, and earlier when half of the log is
+    /// full or much has changed.
     pub fn default_mount_options(self) -> &'static str {
         match self {
             FileSystemKind::Ext4 => "noatime,commit=300",
@@ -104,8 +106,8 @@ impl FileSystemKind {
         }
     }
 
-    /// The smallest volume its mkfs takes with default options (xfsprogs 6.1, btrfs-progs 6.2,
-    /// e2fsprogs 1.47, f2fs-tools 1.15, ours).
+    /// The smallest volume that its mkfs accepts with default options (xfsprogs 6.1, btrfs-progs
+    /// 6.2, e2fsprogs 1.47, f2fs-tools 1.15, ours).
     pub fn minimum_size(self) -> Bytes {
         match self {
             FileSystemKind::Ext4 => Bytes(8 * Bytes::MIB),
@@ -136,71 +138,71 @@ impl FromStr for FileSystemKind {
     }
 }
 
-/// Where a volume lies.
+/// The storage of a volume.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "kind")]
 pub enum Backend {
-    /// A sparse image file behind a loop device. The file gets a unique name and goes with the
+    /// A sparse image file with a loop device. The file has a unique name and is removed with the
     /// volume.
     Image {
         /// Directory of the file; it must exist.
         dir: PathBuf,
         /// Size of the volume.
         size: Bytes,
-        /// Whether the image shall be in memory; `dir` must then be on tmpfs.
+        /// Whether the image must be in memory. Then `dir` must be on tmpfs.
         #[serde(default)]
         memory: bool,
     },
-    /// The same file, served as a disk in virtual time: each request takes what a described device
-    /// would have taken.
+    /// The same file, served as a disk in virtual time: each request takes the time of a described
+    /// device.
     Virtual {
         /// Directory of the file; it must exist.
         dir: PathBuf,
         /// Size of the volume.
         size: Bytes,
-        /// Whether the file shall be in memory; `dir` must then be on tmpfs.
+        /// Whether the file must be in memory. Then `dir` must be on tmpfs.
         #[serde(default)]
         memory: bool,
-        /// The device that is modelled.
+        /// The modelled device.
         device: VirtualDevice,
     },
-    /// A block device the user named as scratch.
+    /// A block device that the user named as scratch.
     Device {
         /// The device.
         path: PathBuf,
-        /// Size of the file system if it shall not fill the device.
+        /// Size of the file system, if it does not fill the device.
         #[serde(default)]
         size: Option<Bytes>,
     },
-    /// A new directory inside an existing one; no mkfs, no mount, and no really cold cache.
+    /// A new directory in an existing one, without mkfs and mount. Its metadata cache cannot be
+    /// made cold.
     Directory {
         /// The existing directory.
         path: PathBuf,
     },
 }
 
-/// A device that this machine need not have.
+/// A modelled device, which this machine need not have.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VirtualDevice {
-    /// A preset's name or the whole text of a description, as [`senesce_vdisk::find_device`] takes
+    /// The name of a preset or the text of a description, as [`senesce_vdisk::find_device`] accepts
     /// it.
     pub device: String,
-    /// Whether answers are held back until they are due ([`Pace::RealTime`]), or only virtual time
-    /// passes.
+    /// Whether replies wait until they are due ([`Pace::RealTime`]), or only virtual time passes.
     pub pace: Pace,
 }
 
-/// An image file as its volume asks for it, behind whatever device.
+/// The image file of a backend.
 pub(crate) struct ImageSpec<'a> {
     pub dir: &'a Path,
     pub size: Bytes,
     pub memory: bool,
-    /// None for a loop device on the file itself.
+    /// `None` for a loop device on the file itself.
     pub device: Option<&'a VirtualDevice>,
 }
 
 impl Backend {
-    /// The image that the backend has; none for a device or a directory.
+    /// The image of the backend. `None` for a device or a directory.
     pub(crate) fn image(&self) -> Option<ImageSpec<'_>> {
         match self {
             Backend::Image { dir, size, memory } => Some(ImageSpec { dir, size: *size, memory: *memory, device: None }),
@@ -212,25 +214,25 @@ impl Backend {
     }
 }
 
-/// A volume as a plan asks for it.
+/// A requested volume.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VolumeSpec {
-    /// Where it lies.
+    /// The storage.
     pub backend: Backend,
-    /// Its file system; without meaning for a directory, where nothing is made or mounted.
+    /// The file system. Not used for a directory.
     pub file_system: FileSystemKind,
     /// More arguments for mkfs.
     pub mkfs_options: Vec<String>,
-    /// All mount options, comma-separated: these replace the defaults.
+    /// All mount options, comma-separated. They replace the defaults.
     pub mount_options: String,
-    /// Whether a device with a signature may be formatted. A device in use is refused all the same.
+    /// Whether a device with a signature may be formatted. A device in use is refused in any case.
     pub force: bool,
     /// Read-ahead of the device, KiB.
     pub read_ahead_kib: u32,
 }
 
 impl VolumeSpec {
-    /// Read-ahead when a plan names none, KiB: the kernel's own default, which hosts often raise.
+    /// Read-ahead if a plan names none, KiB: the kernel's default, which hosts often raise.
     pub const DEFAULT_READ_AHEAD_KIB: u32 = 128;
 
     /// A volume with all defaults.
@@ -246,14 +248,14 @@ impl VolumeSpec {
     }
 }
 
-/// The identity a new file system gets, by which its making is verified. It also seeds ext4's
+/// The identity of a new file system, which proves that mkfs made it. It also seeds ext4's
 /// directory hash, on which its readdir order depends.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Uuid(pub [u8; 16]);
 
 impl Uuid {
-    /// A UUID (version 4 in form) that follows from a seed. Two volumes of one machine at one time
-    /// must differ: derive the seed for each of them.
+    /// Derives a UUID (version 4 in form) from a seed. Two volumes of one machine at one time must
+    /// differ, so derive a seed for each of them.
     pub fn from_seed(seed: Seed) -> Self {
         let mut bytes = [0u8; 16];
         Rng::for_purpose(seed, "volume uuid").fill(&mut bytes);
@@ -281,18 +283,18 @@ impl fmt::Debug for Uuid {
     }
 }
 
-/// Which volume of a run this is, and what the run gives it.
+/// The name and place of a volume in its run.
 #[derive(Clone, Debug)]
 pub struct Slot {
-    /// Name in the run, such as `ext4-full`: letters, digits, `-`, `_`, `.`; in file names and
-    /// reports.
+    /// Name in the run, such as `ext4-full`, in file names and reports: letters, digits, `-`, `_`,
+    /// `.`.
     pub name: String,
-    /// Identity of the file system to be made.
+    /// Identity of the new file system.
     pub uuid: Uuid,
-    /// Directory for the mount point; it must exist.
+    /// Directory for the mount point. It must exist.
     pub mount_dir: PathBuf,
-    /// Space the volume will need in the image's directory. Images are sparse, so the caller knows
-    /// best.
+    /// Space that the volume needs in the image's directory. Images are sparse, so only the caller
+    /// knows it.
     pub needed: Bytes,
 }
 
@@ -301,7 +303,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_uuid_follows_from_its_seed_and_looks_like_one() {
+    fn a_uuid_follows_from_its_seed() {
         let text = Uuid::from_seed(Seed(1)).to_string();
         assert_eq!(text.len(), 36);
         assert_eq!(&text[14..15], "4");
@@ -310,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_read_back() {
+    fn names_are_parsed() {
         for kind in FileSystemKind::ALL {
             assert_eq!(kind.name().parse(), Ok(kind));
         }

@@ -1,19 +1,19 @@
-//! Who a file system says it is: read from its superblock, to prove that mkfs made it.
+//! Reads the identity of a file system from its superblock, to prove that mkfs made it.
 
 use crate::{FileSystemKind, Uuid};
 
-/// What a superblock says.
+/// The identity in a superblock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SuperblockIdentity {
     /// Its file system.
     pub file_system: FileSystemKind,
     /// Its UUID.
     pub uuid: Uuid,
-    /// When it was made, seconds since 1970, where the format tells (ext4: `s_mkfs_time`).
+    /// Time of its creation, seconds since 1970, if the format stores it (ext4: `s_mkfs_time`).
     pub made_unix_seconds: Option<u64>,
 }
 
-/// Reads the superblock in the first 128 KiB of a device; `None` if there is no ext4, XFS, Btrfs,
+/// Reads the superblock in the first 128 KiB of a device. `None` if there is no ext4, XFS, Btrfs,
 /// F2FS, drive of a garden, or evergreen.
 ///
 /// Source: ext4, `s_magic` at 1024+0x38, `s_uuid` +0x68, `s_mkfs_time` +0x108; XFS, `sb_magicnum`
@@ -46,9 +46,9 @@ pub fn read_superblock(prefix: &[u8]) -> Option<SuperblockIdentity> {
     None
 }
 
-/// Bytes that the file system in the first 128 KiB of a device calls used, its own structures
-/// included; `None` if there is none that is known, for Btrfs, whose superblock counts once what is
-/// stored twice, and for F2FS and engines of our own, which have it elsewhere.
+/// Bytes that the superblock in the first 128 KiB of a device counts as used, with its own
+/// structures. `None` if there is no known file system, for Btrfs, whose superblock counts
+/// duplicated data once, and for F2FS and our engines, which store the number elsewhere.
 ///
 /// Source: ext4, `s_blocks_count` at 1024+0x4 and +0x150, `s_free_blocks_count` +0xC and +0x158,
 /// `s_log_block_size` +0x18, the high halves with feature 64bit (+0x60, 0x80); XFS, `sb_blocksize`
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_too_little_are_no_file_system() {
+    fn zeros_and_short_prefixes_are_no_file_system() {
         assert_eq!(read_superblock(&[0; 131_072]), None);
         assert_eq!(read_superblock(&[]), None);
     }

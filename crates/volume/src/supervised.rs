@@ -1,4 +1,4 @@
-//! A child process that is waited for and does not outlive its time: it and all that it started.
+//! Runs a child process with a limited life: a signal stops it and every process of its group.
 
 use std::{
     fs::{self, File},
@@ -15,25 +15,26 @@ use senesce_core::Clock;
 
 use crate::{Error, Result, check_interrupted, interrupted};
 
-/// How long a child may take to end after a signal requested it.
+/// The maximum time between a request to stop and a kill.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How often the wait checks for signals.
+/// The interval of the checks for signals.
 const CHECK_EVERY: Duration = Duration::from_millis(50);
-/// The end of an output that is read for its last lines, bytes.
+/// Bytes at the end of an output that are read for its last lines.
 const TAIL_BYTES: u64 = 64 << 10;
 
-/// A child that ended, and the files with its output.
+/// A child that exited, and the files with its output.
 pub struct Supervised {
-    /// How it ended.
+    /// Its exit status.
     pub status: ExitStatus,
     stdout: PathBuf,
     stderr: PathBuf,
 }
 
-/// Runs a command and waits for it. A signal to this process ends the command.
+/// Runs a command and waits for it. A signal to this process stops the command.
 ///
-/// Its output goes to the files `stdout` and `stderr` in `scratch`, so a program that it leaves cannot hold the caller up.
-/// At its end the rest of its process group is killed, because it would keep a volume mounted.
+/// Its output goes to the files `stdout` and `stderr` in `scratch`, so a program that it leaves
+/// cannot block the caller. When it exits, the rest of its process group is killed, because it
+/// would keep a volume mounted.
 ///
 /// Errors: it cannot be started; [`Error::Interrupted`]. A failure of the command is in the result.
 pub fn run_supervised(command: &mut Command, scratch: &Path, clock: &dyn Clock) -> Result<Supervised> {
@@ -44,7 +45,7 @@ pub fn run_supervised(command: &mut Command, scratch: &Path, clock: &dyn Clock) 
     let mut child = command.spawn().map_err(Error::std("run", &program))?;
     let group = Pid::from_child(&child);
     let ended = wait(group, clock);
-    // It is not waited for yet, so the number is still its own.
+    // The leader is not reaped yet, so its number still identifies its group.
     let _ = kill_process_group(group, Signal::KILL);
     let status = child.wait().map_err(Error::std("wait for", &program))?;
     check_interrupted("a command")?;
@@ -53,18 +54,19 @@ pub fn run_supervised(command: &mut Command, scratch: &Path, clock: &dyn Clock) 
 }
 
 impl Supervised {
-    /// The whole standard output.
+    /// Reads the whole standard output.
     pub fn stdout(&self) -> Result<String> {
         let bytes = fs::read(&self.stdout).map_err(Error::std("read", &self.stdout))?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// The last lines of standard error, at most this many; empty if there are none or they cannot be read.
+    /// The last `lines` lines of standard error, or fewer. Empty if there are none or they cannot
+    /// be read.
     pub fn last_errors(&self, lines: usize) -> Vec<String> {
         last_lines(&self.stderr, lines)
     }
 
-    /// The same of standard output.
+    /// As [`last_errors`](Self::last_errors), of standard output.
     pub fn last_output(&self, lines: usize) -> Vec<String> {
         last_lines(&self.stdout, lines)
     }
@@ -85,7 +87,8 @@ fn last_lines(path: &Path, lines: usize) -> Vec<String> {
     all[all.len().saturating_sub(lines)..].iter().map(|line| (*line).to_owned()).collect()
 }
 
-/// Waits until the leader of the group ended, and leaves it to be reaped. A signal to this process ends the group.
+/// Waits until the leader of the group exits, and does not reap it. A signal to this process stops
+/// the group.
 fn wait(group: Pid, clock: &dyn Clock) -> rustix::io::Result<()> {
     let (sender, receiver) = channel();
     std::thread::scope(|scope| {

@@ -1,14 +1,14 @@
-//! Which users count as this one.
+//! The users that count as the user of this process.
 //!
 //! In a guest kernel, the program is root, and the files of the host belong to the user who started
-//! the guest. That user has all rights in the guest, so the files are as good as the program's own.
+//! the guest. That user has all rights in the guest, so the files are trusted as the program's own.
 
 use std::sync::OnceLock;
 
 static CALLER: OnceLock<u32> = OnceLock::new();
 
-/// In a guest, the user of the host who started it: files of this user count as the program's own
-/// from now on. Call it once, and only in a guest.
+/// Sets the user of the host who started this guest. Files of this user then count as the program's
+/// own. Call it once, and only in a guest.
 pub fn set_guest_caller(uid: u32) {
     let _ = CALLER.set(uid);
 }

@@ -152,7 +152,7 @@ fn devices_in_use_are_never_touched_and_signed_ones_only_when_forced() {
         println!("{}", done.stderr);
         done.refused(
             3,
-            &[&disk.device, "is in use and was not touched", "is mounted on", "precious", "hint: end that use"],
+            &[&disk.device, "is in use and was not touched", "is mounted on", "precious", "hint: stop that use"],
         );
         assert!(!lab.path("out").exists());
     }

@@ -1,4 +1,4 @@
-//! Cleaning after a run that could not do it itself.
+//! Removes the resources of a killed run.
 
 use std::path::Path;
 
@@ -19,18 +19,19 @@ pub enum CleanMode {
     DryRun,
 }
 
-/// Removes the resources of a killed run, whose journal is in `dir`, and nothing else: mounts, loop
-/// devices, images, temporary files, processes. A journal can be forged. So it only helps to find
-/// resources, and the machine itself must prove, before each act, that a resource is the run's.
+/// Removes the resources of a killed run, whose journal is in `dir`: mounts, loop devices, images,
+/// temporary files, processes. Removes nothing else. A journal can be forged, so it only helps to
+/// find resources. Before each action, the machine itself must prove that a resource is the run's.
 ///
-/// Out: each act, in order (the reverse of acquiring). Empty if there was nothing to do, such as
-/// the second time. What failed stays in the journal and is tried again the next time.
+/// Returns the actions in order, which is the reverse of acquiring. Empty if there was nothing to
+/// do, as in a second call. A resource that cannot be removed stays in the journal, and the next
+/// call tries again.
 ///
 /// Errors: the run is alive ([`Error::OwnerAlive`]); the journal is another user's; it is damaged
-/// other than at its end; its token is not its owner's.
+/// elsewhere than at its end; its token is not its owner's.
 pub fn clean(host: &dyn Host, dir: &Path, mode: CleanMode) -> Result<Vec<CleanAction>> {
     let Some((mut journal, mut state)) = Journal::open_existing(dir)? else { return Ok(Vec::new()) };
-    // Without a whole line nothing was acquired, and the file may not be a journal of senesce.
+    // Without a complete line nothing was acquired, and the file may not be a journal of senesce.
     let Some(owner) = state.owner.clone() else { return Ok(Vec::new()) };
     let token = token_of(&owner);
     if state.token != token {
@@ -45,8 +46,8 @@ pub fn clean(host: &dyn Host, dir: &Path, mode: CleanMode) -> Result<Vec<CleanAc
         let moved = |held: Held| Held { resource: held.resource.moved(old, &new), ..held };
         state.held = state.held.into_iter().map(moved).collect();
     }
-    // Numbers of devices belong to one boot. A guest has a boot of its own, and other numbers for
-    // the host's files.
+    // Numbers of devices belong to one boot. A guest has its own boot, and other numbers for the
+    // host's files.
     if owner.boot_id != host.this_process()?.boot_id {
         for held in &mut state.held {
             if let (Some(file), Some(found)) = (&mut held.file, host.file_id(held.resource.path())?) {

@@ -1,9 +1,9 @@
-//! Excludes a guest and a process of the host from one run directory.
+//! Prevents that a guest and a process of the host use one run directory at the same time.
 //!
-//! The journal names its owner by process and boot. A process of the host takes an owner in a guest
-//! for one of an earlier boot, so for a dead one, and the other way round. A lock of `flock` does
-//! not cross hostfs. So the launcher of the guest holds a lock on the directory, on the host, as
-//! long as the guest runs. Opening a journal respects it.
+//! The journal names its owner by process and boot. To a process of the host, an owner in a guest
+//! seems to be of an earlier boot, and so dead. The reverse is true for a process in a guest. A
+//! lock of `flock` does not cross hostfs. So the launcher of the guest holds a lock on the
+//! directory, on the host, while the guest runs. A journal opens only without a conflicting lock.
 
 use std::{
     os::fd::{AsFd, OwnedFd},
@@ -19,7 +19,7 @@ use rustix::{
 use super::journal::Journal;
 use crate::{Error, Result, host::Host, host::flock_owner};
 
-/// A run directory that a guest uses; released when it is dropped.
+/// A run directory that a guest uses. Its drop releases the lock.
 #[derive(Debug)]
 pub struct GuestLock {
     _dir: OwnedFd,
@@ -28,12 +28,12 @@ pub struct GuestLock {
 impl GuestLock {
     /// Locks a run directory for a guest.
     ///
-    /// Errors: another guest, or a living process of the host, uses it ([`Error::OwnerAlive`]).
+    /// Errors: another guest, or a live process of the host, uses it ([`Error::OwnerAlive`]).
     pub fn take(host: &dyn Host, dir: &Path) -> Result<Self> {
         let fd = rustix::fs::open(dir, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
             .map_err(Error::io("open", dir))?;
         lock(&fd, dir, FlockOperation::NonBlockingLockExclusive)?;
-        // A process of the host that opens the journal later meets the lock. One that opened it
+        // A process of the host that opens the journal later finds the lock. One that opened it
         // before is its owner.
         if let Some((journal, state)) = open_unlocked(dir)?
             && let Some(owner) = state.owner.filter(|owner| host.is_alive(owner))
@@ -44,19 +44,19 @@ impl GuestLock {
     }
 }
 
-/// Opens the journal below the lock of the caller.
+/// Opens the journal without a lock of its own: the caller holds the lock.
 fn open_unlocked(dir: &Path) -> Result<Option<(Journal, super::journal::State)>> {
     Journal::open_below_lock(dir)
 }
 
-/// Refuses a directory that a guest uses. Hold the descriptor's lock until the journal names its
+/// Refuses a directory that a guest uses. Keep the descriptor's lock until the journal names its
 /// new owner.
 pub(super) fn respect(dir: &OwnedFd, path: &Path) -> Result<()> {
     lock(dir, path, FlockOperation::NonBlockingLockShared)
 }
 
 fn lock(fd: &OwnedFd, dir: &Path, operation: FlockOperation) -> Result<()> {
-    // Another process may open the journal at this moment.
+    // Another process may be opening the journal.
     for _ in 0..100 {
         match rustix::fs::flock(fd.as_fd(), operation) {
             Ok(()) => return Ok(()),

@@ -1,7 +1,8 @@
-//! The file `resources.ndjson`: one JSON object a line, only ever appended, synced before anything is acquired.
+//! The file `resources.ndjson`: one JSON object per line. Lines are only appended, and each is
+//! synced before its resource is acquired.
 //!
-//! A line that is torn at the end counts as not written: what it would have announced was not yet acquired, since
-//! acquiring begins after the sync. A torn line anywhere else is damage and is refused.
+//! An incomplete last line counts as not written: acquiring starts after the sync, so its resource
+//! was not acquired. An incomplete line elsewhere is damage and is refused.
 
 use std::{
     ffi::OsStr,
@@ -23,9 +24,9 @@ use crate::{
 /// Name of the journal in a run's directory.
 pub const JOURNAL_FILE_NAME: &str = "resources.ndjson";
 
-/// The journal's version; all earlier ones are read for ever. Version 2 added disks in virtual time, version 3 the boot of
-/// their processes, version 4 mounts that record and homes, version 5 mounts of engines, version 6 the processes that serve
-/// them, version 7 the journal's own place.
+/// The journal's version; all earlier ones are read for ever. Version 2 added disks in virtual
+/// time, version 3 the boot of their processes, version 4 mounts that record and homes, version 5
+/// mounts of engines, version 6 the processes that serve them, version 7 the journal's own place.
 pub(super) const VERSION: u32 = 7;
 
 /// The longest journal. A real one has a few hundred bytes per resource.
@@ -35,45 +36,47 @@ const MOST_BYTES: usize = 256 << 20;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub(super) enum Entry {
-    /// A process begins to use the journal.
+    /// A process starts to use the journal.
     Owner {
         version: u32,
         process: ProcessId,
         token: String,
-        /// The journal's directory holds nothing else, and goes when nothing is held any more. Since version 4.
+        /// The journal's directory holds nothing else. It is removed when nothing is held. Since
+        /// version 4.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         home: bool,
-        /// The journal's directory when the owner opened it. It may have been moved since. From version 7 on.
+        /// The journal's directory when the owner opened it. It may have been moved. Since version
+        /// 7.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         place: Option<PathBuf>,
     },
     /// A resource will be acquired after this line.
     Acquire { id: ResourceId, resource: Resource },
-    /// It was acquired, and is this file.
+    /// It was acquired, and has this identity.
     Confirm { id: ResourceId, file: FileId },
-    /// More is known of it. Since version 2.
+    /// It has more properties than were known. Since version 2.
     Amend { id: ResourceId, resource: Resource },
-    /// It is no longer there, or no longer ours.
+    /// It is gone, or no longer ours.
     Release { id: ResourceId },
 }
 
-/// A resource of which the journal says that it may be there.
+/// A resource that may exist, according to the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Held {
     pub id: ResourceId,
     pub resource: Resource,
-    /// Identity of the file, once it was known.
+    /// The identity of the file, once it is known.
     pub file: Option<FileId>,
 }
 
-/// What a journal says.
+/// The state that a journal describes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct State {
     /// The last owner.
     pub owner: Option<ProcessId>,
-    /// Its token, part of every name it made.
+    /// The owner's token, a part of every name that it made.
     pub token: String,
-    /// The directory is the journal's own.
+    /// Whether the directory holds only the journal.
     pub home: bool,
     /// The path of the directory when the last owner opened the journal, if it is recorded.
     pub place: Option<PathBuf>,
@@ -81,7 +84,7 @@ pub(super) struct State {
     pub held: Vec<Held>,
     /// Ids from here on are unused.
     pub next_id: u64,
-    /// Length of the whole lines, bytes.
+    /// Length of the complete lines, bytes.
     pub whole_bytes: u64,
 }
 
@@ -106,7 +109,8 @@ impl State {
             Entry::Amend { id, resource } => {
                 if let Some(held) = self.held.iter_mut().find(|held| held.id == id) {
                     held.resource = resource;
-                    // Version 2 did not say in which boot a disk's processes were started: it is that of their parent.
+                    // Version 2 did not record the boot of a disk's processes. It is that of their
+                    // parent.
                     let boot = self.owner.as_ref().and_then(|owner| owner.boot_id.parse().ok());
                     if let Resource::VirtualDisk { footprint } = &mut held.resource {
                         for process in [&mut footprint.server, &mut footprint.guard].into_iter().flatten() {
@@ -120,7 +124,7 @@ impl State {
     }
 }
 
-/// Reads what a journal's bytes say.
+/// Parses the lines of a journal.
 pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<State> {
     let mut state = State::default();
     for (index, line) in bytes.split_inclusive(|&byte| byte == b'\n').enumerate() {
@@ -153,25 +157,26 @@ fn open_dir(dir: &Path) -> rustix::io::Result<OwnedFd> {
 pub(super) struct Journal {
     path: PathBuf,
     file: File,
-    /// Locked against guests until the journal is unlocked.
+    /// The directory, locked against guests until the journal is unlocked.
     dir: Option<OwnedFd>,
 }
 
 impl Journal {
-    /// Opens or makes the journal of a run's directory, and reads it; a torn end is cut off.
+    /// Opens or creates the journal of a run's directory, and parses it. The caller cuts off an
+    /// incomplete end.
     pub(super) fn open(dir: &Path) -> Result<(Self, State)> {
         let path = dir.join(JOURNAL_FILE_NAME);
         let fd = open_dir(dir).map_err(Error::io("open", dir))?;
         respect(&fd, dir)?;
         let file = open_regular(fd.as_fd(), OsStr::new(JOURNAL_FILE_NAME), FLAGS | OFlags::CREATE, &path)?;
-        // The name must be durable too, or a power cut would hide what the run left.
+        // The name must also be durable. Otherwise a power cut would hide the run's resources.
         rustix::fs::fsync(&fd).map_err(Error::io("sync", dir))?;
         let (mut journal, state) = Self::read(path, file)?;
         journal.dir = Some(fd);
         Ok((journal, state))
     }
 
-    /// Opens an existing journal; `None` if there is none.
+    /// Opens an existing journal. `None` if there is none.
     pub(super) fn open_existing(dir: &Path) -> Result<Option<(Self, State)>> {
         let fd = match open_dir(dir) {
             Err(rustix::io::Errno::NOENT) => return Ok(None),
@@ -182,7 +187,8 @@ impl Journal {
         Ok(opened.map(|(journal, state)| (Self { dir: Some(fd), ..journal }, state)))
     }
 
-    /// The same for the caller that holds the lock of the directory.
+    /// As [`open_existing`](Self::open_existing), for a caller that holds the lock of the
+    /// directory.
     pub(super) fn open_below_lock(dir: &Path) -> Result<Option<(Self, State)>> {
         let path = dir.join(JOURNAL_FILE_NAME);
         let opened = open_dir(dir)
@@ -196,14 +202,14 @@ impl Journal {
     }
 
     fn read(path: PathBuf, file: File) -> Result<(Self, State)> {
-        // Two cleaners at once would both act on what they read before.
+        // Without this lock, two concurrent cleaners would both act on the same lines.
         rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).map_err(Error::io("lock", &path))?;
         let bytes = senesce_core::input::read_bytes(&file, MOST_BYTES).map_err(Error::std("read", &path))?;
         let state = parse(&path, &bytes)?;
         Ok((Self { path, file, dir: None }, state))
     }
 
-    /// Cuts off a torn end, once it is known that nobody is writing it.
+    /// Cuts off an incomplete end. Call it only if no other process writes the journal.
     pub(super) fn cut_to(&self, whole_bytes: u64) -> Result<()> {
         let io = |operation| Error::std(operation, &self.path);
         if self.file.metadata().map_err(io("look up"))?.len() > whole_bytes {
@@ -213,7 +219,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Lets others in. An owner works unlocked: that it lives is what keeps cleaners away.
+    /// Lets other processes open it. An owner works unlocked, because cleaners respect a live
+    /// owner.
     pub(super) fn unlock(&self) -> Result<()> {
         let unlock = rustix::fs::FlockOperation::Unlock;
         rustix::fs::flock(&self.file, unlock).map_err(Error::io("unlock", &self.path))?;
@@ -227,7 +234,7 @@ impl Journal {
         &self.path
     }
 
-    /// Appends a line; it is on the disk when this returns.
+    /// Appends a line. The line is durable when this returns.
     pub(super) fn append(&mut self, entry: &Entry) -> Result<()> {
         let mut line = serde_json::to_vec(entry).map_err(|error| Error::Journal {
             path: self.path.clone(),
@@ -256,7 +263,7 @@ mod tests {
     const GOLDEN_7: &[u8] = include_bytes!("../../../../golden/volume/resources-v7.ndjson");
 
     #[test]
-    fn version_7_knows_where_the_journal_was() {
+    fn version_7_records_the_journals_place() {
         let state = parse(Path::new("golden"), GOLDEN_7).unwrap();
         assert_eq!(state.place.as_deref(), Some(Path::new("/srv/run")));
         let moved = state.held[0].resource.clone().moved(Path::new("/srv/run"), Path::new("/srv/moved"));
@@ -264,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn version_6_with_the_process_of_an_engine_is_read_for_ever() {
+    fn version_6_with_an_engine_process_is_readable() {
         let state = parse(Path::new("golden"), GOLDEN_6).unwrap();
         let held: Vec<String> = state.held.iter().map(|held| held.resource.to_string()).collect();
         assert_eq!(held, ["engine on /mnt/garden-full.1267-181cd-0b1b2f3a"]);
@@ -273,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn version_1_is_read_for_ever() {
+    fn version_1_is_readable() {
         let state = parse(Path::new("golden"), GOLDEN).unwrap();
         assert_eq!(state.owner, Some(ProcessId { pid: 4711, start_ticks: 98_765, boot_id: "b00t".to_owned() }));
         assert_eq!(state.token, "1267-181cd-b00t");
@@ -293,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn version_2_with_a_virtual_disk_is_read_for_ever() {
+    fn version_2_with_a_virtual_disk_is_readable() {
         let state = parse(Path::new("golden"), GOLDEN_2).unwrap();
         let held: Vec<String> = state.held.iter().map(|held| held.resource.to_string()).collect();
         assert_eq!(
@@ -312,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn version_3_knows_the_boot_of_a_disks_processes_and_of_version_2_it_is_their_parents() {
+    fn version_3_records_the_boot_of_disk_processes() {
         let boot = "0b1b2f3a-99aa-4c0d-8e0f-1a2b3c4d5e6f";
         let second = String::from_utf8(GOLDEN_2.to_vec())
             .unwrap()
@@ -327,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn version_4_knows_homes_and_the_mounts_of_recordings() {
+    fn version_4_records_homes_and_recordings() {
         let state = parse(Path::new("golden"), GOLDEN_4).unwrap();
         assert!(state.home);
         let held: Vec<String> = state.held.iter().map(|held| held.resource.to_string()).collect();
@@ -339,14 +346,14 @@ mod tests {
     }
 
     #[test]
-    fn version_5_knows_the_mounts_of_engines() {
+    fn version_5_records_mounts_of_engines() {
         let state = parse(Path::new("golden"), GOLDEN_5).unwrap();
         let held: Vec<String> = state.held.iter().map(|held| held.resource.to_string()).collect();
         assert_eq!(held, ["mount on /mnt/garden"]);
     }
 
     #[test]
-    fn the_golden_files_are_what_is_written() {
+    fn golden_files_equal_the_written_lines() {
         for line in [GOLDEN, GOLDEN_2, GOLDEN_3, GOLDEN_4, GOLDEN_5, GOLDEN_6, GOLDEN_7]
             .concat()
             .split(|&byte| byte == b'\n')
@@ -358,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn wherever_the_end_is_torn_the_whole_lines_count() {
+    fn complete_lines_count_at_any_cut() {
         let ends: Vec<usize> = (1..=GOLDEN.len()).filter(|&at| GOLDEN[at - 1] == b'\n').collect();
         for cut in 0..=GOLDEN.len() {
             let state = parse(Path::new("golden"), &GOLDEN[..cut]).unwrap();

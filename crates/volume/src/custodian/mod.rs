@@ -1,5 +1,5 @@
-//! Everything a run acquires is written down first, and given back: at the end, on errors, on signals, and by
-//! `clean` after a kill.
+//! Resources of a run. Each one is recorded before it is acquired. It is released at the end, after
+//! errors and signals, and by `clean` after a kill.
 
 mod clean;
 #[cfg(test)]

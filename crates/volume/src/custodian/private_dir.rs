@@ -1,7 +1,8 @@
 //! A directory that no other user can change. Its files are opened through its descriptor.
 //!
-//! The registry decides what root writes, and which directories `clean` visits. If another user could prepare a
-//! registry below `/var/tmp`, that user would decide it. So every component of the path is checked before it is used.
+//! The registry decides which files root writes, and which directories `clean` visits. If another
+//! user could prepare a registry below `/var/tmp`, that user would decide it. So every component of
+//! the path is checked before it is used.
 
 use std::{
     collections::VecDeque,
@@ -22,7 +23,7 @@ use rustix::{
 
 use crate::{Error, Result, users::is_own};
 
-/// The kernel's own limit for one path (path_resolution(7)).
+/// The kernel's limit for one path (path_resolution(7)).
 const MOST_LINKS: u32 = 40;
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 const WRITABLE_BY_ALL: u32 = 0o002;
@@ -112,7 +113,8 @@ impl PrivateDir {
     }
 }
 
-/// Opens a regular file of this user in the directory `dir`. Never follows a link and never waits for a FIFO.
+/// Opens a regular file of this user in the directory `dir`. Never follows a link and never waits
+/// for a FIFO.
 ///
 /// `path` is its path for errors.
 pub(super) fn open_regular(dir: BorrowedFd<'_>, name: &OsStr, flags: OFlags, path: &Path) -> Result<File> {
@@ -129,10 +131,13 @@ pub(super) fn open_regular(dir: BorrowedFd<'_>, name: &OsStr, flags: OFlags, pat
     Ok(file.into())
 }
 
-/// Checks a directory that the user named for the files of a run. Errors: the path goes through a directory that all
-/// users share, such as /tmp, and another user made, or could replace, a component of it.
+/// Checks a directory that the user named for the files of a run.
 ///
-/// Outside shared directories every owner is trusted: root may write below a user's home, because the caller named it.
+/// Outside shared directories every owner is trusted: root may write below a user's home, because
+/// the caller named it.
+///
+/// Errors: the path goes through a directory that all users share, such as /tmp, and another user
+/// made, or could replace, a component of it.
 pub fn check_place(dir: &Path) -> Result<()> {
     match walk(dir, false, Rule::Named)? {
         Some(_) => Ok(()),
@@ -149,7 +154,8 @@ enum Rule {
     Named,
 }
 
-/// Opens a directory component by component, and checks each one. Creates missing ones if `is_created`.
+/// Opens a directory component by component, and checks each one. Creates missing ones if
+/// `is_created`.
 fn walk(path: &Path, is_created: bool, rule: Rule) -> Result<Option<OwnedFd>> {
     let wrong = |at: &Path, problem: String| Error::UnsafeDirectory {
         path: path.to_owned(),
@@ -215,15 +221,16 @@ fn is_trusted(stat: &Stat) -> bool {
     stat.st_uid == 0 || is_own(stat.st_uid)
 }
 
-/// Checks one directory of the path. In: `is_shared`, whether all users share its parent. Out: whether all users share
-/// the directory.
+/// Checks one directory of the path. On entry, `is_shared` is whether all users share its parent.
+/// On return, it is whether all users share the directory.
 fn check(dir: &OwnedFd, rule: Rule, is_last: bool, is_shared: &mut bool) -> std::result::Result<(), String> {
     let stat = rustix::fs::fstat(dir).map_err(|errno| format!("cannot be looked up: {errno}"))?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
         return Err("is no directory".to_owned());
     }
     let (owner, mode) = (stat.st_uid, stat.st_mode & 0o7777);
-    // In a sticky directory of root, such as /var/tmp, users can move and remove only their own files.
+    // In a sticky directory of root, such as /var/tmp, users can move and remove only their own
+    // files.
     let is_sticky = mode & STICKY != 0 && owner == 0;
     let (is_foreign, is_open) = match rule {
         Rule::Private => {
@@ -330,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_user_prepared_is_refused() {
+    fn a_registry_that_another_user_prepared_is_refused() {
         if !senesce_testkit::root_or_skip("giving files to another user") {
             return;
         }

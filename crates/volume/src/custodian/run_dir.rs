@@ -1,7 +1,9 @@
-//! The directory of a run that another user may have made, before a resumed run writes to it.
+//! Checks the directory of a run before a resumed run writes to it, because another user may have
+//! made it.
 //!
-//! A new run makes every name in its directory. A resumed run finds them: the directory may have come in an archive, or
-//! belong to another user. A link in it would redirect a write of root to any file.
+//! A new run makes every name in its directory. A resumed run finds them: the directory may come
+//! from an archive, or belong to another user. A link in it would redirect a write of root to any
+//! file.
 
 use std::{
     fs,
@@ -13,12 +15,11 @@ use crate::{Error, Result, users::is_own};
 
 const WRITABLE_BY_ALL: u32 = 0o002;
 
-/// Checks the directory of a run that is to continue. `volumes` are directories below it with volumes, which may hold
-/// any tree: they are not entered.
+/// Checks the directory of a run to resume. `volumes` are directories below it with volumes, which
+/// may hold any tree. They are not entered.
 ///
-/// Errors: another user owns the directory or an entry in it; all users can write one of them; an entry is neither a
-/// file nor a directory.
-/// Cost: lists every directory below it.
+/// Errors: another user owns the directory or an entry in it; all users can write one of them; an
+/// entry is neither a file nor a directory. Cost: lists every directory below it.
 pub fn check_run_dir(dir: &Path, volumes: &[PathBuf]) -> Result<()> {
     let wrong = |component: &Path, problem: String| Error::UnsafeDirectory {
         path: dir.to_owned(),

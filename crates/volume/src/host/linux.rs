@@ -1,4 +1,4 @@
-//! The host we run on.
+//! The host of this process.
 
 use std::{
     fs,
@@ -26,16 +26,19 @@ use crate::{
 /// statfs(2).
 const FUSE_MAGIC: u64 = 0x6573_5546;
 
-/// The machine itself: an adapter, which reads `/proc` and `/sys`, runs programs and waits in real time.
+/// The machine itself. An adapter that reads `/proc` and `/sys`, runs programs and waits in real
+/// time.
 #[derive(Clone, Debug)]
 pub struct LinuxHost {
-    /// Where programs are searched: not `PATH`, in which `/usr/sbin` is often missing.
+    /// The directories of programs. `PATH` is not used, because `/usr/sbin` is often missing in it.
     pub tool_dirs: Vec<PathBuf>,
-    /// Whether loop devices are to bypass the page cache of the host's file system, where it can be bypassed.
+    /// Whether loop devices bypass the page cache of the host's file system, if it can be bypassed.
     pub direct_io: bool,
-    /// The program that serves disks in virtual time; by default the running one with its hidden verb.
+    /// The program that serves disks in virtual time. By default it is the running one with its
+    /// hidden verb.
     pub disk_server: Launch,
-    /// The program that serves engines of our own; by default the running one with its hidden verb.
+    /// The program that serves engines of ours. By default it is the running one with its hidden
+    /// verb.
     pub engine_server: Launch,
 }
 
@@ -51,11 +54,11 @@ impl Default for LinuxHost {
     }
 }
 
-/// Field 22 of `/proc/PID/stat`; the command's name in field 2 may hold blanks and parentheses.
+/// Field 22 of `/proc/PID/stat`. The command's name in field 2 may contain blanks and parentheses.
 fn parse_start_ticks(stat: &str) -> Option<u64> {
     let (_, rest) = stat.rsplit_once(')')?;
     let state = rest.split_whitespace().next()?;
-    // A zombie holds nothing any more.
+    // A zombie holds no resource.
     if state == "Z" || state == "X" {
         return None;
     }
@@ -99,7 +102,7 @@ impl Host for LinuxHost {
     fn run_tool(&self, program: &Path, arguments: &[String]) -> Result<ToolOutput> {
         let output = Command::new(program)
             .args(arguments)
-            // Variables such as MKE2FS_CONFIG must not change a volume without being recorded.
+            // Variables such as MKE2FS_CONFIG must not change a volume without a record.
             .env_clear()
             .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
             .env("LC_ALL", "C")
@@ -180,7 +183,7 @@ impl Host for LinuxHost {
         fs::DirBuilder::new().mode(0o700).create(path).map_err(Error::std("create the directory", path))?;
         self.file_id(path).ok().flatten().ok_or_else(|| {
             let _ = fs::remove_dir(path);
-            let detail = "nothing is to be seen there".to_owned();
+            let detail = "it does not exist after its creation".to_owned();
             Error::Unverified { operation: "creation", path: path.to_owned(), detail }
         })
     }
@@ -219,7 +222,7 @@ impl Host for LinuxHost {
             match self.loop_backing(&device) {
                 Ok(backing) if backing == Some(file) => found.push(device),
                 Ok(_) => {}
-                // Without the right to open it, `/sys` shows the path of its file.
+                // Without permission to open it, `/sys` shows the path of its file.
                 Err(error) if error.is_denied() => {
                     let is_it = |path: PathBuf| self.file_id(&path).is_ok_and(|found| found == Some(file));
                     if self.loop_file(&device).ok().flatten().is_some_and(is_it) {
@@ -347,7 +350,7 @@ impl Host for LinuxHost {
         let data = std::ffi::CString::new(options.data)
             .map_err(|_| Error::MountOption { option: "data".to_owned(), problem: "contains a NUL byte" })?;
         rustix::mount::mount(source, point, kind.name(), options.flags, Some(data.as_c_str())).map_err(|errno| {
-            // The kernel's EINVAL says nothing; the pair of paths and the options at least say where to look.
+            // The kernel's EINVAL has no details. The two paths show at least where to search.
             Error::Io {
                 operation: "mount",
                 path: format!("{} on {}", source.display(), point.display()).into(),
@@ -371,7 +374,8 @@ impl Host for LinuxHost {
     fn sync_file_system(&self, root: &Path) -> Result<()> {
         let fd = linux_file::open(root, OFlags::RDONLY | OFlags::DIRECTORY)?;
         rustix::fs::syncfs(&fd).map_err(Error::io("sync the file system of", root))?;
-        // FUSE does not hear of syncs of whole file systems; that of a directory our engines take for all.
+        // FUSE does not forward a sync of a whole file system. For our engines, a sync of a
+        // directory syncs all.
         let is_fuse = rustix::fs::fstatfs(&fd).is_ok_and(|found| found.f_type as u64 & 0xFFFF_FFFF == FUSE_MAGIC);
         if is_fuse { rustix::fs::fsync(&fd).map_err(Error::io("sync", root)) } else { Ok(()) }
     }
@@ -386,7 +390,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_start_time_is_found_behind_an_ugly_name() {
+    fn a_start_time_is_parsed_after_any_name() {
         let stat = "42 (a) b (c) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 987 20 21";
         assert_eq!(parse_start_ticks(stat), Some(987));
         assert_eq!(parse_start_ticks("42 (x) Z 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 987"), None);

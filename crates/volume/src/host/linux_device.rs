@@ -25,10 +25,11 @@ pub(super) fn attach_loop(image: &Path, direct_io: bool) -> Result<LoopDevice> {
     attach_named(image, image.as_os_str().as_bytes(), direct_io)
 }
 
-/// As [`attach_loop`], under a name of the caller's choice.
+/// As [`attach_loop`], with a name of the caller's choice.
 pub(super) fn attach_named(image: &Path, name: &[u8], direct_io: bool) -> Result<LoopDevice> {
     let file = open_device(image, OFlags::RDWR)?;
-    // 512 bytes is what a loop device has by default; a host with 4 KiB sectors only gives direct I/O with 4096.
+    // A loop device has 512 bytes by default. If the host has only sectors of 4 KiB, direct I/O
+    // needs 4096.
     let attach_with = |block_size_bytes, direct_io| attach_with(image, name, &file, block_size_bytes, direct_io);
     let first = attach_with(512, direct_io)?;
     if first.direct_io || !direct_io {
@@ -47,11 +48,11 @@ pub(super) fn attach_named(image: &Path, name: &[u8], direct_io: bool) -> Result
     attach_with(512, false)
 }
 
-/// Attaches an image to a free loop device that cannot be written, and that goes when its last user does: the
-/// descriptor, or whoever has mounted it by then. Nothing keeps it longer than this process lives.
+/// Attaches an image to a free loop device that cannot be written. The kernel detaches it when its
+/// last user is gone: the descriptor, or a mount. So it cannot outlive this process.
 pub(crate) fn attach_read_only(image: &Path) -> Result<(PathBuf, OwnedFd)> {
     let file = match rustix::fs::open(image, IMAGE_FLAGS | OFlags::CLOEXEC, Mode::empty()) {
-        // Only its owner may leave its time of access alone.
+        // Only the owner may use O_NOATIME.
         Err(Errno::PERM) => open_device(image, OFlags::RDONLY)?,
         opened => opened.map_err(Error::io("open", image))?,
     };
@@ -69,7 +70,7 @@ fn attach_with(
     let flags = if direct_io { ioctl::LO_FLAGS_DIRECT_IO } else { 0 };
     let (path, device) = attach_free(image, name, file, block_size_bytes, flags)?;
     let status = ioctl::loop_status(&device).map_err(|errno| {
-        // Not to leave behind what nobody will hear of.
+        // A failed attach must leave no device.
         let _ = ioctl::loop_clear(&device);
         Error::io("read the status of", &path)(errno)
     })?;
@@ -77,7 +78,7 @@ fn attach_with(
     Ok(LoopDevice { path, direct_io, block_size_bytes })
 }
 
-/// Attaches a file to whichever loop device is free.
+/// Attaches a file to any free loop device.
 fn attach_free(
     image: &Path,
     name: &[u8],
@@ -87,7 +88,7 @@ fn attach_free(
 ) -> Result<(PathBuf, OwnedFd)> {
     let control_path = "/dev/loop-control";
     let control = open_device(Path::new(control_path), OFlags::RDWR)?;
-    // Somebody else may take the free device between the question and the answer.
+    // Another process may attach the free device first.
     for _ in 0..64 {
         let number = ioctl::loop_get_free(&control).map_err(Error::io("find a free loop device with", control_path))?;
         let path = PathBuf::from(format!("/dev/loop{number}"));
@@ -120,7 +121,8 @@ pub(super) fn attached_loops() -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The path of a loop device's backing file as the kernel shows it, which asks nobody; none if it is not attached.
+/// The path of a loop device's backing file as the kernel shows it. It sends no request to the
+/// file's server. `None` if the device is not attached.
 pub(super) fn backing_path(device: &Path) -> Result<Option<PathBuf>> {
     let file = sys_dir(device)?.join("loop/backing_file");
     match fs::read(&file) {
@@ -130,8 +132,8 @@ pub(super) fn backing_path(device: &Path) -> Result<Option<PathBuf>> {
     }
 }
 
-/// Detaches a loop device, and waits a moment until the kernel has done so: it waits for others that have the device open,
-/// such as a program that looks at all devices. Until then the backing file is in use.
+/// Detaches a loop device. Waits up to 0.5 s until the kernel has done so, because another process
+/// may have it open, such as a scanner of all devices. Until then the backing file is in use.
 pub(super) fn detach(device: &Path) -> Result<()> {
     const WAITS: u32 = 100;
     let fd = open_device(device, OFlags::RDONLY)?;
@@ -142,7 +144,7 @@ pub(super) fn detach(device: &Path) -> Result<()> {
         Err(errno) => return Err(Error::io("detach", device)(errno)),
     }
     drop(fd);
-    // What is still mounted somewhere stays attached, and is no failure.
+    // A device that is still mounted stays attached, which is no failure.
     for _ in 0..WAITS {
         if before.is_none() || fs::read(&backing).ok() != before {
             break;
@@ -176,7 +178,7 @@ fn sys_dir(path: &Path) -> Result<PathBuf> {
     Ok(format!("/sys/dev/block/{}:{}", number.major, number.minor).into())
 }
 
-/// The device's queue directory; partitions share their disk's.
+/// The device's queue directory. A partition has that of its disk.
 pub(crate) fn queue_dir(path: &Path) -> Result<PathBuf> {
     let own = sys_dir(path)?;
     let queue = own.join("queue");
@@ -209,7 +211,7 @@ pub(super) fn read_ahead(path: &Path) -> Result<u32> {
     text.trim().parse().map_err(|_| Error::Unverified {
         operation: "reading the read-ahead",
         path: path.to_owned(),
-        detail: format!("the kernel says {:?}", text.trim()),
+        detail: format!("the kernel reports {:?}", text.trim()),
     })
 }
 
@@ -219,7 +221,7 @@ pub(super) fn stat(path: &Path) -> Result<DeviceStat> {
     Ok(parse_stat(&text))
 }
 
-/// Fields as in the kernel's Documentation/block/stat.rst.
+/// The fields are described in the kernel's Documentation/block/stat.rst.
 fn parse_stat(text: &str) -> DeviceStat {
     let fields: Vec<u64> = text.split_whitespace().map_while(|field| field.parse().ok()).collect();
     let at = |index: usize| fields.get(index).copied().unwrap_or(0);
@@ -230,12 +232,12 @@ pub(crate) fn btrfs_forget(device: &Path) -> Result<()> {
     let control = "/dev/btrfs-control";
     let fd = match rustix::fs::open(control, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
         Ok(fd) => fd,
-        // Without the control node there is nothing that remembers.
+        // Without the control node, no driver remembers devices.
         Err(Errno::NOENT) => return Ok(()),
         Err(errno) => return Err(Error::io("open", control)(errno)),
     };
     match ioctl::btrfs_forget(&fd, device.as_os_str().as_bytes()) {
-        // NOENT: it was not known. BUSY: it is mounted, by somebody.
+        // NOENT: it was not known. BUSY: it is mounted.
         Ok(()) | Err(Errno::NOENT) => Ok(()),
         Err(errno) => Err(Error::io("make Btrfs forget", device)(errno)),
     }
@@ -246,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernels_counters_are_in_their_places() {
+    fn the_kernels_counters_are_parsed() {
         let stat = parse_stat("  11 1 33 4 55 2 77 8 0 99 100 0 0 0 0 0 0\n");
         let want = DeviceStat { reads: 11, read_sectors: 33, writes: 55, written_sectors: 77, busy_milliseconds: 99 };
         assert_eq!(stat, want);

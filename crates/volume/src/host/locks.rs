@@ -10,8 +10,9 @@ use rustix::{
 use super::{in_use::Use, ioctl, linux_device::open_device};
 use crate::{Error, Result};
 
-/// Locks an open file or device with `flock`, as engines of senesce do, until it is closed. Returns the conflicting
-/// lock, if there is one: a lock of `flock`, or of `fcntl`, which virtual machines use.
+/// Locks an open file or device with `flock`, as engines of senesce do, until it is closed. Returns
+/// the conflicting lock, if there is one: a lock of `flock`, or of `fcntl`, which virtual machines
+/// use.
 pub(super) fn find_lock(file: &OwnedFd, name: &Path, lock: FlockOperation) -> Result<Option<Use>> {
     let found = |process| Ok(Some(Use::Locked { path: name.to_owned(), process }));
     // udev locks a device for a moment while it reads signatures.
@@ -34,8 +35,8 @@ fn has_no_locks(errno: Errno) -> bool {
     matches!(errno, Errno::NOLCK | Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS)
 }
 
-/// The process that holds a `flock` on a file, from `/proc/locks`; none if the kernel lists the file under another
-/// number.
+/// The process that holds a `flock` on a file, from `/proc/locks`. `None` if the kernel lists the
+/// file under another number.
 pub(crate) fn flock_owner(file: &OwnedFd) -> Option<u32> {
     let stat = rustix::fs::fstat(file).ok()?;
     let (major, minor) = (rustix::fs::major(stat.st_dev), rustix::fs::minor(stat.st_dev));
@@ -59,7 +60,8 @@ pub(super) fn is_claimed(device: &Path) -> Result<bool> {
     }
 }
 
-/// Opens a device. Retries a busy one, because `losetup --find` claims every free loop device for a moment.
+/// Opens a device. Retries a busy one, because `losetup --find` claims every free loop device for a
+/// moment.
 pub(super) fn open_patiently(path: &Path, flags: OFlags) -> Result<OwnedFd> {
     patiently(|| open_device(path, flags), Error::is_busy)
 }

@@ -1,4 +1,4 @@
-//! The privileged acts behind one trait, so that their order can be tested without privileges.
+//! The privileged operations as one trait, so that tests can check their order without privileges.
 
 mod claim;
 #[cfg(test)]
@@ -43,7 +43,7 @@ pub use options::{MountOptions, parse_mount_options};
 
 use crate::{FileSystemKind, Result};
 
-/// Which file a path led to, as `stat` numbers it.
+/// The identity of a file, from `stat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FileId {
     /// `st_dev` of the file system that holds it.
@@ -68,7 +68,7 @@ impl DeviceNumber {
     }
 }
 
-/// A process that cannot be mistaken for a later one with the same number.
+/// A process. A later one with the same number has another identity.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessId {
     /// Its number.
@@ -79,7 +79,7 @@ pub struct ProcessId {
     pub boot_id: String,
 }
 
-/// A loop device as it was set up.
+/// An attached loop device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoopDevice {
     /// Its node, `/dev/loopN`.
@@ -90,7 +90,7 @@ pub struct LoopDevice {
     pub block_size_bytes: u32,
 }
 
-/// What the kernel counted on a block device since it appeared.
+/// The kernel's counters of a block device since it appeared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceStat {
     /// Read requests completed.
@@ -105,12 +105,12 @@ pub struct DeviceStat {
     pub busy_milliseconds: u64,
 }
 
-/// A program that ran to its end.
+/// The result of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolOutput {
-    /// Whether it ended with 0.
+    /// Whether the exit status is 0.
     pub success: bool,
-    /// How it ended, in words.
+    /// The exit status in words.
     pub status: String,
     /// Standard output.
     pub stdout: String,
@@ -118,189 +118,198 @@ pub struct ToolOutput {
     pub stderr: String,
 }
 
-/// A block device that this process holds open and that nothing else uses. Checks and writes use the same descriptor.
+/// A block device that this process holds open and no other process uses. Checks and writes use the
+/// same descriptor.
 pub trait HeldDevice {
     /// The device's name for programs that take no descriptor.
     fn node(&self) -> &Path;
     /// Refuses a device that is not empty, unless `force`.
     fn check_content(&self, force: bool) -> Result<()>;
-    /// Reads from it; returns fewer bytes at its end.
+    /// Reads from it. Returns fewer bytes at its end.
     fn read(&self, offset: u64, length: usize) -> Result<Vec<u8>>;
     /// Overwrites a part of it with zeros.
     fn wipe(&self, offset: u64, length: usize) -> Result<()>;
-    /// Lets another process claim it. It stays open.
+    /// Lets another process claim it. The descriptor stays open.
     fn share(&mut self) -> Result<()>;
 }
 
-/// A disk in virtual time while it is served. Dropped, it is given back if it was not before.
+/// A served disk in virtual time. A drop releases it, if it was not released before.
 pub trait DiskServer: Send {
-    /// What it holds on the machine.
+    /// Its resources on the machine.
     fn footprint(&self) -> &Footprint;
-    /// What its processes did, and could not do, to be safe under memory pressure: for the record.
+    /// The protections of its processes against memory pressure that succeeded or failed, for the
+    /// record.
     fn notes(&self) -> &[String];
-    /// Makes the modelled device cold: nothing in its own memory.
+    /// Empties the modelled device's cache.
     fn cool(&mut self) -> Result<()>;
-    /// Virtual time, and where it went.
+    /// Virtual time, and its parts.
     fn time(&mut self) -> Result<TimeReport>;
-    /// Begins a log of all requests in a new file.
+    /// Starts a log of all requests in a new file.
     fn start_log(&mut self, path: &Path) -> Result<()>;
-    /// Ends the log; it is whole when this returns.
+    /// Stops the log. The log is complete when this returns.
     fn stop_log(&mut self) -> Result<()>;
 }
 
-/// What an engine of our own is to serve, and where.
+/// The mount of an engine of ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EngineConfig {
-    /// What the list of mounts calls it.
+    /// The source in the list of mounts.
     pub source: String,
-    /// Where it is mounted.
+    /// The mount point.
     pub point: PathBuf,
-    /// What is mounted.
+    /// The contents.
     pub what: EngineWhat,
 }
 
-/// What an engine serves.
+/// The contents that an engine serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EngineWhat {
-    /// The engine that its device says it is of.
+    /// The engine on a device, by the device's label.
     OnDevice {
         /// The device.
         device: PathBuf,
         /// Options of `senesce fs mount`, `name=value`, comma-separated.
         options: String,
     },
-    /// An empty file system in memory, which is gone with its server.
+    /// An empty file system in memory. It is gone when its server exits.
     Memory {
-        /// What it may hold.
+        /// Its maximum size.
         size: Bytes,
     },
 }
 
-/// An engine of our own while it serves a mount. Dropped, its process ends.
+/// A mounted engine of ours. A drop stops its process.
 pub trait EngineServer: Send {
     /// The process.
     fn process(&self) -> &ProcessId;
-    /// Unmounts and mounts again, so that the kernel has nothing of it in memory; only of a file system in memory.
+    /// Unmounts and mounts again, so that the kernel caches nothing of it. Only for a file system
+    /// in memory.
     fn mount_again(&mut self) -> Result<()>;
-    /// Waits for its end, which begins when it is unmounted. Errors: it did not end well, and why.
+    /// Waits for the exit of the process, which follows the unmount. Errors: it failed, with its
+    /// message.
     fn wait_end(&mut self) -> Result<()>;
 }
 
-/// The acts that need privileges or touch the machine. [`LinuxHost`] does them.
+/// The operations that need privileges or change the machine. [`LinuxHost`] implements them.
 pub trait Host: Send + Sync {
-    /// Whether we are root.
+    /// Whether this process is root.
     fn is_root(&self) -> bool;
-    /// Whether the kernel can mount `kind`, now or after loading a module.
+    /// Whether the kernel can mount `kind`, now or with a module that it loads.
     fn kernel_knows(&self, kind: FileSystemKind) -> Result<bool>;
-    /// Where a program is; `None` if it is not installed.
+    /// The path of a program. `None` if it is not installed.
     fn find_tool(&self, name: &str) -> Option<PathBuf>;
-    /// Runs a program with an environment of its own and no input.
+    /// Runs a program with a minimal environment and without input.
     fn run_tool(&self, program: &Path, arguments: &[String]) -> Result<ToolOutput>;
     /// This process.
     fn this_process(&self) -> Result<ProcessId>;
-    /// Whether that very process still runs.
+    /// Whether this process still runs.
     fn is_alive(&self, process: &ProcessId) -> bool;
-    /// Whether that very process runs this program with the argument `mark`, which names the mount that it serves.
+    /// Whether this process runs this program with the argument `mark`, which names the mount that
+    /// it serves.
     fn identify(&self, process: &ProcessId, mark: &str) -> Identity;
-    /// Kills that very process if [`Host::identify`] returns that it is ours. Returns that identity.
+    /// Kills this process if [`Host::identify`] returns that it is ours. Returns that identity.
     fn kill(&self, process: &ProcessId, mark: &str) -> Result<Identity>;
-    /// Waits, for retries.
+    /// Waits before a retry.
     fn pause(&self, time: Duration);
 
-    /// Bytes free for us in a directory.
+    /// Free bytes for this process in a directory.
     fn free_bytes(&self, dir: &Path) -> Result<Bytes>;
     /// Whether a directory is on tmpfs or ramfs.
     fn is_in_memory(&self, dir: &Path) -> Result<bool>;
-    /// Identity of what is at `path` (a symbolic link itself, not its target); `None` if nothing is.
+    /// Identity of the file at `path`. Does not follow a symbolic link. `None` if it does not
+    /// exist.
     fn file_id(&self, path: &Path) -> Result<Option<FileId>>;
-    /// A directory's path without links; `None` if it does not exist.
+    /// A directory's path without links. `None` if it does not exist.
     fn real_path(&self, dir: &Path) -> Result<Option<PathBuf>>;
-    /// The files in a directory, without its directories; none if it is gone.
+    /// The files in a directory, without its directories. Empty if it does not exist.
     fn list(&self, dir: &Path) -> Result<Vec<PathBuf>>;
-    /// Makes a new sparse file; fails if something is there. Leaves nothing behind on failure.
+    /// Makes a new sparse file. Fails if the path exists. An error leaves nothing.
     fn create_file(&self, path: &Path, size: Bytes) -> Result<FileId>;
-    /// Makes a new directory for this user only; fails if the path exists.
+    /// Makes a new directory for this user only. Fails if the path exists.
     fn create_dir(&self, path: &Path) -> Result<FileId>;
     /// Removes a file.
     fn remove_file(&self, path: &Path) -> Result<()>;
     /// Removes an empty directory.
     fn remove_dir(&self, path: &Path) -> Result<()>;
-    /// Removes a directory with all in it.
+    /// Removes a directory with its content.
     fn remove_tree(&self, path: &Path) -> Result<()>;
-    /// Clones or copies `from` over the existing file `to`, holes kept; says how.
+    /// Clones or copies `from` over the existing file `to`, with its holes. Returns the method.
     fn copy_image(&self, from: &Path, to: &Path) -> Result<&'static str>;
     /// Makes the file and its name durable.
     fn sync_file(&self, path: &Path) -> Result<()>;
-    /// Drops a file's or device's clean pages from the host's cache; returns the pages left, if the kernel tells.
+    /// Drops a file's or device's clean pages from the host's cache. Returns the number of pages
+    /// left, if the kernel can count them.
     fn drop_cached_pages(&self, path: &Path) -> Result<Option<u64>>;
 
-    /// Attaches an image to a free loop device, with direct I/O if that can be had.
+    /// Attaches an image to a free loop device, with direct I/O if the host supports it.
     fn attach_loop(&self, image: &Path) -> Result<LoopDevice>;
     /// The loop devices whose backing file is `file`.
     fn loops_backed_by(&self, file: FileId) -> Result<Vec<PathBuf>>;
-    /// Identity of a loop device's backing file; `None` if it has none or is no loop device.
+    /// Identity of a loop device's backing file. `None` if it has none or is no loop device.
     fn loop_backing(&self, device: &Path) -> Result<Option<FileId>>;
-    /// Path of a loop device's backing file, as the kernel shows it; `None` if it has none or is no loop device.
+    /// Path of a loop device's backing file, as the kernel shows it. `None` if it has none or is no
+    /// loop device.
     fn loop_file(&self, device: &Path) -> Result<Option<PathBuf>>;
     /// Detaches a loop device.
     fn detach_loop(&self, device: &Path) -> Result<()>;
 
-    /// Serves a disk in virtual time. Leaves nothing behind on failure.
+    /// Serves a disk in virtual time. An error leaves nothing.
     fn start_disk(&self, config: ServeConfig) -> Result<Box<dyn DiskServer>>;
-    /// Whether all the processes of a disk that is mounted are at work, so that nobody can wait for them for ever.
+    /// Whether all processes of a mounted disk are alive, so that no request waits forever.
     fn is_disk_served(&self, footprint: &Footprint) -> bool;
-    /// Makes all requests to a disk fail from now on.
+    /// Makes all further requests to a disk fail.
     fn abort_disk(&self, footprint: &Footprint) -> Result<()>;
-    /// Unmounts a disk and ends its processes; what was not there is as good.
+    /// Unmounts a disk and stops its processes. Missing parts are no error.
     fn release_disk(&self, footprint: &Footprint) -> Result<Released>;
-    /// Attaches a loop device with a mark to the file of a disk, with direct I/O and with requests that the disk takes
-    /// whole; both are verified.
+    /// Attaches a loop device with a mark to the file of a disk. Verifies direct I/O, and the limit
+    /// below which a request reaches the disk as one.
     fn attach_disk(&self, file: &Path, mark: &str) -> Result<LoopDevice>;
     /// The loop devices with this mark.
     fn loops_marked(&self, mark: &str) -> Result<Vec<PathBuf>>;
-    /// The mark of a loop device; `None` if it is not attached or no loop device.
+    /// The mark of a loop device. `None` if it is not attached or no loop device.
     fn loop_mark(&self, device: &Path) -> Result<Option<String>>;
-    /// Detaches the loop device of a disk, and gives its setting back.
+    /// Detaches the loop device of a disk, and restores its setting.
     fn detach_disk(&self, device: &Path) -> Result<()>;
 
-    /// The program that makes engines of our own: this one.
+    /// The program that serves engines of ours: this one.
     fn engine_program(&self) -> PathBuf;
-    /// Mounts an engine of our own, served by a process. Leaves nothing behind on failure.
+    /// Mounts an engine of ours, which a process serves. An error leaves nothing.
     fn start_engine(&self, config: &EngineConfig) -> Result<Box<dyn EngineServer>>;
 
-    /// Number of a block device; `None` if the path is none.
+    /// Number of a block device. `None` if the path is none.
     fn device_number(&self, path: &Path) -> Result<Option<DeviceNumber>>;
     /// Size of a block device.
     fn device_size(&self, path: &Path) -> Result<Bytes>;
-    /// Opens a block device for this process alone. Errors: it is in use, or no block device.
+    /// Opens a block device for this process only. Errors: it is in use, or no block device.
     fn hold_device(&self, path: &Path) -> Result<Box<dyn HeldDevice>>;
-    /// Reads from a device, past the cache of an earlier reader.
+    /// Reads from a device.
     fn read_device(&self, path: &Path, offset: u64, length: usize) -> Result<Vec<u8>>;
     /// Writes back and drops the buffer cache of a device.
     fn flush_device(&self, path: &Path) -> Result<()>;
-    /// Waits up to 5 s until the kernel and all processes have released a device. An unmount does not
-    /// release it if a copied mount namespace still has it mounted.
+    /// Waits up to 5 s until the kernel and all processes have released a device. An unmount does
+    /// not release it if a copied mount namespace still has it mounted.
     ///
     /// Errors: `DeviceInUse`, which names that use.
     fn await_release(&self, path: &Path) -> Result<()>;
     /// The read-ahead, KiB.
     fn read_ahead(&self, path: &Path) -> Result<u32>;
-    /// Sets the read-ahead, KiB; returns what the kernel took.
+    /// Sets the read-ahead, KiB. Returns the value that the kernel set.
     fn set_read_ahead(&self, path: &Path, kib: u32) -> Result<u32>;
     /// The kernel's counters of a device.
     fn device_stat(&self, path: &Path) -> Result<DeviceStat>;
 
-    /// All mounts, in the order they were made.
+    /// All mounts, in the order of mounting.
     fn mounts(&self) -> Result<Vec<MountEntry>>;
     /// Mounts a device.
     fn mount(&self, source: &Path, point: &Path, kind: FileSystemKind, options: &str) -> Result<()>;
-    /// Unmounts; lazily means: gone from the tree at once, from the device when the last user ends.
+    /// Unmounts. `lazily` detaches the mount from the tree at once, and from the device after its
+    /// last user.
     fn unmount(&self, point: &Path, lazily: bool) -> Result<()>;
-    /// Tells the file system's driver that a device is gone (Btrfs remembers devices by UUID).
+    /// Makes the file system's driver forget a device (Btrfs remembers devices by UUID).
     fn forget_device(&self, device: &Path, kind: FileSystemKind) -> Result<()>;
-    /// Writes back one file system, never the others.
+    /// Writes back one file system, and no other.
     fn sync_file_system(&self, root: &Path) -> Result<()>;
 
-    /// What is to be recorded about the machine, and about a device if there is one.
+    /// Circumstances of the machine, and of a device if there is one.
     fn circumstances(&self, device: Option<&Path>) -> Vec<(String, String)>;
 }
