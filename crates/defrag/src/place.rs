@@ -1,4 +1,4 @@
-//! Where moved files would be: pure.
+//! Predicts the places of moved files. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use senesce_probe::collect::Surveyed;
 
 use crate::plan::{Batch, Part, extents_of};
 
-/// A range of a file, and where it is after the move.
+/// A range of a file, and its place after the move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// Index of the file among the entries of the tree.
@@ -17,12 +17,12 @@ pub struct Piece {
 }
 
 /// Puts each batch into free space, as a file system does that allocates a batch at once: into the
-/// smallest free extent that is long enough for all of it. If none has, the largest ones take it in
-/// turn. A batch frees the space that it leaves.
+/// smallest free extent that is long enough for all of it. If none is, it fills the largest ones in
+/// turn. A batch frees its old space.
 ///
-/// In: free extents as (start, length), in bytes. Out: the pieces in the order of the batches, or
-/// none for a batch that stays because there is no space, or none that would leave it in at most
-/// half of its pieces.
+/// `free` are the free extents as (start, length), bytes. Returns the pieces in the order of the
+/// batches. `None` for a batch that stays because there is no space, or none that would leave it in
+/// at most half of its pieces.
 pub fn place_batches(
     entries: &[Surveyed],
     batches: &[Batch],
@@ -43,13 +43,13 @@ pub fn place_batches(
     batches.iter().map(place).collect()
 }
 
-/// In how many pieces a batch is read from these places.
+/// The number of pieces in which a batch is read from these places.
 pub fn measure_pieces(batch: &Batch, pieces: &[Piece]) -> u64 {
     let breaks = pieces.windows(2).filter(|pair| pair[0].extent.end() != pair[1].extent.physical).count();
     breaks as u64 + batch.runs
 }
 
-/// Takes the space for a batch. Out: none if there is too little; nothing is taken then.
+/// Allocates the space for a batch. `None` if there is too little. Then nothing is allocated.
 fn place(batch: &Batch, space: &mut FreeSpace) -> Option<Vec<Piece>> {
     let mut left = batch.bytes();
     if space.bytes < left {
@@ -74,7 +74,7 @@ fn place(batch: &Batch, space: &mut FreeSpace) -> Option<Vec<Piece>> {
     Some(pieces)
 }
 
-/// Free extents. Neighbours are joined.
+/// Free extents. Adjacent ones are joined.
 #[derive(Default)]
 struct FreeSpace {
     by_start: BTreeMap<u64, u64>,
@@ -110,7 +110,7 @@ impl FreeSpace {
         self.by_length.remove(&(length, start));
     }
 
-    /// Takes the smallest extent of at least this length, or the largest one.
+    /// Allocates the smallest extent of at least this length, or the largest one.
     fn take(&mut self, length: u64) -> Option<(u64, u64)> {
         let &(length, start) = self.by_length.range((length, 0)..).next().or_else(|| self.by_length.last())?;
         self.remove(start, length);
@@ -156,8 +156,8 @@ mod tests {
         }
     }
 
-    /// Files of these blocks, each in pieces of at most `piece` blocks, at places that a
-    /// multiplication scatters.
+    /// Files of these blocks, each in pieces of at most `piece` blocks. A multiplication scatters
+    /// their places.
     fn scatter(sizes: &[u64], piece: u64) -> (Vec<Surveyed>, u64) {
         let pieces: usize = sizes.iter().map(|size| size.div_ceil(piece) as usize).sum();
         let slots = (pieces | 1) as u64 + 2;
@@ -223,7 +223,7 @@ mod tests {
         let files: Vec<Surveyed> = (0..50).map(|number| file(number, &[(0, 1000 + number as u64 * 4, 4)])).collect();
         let order: Vec<usize> = (0..50).collect();
         assert_eq!(plan_moves(&files, &order, &options(100, 64)).batches, []);
-        // In the opposite order each is a seek.
+        // In the opposite order each needs a seek.
         let order: Vec<usize> = (0..50).rev().collect();
         let plan = plan_moves(&files, &order, &options(100, 1000));
         assert_eq!((plan.batches.len(), plan.batches[0].pieces, plan.bytes()), (1, 50, 200 * BLOCK));
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_are_read_apart_stay_apart() {
+    fn runs_that_are_read_separately_stay_separate() {
         let run = |first: u64| (0..5).map(move |at| (first + at, 5000 + (first + at) * 2, 1));
         let extents: Vec<_> = run(0).chain([(5, 1000, 100)]).chain(run(105)).collect();
         let files = [file(0, &extents)];
@@ -264,7 +264,7 @@ mod tests {
     }
 
     proptest! {
-        /// What a plan moves has every byte once, and no two files at one place afterwards.
+        /// A plan moves every byte once, and no two files have one place afterwards.
         #[test]
         fn moves_keep_every_block_once(
             sizes in prop::collection::vec(1u64..60, 1..60),

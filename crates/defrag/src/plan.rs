@@ -1,9 +1,9 @@
-//! Which files move, and which stay: pure.
+//! Decides which files move and which stay. Pure.
 //!
-//! The files are taken in the order in which they are read. A *sequence* is made of files of which
-//! each is in one piece and starts where the one before ends. A long sequence stays where it is:
-//! reading it costs one seek, and moving it would save none. All short sequences between two long
-//! ones move together, into new space. Of a large file, only the shattered ranges move.
+//! The files are in their order of reading. A *sequence* consists of files of which each is in one
+//! piece and starts where the previous one ends. A long sequence stays: reading it costs one seek,
+//! and moving it would save none. All short sequences between two long ones move together, into new
+//! space. Of a large file, only the shattered ranges move.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,29 +19,28 @@ use crate::{
     shatter::{find_shattered, join},
 };
 
-/// A gap of at most this length between two files does not end a sequence: a reader's drive passes
+/// A gap of at most this length between two files does not end a sequence, because a drive reads
 /// over it.
 const SMALL_GAP_BYTES: u64 = 64 << 10;
 
-/// What decides how much is moved.
+/// Decides the amount that moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlanOptions {
     /// Bytes of a block of the file system.
     pub block_bytes: u64,
-    /// A sequence of at least this many bytes stays where it is.
+    /// A sequence of at least this many bytes stays.
     pub keep_bytes: u64,
-    /// Files move in batches of at most about this many bytes. A batch needs this much free space
-    /// for as long as it moves.
+    /// The maximum of bytes of a batch. A batch needs this free space while it moves.
     pub batch_bytes: u64,
-    /// Files of a batch, at most.
+    /// The maximum of files of a batch.
     pub batch_files: usize,
     /// Whether the file system moves blocks that several files share.
     pub moves_shared: bool,
-    /// Whether files that can be executed move, see [`LeftWhy::Program`].
+    /// Whether executable files move, see [`LeftWhy::Program`].
     pub moves_programs: bool,
     /// Whether files move to be adjacent, see [`Strategy::Order`].
     pub orders: bool,
-    /// Pieces of a large file that are shorter than this move, see [`Strategy::Pieces`]; zero for
+    /// Pieces of a large file that are shorter than this move, see [`Strategy::Pieces`]. Zero moves
     /// none. Without [`PlanOptions::orders`], every file counts as large.
     pub piece_bytes: u64,
 }
@@ -49,8 +48,8 @@ pub struct PlanOptions {
 impl PlanOptions {
     /// The defaults for a file system with this block size.
     ///
-    /// 16 MiB take a 7,200 rpm disk 90 ms or more to read, so a seek of 10 ms before them costs at
-    /// most a tenth. Reading and writing 1 MiB takes it as long as a seek, so moving longer pieces
+    /// A 7,200 rpm disk needs at least 90 ms to read 16 MiB, so a seek of 10 ms before them costs
+    /// at most a tenth. Reading and writing 1 MiB takes as long as a seek, so moving longer pieces
     /// pays back only after several reads.
     pub fn for_blocks(block_bytes: u64) -> Self {
         Self {
@@ -86,17 +85,17 @@ pub struct Part {
     pub length: u64,
 }
 
-/// Ranges that move together, one after the other in the order of reading.
+/// Ranges that move together, in the order of reading.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Batch {
     /// The ranges.
     pub parts: Vec<Part>,
-    /// In how many pieces they are on the device now, when they are read in this order.
+    /// The number of pieces on the device now, in this order of reading.
     pub pieces: u64,
-    /// In how many pieces they are read if the batch is contiguous. More than one, if other ranges
-    /// are read between them.
+    /// The number of pieces in which they are read if the batch is contiguous. It is more than one
+    /// if other ranges are read between them.
     pub runs: u64,
-    /// What the move improves.
+    /// The improvement of the move.
     pub strategy: Strategy,
 }
 
@@ -107,14 +106,14 @@ impl Batch {
     }
 }
 
-/// Why a file is not moved.
+/// The reason why a file is not moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LeftWhy {
     /// Moving it would save too few seeks: it is in a long sequence, or in long pieces. Without
     /// [`PlanOptions::orders`]: it is not shattered.
     InOrder,
-    /// It has no blocks of its own: it is empty, all hole, or its content is among the metadata.
+    /// It has no blocks: it is empty, all hole, or its content is in the metadata.
     NoBlocks,
     /// It has content that is not on the device yet (delayed allocation).
     BeingWritten,
@@ -122,7 +121,7 @@ pub enum LeftWhy {
     Encoded,
     /// It shares blocks with other files or snapshots.
     Shared,
-    /// It can be executed, and a program cannot start while its file moves.
+    /// It is executable, and a program cannot start while its file moves.
     Program,
     /// It has reserved blocks that are not written yet.
     Reserved,
@@ -163,7 +162,7 @@ pub struct Left {
     pub bytes: u64,
 }
 
-/// What moves, and what stays.
+/// The batches to move, and the files that stay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// The batches, in the order of reading.
@@ -235,10 +234,10 @@ impl Plan {
     }
 }
 
-/// Decides what moves.
+/// Decides which ranges move.
 ///
-/// In: the entries of the tree; the indices of its files in the order of reading, each once. Cost:
-/// linear.
+/// `entries` are the entries of the tree. `order` are the indices of its files in the order of
+/// reading, each once. Cost: linear.
 pub fn plan_moves(entries: &[Surveyed], order: &[usize], options: &PlanOptions) -> Plan {
     let mut plan = Plan::default();
     let mut planner = Planner { entries, options, sequence: Sequence::default(), waiting: Vec::new() };
@@ -249,7 +248,7 @@ pub fn plan_moves(entries: &[Surveyed], order: &[usize], options: &PlanOptions) 
             extents.iter().filter(|raw| raw.placement() == Placement::Placed).map(|raw| raw.extent.length).sum();
         plan.live_bytes += bytes;
         match find_obstacle(&entries[entry], options) {
-            // The reader goes to it and back, so it ends a sequence.
+            // The reader seeks to it and back, so it ends a sequence.
             Some(why) => {
                 plan.leave(why, bytes);
                 if why != LeftWhy::NoBlocks {
@@ -275,7 +274,7 @@ pub(crate) fn can_move(entry: &Surveyed, options: &PlanOptions) -> bool {
     entry.kind == EntryKind::File && find_obstacle(entry, options).is_none()
 }
 
-/// Why a file cannot be moved; none if it can.
+/// The reason why a file cannot be moved. `None` if it can.
 fn find_obstacle(entry: &Surveyed, options: &PlanOptions) -> Option<LeftWhy> {
     let has = |flag| entry.extents.iter().any(|raw| raw.flags.contains(flag));
     let is = |placement| entry.extents.iter().any(|raw| raw.placement() == placement);
@@ -309,7 +308,7 @@ fn logical_end(extent: &Extent) -> Option<u64> {
     extent.logical.checked_add(extent.length)
 }
 
-/// Whether no extent overlaps the one before it, and no sum overflows.
+/// Whether no extent overlaps the previous one, and no sum overflows.
 fn is_in_order(entry: &Surveyed) -> bool {
     let mut next = 0;
     entry.extents.iter().all(|raw| {
@@ -322,7 +321,7 @@ fn is_in_order(entry: &Surveyed) -> bool {
 /// A file that can move.
 struct File {
     parts: Vec<Part>,
-    /// Its first and last byte on the device.
+    /// Its first and end byte on the device.
     start: u64,
     end: u64,
     pieces: u64,
@@ -343,7 +342,7 @@ impl File {
     }
 }
 
-/// Files of which each is in one piece and follows the one before.
+/// Files of which each is in one piece and follows the previous one.
 #[derive(Default)]
 struct Sequence {
     files: Vec<File>,
@@ -386,7 +385,7 @@ impl Planner<'_> {
         }
         let batches = cut_into_batches(runs.into_iter().flatten(), self.options).into_iter();
         plan.batches.extend(batches.map(|parts| {
-            // A run that the batch before began continues as one.
+            // A run that the previous batch started continues as one.
             let runs = parts[1..].iter().filter(|part| starts.contains(&part.logical)).count() as u64 + 1;
             Batch { pieces: count_pieces(self.entries, &parts), runs, strategy: Strategy::Pieces, parts }
         }));
@@ -404,14 +403,14 @@ impl Planner<'_> {
         self.sequence.files.push(file);
     }
 
-    /// Ends the current sequence. A long one stays, and so the sequences before it and those after
-    /// it move apart.
+    /// Ends the current sequence. A long one stays, so the sequences before and after it move
+    /// separately.
     fn end_sequence(&mut self, plan: &mut Plan) {
         let sequence = std::mem::take(&mut self.sequence);
         if sequence.files.is_empty() {
             return;
         }
-        // Pieces of a large file that are long each are as good as a long sequence.
+        // Long pieces of a large file are as good as a long sequence.
         let pieces: u64 =
             sequence.files.iter().map(|file| file.pieces).sum::<u64>() - (sequence.files.len() as u64 - 1);
         if sequence.bytes / pieces >= self.options.keep_bytes {
@@ -422,8 +421,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Makes batches of the sequences that wait. A single one whose files are whole stays: to move
-    /// it would save no seek.
+    /// Makes batches of the waiting sequences. A single one with whole files stays, because a move
+    /// would save no seek.
     fn flush(&mut self, plan: &mut Plan) {
         let waiting = std::mem::take(&mut self.waiting);
         let is_whole = |sequence: &Sequence| sequence.files.iter().all(|file| file.pieces == 1);
@@ -445,7 +444,7 @@ impl Planner<'_> {
     }
 }
 
-/// Puts ranges together to batches; a range that is longer than a batch is cut.
+/// Groups ranges into batches. A range that is longer than a batch is cut.
 fn cut_into_batches(parts: impl Iterator<Item = Part>, options: &PlanOptions) -> Vec<Vec<Part>> {
     let most_bytes = options.batch_bytes;
     let mut batches: Vec<Vec<Part>> = vec![Vec::new()];
@@ -460,7 +459,7 @@ fn cut_into_batches(parts: impl Iterator<Item = Part>, options: &PlanOptions) ->
                 (filled, files) = (0, 1);
             }
             let length = part.length.min(most_bytes);
-            batches.last_mut().expect("there is one from the beginning").push(Part { length, ..part });
+            batches.last_mut().expect("the list starts with one").push(Part { length, ..part });
             filled += length;
             part.logical += length;
             part.length -= length;
@@ -470,7 +469,7 @@ fn cut_into_batches(parts: impl Iterator<Item = Part>, options: &PlanOptions) ->
     batches
 }
 
-/// In how many pieces ranges are on the device, if they are read one after the other.
+/// The number of pieces on the device in which these ranges are read one after the other.
 pub(crate) fn count_pieces(entries: &[Surveyed], parts: &[Part]) -> u64 {
     let mut pieces = 0;
     let mut before: Option<(usize, u64)> = None;
@@ -485,7 +484,8 @@ pub(crate) fn count_pieces(entries: &[Surveyed], parts: &[Part]) -> u64 {
     pieces
 }
 
-/// The extents of a range of a file. Cost: logarithmic in the extents of the file, and those found.
+/// The extents of a range of a file. Cost: logarithmic in the extents of the file, and linear in
+/// those found.
 pub(crate) fn extents_of<'a>(entry: &'a Surveyed, part: &'a Part) -> impl Iterator<Item = Extent> + 'a {
     let end = part.logical + part.length;
     let first = entry.extents.partition_point(|raw| raw.extent.logical + raw.extent.length <= part.logical);

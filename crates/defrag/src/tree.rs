@@ -1,4 +1,4 @@
-//! The files of a tree, as they are on the device.
+//! The files of a tree, and their places on the device.
 
 use std::{
     fs::File,
@@ -21,13 +21,13 @@ use senesce_probe::{
 
 use crate::{Error, apply::Skip, plan::parent};
 
-/// A tree that was listed.
+/// A listed tree.
 pub struct Tree {
     root: OwnedFd,
     path: PathBuf,
     /// Files and directories, in the order in which the file system lists them.
     pub entries: Vec<Surveyed>,
-    /// What the survey counted, and what it could not read.
+    /// The counts and errors of the survey.
     pub figures: SurveyFigures,
 }
 
@@ -55,8 +55,8 @@ impl Tree {
         &self.path
     }
 
-    /// The free extents of the file system as (start, length), bytes. Without a map of them (not
-    /// root), all free space counts as one extent.
+    /// The free extents of the file system as (start, length), bytes. Without root there is no map
+    /// of them, and all free space counts as one extent.
     ///
     /// Errors: the file system does not report its free space.
     pub fn free_extents(&self) -> Result<Vec<(u64, u64)>, Error> {
@@ -80,9 +80,8 @@ impl Tree {
     /// Opens a file of the tree with this access. Fails with [`Skip::Changed`] if inode, size or
     /// time differ from the survey.
     ///
-    /// No symbolic link is followed, and no other mount is entered: a user who can write to the
-    /// tree cannot make this open another file. Access times do not change, if the caller may
-    /// decide that.
+    /// Follows no symbolic link, and enters no other mount: a user who can write to the tree cannot
+    /// make this open another file. Access times do not change, if the caller may prevent it.
     pub(crate) fn open(&self, entry: usize, access: OFlags) -> Result<(File, Stat), Skip> {
         let surveyed = &self.entries[entry];
         let file = self.open_path(surveyed.path.as_bytes(), access)?;
@@ -112,7 +111,7 @@ impl Tree {
     ///
     /// Errors: those of the root, if no directory accepts it.
     pub(crate) fn create_unnamed(&self, beside: impl IntoIterator<Item = usize>) -> Result<File, Skip> {
-        /// Directories that are tried.
+        /// The number of directories to try.
         const TRIES: usize = 16;
         let mut directories: Vec<&[u8]> = beside.into_iter().map(|at| parent(&self.entries[at].path)).collect();
         directories.dedup();
@@ -133,7 +132,7 @@ impl Tree {
         let path = std::ffi::OsStr::from_bytes(path);
         let open = |flags| rustix::fs::openat2(&self.root, path, flags, Mode::empty(), resolve);
         match open(flags | OFlags::NOATIME) {
-            // Only the owner and root may leave access times alone.
+            // Only the owner and root may use O_NOATIME.
             Err(Errno::PERM) => open(flags),
             opened => opened,
         }

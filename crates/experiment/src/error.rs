@@ -1,4 +1,4 @@
-//! What can go wrong with an experiment, and of which kind it is.
+//! Errors of experiments, and their kinds.
 
 use std::{error::Error as StdError, io, path::PathBuf};
 
@@ -7,20 +7,20 @@ use senesce_workload::WorkloadError;
 
 use crate::plan::PlanError;
 
-/// The kind of an error; the command line turns it into an exit code.
+/// The kind of an error, which decides the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// It was tried and failed.
+    /// An operation failed.
     Failed,
     /// The plan or the command line is wrong.
     Usage,
     /// The machine lacks something: root, a kernel feature, a tool, space.
     Environment,
-    /// Our own mistake.
+    /// A fault of senesce.
     Internal,
 }
 
-/// The user stopped the run with a signal; what was finished is kept.
+/// A signal stopped the run. Finished work stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("interrupted by signal {signal}; everything acquired was released")]
 pub struct Interrupted {
@@ -28,9 +28,9 @@ pub struct Interrupted {
     pub signal: i32,
 }
 
-/// An experiment cannot be started or go on.
+/// The reason why an experiment cannot start or continue.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)] // the transparent variants are the rooms' own errors
+#[allow(missing_docs)] // the transparent variants are errors of other crates
 pub enum Error {
     /// A volume could not be surveyed or modelled.
     #[error(transparent)]
@@ -56,27 +56,28 @@ pub enum Error {
     Log(#[from] senesce_oplog::LogError),
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
-    /// A volume of the plan cannot be what the plan says.
+    /// A volume does not fit the plan.
     #[error("volumes.{role}, {arm}: {source}")]
     PlannedVolume {
-        /// Which of the arm's volumes.
+        /// The role of the volume.
         role: &'static str,
         /// The arm.
         arm: String,
-        /// Why not.
+        /// The reason.
         source: senesce_volume::Error,
     },
     /// A file of the run directory could not be used.
     #[error("cannot {operation} {path:?}: {source}")]
     Io {
-        /// What was tried.
+        /// The operation.
         operation: &'static str,
-        /// On which file.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A file system of the host is full or read-only. The run can continue when it can be written again.
+    /// A file system of the host is full or read-only. The run can continue when it is writable
+    /// again.
     #[error("{dir:?} {}: {source}", if source.is_read_only() { "became read-only" } else { "is full" })]
     HostFull {
         /// The directory of results or images.
@@ -86,22 +87,22 @@ pub enum Error {
         /// The error of the write.
         source: Box<Error>,
     },
-    /// The run directory is not what it should be.
+    /// The run directory is not as expected.
     #[error("{path:?}: {problem}")]
     RunDirectory {
         /// The directory.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem.
         problem: String,
-        /// What to do about it.
+        /// The remedy.
         hint: &'static str,
     },
-    /// A step that had to be verified is not right; figures after it would mean nothing.
+    /// A step could not be verified. Later figures would have no meaning.
     #[error("{what} could not be verified: {problem}")]
     Unverified {
         /// Which step of the experiment.
         what: String,
-        /// What was found instead.
+        /// The state that was found instead.
         problem: String,
     },
     /// An aging profile cannot be used.
@@ -109,19 +110,19 @@ pub enum Error {
     Profile {
         /// Its name or path.
         profile: String,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
-    /// The plan asks for block traces, and they cannot be taken.
+    /// The plan requests block traces, and the machine cannot record them.
     #[error("measure.trace: the volumes' block requests cannot be traced: {source}")]
     NoTracing {
-        /// Why not.
+        /// The reason.
         source: senesce_probe::Error,
     },
-    /// The history gives nothing to do.
+    /// The history has no steps.
     #[error("the range of commits is empty: {problem}")]
     NoPulls {
-        /// Which range, and what there is.
+        /// The range and the available commits.
         problem: String,
     },
 }
@@ -133,7 +134,8 @@ impl Error {
         move |source| Self::Io { operation, path, source }
     }
 
-    /// Whether the results or the log of a run could not be written because the host has no space or is read-only.
+    /// Whether the results or the log of a run could not be written because the host has no space
+    /// or is read-only.
     pub(crate) fn is_host_full(&self) -> bool {
         use io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
         let unwritable = [StorageFull, QuotaExceeded, ReadOnlyFilesystem];
@@ -144,7 +146,7 @@ impl Error {
         self.host_problem().is_some_and(|source| source.kind() == io::ErrorKind::ReadOnlyFilesystem)
     }
 
-    /// What the system said when the results or the log of a run were written.
+    /// The system's error when the results or the log of a run were written.
     fn host_problem(&self) -> Option<&io::Error> {
         match self {
             Self::Store(senesce_store::Error::Io { source, .. })
@@ -160,7 +162,7 @@ impl Error {
         }
     }
 
-    /// The signal, if this is an interruption (of whatever room).
+    /// The signal, if this is an interruption of any crate.
     pub fn interrupted(&self) -> Option<Interrupted> {
         match self {
             Self::Interrupted(interrupted) => Some(*interrupted),
@@ -185,7 +187,7 @@ pub(crate) fn chain_text(error: &dyn StdError) -> String {
     text
 }
 
-/// The signal that an error of any room tells of.
+/// The signal of an interruption of any crate.
 pub fn interruption(error: &(dyn StdError + 'static)) -> Option<Interrupted> {
     if let Some(error) = error.downcast_ref::<Error>() {
         return error.interrupted();
@@ -196,7 +198,7 @@ pub fn interruption(error: &(dyn StdError + 'static)) -> Option<Interrupted> {
     }
 }
 
-/// Kind and hint of any error of the rooms below; `None` if it is none of theirs.
+/// Kind and hint of an error of this crate or the crates below. `None` for any other error.
 pub fn classify(error: &(dyn StdError + 'static)) -> Option<(ErrorKind, Option<String>)> {
     if let Some(error) = error.downcast_ref::<Error>() {
         return Some(match error {
@@ -275,7 +277,7 @@ fn source_kind(error: &senesce_gitsource::Error) -> (ErrorKind, Option<String>) 
         Source::Spawn { .. } | Source::SpoolFull { .. } => ErrorKind::Environment,
         _ => ErrorKind::Failed,
     };
-    // Their messages bring their hints along.
+    // Their messages contain their hints.
     (kind, None)
 }
 
@@ -286,7 +288,8 @@ fn workload_kind(error: &WorkloadError) -> ErrorKind {
     }
 }
 
-/// Naming a directory without results, or results or a log of a later version, is like naming a wrong plan.
+/// A directory without results, or results or a log of a later version, is an error of the user,
+/// like a wrong plan.
 fn store_kind(error: &senesce_store::Error) -> ErrorKind {
     use senesce_store::Error as Store;
     match error {

@@ -1,7 +1,8 @@
-//! The journal of a run: what is finished, so that a killed run goes on where it was.
+//! The journal of a run: the finished work, so that a killed run can continue.
 //!
-//! One JSON object per line, each made durable before the run goes on. A torn last line is what a kill leaves; it is
-//! dropped. The journal says what *was done*; everything else in the run directory that it does not name is rubbish.
+//! One JSON object per line, each durable before the run continues. A kill may leave an incomplete
+//! last line, which is removed. The journal records completed work. Files in the run directory that
+//! it does not name are garbage.
 
 use std::{
     fs::{File, OpenOptions},
@@ -22,28 +23,29 @@ pub enum Entry {
     RunStarted {
         /// [`JOURNAL_FORMAT`].
         format: String,
-        /// Hash of the plan; a run is resumed only with the plan that it was started with.
+        /// Hash of the plan. A run resumes only with the plan that it was started with.
         plan_hash: String,
         /// Version of the program that started it.
         senesce: String,
     },
-    /// An arm begins, or begins again from nothing.
+    /// An arm starts, or starts again from nothing.
     ArmStarted {
         /// Its name.
         arm: String,
     },
-    /// A named block device is about to be formatted: whoever finds this identity on it may format it again.
+    /// A named block device is about to be formatted. If it has this UUID, this run may format it
+    /// again.
     Formatting {
         /// The device.
         device: String,
-        /// The identity of the file system to be made.
+        /// The UUID of the new file system.
         uuid: String,
     },
-    /// The cells of one checkpoint are in the results and the arm can go on from here.
+    /// The cells of one checkpoint are in the results, and the arm can continue from here.
     CheckpointDone {
         /// The arm's name.
         arm: String,
-        /// Counted steps done.
+        /// Completed counted steps.
         pulls: u64,
         /// Steps in the operation log.
         steps: u64,
@@ -51,37 +53,37 @@ pub enum Entry {
         log_bytes: u64,
         /// Length of the feedback file, bytes.
         feedback_bytes: u64,
-        /// Names of the images kept for going on, in the arm's directory; empty if none were kept.
+        /// Names of the snapshots in the arm's directory. Empty if there are none.
         snapshots: Vec<String>,
         /// Whether the volumes were cured after this step, and the cells are those after the cure.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         cured: bool,
     },
-    /// The arm is at its end.
+    /// The arm is complete.
     ArmDone {
         /// Its name.
         arm: String,
     },
-    /// The arm cannot be finished; its missing cells are invalid.
+    /// The arm failed. Its missing cells are invalid.
     ArmFailed {
         /// Its name.
         arm: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// Every arm is done or failed, and the results are in one file per table.
+    /// Every arm is complete or failed, and the results are in one file per table.
     RunDone,
 }
 
-/// What a journal says of one arm.
+/// The state of one arm in a journal.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum ArmState {
-    /// Never begun, or begun without a checkpoint done.
+    /// Not started, or started without a checkpoint.
     #[default]
     Fresh,
     /// At this checkpoint ([`Entry::CheckpointDone`]).
     At(Box<Entry>),
-    /// Done or failed: nothing more to do.
+    /// Complete or failed.
     Ended,
 }
 
@@ -94,7 +96,7 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Opens or creates the journal at `path`; drops a torn last line.
+    /// Opens or creates the journal at `path`. Removes an incomplete last line.
     pub fn open(path: &Path) -> io::Result<Self> {
         let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         let text = std::fs::read(path)?;
@@ -135,7 +137,7 @@ impl Journal {
         &self.entries
     }
 
-    /// Where an arm stands.
+    /// The state of an arm.
     pub fn arm_state(&self, name: &str) -> ArmState {
         let mut state = ArmState::Fresh;
         for entry in &self.entries {
@@ -149,7 +151,7 @@ impl Journal {
         state
     }
 
-    /// Whether the whole run is done.
+    /// Whether the whole run is complete.
     pub fn is_done(&self) -> bool {
         self.entries.contains(&Entry::RunDone)
     }
@@ -172,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_journal_cut_anywhere_opens_with_its_whole_lines() {
+    fn a_journal_cut_anywhere_has_its_complete_lines() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("journal.ndjson");
         let mut journal = Journal::open(&path).unwrap();
@@ -190,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_word_on_an_arm_counts() {
+    fn the_last_entry_of_an_arm_counts() {
         let dir = tempfile::tempdir().unwrap();
         let mut journal = Journal::open(&dir.path().join("j")).unwrap();
         assert_eq!(journal.arm_state("ext4"), ArmState::Fresh);

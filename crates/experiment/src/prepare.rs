@@ -1,4 +1,4 @@
-//! Everything that a run checks before it makes its first volume. A dry run checks the same.
+//! Checks that a run makes before its first volume. A dry run makes the same checks.
 
 use std::{io, os::unix::fs::FileTypeExt, path::Path};
 
@@ -17,11 +17,11 @@ use crate::{
 
 /// The places and settings of a planned run.
 pub(crate) struct Place<'a> {
-    /// The plan's own path, for messages.
+    /// The plan's path, for messages.
     pub plan: &'a Path,
-    /// The directory that images are in, unless the plan names another one.
+    /// The directory of images, unless the plan names another one.
     pub volumes: &'a Path,
-    /// Where clones and synthetic histories are made.
+    /// The directory of clones and synthetic histories.
     pub spool: &'a Path,
     /// The state of the run so far.
     pub entries: &'a [Entry],
@@ -41,11 +41,12 @@ pub(crate) struct Prepared {
     pub sizes: Sizes,
 }
 
-/// Refuses a plan that cannot run here, and opens what it reads.
+/// Refuses a plan that cannot run here, and opens its sources.
 ///
-/// Checks: the devices of models, the profile or log or history, tools and kernel, directories and devices of volumes,
-/// their sizes, free space, and tracing. Errors: the first check that fails. Only root can inspect devices. For other
-/// users it only checks that a device exists, so that a dry run needs no root.
+/// Checks: the devices of models, the profile or log or history, tools and kernel, directories and
+/// devices of volumes, their sizes, free space, and tracing. Errors: the first check that fails.
+/// Only root can inspect devices. For other users it only checks that a device exists, so that a
+/// dry run needs no root.
 pub(crate) fn prepare(plan: &Plan, place: &Place<'_>, world: &World) -> Result<Prepared, Error> {
     let host = &*world.host;
     let devices = plan.devices(place.plan)?;
@@ -67,7 +68,8 @@ pub(crate) fn prepare(plan: &Plan, place: &Place<'_>, world: &World) -> Result<P
     Ok(Prepared { devices, virtual_device, source, sizes })
 }
 
-/// The most checkpoints of an arm. Each one reads every volume: 10,000 need more than a day on the smallest volumes.
+/// The maximum of checkpoints of an arm. Each one reads every volume, so 10,000 need more than a
+/// day on the smallest volumes.
 const MAX_CHECKPOINTS: u64 = 10_000;
 
 /// Refuses a plan with too many checkpoints: their list alone could fill the memory.
@@ -77,14 +79,15 @@ fn check_checkpoints(plan: &Plan, pulls: u64, path: &Path) -> Result<(), Error> 
         return Ok(());
     }
     let problem = format!(
-        "{} makes {checkpoints} checkpoints of {pulls} steps; at most {MAX_CHECKPOINTS} are possible: raise it, or take fewer steps",
+        "{} makes {checkpoints} checkpoints of {pulls} steps; at most {MAX_CHECKPOINTS} are possible: raise it, or make fewer steps",
         plan.measure.every
     );
     Err(PlanError::Contradiction { path: path.to_owned(), key: "measure.every".into(), problem }.into())
 }
 
-/// Refuses a plan if none of its file systems can be made, because the tool is missing or the kernel does not know it.
-/// If only some of them cannot be made, their arms fail and the others run.
+/// Refuses a plan if none of its file systems can be made, because the tool is missing or the
+/// kernel does not know it. If only some of them cannot be made, their arms fail and the others
+/// run.
 fn check_file_systems(plan: &Plan, host: &dyn Host) -> Result<(), Error> {
     let formatted = plan.file_systems.iter().filter(|fs| fs.kind != FileSystemName::Host);
     let problems: Vec<_> = formatted.map(|fs| check_file_system(kind(fs.kind), host)).collect();
@@ -170,8 +173,8 @@ fn cannot_use(plan: &Path, key: &str, named: &str, error: &io::Error) -> Error {
     PlanError::Contradiction { path: plan.to_owned(), key: key.to_owned(), problem }.into()
 }
 
-/// Refuses a plan whose images cannot be stored in the plan's directory, or do not fit there. A resumed run already has
-/// images there; its volumes are checked one by one.
+/// Refuses a plan whose images cannot be stored in the plan's directory, or do not fit there. A
+/// resumed run already has images there. Its volumes are checked one by one.
 fn check_space(plan: &Plan, sizes: &Sizes, host: &dyn Host, place: &Place<'_>) -> Result<(), Error> {
     let is_image = |role: &Role| matches!(plan.volume(*role), VolumePlan::Size(_));
     let needed = plan.roles().iter().copied().filter(is_image).map(|role| sizes.needed(role)).max();
@@ -185,7 +188,8 @@ fn check_space(plan: &Plan, sizes: &Sizes, host: &dyn Host, place: &Place<'_>) -
     let dir = dir.ancestors().find(|path| path.is_dir()).unwrap_or(Path::new("."));
     match (plan.volumes.backend, host.is_in_memory(dir)?) {
         (Backend::Memory, false) => return Err(VolumeError::NotInMemory { dir: dir.to_owned() }.into()),
-        // The pages of a tmpfs are the file itself. A disk in virtual time has a cache of its own instead.
+        // The pages of a tmpfs are the file itself. A disk in virtual time has its own cache
+        // instead.
         (Backend::Image, true) if plan.volumes.device.is_none() => {
             return Err(VolumeError::InMemory { dir: dir.to_owned() }.into());
         }

@@ -1,4 +1,4 @@
-//! What a plan would do: `--dry-run`.
+//! The actions of a plan, for `--dry-run`.
 
 use std::path::Path;
 
@@ -12,12 +12,12 @@ use crate::{
     sizing::Sizes,
 };
 
-/// A plan, expanded.
+/// An expanded plan.
 #[derive(Clone, Debug)]
 pub struct Preview {
     /// The arms, in order.
     pub arms: Vec<Arm>,
-    /// Pulls of each arm, at most.
+    /// The maximum of pulls of each arm.
     pub pulls: u64,
     /// Checkpoints of each arm, as numbers of pulls.
     pub checkpoints: Vec<u64>,
@@ -25,20 +25,21 @@ pub struct Preview {
     pub cells: Vec<PlannedCell>,
     /// Sizes of the volumes.
     pub sizes: Sizes,
-    /// Space that is needed where the images lie; one arm runs at a time, and its images go when it ends.
+    /// Space needed in the directory of the images. One arm runs at a time, and its images are
+    /// removed at its end.
     pub disk_bytes: Bytes,
     /// The volumes, in words.
     pub volumes: Vec<String>,
-    /// What the steps are, in words.
+    /// The steps in words.
     pub steps: Vec<String>,
 }
 
-/// Expands a plan, and refuses what its run would refuse before the first volume. Opens its history (a synthetic one is
-/// made, in `scratch`); makes no volume.
+/// Expands a plan, and refuses everything that its run would refuse before the first volume. Opens
+/// its history (a synthetic one is made, in `scratch`), and makes no volume.
 ///
-/// In: `path` is the plan's own, for messages; `out` the directory of the run; `force` as in
-/// [`Run::create`](crate::Run::create).
-/// Errors: those of the run, except that it does not check for root, nor properties of devices that only root can read.
+/// `path` is the plan's path, for messages. `out` is the directory of the run. `force` is as in
+/// [`Run::create`](crate::Run::create). Errors: those of the run. It does not check for root, or
+/// properties of devices that only root can read.
 pub fn preview(
     plan: &Plan,
     path: &Path,
@@ -84,9 +85,7 @@ pub fn preview(
                 table.profile, table.fullness_percent
             )
         }
-        _ if plan.workload.kind == WorkloadKind::Replay => {
-            "make what the log holds before its first counted step".to_owned()
-        }
+        _ if plan.workload.kind == WorkloadKind::Replay => "apply the log up to its first counted step".to_owned(),
         _ if plan.workload.kind != WorkloadKind::History => "make the first state of the tree".to_owned(),
         Edition::Single => "clone the repository once (or make the trace's first tree)".to_owned(),
         Edition::FullDiskPaper => format!("clone copies until the full volume is {}% full", plan.workload.fill_percent),

@@ -1,4 +1,4 @@
-//! Sizes of volumes: as the plan gives them, or as they follow from the history.
+//! Sizes of volumes: from the plan, or computed from the history.
 
 use std::path::Path;
 
@@ -12,34 +12,36 @@ use crate::{
     volumes::{check_images, minimum_size},
 };
 
-/// Copies that an automatic full volume has room for.
+/// Copies that an automatic full volume can hold.
 const COPIES: u64 = 8;
-/// An automatic empty volume is so many times the full one, as in the paper (5 and 50 GiB).
+/// The size of an automatic empty volume in full volumes, as in the paper (5 and 50 GiB).
 const EMPTY_TO_FULL: u64 = 10;
-/// An automatic volume for a single repository is so many times its first state: pulls make it grow.
+/// The size of an automatic volume for a single repository in first states, because pulls make it
+/// grow.
 const SINGLE_TO_CLONE: u64 = 8;
 /// The full volume of FSFB, as in the paper.
 const FSFB_FULL: Bytes = Bytes(5 * Bytes::GIB);
 /// The full volume of profile-driven aging.
 const PROFILE_FULL: Bytes = Bytes(Bytes::GIB);
-/// No automatic volume is smaller.
+/// The smallest automatic volume.
 const LEAST: Bytes = Bytes(320 * Bytes::MIB);
-/// No automatic volume for repetitions of a log is larger: sparse images have their limits.
+/// The largest automatic volume for repetitions of a log, because sparse images have limits.
 const MOST: Bytes = Bytes(8 * 1024 * Bytes::GIB);
-/// A history with an automatic start begins with a clone of at most this size, so that eight fill the least full volume.
+/// The largest clone of a history with an automatic start. Eight of them fill the smallest full
+/// volume.
 pub(crate) const AUTO_CLONE_BYTES: u64 = 32 * Bytes::MIB;
-/// The largest size of a plan that is used for estimates, bytes: larger ones count as this. Products of sizes stay
-/// below 2^64.
+/// The largest size of a plan in estimates, bytes. Larger ones count as this, so products of sizes
+/// stay below 2^64.
 const MOST_CLONE_BYTES: u64 = 1 << 50;
-/// Beside the data of its files a volume holds metadata; percent of the data, generously.
+/// Metadata of a volume in percent of its data, a generous estimate.
 const METADATA_PERCENT: u64 = 10;
 
-/// The volumes' sizes, and what they are expected to occupy.
+/// The sizes of the volumes, and the expected use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
-    /// What the first state of the tree occupies (one copy), bytes.
+    /// Bytes that the first state of the tree (one copy) occupies.
     pub clone_bytes: u64,
-    /// Contents of its files, bytes: what every volume must have room for.
+    /// Contents of its files, bytes. Every volume must be able to hold them.
     pub content_bytes: u64,
     /// The full volume.
     pub full: Bytes,
@@ -47,14 +49,15 @@ pub struct Sizes {
     pub empty: Bytes,
     /// The unaged volume.
     pub unaged: Bytes,
-    /// Space that the images of an arm occupy at most, snapshots included.
+    /// The maximum space of the images of an arm, with snapshots.
     pub needed_bytes: u64,
 }
 
 impl Sizes {
-    /// Computes what the plan leaves open.
+    /// Computes the sizes that the plan does not set.
     ///
-    /// Errors: what [`Source::first_state`] may, and an image that is too small for its file system or for the first state.
+    /// Errors: those of [`Source::first_state`], and an image that is too small for its file system
+    /// or for the first state.
     pub(crate) fn plan(plan: &Plan, source: &Source) -> Result<Self, Error> {
         let first = source.first_state()?;
         let clone_bytes = first.occupied_bytes.min(MOST_CLONE_BYTES) * (100 + METADATA_PERCENT) / 100;
@@ -90,7 +93,8 @@ impl Sizes {
         };
         let empty = given(Role::Empty).unwrap_or(automatic);
         let unaged = given(Role::Unaged).unwrap_or(automatic);
-        // If the full volume is filled, all volumes hold what it holds; otherwise at most the size of the smaller one.
+        // If the full volume is filled, the data on every volume has at most its size. Otherwise it
+        // has at most the size of the smaller volume.
         let smaller = if full.0 > 0 { full.min(empty) } else { empty };
         let one = match plan.fills_volume() {
             true => full.0,
@@ -117,7 +121,7 @@ impl Sizes {
         }
     }
 
-    /// Space that must be free where the first image of an arm is made: enough for all of them.
+    /// Space that must be free before the first image of an arm is made: enough for all of them.
     pub(crate) fn needed(&self, role: Role) -> Bytes {
         match role {
             Role::Unaged => Bytes(self.clone_bytes),
@@ -126,7 +130,8 @@ impl Sizes {
     }
 }
 
-/// What the plan's workload holds after its set-up, or its log at its peak, bytes, if that is known without a history; else 0.
+/// Bytes that the plan's workload has after its set-up, or its log at its peak. 0 if the history
+/// decides.
 ///
 /// Errors: a parameter out of its range, a log that cannot be opened.
 pub fn planned_bytes(plan: &Plan) -> Result<Bytes, Error> {
@@ -153,7 +158,7 @@ mod tests {
         let sizes = Sizes::from_clone_bytes(&plan("full-disk-paper", ""), 300 * Bytes::MIB);
         assert_eq!(sizes.full, Bytes(3200 * Bytes::MIB)); // 8 * 300 / 0.75
         assert_eq!(sizes.empty, Bytes(32_000 * Bytes::MIB));
-        // Two aged volumes, their snapshots and a twin, each as large as the full one, and a twentieth.
+        // Two aged volumes, their snapshots and a twin, each as large as the full one, and 5% more.
         assert_eq!(sizes.needed_bytes, 5 * sizes.full.0 * 21 / 20);
     }
 
@@ -169,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn repetitions_of_a_log_have_room_beside_one_another() {
+    fn repetitions_of_a_log_all_fit() {
         let plan = |table: &str, volumes: &str| {
             let text = format!(
                 "format = \"senesce-plan/1\"\nname = \"t\"\n[workload]\nkind = \"replay\"\n[workload.replay]\nlog = \"l\"\n\
@@ -182,13 +187,13 @@ mod tests {
         assert_eq!(sizes("repeat = 40", "").empty, Bytes(4700 * Bytes::MIB));
         assert_eq!(sizes("repeat = 40\nkeep = 3", "").empty, Bytes(1000 * Bytes::MIB));
         assert_eq!(sizes("repeat = 9000000000000000000", "").empty, MOST);
-        // Nothing holds more than the full volume: two aged ones, their snapshots, and a twin.
+        // No volume holds more than the full one: two aged ones, their snapshots, and a twin.
         let needed = sizes("repeat = 40", "full = \"1GiB\"").needed_bytes;
         assert_eq!(needed, 5 * Bytes::GIB * 21 / 20);
     }
 
     #[test]
-    fn given_sizes_stand_and_small_histories_get_volumes_that_mkfs_takes() {
+    fn small_histories_get_the_smallest_volume() {
         let sizes = Sizes::from_clone_bytes(&plan("single", "empty = \"2GiB\""), 1000);
         assert_eq!((sizes.empty, sizes.unaged), (Bytes(2 * Bytes::GIB), LEAST));
     }

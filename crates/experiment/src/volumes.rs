@@ -1,4 +1,4 @@
-//! From a plan's words to the volumes that the room `volume` makes.
+//! Makes the volumes of a plan with the crate `volume`.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,8 @@ use crate::{
     sizing::Sizes,
 };
 
-/// The volume of a role, and its place in the run. `instance` tells the many unaged twins of an arm apart.
+/// The volume of a role, and its place in the run. `instance` distinguishes the unaged twins of an
+/// arm.
 pub(crate) fn spec_and_slot(context: &ArmContext<'_>, role: Role, instance: u64) -> (VolumeSpec, Slot) {
     let mut spec = arm_spec(context.arm, backend(context, role));
     let kind = spec.file_system;
@@ -49,7 +50,8 @@ fn arm_spec(arm: &Arm, backend: Backend) -> VolumeSpec {
     spec
 }
 
-/// Refuses words for mkfs and mount that could affect anything but the volume. The error is the key and the problem.
+/// Refuses words for mkfs and mount that could affect anything but the volume. The error is the key
+/// and the problem.
 pub(crate) fn check_words(file_system: &FileSystem) -> Result<(), (&'static str, String)> {
     if file_system.kind == FileSystemName::Host {
         return Ok(());
@@ -62,12 +64,13 @@ pub(crate) fn check_words(file_system: &FileSystem) -> Result<(), (&'static str,
         }
     };
     check_mkfs_words(kind, &file_system.mkfs).map_err(wrong("file_system.mkfs"))?;
-    // The plan checks the words of engines against a list of its own.
+    // The plan has its own list of options for engines.
     let options = file_system.mount.as_deref().filter(|_| !kind.is_engine()).unwrap_or_default();
     parse_mount_options(options).map(drop).map_err(wrong("file_system.mount"))
 }
 
-/// Refuses, before any work, images that are too small for their file system or for the first state.
+/// Refuses, before any work, images that are too small for their file system or for the first
+/// state.
 pub(crate) fn check_images(plan: &Plan, sizes: &Sizes) -> Result<(), Error> {
     check_each_volume(plan, |arm, role| {
         let VolumePlan::Size(_) = plan.volume(role) else { return Ok(()) };
@@ -77,7 +80,7 @@ pub(crate) fn check_images(plan: &Plan, sizes: &Sizes) -> Result<(), Error> {
     })
 }
 
-/// The same for named devices, which a host must be asked about.
+/// As [`check_images`], for named devices. Their sizes come from the host.
 pub(crate) fn check_device_sizes(plan: &Plan, sizes: &Sizes, host: &dyn Host) -> Result<(), Error> {
     check_each_volume(plan, |arm, role| {
         let VolumePlan::Place(plan::Place { device: Some(device), .. }) = plan.volume(role) else { return Ok(()) };
@@ -86,7 +89,7 @@ pub(crate) fn check_device_sizes(plan: &Plan, sizes: &Sizes, host: &dyn Host) ->
     })
 }
 
-/// What a volume holds sooner or later; the twin of a replayed log never sees its peak.
+/// The bytes that a volume must hold. The twin of a replayed log never has the log's peak.
 fn held(plan: &Plan, sizes: &Sizes, role: Role) -> Bytes {
     let is_spared = role == Role::Unaged && plan.workload.kind == plan::WorkloadKind::Replay;
     Bytes(if is_spared { 0 } else { sizes.content_bytes })
@@ -105,8 +108,8 @@ fn check_each_volume(
     Ok(())
 }
 
-/// The identity that follows from the seed; the next one if another run of the same plan has it mounted right now.
-/// Btrfs refuses two file systems of one identity.
+/// The UUID that follows from the seed, or the next one if another run of the same plan has it
+/// mounted. Btrfs refuses two file systems of one UUID.
 fn free_uuid(seed: Seed, kind: FileSystemKind) -> Uuid {
     let is_mounted =
         |uuid: &Uuid| kind == FileSystemKind::Btrfs && Path::new("/sys/fs/btrfs").join(uuid.to_string()).exists();
@@ -119,10 +122,11 @@ fn free_uuid(seed: Seed, kind: FileSystemKind) -> Uuid {
     uuid
 }
 
-/// Makes the volume of a role. What a named device will carry is in the journal before it is formatted.
+/// Makes the volume of a role. The journal has the UUID for a named device before the device is
+/// formatted.
 ///
-/// mkfs.btrfs refuses an identity that it sees anywhere, and a loop device of the process that this run goes on from may
-/// be seen for a moment after it was let go: then the next identity is taken.
+/// mkfs.btrfs refuses a UUID that it finds on any device. A loop device of the previous process may
+/// be visible for a moment after its release. Then the next UUID is used.
 pub(crate) fn create(context: &mut ArmContext<'_>, role: Role, instance: u64) -> Result<Volume, Error> {
     const TRIES: u32 = 10;
     let (spec, mut slot) = spec_and_slot(context, role, instance);
@@ -144,8 +148,8 @@ pub(crate) fn create(context: &mut ArmContext<'_>, role: Role, instance: u64) ->
     }
 }
 
-/// Whether a named device holds a file system that this run made there, by its identity: only that may be formatted
-/// again without being told to.
+/// Whether a named device has a file system that this run made, by its UUID. Only such a device may
+/// be formatted again without `force`.
 fn carries_our_mark(host: &dyn Host, entries: &[Entry], backend: &Backend) -> bool {
     let Backend::Device { path, .. } = backend else { return false };
     let start = host.read_device(path, 0, SCAN_BYTES);
@@ -154,7 +158,8 @@ fn carries_our_mark(host: &dyn Host, entries: &[Entry], backend: &Backend) -> bo
     entries.iter().any(|entry| matches!(entry, Entry::Formatting { device: d, uuid: u } if *d == device && *u == uuid))
 }
 
-/// Refuses, before any work, a plan that names a device in use, or one that holds what this run did not make there.
+/// Refuses, before any work, a plan that names a device in use, or a device with data that this run
+/// did not write.
 pub(crate) fn check_devices(plan: &Plan, host: &dyn Host, entries: &[Entry], force: bool) -> Result<(), Error> {
     for &role in plan.roles() {
         let VolumePlan::Place(place) = plan.volume(role) else { continue };
@@ -165,8 +170,9 @@ pub(crate) fn check_devices(plan: &Plan, host: &dyn Host, entries: &[Entry], for
     Ok(())
 }
 
-/// Refuses, before any work, a plan whose traces cannot be taken: no right to trace, or a named device that hands its
-/// requests on to others. Removes what killed traces left. Disks in virtual time keep logs of their own.
+/// Refuses, before any work, a plan whose traces cannot be recorded: no right to trace, or a named
+/// device that passes its requests to other devices. Removes the instances of killed traces. Disks
+/// in virtual time have their own logs.
 pub(crate) fn check_tracing(plan: &Plan) -> Result<(), Error> {
     if !plan.measure.trace || plan.volumes.device.is_some() {
         return Ok(());
@@ -182,12 +188,13 @@ pub(crate) fn check_tracing(plan: &Plan) -> Result<(), Error> {
     Ok(())
 }
 
-/// The device whose times the volumes have, if they are disks in virtual time.
+/// The device that the volumes imitate, if they are disks in virtual time.
 ///
 /// Errors: no such device, or its description cannot be read.
 pub(crate) fn virtual_device(plan: &Plan, path: &Path) -> Result<Option<VirtualDevice>, Error> {
     let Some(spec) = plan.virtual_device(path)? else { return Ok(None) };
-    // The whole description, so that every volume of the run is on one device, whatever becomes of the file.
+    // The complete description, so that every volume of the run has the same device even if the
+    // file changes.
     let device = spec.render().map_err(|error| Error::Unverified {
         what: "the description of volumes.device".into(),
         problem: error.to_string(),
@@ -196,10 +203,10 @@ pub(crate) fn virtual_device(plan: &Plan, path: &Path) -> Result<Option<VirtualD
     Ok(Some(VirtualDevice { device, pace }))
 }
 
-/// Where volumes in memory lie.
+/// The directory of volumes in memory.
 pub(crate) const MEMORY_DIR: &str = "/dev/shm";
 
-/// The directory of the plan's images; `volumes` is the run's own.
+/// The directory of the plan's images. `volumes` is that of the run.
 pub(crate) fn image_dir(plan: &Plan, volumes: &Path) -> PathBuf {
     let memory = plan.volumes.backend == plan::Backend::Memory;
     let default = if memory { Path::new(MEMORY_DIR) } else { volumes };
@@ -227,7 +234,7 @@ fn backend(context: &ArmContext<'_>, role: Role) -> Backend {
     }
 }
 
-/// Makes the volume; with another identity if the one that follows from the seed is in use, which Btrfs refuses.
+/// Makes a volume. If the UUID of the slot is in use, which Btrfs refuses, uses another one.
 ///
 /// Errors: as [`Volume::create`].
 pub fn create_untaken(
@@ -247,7 +254,7 @@ pub fn create_untaken(
     Volume::create(custodian, spec, &slot)
 }
 
-/// The file system in the words of the room `volume`.
+/// Converts to the type of the crate `volume`.
 pub fn kind(name: FileSystemName) -> FileSystemKind {
     match name {
         FileSystemName::Ext4 => FileSystemKind::Ext4,
@@ -256,7 +263,7 @@ pub fn kind(name: FileSystemName) -> FileSystemKind {
         FileSystemName::F2fs => FileSystemKind::F2fs,
         FileSystemName::Garden => FileSystemKind::Garden,
         FileSystemName::Evergreen => FileSystemKind::Evergreen,
-        // A directory is neither formatted nor mounted; whatever stands here is not looked at.
+        // A directory is neither formatted nor mounted, so this value is not used.
         FileSystemName::Host => FileSystemKind::Ext4,
     }
 }

@@ -1,9 +1,8 @@
-//! The moves themselves.
+//! Applies the moves.
 //!
 //! A [`Mover`] moves one batch at a time into new space. The space is in files without a name
-//! (`O_TMPFILE`), so a kill at any moment leaves nothing: the kernel frees such files with
-//! their last user, and after a power cut when it mounts the file system. Nothing needs a journal
-//! of ours.
+//! (`O_TMPFILE`), so a kill at any moment leaves nothing: the kernel frees such files with their
+//! last user, and after a power cut when it mounts the file system. So no journal is needed.
 
 mod btrfs;
 mod ext4;
@@ -48,18 +47,19 @@ const STEP_BYTES: u64 = 2 << 20;
 /// Files of a batch on Btrfs. Each has an open donor, and a process may have 1,024 open files.
 const BTRFS_BATCH_FILES: usize = 256;
 
-/// Examples that are kept of each reason why a file was skipped.
+/// Examples for each reason why a file was skipped.
 const EXAMPLES: usize = 3;
 
-/// Why a file of the plan was not moved. It is as it was.
+/// The reason why a file of the plan was not moved. The file is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Skip {
     /// It was changed, renamed or removed after the tree was listed.
     Changed,
-    /// A program of it runs, or its pages are in use.
+    /// Its program runs, or its pages are in use.
     Busy,
-    /// It can be executed since the tree was listed, and a program cannot start while its file moves.
+    /// It became executable after the tree was listed, and a program cannot start while its file
+    /// moves.
     Program,
     /// It shares blocks with other files or snapshots since the tree was listed.
     Shared,
@@ -108,12 +108,12 @@ impl Skip {
     }
 }
 
-/// What became of a batch.
+/// The result of a batch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BatchReport {
-    /// Files that are where they were wanted now; the kernel's map confirms it.
+    /// Files that are at their new places. The kernel's map confirms it.
     pub moved: Vec<usize>,
-    /// Bytes that these have there.
+    /// Bytes of these files at their new places.
     pub moved_bytes: u64,
     /// Bytes that were written, including those of files that were skipped later.
     pub written_bytes: u64,
@@ -126,8 +126,9 @@ impl BatchReport {
         self.skipped.push((entry, why));
     }
 
-    /// Notes how the move of a file ended: the bytes that are at their new places, none if the
-    /// caller stopped the work, or why the file was skipped. Returns whether the work continues.
+    /// Notes the result of the move of a file: the bytes at their new places, `None` if the caller
+    /// stopped the work, or the reason why the file was skipped. Returns whether the work
+    /// continues.
     fn note(&mut self, entry: usize, moved: Result<Option<u64>, Skip>) -> bool {
         match moved {
             Ok(Some(bytes)) => {
@@ -150,15 +151,15 @@ impl BatchReport {
 
 /// Moves files on one kind of file system.
 pub trait Mover {
-    /// Moves a batch. `pace` is called before each step with its bytes; if it returns `false`, the
+    /// Moves a batch. Calls `pace` before each step with its bytes. If `pace` returns `false`, the
     /// work stops after the files that are moved so far.
     ///
-    /// A file that cannot be moved is in the report. Contents, names, inode numbers and times of
+    /// The report has the files that cannot be moved. Contents, names, inode numbers and times of
     /// all files stay.
     fn move_batch(&mut self, tree: &Tree, batch: &Batch, pace: &mut dyn FnMut(u64) -> bool) -> BatchReport;
 
     /// Moves the ranges of a batch into space that the donor holds, each to its start in the donor.
-    /// Otherwise as [`Mover::move_batch`]. A file system that cannot do that skips all files.
+    /// Otherwise as [`Mover::move_batch`]. A mover without this operation skips all files.
     fn move_into(
         &mut self,
         tree: &Tree,
@@ -179,11 +180,11 @@ pub trait Mover {
     }
 }
 
-/// The mover of the file system at `path`, and how to plan for it.
+/// Returns the mover of the file system at `path`, and its plan options.
 ///
-/// In: whether files that can be executed move too, see [`Skip::Program`].
-/// Errors: a file system other than ext4, XFS and Btrfs; an ext4 without a journal or with
-/// journalled data; an XFS without reflink; a read-only mount.
+/// `moves_programs` is whether executable files move, see [`Skip::Program`]. Errors: a file system
+/// other than ext4, XFS and Btrfs; an ext4 without a journal or with journalled data; an XFS
+/// without reflink; a read-only mount.
 pub fn find_mover(path: &Path, moves_programs: bool) -> Result<(Box<dyn Mover>, PlanOptions), Error> {
     let info = rustix::fs::statfs(path).map_err(Error::sys("statfs", path))?;
     let flags = rustix::fs::statvfs(path).map_err(Error::sys("statfs", path))?.f_flag;
@@ -218,22 +219,22 @@ pub fn find_mover(path: &Path, moves_programs: bool) -> Result<(Box<dyn Mover>, 
     }
 }
 
-/// How to apply a plan.
+/// Callbacks of an application.
 pub struct ApplyOptions<'a> {
-    /// Called before each step with its bytes; returns `false` to stop.
+    /// Called before each step with its bytes. Returns `false` to stop.
     pub pace: &'a mut dyn FnMut(u64) -> bool,
-    /// Called after each batch with the bytes that the batches so far had in the plan.
+    /// Called after each batch with the planned bytes of all batches so far.
     pub progress: &'a mut dyn FnMut(u64),
 }
 
-/// What a plan became.
+/// The result of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Applied {
     /// Files that were moved, in whole or in part.
     pub files: u64,
     /// Bytes that were moved.
     pub moved_bytes: u64,
-    /// Bytes that were written for it, without metadata.
+    /// Bytes that were written, without metadata.
     pub written_bytes: u64,
     /// Files that were skipped, by reason: the number and the first paths.
     pub skipped: BTreeMap<Skip, Skipped>,
@@ -314,8 +315,8 @@ fn by_file(batch: &Batch) -> impl Iterator<Item = &[Part]> {
     batch.parts.chunk_by(|a, b| a.entry == b.entry)
 }
 
-/// Asks the kernel to read the contents of a batch in the order in which they are on the device, so
-/// that the moves find them in memory. A disk then seeks in one direction only.
+/// Asks the kernel to read the contents of a batch in the order of the device, so that the moves
+/// find them in memory. A disk then seeks in one direction only.
 fn prefetch(tree: &Tree, batch: &Batch) {
     let mut parts: Vec<(u64, &Part)> = Vec::new();
     for part in &batch.parts {
@@ -324,7 +325,7 @@ fn prefetch(tree: &Tree, batch: &Batch) {
     }
     parts.sort_unstable_by_key(|(physical, _)| *physical);
     for (_, part) in parts {
-        // It is only advice: if it fails, the move reads by itself.
+        // It is only advice. If it fails, the move itself reads.
         if let Ok((file, _)) = tree.open(part.entry, OFlags::RDONLY) {
             let _ = fadvise(&file, part.logical, std::num::NonZero::new(part.length), Advice::WillNeed);
         }
@@ -334,7 +335,7 @@ fn prefetch(tree: &Tree, batch: &Batch) {
 /// A file without a name that holds space.
 pub struct Donor {
     file: File,
-    /// Where its bytes are on the device.
+    /// The places of its bytes on the device.
     extents: Vec<Extent>,
 }
 
@@ -346,8 +347,8 @@ impl Donor {
         let file = tree.create_unnamed(batch.parts.iter().map(|part| part.entry))?;
         sys::allocate(&file, bytes)
             .or_else(|error| match error {
-                // What the batches before left may not be free before the file system's next
-                // commit.
+                // Space that earlier batches left may become free only with the next commit of the
+                // file system.
                 Errno::NOSPC => rustix::fs::syncfs(&file).and_then(|()| sys::allocate(&file, bytes)),
                 error => Err(error),
             })
@@ -360,15 +361,16 @@ impl Donor {
         Ok(Self { file, extents })
     }
 
-    /// Where a range of the donor is on the device, in the file that gets it at `logical`.
+    /// The places of a range of the donor on the device, with the offsets of the file that receives
+    /// it at `logical`.
     fn place(&self, start: u64, logical: u64, length: u64) -> impl Iterator<Item = Extent> + '_ {
         clip(&self.extents, start, length)
             .map(move |extent| Extent { logical: extent.logical - start + logical, ..extent })
     }
 }
 
-/// The parts of extents within a range of the file. Cost: logarithmic in the extents, and those
-/// found.
+/// The parts of extents within a range of the file. Cost: logarithmic in the extents, and linear in
+/// those found.
 fn clip(extents: &[Extent], start: u64, length: u64) -> impl Iterator<Item = Extent> + '_ {
     let end = start + length;
     let first = extents.partition_point(|extent| extent.logical + extent.length <= start);

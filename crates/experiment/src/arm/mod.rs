@@ -1,7 +1,7 @@
-//! One arm: aging its volumes step by step, and measuring them at checkpoints.
+//! One arm: ages its volumes step by step, and measures them at checkpoints.
 //!
-//! [`run_arm`] reads as the story; `state` holds the volumes and files, `measure` makes cells of them, `resume` brings an
-//! interrupted arm back to its last checkpoint.
+//! [`run_arm`] is the sequence. `state` has the volumes and files, `measure` makes the cells,
+//! `cure` runs cures, and `resume` restores an interrupted arm at its last checkpoint.
 
 mod aged;
 mod cure;
@@ -32,9 +32,9 @@ use cure::cure_if_due;
 use measure::Reads;
 use state::ArmState;
 
-/// Runs an arm from where the journal says it is to its end.
+/// Runs an arm from the state in the journal to its end.
 ///
-/// Errors: interruption, and whatever makes going on senseless. Cells that were finished stay finished.
+/// Errors: an interruption, and errors after which the arm cannot continue. Finished cells stay.
 pub(crate) fn run_arm(context: &mut ArmContext<'_>) -> Result<(), Error> {
     let mut state = resume::restore_or_begin(context)?;
     context.observer.start_aging();
@@ -44,7 +44,8 @@ pub(crate) fn run_arm(context: &mut ArmContext<'_>) -> Result<(), Error> {
     }
 }
 
-/// An error as its cause, if a disk in virtual time is gone: the file system on it only knows of failed requests.
+/// Finds the cause of an error if a disk in virtual time is gone. The file system on it reports
+/// only failed requests.
 fn because_of_disk(state: &ArmState, error: Error) -> Error {
     if error.interrupted().is_some() {
         return error;
@@ -58,7 +59,8 @@ fn because_of_disk(state: &ArmState, error: Error) -> Error {
     }
 }
 
-/// Why nothing more can be had of a volume: the error, behind its cause if that is the volume's disk.
+/// The reason why a volume cannot be used any more: the error, with its cause first if the cause is
+/// the volume's disk.
 pub(crate) fn reason(volume: &Volume, error: &Error) -> String {
     match volume.disk_time() {
         Err(gone) => format!("{gone}; seen as: {}", chain_text(error)),
@@ -66,9 +68,9 @@ pub(crate) fn reason(volume: &Volume, error: &Error) -> String {
     }
 }
 
-/// All steps, checkpoints and cures.
+/// Runs all steps, checkpoints and cures.
 fn age(context: &mut ArmContext<'_>, state: &mut ArmState) -> Result<(), Error> {
-    // A run that was killed in a cure goes on after the checkpoint before it.
+    // A run that was killed during a cure continues after the checkpoint before it.
     cure(context, state, false)?;
     loop {
         context.world.check_signal()?;
@@ -115,7 +117,7 @@ fn age(context: &mut ArmContext<'_>, state: &mut ArmState) -> Result<(), Error> 
     cure(context, state, true)
 }
 
-/// Cures the volumes if that is due, and makes the cells after the cure and the state durable.
+/// Cures the volumes if a cure is due. Then makes the cells after the cure and the state durable.
 fn cure(context: &mut ArmContext<'_>, state: &mut ArmState, is_end: bool) -> Result<(), Error> {
     match cure_if_due(context, state, is_end)? {
         true => conclude(context, state, true),
@@ -147,14 +149,15 @@ fn do_step(
     state.keep_pace(context.plan.workload.sync_every_operations)
 }
 
-/// Measures every volume, makes the results and the state durable, and says so in the journal.
+/// Measures every volume, makes the results and the state durable, and records the checkpoint in
+/// the journal.
 fn checkpoint(context: &mut ArmContext<'_>, state: &mut ArmState, reads: Reads) -> Result<(), Error> {
     measure::measure_all(context, state, reads)?;
     conclude(context, state, false)
 }
 
-/// Makes the results and the state of a checkpoint durable, and says so in the journal. In: whether it is the one after a
-/// cure.
+/// Makes the results and the state of a checkpoint durable, and records it in the journal. `cured`
+/// is whether it follows a cure.
 fn conclude(context: &mut ArmContext<'_>, state: &mut ArmState, cured: bool) -> Result<(), Error> {
     let pulls = state.pulls;
     let reached = state.driver.reached().into_iter().map(|(name, value)| CircumstanceRow {
@@ -195,7 +198,7 @@ fn finish(context: &mut ArmContext<'_>, state: ArmState) -> Result<(), Error> {
         .map_err(Error::io("write", context.paths.journal()))
 }
 
-/// Turns a signal into an orderly end.
+/// Fails if a signal requested an exit.
 pub(crate) fn check_signal() -> Result<(), Error> {
     match interrupted() {
         Some(signal) => Err(Interrupted { signal }.into()),
@@ -204,7 +207,7 @@ pub(crate) fn check_signal() -> Result<(), Error> {
 }
 
 impl Driver {
-    /// The first step of an arm may ask for nothing that an empty volume lacks.
+    /// Whether the steps are in the operation log. Those of the git binary are not.
     pub(crate) fn is_logged(&self) -> bool {
         matches!(self, Driver::Steps { .. })
     }

@@ -1,4 +1,4 @@
-//! What an arm holds while it runs: volumes, log, feedback.
+//! The state of a running arm: volumes, log, feedback.
 
 use std::{fs, path::Path};
 
@@ -26,7 +26,7 @@ use crate::{
     volumes,
 };
 
-/// Everything an arm may use.
+/// The parameters and services of an arm.
 pub(crate) struct ArmContext<'a> {
     pub plan: &'a Plan,
     pub arm: &'a Arm,
@@ -35,7 +35,7 @@ pub(crate) struct ArmContext<'a> {
     pub source: &'a Source,
     /// The devices to model.
     pub devices: &'a [DeviceSpec],
-    /// The device whose times the volumes have, if they are disks in virtual time.
+    /// The device that the volumes imitate, if they are disks in virtual time.
     pub virtual_device: Option<&'a VirtualDevice>,
     pub paths: &'a RunPaths,
     pub world: &'a World,
@@ -47,57 +47,58 @@ pub(crate) struct ArmContext<'a> {
 }
 
 impl ArmContext<'_> {
-    /// Says that a phase begins on a volume.
+    /// Reports that a phase starts on a volume.
     pub fn doing(&mut self, what: &str, role: Role) {
         let arm = self.arm.name.clone();
         self.observer.on_event(&Event::Doing { arm, what: what.to_owned(), role: Some(role) });
     }
 }
 
-/// How many counted steps the arm makes at most.
+/// The maximum of counted steps of the arm.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ArmPulls(pub u64);
 
 /// The volumes and files of a running arm.
 pub(crate) struct ArmState {
-    /// Who moves it forward.
+    /// The driver of the arm.
     pub driver: Driver,
-    /// The volume that decides (full if there is one), then the one that follows.
+    /// The aged volumes. The first one (full if there is one) decides, and the other follows it.
     pub aged: Vec<Aged>,
-    /// The operation log; none when the git binary does the work.
+    /// The operation log. `None` for the git binary.
     pub log: Option<LogWriter>,
-    /// What the workload was told.
+    /// The free space that the workload received.
     pub feedback: FeedbackFile,
-    /// What it answered to the last of it, if that is not done yet.
+    /// The next action with its space, if it is not done yet.
     pub pending: Option<(Next, SpaceTold)>,
     /// Steps in the log.
     pub steps: u64,
-    /// Counted steps done.
+    /// Completed counted steps.
     pub pulls: u64,
-    /// How the last step ended.
+    /// The outcome of the last step.
     pub last: Option<Outcome>,
     /// The last checkpoint, in pulls.
     pub measured_at: Option<u64>,
     /// The last cure, in pulls.
     pub cured_at: Option<u64>,
-    /// Whether every step is followed by a synchronisation.
+    /// Whether a synchronization follows every step.
     pub sync_steps: bool,
-    /// Operations since the last synchronisation.
+    /// Operations since the last synchronization.
     pub unsynced_operations: u64,
-    /// Time.
+    /// The clock.
     pub clock: std::sync::Arc<dyn senesce_core::Clock>,
 }
 
 impl ArmState {
-    /// Space on the volume that decides.
+    /// The space on the volume that decides.
     pub fn leader_space(&mut self) -> Result<SpaceTold, Error> {
         self.aged[0].space()
     }
 
-    /// What is next, and the space that was told for it; `None` at the end.
+    /// Returns the next action and the space that it was chosen for. `None` at the end.
     ///
-    /// What was told is written down at once: the first checkpoint comes between this and the step, and a run that goes
-    /// on from there must not ask again, because the answer of a volume that was mounted anew may be another.
+    /// The space is recorded at once, because the first checkpoint comes between this and the step.
+    /// A run that resumes there must not query it again: after a new mount, the volume may report
+    /// another value.
     pub fn next(&mut self) -> Result<Option<(Next, SpaceTold)>, Error> {
         if let Some(pending) = self.pending.take() {
             return Ok(Some(pending));
@@ -108,17 +109,19 @@ impl ArmState {
         Ok(Some((next, told)))
     }
 
-    /// Makes every aged volume anew; their trees are empty already, so that nothing of the log is lost.
+    /// Replaces every aged volume by a new one. The trees are empty already, so the log stays
+    /// complete.
     pub fn make_volumes_anew(&mut self, context: &mut ArmContext<'_>) -> Result<(), Error> {
         for aged in std::mem::take(&mut self.aged) {
-            // An image is gone with its volume, so that one of the same identity was made; a device still carries the old.
+            // The image is removed with its volume, so the new one may have the same UUID. A device
+            // still has the old one.
             let instance = if aged.volume.image().is_some() { 0 } else { self.steps };
             self.aged.push(aged.replaced(|role| volumes::create(context, role, instance))?);
         }
         Ok(())
     }
 
-    /// Does what is next on every aged volume, and writes it down.
+    /// Runs the next action on every aged volume, and logs it.
     pub fn apply(&mut self, next: Next) -> Result<(String, Outcome), Error> {
         match next {
             Next::Step(step) => self.apply_logged(step),
@@ -144,8 +147,8 @@ impl ArmState {
         }
     }
 
-    /// A step on every volume, each with the synchronisation that the plan may ask for behind it, so that no volume
-    /// writes back what it holds while another one is timed.
+    /// Applies a step to every volume. If the plan requests it, a synchronization follows on each
+    /// volume at once. So no volume writes back its data while another one is timed.
     fn apply_logged(&mut self, step: Step) -> Result<(String, Outcome), Error> {
         let Driver::Steps { contents, .. } = &self.driver else {
             unreachable!("only workloads make steps");
@@ -185,13 +188,13 @@ impl ArmState {
         Ok((done.step.label.clone(), done.outcome))
     }
 
-    /// Synchronises the volumes when enough was done since the last time, as a step of the log: the pace of commits
-    /// changes the layout, so a replay has to keep it.
+    /// Synchronizes the volumes after enough operations, as a step of the log. The pace of commits
+    /// changes the layout, so a replay must keep it.
     pub fn keep_pace(&mut self, every_operations: u64) -> Result<(), Error> {
         if every_operations == 0 || self.unsynced_operations < every_operations || !self.driver.is_logged() {
             return Ok(());
         }
-        // Not the workload's step: it is told nothing before it and hears nothing of it.
+        // The workload does not know of this step.
         let (number, clock) = (self.steps, &*self.clock);
         let (leader, followers) = self.aged.split_first_mut().expect("an arm has a volume");
         let (done, _) = leader.apply(clock, |target| apply_step(target, number, sync_step(), &()))?;
@@ -208,7 +211,7 @@ impl ArmState {
         Ok(())
     }
 
-    /// Makes log and feedback durable; gives their lengths.
+    /// Makes log and feedback durable. Returns their lengths.
     pub fn sync_files(&mut self) -> Result<(u64, u64), Error> {
         let log_bytes = match &mut self.log {
             Some(log) => log.sync()?,
@@ -217,8 +220,8 @@ impl ArmState {
         Ok((log_bytes, self.feedback.sync()?))
     }
 
-    /// Keeps a copy of every image, under names of this checkpoint, which may be the one after a cure; gives the names. The
-    /// volumes are mounted afterwards.
+    /// Stores a copy of every image under names of this checkpoint, and returns the names. `cured`
+    /// is whether the checkpoint follows a cure. Leaves the volumes mounted.
     pub fn keep_snapshots(&mut self, context: &mut ArmContext<'_>, cured: bool) -> Result<Vec<String>, Error> {
         let mut names = Vec::new();
         if !context.plan.measure.snapshots || self.aged.iter().any(|aged| aged.volume.image().is_none()) {
@@ -226,7 +229,7 @@ impl ArmState {
         }
         for aged in &mut self.aged {
             context.doing("keeping the image", aged.role);
-            // The copies from before the cure are needed until the journal has these.
+            // The copies before the cure are needed until the journal names these.
             let role = if cured { aged.role.cured() } else { aged.role };
             let name = format!("snapshot-{}-{}.img", role.name(), self.pulls);
             aged.target = None;
@@ -238,8 +241,8 @@ impl ArmState {
         Ok(names)
     }
 
-    /// Closes the log and removes the volumes. The snapshots stay until the journal says that the arm is done: a kill in
-    /// between must find them.
+    /// Closes the log and removes the volumes. The snapshots stay until the journal records the end
+    /// of the arm, because a resume after a kill needs them.
     pub fn finish(mut self) -> Result<(), Error> {
         if let Some(log) = self.log.take() {
             log.finish()?;
@@ -268,10 +271,10 @@ pub(crate) fn drop_snapshots(dir: &Path, keep: &[String]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Label of the steps that only synchronise.
+/// Label of the steps that only synchronize.
 pub(crate) const PACE: &str = "synchronise";
 
-/// A step that only synchronises.
+/// A step that only synchronizes.
 pub(crate) fn sync_step() -> Step {
     Step { label: PACE.into(), counted: false, root: RelPath::root(), ops: [Op::SyncFs].into() }
 }
@@ -281,7 +284,7 @@ pub(crate) fn is_workload_step(done: &DoneStep) -> bool {
     done.step.label != PACE
 }
 
-/// The aged volumes of a plan, the one that decides first.
+/// The aged volumes of a plan. The first one decides.
 pub(crate) fn aged_roles(plan: &Plan) -> Vec<Role> {
     plan.roles().iter().copied().filter(|role| *role != Role::Unaged).collect()
 }

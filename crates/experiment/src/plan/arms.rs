@@ -1,4 +1,4 @@
-//! A plan's arms and cells: what is run, in which order.
+//! The arms and cells of a plan, in their order.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::{AutoSize, Edition, Engine, FileSystem, Plan, VolumePlan, WorkloadKin
 /// One file system under one variant of the workload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arm {
-    /// Unique in the plan: the file system's name, then what differs from the others.
+    /// Unique in the plan: the file system's name, then its differences from the others.
     pub name: String,
     /// The file system with its options.
     pub file_system: FileSystem,
@@ -19,11 +19,11 @@ pub struct Arm {
     pub gc: bool,
 }
 
-/// A cell that the plan asks for.
+/// A cell of the plan.
 pub type PlannedCell = CellKey;
 
 impl Plan {
-    /// The arms in the order they are run: file systems first, then engines, then gc.
+    /// The arms in the order of their runs: by file system, then engine, then gc.
     pub fn arms(&self) -> Vec<Arm> {
         let mut arms = Vec::new();
         for file_system in &self.file_systems {
@@ -43,7 +43,7 @@ impl Plan {
         arms
     }
 
-    /// The volumes of an arm, in the order they are measured.
+    /// The volumes of an arm, in the order of their measurement.
     pub fn roles(&self) -> &'static [Role] {
         let all: &[Role] = match self.has_full() {
             false => &[Role::Empty, Role::Unaged],
@@ -55,7 +55,7 @@ impl Plan {
         }
     }
 
-    /// Whether the workload fills a volume whatever its size.
+    /// Whether the workload fills a volume of any size.
     pub fn fills_volume(&self) -> bool {
         match self.workload.kind {
             WorkloadKind::History => self.workload.edition != Edition::Single,
@@ -69,14 +69,14 @@ impl Plan {
         }
     }
 
-    /// Whether there is a full volume: always if the workload fills it; otherwise a workload without history has one if
-    /// the plan gives it a size or a place.
+    /// Whether there is a full volume. A workload that fills a volume always has one. Another
+    /// workload without history has one if the plan sets its size or place.
     pub fn has_full(&self) -> bool {
         let given = self.volumes.full != VolumePlan::Size(AutoSize::Auto);
         self.fills_volume() || (given && self.workload.kind != WorkloadKind::History)
     }
 
-    /// What the plan says of a role's volume.
+    /// The plan of a role's volume.
     pub fn volume(&self, role: Role) -> &VolumePlan {
         match role {
             Role::Full | Role::CuredFull => &self.volumes.full,
@@ -85,7 +85,8 @@ impl Plan {
         }
     }
 
-    /// The checkpoints, as numbers of pulls, when `pulls` are made in all: the start, every `measure.every`, the end.
+    /// The checkpoints, as numbers of pulls, for `pulls` pulls: the start, every `measure.every`,
+    /// the end.
     pub fn checkpoints(&self, pulls: u64) -> Vec<u64> {
         let mut at: Vec<u64> = (0..=pulls).step_by(self.measure.every as usize).collect();
         if at.last() != Some(&pulls) {
@@ -94,7 +95,7 @@ impl Plan {
         at
     }
 
-    /// Every cell of an arm when `pulls` are made in all.
+    /// Every cell of an arm for `pulls` pulls.
     pub fn cells(&self, arm: &Arm, pulls: u64) -> Vec<PlannedCell> {
         let key = |role, pulls| {
             let file_system = arm.file_system.kind.as_str().to_owned();

@@ -1,4 +1,4 @@
-//! Cures: tools that move files on an aged volume, and when they run.
+//! Cures: tools that move files on an aged volume, and the time of their runs.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use senesce_defrag::Strategy;
@@ -22,7 +22,7 @@ pub enum CureTool {
 }
 
 impl CureTool {
-    /// As plans and results spell it. Of an outside tool, it is the name of the program.
+    /// The name in plans and results. For an outside tool, it is the name of the program.
     pub fn name(self) -> &'static str {
         match self {
             Self::Senesce => "senesce",
@@ -32,7 +32,7 @@ impl CureTool {
         }
     }
 
-    /// The file systems that it moves files on.
+    /// The file systems on which it moves files.
     fn kinds(self) -> &'static [FileSystemName] {
         match self {
             Self::Senesce => &[FileSystemName::Ext4, FileSystemName::Xfs, FileSystemName::Btrfs],
@@ -42,7 +42,7 @@ impl CureTool {
         }
     }
 
-    /// The program to install; none if this program does the work.
+    /// The program to install. `None` if this program does the work.
     pub fn program(self) -> Option<&'static str> {
         (self != Self::Senesce).then(|| self.name())
     }
@@ -66,7 +66,7 @@ impl CureTool {
     }
 }
 
-/// What `senesce` moves.
+/// The strategies of `senesce`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CureStrategy {
@@ -91,7 +91,7 @@ impl CureStrategy {
 pub enum CureAt {
     /// The last one, also if the steps end early.
     End,
-    /// This one.
+    /// This step.
     Step(u64),
 }
 
@@ -128,22 +128,23 @@ impl JsonSchema for CureAt {
     }
 }
 
-/// A cure of the aged volumes of a file system. A checkpoint before and one after it measure its gain.
+/// A cure of the aged volumes of a file system. A checkpoint before and one after it show its gain.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CurePlan {
     /// The tool.
     pub by: CureTool,
-    /// The counted step after which it runs, or `"end"`: after the last one. The default is `"end"` unless `every` is given.
+    /// The counted step after which it runs, or `"end"`: after the last one. The default is
+    /// `"end"`, unless `every` is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<CureAt>,
-    /// It runs after this many counted steps, again and again.
+    /// It runs each time after this number of counted steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every: Option<u64>,
-    /// Of `senesce`: what moves. The default is both.
+    /// For `senesce`: the strategies. The default is both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strategies: Option<Vec<CureStrategy>>,
-    /// Of `senesce` on ext4: files that can be executed move, too.
+    /// For `senesce` on ext4: executable files also move.
     #[serde(default, skip_serializing_if = "is_false")]
     pub programs: bool,
 }
@@ -157,7 +158,7 @@ impl CurePlan {
         }
     }
 
-    /// Whether it runs after this counted step, which may be the last one.
+    /// Whether it runs after this counted step. `is_end` is whether the step is the last one.
     pub fn is_due(&self, step: u64, is_end: bool) -> bool {
         match (self.every, self.at) {
             (Some(every), _) => step > 0 && step.is_multiple_of(every),
@@ -166,7 +167,7 @@ impl CurePlan {
         }
     }
 
-    /// The steps after which it runs if there are `steps` in all. There may be as many as `steps`.
+    /// The steps after which it runs, if there are `steps`. Memory: up to 8 bytes for each step.
     pub fn steps(&self, steps: u64) -> Vec<u64> {
         match (self.every, self.at) {
             (Some(every), _) => (every..=steps).step_by(every as usize).collect(),
@@ -175,7 +176,8 @@ impl CurePlan {
         }
     }
 
-    /// The key and the problem if it does not fit its file system or contradicts itself.
+    /// Returns the key and the problem if the cure does not fit its file system or contradicts
+    /// itself.
     pub(super) fn check(&self, file_system: &FileSystem) -> Result<(), (&'static str, String)> {
         let (kind, by) = (file_system.kind, self.by);
         if kind.is_engine() {

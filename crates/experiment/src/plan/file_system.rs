@@ -1,4 +1,4 @@
-//! File systems as a plan names them.
+//! File systems in a plan.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,12 +21,12 @@ pub enum FileSystemName {
     Garden,
     /// Evergreen, senesce's own B-epsilon-tree file system, mounted through FUSE.
     Evergreen,
-    /// Whatever holds the directories that are named as volumes.
+    /// The file system of the directories that the plan names as volumes.
     Host,
 }
 
 impl FileSystemName {
-    /// As the kernel spells it.
+    /// The name in plans.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ext4 => "ext4",
@@ -41,29 +41,29 @@ impl FileSystemName {
 }
 
 impl FileSystemName {
-    /// Whether it is an engine of our own, mounted through FUSE.
+    /// Whether it is an engine of ours, mounted through FUSE.
     pub fn is_engine(self) -> bool {
         matches!(self, Self::Garden | Self::Evergreen)
     }
 }
 
-/// What a garden does besides what its users ask for.
+/// The maintenance of a garden during its use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum GardeningName {
     /// Nothing.
     #[default]
     Off,
-    /// Continuous segment cleaning, and pointers put right that reads find old.
+    /// Continuous segment cleaning, and repair of old pointers that reads find.
     Csc,
-    /// Write after read: scattered data that is read in order is rewritten together, also by reads of a measurement.
+    /// Write after read: sequential reads, also of a measurement, rewrite scattered data together.
     War,
     /// Both.
     All,
 }
 
 impl GardeningName {
-    /// As plans and the option of a mount spell it.
+    /// The name in plans and in the mount option.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -78,9 +78,10 @@ impl GardeningName {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FileSystem {
-    /// Which file system.
+    /// The file system.
     pub kind: FileSystemName,
-    /// Name in the results; the kind by default, `garden-csc` of a garden that is gardened, `ext4-e4defrag` of a cured ext4. Must be unique.
+    /// Name in the results. The default is the kind, `garden-csc` for a garden with gardening,
+    /// `ext4-e4defrag` for a cured ext4. Must be unique.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// More arguments for mkfs.
@@ -89,16 +90,16 @@ pub struct FileSystem {
     /// Mount options that replace the defaults (see docs/reference/plans.md).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mount: Option<String>,
-    /// Of a garden: the gardening that is done while it is used.
+    /// For a garden: the maintenance during its use.
     #[serde(default, skip_serializing_if = "is_default")]
     pub gardening: GardeningName,
-    /// A tool that moves files on the aged volumes, and when it runs.
+    /// A tool that moves files on the aged volumes, and the time of its runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cure: Option<CurePlan>,
 }
 
 impl FileSystem {
-    /// Its name in the results.
+    /// The name in the results.
     pub fn name(&self) -> String {
         let kind = self.kind.as_str();
         let usual = || match (self.gardening, &self.cure) {

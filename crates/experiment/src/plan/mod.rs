@@ -1,6 +1,7 @@
-//! Plan files: what to age, on which file systems, with which volumes, and what to measure when.
+//! Plan files: the workload, the file systems, the volumes, and the measurements.
 //!
-//! A plan is TOML; `format` names its version. Unknown keys are refused. [`Plan::parse`] reads, [`Plan::arms`] expands.
+//! A plan is TOML, and `format` names its version. Unknown keys are refused. [`Plan::parse`] reads
+//! a plan. [`Plan::arms`] expands it.
 
 mod arms;
 mod cure;
@@ -48,17 +49,17 @@ pub struct Plan {
     pub format: String,
     /// Short name; part of the run directory's name.
     pub name: String,
-    /// What the plan is for, for readers of the report.
+    /// The purpose of the plan, for readers of the report.
     #[serde(default)]
     pub description: String,
-    /// Everything random follows from this number.
+    /// The seed of all random choices.
     #[serde(default = "default_seed")]
     #[schemars(with = "u64")]
     pub seed: Seed,
-    /// Where the steps come from, unless the workload needs no history.
+    /// The source of the steps, unless the workload needs no history.
     #[serde(default)]
     pub history: History,
-    /// How the steps are run.
+    /// The workload that runs the steps.
     #[serde(default)]
     pub workload: WorkloadPlan,
     /// When and how to measure.
@@ -73,7 +74,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// What the counted steps of the plan are, in the plural: the unit of checkpoints in reports.
+    /// The name of the counted steps, in the plural: the unit of checkpoints in reports.
     pub fn step_unit(&self) -> &'static str {
         match self.workload.kind {
             WorkloadKind::History if self.history.trace.is_some() => "commits",
@@ -90,7 +91,8 @@ impl Plan {
     }
 }
 
-/// Where the steps come from. Exactly one of `repo`, `synthetic` and `trace`; none if the workload needs no history.
+/// The source of the steps. Exactly one of `repo`, `synthetic` and `trace`, or none if the workload
+/// needs no history.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct History {
@@ -128,16 +130,18 @@ impl Default for Synthetic {
     }
 }
 
-/// Which published experiment is run.
+/// The published experiment to run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Edition {
     /// One repository on an otherwise empty volume (FAST 2017): the volumes *empty* and *unaged*.
     #[default]
     Single,
-    /// Copies fill the volume to `fill_percent`, then one pull per copy in turn (HotStorage 2019, the text).
+    /// Copies fill the volume to `fill_percent`, then one pull per copy in turn (HotStorage 2019,
+    /// text).
     FullDiskPaper,
-    /// `copies` copies and no filling; the last copy goes when free space runs low (HotStorage 2019, the scripts).
+    /// `copies` copies. The last copy is deleted when free space runs low (HotStorage 2019,
+    /// scripts).
     FullDiskCode,
 }
 
@@ -151,13 +155,13 @@ pub enum Engine {
     Git,
 }
 
-/// How the steps are run. Lists make one arm for every value.
+/// The workload that runs the steps. A list makes one arm for every value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct WorkloadPlan {
-    /// What makes the steps: the history, or a workload that needs none.
+    /// The source of the steps: the history, or a workload that needs none.
     pub kind: WorkloadKind,
-    /// Which published experiment with the history.
+    /// The published experiment that uses the history.
     pub edition: Edition,
     /// The program that issues the operations; an arm for each.
     pub engine: Vec<Engine>,
@@ -167,9 +171,11 @@ pub struct WorkloadPlan {
     pub fill_percent: u64,
     /// Full-disk edition of the scripts: how many copies.
     pub copies: u64,
-    /// Full-disk edition of the scripts: the last copy is deleted before a round when less than this is free.
+    /// Full-disk edition of the scripts: if less than this is free, the last copy is deleted before
+    /// a round.
     pub keep_free: Size,
-    /// The file system is synchronised after this many operations (the pace of commits changes the layout); 0: never.
+    /// Operations between synchronisations of the file system, because the pace of commits changes
+    /// the layout. 0: never.
     pub sync_every_operations: u64,
     /// Parameters of `kind = "fsfb"`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -244,14 +250,15 @@ pub enum ScanOrder {
     Inode,
 }
 
-/// The checkpoints at which the grep test runs. Layout, free space and modelled costs are recorded at every checkpoint.
+/// The checkpoints at which the grep test runs. Layout, free space and modelled costs are measured
+/// at every checkpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReadAt {
     /// At every checkpoint.
     #[default]
     EveryCheckpoint,
-    /// At every checkpoint: all repetitions at the first and the last checkpoint, one at the others.
+    /// All repetitions at the first and the last checkpoint, one at the others.
     OnceBetween,
     /// At the first and the last checkpoint only: more repetitions in the same time.
     FirstAndLast,
@@ -265,29 +272,31 @@ pub struct Measure {
     pub every: u64,
     /// The program that runs the grep test.
     pub scanner: Scanner,
-    /// In which order; GNU grep has its own.
+    /// The order of the scanner. GNU grep has its own.
     pub order: ScanOrder,
     /// Cold runs that are not recorded.
     pub warmups: u64,
     /// Cold runs that are recorded.
     pub repetitions: u64,
-    /// A volume whose repetitions other work disturbed is read up to N more times. All repetitions are recorded.
+    /// A volume whose repetitions other work disturbed is read up to N more times. All repetitions
+    /// are stored.
     #[serde(skip_serializing_if = "is_usual_repeat")]
     pub repeat_disturbed: u64,
     /// The checkpoints at which the grep test runs.
     #[serde(skip_serializing_if = "is_default")]
     pub read_at: ReadAt,
-    /// Devices whose read costs are modelled: built-in ones (`senesce device list`) or descriptions in TOML.
+    /// Devices whose read costs are modelled: built-in ones (`senesce device list`) or files in
+    /// TOML.
     pub devices: Vec<String>,
-    /// One more cold run at every checkpoint, whose block requests are traced: of exactly the volume's device, by the
-    /// kernel; of a disk in virtual time, by its own log.
+    /// One more cold run at every checkpoint, with a trace of its block requests. The kernel traces
+    /// exactly the volume's device. A disk in virtual time has its own log.
     #[serde(skip_serializing_if = "is_false")]
     pub trace: bool,
-    /// Synchronise the file system after every step and time it apart. This changes what is aged: nothing is left to be
-    /// written later.
+    /// Synchronises the file system after every step, and measures that time separately. This
+    /// changes the aging, because no data is left to be written later.
     #[serde(skip_serializing_if = "is_false")]
     pub sync_steps: bool,
-    /// Keep a copy of the images at every checkpoint, so that a killed run resumes there.
+    /// Keeps a copy of the images at every checkpoint, so that a killed run resumes there.
     pub snapshots: bool,
 }
 
@@ -309,7 +318,7 @@ impl Default for Measure {
     }
 }
 
-/// Where volumes live.
+/// The storage of volumes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Backend {
@@ -341,7 +350,7 @@ pub enum Absent {
 }
 
 impl VolumePlan {
-    /// Whether it is a directory, where nothing is made or mounted.
+    /// Whether it is a directory, which is not formatted or mounted.
     pub fn is_directory(&self) -> bool {
         matches!(self, Self::Place(place) if place.directory.is_some())
     }
@@ -354,8 +363,9 @@ pub struct Place {
     /// A block device to format.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub device: Option<String>,
-    /// An existing directory; the volume is a new directory in it. Nothing is formatted, so it needs no root, but the
-    /// metadata stays in the cache, and no unaged twin can be made there. Goes with a file system of kind `host`.
+    /// An existing directory. The volume is a new directory in it. Nothing is formatted, so it
+    /// needs no root. But the metadata stays in the cache, and no unaged twin can be made there.
+    /// Needs a file system of kind `host`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub directory: Option<String>,
 }
@@ -364,17 +374,18 @@ pub struct Place {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Volumes {
-    /// Images on disk or in memory.
+    /// The storage of images: on disk or in memory.
     pub backend: Backend,
     /// Directory for images; inside the run directory by default.
     pub dir: Option<String>,
-    /// A device to be modelled: the images are then disks in virtual time, whose times are this device's. A built-in one
-    /// (`senesce device list`) or a description in TOML; by default the images' own times count.
+    /// A device to model. The images are then disks in virtual time, with the times of this device.
+    /// A built-in one (`senesce device list`) or a description in TOML. By default the images' own
+    /// times count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
-    /// The modelled device takes its time for real: every request is answered when it is due.
+    /// The modelled device needs real time: every reply waits until it is due.
     pub real_time: bool,
-    /// Readahead of the block device, KiB; pinned because it changes read costs.
+    /// Read-ahead of the block device, KiB. It is fixed, because it changes read costs.
     pub read_ahead_kib: u32,
     /// The volume that is nearly full (full-disk editions only).
     pub full: VolumePlan,
@@ -400,12 +411,12 @@ impl Default for Volumes {
     }
 }
 
-/// What is as usual is not written, for the same reason as [`is_false`].
+/// Default values are not written, for the same reason as in [`is_false`].
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// What is off is not written, so that a plan from before it was known keeps its text, and with it its hash.
+/// `false` is not written, so that a plan from before the key existed keeps its text and its hash.
 fn is_false(value: &bool) -> bool {
     !*value
 }

@@ -1,4 +1,4 @@
-//! Reading plan files, with errors that help.
+//! Parses plan files.
 
 use std::path::{Path, PathBuf};
 
@@ -9,10 +9,10 @@ use crate::{description::read_description, volumes::check_words};
 
 use super::{Edition, Engine, FileSystemName, GardeningName, PLAN_FORMAT, Plan, VolumePlan, WorkloadKind};
 
-/// What the mount of an engine of our own may be told, besides a garden's gardening, which has a key of its own.
+/// Mount options of our engines. The gardening of a garden has its own key.
 const ENGINE_OPTIONS: [&str; 3] = ["threads", "cache", "point-every"];
 
-/// A plan cannot be used.
+/// The reason why a plan cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// The file could not be read.
@@ -20,7 +20,7 @@ pub enum PlanError {
     Read {
         /// The plan file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The text is not a plan.
@@ -28,12 +28,12 @@ pub enum PlanError {
     Syntax {
         /// The plan file.
         path: PathBuf,
-        /// Where and what, with the line.
+        /// The place and the problem.
         problem: String,
-        /// What was probably meant.
+        /// The probable meaning.
         hint: Option<String>,
     },
-    /// Written for another version of the format.
+    /// The plan has another version of the format.
     #[error(
         "{path:?} has format {found:?}; this program reads {reads:?}\n  hint: if that is a later version, use a newer \
          senesce"
@@ -41,50 +41,50 @@ pub enum PlanError {
     Version {
         /// The plan file.
         path: PathBuf,
-        /// What its `format` says.
+        /// The value of its `format`.
         found: String,
-        /// What is read here.
+        /// The version that this program reads.
         reads: &'static str,
     },
-    /// Values that contradict each other.
+    /// Contradictory values.
     #[error("{path:?}: {key}: {problem}")]
     Contradiction {
         /// The plan file.
         path: PathBuf,
         /// The key.
         key: String,
-        /// What is wrong with its value.
+        /// The problem of its value.
         problem: String,
     },
 }
 
 impl Plan {
-    /// Reads a plan file; relative paths in it are taken from the working directory.
+    /// Reads a plan file. Relative paths in it start at the working directory.
     pub fn read(path: &Path) -> Result<Self, PlanError> {
         Self::parse(path, &read_text(path)?)
     }
 
-    /// Reads the copy of a plan in a run's directory. Keys without effect are accepted, as by the version that began the
-    /// run.
+    /// Reads the copy of a plan in a run's directory. Keys without effect are accepted, as by the
+    /// version that started the run.
     pub fn read_kept(path: &Path) -> Result<Self, PlanError> {
         Self::parse_kept(path, &read_text(path)?)
     }
 
-    /// Parses the copy of a plan in a run's directory. Keys without effect are accepted: an earlier version may have
-    /// accepted them, and the run must be able to continue.
+    /// Parses the copy of a plan in a run's directory. Keys without effect are accepted: an earlier
+    /// version may have accepted them, and the run must be able to continue.
     pub(crate) fn parse_kept(path: &Path, text: &str) -> Result<Self, PlanError> {
         let plan: Plan = parse_format(path, text, PLAN_FORMAT)?;
         plan.check_values(path)?;
         Ok(plan)
     }
 
-    /// Takes a text as a plan; `path` is only for messages.
+    /// Parses a text as a plan. `path` is for messages.
     pub fn parse(path: &Path, text: &str) -> Result<Self, PlanError> {
         let plan: Plan = parse_format(path, text, PLAN_FORMAT)?;
         plan.checked(path)
     }
 
-    /// The plan, if its values go together; `path` is only for messages.
+    /// Returns the plan if its values are consistent. `path` is for messages.
     pub fn checked(self, path: &Path) -> Result<Self, PlanError> {
         self.check(path)?;
         Ok(self)
@@ -197,7 +197,7 @@ impl Plan {
         }
         let full_disk = self.workload.edition != Edition::Single;
         if full_disk && self.history.pulls.is_none() {
-            return wrong("history.pulls", "must be given for a full-disk edition: its pulls go on for ever");
+            return wrong("history.pulls", "must be given for a full-disk edition, whose pulls never end");
         }
         if full_disk && self.workload.engine.contains(&Engine::Git) {
             return wrong("workload.engine", "\"git\" runs with edition = \"single\" only");
@@ -271,10 +271,10 @@ fn read_text(path: &Path) -> Result<String, PlanError> {
     read_description(path).map_err(|source| PlanError::Read { path: path.to_owned(), source })
 }
 
-/// Takes a text as a table of that format; `path` is only for messages.
+/// Parses a text as a table of that format. `path` is for messages.
 pub(crate) fn parse_format<T: DeserializeOwned>(path: &Path, text: &str, reads: &'static str) -> Result<T, PlanError> {
     let path_buf = path.to_owned();
-    // The version first: an unknown key of a later version must not be called a misspelling.
+    // The version first: an unknown key of a later version must not be reported as misspelt.
     if let Ok(table) = text.parse::<toml::Table>() {
         match table.get("format").and_then(|format| format.as_str()) {
             Some(found) if found == reads => {}
@@ -294,20 +294,22 @@ pub(crate) fn parse_format<T: DeserializeOwned>(path: &Path, text: &str, reads: 
     })
 }
 
-/// Cuts each line of a message to 160 characters: it quotes a line of the plan, which may have millions of characters.
+/// Cuts each line of a message to 160 characters. It quotes a line of the plan, which may have
+/// millions of characters.
 fn shorten_lines(text: &str) -> String {
     let lines: Vec<String> = text.trim_end().lines().map(|line| line.chars().take(160).collect()).collect();
     lines.join("\n")
 }
 
-/// Whether a text may name a directory of the run: nothing in it can lead out of there.
+/// Whether a text may name a directory of the run. It cannot name a place outside.
 pub(crate) fn is_name(text: &str) -> bool {
     !text.is_empty()
         && !text.starts_with('.')
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
 }
 
-/// From serde's "unknown field `fulll`, expected one of `full`, `empty`": the nearest name, if one is near.
+/// Returns the nearest known name from serde's "unknown field `fulll`, expected one of `full`,
+/// `empty`", if one is near.
 fn nearest_known(message: &str) -> Option<String> {
     let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
     let (given, known) = quoted.split_first()?;
@@ -332,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_plan_is_one() {
+    fn the_smallest_plan_has_defaults() {
         let plan = Plan::parse(Path::new("p.toml"), SMALL).unwrap();
         assert_eq!(plan.measure.every, 100);
     }
@@ -350,13 +352,13 @@ mod tests {
     }
 
     #[test]
-    fn a_message_cuts_a_line_of_millions() {
+    fn a_message_cuts_a_long_line() {
         let said = error(&format!("{SMALL}x = {}", "[".repeat(1_000_000)));
         assert!(said.contains("line 7") && said.len() < 1000, "{} bytes", said.len());
     }
 
     #[test]
-    fn plans_of_later_versions_are_refused_by_version_not_by_key() {
+    fn later_versions_are_refused_by_version() {
         let said = error(&SMALL.replace("plan/1", "plan/2").replace("repo =", "future ="));
         assert!(said.contains("senesce-plan/2"), "{said}");
     }
@@ -461,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn workloads_without_a_history_refuse_one_and_tables_of_others() {
+    fn workloads_without_history_refuse_foreign_tables() {
         let made = "format = \"senesce-plan/1\"\nname = \"t\"\n[workload]\nkind = \"fsfb\"\n[[file_system]]\nkind = \"ext4\"\n";
         let plan = Plan::parse(Path::new("p.toml"), made).unwrap();
         assert_eq!(plan.roles().len(), 3);
@@ -487,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_are_none_are_refused() {
+    fn invalid_sizes_are_refused() {
         let said = error(&SMALL.replace("[[file_system]]", "[workload]\nkeep_free = \"5 bananas\"\n[[file_system]]"));
         assert!(said.contains("5 bananas"), "{said}");
     }

@@ -1,4 +1,5 @@
-//! Sizes in plan files: a number of bytes, or a text such as `"5GiB"`; `"auto"` where a size can follow from the rest.
+//! Sizes in plan files: a number of bytes, or a text such as `"5GiB"`, or `"auto"` if the size can
+//! be computed.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use senesce_core::Bytes;
@@ -18,9 +19,9 @@ impl Size {
 /// A size, or `"auto"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AutoSize {
-    /// Follows from the history and the edition.
+    /// Computed from the history and the edition.
     Auto,
-    /// As given.
+    /// Set in the plan.
     Given(Bytes),
 }
 
@@ -68,10 +69,10 @@ impl Serialize for AutoSize {
 /// The number of a commit, or `"auto"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartAt {
-    /// The newest commit whose clone is still small enough for a full volume of the least size to hold eight, and that
-    /// leaves enough commits to pull; 0 for histories that are larger from their beginning.
+    /// The newest commit that leaves enough commits to pull, and whose clone is so small that the
+    /// smallest full volume holds eight. 0 if every clone is larger.
     Auto,
-    /// As given, from 0.
+    /// This commit, from 0.
     Commit(u64),
 }
 

@@ -1,7 +1,7 @@
 //! Refuses keys that a plan sets and that have no effect with its workload, edition or volumes.
 //!
-//! Such a key requests something that does not happen. A key with its default value is accepted, because the copy of a
-//! plan in a run's directory has every key.
+//! Such a key requests something that does not happen. A key with its default value is accepted,
+//! because the copy of a plan in a run's directory has every key.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,11 @@ use super::{
     WorkloadKind, WorkloadPlan,
 };
 
-/// A key, and the reason why it has no effect in a plan; none if it has an effect.
+/// A key, and the reason why it has no effect in a plan. `None` if it has an effect.
 type Rule = (&'static str, fn(&Plan) -> Option<&'static str>);
 
-/// Keys that have no effect in some plans. Every other key has an effect in every plan, or is checked by `check`.
+/// Keys that have no effect in some plans. Every other key has an effect in every plan, or `check`
+/// checks it.
 const RULES: &[Rule] = &[
     ("history.tip", of_repository),
     ("history.first_parent", of_repository),
@@ -111,7 +112,8 @@ impl Plan {
     }
 }
 
-/// The same plan with default values in history, workload, measure and volumes, and with the same workload tables.
+/// The same plan with default values in history, workload, measure and volumes, and with the same
+/// workload tables.
 fn usual(plan: &Plan) -> Plan {
     let workload = &plan.workload;
     Plan {
@@ -133,7 +135,8 @@ fn usual(plan: &Plan) -> Plan {
     }
 }
 
-/// The values of a plan by key with dots (`volumes.full`). Keys that are missing in the text of a plan are left out.
+/// The values of a plan by key with dots (`volumes.full`). Keys that are missing in the text of a
+/// plan are left out.
 fn keys_of(plan: &Plan) -> BTreeMap<String, Value> {
     fn add(keys: &mut BTreeMap<String, Value>, prefix: &str, value: Value) {
         match value {
@@ -161,7 +164,8 @@ mod tests {
     use super::*;
     use crate::plan::plan_schema_json;
 
-    /// Keys that have an effect in every plan, that are the choice themselves, or whose misuse `check` refuses.
+    /// Keys that have an effect in every plan, that are the choice themselves, or whose misuse
+    /// `check` refuses.
     const USED: &[&str] = &[
         "description",
         "file_system.cure.at",

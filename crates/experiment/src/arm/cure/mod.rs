@@ -1,7 +1,8 @@
-//! Cures: a tool moves the files of the aged volumes, and a checkpoint measures what that gained.
+//! Cures: a tool moves the files of the aged volumes, and a checkpoint measures the gain.
 //!
-//! A cure follows a checkpoint of the same step, so the volumes are measured before and after it. The cells after it have
-//! roles of their own ([`Role::cured`](senesce_store::Role::cured)) and leave those before it as they are.
+//! A cure follows a checkpoint of the same step, so the volumes are measured before and after it.
+//! The cells after it have their own roles ([`Role::cured`](senesce_store::Role::cured)), and do
+//! not replace those before it.
 
 mod senesce;
 mod tool;
@@ -27,13 +28,13 @@ use crate::{
 
 /// The cure of all aged volumes of an arm.
 pub(crate) struct Cure {
-    /// The tree that every volume had before.
+    /// The tree that every volume had before the cure.
     pub tree: Tree,
-    /// What was done to each volume, in the order of the volumes.
+    /// The cures of the volumes, in the order of the volumes.
     volumes: Vec<CuredVolume>,
 }
 
-/// What a tool did to a volume.
+/// The cure of one volume.
 struct CuredVolume {
     tool: CureTool,
     strategies: Vec<Strategy>,
@@ -41,24 +42,24 @@ struct CuredVolume {
     wall_seconds: f64,
     disk_seconds: f64,
     work: Work,
-    /// The costs at the checkpoint before.
+    /// The costs at the previous checkpoint.
     before: CellCosts,
 }
 
-/// What the tool itself reports.
+/// The report of the tool.
 #[derive(Default)]
 struct Work {
-    /// Files that moved, files that were skipped, and why; none if the tool does not report them.
+    /// Moved files, skipped files, and the reasons. `None` if the tool does not report them.
     files: Option<(u64, u64, String)>,
     /// The costs after the cure, as predicted before the first move.
     predicted: Vec<MoveCost>,
 }
 
-/// Cures the volumes if the plan has a cure after the current step and it was not done yet, and measures them. Returns
-/// whether it did.
+/// If a cure is due after the current step, cures the volumes and measures them. Returns whether it
+/// did. The step must have its checkpoint.
 ///
-/// In: whether the steps are at their end. The step must have its checkpoint.
-/// Errors: the tool failed, or a tree is not the one from before; the cells of the cure are invalid then.
+/// `is_end` is whether the step is the last one. Errors: the tool failed, or a tree differs from
+/// that before the cure. Then the cells of the cure are invalid.
 pub(crate) fn cure_if_due(context: &mut ArmContext<'_>, state: &mut ArmState, is_end: bool) -> Result<bool, Error> {
     let Some(plan) = &context.arm.file_system.cure else { return Ok(false) };
     let is_measured = state.measured_at == Some(state.pulls);
@@ -124,7 +125,7 @@ fn cure_volume(
     // An error after a signal is caused by the signal.
     context.world.check_signal()?;
     let work = work?;
-    // What waits in memory belongs to the cure.
+    // Data in memory belongs to the cure.
     aged.volume.sync()?;
     aged.volume.unmount()?;
     let wall_seconds = context.world.clock.now().since(began).as_secs_f64();
@@ -148,9 +149,8 @@ fn put_circumstances(context: &mut ArmContext<'_>, plan: &CurePlan) -> Result<()
 }
 
 impl Cure {
-    /// The rows of table `cures` for a volume: one for each modelled device.
-    ///
-    /// In: the number of the volume, and its cell after the cure.
+    /// The rows of table `cures` for the volume of number `volume`: one for each modelled device.
+    /// `after` is its cell after the cure.
     pub(crate) fn rows(&self, volume: usize, after: &CellResults) -> Vec<CureRow> {
         let cured = &self.volumes[volume];
         let after_costs = CellCosts { grep: after.grep.clone(), modelled: after.modelled.clone() };
@@ -193,7 +193,8 @@ fn of_map(costs: &CellCosts) -> impl Iterator<Item = &ModelledRow> {
     costs.modelled.iter().filter(|row| row.method == "extents")
 }
 
-/// The median time of the grep tests: in virtual time if the volume is such a disk, else wall time; NaN without tests.
+/// The median time of the grep tests: virtual time for a disk in virtual time, else wall time. NaN
+/// without tests.
 fn read_seconds(costs: &CellCosts) -> f64 {
     let in_virtual_time: Vec<f64> =
         costs.modelled.iter().filter(|row| row.method == "virtual-time").map(|row| row.seconds).collect();

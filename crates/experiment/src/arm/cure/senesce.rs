@@ -1,4 +1,4 @@
-//! The cure by this program: `senesce defrag`, with its prediction kept.
+//! The cure by `senesce defrag`, with its prediction.
 
 use std::path::Path;
 
@@ -14,10 +14,10 @@ use crate::{
     plan::{CurePlan, ScanOrder},
 };
 
-/// Moves the files below the root of a mounted volume into the order in which the grep test reads them.
+/// Moves the files below the root of a mounted volume into the order of the grep test.
 ///
-/// Errors: the file system moves no files; an early end that a signal requested is [`senesce_defrag::Error::Stopped`] or a
-/// cure that is not complete.
+/// Errors: the file system moves no files. A signal causes [`senesce_defrag::Error::Stopped`] or an
+/// incomplete cure.
 pub(super) fn move_files(context: &mut ArmContext<'_>, plan: &CurePlan, root: &Path) -> Result<Work, Error> {
     let stop = context.world.stop();
     let (mut mover, options) = find_mover(root, plan.programs)?;
@@ -54,7 +54,7 @@ fn order_of(order: ScanOrder) -> Order {
     }
 }
 
-/// Files that moved, files that were skipped or cannot move, and the reasons in words.
+/// Moved files, files that were skipped or cannot move, and the reasons in words.
 fn files_of(moves: &Plan, applied: &Applied) -> (u64, u64, String) {
     let left = moves.left.iter().filter(|(why, left)| why.is_obstacle() && left.files > 0);
     let left = left.map(|(why, left)| (left.files, why.words()));

@@ -1,4 +1,4 @@
-//! A cure by an outside tool.
+//! The cure by another program.
 
 use std::{fs, path::Path, process::Command};
 
@@ -7,9 +7,9 @@ use senesce_volume::{Error as VolumeError, Host, run_supervised};
 use super::{super::state::ArmContext, Work};
 use crate::{Error, plan::CureTool};
 
-/// Lines of a failing tool's output that are in the error.
+/// Lines of a failed tool's output in the error.
 const SHOWN_LINES: usize = 4;
-/// The directories that programs are in.
+/// The directories of programs.
 const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Runs the tool on the root of a mounted volume.
@@ -35,7 +35,8 @@ pub(super) fn run(context: &mut ArmContext<'_>, tool: CureTool, root: &Path) -> 
     Ok(Work::default())
 }
 
-/// The tool as a command. If this process is killed, the tool is, too: otherwise it would keep the volume mounted.
+/// The command of the tool. If this process is killed, the tool is killed too. Otherwise it would
+/// keep the volume mounted.
 fn command_of(host: &dyn Host, tool: CureTool, root: &Path) -> Result<Command, Error> {
     let name = tool.program().unwrap_or_default();
     let missing = || VolumeError::ToolMissing { tool: name.to_owned(), package: tool.debian_package() };

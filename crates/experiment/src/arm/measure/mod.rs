@@ -1,14 +1,15 @@
-//! A checkpoint's cells: every volume of the arm measured, each step verified.
+//! The cells of a checkpoint: every volume of the arm is measured, and each step is verified.
 //!
-//! First every volume as it is: synchronise, map extents and free space. The unaged twin is made of the last aged volume
-//! and looked at in the same way. Then the grep tests, each after a cold remount, in turn over the volumes: full, empty,
-//! unaged, full, … So whatever else the machine does while they run hits all of them alike. Last the trees are hashed and
-//! compared: what memory has of them then came from the device, in the grep test behind the remount, and need not be read
-//! again.
+//! First every volume is synchronized, and its extents and free space are mapped. The unaged twin
+//! is a copy of the last aged volume, and is mapped in the same way. Then the grep tests run, each
+//! after a cold remount, in turn over the volumes: full, empty, unaged, full, … So load from other
+//! work affects all alike. At last the trees are hashed and compared. By then the grep test has
+//! read them from the device after the remount, so cached data need not be read again.
 //!
-//! The machine's load is sampled around every grep test (see [`senesce_probe::score::Load`]). A cell that other work
-//! disturbed is read again, at most `measure.repeat_disturbed` more times. All repetitions are kept, the disturbed ones
-//! with a mark: without them, the results would hide how the machine behaved.
+//! The machine's load is sampled around every grep test (see [`senesce_probe::score::Load`]). A
+//! cell that other work disturbed is read again, at most `measure.repeat_disturbed` more times. All
+//! repetitions are stored, and disturbed ones are marked. Without them, the results would hide how
+//! the machine behaved.
 
 mod engine;
 mod floor;
@@ -38,10 +39,10 @@ use super::{
 };
 use crate::{Error, circumstances::add_circumstances, error::chain_text, observer::Event, run::invalid_cell, volumes};
 
-/// Threads that read a cold volume at least, to hash it: they wait for the device more than they compute.
+/// The minimum of threads that hash a cold volume. They wait for the device more than they compute.
 const COLD_READERS: usize = 8;
 
-/// Differences between two trees that a reason names.
+/// Differences between two trees in a reason.
 const DIFFERENCES_SHOWN: usize = 3;
 
 /// The grep tests that a checkpoint runs.
@@ -54,7 +55,7 @@ pub(crate) enum Reads {
     None,
 }
 
-/// A cell in the making: its results so far, or why it is invalid.
+/// An unfinished cell: its results so far, or the reason why it is invalid.
 struct Cell {
     key: CellKey,
     results: Result<CellResults, String>,
@@ -62,8 +63,9 @@ struct Cell {
 
 /// Measures all volumes of the arm and appends their cells.
 ///
-/// A volume that cannot be measured gives an invalid cell with the reason, and the others go on. An aged volume whose
-/// tree is not the other's ends the arm: whatever came after would compare nothing.
+/// If a volume cannot be measured, its cell is invalid with the reason, and the others continue. If
+/// the tree of an aged volume differs from the other's, the arm stops, because later cells could
+/// not be compared.
 pub(crate) fn measure_all(context: &mut ArmContext<'_>, state: &mut ArmState, reads: Reads) -> Result<(), Error> {
     let pulls = state.pulls;
     let mut cells = Vec::new();
@@ -72,7 +74,7 @@ pub(crate) fn measure_all(context: &mut ArmContext<'_>, state: &mut ArmState, re
         let results = look_at_aged(context, state, index, &key);
         // An error after a signal is caused by the signal, and makes no cell invalid.
         context.world.check_signal()?;
-        // A measurement that failed may have left it unmounted, and the steps go on.
+        // A failed measurement may have left it unmounted, and the next steps need the mount.
         state.aged[index].volume.mount()?;
         let results = match results {
             Ok(results) => Ok(results),
@@ -110,10 +112,10 @@ pub(crate) fn measure_all(context: &mut ArmContext<'_>, state: &mut ArmState, re
     unlike.map_or(Ok(()), Err)
 }
 
-/// Measures the aged volumes after a cure and appends their cells. There is no unaged twin: the tree is the one of the
-/// checkpoint before.
+/// Measures the aged volumes after a cure and appends their cells. There is no unaged twin, because
+/// the tree is that of the previous checkpoint.
 ///
-/// Errors: a tree is not the one from before.
+/// Errors: a tree differs from that before the cure.
 pub(crate) fn measure_cured(context: &mut ArmContext<'_>, state: &mut ArmState, cure: &Cure) -> Result<(), Error> {
     let pulls = state.pulls;
     let mut cells = Vec::new();
@@ -134,8 +136,9 @@ pub(crate) fn measure_cured(context: &mut ArmContext<'_>, state: &mut ArmState, 
     unlike.map_or(Ok(()), Err)
 }
 
-/// Runs the grep tests, and compares the trees with the expected one, or else with the first. Returns what ends the arm: an
-/// aged volume with another tree. Leaves the aged volumes mounted.
+/// Runs the grep tests, and compares the trees with the expected one, or else with the first.
+/// Returns an error that stops the arm if an aged volume has another tree. Leaves the aged volumes
+/// mounted.
 fn read_and_compare(
     context: &mut ArmContext<'_>,
     state: &mut ArmState,
@@ -143,7 +146,7 @@ fn read_and_compare(
     cells: &mut [Cell],
     (reads, expected): (Reads, Option<&Tree>),
 ) -> Result<Option<Error>, Error> {
-    // The twin is the last of both.
+    // The twin is the last volume and has the last cell.
     let aged = state.aged.iter_mut().map(|aged| &mut aged.volume);
     let mut volumes: Vec<&mut Volume> = aged.chain(twin).collect();
     let repetitions = match reads {
@@ -169,7 +172,7 @@ fn append_all(context: &mut ArmContext<'_>, cells: Vec<Cell>) -> Result<(), Erro
     Ok(())
 }
 
-/// An aged volume without its grep tests and its tree.
+/// Measures an aged volume except its grep tests and its tree.
 fn look_at_aged(
     context: &mut ArmContext<'_>,
     state: &mut ArmState,
@@ -187,13 +190,14 @@ fn look_at_aged(
     let aging = aged.take_row(key.clone(), copies);
     let (latency, steps) = (aged.take_latencies(key), aged.take_steps(key));
     let mut results = look_at(context, key, &mut aged.volume)?;
-    // It was unmounted there: what waited in memory is on the device, too.
+    // `look_at` unmounted it, so data in memory was also written to the device.
     results.aging = Some(AgingRow { device_written_bytes: aged.written_since()?, ..aging });
     (results.latency, results.steps) = (latency, steps);
     Ok(results)
 }
 
-/// Makes the unaged twin of the volume at `from`; gives it without its grep tests and its tree.
+/// Makes the unaged twin of the volume at `from`. Returns it with its results except grep tests and
+/// tree.
 fn make_twin(context: &mut ArmContext<'_>, key: &CellKey, from: &Path) -> Result<(Volume, CellResults), Error> {
     context.doing("making the unaged twin", Role::Unaged);
     let mut twin = volumes::create(context, Role::Unaged, key.pulls + 1)?;
@@ -207,8 +211,8 @@ fn make_twin(context: &mut ArmContext<'_>, key: &CellKey, from: &Path) -> Result
     Ok((twin, results))
 }
 
-/// Hashes the trees and compares each with the expected one, or else with the first; gives what ends the arm: an aged volume
-/// that differs.
+/// Hashes the trees and compares each with the expected one, or else with the first. Returns an
+/// error that stops the arm if an aged volume differs.
 fn compare_in_turn(
     context: &mut ArmContext<'_>,
     volumes: &mut [&mut Volume],
@@ -247,26 +251,26 @@ fn compare_in_turn(
     Ok(unlike)
 }
 
-/// The first differences between two trees, in words; empty if they are equal.
+/// The first differences between two trees, in words. Empty if they are equal.
 fn differences(a: &Tree, b: &Tree) -> String {
     let found = compare_trees(a, b, DIFFERENCES_SHOWN);
     found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// A volume without its aging row, its grep tests and its tree; leaves it mounted.
+/// Measures a volume except its aging row, its grep tests and its tree. Leaves it mounted.
 fn look_at(context: &mut ArmContext<'_>, key: &CellKey, volume: &mut Volume) -> Result<CellResults, Error> {
     context.doing("mapping extents", key.role);
     let (layout, free_space, (modelled, map)) = match context.arm.file_system.kind {
         name if name.is_engine() => engine_rows(context, key, volume)?,
         _ => {
-            // Until the volume is unmounted, some metadata is only in the journal. A model needs it at its final
-            // address.
+            // Until the volume is unmounted, some metadata is only in the journal. A model needs it
+            // at its final address.
             volume.remount_cold()?;
             survey_rows(context, key, volume)?
         }
     };
     let root = volume.root();
-    let space = rustix::fs::statvfs(root).map_err(|error| Error::io("look at", root)(error.into()))?;
+    let space = rustix::fs::statvfs(root).map_err(|error| Error::io("query", root)(error.into()))?;
     let capacity_bytes = space.f_blocks * space.f_frsize;
     let cell = CellRow {
         key: key.clone(),
@@ -279,7 +283,7 @@ fn look_at(context: &mut ArmContext<'_>, key: &CellKey, volume: &mut Volume) -> 
         directories: 0,
         content_bytes: 0,
         capacity_bytes,
-        // As workloads count that hold a fullness.
+        // As workloads that hold a fullness count it.
         used_bytes: capacity_bytes - space.f_bavail * space.f_frsize,
     };
     Ok(CellResults { layout, modelled, map, free_space, ..CellResults::of(cell) })
@@ -295,7 +299,7 @@ fn put_volume_circumstances(context: &mut ArmContext<'_>, role: Role, volume: &V
     add_circumstances(context.store, rows.collect())
 }
 
-/// The tree without what lies below a `.git` directory.
+/// The tree without the content of `.git` directories.
 fn work_tree(tree: &Tree) -> Tree {
     let outside = |path: &RelPath| !path.as_bytes().split(|&b| b == b'/').any(|component| component == b".git");
     let entries = tree.entries.iter().filter(|(path, _)| outside(path));
