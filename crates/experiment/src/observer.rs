@@ -1,14 +1,14 @@
-//! What a run tells whoever watches: a progress bar, a log, nobody.
+//! The events of a run, for an observer such as a progress bar or a log.
 
 use senesce_core::Bytes;
 use senesce_store::{CellKey, Role};
 use serde::Serialize;
 
-/// Something happened in a run.
+/// An event of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Event {
-    /// An arm begins (or goes on, after `from_pulls`).
+    /// An arm starts, or continues after `from_pulls`.
     ArmStarted {
         /// Its name.
         arm: String,
@@ -31,28 +31,28 @@ pub enum Event {
     Doing {
         /// Its name.
         arm: String,
-        /// What, in a few words: `mkfs`, `copying the unaged twin`, `grep test`.
+        /// The phase in a few words: `mkfs`, `copying the unaged twin`, `grep test`.
         what: String,
-        /// On which volume.
+        /// The volume.
         #[serde(skip_serializing_if = "Option::is_none")]
         role: Option<Role>,
     },
-    /// A step was done.
+    /// A step is complete.
     Step {
         /// The arm's name.
         arm: String,
-        /// What it was.
+        /// Its label.
         label: String,
-        /// Counted steps done so far.
+        /// Completed counted steps.
         pulls: u64,
         /// Capacity of the aged volume.
         capacity_bytes: Bytes,
         /// Free space of the aged volume.
         free_bytes: Bytes,
-        /// Whether it ended for lack of space.
+        /// Whether it stopped for lack of space.
         no_space: bool,
     },
-    /// A tool begins to cure a volume.
+    /// A tool starts to cure a volume.
     CureStarted {
         /// The arm's name.
         arm: String,
@@ -60,65 +60,65 @@ pub enum Event {
         role: Role,
         /// The tool, as in table `cures`.
         tool: String,
-        /// Counted steps done so far.
+        /// Completed counted steps.
         pulls: u64,
     },
-    /// A cell was measured.
+    /// A cell is measured.
     CellDone {
         #[serde(flatten)]
         #[allow(missing_docs)]
         key: CellKey,
-        /// Why it is invalid; empty if it is valid.
+        /// The reason why it is invalid. Empty if it is valid.
         reason: String,
         /// Its first grep cost, seconds per GiB, if it was measured.
         grep_seconds_per_gib: Option<f64>,
     },
-    /// A checkpoint is complete: its cells are stored, its images kept.
+    /// A checkpoint is complete: its cells and images are stored.
     CheckpointDone {
         /// The arm's name.
         arm: String,
-        /// Counted steps done so far.
+        /// Completed counted steps.
         pulls: u64,
-        /// Whether it measured the volumes after a cure.
+        /// Whether it follows a cure.
         cured: bool,
-        /// Where the time since the checkpoint before went.
+        /// The times of the phases since the previous checkpoint.
         phases: Vec<Phase>,
     },
-    /// Something that the reader of the results should know.
+    /// A warning for the reader of the results.
     Warning {
         /// The arm's name.
         arm: String,
-        /// What.
+        /// The warning.
         message: String,
     },
-    /// An arm is at its end.
+    /// An arm is complete.
     ArmDone {
         /// Its name.
         arm: String,
-        /// Why it failed; empty if it did not.
+        /// The reason of its failure. Empty if it did not fail.
         reason: String,
     },
 }
 
-/// A part of an arm's work, and how long it took.
+/// A part of an arm's work, and its time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Phase {
-    /// What was done, as in [`Event::Doing`]; `aging` before the checkpoint.
+    /// The phase, as in [`Event::Doing`]. `aging` before the checkpoint.
     pub what: String,
-    /// On which volume; none if on several.
+    /// The volume. `None` if there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
-    /// Wall time, summed over all times that it was done.
+    /// Wall time, summed over all its repetitions.
     pub seconds: f64,
 }
 
-/// Is told everything, in order, on the thread that runs the experiment.
+/// Receives every event, in order, on the thread that runs the experiment.
 pub trait Observer {
-    /// Something happened.
+    /// Handles an event.
     fn on_event(&mut self, event: &Event);
 }
 
-/// Watches nothing.
+/// Ignores all events.
 impl Observer for () {
     fn on_event(&mut self, _: &Event) {}
 }

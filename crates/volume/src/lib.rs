@@ -7,10 +7,13 @@
 //! ```no_run
 //! use std::{path::Path, sync::Arc};
 //! use senesce_core::{Bytes, Seed};
-//! use senesce_volume::{Backend, Custodian, FileSystemKind, LinuxHost, Slot, Uuid, Volume, VolumeSpec};
+//! use senesce_volume::{
+//!     Backend, Custodian, FileSystemKind, LinuxHost, Slot, Uuid, Volume, VolumeSpec,
+//! };
 //!
 //! let custodian = Custodian::open(Arc::new(LinuxHost::default()), Path::new("/var/tmp/run-1"))?;
-//! let backend = Backend::Image { dir: "/var/tmp".into(), size: Bytes(5 * Bytes::GIB), memory: false };
+//! let size = Bytes(5 * Bytes::GIB);
+//! let backend = Backend::Image { dir: "/var/tmp".into(), size, memory: false };
 //! let spec = VolumeSpec::new(backend, FileSystemKind::Ext4);
 //! let slot = Slot {
 //!     name: "ext4-full".into(),

@@ -186,7 +186,7 @@ fn a_run_does_not_go_on_with_another_log_and_nothing_of_it_is_spoilt() {
         let circumstances = || lab.run(["export", out, "--csv", "circumstances"]).good().stdout;
         let before = (journal(), circumstances());
         fs::copy(lab.path("wrong"), lab.path("build.senesce-log")).unwrap();
-        let says = ["the source of the workload was changed", "workload.log.blake3 was", "put the source back"];
+        let says = ["the source of the workload was changed", "workload.log.blake3 was", "restore the source"];
         lab.run(["run", "--resume", out, "--quiet"]).refused(2, &says);
         assert_eq!((journal(), circumstances()), before, "{out}");
         fs::copy(lab.path("right"), lab.path("build.senesce-log")).unwrap();

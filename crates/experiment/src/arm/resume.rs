@@ -1,4 +1,4 @@
-//! An arm's beginning: from nothing, or from its last checkpoint.
+//! Starts an arm from nothing, or from its last checkpoint.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -22,7 +22,7 @@ use crate::{
     volumes,
 };
 
-/// Brings the arm to where the journal says it is.
+/// Brings the arm to its state in the journal.
 pub(crate) fn restore_or_begin(context: &mut ArmContext<'_>) -> Result<ArmState, Error> {
     let name = context.arm.name.clone();
     let dir = context.paths.arm(&name);
@@ -37,7 +37,7 @@ pub(crate) fn restore_or_begin(context: &mut ArmContext<'_>) -> Result<ArmState,
         }
         context.observer.on_event(&Event::Warning {
             arm: name.clone(),
-            message: "no snapshots of its last checkpoint are left; the arm begins again".into(),
+            message: "no snapshots of its last checkpoint are left; the arm starts again".into(),
         });
     }
     announce(context, 0);
@@ -67,7 +67,7 @@ fn begin(context: &mut ArmContext<'_>, dir: &Path) -> Result<ArmState, Error> {
         .journal
         .append(Entry::ArmStarted { arm: name.clone() })
         .map_err(Error::io("write", context.paths.journal()))?;
-    // What an earlier attempt left is worth nothing without its volumes.
+    // Files of an earlier attempt have no use without its volumes.
     for entry in fs::read_dir(dir).map_err(Error::io("list", dir))? {
         let path = entry.map_err(Error::io("list", dir))?.path();
         let ours = path == context.paths.log(&name)
@@ -156,11 +156,12 @@ fn restore(context: &mut ArmContext<'_>, dir: &Path, at: Position) -> Result<Arm
     })
 }
 
-/// How the last step ended, and what the workload answered to something told that no step of the log followed yet.
+/// The outcome of the last step, and the workload's answer to feedback that no step of the log
+/// followed.
 type ToldAgain = (Option<Outcome>, Option<(Next, SpaceTold)>);
 
-/// Feeds the workload what it was told, and checks that it answers with the steps of the log. Gives the last outcome,
-/// and what it answers to something told that no step of the log followed yet.
+/// Sends the recorded feedback to the workload, and checks that it answers with the steps of the
+/// log. Returns the last outcome, and the answer to feedback that no step of the log followed.
 fn tell_again(
     context: &ArmContext<'_>,
     driver: &mut Driver,
@@ -171,7 +172,7 @@ fn tell_again(
     let mut recorded = LogReader::open(log)?.filter(|done| done.as_ref().map_or(true, is_workload_step));
     for (number, space) in told.iter().enumerate() {
         let unlike = |problem: String| Error::Unverified {
-            what: format!("{}: going on at step {number}", context.arm.name),
+            what: format!("{}: resuming at step {number}", context.arm.name),
             problem,
         };
         let next = driver.next(*space, last)?;
@@ -182,22 +183,25 @@ fn tell_again(
             return Err(unlike("the operation log has fewer steps than the feedback".into()));
         };
         let Some(Next::Step(step)) = next else {
-            return Err(unlike(format!("the workload ends here, but the log goes on with {:?}", done.step.label)));
+            return Err(unlike(format!("the workload ends here, but the log continues with {:?}", done.step.label)));
         };
         if !begins_alike(&step, &done) {
-            return Err(unlike(format!("the workload says {:?}, but the log {:?}", step.label, done.step.label)));
+            return Err(unlike(format!(
+                "the workload has the step {:?}, but the log has {:?}",
+                step.label, done.step.label
+            )));
         }
         last = Some(done.outcome);
     }
     Ok((last, None))
 }
 
-/// Whether the log's step is the workload's, or its beginning if space ran out.
+/// Whether the log's step is the workload's, or its start if space ran out.
 fn begins_alike(step: &senesce_oplog::Step, done: &DoneStep) -> bool {
     step.label == done.step.label && step.root == done.step.root && step.ops.starts_with(&done.step.ops)
 }
 
-/// Operations after the last synchronisation of the log.
+/// Operations after the last synchronization in the log.
 fn unsynced(context: &ArmContext<'_>, log: &Path, steps: u64) -> Result<u64, Error> {
     let mut operations = 0;
     if steps > 0 && context.plan.workload.sync_every_operations > 0 && log.exists() {
@@ -209,11 +213,11 @@ fn unsynced(context: &ArmContext<'_>, log: &Path, steps: u64) -> Result<u64, Err
     Ok(operations)
 }
 
-/// Holds the headers of all logs that the run's arms have, also those of ended ones, against what the steps would follow
-/// from now: one result is of one workload.
+/// Compares the headers of the logs of all arms, also of complete ones, with the header that the
+/// source makes now: one result must be of one workload.
 ///
-/// Errors: the first difference. A log without a readable header is left to its arm: a kill leaves one in an arm that is
-/// to begin again.
+/// Errors: the first difference. Skips a log without a readable header, because a kill leaves one
+/// in an arm that will start again.
 pub(crate) fn check_source(plan: &Plan, source: &Source, paths: &RunPaths) -> Result<(), Error> {
     for arm in plan.arms() {
         let path = paths.log(&arm.name);
@@ -225,16 +229,16 @@ pub(crate) fn check_source(plan: &Plan, source: &Source, paths: &RunPaths) -> Re
         if let Some(difference) = difference {
             return Err(Error::RunDirectory {
                 path,
-                problem: format!("the source of the workload was changed after the arm was begun: {difference}"),
-                hint: "nothing was changed in the run: put the source back and resume, go on with the version of senesce \
-                       that began it, or start a new run",
+                problem: format!("the source of the workload was changed after the arm was started: {difference}"),
+                hint: "nothing was changed in the run: restore the source and resume, continue with the version of senesce \
+                       that started it, or start a new run",
             });
         }
     }
     Ok(())
 }
 
-/// Where two values differ first, by the order of the keys, and what stands there; a key that is missing is as null.
+/// The first difference of two values, by the order of the keys. A missing key counts as null.
 fn first_difference(key: &str, was: &Value, is: &Value) -> Option<String> {
     if let (Value::Object(was), Value::Object(is)) = (was, is) {
         let names: BTreeSet<_> = was.keys().chain(is.keys()).collect();
@@ -253,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_key_that_differs_is_named() {
+    fn the_first_different_key_is_named() {
         let was = json!({ "kind": "replay", "log": { "blake3": "aa", "seed": 1 }, "keep": [1, 2] });
         for (is, says) in [
             (was.clone(), None),
