@@ -261,7 +261,7 @@ impl Run {
             Ok(()) => String::new(),
             Err(error) => match error.interrupted() {
                 Some(interrupted) => return Err(interrupted.into()),
-                // If the machine is wrong before any work, it is wrong for all arms.
+                // An error of the machine before any work affects all arms.
                 None if self.concerns_all_arms(&error) => return Err(error),
                 None => match self.find_full_dir(&error) {
                     // The arm did not cause this. It can continue when there is space again.

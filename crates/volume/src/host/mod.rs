@@ -202,12 +202,12 @@ pub trait Host: Send + Sync {
     fn run_tool(&self, program: &Path, arguments: &[String]) -> Result<ToolOutput>;
     /// This process.
     fn this_process(&self) -> Result<ProcessId>;
-    /// Whether this process still runs.
+    /// Whether `process` still runs.
     fn is_alive(&self, process: &ProcessId) -> bool;
-    /// Whether this process runs this program with the argument `mark`, which names the mount that
-    /// it serves.
+    /// Whether `process` runs this program with the argument `mark`, which names the mount that it
+    /// serves.
     fn identify(&self, process: &ProcessId, mark: &str) -> Identity;
-    /// Kills this process if [`Host::identify`] returns that it is ours. Returns that identity.
+    /// Kills `process` if [`Host::identify`] returns that it is ours. Returns that identity.
     fn kill(&self, process: &ProcessId, mark: &str) -> Result<Identity>;
     /// Waits before a retry.
     fn pause(&self, time: Duration);
