@@ -24,9 +24,10 @@ use crate::{
 /// Name of the journal in a run's directory.
 pub const JOURNAL_FILE_NAME: &str = "resources.ndjson";
 
-/// The journal's version. All earlier versions stay readable. Version 2 added disks in virtual time,
-/// version 3 the boot of their processes, version 4 mounts that record and homes. Version 5 added
-/// mounts of engines, version 6 the processes that serve them, version 7 the journal's own place.
+/// The journal's version. All earlier versions stay readable. Version 2 added disks in virtual
+/// time, version 3 the boot of their processes, version 4 mounts that record and homes. Version 5
+/// added mounts of engines, version 6 the processes that serve them, version 7 the journal's own
+/// place.
 pub(super) const VERSION: u32 = 7;
 
 /// The longest journal. A real one has a few hundred bytes per resource.

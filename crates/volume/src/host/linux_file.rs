@@ -65,7 +65,7 @@ pub(super) fn copy_image(from: &Path, to: &Path) -> Result<&'static str> {
     let stat = rustix::fs::fstat(&source).map_err(Error::io("look up", from))?;
     let size = stat.st_size as u64;
     rustix::fs::ftruncate(&target, size).map_err(Error::io("set the size of", to))?;
-    // The file system of the host, seen from a guest, does not report holes.
+    // In a guest, the file system of the host does not report holes.
     if (stat.st_blocks as u64) < size / 512 && next_data(&source, from, 0)? == Some((0, size)) {
         copy_without_zeros(&source, &target, from, to)?;
         return Ok("sparse copy");
@@ -78,7 +78,7 @@ pub(super) fn copy_image(from: &Path, to: &Path) -> Result<&'static str> {
     Ok("sparse copy")
 }
 
-/// Copies a file of which the holes are unknown: what is zero becomes a hole.
+/// Copies a file whose holes are unknown. Pieces of zeros become holes.
 fn copy_without_zeros(source: &OwnedFd, target: &OwnedFd, from: &Path, to: &Path) -> Result<()> {
     const PIECE: usize = 64 << 10;
     static ZEROS: [u8; PIECE] = [0; PIECE];
