@@ -228,8 +228,8 @@ impl PackNames for NoPacks {
 /// A clone is a work tree and a pack of the history up to its commit. The pack is assumed to grow
 /// evenly to its final size.
 fn choose_start(plan: &Plan, history: &History) -> Result<usize, Error> {
-    // Several copies share a commit. The number of copies is not known yet; a run needs at least
-    // four.
+    // Several copies share a commit. The number of copies is not known yet, so assume four, the
+    // fewest that are useful.
     let per_commit = if plan.workload.edition == Edition::Single { 1 } else { 4 };
     let wanted = usize::try_from(plan.history.pulls.unwrap_or(0) / per_commit).unwrap_or(usize::MAX);
     let newest = history.len().saturating_sub(wanted.saturating_add(1));
