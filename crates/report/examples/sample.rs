@@ -28,6 +28,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             aging: results.aging.iter().find(|row| row.key == cell.key).cloned(),
             latency: results.latency.iter().filter(|row| row.key == cell.key).cloned().collect(),
             steps: results.steps.iter().filter(|row| row.key == cell.key).cloned().collect(),
+            cures: results.cures.iter().filter(|row| row.key == cell.key).cloned().collect(),
         })?;
     }
     store.compact()?;
