@@ -83,7 +83,7 @@ fn unmeasurable_targets_are_refused() {
     refused(&written, &[4096, 2 << 20], 3, "do not fit");
     refused(&written, &[1000], 3, "1000 bytes are not possible");
     refused(&written, &[0], 3, "0 bytes are not possible");
-    refused(&written, &[4096], 0, "no reads");
+    refused(&written, &[4096], 0, "zero reads");
     let sparse = volume.path("sparse");
     File::create(&sparse).unwrap().set_len(1 << 20).unwrap();
     refused(&sparse, &[4096], 3, "holes");

@@ -18,7 +18,7 @@ pub fn in_use_and_on_itself() {
     assert_eq!(disk.server.time().unwrap().log, Some(outside), "and the current one continues");
 
     let twin = Server::start(&launch(), disk.server.config().clone()).unwrap_err();
-    assert!(twin.to_string().contains("of that name is mounted"), "{twin}");
+    assert!(twin.to_string().contains("of that name is already mounted"), "{twin}");
 
     let footprint = disk.server.footprint().clone();
     let Disk { mut attached, server, place } = disk;

@@ -268,7 +268,7 @@ fn invalid_options_are_refused_before_any_write() {
         let problem = ProfileAging::new(profile(), options).err().unwrap().to_string();
         assert!(problem.contains(said), "{problem}");
     }
-    for (capacity, used, said) in [(1 << 20, 0, "files of this profile"), (1 << 30, 900 << 20, "used already")] {
+    for (capacity, used, said) in [(1 << 20, 0, "files of this profile"), (1 << 30, 900 << 20, "already used")] {
         let mut aging = ProfileAging::new(profile(), ProfileOptions::default()).unwrap();
         let feedback = Feedback { capacity: Bytes(capacity), free: Bytes(capacity - used), last: None };
         let problem = aging.next_step(&feedback).unwrap_err().to_string();
