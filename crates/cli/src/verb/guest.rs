@@ -18,9 +18,7 @@ use senesce_experiment::{
     RunPaths,
     plan::{Backend, FileSystemName, Plan, VolumePlan},
 };
-use senesce_guest::{
-    DEFAULT_MEMORY, Error, GuestConfig, Launch, Limits, Writable, check_memory, find_kernel, run_guest,
-};
+use senesce_guest::{DEFAULT_MEMORY, GuestConfig, Launch, Limits, Writable, check_memory, find_kernel, run_guest};
 use senesce_volume::{
     CleanMode, Custodian, GuestLock, LinuxHost, Registry, check_place, check_run_dir, clean, interrupted, is_guest,
 };
@@ -308,11 +306,7 @@ fn start(custodian: &Custodian, args: &GuestArgs, place: &Place, words: Words, q
         clock: &SystemClock::start(),
         interrupted,
     };
-    let end = run_guest(launch);
-    if let (Err(Error::Died { .. }), Some(signal)) = (&end, interrupted()) {
-        return Ok(128 + signal as u8);
-    }
-    Ok(end?.code)
+    Ok(run_guest(launch)?.code)
 }
 
 fn limits() -> Limits {
