@@ -235,7 +235,7 @@ impl Guest {
                     let (_, console) = self.end(Duration::ZERO);
                     return Err(Error::NotBooted { seconds: limits.boot.as_secs(), console });
                 }
-                Err(RecvTimeoutError::Timeout) if since(last) > limits.silence => {
+                Err(RecvTimeoutError::Timeout) if is_ready && since(last) > limits.silence => {
                     let (_, console) = self.end(Duration::ZERO);
                     return Err(Error::Hung { seconds: limits.silence.as_secs(), console });
                 }
