@@ -203,7 +203,6 @@ fn garden_kind(error: &senesce_garden::Error) -> (ErrorKind, Option<&'static str
         Garden::NoSpace { .. } => {
             (ErrorKind::Environment, Some("remove something; deleting works when nothing else does"))
         }
-        Garden::Invalid { .. } => (ErrorKind::Usage, None),
         Garden::Device(error) => block_kind(error),
         _ => (ErrorKind::Failed, None),
     }

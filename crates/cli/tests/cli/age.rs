@@ -219,7 +219,7 @@ fn what_makes_no_sense_is_refused_before_anything_is_made() {
     let lab = Lab::new();
     let dir = lab.path(".").to_string_lossy().into_owned();
     for (args, says) in [
-        (vec!["fsbf", "--on", "image:1GiB", "--fs", "ext4"], "is unknown; there are fsfb"),
+        (vec!["fsbf", "--on", "image:1GiB", "--fs", "ext4"], "is unknown"),
         (vec!["fsfb", "--on", "image:1GiB", "--fs", "ext4"], "--save"),
         (vec!["fsfb", "--on", "image:1GiB", "--image", "x"], "--fs"),
         (vec!["fsfb", "--on", "image:many", "--fs", "ext4", "--image", "x"], "--on"),
@@ -321,7 +321,7 @@ fn interfile_has_a_fresh_volume_for_every_copy_and_no_directory() {
     let dir = lab.path(".").to_string_lossy().into_owned();
     let settings = ["--set", "files=2500", "--set", "step_percent=50", "--dir", &dir, "--json"];
     std::fs::create_dir(lab.path("place")).unwrap();
-    lab.run(["age", "interfile", "--on", "place"].iter().chain(&settings)).refused(2, &["anew", "image:SIZE"]);
+    lab.run(["age", "interfile", "--on", "place"].iter().chain(&settings)).refused(2, &["new volume", "image:SIZE"]);
     assert_eq!(std::fs::read_dir(lab.path("place")).unwrap().count(), 0);
     if !root_or_skip("formatting and mounting") {
         return;

@@ -299,7 +299,7 @@ fn a_read_only_host_is_an_environment_error() {
     lab.plan(SINGLE);
     let place = "mkdir -p ro; mount -t tmpfs -o ro none ro";
     let done = lab.run_apart(&format!("{place}; exec \"$SENESCE\" run plan.toml --out ro/out"));
-    done.refused(3, &["cannot create", "Read-only file system"]);
+    done.refused(3, &["cannot make the directory of the run", "Read-only file system"]);
     let registry = "export SENESCE_REGISTRY=$PWD/ro/registry";
     let done = lab.run_apart(&format!("{place}; {registry}; exec \"$SENESCE\" run plan.toml --out out"));
     done.refused(3, &["cannot create the directory", "ro/registry", "Read-only file system"]);

@@ -240,7 +240,7 @@ fn a_workload_ages_an_engine_in_process_and_tells_how_its_files_lie() {
     ] {
         age(more).refused(2, &[says]);
     }
-    lab.run(["age", "interfile", "--on", "garden:g"]).refused(2, &["makes its volume anew", "a garden"]);
+    lab.run(["age", "interfile", "--on", "garden:g"]).refused(2, &["makes a new volume", "a garden"]);
 
     // What it logged gives the same on another one, and in JSON there are the chains.
     lab.run(["fs", "mkfs", "garden", "h", "--size", "64MiB", "--data-drives", "3", "--seed", "7"]).good();

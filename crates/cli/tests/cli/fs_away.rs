@@ -210,7 +210,7 @@ fn cold_files_go_to_a_store_that_speaks_s3_and_are_read_from_there() {
     let dump = garden.run(&["fs", "dump", "g", "object", "0", "--objects", &place, "--most", "3"]).good().stdout;
     assert!(dump.contains("SNSCobjt") && dump.contains("and 1001 more") && !dump.contains("WRONG"), "{dump}");
 
-    garden.run(&["fs", "dump", "g", "object", "0"]).refused(1, &["--objects"]);
+    garden.run(&["fs", "dump", "g", "object", "0"]).refused(2, &["--objects"]);
     garden.run(&["fs", "check", "g", "--objects", "s3://nothing/lab"]).refused(1, &["there is no such bucket"]);
     garden.run(&["fs", "check", "g", "--objects", "s3://B/lab"]).refused(2, &["is no bucket"]);
     garden

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use senesce_garden::{Dump, DumpTable, DumpValue, DumpWhat};
 use serde_json::{Map, Value, json};
 
-use super::place::Place;
+use super::{place::Place, words::explain_missing};
 use crate::{
     args::{FsDumpArgs, FsDumpWhat},
     exit::usage,
@@ -21,7 +21,10 @@ pub fn dump(args: &FsDumpArgs) -> Result<()> {
     };
     let devices = Place::at(&args.place).look()?;
     let shown = senesce_garden::dump_with(&devices.drives, &devices.log, objects.as_ref(), &structure, args.most);
-    print(&shown.with_context(|| format!("cannot look into {}", args.place.display()))?, args.json);
+    print(
+        &shown.map_err(explain_missing).with_context(|| format!("cannot look into {}", args.place.display()))?,
+        args.json,
+    );
     Ok(())
 }
 

@@ -15,6 +15,7 @@ use senesce_probe::{
 use super::{
     evergreen,
     place::{BLOCK_BYTES, Place},
+    words::explain_missing,
 };
 
 const INODE_BYTES: u64 = 256;
@@ -35,7 +36,7 @@ pub fn collect_told(place: &Path, volume: Option<&str>, goes_on: &dyn Fn() -> bo
         }
         !entries.len().is_multiple_of(1024) || goes_on()
     });
-    let mut found = found.with_context(|| format!("cannot look into {}", place.display()))?;
+    let mut found = found.map_err(explain_missing).with_context(|| format!("cannot look into {}", place.display()))?;
     found.errors.extend(strange);
     let (inodes, used) = found.inodes;
     Ok(Told {

@@ -49,6 +49,14 @@ pub fn show(name: &[u8]) -> String {
     text.chars().map(tell).collect()
 }
 
+/// The error of a verb that only reads: a structure that does not exist is a matter of usage.
+pub fn explain_missing(error: Error) -> anyhow::Error {
+    match error {
+        Error::Invalid { what } => usage(what, None),
+        error => error.into(),
+    }
+}
+
 /// What cannot be because of a name is the command's matter, and there it helps to know which names
 /// there are.
 pub fn explain(garden: &Garden, volume: &[u8], error: Error) -> anyhow::Error {
