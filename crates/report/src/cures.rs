@@ -183,7 +183,9 @@ fn dot_panels(model: &Model, all: &Lines) -> Vec<Panel> {
             let spread: &Spread = all.get(&(arm.clone(), role))?.get(&at)?;
             Some((role, spread.median))
         };
-        let values: Vec<_> = ROLES.into_iter().filter_map(value).collect();
+        // A cured volume has the smaller mark, and so is drawn on top.
+        let drawn = [Role::CuredFull, Role::CuredEmpty, Role::Full, Role::Empty, Role::Unaged];
+        let values: Vec<_> = drawn.into_iter().filter_map(value).collect();
         if !values.is_empty() {
             by_file_system.entry(file_system).or_default().push((arm.clone(), values));
         }

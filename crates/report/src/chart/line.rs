@@ -241,11 +241,16 @@ fn shortened(name: &str) -> String {
 }
 
 pub(super) fn marker(role: Role, x: f64, y: f64) -> String {
+    let circle = |radius: f64| format!(r#"<circle class="marker" cx="{x:.1}" cy="{y:.1}" r="{radius}"/>"#);
+    let square = |side: f64| {
+        let (left, top) = (x - side / 2.0, y - side / 2.0);
+        format!(r#"<rect class="marker" x="{left:.1}" y="{top:.1}" width="{side}" height="{side}"/>"#)
+    };
     match role {
-        Role::Full | Role::CuredFull => format!(r#"<circle class="marker" cx="{x:.1}" cy="{y:.1}" r="3"/>"#),
-        Role::Empty | Role::CuredEmpty => {
-            format!(r#"<rect class="marker" x="{:.1}" y="{:.1}" width="5.6" height="5.6"/>"#, x - 2.8, y - 2.8)
-        }
+        Role::Full => circle(3.0),
+        Role::CuredFull => circle(2.0),
+        Role::Empty => square(5.6),
+        Role::CuredEmpty => square(4.0),
         Role::Unaged => {
             let (left, right, top, bottom) = (x - 3.6, x + 3.6, y - 3.6, y + 3.6);
             format!(
