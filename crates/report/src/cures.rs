@@ -23,7 +23,8 @@ pub(crate) const READ_HEADS: [&str; 11] =
 pub(crate) const MODEL_HEADS: [&str; 8] =
     ["arm", "volume", "cured by", "after", "device", "before", "predicted", "after it"];
 
-/// The seconds of the grep tests of all cells, by cell: in virtual time if there are any, else wall time.
+/// The seconds of the grep tests of all cells, by cell: in virtual time if there are any, else wall
+/// time.
 fn read_seconds(results: &Results) -> BTreeMap<&CellKey, Vec<f64>> {
     let mut wall: BTreeMap<&CellKey, Vec<f64>> = BTreeMap::new();
     for row in results.counted_grep() {
@@ -138,8 +139,8 @@ pub(crate) fn cures_text(model: &Model) -> String {
     text + "\n" + &note(model) + "\n"
 }
 
-/// The figure: each arm's cold read at its last checkpoint with the cured one, and over all checkpoints. No panels without
-/// cures.
+/// The figure: each arm's cold read at its last checkpoint with the cured one, and over all
+/// checkpoints. No panels without cures.
 pub(crate) fn cures_figure(model: &Model) -> Figure {
     let reads = read_seconds(model.results);
     let is_valid = |key: &CellKey| model.results.cells.iter().any(|cell| cell.valid && cell.key == *key);

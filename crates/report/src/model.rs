@@ -152,7 +152,8 @@ pub(crate) struct Model<'a> {
 
 impl<'a> Model<'a> {
     pub(crate) fn compute(results: &'a Results) -> Self {
-        // The section of cures has the cured volumes: they are at the same checkpoints as the others.
+        // The section of cures has the cured volumes: they are at the same checkpoints as the
+        // others.
         let is_aging = |cell: &&senesce_store::CellRow| cell.valid && !cell.key.role.is_cured();
         let valid: BTreeSet<&CellKey> = results.cells.iter().filter(is_aging).map(|cell| &cell.key).collect();
         let arms: BTreeSet<_> =

@@ -423,7 +423,8 @@ pub struct CureRow {
     pub disk_seconds: f64,
     /// Files that moved; none if the tool does not report it.
     pub moved_files: Option<u64>,
-    /// Files that cannot move, and files that were to move and did not; none if the tool does not report them.
+    /// Files that cannot move, and files that were to move and did not; none if the tool does not
+    /// report them.
     pub skipped_files: Option<u64>,
     /// The reasons, as `12 in use; 3 changed meanwhile`; empty if none.
     pub skipped: String,

@@ -1,4 +1,5 @@
-//! Plans that cure aged volumes: each tool on its file system, missing tools, and kills in the middle of a cure.
+//! Plans that cure aged volumes: each tool on its file system, missing tools, and kills in the
+//! middle of a cure.
 
 use std::{
     fs,
