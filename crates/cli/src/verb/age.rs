@@ -82,7 +82,7 @@ fn explain_setting(text: &str) -> Option<String> {
     let (_, shown) = text.split_once("TOML parse error")?;
     let mut lines = shown.lines().skip(2);
     let (_, setting) = lines.next()?.split_once(" | ")?;
-    let problem = lines.nth(1)?.trim();
+    let problem = lines.skip(1).map(str::trim).collect::<Vec<_>>().join("; ");
     Some(format!("--set {}: {problem}", setting.replace(" = ", "=")))
 }
 

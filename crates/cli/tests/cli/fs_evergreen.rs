@@ -53,7 +53,7 @@ fn one_is_made_and_looked_at_without_root() {
     mkfs(&lab, &[]).refused(3, &["holds an evergreen of senesce; it was not touched", "--force"]);
     mkfs(&lab, &["--force", "--size", "1GiB"]).refused(2, &["--size is about a file that is made"]);
     mkfs(&lab, &["--volume", "main"]).refused(2, &["--volume is about a garden"]);
-    lab.run(["fs", "mkfs", "garden", "g", "--fanout", "8"]).refused(2, &["words of an evergreen"]);
+    lab.run(["fs", "mkfs", "garden", "g", "--fanout", "8"]).refused(2, &["options are of an evergreen"]);
     assert!(bytes() == before, "it was not touched");
 
     // The same seed makes the same bytes, whatever was there.
@@ -350,7 +350,7 @@ fn a_bad_copy_is_reported_and_repaired_and_loses_nothing() {
     assert!(checked.starts_with("as it is: clean") && checked.contains("the other copy is used"), "{checked}");
 
     mkfs(&lab, &["--metadata-copies", "3", "--force"]).refused(2, &["--metadata-copies"]);
-    lab.run(["fs", "mkfs", "garden", "g", "--metadata-copies", "1"]).refused(2, &["words of an evergreen"]);
+    lab.run(["fs", "mkfs", "garden", "g", "--metadata-copies", "1"]).refused(2, &["options are of an evergreen"]);
     mkfs(&lab, &["--metadata-copies", "1", "--force"]).good();
     assert_eq!(stat()["metadata_copies"], 1);
     assert!(lab.run(["fs", "stat", "e.img"]).good().stdout.contains("their map in 1 copy"));
