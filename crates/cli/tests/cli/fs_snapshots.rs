@@ -148,7 +148,7 @@ fn names_that_are_unknown_or_taken_and_a_garden_that_is_full_are_told() {
     run(&["snapshot", "create", "g", "main", "a"]).good();
     run(&["snapshot", "create", "g", "main", "a"]).refused(2, &["a snapshot a exists", "has the snapshots: a"]);
     run(&["snapshot", "create", "g", "main", ""]).refused(2, &["a snapshot's name of 0 bytes"]);
-    run(&["snapshot", "create", "g", "main"]).refused(2, &["1 name(s) where 2 are wanted", "hint: "]);
+    run(&["snapshot", "create", "g", "main"]).refused(2, &["needs 2 name(s) after the garden", "hint: "]);
     run(&["snapshot", "restore", "g", "main", "b"]).refused(2, &["volume main has no snapshot b", "snapshots: a"]);
     run(&["snapshot", "list", "g", "other"]).refused(2, &["no volume other", "it has: main"]);
     run(&["diff", "g", "main", "b"]).refused(2, &["volume main has no snapshot b", "snapshots: a"]);
@@ -284,7 +284,7 @@ fn a_clone_is_a_volume_of_its_own_and_a_deleted_volume_gives_its_space_back() {
     lab.run(["fs", "volume", "delete", "g", "main"]).refused(2, &["volume main has 1 snapshot(s)", "monday"]);
     lab.run(["fs", "volume", "delete", "g", "none"]).refused(2, &["no volume none", "it has: main, try"]);
     lab.run(["fs", "clone", "g", "main", "monday", "try"]).refused(2, &["a volume try exists"]);
-    lab.run(["fs", "clone", "g", "main", "monday"]).refused(2, &["2 name(s) where 3 are wanted"]);
+    lab.run(["fs", "clone", "g", "main", "monday"]).refused(2, &["needs 3 name(s) after the garden"]);
 
     let told = lab.run(["fs", "volume", "delete", "g", "try"]).good().stdout;
     assert!(told.starts_with("g: volume try deleted\n") && told.contains(" free, "), "{told}");

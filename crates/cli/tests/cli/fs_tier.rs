@@ -43,7 +43,7 @@ fn cold_files_go_to_a_directory_and_are_read_from_there() {
         "{told}"
     );
     let told = lab.run(["fs", "check", "g"]).good().stdout;
-    assert!(told.contains("1500 cold blocks in 2 objects, which were not looked at"), "{told}");
+    assert!(told.contains("1500 cold blocks in 2 objects, which were not read"), "{told}");
     let told = lab.run(["fs", "check", "g", "--objects", "o"]).good().stdout;
     assert!(told.contains("clean") && told.contains("1500 cold blocks in 2 objects\n"), "{told}");
     let told = lab.run(["fs", "dump", "g", "objects"]).good().stdout;
