@@ -43,7 +43,7 @@ pub fn size_of(kind: FileSystemKind) -> Bytes {
     Bytes(match kind {
         FileSystemKind::Ext4 | FileSystemKind::F2fs => 64 * Bytes::MIB,
         FileSystemKind::Xfs => 300 * Bytes::MIB,
-        FileSystemKind::Btrfs => 128 * Bytes::MIB,
+        FileSystemKind::Btrfs | FileSystemKind::F2fs => 128 * Bytes::MIB,
         FileSystemKind::Garden | FileSystemKind::Evergreen => 32 * Bytes::MIB,
     })
 }
