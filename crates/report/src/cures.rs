@@ -170,12 +170,12 @@ pub(crate) fn cures_figure(model: &Model) -> Figure {
     }
 }
 
-/// An arm, and the values of its volumes.
-type ArmValues = (String, Vec<(Role, f64)>);
+/// An arm, and the figures of its volumes.
+type DotRow = (String, Vec<(Role, f64)>);
 
 /// A panel for each file system, with a line for each of its arms.
 fn dot_panels(model: &Model, all: &Lines) -> Vec<Panel> {
-    let mut by_file_system: BTreeMap<&str, Vec<ArmValues>> = BTreeMap::new();
+    let mut by_file_system: BTreeMap<&str, Vec<DotRow>> = BTreeMap::new();
     for (arm, file_system) in &model.arms {
         let cells = || model.results.cells.iter().filter(|cell| cell.key.arm == *arm);
         let cured = cells().filter(|cell| cell.key.role.is_cured()).map(|cell| cell.key.pulls).max();
@@ -191,7 +191,7 @@ fn dot_panels(model: &Model, all: &Lines) -> Vec<Panel> {
             by_file_system.entry(file_system).or_default().push((arm.clone(), values));
         }
     }
-    let panel = |(file_system, rows): (&str, Vec<ArmValues>)| {
+    let panel = |(file_system, rows): (&str, Vec<DotRow>)| {
         let most = rows.iter().flat_map(|(_, values)| values).map(|(_, value)| *value).fold(0.0, f64::max);
         let x = Axis::from_zero(most);
         let title = file_system.to_owned();
