@@ -288,12 +288,12 @@ fn a_trace_sees_what_a_command_reads_and_an_imported_one_is_scored() {
         super::lab::Done::of(output).good()
     };
     let done = here(&mount.point);
-    assert!(done.stderr.contains(&format!("tracing {}, on which", disk.device)), "{}", done.stderr);
+    assert!(done.stderr.contains(&format!("tracing {}, which holds", disk.device)), "{}", done.stderr);
     assert!(serde_json::from_str::<Value>(&done.stdout).unwrap()["figures"].is_object());
     {
         let lab = Lab::new();
         let (disk, mount) = filled_volume(&lab, "btrfs", 128);
-        assert!(here(&mount.point).stderr.contains(&format!("tracing {}, on which", disk.device)));
+        assert!(here(&mount.point).stderr.contains(&format!("tracing {}, which holds", disk.device)));
         std::fs::write(mount.point.join("file"), "x").unwrap();
         for on in [mount.point.clone(), mount.point.join("file")] {
             lab.run(["trace", "--on", on.to_str().unwrap(), "--json", "--", "true"]).good();
