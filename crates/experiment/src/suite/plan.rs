@@ -199,6 +199,9 @@ impl SuitePlan {
         if self.file_systems.iter().any(|file_system| file_system.gardening != GardeningName::Off) {
             return wrong("file_system.gardening", "goes with kind = \"garden\" only, which suites do not know");
         }
+        if self.file_systems.iter().any(|file_system| file_system.cure.is_some()) {
+            return wrong("file_system.cure", "goes with plans of `run` only: a suite does not cure its volumes");
+        }
         self.device(path)?;
         let aged = if self.states.len() > 1 { fullness / 100.0 } else { 0.0 };
         let free = Bytes((self.size().0 as f64 * (1.0 - aged)) as u64);
@@ -348,6 +351,7 @@ mod tests {
                 ": aging.churn: goes with schedule",
             ),
             ("kind = \"ext4\"", "kind = \"ext4\"\ngardening = \"csc\"", ": file_system.gardening: "),
+            ("kind = \"ext4\"", "kind = \"ext4\"\ncure = { by = \"senesce\" }", ": file_system.cure: "),
         ] {
             let found = error(&SMALL.replace(from, to));
             assert!(found.contains(said), "{to}: {found}");
