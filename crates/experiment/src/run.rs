@@ -103,14 +103,14 @@ impl Run {
         let wrong = |path: PathBuf, problem: &str, hint| Error::RunDirectory { path, problem: problem.into(), hint };
         let dir = match fs::canonicalize(dir) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Err(wrong(dir.to_owned(), "does not exist", "name the directory of --out"));
+                return Err(wrong(dir.to_owned(), "does not exist", "name the directory of a run"));
             }
             found => found.map_err(Error::io("look up", dir))?,
         };
         let paths = RunPaths::new(&dir);
         check_run_dir(&dir, &[paths.volumes()])?;
         let text = fs::read_to_string(paths.plan()).map_err(|_| {
-            wrong(dir.clone(), "holds no run (no plan.toml)", "name the directory of --out, or start a new run")
+            wrong(dir.clone(), "holds no run (no plan.toml)", "name the directory of a run, or start a new run")
         })?;
         // Runs of earlier versions did not record it.
         let begun_in = fs::read(paths.begun_in()).unwrap_or_else(|_| b".".to_vec());

@@ -14,11 +14,14 @@ pub enum GuestArg {
 
 #[derive(Clone, Debug, Default, Args)]
 pub struct GuestArgs {
-    /// Run everything in a guest kernel, without root: with its file systems, such as F2FS, and no
-    /// times to quote.
+    /// Run in a guest kernel, without root.
+    ///
+    /// The run has the guest's file systems, such as F2FS. Wall times of a guest must not be quoted.
     #[arg(long, value_enum, value_name = "KIND")]
     pub guest: Option<GuestArg>,
-    /// Memory of the guest, with the images of a plan in memory. Default: 1GiB.
+    /// Memory of the guest. Default: 1GiB.
+    ///
+    /// It must also hold the images of a plan in memory.
     #[arg(long, value_name = "SIZE", requires = "guest")]
     pub guest_memory: Option<Bytes>,
 }
