@@ -299,6 +299,14 @@ fn classify(error: &anyhow::Error) -> (ErrorKind, Option<String>) {
     }
     let system = error.chain().find_map(|cause| cause.downcast_ref::<std::io::Error>()).map(std::io::Error::kind);
     let Some((system_kind, advice)) = system.and_then(system_kind) else { return (kind, hint) };
+    // A name in an operation log is not a name of the command line.
+    let is_of_log = error.chain().any(|cause| {
+        cause.is::<senesce_exec::ExecError>()
+            || matches!(cause.downcast_ref(), Some(senesce_experiment::Error::Exec(_)))
+    });
+    if is_of_log && system_kind == ErrorKind::Usage {
+        return (kind, hint);
+    }
     let kind = if kind == ErrorKind::Failed { system_kind } else { kind };
     (kind, hint.or_else(|| Some(advice.to_owned())))
 }

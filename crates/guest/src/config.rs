@@ -1,6 +1,6 @@
 //! What the launcher hands to the guest's init, in a file of the private directory.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +18,15 @@ pub enum Writable {
         /// An absolute path without links.
         path: PathBuf,
     },
+}
+
+impl Writable {
+    /// Its path in the guest.
+    pub fn path(&self) -> &Path {
+        match self {
+            Writable::Host { path } | Writable::Memory { path } => path,
+        }
+    }
 }
 
 /// A command, and the machine that it needs.

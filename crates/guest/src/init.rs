@@ -120,7 +120,9 @@ fn prepare_line() -> Result<(Line, File)> {
 fn prepare(config: &Path) -> Result<GuestConfig> {
     let bytes = fs::read(config).map_err(Error::io("read", config))?;
     let wrong = |error: serde_json::Error| Error::io("read", config)(error.into());
-    let config: GuestConfig = serde_json::from_slice(&bytes).map_err(wrong)?;
+    let mut config: GuestConfig = serde_json::from_slice(&bytes).map_err(wrong)?;
+    // Parents first: a mount on a directory hides what is mounted below it.
+    config.writable.sort_by_key(|writable| writable.path().components().count());
     let shared = Path::new("/dev/shm");
     fs::create_dir_all(shared).map_err(Error::io("create", shared))?;
     mount_on("tmpfs", shared, "mode=1777,size=80%")?;

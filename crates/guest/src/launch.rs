@@ -21,7 +21,7 @@ use std::{
     time::Duration,
 };
 
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use senesce_core::{Bytes, Clock};
 
 use crate::{Error, GuestConfig, GuestKernel, Result, check_memory, console::Console, frame::Frame, guard};
@@ -154,10 +154,13 @@ struct Guest {
     console: Console,
     console_reader: thread::JoinHandle<()>,
     events: Receiver<Event>,
+    /// Children that this process had before. They are not the guest's.
+    earlier: Vec<Pid>,
 }
 
 impl Guest {
     fn start(program: &Path, command: &[String]) -> Result<Self> {
+        let earlier = children();
         let pair = || UnixStream::pair().map_err(Error::io("create a socket for", program));
         let (control, guards_control) = pair()?;
         let (line, guests_line) = pair()?;
@@ -192,12 +195,14 @@ impl Guest {
                         }
                     }
                     Ok(None) => break None,
+                    // The kernel died in the middle of a frame; its status says how.
+                    Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => break None,
                     Err(error) => break Some(error.to_string()),
                 }
             };
             let _ = sender.send(Event::LineEnd(end));
         });
-        Ok(Self { guard, control, line, console, console_reader, events })
+        Ok(Self { guard, control, line, console, console_reader, events, earlier })
     }
 
     fn supervise(mut self, launch: &Launch<'_>) -> Result<GuestEnd> {
@@ -275,31 +280,41 @@ impl Guest {
         }
         let _ = self.guard.kill();
         let _ = self.guard.wait();
-        kill_orphans();
+        kill_orphans(&self.earlier);
         let _ = self.console_reader.join();
         let how = if report.is_empty() { "was killed with its guard".to_owned() } else { report };
         (how, self.console.tail())
     }
 }
 
-/// Kills the processes that a killed guard left to this process, and reaps them. The launcher has
-/// no other children.
-fn kill_orphans() {
+/// The children of this process, zombies included.
+fn children() -> Vec<Pid> {
     let me = rustix::process::getpid();
-    let is_child = |pid: Pid| {
+    let is_child = |pid: &Pid| {
         let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
         let parent = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok());
         parent == Some(me.as_raw_nonzero().get())
     };
-    loop {
-        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-        let pids = entries.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?));
-        for pid in pids.filter(|&pid| is_child(pid)) {
-            let _ = kill_process(pid, Signal::KILL);
-        }
-        if wait(WaitOptions::empty()).is_err() {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?));
+    pids.filter(is_child).collect()
+}
+
+/// Kills the processes that a killed guard left to this process, and reaps them. `earlier` are the
+/// children that it had before the guest.
+fn kill_orphans(earlier: &[Pid]) {
+    let deadline = POWER_OFF.as_millis() / POLL.as_millis();
+    for _ in 0..deadline {
+        let orphans: Vec<Pid> = children().into_iter().filter(|pid| !earlier.contains(pid)).collect();
+        if orphans.is_empty() {
             return;
         }
+        for pid in orphans {
+            // It may be a zombie already, or gone.
+            let _ = kill_process(pid, Signal::KILL);
+            let _ = waitpid(Some(pid), WaitOptions::NOHANG);
+        }
+        thread::sleep(POLL);
     }
 }
 

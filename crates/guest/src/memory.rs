@@ -33,6 +33,10 @@ pub fn check_memory(asked: Bytes, temporary: &Path) -> Result<PathBuf> {
     let shared = Path::new("/dev/shm");
     let free = |dir: &Path| {
         let stat = rustix::fs::statvfs(dir).ok()?;
+        // The kernel maps its memory executable.
+        if stat.f_flag.contains(rustix::fs::StatVfsMountFlags::NOEXEC) {
+            return None;
+        }
         Some(Bytes(stat.f_bavail.saturating_mul(stat.f_frsize)))
     };
     let is_writable = rustix::fs::access(shared, rustix::fs::Access::WRITE_OK).is_ok();
@@ -43,7 +47,8 @@ pub fn check_memory(asked: Bytes, temporary: &Path) -> Result<PathBuf> {
         Some(free) if free < asked => {
             wrong(format!("neither /dev/shm nor {} ({free} free) has space for it", temporary.display()))
         }
-        _ => Ok(temporary.to_owned()),
+        Some(_) => Ok(temporary.to_owned()),
+        None => wrong(format!("neither /dev/shm nor {} can hold it: they are mounted noexec", temporary.display())),
     }
 }
 

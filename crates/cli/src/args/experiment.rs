@@ -116,7 +116,7 @@ pub struct ExportArgs {
     /// Print one table as CSV.
     ///
     /// Tables: cells, grep, load, layout, modelled, trace, trace_buckets, maps, free_space, aging,
-    /// latency, steps, circumstances. docs/reference/tables.md explains their columns.
+    /// latency, steps, cures, circumstances. docs/reference/tables.md explains their columns.
     #[arg(long, value_name = "TABLE", group = "format", add = ArgValueCandidates::new(complete::tables))]
     pub csv: Option<String>,
     /// Print all tables as one JSON document.
@@ -169,7 +169,7 @@ pub struct ReplayArgs {
     /// process.
     #[arg(long, value_name = "PLACE")]
     pub on: String,
-    /// File system of an image or device: ext4, xfs, btrfs.
+    /// File system of an image or device: ext4, xfs, btrfs, f2fs.
     #[arg(long, value_enum, hide_possible_values = true)]
     pub fs: Option<FsArg>,
     /// Directory for the image and its mount point.

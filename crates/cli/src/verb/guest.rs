@@ -167,12 +167,19 @@ fn existing(dir: &Path) -> Result<Place> {
     if !dir.is_dir() {
         return Err(usage(format!("{} does not exist", Printable::new(dir)), Some("name the directory of a run")));
     }
-    let paths = RunPaths::new(&fs::canonicalize(dir).with_context(|| format!("cannot look up {}", dir.display()))?);
-    check_run_dir(dir, &[paths.volumes()])?;
+    // `volumes` of the run has no link in its path, so the directory must not have one, either.
+    let dir = fs::canonicalize(dir).with_context(|| format!("cannot look up {}", dir.display()))?;
+    let paths = RunPaths::new(&dir);
+    check_run_dir(&dir, &[paths.volumes()])?;
+    // The guest sees no mounts and loop devices of the host: release those of a killed run here.
+    let actions = clean(&LinuxHost::default(), &dir, CleanMode::Act)?;
+    if let Some(failed) = actions.iter().find(|action| action.is_failure()) {
+        return Err(failed_with(failed.to_string(), Some("run `senesce clean` first")));
+    }
     let begun_in = fs::read(paths.begun_in()).unwrap_or_else(|_| b".".to_vec());
     let plan = Plan::read_kept(&paths.plan())?.seen_from(Path::new(OsStr::from_bytes(&begun_in)));
     check_plan(&plan)?;
-    place(&plan, dir, false)
+    place(&plan, &dir, false)
 }
 
 /// Refuses a plan that needs what a guest does not have.
@@ -215,6 +222,10 @@ fn place(plan: &Plan, dir: &Path, is_new: bool) -> Result<Place> {
     if let Some(images) = &plan.volumes.dir {
         let images = fs::canonicalize(images).with_context(|| format!("cannot look up {images}"))?;
         check_place(&images)?;
+        if plan.volumes.backend == Backend::Memory && images == dir {
+            let message = format!("volumes.dir is the directory of the run: {}", Printable::new(&dir));
+            return Err(usage(message, Some("name another directory: in a guest, volumes in memory hide it")));
+        }
         writable.push(match plan.volumes.backend {
             Backend::Memory => Writable::Memory { path: images },
             Backend::Image => Writable::Host { path: images },

@@ -10,7 +10,8 @@ use senesce_core::{Bytes, Printable, Seed};
 use senesce_experiment::{Against, Onto, ReplayOptions, collect_peak, replay_log};
 use senesce_oplog::Ended;
 use senesce_volume::{
-    Backend, Custodian, FileSystemKind, Slot, Uuid, Volume, VolumeSpec, check_room, install_signal_cleanup,
+    Backend, Custodian, FileSystemKind, Slot, Uuid, Volume, VolumeSpec, check_device, check_room,
+    install_signal_cleanup,
 };
 
 use super::{
@@ -44,8 +45,15 @@ pub fn replay(args: ReplayArgs, quiet: bool) -> Result<()> {
 
 /// Gives the volume that is to be kept.
 fn replay_in(args: &ReplayArgs, custodian: &Custodian, scratch: &Path, quiet: bool) -> Result<Option<Volume>> {
+    check_against(args)?;
     let existing = Path::new(&args.on);
     if existing.is_dir() {
+        if args.keep || args.force || args.fs.is_some() {
+            return Err(usage(
+                "--keep, --force and --fs are about volumes that are made; --on names a directory",
+                None,
+            ));
+        }
         if fs::read_dir(existing).context("cannot list the directory to replay into")?.next().is_some() {
             return Err(usage(format!("{} is not empty", args.on), Some("give an empty directory")));
         }
@@ -85,6 +93,9 @@ fn replay_in(args: &ReplayArgs, custodian: &Custodian, scratch: &Path, quiet: bo
     check_place(&args.on)?;
     let (spec, slot) = spec(args, scratch)?;
     let host = &**custodian.host();
+    if let Backend::Device { path, .. } = &spec.backend {
+        check_device(host, path, args.force)?;
+    }
     // Reading a log takes time: quick checks come first.
     check_room(host, &spec, Bytes(0))?;
     check_room(host, &spec, collect_peak(&args.log)?)?;
@@ -102,7 +113,6 @@ fn replay_in(args: &ReplayArgs, custodian: &Custodian, scratch: &Path, quiet: bo
 
 /// Reads the log, and prints what a replay would do. Writes nothing.
 fn print_preview(args: &ReplayArgs) -> Result<()> {
-    check_against(args)?;
     let peak = collect_peak(&args.log)?;
     let (log, on) = (args.log.display(), &args.on);
     println!("{log} would be replayed onto {on}, which needs {peak} at most; nothing was written");
@@ -153,7 +163,6 @@ fn replay_into(args: &ReplayArgs, onto: Onto<'_>, scratch: &Path, quiet: bool) -
             eprintln!("{} steps", step + 1);
         }
     };
-    check_against(args)?;
     let options = ReplayOptions {
         log: &args.log,
         onto,

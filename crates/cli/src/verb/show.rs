@@ -58,6 +58,7 @@ fn keep_arms(results: &mut Results, names: &[String]) -> Result<()> {
         results.aging.retain(|row| keep(&row.key.arm));
         results.latency.retain(|row| keep(&row.key.arm));
         results.steps.retain(|row| keep(&row.key.arm));
+        results.cures.retain(|row| keep(&row.key.arm));
         results.circumstances.retain(|row| row.arm.is_empty() || keep(&row.arm));
     }
     Ok(())

@@ -192,7 +192,8 @@ fn mounts_are_nosuid_and_nodev_and_can_be_remounted() {
         let lab = Lab::new();
         lab.run(["fs", "mkfs", engine[0], "g"].iter().chain(&engine[1..])).good();
         let has = |option: &str| options(&lab).iter().any(|is| is == option);
-        let remount = |how: &str| must("mount", &["-i", "-o", &format!("remount,{how}"), &lab.path("mnt").to_string_lossy()]);
+        let remount =
+            |how: &str| must("mount", &["-i", "-o", &format!("remount,{how}"), &lab.path("mnt").to_string_lossy()]);
         let write = || fs::write(lab.path("mnt/file"), b"x").map_err(|error| error.raw_os_error());
 
         let mounted = mount(&lab, &["-o", "suid,dev"]);

@@ -125,7 +125,7 @@ fn all_experiments_are_in_the_table_whatever_runs_at_a_time_and_a_second_run_goe
     }
     // Earlier results that were not requested stay in the table; others are marked as not
     // requested.
-    let unasked = |text: &str| text.matches("Not asked for.").count();
+    let unasked = |text: &str| text.matches("Not requested.").count();
     assert_eq!(unasked(&some), 0, "{some}");
     fs::remove_file(lab.path("all/E14-structure.json")).unwrap();
     let some = lab.run(["garden", "reproduce", "e5", "E9", "--scale", "tiny", "--out", "all"]).good().stdout;

@@ -229,11 +229,11 @@ fn logs_that_cannot_be_replayed_are_refused_before_anything_is_written() {
     lab.run(["age", &git, "--on", "aged", "--log", "git.senesce-log", "--dir", "."]).good();
     fs::rename(path("repo"), path("moved")).unwrap();
     for (log, code, says) in [
-        ("missing", 1, &["cannot open", "missing"][..]),
+        ("missing", 2, &["cannot open", "missing"][..]),
         ("newer", 2, &["newer", "version 9"]),
         ("damaged", 1, &["damaged", "frame"]),
         ("cut", 1, &["cut could not be verified", "in the middle of a frame"]),
-        ("text", 2, &["text", "mark"]),
+        ("text", 2, &["text", "magic number"]),
         ("nothing", 1, &["no step that counts"]),
         ("large", 2, &["volumes.empty", "has 48.00 MiB; 63.99 MiB are to be on it"]),
         ("git.senesce-log", 2, &["repo"]),

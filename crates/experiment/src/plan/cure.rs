@@ -197,12 +197,8 @@ impl CurePlan {
                 .filter(|tool| tool.kinds().contains(&kind))
                 .map(|tool| format!("{:?}", tool.name()))
                 .collect();
-            let problem = format!(
-                "is {:?}, which does not move files on {}; write {}",
-                by.name(),
-                kind.as_str(),
-                fit.join(" or ")
-            );
+            let fit = if fit.is_empty() { "no tool does".to_owned() } else { format!("write {}", fit.join(" or ")) };
+            let problem = format!("is {:?}, which does not move files on {}; {fit}", by.name(), kind.as_str());
             return Err(("file_system.cure.by", problem));
         }
         if self.at.is_some() && self.every.is_some() {

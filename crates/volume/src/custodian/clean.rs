@@ -38,6 +38,13 @@ pub fn clean(host: &dyn Host, dir: &Path, mode: CleanMode) -> Result<Vec<CleanAc
         let problem = format!("the token {:?} is not its owner's ({token}): senesce did not write this", state.token);
         return Err(Error::Journal { path: journal.path().to_owned(), line: 1, problem });
     }
+    // The token is in every name that may be removed. A process and a boot that cannot exist would
+    // let a forger choose it, such as that of `/usr/lib/modules/6.1.0-44-amd64`.
+    let this_boot = host.this_process()?.boot_id;
+    if owner.pid == 0 || (owner.boot_id != this_boot && !is_boot_id(&owner.boot_id)) {
+        let problem = "its owner is no process of a boot: senesce did not write this".to_owned();
+        return Err(Error::Journal { path: journal.path().to_owned(), line: 1, problem });
+    }
     if host.is_alive(&owner) {
         return Err(Error::OwnerAlive { journal: journal.path().to_owned(), pid: owner.pid });
     }
@@ -48,7 +55,7 @@ pub fn clean(host: &dyn Host, dir: &Path, mode: CleanMode) -> Result<Vec<CleanAc
     }
     // Numbers of devices belong to one boot. A guest has its own boot, and other numbers for the
     // host's files.
-    if owner.boot_id != host.this_process()?.boot_id {
+    if owner.boot_id != this_boot {
         for held in &mut state.held {
             if let (Some(file), Some(found)) = (&mut held.file, host.file_id(held.resource.path())?) {
                 file.device = found.device;
@@ -77,4 +84,26 @@ pub fn clean(host: &dyn Host, dir: &Path, mode: CleanMode) -> Result<Vec<CleanAc
         remove_home(dir);
     }
     Ok(actions)
+}
+
+/// Whether a text has the form of the kernel's boot id: a UUID in lower case.
+fn is_boot_id(text: &str) -> bool {
+    let is_right = |(at, byte): (usize, u8)| match at {
+        8 | 13 | 18 | 23 => byte == b'-',
+        _ => matches!(byte, b'0'..=b'9' | b'a'..=b'f'),
+    };
+    text.len() == 36 && text.bytes().enumerate().all(is_right)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn boot_ids_are_uuids() {
+        assert!(is_boot_id("0a7b6a35-0a8c-4a7e-9a8f-bb5a7c3f0d11"));
+        for forged in ["", "amd64", "0A7B6A35-0A8C-4A7E-9A8F-BB5A7C3F0D11", "0a7b6a3500a8c-4a7e-9a8f-bb5a7c3f0d11"] {
+            assert!(!is_boot_id(forged), "{forged}");
+        }
+    }
 }

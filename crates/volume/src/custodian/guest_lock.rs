@@ -30,8 +30,10 @@ impl GuestLock {
     ///
     /// Errors: another guest, or a live process of the host, uses it ([`Error::OwnerAlive`]).
     pub fn take(host: &dyn Host, dir: &Path) -> Result<Self> {
-        let fd = rustix::fs::open(dir, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
-            .map_err(Error::io("open", dir))?;
+        // Without CLOEXEC: the guest's processes inherit the lock, so it outlives a killed launcher
+        // until the last of them exits.
+        let fd =
+            rustix::fs::open(dir, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).map_err(Error::io("open", dir))?;
         lock(&fd, dir, FlockOperation::NonBlockingLockExclusive)?;
         // A process of the host that opens the journal later finds the lock. One that opened it
         // before is its owner.
