@@ -14,6 +14,8 @@ use std::{
     },
 };
 
+use senesce_testkit::root_or_skip;
+
 use super::lab::{Done, Lab, SINGLE};
 
 /// The file of uses.
