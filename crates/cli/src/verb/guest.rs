@@ -30,7 +30,7 @@ use super::{
 use crate::{
     args::{DemoArgs, GuestArg, GuestArgs, RunArgs},
     clock::SystemClock,
-    exit::{passed, usage},
+    exit::{failed_with, passed, usage},
 };
 
 /// In a guest, holds the number of the user who started it.
