@@ -41,7 +41,7 @@ impl Bench {
 
 pub fn size_of(kind: FileSystemKind) -> Bytes {
     Bytes(match kind {
-        FileSystemKind::Ext4 | FileSystemKind::F2fs => 64 * Bytes::MIB,
+        FileSystemKind::Ext4 => 64 * Bytes::MIB,
         FileSystemKind::Xfs => 300 * Bytes::MIB,
         FileSystemKind::Btrfs | FileSystemKind::F2fs => 128 * Bytes::MIB,
         FileSystemKind::Garden | FileSystemKind::Evergreen => 32 * Bytes::MIB,
