@@ -152,7 +152,6 @@ fn other_contents_of_an_image_are_named() {
         (3, b"NTFS    ", "an NTFS file system"),
         (3, b"EXFAT   ", "an exFAT file system"),
         (0, b"hsqs", "a squashfs file system"),
-        (1024, b"\x10\x20\xf5\xf2", "an F2FS file system"),
         (4086, b"SWAPSPACE2", "a swap area"),
         (0, b"LUKS\xba\xbe", "a LUKS container"),
         (512, b"LABELONE", "an LVM physical volume"),
