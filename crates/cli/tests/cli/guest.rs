@@ -60,7 +60,7 @@ impl Guests {
 
     fn command(&self, args: &[&str]) -> Command {
         let mut command = self.unprivileged(&self.program);
-        command.args(args).env("SENESCE_GUEST_TOTAL_SECONDS", "240");
+        command.args(args).env("SENESCE_GUEST_TOTAL_SECONDS", "900");
         command
     }
 
@@ -265,14 +265,14 @@ fn a_silent_guest_is_killed() {
     guests.plan("kind = \"ext4\"", "");
     let args = ["run", "plan.toml", "--out", "run", "--guest", "uml"];
     let mut command = guests.command(&args);
-    command.env("SENESCE_GUEST_SILENCE_SECONDS", "15").stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.env("SENESCE_GUEST_SILENCE_SECONDS", "30").stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     guests.wait_until("the arm is under way", || {
         assert!(child.try_wait().unwrap().is_none(), "the run ended before");
         guests.lab.path("run/volumes").exists()
     });
     kill("STOP", guests.kernel());
-    Done::of(child.wait_with_output().unwrap()).refused(1, &["has not answered for 15 s and was killed"]);
+    Done::of(child.wait_with_output().unwrap()).refused(1, &["has not answered for 30 s and was killed"]);
     guests.assert_nothing_left();
 }
 
