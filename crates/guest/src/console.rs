@@ -8,6 +8,8 @@ use std::{
 
 /// Lines kept: a panic has about thirty.
 const LINES: usize = 40;
+/// The start of the kernel's last message.
+const PANIC: &str = "Kernel panic";
 /// Bytes kept of a line.
 const LINE_BYTES: u64 = 400;
 
@@ -42,6 +44,10 @@ impl Console {
         }
         let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if lines.len() == LINES {
+            // The registers and traces after a panic must not displace its message.
+            if lines.iter().any(|line| line.contains(PANIC)) {
+                return;
+            }
             lines.pop_front();
         }
         lines.push_back(senesce_core::Printable::new(text).to_string());
@@ -54,7 +60,7 @@ impl Console {
         // Init's own last words come before a panic.
         const BEFORE: usize = 5;
         let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let panic = lines.iter().position(|line| line.contains("Kernel panic"));
+        let panic = lines.iter().position(|line| line.contains(PANIC));
         let from = match panic {
             Some(at) => at.saturating_sub(BEFORE),
             None => lines.len().saturating_sub(SHOWN),
@@ -75,7 +81,7 @@ mod tests {
         let text = (0..50).map(|number| format!("<6>line {number}\n")).collect::<String>();
         console.follow(text.as_bytes());
         assert!(console.tail().ends_with("line 49") && !console.tail().contains("line 41\n"), "{}", console.tail());
-        let panic = "<0>Kernel panic - not syncing: x\x1b[2J\n".to_owned() + &"<4>rax\n".repeat(20);
+        let panic = "<0>Kernel panic - not syncing: x\x1b[2J\n".to_owned() + &"<4>rax\n".repeat(100);
         console.follow(panic.as_bytes());
         let tail = console.tail();
         assert!(tail.contains("line 49\n    Kernel panic - not syncing: x") && !tail.contains('\x1b'), "{tail}");
