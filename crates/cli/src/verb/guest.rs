@@ -154,7 +154,7 @@ fn new(plan: Plan, out: Option<PathBuf>) -> Result<Place> {
     check_plan(&plan)?;
     let out = out.unwrap_or_else(|| next_run_dir(&plan.name));
     let is_new = !out.exists();
-    // As a run makes it: what is in a repository or trace may be private.
+    // As a run does: contents of a repository or trace may be private.
     let is_private = plan.history.repo.is_some() || plan.history.trace.is_some();
     let mode = if is_private { 0o700 } else { 0o777 };
     let made = fs::DirBuilder::new().recursive(true).mode(mode).create(&out);

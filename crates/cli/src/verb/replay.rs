@@ -48,12 +48,7 @@ fn replay_in(args: &ReplayArgs, custodian: &Custodian, scratch: &Path, quiet: bo
     check_against(args)?;
     let existing = Path::new(&args.on);
     if existing.is_dir() {
-        if args.keep || args.force || args.fs.is_some() {
-            return Err(usage(
-                "--keep, --force and --fs are about volumes that are made; --on names a directory",
-                None,
-            ));
-        }
+        refuse_options_of_made_volumes(args, "a directory")?;
         if fs::read_dir(existing).context("cannot list the directory to replay into")?.next().is_some() {
             return Err(usage(format!("{} is not empty", args.on), Some("give an empty directory")));
         }
@@ -66,9 +61,7 @@ fn replay_in(args: &ReplayArgs, custodian: &Custodian, scratch: &Path, quiet: bo
         return replay_into(args, Onto::Directory(existing), scratch, quiet).map(|()| None);
     }
     if let Some(place) = args.on.strip_prefix("garden:") {
-        if args.keep || args.force || args.fs.is_some() {
-            return Err(usage("--keep, --force and --fs are about volumes that are made; --on names a garden", None));
-        }
+        refuse_options_of_made_volumes(args, "a garden")?;
         if args.dry_run {
             collect_told(Path::new(place), None, &|| true)?;
             return print_preview(args).map(|()| None);
@@ -77,12 +70,7 @@ fn replay_in(args: &ReplayArgs, custodian: &Custodian, scratch: &Path, quiet: bo
         return with_engine(Path::new(place), replay).map(|()| None);
     }
     if let Some(place) = args.on.strip_prefix("evergreen:") {
-        if args.keep || args.force || args.fs.is_some() {
-            return Err(usage(
-                "--keep, --force and --fs are about volumes that are made; --on names an evergreen",
-                None,
-            ));
-        }
+        refuse_options_of_made_volumes(args, "an evergreen")?;
         if args.dry_run {
             collect_told(Path::new(&args.on), None, &|| true)?;
             return print_preview(args).map(|()| None);
@@ -109,6 +97,15 @@ fn replay_in(args: &ReplayArgs, custodian: &Custodian, scratch: &Path, quiet: bo
     }
     volume.destroy()?;
     Ok(None)
+}
+
+/// Errors: an option that is about volumes that are made, although `--on` names `place`.
+fn refuse_options_of_made_volumes(args: &ReplayArgs, place: &str) -> Result<()> {
+    if args.keep || args.force || args.fs.is_some() {
+        let message = format!("--keep, --force and --fs are about volumes that are made; --on names {place}");
+        return Err(usage(message, None));
+    }
+    Ok(())
 }
 
 /// Reads the log, and prints what a replay would do. Writes nothing.

@@ -37,18 +37,13 @@ impl GuestLock {
         lock(&fd, dir, FlockOperation::NonBlockingLockExclusive)?;
         // A process of the host that opens the journal later finds the lock. One that opened it
         // before is its owner.
-        if let Some((journal, state)) = open_unlocked(dir)?
+        if let Some((journal, state)) = Journal::open_below_lock(dir)?
             && let Some(owner) = state.owner.filter(|owner| host.is_alive(owner))
         {
             return Err(Error::OwnerAlive { journal: journal.path().to_owned(), pid: owner.pid });
         }
         Ok(Self { _dir: fd })
     }
-}
-
-/// Opens the journal without a lock of its own: the caller holds the lock.
-fn open_unlocked(dir: &Path) -> Result<Option<(Journal, super::journal::State)>> {
-    Journal::open_below_lock(dir)
 }
 
 /// Refuses a directory that a guest uses. Keep the descriptor's lock until the journal names its
