@@ -211,7 +211,8 @@ fn moved_mounts_are_synced_and_detached_ones_delay_no_other_request() {
     await_mounts_at(&lab, "moved", 2);
     run(&lab, "fs snapshot delete g main monday");
     unmount(&lab, "mnt");
-    run(&lab, "fs snapshot create g main directly-after");
+    await_mounts_at(&lab, "moved", 1);
+    run(&lab, "fs snapshot create g main after-unmount");
     unmount(&lab, "moved");
     assert!(child.wait().unwrap().success());
     let mut child = serve(&lab, &["--volume", "home", "--snapshot", "after-move"]);
