@@ -27,6 +27,7 @@ pub(crate) fn spec_and_slot(context: &ArmContext<'_>, role: Role, instance: u64)
     spec.force = context.force || carries_our_mark(&*context.world.host, context.journal.entries(), &spec.backend);
     let name = format!("{}-{}", context.arm.name, role.name());
     let seed = context.plan.seed.derive(&format!("volume {name} {instance}"));
+    spec.hash_seed = Some(hash_seed(context.plan.seed));
     let slot = Slot {
         name,
         uuid: free_uuid(seed, kind),
@@ -34,6 +35,12 @@ pub(crate) fn spec_and_slot(context: &ArmContext<'_>, role: Role, instance: u64)
         needed: context.sizes.needed(role),
     };
     (spec, slot)
+}
+
+/// The hash seed of all volumes of a plan. If they differed, so would the readdir order of ext4, and
+/// with it the cost of reading.
+pub(crate) fn hash_seed(seed: Seed) -> Uuid {
+    Uuid::from_seed(seed.derive("hash of directories"))
 }
 
 /// The arm's file system with its options, on a backend.

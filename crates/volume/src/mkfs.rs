@@ -5,32 +5,27 @@ use std::path::Path;
 
 use senesce_core::Bytes;
 
-use crate::{FileSystemKind, Uuid};
+use crate::{FileSystemKind, Uuid, VolumeSpec};
 
-/// Returns the arguments with which mkfs makes `kind` on `device`.
+/// Returns the arguments with which mkfs makes the file system of `spec` on `device`.
 ///
 /// The UUID is set, so that the superblock proves that this mkfs made the file system. `size`
-/// limits the file system to a part of the device. `options` are the user's. They come last and
-/// override ours.
+/// limits the file system to a part of the device. The user's options come last and override ours.
 ///
-/// For ext4, the UUID also seeds the directory hash, so that the readdir order is reproducible. The
+/// For ext4, the hash of directories has a seed, so that the readdir order is reproducible. The
 /// inode tables are initialized at once, because a background thread would write while a workload
 /// runs. Blocks have 4 KiB, because mke2fs chooses 1 KiB for small volumes, and the full volume
 /// would differ from the larger empty one.
-pub fn plan_mkfs(
-    kind: FileSystemKind,
-    device: &Path,
-    uuid: Uuid,
-    options: &[String],
-    size: Option<Bytes>,
-) -> Vec<String> {
+pub fn plan_mkfs(spec: &VolumeSpec, device: &Path, uuid: Uuid, size: Option<Bytes>) -> Vec<String> {
+    let (kind, options) = (spec.file_system, &spec.mkfs_options);
+    let hash_seed = spec.hash_seed.unwrap_or(uuid);
     let device = device.to_string_lossy().into_owned();
     let mut arguments: Vec<String> = Vec::new();
     let mut add = |parts: &[&str]| arguments.extend(parts.iter().map(|&part| part.to_owned()));
     let uuid = uuid.to_string();
     match kind {
         FileSystemKind::Ext4 => {
-            let mut extended = format!("lazy_itable_init=0,lazy_journal_init=0,hash_seed={uuid}");
+            let mut extended = format!("lazy_itable_init=0,lazy_journal_init=0,hash_seed={hash_seed}");
             let (own, rest) = part_extended(options);
             for option in own {
                 extended = format!("{extended},{option}");
@@ -91,10 +86,25 @@ fn part_extended(options: &[String]) -> (Vec<String>, Vec<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Backend;
+
+    fn spec(kind: FileSystemKind, options: &[&str]) -> VolumeSpec {
+        let mut spec = VolumeSpec::new(Backend::Device { path: "/dev/x".into(), size: None }, kind);
+        spec.mkfs_options = options.iter().map(|&option| option.to_owned()).collect();
+        spec
+    }
 
     fn plan(kind: FileSystemKind, options: &[&str], size: Option<Bytes>) -> String {
-        let options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
-        plan_mkfs(kind, Path::new("/dev/x"), Uuid([1; 16]), &options, size).join(" ")
+        plan_mkfs(&spec(kind, options), Path::new("/dev/x"), Uuid([1; 16]), size).join(" ")
+    }
+
+    #[test]
+    fn volumes_can_share_a_hash_seed() {
+        let seed = Uuid([2; 16]);
+        let spec = VolumeSpec { hash_seed: Some(seed), ..spec(FileSystemKind::Ext4, &[]) };
+        let command = plan_mkfs(&spec, Path::new("/dev/x"), Uuid([1; 16]), None).join(" ");
+        assert!(command.contains(&format!("-U {} ", Uuid([1; 16]))), "{command}");
+        assert!(command.contains(&format!(",hash_seed={seed} ")), "{command}");
     }
 
     #[test]

@@ -223,6 +223,10 @@ pub struct VolumeSpec {
     pub file_system: FileSystemKind,
     /// More arguments for mkfs.
     pub mkfs_options: Vec<String>,
+    /// Seed of the hash that orders the names in a directory, on ext4. `None`: the UUID of the
+    /// file system.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hash_seed: Option<Uuid>,
     /// All mount options, comma-separated. They replace the defaults.
     pub mount_options: String,
     /// Whether a device with a signature may be formatted. A device in use is refused in any case.
@@ -241,6 +245,7 @@ impl VolumeSpec {
             backend,
             file_system,
             mkfs_options: Vec::new(),
+            hash_seed: None,
             mount_options: file_system.default_mount_options().to_owned(),
             force: false,
             read_ahead_kib: Self::DEFAULT_READ_AHEAD_KIB,
@@ -249,8 +254,8 @@ impl VolumeSpec {
 }
 
 /// The identity of a new file system, which proves that mkfs made it. It also seeds ext4's
-/// directory hash, on which its readdir order depends.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+/// directory hash, if the volume has no [`VolumeSpec::hash_seed`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Uuid(pub [u8; 16]);
 
 impl Uuid {

@@ -17,7 +17,7 @@ use crate::{
     arm::{check_signal, collect_free_space},
     durable::write_durably,
     error::chain_text,
-    volumes::{MEMORY_DIR, create_untaken},
+    volumes::{MEMORY_DIR, create_untaken, hash_seed},
 };
 
 /// An image and its circumstances.
@@ -200,6 +200,7 @@ pub(super) fn volume_spec(plan: &SuitePlan, dir: &Path, number: usize, device: O
     if let Some(mount) = &file_system.mount {
         spec.mount_options.clone_from(mount);
     }
+    spec.hash_seed = Some(hash_seed(Seed(plan.seed)));
     spec
 }
 

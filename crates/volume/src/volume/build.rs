@@ -366,7 +366,7 @@ fn make(host: &dyn Host, tool: &Path, spec: &VolumeSpec, uuid: Uuid, mut target:
     if let Some(held) = &mut target.held {
         held.share()?;
     }
-    let mut arguments = plan_mkfs(kind, device, uuid, &spec.mkfs_options, size);
+    let mut arguments = plan_mkfs(spec, device, uuid, size);
     if kind.is_engine() && spec.backend.image().is_some() {
         // A new sparse file holds zeros, and writing zeros would fill it.
         arguments.push("--zeroed".to_owned());
