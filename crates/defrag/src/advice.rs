@@ -1,6 +1,6 @@
 //! Decides whether the moves are worth their cost. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use senesce_inspect::MoveCost;
 use serde::Serialize;
@@ -26,7 +26,7 @@ const MOST_READS: f64 = 100.0;
 pub struct Advice {
     /// [`DEFRAG_SCHEMA`].
     pub schema: &'static str,
-    /// Files to move.
+    /// Files to move, whole or in part: those for which there is better free space.
     pub files: u64,
     /// Bytes to move, which are also written.
     pub moved_bytes: u64,
@@ -55,6 +55,8 @@ pub struct Advice {
 pub struct Share {
     /// The strategy.
     pub strategy: Strategy,
+    /// Files that move, whole or in part.
+    pub files: u64,
     /// Bytes that move, and so are written.
     pub moved_bytes: u64,
     /// Pieces in which they are read now.
@@ -69,13 +71,16 @@ impl Share {
     /// Returns the part that a strategy moves, if the batches of the plan have these places. `None`
     /// if it moves nothing. The costs are not known yet.
     pub fn of(strategy: Strategy, plan: &Plan, places: &[Option<Vec<Piece>>]) -> Option<Self> {
-        let mut share = Self { strategy, moved_bytes: 0, pieces_now: 0, pieces_after: 0, costs: Vec::new() };
+        let mut share = Self { strategy, files: 0, moved_bytes: 0, pieces_now: 0, pieces_after: 0, costs: Vec::new() };
+        let mut files = BTreeSet::new();
         for (batch, pieces) in plan.batches.iter().zip(places) {
             let Some(pieces) = pieces.as_ref().filter(|_| batch.strategy == strategy) else { continue };
+            files.extend(batch.parts.iter().map(|part| part.entry));
             share.moved_bytes += batch.bytes();
             share.pieces_now += batch.pieces;
             share.pieces_after += measure_pieces(batch, pieces);
         }
+        share.files = files.len() as u64;
         (share.moved_bytes > 0).then_some(share)
     }
 
@@ -133,7 +138,6 @@ impl Gain {
 /// together. The first `devices` of them stand for the device of the tree.
 pub fn compute_advice(plan: &Plan, mut strategies: Vec<Share>, costs: Vec<MoveCost>, devices: usize) -> Advice {
     strategies.sort_by(|a, b| b.worth().total_cmp(&a.worth()));
-    let moved_bytes = plan.bytes();
     let sum = |number: fn(&Share) -> u64| strategies.iter().map(number).sum::<u64>();
     let placed_bytes = sum(|share| share.moved_bytes);
     let share = placed_bytes as f64 / plan.live_bytes.max(1) as f64;
@@ -150,11 +154,11 @@ pub fn compute_advice(plan: &Plan, mut strategies: Vec<Share>, costs: Vec<MoveCo
     };
     Advice {
         schema: DEFRAG_SCHEMA,
-        files: plan.files(),
-        moved_bytes,
+        files: sum(|share| share.files),
+        moved_bytes: placed_bytes,
         live_bytes: plan.live_bytes,
         space_bytes: plan.space_bytes(),
-        unplaced_bytes: moved_bytes - placed_bytes,
+        unplaced_bytes: plan.bytes() - placed_bytes,
         pieces_now: sum(|share| share.pieces_now),
         pieces_after: sum(|share| share.pieces_after),
         strategies,
@@ -177,7 +181,7 @@ mod tests {
         let plan = Plan { batches: vec![batch], live_bytes: 200, ..Plan::default() };
         let piece = Piece { entry: 0, extent: Extent { logical: 0, physical: 0, length: 100 } };
         let share = Share::of(Strategy::Order, &plan, &[Some(vec![piece])]).unwrap();
-        assert_eq!((share.moved_bytes, share.pieces_now, share.pieces_after), (100, 9, 1));
+        assert_eq!((share.files, share.moved_bytes, share.pieces_now, share.pieces_after), (1, 100, 9, 1));
         let cost = |&(now_seconds, after_seconds): &(f64, f64)| MoveCost {
             device: "model: x".to_owned(),
             now_seconds,
@@ -209,6 +213,7 @@ mod tests {
     fn the_strategy_that_saves_most_per_byte_is_first() {
         let share = |strategy, moved_bytes, after_seconds| Share {
             strategy,
+            files: 1,
             moved_bytes,
             pieces_now: 9,
             pieces_after: 1,

@@ -37,8 +37,8 @@ pub(crate) fn spec_and_slot(context: &ArmContext<'_>, role: Role, instance: u64)
     (spec, slot)
 }
 
-/// The hash seed of all volumes of a plan. If they differed, so would the readdir order of ext4, and
-/// with it the cost of reading.
+/// The hash seed of all volumes of a plan. If they differed, so would the readdir order of ext4,
+/// and with it the cost of reading.
 pub(crate) fn hash_seed(seed: Seed) -> Uuid {
     Uuid::from_seed(seed.derive("hash of directories"))
 }

@@ -30,6 +30,8 @@ const PRESSURE_PERCENT: u64 = 10;
 const PAUSE: Duration = Duration::from_millis(50);
 /// Bytes that move between two pauses.
 const PAUSE_EVERY_BYTES: u64 = 8 << 20;
+/// Below this share of the predicted gain, the result explains why.
+const LEAST_REACHED: f64 = 0.8;
 /// Bytes that count for a step that moves none, such as a reservation.
 const LEAST_STEP_BYTES: u64 = 4096;
 
@@ -66,7 +68,7 @@ pub fn defrag(args: DefragArgs, quiet: bool) -> Result<()> {
     let reading = args.order.reading(&tree, &files);
     let advice = advise(&tree, &plan, (&model, &reading), judge.models())?;
     if !args.json {
-        print!("{}", fit(&advice_screen(&args, &advice)));
+        print!("{}", fit(&advice_screen(&args, &advice, files.len())));
     }
     warn_of(&tree);
     let refusal = if args.dry_run || args.force { Ok(()) } else { refuse_if_not_worth(&advice) };
@@ -257,7 +259,7 @@ fn print_json(report: &Report) -> Result<()> {
     Ok(())
 }
 
-fn advice_screen(args: &DefragArgs, advice: &Advice) -> String {
+fn advice_screen(args: &DefragArgs, advice: &Advice, files: usize) -> String {
     let path = Printable::new(&args.path).to_string();
     let mut text = match advice.worth {
         Worth::NothingToMove if args.strategy.contains(&Strategy::Order) => {
@@ -270,9 +272,9 @@ fn advice_screen(args: &DefragArgs, advice: &Advice) -> String {
     };
     if advice.worth != Worth::NothingToMove {
         text.push_str(&format!(
-            "to move         {} of {} files, {} of {} ({:.2} bytes written for each live byte)\n                {} free space needed at a time; {} -> {} pieces in {} order\n",
+            "to move         {} of {} files, {} of {} ({:.2} bytes written for each live byte)\n                {} free space needed at a time; {} -> {} runs of adjacent blocks in {} order\n",
             advice.files,
-            advice.files + advice.left.values().map(|left| left.files).sum::<u64>(),
+            files,
             Bytes(advice.moved_bytes),
             Bytes(advice.live_bytes),
             advice.moved_bytes as f64 / advice.live_bytes.max(1) as f64,
@@ -283,7 +285,7 @@ fn advice_screen(args: &DefragArgs, advice: &Advice) -> String {
         ));
         if advice.unplaced_bytes > 0 {
             text.push_str(&format!(
-                "                no free space that is better for {}\n",
+                "no better space {} stay: the free space is too small or in too many pieces\n",
                 Bytes(advice.unplaced_bytes)
             ));
         }
@@ -362,7 +364,23 @@ fn done_screen(advice: &Advice, done: &Done) -> String {
     }
     text.push_str(&render_table(&lines));
     text.push_str(&skipped_lines(applied));
+    if let Some(share) = reached_share(advice, after).filter(|share| *share < LEAST_REACHED)
+        && applied.skipped.keys().any(|why| matches!(why, Skip::NoBetterSpace | Skip::NoSpace))
+    {
+        text.push_str(&format!(
+            "reached         {:.0}% of the predicted gain: the free space is in too many pieces; free some space, or join it by --free-space\n",
+            share * 100.0
+        ));
+    }
     text
+}
+
+/// The gain that was reached, as a share of the predicted one, on the device of the tree. `None` if
+/// no gain was predicted, or the tree was not read again.
+fn reached_share(advice: &Advice, after: &[MoveCost]) -> Option<f64> {
+    let (cost, after) = (&advice.gains.first()?.cost, after.first()?);
+    let predicted = cost.now_seconds - cost.after_seconds;
+    (predicted > 0.0).then(|| ((cost.now_seconds - after.now_seconds) / predicted).max(0.0))
 }
 
 /// A line for each reason why files were skipped.

@@ -57,7 +57,7 @@ impl Mover for Ext4Mover {
     fn move_batch(&mut self, tree: &Tree, batch: &Batch, pace: &mut dyn FnMut(u64) -> bool) -> BatchReport {
         let starts = plan_starts(batch);
         let bytes = starts.last().zip(batch.parts.last()).map_or(0, |(start, part)| start + part.length);
-        let donor = match Donor::reserve(tree, batch, bytes) {
+        let donor = match Donor::reserve_longest(tree, batch, bytes) {
             Ok(donor) => donor,
             Err(why) => return BatchReport::default().skip_all(batch, why),
         };

@@ -6,6 +6,7 @@
 
 mod btrfs;
 mod ext4;
+mod pool;
 mod share;
 mod space;
 mod sys;
@@ -187,9 +188,9 @@ pub trait Mover {
 /// without reflink; a read-only mount.
 pub fn find_mover(path: &Path, moves_programs: bool) -> Result<(Box<dyn Mover>, PlanOptions), Error> {
     let info = rustix::fs::statfs(path).map_err(Error::sys("statfs", path))?;
-    let flags = rustix::fs::statvfs(path).map_err(Error::sys("statfs", path))?.f_flag;
+    let space = rustix::fs::statvfs(path).map_err(Error::sys("statfs", path))?;
     let refuse = |problem: String| Err(Error::NotSupported { path: path.to_owned(), problem });
-    if flags.contains(rustix::fs::StatVfsMountFlags::RDONLY) {
+    if space.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY) {
         return refuse("it is mounted read-only".to_owned());
     }
     let mut options = PlanOptions::for_blocks(info.f_bsize as u64);
@@ -205,6 +206,9 @@ pub fn find_mover(path: &Path, moves_programs: bool) -> Result<(Box<dyn Mover>, 
                 Journal::OfData => return refuse("this ext4 is mounted with data=journal".to_owned()),
             };
             options.moves_programs = moves_programs;
+            // A small batch can choose among the free extents.
+            let part = space.f_bavail.saturating_mul(space.f_frsize) / 4;
+            options.batch_bytes = part.clamp(options.keep_bytes, options.batch_bytes) / block_bytes * block_bytes;
             Ok((Box::new(Ext4Mover { block_bytes, syncs_files, moves_programs }), options))
         }
         0x5846_5342 if !collect_xfs_has_reflink(path)? => refuse(
@@ -354,11 +358,20 @@ impl Donor {
             })
             .map_err(Skip::of)?;
         let extents = read_extents(&file, tree)?;
-        let pieces = extents.windows(2).filter(|pair| pair[0].end() != pair[1].physical).count() as u64;
-        if 2 * (pieces + batch.runs) > batch.pieces {
-            return Err(Skip::NoBetterSpace);
+        Self { file, extents }.check(batch)
+    }
+
+    /// The number of places where the reader must seek within the donor.
+    fn pieces(&self) -> u64 {
+        self.extents.windows(2).filter(|pair| pair[0].end() != pair[1].physical).count() as u64
+    }
+
+    /// Refuses space that would leave the batch in more than half of its pieces.
+    fn check(self, batch: &Batch) -> Result<Self, Skip> {
+        match 2 * (self.pieces() + batch.runs) > batch.pieces {
+            true => Err(Skip::NoBetterSpace),
+            false => Ok(self),
         }
-        Ok(Self { file, extents })
     }
 
     /// The places of a range of the donor on the device, with the offsets of the file that receives

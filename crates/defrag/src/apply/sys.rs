@@ -125,6 +125,18 @@ pub(super) fn reserve(file: &File, start: u64, length: u64) -> Result<()> {
     fallocate(file, FallocateFlags::KEEP_SIZE, start, length)
 }
 
+/// Takes a range out of a file: what follows moves to its start. The range begins and ends at
+/// blocks of the file system.
+pub(super) fn cut(file: &File, start: u64, end: u64) -> Result<()> {
+    let size = file.metadata().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?.len();
+    match () {
+        () if start >= end => Ok(()),
+        // The kernel collapses no range that reaches the end.
+        () if end >= size => rustix::fs::ftruncate(file, start),
+        () => fallocate(file, FallocateFlags::COLLAPSE_RANGE, start, end - start),
+    }
+}
+
 /// Frees the blocks of a range. The size stays.
 pub(super) fn punch(file: &File, start: u64, length: u64) -> Result<()> {
     fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, start, length)
