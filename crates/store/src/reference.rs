@@ -21,17 +21,7 @@ pub fn reference_markdown() -> String {
          `disturbance` in table `load` are left out of the report's medians, unless a cell has no others. The file's key-value metadata \
          hold every column's unit and description (`senesce.unit.COLUMN`, `senesce.description.COLUMN`). A number that is missing is null.\n\n\
          ## Reading them\n\n\
-         ```python\n\
-         import pandas\n\
-         grep = pandas.read_parquet(\"results/grep.parquet\")\n\
-         grep.groupby([\"arm\", \"role\", \"pulls\"]).seconds_per_gib.median().unstack(\"role\")\n\
-         ```\n\n\
-         ```sql\n\
-         -- DuckDB\n\
-         SELECT arm, role, pulls, median(seconds_per_gib)\n\
-         FROM 'results/grep.parquet' JOIN 'results/cells.parquet' USING (arm, file_system, role, pulls)\n\
-         WHERE valid GROUP BY ALL ORDER BY ALL;\n\
-         ```\n\n\
+         [Read results in DuckDB and pandas](../how-to/results.md) has queries.\n\n\
          `senesce export --csv` and `--json` write the same tables for programs that do not read Parquet. The CSV is meant for\n\
          spreadsheets: a text that a spreadsheet would run as a formula has an apostrophe before it. Parquet and JSON hold every text\n\
          unchanged.\n"
