@@ -296,7 +296,7 @@ pub struct Measure {
     /// changes the aging, because no data is left to be written later.
     #[serde(skip_serializing_if = "is_false")]
     pub sync_steps: bool,
-    /// Keeps a copy of the images at every checkpoint, so that a killed run resumes there.
+    /// Keeps a copy of the images of the last checkpoint, so that a killed run resumes there.
     pub snapshots: bool,
 }
 
