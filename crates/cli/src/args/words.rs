@@ -140,6 +140,6 @@ pub enum FsSnapshotVerb {
     List(FsOfVolumeArgs),
     /// Delete a snapshot, and free the blocks that only it used.
     Delete(FsOfSnapshotArgs),
-    /// Set a volume back to a snapshot. Later contents that no snapshot has are lost.
+    /// Set a volume back to a snapshot. Later changes are lost, unless another snapshot has them.
     Restore(FsOfSnapshotArgs),
 }
