@@ -1,19 +1,24 @@
 //! Checks that the compiler does not make, and small tools for developers.
 //!
 //! `cargo xtask tidy` checks dependencies between crates, the size of files, calls that belong to
-//! adapters, switched-off tests, prose and links. `cargo xtask commits` checks messages of commits.
+//! adapters, switched-off tests, prose, links and tables of kept runs. `cargo xtask results` writes
+//! these tables. `cargo xtask commits` checks messages of commits.
 
 mod calls;
 mod commits;
 mod files;
 mod links;
 mod prose;
+mod results;
 mod walls;
 
 use std::{path::Path, process::ExitCode};
 
 const USAGE: &str = "usage: cargo xtask tidy             check the tree
        cargo xtask tidy --shrink    lower the allowances of prose to what is left, then check
+       cargo xtask results          write the tables of docs/results from the kept runs
+       senesce show RUN --json | cargo xtask results --keep NAME RUN COMMAND
+                                    keep a run that COMMAND made, as docs/results/kept/NAME
        cargo xtask commits [RANGE]  check the messages of commits (default: main..HEAD)
        cargo xtask commits --message FILE
                                     check one message (as a commit-msg hook does)";
@@ -27,6 +32,11 @@ fn main() -> ExitCode {
         ["tidy", "--shrink"] => match prose::shrink(root) {
             Ok(()) => tidy(root),
             Err(error) => report("tidy", vec![format!("cannot shrink the allowances: {error:#}")]),
+        },
+        ["results"] => write_results(root),
+        ["results", "--keep", name, run, command] => match keep_run(root, name, run, command) {
+            Ok(()) => write_results(root),
+            Err(error) => report("results", vec![format!("cannot keep {run}: {error:#}")]),
         },
         ["commits"] => commits(commits::check_range(root, "main..HEAD")),
         ["commits", "--message", file] => {
@@ -44,12 +54,13 @@ type Check = fn(&Path) -> anyhow::Result<Vec<String>>;
 
 fn tidy(root: &Path) -> ExitCode {
     let mut complaints = Vec::new();
-    let checks: [(&str, Check); 5] = [
+    let checks: [(&str, Check); 6] = [
         ("walls", walls::check),
         ("files", files::check),
         ("calls", calls::check),
         ("prose", prose::check),
         ("links", links::check),
+        ("results", results::check),
     ];
     for (name, check) in checks {
         match check(root) {
@@ -58,6 +69,22 @@ fn tidy(root: &Path) -> ExitCode {
         }
     }
     report("tidy", complaints)
+}
+
+fn write_results(root: &Path) -> ExitCode {
+    match results::write(root) {
+        Ok((changed, faults)) => {
+            changed.iter().for_each(|page| println!("wrote {page}"));
+            report("results", faults)
+        }
+        Err(error) => report("results", vec![format!("{error:#}")]),
+    }
+}
+
+/// Keeps a run, whose tables are read as JSON from the standard input.
+fn keep_run(root: &Path, name: &str, run: &str, command: &str) -> anyhow::Result<()> {
+    let json = serde_json::from_reader(std::io::stdin().lock())?;
+    results::keep(root, name, Path::new(run), &json, command)
 }
 
 fn commits(checked: anyhow::Result<Vec<String>>) -> ExitCode {
