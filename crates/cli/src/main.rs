@@ -35,7 +35,7 @@ fn main() -> ExitCode {
     if let Verb::GuestGuard(args) = &cli.verb {
         return ExitCode::from(senesce_guest::guard_stdio(&args.command));
     }
-    verb::guest::trust_caller();
+    verb::guest::trust_owners();
     exit::run(|| dispatch(cli))
 }
 

@@ -268,6 +268,9 @@ pub fn kind(name: FileSystemName) -> FileSystemKind {
         FileSystemName::Xfs => FileSystemKind::Xfs,
         FileSystemName::Btrfs => FileSystemKind::Btrfs,
         FileSystemName::F2fs => FileSystemKind::F2fs,
+        FileSystemName::Nilfs2 => FileSystemKind::Nilfs2,
+        FileSystemName::Jfs => FileSystemKind::Jfs,
+        FileSystemName::Reiserfs => FileSystemKind::Reiserfs,
         FileSystemName::Garden => FileSystemKind::Garden,
         FileSystemName::Evergreen => FileSystemKind::Evergreen,
         // A directory is neither formatted nor mounted, so this value is not used.

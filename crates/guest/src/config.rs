@@ -36,6 +36,10 @@ pub struct GuestConfig {
     pub command: Vec<String>,
     /// Its whole environment.
     pub environment: Vec<(String, String)>,
+    /// Variables that receive the number of the calling user, as the guest sees it.
+    pub caller_variables: Vec<String>,
+    /// Variables that receive the number of the host's root, as the guest sees it.
+    pub system_variables: Vec<String>,
     /// Its working directory.
     pub dir: PathBuf,
     /// The caller's mask of file modes.

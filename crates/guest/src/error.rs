@@ -47,6 +47,12 @@ pub enum Error {
         /// The limit, in words.
         why: String,
     },
+    /// The host forbids what the guest's kernel is built on.
+    #[error("a guest cannot start: this process may not trace its children (ptrace): {reason}")]
+    NoPtrace {
+        /// The system's answer.
+        reason: String,
+    },
     /// The kernel did not start the command in time.
     #[error("the guest did not start within {seconds} s{console}")]
     NotBooted {
@@ -55,7 +61,7 @@ pub enum Error {
         /// The last lines of its console.
         console: String,
     },
-    /// The guest sends nothing any more.
+    /// The guest sends nothing any more, and its processes do nothing.
     #[error("the guest has not answered for {seconds} s and was killed{console}")]
     Hung {
         /// The limit.
@@ -99,9 +105,10 @@ impl Error {
             Error::NoKernel { .. } | Error::NoModules { .. } => format!("apt-get install {}", crate::PACKAGE),
             Error::Memory { .. } => "name another size with --guest-memory".to_owned(),
             Error::Path { .. } => "set TMPDIR to a directory with a plain name".to_owned(),
-            Error::NotBooted { .. } => {
-                "the host may forbid ptrace to this process (a container's rules); see docs/how-to/guest.md".to_owned()
-            }
+            Error::NoPtrace { .. } => "allow ptrace: in a container --cap-add=SYS_PTRACE or another seccomp profile, \
+                 on the host sysctl kernel.yama.ptrace_scope=1"
+                .to_owned(),
+            Error::NotBooted { .. } => "the machine may be too busy: try again when it is idle".to_owned(),
             Error::Died { console, .. } if console.contains("Out of memory") || console.contains("No free memory") => {
                 "the guest needs more memory: --guest-memory 2GiB".to_owned()
             }
@@ -113,7 +120,11 @@ impl Error {
     pub fn is_environment(&self) -> bool {
         matches!(
             self,
-            Error::NoKernel { .. } | Error::NoModules { .. } | Error::NotBooted { .. } | Error::Memory { .. }
+            Error::NoKernel { .. }
+                | Error::NoModules { .. }
+                | Error::NoPtrace { .. }
+                | Error::NotBooted { .. }
+                | Error::Memory { .. }
         )
     }
 

@@ -3,8 +3,13 @@
 //!
 //! UML has a process for each address space of the guest, and others for its devices. If the kernel
 //! itself is killed, the kernel of the host lets them continue: a guest program that computes would
-//! compute for ever. They stay in the process group of the kernel, and they become children of the
-//! guard, which reaps them.
+//! compute for ever. So the guard forks a *keeper*, the init of a PID namespace, which starts the
+//! kernel. The keeper dies with the guard, and all processes of the namespace die with the keeper,
+//! whichever of them are killed at once.
+//!
+//! If the host allows no such namespace, the guard is the keeper. Then the processes of the guest
+//! stay in the process group of the kernel, and they become children of the guard, which kills and
+//! reaps them. If launcher, guard and kernel are killed at once, they continue.
 
 use std::{
     io::{Read, Write},
@@ -28,8 +33,13 @@ use rustix::{
     },
 };
 
+use crate::namespace::{Side, fork_init};
+
 /// The argument that the guard replaces by the descriptor of the serial line.
 pub(crate) const LINE: &str = "@LINE@";
+
+/// The start of the guard's report if the host forbids to trace processes. The reason follows.
+pub(crate) const NO_PTRACE: &str = "cannot trace processes: ";
 
 /// What the guard reports at the end: how the kernel exited.
 pub(crate) fn describe(status: ExitStatus) -> String {
@@ -46,13 +56,75 @@ pub(crate) fn describe(status: ExitStatus) -> String {
 /// Call it before any thread is started. Returns once no process of the guest is left. Out: the
 /// exit code.
 pub fn guard_stdio(command: &[String]) -> u8 {
-    let report = match guard(command) {
-        Ok(status) => describe(status),
-        Err(error) => format!("could not be started ({error})"),
+    match fork_init() {
+        Ok(Side::Outside(keeper)) => watch(keeper),
+        Ok(Side::Init) | Err(_) => keep(command),
+    }
+    0
+}
+
+/// Waits for the keeper, and reports if it was killed.
+fn watch(keeper: Pid) {
+    loop {
+        match rustix::process::waitpid(Some(keeper), WaitOptions::empty()) {
+            Ok(Some((_, status))) => {
+                if let Some(signal) = status.terminating_signal() {
+                    let _ = send(&format!("was killed by signal {signal} with its keeper"));
+                }
+                return;
+            }
+            Ok(None) | Err(Errno::INTR) => {}
+            Err(_) => return,
+        }
+    }
+}
+
+fn keep(command: &[String]) {
+    let report = match check_ptrace().map_err(|error| format!("{NO_PTRACE}{error}")) {
+        Ok(()) => match run_kernel(command) {
+            Ok(status) => describe(status),
+            Err(error) => format!("could not be started ({error})"),
+        },
+        Err(report) => report,
     };
     // Without a launcher there is no reader.
     let _ = send(&report);
-    0
+}
+
+/// Traces a child for a moment, as the kernel of the guest does with all of its processes.
+///
+/// Errors: the host forbids it.
+fn check_ptrace() -> std::io::Result<()> {
+    // SAFETY: the process has one thread, and the child only makes system calls.
+    let child = unsafe { libc::fork() };
+    match child {
+        -1 => return Err(std::io::Error::last_os_error()),
+        0 => {
+            // SAFETY: the arguments are not used by this request.
+            let traced = unsafe { libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) };
+            let error = std::io::Error::last_os_error().raw_os_error().unwrap_or(Errno::PERM.raw_os_error());
+            // SAFETY: neither call returns to code that the parent also runs.
+            unsafe {
+                if traced == 0 {
+                    libc::raise(libc::SIGSTOP);
+                    libc::_exit(0);
+                }
+                libc::_exit(error);
+            }
+        }
+        _ => {}
+    }
+    let mut status = 0;
+    // SAFETY: the status is writable, and the child is this process's own.
+    unsafe {
+        libc::waitpid(child, &mut status, libc::WUNTRACED);
+        if libc::WIFSTOPPED(status) {
+            libc::kill(child, libc::SIGKILL);
+            libc::waitpid(child, &mut status, 0);
+            return Ok(());
+        }
+    }
+    Err(std::io::Error::from_raw_os_error(libc::WEXITSTATUS(status)))
 }
 
 fn send(text: &str) -> std::io::Result<()> {
@@ -65,7 +137,7 @@ fn send(text: &str) -> std::io::Result<()> {
     Ok(())
 }
 
-fn guard(command: &[String]) -> std::io::Result<ExitStatus> {
+fn run_kernel(command: &[String]) -> std::io::Result<ExitStatus> {
     let [program, arguments @ ..] = command else {
         return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "there is no command"));
     };

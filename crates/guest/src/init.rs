@@ -7,7 +7,10 @@ use std::{
     ffi::CString,
     fs::{self, File},
     io::{Read, Write},
-    os::{fd::AsRawFd, unix::process::CommandExt},
+    os::{
+        fd::AsRawFd,
+        unix::{fs::MetadataExt, process::CommandExt},
+    },
     path::Path,
     process::{Command, Stdio},
     sync::{Arc, Mutex, PoisonError, mpsc},
@@ -81,7 +84,7 @@ pub fn init(config: &Path) -> Result<()> {
     }
     match prepare_line() {
         Ok((line, reader)) => {
-            match prepare(config) {
+            match prepare(config).and_then(|found| with_owners(found, config)) {
                 Ok(config) => line.send(&execute(&config, &line, reader)),
                 Err(error) => line.send(&Frame::Failed(with_cause(&error))),
             }
@@ -151,6 +154,18 @@ fn prepare(config: &Path) -> Result<GuestConfig> {
             Err(errno) => return Err(Error::errno("load", module)(errno)),
         }
     }
+    Ok(config)
+}
+
+/// Adds the variables of owners. The caller owns the file at `path`, and the host's root owns `/`.
+/// A user namespace shows both with other numbers than the host.
+fn with_owners(mut config: GuestConfig, path: &Path) -> Result<GuestConfig> {
+    let owner = |of: &Path| Ok(fs::metadata(of).map_err(Error::io("look up", of))?.uid().to_string());
+    let (caller, system) = (owner(path)?, owner(Path::new("/"))?);
+    let mut variables = Vec::new();
+    variables.extend(config.caller_variables.drain(..).map(|name| (name, caller.clone())));
+    variables.extend(config.system_variables.drain(..).map(|name| (name, system.clone())));
+    config.environment.extend(variables);
     Ok(config)
 }
 

@@ -24,14 +24,17 @@ use std::{
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use senesce_core::{Bytes, Clock};
 
-use crate::{Error, GuestConfig, GuestKernel, Result, check_memory, console::Console, frame::Frame, guard};
+use crate::{
+    Error, GuestConfig, GuestKernel, Result, check_memory, console::Console, frame::Frame, guard, progress::Progress,
+};
 
 /// How long the launcher waits for a guest.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// From the start of the kernel to that of the command.
     pub boot: Duration,
-    /// Between two signs of life.
+    /// Between two signs of life: a frame of init, or work of the guest's processes. Without a frame
+    /// a guest lives for at most [`WORKING`] times this.
     pub silence: Duration,
     /// From the start of the kernel to the end of the command; none for a run of any length.
     pub total: Option<Duration>,
@@ -74,6 +77,10 @@ pub struct GuestEnd {
 /// The hidden verbs that this program offers to itself.
 const GUARD_VERB: &str = "guest-guard";
 const INIT_VERB: &str = "guest-init";
+/// How many times longer a guest may be silent that works.
+const WORKING: u32 = 10;
+/// Frames that wait for the launcher. More stay in the line, and the guest waits.
+const FRAMES: usize = 64;
 /// Between two checks for signals.
 const POLL: Duration = Duration::from_millis(100);
 /// How long a guest may take to power off.
@@ -184,7 +191,7 @@ impl Guest {
         let (console, stderr) = (Console::default(), guard.stderr.take().expect("it is piped"));
         let follower = console.clone();
         let console_reader = thread::spawn(move || follower.follow(stderr));
-        let (sender, events) = mpsc::channel();
+        let (sender, events) = mpsc::sync_channel(FRAMES);
         let reader = line.try_clone().map_err(Error::io("read the line of", program))?;
         thread::spawn(move || {
             let end = loop {
@@ -210,7 +217,11 @@ impl Guest {
         let since = |then: senesce_core::Nanos| Duration::from_nanos(clock.now().0.saturating_sub(then.0));
         let started = clock.now();
         let (mut last, mut is_ready, mut passed) = (started, false, None);
-        let died = |how: String, console: String| Error::Died { how, console };
+        let mut watch = Watch::new(limits.silence);
+        let died = |how: String, console: String| match how.strip_prefix(guard::NO_PTRACE) {
+            Some(reason) => Error::NoPtrace { reason: reason.to_owned() },
+            None => Error::Died { how, console },
+        };
         loop {
             let event = self.events.recv_timeout(POLL);
             if let Some(signal) = interrupted().filter(|_| passed.is_none() && is_ready) {
@@ -240,13 +251,17 @@ impl Guest {
                     let (_, console) = self.end(Duration::ZERO);
                     return Err(Error::NotBooted { seconds: limits.boot.as_secs(), console });
                 }
-                Err(RecvTimeoutError::Timeout) if is_ready && since(last) > limits.silence => {
+                Err(RecvTimeoutError::Timeout)
+                    if is_ready && watch.is_hung(since(last), || Progress::of(Pid::from_child(&self.guard))) =>
+                {
+                    let seconds = since(last).as_secs();
                     let (_, console) = self.end(Duration::ZERO);
-                    return Err(Error::Hung { seconds: limits.silence.as_secs(), console });
+                    return Err(Error::Hung { seconds, console });
                 }
                 Err(RecvTimeoutError::Timeout) => continue,
             };
             last = clock.now();
+            watch = Watch::new(limits.silence);
             match frame {
                 Frame::Ready(_) => is_ready = true,
                 // If the output has no reader, the command continues, as a run does whose progress
@@ -269,6 +284,8 @@ impl Guest {
     /// Waits up to `patience` until the guest has powered off, then has it killed. Out: how the
     /// kernel ended, and the end of its console.
     fn end(mut self, patience: Duration) -> (String, String) {
+        // The reader of the line must not wait for this thread.
+        drop(self.events);
         let mut report = String::new();
         let timeout = patience.max(Duration::from_millis(1));
         let _ = self.control.set_read_timeout(Some(timeout));
@@ -284,6 +301,37 @@ impl Guest {
         let _ = self.console_reader.join();
         let how = if report.is_empty() { "was killed with its guard".to_owned() } else { report };
         (how, self.console.tail())
+    }
+}
+
+/// Decides whether a silent guest hangs.
+struct Watch {
+    limit: Duration,
+    /// What the guest had done, and how long it had been silent then.
+    seen: Option<(Duration, Progress)>,
+}
+
+impl Watch {
+    fn new(limit: Duration) -> Self {
+        Self { limit, seen: None }
+    }
+
+    /// `silent` is the time since the last frame. `look` reads the progress of the guest.
+    fn is_hung(&mut self, silent: Duration, look: impl FnOnce() -> Progress) -> bool {
+        match self.seen {
+            // Reading the progress costs, and most silences are short.
+            None if silent <= self.limit / 2 => false,
+            None => {
+                self.seen = Some((silent, look()));
+                false
+            }
+            Some((at, _)) if silent - at <= self.limit / 2 => false,
+            Some((at, before)) => {
+                let now = look();
+                self.seen = Some((silent, now));
+                !now.is_life(&before, silent - at) || silent > self.limit * WORKING
+            }
+        }
     }
 }
 
@@ -321,4 +369,28 @@ fn kill_orphans(earlier: &[Pid]) {
 fn write_all(mut to: impl Write, bytes: &[u8]) -> std::io::Result<()> {
     to.write_all(bytes)?;
     to.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_silent_guest_without_work_hangs() {
+        let seconds = Duration::from_secs;
+        let mut watch = Watch::new(seconds(120));
+        let idle = Progress::default;
+        assert!(!watch.is_hung(seconds(60), || panic!("too early to read")));
+        assert!(!watch.is_hung(seconds(61), idle));
+        assert!(!watch.is_hung(seconds(121), || panic!("too early to read")));
+        assert!(watch.is_hung(seconds(122), idle));
+    }
+
+    #[test]
+    fn a_silent_guest_that_waits_for_a_disk_lives_longer() {
+        let mut watch = Watch::new(Duration::from_secs(120));
+        let hung: Vec<u64> =
+            (1..2000).filter(|&at| watch.is_hung(Duration::from_secs(at), Progress::waiting)).take(1).collect();
+        assert!((1201..=1262).contains(&hung[0]), "{hung:?}");
+    }
 }

@@ -6,9 +6,9 @@
 //! every workload and measurement works in a guest, with the kernel, and the rights of root, that
 //! the guest has.
 //!
-//! Four processes take part. [`run_guest`] is the launcher. It starts the *guard*
-//! ([`guard_stdio`]), which starts the kernel and kills all of its processes once the kernel or the
-//! launcher is gone. [`init`] is process 1 of the guest. Launcher and init exchange
+//! Five processes take part. [`run_guest`] is the launcher. It starts the *guard*
+//! ([`guard_stdio`]) and its *keeper*, which starts the kernel and kills all of its processes once
+//! the kernel or the launcher is gone. [`init`] is process 1 of the guest. Launcher and init exchange
 //! [frames](frame::Frame) over a serial line.
 //!
 //! It knows nothing of volumes and plans, and decides nothing about them.
@@ -23,6 +23,8 @@ mod kernel;
 mod launch;
 mod memory;
 mod modules;
+mod namespace;
+mod progress;
 
 pub use config::{GuestConfig, Writable};
 pub use error::{Error, Result};

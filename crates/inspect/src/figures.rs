@@ -91,7 +91,8 @@ pub struct TargetFigures {
     /// The block device, if there is one.
     pub device: Option<String>,
     /// How it was read: `through its mount`, `straight from the device`, `straight from the image`
-    /// or `mounted read-only for the inspection`. A survey of an engine has its own text.
+    /// or `mounted read-only for the inspection`, the last one also with `in a guest kernel`. A
+    /// survey of an engine has its own text.
     pub read: String,
     /// Mount options, if it is mounted.
     pub mount_options: Option<String>,
@@ -109,7 +110,7 @@ pub struct TargetFigures {
     pub device_read_ahead_kib: Option<u32>,
     /// Time of the inspection, seconds since 1970.
     pub inspected_unix_seconds: u64,
-    /// Release of the running kernel.
+    /// Release of the running kernel; of the guest's, if it mounted the file system.
     pub kernel: String,
 }
 

@@ -97,6 +97,9 @@ fn inspect_mounted(
         device: device.filter(|_| shown.is_none()).map(|device| device.display().to_string()),
         read: match shown {
             None => "through its mount".to_owned(),
+            Some(_) if senesce_volume::is_guest() => {
+                "mounted read-only in a guest kernel for the inspection".to_owned()
+            }
             Some(_) => "mounted read-only for the inspection".to_owned(),
         },
         mount_options: Some(target.options.clone()),

@@ -165,7 +165,7 @@ pub(crate) fn examine(path: &Path, file_system: FileSystemKind, host: &dyn Host)
                 Err(problem) => return Err(found.not_mountable(problem)),
             }
         }
-        FileSystemKind::Ext4 | FileSystemKind::F2fs | FileSystemKind::Garden | FileSystemKind::Evergreen => {}
+        _ => {}
     }
     Ok(found)
 }
@@ -173,7 +173,9 @@ pub(crate) fn examine(path: &Path, file_system: FileSystemKind, host: &dyn Host)
 impl Examined {
     fn not_mountable(&self, problem: String) -> Error {
         let options = match self.file_system {
-            FileSystemKind::Xfs | FileSystemKind::F2fs => "ro,norecovery",
+            FileSystemKind::Xfs | FileSystemKind::F2fs | FileSystemKind::Nilfs2 => "ro,norecovery",
+            FileSystemKind::Jfs => "ro",
+            FileSystemKind::Reiserfs => "ro,nolog",
             _ => "ro,rescue=nologreplay",
         };
         let hint = format!(

@@ -30,7 +30,7 @@ pub enum Target {
         /// Where and how it is mounted, in words, if it is.
         mounted: Option<String>,
     },
-    /// An unmounted XFS or Btrfs. The inspection mounts it read-only, without replay of its log.
+    /// An unmounted file system of another kind. The inspection mounts it read-only, without replay of its log.
     Unmounted {
         /// The device or image.
         path: PathBuf,
@@ -167,6 +167,9 @@ fn mounted(root: PathBuf, mounts: &[MountEntry]) -> Result<MountedTarget, Error>
         "xfs" => FileSystemKind::Xfs,
         "btrfs" => FileSystemKind::Btrfs,
         "f2fs" => FileSystemKind::F2fs,
+        "nilfs2" => FileSystemKind::Nilfs2,
+        "jfs" => FileSystemKind::Jfs,
+        "reiserfs" => FileSystemKind::Reiserfs,
         other => return Err(Error::NotSupported { path: root, file_system: other.to_owned() }),
     };
     let mut warnings = Vec::new();

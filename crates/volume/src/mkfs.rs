@@ -9,8 +9,9 @@ use crate::{FileSystemKind, Uuid, VolumeSpec};
 
 /// Returns the arguments with which mkfs makes the file system of `spec` on `device`.
 ///
-/// The UUID is set, so that the superblock proves that this mkfs made the file system. `size`
-/// limits the file system to a part of the device. The user's options come last and override ours.
+/// The UUID is set, here or by a second program, so that the superblock proves that this mkfs made
+/// the file system. `size` limits the file system to a part of the device. The user's options come
+/// last and override ours.
 ///
 /// For ext4, the hash of directories has a seed, so that the readdir order is reproducible. The
 /// inode tables are initialized at once, because a background thread would write while a workload
@@ -59,6 +60,25 @@ pub fn plan_mkfs(spec: &VolumeSpec, device: &Path, uuid: Uuid, size: Option<Byte
             arguments.push(device);
             // The size is after the device, in sectors of 512 bytes.
             arguments.extend(size.map(|size| (size.0 / 512).to_string()));
+        }
+        FileSystemKind::Nilfs2 => {
+            add(&["-q", "-f"]);
+            arguments.extend(options.iter().cloned());
+            arguments.push(device);
+            arguments.extend(size.map(|size| (size.0 / 4096).to_string()));
+        }
+        FileSystemKind::Jfs => {
+            add(&["-q"]);
+            arguments.extend(options.iter().cloned());
+            arguments.push(device);
+            arguments.extend(size.map(|size| (size.0 / 4096).to_string()));
+        }
+        FileSystemKind::Reiserfs => {
+            // Twice: it asks no question.
+            add(&["-q", "-f", "-f", "-u", &uuid]);
+            arguments.extend(options.iter().cloned());
+            arguments.push(device);
+            arguments.extend(size.map(|size| (size.0 / 4096).to_string()));
         }
         FileSystemKind::Garden | FileSystemKind::Evergreen => {
             // It uses its whole device. `--force`, because the device was checked before.
@@ -124,5 +144,8 @@ mod tests {
         assert_eq!(plan(FileSystemKind::Btrfs, &[], None), format!("-q -f -U {id} /dev/x"));
         let f2fs = plan(FileSystemKind::F2fs, &["-i"], Some(Bytes(1 << 26)));
         assert_eq!(f2fs, format!("-q -f -r -U {id} -i /dev/x 131072"));
+        assert_eq!(plan(FileSystemKind::Nilfs2, &["-B", "64"], None), "-q -f -B 64 /dev/x");
+        assert_eq!(plan(FileSystemKind::Jfs, &[], Some(Bytes(1 << 26))), "-q /dev/x 16384");
+        assert_eq!(plan(FileSystemKind::Reiserfs, &[], None), format!("-q -f -f -u {id} /dev/x"));
     }
 }

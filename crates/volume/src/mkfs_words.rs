@@ -144,6 +144,24 @@ const F2FS: &[Allowed] = &[
     (&["-o"], Value::Number),
 ];
 
+const NILFS2: &[Allowed] = &[
+    (&["-b", "-B"], Value::Size),
+    (&["-K", "-q"], Value::None),
+    (&["-L"], Value::Label),
+    (&["-m"], Value::Number),
+    (&["-O"], Value::Features),
+];
+
+const JFS: &[Allowed] = &[(&["-L"], Value::Label), (&["-O", "-q"], Value::None), (&["-s"], Value::Number)];
+
+const REISERFS: &[Allowed] = &[
+    (&["-b", "--block-size", "-s", "--journal-size", "-t", "--transaction-max-size"], Value::Size),
+    (&["-h", "--hash"], Value::OneOf(&["r5", "rupasov", "tea"])),
+    (&["-l", "--label"], Value::Label),
+    (&["--format"], Value::OneOf(&["3.5", "3.6"])),
+    (&["-q"], Value::None),
+];
+
 const GARDEN: &[Allowed] = &[
     (&["--compress", "--log-size"], Value::Size),
     (&["--medium"], Value::OneOf(&["hdd", "ssd"])),
@@ -167,6 +185,9 @@ pub fn check_mkfs_words(kind: FileSystemKind, words: &[String]) -> Result<()> {
         FileSystemKind::Xfs => XFS,
         FileSystemKind::Btrfs => BTRFS,
         FileSystemKind::F2fs => F2FS,
+        FileSystemKind::Nilfs2 => NILFS2,
+        FileSystemKind::Jfs => JFS,
+        FileSystemKind::Reiserfs => REISERFS,
         FileSystemKind::Garden => GARDEN,
         FileSystemKind::Evergreen => EVERGREEN,
     };
@@ -266,9 +287,14 @@ mod tests {
 
     #[test]
     fn words_that_name_paths_are_refused() {
-        use FileSystemKind::{Btrfs, Evergreen, Ext4, F2fs, Garden, Xfs};
+        use FileSystemKind::{Btrfs, Evergreen, Ext4, F2fs, Garden, Jfs, Nilfs2, Reiserfs, Xfs};
         for (kind, words) in [
-            (F2fs, &["-c", "/dev/loop9"][..]),
+            (Nilfs2, &["-c"][..]),
+            (Jfs, &["-j", "/dev/loop9"]),
+            (Jfs, &["-J", "device=/dev/loop9"]),
+            (Reiserfs, &["-j", "/dev/loop9"]),
+            (Reiserfs, &["-B", "/etc/shadow"]),
+            (F2fs, &["-c", "/dev/loop9"]),
             (F2fs, &["-c/dev/loop9"]),
             (F2fs, &["-m"]),
             (F2fs, &["-U", "random"]),
@@ -324,9 +350,12 @@ mod tests {
 
     #[test]
     fn words_that_shape_a_file_system_are_allowed() {
-        use FileSystemKind::{Btrfs, Evergreen, Ext4, F2fs, Garden, Xfs};
+        use FileSystemKind::{Btrfs, Evergreen, Ext4, F2fs, Garden, Jfs, Nilfs2, Reiserfs, Xfs};
         for (kind, words) in [
-            (F2fs, &["-i", "-o", "5", "-s", "2", "-O", "extra_attr,inode_checksum", "-e", "mp3,gif", "-l", "x"][..]),
+            (Nilfs2, &["-B", "64", "-m", "8", "-O", "^block_count"][..]),
+            (Jfs, &["-s", "4", "-L", "x"]),
+            (Reiserfs, &["-h", "tea", "-s", "1024"]),
+            (F2fs, &["-i", "-o", "5", "-s", "2", "-O", "extra_attr,inode_checksum", "-e", "mp3,gif", "-l", "x"]),
             (Ext4, &["-b", "1024", "-E", "stride=2", "-Enodiscard", "-m", "0", "-N96", "-O", "^flex_bg,bigalloc"]),
             (Ext4, &["-m", "0.5", "-J", "size=64", "-T", "largefile", "-I", "128", "-L", "my disk"]),
             (Xfs, &["-i", "size=1024", "-d", "agcount=4,su=64k,sw=2", "-l", "size=64m,internal", "-m", "reflink=0"]),

@@ -57,7 +57,10 @@ impl ReadOnlyMount {
             FileSystemKind::Ext4 => ("ro,noload", &[("ro", None), ("noload", None)]),
             // A copy of a volume has its UUID, which may be mounted already.
             FileSystemKind::Xfs => ("ro,norecovery,nouuid", &[("ro", None), ("norecovery", None), ("nouuid", None)]),
-            FileSystemKind::F2fs => ("ro,norecovery", &[("ro", None), ("norecovery", None)]),
+            FileSystemKind::F2fs | FileSystemKind::Nilfs2 => ("ro,norecovery", &[("ro", None), ("norecovery", None)]),
+            // Only its fsck replays the log.
+            FileSystemKind::Jfs => ("ro", &[("ro", None)]),
+            FileSystemKind::Reiserfs => ("ro,nolog", &[("ro", None), ("nolog", None)]),
             FileSystemKind::Garden | FileSystemKind::Evergreen => unreachable!("refused above"),
             FileSystemKind::Btrfs => ("ro,rescue=nologreplay", &[("ro", None), ("rescue", Some("nologreplay"))]),
         };

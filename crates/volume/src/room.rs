@@ -30,6 +30,12 @@ impl FileSystemKind {
             // Eight segments of metadata, and a reserve for cleaning that grows as the square root
             // of the size (f2fs-tools 1.15: 32 MiB of 64 MiB, 136 MiB of 1 GiB).
             FileSystemKind::F2fs => 16 * Bytes::MIB + size.isqrt() * 3584,
+            // Eight segments that mkfs makes, and 5% reserved (nilfs-tools 2.2).
+            FileSystemKind::Nilfs2 => 64 * Bytes::MIB + size / 20,
+            // Its log (0.4%, jfsutils 1.1), and the maps of blocks and inodes.
+            FileSystemKind::Jfs => size / 128 + Bytes::MIB,
+            // Its journal of 8,193 blocks, and bitmaps (reiserfsprogs 3.6).
+            FileSystemKind::Reiserfs => 33 * Bytes::MIB + size / 16_384,
             // Its log, and 64 bytes for each block.
             FileSystemKind::Garden => (size / 16).clamp(Bytes::MIB, 32 * Bytes::MIB) + size / 70,
             // Its log, and the new blocks of a checkpoint, which coexist with the old ones.

@@ -23,6 +23,12 @@ pub enum FileSystemKind {
     Btrfs,
     /// F2FS, of f2fs-tools.
     F2fs,
+    /// NILFS2, of nilfs-tools.
+    Nilfs2,
+    /// JFS, of jfsutils.
+    Jfs,
+    /// ReiserFS, of reiserfsprogs.
+    Reiserfs,
     /// The garden, an engine of ours: a drive and its log on one device. A process serves it
     /// through FUSE.
     Garden,
@@ -32,11 +38,14 @@ pub enum FileSystemKind {
 
 impl FileSystemKind {
     /// All kinds.
-    pub const ALL: [FileSystemKind; 6] = [
+    pub const ALL: [FileSystemKind; 9] = [
         FileSystemKind::Ext4,
         FileSystemKind::Xfs,
         FileSystemKind::Btrfs,
         FileSystemKind::F2fs,
+        FileSystemKind::Nilfs2,
+        FileSystemKind::Jfs,
+        FileSystemKind::Reiserfs,
         FileSystemKind::Garden,
         FileSystemKind::Evergreen,
     ];
@@ -58,6 +67,9 @@ impl FileSystemKind {
             FileSystemKind::Xfs => "xfs",
             FileSystemKind::Btrfs => "btrfs",
             FileSystemKind::F2fs => "f2fs",
+            FileSystemKind::Nilfs2 => "nilfs2",
+            FileSystemKind::Jfs => "jfs",
+            FileSystemKind::Reiserfs => "reiserfs",
             FileSystemKind::Garden => "garden",
             FileSystemKind::Evergreen => "evergreen",
         }
@@ -70,8 +82,26 @@ impl FileSystemKind {
             FileSystemKind::Xfs => "mkfs.xfs",
             FileSystemKind::Btrfs => "mkfs.btrfs",
             FileSystemKind::F2fs => "mkfs.f2fs",
+            FileSystemKind::Nilfs2 => "mkfs.nilfs2",
+            FileSystemKind::Jfs => "mkfs.jfs",
+            FileSystemKind::Reiserfs => "mkfs.reiserfs",
             FileSystemKind::Garden | FileSystemKind::Evergreen => "senesce",
         }
+    }
+
+    /// The program that sets the UUID after mkfs, if mkfs cannot, and its options.
+    pub(crate) fn uuid_tool(self) -> Option<(&'static str, &'static [&'static str])> {
+        match self {
+            // `-f` makes it ask no question.
+            FileSystemKind::Nilfs2 => Some(("nilfs-tune", &["-f", "-U"])),
+            FileSystemKind::Jfs => Some(("jfs_tune", &["-U"])),
+            _ => None,
+        }
+    }
+
+    /// Whether the kernel lists its free extents. Of others, only the number of free bytes is known.
+    pub fn lists_free_extents(self) -> bool {
+        !matches!(self, FileSystemKind::Nilfs2 | FileSystemKind::Jfs | FileSystemKind::Reiserfs)
     }
 
     /// The Debian package of that program.
@@ -81,6 +111,9 @@ impl FileSystemKind {
             FileSystemKind::Xfs => "xfsprogs",
             FileSystemKind::Btrfs => "btrfs-progs",
             FileSystemKind::F2fs => "f2fs-tools",
+            FileSystemKind::Nilfs2 => "nilfs-tools",
+            FileSystemKind::Jfs => "jfsutils",
+            FileSystemKind::Reiserfs => "reiserfsprogs",
             FileSystemKind::Garden | FileSystemKind::Evergreen => "senesce",
         }
     }
@@ -91,7 +124,8 @@ impl FileSystemKind {
     /// the layout depends on the operations and on explicit syncs, and not on the speed of the
     /// machine. Btrfs discards asynchronously by default, which punches the image at times of its
     /// own: off while aging. F2FS also does so, and cleans segments while it is idle: off, so that
-    /// it cleans only when it needs space. No other option changes how a file system allocates.
+    /// it cleans only when it needs space. NILFS2 is mounted without its cleaner, a daemon that
+    /// works by the clock: blocks that are not used any more stay allocated. No other option changes how a file system allocates.
     ///
     /// The options of our engines are those of `senesce fs mount`, `name=value`: a consistency
     /// point (evergreen: a checkpoint) after at most 300 s, and earlier when half of the log is
@@ -102,18 +136,24 @@ impl FileSystemKind {
             FileSystemKind::Xfs => "noatime,logbsize=256k",
             FileSystemKind::Btrfs => "noatime,nodiscard,commit=300",
             FileSystemKind::F2fs => "noatime,nodiscard,background_gc=off",
+            FileSystemKind::Nilfs2 => "noatime,nodiscard",
+            FileSystemKind::Jfs => "noatime,nodiscard",
+            FileSystemKind::Reiserfs => "noatime,commit=300",
             FileSystemKind::Garden | FileSystemKind::Evergreen => "point-every=300",
         }
     }
 
     /// The smallest volume that its mkfs accepts with default options (xfsprogs 6.1, btrfs-progs
-    /// 6.2, e2fsprogs 1.47, f2fs-tools 1.15, ours).
+    /// 6.2, e2fsprogs 1.47, f2fs-tools 1.15, nilfs-tools 2.2, jfsutils 1.1, reiserfsprogs 3.6, ours).
     pub fn minimum_size(self) -> Bytes {
         match self {
             FileSystemKind::Ext4 => Bytes(8 * Bytes::MIB),
             FileSystemKind::Xfs => Bytes(300 * Bytes::MIB),
             FileSystemKind::Btrfs => Bytes(114_294_784),
             FileSystemKind::F2fs => Bytes(52 * Bytes::MIB),
+            FileSystemKind::Nilfs2 => Bytes(136 * Bytes::MIB),
+            FileSystemKind::Jfs => Bytes(16 * Bytes::MIB),
+            FileSystemKind::Reiserfs => Bytes(40 * Bytes::MIB),
             FileSystemKind::Garden => Bytes(16 * Bytes::MIB),
             FileSystemKind::Evergreen => Bytes(64 * Bytes::MIB),
         }
@@ -131,9 +171,8 @@ impl FromStr for FileSystemKind {
 
     fn from_str(text: &str) -> Result<Self, String> {
         Self::ALL.into_iter().find(|kind| kind.name() == text).ok_or_else(|| {
-            format!(
-                "{text:?} is not a file system senesce makes; it makes ext4, xfs, btrfs, f2fs, garden and evergreen"
-            )
+            let names: Vec<_> = Self::ALL.iter().map(|kind| kind.name()).collect();
+            format!("{text:?} is not a file system senesce makes; it makes {}", names.join(", "))
         })
     }
 }

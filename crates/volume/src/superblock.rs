@@ -14,11 +14,12 @@ pub struct SuperblockIdentity {
 }
 
 /// Reads the superblock in the first 128 KiB of a device. `None` if there is no ext4, XFS, Btrfs,
-/// F2FS, drive of a garden, or evergreen.
+/// F2FS, NILFS2, JFS, ReiserFS, drive of a garden, or evergreen.
 ///
 /// Source: ext4, `s_magic` at 1024+0x38, `s_uuid` +0x68, `s_mkfs_time` +0x108; XFS, `sb_magicnum`
 /// at 0, `sb_uuid` at 32; Btrfs, superblock at 64 KiB, fsid +0x20, magic +0x40; F2FS, magic at
-/// 1024, `uuid` +0x6c; garden, the label at 0, its UUID at 16 (docs/reference/garden-format.md);
+/// 1024, `uuid` +0x6c; NILFS2, `s_magic` at 1024+0x6, `s_uuid` +0x98; JFS, superblock at 32 KiB,
+/// `s_uuid` +0x88; ReiserFS, superblock at 64 KiB, `s_magic` +0x34, `s_uuid` +0x54; garden, the label at 0, its UUID at 16 (docs/reference/garden-format.md);
 /// evergreen, the superblock at 0, its UUID at 16 (docs/reference/evergreen-format.md).
 pub fn read_superblock(prefix: &[u8]) -> Option<SuperblockIdentity> {
     let at = |offset: usize, length: usize| prefix.get(offset..offset + length);
@@ -37,6 +38,15 @@ pub fn read_superblock(prefix: &[u8]) -> Option<SuperblockIdentity> {
     if at(1024, 4) == Some(b"\x10\x20\xf5\xf2") {
         return found(FileSystemKind::F2fs, uuid(1024 + 0x6c)?, None);
     }
+    if at(1024 + 6, 2) == Some(b"\x34\x34") {
+        return found(FileSystemKind::Nilfs2, uuid(1024 + 0x98)?, None);
+    }
+    if at(32_768, 4) == Some(b"JFS1") {
+        return found(FileSystemKind::Jfs, uuid(32_768 + 0x88)?, None);
+    }
+    if at(65_536 + 52, 6) == Some(b"ReIsEr") {
+        return found(FileSystemKind::Reiserfs, uuid(65_536 + 84)?, None);
+    }
     if at(0, 8) == Some(b"SNSCdriv") {
         return found(FileSystemKind::Garden, uuid(16)?, None);
     }
@@ -48,7 +58,7 @@ pub fn read_superblock(prefix: &[u8]) -> Option<SuperblockIdentity> {
 
 /// Bytes that the superblock in the first 128 KiB of a device counts as used, with its own
 /// structures. `None` if there is no known file system, for Btrfs, whose superblock counts
-/// duplicated data once, and for F2FS and our engines, which store the number elsewhere.
+/// duplicated data once, and for others, which store the number elsewhere.
 ///
 /// Source: ext4, `s_blocks_count` at 1024+0x4 and +0x150, `s_free_blocks_count` +0xC and +0x158,
 /// `s_log_block_size` +0x18, the high halves with feature 64bit (+0x60, 0x80); XFS, `sb_blocksize`
@@ -64,7 +74,7 @@ pub fn read_used_bytes(prefix: &[u8]) -> Option<u64> {
             blocks.checked_sub(free)?.checked_mul(1024u64.checked_shl(little(1024 + 0x18)? as u32)?)
         }
         FileSystemKind::Xfs => big(8)?.checked_sub(big(144)?)?.checked_mul(big(0)? & 0xffff_ffff),
-        FileSystemKind::Btrfs | FileSystemKind::F2fs | FileSystemKind::Garden | FileSystemKind::Evergreen => None,
+        _ => None,
     }
 }
 
@@ -89,7 +99,12 @@ mod tests {
         let garden = prefix(&[(0, b"SNSCdriv"), (16, &id)]);
         let evergreen = prefix(&[(0, b"SNSCevrg"), (16, &id)]);
         let f2fs = prefix(&[(1024, b"\x10\x20\xf5\xf2"), (1132, &id)]);
-        for (bytes, kind) in [ext4, xfs, btrfs, f2fs, garden, evergreen].into_iter().zip(FileSystemKind::ALL) {
+        let nilfs2 = prefix(&[(1030, b"\x34\x34"), (1176, &id)]);
+        let jfs = prefix(&[(32_768, b"JFS1"), (32_904, &id)]);
+        let reiserfs = prefix(&[(65_588, b"ReIsEr2Fs"), (65_620, &id)]);
+        for (bytes, kind) in
+            [ext4, xfs, btrfs, f2fs, nilfs2, jfs, reiserfs, garden, evergreen].into_iter().zip(FileSystemKind::ALL)
+        {
             let got = read_superblock(&bytes).unwrap();
             assert_eq!((got.file_system, got.uuid), (kind, Uuid(id)));
         }

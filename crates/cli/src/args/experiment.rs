@@ -4,10 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use clap_complete::engine::ArgValueCandidates;
+use senesce_volume::FileSystemKind;
 
-use super::complete;
-
-use super::GuestArgs;
+use super::{GuestArgs, complete};
 
 #[derive(Debug, Args)]
 pub struct RunArgs {
@@ -169,7 +168,7 @@ pub struct ReplayArgs {
     /// process.
     #[arg(long, value_name = "PLACE")]
     pub on: String,
-    /// File system of an image or device: ext4, xfs, btrfs, f2fs.
+    /// File system of an image or device: ext4, xfs, btrfs, f2fs, nilfs2, jfs, reiserfs.
     #[arg(long, value_enum, hide_possible_values = true)]
     pub fs: Option<FsArg>,
     /// Directory for the image and its mount point.
@@ -227,6 +226,26 @@ pub enum FsArg {
     Xfs,
     Btrfs,
     F2fs,
+    Nilfs2,
+    Jfs,
+    Reiserfs,
+}
+
+impl FsArg {
+    /// The names, for a hint.
+    pub const NAMES: &str = "ext4, xfs, btrfs, f2fs, nilfs2, jfs or reiserfs";
+
+    pub fn kind(self) -> FileSystemKind {
+        match self {
+            Self::Ext4 => FileSystemKind::Ext4,
+            Self::Xfs => FileSystemKind::Xfs,
+            Self::Btrfs => FileSystemKind::Btrfs,
+            Self::F2fs => FileSystemKind::F2fs,
+            Self::Nilfs2 => FileSystemKind::Nilfs2,
+            Self::Jfs => FileSystemKind::Jfs,
+            Self::Reiserfs => FileSystemKind::Reiserfs,
+        }
+    }
 }
 
 #[derive(Debug, Args)]

@@ -9,7 +9,7 @@ use senesce_defrag::{Order, Strategy};
 use senesce_report::MapColour;
 use senesce_store::Role;
 
-use super::complete;
+use super::{GuestArg, complete};
 use crate::verb::compare::FigurePattern;
 
 #[derive(Debug, Args)]
@@ -67,6 +67,15 @@ pub struct InspectArgs {
     /// Read at idle I/O priority.
     #[arg(long)]
     pub idle: bool,
+    /// Mount an unmounted XFS, Btrfs or F2FS image in a guest kernel.
+    ///
+    /// So a damaged or forged image cannot reach the kernel of this machine. Default unless you are
+    /// root. A guest has no devices of this machine.
+    #[arg(long, value_enum, value_name = "KIND")]
+    pub guest: Option<GuestArg>,
+    /// Memory of the guest. Default: 1GiB.
+    #[arg(long, value_name = "SIZE")]
+    pub guest_memory: Option<Bytes>,
 }
 
 #[derive(Debug, Args)]

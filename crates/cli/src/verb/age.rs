@@ -15,8 +15,8 @@ use senesce_experiment::{
 };
 use senesce_image::{Description, SaveOptions, save};
 use senesce_volume::{
-    Backend, Custodian, FileSystemKind, Host, LinuxHost, Slot, Uuid, Volume, VolumeSpec, check_device,
-    check_mkfs_words, check_room, install_signal_cleanup,
+    Backend, Custodian, Host, LinuxHost, Slot, Uuid, Volume, VolumeSpec, check_device, check_mkfs_words, check_room,
+    install_signal_cleanup,
 };
 use serde_json::{Value, json};
 
@@ -236,15 +236,9 @@ fn choose_root(existing: &Path, dry_run: bool) -> Result<PathBuf> {
 }
 
 fn spec(args: &AgeArgs, plan: &Plan, scratch: &Path) -> Result<(VolumeSpec, Slot)> {
-    let file_system = match args.fs {
-        Some(FsArg::Ext4) => FileSystemKind::Ext4,
-        Some(FsArg::Xfs) => FileSystemKind::Xfs,
-        Some(FsArg::Btrfs) => FileSystemKind::Btrfs,
-        Some(FsArg::F2fs) => FileSystemKind::F2fs,
-        None => {
-            let message = format!("--on {} needs a file system", args.on);
-            return Err(usage(message, Some("name one: --fs ext4, xfs, btrfs or f2fs")));
-        }
+    let Some(file_system) = args.fs.map(FsArg::kind) else {
+        let message = format!("--on {} needs a file system", args.on);
+        return Err(usage(message, Some(&format!("name one: --fs {}", FsArg::NAMES))));
     };
     let backend = match args.on.strip_prefix("image:") {
         Some(size) => {

@@ -276,9 +276,9 @@ fn note_twin(host: &LinuxHost, restored: &Path) {
     // It is restored: that its twins cannot be looked for is no failure.
     let Some(identity) = read_start(restored).ok().and_then(|start| read_superblock(&start)) else { return };
     let advice = match identity.file_system {
-        FileSystemKind::Ext4 | FileSystemKind::F2fs | FileSystemKind::Garden | FileSystemKind::Evergreen => return,
         FileSystemKind::Xfs => "mount this one with -o nouuid",
         FileSystemKind::Btrfs => "unmount that one before you mount this one",
+        _ => return,
     };
     let (kind, uuid) = (identity.file_system, identity.uuid);
     match find_mounted_twin(host, identity) {

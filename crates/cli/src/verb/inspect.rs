@@ -5,13 +5,14 @@ use std::{fs, os::unix::fs::MetadataExt, path::Path, sync::Arc};
 use anyhow::{Context, Result};
 use senesce_core::{Clock, Printable};
 use senesce_device::DeviceSpec;
-use senesce_inspect::{Access, InspectOptions, Judge, find_target, inspect as inspect_target, inspect_told};
+use senesce_inspect::{Access, InspectOptions, Judge, Target, find_target, inspect as inspect_target, inspect_told};
 use senesce_report::{InspectionOptions, inspection_screen, render_inspection, render_inspection_map, tree_screen};
-use senesce_volume::{LinuxHost, install_signal_cleanup, interrupted};
+use senesce_volume::{Host, LinuxHost, install_signal_cleanup, interrupted};
 
 use super::{
     device::read_device,
     fs::{collect_told, draw_tree, outline_tree},
+    guest::{self, Order},
     place::check_files,
 };
 use crate::{args::InspectArgs, clock::SystemClock, exit::usage, fit::fit, machine::count_threads, progress::Counter};
@@ -32,7 +33,12 @@ pub fn inspect(args: InspectArgs, quiet: bool) -> Result<()> {
     let (garden, evergreen) = (named("garden:"), named("evergreen:"));
     check_kind(&args.path)?;
     check_files([&args.html, &args.map, &args.tree])?;
-    let (judge, devices) = choose_devices(&args.device, garden.or(evergreen).unwrap_or(&args.path))?;
+    let order = Order::read();
+    let medium = order.as_ref().and_then(|order| order.medium.clone());
+    let (judge, devices) = match medium {
+        Some(medium) => with_models(Judge::Found(medium))?,
+        None => choose_devices(&args.device, garden.or(evergreen).unwrap_or(&args.path))?,
+    };
     if garden.is_none() && args.volume.is_some() {
         return Err(usage("--volume names a volume of a garden", Some("write garden:DIRECTORY")));
     }
@@ -51,6 +57,18 @@ pub fn inspect(args: InspectArgs, quiet: bool) -> Result<()> {
             }
             return Ok(());
         }
+    }
+    let has_map = match &order {
+        Some(order) => order.has_map,
+        // The screen has no map.
+        None => args.json || args.html.is_some() || args.map.is_some(),
+    };
+    if order.is_none() && is_for_guest(&args, access, garden.or(evergreen).is_some(), &host)? {
+        let medium = match judge {
+            Judge::Named => None,
+            Judge::Found(medium) => Some(medium),
+        };
+        return show(&guest::inspect(&args, medium, has_map, quiet)?, &args);
     }
     let counter = Counter::for_stderr(quiet, "entries", count_entries(&args.path));
     let options = InspectOptions {
@@ -77,27 +95,37 @@ pub fn inspect(args: InspectArgs, quiet: bool) -> Result<()> {
         return Err(senesce_experiment::Error::from(senesce_experiment::Interrupted { signal }).into());
     }
     let mut inspection = inspection?;
-    if !args.json && args.html.is_none() && args.map.is_none() {
-        // The screen has no map.
+    if !has_map {
         inspection.map.cells.clear();
         inspection.map_files.clear();
         inspection.map_directories.clear();
     }
     let figures = inspection.to_json();
+    match order {
+        Some(Order { figures: path, .. }) => {
+            let bytes = serde_json::to_vec(&figures)?;
+            fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))
+        }
+        None => show(&figures, &args),
+    }
+}
+
+/// Prints the figures, and writes the requested files.
+fn show(figures: &serde_json::Value, args: &InspectArgs) -> Result<()> {
     if let Some(path) = &args.html {
         let page = render_inspection(
-            &figures,
+            figures,
             &InspectionOptions { senesce_version: env!("CARGO_PKG_VERSION").to_owned(), made_at: None },
         )?;
         fs::write(path, page).with_context(|| format!("cannot write {}", path.display()))?;
     }
     if let Some(path) = &args.map {
-        let picture = render_inspection_map(&figures, args.map_by);
+        let picture = render_inspection_map(figures, args.map_by);
         fs::write(path, picture).with_context(|| format!("cannot write {}", path.display()))?;
     }
     match args.json {
-        true => println!("{}", serde_json::to_string_pretty(&figures)?),
-        false => print!("{}", fit(&inspection_screen(&figures))),
+        true => println!("{}", serde_json::to_string_pretty(figures)?),
+        false => print!("{}", fit(&inspection_screen(figures))),
     }
     for (what, path) in [("page", &args.html), ("map", &args.map)] {
         if let Some(path) = path {
@@ -105,6 +133,34 @@ pub fn inspect(args: InspectArgs, quiet: bool) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether a guest kernel mounts the file system: the user names it, or may not mount.
+///
+/// Errors: the user names a guest for a place that it does not have.
+fn is_for_guest(args: &InspectArgs, access: Access, is_engine: bool, host: &LinuxHost) -> Result<bool> {
+    let refused = |what: &str| {
+        let message = format!("--guest: a guest cannot mount {}: {what}", Printable::new(&args.path));
+        Err(usage(message, Some("leave --guest out")))
+    };
+    let is_named = args.guest.is_some();
+    if is_engine || senesce_volume::is_guest() {
+        return if is_named { refused("it needs no kernel") } else { Ok(false) };
+    }
+    match find_target(&args.path, access, host) {
+        Ok(Target::Unmounted { path, .. }) => {
+            let is_image = fs::metadata(&path).is_ok_and(|metadata| metadata.is_file());
+            match is_named {
+                true if !is_image => refused("it has no devices of this machine"),
+                true => Ok(true),
+                false => Ok(is_image && !host.is_root()),
+            }
+        }
+        Ok(Target::Ext4 { .. }) if is_named => refused("senesce reads ext4 itself, without a kernel"),
+        Ok(Target::Mounted(_)) if is_named => refused("it is mounted on this machine"),
+        // The inspection reports the error.
+        _ => Ok(false),
+    }
 }
 
 /// The files and directories of a mounted file system, if `path` is its root.
@@ -136,7 +192,10 @@ pub(super) fn choose_devices(named: &[String], place: &Path) -> Result<(Judge, V
     if !named.is_empty() {
         return Ok((Judge::Named, named.iter().map(|name| read_device(name)).collect::<Result<_>>()?));
     }
-    let judge = Judge::find(place);
+    with_models(Judge::find(place))
+}
+
+fn with_models(judge: Judge) -> Result<(Judge, Vec<DeviceSpec>)> {
     let devices = judge.presets().iter().map(|name| read_device(name)).collect::<Result<_>>()?;
     Ok((judge, devices))
 }

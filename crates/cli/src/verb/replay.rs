@@ -10,8 +10,7 @@ use senesce_core::{Bytes, Printable, Seed};
 use senesce_experiment::{Against, Onto, ReplayOptions, collect_peak, replay_log};
 use senesce_oplog::Ended;
 use senesce_volume::{
-    Backend, Custodian, FileSystemKind, Slot, Uuid, Volume, VolumeSpec, check_device, check_room,
-    install_signal_cleanup,
+    Backend, Custodian, Slot, Uuid, Volume, VolumeSpec, check_device, check_room, install_signal_cleanup,
 };
 
 use super::{
@@ -126,15 +125,9 @@ fn check_against(args: &ReplayArgs) -> Result<()> {
 }
 
 fn spec(args: &ReplayArgs, scratch: &Path) -> Result<(VolumeSpec, Slot)> {
-    let file_system = match args.fs {
-        Some(FsArg::Ext4) => FileSystemKind::Ext4,
-        Some(FsArg::Xfs) => FileSystemKind::Xfs,
-        Some(FsArg::Btrfs) => FileSystemKind::Btrfs,
-        Some(FsArg::F2fs) => FileSystemKind::F2fs,
-        None => {
-            let message = format!("--on {} needs a file system", args.on);
-            return Err(usage(message, Some("name one: --fs ext4, xfs, btrfs or f2fs")));
-        }
+    let Some(file_system) = args.fs.map(FsArg::kind) else {
+        let message = format!("--on {} needs a file system", args.on);
+        return Err(usage(message, Some(&format!("name one: --fs {}", FsArg::NAMES))));
     };
     let (backend, needed) = match args.on.strip_prefix("image:") {
         Some(size) => {

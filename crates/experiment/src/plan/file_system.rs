@@ -17,6 +17,13 @@ pub enum FileSystemName {
     Btrfs,
     /// F2FS; on a kernel without it, `--guest uml` runs the plan in one that has it.
     F2fs,
+    /// NILFS2, without its cleaner: a volume must hold all that the run writes. Needs a kernel that
+    /// has it, as for F2FS.
+    Nilfs2,
+    /// JFS. Needs a kernel that has it, as for F2FS.
+    Jfs,
+    /// ReiserFS. Needs a kernel that has it, as for F2FS.
+    Reiserfs,
     /// The garden, senesce's own copy-on-write file system, mounted through FUSE.
     Garden,
     /// Evergreen, senesce's own B-epsilon-tree file system, mounted through FUSE.
@@ -33,6 +40,9 @@ impl FileSystemName {
             Self::Xfs => "xfs",
             Self::Btrfs => "btrfs",
             Self::F2fs => "f2fs",
+            Self::Nilfs2 => "nilfs2",
+            Self::Jfs => "jfs",
+            Self::Reiserfs => "reiserfs",
             Self::Garden => "garden",
             Self::Evergreen => "evergreen",
             Self::Host => "host",

@@ -16,11 +16,7 @@ impl Plan {
                 *text = path.display().to_string();
             }
         };
-        let History { repo, trace, .. } = &mut self.history;
-        let profile = self.workload.profile.as_mut().map(|profile| &mut profile.profile);
-        let one = [repo.as_mut(), trace.as_mut(), self.volumes.device.as_mut(), profile];
-        let replay = self.workload.replay.iter_mut().flat_map(|table| [Some(&mut table.log), table.repo.as_mut()]);
-        one.into_iter().chain(replay).flatten().chain(&mut self.measure.devices).for_each(found);
+        self.names().into_iter().for_each(found);
         if let Some(dir) = &mut self.volumes.dir {
             // The directory may not exist yet.
             *dir = base.join(&*dir).display().to_string();
@@ -31,6 +27,20 @@ impl Plan {
             }
         }
         self
+    }
+
+    /// The texts that may be the paths of input files: of a repository, trace, log, profile, or
+    /// device. Each may also be the name of a built-in item or a URL.
+    pub fn files(&self) -> Vec<String> {
+        self.clone().names().into_iter().map(|text| text.clone()).collect()
+    }
+
+    fn names(&mut self) -> Vec<&mut String> {
+        let History { repo, trace, .. } = &mut self.history;
+        let profile = self.workload.profile.as_mut().map(|profile| &mut profile.profile);
+        let one = [repo.as_mut(), trace.as_mut(), self.volumes.device.as_mut(), profile];
+        let replay = self.workload.replay.iter_mut().flat_map(|table| [Some(&mut table.log), table.repo.as_mut()]);
+        one.into_iter().chain(replay).flatten().chain(&mut self.measure.devices).collect()
     }
 }
 
@@ -53,5 +63,6 @@ mod tests {
         assert_eq!(seen.history.trace, Some(in_base("history.xz")));
         assert_eq!(seen.measure.devices, ["hdd-7200".to_owned(), in_base("slow.toml")]);
         assert_eq!(seen.volumes.dir, Some(in_base("images")));
+        assert_eq!(seen.files(), [in_base("history.xz"), "hdd-7200".to_owned(), in_base("slow.toml")]);
     }
 }

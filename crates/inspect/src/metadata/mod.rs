@@ -157,6 +157,9 @@ fn open_metadata(
         FileSystemKind::Xfs => Box::new(xfs::XfsMetadata::open(device)?),
         FileSystemKind::Btrfs => Box::new(btrfs::BtrfsMetadata::open(device, root)?),
         FileSystemKind::F2fs => return Err("nodes of F2FS are not read".to_owned()),
+        FileSystemKind::Nilfs2 | FileSystemKind::Jfs | FileSystemKind::Reiserfs => {
+            return Err(format!("metadata of {kind} is not read"));
+        }
         FileSystemKind::Garden | FileSystemKind::Evergreen => {
             return Err("only the engine of this file system knows their places".to_owned());
         }

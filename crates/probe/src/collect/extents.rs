@@ -1,4 +1,4 @@
-//! Reads the locations of files by FIEMAP.
+//! Reads the locations of files by FIEMAP, or by FIBMAP where a file system has nothing else.
 
 use std::{
     collections::HashSet,
@@ -18,7 +18,7 @@ use rustix::{
 use senesce_core::{Extent, RelPath, Space, Stop, never};
 
 use super::{
-    ioctl::Fiemap,
+    ioctl::{Fiemap, block_size, find_block},
     walk::{ItemError, Order, Visitor, walk},
 };
 use crate::{
@@ -59,8 +59,9 @@ pub fn collect_space(path: &Path) -> Result<Space, Error> {
 /// Returns the extents of an open file in file order, as the kernel reports them, without merging.
 ///
 /// Dirty data is written first, so that every extent has a position. Holes are left out. Errors:
-/// the file system does not support FIEMAP (`EOPNOTSUPP`), or cannot read its map. `path` is only
-/// for messages. Cost: one call per 256 extents.
+/// the file system supports neither FIEMAP nor, for root, FIBMAP (`EOPNOTSUPP`), or cannot read its
+/// map. `path` is only for messages. Cost: one call per 256 extents; with FIBMAP, as JFS and
+/// ReiserFS have it, one for each block.
 pub fn collect_extents(file: &File, path: &Path) -> Result<Vec<RawExtent>, Error> {
     map_file(file.as_fd(), &mut Fiemap::new()).map_err(|source| Error::system("map the extents of", path, source))
 }
@@ -69,7 +70,10 @@ pub(super) fn map_file(file: BorrowedFd<'_>, fiemap: &mut Fiemap) -> rustix::io:
     let mut extents = Vec::new();
     let mut start = 0u64;
     loop {
-        let batch = fiemap.call(file, start)?;
+        let batch = match fiemap.call(file, start) {
+            Err(Errno::OPNOTSUPP) => return map_blocks(file, fiemap.writes()),
+            batch => batch?,
+        };
         let Some(last) = batch.last() else { return Ok(extents) };
         let end = last.logical.saturating_add(last.length);
         let is_last = last.flags & ExtentFlags::LAST.0 != 0;
@@ -82,6 +86,45 @@ pub(super) fn map_file(file: BorrowedFd<'_>, fiemap: &mut Fiemap) -> rustix::io:
         }
         start = end;
     }
+}
+
+/// The most blocks of a file that are mapped one by one.
+const MOST_BLOCKS: u64 = 1 << 22;
+
+/// Maps a file block by block.
+fn map_blocks(file: BorrowedFd<'_>, writes: bool) -> rustix::io::Result<Vec<RawExtent>> {
+    let stat = rustix::fs::fstat(file)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(Errno::OPNOTSUPP);
+    }
+    if writes {
+        rustix::fs::fsync(file)?;
+    }
+    let size = block_size(file)?;
+    let blocks = (stat.st_size as u64).div_ceil(size);
+    if blocks > MOST_BLOCKS {
+        return Err(Errno::FBIG);
+    }
+    let mut extents: Vec<RawExtent> = Vec::new();
+    for number in 0..blocks {
+        let block = match find_block(file, number as i32) {
+            // Without the right to this call, or without the call, there is no map.
+            Err(Errno::PERM | Errno::INVAL | Errno::NOTTY) => return Err(Errno::OPNOTSUPP),
+            block => u64::from(block?),
+        };
+        if block == 0 {
+            continue;
+        }
+        let (logical, physical) = (number * size, block * size);
+        match extents.last_mut().map(|last| &mut last.extent) {
+            Some(last) if last.logical + last.length == logical && last.physical + last.length == physical => {
+                last.length += size;
+            }
+            _ => extents
+                .push(RawExtent { extent: Extent { logical, physical, length: size }, flags: ExtentFlags::default() }),
+        }
+    }
+    Ok(extents)
 }
 
 /// Maps every regular file below `root`, and passes each to `visit` in the order of the directory

@@ -1,4 +1,4 @@
-//! The two calls that return maps: FIEMAP and GETFSMAP. Raw kernel structures of both.
+//! The calls that return maps: FIEMAP, GETFSMAP, and the older FIBMAP. Raw kernel structures.
 
 use std::os::fd::AsFd;
 
@@ -41,6 +41,11 @@ impl Fiemap {
         Self::with_flags(FIEMAP_FLAG_SYNC)
     }
 
+    /// Whether calls write dirty data first.
+    pub(super) fn writes(&self) -> bool {
+        self.flags & FIEMAP_FLAG_SYNC != 0
+    }
+
     /// Calls that cause no write: dirty data has no position then.
     pub(super) fn without_writing() -> Box<Self> {
         Self::with_flags(0)
@@ -63,6 +68,23 @@ impl Fiemap {
         unsafe { rustix::ioctl::ioctl(file, Updater::<0xC020_660B, Self>::new(self))? };
         Ok(&self.extents[..(self.mapped as usize).min(FIEMAP_BATCH)])
     }
+}
+
+/// The block of the device that holds block `number` of a file; 0 if none does. Errors: no right
+/// (`EPERM`), a file system without this call (`EINVAL`), no regular file (`ENOTTY`).
+pub(super) fn find_block(file: impl AsFd, number: i32) -> rustix::io::Result<u32> {
+    let mut block = number;
+    // SAFETY: 1 is FIBMAP. The kernel reads and writes one int.
+    unsafe { rustix::ioctl::ioctl(file, Updater::<1, i32>::new(&mut block))? };
+    Ok(block.max(0) as u32)
+}
+
+/// The size of the blocks that [`find_block`] counts, bytes.
+pub(super) fn block_size(file: impl AsFd) -> rustix::io::Result<u64> {
+    let mut size = 0i32;
+    // SAFETY: 2 is FIGETBSZ. The kernel writes one int.
+    unsafe { rustix::ioctl::ioctl(file, Updater::<2, i32>::new(&mut size))? };
+    u64::try_from(size).ok().filter(|&size| size > 0).ok_or(rustix::io::Errno::INVAL)
 }
 
 /// `struct fsmap`, 64 bytes.

@@ -7,7 +7,7 @@
 
 use std::{
     os::fd::{AsFd, OwnedFd},
-    path::Path,
+    path::{Path, PathBuf},
     time::Duration,
 };
 
@@ -22,7 +22,8 @@ use crate::{Error, Result, host::Host, host::flock_owner};
 /// A run directory that a guest uses. Its drop releases the lock.
 #[derive(Debug)]
 pub struct GuestLock {
-    _dir: OwnedFd,
+    dir: OwnedFd,
+    path: PathBuf,
 }
 
 impl GuestLock {
@@ -42,7 +43,12 @@ impl GuestLock {
         {
             return Err(Error::OwnerAlive { journal: journal.path().to_owned(), pid: owner.pid });
         }
-        Ok(Self { _dir: fd })
+        Ok(Self { dir: fd, path: dir.to_owned() })
+    }
+
+    /// Lets processes of the host use the directory, such as a cleaner, but no other guest.
+    pub fn share(&self) -> Result<()> {
+        lock(&self.dir, &self.path, FlockOperation::NonBlockingLockShared)
     }
 }
 
@@ -95,5 +101,16 @@ mod tests {
         let _lock = GuestLock::take(&host, dir.path()).unwrap();
         let error = clean(&host, dir.path(), CleanMode::Act).unwrap_err();
         assert!(matches!(error, Error::OwnerAlive { .. }), "{error}");
+    }
+
+    #[test]
+    fn a_shared_lock_lets_a_cleaner_in_and_no_guest() {
+        let dir = tempfile::tempdir().unwrap();
+        let host = LinuxHost::default();
+        std::fs::write(dir.path().join(crate::JOURNAL_FILE_NAME), "").unwrap();
+        let lock = GuestLock::take(&host, dir.path()).unwrap();
+        lock.share().unwrap();
+        assert!(clean(&host, dir.path(), CleanMode::Act).unwrap().is_empty());
+        assert!(matches!(GuestLock::take(&host, dir.path()), Err(Error::OwnerAlive { .. })));
     }
 }

@@ -21,7 +21,10 @@ use rustix::{
     io::Errno,
 };
 
-use crate::{Error, Result, users::is_own};
+use crate::{
+    Error, Result,
+    users::{is_own, is_system},
+};
 
 /// The kernel's limit for one path (path_resolution(7)).
 const MOST_LINKS: u32 = 40;
@@ -218,7 +221,7 @@ fn components(path: &Path) -> impl DoubleEndedIterator<Item = OsString> + '_ {
 }
 
 fn is_trusted(stat: &Stat) -> bool {
-    stat.st_uid == 0 || is_own(stat.st_uid)
+    is_system(stat.st_uid) || is_own(stat.st_uid)
 }
 
 /// Checks one directory of the path. On entry, `is_shared` is whether all users share its parent.
@@ -231,7 +234,7 @@ fn check(dir: &OwnedFd, rule: Rule, is_last: bool, is_shared: &mut bool) -> std:
     let (owner, mode) = (stat.st_uid, stat.st_mode & 0o7777);
     // In a sticky directory of root, such as /var/tmp, users can move and remove only their own
     // files.
-    let is_sticky = mode & STICKY != 0 && owner == 0;
+    let is_sticky = mode & STICKY != 0 && is_system(owner);
     let (is_foreign, is_open) = match rule {
         Rule::Private => {
             (!is_trusted(&stat) || is_last && !is_own(owner), mode & WRITABLE_BY_OTHERS != 0 && (is_last || !is_sticky))

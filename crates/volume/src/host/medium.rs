@@ -11,7 +11,7 @@ use std::{
 };
 
 use rustix::fs::FileType;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{DeviceNumber, mountinfo::parse_mountinfo};
 
@@ -22,7 +22,7 @@ const VIRTUAL: [&str; 9] =
     ["qemu", "vmware", "virtual", "vbox", "msft", "elastic block store", "persistentdisk", "ebs_volume", "xen"];
 
 /// A kind of disk, by its costs of reading.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MediumKind {
     /// A hard disk.
@@ -36,7 +36,7 @@ pub enum MediumKind {
 }
 
 /// The disk below a path.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Medium {
     /// Its kind.
     pub kind: MediumKind,

@@ -372,10 +372,13 @@ fn make(host: &dyn Host, tool: &Path, spec: &VolumeSpec, uuid: Uuid, mut target:
         arguments.push("--zeroed".to_owned());
     }
     let command = format!("{} {}", kind.mkfs_tool(), arguments.join(" "));
-    let output = host.run_tool(tool, &arguments)?;
-    if !output.success {
-        let stderr = if output.stderr.trim().is_empty() { &output.stdout } else { &output.stderr };
-        return Err(Error::ToolFailed { command, status: output.status, stderr: tail(stderr) });
+    run(host, tool, &arguments, &command)?;
+    if let Some((name, options)) = kind.uuid_tool() {
+        let missing = || Error::ToolMissing { tool: name.to_owned(), package: kind.debian_package() };
+        let tool = host.find_tool(name).ok_or_else(missing)?;
+        let mut arguments: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
+        arguments.extend([uuid.to_string(), device.to_string_lossy().into_owned()]);
+        run(host, &tool, &arguments, &format!("{name} {}", arguments.join(" ")))?;
     }
     host.flush_device(device)?;
     match target.read_identity(host)? {
@@ -387,6 +390,15 @@ fn make(host: &dyn Host, tool: &Path, spec: &VolumeSpec, uuid: Uuid, mut target:
         }
     }
     Ok(MkfsRecord { command, tool_version: tool_version(host, tool) })
+}
+
+fn run(host: &dyn Host, tool: &Path, arguments: &[String], command: &str) -> Result<()> {
+    let output = host.run_tool(tool, arguments)?;
+    if output.success {
+        return Ok(());
+    }
+    let stderr = if output.stderr.trim().is_empty() { &output.stdout } else { &output.stderr };
+    Err(Error::ToolFailed { command: command.to_owned(), status: output.status, stderr: tail(stderr) })
 }
 
 /// The first line of a tool's version. mke2fs prints it to standard error.

@@ -13,7 +13,7 @@ use senesce_store::{CellKey, FreeSpaceRow, LayoutRow, MapRow, ModelledRow};
 use senesce_volume::Volume;
 
 use super::super::state::ArmContext;
-use crate::{Error, observer::Event, plan::FileSystemName};
+use crate::{Error, observer::Event, plan::FileSystemName, volumes::kind};
 
 /// The unit of every figure that counts blocks.
 pub(super) const BLOCK_BYTES: u64 = 4096;
@@ -159,11 +159,12 @@ impl Free {
         }
     }
 
-    /// Returns `None` if the file system of a directory does not report them.
+    /// Returns `None` if the file system does not report them, as that of a directory may.
     fn collect(context: &ArmContext<'_>, root: &Path) -> Result<Option<Self>, Error> {
-        let kind = context.arm.file_system.kind;
-        match Self::of(kind, root) {
-            Err(senesce_probe::Error::NotSupported { .. }) if kind == FileSystemName::Host => Ok(None),
+        let name = context.arm.file_system.kind;
+        let may_lack = name == FileSystemName::Host || !kind(name).lists_free_extents();
+        match Self::of(name, root) {
+            Err(senesce_probe::Error::NotSupported { .. }) if may_lack => Ok(None),
             free => Ok(Some(free?)),
         }
     }
