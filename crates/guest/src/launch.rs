@@ -72,6 +72,8 @@ pub struct Launch<'a> {
 pub struct GuestEnd {
     /// The exit code of the command: 128 plus the signal if a signal ended it.
     pub code: u8,
+    /// From the start of the kernel to that of the command.
+    pub boot: Duration,
 }
 
 /// The hidden verbs that this program offers to itself.
@@ -216,7 +218,7 @@ impl Guest {
         let Launch { limits, interrupted, clock, .. } = launch;
         let since = |then: senesce_core::Nanos| Duration::from_nanos(clock.now().0.saturating_sub(then.0));
         let started = clock.now();
-        let (mut last, mut is_ready, mut passed) = (started, false, None);
+        let (mut last, mut boot, mut passed) = (started, None, None);
         let mut watch = Watch::new(limits.silence);
         let died = |how: String, console: String| match how.strip_prefix(guard::NO_PTRACE) {
             Some(reason) => Error::NoPtrace { reason: reason.to_owned() },
@@ -224,7 +226,7 @@ impl Guest {
         };
         loop {
             let event = self.events.recv_timeout(POLL);
-            if let Some(signal) = interrupted().filter(|_| passed.is_none() && is_ready) {
+            if let Some(signal) = interrupted().filter(|_| passed.is_none() && boot.is_some()) {
                 passed = Some(signal);
                 // If the line is gone, the loop ends with the reason.
                 let _ = Frame::Signal(signal as u8).write(&self.line);
@@ -247,12 +249,12 @@ impl Guest {
                     let (how, console) = self.end(Duration::ZERO);
                     return Err(died(how, console));
                 }
-                Err(RecvTimeoutError::Timeout) if !is_ready && since(started) > limits.boot => {
+                Err(RecvTimeoutError::Timeout) if boot.is_none() && since(started) > limits.boot => {
                     let (_, console) = self.end(Duration::ZERO);
                     return Err(Error::NotBooted { seconds: limits.boot.as_secs(), console });
                 }
                 Err(RecvTimeoutError::Timeout)
-                    if is_ready && watch.is_hung(since(last), || Progress::of(Pid::from_child(&self.guard))) =>
+                    if boot.is_some() && watch.is_hung(since(last), || Progress::of(Pid::from_child(&self.guard))) =>
                 {
                     let seconds = since(last).as_secs();
                     let (_, console) = self.end(Duration::ZERO);
@@ -263,14 +265,14 @@ impl Guest {
             last = clock.now();
             watch = Watch::new(limits.silence);
             match frame {
-                Frame::Ready(_) => is_ready = true,
+                Frame::Ready(_) => boot = Some(since(started)),
                 // If the output has no reader, the command continues, as a run does whose progress
                 // is not read.
                 Frame::Stdout(bytes) => drop(write_all(std::io::stdout(), &bytes)),
                 Frame::Stderr(bytes) => drop(write_all(std::io::stderr(), &bytes)),
                 Frame::Exit(code) => {
                     self.end(POWER_OFF);
-                    return Ok(GuestEnd { code });
+                    return Ok(GuestEnd { code, boot: boot.unwrap_or_default() });
                 }
                 Frame::Failed(problem) => {
                     let (_, console) = self.end(POWER_OFF);

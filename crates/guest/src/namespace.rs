@@ -36,6 +36,9 @@ fn fork_with(flags: libc::c_int) -> io::Result<Side> {
     let (mut gate, mut guards_gate) = UnixStream::pair()?;
     // SAFETY: without CLONE_VM and a stack this is fork, and the process has one thread.
     let number = unsafe { libc::syscall(libc::SYS_clone, c_long::from(flags | libc::SIGCHLD), 0, 0, 0, 0) };
+    if number < 0 {
+        return Err(io::Error::last_os_error());
+    }
     let Some(child) = Pid::from_raw(number as i32) else {
         drop(guards_gate);
         let is_guarded = set_parent_process_death_signal(Some(Signal::KILL)).is_ok();
@@ -48,9 +51,6 @@ fn fork_with(flags: libc::c_int) -> io::Result<Side> {
         }
         return Ok(Side::Init);
     };
-    if number < 0 {
-        return Err(io::Error::last_os_error());
-    }
     drop(gate);
     let opened = match flags & libc::CLONE_NEWUSER {
         0 => Ok(()),

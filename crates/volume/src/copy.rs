@@ -50,7 +50,7 @@ const BUFFER_BYTES: usize = 1 << 20;
 /// Keeps mode, owner, times, extended attributes, symbolic links, hard links, and the holes of
 /// files that occupy less than their length. The contents pass through memory: a clone or an
 /// in-kernel copy could share or arrange blocks as no program's writes do. Skips `lost+found` at
-/// the root. Syncs nothing. One thread writes. Other threads read ahead of it, so that it seldom
+/// the root, and the file `.nilfs` of a NILFS2. Syncs nothing. One thread writes. Other threads read ahead of it, so that it seldom
 /// waits for the device of `from`.
 ///
 /// Calls `stop` for every entry and for every MiB.
@@ -82,6 +82,11 @@ struct Copier<'a> {
     ahead: &'a ReadAhead,
 }
 
+fn is_nilfs2(dir: &Path) -> bool {
+    const MAGIC: u64 = 0x3434;
+    rustix::fs::statfs(dir).is_ok_and(|found| found.f_type as u64 & 0xFFFF_FFFF == MAGIC)
+}
+
 impl Copier<'_> {
     fn check(&self) -> Result<()> {
         let signal = || interrupted().unwrap_or(SIGTERM);
@@ -96,7 +101,7 @@ impl Copier<'_> {
         for entry in fs::read_dir(from).map_err(Error::std("list", from))? {
             self.check()?;
             let name = entry.map_err(Error::std("list", from))?.file_name();
-            if is_root && name == "lost+found" {
+            if is_root && (name == "lost+found" || name == ".nilfs" && is_nilfs2(from)) {
                 continue;
             }
             self.entry(&from.join(&name), &to.join(&name))?;

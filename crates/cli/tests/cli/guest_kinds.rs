@@ -22,7 +22,7 @@ fn check_tables(guests: &Guests, kind: &str, has_free_extents: bool) {
         let text = guests.run(&["export", "run", "--csv", table]).good().stdout;
         text.lines().skip(1).map(str::to_owned).collect::<Vec<_>>()
     };
-    for table in ["layout", "modelled", "maps", "grep", "volumes"] {
+    for table in ["layout", "modelled", "maps", "grep", "cells"] {
         assert!(rows(table).len() >= 2, "{kind} {table}: {:?}", rows(table));
     }
     assert_eq!(rows("free_space").is_empty(), !has_free_extents, "{kind}");

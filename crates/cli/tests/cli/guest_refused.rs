@@ -1,6 +1,6 @@
 //! Guests that cannot start, and runs that a guest cannot execute.
 
-use std::{fs, os::unix::process::CommandExt, path::Path, process::Command};
+use std::{fs, os::unix::process::CommandExt, process::Command};
 
 use senesce_testkit::root_or_skip;
 
@@ -81,11 +81,12 @@ fn inputs_that_a_guest_does_not_see_are_refused() {
 #[test]
 fn a_run_that_the_guest_refuses_leaves_no_directory() {
     let Some(guests) = Guests::set_up() else { return };
-    guests.plan("kind = \"ext4\"\nmkfs = [\"-b\", \"3000\"]", "");
-    let done = guests.run(&["run", "plan.toml", "--out", "run", "--guest", "uml"]);
-    assert_ne!(done.code, 0, "{}", done.stderr);
+    guests.lab.plan(&SINGLE.replace("64MiB", "9MiB").replace("backend = \"memory\"\ndir = \"MEMORY\"\n", ""));
+    let args = ["run", "plan.toml", "--out", "small", "--guest", "uml"];
+    guests.run(&args).refused(2, &["are to be on it", "hint"]);
+    assert!(!guests.lab.path("small").exists());
     guests.plan("kind = \"ext4\"", "dir = \"missing\"\n");
-    guests.run(&["run", "plan.toml", "--out", "new", "--guest", "uml"]).refused(1, &["missing"]);
+    guests.run(&["run", "plan.toml", "--out", "new", "--guest", "uml"]).refused(2, &["missing"]);
     assert!(!guests.lab.path("new").exists());
     guests.assert_nothing_left();
 }

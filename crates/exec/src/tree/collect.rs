@@ -75,7 +75,7 @@ fn collect_names(root: &Path, stop: Stop<'_>) -> Result<(Tree, Vec<(RelPath, u64
             let entry = entry.map_err(host("list", &at))?;
             let stat = entry.metadata().map_err(host("stat", &entry.path()))?;
             let name = entry.file_name();
-            if is_mount && directory.is_root() && is_lost_and_found(&name, &stat) {
+            if is_mount && directory.is_root() && is_of_mkfs(&name, &stat) {
                 continue;
             }
             let name = RelPath::new(name.as_bytes()).expect("readdir returns one component, without . and ..");
@@ -105,8 +105,11 @@ fn is_mount_root(root: &Path) -> io::Result<bool> {
     Ok(own.dev() != above.dev() || own.ino() == above.ino())
 }
 
-fn is_lost_and_found(name: &OsStr, stat: &Metadata) -> bool {
-    name == "lost+found" && stat.is_dir() && stat.uid() == 0
+/// `lost+found`, and the file of NILFS2 for its cleaner, which is the first inode of users.
+fn is_of_mkfs(name: &OsStr, stat: &Metadata) -> bool {
+    const FIRST_NILFS2_INODE: u64 = 11;
+    let is_nilfs2 = name == ".nilfs" && stat.is_file() && stat.ino() == FIRST_NILFS2_INODE;
+    is_nilfs2 || name == "lost+found" && stat.is_dir() && stat.uid() == 0
 }
 
 /// Hashes one file. Calls `stop` before every read, and not again after it returned true.

@@ -125,7 +125,11 @@ fn start(custodian: &Custodian, memory: Option<Bytes>, job: Job, quiet: bool) ->
         clock: &SystemClock::start(),
         interrupted,
     };
-    Ok(run_guest(launch)?.code)
+    let end = run_guest(launch)?;
+    if !quiet {
+        eprintln!("guest: the command started {:.1} s after its kernel", end.boot.as_secs_f64());
+    }
+    Ok(end.code)
 }
 
 fn limits() -> Limits {
