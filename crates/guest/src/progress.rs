@@ -92,34 +92,34 @@ fn bytes_of(pid: i32) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::process::{Child, Command};
+    use std::{
+        os::unix::process::CommandExt,
+        process::{Child, Command},
+    };
 
     use super::*;
 
+    /// A child with a process group of its own, which is killed at the end.
     struct Killed(Child);
 
     impl Drop for Killed {
         fn drop(&mut self) {
-            let _ = self.0.kill();
+            let group = Pid::from_child(&self.0);
+            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
             let _ = self.0.wait();
         }
     }
 
-    fn shell(script: &str) -> Killed {
-        Killed(Command::new("sh").args(["-c", script]).spawn().unwrap())
-    }
-
     #[test]
     fn a_computing_grandchild_is_progress() {
-        let child = shell("sh -c 'while :; do :; done' & trap 'kill $!' EXIT; wait");
+        let script = "sh -c 'while :; do :; done' & wait";
+        let child = Killed(Command::new("sh").args(["-c", script]).process_group(0).spawn().unwrap());
         let pid = Pid::from_child(&child.0);
         let before = Progress::of(pid);
         while Progress::of(pid).busy < before.busy + Duration::from_millis(50) {
             std::thread::yield_now();
         }
         assert!(Progress::of(pid).is_life(&before, Duration::from_secs(1)));
-        // Its child must not outlive the test.
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     }
 
     #[test]

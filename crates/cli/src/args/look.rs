@@ -67,7 +67,7 @@ pub struct InspectArgs {
     /// Read at idle I/O priority.
     #[arg(long)]
     pub idle: bool,
-    /// Mount an unmounted XFS, Btrfs or F2FS image in a guest kernel.
+    /// Mount an unmounted image, such as of XFS, in a guest kernel.
     ///
     /// So a damaged or forged image cannot reach the kernel of this machine. Default unless you are
     /// root. A guest has no devices of this machine.

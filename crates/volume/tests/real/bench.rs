@@ -44,6 +44,8 @@ pub fn size_of(kind: FileSystemKind) -> Bytes {
         FileSystemKind::Ext4 => 64 * Bytes::MIB,
         FileSystemKind::Xfs => 300 * Bytes::MIB,
         FileSystemKind::Btrfs | FileSystemKind::F2fs => 128 * Bytes::MIB,
+        FileSystemKind::Nilfs2 => 160 * Bytes::MIB,
+        FileSystemKind::Jfs | FileSystemKind::Reiserfs => 64 * Bytes::MIB,
         FileSystemKind::Garden | FileSystemKind::Evergreen => 32 * Bytes::MIB,
     })
 }
