@@ -33,8 +33,8 @@ use crate::{
 pub struct Limits {
     /// From the start of the kernel to that of the command.
     pub boot: Duration,
-    /// Between two signs of life: a frame of init, or work of the guest's processes. Without a frame
-    /// a guest lives for at most [`WORKING`] times this.
+    /// Between two signs of life: a frame of init, or work of the guest's processes. Without a
+    /// frame a guest lives for at most ten times this.
     pub silence: Duration,
     /// From the start of the kernel to the end of the command; none for a run of any length.
     pub total: Option<Duration>,

@@ -8,8 +8,8 @@
 //!
 //! Five processes take part. [`run_guest`] is the launcher. It starts the *guard*
 //! ([`guard_stdio`]) and its *keeper*, which starts the kernel and kills all of its processes once
-//! the kernel or the launcher is gone. [`init`] is process 1 of the guest. Launcher and init exchange
-//! [frames](frame::Frame) over a serial line.
+//! the kernel or the launcher is gone. [`init`] is process 1 of the guest. Launcher and init
+//! exchange [frames](frame::Frame) over a serial line.
 //!
 //! It knows nothing of volumes and plans, and decides nothing about them.
 

@@ -30,7 +30,8 @@ pub enum Target {
         /// Where and how it is mounted, in words, if it is.
         mounted: Option<String>,
     },
-    /// An unmounted file system of another kind. The inspection mounts it read-only, without replay of its log.
+    /// An unmounted file system of another kind. The inspection mounts it read-only, without replay
+    /// of its log.
     Unmounted {
         /// The device or image.
         path: PathBuf,

@@ -50,8 +50,8 @@ const BUFFER_BYTES: usize = 1 << 20;
 /// Keeps mode, owner, times, extended attributes, symbolic links, hard links, and the holes of
 /// files that occupy less than their length. The contents pass through memory: a clone or an
 /// in-kernel copy could share or arrange blocks as no program's writes do. Skips `lost+found` at
-/// the root, and the file `.nilfs` of a NILFS2. Syncs nothing. One thread writes. Other threads read ahead of it, so that it seldom
-/// waits for the device of `from`.
+/// the root, and the file `.nilfs` of a NILFS2. Syncs nothing. One thread writes. Other threads
+/// read ahead of it, so that it seldom waits for the device of `from`.
 ///
 /// Calls `stop` for every entry and for every MiB.
 ///

@@ -99,7 +99,8 @@ impl FileSystemKind {
         }
     }
 
-    /// Whether the kernel lists its free extents. Of others, only the number of free bytes is known.
+    /// Whether the kernel lists its free extents. Of others, only the number of free bytes is
+    /// known.
     pub fn lists_free_extents(self) -> bool {
         !matches!(self, FileSystemKind::Nilfs2 | FileSystemKind::Jfs | FileSystemKind::Reiserfs)
     }
@@ -125,7 +126,8 @@ impl FileSystemKind {
     /// machine. Btrfs discards asynchronously by default, which punches the image at times of its
     /// own: off while aging. F2FS also does so, and cleans segments while it is idle: off, so that
     /// it cleans only when it needs space. NILFS2 is mounted without its cleaner, a daemon that
-    /// works by the clock: blocks that are not used any more stay allocated. No other option changes how a file system allocates.
+    /// works by the clock: blocks that are not used any more stay allocated. No other option changes
+    /// how a file system allocates.
     ///
     /// The options of our engines are those of `senesce fs mount`, `name=value`: a consistency
     /// point (evergreen: a checkpoint) after at most 300 s, and earlier when half of the log is
@@ -144,7 +146,8 @@ impl FileSystemKind {
     }
 
     /// The smallest volume that its mkfs accepts with default options (xfsprogs 6.1, btrfs-progs
-    /// 6.2, e2fsprogs 1.47, f2fs-tools 1.15, nilfs-tools 2.2, jfsutils 1.1, reiserfsprogs 3.6, ours).
+    /// 6.2, e2fsprogs 1.47, f2fs-tools 1.15, nilfs-tools 2.2, jfsutils 1.1, reiserfsprogs 3.6,
+    /// ours).
     pub fn minimum_size(self) -> Bytes {
         match self {
             FileSystemKind::Ext4 => Bytes(8 * Bytes::MIB),

@@ -19,8 +19,9 @@ pub struct SuperblockIdentity {
 /// Source: ext4, `s_magic` at 1024+0x38, `s_uuid` +0x68, `s_mkfs_time` +0x108; XFS, `sb_magicnum`
 /// at 0, `sb_uuid` at 32; Btrfs, superblock at 64 KiB, fsid +0x20, magic +0x40; F2FS, magic at
 /// 1024, `uuid` +0x6c; NILFS2, `s_magic` at 1024+0x6, `s_uuid` +0x98; JFS, superblock at 32 KiB,
-/// `s_uuid` +0x88; ReiserFS, superblock at 64 KiB, `s_magic` +0x34, `s_uuid` +0x54; garden, the label at 0, its UUID at 16 (docs/reference/garden-format.md);
-/// evergreen, the superblock at 0, its UUID at 16 (docs/reference/evergreen-format.md).
+/// `s_uuid` +0x88; ReiserFS, superblock at 64 KiB, `s_magic` +0x34, `s_uuid` +0x54; garden, the
+/// label at 0, its UUID at 16 (docs/reference/garden-format.md); evergreen, the superblock at 0,
+/// its UUID at 16 (docs/reference/evergreen-format.md).
 pub fn read_superblock(prefix: &[u8]) -> Option<SuperblockIdentity> {
     let at = |offset: usize, length: usize| prefix.get(offset..offset + length);
     let uuid = |offset: usize| Some(Uuid(at(offset, 16)?.try_into().ok()?));
