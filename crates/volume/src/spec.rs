@@ -126,8 +126,8 @@ impl FileSystemKind {
     /// machine. Btrfs discards asynchronously by default, which punches the image at times of its
     /// own: off while aging. F2FS also does so, and cleans segments while it is idle: off, so that
     /// it cleans only when it needs space. NILFS2 is mounted without its cleaner, a daemon that
-    /// works by the clock: blocks that are not used any more stay allocated. No other option changes
-    /// how a file system allocates.
+    /// works by the clock: blocks that are not used any more stay allocated. No other option
+    /// changes how a file system allocates.
     ///
     /// The options of our engines are those of `senesce fs mount`, `name=value`: a consistency
     /// point (evergreen: a checkpoint) after at most 300 s, and earlier when half of the log is
