@@ -153,6 +153,12 @@ fn size_for(file_system: &str) -> &'static str {
     }
 }
 
+/// One of them may be gone when its turn comes, because another one took it along.
+fn kill_at_once(pids: &[u32]) {
+    let pids = pids.iter().map(u32::to_string);
+    Command::new("kill").arg("-KILL").args(pids).stderr(Stdio::null()).status().unwrap();
+}
+
 pub fn kill(signal: &str, pid: u32) {
     must("kill", &[&format!("-{signal}"), &pid.to_string()]);
 }
@@ -241,10 +247,7 @@ fn launcher_guard_and_kernel_killed_at_once_leave_no_process() {
     let mut pids = guests.processes("guest-guard");
     assert_eq!(pids.len(), 2, "the guard and its keeper, which this machine must allow");
     pids.extend([child.id(), guests.kernel()]);
-    let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
-    let mut words = vec!["-KILL"];
-    words.extend(pids.iter().map(String::as_str));
-    must("kill", &words);
+    kill_at_once(&pids);
     child.wait().unwrap();
     guests.wait_until("no process is left", || guests.processes("").is_empty());
     guests.run(&["clean"]).good();
@@ -256,8 +259,7 @@ fn a_killed_launcher_and_guard_take_the_kernel_along() {
     let Some(guests) = Guests::set_up() else { return };
     guests.plan("kind = \"ext4\"", "");
     let mut child = guests.start();
-    let guard = guests.processes("guest-guard")[0].to_string();
-    must("kill", &["-KILL", &child.id().to_string(), &guard]);
+    kill_at_once(&[child.id(), guests.processes("guest-guard")[0]]);
     child.wait().unwrap();
     guests.wait_until("no process is left", || guests.processes("").is_empty());
     guests.run(&["clean"]).good();
