@@ -153,7 +153,7 @@ fn size_for(file_system: &str) -> &'static str {
     }
 }
 
-/// One of them may be gone when its turn comes, because another one took it along.
+/// One of them may be gone already, because another one took it along.
 fn kill_at_once(pids: &[u32]) {
     let pids = pids.iter().map(u32::to_string);
     Command::new("kill").arg("-KILL").args(pids).stderr(Stdio::null()).status().unwrap();

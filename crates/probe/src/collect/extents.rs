@@ -106,7 +106,8 @@ fn map_blocks(file: BorrowedFd<'_>, writes: bool) -> rustix::io::Result<Vec<RawE
         return Err(Errno::FBIG);
     }
     let mut extents: Vec<RawExtent> = Vec::new();
-    for number in 0..blocks {
+    // An empty file also shows whether there is such a call.
+    for number in 0..blocks.max(1) {
         let block = match find_block(file, number as i32) {
             // Without the right to this call, or without the call, there is no map.
             Err(Errno::PERM | Errno::INVAL | Errno::NOTTY) => return Err(Errno::OPNOTSUPP),
