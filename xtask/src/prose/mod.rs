@@ -82,12 +82,11 @@ fn collect(root: &Path) -> anyhow::Result<Faults> {
     Ok(faults)
 }
 
-/// `crates/engine/garden` of a path below it.
+/// `filesystems/garden` of a path below it.
 fn crate_of(name: &str) -> String {
     let parts: Vec<&str> = name.split('/').collect();
     let depth = match parts[..] {
-        ["crates", "engine", ..] => 3,
-        ["crates", ..] => 2,
+        ["crates" | "filesystems", ..] => 2,
         _ => 1,
     };
     parts[..depth].join("/")
@@ -112,7 +111,7 @@ mod tests {
 
     #[test]
     fn crates_are_counted_apart() {
-        assert_eq!(crate_of("crates/engine/garden/src/lib.rs"), "crates/engine/garden");
+        assert_eq!(crate_of("filesystems/garden/src/lib.rs"), "filesystems/garden");
         assert_eq!(crate_of("crates/cli/src/main.rs"), "crates/cli");
         assert_eq!(crate_of("xtask/src/main.rs"), "xtask");
     }

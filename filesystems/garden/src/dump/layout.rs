@@ -195,7 +195,7 @@ pub(super) fn kind_word(kind: FileKind) -> &'static str {
 mod tests {
     use super::*;
 
-    const FORMAT: &str = include_str!("../../../../../docs/reference/garden-format.md");
+    const FORMAT: &str = include_str!("../../../../docs/reference/garden-format.md");
 
     /// The three adjacent tables of the format page: each field with one number has the same name
     /// and offset here.

@@ -6,7 +6,7 @@ use senesce_timed::published::{FigureLine, render_docs_table, render_time_table,
 use senesce_trials::{Claim, Figure};
 
 fn read(path: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..").join(path);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 

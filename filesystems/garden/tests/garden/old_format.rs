@@ -11,7 +11,7 @@ use crate::{
     rig::{Devices, VOLUME, caller, findings, open, shared},
 };
 
-const GOLDEN: &[u8] = include_bytes!("../../../../../golden/garden-v7.img.zst");
+const GOLDEN: &[u8] = include_bytes!("../../../../golden/garden-v7.img.zst");
 /// Of version 7; see docs/reference/garden-format.md.
 const SLOT: u64 = 4160;
 const FIXED_SLOTS: u64 = 3;
