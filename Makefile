@@ -1,6 +1,6 @@
 # Two commands do everything on a Debian machine that has Rust and git:
 #   make demo   how git pulls age ext4, XFS and Btrfs, on modelled disks, with a report
-#   make test   every test
+#   make test   every test, also those of senesce-fs, the program with the file systems of this project
 # `make demo` without root runs in a guest kernel (user-mode Linux).
 # And `make docs` builds docs/ as a book in target/book that can be searched offline.
 # `make demo-full` is the same on this machine's drive, with five repetitions; it needs a quiet machine.
@@ -15,7 +15,7 @@ DEMO_DIR ?= demo
 MDBOOK_VERSION := 0.5.4
 MDBOOK := target/tools/bin/mdbook
 
-.PHONY: demo demo-full test build bench docs setup-run setup-test clean
+.PHONY: demo demo-full test build build-fs bench docs setup-run setup-test clean
 
 demo: RUN := demo $(GUEST)
 demo-full: RUN := run plans/quick-start.toml
@@ -26,14 +26,19 @@ demo demo-full: setup-run build
 		rm -rf --one-file-system "$(DEMO_DIR)"; fi
 	$(SENESCE) $(RUN) --out "$(DEMO_DIR)" $(if $(REPO),--repo "$(REPO)")
 
+# The laboratory. It compiles none of the file systems in filesystems/.
 build:
 	cargo build --release --locked --package senesce
+
+# Also the program that `senesce fs` and `senesce garden` call: it is found beside senesce, or in PATH.
+build-fs:
+	cargo build --release --locked --package senesce --package senesce-fs
 
 # Tests wait for disks more than they compute, so two for each processor run at a time.
 test: setup-test
 	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$((2 * $$(nproc)))} cargo test --workspace --locked --no-fail-fast
 
-bench: build
+bench: build-fs
 	cargo bench --workspace --locked
 
 docs: $(MDBOOK)

@@ -2,6 +2,7 @@
 //! dev-dependency only.
 
 mod apart;
+mod done;
 mod failing;
 mod root;
 mod s3;
@@ -9,6 +10,7 @@ mod tracefs;
 mod volume;
 
 pub use apart::apart;
+pub use done::Done;
 pub use failing::FailingDisk;
 pub use root::{found_or_skip, root_or_skip};
 pub use s3::{S3_BUCKET, S3_KEY_ID, S3Mood, S3Server};

@@ -8,7 +8,8 @@ const MAX_LINES: usize = 500;
 /// Every Rust source file that belongs to the project.
 pub fn sources(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
-    let mut open: Vec<PathBuf> = ["crates", "filesystems", "testkit", "xtask"].iter().map(|dir| root.join(dir)).collect();
+    let mut open: Vec<PathBuf> =
+        ["crates", "filesystems", "testkit", "xtask"].iter().map(|dir| root.join(dir)).collect();
     while let Some(dir) = open.pop() {
         for entry in std::fs::read_dir(&dir)? {
             let path = entry?.path();

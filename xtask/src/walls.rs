@@ -82,6 +82,20 @@ const WALLS: &[(&str, &[&str])] = &[
             "senesce-experiment",
             "senesce-record",
             "senesce-report",
+            "senesce-fsapi",
+        ],
+    ),
+    (
+        "senesce-fs",
+        &[
+            "senesce-core",
+            "senesce",
+            "senesce-exec",
+            "senesce-experiment",
+            "senesce-inspect",
+            "senesce-probe",
+            "senesce-report",
+            "senesce-volume",
             "senesce-block",
             "senesce-fsapi",
             "senesce-fuse",
@@ -89,7 +103,6 @@ const WALLS: &[(&str, &[&str])] = &[
             "senesce-evergreen",
             "senesce-objects",
             "senesce-service",
-            "senesce-sim",
             "senesce-timed",
             "senesce-trials",
         ],
@@ -107,13 +120,20 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("object_store", &["senesce-objects"]),
     ("tokio", &["senesce-objects"]),
     ("ureq", &["senesce-objects"]),
-    ("clap", &["senesce"]),
+    ("clap", &["senesce", "senesce-fs"]),
     ("indicatif", &["senesce"]),
 ];
 
 pub fn check(root: &Path) -> anyhow::Result<Vec<String>> {
     let metadata = MetadataCommand::new().manifest_path(root.join("Cargo.toml")).no_deps().exec()?;
     let mut complaints = Vec::new();
+    let dir = metadata.workspace_root.join("filesystems");
+    let engines: Vec<&str> = metadata
+        .packages
+        .iter()
+        .filter(|package| package.manifest_path.starts_with(&dir))
+        .map(|package| package.name.as_str())
+        .collect();
     for package in &metadata.packages {
         let name = package.name.as_str();
         let Some((_, allowed)) = WALLS.iter().find(|(known, _)| *known == name) else {
@@ -122,6 +142,11 @@ pub fn check(root: &Path) -> anyhow::Result<Vec<String>> {
         };
         for dependency in &package.dependencies {
             let wanted = dependency.name.as_str();
+            let is_engine = engines.contains(&wanted);
+            // Tests and build scripts, too: the laboratory is compiled and tested without engines.
+            if is_engine && !engines.contains(&name) {
+                complaints.push(format!("{name} must not import {wanted}: only filesystems/ imports filesystems/"));
+            }
             if dependency.kind == DependencyKind::Normal {
                 if wanted.starts_with("senesce") && !allowed.contains(&wanted) {
                     complaints.push(format!("{name} must not import {wanted}"));

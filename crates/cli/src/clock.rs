@@ -10,6 +10,7 @@ use senesce_fsapi::Timestamp;
 pub struct SystemClock(Instant);
 
 impl SystemClock {
+    /// Time zero is now.
     pub fn start() -> Self {
         Self(Instant::now())
     }

@@ -12,7 +12,7 @@ use std::{
 use senesce_core::{Printable, is_hazard};
 use senesce_experiment::{ErrorKind, interruption};
 
-use crate::out::Unwritable;
+use crate::{engines::engines, out::Unwritable};
 
 // The rule is in `args::EXIT_CODES`.
 
@@ -34,8 +34,11 @@ pub const DEGRADED: u8 = 7;
 /// An error of this crate, with its kind.
 #[derive(Debug)]
 pub struct Failure {
+    /// The kind, which decides the exit code.
     pub kind: ErrorKind,
+    /// What failed, on what.
     pub message: String,
+    /// What to do about it.
     pub hint: Option<String>,
 }
 
@@ -176,71 +179,6 @@ fn inspection_kind(error: &senesce_inspect::Error) -> ErrorKind {
     }
 }
 
-/// Devices that are not those of one garden, or that a later senesce wrote, were named wrongly.
-fn garden_kind(error: &senesce_garden::Error) -> (ErrorKind, Option<&'static str>) {
-    use senesce_garden::Error as Garden;
-    match error {
-        Garden::WrongDevice { .. } => (
-            ErrorKind::Usage,
-            Some("name the drives and the log of one garden; one of each group with parity may be missing"),
-        ),
-        Garden::Damaged { damage, .. } if damage.field == "version" => {
-            (ErrorKind::Usage, Some("another version of senesce made it; that one reads it"))
-        }
-        Garden::Damaged { damage, .. } if damage.field == senesce_garden::LOST_POINT => (
-            ErrorKind::Failed,
-            Some(
-                "what was done since is lost with them; `senesce fs mount --previous-checkpoint --read-only` shows what was there before",
-            ),
-        ),
-        Garden::Damaged { damage, .. } if damage.structure == "log" => (
-            ErrorKind::Failed,
-            Some(
-                "operations that only the log held are lost; `senesce fs mount --without-log` opens the rest and reports what is lost",
-            ),
-        ),
-        Garden::Damaged { .. } => (ErrorKind::Failed, Some("`senesce fs check` names all that is damaged")),
-        Garden::NoSpace { .. } => {
-            (ErrorKind::Environment, Some("remove something; deleting works when nothing else does"))
-        }
-        Garden::Device(error) => block_kind(error),
-        _ => (ErrorKind::Failed, None),
-    }
-}
-
-/// A device that is not an evergreen, or not all of one, was named wrongly.
-fn evergreen_kind(error: &senesce_evergreen::Error) -> (ErrorKind, Option<&'static str>) {
-    use senesce_evergreen::Error as Evergreen;
-    match error {
-        Evergreen::WrongDevice { .. } => {
-            (ErrorKind::Usage, Some("name the file or device that `senesce fs mkfs evergreen` was given"))
-        }
-        Evergreen::Invalid { .. } => (ErrorKind::Usage, None),
-        Evergreen::Damaged { .. } => (ErrorKind::Failed, Some("`senesce fs check` names all that is damaged")),
-        Evergreen::NoSpace { .. } => {
-            (ErrorKind::Environment, Some("remove something; deleting works when nothing else does"))
-        }
-        Evergreen::Device(error) => block_kind(error),
-        _ => (ErrorKind::Failed, None),
-    }
-}
-
-fn block_kind(error: &senesce_block::BlockError) -> (ErrorKind, Option<&'static str>) {
-    let senesce_block::BlockProblem::System(source) = &error.problem else { return (ErrorKind::Failed, None) };
-    match source.kind() {
-        std::io::ErrorKind::PermissionDenied => (ErrorKind::Environment, Some("run as root, or as its owner")),
-        std::io::ErrorKind::StorageFull => (ErrorKind::Environment, None),
-        std::io::ErrorKind::ResourceBusy => (
-            ErrorKind::Environment,
-            Some(
-                "a file system that is mounted, filled, scrubbed or repaired is locked: unmount it, or wait for the other program",
-            ),
-        ),
-        std::io::ErrorKind::NotFound => (ErrorKind::Usage, None),
-        _ => (ErrorKind::Failed, None),
-    }
-}
-
 /// What the machine or the user's rights lack is their matter.
 fn probe_kind(error: &senesce_probe::Error) -> ErrorKind {
     use senesce_probe::Error as Probe;
@@ -292,7 +230,7 @@ fn report(error: &anyhow::Error) -> ExitCode {
 /// The first cause with a kind decides. If it says only that the work failed, the error of the
 /// system decides: a name that does not exist is a matter of usage, missing rights and space are
 /// not.
-fn classify(error: &anyhow::Error) -> (ErrorKind, Option<String>) {
+pub fn classify(error: &anyhow::Error) -> (ErrorKind, Option<String>) {
     let (kind, hint) = classify_cause(error);
     if kind != ErrorKind::Failed && hint.is_some() {
         return (kind, hint);
@@ -337,16 +275,7 @@ fn classify_cause(error: &anyhow::Error) -> (ErrorKind, Option<String>) {
             let kind = if failure.is_environment() { ErrorKind::Environment } else { ErrorKind::Failed };
             return (kind, failure.hint());
         }
-        if let Some(failure) = cause.downcast_ref::<senesce_garden::Error>() {
-            let (found, advice) = garden_kind(failure);
-            return (found, advice.map(str::to_owned));
-        }
-        if let Some(failure) = cause.downcast_ref::<senesce_evergreen::Error>() {
-            let (found, advice) = evergreen_kind(failure);
-            return (found, advice.map(str::to_owned));
-        }
-        if let Some(failure) = cause.downcast_ref::<senesce_block::BlockError>() {
-            let (found, advice) = block_kind(failure);
+        if let Some((found, advice)) = engines().kind(cause) {
             return (found, advice.map(str::to_owned));
         }
         if let Some(failure) = cause.downcast_ref::<senesce_inspect::Error>() {
@@ -371,19 +300,6 @@ fn classify_cause(error: &anyhow::Error) -> (ErrorKind, Option<String>) {
         }
     }
     (ErrorKind::Failed, None)
-}
-
-/// An error as the process that serves a mount sends it to a client.
-pub fn refusal_of(error: &anyhow::Error) -> senesce_service::Failure {
-    use senesce_service::FailureKind;
-    let (kind, hint) = classify(error);
-    let kind = match kind {
-        ErrorKind::Failed => FailureKind::Failed,
-        ErrorKind::Usage => FailureKind::Usage,
-        ErrorKind::Environment => FailureKind::Environment,
-        ErrorKind::Internal => FailureKind::Internal,
-    };
-    senesce_service::Failure { kind, chain: error.chain().map(ToString::to_string).collect(), hint }
 }
 
 /// The chain of causes and the hint as text for a terminal.

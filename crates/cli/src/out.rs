@@ -85,15 +85,21 @@ impl Write for Stdout {
     }
 }
 
+/// Prints to stdout, as that of the standard library, through [`print`].
+#[macro_export]
 macro_rules! print {
     ($($text:tt)*) => { $crate::out::print(format_args!($($text)*)) };
 }
 
+/// Prints a line to stdout, as that of the standard library, through [`print`].
+#[macro_export]
 macro_rules! println {
     () => { $crate::out::print(format_args!("\n")) };
     ($($text:tt)*) => { $crate::out::print(format_args!("{}\n", format_args!($($text)*))) };
 }
 
+/// Prints a line to stderr, as that of the standard library, through [`note`].
+#[macro_export]
 macro_rules! eprintln {
     ($($text:tt)*) => { $crate::out::note(format_args!("{}\n", format_args!($($text)*))) };
 }

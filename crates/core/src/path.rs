@@ -2,6 +2,8 @@
 
 use std::{ffi::OsStr, fmt, os::unix::ffi::OsStrExt, path::Path, sync::Arc};
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 use crate::Printable;
 
 /// A path relative to the root of a volume.
@@ -106,6 +108,32 @@ impl TryFrom<&str> for RelPath {
 
     fn try_from(text: &str) -> Result<Self, PathError> {
         Self::new(text.as_bytes())
+    }
+}
+
+impl Serialize for RelPath {
+    /// A string, or a list of bytes if the path is not UTF-8.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match std::str::from_utf8(&self.0) {
+            Ok(text) => serializer.serialize_str(text),
+            Err(_) => self.0.serialize(serializer), // a string cannot represent these bytes
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for RelPath {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Form {
+            Text(String),
+            Bytes(Vec<u8>),
+        }
+        let path = match Form::deserialize(deserializer)? {
+            Form::Text(text) => Self::new(text.as_bytes()),
+            Form::Bytes(bytes) => Self::new(&bytes),
+        };
+        path.map_err(serde::de::Error::custom)
     }
 }
 

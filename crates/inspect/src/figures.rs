@@ -6,7 +6,7 @@ use senesce_probe::{
     map::{BtrfsBlockGroup, BtrfsGroupType, BtrfsProfile, BtrfsSource},
     score::{FreeSpaceFigures, FreeSpaceWarning, LayoutFigures, VolumeMap, compute_free_space},
 };
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::{cost::LayoutCosts, judge::Judged, loss::LossSeconds};
 
@@ -199,7 +199,7 @@ pub struct FreeSpace {
 }
 
 /// The allocation areas of a RAID group.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AreaGroup {
     /// The number of the RAID group.
     pub group: u32,

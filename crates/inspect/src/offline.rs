@@ -158,6 +158,6 @@ fn add_error(figures: &mut SurveyFigures, entry: &TreeEntry<'_>, problem: &str) 
     if figures.errors.len() < SurveyFigures::ERRORS_KEPT {
         let path = String::from_utf8_lossy(entry.path).into_owned().into();
         let message = problem.to_owned();
-        figures.errors.push(ItemError { operation: "read the inode of", path, message, errno: None });
+        figures.errors.push(ItemError { operation: "read the inode of".into(), path, message, errno: None });
     }
 }

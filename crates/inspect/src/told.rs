@@ -8,6 +8,7 @@ use senesce_probe::{
     collect::{SurveyFigures, Surveyed},
     map::FreeExtent,
 };
+use serde::{Deserialize, Serialize};
 
 use crate::{
     Error, Inspection,
@@ -24,7 +25,7 @@ use crate::{
 /// The survey of a file system by another reader.
 ///
 /// Positions are bytes in one address space, in which the drives are adjacent.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Told {
     /// The path of the target.
     pub path: String,
@@ -55,7 +56,7 @@ pub struct Told {
 }
 
 /// A file or directory.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ToldEntry {
     /// The entry as a survey returns it.
     pub entry: Surveyed,

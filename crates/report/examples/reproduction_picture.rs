@@ -3,7 +3,7 @@
 
 use senesce_report::render_reproduction_svg;
 
-const KEPT: &str = "crates/cli/tests/cli/reproduction-eighth-E1.json";
+const KEPT: &str = "golden/reproduction-eighth-E1.json";
 const PICTURE: &str = "docs/images/garden-reproduce.svg";
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -78,7 +78,7 @@ fn missing_or_absurd_values_are_dashes() {
 
 #[test]
 fn docs_have_the_picture_of_the_kept_run() {
-    let kept = serde_json::from_str(include_str!("../../cli/tests/cli/reproduction-eighth-E1.json")).unwrap();
+    let kept = serde_json::from_str(include_str!("../../../golden/reproduction-eighth-E1.json")).unwrap();
     let picture = include_str!("../../../docs/images/garden-reproduce.svg");
     assert!(
         picture == render_reproduction_svg(&kept),

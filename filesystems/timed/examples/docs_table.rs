@@ -11,8 +11,8 @@ use senesce_timed::published::{
 };
 use senesce_trials::Scale;
 
-const KEPT: &str = "crates/cli/tests/cli/reproduction-eighth.tsv";
-const KEPT_CHARTS: &str = "crates/cli/tests/cli/reproduction-eighth-E1.json";
+const KEPT: &str = "golden/reproduction-eighth.tsv";
+const KEPT_CHARTS: &str = "golden/reproduction-eighth-E1.json";
 const STRUCTURE: &str = "docs/results/garden-trials.md";
 const TIME: &str = "docs/results/timed.md";
 

@@ -11,7 +11,7 @@ fn read(path: &str) -> String {
 }
 
 fn kept() -> Vec<FigureLine> {
-    FigureLine::read_all(&read("crates/cli/tests/cli/reproduction-eighth.tsv")).unwrap()
+    FigureLine::read_all(&read("golden/reproduction-eighth.tsv")).unwrap()
 }
 
 #[test]

@@ -2,49 +2,37 @@
 
 mod aged;
 mod complete;
-mod dump;
-mod evergreen;
 mod experiment;
-mod fs;
-mod garden;
+mod gardening;
 mod groups;
 mod guest;
 mod image;
-mod live;
 mod look;
-mod mount;
-mod objects;
 mod profile;
 mod record;
-mod words;
 
-use std::path::PathBuf;
+use std::{ffi::OsString, path::PathBuf};
 
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::engine::ArgValueCandidates;
 
 pub use aged::*;
-pub use dump::*;
-pub use evergreen::*;
 pub use experiment::*;
-pub use fs::*;
-pub use garden::*;
+pub use gardening::*;
 pub use groups::EXIT_CODES;
 pub use guest::*;
 pub use image::*;
-pub use live::*;
 pub use look::*;
-pub use mount::*;
-pub use objects::*;
 pub use profile::*;
 pub use record::*;
-pub use words::*;
+
+use crate::engines::engines;
 
 /// Ages file systems, measures what the age costs, and shows it.
 #[derive(Debug, Parser)]
 #[command(
     name = "senesce",
-    version = env!("SENESCE_VERSION"),
+    version = crate::VERSION,
     propagate_version = true,
     max_term_width = 100,
     after_help = "`senesce VERB -h` lists the options of a verb, `senesce VERB --help` explains them.",
@@ -64,16 +52,17 @@ pub struct Cli {
 impl Cli {
     /// The command line with its verbs in groups.
     pub fn grouped() -> clap::Command {
-        groups::group(Self::command())
+        groups::group(engines().extend(Self::command()))
     }
 
     /// Reads the command line.
     ///
     /// Errors: it is wrong, or it asks for help or the version.
-    pub fn read() -> Result<Self, clap::Error> {
+    pub fn read(arguments: &[OsString]) -> Result<(Self, ArgMatches), clap::Error> {
         let mut command = Self::grouped();
-        let matches = command.try_get_matches_from_mut(std::env::args_os())?;
-        Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+        let matches = command.try_get_matches_from_mut(arguments)?;
+        let cli = Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
+        Ok((cli, matches))
     }
 }
 
@@ -229,14 +218,14 @@ pub enum Verb {
         senesce fs snapshot create /srv/garden main monday     and `fs diff /srv/garden main monday` later\n  \
         senesce fs replace /srv/garden 2                       a new drive for the missing one\n  \
         sudo senesce fs mkfs garden --drive /dev/sdb --drive /dev/sdc --drive /dev/sdd --log /dev/nvme0n1p3")]
-    Fs(FsArgs),
+    Fs,
     /// Run the published experiments of the garden here, and compare the figures.
     #[command(after_long_help = "Examples:\n  \
         senesce garden reproduce --out published               all of them; the same command continues\n  \
         senesce garden reproduce E5 E12 --scale small          first figures, in minutes\n  \
         senesce garden reproduce E4 --json | jq '.experiments[3].parts[].figures'\n\n\
         Aggregates are in memory; nothing is mounted. Structure is counted, time is modelled.")]
-    Garden(GardenArgs),
+    Garden,
     /// Print, sum up or verify an operation log.
     #[command(after_long_help = "Examples:\n  \
         senesce log show demo/arms/ext4/oplog.senesce-log -n 3\n  \

@@ -21,14 +21,15 @@ use senesce_volume::{
 use serde_json::{Value, json};
 
 use super::{
-    fs::{collect_told, print_chains, report_chains, with_engine, with_evergreen},
     home::with_home,
     image::save_listed,
     place::{check_new_files, check_place},
 };
 use crate::{
     args::{AgeArgs, FsArg, GardeningArg},
+    chains::print_chains,
     clock::SystemClock,
+    engines::{engines, is_engine_place},
     exit::{failed, usage},
     machine::{count_threads, trusted_owners},
 };
@@ -39,6 +40,9 @@ const SUBDIRECTORY: &str = "senesce-aged";
 /// Ages, saves the volume, and prints the age. A requested age that was not reached is
 /// a failure.
 pub fn age(args: AgeArgs, quiet: bool) -> Result<()> {
+    if is_engine_place(&args.on) {
+        engines().hand_over()?;
+    }
     install_signal_cleanup().context("cannot handle signals")?;
     let settings: Vec<_> = args.set.iter().map(|set| (set.name.clone(), set.value.clone())).collect();
     let until = args.until.unwrap_or_default();
@@ -96,16 +100,14 @@ fn age_in(args: &AgeArgs, plan: &Plan, custodian: &Custodian, scratch: &Path, qu
         if args.dry_run {
             return preview_engine(args, plan, Path::new(place), scratch);
         }
-        return age_garden(args, plan, Path::new(place), scratch, quiet);
+        return age_engine(args, plan, scratch, quiet);
     }
-    if let Some(place) = args.on.strip_prefix("evergreen:") {
+    if args.on.starts_with("evergreen:") {
         check_engine(args, plan, "an evergreen")?;
         if args.dry_run {
             return preview_engine(args, plan, Path::new(&args.on), scratch);
         }
-        let source = open_source(args, plan, scratch)?;
-        let aged = |target: &_| age_onto(args, plan, &source, Onto::Engine(target), quiet, &mut || Ok(()));
-        return tell(args, &args.on, &with_evergreen(Path::new(place), aged)?, &[], None);
+        return age_engine(args, plan, scratch, quiet);
     }
     if existing.is_dir() {
         check_not_made(args, plan, "a directory")?;
@@ -183,21 +185,21 @@ fn check_not_made(args: &AgeArgs, plan: &Plan, place: &str) -> Result<()> {
     Ok(())
 }
 
-/// Ages an empty garden in this process, and prints the chains of its drives, too.
-fn age_garden(args: &AgeArgs, plan: &Plan, place: &Path, scratch: &Path, quiet: bool) -> Result<()> {
+/// Ages an empty file system in this process, and prints the chains of a garden's drives, too.
+fn age_engine(args: &AgeArgs, plan: &Plan, scratch: &Path, quiet: bool) -> Result<()> {
     let source = open_source(args, plan, scratch)?;
-    let (end, chains) = with_engine(place, |target, garden| {
-        garden.set_gardening(args.gardening.policy(garden));
-        let end = age_onto(args, plan, &source, Onto::Engine(target), quiet, &mut || Ok(()))?;
-        Ok((end, report_chains(&garden.report())))
+    let mut end = None;
+    let chains = engines().drive(&args.on, Some(args.gardening), &mut |target| {
+        end = Some(age_onto(args, plan, &source, Onto::Engine(target), quiet, &mut || Ok(()))?);
+        Ok(())
     })?;
-    tell(args, &args.on, &end, &[], Some(&chains))
+    tell(args, &args.on, &end.context("the engine was not aged")?, &[], chains.as_ref())
 }
 
 /// Checks the source and the file system, and prints what a run would do. Changes nothing.
 fn preview_engine(args: &AgeArgs, plan: &Plan, place: &Path, scratch: &Path) -> Result<()> {
     open_source(args, plan, scratch)?;
-    collect_told(place, None, &|| true)?;
+    engines().survey(place, None, &|| true)?;
     print_preview(args, &args.on);
     Ok(())
 }

@@ -8,6 +8,7 @@ use clap_complete::env::Shells;
 
 use crate::{
     args::{Cli, CompletionsArgs, EXIT_CODES, ManArgs, SchemaOf, ShellArg},
+    engines::engines,
     exit::usage,
     out::Stdout,
 };
@@ -50,6 +51,11 @@ pub fn completions(args: CompletionsArgs) -> Result<()> {
 ///
 /// Errors: there is no such verb; the directory cannot be written.
 pub fn man(args: &ManArgs) -> Result<()> {
+    let names_engine = args.verb.first().is_some_and(|verb| verb == "fs" || verb == "garden");
+    // Only senesce-fs knows the arguments of `fs` and `garden`. Without it, the others have pages.
+    if engines().check().is_ok() || names_engine {
+        engines().hand_over()?;
+    }
     if args.markdown {
         return Ok(Stdout.write_all(render_markdown().as_bytes())?);
     }

@@ -20,7 +20,7 @@ use senesce_volume::{
     read_used_bytes,
 };
 
-use super::{fs::check_new, home::with_home};
+use super::{fresh::check_new, home::with_home};
 use crate::{
     args::{ImageArgs, ImageRestoreArgs, ImageSaveArgs, ImageVerb},
     clock::SystemClock,

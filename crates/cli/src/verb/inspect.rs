@@ -11,17 +11,27 @@ use senesce_volume::{Host, LinuxHost, install_signal_cleanup, interrupted};
 
 use super::{
     device::read_device,
-    fs::{collect_told, draw_tree, outline_tree},
     guest::{self, Order},
     place::check_files,
 };
-use crate::{args::InspectArgs, clock::SystemClock, exit::usage, fit::fit, machine::count_threads, progress::Counter};
+use crate::{
+    args::InspectArgs,
+    clock::SystemClock,
+    engines::{engines, is_engine_place},
+    exit::usage,
+    fit::fit,
+    machine::count_threads,
+    progress::Counter,
+};
 
 /// Cells on each side of the map: two to the power of it.
 const MAP_ORDER: u32 = 8;
 
 /// Inspects, and prints one screen or JSON, or writes a page.
 pub fn inspect(args: InspectArgs, quiet: bool) -> Result<()> {
+    if args.path.to_str().is_some_and(is_engine_place) {
+        engines().hand_over()?;
+    }
     install_signal_cleanup().context("cannot handle signals")?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let host = LinuxHost::default();
@@ -46,8 +56,7 @@ pub fn inspect(args: InspectArgs, quiet: bool) -> Result<()> {
         if evergreen.is_none() {
             return Err(usage("--tree draws the tree of an evergreen", Some("write evergreen:FILE")));
         }
-        let tree = outline_tree(&args.path, args.figures.as_deref())?;
-        draw_tree(&tree, path)?;
+        let tree = engines().draw_tree(&args.path, args.figures.as_deref(), path)?;
         eprintln!("tree: {}", Printable::new(&path));
         // What can be drawn of a damaged one can often not be inspected.
         if args.html.is_none() && args.map.is_none() {
@@ -84,7 +93,8 @@ pub fn inspect(args: InspectArgs, quiet: bool) -> Result<()> {
     };
     // An evergreen is opened by the whole name: any other content is refused.
     let inspection = match garden.or(evergreen.and(Some(args.path.as_path()))) {
-        Some(place) => collect_told(place, args.volume.as_deref(), &|| interrupted().is_none())
+        Some(place) => engines()
+            .survey(place, args.volume.as_deref(), &|| interrupted().is_none())
             .and_then(|told| Ok(inspect_told(told, options, &*clock)?)),
         None => find_target(&args.path, access, &host)
             .and_then(|target| inspect_target(&target, options, &host, &*clock))

@@ -13,20 +13,20 @@ use senesce_volume::{
     Backend, Custodian, Slot, Uuid, Volume, VolumeSpec, check_device, check_room, install_signal_cleanup,
 };
 
-use super::{
-    fs::{collect_told, with_engine, with_evergreen},
-    home::with_home_kept_if,
-    place::check_place,
-};
+use super::{home::with_home_kept_if, place::check_place};
 use crate::{
     args::{FsArg, ReplayArgs},
     clock::SystemClock,
+    engines::{engines, is_engine_place},
     exit::{failed, failed_with, usage},
     machine::{count_threads, trusted_owners},
 };
 
 /// Replays, compares, and says so; differences are a failure.
 pub fn replay(args: ReplayArgs, quiet: bool) -> Result<()> {
+    if is_engine_place(&args.on) {
+        engines().hand_over()?;
+    }
     install_signal_cleanup().context("cannot handle signals")?;
     let kept = with_home_kept_if(Option::is_some, |custodian| {
         let (_, scratch) = custodian.acquire_tree(&args.dir, "senesce-replay")?;
@@ -62,20 +62,18 @@ fn replay_in(args: &ReplayArgs, custodian: &Custodian, scratch: &Path, quiet: bo
     if let Some(place) = args.on.strip_prefix("garden:") {
         refuse_options_of_made_volumes(args, "a garden")?;
         if args.dry_run {
-            collect_told(Path::new(place), None, &|| true)?;
+            engines().survey(Path::new(place), None, &|| true)?;
             return print_preview(args).map(|()| None);
         }
-        let replay = |target: &_, _: &_| replay_into(args, Onto::Engine(target), scratch, quiet);
-        return with_engine(Path::new(place), replay).map(|()| None);
+        return replay_onto_engine(args, scratch, quiet).map(|()| None);
     }
-    if let Some(place) = args.on.strip_prefix("evergreen:") {
+    if args.on.starts_with("evergreen:") {
         refuse_options_of_made_volumes(args, "an evergreen")?;
         if args.dry_run {
-            collect_told(Path::new(&args.on), None, &|| true)?;
+            engines().survey(Path::new(&args.on), None, &|| true)?;
             return print_preview(args).map(|()| None);
         }
-        let replay = |target: &_| replay_into(args, Onto::Engine(target), scratch, quiet);
-        return with_evergreen(Path::new(place), replay).map(|()| None);
+        return replay_onto_engine(args, scratch, quiet).map(|()| None);
     }
     check_place(&args.on)?;
     let (spec, slot) = spec(args, scratch)?;
@@ -96,6 +94,11 @@ fn replay_in(args: &ReplayArgs, custodian: &Custodian, scratch: &Path, quiet: bo
     }
     volume.destroy()?;
     Ok(None)
+}
+
+fn replay_onto_engine(args: &ReplayArgs, scratch: &Path, quiet: bool) -> Result<()> {
+    let act = &mut |target: &_| replay_into(args, Onto::Engine(target), scratch, quiet);
+    engines().drive(&args.on, None, act).map(drop)
 }
 
 /// Errors: an option that is about volumes that are made, although `--on` names `place`.

@@ -16,7 +16,6 @@ use senesce_inspect::Told;
 use senesce_volume::{LinuxHost, install_signal_cleanup, interrupted};
 
 use super::{
-    fs::collect_told,
     guest,
     place::check_run_directory,
     report::write_report,
@@ -25,6 +24,7 @@ use super::{
 use crate::{
     args::RunArgs,
     clock::SystemClock,
+    engines::engines,
     exit::{Resumable, failed, usage},
     fit::fit,
     machine::{count_threads, trusted_owners},
@@ -43,6 +43,9 @@ pub fn run(args: RunArgs, quiet: bool) -> Result<()> {
             let plan = with_overrides(Plan::read(path)?, path, &args)?;
             let out = args.out.clone().unwrap_or_else(|| next_run_dir(&plan.name));
             check_run_directory(&out)?;
+            if plan.file_systems.iter().any(|fs| fs.kind.is_engine()) {
+                engines().check()?;
+            }
             if args.dry_run {
                 return dry_run(&plan, path, &out, (args.force, args.trust_repo));
             }
@@ -124,21 +127,21 @@ pub fn world(trust_repo: bool) -> Result<World> {
         clock: Arc::new(SystemClock::start()),
         load: Arc::new(KernelLoad),
         host: Arc::new(LinuxHost::default()),
-        engines: Arc::new(Engines),
+        engines: Arc::new(Surveyor),
         registry_dir: registry_dir()?,
         owners: trusted_owners(trust_repo),
-        senesce_version: env!("SENESCE_VERSION").to_owned(),
+        senesce_version: crate::VERSION.to_owned(),
         threads: count_threads(None),
         interrupted,
     })
 }
 
 /// The engines of our own.
-struct Engines;
+struct Surveyor;
 
-impl EngineTeller for Engines {
+impl EngineTeller for Surveyor {
     fn collect_told(&self, device: &Path) -> Result<Told, String> {
-        collect_told(device, None, &|| interrupted().is_none()).map_err(|error| format!("{error:#}"))
+        engines().survey(device, None, &|| interrupted().is_none()).map_err(|error| format!("{error:#}"))
     }
 }
 

@@ -4,9 +4,10 @@ use std::{
     ffi::OsStr,
     fs,
     path::{Path, PathBuf},
-    process::{Command, Output, Stdio},
+    process::{Command, Stdio},
 };
 
+pub use senesce_testkit::Done;
 use tempfile::TempDir;
 
 /// The program under test.
@@ -56,40 +57,6 @@ dir = "MEMORY"
 [[file_system]]
 kind = "ext4"
 "#;
-
-/// What a command did.
-pub struct Done {
-    pub code: i32,
-    pub stdout: String,
-    pub stderr: String,
-}
-
-impl Done {
-    pub fn of(output: Output) -> Self {
-        Self {
-            code: output.status.code().unwrap_or(-1),
-            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-        }
-    }
-
-    /// The same, if the command succeeded.
-    #[track_caller]
-    pub fn good(self) -> Self {
-        assert_eq!(self.code, 0, "{}\n{}", self.stdout, self.stderr);
-        self
-    }
-
-    /// Fails unless the command ended with this code and said all these on stderr.
-    #[track_caller]
-    pub fn refused(&self, code: i32, says: &[&str]) {
-        assert_eq!(self.code, code, "{}\n{}", self.stdout, self.stderr);
-        for text in says {
-            assert!(self.stderr.contains(text), "{text:?} is not in:\n{}", self.stderr);
-        }
-        assert!(!self.stderr.contains("panicked"), "{}", self.stderr);
-    }
-}
 
 /// A directory, a directory in memory, and a registry of runs, all the test's own.
 pub struct Lab {

@@ -76,7 +76,12 @@ pub fn collect_gnu_grep(root: &Path, pattern: &[u8], clock: &dyn Clock, stop: St
         figures.errors_count += 1;
         if figures.errors.len() < GrepFigures::ERRORS_KEPT {
             let path = root.to_owned();
-            figures.errors.push(ItemError { operation: "run grep on", path, message: message.to_owned(), errno: None });
+            figures.errors.push(ItemError {
+                operation: "run grep on".into(),
+                path,
+                message: message.to_owned(),
+                errno: None,
+            });
         }
     }
     Ok(figures)

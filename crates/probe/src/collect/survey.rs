@@ -20,6 +20,7 @@ use rustix::{
     io::Errno,
 };
 use senesce_core::{RelPath, Space};
+use serde::{Deserialize, Serialize};
 
 use super::{
     collect_space,
@@ -35,7 +36,8 @@ const ENTRIES_PER_PART: usize = 256;
 const PARTS_PER_THREAD: usize = 2;
 
 /// The type of an entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum EntryKind {
     /// A directory.
     Directory,
@@ -44,7 +46,7 @@ pub enum EntryKind {
 }
 
 /// A file or directory.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Surveyed {
     /// Its path from the root of the survey; the root itself has the empty path.
     pub path: RelPath,
@@ -69,7 +71,7 @@ pub struct Surveyed {
 }
 
 /// The result of a survey.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SurveyFigures {
     /// The address space of every extent.
     pub space: Space,

@@ -2,6 +2,7 @@
 //! entry's type makes needless.
 
 use std::{
+    borrow::Cow,
     ffi::{CStr, OsStr},
     io,
     os::{
@@ -35,10 +36,10 @@ pub enum Order {
 }
 
 /// A file or directory that could not be measured. The walk continues with the others.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ItemError {
     /// The failed operation.
-    pub operation: &'static str,
+    pub operation: Cow<'static, str>,
     /// Its path, from the root of the walk.
     pub path: PathBuf,
     /// The system's error message.
@@ -51,7 +52,7 @@ impl ItemError {
     pub(crate) fn new(operation: &'static str, path: &[u8], source: impl Into<io::Error>) -> Self {
         let path = PathBuf::from(OsStr::from_bytes(path));
         let source = source.into();
-        Self { operation, path, message: source.to_string(), errno: source.raw_os_error() }
+        Self { operation: operation.into(), path, message: source.to_string(), errno: source.raw_os_error() }
     }
 }
 

@@ -2,8 +2,6 @@
 
 use serde_json::Value;
 
-pub use senesce_service::garden::report_chains;
-
 use crate::table::render_table;
 
 /// The spans of which there are counts, as keys and in words.

@@ -13,6 +13,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use senesce_block::{BlockDevice, FileDevice, FileOptions};
+use senesce_cli::registry_dir;
 use senesce_core::Bytes;
 use senesce_experiment::ErrorKind;
 use senesce_garden::Garden;
@@ -32,7 +33,6 @@ use crate::{
     clock::SystemClock,
     exit::{Failure, failed, usage},
     progress::Stretch,
-    verb::run::registry_dir,
 };
 
 /// A process that does not answer within this time counts as one that serves nothing.

@@ -9,16 +9,16 @@ use std::{
 use senesce_timed::published::{FigureLine, PUBLISHED};
 use serde_json::Value;
 
-use super::lab::Lab;
+use super::rig::Lab;
 
 /// What a whole run at the default scale came to: its figures.tsv.
-pub const KEPT: &str = include_str!("reproduction-eighth.tsv");
+pub const KEPT: &str = include_str!("../../../../golden/reproduction-eighth.tsv");
 
 #[test]
 fn all_experiments_are_in_the_table_whatever_runs_at_a_time_and_a_second_run_goes_on() {
     let lab = Lab::new();
     let run = |jobs: &str| {
-        let all = ["garden", "reproduce", "--scale", "tiny", "--out", "all", "--json", "--jobs", jobs];
+        let all = ["reproduce", "--scale", "tiny", "--out", "all", "--json", "--jobs", jobs];
         let done = lab.run(all).good();
         (done.stdout, done.stderr)
     };
@@ -108,7 +108,7 @@ fn all_experiments_are_in_the_table_whatever_runs_at_a_time_and_a_second_run_goe
     assert!(without_times(&second) == without_times(&first), "{second}\n{first}");
     assert_eq!(told.matches(", begun").count(), 2, "{told}");
     // As text, of parts that are there.
-    let some = lab.run(["garden", "reproduce", "e5", "E9", "--scale", "tiny", "--out", "all"]).good().stdout;
+    let some = lab.run(["reproduce", "e5", "E9", "--scale", "tiny", "--out", "all"]).good().stdout;
     for said in [
         "E5  ",
         "E9  2 of 2 met",
@@ -128,18 +128,18 @@ fn all_experiments_are_in_the_table_whatever_runs_at_a_time_and_a_second_run_goe
     let unasked = |text: &str| text.matches("Not requested.").count();
     assert_eq!(unasked(&some), 0, "{some}");
     fs::remove_file(lab.path("all/E14-structure.json")).unwrap();
-    let some = lab.run(["garden", "reproduce", "e5", "E9", "--scale", "tiny", "--out", "all"]).good().stdout;
+    let some = lab.run(["reproduce", "e5", "E9", "--scale", "tiny", "--out", "all"]).good().stdout;
     assert_eq!(unasked(&some), 1, "{some}");
     // Figures are of the code that made them.
     let file = fs::read_to_string(lab.path("all/E5-time.json")).unwrap();
     let start = file.find("senesce_build\": \"").unwrap() + 17;
     fs::write(lab.path("all/E5-time.json"), [&file[..start], "x", &file[start + 1..]].concat()).unwrap();
-    let again = ["garden", "reproduce", "E5", "--scale", "tiny", "--out", "all"];
+    let again = ["reproduce", "E5", "--scale", "tiny", "--out", "all"];
     lab.run(again).refused(2, &["E5-time.json is of another build", "name another directory"]);
     fs::copy(lab.path("all/E4-structure.json"), lab.path("all/E5-time.json")).unwrap();
     lab.run(again).refused(2, &["E5-time.json is structure of E4", "name another directory"]);
     fs::write(lab.path("all/E5-time.json"), file).unwrap();
-    let other = ["garden", "reproduce", "E5", "--scale", "small", "--out", "all"];
+    let other = ["reproduce", "E5", "--scale", "small", "--out", "all"];
     lab.run(other)
         .refused(2, &["E1-structure.json is of scale 16/1, 3 % of the turnovers", "scale 128/4 is requested"]);
 }
@@ -223,10 +223,10 @@ fn without_times(table: &str) -> Value {
 #[test]
 fn what_is_not_there_is_refused() {
     let lab = Lab::new();
-    lab.run(["garden", "reproduce", "E15"]).refused(2, &["no experiment \"E15\"", "E13, E14"]);
-    lab.run(["garden", "reproduce", "E5", "--scale", "huge"]).refused(2, &["no scale \"huge\"", "quarter"]);
+    lab.run(["reproduce", "E15"]).refused(2, &["no experiment \"E15\"", "E13, E14"]);
+    lab.run(["reproduce", "E5", "--scale", "huge"]).refused(2, &["no scale \"huge\"", "quarter"]);
     for impossible in ["16/0", "16/2", "0/0", "99999999/1"] {
-        lab.run(["garden", "reproduce", "E5", "--scale", impossible]).refused(2, &[impossible, "a consistency point"]);
+        lab.run(["reproduce", "E5", "--scale", impossible]).refused(2, &[impossible, "a consistency point"]);
     }
 }
 
@@ -234,7 +234,7 @@ fn what_is_not_there_is_refused() {
 fn an_interruption_leaves_whole_parts_only_and_ends_at_once() {
     let lab = Lab::new();
     let mut command = lab.command();
-    command.args(["garden", "reproduce", "E1", "--scale", "full", "--out", "cut", "--jobs", "1"]);
+    command.args(["reproduce", "E1", "--scale", "full", "--out", "cut", "--jobs", "1"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let begun = lines.next().unwrap().unwrap();

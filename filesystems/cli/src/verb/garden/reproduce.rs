@@ -9,6 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use senesce_cli::fit;
 use senesce_core::Printable;
 use senesce_report::render_reproduction;
 use senesce_timed::published::{FigureLine, PUBLISHED, Published, Record, Tally};
@@ -24,7 +25,6 @@ use crate::{
     args::ReproduceArgs,
     clock::{SystemClock, tell_utc},
     exit::{failed, usage},
-    fit::fit,
 };
 
 /// Runs the requested parts that have no result yet, and prints the table of all.

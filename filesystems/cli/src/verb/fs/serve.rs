@@ -26,6 +26,7 @@ use senesce_volume::{Host, LinuxHost};
 use serde_json::json;
 
 use super::{
+    Policy,
     evergreen::{self, Opened},
     hold::Allows,
     mount::Chores,

@@ -15,7 +15,7 @@ use senesce_testkit::{Volume, run};
 
 use crate::floor::Floor;
 
-const SENESCE: &str = env!("CARGO_BIN_EXE_senesce");
+const SENESCE_FS: &str = env!("CARGO_BIN_EXE_senesce-fs");
 /// Threads of the pass-through: the default of a mount.
 const THREADS: usize = 2;
 
@@ -51,7 +51,7 @@ impl Kind {
             Self::Kernel("btrfs") => run("mkfs.btrfs", &["-q", "-f", "-K", device]),
             Self::Kernel(kind) => run(&format!("mkfs.{kind}"), &["-q", "-F", "-E", "nodiscard", device]),
             Self::Floor => run("mkfs.ext4", &["-q", "-F", "-E", "nodiscard", device]),
-            Self::Engine(engine, _) => run(SENESCE, &["--quiet", "fs", "mkfs", engine, "--force", device]),
+            Self::Engine(engine, _) => run(SENESCE_FS, &["--quiet", "mkfs", engine, "--force", device]),
         };
     }
 }
@@ -154,13 +154,13 @@ impl Drop for Mount<'_> {
 
 fn serve(device: &str, point: &Path, option: Option<&str>) -> Child {
     let point = point.to_str().expect("a plain path");
-    let mut server = Command::new(SENESCE)
-        .args(["--quiet", "fs", "mount"])
+    let mut server = Command::new(SENESCE_FS)
+        .args(["--quiet", "mount"])
         .args(option)
         .args([device, point])
         .stdout(Stdio::null())
         .spawn()
-        .expect("senesce can be run");
+        .expect("senesce-fs can be run");
     while !fs::read_to_string("/proc/self/mounts").expect("mounts can be read").contains(point) {
         assert!(server.try_wait().expect("its state can be read").is_none(), "the mount ended early");
         sleep(Duration::from_millis(5));

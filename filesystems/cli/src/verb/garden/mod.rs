@@ -8,11 +8,11 @@ mod table;
 
 use anyhow::Result;
 
-use crate::args::{GardenArgs, GardenVerb};
+use crate::args::GardenVerb;
 
 /// Reproduces.
-pub fn garden(args: GardenArgs, quiet: bool) -> Result<()> {
-    match args.verb {
+pub fn garden(verb: GardenVerb, quiet: bool) -> Result<()> {
+    match verb {
         GardenVerb::Reproduce(args) => reproduce::reproduce(&args, quiet),
     }
 }

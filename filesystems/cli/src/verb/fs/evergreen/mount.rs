@@ -9,6 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use senesce_cli::with_home;
 use senesce_evergreen::{Evergreen, EvergreenFs, KeyValue, Limits};
 use senesce_fuse::Alarm;
 use senesce_garden::LogDevices;
@@ -29,7 +30,6 @@ use super::{
 use crate::{
     args::{FsMountArgs, FsServedArgs, GardeningArg},
     exit::{refusal_of, usage},
-    verb::home::with_home,
 };
 
 /// Bytes of renamed objects that get the keys of where they are after each sync: about as much a

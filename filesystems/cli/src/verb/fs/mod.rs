@@ -2,7 +2,6 @@
 
 mod ask;
 mod beside;
-mod chains;
 mod claim;
 mod clean;
 mod clients;
@@ -41,25 +40,24 @@ mod words;
 
 use anyhow::Result;
 
-pub use chains::{print_chains, report_chains};
-pub use claim::check_new;
+pub use clean::Policy;
 pub use drive::with_engine;
 pub use evergreen::{draw_tree, outline_tree, with_evergreen};
 pub use survey::collect_told;
 
 use crate::{
     allocator::share_one_heap,
-    args::{EngineKind, FsArgs, FsCheckArgs, FsStatArgs, FsVerb, FsWithObjectsArgs},
+    args::{EngineKind, FsCheckArgs, FsStatArgs, FsVerb, FsWithObjectsArgs},
     exit::usage,
 };
 use evergreen::Place as EvergreenPlace;
 
 /// Makes, mounts, checks, shows and repairs file systems.
-pub fn fs(args: FsArgs, quiet: bool) -> Result<()> {
-    if matches!(args.verb, FsVerb::Mount(_) | FsVerb::Serve(_)) {
+pub fn fs(verb: FsVerb, quiet: bool) -> Result<()> {
+    if matches!(verb, FsVerb::Mount(_) | FsVerb::Serve(_)) {
         share_one_heap();
     }
-    match args.verb {
+    match verb {
         FsVerb::Mkfs(args) => match args.engine {
             EngineKind::Garden => mkfs::mkfs(&args, quiet),
             EngineKind::Evergreen => evergreen::mkfs(&args, quiet),
@@ -69,6 +67,7 @@ pub fn fs(args: FsArgs, quiet: bool) -> Result<()> {
             None => mount::mount(&args, quiet),
         },
         FsVerb::Serve(args) => serve::serve(&args),
+        FsVerb::Survey(args) => survey::survey(&args),
         FsVerb::Check(FsCheckArgs { what: args, repair, dry_run, without_log, force, online }) => {
             match EvergreenPlace::find(&args.look.place) {
                 Some(place) if repair => {

@@ -7,6 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use senesce_cli::with_home;
 use senesce_fsapi::FileSystem;
 use senesce_fuse::Alarm;
 use senesce_garden::{Accepted, DriveState, Garden, Limits, ObjectGardening, Tiering};
@@ -14,6 +15,7 @@ use senesce_service::{Passes, Request, socket::Connection};
 use senesce_volume::{Custodian, install_signal_cleanup};
 
 use super::{
+    Policy,
     beside::{Beside, Tells},
     clients::Timed,
     control::{Control, Mounted, Wake, held_files},
@@ -30,7 +32,6 @@ use crate::{
     args::{FsMountArgs, GardeningArg, PricesArg},
     clock::SystemClock,
     exit::usage,
-    verb::home::with_home,
 };
 
 /// Stripes of a new drive that are filled then: programs wait no longer than it takes.

@@ -3,13 +3,13 @@
 
 use std::{
     fs,
-    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use anyhow::Result;
 use senesce_block::{BlockDevice, FileDevice, FileOptions};
+use senesce_cli::check_new;
 use senesce_core::Bytes;
 use senesce_garden::Garden;
 use senesce_volume::{Purpose, SCAN_BYTES, check_interrupted};
@@ -55,19 +55,6 @@ pub fn hold(path: &Path, force: bool) -> Result<Held> {
         None => check_new(path)?,
     }
     Ok(Held { path: path.to_owned(), claim })
-}
-
-/// Refuses a new file among the device nodes, because a mistyped device name would become a file in
-/// memory.
-pub fn check_new(path: &Path) -> Result<()> {
-    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let (Ok(dir), Ok(nodes)) = (fs::canonicalize(dir), fs::metadata("/dev")) else { return Ok(()) };
-    // File systems mounted below, such as /dev/shm, are allowed.
-    if dir.starts_with("/dev") && fs::metadata(&dir).is_ok_and(|found| found.dev() == nodes.dev()) {
-        let message = format!("{} does not exist, and senesce creates no files in /dev", path.display());
-        return Err(usage(message, Some("check the name of the device with lsblk")));
-    }
-    Ok(())
 }
 
 /// Opens an existing file system for writing. Errors: as [`hold`], but its contents are no error.

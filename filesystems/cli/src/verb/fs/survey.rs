@@ -3,22 +3,40 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use senesce_core::{Extent, RelPath, Space};
+use senesce_core::{Bytes, Extent, RelPath, Space};
 use senesce_fsapi::FileKind;
-use senesce_garden::{Survey, SurveyedArea, SurveyedFile, SurveyedRun, survey};
+use senesce_garden::{Survey, SurveyedArea, SurveyedFile, SurveyedRun, survey as survey_drives};
 use senesce_inspect::{AreaGroup, Told, ToldEntry};
 use senesce_probe::{
     collect::{EntryKind, ItemError, SurveyFigures, Surveyed},
     map::{ExtentFlags, FreeExtent, RawExtent},
 };
+use senesce_volume::{install_signal_cleanup, interrupted};
 
 use super::{
     evergreen,
     place::{BLOCK_BYTES, Place},
     words::explain_missing,
 };
+use crate::args::FsSurveyArgs;
 
 const INODE_BYTES: u64 = 256;
+
+/// Prints the survey of a place for a program of the same version.
+pub fn survey(args: &FsSurveyArgs) -> Result<()> {
+    install_signal_cleanup().context("cannot handle signals")?;
+    let named = args.place.to_str().and_then(|path| path.strip_prefix("garden:")).map(Path::new);
+    let told = collect_told(named.unwrap_or(&args.place), args.volume.as_deref(), &|| interrupted().is_none())?;
+    if args.json {
+        println!("{}", serde_json::to_string(&told)?);
+    } else {
+        let SurveyFigures { files, directories, .. } = told.survey;
+        let free: u64 = told.free.iter().map(|free| free.length_bytes).sum();
+        let (free, capacity) = (Bytes(free), Bytes(told.capacity_bytes));
+        println!("{}: {files} files, {directories} directories; {free} of {capacity} free", told.path);
+    }
+    Ok(())
+}
 
 /// Surveys the evergreen at a path, or a volume of the garden there, straight from its devices. A
 /// position is a PVBN times 4,096: all drives that hold data, one after the other, without
@@ -29,7 +47,7 @@ pub fn collect_told(place: &Path, volume: Option<&str>, goes_on: &dyn Fn() -> bo
     }
     let devices = Place::at(place).look()?;
     let (mut entries, mut strange) = (Vec::new(), Vec::new());
-    let found = survey(&devices.drives, &devices.log, volume.map(str::as_bytes), &mut |file| {
+    let found = survey_drives(&devices.drives, &devices.log, volume.map(str::as_bytes), &mut |file| {
         match told(&file) {
             Some(entry) => entries.push(entry),
             None => strange.push((file.path, "its name is none".to_owned())),
@@ -74,7 +92,7 @@ fn groups(areas: &[SurveyedArea]) -> Vec<AreaGroup> {
 pub(super) fn figures(entries: &[ToldEntry], further_links: u64, errors: &[(Vec<u8>, String)]) -> SurveyFigures {
     let count = |kind| entries.iter().filter(|told| told.entry.kind == kind).count() as u64;
     let error = |(path, message): &(Vec<u8>, String)| ItemError {
-        operation: "read",
+        operation: "read".into(),
         path: String::from_utf8_lossy(path).into_owned().into(),
         message: message.clone(),
         errno: None,

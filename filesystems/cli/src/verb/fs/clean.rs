@@ -11,14 +11,21 @@ use super::{
 };
 use crate::args::{FsCleanArgs, GardeningArg};
 
-impl GardeningArg {
-    /// As the engine has it, for this garden.
-    pub fn policy(self, garden: &Garden) -> Gardening {
+/// Background work as the engine has it.
+pub trait Policy {
+    /// For this garden.
+    fn policy(self, garden: &Garden) -> Gardening;
+
+    /// For one that does `own` by itself, and has nothing but disks or not.
+    fn on(self, own: Gardening, is_disks: bool) -> Gardening;
+}
+
+impl Policy for GardeningArg {
+    fn policy(self, garden: &Garden) -> Gardening {
         let is_disks = garden.report().groups.iter().all(|group| group.medium == Medium::Hdd);
         self.on(garden.gardening(), is_disks)
     }
 
-    /// For one that does `own` by itself, and has nothing but disks or not.
     fn on(self, own: Gardening, is_disks: bool) -> Gardening {
         match self {
             Self::Oltp if is_disks => Self::Csc.on(own, is_disks),

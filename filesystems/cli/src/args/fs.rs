@@ -65,6 +65,9 @@ pub enum FsVerb {
     ///
     /// Contents stay the same.
     Tier(FsTierArgs),
+    /// Print the layout of a file system that is not mounted, for `senesce`.
+    #[command(hide = true)]
+    Survey(FsSurveyArgs),
     /// Serve a mount for a run, which started it and holds it.
     #[command(hide = true)]
     Serve(FsServeArgs),
@@ -290,24 +293,17 @@ pub struct FsReplaceArgs {
     pub json: bool,
 }
 
-/// Background work of a garden.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum GardeningArg {
-    /// By medium: nothing on disks or flash alone; in a flash pool, cold blocks move to the disks.
-    #[default]
-    Auto,
-    /// Nothing.
-    Off,
-    /// Continuous segment cleaning: areas are emptied just before they are needed.
-    Csc,
-    /// Write after read: files that are read in order are written together, while drives are idle.
-    War,
-    /// Both.
-    All,
-    /// For small scattered writes: csc on disks alone, else auto.
-    Oltp,
-    /// For files that are written once and read in order: war on disks alone, else auto.
-    Backup,
+#[derive(Debug, Args)]
+pub struct FsSurveyArgs {
+    /// A garden or an evergreen, with or without `garden:` or `evergreen:`.
+    #[arg(value_name = "PLACE")]
+    pub place: PathBuf,
+    /// The volume of a garden. Default: the first.
+    #[arg(long, value_name = "NAME")]
+    pub volume: Option<String>,
+    /// Print JSON: every file, directory and free extent.
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, Args)]

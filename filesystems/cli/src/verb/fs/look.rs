@@ -3,6 +3,7 @@
 use std::{cell::RefCell, rc::Rc, sync::Arc};
 
 use anyhow::{Context, Result};
+use senesce_cli::chains::{print_each_drive, print_media};
 use senesce_core::Bytes;
 use senesce_garden::{Accepted, CheckPart, CheckProgress, Limits, Stripes};
 use senesce_objects::ObjectStore;
@@ -14,7 +15,6 @@ use senesce_volume::install_signal_cleanup;
 
 use super::{
     ask::{answer_offline, ask_served, strange, with_format},
-    chains::{print_each_drive, print_media},
     evergreen,
     place::{BLOCK_BYTES, Place},
     volumes,

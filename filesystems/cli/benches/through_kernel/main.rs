@@ -1,7 +1,7 @@
 //! Programs on ext4, Btrfs, the garden, the evergreen and a pass-through, in turns on one loop
 //! device past the page cache.
 //!
-//! Run as root: `cargo bench -p senesce --bench through_kernel [-- [mib=N] [files=N] [turns=N]
+//! Run as root: `cargo bench -p senesce-fs --bench through_kernel [-- [mib=N] [files=N] [turns=N]
 //! [only=KIND,...] [on=DIR] [senesce=PROGRAM]]`. In every turn another kind comes first, and each
 //! is made again. The device's image has been written before, and nothing is discarded. The
 //! pass-through (`floor`) serves a directory of ext4 through the adapter that serves the engines.

@@ -1,0 +1,94 @@
+//! The kinds of errors of engines, and errors as a mount sends them to its clients.
+
+pub use senesce_cli::exit::{Failure, classify, degraded, failed, usage};
+use senesce_experiment::ErrorKind;
+
+/// The kind of an error of an engine, and what to do about it.
+pub fn kind(cause: &(dyn std::error::Error + 'static)) -> Option<(ErrorKind, Option<&'static str>)> {
+    let of_garden = cause.downcast_ref().map(garden_kind);
+    let of_evergreen = || cause.downcast_ref().map(evergreen_kind);
+    of_garden.or_else(of_evergreen).or_else(|| cause.downcast_ref().map(block_kind))
+}
+
+/// Devices that are not those of one garden, or that a later senesce wrote, were named wrongly.
+fn garden_kind(error: &senesce_garden::Error) -> (ErrorKind, Option<&'static str>) {
+    use senesce_garden::Error as Garden;
+    match error {
+        Garden::WrongDevice { .. } => (
+            ErrorKind::Usage,
+            Some("name the drives and the log of one garden; one of each group with parity may be missing"),
+        ),
+        Garden::Damaged { damage, .. } if damage.field == "version" => {
+            (ErrorKind::Usage, Some("another version of senesce made it; that one reads it"))
+        }
+        Garden::Damaged { damage, .. } if damage.field == senesce_garden::LOST_POINT => (
+            ErrorKind::Failed,
+            Some(
+                "what was done since is lost with them; `senesce fs mount --previous-checkpoint --read-only` shows what was there before",
+            ),
+        ),
+        Garden::Damaged { damage, .. } if damage.structure == "log" => (
+            ErrorKind::Failed,
+            Some(
+                "operations that only the log held are lost; `senesce fs mount --without-log` opens the rest and reports what is lost",
+            ),
+        ),
+        Garden::Damaged { .. } => (ErrorKind::Failed, Some("`senesce fs check` names all that is damaged")),
+        Garden::NoSpace { .. } => {
+            (ErrorKind::Environment, Some("remove something; deleting works when nothing else does"))
+        }
+        Garden::Device(error) => block_kind(error),
+        _ => (ErrorKind::Failed, None),
+    }
+}
+
+/// A device that is not an evergreen, or not all of one, was named wrongly.
+fn evergreen_kind(error: &senesce_evergreen::Error) -> (ErrorKind, Option<&'static str>) {
+    use senesce_evergreen::Error as Evergreen;
+    match error {
+        Evergreen::WrongDevice { .. } => {
+            (ErrorKind::Usage, Some("name the file or device that `senesce fs mkfs evergreen` was given"))
+        }
+        Evergreen::Invalid { .. } => (ErrorKind::Usage, None),
+        Evergreen::Damaged { .. } => (ErrorKind::Failed, Some("`senesce fs check` names all that is damaged")),
+        Evergreen::NoSpace { .. } => {
+            (ErrorKind::Environment, Some("remove something; deleting works when nothing else does"))
+        }
+        Evergreen::Device(error) => block_kind(error),
+        _ => (ErrorKind::Failed, None),
+    }
+}
+
+fn block_kind(error: &senesce_block::BlockError) -> (ErrorKind, Option<&'static str>) {
+    let senesce_block::BlockProblem::System(source) = &error.problem else { return (ErrorKind::Failed, None) };
+    match source.kind() {
+        std::io::ErrorKind::PermissionDenied => (ErrorKind::Environment, Some("run as root, or as its owner")),
+        std::io::ErrorKind::StorageFull => (ErrorKind::Environment, None),
+        std::io::ErrorKind::ResourceBusy => (
+            ErrorKind::Environment,
+            Some(
+                "a file system that is mounted, filled, scrubbed or repaired is locked: unmount it, or wait for the other program",
+            ),
+        ),
+        std::io::ErrorKind::NotFound => (ErrorKind::Usage, None),
+        _ => (ErrorKind::Failed, None),
+    }
+}
+
+/// An error of the machine, and what to do about it.
+pub fn environment(message: String, hint: &str) -> anyhow::Error {
+    Failure { kind: ErrorKind::Environment, message, hint: Some(hint.to_owned()) }.into()
+}
+
+/// An error as the process that serves a mount sends it to a client.
+pub fn refusal_of(error: &anyhow::Error) -> senesce_service::Failure {
+    use senesce_service::FailureKind;
+    let (kind, hint) = classify(error);
+    let kind = match kind {
+        ErrorKind::Failed => FailureKind::Failed,
+        ErrorKind::Usage => FailureKind::Usage,
+        ErrorKind::Environment => FailureKind::Environment,
+        ErrorKind::Internal => FailureKind::Internal,
+    };
+    senesce_service::Failure { kind, chain: error.chain().map(ToString::to_string).collect(), hint }
+}

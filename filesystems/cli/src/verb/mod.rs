@@ -1,0 +1,4 @@
+//! The verbs.
+
+pub mod fs;
+pub mod garden;

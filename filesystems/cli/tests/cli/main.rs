@@ -1,0 +1,8 @@
+//! The `senesce-fs` program as a user and as `senesce` meet it.
+//!
+//! Its verbs are tested through `senesce fs`, in the tests of the laboratory's command line.
+
+mod handed_over;
+mod nightly;
+mod reproduce;
+mod rig;
