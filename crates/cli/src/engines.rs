@@ -1,7 +1,7 @@
 //! What the laboratory asks of the file system engines of this project.
 //!
-//! The laboratory imports no engine. `senesce` asks the program beside it ([`Beside`]), `senesce-fs`
-//! answers itself.
+//! The laboratory imports no engine. `senesce` asks the program beside it ([`Beside`]), and
+//! `senesce-fs` answers itself.
 
 use std::{error::Error, path::Path, sync::OnceLock};
 

@@ -46,7 +46,7 @@ fn execute(verb: Verb, quiet: bool) -> anyhow::Result<()> {
         senesce_volume::notice_slow_end(senesce_cli::exit::note_slow_end);
     }
     match verb {
-        Verb::Fs(verb) => verb::fs::fs(verb, quiet),
+        Verb::Fs(verb) => verb::fs::fs(*verb, quiet),
         Verb::Garden(verb) => verb::garden::garden(verb, quiet),
     }
 }

@@ -36,7 +36,7 @@ fn find() -> Result<PathBuf> {
     let own = env::current_exe().ok();
     let beside = own.as_deref().and_then(Path::parent).map(Path::to_owned);
     let listed = env::var_os("PATH").unwrap_or_default();
-    // A relative directory would find a program that somebody put into the working directory.
+    // A relative directory would find a program that another user put into the working directory.
     let listed: Vec<PathBuf> = env::split_paths(&listed).filter(|dir| dir.is_absolute()).collect();
     let found = beside.into_iter().chain(listed).map(|dir| dir.join(PROGRAM)).find(|path| is_program(path));
     found.ok_or_else(|| {
@@ -116,7 +116,7 @@ fn wait(mut child: Child, goes_on: &dyn Fn() -> bool) -> Result<Vec<u8>> {
     let reader = thread::spawn(move || {
         let mut text = Vec::new();
         let read = output.as_mut().map_or(Ok(0), |output| output.read_to_end(&mut text));
-        // The receiver may be gone: then nobody needs the text.
+        // The receiver is gone after a signal: the text is not needed.
         let _ = sender.send(read.map(|_| text));
     });
     let listener = thread::spawn(move || {
@@ -140,9 +140,30 @@ fn wait(mut child: Child, goes_on: &dyn Fn() -> bool) -> Result<Vec<u8>> {
     let words = listener.join().unwrap_or_default();
     match text {
         None => Err(failed("the survey was stopped")),
-        Some(_) if !ended.success() => {
-            Err(failed(words.trim().strip_prefix("senesce: ").unwrap_or(words.trim()).to_owned()))
-        }
+        Some(_) if !ended.success() => Err(failed(chain(&words))),
         Some(text) => text.context("cannot read the survey of senesce-fs"),
+    }
+}
+
+/// The chain of causes in one line, of a message as `senesce-fs` prints it.
+fn chain(message: &str) -> String {
+    let message = message.trim();
+    let lines = message.strip_prefix("senesce: ").unwrap_or(message).lines().map(str::trim);
+    let causes: Vec<&str> = lines
+        .filter(|line| !line.starts_with("hint: "))
+        .map(|line| line.strip_prefix("because: ").unwrap_or(line))
+        .collect();
+    causes.join(": ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_becomes_its_chain_of_causes() {
+        let message = "senesce: cannot look into x\n  because: block 7 is damaged\n  hint: check it\n";
+        assert_eq!(chain(message), "cannot look into x: block 7 is damaged");
+        assert_eq!(chain(""), "");
     }
 }

@@ -12,7 +12,8 @@ fn run(lab: &Lab, args: &[&str]) -> Done {
     let program = lab.path("alone/senesce");
     if !program.exists() {
         fs::create_dir(lab.path("alone")).unwrap();
-        // By a process of its own: a descriptor that a fork inherits would forbid to execute the copy.
+        // By a process of its own: a descriptor that a fork inherits would forbid to execute the
+        // copy.
         senesce_testkit::run("cp", &["--reflink=auto", SENESCE, &program.to_string_lossy()]);
     }
     let mut command = std::process::Command::new(program);

@@ -37,8 +37,8 @@ pub struct LinuxHost {
     /// The program that serves disks in virtual time. By default it is the running one with its
     /// hidden verb.
     pub disk_server: Launch,
-    /// The program that serves engines of ours. By default it is the running one with its hidden
-    /// verb.
+    /// The program that makes and serves engines of ours. By default it is the running one, which
+    /// hands `fs mkfs` and `fs serve` over.
     pub engine_server: Launch,
 }
 

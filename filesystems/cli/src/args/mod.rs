@@ -42,7 +42,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     #[command(flatten)]
-    Fs(FsVerb),
+    Fs(Box<FsVerb>),
     #[command(flatten)]
     Garden(GardenVerb),
 }
