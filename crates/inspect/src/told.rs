@@ -141,7 +141,7 @@ mod tests {
     use senesce_core::{Extent, ManualClock, Nanos, RelPath};
     use senesce_device::find_preset;
     use senesce_probe::{
-        collect::EntryKind,
+        collect::{EntryKind, ItemError},
         map::{ExtentFlags, RawExtent},
     };
 
@@ -168,8 +168,8 @@ mod tests {
         ToldEntry { entry, metadata: vec![4096 * 900], packed_bytes: 256 }
     }
 
-    fn inspected(blocks: &[u64]) -> Inspection {
-        let told = Told {
+    fn told(blocks: &[u64]) -> Told {
+        Told {
             path: "garden:g".to_owned(),
             file_system: "garden".to_owned(),
             read: "straight from its drives".to_owned(),
@@ -192,7 +192,10 @@ mod tests {
                 errors_count: 0,
             },
             warnings: vec!["first".to_owned()],
-        };
+        }
+    }
+
+    fn inspected(blocks: &[u64]) -> Inspection {
         let options = InspectOptions {
             judge: crate::Judge::Named,
             devices: vec![find_preset("hdd-7200").unwrap().clone()],
@@ -203,7 +206,20 @@ mod tests {
         };
         let clock = ManualClock::default();
         clock.set(Nanos(7_000_000_000));
-        inspect_told(told, options, &clock).unwrap()
+        inspect_told(told(blocks), options, &clock).unwrap()
+    }
+
+    #[test]
+    fn a_survey_and_its_json_are_the_same_with_any_name() {
+        let mut told = told(&[100, 7]);
+        told.entries[1].entry.path = RelPath::new(b"a/\xff\n").unwrap();
+        let error = ItemError { operation: "read".into(), path: "b".into(), message: "no".to_owned(), errno: Some(5) };
+        told.survey.errors.push(error);
+        let text = serde_json::to_string(&told).unwrap();
+        let read: Told = serde_json::from_str(&text).unwrap();
+        assert_eq!(format!("{read:?}"), format!("{told:?}"));
+        let leaving = text.replace("[97,47,255,10]", "\"../a\"");
+        assert!(leaving != text && serde_json::from_str::<Told>(&leaving).is_err());
     }
 
     #[test]

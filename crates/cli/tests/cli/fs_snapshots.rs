@@ -62,7 +62,7 @@ fn a_snapshot_keeps_what_was_and_a_difference_names_exactly_what_became_of_it() 
     for (name, blocks, seed) in [("big", 2000, 1), ("d/gone", 300, 2), ("d/old", 5, 3), ("same", 20, 4)] {
         fs::write(at(name), contents(blocks, seed)).unwrap();
     }
-    lab.run(["fs", "recompact", "g", "main"]).refused(3, &["is in use", "(senesce) has locked"]);
+    lab.run(["fs", "recompact", "g", "main"]).refused(3, &["is in use", "(senesce-fs) has locked"]);
     mounted.unmount();
 
     let made = lab.run(["fs", "snapshot", "create", "g", "main", "monday"]).good().stdout;

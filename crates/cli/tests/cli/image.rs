@@ -182,7 +182,7 @@ fn a_mounted_engine_is_neither_replaced_nor_saved() {
         mount.args(["--quiet", "fs", "mount", place, "mnt"]).stdout(Stdio::null());
         let mounted = hold(&lab, start(&lab, &mut mount));
         std::fs::write(lab.path("mnt/letter"), "dear").unwrap();
-        let says = [file, "is in use and was not touched", "(senesce) has locked", "--force does not help"];
+        let says = [file, "is in use and was not touched", "(senesce-fs) has locked", "--force does not help"];
         lab.run(["image", "restore", "--force", "c", file]).refused(3, &says);
         lab.run(["image", "save", file, "torn"]).refused(3, &says);
         lab.run(["fs", "mkfs", "evergreen", file, "--force"]).refused(3, &says);
