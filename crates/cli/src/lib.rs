@@ -24,4 +24,4 @@ pub use args::GardeningArg;
 pub use engines::{Beside, Engines, HANDED_OVER, VERSION, choose};
 pub use fit::fit;
 pub use program::run_program;
-pub use verb::{fresh::check_new, guest::trust_caller, home::with_home, run::registry_dir};
+pub use verb::{fresh::check_new, guest::trust_owners, home::with_home, run::registry_dir};

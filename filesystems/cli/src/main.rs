@@ -17,7 +17,7 @@ use std::{env, ffi::OsString, process::ExitCode};
 
 use clap::{CommandFactory, Parser};
 use clap_complete::CompleteEnv;
-use senesce_cli::{HANDED_OVER, VERSION, clock, progress, run_program, table, trust_caller};
+use senesce_cli::{HANDED_OVER, VERSION, clock, progress, run_program, table, trust_owners};
 
 use args::{Cli, Verb};
 use here::Here;
@@ -37,7 +37,7 @@ fn main() -> ExitCode {
         Err(error) => return senesce_cli::exit::refuse(&error),
     };
     senesce_cli::choose(&Here);
-    trust_caller();
+    trust_owners();
     senesce_cli::exit::run(|| execute(cli.verb, cli.quiet))
 }
 
