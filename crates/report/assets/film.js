@@ -202,4 +202,17 @@
   });
   document.querySelector(".film .scale i").style.background = `linear-gradient(90deg, ${colours.map((c) => `rgb(${c.join(" ")})`).join(", ")})`;
   showPart("used");
+  // The cells of the checkpoint shown, as CSV. A text that a spreadsheet would run as a formula gets an apostrophe.
+  const field = (text) => `"${String(text).replace(/^[=+\-@\t\r\n]/, "'$&").replaceAll('"', '""')}"`;
+  document.getElementById("maps").addEventListener("wantcsv", (event) => {
+    const pulls = frames[Number(slider.value)], rows = ["volume,checkpoint,first_byte,bytes,holds,share_of_files,place_in_tree,path"];
+    for (const { frames: all, name } of shown) {
+      const frame = all.get(pulls);
+      for (const [cell, { kind, place, number }] of frame ? frame.cells : []) {
+        const files = kind === METADATA ? ["metadata", 0, "", ""] : ["files", ((kind - 1) / 253).toFixed(3), place.toFixed(5), field(paths[number] ?? "")];
+        rows.push([field(name), pulls, cell * frame.cell_bytes, frame.cell_bytes, ...files].join(","));
+      }
+    }
+    event.target.querySelector("template.csv").content.textContent = `${rows.join("\n")}\n`;
+  });
 })();

@@ -198,4 +198,14 @@
   document.getElementById("theme").addEventListener("click", paint);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paint);
   paint();
+  const field = (text) => `"${printable(String(text)).replace(/^[=+\-@]/, "'$&").replaceAll('"', '""')}"`;
+  document.getElementById("map").addEventListener("wantcsv", (event) => {
+    const rows = ["first_byte,bytes,file_bytes,free_bytes,extents,modified,path"];
+    for (let cell = 0; cell < count; cell += 1) {
+      const file = files.get(owner[cell]), directory = file && data.map_directories[file.directory];
+      const path = file ? field(`${directory ? `${directory}/` : ""}${file.name}`) : "";
+      rows.push([cell * cellBytes, cellBytes, used[cell], knowsFree ? free[cell] : "", extents[cell], used[cell] ? modified[cell] : "", path].join(","));
+    }
+    event.target.querySelector("template.csv").content.textContent = `${rows.join("\n")}\n`;
+  });
 })();

@@ -84,8 +84,6 @@
   }
   addEventListener("scroll", hide, { passive: true });
 
-  // Pages of paper have the details that the reader opened, and no others.
-
   // Every figure can be saved: as SVG and PNG from what is shown, as CSV from its data, as PDF by printing it alone.
   const SHAPES = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "stroke-linejoin", "stroke-linecap", "opacity"];
   const LETTERS = ["font-family", "font-size", "font-weight", "text-anchor"];
@@ -104,7 +102,7 @@
     from.forEach((original, at) => { if (original.classList.contains("column") || "gone" in to[at].dataset) to[at].remove(); });
     return copy.innerHTML;
   };
-  const drawings = (figure) => [...figure.querySelectorAll("svg.panel, .suite svg, canvas")].filter(visible);
+  const drawings = (figure) => [...figure.querySelectorAll("svg.panel, canvas")].filter(visible);
   const compose = (figure) => {
     const GAP = 28, HEAD = 56;
     const parts = drawings(figure).map((drawn) => {
@@ -151,14 +149,18 @@
       for (let part = figure; part !== document.body; part = part.parentElement) part.classList.add("printed");
       print();
     },
-    CSV: (figure, name) => save(new Blob([figure.querySelector("template.csv").content.textContent], { type: "text/csv" }), `${name}.csv`),
+    CSV: (figure, name) => {
+      // Maps make their rows only on demand: they are many.
+      figure.dispatchEvent(new Event("wantcsv"));
+      save(new Blob([figure.querySelector("template.csv").content.textContent], { type: "text/csv" }), `${name}.csv`);
+    },
   };
   addEventListener("afterprint", () => {
     document.body.classList.remove("print-one");
     for (const part of document.querySelectorAll(".printed")) part.classList.remove("printed");
   });
   for (const figure of document.querySelectorAll("section, .course")) {
-    if (!figure.querySelector("svg.panel, .suite svg, canvas") || figure.querySelector(".course")) continue;
+    if (!figure.querySelector("svg.panel, canvas") || figure.querySelector(".course")) continue;
     const bar = element("div", "save", "");
     const heading = figure.querySelector("h2, h3");
     const name = (figure.id || heading.textContent).toLowerCase().replace(/[^a-z0-9]+/g, "-");
@@ -171,6 +173,7 @@
       bar.append(button);
     }
     heading.after(bar);
+    figure.classList.add("saved");
   }
   // A heading links to itself, so that a reader can send a figure's address.
   for (const heading of document.querySelectorAll("section[id] > h2")) {
@@ -178,6 +181,20 @@
     link.href = `#${heading.parentElement.id}`;
     link.setAttribute("aria-label", "Link to this section");
     heading.append(" ", link);
+  }
+  // A page of several sections without a contents list gets one.
+  const listed = [...document.querySelectorAll("main > section[id] > h2")];
+  if (listed.length > 2 && !document.querySelector("nav.contents")) {
+    const contents = element("nav", "contents", ""), fold = element("details", "", ""), list = element("ol", "", "");
+    list.append(...listed.map((heading) => {
+      const entry = element("li", "", ""), link = element("a", "", heading.firstChild.textContent);
+      link.href = `#${heading.parentElement.id}`;
+      entry.append(link);
+      return entry;
+    }));
+    fold.append(element("summary", "", "Contents"), list);
+    contents.append(fold);
+    document.querySelector("main > header").after(contents);
   }
   for (const contents of document.querySelectorAll("nav.contents details")) {
     contents.addEventListener("click", (event) => { if (event.target.tagName === "A") contents.open = false; });

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use senesce_store::Role;
 
 use crate::chart::{Axis, LinePanel, PairsPanel, Point, Series};
+use crate::csv::{Csv, exact};
 use crate::model::{Model, Spread};
 use crate::panels::{Figure, Legend, Panel, Variant, part_class, x_axis};
 
@@ -48,6 +49,13 @@ const KINDS: [Kind; 3] = [
     Kind { name: "chi_square", label: "chi-square", y_label: "chi-square" },
 ];
 
+/// The compared properties: name in the records, label, and x axis.
+const PROPERTIES: [(&str, &str, &str); 3] = [
+    ("size", "sizes", "bytes, up to"),
+    ("depth", "depths", "directories above the file"),
+    ("age", "ages", "age, up to"),
+];
+
 /// Deviations over checkpoints; no panels for arms without a profile.
 pub(crate) fn convergence_figure(model: &Model) -> Figure {
     let reached = reached(model);
@@ -57,10 +65,10 @@ pub(crate) fn convergence_figure(model: &Model) -> Figure {
         Some(format!(" {arm}: {}{accuracy}.", ended_by(last.get("ended_by").copied().unwrap_or_default())))
     });
     let caption = format!(
-        "How far sizes, depths and ages of the files are from the profile, and the used share of the volume from the asked \
-         one, at every checkpoint. Total variation: the share of files that are in a wrong bin. Largest: of any bin, in \
-         shares of all files. Chi-square: Pearson's, over the bins. The dotted line is the total variation that was asked \
-         for; ages are what they are to be only when the life ends. Deviations below 0.00001 stand at the bottom.{}",
+        "Deviation of sizes, depths and ages of the files from the profile, and of the fullness from the requested one, at \
+         every checkpoint. Total variation: the share of files that are in a wrong bin. Largest: of any bin, in shares of \
+         all files. Chi-square: Pearson's, over the bins. The dotted line is the requested total variation. Ages match \
+         only at the end of the life. Deviations below 0.00001 are drawn at the bottom.{}",
         ends.collect::<String>()
     );
     let draw = |kind: &Kind| {
@@ -72,24 +80,60 @@ pub(crate) fn convergence_figure(model: &Model) -> Figure {
         title: "Convergence to the profile".to_owned(),
         caption,
         legend: Legend::Parts(PARTS.map(str::to_owned).to_vec()),
-        csv: String::new(),
+        csv: convergence_csv(&reached),
         variants: KINDS.iter().map(draw).collect(),
     }
 }
 
-fn panel(model: &Model, kind: &Kind, arm: &str, checkpoints: &BTreeMap<u64, BTreeMap<&str, &str>>) -> Panel {
-    let value = |figures: &BTreeMap<&str, &str>, part: &str| match part {
+/// The deviation of a part from the profile; none if the results do not have it.
+fn deviation(kind: &Kind, figures: &BTreeMap<&str, &str>, part: &str) -> Option<f64> {
+    match part {
         "fullness" if kind.name == "chi_square" => None,
         "fullness" => Some((number(figures, "fullness")? - number(figures, "fullness_asked")?).abs()),
         _ => number(figures, &format!("{part}.{}", kind.name)),
-    };
+    }
+}
+
+fn convergence_csv(reached: &Reached<'_>) -> String {
+    let mut csv = Csv::new(&["measure", "arm", "checkpoint", "part", "deviation"]);
+    for kind in &KINDS {
+        for (arm, checkpoints) in reached {
+            for (pulls, figures) in checkpoints {
+                for part in PARTS {
+                    let Some(value) = deviation(kind, figures, part) else { continue };
+                    let texts = [kind.label, arm, &pulls.to_string(), part, &exact(value)].map(str::to_owned);
+                    csv.row(&texts);
+                }
+            }
+        }
+    }
+    csv.finish()
+}
+
+fn reached_csv(reached: &Reached<'_>) -> String {
+    let mut csv = Csv::new(&["property", "arm", "bin", "asked_share", "reached_share"]);
+    for (name, label, _) in PROPERTIES {
+        for (arm, checkpoints) in reached {
+            let last = checkpoints.last_key_value().and_then(|(_, last)| last.get(format!("{name}.shares").as_str()));
+            for (bin, [asked, found]) in last.and_then(|text| bins(text, name)).unwrap_or_default() {
+                csv.row(&[label.to_owned(), (*arm).to_owned(), bin, exact(asked), exact(found)]);
+            }
+        }
+    }
+    csv.finish()
+}
+
+fn panel(model: &Model, kind: &Kind, arm: &str, checkpoints: &BTreeMap<u64, BTreeMap<&str, &str>>) -> Panel {
     let series = PARTS.iter().enumerate().map(|(at, part)| Series {
         role: Role::Full,
         name: (*part).to_owned(),
+        label: (*part).to_owned(),
         colour: part_class(at),
         points: checkpoints
             .iter()
-            .filter_map(|(pulls, figures)| Some((*pulls, Spread::compute(vec![value(figures, part)?.max(LEAST)])?)))
+            .filter_map(|(pulls, figures)| {
+                Some((*pulls, Spread::compute(vec![deviation(kind, figures, part)?.max(LEAST)])?))
+            })
             .map(|(pulls, spread)| Point { pulls, spread })
             .collect(),
         invalid: Vec::new(),
@@ -145,19 +189,14 @@ pub(crate) fn reached_figure(model: &Model) -> Figure {
         });
         (Variant::Choice { name, label }, panels.collect())
     };
-    let kinds = [
-        ("size", "sizes", "bytes, up to"),
-        ("depth", "depths", "directories above the file"),
-        ("age", "ages", "age, up to"),
-    ];
     Figure {
         name: "reached-profile".to_owned(),
         title: "The requested and the reached profile".to_owned(),
         caption: "Shares of the files in every bin of the profile at the last checkpoint, beside the requested ones."
             .to_owned(),
         legend: Legend::Parts(vec!["asked".to_owned(), "reached".to_owned()]),
-        csv: String::new(),
-        variants: kinds.into_iter().map(draw).collect(),
+        csv: reached_csv(&reached),
+        variants: PROPERTIES.into_iter().map(draw).collect(),
     }
 }
 

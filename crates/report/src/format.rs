@@ -45,6 +45,15 @@ pub(crate) fn seconds(value: f64) -> String {
     }
 }
 
+/// A round duration, for the ticks of an axis: `50 ms`, `2 s`.
+pub(crate) fn round_seconds(value: f64) -> String {
+    match value.abs() {
+        small if small > 0.0 && small < 0.9995e-3 => format!("{} µs", number(value * 1e6)),
+        small if small > 0.0 && small < 0.9995 => format!("{} ms", number(value * 1e3)),
+        _ => format!("{} s", number(value)),
+    }
+}
+
 /// A share as a percentage with three significant digits.
 pub(crate) fn percent(share: f64) -> String {
     format!("{}%", figure(share * 100.0))
@@ -135,6 +144,7 @@ mod tests {
             [0.0, 0.00041, 0.0504, 0.9996, 52.961].map(seconds),
             ["0 s", "0.410 ms", "50.4 ms", "1.00 s", "53.0 s"]
         );
+        assert_eq!([0.0, 2e-5, 0.05, 2.0].map(round_seconds), ["0 s", "20 µs", "50 ms", "2 s"]);
         assert_eq!([0.0, 0.83449, 1.0].map(percent), ["0%", "83.4%", "100%"]);
         assert_eq!(bytes(1536.0), "1.5 KiB");
         assert_eq!(bytes(3.0 * 1024.0 * 1024.0), "3 MiB");

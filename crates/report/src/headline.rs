@@ -78,6 +78,10 @@ pub(crate) fn key_figures(model: &Model) -> Vec<KeyFigure> {
     for device in model.devices().into_iter().filter(|device| !device.ends_with(TRACED)) {
         let Some(slowdowns) = model.modelled_slowdown.get(device) else { continue };
         let name = short(device).trim_end_matches(VIRTUAL_TIME);
+        // A device that already has a figure, by another method, has no second one.
+        if figures.iter().any(|figure: &KeyFigure| figure.device.starts_with(&format!("{name}, "))) {
+            continue;
+        }
         let how = if device.ends_with(VIRTUAL_TIME) { "virtual time" } else { "modelled" };
         let slowdowns = Slowdowns::of(model, slowdowns);
         figures.extend(slowdowns.0.iter().map(|arm| figure(arm, &format!("{name}, {how}"))));

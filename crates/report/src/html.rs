@@ -8,6 +8,7 @@ use senesce_store::{Results, Role};
 use crate::Error;
 use crate::chart::{CLASS_NAMES, PANEL_HEIGHT, PANEL_WIDTH};
 use crate::cures;
+use crate::devices::short;
 use crate::film::film;
 use crate::format::{count, escape, figure, page_json};
 use crate::headline::{KeyFigure, headline, key_figures, why_folded};
@@ -20,6 +21,8 @@ use crate::warnings::warnings;
 
 /// Figures of measured reading. They are folded if they show no difference.
 const MEASURED: [&str; 2] = ["grep-cost", "slowdown"];
+/// Further figures of wall time. They are folded if it is that of memory.
+const WALL_TIMES: [&str; 2] = ["latency", "aging-speed"];
 
 /// Options of the report.
 #[derive(Clone, Debug, Default)]
@@ -41,10 +44,12 @@ pub struct ReportOptions {
 pub fn render_report(results: &Results, options: &ReportOptions) -> Result<String, Error> {
     let model = Model::compute(results);
     let why = why_folded(&model);
-    let folded = |figure: &Figure| why.filter(|_| MEASURED.contains(&figure.name.as_str()));
+    let is_memory = model.is_wall_of_memory();
+    let is_measured = |name: &str| MEASURED.contains(&name) || (is_memory && WALL_TIMES.contains(&name));
+    let folded = |figure: &Figure| why.filter(|_| is_measured(&figure.name));
     let figures = figures(&model);
     let first_modelled = figures.iter().map(|figure| figure.name.clone()).find(|name| name.starts_with("modelled-"));
-    let figures: Vec<Value> = figures.iter().map(|figure| figure_value(figure, folded(figure))).collect();
+    let figures: Vec<Value> = figures.iter().map(|figure| figure_value(&model, figure, folded(figure))).collect();
     let key_figure = |figure: &KeyFigure| {
         context! { arm => &figure.arm, factor => &figure.factor, device => &figure.device, is_slower => figure.is_slower }
     };
@@ -74,7 +79,7 @@ pub fn render_report(results: &Results, options: &ReportOptions) -> Result<Strin
         heads => summary::heads(&model).iter().map(|head| (*head).to_owned()).collect::<Vec<_>>(),
         has_wall => !model.is_wall_of_memory(),
         unit => model.unit.as_str(),
-        note => summary::note(&model),
+        note => short(&summary::note(&model)),
         rows => summary::rows(&model).iter().map(|row| page_row(row)).collect::<Vec<_>>(),
         cures => context! {
             note => cures::note(&model),
@@ -107,7 +112,13 @@ pub(crate) fn style() -> String {
     themes + include_str!("../assets/chart.css") + include_str!("../assets/page.css")
 }
 
-fn figure_value(figure: &Figure, folded: Option<&str>) -> Value {
+/// The number of volumes of an arm that have maps, at most: a row of the page shows one arm.
+fn columns_of_maps(model: &Model) -> usize {
+    let has_map = |role: &&Role| model.results.maps.iter().any(|row| row.key.role == **role);
+    ROLES.iter().filter(has_map).count().max(1)
+}
+
+fn figure_value(model: &Model, figure: &Figure, folded: Option<&str>) -> Value {
     let panels = |panels: &[Panel]| -> Vec<String> { panels.iter().map(page_svg).collect() };
     let variants = figure.variants.iter().map(|(variant, drawn)| {
         context! { name => variant.name(), label => variant.label(), panels => panels(drawn) }
@@ -130,15 +141,19 @@ fn figure_value(figure: &Figure, folded: Option<&str>) -> Value {
         arms => arms.collect::<Vec<_>>(),
         roles => roles.collect::<Vec<_>>(),
         sizes => figure.legend == Legend::Sizes,
+        columns => (figure.name == "maps").then(|| columns_of_maps(model)),
         four => figure.variants.iter().any(|(_, panels)| panels.len() == 4),
         variants => variants.collect::<Vec<_>>(),
     }
 }
 
-/// A sentence whose ranges (`12–13×`) stay on one line: an en dash allows a break, a word joiner
-/// forbids it.
-fn unbroken(sentence: &str) -> String {
-    sentence.replace('–', "–\u{2060}")
+/// A sentence as HTML, whose ranges (`12–13×`) stay on one line: an en dash allows a break.
+fn unbroken(sentence: &str) -> Value {
+    let word = |word: &str| match word.contains('–') {
+        true => format!("<span class=\"range\">{}</span>", escape(word)),
+        false => escape(word),
+    };
+    Value::from_safe_string(sentence.split(' ').map(word).collect::<Vec<_>>().join(" "))
 }
 
 /// A row of the summary, with the volume in words.

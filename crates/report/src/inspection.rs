@@ -8,9 +8,11 @@ use serde_json::Value as Json;
 
 use crate::{
     Error,
+    csv::{Csv, exact},
     format::{bytes, count, escape, figure, page_json, percent as format_percent, seconds as format_seconds},
     html::style,
     inspection_bars::cost_bars,
+    inspection_verdict,
     page::render_page,
 };
 
@@ -37,7 +39,10 @@ pub fn render_inspection(inspection: &Json, options: &InspectionOptions) -> Resu
         context! {
             key => key,
             title => title,
-            caption => format!("Seconds that a cold read loses {what}, against a fresh copy ({first})."),
+            caption => format!(
+                "Time that a cold read loses {what}, against a fresh copy ({}). A row shows its cells on the map.",
+                first.trim_start_matches("model: ")
+            ),
             rows => rows_of(&inspection[key], loser_row),
         }
     };
@@ -50,7 +55,9 @@ pub fn render_inspection(inspection: &Json, options: &InspectionOptions) -> Resu
             read => text(&target["read"]),
             read_ahead_kib => target["read_ahead_kib"].as_u64(),
         },
-        verdict => text(&inspection["verdict"]),
+        lead => inspection_verdict::lead(inspection),
+        key_figures => inspection_verdict::key_figures(inspection),
+        verdict => inspection_verdict::sentences(&text(&inspection["verdict"])),
         warnings => inspection["warnings"].as_array().into_iter().flatten().map(text).collect::<Vec<_>>(),
         used => size(&target["used_bytes"]),
         capacity => size(&target["capacity_bytes"]),
@@ -65,6 +72,7 @@ pub fn render_inspection(inspection: &Json, options: &InspectionOptions) -> Resu
         modes => modes.map(|(name, label)| context! { name => name, label => label }),
         map => context! { cell => size(&map["cell_bytes"]) },
         cost_bars => cost_bars(inspection),
+        cost_csv => cost_csv(&inspection["costs"]),
         costs => rows_of(&inspection["costs"], cost_row),
         losers => [
             losers("worst_directories", "Directories that lose most", "on the files directly in them"),
@@ -130,16 +138,37 @@ fn cost_row(cost: &Json) -> Vec<String> {
     ]
 }
 
+/// The modelled costs as CSV: a row for each device and layout.
+fn cost_csv(costs: &Json) -> String {
+    let mut csv = Csv::new(&["device", "layout", "seconds", "seconds_per_gib"]);
+    for cost in costs.as_array().into_iter().flatten() {
+        for layout in ["as_it_lies", "defragmented", "best_order", "fresh_copy"] {
+            let at = |key: &str| cost[key][layout].as_f64().map(exact).unwrap_or_default();
+            csv.row(&[text(&cost["device"]), layout.to_owned(), at("seconds"), at("seconds_per_gib")]);
+        }
+    }
+    csv.finish()
+}
+
+/// The free extents by length as CSV.
+fn free_csv(buckets: &[Json]) -> String {
+    let mut csv = Csv::new(&["least_extent_bytes", "extents", "bytes"]);
+    for bucket in buckets {
+        csv.row(&["bucket_bytes", "extents", "bytes"].map(|key| bucket[key].as_u64().unwrap_or(0).to_string()));
+    }
+    csv.finish()
+}
+
 fn loser_row(loser: &Json) -> Vec<String> {
     let path = loser["path"].as_str().filter(|path| !path.is_empty()).unwrap_or("(the root)");
     vec![
         seconds(&loser["lost_seconds"]),
         times(&loser["slowdown"]),
+        path.to_owned(),
         size(&loser["bytes"]),
         number(&loser["files"]),
         number(&loser["extents"]),
         score(&loser["layout_score"]),
-        path.to_owned(),
     ]
 }
 
@@ -249,7 +278,7 @@ fn free_space(free: &Json) -> Option<Value> {
     for (number, bucket) in buckets.iter().enumerate() {
         let at = number * ROW;
         let amount = bucket["bytes"].as_f64().unwrap_or(0.0);
-        let width = (amount / most * 250.0).max(if amount > 0.0 { 1.5 } else { 0.0 });
+        let width = (amount / most * 160.0).max(if amount > 0.0 { 1.5 } else { 0.0 });
         let label = escape(&size(&bucket["bucket_bytes"]));
         let value = escape(&format!("{} in {}", bytes(amount), self::number(&bucket["extents"])));
         bars.push_str(&format!(
@@ -263,9 +292,9 @@ fn free_space(free: &Json) -> Option<Value> {
     let height = buckets.len() * ROW + 6;
     let label = escape("Bytes of free space by length of free extent");
     let chart =
-        format!(r#"<svg class="panel" viewBox="0 0 470 {height}" role="img" aria-label="{label}">{bars}</svg>"#);
+        format!(r#"<svg class="panel" viewBox="0 0 360 {height}" role="img" aria-label="{label}">{bars}</svg>"#);
     let caption = format!(
-        "{} free in {} extents, the largest {}. Bytes and number by length, from the length named up to twice that.{}",
+        "{} free in {} extents, the largest {}. A row is the free extents from its length up to twice that: their bytes and number.{}",
         size(&figures["bytes"]),
         number(&figures["extents"]),
         size(&figures["largest_bytes"]),
@@ -276,6 +305,6 @@ fn free_space(free: &Json) -> Option<Value> {
     );
     let warnings: Vec<String> = free["warnings"].as_array().into_iter().flatten().map(text).collect();
     Some(
-        context! { chart => chart, caption => caption, warnings => warnings, groups => block_groups(&free["btrfs"]), areas => allocation_areas(&free["areas"]) },
+        context! { chart => chart, csv => free_csv(buckets), caption => caption, warnings => warnings, groups => block_groups(&free["btrfs"]), areas => allocation_areas(&free["areas"]) },
     )
 }

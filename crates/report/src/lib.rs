@@ -21,6 +21,7 @@ mod inspection;
 mod inspection_bars;
 mod inspection_map;
 mod inspection_screen;
+mod inspection_verdict;
 mod methods;
 mod model;
 mod noise;

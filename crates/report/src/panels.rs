@@ -149,7 +149,7 @@ const IN_MEMORY: &str = " The volumes were disks in virtual time, for which noth
 
 /// The meaning of the reference line in panels of file systems that are mounted through FUSE.
 const FLOOR: &str = " The thin line is the FUSE floor at the last checkpoint: the same test of the same tree from memory, \
-    through the same FUSE adapter. What lies above it is the engine's and its device's.";
+    through the same FUSE adapter. The cost above it is that of the engine and its device.";
 
 /// The class with the colour of an arm, by its place among the arms.
 pub(crate) fn arm_class(at: usize) -> String {
@@ -206,9 +206,9 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
             &cost,
             &[shared, own, log],
             "Wall time of reading the whole tree with a cold cache, per GiB of allocated size. Points are medians of the \
-             repetitions, bars their bootstrap 95% intervals; small rings are repetitions that lie far off (beyond \
-             Tukey's fences), which count like all others. A cross marks an invalid cell. The grey band is the range of the \
-             costs of the arm's fresh copies at all checkpoints of this run.",
+             repetitions, bars their bootstrap 95% intervals. Small rings are outliers (beyond Tukey's fences), which \
+             count like all others. A cross marks an invalid cell. The grey band is the range of the costs of the arm's \
+             fresh copies at all checkpoints of this run.",
         )
         .with(floor),
         line_figure(
@@ -231,8 +231,8 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
             "Fullness",
             &fullness,
             &[shared, own],
-            "How much of the capacity is not free to users at each checkpoint, by what the file system tells them: what is \
-             in use, and what it keeps back. So count the workloads that hold a fullness, on the full volume.",
+            "The share of the capacity that users cannot fill at each checkpoint, by statfs: space in use, and space that \
+             the file system reserves. Workloads that hold a fullness count it in this way, on the nearly full volume.",
         ),
         free_space_figure(model),
         map_figure(model),
@@ -243,9 +243,9 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
             "Write amplification",
             &amplification,
             &[shared, own],
-            "Bytes that the block device was asked to write for each byte of content that the steps since the checkpoint \
-             before wrote, journals, logs and metadata included, until the volume was unmounted behind them. Below 1: files were \
-             gone or written anew before they came to the device. The first checkpoint is the copy that everything begins with.",
+            "Bytes written to the block device for each byte of content, over the steps since the previous checkpoint and \
+             the unmount after them; journals, logs and metadata are included. Below 1, files were deleted or rewritten \
+             before they were on the device. The first checkpoint is the initial copy.",
         ),
         trade_figure(model),
         latency_figure(model),
@@ -255,7 +255,7 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
             "Speed of aging",
             &speed,
             &[shared, own],
-            "Steps done per second of wall time since the checkpoint before.",
+            "Steps per second of wall time since the previous checkpoint.",
         ),
         convergence_figure(model),
         reached_figure(model),
@@ -288,7 +288,9 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
 fn name_published(model: &Model, figures: &mut [Figure]) {
     let workload = |key: &str| model.circumstance(key).unwrap_or_default().trim_matches('"').to_owned();
     // For a disk in virtual time, the first figure has the relevant cost.
-    let read = if model.virtual_disk().is_some() { figures[0].name.clone() } else { "grep-cost".to_owned() };
+    let modelled = figures.iter().find(|figure| figure.name.starts_with("modelled-cost"));
+    let modelled = modelled.filter(|_| model.virtual_disk().is_some()).map(|figure| figure.name.clone());
+    let read = modelled.unwrap_or_else(|| "grep-cost".to_owned());
     let like: &[(&str, u32)] = match workload("workload.kind").as_str() {
         "fsfb" => &[(&read, 1), ("write-cost", 2)],
         "history" if workload("workload.edition").starts_with("full-disk") => &[(&read, 3), ("free-space", 4)],
@@ -401,6 +403,7 @@ pub(crate) fn series(model: &Model, lines: &Lines, arm: &str, role: Role) -> Ser
     Series {
         role,
         name: words(role).to_owned(),
+        label: words(role).to_owned(),
         colour: role.name().to_owned(),
         points: points.collect(),
         invalid: invalid.map(|((_, _, at), why)| (*at, why.clone())).collect(),

@@ -3,7 +3,7 @@
 use senesce_store::Role;
 
 use crate::chart::{Distribution, HistogramPanel, LinePanel, TradePanel};
-use crate::csv::{Csv, lines_csv};
+use crate::csv::{Csv, exact, lines_csv};
 use crate::devices::short;
 use crate::model::{Histograms, Lines, Model, OPERATIONS, QUANTILES, ROLES, words};
 use crate::panels::{Figure, Legend, LineFigure, Panel, Variant, arm_class, line_panels, series, x_axis, y_axis};
@@ -37,11 +37,10 @@ pub(crate) fn trace_figures(model: &Model) -> Figure {
     Figure {
         name: "trace".to_owned(),
         title: title.to_owned(),
-        caption: "What the file system asked the block device for in one cold grep test that was traced. Dynamic layout \
-                  score: 1 less the share of blocks (4 KiB) at which a request did not begin where the one before ended \
-                  (FAST 2017). Chain length: what is read from one place before the next seek; request length: what one \
-                  request reads (FAST 2019). The score compares one file system with itself over time; file systems \
-                  with each other are compared by cost."
+        caption: "The requests of one traced, cold grep test. Dynamic layout score: 1 less the share of blocks (4 KiB) at \
+                  which a request did not begin where the previous one ended (FAST 2017). Chain length: bytes read from \
+                  one place before the next seek. Request length: bytes of one request (FAST 2019). The score compares a \
+                  file system with itself over time; compare file systems with each other by cost."
             .to_owned(),
         legend: Legend::Roles(ROLES.to_vec()),
         csv: lines_csv(&drawings.each_ref().map(|(_, label, figure)| (*label, figure.lines))),
@@ -142,19 +141,19 @@ pub(crate) fn step_figure(model: &Model) -> Figure {
         // With a disk in virtual time, its time is the cost; wall time is that of memory.
         (
             "disk-seconds",
-            "seconds of the disk",
-            lines_of(&costs.disk_seconds, "modelled seconds per step, logarithmic", " s", AGED),
+            "time of the disk",
+            lines_of(&costs.disk_seconds, "modelled time per step, logarithmic", " s", AGED),
         ),
         (
             "disk-rate",
             "MiB/s of the disk",
             lines_of(&costs.disk_rate, "MiB written per modelled second, logarithmic", " MiB/s", AGED),
         ),
-        ("seconds", "seconds, without sync", lines_of(&costs.seconds, "seconds per step, logarithmic", " s", AGED)),
+        ("seconds", "time, without sync", lines_of(&costs.seconds, "time per step, logarithmic", " s", AGED)),
         (
             "seconds-with-sync",
-            "seconds, with sync",
-            lines_of(&costs.seconds_with_sync, "seconds per step, with sync, logarithmic", " s", AGED),
+            "time, with sync",
+            lines_of(&costs.seconds_with_sync, "time per step, with sync, logarithmic", " s", AGED),
         ),
         ("rate", "MiB/s, without sync", lines_of(&costs.rate, "MiB written per second, logarithmic", " MiB/s", AGED)),
         (
@@ -169,16 +168,15 @@ pub(crate) fn step_figure(model: &Model) -> Figure {
     Figure {
         name: "write-cost".to_owned(),
         caption: format!(
-            "Wall time within the file operations of a counted step (one of the {}), and bytes of content written over it: \
-             medians over the steps since the checkpoint before, bars are the 95% intervals of the medians. With sync: and \
-             of the steps' own fsync and syncfs, and of the syncfs behind every step where the plan asks for one. Of the \
-             git binary: its whole wall time.{}",
+            "Time and content of a counted step ({}): medians over the steps since the previous checkpoint; bars are the \
+             95% intervals of the medians, and rings are outliers. Without sync: the wall time of the file operations. With \
+             sync: also that of fsync and syncfs in the step and after it. For the git binary: its whole wall time.{}",
             model.unit,
             if costs.disk_seconds.is_empty() {
                 ""
             } else {
-                " Seconds of the disk: modelled time that the disk in virtual time was at work during the step and the \
-                 syncfs behind it; what stays in memory then comes later."
+                " Time of the disk: how long the disk in virtual time was busy during the step and the syncfs after it. \
+                 Data that stays in memory is written later and is not included."
             }
         ),
         legend: Legend::Roles(AGED.to_vec()),
@@ -200,7 +198,9 @@ pub(crate) fn latency_figure(model: &Model) -> Figure {
             for (at, (arm, _)) in model.arms.iter().enumerate() {
                 for role in AGED.iter().copied().filter(|role| lines.contains_key(&(arm.clone(), *role))) {
                     let mut of_volume = series(model, lines, arm, role);
-                    of_volume.name = format!("{arm} {}", role.name());
+                    of_volume.name = format!("{arm}, {}", words(role));
+                    // The dash is the volume.
+                    of_volume.label.clone_from(arm);
                     of_volume.colour = arm_class(at);
                     // Crosses of several arms would overlap.
                     of_volume.invalid.clear();
@@ -225,14 +225,27 @@ pub(crate) fn latency_figure(model: &Model) -> Figure {
     Figure {
         name: "latency".to_owned(),
         title: "Latency of the operations that age".to_owned(),
-        caption: "How long single operations took since the checkpoint before, as the thread that issued them saw it. What \
-                  an operation leaves in memory is written later and is not in it; \"all but syncs\" are all operations but \
-                  fsync and syncfs. Every panel has its own scale."
-            .to_owned(),
+        caption:
+            "Latency of single operations since the previous checkpoint, as the calling thread measures it. Data that \
+                  stays in memory is written later and is not included. \"All but syncs\" leaves out fsync and syncfs. \
+                  Every panel has its own scale."
+                .to_owned(),
         legend: Legend::Arms(model.arms.iter().map(|(arm, _)| arm.clone()).collect(), AGED.to_vec()),
         csv: latency_csv(model),
         variants: OPERATIONS.iter().filter_map(of_operation).collect(),
     }
+}
+
+fn trade_csv(model: &Model) -> String {
+    let mut csv = Csv::new(&["arm", "volume", "shown_as", "device", "written_per_content_byte", "seconds_per_gib"]);
+    let Some((device, costs, _)) = model.main_device() else { return csv.finish() };
+    for ((arm, role), line) in costs.iter().filter(|((_, role), _)| AGED.contains(role)) {
+        let writes = model.write_amplification_of_all.get(&(arm.clone(), *role));
+        let Some((writes, (_, cost))) = writes.zip(line.last_key_value()) else { continue };
+        let names = [arm, role.name(), words(*role), short(device)].map(str::to_owned);
+        csv.row(&[&names[..], &[exact(*writes), exact(cost.median)]].concat());
+    }
+    csv.finish()
 }
 
 /// The cost of reading against the cost of writing: a dot for each arm, a panel for each aged
@@ -260,12 +273,12 @@ pub(crate) fn trade_figure(model: &Model) -> Figure {
     Figure {
         name: "read-against-write".to_owned(),
         title: "Reading against writing".to_owned(),
-        caption: "Each dot is an arm: up what reading the aged tree costs at the last checkpoint (a model), along what was \
-                  written to the device for each byte of content, from the first step on. Whoever pays for little age with much \
-                  writing lies low and right."
+        caption: "Each dot is an arm. The y axis is the modelled cost of reading the aged tree at the last checkpoint, the x \
+                  axis the bytes written to the device for each byte of content, over all steps. A file system that ages \
+                  little because it writes much is at the lower right."
             .to_owned(),
         legend: Legend::Roles(Vec::new()),
-        csv: String::new(),
+        csv: trade_csv(model),
         variants: vec![(Variant::Shared, panels.unwrap_or_default())],
     }
 }

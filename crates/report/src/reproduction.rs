@@ -11,11 +11,12 @@ use serde_json::Value as Json;
 use crate::{
     Error,
     chart::{PANEL_HEIGHT, PANEL_WIDTH, PlotLine, PlotPanel},
+    csv::{Csv, exact},
     figures::light_css,
     format::{count, escape, figure, page_json},
     html::style,
     page::render_page,
-    reproduction_strip::strips,
+    reproduction_strip::{strip_csv, strips},
 };
 
 /// Colours of lines. Further lines reuse them from the start.
@@ -40,6 +41,7 @@ pub fn render_reproduction(reproduction: &Json) -> Result<String, Error> {
         ran => experiments.iter().flat_map(|experiment| ran(experiment)).collect::<Vec<_>>(),
         verdicts => verdicts(reproduction, &experiments),
         strips => strips(reproduction),
+        strip_csv => strip_csv(reproduction),
         rows => experiments.iter().map(|experiment| row(experiment)).collect::<Vec<_>>(),
         drawn => experiments.iter().flat_map(|experiment| drawn(experiment)).collect::<Vec<_>>(),
         style => style() + include_str!("../assets/curve.css") + include_str!("../assets/reproduction.css"),
@@ -66,7 +68,7 @@ fn scale(scale: &Json) -> String {
     let shown = |key: &str| scale[key].as_u64().map_or("–".to_owned(), count);
     let cut = match scale["turnover_percent"].as_u64() {
         None | Some(100) => String::new(),
-        Some(percent) => format!(", {percent} % of the turnovers"),
+        Some(percent) => format!(", {percent}% of the turnovers"),
     };
     format!("{} allocation areas, {} a consistency point{cut}", shown("areas"), shown("areas_per_point"))
 }
@@ -74,12 +76,14 @@ fn scale(scale: &Json) -> String {
 fn verdicts(reproduction: &Json, experiments: &[&Json]) -> Vec<String> {
     let of = |status: &str| experiments.iter().filter(|experiment| experiment["status"] == status).count();
     let cut = reproduction["scale"]["turnover_percent"].as_u64().filter(|percent| *percent != 100);
-    let cut = cut.map(|percent| format!("Cut down to {percent} % of the turnovers: no verdict means anything."));
+    let cut = cut.map(|percent| {
+        format!("A smoke test with {percent}% of the turnovers: its verdicts mean nothing. They show only that all of it runs.")
+    });
     let said = [
         text(&reproduction["summary"]),
         format!("Of {} published experiments {} were run, {} not.", experiments.len(), of("run"), of("not run")),
     ];
-    said.into_iter().chain(cut).collect()
+    cut.into_iter().chain(said).collect()
 }
 
 /// A verdict: its stored name, its words, and the class of its colour.
@@ -169,10 +173,28 @@ fn drawn(experiment: &Json) -> Vec<Value> {
                 title => text(&part["title"]),
                 notes => list(&part["notes"]).map(text).collect::<Vec<_>>(),
                 legend => legend.collect::<Vec<_>>(),
+                csv => charts_csv(part),
                 panels,
             }
         })
         .collect()
+}
+
+/// The points of the charts of a part as CSV.
+fn charts_csv(part: &Json) -> String {
+    let mut csv = Csv::new(&["chart", "line", "x_label", "x", "y_label", "y", "kept_up"]);
+    for chart in list(&part["charts"]) {
+        for line in list(&chart["lines"]) {
+            for place in list(&line["places"]) {
+                let Some((x, y)) = place["x"].as_f64().zip(place["y"].as_f64()) else { continue };
+                let kept = (place["unkept"] != true).to_string();
+                let [title, name, x_label, y_label] =
+                    [&chart["title"], &line["name"], &chart["x"], &chart["y"]].map(text);
+                csv.row(&[title, name, x_label, exact(x), y_label, exact(y), kept]);
+            }
+        }
+    }
+    csv.finish()
 }
 
 fn class(at: usize) -> String {

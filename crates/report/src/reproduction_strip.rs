@@ -5,26 +5,30 @@ use std::fmt::Write as _;
 
 use serde_json::Value as Json;
 
-use crate::format::{escape, figure};
+use crate::{
+    csv::{Csv, exact},
+    format::{escape, figure},
+};
 
 /// The ratios that count as met.
 const MET: (f64, f64) = (0.6, 1.4);
 /// The ends of the logarithmic axis. A ratio beyond one is drawn at it, with its value.
 const ENDS: (f64, f64) = (0.1, 10.0);
 const TICKS: [f64; 7] = [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0];
-const ROW: f64 = 17.0;
 const TOP: f64 = 26.0;
 
-/// Width of the drawing, the start of its axis, and the letters of a name that fit before it.
+/// Width of the drawing, the start of its axis, the letters of a name that fit, and the height of a
+/// row. On narrow screens the name is above its dot.
 struct Size {
     width: f64,
     left: f64,
     letters: usize,
+    row: f64,
     class: &'static str,
 }
 
-const WIDE: Size = Size { width: 1116.0, left: 470.0, letters: 66, class: "wide" };
-const NARROW: Size = Size { width: 358.0, left: 190.0, letters: 22, class: "narrow" };
+const WIDE: Size = Size { width: 1116.0, left: 470.0, letters: 66, row: 17.0, class: "wide" };
+const NARROW: Size = Size { width: 358.0, left: 34.0, letters: 52, row: 34.0, class: "narrow" };
 
 /// A figure with a ratio.
 struct Line<'j> {
@@ -32,7 +36,8 @@ struct Line<'j> {
     name: &'j str,
     ratio: f64,
     verdict: &'j str,
-    value: String,
+    published: &'j str,
+    ours: &'j str,
 }
 
 /// A drawing for wide and one for narrow screens; empty if no figure has a ratio.
@@ -56,7 +61,8 @@ fn lines(reproduction: &Json) -> Vec<Line<'_>> {
                     name: text("name"),
                     ratio,
                     verdict: text("verdict"),
-                    value: format!("published {}, ours {}", text("paper"), text("ours")),
+                    published: text("paper"),
+                    ours: text("ours"),
                 });
             }
         }
@@ -64,11 +70,21 @@ fn lines(reproduction: &Json) -> Vec<Line<'_>> {
     lines
 }
 
+/// The figures of the drawing as CSV.
+pub(crate) fn strip_csv(reproduction: &Json) -> String {
+    let mut csv = Csv::new(&["experiment", "figure", "published", "ours", "ratio", "verdict"]);
+    for line in lines(reproduction) {
+        let texts = [line.experiment, line.name, line.published, line.ours].map(str::to_owned);
+        csv.row(&[&texts[..], &[exact(line.ratio), line.verdict.to_owned()]].concat());
+    }
+    csv.finish()
+}
+
 fn draw(lines: &[Line<'_>], size: &Size) -> String {
     let right = size.width - 40.0;
     let place = |ratio: f64| (ratio.clamp(ENDS.0, ENDS.1) / ENDS.0).ln() / (ENDS.1 / ENDS.0).ln();
     let x = |ratio: f64| size.left + place(ratio) * (right - size.left);
-    let base = TOP + lines.len() as f64 * ROW;
+    let base = TOP + lines.len() as f64 * size.row;
     let height = base + 34.0;
     let mut svg = format!(
         r#"<svg class="panel strip {}" viewBox="0 0 {} {height}" role="img" tabindex="0" aria-label="Ours over published, one line for each figure">"#,
@@ -85,15 +101,15 @@ fn draw(lines: &[Line<'_>], size: &Size) -> String {
         let (at, label) = (x(tick), tick.to_string());
         let class = if tick == 1.0 { "axis" } else { "grid" };
         let _ = write!(svg, r#"<line class="{class}" x1="{at:.1}" x2="{at:.1}" y1="{TOP}" y2="{base}"/>"#);
-        let shown = size.class == "wide" || [0.1, 1.0, 10.0].contains(&tick);
+        let shown = size.class == "wide" || [0.1, 0.5, 1.0, 2.0, 10.0].contains(&tick);
         for y in [TOP - 8.0, base + 15.0].into_iter().filter(|_| shown) {
             let _ = write!(svg, r#"<text class="tick" x="{at:.1}" y="{y:.1}" text-anchor="middle">{label}</text>"#);
         }
     }
     let mut before = "";
     for (at, line) in lines.iter().enumerate() {
-        let top = TOP + at as f64 * ROW;
-        let (y, text) = (top + ROW / 2.0, top + ROW / 2.0 + 4.0);
+        let top = TOP + at as f64 * size.row;
+        let (y, text) = (top + size.row - 8.5, top + 12.5);
         if line.experiment != before {
             let _ = write!(svg, r#"<line class="grid" x1="0" x2="{right:.1}" y1="{top:.1}" y2="{top:.1}"/>"#);
             let _ = write!(svg, r#"<text class="end-label" x="0" y="{text:.1}">{}</text>"#, escape(line.experiment));
@@ -105,19 +121,26 @@ fn draw(lines: &[Line<'_>], size: &Size) -> String {
         let class = escape(line.verdict);
         let _ = write!(svg, r#"<circle class="mark {class}" cx="{at:.1}" cy="{y:.1}" r="4"/>"#);
         if !(ENDS.0..=ENDS.1).contains(&line.ratio) {
-            let _ =
-                write!(svg, r#"<text class="tick" x="{:.1}" y="{text:.1}">{}×</text>"#, at + 8.0, figure(line.ratio));
+            let _ = write!(
+                svg,
+                r#"<text class="tick" x="{:.1}" y="{:.1}">{}×</text>"#,
+                at + 8.0,
+                y + 4.0,
+                figure(line.ratio)
+            );
         }
         let tip = format!(
-            "{} {}\nink\tours over published\t{}\nink\t{}\t",
+            "{} {}\nink\tours over published\t{}\nink\tpublished\t{}\nink\tours\t{}",
             line.experiment,
             line.name,
             figure(line.ratio),
-            line.value
+            line.published,
+            line.ours
         );
         let _ = write!(
             svg,
-            r#"<rect class="column" x="0" y="{top:.1}" width="{right:.1}" height="{ROW}" data-tip="{}"/>"#,
+            r#"<rect class="column" x="0" y="{top:.1}" width="{right:.1}" height="{}" data-tip="{}"/>"#,
+            size.row,
             escape(&tip.replace('\r', " "))
         );
     }

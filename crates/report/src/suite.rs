@@ -4,17 +4,16 @@
 //! The input is `results.json` of a suite (`senesce-suite-results/1`), so that this crate does not
 //! import the measuring code. This module computes only the positions of dots.
 
+mod drawing;
 mod free_space;
-
-use std::fmt::Write as _;
 
 use minijinja::{Value, context};
 use serde_json::Value as Json;
 
 use crate::{
     Error,
-    chart::Axis,
-    format::{count, escape, figure, number, page_json, percent},
+    csv::{Csv, exact},
+    format::{count, figure, number, page_json, percent},
     html::style,
     page::render_page,
 };
@@ -28,11 +27,6 @@ pub struct SuiteOptions {
 
 /// Colours of file systems. Further file systems reuse them from the start.
 const COLOURS: usize = 6;
-/// Size of the drawing, px, and its margins: left, top, bottom.
-const SIZE: (f64, f64) = (1116.0, 300.0);
-const MARGIN: (f64, f64, f64) = (44.0, 26.0, 30.0);
-/// The widest range of the axis: one outlier must not flatten all other dots.
-const ENDS: (f64, f64) = (0.05, 20.0);
 
 /// Renders the results of a suite as one HTML page, which loads nothing.
 ///
@@ -131,24 +125,33 @@ impl<'a> Page<'a> {
             .filter_map(|entry| Some((entry["own"]["ratio"].as_f64()?, entry)))
             .min_by(|(one, _), (other, _)| one.total_cmp(other));
         if let Some((ratio, entry)) = worst {
-            verdicts.push(format!(
-                "Age costs {} on {} most: aged by {}, it does {} of the operations per second that it does fresh (95%: {} to {}).",
-                text(&entry["personality"]),
-                text(&entry["file_system"]),
-                text(&entry["state"]),
-                number(ratio),
-                number(entry["own"]["low"].as_f64().unwrap_or(f64::NAN)),
-                number(entry["own"]["high"].as_f64().unwrap_or(f64::NAN)),
-            ));
+            let share =
+                |value: f64| if value.is_finite() { format!("{:.0}%", value * 100.0) } else { "–".to_owned() };
+            let at = |key: &str| share(entry["own"][key].as_f64().unwrap_or(f64::NAN));
+            let (file_system, personality) = (text(&entry["file_system"]), text(&entry["personality"]));
+            let state = text(&entry["state"]);
+            verdicts.push(match ratio < 1.0 {
+                true => format!(
+                    "Aging costs {personality} on {file_system} most: aged by {state}, it reaches {} of its fresh rate \
+                     (95%: {} to {}).",
+                    share(ratio),
+                    at("low"),
+                    at("high"),
+                ),
+                false => "No personality is slower on an aged volume.".to_owned(),
+            });
         }
         let rankings = || list(&self.results["rankings"]);
         let changed = rankings().filter(|row| list(&row["ranking"]["changes"]).next().is_some()).count();
         let is_sure = |row: &&Json| list(&row["ranking"]["changes"]).any(|change| change["is_sure"] == true);
         if rankings().next().is_some() {
+            let sure = match rankings().filter(is_sure).count() {
+                0 => "none of them".to_owned(),
+                sure => format!("{sure} of them"),
+            };
             verdicts.push(format!(
-                "Aging changes the order of the file systems in {changed} of {} cases, {} of them beyond chance.",
+                "Aging changes the order of the file systems in {changed} of {} cases, {sure} beyond chance.",
                 rankings().count(),
-                rankings().filter(is_sure).count()
             ));
         }
         if verdicts.is_empty() {
@@ -183,7 +186,7 @@ impl<'a> Page<'a> {
             warnings.push("Fewer than four runs: no difference can be distinguished from chance.".to_owned());
         }
         if self.results["device"].is_string() {
-            warnings.push("Rates are modelled: the device alone takes time, one request after the other. What the processor does costs nothing, and threads do not help.".to_owned());
+            warnings.push("Rates are modelled: only the device takes time, for one request after the other. The processor costs nothing, and threads do not help.".to_owned());
         }
         warnings
     }
@@ -205,133 +208,43 @@ impl<'a> Page<'a> {
         context! {
             name => personality,
             base_rate => format!("{} operations/s", rate(base)),
-            svg => self.draw(personality),
+            drawings => drawing::draw(self, personality),
+            csv => self.csv(personality),
             rows => rows.collect::<Vec<_>>(),
         }
+    }
+
+    /// The figures of a personality as CSV.
+    fn csv(&self, personality: &str) -> String {
+        let mut csv = Csv::new(&[
+            "state",
+            "file_system",
+            "n",
+            "operations_per_second",
+            "ratio",
+            "low_95",
+            "high_95",
+            "own_ratio",
+            "own_low_95",
+            "own_high_95",
+        ]);
+        for (state, file_system) in
+            self.states.iter().flat_map(|state| self.file_systems.iter().map(move |name| (state, name)))
+        {
+            let entry = self.entry(personality, file_system, state);
+            let at = |value: &Json| value.as_f64().map(exact).unwrap_or_default();
+            let of = |ratio: &Json| ["ratio", "low", "high"].map(|key| at(&ratio[key]));
+            let rate = &entry["rate"];
+            let first = [state.clone(), file_system.clone(), at(&rate["count"]), at(&rate["median"])];
+            csv.row(&[&first[..], &of(&entry["normal"]), &of(&entry["own"])].concat());
+        }
+        csv.finish()
     }
 
     fn bar(&self, personality: &str, file_system: &str, state: &str) -> Option<Bar> {
         let normal = &self.entry(personality, file_system, state)["normal"];
         let at = |key: &str| normal[key].as_f64();
         Some(Bar { ratio: at("ratio")?, low: at("low")?, high: at("high")? })
-    }
-
-    fn draw(&self, personality: &str) -> String {
-        let (width, height) = SIZE;
-        let (left, top, bottom) = MARGIN;
-        let all = self.states.iter().flat_map(|state| self.file_systems.iter().map(move |fs| (fs, state)));
-        let bars: Vec<Bar> = all.filter_map(|(fs, state)| self.bar(personality, fs, state)).collect();
-        let lowest = bars.iter().map(|bar| bar.low).fold(0.5, f64::min).max(ENDS.0);
-        let highest = bars.iter().map(|bar| bar.high).fold(2.0, f64::max).min(ENDS.1);
-        let axis = Axis::logarithmic(lowest, highest);
-        let y = |value: f64| {
-            let value = if value.is_finite() { value.clamp(axis.min, axis.max) } else { axis.max };
-            top + (height - top - bottom) * (1.0 - axis.position(value))
-        };
-        let mut svg = format!(
-            r#"<svg viewBox="0 0 {width} {height}" role="img" aria-label="{}">"#,
-            escape(&format!("{personality}: operations per second by state and file system"))
-        );
-        let _ = write!(
-            svg,
-            r#"<text x="0" y="10">operations per second, times the first file system fresh (logarithmic)</text>"#
-        );
-        for tick in axis.ticks() {
-            let (at, name) = (y(tick), number(tick));
-            let _ = write!(
-                svg,
-                r#"<line class="grid" x1="{left}" x2="{width}" y1="{at:.1}" y2="{at:.1}"/><text x="{:.1}" y="{:.1}" text-anchor="end">{name}</text>"#,
-                left - 8.0,
-                at + 4.0
-            );
-        }
-        let group = (width - left) / self.states.len().max(1) as f64;
-        let step = group * 0.8 / self.file_systems.len().max(1) as f64;
-        self.draw_joins(
-            &mut svg,
-            personality,
-            |place, at| left + group * (place as f64 + 0.1) + step * (at as f64 + 0.43),
-            &y,
-        );
-        for (place, state) in self.states.iter().enumerate() {
-            let start = left + group * (place as f64 + 0.1);
-            for (at, file_system) in self.file_systems.iter().enumerate() {
-                let x = start + step * at as f64;
-                match self.bar(personality, file_system, state) {
-                    Some(bar) => self.draw_bar(&mut svg, (personality, file_system, state), &bar, (x, step), at, &y),
-                    None => {
-                        let _ = write!(
-                            svg,
-                            r#"<text class="failed" x="{:.1}" y="{:.1}" text-anchor="middle">×<title>no run of {} {} succeeded</title></text>"#,
-                            x + step / 2.0,
-                            y(axis.min) - 4.0,
-                            escape(file_system),
-                            escape(state)
-                        );
-                    }
-                }
-            }
-            let _ = write!(
-                svg,
-                r#"<text class="state" x="{:.1}" y="{:.1}" text-anchor="middle">{}</text>"#,
-                start + group * 0.4,
-                height - 8.0,
-                escape(state)
-            );
-        }
-        let one = y(1.0);
-        let _ = write!(svg, r#"<line class="one" x1="{left}" x2="{width}" y1="{one:.1}" y2="{one:.1}"/></svg>"#);
-        svg
-    }
-
-    /// A line for each file system through its states, from fresh to aged.
-    fn draw_joins(&self, svg: &mut String, personality: &str, x: impl Fn(usize, usize) -> f64, y: &dyn Fn(f64) -> f64) {
-        for (at, file_system) in self.file_systems.iter().enumerate() {
-            let point = |(place, state): (usize, &String)| {
-                let bar = self.bar(personality, file_system, state)?;
-                Some(format!("{:.1},{:.1}", x(place, at), y(bar.ratio)))
-            };
-            let points: Vec<String> = self.states.iter().enumerate().filter_map(point).collect();
-            if points.len() > 1 {
-                let _ = write!(
-                    svg,
-                    r#"<g class="{}"><polyline class="join" points="{}"/></g>"#,
-                    class(at),
-                    points.join(" ")
-                );
-            }
-        }
-    }
-
-    fn draw_bar(
-        &self,
-        svg: &mut String,
-        (personality, file_system, state): (&str, &str, &str),
-        bar: &Bar,
-        (x, step): (f64, f64),
-        at: usize,
-        y: &dyn Fn(f64) -> f64,
-    ) {
-        let entry = self.entry(personality, file_system, state);
-        let tip = format!(
-            "{file_system} {state}: {} operations/s, {} ({} to {})",
-            entry["rate"]["median"].as_f64().map_or("–".to_owned(), figure),
-            figure(bar.ratio),
-            figure(bar.low),
-            figure(bar.high)
-        );
-        let fresh = if state == "fresh" { " fresh" } else { "" };
-        let middle = x + step * 0.43;
-        let _ = write!(
-            svg,
-            r#"<g class="{}"><path class="whisker" d="M{left:.1},{high:.1}h6m-3,0V{low:.1}m-3,0h6"/><circle class="bar{fresh}" cx="{middle:.1}" cy="{:.1}" r="5"><title>{}</title></circle></g>"#,
-            class(at),
-            y(bar.ratio),
-            escape(&tip),
-            left = middle - 3.0,
-            high = y(bar.high),
-            low = y(bar.low),
-        );
     }
 
     fn rankings(&self) -> Vec<Value> {
@@ -384,7 +297,9 @@ impl<'a> Page<'a> {
             last = name;
             context! { file_system => shown, first => first, state => text(&row["state"]), cells => cells, failed => row["failed"].as_str() }
         };
-        list(&self.results["states"]).map(row).collect()
+        // A fresh volume was aged by no files.
+        let is_shown = |row: &&Json| row["reached"].is_object() || row["failed"].is_string();
+        list(&self.results["states"]).filter(is_shown).map(row).collect()
     }
 
     /// Circumstances of the first run of each file system, equal ones once; and the plan.

@@ -113,7 +113,7 @@ const CHECK_TRANSFER: &str = r#"
 /// The same for the page of a suite: its bars, and the table of free space.
 const CHECK_SUITE: &str = r#"
   check("first");
-  const bars = document.querySelectorAll(".suite .bar").length;
+  const bars = document.querySelectorAll(".suite svg.wide .bar").length;
   const texts = document.querySelectorAll(".suite text").length;
   const shares = [...document.getElementById("free-space").querySelectorAll("td[style]")];
   const tint = () => getComputedStyle(shares.find((cell) => cell.innerText === "100")).backgroundColor;
@@ -370,7 +370,7 @@ fn rows_of_an_inspection_act_on_its_map() {
         assert!(cell.contains("4 KiB at 0 B of the volume") && cell.contains("a/very/long/<path>/x"), "{cell}");
         assert!(verdict["legend"].as_str().unwrap().contains("from 1 to 90"), "{verdict}");
         assert_eq!(verdict["bars"], serde_json::json!(["NVMe, the device of the verdict", "HDD"]));
-        assert_eq!(verdict["buttons"], serde_json::json!(["SVG", "PNG", "PDF"]));
+        assert_eq!(verdict["buttons"], serde_json::json!(["SVG", "PNG", "PDF", "CSV"]));
     }
 }
 

@@ -113,10 +113,11 @@ fn virtual_time_device_leads_before_its_prediction() {
         results.modelled.push(ModelledRow { device, method, seconds_per_gib: 0.125, ..row.clone() });
     }
     let page = render_report(&results, &ReportOptions::default()).unwrap();
-    for name in ["HDD 7.2K", "NVMe", "NVMe, virtual time"] {
+    for name in ["HDD 7.2K", "NVMe, from the places of blocks", "NVMe, virtual time"] {
         assert!(page.contains(&format!("Modelled cost of reading the tree: {name}<")), "{name}");
     }
-    assert_eq!(page.matches("The volume was such a disk, in virtual time.").count(), 1);
+    // Only the second method for the same disk says that there are two, in its two figures.
+    assert_eq!(page.matches("It is the second method for this disk").count(), 2);
     let text = summary_table(&results);
     assert!(text.contains("model: NVMe, virtual time: modelled from the requests of the grep test"), "{text}");
     let line = text.lines().find(|line| line.starts_with("ext4   full")).unwrap();

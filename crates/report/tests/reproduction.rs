@@ -61,7 +61,7 @@ fn a_trial_that_was_cut_down_is_told() {
     let mut cut = sample::reproduction();
     cut["scale"]["turnover_percent"] = json!(3);
     let page = render_reproduction(&cut).unwrap();
-    assert!(page.contains("Cut down to 3 % of the turnovers: no verdict means anything."));
+    assert!(page.contains("A smoke test with 3% of the turnovers: its verdicts mean nothing."));
 }
 
 #[test]

@@ -18,7 +18,7 @@ fn every_node_has_bar_every_leaf_mark() {
     assert!(svg.contains("Tree of evergreen:/srv/&lt;e&gt;.img") && !svg.contains("var(") && !svg.contains("NaN"));
     // Three inner nodes below a root.
     assert_eq!(svg.matches(r#"class="tree-node""#).count(), 4);
-    for title in ["Root, level 2", "Level 1: 3 nodes", "Leaves: 40", "Where leaves lie", "How full leaves are"] {
+    for title in ["Root, level 2", "Level 1: 3 nodes", "Leaves: 40", "Where leaves are", "How full leaves are"] {
         assert!(svg.contains(&format!(">{title}<")), "{title}");
     }
     // Below the levels a mark is a part of a path.
@@ -65,6 +65,7 @@ fn leaves_that_lie_behind_each_other_are_told() {
     // Of four leaves after the first, the one after the third is not adjacent.
     let text = tree_screen(&tree);
     assert!(text.contains("75% of the leaves start on the device") && text.contains("2.00 pieces"), "{text}");
+    assert!(text.contains("The tree is badly aged: on a disk,"), "a seek for 100 bytes: {text}");
 }
 
 #[test]

@@ -13,8 +13,9 @@ const LEFT: f64 = 92.0;
 const RIGHT: f64 = 16.0;
 const TOP: f64 = 46.0;
 const BOTTOM: f64 = 38.0;
-/// The longest name of an arm that fits before its line.
-const LETTERS: usize = 12;
+/// The longest name of an arm that fits before its line, and the longest in full size.
+const LETTERS: usize = 16;
+const FULL_SIZE: usize = 12;
 
 /// One panel.
 #[derive(Clone, Debug)]
@@ -52,8 +53,12 @@ impl DotPanel {
             let y = top + slot / 2.0;
             let _ = write!(svg, r#"<line class="grid" x1="{LEFT}" x2="{right}" y1="{y:.1}" y2="{y:.1}"/>"#);
             let (name, under) = (escape(&shortened(arm)), y + 4.0);
-            let _ =
-                write!(svg, r#"<text class="tick" x="{}" y="{under:.1}" text-anchor="end">{name}</text>"#, LEFT - 12.0);
+            let class = if arm.chars().count() > FULL_SIZE { "tick small-label" } else { "tick" };
+            let _ = write!(
+                svg,
+                r#"<text class="{class}" x="{}" y="{under:.1}" text-anchor="end">{name}</text>"#,
+                LEFT - 9.0
+            );
             let mut tip = arm.replace('\n', " ");
             for (role, value) in values {
                 let _ = write!(tip, "\n{}\t{}\t{}{}", role.name(), words(*role), number(*value), self.unit);
@@ -92,11 +97,11 @@ mod tests {
 
     #[test]
     fn each_volume_has_a_dot_and_a_value() {
-        let rows = vec![("a <long name>".to_owned(), vec![(Role::Full, 0.83449), (Role::Unaged, 1.0)])];
+        let rows = vec![("a <long name of arm>".to_owned(), vec![(Role::Full, 0.83449), (Role::Unaged, 1.0)])];
         let x = Axis::between(0.5, 1.0);
         let svg = DotPanel { title: "t".into(), x_label: "score", unit: "", x, rows }.draw();
         assert_eq!(svg.matches("class=\"marker\"").count(), 2);
         assert!(svg.contains("full\tnearly full\t0.834\nunaged\tfresh copy\t1"), "{svg}");
-        assert!(svg.contains(">a &lt;long nam…<"), "{svg}");
+        assert!(svg.contains(">a &lt;long name of…<"), "{svg}");
     }
 }

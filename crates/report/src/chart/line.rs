@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use senesce_store::Role;
 
-use super::{Axis, PANEL_HEIGHT, PANEL_WIDTH, draw_heights};
-use crate::format::{count, escape, number, seconds};
+use super::{Axis, PANEL_HEIGHT, PANEL_WIDTH, draw_named_heights};
+use crate::format::{count, escape, number, round_seconds, seconds};
 use crate::spread::Spread;
 
 const LEFT: f64 = 48.0;
@@ -15,6 +15,8 @@ const TOP: f64 = 46.0;
 const BOTTOM: f64 = 38.0;
 /// The least distance between labels at the ends of lines, px.
 const LABEL_STEP: f64 = 14.0;
+/// Longer names have small letters.
+const LETTERS: usize = 11;
 
 /// One figure on a line.
 #[derive(Clone, Debug)]
@@ -27,8 +29,10 @@ pub(crate) struct Point {
 #[derive(Clone, Debug)]
 pub(crate) struct Series {
     pub role: Role,
-    /// Its name at the end of the line and in tooltips.
+    /// Its name in tooltips.
     pub name: String,
+    /// Its name at the end of the line.
+    pub label: String,
     /// The class that has its colour.
     pub colour: String,
     pub points: Vec<Point>,
@@ -85,7 +89,9 @@ impl LinePanel {
 
     fn draw_axes(&self, svg: &mut String) {
         let (right, base) = (PANEL_WIDTH - RIGHT, PANEL_HEIGHT - BOTTOM);
-        draw_heights(svg, &self.y, (LEFT, right), Some(self.y.min), |tick| self.y(tick));
+        // A duration has its unit in its text, because it may be milliseconds.
+        let name = if self.unit == " s" { round_seconds } else { number };
+        draw_named_heights(svg, &self.y, (LEFT, right), Some(self.y.min), |tick| self.y(tick), name);
         for tick in self.x.ticks() {
             let x = LEFT + self.x.position(tick) * (right - LEFT);
             let _ = write!(svg, r#"<line class="axis" x1="{x:.1}" x2="{x:.1}" y1="{base}" y2="{}"/>"#, base + 4.0);
@@ -170,8 +176,9 @@ impl LinePanel {
         let mut labels: Vec<(f64, String, String)> = Vec::new();
         for series in &self.series {
             if let Some(last) = series.points.last() {
-                let class = format!(r#"class="end-label {}" data-role="{}""#, series.colour, series.role.name());
-                labels.push((self.y(last.spread.median), shortened(&series.name), class));
+                let small = if series.label.chars().count() > LETTERS { "small-label " } else { "" };
+                let class = format!(r#"class="end-label {small}{}" data-role="{}""#, series.colour, series.role.name());
+                labels.push((self.y(last.spread.median), shortened(&series.label), class));
             }
         }
         if let Some((value, name)) = self.reference {
@@ -231,9 +238,9 @@ impl LinePanel {
     }
 }
 
-/// A name that fits after the end of its line.
+/// A name that fits after the end of its line, in small letters if it is long.
 fn shortened(name: &str) -> String {
-    const FITS: usize = 11;
+    const FITS: usize = 14;
     match name.chars().count() {
         0..=FITS => name.to_owned(),
         _ => name.chars().take(FITS - 1).chain(['…']).collect(),

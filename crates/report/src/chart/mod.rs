@@ -19,7 +19,7 @@ pub(crate) use line::{LinePanel, Point, Series};
 pub(crate) use map::{MapPanel, PLACE_COLOURS, colour, hilbert_place};
 pub(crate) use pairs::PairsPanel;
 pub(crate) use plot::{PlotLine, PlotPanel};
-pub(crate) use scale::{Axis, draw_heights};
+pub(crate) use scale::{Axis, draw_heights, draw_named_heights};
 pub(crate) use stack::{Bar, CLASS_NAMES, StackPanel};
 pub(crate) use trade::TradePanel;
 

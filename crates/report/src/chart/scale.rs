@@ -70,9 +70,23 @@ pub(crate) fn draw_heights(
     zero: Option<f64>,
     y: impl Fn(f64) -> f64,
 ) {
+    draw_named_heights(svg, axis, (left, right), zero, y, number);
+}
+
+/// The same with labels of `name`.
+pub(crate) fn draw_named_heights(
+    svg: &mut String,
+    axis: &Axis,
+    (left, right): (f64, f64),
+    zero: Option<f64>,
+    y: impl Fn(f64) -> f64,
+    name: fn(f64) -> String,
+) {
     for tick in axis.ticks() {
-        let (at, label) = (y(tick), number(tick));
-        let class = if Some(tick) == zero { "axis" } else { "grid" };
+        let (at, label) = (y(tick), name(tick));
+        // Ticks are multiples of a step, so they differ from the end of the axis by rounding.
+        let is_zero = zero.is_some_and(|zero| (axis.position(tick) - axis.position(zero)).abs() < 1e-6);
+        let class = if is_zero { "axis" } else { "grid" };
         let _ = write!(svg, r#"<line class="{class}" x1="{left}" x2="{right}" y1="{at:.1}" y2="{at:.1}"/>"#);
         let (x, at) = (left - 7.0, at + 4.0);
         let _ = write!(svg, r#"<text class="tick" x="{x}" y="{at:.1}" text-anchor="end">{label}</text>"#);

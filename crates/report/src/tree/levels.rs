@@ -245,7 +245,7 @@ impl Strip<'_> {
                 several => lines.push(format!("for {} nodes", count(several as u64))),
             }
             let sum = |of: fn(&Node) -> u64| bar.nodes.iter().map(|node| of(node)).sum::<u64>();
-            lines.push(format!("full\twaits at most\t{}", bytes(self.value(bar))));
+            lines.push(format!("full\twaits, at most\t{}", bytes(self.value(bar))));
             lines.push(format!("full\tmessages\t{}", count(sum(|node| node.waiting.1))));
             lines.push(format!("warning\tranges\t{}", count(sum(|node| node.waiting.2))));
         }
@@ -267,7 +267,7 @@ pub(super) fn place_line(node: &Node) -> Option<String> {
         1 => "in one piece".to_owned(),
         pieces => format!("in {pieces} pieces"),
     };
-    Some(format!("muted\tlies at\t{}, {pieces}", bytes(*at)))
+    Some(format!("muted\tis at\t{}, {pieces}", bytes(*at)))
 }
 
 fn plural(number: u64, what: &str) -> String {

@@ -17,6 +17,7 @@ use serde_json::{Value as Json, json};
 use crate::{
     Error,
     chart::{PANEL_HEIGHT, PANEL_WIDTH},
+    csv::{Csv, exact},
     figures::light_css,
     format::{bytes, count, escape, figure, page_json},
     html::style,
@@ -34,6 +35,10 @@ pub struct TreeOptions {
 }
 
 const CSS: &str = include_str!("../../assets/tree.css");
+/// The disk of the judgement: a seek with half a turn, and the rate of a sequential read, of a
+/// 7,200 rpm disk.
+const SEEK_SECONDS: f64 = 0.0125;
+const DISK_BYTES_PER_SECOND: f64 = 180e6;
 /// Widths of the drawings on wide screens and in files, and on narrow ones, px.
 const WIDE: f64 = 1116.0;
 const NARROW: f64 = 358.0;
@@ -68,13 +73,16 @@ pub fn render_tree(tree: &Json, options: &TreeOptions) -> Result<String, Error> 
         panel(class, width, height, "Levels of the tree", &drawn)
     });
     let places = sizes.map(|(class, width, height)| {
-        panel(class, width, height, "Where leaves lie", &places::draw(&outline, width, height))
+        panel(class, width, height, "Where leaves are on the device", &places::draw(&outline, width, height))
     });
     let values = context! {
         path => tree["path"].as_str().unwrap_or("–"),
         shape => shape(tree),
         generation => count(outline.generation),
+        judgement => judgement(&outline),
         facts => facts(&outline),
+        levels_csv => levels_csv(&outline),
+        places_csv => places_csv(&outline),
         damaged => damaged(&outline),
         made_at => options.made_at.as_deref(),
         version => options.senesce_version.as_str(),
@@ -134,7 +142,8 @@ pub fn render_tree_svg(tree: &Json) -> String {
 pub fn tree_screen(tree: &Json) -> String {
     let outline = Outline::read(tree);
     let mut text = format!("{}\n  {}\n", tree["path"].as_str().unwrap_or("–"), shape(tree));
-    facts(&outline).iter().chain(&damaged(&outline)).for_each(|line| {
+    let said = judgement(&outline).into_iter().chain(facts(&outline)).chain(damaged(&outline));
+    said.for_each(|line| {
         let _ = writeln!(text, "  {line}");
     });
     text
@@ -149,6 +158,73 @@ fn shape(tree: &Json) -> String {
         tree["fanout"].as_u64().map_or("–".to_owned(), count),
         tree["key_order"].as_str().unwrap_or("–"),
     )
+}
+
+/// How a read of everything in the order of keys goes, as one sentence; none with fewer than two
+/// leaves. Each leaf that does not follow the previous one costs a seek, and so does each further
+/// piece of a leaf.
+fn judgement(outline: &Outline) -> Option<String> {
+    let share = outline.adjacent_share()?;
+    let (leaves, pieces, bytes_read) = outline.leaves().filter(|leaf| !leaf.extents.is_empty()).fold(
+        (0_u64, 0_u64, 0.0),
+        |(leaves, pieces, bytes_read), leaf| {
+            let bytes: f64 = leaf.extents.iter().map(|(_, length)| length).sum();
+            (leaves + 1, pieces + leaf.extents.len() as u64, bytes_read + bytes)
+        },
+    );
+    let gaps = ((1.0 - share) * leaves.saturating_sub(1) as f64).round();
+    let seeks = gaps + pieces.saturating_sub(leaves) as f64;
+    let ideal = bytes_read / DISK_BYTES_PER_SECOND + SEEK_SECONDS;
+    let slowdown = 1.0 + seeks * SEEK_SECONDS / ideal;
+    let grade = match slowdown {
+        slow if slow < 1.5 => "The tree is young",
+        slow if slow < 2.0 => "The tree is somewhat aged",
+        slow if slow < 5.0 => "The tree is aged",
+        _ => "The tree is badly aged",
+    };
+    Some(format!(
+        "{grade}: on a disk, a read of all leaves in the order of keys takes about {}× as long as one without seeks.",
+        digits(slowdown)
+    ))
+}
+
+/// Two digits: the estimate has no more.
+fn digits(times: f64) -> String {
+    if times < 9.95 { format!("{times:.1}") } else { format!("{times:.0}") }
+}
+
+/// Figures by level as CSV.
+fn levels_csv(outline: &Outline) -> String {
+    let heads = [
+        "height",
+        "nodes",
+        "readable",
+        "device_bytes",
+        "weight_bytes",
+        "messages",
+        "ranges",
+        "pieces",
+        "written_by_newest_checkpoint",
+    ];
+    let mut csv = Csv::new(&heads);
+    for level in &outline.levels {
+        let counts = [level.messages, level.ranges, level.pieces, level.newest].map(|count| count.to_string());
+        let first = [level.height, level.nodes.len() as u64, level.readable].map(|count| count.to_string());
+        csv.row(&[&first[..], &[exact(level.bytes), exact(level.weight)], &counts[..]].concat());
+    }
+    csv.finish()
+}
+
+/// The pieces of all leaves in the order of keys, as CSV.
+fn places_csv(outline: &Outline) -> String {
+    let mut csv = Csv::new(&["leaf", "node", "first_byte", "bytes", "filled_share"]);
+    for (number, leaf) in outline.leaves().enumerate() {
+        for (at, length) in &leaf.extents {
+            let fill = exact(outline.fill(leaf));
+            csv.row(&[(number + 1).to_string(), leaf.id.to_string(), exact(*at), exact(*length), fill]);
+        }
+    }
+    csv.finish()
 }
 
 fn facts(outline: &Outline) -> Vec<String> {

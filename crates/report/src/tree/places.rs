@@ -69,7 +69,7 @@ impl Plot {
         let (right, base) = (self.width - RIGHT, self.height - BOTTOM);
         let _ = write!(
             svg,
-            r#"<text class="panel-title" x="0" y="14">Where leaves lie</text><text class="axis-label" x="0" y="32">place on the device, {unit_name}</text>"#
+            r#"<text class="panel-title" x="0" y="14">Where leaves are</text><text class="axis-label" x="0" y="32">place on the device, {unit_name}</text>"#
         );
         draw_heights(svg, &self.y, (LEFT, right), None, |tick| self.y(tick * self.unit));
         let _ = write!(svg, r#"<line class="axis" x1="{LEFT}" x2="{right}" y1="{base}" y2="{base}"/>"#);
@@ -119,7 +119,7 @@ impl Plot {
                 let (low, high) = (ats().fold(f64::MAX, f64::min), ats().fold(0.0, f64::max));
                 let unit = if self.unit == GIB { "GiB" } else { "MiB" };
                 let colour = holds_colour(first.holds);
-                lines.push(format!("{colour}\tlie between\t{} and {} {unit}", number(low), number(high)));
+                lines.push(format!("{colour}\tare between\t{} and {} {unit}", number(low), number(high)));
             }
             let _ = write!(
                 svg,
