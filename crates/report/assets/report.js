@@ -175,6 +175,10 @@
     heading.after(bar);
     figure.classList.add("saved");
   }
+  // A path may break after each of its directories.
+  for (const cell of document.querySelectorAll("td.wrap")) {
+    if (!cell.childElementCount) cell.replaceChildren(...cell.textContent.split(/(?<=\/)/).flatMap((part) => [part, document.createElement("wbr")]));
+  }
   // A heading links to itself, so that a reader can send a figure's address.
   for (const heading of document.querySelectorAll("section[id] > h2")) {
     const link = element("a", "anchor", "#");

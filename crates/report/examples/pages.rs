@@ -1,4 +1,7 @@
-//! Writes pages of made-up data, to look at: `cargo run -p senesce-report --example pages -- DIR`.
+//! Writes pages, to look at: `cargo run -p senesce-report --example pages -- DIR`.
+//!
+//! The data are made up. `DIR KIND FILE` makes the page of a kept result instead: `suite` of the
+//! `results.json` of a suite, `reproduction` of the `table.json` of `garden reproduce`.
 
 use std::{env, error::Error, fs, path::Path};
 
@@ -12,14 +15,20 @@ mod reproduction_sample;
 mod suite_sample;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let dir = env::args().nth(1).ok_or("name a directory")?;
-    let pages = [
-        ("inspection", render_inspection(&inspection_sample::inspection(), &InspectionOptions::default())?),
-        ("reproduction", render_reproduction(&reproduction_sample::reproduction())?),
-        ("suite", render_suite(&suite_sample::suite(), &SuiteOptions::default())?),
-    ];
-    for (name, page) in pages {
-        fs::write(Path::new(&dir).join(format!("{name}.html")), page)?;
+    let mut arguments = env::args().skip(1);
+    let dir = arguments.next().ok_or("name a directory")?;
+    let write = |name: &str, page: String| fs::write(Path::new(&dir).join(format!("{name}.html")), page);
+    if let Some(kind) = arguments.next() {
+        let kept = serde_json::from_str(&fs::read_to_string(arguments.next().ok_or("name a file")?)?)?;
+        let page = match kind.as_str() {
+            "suite" => render_suite(&kept, &SuiteOptions::default())?,
+            "reproduction" => render_reproduction(&kept)?,
+            _ => return Err("the kind is suite or reproduction".into()),
+        };
+        return Ok(write(&kind, page)?);
     }
+    write("inspection", render_inspection(&inspection_sample::inspection(), &InspectionOptions::default())?)?;
+    write("reproduction", render_reproduction(&reproduction_sample::reproduction())?)?;
+    write("suite", render_suite(&suite_sample::suite(), &SuiteOptions::default())?)?;
     Ok(())
 }

@@ -139,7 +139,7 @@ mod tests {
         let of = |at: usize, key: &str| figures[at].get_attr(key).unwrap().to_string();
         assert_eq!(
             (of(0, "factor"), of(0, "device"), of(0, "is_slower")),
-            ("1.0×".into(), "NVMe".into(), "false".into())
+            ("1.0×".into(), "NVMe".into(), "False".into())
         );
         assert_eq!(of(1, "grade"), "badly aged, loses 7.54 s");
     }

@@ -77,6 +77,10 @@ fn method(model: &Model, device: &str) -> String {
              if they could be read, of inodes and directories."
         }
     };
+    let kind = |device: &str| (device.ends_with(VIRTUAL_TIME), device.ends_with(TRACED));
+    let is_known =
+        model.devices().iter().take_while(|other| **other != device).any(|other| kind(other) == kind(device));
+    let how = if is_known { "Modelled as above, for this device." } else { how };
     match is_second_method(model, device) {
         true => format!(
             "{how} It is the second method for this disk: it needs no grep test, so every checkpoint has a figure. If the \

@@ -271,7 +271,7 @@ fn report_opens_without_errors_or_overlaps() {
         // The writes of one arm are not shown, because one of its cells is invalid.
         let columns = 8 * 3 * 11 + 3 * 3 + slowdown + modelled + 4 * 3 * 10 + 2 * 4 * 11 + 2 * 3 - 1;
         assert_eq!(verdict["columns"], columns, "{width} px");
-        assert!(verdict["tooltip"].as_str().unwrap().contains("s/GiB"), "{verdict}");
+        assert!(verdict["tooltip"].as_str().unwrap().contains("nearly full\n1×"), "{verdict}");
         assert_eq!(verdict["hidden"], true, "the toggle must hide the line of the full volume");
         // Maps of aged volumes change from checkpoint to checkpoint, those of fresh copies do not.
         assert_eq!(verdict["moved"], serde_json::json!([true, true, false, true, true, false, true, true, false]));

@@ -42,7 +42,7 @@ fn page_is_reproducible_and_loads_nothing() {
 fn figures_are_files_first_matches_golden_file() {
     let dir = tempfile::tempdir().unwrap();
     let figures = render_figures(&common::results(), dir.path()).unwrap();
-    assert_eq!(figures.files.len(), 122);
+    assert_eq!(figures.files.len(), 123);
     for path in &figures.files {
         let bytes = std::fs::read(path).unwrap();
         let kind = path.extension().unwrap().to_str().unwrap();
@@ -367,7 +367,7 @@ fn hostile_texts_are_escaped_in_every_output() {
     }
     let dir = tempfile::tempdir().unwrap();
     let figures = render_figures(&results, dir.path()).unwrap();
-    assert_eq!(figures.files.len(), 122);
+    assert_eq!(figures.files.len(), 123);
     let texts = figures.files.iter().filter(|path| path.extension().unwrap() == "svg");
     let mut texts: Vec<String> = texts.map(|path| std::fs::read_to_string(path).unwrap()).collect();
     let page = render_report(&results, &ReportOptions::default()).unwrap();
