@@ -87,7 +87,8 @@
   const over = (context, scale, view) => {
     const mine = chosen === null ? null : owner[chosen];
     if (chosen === null && !lit) return;
-    context.fillStyle = getComputedStyle(root).getPropertyValue("--full");
+    // The scale of extents has the orange of the mark.
+    context.fillStyle = getComputedStyle(root).getPropertyValue(mode === "extents" ? "--empty" : "--full");
     for (let point = 0; point < part.side * part.side; point += 1) {
       const index = part.at[point];
       if (index < 0 || !(lit ? lit.has(owner[index]) && used[index] > 0 : index === chosen || (mine !== null && owner[index] === mine))) continue;

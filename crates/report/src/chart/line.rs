@@ -91,8 +91,8 @@ impl LinePanel {
         let (right, base) = (PANEL_WIDTH - RIGHT, PANEL_HEIGHT - BOTTOM);
         // A duration has its unit in its text, because it may be milliseconds.
         let name = if self.unit == " s" { round_seconds } else { number };
-        let _ = write!(svg, r#"<line class="axis" x1="{LEFT}" x2="{right}" y1="{base}" y2="{base}"/>"#);
         draw_named_heights(svg, &self.y, (LEFT, right), None, |tick| self.y(tick), name);
+        let _ = write!(svg, r#"<line class="axis" x1="{LEFT}" x2="{right}" y1="{base}" y2="{base}"/>"#);
         for tick in self.x.ticks() {
             let x = LEFT + self.x.position(tick) * (right - LEFT);
             let _ = write!(svg, r#"<line class="axis" x1="{x:.1}" x2="{x:.1}" y1="{base}" y2="{}"/>"#, base + 4.0);
