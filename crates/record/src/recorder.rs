@@ -278,7 +278,7 @@ impl Recorder {
         }
         match self.trouble {
             Some(trouble) => Err(trouble),
-            None => self.sink.finish(),
+            None => Ok(self.sink.finish()?.expect("a recording has a log")),
         }
     }
 }

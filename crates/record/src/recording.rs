@@ -73,37 +73,9 @@ impl Recording {
     /// or would be inside the recorded directories; another file system below the backing
     /// directory; no FUSE. Cost: reads the whole backing directory.
     pub fn start(options: RecordOptions) -> Result<Self> {
-        let backing = canonical(&options.backing)?;
-        let mount = canonical(&options.mount)?;
-        let parent = options.log.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let log_dir = canonical(parent.unwrap_or(Path::new(".")))?;
-        let refuse = |path: &Path, problem: &str| Err(Error::Place { path: path.to_owned(), problem: problem.into() });
-        if mount.starts_with(&backing) || backing.starts_with(&mount) {
-            return refuse(&mount, "and the backing directory are inside one another");
-        }
-        if log_dir.starts_with(&backing) || log_dir.starts_with(&mount) {
-            return refuse(&options.log, "would be inside the recorded directories; put the log elsewhere");
-        }
-        let mut listing = std::fs::read_dir(&mount).map_err(Error::io("list the mount point", &mount))?;
-        if listing.next().is_some() {
-            return refuse(&mount, "is not empty; give an empty directory to mount on");
-        }
+        let (backing, mount) = check_places(&options)?;
         raise_limit();
-        let workload = serde_json::json!({
-            "name": "recorded",
-            "contents": if options.keep_contents { "kept" } else { "lengths" },
-            "anonymized": options.anonymize,
-        });
-        let sink = Sink::create(
-            &options.log,
-            workload,
-            options.seed,
-            Some(options.clock),
-            options.keep_contents,
-            options.anonymize,
-        )?;
-        let mut recorder = Recorder::new(Backing::open(&backing)?, sink);
-        recorder.take_stock()?;
+        let mut recorder = take_stock(&options, &backing, Some(&options.log))?;
         recorder.sink.flush()?;
         recorder.sink.start_clock();
         let recorder = Arc::new(Mutex::new(Some(recorder)));
@@ -128,6 +100,18 @@ impl Recording {
             .spawn(move || relay::run(session, RecordFs(served), &config, note_end));
         let thread = thread.map_err(Error::io("start the thread that serves", &mount))?;
         Ok(Self { backing, recorder, thread, is_aborted })
+    }
+
+    /// Checks what [`start`](Self::start) checks, and mounts and writes nothing. Returns the
+    /// operations that the log would start with: those that make the existing tree.
+    ///
+    /// Errors and cost: those of `start`; whether the log can be created is not checked.
+    pub fn check(options: &RecordOptions) -> Result<u64> {
+        let (backing, _) = check_places(options)?;
+        let device = Path::new("/dev/fuse");
+        let opened = std::fs::File::options().read(true).write(true).open(device);
+        opened.map_err(Error::io("open the device of FUSE,", device))?;
+        Ok(take_stock(options, &backing, None)?.sink.steps())
     }
 
     /// Returns the first problem found, if any. Callers poll it.
@@ -171,6 +155,40 @@ impl Recording {
         }
         Ok(Recorded { summary, foreign_changes })
     }
+}
+
+/// Returns the backing directory and the mount point, which fit together.
+fn check_places(options: &RecordOptions) -> Result<(PathBuf, PathBuf)> {
+    let backing = canonical(&options.backing)?;
+    let mount = canonical(&options.mount)?;
+    let parent = options.log.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let log_dir = canonical(parent.unwrap_or(Path::new(".")))?;
+    let refuse = |path: &Path, problem: &str| Err(Error::Place { path: path.to_owned(), problem: problem.into() });
+    if mount.starts_with(&backing) || backing.starts_with(&mount) {
+        return refuse(&mount, "and the backing directory are inside one another");
+    }
+    if log_dir.starts_with(&backing) || log_dir.starts_with(&mount) {
+        return refuse(&options.log, "would be inside the recorded directories; put the log elsewhere");
+    }
+    let mut listing = std::fs::read_dir(&mount).map_err(Error::io("list the mount point", &mount))?;
+    if listing.next().is_some() {
+        return refuse(&mount, "is not empty; give an empty directory to mount on");
+    }
+    Ok((backing, mount))
+}
+
+/// Logs the existing tree; without a log the tree is only read.
+fn take_stock(options: &RecordOptions, backing: &Path, log: Option<&Path>) -> Result<Recorder> {
+    let workload = serde_json::json!({
+        "name": "recorded",
+        "contents": if options.keep_contents { "kept" } else { "lengths" },
+        "anonymized": options.anonymize,
+    });
+    let clock = Some(Arc::clone(&options.clock));
+    let sink = Sink::create(log, workload, options.seed, clock, options.keep_contents, options.anonymize)?;
+    let mut recorder = Recorder::new(Backing::open(backing)?, sink);
+    recorder.take_stock()?;
+    Ok(recorder)
 }
 
 fn canonical(path: &Path) -> Result<PathBuf> {

@@ -15,7 +15,9 @@ pub(crate) const HIDDEN: &[u8] = b".senesce-open-";
 
 /// Writes changes to the log.
 pub(crate) struct Sink {
-    writer: LogWriter,
+    /// `None`: changes are only counted.
+    writer: Option<LogWriter>,
+    steps: u64,
     clock: Option<Arc<dyn Clock>>,
     /// Start of the recording. Changes logged before it have time 0.
     start: Option<Nanos>,
@@ -26,10 +28,10 @@ pub(crate) struct Sink {
 }
 
 impl Sink {
-    /// Creates the log. With a `clock`, steps carry the time since
+    /// Creates the log; without a path it only counts. With a `clock`, steps carry the time since
     /// [`start_clock`](Self::start_clock).
     pub fn create(
-        log: &Path,
+        log: Option<&Path>,
         workload: Value,
         seed: Seed,
         clock: Option<Arc<dyn Clock>>,
@@ -37,10 +39,11 @@ impl Sink {
         anonymize: bool,
     ) -> Result<Self> {
         // Aliases are random, so the seed in the log reveals no name.
-        let writer = LogWriter::create(log, &LogHeader::recorded(workload, seed))?;
+        let header = LogHeader::recorded(workload, seed);
+        let writer = log.map(|log| LogWriter::create(log, &header)).transpose()?;
         let aliases = anonymize.then(|| Aliases::new(seed));
         let next_content = seed.derive("recorded contents").0;
-        Ok(Self { writer, clock, start: None, keep_contents, aliases, next_content, buffer: Vec::new() })
+        Ok(Self { writer, steps: 0, clock, start: None, keep_contents, aliases, next_content, buffer: Vec::new() })
     }
 
     /// Logs one change of the program `label`.
@@ -58,6 +61,9 @@ impl Sink {
     /// As [`log`](Self::log), with a given time.
     pub fn log_at(&mut self, label: &str, began: Option<Nanos>, op: Op) -> Result<()> {
         let Some(op) = self.anonymous(op) else { return Ok(()) };
+        let number = self.steps;
+        self.steps += 1;
+        let Some(writer) = &mut self.writer else { return Ok(()) };
         let contents = match op.content() {
             Some(Content::Inline(bytes)) => vec![(bytes.len() as u64, xxh3_64(bytes))],
             Some(Content::Seeded { seed, len }) => {
@@ -70,8 +76,7 @@ impl Sink {
         };
         let label = if self.aliases.is_some() { "recorded" } else { label };
         let step = Step { label: label.to_owned(), counted: true, root: RelPath::root(), ops: Arc::from([op]) };
-        let number = self.writer.steps();
-        self.writer.append(&DoneStep { number, step, outcome: Outcome::Done, contents, began })?;
+        writer.append(&DoneStep { number, step, outcome: Outcome::Done, contents, began })?;
         Ok(())
     }
 
@@ -91,11 +96,17 @@ impl Sink {
 
     /// Flushes the log, so that a kill of this process loses little.
     pub fn flush(&mut self) -> Result<()> {
-        Ok(self.writer.flush()?)
+        Ok(self.writer.as_mut().map_or(Ok(()), LogWriter::flush)?)
     }
 
-    pub fn finish(self) -> Result<LogSummary> {
-        Ok(self.writer.finish()?)
+    /// Changes so far.
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Finishes the log; `None` if there is none.
+    pub fn finish(self) -> Result<Option<LogSummary>> {
+        Ok(self.writer.map(LogWriter::finish).transpose()?)
     }
 
     /// Replaces names and values. `None` if the operation cannot be logged without revealing what

@@ -11,7 +11,7 @@ use senesce_oplog::{LogReader, Op};
 use senesce_record::{Error, ImportOptions, Imported, import_strace};
 
 fn options(dir: &Path, root: &str, stop: fn() -> bool) -> ImportOptions {
-    let (trace, log) = (dir.join("trace"), dir.join("log"));
+    let (trace, log) = (dir.join("trace"), Some(dir.join("log")));
     ImportOptions { trace, log, dir: root.into(), anonymize: false, seed: Seed(1), stop }
 }
 
@@ -206,4 +206,40 @@ fn import_stops_within_a_large_call() {
     assert!(matches!(import_strace(&options(dir.path(), "/", stop)), Err(Error::Stopped)));
     assert_eq!(CALLS.load(Ordering::Relaxed), 6, "two lines and four MiB");
     assert!(!dir.path().join("log").exists());
+}
+
+/// Renames and links of what was there before the trace: the log can be applied whatever they were.
+#[test]
+fn assumed_files_become_directories() {
+    let trace = r#"
+7 rename("old", "new")             = 0
+7 openat(AT_FDCWD, "new/file", O_WRONLY|O_CREAT, 0644) = 3
+7 write(3, "12345"..., 5)          = 5
+7 mkdir("empty", 0755)             = 0
+7 rename("unknown", "empty")       = 0
+7 openat(AT_FDCWD, "empty/deep/file", O_WRONLY|O_CREAT, 0644) = 4
+7 openat(AT_FDCWD, "plain", O_WRONLY|O_CREAT, 0644) = 5
+7 rename("new", "plain")           = 0
+7 symlink("nowhere", "s")          = 0
+7 link("s", "t")                   = 0
+7 link("plain/file", "twin")       = 0
+7 rename("plain/file", "twin")     = 0
+7 write(3, "67", 2)                = 2
+7 mkdir("twin", 0755)              = 0
+"#;
+    let dir = tempfile::tempdir().unwrap();
+    // `apply_done` in `import` fails if an operation is not possible.
+    let (imported, _, tree) = import(dir.path(), trace, "/work").unwrap();
+    let wanted = [
+        "empty dir 755",
+        "empty/deep dir 755",
+        "empty/deep/file file 644 0",
+        "plain dir 755",
+        "plain/file file 644 7",
+        "s link nowhere",
+        "t link nowhere",
+        "twin dir 755",
+    ];
+    assert_eq!(shape(&tree), wanted);
+    assert_eq!(imported.unnamed_writes, 0);
 }

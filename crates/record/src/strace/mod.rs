@@ -27,8 +27,8 @@ use world::{Entry, Open, Path, World, normal, octal};
 pub struct ImportOptions {
     /// The trace.
     pub trace: PathBuf,
-    /// The log to create.
-    pub log: PathBuf,
+    /// The log to create. `None`: the trace is only checked.
+    pub log: Option<PathBuf>,
     /// Only files below it are logged, with paths relative to it. Without -y it is also the first
     /// process's working directory.
     pub dir: PathBuf,
@@ -68,24 +68,29 @@ const MAX_CALL_BYTES: u64 = 0x7fff_f000;
 /// Errors: a malformed line, with its number; the log cannot be created; the import was stopped. On
 /// an error the log is removed.
 ///
-/// Memory: at most 4 Mi open descriptors, one line, each path of the trace, and one path per
-/// successful open.
+/// A file that was assumed to be plain becomes a directory when a later line uses a path below it.
+///
+/// Memory: at most 4 Mi open descriptors, one line, and each path that exists at one time.
 pub fn import_strace(options: &ImportOptions) -> Result<Imported> {
     let trace = HostFile::open(&options.trace).map_err(Error::io("open the trace", &options.trace))?;
     let dir = std::path::absolute(&options.dir).map_err(Error::io("look up", &options.dir))?;
     let dir = normal(std::os::unix::ffi::OsStrExt::as_bytes(dir.as_os_str()));
     let workload = serde_json::json!({ "name": "strace", "contents": "lengths", "anonymized": options.anonymize });
-    let sink = Sink::create(&options.log, workload, options.seed, None, false, options.anonymize)?;
+    let sink = Sink::create(options.log.as_deref(), workload, options.seed, None, false, options.anonymize)?;
     let mut import = Import::new(sink, dir, options.stop);
     let done = import.read(BufReader::new(trace), &options.trace);
     if done.is_err() {
         // A partial log would look like a complete one.
         drop(import);
-        let _ = std::fs::remove_file(&options.log);
+        if let Some(log) = &options.log {
+            let _ = std::fs::remove_file(log);
+        }
         return Err(done.expect_err("it is one"));
     }
     let Import { sink, counts, .. } = import;
-    Ok(Imported { summary: sink.finish()?, ..counts })
+    let operations = sink.steps();
+    let summary = sink.finish()?.unwrap_or(LogSummary { steps: operations, operations, ..counts.summary.clone() });
+    Ok(Imported { summary, ..counts })
 }
 
 struct Import {
@@ -110,7 +115,8 @@ fn no_content() -> Content {
 
 impl Import {
     fn new(sink: Sink, root: Path, stop: fn() -> bool) -> Self {
-        let world = World { start: root.clone(), ..World::default() };
+        let mut world = World::default();
+        world.start.clone_from(&root);
         let summary = LogSummary {
             steps: 0,
             counted_steps: 0,
@@ -206,9 +212,13 @@ impl Import {
         let ends: Vec<usize> = path.iter().enumerate().filter(|&(_, &byte)| byte == b'/').map(|(at, _)| at).collect();
         for end in ends {
             let parent = &path[..end];
-            if let Some(inside) = self.inside(parent)
-                && !self.world.names.contains_key(parent)
-            {
+            let Some(inside) = self.inside(parent) else { continue };
+            let known = self.world.names.get(parent).copied();
+            if matches!(known, Some(Entry::File(_))) {
+                // It was assumed: nothing in the trace showed its kind before.
+                self.remove(parent, false)?;
+            }
+            if matches!(known, None | Some(Entry::File(_))) {
                 self.world.names.insert(parent.to_vec(), Entry::Directory);
                 self.counts.assumed += 1;
                 self.log(Op::Mkdir { path: inside, mode: 0o755 })?;
@@ -239,6 +249,10 @@ impl Import {
     fn new_name(&mut self, path: &[u8]) -> Result<Option<RelPath>> {
         let Some(inside) = self.inside(path) else { return Ok(None) };
         self.assume_parents(path)?;
+        // The call made the name, so what the trace showed there before is gone.
+        if matches!(self.world.names.get(path), Some(Entry::File(_) | Entry::Other)) {
+            self.remove(path, false)?;
+        }
         Ok(Some(inside))
     }
 
@@ -271,7 +285,7 @@ impl Import {
                 self.truncate(file, 0)?;
             }
         }
-        self.world.install(pid, result, Open { path, file, offset: 0, appends: has("O_APPEND") });
+        self.world.install(pid, result, Open { path, file, offset: 0, appends: has("O_APPEND"), descriptors: 0 });
         Ok(())
     }
 
@@ -324,8 +338,7 @@ impl Import {
         let (Some(from), Some(to)) = (from, to) else { return Ok(()) };
         match (self.inside(&from), self.inside(&to)) {
             (Some(source), Some(target)) => {
-                self.assume(&from, false)?;
-                self.assume_parents(&to)?;
+                self.assume_renamed(&from, &to, exchange)?;
                 if exchange {
                     self.assume(&to, false)?;
                     let aside = [&to[..], b"\0"].concat();
@@ -334,7 +347,9 @@ impl Import {
                     self.world.rename(&aside, &to);
                     return self.log(Op::Exchange { first: source, second: target });
                 }
-                if from != to {
+                // Between two names of one file, rename(2) does nothing.
+                let (old, new) = (self.world.names.get(&from), self.world.names.get(&to));
+                if old != new || !matches!(old, Some(Entry::File(_))) {
                     self.world.rename(&from, &to);
                 }
                 self.log(Op::Rename { from: source, to: target })
@@ -345,6 +360,21 @@ impl Import {
             (None, Some(_)) => self.assume(&to, false).map(drop),
             (None, None) => Ok(()),
         }
+    }
+
+    /// Makes what a successful rename needs: a directory replaces only a directory.
+    fn assume_renamed(&mut self, from: &[u8], to: &[u8], exchange: bool) -> Result<()> {
+        let replaces_directory = !exchange && matches!(self.world.names.get(to), Some(Entry::Directory));
+        if replaces_directory && matches!(self.world.names.get(from), Some(Entry::File(_))) {
+            self.remove(from, false)?;
+        }
+        let kind = self.assume(from, replaces_directory)?;
+        self.assume_parents(to)?;
+        let replaced = self.world.names.get(to).copied();
+        if !exchange && kind == Some(Entry::Directory) && matches!(replaced, Some(Entry::File(_) | Entry::Other)) {
+            self.remove(to, false)?;
+        }
+        Ok(())
     }
 
     fn remove(&mut self, path: &[u8], is_directory: bool) -> Result<()> {
@@ -362,11 +392,15 @@ impl Import {
         if self.inside(&existing).is_none() {
             return self.assume(&path, false).map(drop);
         }
-        let (Some(Entry::File(file)), Some(new)) = (self.assume(&existing, false)?, self.new_name(&path)?) else {
-            return Ok(());
-        };
-        self.world.files[file].names.push(path.clone());
-        self.world.names.insert(path, Entry::File(file));
+        let kind = self.assume(&existing, false)?;
+        let (Some(kind), Some(new)) = (kind, self.new_name(&path)?) else { return Ok(()) };
+        match kind {
+            Entry::File(file) => self.world.files[file].names.push(path.clone()),
+            // Symbolic links have hard links, too; directories have none.
+            Entry::Other => {}
+            Entry::Directory => return Ok(()),
+        }
+        self.world.names.insert(path, kind);
         self.log(Op::Link { existing: self.inside(&existing).expect("asked above"), path: new })
     }
 

@@ -25,6 +25,8 @@ pub(super) type Path = Vec<u8>;
 pub(super) struct File {
     pub names: Vec<Path>,
     pub len: u64,
+    /// Open files of it.
+    opens: usize,
 }
 
 /// An open file with its offset, shared by duplicated descriptors.
@@ -34,6 +36,8 @@ pub(super) struct Open {
     pub file: Option<usize>,
     pub offset: u64,
     pub appends: bool,
+    /// Descriptors of it.
+    pub descriptors: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -49,8 +53,12 @@ pub(super) struct World {
     pub processes: HashMap<u32, Process>,
     /// The number of entries in all tables of descriptors.
     pub(super) descriptors: usize,
-    pub opens: Vec<Open>,
+    opens: Vec<Open>,
+    /// Entries of `opens` without a descriptor.
+    free_opens: Vec<usize>,
     pub files: Vec<File>,
+    /// Entries of `files` without a name and without a descriptor.
+    free_files: Vec<usize>,
     pub names: BTreeMap<Path, Entry>,
     /// Parents of unfinished forks, and whether the child shares their descriptors.
     pub forking: Vec<(u32, bool)>,
@@ -123,6 +131,7 @@ impl World {
         if !shares {
             let copied = process.table.borrow().clone();
             self.descriptors += copied.len();
+            copied.values().for_each(|open| self.opens[*open].descriptors += 1);
             process.table = Rc::new(RefCell::new(copied));
         }
         self.processes.insert(child, process);
@@ -134,7 +143,10 @@ impl World {
         if let Some(process) = self.processes.remove(&pid)
             && let Some(table) = Rc::into_inner(process.table)
         {
-            self.descriptors -= table.into_inner().len();
+            for open in table.into_inner().into_values() {
+                self.descriptors -= 1;
+                self.release(open);
+            }
         }
     }
 
@@ -172,8 +184,20 @@ impl World {
     }
 
     pub fn install(&mut self, pid: u32, number: i64, open: Open) {
-        self.opens.push(open);
-        self.set(pid, number, Some(self.opens.len() - 1));
+        if let Some(file) = open.file {
+            self.files[file].opens += 1;
+        }
+        let at = match self.free_opens.pop() {
+            Some(at) => {
+                self.opens[at] = open;
+                at
+            }
+            None => {
+                self.opens.push(open);
+                self.opens.len() - 1
+            }
+        };
+        self.set(pid, number, Some(at));
     }
 
     /// Applies dup, dup2, dup3 and fcntl.
@@ -196,11 +220,51 @@ impl World {
             None => table.borrow_mut().remove(&number),
         };
         self.descriptors = self.descriptors + usize::from(open.is_some()) - usize::from(previous.is_some());
+        // First the new one: it may be the previous one.
+        if let Some(open) = open {
+            self.opens[open].descriptors += 1;
+        }
+        if let Some(open) = previous {
+            self.release(open);
+        }
+    }
+
+    /// Removes a descriptor of an open file. Without descriptors its memory is used again, so that
+    /// a long trace needs no more than a short one.
+    fn release(&mut self, open: usize) {
+        let found = &mut self.opens[open];
+        found.descriptors -= 1;
+        if found.descriptors > 0 {
+            return;
+        }
+        found.path = Path::new();
+        let file = found.file.take();
+        self.free_opens.push(open);
+        if let Some(file) = file {
+            self.files[file].opens -= 1;
+            self.forget(file);
+        }
+    }
+
+    /// Frees a file without a name and without a descriptor.
+    fn forget(&mut self, file: usize) {
+        if self.files[file].names.is_empty() && self.files[file].opens == 0 {
+            self.free_files.push(file);
+        }
     }
 
     pub fn add_file(&mut self, path: Path) -> usize {
-        self.files.push(File { names: vec![path.clone()], len: 0 });
-        let file = self.files.len() - 1;
+        let new = File { names: vec![path.clone()], ..File::default() };
+        let file = match self.free_files.pop() {
+            Some(file) => {
+                self.files[file] = new;
+                file
+            }
+            None => {
+                self.files.push(new);
+                self.files.len() - 1
+            }
+        };
         self.names.insert(path, Entry::File(file));
         file
     }
@@ -208,6 +272,7 @@ impl World {
     pub fn remove(&mut self, path: &[u8]) {
         if let Some(Entry::File(file)) = self.names.remove(path) {
             self.files[file].names.retain(|name| name != path);
+            self.forget(file);
         }
     }
 
