@@ -8,7 +8,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{CWD, FallocateFlags, RenameFlags, copy_file_range, fallocate, renameat_with},
+    fs::{Access, CWD, FallocateFlags, RenameFlags, access, copy_file_range, fallocate, renameat_with},
     io::Errno,
 };
 use senesce_probe::{collect::collect_extents, map::RawExtent};
@@ -40,6 +40,11 @@ pub(crate) fn collect_kind(path: &Path) -> Result<(Kind, u64)> {
         }
     };
     Ok((kind, (info.f_bsize as u64).max(4096)))
+}
+
+/// Errors: this process cannot create files in the directory.
+pub(crate) fn check_writable(dir: &Path) -> Result<()> {
+    access(dir, Access::WRITE_OK | Access::EXEC_OK).map_err(Error::sys("create files in", dir))
 }
 
 /// A directory for temporary files. Their names contain the custodian's token, so that `clean`

@@ -10,6 +10,7 @@ use std::{
 use rustix::io::Errno;
 use senesce_core::{Bytes, Rng, Seed};
 use senesce_probe::{
+    collect::collect_extents,
     map::{ExtentFlags, RawExtent},
     score::{FileLayout, compute_file_layout},
 };
@@ -18,7 +19,7 @@ use serde::Serialize;
 
 use crate::{
     Error, Result,
-    apply::{Kind, Scratch, Workplace, collect_kind, compute_run_blocks},
+    apply::{Kind, Scratch, Workplace, check_writable, collect_kind, compute_run_blocks},
     cuts::{compute_pieces, plan_cuts},
 };
 
@@ -93,31 +94,11 @@ pub(crate) fn fragment_in(
     target: FileTarget,
     size: Option<Bytes>,
 ) -> Result<FileReport> {
-    let old = open_old(path, size)?;
-    let size_bytes = match (&old, size) {
-        (Some(file), _) => file.metadata().map_err(Error::io("look up", path))?.len(),
-        (None, Some(size)) => size.0,
-        (None, None) => unreachable!("open_old refuses it"),
-    };
     let dir = workplace.dir();
-    let (kind, unit) = collect_kind(dir)?;
-    let units = size_bytes.div_ceil(unit);
-    let wanted = target.extents(units);
-    let refuse = |problem: String| Err(Error::Target { path: path.to_owned(), problem });
-    if units == 0 {
-        return refuse("a file without content has no extents".into());
-    }
-    if wanted == 0 || wanted > units {
-        return refuse(format!("{wanted} extents of {units} blocks are not possible"));
-    }
-    let mut extents_before = None;
-    if let Some(file) = &old {
-        let layout = compute_file_layout(&senesce_probe::collect::collect_extents(file, path)?, BLOCK_BYTES);
-        extents_before = Some(layout.extents);
-        let is_plain = layout.encoded_extents == 0 && layout.inline_bytes == 0 && layout.unwritten_blocks == 0;
-        if layout.extents == wanted && is_plain {
-            return Ok(FileReport::of(extents_before, &layout, size_bytes, "as it was"));
-        }
+    let Goal { old, kind, unit, units, size_bytes, wanted, before } = Goal::find(path, dir, target, size)?;
+    let extents_before = before.as_ref().map(|layout| layout.extents);
+    if let Some(layout) = before.as_ref().filter(|layout| is_reached(layout, wanted)) {
+        return Ok(FileReport::of(extents_before, layout, size_bytes, "as it was"));
     }
     let shape = Shape { path, kind, unit, units, size_bytes, workplace, is_new: old.is_none() };
     let base = shape.create("base")?;
@@ -137,6 +118,102 @@ pub(crate) fn fragment_in(
     made.rename(path)?;
     File::open(dir).and_then(|dir| dir.sync_all()).map_err(Error::io("sync", dir))?;
     Ok(FileReport::of(extents_before, &layout, size_bytes, method))
+}
+
+/// What a run would do to a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FilePlan {
+    /// Extents now, adjacent ones merged; `None` for a new file.
+    pub extents_before: Option<u64>,
+    /// The number of extents that the target means.
+    pub extents: u64,
+    /// Blocks of the file, at least 4 KiB each.
+    pub blocks: u64,
+    /// Size of the file, bytes.
+    pub size_bytes: u64,
+    /// Whether the file has this number of extents already.
+    pub is_reached: bool,
+}
+
+/// Checks a target without a write.
+///
+/// Errors: those of [`fragment_file`] that are known before the file is allocated. Whether the free
+/// space has suitable pieces is not known then.
+pub fn plan_file(path: &Path, target: FileTarget, size: Option<Bytes>) -> Result<FilePlan> {
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let dir = fs::canonicalize(dir).map_err(Error::io("look up", dir))?;
+    let goal = Goal::find(path, &dir, target, size)?;
+    let is_reached = goal.before.as_ref().is_some_and(|layout| is_reached(layout, goal.wanted));
+    if !is_reached {
+        check_writable(&dir)?;
+        let needed = Bytes((goal.units + goal.wanted - 1).saturating_mul(goal.unit));
+        let free = collect_free_bytes(&dir)?;
+        if needed > free {
+            return Err(Error::NoSpace { path: path.to_owned(), needed, free });
+        }
+    }
+    Ok(FilePlan {
+        extents_before: goal.before.map(|layout| layout.extents),
+        extents: goal.wanted,
+        blocks: goal.units,
+        size_bytes: goal.size_bytes,
+        is_reached,
+    })
+}
+
+/// The bytes that this process can still write to the file system of a directory.
+fn collect_free_bytes(dir: &Path) -> Result<Bytes> {
+    let info = rustix::fs::statvfs(dir).map_err(Error::sys("stat", dir))?;
+    // The reserve of ext4 is for root.
+    let blocks = if rustix::process::geteuid().is_root() { info.f_bfree } else { info.f_bavail };
+    Ok(Bytes(blocks * info.f_frsize))
+}
+
+/// A target for a file, after all checks that need no write.
+struct Goal {
+    old: Option<File>,
+    kind: Kind,
+    /// Bytes of a block of the file system, at least 4 KiB.
+    unit: u64,
+    /// Blocks of the file.
+    units: u64,
+    size_bytes: u64,
+    /// The requested number of extents.
+    wanted: u64,
+    /// The layout of the existing file.
+    before: Option<FileLayout>,
+}
+
+impl Goal {
+    fn find(path: &Path, dir: &Path, target: FileTarget, size: Option<Bytes>) -> Result<Self> {
+        let old = open_old(path, size)?;
+        let size_bytes = match (&old, size) {
+            (Some(file), _) => file.metadata().map_err(Error::io("look up", path))?.len(),
+            (None, Some(size)) => size.0,
+            (None, None) => unreachable!("open_old refuses it"),
+        };
+        let (kind, unit) = collect_kind(dir)?;
+        let units = size_bytes.div_ceil(unit);
+        let wanted = target.extents(units);
+        let refuse = |problem: String| Err(Error::Target { path: path.to_owned(), problem });
+        if units == 0 {
+            return refuse("a file without content has no extents".into());
+        }
+        if wanted == 0 || wanted > units {
+            return refuse(format!("{wanted} extents of {units} blocks are not possible"));
+        }
+        let before = match &old {
+            Some(file) => Some(compute_file_layout(&collect_extents(file, path)?, BLOCK_BYTES)),
+            None => None,
+        };
+        Ok(Self { old, kind, unit, units, size_bytes, wanted, before })
+    }
+}
+
+/// Whether a file has the requested number of extents, and nothing but extents.
+fn is_reached(layout: &FileLayout, wanted: u64) -> bool {
+    let is_plain = layout.encoded_extents == 0 && layout.inline_bytes == 0 && layout.unwritten_blocks == 0;
+    layout.extents == wanted && is_plain
 }
 
 impl FileReport {

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::{
     Error, Histogram, Result,
-    apply::{Kind, Scratch, Workplace, collect_kind},
+    apply::{Kind, Scratch, Workplace, check_writable, collect_kind},
     holes::plan_holes,
 };
 
@@ -58,6 +58,68 @@ pub struct FreeReport {
     pub filler_bytes: u64,
 }
 
+/// The free space of a volume before a run, and what the run shall leave.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FreePlan {
+    /// Free space now.
+    pub before: FreeSpaceFigures,
+    /// Free space after the run, bytes.
+    pub free_bytes: u64,
+}
+
+/// Checks a histogram for a volume without a write.
+///
+/// Errors: those of [`fragment_free_space`] that are known before the volume is filled.
+pub fn plan_free_space(dir: &Path, wanted: &Histogram, options: &FreeOptions) -> Result<FreePlan> {
+    let FreeGoal { before, free_bytes, .. } = FreeGoal::find(dir, wanted, options)?;
+    check_writable(dir)?;
+    if free_bytes > before.bytes {
+        let problem = format!("{} are free, and {} must stay free", Bytes(before.bytes), Bytes(free_bytes));
+        return Err(Error::NotReachable { path: dir.to_owned(), problem });
+    }
+    Ok(FreePlan { before, free_bytes })
+}
+
+/// A histogram for a volume, after all checks that need no write.
+struct FreeGoal {
+    kind: Kind,
+    block: u64,
+    /// The unit of the filler's allocations, bytes.
+    unit: u64,
+    before: FreeSpaceFigures,
+    free_bytes: u64,
+}
+
+impl FreeGoal {
+    fn find(dir: &Path, wanted: &Histogram, options: &FreeOptions) -> Result<Self> {
+        let (kind, block) = collect_kind(dir)?;
+        let refuse = |problem: String| Err(Error::Target { path: dir.to_owned(), problem });
+        let (smallest, _) = wanted.shares[0];
+        if smallest < block {
+            let (smallest, block) = (Bytes(smallest), Bytes(block));
+            return refuse(format!("free extents of {smallest} are shorter than its blocks of {block}"));
+        }
+        let before = collect_settled(dir, kind)?;
+        // Computed before the fill, which leaves no free space.
+        let free_bytes = options.free.map_or_else(|| available(dir, &before), |free| free.0);
+        // Btrfs frees an allocation only as a whole: there the filler consists of allocations of
+        // the smallest size.
+        let unit = if kind == Kind::Btrfs { smallest } else { block };
+        if kind == Kind::Btrfs && before.bytes / unit > MOST_ALLOCATIONS {
+            return refuse(format!("{} in extents of {} are too many for Btrfs", Bytes(before.bytes), Bytes(unit)));
+        }
+        if dir.join(FILLER_NAME).symlink_metadata().is_ok() {
+            return refuse(second());
+        }
+        Ok(Self { kind, block, unit, before, free_bytes })
+    }
+}
+
+/// The reason why a second filler is refused.
+fn second() -> String {
+    format!("{FILLER_NAME} exists already; remove it first")
+}
+
 /// Fills the volume of `dir` with one file in `dir`, and punches holes into it until the free space
 /// follows the histogram. The filler stays; its removal frees the space again.
 ///
@@ -75,26 +137,10 @@ pub fn fragment_free_space(
     wanted: &Histogram,
     options: &FreeOptions,
 ) -> Result<FreeReport> {
-    let (kind, block) = collect_kind(dir)?;
+    let FreeGoal { kind, block, unit, before, free_bytes } = FreeGoal::find(dir, wanted, options)?;
     let refuse = |problem: String| Err(Error::Target { path: dir.to_owned(), problem });
-    let (smallest, _) = wanted.shares[0];
-    if smallest < block {
-        return refuse(format!("free extents of {} are shorter than its blocks of {}", Bytes(smallest), Bytes(block)));
-    }
-    let before = collect_settled(dir, kind)?;
-    // Computed before the fill, which leaves no free space.
-    let free_bytes = options.free.map_or_else(|| available(dir, &before), |free| free.0);
-    // Btrfs frees an allocation only as a whole: there the filler consists of allocations of the
-    // smallest size.
-    let unit = if kind == Kind::Btrfs { smallest } else { block };
-    if kind == Kind::Btrfs && before.bytes / unit > MOST_ALLOCATIONS {
-        return refuse(format!("{} in extents of {} are too many for Btrfs", Bytes(before.bytes), Bytes(unit)));
-    }
     let place = dir.join(FILLER_NAME);
-    let refuse_second = || refuse(format!("{FILLER_NAME} exists already; remove it first"));
-    if place.symlink_metadata().is_ok() {
-        return refuse_second();
-    }
+    let refuse_second = || refuse(second());
     let workplace = Workplace::open(custodian, dir)?;
     let filler = workplace.create(OsStr::new(FILLER_NAME), "filler", 0o600)?;
     fill(&filler, if kind == Kind::Btrfs { unit } else { LARGEST_BYTES }, block)?;

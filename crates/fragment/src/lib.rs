@@ -27,7 +27,7 @@ mod holes;
 mod tree;
 
 pub use error::{Error, Result};
-pub use file::{FileReport, FileTarget, fragment_file};
-pub use free_space::{FILLER_NAME, FreeOptions, FreeReport, fragment_free_space};
+pub use file::{FilePlan, FileReport, FileTarget, fragment_file, plan_file};
+pub use free_space::{FILLER_NAME, FreeOptions, FreePlan, FreeReport, fragment_free_space, plan_free_space};
 pub use histogram::{Histogram, ParseHistogramError};
-pub use tree::{TreeReport, fragment_tree};
+pub use tree::{TreePlan, TreeReport, fragment_tree, plan_tree};

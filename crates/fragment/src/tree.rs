@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::{
     Error, FileTarget, Result,
     apply::{Workplace, collect_kind},
-    file::fragment_in,
+    file::{fragment_in, plan_file},
 };
 
 /// The most files that could not be cut and are named in the report.
@@ -43,24 +43,18 @@ pub struct TreeReport {
 /// most its number of blocks. A layout score applies to all files together: the next file
 /// compensates for the rounding of one file.
 ///
-/// Errors: not ext4, XFS or Btrfs; the tree cannot be walked; a file in use; a signal. Other files
-/// that cannot be cut are in the report. Cost: every file whose number of extents differs is
-/// written once.
+/// Errors: not ext4, XFS or Btrfs; the tree cannot be walked; the journal cannot be written; a
+/// signal. Files that cannot be cut, because they are in use or for another reason, are in the
+/// report. Cost: every file whose number of extents differs is written once.
 pub fn fragment_tree(custodian: &Custodian, root: &Path, target: FileTarget) -> Result<TreeReport> {
+    let paths = find_all(root)?;
     let (_, unit) = collect_kind(root)?;
-    let device = fs::metadata(root).map_err(Error::io("look up", root))?.dev();
-    let mut paths = Vec::new();
-    find_files(root, device, &mut paths)?;
-    let (mut files, mut left, mut left_why, mut carry) = (0, 0, Vec::new(), 0.0);
+    let (mut files, mut left, mut carry) = (0, Left::default(), 0.0);
     // One entry in the journal for consecutive files of a directory.
     let mut workplace: Option<(PathBuf, Workplace<'_>)> = None;
     for path in paths {
         check_interrupted("the fragmentation of a tree")?;
-        let size = fs::symlink_metadata(&path).map_err(Error::io("look up", &path))?.len();
-        let blocks = size.div_ceil(unit);
-        if blocks == 0 {
-            continue;
-        }
+        let Some(blocks) = count_blocks(&path, unit)? else { continue };
         let dir = path.parent().unwrap_or(root).to_owned();
         let here = match workplace.take() {
             Some((known, here)) if known == dir => here,
@@ -73,13 +67,7 @@ pub fn fragment_tree(custodian: &Custodian, root: &Path, target: FileTarget) -> 
         workplace = Some((dir, here));
         match fragmented {
             Ok(_) => files += 1,
-            Err(Error::Volume(error)) => return Err(error.into()),
-            Err(error) => {
-                left += 1;
-                if left_why.len() < NAMED {
-                    left_why.push(error.to_string());
-                }
-            }
+            Err(error) => left.add(error)?,
         }
     }
     drop(workplace);
@@ -91,7 +79,88 @@ pub fn fragment_tree(custodian: &Custodian, root: &Path, target: FileTarget) -> 
     mapped?;
     let figures = scorer.finish();
     let (extents_per_file, layout_score) = (figures.extents_per_file, figures.layout_score);
+    let Left { count: left, why: left_why } = left;
     Ok(TreeReport { files, left, left_why, extents: figures.extents, extents_per_file, layout_score })
+}
+
+/// What a run would do to a tree.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct TreePlan {
+    /// Files that would be written.
+    pub files: u64,
+    /// Their blocks, bytes.
+    pub bytes: u64,
+    /// Files that have the requested number of extents already.
+    pub reached: u64,
+    /// Files that cannot be cut.
+    pub left: u64,
+    /// The first of them, with the reason.
+    pub left_why: Vec<String>,
+}
+
+/// Checks all files below `root` without a write.
+///
+/// Errors: those of [`fragment_tree`], without those of the journal. Whether the free space has
+/// suitable pieces is not known.
+pub fn plan_tree(root: &Path, target: FileTarget) -> Result<TreePlan> {
+    let paths = find_all(root)?;
+    let (_, unit) = collect_kind(root)?;
+    let (mut plan, mut left, mut carry) = (TreePlan::default(), Left::default(), 0.0);
+    for path in paths {
+        check_interrupted("the fragmentation of a tree")?;
+        let Some(blocks) = count_blocks(&path, unit)? else { continue };
+        match plan_file(&path, FileTarget::Extents(plan_extents(target, blocks, &mut carry)), None) {
+            Ok(planned) if planned.is_reached => plan.reached += 1,
+            Ok(_) => {
+                plan.files += 1;
+                plan.bytes += blocks * unit;
+            }
+            Err(error) => left.add(error)?,
+        }
+    }
+    Ok(TreePlan { left: left.count, left_why: left.why, ..plan })
+}
+
+/// Files that could not be cut.
+#[derive(Default)]
+struct Left {
+    count: u64,
+    why: Vec<String>,
+}
+
+impl Left {
+    /// Counts a file. Errors: `error` concerns the whole tree.
+    fn add(&mut self, error: Error) -> Result<()> {
+        use senesce_volume::Error as Volume;
+        match error {
+            // Every file would fail.
+            Error::Volume(Volume::Interrupted { .. } | Volume::Journal { .. }) => return Err(error),
+            _ => self.count += 1,
+        }
+        if self.why.len() < NAMED {
+            let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
+            let cause = cause.filter(|_| matches!(error, Error::Volume(_))).unwrap_or_default();
+            self.why.push(format!("{error}{cause}"));
+        }
+        Ok(())
+    }
+}
+
+/// The blocks of a file; `None` if it has none, or if another process removed it.
+fn count_blocks(path: &Path, unit: u64) -> Result<Option<u64>> {
+    match fs::symlink_metadata(path) {
+        Ok(found) => Ok(Some(found.len().div_ceil(unit)).filter(|blocks| *blocks > 0)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::io("look up", path)(error)),
+    }
+}
+
+/// All regular files below `root`, on its file system.
+fn find_all(root: &Path) -> Result<Vec<PathBuf>> {
+    let device = fs::metadata(root).map_err(Error::io("look up", root))?.dev();
+    let mut paths = Vec::new();
+    find_files(root, device, &mut paths)?;
+    Ok(paths)
 }
 
 /// Returns the number of extents for the next file, of `blocks` blocks. `carry` is the number of
@@ -116,7 +185,10 @@ fn find_files(dir: &Path, device: u64, found: &mut Vec<PathBuf>) -> Result<()> {
         .map_err(Error::io("list", dir))?;
     paths.sort();
     for path in paths {
-        let metadata = fs::symlink_metadata(&path).map_err(Error::io("look up", &path))?;
+        let metadata = match fs::symlink_metadata(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            found => found.map_err(Error::io("look up", &path))?,
+        };
         if metadata.is_dir() && metadata.dev() == device {
             find_files(&path, device, found)?;
         } else if metadata.is_file() {
