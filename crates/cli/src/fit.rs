@@ -7,15 +7,21 @@ const LEAST_COLUMNS: usize = 3;
 /// The narrowest width that is fitted to.
 const LEAST_WIDTH: usize = 40;
 
-/// The columns of stdout: `COLUMNS`, or those of the terminal. `None`: no terminal, so no limit.
+/// The columns of the terminal: `COLUMNS`, or what the terminal reports. `None`: stdout is no
+/// terminal, so there is no limit, and a file or a pipe gets the same text from every shell.
 fn columns() -> Option<usize> {
-    let named = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
     let stdout = std::io::stdout();
-    let of_terminal = || {
-        let size = stdout.is_terminal().then(|| rustix::termios::tcgetwinsize(&stdout).ok()).flatten()?;
-        Some(usize::from(size.ws_col))
-    };
-    named.or_else(of_terminal).filter(|columns| *columns > 0).map(|columns: usize| columns.max(LEAST_WIDTH))
+    if !stdout.is_terminal() {
+        return None;
+    }
+    let named = std::env::var("COLUMNS").ok();
+    choose_columns(named.as_deref(), || Some(rustix::termios::tcgetwinsize(&stdout).ok()?.ws_col.into()))
+}
+
+/// `COLUMNS` if it is a number, else the width of the terminal. 0 means that it is not known.
+fn choose_columns(named: Option<&str>, reported: impl Fn() -> Option<usize>) -> Option<usize> {
+    let named = named.and_then(|text| text.parse().ok()).filter(|columns| *columns > 0);
+    named.or_else(reported).filter(|columns| *columns > 0).map(|columns: usize| columns.max(LEAST_WIDTH))
 }
 
 /// The text for stdout.
@@ -155,6 +161,16 @@ a sentence that stands directly below the table and is long enough to be wrapped
         let fitted = fit_to(TABLE, 60);
         let words = |text: &str| text.split_whitespace().skip_while(|word| *word != "sentence").count();
         assert_eq!(words(&fitted), words(TABLE), "{fitted}");
+    }
+
+    #[test]
+    fn columns_variable_precedes_the_terminal() {
+        assert_eq!(choose_columns(Some("72"), || Some(132)), Some(72));
+        assert_eq!(choose_columns(Some("10"), || Some(132)), Some(LEAST_WIDTH));
+        for named in [None, Some(""), Some("wide"), Some("0")] {
+            assert_eq!(choose_columns(named, || Some(132)), Some(132), "{named:?}");
+        }
+        assert_eq!(choose_columns(None, || Some(0)), None);
     }
 
     #[test]

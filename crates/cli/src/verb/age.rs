@@ -96,14 +96,14 @@ fn age_in(args: &AgeArgs, plan: &Plan, custodian: &Custodian, scratch: &Path, qu
         return Err(usage("--gardening is about a garden", Some("name one: --on garden:DIRECTORY")));
     }
     if let Some(place) = args.on.strip_prefix("garden:") {
-        check_engine(args, plan, "a garden")?;
+        check_not_made(args, plan, "a garden")?;
         if args.dry_run {
             return preview_engine(args, plan, Path::new(place), scratch);
         }
         return age_engine(args, plan, scratch, quiet);
     }
     if args.on.starts_with("evergreen:") {
-        check_engine(args, plan, "an evergreen")?;
+        check_not_made(args, plan, "an evergreen")?;
         if args.dry_run {
             return preview_engine(args, plan, Path::new(&args.on), scratch);
         }
@@ -160,15 +160,6 @@ fn age_in(args: &AgeArgs, plan: &Plan, custodian: &Custodian, scratch: &Path, qu
     tell(args, &args.on, &end, &kept, None)
 }
 
-/// A file system in this process is not made either, and not mounted.
-fn check_engine(args: &AgeArgs, plan: &Plan, place: &str) -> Result<()> {
-    check_not_made(args, plan, place)?;
-    if args.fs.is_some() || args.force {
-        return Err(usage(format!("--fs and --force are about volumes that are made; --on names {place}"), None));
-    }
-    Ok(())
-}
-
 /// Refuses arguments about volumes that are made or kept.
 fn check_not_made(args: &AgeArgs, plan: &Plan, place: &str) -> Result<()> {
     if args.image.is_some() || args.save.is_some() {
@@ -177,6 +168,10 @@ fn check_not_made(args: &AgeArgs, plan: &Plan, place: &str) -> Result<()> {
     }
     if args.mkfs.is_some() {
         return Err(usage(format!("--mkfs is about a volume that is made; --on names {place}"), None));
+    }
+    if args.fs.is_some() || args.force {
+        let message = format!("--fs and --force are about volumes that are made; --on names {place}");
+        return Err(usage(message, Some("leave them out, or name --on image:SIZE or a device")));
     }
     if plan.workload.kind == WorkloadKind::Interfile {
         let message = format!("interfile makes a new volume for every copy, and --on names {place}");
@@ -363,12 +358,12 @@ fn tell(args: &AgeArgs, place: &str, end: &AgeEnd, kept: &[String], chains: Opti
         }
         println!("{}", serde_json::to_string_pretty(&document)?);
     } else {
-        print_end(place, end, kept);
+        print_end(place, end, kept, &next_command(args, place));
         chains.into_iter().for_each(print_chains);
     }
     let ended_by = end.workload.iter().find(|(name, _)| name == "ended_by").map(|(_, bound)| bound.as_str());
     if let Some(bound) = ended_by.filter(|bound| *bound != "accuracy") {
-        eprintln!("senesce: warning: the profile was not reached as nearly as asked: {}", explain_bound(bound));
+        eprintln!("senesce: warning: the profile was not reached as closely as requested: {}", explain_bound(bound));
     }
     if end.missed.is_empty() {
         return Ok(());
@@ -391,7 +386,17 @@ fn explain_bound(bound: &str) -> &str {
     }
 }
 
-fn print_end(place: &str, end: &AgeEnd, kept: &[String]) {
+/// The command that shows the cost of the age.
+fn next_command(args: &AgeArgs, place: &str) -> String {
+    let inspected = match (&args.image, &args.save) {
+        (Some(image), _) => image.display().to_string(),
+        (None, Some(saved)) => return format!("senesce bench --aged {} --unaged -- COMMAND", saved.display()),
+        (None, None) => place.to_owned(),
+    };
+    format!("senesce inspect {inspected}")
+}
+
+fn print_end(place: &str, end: &AgeEnd, kept: &[String], next: &str) {
     println!("{place}: aged");
     println!("fullness          {:.2}% of {}", 100.0 * end.fullness, Bytes(end.capacity_bytes));
     println!("turnover          {:.3}", end.turnover);
@@ -433,4 +438,5 @@ fn print_end(place: &str, end: &AgeEnd, kept: &[String]) {
     for place in kept {
         println!("kept              {place}");
     }
+    println!("next              {next}");
 }

@@ -20,6 +20,8 @@ const NAME_A_RUN: &str = "name the directory that --out named; without a name, `
 
 /// Cleans the given runs, or all that this machine knows of.
 pub fn clean(args: CleanArgs) -> Result<()> {
+    // Before the first one is cleaned: a wrong name must not leave half of the work done.
+    check_runs(&args.runs)?;
     let host = LinuxHost::default();
     let mode = if args.dry_run { CleanMode::DryRun } else { CleanMode::Act };
     let mut unclean = 0;
@@ -50,12 +52,6 @@ pub fn clean(args: CleanArgs) -> Result<()> {
         }
     } else {
         for dir in &args.runs {
-            if !dir.is_dir() {
-                return Err(usage(format!("there is no directory {}", dir.display()), Some(NAME_A_RUN)));
-            }
-            if !is_run(dir) {
-                return Err(usage(format!("{} holds no run", dir.display()), Some(NAME_A_RUN)));
-            }
             print(dir, clean_run(&host, dir, mode));
         }
     }
@@ -63,6 +59,19 @@ pub fn clean(args: CleanArgs) -> Result<()> {
         0 => Ok(()),
         _ => Err(failed(format!("{unclean} run(s) could not be cleaned; some of their resources are still there"))),
     }
+}
+
+/// Errors: one of the directories does not exist, or is no run.
+fn check_runs(runs: &[PathBuf]) -> Result<()> {
+    for dir in runs {
+        if !dir.is_dir() {
+            return Err(usage(format!("there is no directory {}", dir.display()), Some(NAME_A_RUN)));
+        }
+        if !is_run(dir) {
+            return Err(usage(format!("{} holds no run", dir.display()), Some(NAME_A_RUN)));
+        }
+    }
+    Ok(())
 }
 
 /// Whether a directory has the plan of a run, or a journal of resources.

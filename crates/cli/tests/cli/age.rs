@@ -164,7 +164,7 @@ fn a_profile_is_followed_to_its_end_at_the_fullness_that_is_asked_for() {
     args.extend(["--set", "churn=1", "--set", "content=allocate", "--dir", &dir, "--image", &image]);
     args.extend(["--threads", "2", "--json"]);
     let run = lab.run(args).good();
-    assert!(run.stderr.contains("warning: the profile was not reached as nearly as asked"), "{}", run.stderr);
+    assert!(run.stderr.contains("warning: the profile was not reached as closely as requested"), "{}", run.stderr);
     let report = reached(&run.stdout);
     // Of so few files a single one matters. Births after the filling, and the files' times at the
     // end.

@@ -63,6 +63,28 @@ fn a_killed_run_is_cleaned_and_nothing_else_is_touched() {
 }
 
 #[test]
+fn a_wrong_name_cleans_no_run() {
+    if !root_or_skip("volumes") {
+        return;
+    }
+    let lab = Lab::new();
+    lab.plan(SMALL);
+    let mut child = lab.command().args(["--quiet", "run", "plan.toml", "--out", "out"]).spawn().unwrap();
+    let volumes = lab.path("out/volumes").to_string_lossy().into_owned();
+    let mounted = || mount_points().iter().filter(|point| point.starts_with(&volumes)).count();
+    while mounted() < 2 {
+        assert!(child.try_wait().unwrap().is_none(), "the run ended before both volumes were mounted");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    lab.run(["clean", "out", "typo"]).refused(2, &["there is no directory typo"]);
+    assert!(mounted() >= 2, "nothing is removed before all names are checked");
+    lab.run(["clean", "out"]).good();
+    lab.assert_nothing_left();
+}
+
+#[test]
 fn an_interrupted_run_says_how_it_goes_on() {
     if !root_or_skip("volumes") {
         return;
