@@ -219,6 +219,8 @@ impl Error {
             }),
             Self::HoldsOther { holds, .. } => Some(
                 match *holds {
+                    "a drive of a garden of senesce" => "name the directory with all of its drives: garden:DIRECTORY",
+                    "an evergreen of senesce" => "name it as an evergreen: evergreen:FILE",
                     "a LUKS container" => "open it (cryptsetup open), and name the device below /dev/mapper",
                     "an LVM physical volume" => "name one of its logical volumes (/dev/VG/LV)",
                     "a member of a RAID array" => "name the array (/dev/md0)",

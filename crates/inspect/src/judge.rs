@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use senesce_volume::{Medium, MediumKind, find_medium};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{figures::DeviceCosts, source::find_btrfs_devices};
 
@@ -15,10 +15,10 @@ const GRADES: [(f64, Grade); 4] =
     [(5.0, Grade::BadlyAged), (2.0, Grade::Aged), (AGED, Grade::SomewhatAged), (0.0, Grade::Young)];
 /// A smaller loss of the whole tree is negligible at any slowdown: a few small files can have a
 /// large slowdown.
-pub(crate) const NOTICEABLE_SECONDS: f64 = 1.0;
+pub const NOTICEABLE_SECONDS: f64 = 1.0;
 
 /// How aged a layout is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Grade {
     /// Below 1.5 times the time of a fresh copy.
@@ -74,7 +74,7 @@ pub enum Judge {
 }
 
 /// The grade of a tree on the device that stores it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Judged {
     /// The grade on that device.
     pub grade: Grade,
@@ -88,7 +88,7 @@ pub struct Judged {
 }
 
 /// The device that the verdict is for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JudgedDevice {
     /// The kind of the disk; `None` if the user named the model.
     pub kind: Option<MediumKind>,
@@ -99,7 +99,7 @@ pub struct JudgedDevice {
 }
 
 /// The grade on one modelled device.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeviceJudgement {
     /// The device, such as `model: HDD 7.2K`.
     pub device: String,

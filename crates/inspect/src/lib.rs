@@ -43,7 +43,7 @@ pub use figures::{
     MappedFile, SpecialExtents, TargetFigures, TreeFigures,
 };
 pub use inspect::{DEFAULT_READ_AHEAD_KIB, InspectOptions, inspect};
-pub use judge::{DeviceJudgement, Grade, Judge, Judged, JudgedDevice};
+pub use judge::{DeviceJudgement, Grade, Judge, Judged, JudgedDevice, NOTICEABLE_SECONDS};
 pub use loss::LossSeconds;
 pub use model::{ModelOptions, ModelledTree, MoveCost, TreeCost, model_moves, model_told, model_tree};
 pub use partitions::Partition;

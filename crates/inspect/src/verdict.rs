@@ -135,7 +135,7 @@ fn partial(inspection: &Inspection) -> String {
         many => Some(format!("{} entries could not be read", thousands(many))),
     };
     let is_without = inspection.costs.first().is_some_and(|cost| cost.metadata_seconds.is_none());
-    let metadata = is_without.then(|| "metadata could not be read".to_owned());
+    let metadata = is_without.then(|| "metadata could not be read (see the warnings)".to_owned());
     let parts: Vec<String> = [entries, metadata].into_iter().flatten().collect();
     if parts.is_empty() { String::new() } else { format!("Partial: {}. ", parts.join(", and ")) }
 }

@@ -18,6 +18,7 @@ pub struct InspectArgs {
     ///
     /// A directory of a mounted file system; a device or image with a file system, mounted or not;
     /// or a file system that `senesce fs mkfs` made.
+    #[arg(add = complete::places_to_inspect())]
     pub path: PathBuf,
     /// The volume of a garden. Default: the first.
     #[arg(long, value_name = "NAME")]
@@ -76,6 +77,32 @@ pub struct InspectArgs {
     /// Memory of the guest. Default: 1GiB.
     #[arg(long, value_name = "SIZE")]
     pub guest_memory: Option<Bytes>,
+    #[command(flatten)]
+    pub limits: InspectLimitArgs,
+}
+
+/// Options of `inspect` for scripts.
+#[derive(Debug, Args)]
+pub struct InspectLimitArgs {
+    /// Fail if the tree reads slower than a fresh copy by this.
+    ///
+    /// +100%: a read of the whole tree takes over twice as long. Exit code 5 if it does on the
+    /// disk below PATH, 6 if the disk is not known and its models differ. A loss of less than a
+    /// second passes.
+    #[arg(long, value_name = "+PERCENT%", value_parser = parse_slowdown)]
+    pub fail_if: Option<FailIf>,
+    /// Give up after this time, without figures.
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_seconds: Option<u64>,
+    /// Leave the map out of the JSON, which is most of it.
+    #[arg(long, requires = "json", conflicts_with_all = ["html", "map"])]
+    pub no_map: bool,
+}
+
+/// A limit of a slowdown: `+100%`.
+fn parse_slowdown(text: &str) -> Result<FailIf, String> {
+    let limit = text.parse::<FailIf>().ok().filter(|limit| limit.percent > 0.0);
+    limit.ok_or_else(|| format!("{text:?} is no limit; write +100% (takes over twice as long)"))
 }
 
 #[derive(Debug, Args)]

@@ -87,13 +87,23 @@ pub fn read_device(name: &str) -> Result<DeviceSpec> {
 
 fn list(json: bool) -> Result<()> {
     let mut rows = Vec::new();
+    if !json {
+        println!("{:<12} {:<12} {:>10} {:>18}", "name", "model", "capacity", "sequential reads");
+    }
     for (name, _) in presets() {
         let spec = read_device(name)?;
+        // A disk is fastest on its outer tracks; a link limits an SSD.
+        let rate = spec.constants.get("outer_rate").or(spec.constants.get("link_rate"));
+        let rate = rate.map(|constant| constant.value);
         match json {
             true => rows.push(serde_json::json!({
                 "name": name, "title": spec.title, "capacity_bytes": spec.capacity_bytes(),
+                "sequential_megabytes_per_second": rate,
             })),
-            false => println!("{name:<12} {:<12} {}", spec.title, Bytes(spec.capacity_bytes())),
+            false => {
+                let rate = rate.map_or("unknown".to_owned(), |rate| format!("{rate:.0} MB/s"));
+                println!("{name:<12} {:<12} {:>10} {rate:>18}", spec.title, Bytes(spec.capacity_bytes()));
+            }
         }
     }
     if json {

@@ -5,9 +5,13 @@ use std::{fs, os::unix::fs::MetadataExt, path::Path, sync::Arc};
 use anyhow::{Context, Result};
 use senesce_core::{Clock, Printable};
 use senesce_device::DeviceSpec;
-use senesce_inspect::{Access, InspectOptions, Judge, Target, find_target, inspect as inspect_target, inspect_told};
+use senesce_inspect::{
+    Access, DeviceJudgement, InspectOptions, Judge, Judged, NOTICEABLE_SECONDS, Target, find_target,
+    inspect as inspect_target, inspect_told,
+};
 use senesce_report::{InspectionOptions, inspection_screen, render_inspection, render_inspection_map, tree_screen};
 use senesce_volume::{Host, LinuxHost, install_signal_cleanup, interrupted};
+use serde::Deserialize;
 
 use super::{
     device::read_device,
@@ -15,10 +19,10 @@ use super::{
     place::check_files,
 };
 use crate::{
-    args::InspectArgs,
+    args::{FailIf, InspectArgs},
     clock::SystemClock,
     engines::{engines, is_engine_place},
-    exit::usage,
+    exit::{different, failed_with, undecided, usage},
     fit::fit,
     machine::count_threads,
     progress::Counter,
@@ -70,7 +74,7 @@ pub fn inspect(args: InspectArgs, quiet: bool) -> Result<()> {
     let has_map = match &order {
         Some(order) => order.has_map,
         // The screen has no map.
-        None => args.json || args.html.is_some() || args.map.is_some(),
+        None => !args.limits.no_map && (args.json || args.html.is_some() || args.map.is_some()),
     };
     if order.is_none() && is_for_guest(&args, access, garden.or(evergreen).is_some(), &host)? {
         let medium = match judge {
@@ -79,6 +83,7 @@ pub fn inspect(args: InspectArgs, quiet: bool) -> Result<()> {
         };
         return show(&guest::inspect(&args, medium, has_map, quiet)?, &args);
     }
+    let is_late = || args.limits.max_seconds.is_some_and(|most| clock.now().as_secs_f64() >= most as f64);
     let counter = Counter::for_stderr(quiet, "entries", count_entries(&args.path));
     let options = InspectOptions {
         devices,
@@ -88,13 +93,13 @@ pub fn inspect(args: InspectArgs, quiet: bool) -> Result<()> {
         map_order: MAP_ORDER,
         progress: &mut |entries| {
             counter.show(entries);
-            interrupted().is_none()
+            interrupted().is_none() && !is_late()
         },
     };
     // An evergreen is opened by the whole name: any other content is refused.
     let inspection = match garden.or(evergreen.and(Some(args.path.as_path()))) {
         Some(place) => engines()
-            .survey(place, args.volume.as_deref(), &|| interrupted().is_none())
+            .survey(place, args.volume.as_deref(), &|| interrupted().is_none() && !is_late())
             .and_then(|told| Ok(inspect_told(told, options, &*clock)?)),
         None => find_target(&args.path, access, &host)
             .and_then(|target| inspect_target(&target, options, &host, &*clock))
@@ -103,6 +108,10 @@ pub fn inspect(args: InspectArgs, quiet: bool) -> Result<()> {
     counter.finish();
     if let Some(signal) = interrupted() {
         return Err(senesce_experiment::Error::from(senesce_experiment::Interrupted { signal }).into());
+    }
+    if let (Err(_), Some(most), true) = (&inspection, args.limits.max_seconds, is_late()) {
+        let hint = Some("inspect a directory below it, or allow more time");
+        return Err(failed_with(format!("the inspection was not finished in {most} s (--max-seconds)"), hint));
     }
     let mut inspection = inspection?;
     if !has_map {
@@ -142,7 +151,30 @@ fn show(figures: &serde_json::Value, args: &InspectArgs) -> Result<()> {
             eprintln!("{what}: {}", Printable::new(&path));
         }
     }
-    Ok(())
+    match args.limits.fail_if {
+        Some(limit) => gate(limit, &Judged::deserialize(figures)?),
+        None => Ok(()),
+    }
+}
+
+/// Errors: on the disk that stores the tree, a read takes longer than a fresh copy by more than the
+/// limit; or models of an unknown disk differ about that.
+fn gate(limit: FailIf, judged: &Judged) -> Result<()> {
+    let most = 1.0 + limit.percent / 100.0;
+    let is_beyond =
+        |judgement: &&DeviceJudgement| judgement.slowdown > most && judgement.lost_seconds >= NOTICEABLE_SECONDS;
+    let on_disk = || judged.judgements.iter().filter(|judgement| judged.device.judged_as.contains(&judgement.device));
+    let beyond: Vec<&DeviceJudgement> = on_disk().filter(is_beyond).collect();
+    if beyond.is_empty() {
+        return Ok(());
+    }
+    let found: Vec<String> =
+        beyond.iter().map(|judgement| format!("{:.2}× on {}", judgement.slowdown, judgement.device)).collect();
+    let message = format!("beyond --fail-if {limit}: a read takes {} as long as a fresh copy", found.join(", "));
+    match beyond.len() == on_disk().count() {
+        true => Err(different(message)),
+        false => Err(undecided(format!("{message}; other models of this unknown disk pass (--device names one)"))),
+    }
 }
 
 /// Whether a guest kernel mounts the file system: the user names it, or may not mount.
@@ -184,7 +216,9 @@ fn count_entries(path: &Path) -> Option<u64> {
 /// Refuses places of this project that are named like those of other file systems.
 fn check_kind(path: &Path) -> Result<()> {
     let shown = path.display();
-    if path.join("drive-00.img").is_file() && path.join("log.img").is_file() {
+    let has = |names: &[&str]| names.iter().any(|name| path.join(name).is_file());
+    // One drive and one copy of the log may be missing.
+    if has(&["drive-00.img", "drive-01.img"]) && has(&["log.img", "log-2.img"]) {
         let message = format!("{shown} is the directory of a garden");
         return Err(usage(message, Some(&format!("inspect its volume: senesce inspect garden:{shown}"))));
     }
@@ -208,4 +242,36 @@ pub(super) fn choose_devices(named: &[String], place: &Path) -> Result<(Judge, V
 fn with_models(judge: Judge) -> Result<(Judge, Vec<DeviceSpec>)> {
     let devices = judge.presets().iter().map(|name| read_device(name)).collect::<Result<_>>()?;
     Ok((judge, devices))
+}
+
+#[cfg(test)]
+mod tests {
+    use senesce_inspect::{Grade, JudgedDevice};
+
+    use super::*;
+
+    #[test]
+    fn gate_needs_every_model_of_the_disk() {
+        let of = |device: &str, slowdown, lost_seconds| DeviceJudgement {
+            device: device.to_owned(),
+            grade: Grade::Aged,
+            slowdown,
+            lost_seconds,
+        };
+        let judge = |judgements: Vec<DeviceJudgement>, judged_as: &[&str]| {
+            let judged_as = judged_as.iter().map(|name| (*name).to_owned()).collect();
+            let device = JudgedDevice { kind: None, description: None, judged_as };
+            let judged = Judged { grade: Grade::Aged, slowdown: None, device, judgements };
+            gate(FailIf { percent: 100.0 }, &judged).err().map(|error| error.to_string())
+        };
+        // The disk itself passes; another model is not asked.
+        assert_eq!(judge(vec![of("nvme", 1.9, 50.0), of("hdd", 9.0, 500.0)], &["nvme"]), None);
+        // A slowdown that costs less than a second passes.
+        assert_eq!(judge(vec![of("hdd", 9.0, 0.5)], &["hdd"]), None);
+        assert_eq!(judge(vec![], &["hdd"]), None);
+        let failed = judge(vec![of("nvme", 2.5, 50.0)], &["nvme"]).unwrap();
+        assert_eq!(failed, "beyond --fail-if +100%: a read takes 2.50× on nvme as long as a fresh copy");
+        let open = judge(vec![of("nvme", 1.2, 5.0), of("hdd", 9.0, 500.0)], &["nvme", "hdd"]).unwrap();
+        assert!(open.contains("9.00× on hdd") && open.contains("other models"), "{open}");
+    }
 }
