@@ -18,6 +18,9 @@ const WORKLOADS: [&str; 8] =
 /// Prefixes of workloads that read a file or repository.
 const PREFIXES: [&str; 3] = ["git:", "replay:", "trace:"];
 
+/// Prefixes of places. All but the first are followed by a file or directory.
+const PLACES: [&str; 3] = ["image:", "garden:", "evergreen:"];
+
 /// Candidates from names.
 fn named(names: impl IntoIterator<Item = String>) -> Vec<CompletionCandidate> {
     names.into_iter().map(CompletionCandidate::new).collect()
@@ -72,12 +75,29 @@ pub fn workloads() -> ArgValueCompleter {
     })
 }
 
-/// Names with the typed beginning, then files.
+/// Places of `age` and `replay`: directories, devices, images, and file systems of this project.
+pub fn places() -> ArgValueCompleter {
+    names_and_files(|| PLACES.map(str::to_owned).to_vec())
+}
+
+/// What `inspect` reads besides files and devices.
+pub fn places_to_inspect() -> ArgValueCompleter {
+    names_and_files(|| PLACES[1..].iter().map(|prefix| (*prefix).to_owned()).collect())
+}
+
+/// Names with the typed beginning, then files. After a prefix such as `git:` files follow.
 fn names_and_files(names: fn() -> Vec<String>) -> ArgValueCompleter {
     ArgValueCompleter::new(move |current: &OsStr| {
         let typed = current.to_string_lossy();
         let mut found = named(names().into_iter().filter(|name| name.starts_with(&*typed)));
-        found.extend(PathCompleter::file().complete(current));
+        let prefix = PREFIXES.iter().chain(&PLACES[1..]).find(|prefix| typed.starts_with(**prefix));
+        match prefix {
+            Some(prefix) => {
+                let files = PathCompleter::file().complete(OsStr::new(&typed[prefix.len()..]));
+                found.extend(files.into_iter().map(|file| file.add_prefix(*prefix)));
+            }
+            None => found.extend(PathCompleter::file().complete(current)),
+        }
         found
     })
 }

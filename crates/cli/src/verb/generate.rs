@@ -44,8 +44,40 @@ pub fn completions(args: CompletionsArgs) -> Result<()> {
     let shell = shells.completer(name).context("the shell has no completer")?;
     let mut script = Vec::new();
     shell.write_registration("COMPLETE", "senesce", "senesce", "senesce", &mut script)?;
+    if args.shell == ShellArg::Bash {
+        let text = String::from_utf8_lossy(&script).replace("-F _clap_complete_senesce", "-F _senesce_joined");
+        script = [BASH_JOINED, &text].concat().into_bytes();
+    }
     Ok(Stdout.write_all(&script)?)
 }
+
+/// Bash splits words at `:` and `=`, and replaces only the last part. This function joins the
+/// parts, so that `profile:ag` and `--device=n` are completed, too.
+const BASH_JOINED: &str = r#"
+_senesce_joined() {
+    local line=${COMP_LINE:0:COMP_POINT} word index joins
+    local -a joined=()
+    for ((index = 0; index <= COMP_CWORD; index++)); do
+        [[ $index -gt 0 && $line != [[:space:]]* ]] && joins=1 || joins=0
+        line=${line#"${line%%[![:space:]]*}"}
+        word=${COMP_WORDS[index]}
+        # Only what is before the cursor counts.
+        ((index == COMP_CWORD)) && word=$line
+        if ((joins)); then
+            joined[${#joined[@]}-1]+=$word
+        else
+            joined+=("$word")
+        fi
+        line=${line#"$word"}
+    done
+    local COMP_CWORD=$((${#joined[@]} - 1))
+    local current=${joined[COMP_CWORD]}
+    local -a COMP_WORDS=("${joined[@]}")
+    _clap_complete_senesce "$1" "$current" "$3"
+    local start=${current%"$2"}
+    COMPREPLY=("${COMPREPLY[@]#"$start"}")
+}
+"#;
 
 /// The commands and their options, as man pages or as Markdown.
 ///
