@@ -65,6 +65,20 @@ impl Container {
         Ok(Self { path: path.to_owned(), file, header, entries, content_hash, stored_bytes: file_bytes })
     }
 
+    /// Reads the first MiB of the volume, where superblocks are, and checks it against its hash.
+    pub fn read_start(&self) -> Result<Vec<u8>> {
+        let mut start = vec![0; CHUNK_BYTES.min(self.volume_bytes()) as usize];
+        if let Some(entry) = self.entries.first().filter(|entry| entry.chunk == 0) {
+            let decompressor = zstd::bulk::Decompressor::new();
+            let mut decompressor = decompressor.map_err(Error::io("decompress", &self.path))?;
+            let mut whole = vec![0; CHUNK_BYTES as usize];
+            let length = self.read_chunk(entry, &mut Vec::new(), &mut whole, &mut decompressor)?;
+            let length = length.min(start.len());
+            start[..length].copy_from_slice(&whole[..length]);
+        }
+        Ok(start)
+    }
+
     /// The description of the volume by the program that saved it.
     pub fn description(&self) -> &Description {
         &self.header.description

@@ -19,7 +19,7 @@ pub struct AgeArgs {
     /// A directory that is not empty is aged below a new directory in it. A device or image:SIZE
     /// needs --fs. garden:DIRECTORY and evergreen:FILE are empty ones, which are opened in this
     /// process.
-    #[arg(long, value_name = "PLACE")]
+    #[arg(long, value_name = "PLACE", add = complete::places())]
     pub on: String,
     /// File system of an image or device: ext4, xfs, btrfs, f2fs, nilfs2, jfs, reiserfs.
     #[arg(long, value_enum, hide_possible_values = true)]
@@ -122,6 +122,11 @@ pub struct BenchArgs {
     /// Directory for images and mount points.
     #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
     pub dir: PathBuf,
+    /// Check volumes, command and space. Write nothing.
+    ///
+    /// With --suite, checks the plan and the directory of --out.
+    #[arg(long)]
+    pub dry_run: bool,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
@@ -229,6 +234,11 @@ pub struct FragmentArgs {
     /// Seed of the order of free extents. Default: 1.
     #[arg(long, requires = "free_space")]
     pub seed: Option<u64>,
+    /// Check the files and the target. Write nothing.
+    ///
+    /// The pieces of free space are not checked: only the allocation shows them.
+    #[arg(long)]
+    pub dry_run: bool,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,

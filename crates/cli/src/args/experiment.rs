@@ -136,6 +136,9 @@ pub struct ReportArgs {
     /// As SVG and PNG, its data as CSV, and for papers as PDF and SVG of 84 and 178 mm.
     #[arg(long, value_name = "DIR")]
     pub figures: Option<PathBuf>,
+    /// Read the run and print the files. Write nothing.
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 /// The pace of a replay.
@@ -166,7 +169,7 @@ pub struct ReplayArgs {
     ///
     /// A device or image needs --fs. garden:DIR is what `fs mkfs` made; it is opened in this
     /// process.
-    #[arg(long, value_name = "PLACE")]
+    #[arg(long, value_name = "PLACE", add = complete::places())]
     pub on: String,
     /// File system of an image or device: ext4, xfs, btrfs, f2fs, nilfs2, jfs, reiserfs.
     #[arg(long, value_enum, hide_possible_values = true)]
@@ -333,4 +336,7 @@ pub struct SynthArgs {
     /// Print statistics beside those of real histories.
     #[arg(long)]
     pub show: bool,
+    /// Check the path and the parameters. Write nothing.
+    #[arg(long)]
+    pub dry_run: bool,
 }

@@ -53,6 +53,9 @@ pub struct ImageSaveArgs {
     /// container.
     #[arg(long)]
     pub trim: bool,
+    /// Check the source and the container. Write nothing.
+    #[arg(long)]
+    pub dry_run: bool,
     /// Level of zstd.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(i32).range(1..=19))]
     pub level: i32,

@@ -35,6 +35,11 @@ pub struct RecordArgs {
     /// Runs the command on three copies of BACKING first, without the recorder.
     #[arg(long, requires = "command")]
     pub overhead: bool,
+    /// Check the directories, the log and the trace. Write nothing.
+    ///
+    /// Neither mounts nor runs the command.
+    #[arg(long)]
+    pub dry_run: bool,
     /// Make the log from the output of `strace -f`.
     ///
     /// -y and -ttt of strace make it more exact.

@@ -4,15 +4,16 @@ use anyhow::{Context, Result};
 use senesce_core::{Bytes, Printable, Seed};
 use senesce_fragment::{
     Error, FILLER_NAME, FileTarget, FreeOptions, FreeReport, Histogram, fragment_file, fragment_free_space,
-    fragment_tree,
+    fragment_tree, plan_file, plan_free_space, plan_tree,
 };
 
+use senesce_experiment::ErrorKind;
 use senesce_volume::install_signal_cleanup;
 
 use super::home::with_home;
 use crate::{
     args::FragmentArgs,
-    exit::{failed, usage},
+    exit::{Failure, failed, usage},
 };
 
 /// Fragments, and says what was reached.
@@ -33,6 +34,9 @@ pub fn fragment(args: FragmentArgs) -> Result<()> {
     if args.path.is_dir() {
         return tree(&args, target);
     }
+    if args.dry_run {
+        return preview_file(&args, target);
+    }
     let report = with_home(|custodian| fragment_file(custodian, &args.path, target, args.size).map_err(explain))?;
     if args.json {
         let document = serde_json::json!({ "schema": "senesce-fragment-file/1", "reached": report });
@@ -52,12 +56,58 @@ pub fn fragment(args: FragmentArgs) -> Result<()> {
     Ok(())
 }
 
+/// Prints what would become of a file.
+fn preview_file(args: &FragmentArgs, target: FileTarget) -> Result<()> {
+    let plan = plan_file(&args.path, target, args.size).map_err(explain)?;
+    if args.json {
+        let document = serde_json::json!({ "schema": "senesce-fragment-file-plan/1", "plan": plan });
+        println!("{}", serde_json::to_string_pretty(&document)?);
+        return Ok(());
+    }
+    let before = plan.extents_before.map_or(String::new(), |before| format!(" (now: {before})"));
+    let what = if plan.is_reached { "stays as it is" } else { "would be written" };
+    println!("{}: {} in {} blocks, {what}", Printable::new(&args.path), Bytes(plan.size_bytes), plan.blocks);
+    println!("extents       {}{before}", plan.extents);
+    Ok(())
+}
+
+/// Prints what would become of the files of a tree. Files that cannot be cut are a failure, as in
+/// the run.
+fn preview_tree(args: &FragmentArgs, target: FileTarget) -> Result<()> {
+    let plan = plan_tree(&args.path, target).map_err(explain)?;
+    if args.json {
+        let document = serde_json::json!({ "schema": "senesce-fragment-tree-plan/1", "plan": plan });
+        println!("{}", serde_json::to_string_pretty(&document)?);
+    } else {
+        let (files, bytes) = (plan.files, Bytes(plan.bytes));
+        println!(
+            "{}: {files} files of {bytes} would be written, {} stay as they are, {} cannot be cut",
+            Printable::new(&args.path),
+            plan.reached,
+            plan.left
+        );
+    }
+    refuse_left(plan.left, plan.left_why)
+}
+
+/// Errors: a part of the target was not reached.
+fn refuse_left(left: u64, mut wrong: Vec<String>) -> Result<()> {
+    let more = left.saturating_sub(wrong.len() as u64);
+    if more > 0 {
+        wrong.push(format!("{more} more files"));
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(failed(format!("not reached:\n  {}", wrong.join("\n  ")))) }
+}
+
 /// The allowed distance of the layout score of a tree from the requested one.
 const SCORE_TOLERANCE: f64 = 0.001;
 
 fn tree(args: &FragmentArgs, target: FileTarget) -> Result<()> {
     if args.size.is_some() {
         return Err(usage("--size is for a new file, and the path is a directory", None));
+    }
+    if args.dry_run {
+        return preview_tree(args, target);
     }
     let report = with_home(|custodian| fragment_tree(custodian, &args.path, target).map_err(explain))?;
     if args.json {
@@ -69,18 +119,21 @@ fn tree(args: &FragmentArgs, target: FileTarget) -> Result<()> {
         println!("extents           {}\nextents per file  {}", report.extents, figure(report.extents_per_file));
         println!("layout score      {}", figure(report.layout_score));
     }
-    let mut wrong = report.left_why.clone();
+    refuse_left(report.left, report.left_why)?;
     if let (FileTarget::LayoutScore(wanted), Some(found)) = (target, report.layout_score)
         && (wanted - found).abs() > SCORE_TOLERANCE
     {
-        wrong.push(format!("the layout score is {found:.6}, not {wanted}"));
+        return Err(failed(format!("not reached:\n  the layout score is {found:.6}, not {wanted}")));
     }
-    if wrong.is_empty() { Ok(()) } else { Err(failed(format!("not reached:\n  {}", wrong.join("\n  ")))) }
+    Ok(())
 }
 
 fn free_space(args: &FragmentArgs, histogram: &Histogram) -> Result<()> {
     let options =
         FreeOptions { free: args.free, within: args.within.unwrap_or(0.05), seed: Seed(args.seed.unwrap_or(1)) };
+    if args.dry_run {
+        return preview_free(args, histogram, &options);
+    }
     let report =
         with_home(|custodian| fragment_free_space(custodian, &args.path, histogram, &options).map_err(explain))?;
     if args.json {
@@ -89,6 +142,24 @@ fn free_space(args: &FragmentArgs, histogram: &Histogram) -> Result<()> {
         return Ok(());
     }
     print_free(args, histogram, &report);
+    Ok(())
+}
+
+/// Prints how the free space would change.
+fn preview_free(args: &FragmentArgs, histogram: &Histogram, options: &FreeOptions) -> Result<()> {
+    let plan = plan_free_space(&args.path, histogram, options).map_err(explain)?;
+    if args.json {
+        let document = serde_json::json!({ "schema": "senesce-fragment-free-space-plan/1", "plan": plan });
+        println!("{}", serde_json::to_string_pretty(&document)?);
+        return Ok(());
+    }
+    println!(
+        "{}: of {} free in {} extents, {} would stay free as {histogram}; {FILLER_NAME} would take the rest",
+        Printable::new(&args.path),
+        Bytes(plan.before.bytes),
+        plan.before.extents,
+        Bytes(plan.free_bytes)
+    );
     Ok(())
 }
 
@@ -123,6 +194,10 @@ fn print_free(args: &FragmentArgs, histogram: &Histogram, report: &FreeReport) {
 fn explain(error: Error) -> anyhow::Error {
     match error {
         Error::Target { .. } | Error::NotSupported { .. } => usage(error.to_string(), None),
+        Error::NoSpace { .. } => {
+            let hint = Some("free some space, or name another place".to_owned());
+            Failure { kind: ErrorKind::Environment, message: error.to_string(), hint }.into()
+        }
         // Unchanged, so that a signal is reported as a signal.
         Error::Volume(error) => error.into(),
         Error::Probe(error) => error.into(),

@@ -16,11 +16,11 @@ use senesce_image::{
 };
 use senesce_volume::{
     Backend, Claim, Custodian, FileSystemKind, HeldDevice, Host, LinuxHost, Purpose, Resource, SCAN_BYTES, Slot,
-    Volume, VolumeSpec, check_interrupted, find_mounted_twin, install_signal_cleanup, interrupted, read_superblock,
-    read_used_bytes,
+    SuperblockIdentity, Volume, VolumeSpec, check_interrupted, find_mounted_twin, install_signal_cleanup, interrupted,
+    read_superblock, read_used_bytes,
 };
 
-use super::{fresh::check_new, home::with_home};
+use super::{fresh::check_new, home::with_home, place::check_new_files};
 use crate::{
     args::{ImageArgs, ImageRestoreArgs, ImageSaveArgs, ImageVerb},
     clock::SystemClock,
@@ -70,7 +70,25 @@ fn save_image(args: &ImageSaveArgs, quiet: bool) -> Result<()> {
     let clock = SystemClock::start();
     check_new(&args.container)?;
     let source = open_source(&args.source)?;
+    if args.dry_run {
+        return preview_save(args, &source);
+    }
     with_home(|custodian| save_in(custodian, args, &source, &clock, quiet))
+}
+
+/// Prints what would be saved. The source is open and not in use; the container does not exist.
+fn preview_save(args: &ImageSaveArgs, source: &Claim) -> Result<()> {
+    check_new_files([&Some(args.container.clone())])?;
+    if args.trim {
+        let host = LinuxHost::default();
+        if !host.is_root() {
+            return Err(senesce_volume::Error::NotRoot { operation: "mount volumes" }.into());
+        }
+        check_trim(&host, &args.source)?;
+    }
+    let bytes = source.size()?;
+    println!("{}: {bytes} would be saved in {}", args.source.display(), args.container.display());
+    Ok(())
 }
 
 fn save_in(custodian: &Custodian, args: &ImageSaveArgs, claim: &Claim, clock: &SystemClock, quiet: bool) -> Result<()> {
@@ -119,18 +137,24 @@ fn note_deleted(source: &Path, report: &SaveReport) {
 /// Data in free space that is worth a word; and more than a twentieth of all.
 const TOLD_BYTES: u64 = 16 << 20;
 
-/// A copy of the image whose free space is trimmed. The image itself stays as it is: a mount
-/// writes.
-fn trim_copy(custodian: &Custodian, args: &ImageSaveArgs) -> Result<Volume> {
-    let host = custodian.host();
-    let found = fs::metadata(&args.source).with_context(|| format!("cannot look at {}", args.source.display()))?;
-    let identity = read_superblock(&read_start(&args.source)?);
+/// Checks an image that is to be trimmed. Returns its metadata, its file system and the tool.
+fn check_trim(host: &dyn Host, source: &Path) -> Result<(fs::Metadata, SuperblockIdentity, PathBuf)> {
+    let found = fs::metadata(source).with_context(|| format!("cannot look at {}", source.display()))?;
+    let identity = read_superblock(&read_start(source)?);
     let (Some(identity), true) = (identity, found.is_file()) else {
-        let message = format!("{} is no image of ext4, XFS or Btrfs: only those are trimmed", args.source.display());
+        let message = format!("{} is no image of ext4, XFS or Btrfs: only those are trimmed", source.display());
         return Err(usage(message, Some("mount a device, fstrim it, and unmount it before it is saved")));
     };
     let fstrim = host.find_tool("fstrim");
     let fstrim = fstrim.ok_or(senesce_volume::Error::ToolMissing { tool: "fstrim".into(), package: "util-linux" })?;
+    Ok((found, identity, fstrim))
+}
+
+/// A copy of the image whose free space is trimmed. The image itself stays as it is: a mount
+/// writes.
+fn trim_copy(custodian: &Custodian, args: &ImageSaveArgs) -> Result<Volume> {
+    let host = custodian.host();
+    let (found, identity, fstrim) = check_trim(&**host, &args.source)?;
     let beside = args.container.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let (_, scratch) = custodian.acquire_tree(beside, "senesce-trim")?;
     let memory = host.is_in_memory(&scratch)?;

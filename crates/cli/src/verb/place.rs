@@ -1,6 +1,7 @@
 //! The place that `--on` names, and files that a verb writes: checked before any work.
 
 use std::{
+    ffi::OsStr,
     os::unix::fs::FileTypeExt,
     path::{Path, PathBuf},
 };
@@ -61,10 +62,31 @@ pub fn check_files<'a>(paths: impl IntoIterator<Item = &'a Option<PathBuf>>) -> 
     Ok(())
 }
 
-fn check_directory(file: &Path) -> Result<()> {
+/// Errors: the directory of a new file does not exist or cannot be written.
+pub fn check_directory(file: &Path) -> Result<()> {
     let dir = file.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let answer = access(dir, Access::WRITE_OK | Access::EXEC_OK).map_err(std::io::Error::from);
     answer.with_context(|| format!("cannot make {}: its directory is {}", file.display(), dir.display()))
+}
+
+/// Checks that a command can be started. A relative path is looked up in `dir`; without `dir` it is
+/// not checked.
+///
+/// Errors: there is no such program, or it cannot be executed.
+pub fn check_program(program: &OsStr, dir: Option<&Path>) -> Result<()> {
+    let is_program = |path: &Path| path.is_file() && access(path, Access::EXEC_OK).is_ok();
+    let (is_found, problem) = match (program.as_encoded_bytes().contains(&b'/'), dir) {
+        (true, None) if Path::new(program).is_relative() => return Ok(()),
+        (true, dir) => (is_program(&dir.unwrap_or(Path::new("/")).join(program)), "it is no executable file"),
+        (false, _) => {
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            (std::env::split_paths(&path).any(|dir| is_program(&dir.join(program))), "no directory of PATH has it")
+        }
+    };
+    match is_found {
+        true => Ok(()),
+        false => Err(usage(format!("cannot run {}: {problem}", program.to_string_lossy()), Some("check the name"))),
+    }
 }
 
 /// Checks the directory of a new run.

@@ -15,10 +15,14 @@ use rustix::process::{Pid, Signal, kill_process};
 use senesce_core::{Bytes, Clock, Nanos, Printable, Seed};
 use senesce_record::{ImportOptions, RecordOptions, Recorded, Recording, Trouble, import_strace};
 use senesce_volume::{
-    Custodian, MountSource, Outcome, Resource, ResourceId, check_interrupted, install_signal_cleanup, interrupted,
+    Custodian, MountSource, Outcome, Resource, ResourceId, check_interrupted, check_place, install_signal_cleanup,
+    interrupted,
 };
 
-use super::{home::with_home, place::check_new_files};
+use super::{
+    home::with_home,
+    place::{check_directory, check_new_files, check_program},
+};
 use crate::{
     args::RecordArgs,
     clock::SystemClock,
@@ -42,6 +46,9 @@ pub fn record(args: RecordArgs, quiet: bool) -> Result<()> {
     };
     install_signal_cleanup().context("cannot handle signals")?;
     check_new_files([&Some(args.log.clone())])?;
+    if args.dry_run {
+        return preview(&args, dir, mount);
+    }
     let (plain, ended) = with_home(|custodian| {
         let plain = if args.overhead { Some(run_plain(custodian, dir, &args)?) } else { None };
         Ok((plain, record_in(custodian, &args, dir, mount, quiet)?))
@@ -58,11 +65,30 @@ pub fn record(args: RecordArgs, quiet: bool) -> Result<()> {
     }
 }
 
+/// Checks the directories, the log and the command, and prints what would be recorded.
+fn preview(args: &RecordArgs, dir: &Path, mount: &Path) -> Result<()> {
+    if let Some(program) = args.command.first() {
+        check_program(program, Some(dir))?;
+    }
+    if args.overhead {
+        let dir = fs::canonicalize(dir).with_context(|| format!("cannot look up {}", dir.display()))?;
+        let beside = parent_of(&dir)?;
+        check_place(beside)?;
+        check_directory(&beside.join("senesce-plain"))?;
+    }
+    let options = options(args, dir, mount, "senesce-record".to_owned(), Arc::new(SystemClock::start()));
+    let operations = Recording::check(&options)?;
+    println!("{}: would start with {operations} operations for the existing tree", Printable::new(&args.log));
+    println!("{} would be recorded at {}; nothing was written", Printable::new(&dir), Printable::new(&mount));
+    Ok(())
+}
+
 fn import(args: &RecordArgs, trace: &Path) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
+    check_new_files([&Some(args.log.clone())])?;
     let imported = import_strace(&ImportOptions {
         trace: trace.to_owned(),
-        log: args.log.clone(),
+        log: (!args.dry_run).then(|| args.log.clone()),
         dir: args.dir.clone().unwrap_or_else(|| "/".into()),
         anonymize: args.anonymize,
         seed: Seed(args.seed),
@@ -79,8 +105,9 @@ fn import(args: &RecordArgs, trace: &Path) -> Result<()> {
         }
         imported => imported?,
     };
+    let would = if args.dry_run { "would have " } else { "" };
     println!(
-        "{}: {} operations from {} lines; {} files and directories assumed to have been there",
+        "{}: {would}{} operations from {} lines; {} files and directories assumed to have been there",
         args.log.display(),
         imported.summary.operations,
         imported.lines,
@@ -127,6 +154,19 @@ fn record_in(custodian: &Custodian, args: &RecordArgs, dir: &Path, mount: &Path,
     Ok(Ended { recorded, status, took })
 }
 
+fn options(args: &RecordArgs, dir: &Path, mount: &Path, source: String, clock: Arc<dyn Clock>) -> RecordOptions {
+    RecordOptions {
+        backing: dir.to_owned(),
+        mount: mount.to_owned(),
+        log: args.log.clone(),
+        source,
+        keep_contents: args.keep_contents,
+        anonymize: args.anonymize,
+        seed: Seed(args.seed),
+        clock,
+    }
+}
+
 /// Mounts; the mount is in the journal before it is there.
 fn start(
     custodian: &Custodian,
@@ -137,16 +177,7 @@ fn start(
 ) -> Result<(ResourceId, Recording)> {
     let point = fs::canonicalize(mount).with_context(|| format!("cannot look up {}", mount.display()))?;
     let name = format!("senesce-record:{}", custodian.token());
-    let options = RecordOptions {
-        backing: dir.to_owned(),
-        mount: mount.to_owned(),
-        log: args.log.clone(),
-        source: name.clone(),
-        keep_contents: args.keep_contents,
-        anonymize: args.anonymize,
-        seed: Seed(args.seed),
-        clock,
-    };
+    let options = options(args, dir, mount, name.clone(), clock);
     let resource = Resource::Mount { point, source: MountSource::Recording { name } };
     let (id, started) = custodian.acquire(resource, |_| Ok(Recording::start(options)))?;
     match started {
@@ -238,9 +269,14 @@ fn run_plain(custodian: &Custodian, dir: &Path, args: &RecordArgs) -> Result<Vec
     Ok(took)
 }
 
+/// The directory for copies of `dir`.
+fn parent_of(dir: &Path) -> Result<&Path> {
+    dir.parent().ok_or_else(|| usage("the root of all files cannot be copied for --overhead", None))
+}
+
 fn run_plain_once(custodian: &Custodian, dir: &Path, args: &RecordArgs) -> Result<Nanos> {
     let dir = fs::canonicalize(dir).with_context(|| format!("cannot look up {}", dir.display()))?;
-    let beside = dir.parent().ok_or_else(|| usage("the root of all files cannot be copied for --overhead", None))?;
+    let beside = parent_of(&dir)?;
     let (id, place) = custodian.acquire_tree(beside, "senesce-plain")?;
     let copy = place.join("copy");
     let run = |command: &[OsString], place: &Path| -> Result<ExitStatus> {

@@ -7,7 +7,10 @@ use senesce_core::Printable;
 use senesce_experiment::RunPaths;
 use senesce_report::{ReportOptions, render_figures, render_report};
 
-use super::{place::check_files, show::read_results};
+use super::{
+    place::{check_files, check_run_directory},
+    show::read_results,
+};
 use crate::{args::ReportArgs, exit::usage};
 
 /// Writes the report and prints its path.
@@ -25,8 +28,25 @@ pub fn report(args: ReportArgs) -> Result<()> {
             own
         }
     };
+    if args.dry_run {
+        return preview(&args.run, &out, args.figures.as_deref());
+    }
     write_report(&args.run, &out, args.figures.as_deref(), None)?;
     println!("{}", Printable::new(&out));
+    Ok(())
+}
+
+/// Renders the page, and prints which files would be written.
+fn preview(run: &Path, out: &Path, figures: Option<&Path>) -> Result<()> {
+    check_files([&Some(out.to_owned())])?;
+    let results = read_results(run)?;
+    render_report(&results, &ReportOptions::default())?;
+    let how = if out.symlink_metadata().is_ok() { "replaced" } else { "written" };
+    println!("{} would be {how}", Printable::new(&out));
+    if let Some(dir) = figures {
+        check_run_directory(dir)?;
+        println!("figures would be written into {}", Printable::new(&dir));
+    }
     Ok(())
 }
 

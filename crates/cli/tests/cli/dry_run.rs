@@ -1,11 +1,16 @@
 //! A dry run refuses what the run refuses before its first volume, in the same words.
 
-use std::fs;
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use senesce_testkit::root_or_skip;
 
 use super::{
-    disk::Disk,
+    bench::aged_image,
+    disk::{Disk, volume},
     lab::{Lab, SINGLE, SMALL},
 };
 
@@ -184,4 +189,160 @@ fn both_refuse_devices_that_hold_data() {
         let run = lab.run(["run", "plan.toml", "--out", "out"]);
         assert_eq!((run.code, run.stderr), (dry.code, dry.stderr));
     }
+}
+
+/// All names below a directory, with the contents of files.
+fn contents(dir: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        match path.symlink_metadata().unwrap().is_dir() {
+            true => {
+                found.extend(contents(&path));
+                found.insert(path, None);
+            }
+            false => {
+                let bytes = fs::read(&path).unwrap();
+                found.insert(path, Some(bytes));
+            }
+        }
+    }
+    found
+}
+
+/// Runs a preview, which must write nothing, and returns its stdout.
+#[track_caller]
+fn preview(lab: &Lab, words: &[&str]) -> String {
+    let before = contents(&lab.path("."));
+    let done = lab.run(words).good();
+    assert!(contents(&lab.path(".")) == before, "{words:?} wrote something");
+    done.stdout
+}
+
+/// A preview refuses in the words of the command itself, and neither writes anything.
+#[track_caller]
+fn both_refuse(lab: &Lab, words: &[&str], code: i32, says: &[&str]) {
+    let before = contents(&lab.path("."));
+    let real = lab.run(words);
+    real.refused(code, says);
+    let at = words.iter().position(|word| *word == "--").unwrap_or(words.len());
+    let dry = lab.run([&words[..at], &["--dry-run"], &words[at..]].concat());
+    assert_eq!((dry.code, dry.stderr), (real.code, real.stderr), "{words:?}");
+    assert!(contents(&lab.path(".")) == before, "{words:?} wrote something");
+}
+
+#[test]
+fn previews_of_files_write_nothing() {
+    let lab = Lab::new();
+    fs::create_dir(lab.path("tree")).unwrap();
+    fs::write(lab.path("tree/file"), "x").unwrap();
+    fs::write(lab.path("zeros.img"), vec![0; 1 << 20]).unwrap();
+    fs::write(lab.path("trace"), "7 mkdir(\"d\", 0777) = 0\n7 mkdir(\"d/e\", 0777) = 0\n").unwrap();
+    fs::write(lab.path("cut"), "7 mkdir(\"d\", 0777) = 0\n7 mkdir(\n").unwrap();
+
+    let said = preview(&lab, &["synth", "h.git", "--files", "500", "--commits", "3", "--dry-run"]);
+    assert!(said.contains("500 files and 3 more would be written"), "{said}");
+    both_refuse(&lab, &["synth", "tree"], 2, &["tree exists already"]);
+    both_refuse(&lab, &["synth", "nowhere/h.git"], 2, &["cannot make nowhere/h.git"]);
+
+    let said = preview(&lab, &["image", "save", "zeros.img", "c", "--dry-run"]);
+    assert!(said.contains("1.00 MiB would be saved in c"), "{said}");
+    both_refuse(&lab, &["image", "save", "zeros.img", "tree/file"], 2, &["exists already"]);
+    both_refuse(&lab, &["image", "save", "tree", "c"], 2, &["neither an image nor a device"]);
+    both_refuse(&lab, &["image", "save", "nowhere.img", "c"], 2, &["nowhere.img"]);
+
+    let import = |trace| ["record", "--import-strace", trace, "--on", "/work", "--log", "l", "--dry-run"];
+    let said = preview(&lab, &import("trace"));
+    assert!(said.contains("would have 2 operations from 2 lines"), "{said}");
+    both_refuse(&lab, &import("cut")[..7], 2, &["line 2 of the trace is malformed"]);
+    both_refuse(&lab, &import("nowhere")[..7], 2, &["nowhere"]);
+    lab.assert_nothing_left();
+}
+
+#[test]
+fn previews_of_mounts_write_nothing() {
+    if !root_or_skip("mounting") {
+        return;
+    }
+    let lab = Lab::new();
+    for dir in ["tree", "point", "full"] {
+        fs::create_dir(lab.path(dir)).unwrap();
+    }
+    fs::write(lab.path("tree/file"), "x").unwrap();
+    fs::write(lab.path("full/file"), "x").unwrap();
+    let record = ["record", "--on", "tree", "--mount", "point", "--log", "l"];
+    let said = preview(&lab, &[&record[..], &["--overhead", "--dry-run", "--", "touch", "never"]].concat());
+    assert!(said.contains("tree would be recorded at point; nothing was written"), "{said}");
+    let full = ["record", "--on", "tree", "--mount", "full", "--log", "l"];
+    both_refuse(&lab, &full, 2, &["full is not empty"]);
+    both_refuse(&lab, &["record", "--on", "tree", "--mount", "point", "--log", "tree/l"], 2, &["inside the recorded"]);
+
+    let image = aged_image(&lab, "ext4", 64);
+    lab.run(["image", "save", &image, "aged.si"]).good();
+    let bench = ["bench", "--aged", "aged.si", "--aged", &image, "--unaged", "--dir", "."];
+    let said = preview(&lab, &[&bench[..], &["--dry-run", "--", "touch", "never"]].concat());
+    assert!(said.contains("ext4 aged.si (aged, unaged): aged.si, 64.00 MiB"), "{said}");
+    both_refuse(&lab, &[&bench[..], &["--keep-state", "--", "true"]].concat(), 2, &["the same UUID"]);
+    both_refuse(&lab, &[&bench[..], &["--", "no-such-program"]].concat(), 2, &["cannot run no-such-program"]);
+    fs::write(lab.path("zeros.img"), vec![0; 1 << 20]).unwrap();
+    both_refuse(&lab, &["bench", "--aged", "zeros.img", "--dir", ".", "--", "true"], 2, &["no known file system"]);
+    let trim = ["image", "save", "zeros.img", "c", "--trim"];
+    both_refuse(&lab, &trim, 2, &["only those are trimmed"]);
+
+    lab.plan(SINGLE);
+    lab.run(["run", "plan.toml", "--out", "out", "--quiet"]).good();
+    let said = preview(&lab, &["report", "out", "--figures", "figures", "--dry-run"]);
+    assert!(said.contains("out/report.html would be replaced") && said.contains("into figures"), "{said}");
+    both_refuse(&lab, &["report", "tree"], 2, &["no results"]);
+    both_refuse(&lab, &["report", "out", "--out", "tree"], 2, &["is a directory"]);
+    lab.assert_nothing_left();
+}
+
+#[test]
+fn previews_of_fragmentation_write_nothing() {
+    if !root_or_skip("mounting") {
+        return;
+    }
+    let lab = Lab::new();
+    let (_disk, mount) = volume("ext4", &["-b", "4096"], &lab.path("volume"), 64, lab.path("mnt"));
+    let path = |name: &str| mount.point.join(name).to_string_lossy().into_owned();
+    fs::create_dir(path("tree")).unwrap();
+    for number in 0..3u8 {
+        fs::write(path(&format!("tree/{number}")), vec![number + 1; 40_000]).unwrap();
+    }
+    fs::remove_dir(path("lost+found")).unwrap();
+    rustix::fs::sync();
+    let at = |words: &[&str]| {
+        let before = contents(&mount.point);
+        let done = lab.run(words);
+        assert!(contents(&mount.point) == before, "{words:?} wrote something");
+        done
+    };
+    let said = at(&["fragment", &path("tree/0"), "--extents", "3", "--dry-run"]).good().stdout;
+    assert!(said.contains("extents       3 (now: 1)") && said.contains("would be written"), "{said}");
+    let said = at(&["fragment", &path("tree"), "--extents", "2", "--dry-run"]).good().stdout;
+    assert!(said.contains("3 files of 120.00 KiB would be written, 0 stay as they are, 0 cannot be cut"), "{said}");
+    let said = at(&["fragment", &mount.point.to_string_lossy(), "--free-space", "64KiB:100%", "--dry-run"]).good();
+    assert!(said.stdout.contains("would stay free"), "{}", said.stdout);
+    for (words, code, says) in [
+        (["fragment", &path("tree/0"), "--extents", "11"], 2, "11 extents of 10 blocks"),
+        (["fragment", &path("none"), "--extents", "2"], 2, "no such file"),
+    ] {
+        at(&words).refused(code, &[says]);
+        at(&[&words[..], &["--dry-run"]].concat()).refused(code, &[says]);
+    }
+    let big = ["fragment", &path("big"), "--extents", "2", "--size", "8GiB"];
+    at(&big).refused(3, &["free space"]);
+    at(&[&big[..], &["--dry-run"]].concat()).refused(3, &["free space"]);
+
+    // A file in use is left, counted and named, and the others are cut.
+    let user = fs::File::open(path("tree/1")).unwrap();
+    rustix::fs::flock(&user, rustix::fs::FlockOperation::LockShared).unwrap();
+    let busy = ["fragment", &path("tree"), "--extents", "2"];
+    let dry = at(&[&busy[..], &["--dry-run"]].concat());
+    dry.refused(1, &["tree/1 is in use"]);
+    assert!(dry.stdout.contains("2 files of 80.00 KiB would be written") && dry.stdout.contains("1 cannot be cut"));
+    let real = lab.run(busy);
+    real.refused(1, &["not reached", "tree/1 is in use"]);
+    assert!(real.stdout.contains("2 files cut, 1 left as they were"), "{}", real.stdout);
 }

@@ -75,7 +75,7 @@ fn files_get_the_extents_and_layout_scores_that_are_asked_for() {
         lab.run(["fragment", &path("none"), "--extents", "2"]).refused(2, &["--size SIZE makes one"]);
         lab.run(["fragment", &path("none"), "--extents", "2"]).refused(2, &["no such file"]);
         lab.run(["fragment", &path("none"), "--layout-score", "1.5", "--size", "4k"]).refused(2, &["from 0 to 1"]);
-        lab.run(["fragment", &path("big"), "--extents", "2", "--size", "8GiB"]).refused(1, &["free space"]);
+        lab.run(["fragment", &path("big"), "--extents", "2", "--size", "8GiB"]).refused(3, &["free space"]);
         let mut names: Vec<String> =
             std::fs::read_dir(&mount.point).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
         names.retain(|name| name != "lost+found");

@@ -42,48 +42,20 @@ impl Suite {
     /// `path` is the plan's path, for messages. Errors: not root; the directory is not empty, or
     /// has a suite of another plan or version; no such device.
     pub fn open(plan: SuitePlan, path: &Path, dir: &Path, is_resumed: bool, world: World) -> Result<Self, Error> {
-        let wrong =
-            |problem: &str, hint| Err(Error::RunDirectory { path: dir.to_owned(), problem: problem.to_owned(), hint });
-        if !world.host.is_root() {
-            return Err(senesce_volume::Error::NotRoot { operation: "make and mount the suite's volumes" }.into());
-        }
-        let device = plan.device(path)?.map(|spec| spec.render()).transpose().map_err(|error| Error::Unverified {
-            what: "the description of volume.device".into(),
-            problem: error.to_string(),
-        })?;
-        let text = serde_json::to_string_pretty(
-            &serde_json::json!({ "plan": plan, "device": device, "senesce": world.senesce_version }),
-        )
-        .map_err(|error| Error::Io {
-            operation: "write",
-            path: dir.join("suite.json"),
-            source: error.into(),
-        })?;
-        let kept = dir.join("suite.json");
-        match (fs::read_to_string(&kept), is_resumed) {
-            (Ok(found), true) if found == text => {}
-            (Ok(_), true) => {
-                return wrong(
-                    "was started with another plan, device or version",
-                    "name the same plan, or another directory",
-                );
-            }
-            (Err(_), true) => return wrong("holds no suite", "leave out --resume to start one"),
-            (_, false) => {
-                fs::create_dir_all(dir).map_err(Error::io("create", dir))?;
-                check_place(dir)?;
-                if fs::read_dir(dir).map_err(Error::io("list", dir))?.next().is_some() {
-                    return wrong(
-                        "holds something already",
-                        "name another directory, or continue its suite with --resume",
-                    );
-                }
-                write_durably(&kept, text.as_bytes())?;
-            }
+        let (device, text) = check(&plan, path, dir, is_resumed, &world)?;
+        if !is_resumed {
+            fs::create_dir_all(dir).map_err(Error::io("create", dir))?;
+            check_place(dir)?;
+            write_durably(&dir.join("suite.json"), text.as_bytes())?;
         }
         let images = dir.join("images");
         fs::create_dir_all(&images).map_err(Error::io("create", &images))?;
         Ok(Self { plan, dir: dir.to_owned(), world, device, runs: Vec::new() })
+    }
+
+    /// Checks what [`open`](Self::open) checks, and writes nothing.
+    pub fn check(plan: &SuitePlan, path: &Path, dir: &Path, is_resumed: bool, world: &World) -> Result<(), Error> {
+        check(plan, path, dir, is_resumed, world).map(drop)
     }
 
     fn runs_path(&self) -> PathBuf {
@@ -276,4 +248,47 @@ impl Suite {
             circumstances: circumstances.unwrap_or_default(),
         })
     }
+}
+
+/// Checks a suite without a write. Returns the description of its device, and the text of
+/// `suite.json`.
+fn check(
+    plan: &SuitePlan,
+    path: &Path,
+    dir: &Path,
+    is_resumed: bool,
+    world: &World,
+) -> Result<(Option<String>, String), Error> {
+    let wrong =
+        |problem: &str, hint| Err(Error::RunDirectory { path: dir.to_owned(), problem: problem.to_owned(), hint });
+    if !world.host.is_root() {
+        return Err(senesce_volume::Error::NotRoot { operation: "make and mount the suite's volumes" }.into());
+    }
+    let device = plan.device(path)?.map(|spec| spec.render()).transpose().map_err(|error| Error::Unverified {
+        what: "the description of volume.device".into(),
+        problem: error.to_string(),
+    })?;
+    let text = serde_json::to_string_pretty(
+        &serde_json::json!({ "plan": plan, "device": device, "senesce": world.senesce_version }),
+    )
+    .map_err(|error| Error::Io { operation: "write", path: dir.join("suite.json"), source: error.into() })?;
+    let kept = dir.join("suite.json");
+    match (fs::read_to_string(&kept), is_resumed) {
+        (Ok(found), true) if found == text => {}
+        (Ok(_), true) => {
+            return wrong(
+                "was started with another plan, device or version",
+                "name the same plan, or another directory",
+            );
+        }
+        (Err(_), true) => return wrong("holds no suite", "leave out --resume to start one"),
+        (_, false) if dir.symlink_metadata().is_ok() => {
+            check_place(dir)?;
+            if fs::read_dir(dir).map_err(Error::io("list", dir))?.next().is_some() {
+                return wrong("holds something already", "name another directory, or continue its suite with --resume");
+            }
+        }
+        (_, false) => {}
+    }
+    Ok((device, text))
 }

@@ -15,7 +15,7 @@ use std::{fs, path::Path, time::Instant};
 
 use anyhow::{Context, Result};
 use senesce_core::{
-    SECTOR_BYTES,
+    Bytes, Printable, SECTOR_BYTES,
     statistics::{Figures, compute_ranking, compute_rows},
 };
 use senesce_experiment::DriveMeter;
@@ -23,7 +23,7 @@ use senesce_probe::{
     collect::collect_load,
     score::{Load, LoadSample},
 };
-use senesce_volume::{Custodian, Volume, check_interrupted, install_signal_cleanup};
+use senesce_volume::{Custodian, Host, LinuxHost, Volume, check_interrupted, check_place, install_signal_cleanup};
 
 pub use pattern::Pattern;
 
@@ -32,7 +32,11 @@ use self::{
     outcome::render,
     volumes::{Bench, Source, State},
 };
-use super::{home::with_home, little::warn_of_little};
+use super::{
+    home::with_home,
+    little::warn_of_little,
+    place::{check_directory, check_program},
+};
 use crate::{
     args::BenchArgs,
     exit::{failed, usage},
@@ -47,7 +51,10 @@ const SCHEMA: &str = "senesce-bench/1";
 pub fn bench(args: BenchArgs, quiet: bool) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
     if let (Some(plan), Some(out)) = (&args.suite, &args.out) {
-        return suite::run_suite(plan, out, args.resume, quiet);
+        return match args.dry_run {
+            true => suite::preview(plan, out, args.resume),
+            false => suite::run_suite(plan, out, args.resume, quiet),
+        };
     }
     if args.out.is_some() || args.resume {
         return Err(usage("--out and --resume are for a suite", Some("name its plan with --suite")));
@@ -60,6 +67,9 @@ pub fn bench(args: BenchArgs, quiet: bool) -> Result<()> {
     for path in &args.aged {
         fs::metadata(path).map_err(|error| usage(format!("cannot look at {}: {error}", path.display()), None))?;
     }
+    if args.dry_run {
+        return preview(&args, &work);
+    }
     let told = with_home(|custodian| {
         let (_, scratch) = custodian.acquire_tree(&args.dir, "senesce-bench")?;
         bench_in(&args, &work, custodian, &scratch, quiet)
@@ -69,13 +79,60 @@ pub fn bench(args: BenchArgs, quiet: bool) -> Result<()> {
     Ok(())
 }
 
+/// Checks the volumes, the command and the space, and prints what would run.
+fn preview(args: &BenchArgs, work: &Work) -> Result<()> {
+    let host = LinuxHost::default();
+    check_root(&host)?;
+    check_place(&args.dir)?;
+    check_directory(&args.dir.join("senesce-bench"))?;
+    let is_memory = host.is_in_memory(&args.dir)?;
+    check_program_of(args, work)?;
+    let mut sources = Vec::new();
+    for path in &args.aged {
+        sources.push(volumes::look_at(path)?);
+    }
+    name_apart(&mut sources);
+    check_identities(&sources, args.keep_state)?;
+    let roles: &[&str] = if args.unaged { &["aged", "unaged"] } else { &["aged"] };
+    let command: Vec<_> = args.command.iter().map(|part| part.to_string_lossy()).collect();
+    let mut needed = 0;
+    println!("{}: {} runs and {} warm-ups of each state", work.name(&command), args.runs, args.warmups);
+    for source in &sources {
+        let path = Printable::new(&source.path);
+        println!("{} ({}): {path}, {}", source.name, roles.join(", "), Bytes(source.volume_bytes));
+        // One volume at a time is restored whole; the images of both states stay.
+        needed += source.data_bytes * roles.len() as u64;
+    }
+    let largest = sources.iter().map(|source| source.volume_bytes).max().unwrap_or(0);
+    volumes::check_free(&host, &args.dir, largest)?;
+    needed += largest;
+    let (available, needed) = (host.free_bytes(&args.dir)?, Bytes(needed));
+    let place = if is_memory { "memory" } else { "the disk" };
+    println!("up to {needed} below {} ({place}), which has {available} free", Printable::new(&args.dir));
+    Ok(())
+}
+
+/// Checks the command before volumes are restored for it. One in a volume is not known yet.
+fn check_program_of(args: &BenchArgs, work: &Work) -> Result<()> {
+    match (work, args.command.first()) {
+        (Work::Command, Some(program)) if !program.to_string_lossy().contains("{}") => check_program(program, None),
+        _ => Ok(()),
+    }
+}
+
+fn check_root(host: &dyn Host) -> Result<()> {
+    match host.is_root() {
+        true => Ok(()),
+        false => Err(senesce_volume::Error::NotRoot { operation: "mount volumes" }.into()),
+    }
+}
+
 fn bench_in(args: &BenchArgs, work: &Work, custodian: &Custodian, scratch: &Path, quiet: bool) -> Result<String> {
     let host = custodian.host();
-    if !host.is_root() {
-        return Err(senesce_volume::Error::NotRoot { operation: "mount volumes" }.into());
-    }
+    check_root(&**host)?;
     let is_memory = host.is_in_memory(scratch)?;
     let (_, images) = custodian.acquire_tree(scratch, "images")?;
+    check_program_of(args, work)?;
     let bench = Bench { custodian, scratch, images: &images, is_memory };
     let mut sources = Vec::new();
     for (number, path) in args.aged.iter().enumerate() {

@@ -8,7 +8,12 @@ use senesce_experiment::suite::{FRESH, Suite, SuitePlan, SuiteResults};
 use senesce_report::{SuiteOptions, render_suite};
 
 use super::tell;
-use crate::{exit::failed, fit::fit, table::render_table, verb::run::world};
+use crate::{
+    exit::failed,
+    fit::fit,
+    table::render_table,
+    verb::{place::check_run_directory, run::world},
+};
 
 /// Runs or resumes a suite, and prints the results.
 pub fn run_suite(path: &Path, out: &Path, is_resumed: bool, quiet: bool) -> Result<()> {
@@ -35,6 +40,19 @@ pub fn run_suite(path: &Path, out: &Path, is_resumed: bool, quiet: bool) -> Resu
             failures.join("\n  ")
         ))),
     }
+}
+
+/// Checks the plan and the directory, and prints what would be made and run.
+pub fn preview(path: &Path, out: &Path, is_resumed: bool) -> Result<()> {
+    let plan = SuitePlan::read(path)?;
+    Suite::check(&plan, path, out, is_resumed, &world(false)?)?;
+    check_run_directory(out)?;
+    let (file_systems, states) = (plan.file_system_names(), plan.states.len());
+    let (images, personalities) = (file_systems.len() * states, plan.personalities.len());
+    let runs = images * personalities * plan.runs as usize;
+    println!("suite {}: {} in {states} states, {personalities} personalities", plan.name, file_systems.join(", "));
+    println!("{images} images and {runs} runs below {}; nothing was written", Printable::new(&out));
+    Ok(())
 }
 
 /// A table for each personality: states by file systems.

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
@@ -9,7 +10,10 @@ use anyhow::{Context, Result};
 use senesce_core::{Bytes, Seed};
 use senesce_experiment::create_untaken;
 use senesce_image::{Container, RestoreOptions, restore};
-use senesce_volume::{Backend, Custodian, FileSystemKind, Slot, Uuid, Volume, VolumeSpec, copy_tree, read_superblock};
+use senesce_volume::{
+    Backend, Custodian, FileSystemKind, Host, Slot, SuperblockIdentity, Uuid, Volume, VolumeSpec, copy_tree,
+    read_superblock,
+};
 
 use crate::{
     clock::SystemClock,
@@ -25,6 +29,8 @@ pub struct Source {
     pub name: String,
     pub file_system: FileSystemKind,
     pub volume_bytes: u64,
+    /// Bytes of its image that are not holes.
+    pub data_bytes: u64,
     /// Of a container.
     pub content_hash: Option<String>,
     /// Of the file system.
@@ -77,30 +83,15 @@ impl Bench<'_> {
                 (image.clone(), Some(restore(path, &image, &options).map_err(explain)?.content_hash))
             }
             Err(senesce_image::Error::NotAContainer { .. }) if path.is_file() => (path.to_owned(), None),
-            Err(senesce_image::Error::NotAContainer { .. }) => {
-                let hint = "keep a device's contents with `senesce image save` first";
-                return Err(usage(format!("{} is neither a container nor an image", path.display()), Some(hint)));
-            }
+            Err(senesce_image::Error::NotAContainer { .. }) => return Err(neither(path)),
             Err(error) => return Err(explain(error)),
         };
         drop(open_source(&image)?);
         let start = read_start(&image)?;
-        let volume_bytes = fs::metadata(&image).with_context(|| format!("cannot read {}", image.display()))?.len();
-        let Some(found) = read_superblock(&start) else {
-            let hint = "known are ext4, XFS and Btrfs, without a partition table";
-            return Err(usage(format!("{} holds no known file system", path.display()), Some(hint)));
-        };
-        let state = State::new("aged", image);
-        Ok(Source {
-            path: path.to_owned(),
-            name: found.file_system.to_string(),
-            file_system: found.file_system,
-            volume_bytes,
-            content_hash,
-            uuid: found.uuid,
-            states: vec![state],
-            unlike: Vec::new(),
-        })
+        let metadata = fs::metadata(&image).with_context(|| format!("cannot read {}", image.display()))?;
+        let found = read_superblock(&start).ok_or_else(|| no_file_system(path))?;
+        let states = vec![State::new("aged", image)];
+        Ok(Source { content_hash, states, ..Source::new(path, &found, metadata.len(), metadata.blocks() * 512) })
     }
 
     /// Makes the unaged twin: a fresh file system of the same kind and size, with the same tree,
@@ -188,14 +179,61 @@ impl Bench<'_> {
     }
 
     fn check_room(&self, needed_bytes: u64) -> Result<()> {
-        let available = self.custodian.host().free_bytes(self.scratch)?;
-        let needed = Bytes(needed_bytes);
-        match available < needed {
-            true => {
-                let dir = self.scratch.parent().unwrap_or(self.scratch).to_owned();
-                Err(senesce_volume::Error::NotEnoughSpace { dir, available, needed }.into())
-            }
-            false => Ok(()),
+        check_free(&**self.custodian.host(), self.scratch.parent().unwrap_or(self.scratch), needed_bytes)
+    }
+}
+
+/// Errors: the directory has less free space.
+pub fn check_free(host: &dyn Host, dir: &Path, needed_bytes: u64) -> Result<()> {
+    let (available, needed) = (host.free_bytes(dir)?, Bytes(needed_bytes));
+    match available < needed {
+        true => Err(senesce_volume::Error::NotEnoughSpace { dir: dir.to_owned(), available, needed }.into()),
+        false => Ok(()),
+    }
+}
+
+/// Reads a container or an image as [`Bench::open_aged`] does, and restores nothing. The source has
+/// no states.
+pub fn look_at(path: &Path) -> Result<Source> {
+    match Container::open_until(path, is_interrupted) {
+        Ok(container) => {
+            let start = container.read_start().map_err(explain)?;
+            let found = read_superblock(&start).ok_or_else(|| no_file_system(path))?;
+            Ok(Source::new(path, &found, container.volume_bytes(), container.data_bytes()))
+        }
+        Err(senesce_image::Error::NotAContainer { .. }) if path.is_file() => {
+            drop(open_source(path)?);
+            let metadata = fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
+            let found = read_superblock(&read_start(path)?).ok_or_else(|| no_file_system(path))?;
+            Ok(Source::new(path, &found, metadata.len(), metadata.blocks() * 512))
+        }
+        Err(senesce_image::Error::NotAContainer { .. }) => Err(neither(path)),
+        Err(error) => Err(explain(error)),
+    }
+}
+
+fn no_file_system(path: &Path) -> anyhow::Error {
+    let hint = "known are ext4, XFS and Btrfs, without a partition table";
+    usage(format!("{} holds no known file system", path.display()), Some(hint))
+}
+
+fn neither(path: &Path) -> anyhow::Error {
+    let hint = "keep a device's contents with `senesce image save` first";
+    usage(format!("{} is neither a container nor an image", path.display()), Some(hint))
+}
+
+impl Source {
+    fn new(path: &Path, found: &SuperblockIdentity, volume_bytes: u64, data_bytes: u64) -> Self {
+        Self {
+            path: path.to_owned(),
+            name: found.file_system.to_string(),
+            file_system: found.file_system,
+            volume_bytes,
+            data_bytes,
+            content_hash: None,
+            uuid: found.uuid,
+            states: Vec::new(),
+            unlike: Vec::new(),
         }
     }
 }
