@@ -193,6 +193,11 @@ fn probe_kind(error: &senesce_probe::Error) -> ErrorKind {
 /// The hint for an ext4 that cannot be read.
 const CHECK_EXT4: &str = "`e2fsck -fn DEVICE` reports all damage and changes nothing; make a copy before a repair";
 
+/// In errors about devices in use: another process has the mount.
+const OTHER_NAMESPACE: &str = "in the mount namespace of process";
+/// The hint for a loop device that senesce made itself.
+const COPIED_MOUNT: &str = "if you did not name this device, repeat the command: another process copied the mounts";
+
 fn panic_text(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no message")
@@ -216,6 +221,8 @@ fn report(error: &anyhow::Error) -> ExitCode {
         return ExitCode::from(128 + interrupted.signal as u8);
     }
     let (kind, hint) = classify(error);
+    let is_copied = error.chain().any(|cause| cause.to_string().contains(OTHER_NAMESPACE));
+    let hint = hint.map(|hint| if is_copied { format!("{COPIED_MOUNT}; {hint}") } else { hint });
     eprintln!("{}", message(error, hint.as_deref()));
     ExitCode::from(match kind {
         ErrorKind::Failed => FAILED,
@@ -258,6 +265,9 @@ fn system_kind(kind: std::io::ErrorKind) -> Option<(ErrorKind, &'static str)> {
         Io::IsADirectory => (ErrorKind::Usage, "name a file"),
         Io::AlreadyExists => (ErrorKind::Usage, "give another name, or remove it"),
         Io::InvalidFilename => (ErrorKind::Usage, "give a shorter name"),
+        Io::PermissionDenied if rustix::process::geteuid().is_root() => {
+            (ErrorKind::Environment, "the kernel refuses this to root, too, as in a container or a read-only sandbox")
+        }
         Io::PermissionDenied => (ErrorKind::Environment, "run as root, or as a user who has access"),
         Io::StorageFull | Io::QuotaExceeded => (ErrorKind::Environment, "free some space, or name another place"),
         Io::ReadOnlyFilesystem => (ErrorKind::Environment, "make it writable, or name another place"),

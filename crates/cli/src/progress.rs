@@ -151,7 +151,7 @@ impl Lines {
             Event::CellDone { key, reason, grep_seconds_per_gib } => {
                 self.last_cost = cost_text(key.role.name(), *grep_seconds_per_gib);
                 let what = match (reason.as_str(), grep_seconds_per_gib) {
-                    ("", Some(cost)) => format!("grep {cost:.2} s/GiB"),
+                    ("", Some(cost)) => format!("grep {cost:.2} s/GiB of wall time"),
                     ("", None) => "measured".to_owned(),
                     (reason, _) => format!("invalid: {reason}"),
                 };

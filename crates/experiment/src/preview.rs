@@ -6,7 +6,7 @@ use senesce_core::Bytes;
 
 use crate::{
     Error, World,
-    plan::{Arm, Edition, Plan, PlannedCell, ReadAt, VolumePlan, WorkloadKind},
+    plan::{Arm, Backend, Edition, Plan, PlannedCell, ReadAt, VolumePlan, WorkloadKind},
     prepare::{Place, Prepared, prepare},
     run::check_new,
     sizing::Sizes,
@@ -63,6 +63,9 @@ pub fn preview(
                     format!("{device} of {}, modelled in real time", sizes.size(role))
                 }
                 Some(device) => format!("{device} of {}, modelled in virtual time", sizes.size(role)),
+                None if plan.volumes.backend == Backend::Memory => {
+                    format!("image in memory of {}", sizes.size(role))
+                }
                 None => format!("sparse image of {}", sizes.size(role)),
             },
             VolumePlan::Absent(_) => unreachable!("a role that is left out is no role"),

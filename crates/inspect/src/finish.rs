@@ -13,7 +13,7 @@ use crate::{
     free::FoundFree,
     judge::Judge,
     loss::LossSeconds,
-    verdict::compute_verdict,
+    verdict::{NOT_MODELLED, compute_verdict},
 };
 
 /// Makes the inspection. `warnings` come first. `is_shuffled` says whether the file system lists a
@@ -126,7 +126,7 @@ fn reading_warnings(adder: &Adder, space: Space) -> Vec<String> {
     }
     if let Some(problem) = adder.metadata.problem() {
         warnings.push(format!(
-            "reads of metadata (inodes, blocks of directories, maps of extents) are not modelled in any layout: {problem}"
+            "reads of metadata (inodes, blocks of directories, maps of extents) {NOT_MODELLED}{problem}"
         ));
         if space == Space::BtrfsLogical {
             warnings.push(

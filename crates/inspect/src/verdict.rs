@@ -8,6 +8,11 @@ use crate::{
     judge::{AGED, Grade, Judged, NOTICEABLE_SECONDS},
 };
 
+/// The end of the warning that metadata is in no cost; the reason follows.
+pub(crate) const NOT_MODELLED: &str = "are not modelled in any layout: ";
+/// Parts of warnings about writes that the figures lack.
+const STALE: [&str; 2] = ["it was read past its mount", "its log is not replayed"];
+
 /// The verdict on an inspection, for the device that stores the tree.
 pub(crate) fn compute_verdict(inspection: &Inspection) -> String {
     let tree = &inspection.tree;
@@ -135,9 +140,14 @@ fn partial(inspection: &Inspection) -> String {
         many => Some(format!("{} entries could not be read", thousands(many))),
     };
     let is_without = inspection.costs.first().is_some_and(|cost| cost.metadata_seconds.is_none());
-    let metadata = is_without.then(|| "metadata could not be read (see the warnings)".to_owned());
+    let reason = inspection.warnings.iter().find_map(|warning| warning.split_once(NOT_MODELLED));
+    let reason = reason.map(|(_, reason)| format!(" ({reason})")).unwrap_or_default();
+    let metadata = is_without.then(|| format!("metadata could not be read{reason}"));
     let parts: Vec<String> = [entries, metadata].into_iter().flatten().collect();
-    if parts.is_empty() { String::new() } else { format!("Partial: {}. ", parts.join(", and ")) }
+    let stale = inspection.warnings.iter().find(|warning| STALE.iter().any(|mark| warning.contains(mark)));
+    let stale = stale.map(|_| "Stale: the last writes are not in the device yet (see the warnings). ");
+    let partial = if parts.is_empty() { String::new() } else { format!("Partial: {}. ", parts.join(", and ")) };
+    format!("{}{partial}", stale.unwrap_or_default())
 }
 
 fn files(count: u64) -> String {

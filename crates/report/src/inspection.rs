@@ -120,7 +120,11 @@ fn times(value: &Json) -> String {
 /// A share of the loss. Empty if the inspection gives no shares, because the loss is below 2% of a
 /// fresh copy.
 pub(crate) fn share_of_loss(cost: &Json, key: &str, percent: impl Fn(&Json) -> String) -> String {
-    if cost["intrafile_share"].is_null() { String::new() } else { percent(&cost[key]) }
+    // A part that is faster than in a fresh copy makes the shares of the others exceed 100%.
+    let is_split = |key: &str| cost[key].as_f64().is_none_or(|share| (-0.005..=1.005).contains(&share));
+    let is_shown = !cost["intrafile_share"].is_null()
+        && ["intrafile_share", "interfile_share", "metadata_share"].iter().all(|key| is_split(key));
+    if is_shown { percent(&cost[key]) } else { String::new() }
 }
 
 fn cost_row(cost: &Json) -> Vec<String> {

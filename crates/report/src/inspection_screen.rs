@@ -78,7 +78,7 @@ pub fn inspection_screen(inspection: &Json) -> String {
         .map(|key| format!("{} {}", number(&tree["special"][*key]), key.replace('_', " ")))
         .collect();
     if !special.is_empty() {
-        line(&format!("extents that are more than data in blocks: {}", special.join(" · ")));
+        line(&format!("not counted as plain data: {}", special.join(" · ")));
     }
     free_space(&inspection["free_space"], &mut line);
     for (key, heading) in [("worst_directories", "worst directories"), ("worst_files", "worst files")] {

@@ -44,15 +44,18 @@ pub struct RunArgs {
     /// Override the number of pulls.
     #[arg(long, value_name = "N")]
     pub pulls: Option<u64>,
-    /// Override the runs of each measurement (repetitions).
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    /// Override the runs of each measurement.
+    ///
+    /// The plan key is repetitions; --repetitions is the same option.
+    #[arg(long, visible_alias = "repetitions", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub runs: Option<u32>,
     /// Override the seed of the plan.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// Make the volumes modelled disks of this kind.
     ///
-    /// A preset (`senesce device list`) or a description in TOML. The disks run in virtual time.
+    /// A preset (`senesce device list`) or a description in TOML. The disks run in virtual time. No
+    /// real device is named here: the plan names them.
     #[arg(long, value_name = "NAME", conflicts_with = "resume", add = complete::devices())]
     pub device: Option<String>,
     /// Let the modelled device take its time for real.
@@ -133,7 +136,7 @@ pub struct ReportArgs {
     pub out: Option<PathBuf>,
     /// Also write every figure into this directory.
     ///
-    /// As SVG and PNG, its data as CSV, and for papers as PDF and SVG of 84 and 178 mm.
+    /// As SVG and PNG, its data as CSV, and for papers as PDF and SVG, 84 and 178 mm wide.
     #[arg(long, value_name = "DIR")]
     pub figures: Option<PathBuf>,
     /// Read the run and print the files. Write nothing.

@@ -112,7 +112,8 @@ pub enum Verb {
     #[command(after_long_help = "Examples:\n  \
         senesce device list\n  \
         senesce device show hdd-7200\n  \
-        sudo senesce device calibrate /dev/nvme0n1 --out mine.toml     then: senesce inspect / --device mine.toml")]
+        sudo senesce device calibrate /dev/nvme0n1 --out mine.toml\n  \
+        senesce inspect / --device mine.toml                  the fitted model")]
     Device(DeviceArgs),
     /// Show, make and compare profiles: sizes, depths and ages of the files of a machine.
     #[command(after_long_help = "Examples:\n  \
@@ -229,7 +230,7 @@ pub enum Verb {
     Garden,
     /// Print, sum up or verify an operation log.
     #[command(after_long_help = "Examples:\n  \
-        senesce log show demo/arms/ext4/oplog.senesce-log -n 3\n  \
+        senesce log show demo/arms/ext4/oplog.senesce-log -n 3    the first three steps\n  \
         senesce log stat LOG --json\n  \
         senesce log verify LOG")]
     Log(LogArgs),

@@ -74,7 +74,10 @@ fn explain(workload: &str, error: PlanError) -> anyhow::Error {
         }
         error => match explain_setting(&error.to_string()) {
             Some(message) if !workload.ends_with(".toml") => {
-                usage(message, Some("docs/reference/plan-keys.md lists all keys"))
+                // The text of a plan has its own hint.
+                let (message, near) = message.split_once("; hint: ").unwrap_or((&message, ""));
+                let hint = [near, "docs/reference/plan-keys.md lists all keys"].join(" ");
+                usage(message, Some(hint.trim_start()))
             }
             _ => senesce_experiment::Error::from(error).into(),
         },

@@ -10,7 +10,9 @@ use std::{
 use anyhow::{Context, Result};
 use senesce_core::{Bytes, Printable};
 use senesce_experiment::{
-    EngineTeller, Event, KernelLoad, Observer, Preview, Run, RunPaths, World, plan::Plan, preview,
+    EngineTeller, Event, KernelLoad, Observer, Preview, Run, RunPaths, World,
+    plan::{Backend, Plan},
+    preview,
 };
 use senesce_inspect::Told;
 use senesce_volume::{LinuxHost, install_signal_cleanup, interrupted};
@@ -239,7 +241,8 @@ fn print_preview(plan: &Plan, preview: &Preview) {
     println!("cells        {}", preview.cells.len());
     println!("first state  {} of one copy", Bytes(preview.sizes.clone_bytes));
     println!("volumes      {}", preview.volumes.join("\n             "));
-    println!("disk space   {} at most while an arm runs", preview.disk_bytes);
+    let place = if plan.volumes.backend == Backend::Memory { "memory" } else { "disk space" };
+    println!("{place:<12} {} at most while an arm runs", preview.disk_bytes);
     println!("steps of an arm:");
     for (number, step) in preview.steps.iter().enumerate() {
         println!("  {}. {step}", number + 1);

@@ -366,7 +366,13 @@ fn comparisons_fail_only_on_what_they_were_asked_to() {
     lab.run(["compare", "one", "one", "--all", "--fail-if", "+5%"]).good();
     lab.run(["compare", "one", "two", "--fail-if", "-99%"]).good();
     let passed = lab.run(["compare", "one", "one", "--fail-if", "+5%"]).good().stdout;
-    for part in ["gate passed: ", "ext4 empty: ", "layout score", "requests", "show every change beyond +5%"] {
+    for part in [
+        "gate passed: ",
+        "ext4 empty: ",
+        "layout score",
+        "requests",
+        "show every change beyond +5% of this pair of runs",
+    ] {
         assert!(passed.contains(part), "{passed}");
     }
     assert!(!passed.contains("ext4 unaged: ") && !passed.contains("undecided"), "{passed}");

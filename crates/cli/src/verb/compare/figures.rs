@@ -72,15 +72,24 @@ struct Values {
     values: Vec<f64>,
 }
 
+/// The names of the arms that have figures.
+fn name_arms<T>(figures: &BTreeMap<FigureKey, T>) -> String {
+    let mut arms: Vec<&str> = figures.keys().map(|(arm, ..)| arm.as_str()).collect();
+    arms.dedup();
+    if arms.is_empty() { "none".to_owned() } else { arms.join(", ") }
+}
+
 /// The figures of the cells that both runs have, of the last common checkpoint or of all.
 ///
 /// Errors: the runs have no figure in common, or none of those is selected.
 pub(super) fn compare_runs(a: &Results, b: &Results, args: &CompareArgs) -> Result<Vec<Row>> {
     let (mut of_a, mut of_b) = (collect_figures(a), collect_figures(b));
+    let (arms_of_a, arms_of_b) = (name_arms(&of_a), name_arms(&of_b));
     of_a.retain(|key, _| of_b.contains_key(key));
     if of_a.is_empty() {
+        let message = format!("the two runs have no figure in common; arms of A: {arms_of_a}; arms of B: {arms_of_b}");
         let hint = "only arms with the same name in both are compared, at checkpoints that both have";
-        return Err(usage("the two runs have no figure in common", Some(hint)));
+        return Err(usage(message, Some(hint)));
     }
     let mut last: BTreeMap<(String, Role), u64> = BTreeMap::new();
     for (arm, role, pulls, _) in of_a.keys() {

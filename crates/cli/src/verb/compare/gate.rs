@@ -184,7 +184,10 @@ fn tell_sight(gated: &[&Row], limit: FailIf) -> String {
     let measured: Vec<&&Row> = gated.iter().filter(|row| row.kind == Kind::Measured).collect();
     let mut parts = Vec::new();
     if measured.len() < gated.len() {
-        parts.push(format!("Counted and modelled figures show every change beyond {limit}."));
+        parts.push(format!(
+            "Counted and modelled figures show every change beyond {limit} of this pair of runs. Two runs of one \
+             plan can differ, too: compare two of them first."
+        ));
     }
     if !measured.is_empty() {
         let smallest: Option<Vec<f64>> =
