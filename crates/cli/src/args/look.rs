@@ -89,7 +89,7 @@ pub struct InspectLimitArgs {
     /// +100%: a read of the whole tree takes over twice as long. Exit code 5 if it does on the
     /// disk below PATH, 6 if the disk is not known and its models differ. A loss of less than a
     /// second passes.
-    #[arg(long, value_name = "+PERCENT%", value_parser = parse_slowdown)]
+    #[arg(long, value_name = "+PERCENT%", allow_hyphen_values = true, value_parser = parse_slowdown)]
     pub fail_if: Option<FailIf>,
     /// Give up after this time, without figures.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]

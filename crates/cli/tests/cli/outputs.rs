@@ -5,7 +5,7 @@ use std::fs;
 use senesce_testkit::root_or_skip;
 use serde_json::Value;
 
-use super::lab::{Lab, SINGLE};
+use super::lab::{Lab, SENESCE, SINGLE};
 
 /// A row of table `cells`.
 #[derive(Debug, PartialEq)]
@@ -168,4 +168,27 @@ fn messages_that_nobody_reads_harm_nothing() {
     assert_eq!(to_nobody("device show no-such-device"), "2\n0");
     assert_eq!(to_nobody("inspect no-such-path"), "2\n0");
     assert_eq!(run_script(&lab, "$S device show no-such-device 2>/dev/full; echo $?; :"), "2\n0");
+}
+
+#[test]
+fn bash_completes_values_after_colons_and_equals() {
+    let lab = Lab::new();
+    fs::write(lab.path("h.toml"), "").unwrap();
+    let complete = |line: &str, words: &str, last: usize| {
+        let script = format!(
+            "source <(\"$SENESCE\" completions bash); senesce() {{ \"$SENESCE\" \"$@\"; }}
+             COMP_LINE='{line}' COMP_POINT={} COMP_WORDS=({words}) COMP_CWORD={last}
+             _senesce_joined senesce \"${{COMP_WORDS[{last}]}}\" x; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+            line.len()
+        );
+        let mut command = std::process::Command::new("bash");
+        lab.confine(&mut command);
+        let done = command.args(["-c", &script]).env("SENESCE", SENESCE).current_dir(lab.path("")).output().unwrap();
+        String::from_utf8(done.stdout).unwrap().trim_end().to_owned()
+    };
+    // Bash splits words at colons and at signs of equality.
+    assert_eq!(complete("senesce age profile:ag", "senesce age profile : ag", 4), "agrawal");
+    assert_eq!(complete("senesce inspect / --device=nv", "senesce inspect / --device = nv", 5), "nvme");
+    assert_eq!(complete("senesce age replay:h", "senesce age replay : h", 4), "h.toml");
+    assert_eq!(complete("senesce device show hdd-1", "senesce device show hdd-1", 3), "hdd-10k");
 }
