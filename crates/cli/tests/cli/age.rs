@@ -14,7 +14,7 @@ fn reached(stdout: &str) -> Value {
 }
 
 #[test]
-fn an_image_of_each_file_system_is_aged_kept_and_its_log_replayed() {
+fn images_are_aged_kept_and_their_logs_replayed() {
     if !root_or_skip("formatting and mounting") {
         return;
     }
@@ -54,7 +54,7 @@ fn an_image_of_each_file_system_is_aged_kept_and_its_log_replayed() {
 }
 
 #[test]
-fn a_directory_is_aged_below_itself_and_nothing_else_is_touched() {
+fn aging_a_directory_touches_nothing_else() {
     let lab = Lab::new();
     let path = |name: &str| lab.path(name).to_string_lossy().into_owned();
     let (on, dir) = (path("place"), path("."));
@@ -88,7 +88,7 @@ fn a_directory_is_aged_below_itself_and_nothing_else_is_touched() {
 }
 
 #[test]
-fn a_device_stays_aged_and_is_refused_if_it_holds_something() {
+fn device_with_contents_is_refused() {
     if !root_or_skip("formatting and mounting") {
         return;
     }
@@ -116,7 +116,7 @@ fn a_device_stays_aged_and_is_refused_if_it_holds_something() {
 }
 
 #[test]
-fn a_volume_that_cannot_hold_the_set_up_is_refused_unwritten() {
+fn volume_too_small_for_set_up_is_refused() {
     if !root_or_skip("loop devices") {
         return;
     }
@@ -150,7 +150,7 @@ fn a_volume_that_cannot_hold_the_set_up_is_refused_unwritten() {
 }
 
 #[test]
-fn a_profile_is_followed_to_its_end_at_the_fullness_that_is_asked_for() {
+fn profile_is_followed_to_the_requested_fullness() {
     if !root_or_skip("formatting and mounting") {
         return;
     }
@@ -215,7 +215,7 @@ fn a_layout_score_is_waited_for() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_before_anything_is_made() {
+fn contradictory_options_are_refused_before_any_work() {
     let lab = Lab::new();
     let dir = lab.path(".").to_string_lossy().into_owned();
     for (args, says) in [
@@ -238,7 +238,7 @@ fn what_makes_no_sense_is_refused_before_anything_is_made() {
 }
 
 #[test]
-fn histories_of_a_repository_and_of_a_trace_age_a_directory() {
+fn repositories_and_traces_age_a_directory() {
     let lab = Lab::new();
     let path = |name: &str| lab.path(name).to_string_lossy().into_owned();
     let dir = path(".");
@@ -280,7 +280,7 @@ fn histories_of_a_repository_and_of_a_trace_age_a_directory() {
 }
 
 #[test]
-fn overwrites_tell_their_latencies_direct_and_through_the_cache() {
+fn overwrites_report_latencies_direct_and_cached() {
     let lab = Lab::new();
     let dir = lab.path(".").to_string_lossy().into_owned();
     for (io, pattern) in [("direct", "random"), ("buffered", "random"), ("direct", "oltp"), ("buffered", "streams")] {
@@ -316,7 +316,7 @@ fn overwrites_tell_their_latencies_direct_and_through_the_cache() {
 }
 
 #[test]
-fn interfile_has_a_fresh_volume_for_every_copy_and_no_directory() {
+fn interfile_makes_a_volume_for_every_copy() {
     let lab = Lab::new();
     let dir = lab.path(".").to_string_lossy().into_owned();
     let settings = ["--set", "files=2500", "--set", "step_percent=50", "--dir", &dir, "--json"];

@@ -71,7 +71,7 @@ const PLANS: &[Wrong] = &[
 ];
 
 #[test]
-fn wrong_plans_are_usage_errors_that_name_key_and_line() {
+fn wrong_plans_name_key_and_line() {
     let lab = Lab::new();
     for wrong in PLANS {
         assert!(SINGLE.contains(wrong.from), "{}", wrong.what);
@@ -87,7 +87,7 @@ fn wrong_plans_are_usage_errors_that_name_key_and_line() {
 }
 
 #[test]
-fn repositories_that_cannot_be_used_are_named_with_what_to_do() {
+fn unusable_repositories_are_named_with_a_hint() {
     let lab = Lab::new();
     let repository = Repository::with_commits(&lab.path("good"), 4);
     fs::create_dir(lab.path("plain")).unwrap();
@@ -116,7 +116,7 @@ fn repositories_that_cannot_be_used_are_named_with_what_to_do() {
 }
 
 #[test]
-fn a_damaged_object_fails_its_arm_and_is_named() {
+fn damaged_object_fails_its_arm() {
     if !root_or_skip("volumes") {
         return;
     }
@@ -134,7 +134,7 @@ fn a_damaged_object_fails_its_arm_and_is_named() {
 }
 
 #[test]
-fn directories_that_hold_no_run_or_another_are_refused() {
+fn directories_without_the_run_are_refused() {
     if !root_or_skip("a run") {
         return;
     }

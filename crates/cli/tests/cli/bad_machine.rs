@@ -23,7 +23,7 @@ fn on_xfs(kinds: &str) -> String {
 }
 
 #[test]
-fn without_root_it_says_so_and_what_to_do() {
+fn missing_root_is_reported_with_a_hint() {
     if !root_or_skip("becoming somebody else") {
         return;
     }
@@ -49,7 +49,7 @@ fn without_root_it_says_so_and_what_to_do() {
 }
 
 #[test]
-fn a_directory_without_room_for_the_images_is_refused() {
+fn directory_without_space_for_images_is_refused() {
     if !root_or_skip("a small tmpfs") {
         return;
     }
@@ -71,7 +71,7 @@ fn a_directory_without_room_for_the_images_is_refused() {
 }
 
 #[test]
-fn a_repository_larger_than_the_spool_is_not_copied() {
+fn repository_larger_than_spool_is_not_copied() {
     if !root_or_skip("a small tmpfs") {
         return;
     }
@@ -94,7 +94,7 @@ fn a_repository_larger_than_the_spool_is_not_copied() {
 }
 
 #[test]
-fn a_missing_tool_fails_its_arm_or_the_run_if_there_is_no_other() {
+fn missing_tool_fails_its_arm_or_the_run() {
     if !root_or_skip("a mount name space") {
         return;
     }
@@ -118,7 +118,7 @@ fn a_missing_tool_fails_its_arm_or_the_run_if_there_is_no_other() {
 }
 
 #[test]
-fn a_file_system_that_the_kernel_lacks_is_named() {
+fn file_system_missing_in_kernel_is_named() {
     if !root_or_skip("a mount name space") {
         return;
     }
@@ -134,7 +134,7 @@ fn a_file_system_that_the_kernel_lacks_is_named() {
 }
 
 #[test]
-fn devices_in_use_are_never_touched_and_signed_ones_only_when_forced() {
+fn devices_in_use_are_refused_signed_need_force() {
     if !root_or_skip("loop devices") {
         return;
     }
@@ -176,7 +176,7 @@ fn devices_in_use_are_never_touched_and_signed_ones_only_when_forced() {
 }
 
 #[test]
-fn a_volume_that_fills_unexpectedly_fails_its_arm_and_the_others_go_on() {
+fn unexpectedly_full_volume_fails_only_its_arm() {
     if !root_or_skip("volumes") {
         return;
     }

@@ -46,7 +46,7 @@ pub fn assert_clean(lab: &Lab) {
 }
 
 #[test]
-fn three_file_systems_are_ranked_aged_and_unaged_with_equal_trees_from_the_same_state() {
+fn file_systems_are_ranked_from_equal_trees() {
     if !root_or_skip("mounting") {
         return;
     }
@@ -119,7 +119,7 @@ fn a_command_without_reads_causes_a_warning() {
 }
 
 #[test]
-fn what_a_run_left_is_there_for_the_next_one_only_if_it_is_asked_for() {
+fn state_of_a_run_stays_only_on_request() {
     if !root_or_skip("mounting") {
         return;
     }
@@ -145,7 +145,7 @@ fn what_a_run_left_is_there_for_the_next_one_only_if_it_is_asked_for() {
 }
 
 #[test]
-fn a_command_that_fails_or_says_nothing_is_told_and_all_is_cleaned() {
+fn failing_command_is_reported_and_cleaned() {
     if !root_or_skip("mounting") {
         return;
     }
@@ -206,7 +206,7 @@ fn a_signal_ends_the_command_and_cleans() {
 }
 
 #[test]
-fn a_killed_benchmark_is_cleaned_by_the_verb_for_it() {
+fn clean_removes_a_killed_benchmark() {
     if !root_or_skip("mounting") {
         return;
     }

@@ -10,7 +10,7 @@ use super::{
 };
 
 #[test]
-fn a_killed_run_is_cleaned_and_nothing_else_is_touched() {
+fn killed_run_is_cleaned_without_foreign_resources() {
     if !root_or_skip("volumes") {
         return;
     }
@@ -85,7 +85,7 @@ fn a_wrong_name_cleans_no_run() {
 }
 
 #[test]
-fn an_interrupted_run_says_how_it_goes_on() {
+fn interrupted_run_prints_how_to_resume() {
     if !root_or_skip("volumes") {
         return;
     }

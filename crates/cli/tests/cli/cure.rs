@@ -88,7 +88,7 @@ fn each_tool_cures_btrfs() {
 }
 
 #[test]
-fn a_cure_whose_tool_is_missing_is_refused_before_anything_is_made() {
+fn cure_without_its_tool_is_refused_first() {
     if !root_or_skip("a mount name space") {
         return;
     }
@@ -102,7 +102,7 @@ fn a_cure_whose_tool_is_missing_is_refused_before_anything_is_made() {
 }
 
 #[test]
-fn a_tool_that_fails_makes_its_cell_invalid_with_its_last_lines() {
+fn failing_tool_makes_its_cell_invalid() {
     if !root_or_skip("a mount name space") {
         return;
     }
@@ -129,7 +129,7 @@ fn kill_at(lab: &Lab, out: &str, text: &str) {
 }
 
 #[test]
-fn a_run_that_is_killed_in_a_cure_goes_on_before_it_and_after_a_cure_after_it() {
+fn run_killed_in_a_cure_resumes_before_it() {
     if !root_or_skip("volumes") {
         return;
     }

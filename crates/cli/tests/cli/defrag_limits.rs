@@ -21,7 +21,7 @@ use super::{
 };
 
 #[test]
-fn a_budget_takes_the_best_batches_and_a_second_run_the_rest() {
+fn budget_moves_the_best_batches_first() {
     if !root_or_skip("mounting") {
         return;
     }

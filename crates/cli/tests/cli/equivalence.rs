@@ -5,7 +5,7 @@ use senesce_testkit::root_or_skip;
 use super::lab::{Lab, SINGLE};
 
 #[test]
-fn native_and_git_arms_end_with_the_same_work_trees() {
+fn native_and_git_arms_have_equal_work_trees() {
     if !root_or_skip("volumes") {
         return;
     }

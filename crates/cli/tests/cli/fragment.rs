@@ -25,7 +25,7 @@ fn reached(stdout: &str) -> Value {
 }
 
 #[test]
-fn files_get_the_extents_and_layout_scores_that_are_asked_for() {
+fn files_reach_requested_extents_and_scores() {
     if !root_or_skip("mounting") {
         return;
     }
@@ -85,7 +85,7 @@ fn files_get_the_extents_and_layout_scores_that_are_asked_for() {
 }
 
 #[test]
-fn all_files_of_a_tree_get_the_layout_score_together() {
+fn files_of_a_tree_share_the_layout_score() {
     if !root_or_skip("mounting") {
         return;
     }
@@ -116,7 +116,7 @@ fn all_files_of_a_tree_get_the_layout_score_together() {
 }
 
 #[test]
-fn free_space_follows_a_histogram_and_then_no_file_is_in_one_piece() {
+fn free_space_follows_a_histogram() {
     if !root_or_skip("mounting") {
         return;
     }
@@ -163,7 +163,7 @@ fn free_space_follows_a_histogram_and_then_no_file_is_in_one_piece() {
 }
 
 #[test]
-fn a_file_system_that_tells_nothing_is_refused() {
+fn unsupported_file_system_is_refused() {
     let lab = Lab::new();
     let path = lab.memory().join("file").to_string_lossy().into_owned();
     lab.run(["fragment", &path, "--size", "1MiB", "--extents", "2"]).refused(2, &["none of ext4, XFS and Btrfs"]);

@@ -40,7 +40,7 @@ fn check(lab: &Lab) -> String {
 }
 
 #[test]
-fn one_is_made_and_looked_at_without_root() {
+fn garden_is_made_and_read_without_root() {
     let lab = Lab::new();
     mkfs(&lab);
     check(&lab);
@@ -90,7 +90,7 @@ fn aborted_mount_keeps_what_was_acknowledged() {
 }
 
 #[test]
-fn what_was_written_before_a_kill_is_there_after_it() {
+fn writes_before_a_kill_survive() {
     if !root_or_skip("mounting") {
         return;
     }
@@ -126,7 +126,7 @@ fn what_was_written_before_a_kill_is_there_after_it() {
 }
 
 #[test]
-fn with_write_back_what_was_synced_before_a_kill_is_there_after_it() {
+fn synced_writes_survive_a_kill_with_write_back() {
     if !root_or_skip("mounting") {
         return;
     }
@@ -163,7 +163,7 @@ fn ruin(path: &Path) {
 }
 
 #[test]
-fn a_damaged_drive_is_noticed_and_its_blocks_come_from_parity() {
+fn parity_replaces_blocks_of_a_damaged_drive() {
     if !root_or_skip("mounting") {
         return;
     }
@@ -185,7 +185,7 @@ fn a_damaged_drive_is_noticed_and_its_blocks_come_from_parity() {
 }
 
 #[test]
-fn a_log_is_replayed_onto_an_engine_in_process_as_onto_a_directory() {
+fn replay_into_engine_equals_replay_into_directory() {
     let lab = Lab::new();
     fs::create_dir(lab.path("aged")).unwrap();
     let mut aging = vec!["age", "mail", "--on", "aged", "--log", "mail.senesce-log", "--set", "cycles=2"];
@@ -210,7 +210,7 @@ fn a_log_is_replayed_onto_an_engine_in_process_as_onto_a_directory() {
 }
 
 #[test]
-fn a_workload_ages_an_engine_in_process_and_tells_how_its_files_lie() {
+fn workload_ages_an_engine_in_process() {
     let lab = Lab::new();
     mkfs(&lab);
     let age = |more: &[&str]| {
@@ -254,7 +254,7 @@ fn a_workload_ages_an_engine_in_process_and_tells_how_its_files_lie() {
 }
 
 #[test]
-fn cleaning_makes_room_in_one_piece_and_moves_no_file() {
+fn cleaning_joins_free_space_and_moves_no_file() {
     let lab = Lab::new();
     mkfs(&lab);
     let age = |on: &str, gardening: &str| {

@@ -128,7 +128,7 @@ impl<'a> Garden<'a> {
 }
 
 #[test]
-fn a_directory_that_goes_away_while_mounted_costs_cold_reads_and_nothing_else() {
+fn vanished_store_directory_fails_only_cold_reads() {
     if !root_or_skip("mounting") {
         return;
     }
@@ -140,7 +140,7 @@ fn a_directory_that_goes_away_while_mounted_costs_cold_reads_and_nothing_else() 
 }
 
 #[test]
-fn a_store_that_takes_requests_and_says_nothing_keeps_nobody_waiting_but_who_reads_cold_blocks() {
+fn silent_store_delays_only_cold_reads() {
     use std::os::unix::fs::FileExt;
 
     if !root_or_skip("mounting") {
@@ -190,7 +190,7 @@ fn a_store_that_takes_requests_and_says_nothing_keeps_nobody_waiting_but_who_rea
 }
 
 #[test]
-fn cold_files_go_to_a_store_that_speaks_s3_and_are_read_from_there() {
+fn cold_files_move_to_an_s3_store() {
     if !root_or_skip("mounting") {
         return;
     }

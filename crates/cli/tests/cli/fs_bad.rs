@@ -207,7 +207,7 @@ fn mkfs(lab: &Lab, name: &str, size: &str, seed: &str) {
 }
 
 #[test]
-fn what_is_wrong_with_a_garden_is_told_and_nothing_is_written_to_it() {
+fn faults_of_a_garden_are_reported_without_writes() {
     let lab = Lab::new();
     for (name, size, seed) in [("good", "12MiB", "7"), ("other", "12MiB", "8"), ("large", "24MiB", "7")] {
         mkfs(&lab, name, size, seed);
@@ -248,7 +248,7 @@ fn the_check_names_what_opening_can_do_without() {
 }
 
 #[test]
-fn a_garden_that_is_full_says_so_and_takes_removals() {
+fn full_garden_still_accepts_removals() {
     if !root_or_skip("mounting") {
         return;
     }

@@ -45,7 +45,7 @@ fn damage_superblock(lab: &Lab) {
 }
 
 #[test]
-fn a_damaged_superblock_costs_nothing_or_is_told() {
+fn damaged_superblock_is_harmless_or_reported() {
     if !root_or_skip("mounting") {
         return;
     }

@@ -28,7 +28,7 @@ fn aged() -> Lab {
 }
 
 #[test]
-fn files_are_written_together_and_no_snapshot_sees_it() {
+fn defrag_joins_files_and_keeps_snapshots() {
     let lab = aged();
     let would = json(&lab, &["fs", "defrag", "garden:g", "--dry-run"]);
     println!("{would}");
@@ -69,7 +69,7 @@ fn the_traditional_way_costs_space() {
 }
 
 #[test]
-fn what_is_not_there_is_told() {
+fn missing_paths_are_reported() {
     let lab = Lab::new();
     lab.run(["fs", "mkfs", "garden", "g", "--size", "64MiB", "--data-drives", "3", "--seed", "7"]).good();
     lab.run(["fs", "defrag", "g", "/nowhere/file"]).refused(2, &["/nowhere/file is not in the volume"]);

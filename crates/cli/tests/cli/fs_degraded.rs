@@ -48,7 +48,7 @@ fn write_much(lab: &Lab) {
 }
 
 #[test]
-fn a_failing_drive_is_reported_at_once_and_by_the_exit_code() {
+fn failing_drive_is_reported_and_changes_exit_code() {
     if !root_or_skip("mounting") {
         return;
     }
@@ -126,7 +126,7 @@ fn a_served_run_has_events_of_its_drives() {
 }
 
 #[test]
-fn check_reports_lost_drive_that_parity_does_not_replace() {
+fn check_reports_drive_without_parity_as_lost() {
     let lab = Lab::new();
     for (parity, code, says, never) in [
         (None, 0, "without drive(s) [1]: nothing is lost", "DAMAGED"),
@@ -163,7 +163,7 @@ fn write_synced_mebibytes(lab: &Lab, count: u8) {
 }
 
 #[test]
-fn a_failing_log_is_reported_at_once_and_by_the_exit_code() {
+fn failing_log_is_reported_and_changes_exit_code() {
     if !root_or_skip("mounting") {
         return;
     }

@@ -46,7 +46,7 @@ fn json(text: &str) -> String {
 }
 
 #[test]
-fn a_drive_that_is_gone_is_replaced_and_filled_and_a_scrub_puts_right_what_was_damaged() {
+fn missing_drive_is_replaced_and_scrub_repairs() {
     let lab = Lab::new();
     mkfs(&lab, "g", "24MiB", "7");
     lab.run(["fs", "replace", "g", "1"]).refused(2, &["drive 1 is here: g/drive-01.img", "hint: only a drive that is"]);
@@ -116,7 +116,7 @@ fn with_new(lab: &Lab, number: &str, path: &str) -> Done {
 }
 
 #[test]
-fn filling_that_was_interrupted_goes_on_where_it_ended() {
+fn interrupted_fill_resumes() {
     let lab = Lab::new();
     let interrupted = (0..5).any(|round| {
         let _ = fs::remove_dir_all(lab.path("g"));
@@ -149,7 +149,7 @@ fn named<'a>(drives: &[&'a str], log: &'a str) -> Vec<&'a str> {
 }
 
 #[test]
-fn files_that_are_named_become_a_garden_unless_they_hold_something() {
+fn mkfs_refuses_files_with_contents() {
     let lab = Lab::new();
     let all = named(&["a", "b", "c"], "l");
     let mkfs = |args: &[&str], more: &[&str]| lab.run([&["fs", "mkfs", "garden"], args, more].concat());
@@ -183,7 +183,7 @@ fn files_that_are_named_become_a_garden_unless_they_hold_something() {
 }
 
 #[test]
-fn devices_that_are_named_become_a_garden_and_those_in_use_are_never_touched() {
+fn mkfs_refuses_devices_in_use() {
     if !root_or_skip("loop devices") {
         return;
     }
@@ -259,7 +259,7 @@ fn devices_that_are_named_become_a_garden_and_those_in_use_are_never_touched() {
 }
 
 #[test]
-fn a_change_is_in_a_consistency_point_a_while_later_though_nobody_asks() {
+fn change_reaches_a_consistency_point_by_itself() {
     if !root_or_skip("mounting") {
         return;
     }
@@ -327,7 +327,7 @@ fn assert_chains_by_medium_and_drive(told: &Value) {
 }
 
 #[test]
-fn a_flash_pool_has_disks_and_flash_and_says_so() {
+fn flash_pool_reports_disks_and_flash() {
     let lab = Lab::new();
     let mkfs = |args: &[&str]| lab.run([&["fs", "mkfs", "garden"], args].concat());
     let made =

@@ -184,7 +184,7 @@ fn options(lab: &Lab) -> Vec<String> {
 }
 
 #[test]
-fn mounts_are_nosuid_and_nodev_and_can_be_remounted() {
+fn mounts_are_nosuid_nodev_and_remountable() {
     if !root_or_skip("mounting") {
         return;
     }

@@ -30,7 +30,7 @@ fn small(lab: &Lab) {
 }
 
 #[test]
-fn one_is_made_and_looked_at_without_root() {
+fn evergreen_is_made_and_read_without_root() {
     let lab = Lab::new();
     small(&lab);
     let bytes = || fs::read(lab.path("e.img")).unwrap();
@@ -78,7 +78,7 @@ fn damage_is_named_and_is_a_failure() {
 }
 
 #[test]
-fn damage_is_repaired_and_what_is_lost_is_a_failure() {
+fn repair_fails_if_data_is_lost() {
     let lab = Lab::new();
     small(&lab);
     lab.run(["fs", "check", "e.img", "--repair"]).good();
@@ -102,7 +102,7 @@ fn damage_is_repaired_and_what_is_lost_is_a_failure() {
 }
 
 #[test]
-fn what_was_written_before_a_kill_is_there_after_it() {
+fn evergreen_writes_before_a_kill_survive() {
     if !root_or_skip("mounting") {
         return;
     }
@@ -150,7 +150,7 @@ fn what_was_written_before_a_kill_is_there_after_it() {
 }
 
 #[test]
-fn a_log_is_replayed_onto_an_evergreen_in_process_as_onto_a_directory() {
+fn replay_into_evergreen_equals_replay_into_directory() {
     let lab = Lab::new();
     fs::create_dir(lab.path("aged")).unwrap();
     let mut aging = vec!["age", "mail", "--on", "aged", "--log", "mail.senesce-log", "--set", "cycles=2"];
@@ -201,7 +201,7 @@ fn one_is_aged_in_process_and_inspected() {
 }
 
 #[test]
-fn a_defragmented_one_is_read_in_the_order_of_paths_again() {
+fn defrag_restores_the_order_of_paths() {
     let lab = Lab::new();
     small(&lab);
     let aged = ["-q", "age", "renames", "--on", "evergreen:e.img", "--set", "directories=400", "--set", "rounds=1"];
@@ -285,7 +285,7 @@ fn plans_age_evergreens_on_full_and_empty_volumes() {
 }
 
 #[test]
-fn a_superblock_that_cannot_be_read_is_told_by_whoever_serves_the_other() {
+fn unreadable_superblock_is_reported_by_the_server() {
     if !root_or_skip("mounting") {
         return;
     }
@@ -322,7 +322,7 @@ fn map_at(lab: &Lab) -> u64 {
 }
 
 #[test]
-fn a_bad_copy_is_reported_and_repaired_and_loses_nothing() {
+fn bad_copy_is_reported_and_repaired() {
     let lab = Lab::new();
     small(&lab);
     let stat = || -> Value { serde_json::from_str(&lab.run(["fs", "stat", "e.img", "--json"]).good().stdout).unwrap() };

@@ -163,7 +163,7 @@ fn confirmed_contents_survive_a_full_mount() {
 }
 
 #[test]
-fn reserved_space_is_kept_or_no_space_is_reserved() {
+fn reserved_space_is_kept_or_refused() {
     const RESERVED: usize = 4 << 20;
     if !root_or_skip("mounting") {
         return;

@@ -60,7 +60,7 @@ fn checked(lab: &Lab, mounted: Mounted<'_>) {
 }
 
 #[test]
-fn a_mounted_garden_answers_by_its_place_and_by_its_mount_point() {
+fn mounted_garden_answers_by_place_and_mount() {
     if !root_or_skip("mounting") {
         return;
     }
@@ -99,7 +99,7 @@ fn a_mounted_garden_answers_by_its_place_and_by_its_mount_point() {
 }
 
 #[test]
-fn volumes_of_a_mounted_garden_are_snapshotted_cloned_and_tended() {
+fn volumes_of_mounted_garden_are_snapshotted_and_cloned() {
     if !root_or_skip("mounting") {
         return;
     }
@@ -156,7 +156,7 @@ fn keep_pages(lab: &Lab) {
 }
 
 #[test]
-fn snapshot_holds_what_the_kernel_had_not_handed_over() {
+fn snapshot_holds_dirty_pages_of_the_kernel() {
     if !root_or_skip("mounting") {
         return;
     }
@@ -189,7 +189,7 @@ fn snapshot_holds_what_the_kernel_had_not_handed_over() {
 }
 
 #[test]
-fn sockets_of_killed_mounts_are_no_servers_and_are_cleaned() {
+fn sockets_of_killed_mounts_are_cleaned() {
     if !root_or_skip("mounting") {
         return;
     }
@@ -234,7 +234,7 @@ fn a_stranger_on_the_socket_harms_no_mount() {
 }
 
 #[test]
-fn a_mounted_garden_is_checked_at_one_moment_while_programs_write() {
+fn mounted_garden_is_checked_while_programs_write() {
     if !root_or_skip("mounting") {
         return;
     }

@@ -192,14 +192,14 @@ fn snapshots_under_load_hold_what_was_there() {
 }
 
 #[test]
-fn snapshots_under_load_hold_what_was_there_in_write_back() {
+fn snapshots_under_load_are_exact_with_write_back() {
     if root_or_skip("mounting") {
         snapshots_under(&["--write-back"]);
     }
 }
 
 #[test]
-fn snapshots_under_load_and_gardening_hold_what_was_there() {
+fn snapshots_under_load_are_exact_with_gardening() {
     if root_or_skip("mounting") {
         snapshots_under(&["--gardening", "all"]);
     }

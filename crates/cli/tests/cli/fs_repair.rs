@@ -33,7 +33,7 @@ fn kill_with(lab: &Lab, name: &str) {
 }
 
 #[test]
-fn labels_and_logs_are_repaired_and_each_act_is_printed() {
+fn repair_prints_each_label_and_log() {
     let lab = Lab::new();
     mkfs(&lab, &[]);
     lab.run(["fs", "check", "g", "--repair"]).good();
@@ -62,7 +62,7 @@ fn labels_and_logs_are_repaired_and_each_act_is_printed() {
 }
 
 #[test]
-fn a_removed_log_is_made_again_or_asked_about() {
+fn removed_log_is_recreated_on_request() {
     if !root_or_skip("mounting") {
         return;
     }
@@ -107,7 +107,7 @@ fn a_removed_log_is_made_again_or_asked_about() {
 }
 
 #[test]
-fn both_copies_on_one_device_or_on_two_that_are_named() {
+fn copies_are_on_one_device_or_two() {
     let lab = Lab::new();
     let image = |name: &str, bytes: u64| File::create(lab.path(name)).unwrap().set_len(bytes).unwrap();
     image("one.img", 32 << 20);
@@ -159,7 +159,7 @@ fn both_copies_on_one_device_or_on_two_that_are_named() {
 }
 
 #[test]
-fn both_logs_of_a_directory_are_read_where_no_drive_has_a_label() {
+fn both_logs_are_read_without_drive_labels() {
     let lab = Lab::new();
     mkfs(&lab, &[]);
     for drive in 0..5 {

@@ -50,7 +50,7 @@ fn changes(told: &Value) -> Vec<(String, String, String, String)> {
 }
 
 #[test]
-fn a_snapshot_keeps_what_was_and_a_difference_names_exactly_what_became_of_it() {
+fn diff_names_all_changes_since_a_snapshot() {
     if !root_or_skip("mounting") {
         return;
     }
@@ -138,7 +138,7 @@ fn a_snapshot_keeps_what_was_and_a_difference_names_exactly_what_became_of_it() 
 }
 
 #[test]
-fn names_that_are_unknown_or_taken_and_a_garden_that_is_full_are_told() {
+fn unknown_and_taken_names_are_refused() {
     let lab = Lab::new();
     mkfs(&lab, "24MiB");
     let run = |args: &[&str]| lab.run([&["fs"], args].concat());
@@ -168,7 +168,7 @@ fn names_that_are_unknown_or_taken_and_a_garden_that_is_full_are_told() {
 }
 
 #[test]
-fn a_snapshot_of_a_full_garden_is_refused_or_made_and_deleting_gives_the_space_back() {
+fn deleting_a_snapshot_frees_a_full_garden() {
     if !root_or_skip("mounting") {
         return;
     }
@@ -212,7 +212,7 @@ fn a_snapshot_of_a_full_garden_is_refused_or_made_and_deleting_gives_the_space_b
 }
 
 #[test]
-fn blocks_that_hold_the_same_are_shared_and_files_hold_what_they_held() {
+fn dedup_shares_equal_blocks_and_keeps_contents() {
     if !root_or_skip("mounting") {
         return;
     }
@@ -241,7 +241,7 @@ fn blocks_that_hold_the_same_are_shared_and_files_hold_what_they_held() {
 }
 
 #[test]
-fn a_clone_is_a_volume_of_its_own_and_a_deleted_volume_gives_its_space_back() {
+fn clone_is_independent_and_deletion_frees_space() {
     if !root_or_skip("mounting") {
         return;
     }
@@ -294,7 +294,7 @@ fn a_clone_is_a_volume_of_its_own_and_a_deleted_volume_gives_its_space_back() {
 }
 
 #[test]
-fn contents_are_compressed_and_what_is_left_of_chunks_is_written_together() {
+fn compressed_chunks_are_rewritten_together() {
     let lab = Lab::new();
     lab.run(["fs", "mkfs", "garden", "h", "--compress=12KiB"]).refused(2, &["12.00 KiB is not a size of a group"]);
     if !root_or_skip("mounting") {

@@ -20,7 +20,7 @@ fn tier(lab: &Lab, garden: &str, objects: &str, more: &[&str]) -> Value {
 }
 
 #[test]
-fn cold_files_go_to_a_directory_and_are_read_from_there() {
+fn cold_files_move_to_a_directory() {
     if !root_or_skip("mounting") {
         return;
     }

@@ -80,7 +80,7 @@ fn await_mounts_at(lab: &Lab, place: &str, count: usize) {
 }
 
 #[test]
-fn one_command_mounts_volumes_and_snapshots_and_ends_with_the_last() {
+fn one_command_mounts_volumes_and_snapshots() {
     if !root_or_skip("mounting") {
         return;
     }
@@ -112,7 +112,7 @@ fn one_command_mounts_volumes_and_snapshots_and_ends_with_the_last() {
 }
 
 #[test]
-fn changes_of_every_mount_become_durable_and_a_kill_leaves_all_to_clean() {
+fn killed_mounts_of_volumes_are_cleaned() {
     if !root_or_skip("mounting") {
         return;
     }
@@ -163,7 +163,7 @@ fn all_are_mounted_or_none() {
 }
 
 #[test]
-fn further_mounts_answer_and_are_synced_before_a_snapshot() {
+fn further_mounts_are_synced_before_a_snapshot() {
     if !root_or_skip("mounting") {
         return;
     }
@@ -183,7 +183,7 @@ fn further_mounts_answer_and_are_synced_before_a_snapshot() {
 }
 
 #[test]
-fn moved_mounts_are_synced_and_detached_ones_delay_no_other_request() {
+fn detached_mounts_delay_no_other_request() {
     if !root_or_skip("mounting") {
         return;
     }

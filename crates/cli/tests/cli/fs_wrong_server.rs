@@ -78,7 +78,7 @@ fn drives_of_two_gardens_name_no_server() {
 }
 
 #[test]
-fn mount_point_of_a_garden_is_refused_where_it_must_be_unmounted() {
+fn mount_point_is_refused_by_offline_commands() {
     if !root_or_skip("mounting") {
         return;
     }

@@ -21,7 +21,7 @@ fn mkfs(lab: &Lab, place: &str) {
 }
 
 #[test]
-fn each_policy_does_what_it_is_called_and_nothing_else() {
+fn each_policy_does_only_its_own_work() {
     let lab = Lab::new();
     for (policy, cleans, rewrites) in
         [("off", false, false), ("csc", true, false), ("war", false, true), ("all", true, true)]
@@ -65,7 +65,7 @@ fn parse(line: &str) -> (u64, Option<u64>) {
 }
 
 #[test]
-fn a_mount_gardens_by_load_or_says_that_the_machine_is_busy() {
+fn mount_gardens_by_load_or_reports_busy() {
     if !root_or_skip("mounting") {
         return;
     }

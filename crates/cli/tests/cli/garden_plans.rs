@@ -63,7 +63,7 @@ pub fn assert_measured(lab: &Lab, arm: &str, is_fuse: bool) {
 }
 
 #[test]
-fn a_plan_ages_gardens_beside_ext4_and_a_killed_one_goes_on() {
+fn plan_ages_gardens_beside_ext4_and_resumes() {
     if !root_or_skip("mounting") {
         return;
     }

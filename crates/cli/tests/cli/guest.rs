@@ -164,7 +164,7 @@ pub fn kill(signal: &str, pid: u32) {
 }
 
 #[test]
-fn an_unprivileged_run_gives_a_report_of_its_own() {
+fn unprivileged_run_writes_its_own_report() {
     let Some(guests) = Guests::set_up() else { return };
     guests.plan("kind = \"ext4\"", "");
     let done = guests.run(&["run", "plan.toml", "--out", "run", "--guest", "uml"]).good();
@@ -194,7 +194,7 @@ fn f2fs_in_memory_has_layout_and_free_space() {
 }
 
 #[test]
-fn f2fs_on_a_virtual_disk_takes_virtual_time() {
+fn f2fs_on_virtual_disk_has_virtual_time() {
     let Some(guests) = Guests::set_up() else { return };
     guests.plan("kind = \"f2fs\"", "device = \"hdd-7200\"\n");
     guests.run(&["run", "plan.toml", "--out", "run", "--guest", "uml"]).good();
@@ -214,7 +214,7 @@ fn a_killed_kernel_is_reported_and_leaves_nothing() {
 }
 
 #[test]
-fn a_killed_guard_takes_the_guest_along() {
+fn killed_guard_ends_the_guest() {
     let Some(guests) = Guests::set_up() else { return };
     guests.plan("kind = \"ext4\"", "");
     let child = guests.start();
@@ -224,7 +224,7 @@ fn a_killed_guard_takes_the_guest_along() {
 }
 
 #[test]
-fn a_killed_launcher_is_cleaned_and_its_run_resumes() {
+fn run_of_killed_launcher_is_cleaned_and_resumes() {
     let Some(guests) = Guests::set_up() else { return };
     guests.plan("kind = \"ext4\"", "");
     let mut child = guests.start();
@@ -267,7 +267,7 @@ fn a_killed_launcher_and_guard_take_the_kernel_along() {
 }
 
 #[test]
-fn a_run_in_a_guest_is_not_touched_and_ends_by_a_signal() {
+fn clean_leaves_a_live_guest_run_alone() {
     let Some(guests) = Guests::set_up() else { return };
     guests.plan("kind = \"ext4\"", "");
     let child = guests.start();
@@ -330,7 +330,7 @@ fn a_guest_beyond_its_time_is_killed() {
 }
 
 #[test]
-fn a_guest_that_does_not_boot_is_an_error_of_the_machine() {
+fn guest_that_fails_to_boot_is_environment_error() {
     let Some(guests) = Guests::set_up() else { return };
     guests.plan("kind = \"ext4\"", "");
     let args = ["run", "plan.toml", "--out", "run", "--guest", "uml"];
@@ -341,7 +341,7 @@ fn a_guest_that_does_not_boot_is_an_error_of_the_machine() {
 }
 
 #[test]
-fn an_f2fs_that_names_other_devices_is_not_mounted() {
+fn f2fs_with_other_devices_is_not_mounted() {
     let mkfs = Path::new("/usr/sbin/mkfs.f2fs");
     if found_or_skip(mkfs.is_file().then_some(()), "f2fs-tools").is_none() || !root_or_skip("mounting") {
         return;

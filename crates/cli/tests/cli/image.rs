@@ -18,7 +18,7 @@ use super::{
 const NAMES: [(&str, u64); 3] = [("ext4", 64), ("xfs", 320), ("btrfs", 160)];
 
 #[test]
-fn volumes_of_three_file_systems_come_back_byte_for_byte_as_files_and_on_devices() {
+fn volumes_are_restored_byte_for_byte() {
     if !root_or_skip("mounting") {
         return;
     }
@@ -69,7 +69,7 @@ fn volumes_of_three_file_systems_come_back_byte_for_byte_as_files_and_on_devices
 }
 
 #[test]
-fn damaged_containers_are_refused_with_the_place_and_nothing_is_left() {
+fn damaged_containers_are_refused_with_the_position() {
     let lab = Lab::new();
     let path = |name: &str| lab.path(name).to_string_lossy().into_owned();
     std::fs::write(lab.path("volume"), "not a file system").unwrap();
@@ -85,7 +85,7 @@ fn damaged_containers_are_refused_with_the_place_and_nothing_is_left() {
 }
 
 #[test]
-fn free_space_is_trimmed_in_a_copy_and_a_twin_that_is_mounted_is_told() {
+fn trim_works_on_a_copy_of_the_image() {
     if !root_or_skip("mounting") {
         return;
     }
@@ -137,7 +137,7 @@ fn free_space_is_trimmed_in_a_copy_and_a_twin_that_is_mounted_is_told() {
 }
 
 #[test]
-fn what_is_scattered_and_trimmed_is_not_told_to_be_what_deleted_files_left() {
+fn trimmed_image_has_no_note_on_deletions() {
     if !root_or_skip("mounting") {
         return;
     }

@@ -21,7 +21,7 @@ pub fn filled_volume(lab: &Lab, kind: &str, mib: u64) -> (Disk, Mount) {
 }
 
 #[test]
-fn an_inspection_fits_a_screen_and_a_page_and_parses() {
+fn inspection_fits_a_screen_and_parses() {
     if !root_or_skip("volumes") {
         return;
     }
@@ -78,7 +78,7 @@ fn an_inspection_fits_a_screen_and_a_page_and_parses() {
 }
 
 #[test]
-fn an_unmounted_image_gives_the_same_screen_page_and_json() {
+fn unmounted_image_has_the_same_figures() {
     if !root_or_skip("volumes") {
         return;
     }
@@ -128,7 +128,7 @@ fn an_unmounted_image_gives_the_same_screen_page_and_json() {
 }
 
 #[test]
-fn a_killed_inspection_of_an_unmounted_image_leaves_nothing() {
+fn killed_inspection_leaves_nothing() {
     if !root_or_skip("volumes") {
         return;
     }
@@ -168,7 +168,7 @@ fn a_killed_inspection_of_an_unmounted_image_leaves_nothing() {
 }
 
 #[test]
-fn the_live_root_is_inspected_by_whatever_name_its_device_has() {
+fn live_root_is_inspected_under_any_device_name() {
     if !root_or_skip("the root") {
         return;
     }
@@ -198,7 +198,7 @@ fn what_cannot_be_inspected_is_named() {
 }
 
 #[test]
-fn descriptions_of_devices_that_could_not_exist_are_refused_with_their_number() {
+fn impossible_device_descriptions_are_refused() {
     let lab = Lab::new();
     let listed = lab.run(["device", "list"]).good().stdout;
     for name in ["hdd-7200", "hdd-10k", "sata-ssd", "nvme"] {
@@ -216,7 +216,7 @@ fn descriptions_of_devices_that_could_not_exist_are_refused_with_their_number() 
 }
 
 #[test]
-fn a_trace_sees_what_a_command_reads_and_an_imported_one_is_scored() {
+fn trace_records_the_reads_of_a_command() {
     let lab = Lab::new();
     let blkparse = "  8,0    1        1     0.000000000  100  D   R 1000 + 8 [cat]\n  \
                     8,0    1        2     0.000100000  100  C   R 1000 + 8 [0]\n  \
@@ -301,7 +301,7 @@ fn a_trace_sees_what_a_command_reads_and_an_imported_one_is_scored() {
 }
 
 #[test]
-fn a_calibration_tells_how_often_it_read_and_a_curve_what_was_published() {
+fn calibration_prints_its_number_of_reads() {
     let lab = Lab::new();
     let curve = lab.run(["device", "show", "hdd-7200", "--curve"]).good().stdout;
     assert!(curve.contains("against the published curve"), "{curve}");
@@ -350,7 +350,7 @@ fn a_calibration_tells_how_often_it_read_and_a_curve_what_was_published() {
 }
 
 #[test]
-fn comparisons_fail_only_on_what_they_were_asked_to() {
+fn comparisons_fail_only_on_selected_figures() {
     if !root_or_skip("volumes") {
         return;
     }

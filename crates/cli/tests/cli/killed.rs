@@ -137,7 +137,7 @@ const CASES: [Case; 9] = [
 ];
 
 #[test]
-fn after_a_kill_clean_leaves_nothing_and_after_a_signal_nothing_is_left() {
+fn clean_leaves_nothing_after_a_kill() {
     if !root_or_skip("mounting") {
         return;
     }

@@ -22,7 +22,7 @@ fn text(path: &Path) -> &str {
 }
 
 #[test]
-fn a_full_disk_log_is_shown_verified_and_replayed_to_the_same_tree() {
+fn full_disk_log_replays_to_the_same_tree() {
     if !root_or_skip("volumes") {
         return;
     }
@@ -91,7 +91,7 @@ fn a_full_disk_log_is_shown_verified_and_replayed_to_the_same_tree() {
 }
 
 #[test]
-fn damaged_logs_are_read_up_to_the_damage_and_refused() {
+fn damaged_logs_are_read_up_to_the_damage() {
     if !root_or_skip("volumes") {
         return;
     }

@@ -19,7 +19,7 @@ fn grown(lab: &Lab) {
 }
 
 #[test]
-fn every_structure_is_dumped_as_text_and_as_json() {
+fn structures_are_dumped_as_text_and_json() {
     let lab = Lab::new();
     grown(&lab);
     let bytes = |name: &str| fs::read(lab.path(name)).unwrap();
@@ -60,7 +60,7 @@ fn every_structure_is_dumped_as_text_and_as_json() {
 }
 
 #[test]
-fn a_garden_is_inspected_as_other_file_systems_are() {
+fn garden_is_inspected_like_other_file_systems() {
     let lab = Lab::new();
     grown(&lab);
     let screen = lab.run(["inspect", "garden:g", "--map", "map.svg", "--map-by", "file", "--html", "page.html"]);

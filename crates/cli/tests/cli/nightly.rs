@@ -16,7 +16,7 @@ struct Known {
 
 #[test]
 #[ignore = "takes long: .ci/nightly runs it"]
-fn the_whole_linux_trace_ends_with_its_known_layout() {
+fn whole_linux_trace_reaches_its_known_layout() {
     let trace = std::env::var_os("SENESCE_NIGHTLY_TRACE").expect("SENESCE_NIGHTLY_TRACE is the trace's path");
     if !root_or_skip("volumes") {
         return;

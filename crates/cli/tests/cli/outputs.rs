@@ -43,7 +43,7 @@ pub fn cells(lab: &Lab, run: &str) -> Vec<Cell> {
 }
 
 #[test]
-fn results_go_to_stdout_progress_to_stderr_and_exports_parse() {
+fn stdout_has_results_and_stderr_progress() {
     if !root_or_skip("volumes") {
         return;
     }
@@ -143,7 +143,7 @@ fn run_script(lab: &Lab, script: &str) -> String {
 }
 
 #[test]
-fn a_full_stdout_is_an_error_that_names_it_and_a_closed_one_ends_quietly() {
+fn full_stdout_fails_and_closed_stdout_does_not() {
     let lab = Lab::new();
     let said = || fs::read_to_string(lab.path("said")).unwrap();
     for arguments in ["device list", "device show hdd-7200 --curve", "schema", "man", "completions bash"] {
@@ -158,7 +158,7 @@ fn a_full_stdout_is_an_error_that_names_it_and_a_closed_one_ends_quietly() {
 }
 
 #[test]
-fn messages_that_nobody_reads_harm_nothing() {
+fn unread_messages_are_harmless() {
     let lab = Lab::new();
     let to_nobody = |arguments: &str| {
         // The pipe's reader is gone for sure.

@@ -50,7 +50,7 @@ flowops = [
 "#;
 
 #[test]
-fn built_in_ones_are_shown_and_files_are_checked() {
+fn built_in_personalities_are_shown() {
     let lab = Lab::new();
     let list = lab.run(["personality", "list"]).good().stdout;
     assert!(["varmail", "fileserver", "webserver", "oltp"].iter().all(|name| list.contains(name)), "{list}");
@@ -76,7 +76,7 @@ fn built_in_ones_are_shown_and_files_are_checked() {
 }
 
 #[test]
-fn a_personality_does_the_same_operations_aged_and_unaged_on_all_file_systems() {
+fn personality_repeats_equal_operations_on_every_volume() {
     if !root_or_skip("mounting") {
         return;
     }
@@ -117,7 +117,7 @@ fn a_personality_does_the_same_operations_aged_and_unaged_on_all_file_systems() 
 }
 
 #[test]
-fn no_space_is_counted_in_a_run_and_refused_before_it() {
+fn no_space_is_counted_or_refused() {
     if !root_or_skip("mounting") {
         return;
     }
@@ -162,7 +162,7 @@ mkfs = ["--mixed"]
 "#;
 
 #[test]
-fn a_suite_ages_measures_ranks_and_goes_on_where_it_was() {
+fn suite_ages_measures_ranks_and_resumes() {
     if !root_or_skip("mounting") {
         return;
     }

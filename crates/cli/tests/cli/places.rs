@@ -38,7 +38,7 @@ kind = "host"
 const NOBODY: &str = "65534";
 
 #[test]
-fn directories_are_aged_without_root_and_what_their_file_system_does_not_tell_is_left_out() {
+fn directories_are_aged_without_root() {
     if !root_or_skip("becoming somebody else") {
         return;
     }
@@ -101,7 +101,7 @@ fn same_pulls(cells: &[super::outputs::Cell], pulls: u64) -> &str {
 }
 
 #[test]
-fn named_devices_are_formatted_again_only_while_they_hold_what_the_run_made() {
+fn only_own_devices_are_formatted_again() {
     if !root_or_skip("loop devices") {
         return;
     }
@@ -153,7 +153,7 @@ fn named_devices_are_formatted_again_only_while_they_hold_what_the_run_made() {
 }
 
 #[test]
-fn an_identity_that_another_device_carries_is_not_taken_again() {
+fn identity_of_another_device_is_refused() {
     if !root_or_skip("loop devices") {
         return;
     }

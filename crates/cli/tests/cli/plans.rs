@@ -8,7 +8,7 @@ use senesce_experiment::{
 };
 
 #[test]
-fn every_shipped_plan_is_one_and_says_what_it_is_for() {
+fn every_shipped_plan_is_valid_and_described() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans");
     let mut names = Vec::new();
     for entry in fs::read_dir(dir).unwrap() {

@@ -66,7 +66,7 @@ impl Powered {
 }
 
 #[test]
-fn a_run_goes_on_after_a_power_cut() {
+fn run_resumes_after_a_power_cut() {
     if !root_or_skip("volumes") {
         return;
     }
@@ -118,7 +118,7 @@ fn a_run_goes_on_after_a_power_cut() {
 }
 
 #[test]
-fn a_cut_really_loses_what_was_not_made_durable() {
+fn power_cut_loses_unsynced_writes() {
     if !root_or_skip("volumes") {
         return;
     }

@@ -96,7 +96,7 @@ fn plan_of_the_demo_is_the_shipped_one() {
 }
 
 #[test]
-fn demo_has_a_page_after_its_first_file_system() {
+fn demo_writes_a_page_after_one_arm() {
     if !root_or_skip("mounting") {
         return;
     }

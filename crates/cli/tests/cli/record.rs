@@ -47,7 +47,7 @@ fn write_program(lab: &Lab) {
 }
 
 #[test]
-fn a_recorded_build_of_dozens_of_files_replays_to_an_equal_tree_on_three_file_systems() {
+fn recorded_build_replays_to_an_equal_tree() {
     if !root_or_skip("mounting") {
         return;
     }
@@ -80,7 +80,7 @@ fn a_recorded_build_of_dozens_of_files_replays_to_an_equal_tree_on_three_file_sy
 }
 
 #[test]
-fn a_signal_ends_the_command_and_the_log_is_whole() {
+fn signal_stops_the_command_and_completes_log() {
     if !root_or_skip("mounting") {
         return;
     }
@@ -182,7 +182,7 @@ fn aborted_recording_leaves_a_whole_log() {
 }
 
 #[test]
-fn a_log_that_does_not_fit_says_which_operation_and_the_same_log_fits_a_larger_volume() {
+fn replay_without_space_names_the_operation() {
     if !root_or_skip("mounting") {
         return;
     }
@@ -229,7 +229,7 @@ fn a_log_that_does_not_fit_says_which_operation_and_the_same_log_fits_a_larger_v
 }
 
 #[test]
-fn what_would_not_go_after_a_failure_is_told_and_cleaned_later() {
+fn busy_mount_after_a_failure_is_cleaned_later() {
     if !root_or_skip("mounting") {
         return;
     }
@@ -256,7 +256,7 @@ fn what_would_not_go_after_a_failure_is_told_and_cleaned_later() {
 }
 
 #[test]
-fn a_command_that_cannot_be_run_leaves_no_log_and_a_log_that_is_there_is_told() {
+fn failed_command_leaves_no_log() {
     if !root_or_skip("mounting") {
         return;
     }

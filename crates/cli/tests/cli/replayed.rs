@@ -94,7 +94,7 @@ fn assert_same(lab: &Lab, one: &str, other: &str) {
 }
 
 #[test]
-fn a_recording_is_a_workload_on_every_file_system() {
+fn recording_is_a_workload_on_every_file_system() {
     if !root_or_skip("volumes") {
         return;
     }
@@ -131,7 +131,7 @@ fn full_plan() -> String {
 }
 
 #[test]
-fn repetitions_hold_a_volume_full_and_a_killed_run_ends_as_if_nothing_had_happened() {
+fn repetitions_keep_a_volume_full_across_resume() {
     if !root_or_skip("volumes") {
         return;
     }
@@ -165,7 +165,7 @@ fn kill_after(lab: &Lab, out: &str, text: &str) {
 }
 
 #[test]
-fn a_run_does_not_go_on_with_another_log_and_nothing_of_it_is_spoilt() {
+fn run_refuses_to_resume_with_another_log() {
     if !root_or_skip("volumes") {
         return;
     }
@@ -200,7 +200,7 @@ fn a_run_does_not_go_on_with_another_log_and_nothing_of_it_is_spoilt() {
 }
 
 #[test]
-fn logs_that_cannot_be_replayed_are_refused_before_anything_is_written() {
+fn unusable_logs_are_refused_before_any_write() {
     if !root_or_skip("volumes") {
         return;
     }
@@ -268,7 +268,7 @@ fn logs_that_cannot_be_replayed_are_refused_before_anything_is_written() {
 }
 
 #[test]
-fn the_log_of_an_aging_that_ran_out_of_space_ages_another_volume() {
+fn log_with_no_space_ages_another_volume() {
     if !root_or_skip("volumes") {
         return;
     }
@@ -298,7 +298,7 @@ fn the_log_of_an_aging_that_ran_out_of_space_ages_another_volume() {
 }
 
 #[test]
-fn overwrites_that_passed_the_page_cache_by_do_so_again() {
+fn direct_overwrites_are_replayed_direct() {
     let lab = Lab::new();
     for name in ["once", "again"] {
         fs::create_dir(lab.path(name)).unwrap();

@@ -234,7 +234,7 @@ pub fn last_journal_line(run: &Path) -> String {
 }
 
 #[test]
-fn a_killed_run_ends_as_if_nothing_had_happened() {
+fn killed_run_resumes_to_equal_results() {
     if !root_or_skip("volumes") {
         return;
     }
@@ -261,7 +261,7 @@ fn a_killed_run_ends_as_if_nothing_had_happened() {
 }
 
 #[test]
-fn a_run_goes_on_from_another_directory_though_its_plan_has_relative_paths() {
+fn run_resumes_from_another_directory() {
     if !root_or_skip("volumes") {
         return;
     }
@@ -283,7 +283,7 @@ fn a_run_goes_on_from_another_directory_though_its_plan_has_relative_paths() {
 }
 
 #[test]
-fn what_was_told_before_the_first_checkpoint_is_not_asked_again() {
+fn answers_before_the_first_checkpoint_are_kept() {
     if !root_or_skip("volumes") {
         return;
     }

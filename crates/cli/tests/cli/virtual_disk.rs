@@ -111,17 +111,17 @@ fn runs_on(kind: &str, size: &str) {
 }
 
 #[test]
-fn a_run_on_a_virtual_disk_reports_modelled_seconds_on_ext4() {
+fn ext4_on_virtual_disk_has_modelled_seconds() {
     runs_on("ext4", "64MiB");
 }
 
 #[test]
-fn a_run_on_a_virtual_disk_reports_modelled_seconds_on_xfs() {
+fn xfs_on_virtual_disk_has_modelled_seconds() {
     runs_on("xfs", "320MiB");
 }
 
 #[test]
-fn a_run_on_a_virtual_disk_reports_modelled_seconds_on_btrfs() {
+fn btrfs_on_virtual_disk_has_modelled_seconds() {
     runs_on("btrfs", "320MiB");
 }
 
@@ -142,7 +142,7 @@ fn start_and_wait(lab: &Lab) -> Child {
 }
 
 #[test]
-fn a_killed_run_on_virtual_disks_is_cleaned_and_goes_on_to_the_same_trees() {
+fn killed_run_on_virtual_disks_resumes() {
     if !root_or_skip("FUSE and volumes") {
         return;
     }
@@ -169,7 +169,7 @@ fn a_killed_run_on_virtual_disks_is_cleaned_and_goes_on_to_the_same_trees() {
 }
 
 #[test]
-fn a_run_killed_with_the_servers_and_guards_of_its_disks_is_cleaned_and_goes_on() {
+fn run_killed_with_its_servers_resumes() {
     if !root_or_skip("FUSE and volumes") {
         return;
     }
@@ -204,7 +204,7 @@ fn a_run_killed_with_the_servers_and_guards_of_its_disks_is_cleaned_and_goes_on(
 }
 
 #[test]
-fn a_run_whose_disks_server_is_killed_fails_with_a_reason_and_hangs_nowhere() {
+fn run_fails_when_its_disk_server_dies() {
     if !root_or_skip("FUSE and volumes") {
         return;
     }
@@ -231,7 +231,7 @@ fn a_run_whose_disks_server_is_killed_fails_with_a_reason_and_hangs_nowhere() {
 }
 
 #[test]
-fn in_real_time_the_grep_test_takes_as_long_as_the_modelled_disk() {
+fn grep_in_real_time_lasts_the_modelled_time() {
     if !root_or_skip("FUSE and volumes") {
         return;
     }

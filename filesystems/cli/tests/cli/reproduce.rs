@@ -15,7 +15,7 @@ use super::rig::Lab;
 pub const KEPT: &str = include_str!("../../../../golden/reproduction-eighth.tsv");
 
 #[test]
-fn all_experiments_are_in_the_table_whatever_runs_at_a_time_and_a_second_run_goes_on() {
+fn second_run_completes_the_table_of_experiments() {
     let lab = Lab::new();
     let run = |jobs: &str| {
         let all = ["reproduce", "--scale", "tiny", "--out", "all", "--json", "--jobs", jobs];
@@ -231,7 +231,7 @@ fn what_is_not_there_is_refused() {
 }
 
 #[test]
-fn an_interruption_leaves_whole_parts_only_and_ends_at_once() {
+fn interruption_leaves_whole_parts_only() {
     let lab = Lab::new();
     let mut command = lab.command();
     command.args(["reproduce", "E1", "--scale", "full", "--out", "cut", "--jobs", "1"]);
