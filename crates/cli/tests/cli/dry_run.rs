@@ -222,12 +222,13 @@ fn preview(lab: &Lab, words: &[&str]) -> String {
 /// A preview refuses in the words of the command itself, and writes nothing.
 #[track_caller]
 fn both_refuse(lab: &Lab, words: &[&str], code: i32, says: &[&str]) {
-    let real = lab.run(words);
+    let at = words.iter().position(|word| *word == "--").unwrap_or(words.len());
+    let quiet = |more: &[&str]| lab.run([&words[..at], &["--quiet"], more, &words[at..]].concat());
+    let real = quiet(&[]);
     real.refused(code, says);
     // The command itself may have made the list of runs.
     let before = contents(&lab.path("."));
-    let at = words.iter().position(|word| *word == "--").unwrap_or(words.len());
-    let dry = lab.run([&words[..at], &["--dry-run"], &words[at..]].concat());
+    let dry = quiet(&["--dry-run"]);
     assert_eq!((dry.code, dry.stderr), (real.code, real.stderr), "{words:?}");
     assert!(contents(&lab.path(".")) == before, "{words:?} wrote something");
 }
