@@ -1,6 +1,6 @@
 //! The actions of a plan, for `--dry-run`.
 
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
 use senesce_core::Bytes;
 
@@ -19,8 +19,11 @@ pub struct Preview {
     pub arms: Vec<Arm>,
     /// The maximum of pulls of each arm.
     pub pulls: u64,
-    /// Checkpoints of each arm, as numbers of pulls.
+    /// The checkpoints of all arms, as numbers of pulls. Those before a cure are checkpoints of its
+    /// arm only. The ones after a cure have the same numbers, and are not listed again.
     pub checkpoints: Vec<u64>,
+    /// Checkpoints after a cure, in all arms together.
+    pub cured_checkpoints: u64,
     /// All cells of all arms.
     pub cells: Vec<PlannedCell>,
     /// Sizes of the volumes.
@@ -96,7 +99,10 @@ pub fn preview(
     };
     let measured = plan.roles().iter().map(|role| role.name()).collect::<Vec<_>>().join(", ");
     let runs = plan.measure.warmups + plan.measure.repetitions;
-    let checkpoints = plan.checkpoints(pulls).len();
+    let counts: BTreeSet<usize> = arms.iter().map(|arm| plan.checkpoints_of(arm, pulls).len()).collect();
+    let checkpoints = counts.last().copied().unwrap_or(0);
+    let counts: Vec<String> = counts.iter().map(usize::to_string).collect();
+    let counts = counts.join(" or ");
     let read = match plan.measure.read_at {
         ReadAt::FirstAndLast if checkpoints > 2 => " at the first and the last",
         ReadAt::OnceBetween if checkpoints > 2 => " at the first and the last, 1 at the others",
@@ -111,20 +117,28 @@ pub fn preview(
             kind => format!("{pulls} {} of {}", plan.step_unit(), kind.as_str()),
         },
         format!(
-            "at each of {checkpoints} checkpoints: measure {measured} ({runs} cold grep test(s) each{read}, in turn{traced})"
+            "at each of {counts} checkpoints: measure {measured} ({runs} cold grep test(s) each{read}, in turn{traced})"
         ),
     ];
     steps.extend(arms.iter().filter_map(|arm| {
         let cure = arm.file_system.cure.as_ref()?;
-        let when = match (cure.every, cure.steps(pulls).as_slice()) {
+        let steps = cure.steps(pulls);
+        let when = match (cure.every, steps.as_slice()) {
             (Some(every), _) => format!("each {every} {}", plan.step_unit()),
             (None, [step]) if *step < pulls => format!("{step} {}", plan.step_unit()),
             _ => "the last step".to_owned(),
         };
-        Some(format!("{}: after {when}, cure by {}, and measure again", arm.name, cure.by.name()))
+        let more = match steps.len() {
+            1 => "1 more checkpoint".to_owned(),
+            number => format!("{number} more checkpoints"),
+        };
+        Some(format!("{}: after {when}, cure by {}, and measure again ({more})", arm.name, cure.by.name()))
     }));
+    let checkpoints: BTreeSet<u64> = arms.iter().flat_map(|arm| plan.checkpoints_of(arm, pulls)).collect();
+    let cured = arms.iter().filter_map(|arm| Some(arm.file_system.cure.as_ref()?.steps(pulls).len() as u64));
     Ok(Preview {
-        checkpoints: plan.checkpoints(pulls),
+        checkpoints: checkpoints.into_iter().collect(),
+        cured_checkpoints: cured.sum(),
         cells: arms.iter().flat_map(|arm| plan.cells(arm, pulls)).collect(),
         disk_bytes: Bytes(sizes.needed_bytes),
         volumes: volumes.collect(),

@@ -25,7 +25,7 @@ pub(crate) const MODEL_HEADS: [&str; 8] =
 
 /// The seconds of the grep tests of all cells, by cell: in virtual time if there are any, else wall
 /// time.
-fn read_seconds(results: &Results) -> BTreeMap<&CellKey, Vec<f64>> {
+pub(crate) fn read_seconds(results: &Results) -> BTreeMap<&CellKey, Vec<f64>> {
     let mut wall: BTreeMap<&CellKey, Vec<f64>> = BTreeMap::new();
     for row in results.counted_grep() {
         wall.entry(&row.key).or_default().push(row.wall_seconds);

@@ -1,23 +1,24 @@
 //! The headline: the cost of aging, the largest effect first, and its certainty.
 //!
-//! The modelled slowdown is first: it is computed from the places of blocks, and has no noise.
+//! The gain of cures is first, if the run has any. The modelled slowdown follows: it is computed from the places of blocks, and has no noise.
 //! Measured ratios are next. They count only if they exceed chance and the noise band of the run
 //! (see [`crate::noise`]).
 
 use senesce_store::Role;
 
+use crate::cure_headline::cure_headline;
 use crate::devices::{TRACED, VIRTUAL_TIME, short};
 use crate::format::{count, number};
 use crate::model::{Lines, Model, Spread, words};
 use crate::noise::{Finding, Noise};
 
 /// Ratios in this range count as no difference.
-const ALIKE: std::ops::Range<f64> = 0.95..1.05;
+pub(crate) const ALIKE: std::ops::Range<f64> = 0.95..1.05;
 
 /// The sentences that the report and the summary begin with; the first is the headline.
 pub(crate) fn headline(model: &Model) -> Vec<String> {
     let lead = model.main_device();
-    let mut sentences = Vec::new();
+    let mut sentences = cure_headline(model);
     let wall = Slowdowns::of(model, &model.slowdown);
     match lead {
         Some((device, _, slowdown)) => {
@@ -278,13 +279,13 @@ fn floor(model: &Model, arm: &str) -> Option<String> {
 }
 
 /// A device as the object of a sentence.
-fn on_device(device: &str) -> String {
+pub(crate) fn on_device(device: &str) -> String {
     let name = short(device).trim_end_matches(VIRTUAL_TIME).trim_end_matches(TRACED);
     format!("a modelled {name}")
 }
 
 /// `a`, `a and b`, `a, b and c`.
-fn list(items: &[String]) -> String {
+pub(crate) fn list(items: &[String]) -> String {
     match items {
         [] => String::new(),
         [one] => one.clone(),
@@ -293,7 +294,7 @@ fn list(items: &[String]) -> String {
 }
 
 /// A number with two digits, enough for a headline: `12`, `1.8`, `0.59`.
-fn two_digits(value: f64) -> String {
+pub(crate) fn two_digits(value: f64) -> String {
     match value {
         value if value >= 99.5 => number(value.round()),
         value if value >= 9.95 => format!("{value:.0}"),

@@ -8,6 +8,7 @@
 mod chart;
 mod convergence;
 mod csv;
+mod cure_headline;
 mod cures;
 mod devices;
 mod equivalence;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use senesce_store::Role;
+use senesce_store::{MISSED_CURE, Role};
 
 use crate::format::count;
 use crate::model::Model;
@@ -24,6 +24,8 @@ pub(crate) fn warnings(model: &Model) -> Vec<String> {
             "The run was in a guest kernel, whose system calls are slow: do not quote its wall times.".to_owned(),
         );
     }
+    let missed = results.circumstances.iter().filter(|row| row.key == MISSED_CURE);
+    warnings.extend(missed.map(|row| format!("{}: {}.", row.arm, row.value)));
     for (arm, pulls) in differing_trees(model) {
         warnings.push(format!(
             "{arm}, {} {}: the volumes do not hold the same tree, so their costs cannot be compared.",

@@ -74,3 +74,48 @@ fn the_figure_of_cures_is_written_with_its_data() {
     let csv = std::fs::read_to_string(dir.path().join("cures.csv")).unwrap();
     assert!(csv.lines().any(|line| line.contains("xfs,cured-empty,") && line.contains(",200,1,0.25")), "{csv}");
 }
+
+/// The first sentences of a page, in its order.
+fn lead(results: &Results) -> String {
+    summary_table(results).lines().next().unwrap().to_owned()
+}
+
+#[test]
+fn a_report_with_cures_leads_with_their_gain() {
+    let mut results = cured();
+    for (role, seconds) in [(Role::Empty, 9.0), (Role::CuredEmpty, 1.0), (Role::Unaged, 2.0)] {
+        let row = common::results().modelled[0].clone();
+        let key = CellKey { arm: "xfs".into(), file_system: "xfs".into(), role, pulls: 200 };
+        let device = row.device.clone();
+        results.modelled.retain(|row| row.key != key || row.device != device || row.method != "extents");
+        results.modelled.push(senesce_store::ModelledRow { key, method: "extents".into(), seconds, ..row });
+    }
+    let shown = summary_table(&results);
+    let mut lines = shown.lines();
+    let first = lines.next().unwrap();
+    assert!(
+        first.starts_with("After 200 pulls, a cure by senesce makes xfs 9.0× faster to read on a modelled "),
+        "{first}"
+    );
+    assert_eq!(lines.next().unwrap(), "After the cure, xfs is 2.0× faster to read than a fresh copy.");
+    let page = render_report(&results, &ReportOptions::default()).unwrap();
+    assert!(page.contains("<p class=\"lead\">After 200 pulls, a cure by senesce makes xfs 9.0× faster"));
+    results.cures.iter_mut().for_each(|row| row.tool = "xfs_fsr".into());
+    let of_cured = |row: &&mut senesce_store::ModelledRow| row.key.role == Role::CuredEmpty;
+    results.modelled.iter_mut().filter(of_cured).for_each(|row| row.seconds = 8.9);
+    let vain = lead(&results);
+    assert!(
+        vain.starts_with("After 200 pulls, no cure makes reading on a modelled ") && vain.ends_with(": xfs_fsr (xfs)."),
+        "{vain}"
+    );
+}
+
+#[test]
+fn a_cure_that_did_not_run_is_a_warning() {
+    let mut results = common::results();
+    let value = "the cure by senesce after 300 pulls did not run: the steps ended after 200 pulls".to_owned();
+    let key = senesce_store::MISSED_CURE.to_owned();
+    results.circumstances.push(senesce_store::CircumstanceRow { arm: "xfs".into(), key, value });
+    let shown = summary_table(&results);
+    assert!(shown.contains("warning: xfs: the cure by senesce after 300 pulls did not run"), "{shown}");
+}

@@ -18,7 +18,7 @@ pub use reference::reference_markdown;
 pub use results::{CellCosts, CellResults, EVENTS_FILE, EVENTS_SCHEMA, FORMAT, RUN_INFO_FILE, Results, RunInfo};
 pub use rows::{
     AgingRow, CellKey, CellRow, CircumstanceRow, CureRow, FreeSpaceRow, GrepRow, LatencyRow, LayoutRow, LoadRow,
-    MapRow, ModelledRow, Role, StepRow, TraceBucketRow, TraceRow,
+    MISSED_CURE, MapRow, ModelledRow, Role, StepRow, TraceBucketRow, TraceRow,
 };
 pub use schema::{Column, ColumnType, Table};
 pub use simulated::SimulatedDisk;

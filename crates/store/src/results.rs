@@ -74,8 +74,26 @@ pub struct CellResults {
 pub struct CellCosts {
     /// Repetitions of the grep test.
     pub grep: Vec<GrepRow>,
+    /// The load of the machine during them.
+    pub load: Vec<LoadRow>,
     /// Modelled costs.
     pub modelled: Vec<ModelledRow>,
+}
+
+impl CellCosts {
+    /// The repetitions that figures are computed from, see [`Results::counted_grep`].
+    pub fn counted_grep(&self) -> impl Iterator<Item = &GrepRow> {
+        counted(&self.grep, &self.load)
+    }
+}
+
+/// The rows of table `grep` that figures are computed from, by the rows of table `load`.
+fn counted<'a>(grep: &'a [GrepRow], load: &'a [LoadRow]) -> impl Iterator<Item = &'a GrepRow> {
+    let disturbed: BTreeSet<(&CellKey, u64)> =
+        load.iter().filter(|row| !row.disturbance.is_empty()).map(|row| (&row.key, row.repetition)).collect();
+    let is_disturbed = move |row: &GrepRow| disturbed.contains(&(&row.key, row.repetition));
+    let quiet: BTreeSet<&CellKey> = grep.iter().filter(|row| !is_disturbed(row)).map(|row| &row.key).collect();
+    grep.iter().filter(move |row| !is_disturbed(row) || !quiet.contains(&row.key))
 }
 
 impl CellResults {
@@ -138,10 +156,6 @@ impl Results {
     /// The rows of table `grep` that figures are computed from. Disturbed repetitions are left out,
     /// unless a cell has no others. Rows without a row in table `load`, as in older results, count.
     pub fn counted_grep(&self) -> impl Iterator<Item = &GrepRow> {
-        let disturbed: BTreeSet<(&CellKey, u64)> =
-            self.load.iter().filter(|row| !row.disturbance.is_empty()).map(|row| (&row.key, row.repetition)).collect();
-        let is_disturbed = move |row: &GrepRow| disturbed.contains(&(&row.key, row.repetition));
-        let quiet: BTreeSet<&CellKey> = self.grep.iter().filter(|row| !is_disturbed(row)).map(|row| &row.key).collect();
-        self.grep.iter().filter(move |row| !is_disturbed(row) || !quiet.contains(&row.key))
+        counted(&self.grep, &self.load)
     }
 }

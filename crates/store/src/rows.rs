@@ -445,6 +445,10 @@ pub struct CureRow {
     pub read_after_seconds: f64,
 }
 
+/// The key of a circumstance of an arm whose cure did not run. Its value is the reason, as a
+/// sentence.
+pub const MISSED_CURE: &str = "cure.missed";
+
 /// Table `circumstances`: everything a figure depends on, as keys and values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CircumstanceRow {

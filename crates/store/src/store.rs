@@ -173,7 +173,7 @@ impl ResultStore {
     /// What reading a cell costs; nothing of a cell that was not appended. Cost: two small files,
     /// or the compacted tables.
     pub fn read_costs(&self, key: &CellKey) -> Result<CellCosts, Error> {
-        Ok(CellCosts { grep: self.read_rows(key)?, modelled: self.read_rows(key)? })
+        Ok(CellCosts { grep: self.read_rows(key)?, load: self.read_rows(key)?, modelled: self.read_rows(key)? })
     }
 
     fn read_rows<R: TableRow>(&self, key: &CellKey) -> Result<Vec<R>, Error> {

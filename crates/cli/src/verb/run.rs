@@ -237,7 +237,11 @@ fn print_preview(plan: &Plan, preview: &Preview) {
     println!("arms         {} ({})", arms.len(), arms.join(", "));
     println!("{:<12} {} per arm, at most", plan.step_unit(), preview.pulls);
     let checkpoints: Vec<String> = preview.checkpoints.iter().map(u64::to_string).collect();
-    println!("checkpoints  {} ({})", checkpoints.len(), shortened(&checkpoints));
+    let cured = match preview.cured_checkpoints {
+        0 => String::new(),
+        number => format!(", and {number} after cures"),
+    };
+    println!("checkpoints  {} ({}){cured}", checkpoints.len(), shortened(&checkpoints));
     println!("cells        {}", preview.cells.len());
     println!("first state  {} of one copy", Bytes(preview.sizes.clone_bytes));
     println!("volumes      {}", preview.volumes.join("\n             "));

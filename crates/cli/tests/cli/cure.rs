@@ -12,7 +12,7 @@ use senesce_testkit::root_or_skip;
 use serde_json::Value;
 
 use super::{
-    lab::{Lab, SINGLE},
+    lab::{Lab, SINGLE, SMALL},
     outputs::cells,
     resume::End,
 };
@@ -36,6 +36,7 @@ fn cures(kind: &str, native: &str) {
     lab.plan(&small(kind, native));
     let preview = lab.run(["run", "plan.toml", "--dry-run"]).good().stdout;
     assert!(preview.contains(&format!("{kind}-{native}: after the last step, cure by {native}")), "{preview}");
+    assert!(preview.contains("checkpoints  2 (0, 24), and 2 after cures"), "{preview}");
     let done = lab.run(["run", "plan.toml", "--quiet", "--out", "out"]).good();
     lab.assert_nothing_left();
 
@@ -67,6 +68,12 @@ fn cures(kind: &str, native: &str) {
             assert!((0.5..2.0).contains(&gain), "files in one piece stay where they are: {row}");
         }
     }
+    let versions = table(&lab, "out", "circumstances");
+    let versions: Vec<&Value> = versions.iter().filter(|row| row["key"] == "cure.version").collect();
+    let is_version = |text: &str| text.contains(|digit: char| digit.is_ascii_digit()) && text.contains('.');
+    assert!(versions.len() == 1 && is_version(versions[0]["value"].as_str().unwrap()), "{versions:?}");
+    let lead = done.stdout.lines().find(|line| line.starts_with("After 24 pulls, ")).unwrap_or_default();
+    assert!(lead.contains(&format!("a cure by senesce makes {kind} ")), "the gain of the cure leads: {}", done.stdout);
     assert!(done.stdout.contains("Cures: cold read before and after"), "{}", done.stdout);
     let page = fs::read_to_string(lab.path("out/report.html")).unwrap();
     assert!(page.contains("<section id=\"cure-table\">") && page.contains("id=\"cures\""));
@@ -85,6 +92,28 @@ fn each_tool_cures_xfs() {
 #[test]
 fn each_tool_cures_btrfs() {
     cures("btrfs", "btrfs");
+}
+
+#[test]
+fn cure_after_the_last_step_is_reported() {
+    if !root_or_skip("volumes") {
+        return;
+    }
+    let lab = Lab::new();
+    let cured = "kind = \"ext4\"\ncure = { by = \"senesce\", at = 450 }";
+    let plan = SMALL.replace("kind = \"ext4\"", cured).replace("start = 20\npulls = 40", "start = 72\npulls = 500");
+    lab.plan(&plan.replace("every = 20", "every = 200"));
+    let preview = lab.run(["run", "plan.toml", "--dry-run"]).good().stdout;
+    assert!(preview.contains("checkpoints  5 (0, 200, 400, 450, 500), and 1 after cures"), "{preview}");
+    assert!(preview.contains("at each of 5 checkpoints") && preview.contains("(1 more checkpoint)"), "{preview}");
+    let done = lab.run(["run", "plan.toml", "--quiet", "--out", "out"]).good();
+    let missed = "the cure by senesce after 450 pulls did not run: the steps ended after ";
+    assert!(done.stdout.contains(&format!("warning: ext4-senesce: {missed}")), "{}", done.stdout);
+    let rows = table(&lab, "out", "circumstances");
+    let row = rows.iter().find(|row| row["key"] == "cure.missed").unwrap();
+    assert!(row["arm"] == "ext4-senesce" && row["value"].as_str().unwrap().starts_with(missed), "{row}");
+    assert_eq!(table(&lab, "out", "cures"), [Value::Null; 0]);
+    lab.assert_nothing_left();
 }
 
 #[test]

@@ -28,7 +28,7 @@ pub(crate) use phases::PhaseTimer;
 pub(crate) use resume::check_source;
 pub(crate) use state::{ArmContext, ArmPulls, drop_snapshots, sync_step};
 
-use cure::cure_if_due;
+use cure::{cure_if_due, warn_of_missed};
 use measure::Reads;
 use state::ArmState;
 
@@ -114,7 +114,8 @@ fn age(context: &mut ArmContext<'_>, state: &mut ArmState) -> Result<(), Error> 
         );
         context.observer.on_event(&Event::Warning { arm: context.arm.name.clone(), message });
     }
-    cure(context, state, true)
+    cure(context, state, true)?;
+    warn_of_missed(context, state.pulls)
 }
 
 /// Cures the volumes if a cure is due. Then makes the cells after the cure and the state durable.

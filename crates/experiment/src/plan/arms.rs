@@ -95,16 +95,20 @@ impl Plan {
         at
     }
 
+    /// The checkpoints of an arm: the common ones, and those before its cures.
+    pub fn checkpoints_of(&self, arm: &Arm, pulls: u64) -> BTreeSet<u64> {
+        self.checkpoints(pulls).into_iter().chain(cure_steps(arm, pulls)).collect()
+    }
+
     /// Every cell of an arm for `pulls` pulls.
     pub fn cells(&self, arm: &Arm, pulls: u64) -> Vec<PlannedCell> {
         let key = |role, pulls| {
             let file_system = arm.file_system.kind.as_str().to_owned();
             CellKey { arm: arm.name.clone(), file_system, role, pulls }
         };
-        let cures = arm.file_system.cure.as_ref().map_or_else(Vec::new, |cure| cure.steps(pulls));
-        let checkpoints: BTreeSet<u64> = self.checkpoints(pulls).into_iter().chain(cures.iter().copied()).collect();
+        let cures = cure_steps(arm, pulls);
         let mut cells = Vec::new();
-        for pulls in checkpoints {
+        for pulls in self.checkpoints_of(arm, pulls) {
             cells.extend(self.roles().iter().map(|&role| key(role, pulls)));
             if cures.contains(&pulls) {
                 let aged = self.roles().iter().filter(|role| **role != Role::Unaged);
@@ -113,6 +117,11 @@ impl Plan {
         }
         cells
     }
+}
+
+/// The steps of an arm that a cure follows.
+fn cure_steps(arm: &Arm, pulls: u64) -> Vec<u64> {
+    arm.file_system.cure.as_ref().map_or_else(Vec::new, |cure| cure.steps(pulls))
 }
 
 #[cfg(test)]
@@ -167,6 +176,8 @@ mod tests {
         assert_eq!(cells(", at = \"end\""), end);
         let middle = [(50, Empty), (50, Unaged), (50, CuredEmpty)];
         assert_eq!(cells(", at = 50"), [&plain[..4], &middle, &plain[4..]].concat());
+        let pulls: BTreeSet<u64> = cells(", at = 50").into_iter().map(|(pulls, _)| pulls).collect();
+        assert_eq!(pulls, [0, 40, 50, 80].into());
         let every = [&plain[..4], &[(40, CuredEmpty)], &plain[4..], &[(80, CuredEmpty)]].concat();
         assert_eq!(cells(", every = 40"), every);
     }

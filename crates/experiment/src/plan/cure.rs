@@ -57,6 +57,16 @@ impl CureTool {
         }
     }
 
+    /// The arguments with which the program prints its version.
+    pub(crate) fn version_arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::XfsFsr => &["-V"],
+            Self::Btrfs => &["--version"],
+            // It prints its version with its usage, if it has no argument.
+            Self::E4defrag | Self::Senesce => &[],
+        }
+    }
+
     /// The arguments of the program before the directory.
     pub(crate) fn arguments(self) -> &'static [&'static str] {
         match self {
@@ -173,6 +183,15 @@ impl CurePlan {
             (Some(every), _) => (every..=steps).step_by(every as usize).collect(),
             (None, Some(CureAt::Step(at))) => (at..=steps).take(1).collect(),
             (None, Some(CureAt::End) | None) => vec![steps],
+        }
+    }
+
+    /// The first step after which it runs, unless that is the last one.
+    pub(crate) fn first_step(&self) -> Option<u64> {
+        match (self.every, self.at) {
+            (Some(every), _) => Some(every),
+            (None, Some(CureAt::Step(at))) => Some(at),
+            (None, Some(CureAt::End) | None) => None,
         }
     }
 

@@ -11,7 +11,7 @@ use senesce_core::statistics::compute_median;
 use senesce_defrag::Strategy;
 use senesce_exec::tree::{Tree, collect_tree_until};
 use senesce_inspect::MoveCost;
-use senesce_store::{CellCosts, CellResults, CircumstanceRow, CureRow, ModelledRow};
+use senesce_store::{CellCosts, CellResults, CircumstanceRow, CureRow, MISSED_CURE, ModelledRow};
 
 use super::{
     measure, reason,
@@ -85,7 +85,8 @@ pub(crate) fn cure_if_due(context: &mut ArmContext<'_>, state: &mut ArmState, is
 
 /// Runs the tool on every volume.
 fn cure_all(context: &mut ArmContext<'_>, state: &mut ArmState, plan: &CurePlan) -> Result<Cure, Error> {
-    put_circumstances(context, plan)?;
+    let version = tool::find_version(&*context.world.host, plan.by);
+    put_circumstances(context, plan, version)?;
     let first = state.aged[0].volume.root().to_owned();
     let tree = collect_tree_until(&first, context.world.threads, &context.world.stop())?;
     let mut volumes = Vec::new();
@@ -114,6 +115,8 @@ fn cure_volume(
 ) -> Result<CuredVolume, Error> {
     let aged = &mut state.aged[index];
     aged.target = None;
+    // The checkpoint before left the volume with contents in memory, so a tool would read less.
+    aged.volume.remount_cold()?;
     aged.mark_written()?;
     let disk_before = aged.volume.disk_time()?;
     let began = context.world.clock.now();
@@ -137,15 +140,33 @@ fn cure_volume(
     Ok(CuredVolume { tool: plan.by, strategies, written_bytes, wall_seconds, disk_seconds, work, before })
 }
 
-fn put_circumstances(context: &mut ArmContext<'_>, plan: &CurePlan) -> Result<(), Error> {
+/// Records the cure. An outside tool has a version of its own.
+fn put_circumstances(context: &mut ArmContext<'_>, plan: &CurePlan, version: Option<String>) -> Result<(), Error> {
     let values = serde_json::to_value(plan).unwrap_or_default();
     let text = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let rows = values.as_object().into_iter().flatten().map(|(key, value)| CircumstanceRow {
+    let keys = values.as_object().into_iter().flatten().map(|(key, value)| (key.as_str(), text(value)));
+    let rows = keys.chain(version.map(|version| ("version", version))).map(|(key, value)| CircumstanceRow {
         arm: context.arm.name.clone(),
         key: format!("cure.{key}"),
-        value: text(value),
+        value,
     });
     add_circumstances(context.store, rows.collect())
+}
+
+/// Records and reports a cure that did not run because the steps ended before its step.
+pub(crate) fn warn_of_missed(context: &mut ArmContext<'_>, pulls: u64) -> Result<(), Error> {
+    let Some(plan) = &context.arm.file_system.cure else { return Ok(()) };
+    let Some(due) = plan.first_step().filter(|due| *due > pulls) else { return Ok(()) };
+    let message = format!(
+        "the cure by {} after {due} {unit} did not run: the steps ended after {pulls} {unit}",
+        plan.by.name(),
+        unit = context.plan.step_unit(),
+    );
+    let arm = context.arm.name.clone();
+    let row = CircumstanceRow { arm: arm.clone(), key: MISSED_CURE.to_owned(), value: message.clone() };
+    add_circumstances(context.store, vec![row])?;
+    context.observer.on_event(&Event::Warning { arm, message });
+    Ok(())
 }
 
 impl Cure {
@@ -153,7 +174,8 @@ impl Cure {
     /// `after` is its cell after the cure.
     pub(crate) fn rows(&self, volume: usize, after: &CellResults) -> Vec<CureRow> {
         let cured = &self.volumes[volume];
-        let after_costs = CellCosts { grep: after.grep.clone(), modelled: after.modelled.clone() };
+        let after_costs =
+            CellCosts { grep: after.grep.clone(), load: after.load.clone(), modelled: after.modelled.clone() };
         let read = (read_seconds(&cured.before), read_seconds(&after_costs));
         let mut devices: Vec<&str> = [&cured.before, &after_costs]
             .into_iter()
@@ -193,12 +215,12 @@ fn of_map(costs: &CellCosts) -> impl Iterator<Item = &ModelledRow> {
     costs.modelled.iter().filter(|row| row.method == "extents")
 }
 
-/// The median time of the grep tests: virtual time for a disk in virtual time, else wall time. NaN
-/// without tests.
+/// The median time of the grep tests: virtual time for a disk in virtual time, else the wall time
+/// of the repetitions that other work did not disturb. NaN without tests.
 fn read_seconds(costs: &CellCosts) -> f64 {
     let in_virtual_time: Vec<f64> =
         costs.modelled.iter().filter(|row| row.method == "virtual-time").map(|row| row.seconds).collect();
-    let wall = || costs.grep.iter().map(|row| row.wall_seconds).collect();
+    let wall = || costs.counted_grep().map(|row| row.wall_seconds).collect();
     let seconds = if in_virtual_time.is_empty() { wall() } else { in_virtual_time };
     compute_median(&seconds).unwrap_or(f64::NAN)
 }

@@ -35,6 +35,18 @@ pub(super) fn run(context: &mut ArmContext<'_>, tool: CureTool, root: &Path) -> 
     Ok(Work::default())
 }
 
+/// The line in which a tool prints its version. `None` for this program, and for a tool that prints
+/// none.
+pub(super) fn find_version(host: &dyn Host, tool: CureTool) -> Option<String> {
+    let program = host.find_tool(tool.program()?)?;
+    let output = host
+        .run_tool(&program, &tool.version_arguments().iter().map(|&word| word.to_owned()).collect::<Vec<_>>())
+        .ok()?;
+    let is_version = |word: &str| word.trim_start_matches('v').starts_with(|first: char| first.is_ascii_digit());
+    let mut lines = output.stdout.lines().chain(output.stderr.lines());
+    lines.find(|line| line.split_whitespace().any(is_version)).map(|line| line.trim().to_owned())
+}
+
 /// The command of the tool. If this process is killed, the tool is killed too. Otherwise it would
 /// keep the volume mounted.
 fn command_of(host: &dyn Host, tool: CureTool, root: &Path) -> Result<Command, Error> {
