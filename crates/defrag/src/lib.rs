@@ -14,6 +14,7 @@
 
 mod advice;
 mod apply;
+mod balance;
 mod error;
 mod order;
 mod place;
@@ -29,6 +30,7 @@ pub use apply::{
     Applied, ApplyOptions, BatchReport, Mover, Skip, Skipped, apply_plan, apply_space, find_mover, find_segments,
     hold_in_thought,
 };
+pub use balance::{WorstGroup, balance_group, free_lengths, plan_balance, predict_free_lengths};
 pub use error::Error;
 pub use order::Order;
 pub use place::{Piece, measure_pieces, place_batches};

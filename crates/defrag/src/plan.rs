@@ -241,13 +241,17 @@ impl Plan {
 pub fn plan_moves(entries: &[Surveyed], order: &[usize], options: &PlanOptions) -> Plan {
     let mut plan = Plan::default();
     let mut planner = Planner { entries, options, sequence: Sequence::default(), waiting: Vec::new() };
+    let mut shared = BTreeSet::new();
     for &entry in order {
         let Surveyed { kind, extents, .. } = &entries[entry];
         debug_assert_eq!(*kind, EntryKind::File);
         let bytes =
             extents.iter().filter(|raw| raw.placement() == Placement::Placed).map(|raw| raw.extent.length).sum();
         plan.live_bytes += bytes;
-        match find_obstacle(&entries[entry], options) {
+        let obstacle = find_obstacle(&entries[entry], options);
+        // Blocks that several files share move with the first of these files.
+        let is_again = obstacle.is_none() && has_seen(&mut shared, &entries[entry]);
+        match obstacle.or_else(|| is_again.then_some(LeftWhy::Shared)) {
             // The reader seeks to it and back, so it ends a sequence.
             Some(why) => {
                 plan.leave(why, bytes);
@@ -261,6 +265,12 @@ pub fn plan_moves(entries: &[Surveyed], order: &[usize], options: &PlanOptions) 
     planner.end_sequence(&mut plan);
     planner.flush(&mut plan);
     plan
+}
+
+/// Notes the shared blocks of a file. Returns whether any were known.
+fn has_seen(shared: &mut BTreeSet<u64>, entry: &Surveyed) -> bool {
+    let blocks = entry.extents.iter().filter(|raw| raw.flags.contains(ExtentFlags::SHARED));
+    blocks.fold(false, |known, raw| !shared.insert(raw.extent.physical) || known)
 }
 
 /// The directory of an entry, without the separator.

@@ -4,7 +4,8 @@ use std::{fs, path::Path};
 
 use senesce_core::never;
 use senesce_defrag::{
-    Applied, ApplyOptions, Order, Plan, PlanOptions, Skip, Tree, apply_plan, collect_tree, find_mover, plan_moves,
+    Applied, ApplyOptions, Order, Plan, PlanOptions, Skip, Tree, WorstGroup, apply_plan, balance_group, collect_tree,
+    find_mover, free_lengths, plan_balance, plan_moves,
 };
 use senesce_testkit::{Volume, root_or_skip, run};
 
@@ -28,10 +29,14 @@ fn age(root: &Path, directory: &str) {
 }
 
 fn plan(root: &Path) -> (Tree, Plan) {
+    plan_batches(root, 1 << 20)
+}
+
+fn plan_batches(root: &Path, batch_bytes: u64) -> (Tree, Plan) {
     let (_, options) = find_mover(root, false).unwrap();
     let tree = collect_tree(root, 1, &never).unwrap();
     let files = Order::Sorted.apply(&tree).unwrap();
-    let plan = plan_moves(&tree.entries, &files, &PlanOptions { batch_bytes: 1 << 20, ..options });
+    let plan = plan_moves(&tree.entries, &files, &PlanOptions { batch_bytes, ..options });
     (tree, plan)
 }
 
@@ -81,7 +86,12 @@ fn new_sharing_during_moves_is_kept() {
             }
         });
         let shared = applied.skipped.get(&Skip::Shared).map_or(0, |skipped| skipped.files);
-        assert!(shared > FILES as u64 / 2, "{kind}: {applied:?}");
+        match kind {
+            // The snapshot moves, too, until its metadata would need too much space. It also has the
+            // donors of the current batch, which the kernel then writes elsewhere.
+            "btrfs" => assert!(shared == 0 && applied.files > FILES as u64 / 3, "{kind}: {applied:?}"),
+            _ => assert!(shared > FILES as u64 / 2, "{kind}: {applied:?}"),
+        }
         drop(planned);
         let grown = used(&volume).saturating_sub(before);
         // The current batch may have lost its sharing, and metadata also grows.
@@ -119,4 +129,104 @@ fn a_renamed_directory_stops_no_others() {
             });
         }
     }
+}
+
+/// The bytes of a file on the device, as the kernel maps them.
+fn places(path: &Path) -> Vec<(u64, u64)> {
+    let file = fs::File::open(path).unwrap();
+    let map = senesce_probe::collect::collect_extents(&file, path).unwrap();
+    map.iter().map(|raw| (raw.extent.physical, raw.extent.length)).collect()
+}
+
+/// The content of a file of the test with snapshots. Small files would need more metadata than 2%.
+fn large_content(file: usize) -> Vec<u8> {
+    (0..2_000_000 + file * 4321).map(|at| (at * 31 + file * 7 + at / 4096) as u8).collect()
+}
+
+#[test]
+fn all_snapshots_of_a_btrfs_move_and_space_stays() {
+    const FILES: usize = 60;
+    if !root_or_skip("mounts") {
+        return;
+    }
+    let volume = Volume::new("btrfs", 768, &["-m", "single"], "");
+    let root = volume.path("");
+    run("btrfs", &["-q", "subvolume", "create", root.join("live").to_str().unwrap()]);
+    let tree = root.join("live/tree");
+    fs::create_dir(&tree).unwrap();
+    fs::create_dir(root.join("kept")).unwrap();
+    for step in 0..FILES {
+        let file = step * 23 % FILES;
+        fs::write(tree.join(format!("{file:03}")), large_content(file)).unwrap();
+        run("sync", &["-f", root.to_str().unwrap()]);
+    }
+    let snapshots: Vec<_> = (0..24).map(|number| root.join(format!("kept/{number:02}"))).collect();
+    for (number, to) in snapshots.iter().enumerate() {
+        let (from, to) = (root.join("live"), to.to_str().unwrap());
+        let read_only: &[&str] = if number % 2 == 0 { &["-r"] } else { &[] };
+        let words = [&["-q", "subvolume", "snapshot"], read_only, &[from.to_str().unwrap(), to]].concat();
+        run("btrfs", &words);
+    }
+    // One file of a snapshot has other content, and a file of the tree has a second owner in it.
+    fs::write(snapshots[1].join("tree/007"), b"other").unwrap();
+    let (copied, copy) = (tree.join("011"), tree.join("999"));
+    run("cp", &["--reflink=always", copied.to_str().unwrap(), copy.to_str().unwrap()]);
+    run("sync", &["-f", root.to_str().unwrap()]);
+    let before = used(&volume);
+    let planned = plan_batches(&tree, 32 << 20);
+    assert!(planned.1.files() >= FILES as u64 * 9 / 10, "{:?}", planned.1.left);
+    let old = places(&tree.join("030"));
+    let applied = apply(&tree, &planned, &mut || {});
+    assert!(applied.skipped.is_empty() && applied.files == planned.1.files(), "{applied:?}");
+    drop(planned);
+    let grown = used(&volume).saturating_sub(before);
+    println!("space grew by {grown} bytes, {:.2}%", grown as f64 * 100.0 / before as f64);
+    assert!(grown * 50 <= before, "{grown} bytes more than {before}");
+    assert_ne!(places(&tree.join("030")), old);
+    for file in 0..FILES {
+        let name = format!("{file:03}");
+        let wanted = places(&tree.join(&name));
+        for (number, snapshot) in snapshots.iter().enumerate() {
+            let path = snapshot.join("tree").join(&name);
+            if (number, file) == (1, 7) {
+                assert_eq!(fs::read(&path).unwrap(), b"other");
+                continue;
+            }
+            assert_eq!(places(&path), wanted, "{}", path.display());
+        }
+        assert!(fs::read(snapshots[0].join("tree").join(&name)).unwrap() == large_content(file), "{file}");
+    }
+    assert_eq!(places(&copy), places(&copied));
+    assert!(fs::read(&copy).unwrap() == large_content(11));
+}
+
+#[test]
+fn the_worst_block_group_of_a_btrfs_becomes_one_extent() {
+    if !root_or_skip("mounts") {
+        return;
+    }
+    let volume = Volume::new("btrfs", 512, &[], "");
+    let root = volume.path("");
+    let name = |file: usize| root.join(format!("{file:04}"));
+    for file in 0..1200 {
+        fs::write(name(file), vec![file as u8; 160 << 10]).unwrap();
+    }
+    run("sync", &["-f", root.to_str().unwrap()]);
+    // Holes of 320 KiB between files of 160 KiB.
+    (0..1200).filter(|file| file % 3 != 0).for_each(|file| fs::remove_file(name(file)).unwrap());
+    volume.remount_cold();
+    let read = || senesce_probe::collect::collect_btrfs_free_space(&root).unwrap();
+    let before = read();
+    let groups = plan_balance(&before, 1 << 30);
+    assert!(!groups.is_empty(), "{before:?}");
+    let longest = |lengths: Vec<u64>| lengths.into_iter().max().unwrap();
+    groups.iter().for_each(|group| balance_group(&root, group).unwrap());
+    let after = read();
+    let is_there = |group: &WorstGroup| after.groups.iter().any(|there| there.start_bytes == group.start_bytes);
+    assert!(!groups.iter().any(is_there), "{groups:?}");
+    assert!(longest(free_lengths(&after)) >= longest(free_lengths(&before)));
+    assert!(free_lengths(&after).len() < free_lengths(&before).len());
+    (0..1200).step_by(3).for_each(|file| {
+        assert!(fs::read(name(file)).unwrap().iter().all(|byte| *byte == file as u8), "{file}");
+    });
 }

@@ -1,6 +1,6 @@
 //! `senesce defrag`: the order of files and the pieces of large ones, restored.
 
-use std::{fs, sync::Arc, time::Duration};
+use std::{fs, os::unix::fs::MetadataExt, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
 use senesce_core::{Bytes, Clock, Nanos, Printable};
@@ -211,13 +211,21 @@ pub(super) struct Pace<'a> {
     end: Option<Nanos>,
     is_idle: bool,
     since_pause: u64,
+    /// The kernel's count of requests in flight on the device. `None` if the device is not known,
+    /// as for Btrfs.
+    in_flight: Option<PathBuf>,
 }
 
 impl<'a> Pace<'a> {
     /// `clock` counts from the start of the command.
     pub(super) fn new(args: &DefragArgs, clock: &'a dyn Clock) -> Self {
         let end = args.max_seconds.map(|seconds| Nanos(seconds.saturating_mul(1_000_000_000)));
-        Self { clock, end, is_idle: args.idle, since_pause: 0 }
+        let in_flight = fs::metadata(&args.path).ok().map(|meta| {
+            let (major, minor) = (rustix::fs::major(meta.dev()), rustix::fs::minor(meta.dev()));
+            PathBuf::from(format!("/sys/dev/block/{major}:{minor}/inflight"))
+        });
+        let in_flight = in_flight.filter(|path| path.exists());
+        Self { clock, end, is_idle: args.idle, since_pause: 0, in_flight }
     }
 
     /// Whether the next step may run, of `bytes`. Waits while others need the disk.
@@ -227,11 +235,19 @@ impl<'a> Pace<'a> {
             let before = io_wait_micros();
             std::thread::sleep(PAUSE);
             let waited = io_wait_micros().zip(before).map_or(0, |(now, before)| now.saturating_sub(before));
-            if waited * 100 < PAUSE.as_micros() as u64 * PRESSURE_PERCENT {
+            let is_quiet = waited * 100 < PAUSE.as_micros() as u64 * PRESSURE_PERCENT;
+            if is_quiet && !self.has_requests_in_flight() {
                 self.since_pause = 0;
             }
         }
         self.may_run()
+    }
+
+    /// Whether the device still works on requests: those of other programs, or the write-back of the
+    /// last step. The next step would make both wait.
+    fn has_requests_in_flight(&self) -> bool {
+        let text = self.in_flight.as_ref().and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default();
+        text.split_whitespace().any(|number| number != "0")
     }
 
     fn may_run(&self) -> bool {

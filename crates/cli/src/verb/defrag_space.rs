@@ -3,12 +3,15 @@
 use anyhow::{Context, Result};
 use senesce_core::{Bytes, Clock, Printable};
 use senesce_defrag::{
-    Applied, ApplyOptions, PlanOptions, Tree, apply_space, collect_tree, find_mover, find_segments, hold_in_thought,
-    plan_space,
+    Applied, ApplyOptions, PlanOptions, Tree, apply_space, balance_group, collect_tree, find_mover, find_segments,
+    free_lengths, hold_in_thought, plan_balance, plan_space, predict_free_lengths,
 };
 use senesce_probe::{
-    collect::{collect_btrfs_free_space_as_it_is, collect_free_extents, collect_free_extents_as_it_is},
-    map::FreeExtent,
+    collect::{
+        collect_btrfs_free_space, collect_btrfs_free_space_as_it_is, collect_free_extents,
+        collect_free_extents_as_it_is,
+    },
+    map::{BtrfsFreeSpace, FreeExtent},
     score::{FreeSpaceFigures, compute_free_space},
 };
 use senesce_volume::interrupted;
@@ -60,8 +63,8 @@ struct Done {
 pub fn defrag_space(args: &DefragArgs, quiet: bool) -> Result<()> {
     let clock = SystemClock::start();
     let (mut mover, options) = find_mover(&args.path, args.programs)?;
-    if collect_btrfs_free_space_as_it_is(&args.path).is_ok() {
-        return Err(failed("--free-space works on ext4 and XFS; on Btrfs, use `btrfs balance start -dusage=50`"));
+    if let Ok(space) = collect_btrfs_free_space_as_it_is(&args.path) {
+        return balance(args, &space, &clock);
     }
     let free = collect_free_extents_as_it_is(&args.path).context("cannot read the free extents (are you root?)")?;
     let counter = Counter::for_stderr(quiet, "entries", None);
@@ -100,6 +103,45 @@ pub fn defrag_space(args: &DefragArgs, quiet: bool) -> Result<()> {
         return Err(failed("no file could be moved"));
     }
     Ok(())
+}
+
+/// Empties the worst block groups of a Btrfs, one after the other.
+fn balance(args: &DefragArgs, space: &BtrfsFreeSpace, clock: &SystemClock) -> Result<()> {
+    let before = compute_free_space(free_lengths(space));
+    let budget = args.budget.map_or_else(|| MOST_BYTES.min(before.bytes / FREE_SHARE), |budget| budget.0);
+    let groups = plan_balance(space, budget);
+    let predicted = compute_free_space(predict_free_lengths(space, &groups));
+    let moved_bytes = groups.iter().map(|group| group.used_bytes).sum();
+    let mut report = Report { schema: SCHEMA, before, predicted, moved_bytes, applied: None };
+    if !args.json {
+        print!("{}", plan_screen(args, &report));
+    }
+    if !args.dry_run && moved_bytes > 0 {
+        let mut pace = Pace::new(args, clock);
+        let mut applied = Applied::default();
+        for group in &groups {
+            if !pace.may_continue(group.used_bytes) {
+                applied.is_stopped = true;
+                break;
+            }
+            balance_group(&args.path, group)?;
+            applied.moved_bytes += group.used_bytes;
+            applied.written_bytes += group.used_bytes;
+        }
+        let after = compute_free_space(free_lengths(&collect_btrfs_free_space(&args.path)?));
+        let seconds = clock.now().as_secs_f64();
+        if !args.json {
+            print!("{}", done_screen(&report, &applied, &after, seconds));
+        }
+        report.applied = Some(Done { applied, seconds, after });
+    }
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&report)?);
+    }
+    match interrupted() {
+        Some(signal) => Err(senesce_experiment::Error::from(senesce_experiment::Interrupted { signal }).into()),
+        None => Ok(()),
+    }
 }
 
 fn figures(free: &[FreeExtent]) -> FreeSpaceFigures {
@@ -142,8 +184,8 @@ fn plan_screen(args: &DefragArgs, report: &Report) -> String {
 fn done_screen(report: &Report, applied: &Applied, after: &FreeSpaceFigures, seconds: f64) -> String {
     let rows = [header(), space_row("before", &report.before), space_row("now", after)];
     format!(
-        "moved           ranges of {} files, {} written, {} s{}\n{}{}",
-        applied.files,
+        "moved           {}{} written, {} s{}\n{}{}",
+        if applied.files > 0 { format!("ranges of {} files, ", applied.files) } else { String::new() },
         Bytes(applied.written_bytes),
         figure(seconds),
         if applied.is_stopped { "; stopped early, run the command again to continue" } else { "" },

@@ -355,8 +355,12 @@ fn shared_files_keep_their_sharing() {
         "btrfs",
         &["-q", "subvolume", "snapshot", "-r", &root.to_string_lossy(), &root.join("snap").to_string_lossy()],
     );
-    let report = defrag(&lab, &tree, &["--dry-run"]);
-    assert_eq!(report["files"], 0, "{report}");
-    assert!(report["left"]["shared"]["files"].as_u64().unwrap() > 500, "{report}");
+    let (before, snapshot) = (state(&tree), state(&root.join("snap/tree")));
+    let report = defrag(&lab, &tree, &["--force"]);
+    // The metadata of a snapshot may grow by 2% of the space in use.
+    assert!(report["applied"]["files"].as_u64().unwrap() > 100, "{report}");
+    assert!(report["left"]["shared"].is_null() && report["applied"]["skipped"]["shared"].is_null(), "{report}");
+    assert_eq!(state(&tree), before);
+    assert_eq!(state(&root.join("snap/tree")), snapshot);
     aged.check();
 }

@@ -123,3 +123,33 @@ fn the_largest_free_extent_of_ext4_grows() {
     assert!(unmount_patiently(root));
     check("ext4", &disk.device);
 }
+
+#[test]
+fn btrfs_balances_its_worst_block_groups_only() {
+    if !root_or_skip("mounting") {
+        return;
+    }
+    let lab = Lab::new();
+    let (disk, mount) = volume("btrfs", &[], &lab.path("volume"), 512, lab.path("mnt"));
+    let name = |file: usize| mount.point.join(format!("{file:04}"));
+    for file in 0..1200 {
+        fs::write(name(file), vec![file as u8; 160 << 10]).unwrap();
+    }
+    rustix::fs::syncfs(File::open(&mount.point).unwrap()).unwrap();
+    (0..1200).filter(|file| file % 3 != 0).for_each(|file| fs::remove_file(name(file)).unwrap());
+    rustix::fs::syncfs(File::open(&mount.point).unwrap()).unwrap();
+    let before = state(&mount.point);
+    let point = mount.point.to_string_lossy().into_owned();
+    let defrag = |more: &[&str]| -> Value {
+        let args = [&["--quiet", "defrag", &point, "--free-space", "--json", "--budget", "1GiB"], more].concat();
+        serde_json::from_str(&lab.run(args).good().stdout).unwrap()
+    };
+    let planned = defrag(&["--dry-run"]);
+    assert!(planned["moved_bytes"].as_u64() > Some(0) && planned["applied"].is_null(), "{planned}");
+    let report = defrag(&[]);
+    let extents = |part: &Value| part["extents"].as_u64().unwrap();
+    assert!(extents(&report["applied"]["after"]) < extents(&report["before"]), "{report}");
+    assert_eq!(state(&mount.point), before);
+    assert!(unmount_patiently(&mount.point));
+    check("btrfs", &disk.device);
+}

@@ -9,14 +9,26 @@
 //! small holes first: a donor that does not follow the one before becomes part of a *plug*, a file
 //! without a name that only holds space, and its file gets another donor. When the holes are full,
 //! donors follow each other. If the donors of the plug follow each other for some length, the
-//! allocator is in a large hole, and the next donor starts a new run there. The plug costs metadata
-//! only, and its space is free when the mover is dropped.
+//! allocator is in a large hole, and the next donor starts a new run there. Newer kernels use the
+//! longest hole of a block group first, so they alternate between holes of the same length. So the
+//! plug remembers the end of every run of its donors. The plug costs metadata only, and its space is
+//! free when the mover is dropped.
+//!
+//! If snapshots or other files share the blocks of a file, all of them share the blocks of the donor
+//! afterwards. So sharing stays, and every snapshot gains.
 
-use std::fs::File;
+use std::{collections::BTreeMap, fs::File};
 
 use senesce_core::Extent;
+use senesce_probe::map::ExtentFlags;
 
-use super::{BatchReport, Mover, Skip, by_file, is_placed, prefetch, read_extents, share::Source, sys};
+use super::{
+    BatchReport, Mover, Skip, by_file, clip, is_placed,
+    owners::{Owner, Owners},
+    prefetch, read_extents, read_map,
+    share::Source,
+    sys,
+};
 use crate::{
     Tree,
     plan::{Batch, Part},
@@ -24,9 +36,9 @@ use crate::{
 
 /// A hole of at least this length is a large one, bytes: a seek before it costs little.
 const LARGE_HOLE_BYTES: u64 = 1 << 20;
-/// The plug uses at most one part in this number of the space that is free when it is created.
-/// Other programs keep the rest.
-const PLUG_SHARE: u64 = 2;
+/// Other programs, and the donors, keep at least one part in this number of the space that is free
+/// when the plug is created.
+const KEPT_SHARE: u64 = 4;
 
 /// The plug has at most this number of extents, because each takes space of the metadata.
 const PLUG_EXTENTS: u64 = 200_000;
@@ -39,6 +51,9 @@ pub(super) struct BtrfsMover {
     may_plug: bool,
     /// End of the last donor on the device.
     last_end: Option<u64>,
+    /// Finds the owners of shared blocks. `None` if files that share blocks stay.
+    owners: Option<Owners>,
+    block_bytes: u64,
 }
 
 /// Holes that are filled during the work.
@@ -46,29 +61,42 @@ struct Plug {
     file: File,
     bytes: u64,
     extents: u64,
-    most_bytes: u64,
-    /// End of the plug's last donor on the device.
-    end: Option<u64>,
-    /// Bytes of the plug's last donors that are adjacent.
-    run_bytes: u64,
+    /// The space that stays free, bytes.
+    kept_bytes: u64,
+    /// Runs of adjacent donors of the plug: the end on the device, and the length in bytes.
+    runs: BTreeMap<u64, u64>,
+    /// Bytes that the plug received since the last donor that is used.
+    since_used_bytes: u64,
 }
 
 impl Plug {
     fn new(tree: &Tree, beside: usize) -> Result<Self, Skip> {
         let file = tree.create_unnamed([beside])?;
-        let most_bytes = free_bytes(&file)? / PLUG_SHARE;
-        Ok(Self { file, bytes: 0, extents: 0, most_bytes, end: None, run_bytes: 0 })
+        let kept_bytes = free_bytes(&file)? / KEPT_SHARE;
+        Ok(Self { file, bytes: 0, extents: 0, kept_bytes, runs: BTreeMap::new(), since_used_bytes: LARGE_HOLE_BYTES })
     }
 
-    /// Whether the next donor is in a large hole.
-    fn is_in_large_hole(&self, donor: &Donated<'_>) -> bool {
-        donor.follows(self.end) && self.run_bytes + donor.bytes() >= LARGE_HOLE_BYTES
+    /// Whether a run of donors may start at this one: it is in a large hole, and the hole of the
+    /// previous run is used up. If only other holes were offered for some time, it is.
+    fn may_start(&self, donor: &Donated<'_>) -> bool {
+        let is_large = self.run_before(donor).is_some_and(|run| run + donor.bytes() >= LARGE_HOLE_BYTES);
+        is_large && self.since_used_bytes >= LARGE_HOLE_BYTES
+    }
+
+    /// The length of the run that the donor continues.
+    fn run_before(&self, donor: &Donated<'_>) -> Option<u64> {
+        let start = donor.start()?;
+        self.runs.get(&start).copied().filter(|_| donor.follows(Some(start)))
     }
 
     /// Keeps the space of a donor. Returns whether it may keep more.
     fn keep(&mut self, donor: &Donated<'_>) -> Result<bool, Skip> {
-        self.run_bytes = donor.bytes() + if donor.follows(self.end) { self.run_bytes } else { 0 };
-        self.end = donor.end();
+        let run = donor.bytes() + self.run_before(donor).unwrap_or(0);
+        if let Some(start) = donor.start() {
+            self.runs.remove(&start);
+        }
+        self.runs.extend(donor.end().map(|end| (end, run)));
+        self.since_used_bytes += donor.bytes();
         for Part { logical, length, .. } in donor.parts {
             // The kernel clones only what is before the end of the file.
             donor.file.set_len(logical + length).map_err(|error| Skip::io(&error))?;
@@ -77,8 +105,7 @@ impl Plug {
             self.extents += 1;
         }
         // Other programs may have used space since the work started.
-        let is_enough = free_bytes(&self.file)? >= self.most_bytes;
-        Ok(self.bytes < self.most_bytes && self.extents < PLUG_EXTENTS && is_enough)
+        Ok(self.extents < PLUG_EXTENTS && free_bytes(&self.file)? >= self.kept_bytes)
     }
 }
 
@@ -110,8 +137,7 @@ impl<'a> Donated<'a> {
 
     /// Whether it is in one piece that starts at `at`.
     fn follows(&self, at: Option<u64>) -> bool {
-        let starts = self.extents.first().map(|first| first.physical);
-        starts == at && self.extents.windows(2).all(|pair| pair[0].end() == pair[1].physical)
+        self.start() == at && self.extents.windows(2).all(|pair| pair[0].end() == pair[1].physical)
     }
 
     /// Number of neighbours in the file that are not adjacent on the device.
@@ -119,6 +145,10 @@ impl<'a> Donated<'a> {
         let is_break =
             |pair: &&[Extent]| pair[0].logical + pair[0].length == pair[1].logical && pair[0].end() != pair[1].physical;
         self.extents.windows(2).filter(is_break).count() as u64
+    }
+
+    fn start(&self) -> Option<u64> {
+        self.extents.first().map(|first| first.physical)
     }
 
     fn end(&self) -> Option<u64> {
@@ -141,7 +171,7 @@ impl Mover for BtrfsMover {
             }
         };
         for donor in donors {
-            let moved = move_file(tree, &donor, &mut report.written_bytes, pace);
+            let moved = self.move_file(tree, &donor, &mut report.written_bytes, pace);
             if !report.note(donor.parts[0].entry, moved) {
                 break;
             }
@@ -151,8 +181,60 @@ impl Mover for BtrfsMover {
 }
 
 impl BtrfsMover {
-    pub fn new(has_quotas: bool) -> Self {
-        Self { plug: None, may_plug: !has_quotas, last_end: None }
+    pub fn new(has_quotas: bool, owners: Option<Owners>, block_bytes: u64) -> Self {
+        Self { plug: None, may_plug: !has_quotas, last_end: None, owners, block_bytes }
+    }
+
+    /// Copies a file into its donor, and makes the file and all others that share its blocks share
+    /// those of the donor. Returns the bytes. `None` if the caller stopped the work.
+    fn move_file(
+        &mut self,
+        tree: &Tree,
+        donor: &Donated<'_>,
+        written_bytes: &mut u64,
+        pace: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<Option<u64>, Skip> {
+        let source = Source::open(tree, donor.parts)?;
+        // The owners are known before the copy: if one cannot be opened, nothing is written.
+        let found = self.find_owners(tree, &source)?;
+        if let Some(owners) = &mut self.owners {
+            owners.charge(&found)?;
+        }
+        drop(found);
+        for part in donor.parts {
+            if !source.copy(part, (&donor.file, part.logical), pace)? {
+                return Ok(None);
+            }
+            *written_bytes += part.length;
+        }
+        // A snapshot may have been made during the copy.
+        for owner in self.find_owners(tree, &source)? {
+            if !owner.share((&source, &donor.file), self.block_bytes, pace)? {
+                return Ok(None);
+            }
+        }
+        if !source.share(&donor.file, pace)? {
+            return Ok(None);
+        }
+        let found = read_extents(&source.file, tree)?;
+        match is_placed(&found, &donor.extents) {
+            true => Ok(Some(donor.bytes())),
+            false => Err(Skip::Changed),
+        }
+    }
+
+    /// The other files that share the blocks of the ranges of a file.
+    fn find_owners(&mut self, tree: &Tree, source: &Source<'_>) -> Result<Vec<Owner>, Skip> {
+        let Some(owners) = &mut self.owners else {
+            source.check_sharing(tree)?;
+            return Ok(Vec::new());
+        };
+        let map = read_map(&source.file, tree)?;
+        let shared: Vec<Extent> =
+            map.iter().filter(|raw| raw.flags.contains(ExtentFlags::SHARED)).map(|raw| raw.extent).collect();
+        let of_part = |part: &Part| clip(&shared, part.logical, part.length);
+        let shared: Vec<Extent> = source.parts.iter().flat_map(of_part).collect();
+        owners.find(source, &shared)
     }
 
     /// Reserves donors that are adjacent, in runs of some length. `None` if the caller stopped the
@@ -189,7 +271,7 @@ impl BtrfsMover {
                         Some(plug) => plug,
                         none => none.insert(Plug::new(tree, parts[0].entry)?),
                     };
-                    if !plug.is_in_large_hole(&donor) {
+                    if !plug.may_start(&donor) {
                         if !plug.keep(&donor)? {
                             return Err(Skip::NoBetterSpace);
                         }
@@ -198,36 +280,14 @@ impl BtrfsMover {
                 }
                 pieces += 1;
             }
+            if let Some(plug) = &mut self.plug {
+                plug.since_used_bytes = 0;
+            }
             pieces += donor.breaks();
             self.last_end = donor.end();
             donors.push(donor);
             files.next();
         }
         if 2 * pieces > batch.pieces { Err(Skip::NoBetterSpace) } else { Ok(Some(donors)) }
-    }
-}
-
-/// Copies a file into its donor and makes the file share it. Returns the bytes. `None` if the
-/// caller stopped the work.
-fn move_file(
-    tree: &Tree,
-    donor: &Donated<'_>,
-    written_bytes: &mut u64,
-    pace: &mut dyn FnMut(u64) -> bool,
-) -> Result<Option<u64>, Skip> {
-    let source = Source::open(tree, donor.parts)?;
-    for part in donor.parts {
-        if !source.copy(part, (&donor.file, part.logical), pace)? {
-            return Ok(None);
-        }
-        *written_bytes += part.length;
-    }
-    if !source.share(tree, &donor.file, pace)? {
-        return Ok(None);
-    }
-    let found = read_extents(&source.file, tree)?;
-    match is_placed(&found, &donor.extents) {
-        true => Ok(Some(donor.bytes())),
-        false => Err(Skip::Changed),
     }
 }

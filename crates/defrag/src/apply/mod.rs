@@ -6,6 +6,7 @@
 
 mod btrfs;
 mod ext4;
+mod owners;
 mod pool;
 mod share;
 mod space;
@@ -31,9 +32,11 @@ use senesce_probe::{
 use serde::Serialize;
 
 pub use self::space::{apply_space, find_segments, hold_in_thought};
+pub(crate) use self::sys::balance_range;
 use self::{
     btrfs::BtrfsMover,
     ext4::{Ext4Mover, Journal},
+    owners::Owners,
     xfs::XfsMover,
 };
 use crate::{
@@ -64,6 +67,9 @@ pub enum Skip {
     Program,
     /// It shares blocks with other files or snapshots since the tree was listed.
     Shared,
+    /// Snapshots or copies that share its blocks cannot all be opened below the mount, or their new
+    /// metadata would need too much space.
+    Sharers,
     /// The caller may not write it, or it is immutable or append-only.
     Refused,
     /// The file system cannot move a file of this kind (encrypted, journalled data, DAX, swap
@@ -85,6 +91,7 @@ impl Skip {
             Self::Busy => "in use: running programs, or pages in memory",
             Self::Program => "that can be executed now but could not when they were listed",
             Self::Shared => "that share blocks now but did not when they were listed",
+            Self::Sharers => "whose snapshots or copies cannot move with them, or would need too much metadata",
             Self::Refused => "not writable, immutable or append-only",
             Self::NotSupported => "of a kind that the file system does not move",
             Self::NoBetterSpace => "for which the free space is in too many pieces",
@@ -215,10 +222,14 @@ pub fn find_mover(path: &Path, moves_programs: bool) -> Result<(Box<dyn Mover>, 
             "its files cannot share blocks (the XFS was made with reflink=0, or the kernel is before 5.2)".to_owned(),
         ),
         0x5846_5342 => Ok((Box::new(XfsMover { block_bytes }), options)),
-        0x9123_683E => Ok((
-            Box::new(BtrfsMover::new(has_btrfs_quotas(path))),
-            PlanOptions { batch_files: BTRFS_BATCH_FILES, ..options },
-        )),
+        0x9123_683E => {
+            let owners = Owners::open(path);
+            let moves_shared = owners.is_some();
+            Ok((
+                Box::new(BtrfsMover::new(has_btrfs_quotas(path), owners, block_bytes)),
+                PlanOptions { batch_files: BTRFS_BATCH_FILES, moves_shared, ..options },
+            ))
+        }
         magic => refuse(format!("its file system (magic {magic:#x}) has no call for it; ext4, XFS and Btrfs have one")),
     }
 }

@@ -10,6 +10,30 @@ use senesce_probe::map::ExtentFlags;
 use super::{Skip, read_map, sys};
 use crate::{Tree, plan::Part};
 
+/// Makes the target share a range of the donor. Each has its offset. Returns whether the caller let
+/// it finish. Shared ranges stay shared.
+///
+/// Errors: [`Skip::Changed`] if the contents differ; the kernel refuses.
+pub(super) fn dedupe(
+    (donor, from): (&File, u64),
+    (target, to): (&File, u64),
+    length: u64,
+    pace: &mut dyn FnMut(u64) -> bool,
+) -> Result<bool, Skip> {
+    let mut done = 0;
+    while done < length {
+        if !pace(0) {
+            return Ok(false);
+        }
+        let step = (length - done).min(DEDUPE_BYTES);
+        match sys::dedupe_range((donor, from + done), (target, to + done), step).map_err(Skip::of)? {
+            sys::Deduped::Bytes(bytes) => done += bytes.min(step),
+            sys::Deduped::Differs => return Err(Skip::Changed),
+        }
+    }
+    Ok(true)
+}
+
 /// The longest range that the kernel compares and shares under one lock, bytes.
 const DEDUPE_BYTES: u64 = 2 << 20;
 /// Bytes of one copy step.
@@ -25,14 +49,12 @@ pub(super) struct Source<'a> {
 impl<'a> Source<'a> {
     pub fn open(tree: &Tree, parts: &'a [Part]) -> Result<Self, Skip> {
         let (file, stat) = tree.open(parts[0].entry, OFlags::RDONLY)?;
-        let source = Self { parts, file, size_bytes: stat.st_size as u64 };
-        source.check_sharing(tree)?;
-        Ok(source)
+        Ok(Self { parts, file, size_bytes: stat.st_size as u64 })
     }
 
     /// Refuses a file that shares blocks. A snapshot or clone made after the listing changes
     /// nothing else of a file, and a move would double the space of both.
-    fn check_sharing(&self, tree: &Tree) -> Result<(), Skip> {
+    pub fn check_sharing(&self, tree: &Tree) -> Result<(), Skip> {
         match read_map(&self.file, tree)?.iter().any(|raw| raw.flags.contains(ExtentFlags::SHARED)) {
             true => Err(Skip::Shared),
             false => Ok(()),
@@ -40,7 +62,7 @@ impl<'a> Source<'a> {
     }
 
     /// Bytes of a range up to the end of the content.
-    fn content_bytes(&self, part: &Part) -> u64 {
+    pub fn content_bytes(&self, part: &Part) -> u64 {
         part.length.min(self.size_bytes.saturating_sub(part.logical))
     }
 
@@ -76,20 +98,11 @@ impl<'a> Source<'a> {
     /// Returns whether the caller let it finish. Shared ranges stay shared.
     ///
     /// Errors: the contents differ; the kernel refuses.
-    pub fn share(&self, tree: &Tree, donor: &File, pace: &mut dyn FnMut(u64) -> bool) -> Result<bool, Skip> {
-        self.check_sharing(tree)?;
+    pub fn share(&self, donor: &File, pace: &mut dyn FnMut(u64) -> bool) -> Result<bool, Skip> {
         for part in self.parts {
             let length = self.content_bytes(part);
-            let mut done = 0;
-            while done < length {
-                if !pace(0) {
-                    return Ok(false);
-                }
-                let step = (length - done).min(DEDUPE_BYTES);
-                match sys::dedupe_range(donor, &self.file, part.logical + done, step).map_err(Skip::of)? {
-                    sys::Deduped::Bytes(bytes) => done += bytes.min(step),
-                    sys::Deduped::Differs => return Err(Skip::Changed),
-                }
+            if !dedupe((donor, part.logical), (&self.file, part.logical), length, pace)? {
+                return Ok(false);
             }
         }
         Ok(true)

@@ -1,9 +1,9 @@
-//! The calls that move and share blocks: MOVE_EXT, FICLONERANGE, FIDEDUPERANGE. The only place with
+//! The calls that move and share blocks: MOVE_EXT, FICLONERANGE, FIDEDUPERANGE, and those that find owners on Btrfs. The only place with
 //! raw kernel structures.
 
 use std::{
     fs::File,
-    os::fd::{AsFd, AsRawFd},
+    os::fd::{AsFd, AsRawFd, BorrowedFd},
 };
 
 use rustix::{
@@ -48,6 +48,63 @@ struct DedupeRange {
     reserved: u32,
 }
 
+/// `struct btrfs_ioctl_ino_lookup_args` (`linux/btrfs.h`), 4,096 bytes.
+#[repr(C)]
+struct InodeLookup {
+    tree: u64,
+    object: u64,
+    name: [u8; 4080],
+}
+
+/// `struct btrfs_ioctl_logical_ino_args`, 56 bytes.
+#[repr(C)]
+struct LogicalLookup {
+    logical: u64,
+    bytes: u64,
+    reserved: [u64; 3],
+    flags: u64,
+    answer: u64,
+}
+
+/// Numbers of the owners in one answer: three for each. A block with more is left alone.
+const ANSWER_NUMBERS: usize = 3 * 4096;
+
+/// `struct btrfs_data_container` with its numbers.
+#[repr(C)]
+struct Answer {
+    bytes_left: u32,
+    bytes_missing: u32,
+    count: u32,
+    missed: u32,
+    numbers: [u64; ANSWER_NUMBERS],
+}
+
+/// `struct btrfs_balance_args`, 136 bytes. Only the range of logical addresses is used.
+#[repr(C)]
+#[derive(Default)]
+struct BalanceFilter {
+    before: [u64; 5],
+    logical_start: u64,
+    logical_end: u64,
+    target: u64,
+    flags: u64,
+    after: [u64; 8],
+}
+
+/// `struct btrfs_ioctl_balance_args`, 1,024 bytes.
+#[repr(C)]
+struct Balance {
+    flags: u64,
+    state: u64,
+    filters: [BalanceFilter; 3],
+    progress: [u64; 3],
+    unused: [u64; 72],
+}
+
+const _: () = assert!(size_of::<Balance>() == 1024);
+
+const _: () = assert!(size_of::<InodeLookup>() == 4096 && size_of::<LogicalLookup>() == 56);
+
 // The kernel reads and writes exactly these sizes.
 const _: () = assert!(size_of::<MoveExtent>() == 40 && size_of::<CloneRange>() == 32 && size_of::<DedupeRange>() == 56);
 
@@ -87,18 +144,22 @@ pub(super) enum Deduped {
     Differs,
 }
 
-/// Makes `target` share a range of `source`, at the same offset, if both have the same content. The
-/// kernel compares under its locks, so no writer can interfere.
-pub(super) fn dedupe_range(source: &File, target: &File, offset: u64, length: u64) -> Result<Deduped> {
+/// Makes `target` share a range of `source`, if both have the same content. Each file has its
+/// offset. The kernel compares under its locks, so no writer can interfere.
+pub(super) fn dedupe_range(
+    (source, source_offset): (&File, u64),
+    (target, target_offset): (&File, u64),
+    length: u64,
+) -> Result<Deduped> {
     const DIFFERS: i32 = 1;
     let mut call = DedupeRange {
-        source_offset: offset,
+        source_offset,
         source_length: length,
         count: 1,
         reserved1: 0,
         reserved2: 0,
         target: i64::from(target.as_fd().as_raw_fd()),
-        target_offset: offset,
+        target_offset,
         deduped: 0,
         status: 0,
         reserved: 0,
@@ -140,4 +201,49 @@ pub(super) fn cut(file: &File, start: u64, end: u64) -> Result<()> {
 /// Frees the blocks of a range. The size stays.
 pub(super) fn punch(file: &File, start: u64, length: u64) -> Result<()> {
     fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, start, length)
+}
+
+/// Looks up an inode of a Btrfs subvolume; 0 is the subvolume of `file`. Returns the number of the
+/// subvolume, and a path of the inode from its root.
+///
+/// Errors: `ENOENT` if it has no name; `EPERM` for a caller that is not root.
+pub(super) fn look_up_inode(file: BorrowedFd<'_>, tree: u64, object: u64) -> Result<(u64, Vec<u8>)> {
+    let mut call = Box::new(InodeLookup { tree, object, name: [0; 4080] });
+    // SAFETY: 0xD0009412 is BTRFS_IOC_INO_LOOKUP, whose structure this is.
+    unsafe { ioctl(file, Updater::<0xD000_9412, _>::new(&mut *call))? };
+    let length = call.name.iter().position(|&byte| byte == 0).unwrap_or(call.name.len());
+    Ok((call.tree, call.name[..length].to_vec()))
+}
+
+/// The owners of the byte at `logical` of a Btrfs, as (inode, offset, subvolume).
+///
+/// Errors: `EOVERFLOW` if there are more than 4,096; `EPERM` for a caller that is not root.
+pub(super) fn find_owners(file: &File, logical: u64) -> Result<Vec<(u64, u64, u64)>> {
+    let mut answer =
+        Box::new(Answer { bytes_left: 0, bytes_missing: 0, count: 0, missed: 0, numbers: [0; ANSWER_NUMBERS] });
+    let pointer = std::ptr::from_mut(&mut *answer).expose_provenance() as u64;
+    let mut call =
+        LogicalLookup { logical, bytes: size_of::<Answer>() as u64, reserved: [0; 3], flags: 0, answer: pointer };
+    // SAFETY: 0xC038943B is BTRFS_IOC_LOGICAL_INO_V2, whose structure this is. The kernel writes at
+    // most `bytes` bytes to the answer, which is alive until it is read below.
+    unsafe { ioctl(file, Updater::<0xC038_943B, _>::new(&mut call))? };
+    if answer.missed > 0 {
+        return Err(Errno::OVERFLOW);
+    }
+    let count = (answer.count as usize).min(ANSWER_NUMBERS);
+    Ok(answer.numbers[..count].chunks_exact(3).map(|owner| (owner[0], owner[1], owner[2])).collect())
+}
+
+/// Moves the contents of the block groups of data within a range of logical addresses of a Btrfs.
+///
+/// Errors: `EINPROGRESS` if another balance runs; `ENOSPC`; `EPERM` for a caller that is not root.
+pub(crate) fn balance_range(directory: &File, start: u64, end: u64) -> Result<()> {
+    const OF_DATA: u64 = 1;
+    const BY_LOGICAL_RANGE: u64 = 1 << 4;
+    let range =
+        BalanceFilter { logical_start: start, logical_end: end, flags: BY_LOGICAL_RANGE, ..BalanceFilter::default() };
+    let filters = [range, BalanceFilter::default(), BalanceFilter::default()];
+    let mut call = Box::new(Balance { flags: OF_DATA, state: 0, filters, progress: [0; 3], unused: [0; 72] });
+    // SAFETY: 0xC4009420 is BTRFS_IOC_BALANCE_V2, whose structure this is.
+    unsafe { ioctl(directory, Updater::<0xC400_9420, _>::new(&mut *call)) }
 }

@@ -49,6 +49,7 @@ impl Mover for XfsMover {
             starts = rest;
             let source = Source::open(tree, parts);
             let copy = source.and_then(|source| {
+                source.check_sharing(tree)?;
                 for (part, &at) in parts.iter().zip(own) {
                     if !source.copy(part, (&donor.file, at), pace)? {
                         return Ok(None);
@@ -70,7 +71,10 @@ impl Mover for XfsMover {
         }
         for (parts, own) in copied {
             // It is opened again: a batch has more files than a process may have open.
-            let carved = Source::open(tree, parts).and_then(|source| self.carve(tree, &source, (donor, own), pace));
+            let carved = Source::open(tree, parts).and_then(|source| {
+                source.check_sharing(tree)?;
+                self.carve(tree, &source, (donor, own), pace)
+            });
             if !report.note(parts[0].entry, carved) {
                 break;
             }
@@ -99,7 +103,8 @@ impl XfsMover {
         if !source.size_bytes.is_multiple_of(self.block_bytes) {
             own.set_len(source.size_bytes).map_err(|error| Skip::io(&error))?;
         }
-        if !source.share(tree, &own, pace)? {
+        source.check_sharing(tree)?;
+        if !source.share(&own, pace)? {
             return Ok(None);
         }
         // XFS frees the blocks of a file without a name some time after its last user closes it.

@@ -25,6 +25,7 @@ pub use block_trace::{
     BlockTracer, StaleInstances, TraceDevice, TraceOptions, check_block_tracing, clean_stale_trace_instances,
     collect_trace_device,
 };
+pub use btrfs::{BtrfsSubvolume, collect_btrfs_subvolumes};
 pub use btrfs::{collect_btrfs_free_space, collect_btrfs_free_space_as_it_is};
 pub use census::{Census, CensusFile, CensusOptions, collect_census};
 pub use extents::{

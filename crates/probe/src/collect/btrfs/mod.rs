@@ -11,5 +11,7 @@ mod assemble;
 mod collect;
 mod items;
 mod search;
+mod subvolumes;
 
 pub use collect::{collect_btrfs_free_space, collect_btrfs_free_space_as_it_is};
+pub use subvolumes::{BtrfsSubvolume, collect_btrfs_subvolumes};
