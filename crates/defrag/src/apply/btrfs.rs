@@ -36,6 +36,13 @@ use crate::{
 
 /// A hole of at least this length is a large one, bytes: a seek before it costs little.
 const LARGE_HOLE_BYTES: u64 = 1 << 20;
+
+/// A donor of at least this length is used where it is, bytes: a seek before it costs little.
+const LONG_BYTES: u64 = 16 << 20;
+
+/// The number of holes of the same length between which the allocator alternates, at most.
+const MOST_HOLES: u64 = 8;
+
 /// Other programs, and the donors, keep at least one part in this number of the space that is free
 /// when the plug is created.
 const KEPT_SHARE: u64 = 4;
@@ -73,14 +80,14 @@ impl Plug {
     fn new(tree: &Tree, beside: usize) -> Result<Self, Skip> {
         let file = tree.create_unnamed([beside])?;
         let kept_bytes = free_bytes(&file)? / KEPT_SHARE;
-        Ok(Self { file, bytes: 0, extents: 0, kept_bytes, runs: BTreeMap::new(), since_used_bytes: LARGE_HOLE_BYTES })
+        Ok(Self { file, bytes: 0, extents: 0, kept_bytes, runs: BTreeMap::new(), since_used_bytes: u64::MAX })
     }
 
     /// Whether a run of donors may start at this one: it is in a large hole, and the hole of the
     /// previous run is used up. If only other holes were offered for some time, it is.
     fn may_start(&self, donor: &Donated<'_>) -> bool {
         let is_large = self.run_before(donor).is_some_and(|run| run + donor.bytes() >= LARGE_HOLE_BYTES);
-        is_large && self.since_used_bytes >= LARGE_HOLE_BYTES
+        is_large && self.since_used_bytes >= LARGE_HOLE_BYTES.max(MOST_HOLES * donor.bytes())
     }
 
     /// The length of the run that the donor continues.
@@ -96,7 +103,7 @@ impl Plug {
             self.runs.remove(&start);
         }
         self.runs.extend(donor.end().map(|end| (end, run)));
-        self.since_used_bytes += donor.bytes();
+        self.since_used_bytes = self.since_used_bytes.saturating_add(donor.bytes());
         for Part { logical, length, .. } in donor.parts {
             // The kernel clones only what is before the end of the file.
             donor.file.set_len(logical + length).map_err(|error| Skip::io(&error))?;
@@ -265,8 +272,7 @@ impl BtrfsMover {
                 }
             };
             if !donor.follows(self.last_end) {
-                let is_large = donor.bytes() >= LARGE_HOLE_BYTES;
-                if !is_large && self.may_plug {
+                if donor.bytes() < LONG_BYTES && self.may_plug {
                     let plug = match &mut self.plug {
                         Some(plug) => plug,
                         none => none.insert(Plug::new(tree, parts[0].entry)?),

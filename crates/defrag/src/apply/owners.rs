@@ -8,7 +8,7 @@
 //! more. So the metadata of all moves together has a limit, and small files of many snapshots stay.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     ffi::OsStr,
     fs::{self, File},
     os::{
@@ -53,6 +53,8 @@ pub(super) struct Owners {
 
 /// A range of a file that shares blocks with a range of the file that moves.
 pub(super) struct Owner {
+    /// Its subvolume and inode number.
+    id: (u64, u64),
     file: File,
     /// The start in the owner.
     offset: u64,
@@ -98,7 +100,7 @@ impl Owners {
                     continue;
                 }
                 let file = self.open_owner(root, owner).ok_or(Skip::Sharers)?;
-                owners.push(Owner { file, offset, logical: extent.logical, length: extent.length });
+                owners.push(Owner { id: (root, owner), file, offset, logical: extent.logical, length: extent.length });
             }
         }
         Ok(owners)
@@ -108,7 +110,8 @@ impl Owners {
     ///
     /// Errors: [`Skip::Sharers`] if they would need too much.
     pub fn charge(&mut self, owners: &[Owner]) -> Result<(), Skip> {
-        let needed = owners.len() as u64 * OWNER_BYTES;
+        let files: BTreeSet<(u64, u64)> = owners.iter().map(|owner| owner.id).collect();
+        let needed = files.len() as u64 * OWNER_BYTES;
         self.left_bytes = self.left_bytes.checked_sub(needed).ok_or(Skip::Sharers)?;
         Ok(())
     }
