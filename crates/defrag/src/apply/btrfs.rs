@@ -56,7 +56,10 @@ pub(super) struct BtrfsMover {
     /// Whether small holes may be filled. Not on a file system with quotas: the plug would count in
     /// the quota of the subvolume, and other programs would find no space.
     may_plug: bool,
-    /// End of the last donor on the device.
+    /// End of the last donor of each size class on the device. The allocator puts each class into
+    /// block groups of its own.
+    ends: [Option<u64>; 3],
+    /// End of the last donor of any class.
     last_end: Option<u64>,
     /// Finds the owners of shared blocks. `None` if files that share blocks stay.
     owners: Option<Owners>,
@@ -80,14 +83,15 @@ impl Plug {
     fn new(tree: &Tree, beside: usize) -> Result<Self, Skip> {
         let file = tree.create_unnamed([beside])?;
         let kept_bytes = free_bytes(&file)? / KEPT_SHARE;
-        Ok(Self { file, bytes: 0, extents: 0, kept_bytes, runs: BTreeMap::new(), since_used_bytes: u64::MAX })
+        Ok(Self { file, bytes: 0, extents: 0, kept_bytes, runs: BTreeMap::new(), since_used_bytes: 0 })
     }
 
     /// Whether a run of donors may start at this one: it is in a large hole, and the hole of the
     /// previous run is used up. If only other holes were offered for some time, it is.
-    fn may_start(&self, donor: &Donated<'_>) -> bool {
+    /// `end` is the end of that run.
+    fn may_start(&self, donor: &Donated<'_>, end: Option<u64>) -> bool {
         let is_large = self.run_before(donor).is_some_and(|run| run + donor.bytes() >= LARGE_HOLE_BYTES);
-        is_large && self.since_used_bytes >= LARGE_HOLE_BYTES.max(MOST_HOLES * donor.bytes())
+        is_large && (end.is_none() || self.since_used_bytes >= LARGE_HOLE_BYTES.max(MOST_HOLES * donor.bytes()))
     }
 
     /// The length of the run that the donor continues.
@@ -103,7 +107,7 @@ impl Plug {
             self.runs.remove(&start);
         }
         self.runs.extend(donor.end().map(|end| (end, run)));
-        self.since_used_bytes = self.since_used_bytes.saturating_add(donor.bytes());
+        self.since_used_bytes += donor.bytes();
         for Part { logical, length, .. } in donor.parts {
             // The kernel clones only what is before the end of the file.
             donor.file.set_len(logical + length).map_err(|error| Skip::io(&error))?;
@@ -154,6 +158,13 @@ impl<'a> Donated<'a> {
         self.extents.windows(2).filter(is_break).count() as u64
     }
 
+    /// The class of the longest extent that the allocator searched: up to 128 KiB, up to 8 MiB, or
+    /// more (`btrfs_calc_block_group_size_class`).
+    fn size_class(&self) -> usize {
+        let longest = self.parts.iter().map(|part| part.length).max().unwrap_or(0);
+        usize::from(longest > 128 << 10) + usize::from(longest > 8 << 20)
+    }
+
     fn start(&self) -> Option<u64> {
         self.extents.first().map(|first| first.physical)
     }
@@ -189,7 +200,7 @@ impl Mover for BtrfsMover {
 
 impl BtrfsMover {
     pub fn new(has_quotas: bool, owners: Option<Owners>, block_bytes: u64) -> Self {
-        Self { plug: None, may_plug: !has_quotas, last_end: None, owners, block_bytes }
+        Self { plug: None, may_plug: !has_quotas, ends: [None; 3], last_end: None, owners, block_bytes }
     }
 
     /// Copies a file into its donor, and makes the file and all others that share its blocks share
@@ -247,7 +258,8 @@ impl BtrfsMover {
     /// Reserves donors that are adjacent, in runs of some length. `None` if the caller stopped the
     /// work.
     ///
-    /// Errors: no space, or none that would leave the batch in at most half of its pieces.
+    /// If the batch would be in more than half of its pieces, the report has its files, and there are
+    /// no donors. Errors: no space, or the plug is full.
     fn reserve_all<'a>(
         &mut self,
         tree: &Tree,
@@ -271,29 +283,36 @@ impl BtrfsMover {
                     continue;
                 }
             };
-            if !donor.follows(self.last_end) {
+            let class = donor.size_class();
+            if !donor.follows(self.ends[class]) {
                 if donor.bytes() < LONG_BYTES && self.may_plug {
                     let plug = match &mut self.plug {
                         Some(plug) => plug,
                         none => none.insert(Plug::new(tree, parts[0].entry)?),
                     };
-                    if !plug.may_start(&donor) {
+                    if !plug.may_start(&donor, self.ends[class]) {
                         if !plug.keep(&donor)? {
                             return Err(Skip::NoBetterSpace);
                         }
                         continue;
                     }
                 }
-                pieces += 1;
             }
+            pieces += u64::from(!donor.follows(self.last_end));
             if let Some(plug) = &mut self.plug {
                 plug.since_used_bytes = 0;
             }
             pieces += donor.breaks();
             self.last_end = donor.end();
+            self.ends[class] = donor.end();
             donors.push(donor);
             files.next();
         }
-        if 2 * pieces > batch.pieces { Err(Skip::NoBetterSpace) } else { Ok(Some(donors)) }
+        // The next batches may gain more, so the plug stays.
+        if 2 * pieces > batch.pieces {
+            donors.iter().for_each(|donor| report.skip(donor.parts[0].entry, Skip::NoBetterSpace));
+            donors.clear();
+        }
+        Ok(Some(donors))
     }
 }
