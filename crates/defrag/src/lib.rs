@@ -20,6 +20,7 @@ mod order;
 mod place;
 mod plan;
 mod predict;
+mod shared;
 mod shatter;
 mod space;
 mod strategy;

@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use crate::{
     Strategy,
+    shared::has_seen,
     shatter::{find_shattered, join},
 };
 
@@ -265,12 +266,6 @@ pub fn plan_moves(entries: &[Surveyed], order: &[usize], options: &PlanOptions) 
     planner.end_sequence(&mut plan);
     planner.flush(&mut plan);
     plan
-}
-
-/// Notes the shared blocks of a file. Returns whether any were known.
-fn has_seen(shared: &mut BTreeSet<u64>, entry: &Surveyed) -> bool {
-    let blocks = entry.extents.iter().filter(|raw| raw.flags.contains(ExtentFlags::SHARED));
-    blocks.fold(false, |known, raw| !shared.insert(raw.extent.physical) || known)
 }
 
 /// The directory of an entry, without the separator.

@@ -87,8 +87,8 @@ fn new_sharing_during_moves_is_kept() {
         });
         let shared = applied.skipped.get(&Skip::Shared).map_or(0, |skipped| skipped.files);
         match kind {
-            // The snapshot moves, too, until its metadata would need too much space. It also has the
-            // donors of the current batch, which the kernel then writes elsewhere.
+            // The snapshot moves, too, until its metadata would need too much space. It also has
+            // the donors of the current batch, which the kernel then writes elsewhere.
             "btrfs" => assert!(shared == 0 && applied.files > FILES as u64 / 3, "{kind}: {applied:?}"),
             _ => assert!(shared > FILES as u64 / 2, "{kind}: {applied:?}"),
         }

@@ -1,6 +1,7 @@
 //! The headline: the cost of aging, the largest effect first, and its certainty.
 //!
-//! The gain of cures is first, if the run has any. The modelled slowdown follows: it is computed from the places of blocks, and has no noise.
+//! The gain of cures is first, if the run has any. The modelled slowdown follows: it is computed
+//! from the places of blocks, and has no noise.
 //! Measured ratios are next. They count only if they exceed chance and the noise band of the run
 //! (see [`crate::noise`]).
 

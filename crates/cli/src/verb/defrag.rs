@@ -243,8 +243,8 @@ impl<'a> Pace<'a> {
         self.may_run()
     }
 
-    /// Whether the device still works on requests: those of other programs, or the write-back of the
-    /// last step. The next step would make both wait.
+    /// Whether the device still works on requests: those of other programs, or the write-back of
+    /// the last step. The next step would make both wait.
     fn has_requests_in_flight(&self) -> bool {
         let text = self.in_flight.as_ref().and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default();
         text.split_whitespace().any(|number| number != "0")

@@ -9,13 +9,14 @@
 //! small holes first: a donor that does not follow the one before becomes part of a *plug*, a file
 //! without a name that only holds space, and its file gets another donor. When the holes are full,
 //! donors follow each other. If the donors of the plug follow each other for some length, the
-//! allocator is in a large hole, and the next donor starts a new run there. Newer kernels use the
-//! longest hole of a block group first, so they alternate between holes of the same length. So the
-//! plug remembers the end of every run of its donors. The plug costs metadata only, and its space is
-//! free when the mover is dropped.
+//! allocator is in a large hole, and the next donor starts a new run there. The plug costs metadata
+//! only, and its space is free when the mover is dropped.
 //!
-//! If snapshots or other files share the blocks of a file, all of them share the blocks of the donor
-//! afterwards. So sharing stays, and every snapshot gains.
+//! Newer kernels use the longest hole of a block group first, so they alternate between holes of
+//! the same length. So the plug remembers the end of every run of its donors.
+//!
+//! If snapshots or other files share the blocks of a file, all of them share the blocks of the
+//! donor afterwards. So sharing stays, and every snapshot gains.
 
 use std::{collections::BTreeMap, fs::File};
 
@@ -258,8 +259,8 @@ impl BtrfsMover {
     /// Reserves donors that are adjacent, in runs of some length. `None` if the caller stopped the
     /// work.
     ///
-    /// If the batch would be in more than half of its pieces, the report has its files, and there are
-    /// no donors. Errors: no space, or the plug is full.
+    /// If the batch would be in more than half of its pieces, the report has its files, and there
+    /// are no donors. Errors: no space, or the plug is full.
     fn reserve_all<'a>(
         &mut self,
         tree: &Tree,

@@ -1,5 +1,5 @@
-//! The calls that move and share blocks: MOVE_EXT, FICLONERANGE, FIDEDUPERANGE, and those that find owners on Btrfs. The only place with
-//! raw kernel structures.
+//! The calls that move and share blocks (MOVE_EXT, FICLONERANGE, FIDEDUPERANGE), and those that
+//! find owners on Btrfs. The only place with raw kernel structures.
 
 use std::{
     fs::File,
