@@ -16,7 +16,6 @@ use serde::Serialize;
 
 use crate::{
     Strategy,
-    shared::has_seen,
     shatter::{find_shattered, join},
 };
 
@@ -249,10 +248,9 @@ pub fn plan_moves(entries: &[Surveyed], order: &[usize], options: &PlanOptions) 
         let bytes =
             extents.iter().filter(|raw| raw.placement() == Placement::Placed).map(|raw| raw.extent.length).sum();
         plan.live_bytes += bytes;
-        let obstacle = find_obstacle(&entries[entry], options);
         // Blocks that several files share move with the first of these files.
-        let is_again = obstacle.is_none() && has_seen(&mut shared, &entries[entry]);
-        match obstacle.or_else(|| is_again.then_some(LeftWhy::Shared)) {
+        let again = || crate::shared::has_seen(&mut shared, &entries[entry]).then_some(LeftWhy::Shared);
+        match find_obstacle(&entries[entry], options).or_else(again) {
             // The reader seeks to it and back, so it ends a sequence.
             Some(why) => {
                 plan.leave(why, bytes);

@@ -132,7 +132,7 @@ pub struct DefragArgs {
     /// With the strategy pieces: keep pieces of this size.
     #[arg(long, value_name = "SIZE", default_value = "1MiB")]
     pub piece_size: Bytes,
-    /// Make free space contiguous instead. ext4, XFS; root.
+    /// Make free space contiguous instead. ext4, XFS, Btrfs; root.
     ///
     /// Moves contents out of ranges that are mostly free, into free space elsewhere. Moves at most
     /// a quarter of the free space and 1 GiB, unless --budget states another limit.
