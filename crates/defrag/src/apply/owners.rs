@@ -34,8 +34,11 @@ const SUBVOLUME_ROOT: u64 = 256;
 /// Subvolumes that contain each other in a longer chain than this are not followed.
 const MOST_DEEP: usize = 64;
 
-/// New metadata of each owner of a file, bytes: its items of about 500 bytes, on two devices.
-const OWNER_BYTES: u64 = 1 << 10;
+/// A leaf of a subvolume, in two copies, bytes. The first move in it ends its sharing.
+const LEAF_BYTES: u64 = 32 << 10;
+
+/// Inodes with numbers that differ only in this number of low bits count as one leaf.
+const LEAF_BITS: u32 = 5;
 
 /// The new metadata use at most one part in this number of the space in use.
 const METADATA_SHARE: u64 = 50;
@@ -49,6 +52,8 @@ pub(super) struct Owners {
     subvolumes: BTreeMap<u64, Option<OwnedFd>>,
     /// Bytes of new metadata that the moves may still cause.
     left_bytes: u64,
+    /// Leaves that are not shared any more: the subvolume, and the inode number without low bits.
+    leaves: BTreeSet<(u64, u64)>,
 }
 
 /// A range of a file that shares blocks with a range of the file that moves.
@@ -82,7 +87,7 @@ impl Owners {
         let (mounted, _) = sys::look_up_inode(root.as_fd(), 0, SUBVOLUME_ROOT).ok()?;
         let space = rustix::fs::fstatvfs(&root).ok()?;
         let left_bytes = (space.f_blocks - space.f_bfree) * space.f_frsize / METADATA_SHARE;
-        Some(Self { root, mounted, subvolumes: BTreeMap::new(), left_bytes })
+        Some(Self { root, mounted, subvolumes: BTreeMap::new(), left_bytes, leaves: BTreeSet::new() })
     }
 
     /// All other owners of these extents of a file. The physical address of a Btrfs extent is the
@@ -110,9 +115,10 @@ impl Owners {
     ///
     /// Errors: [`Skip::Sharers`] if they would need too much.
     pub fn charge(&mut self, owners: &[Owner]) -> Result<(), Skip> {
-        let files: BTreeSet<(u64, u64)> = owners.iter().map(|owner| owner.id).collect();
-        let needed = files.len() as u64 * OWNER_BYTES;
+        let leaves: BTreeSet<(u64, u64)> = owners.iter().map(|owner| (owner.id.0, owner.id.1 >> LEAF_BITS)).collect();
+        let needed = leaves.difference(&self.leaves).count() as u64 * LEAF_BYTES;
         self.left_bytes = self.left_bytes.checked_sub(needed).ok_or(Skip::Sharers)?;
+        self.leaves.extend(leaves);
         Ok(())
     }
 
