@@ -285,18 +285,16 @@ impl BtrfsMover {
                 }
             };
             let class = donor.size_class();
-            if !donor.follows(self.ends[class]) {
-                if donor.bytes() < LONG_BYTES && self.may_plug {
-                    let plug = match &mut self.plug {
-                        Some(plug) => plug,
-                        none => none.insert(Plug::new(tree, parts[0].entry)?),
-                    };
-                    if !plug.may_start(&donor, self.ends[class]) {
-                        if !plug.keep(&donor)? {
-                            return Err(Skip::NoBetterSpace);
-                        }
-                        continue;
+            if !donor.follows(self.ends[class]) && donor.bytes() < LONG_BYTES && self.may_plug {
+                let plug = match &mut self.plug {
+                    Some(plug) => plug,
+                    none => none.insert(Plug::new(tree, parts[0].entry)?),
+                };
+                if !plug.may_start(&donor, self.ends[class]) {
+                    if !plug.keep(&donor)? {
+                        return Err(Skip::NoBetterSpace);
                     }
+                    continue;
                 }
             }
             pieces += u64::from(!donor.follows(self.last_end));
