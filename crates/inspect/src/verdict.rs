@@ -143,11 +143,20 @@ fn partial(inspection: &Inspection) -> String {
     let reason = inspection.warnings.iter().find_map(|warning| warning.split_once(NOT_MODELLED));
     let reason = reason.map(|(_, reason)| format!(" ({reason})")).unwrap_or_default();
     let metadata = is_without.then(|| format!("metadata could not be read{reason}"));
-    let parts: Vec<String> = [entries, metadata].into_iter().flatten().collect();
+    let unwritten = find_unwritten(inspection.tree.special.delayed, inspection.tree.files);
+    let parts: Vec<String> = [unwritten, entries, metadata].into_iter().flatten().collect();
     let stale = inspection.warnings.iter().find(|warning| STALE.iter().any(|mark| warning.contains(mark)));
     let stale = stale.map(|_| "Stale: the last writes are not in the device yet (see the warnings). ");
     let partial = if parts.is_empty() { String::new() } else { format!("Partial: {}. ", parts.join(", and ")) };
     format!("{}{partial}", stale.unwrap_or_default())
+}
+
+/// The extents without a place, if they are so many that the costs mean little.
+fn find_unwritten(delayed: u64, files: u64) -> Option<String> {
+    (delayed > 0 && delayed >= files / 10).then(|| {
+        let noun = if delayed == 1 { "extent is" } else { "extents are" };
+        format!("{} {noun} not on the device yet (run `sync -f` on a file in it)", thousands(delayed))
+    })
 }
 
 fn files(count: u64) -> String {
@@ -169,6 +178,14 @@ mod tests {
         Judge,
         tests::{cost, found},
     };
+
+    #[test]
+    fn many_extents_without_a_place_are_named() {
+        assert_eq!(find_unwritten(0, 0), None);
+        assert_eq!(find_unwritten(9, 100), None);
+        assert!(find_unwritten(10, 100).unwrap().starts_with("10 extents are not on the device yet"));
+        assert!(find_unwritten(1, 1).unwrap().starts_with("1 extent is"));
+    }
 
     fn tell(judge: Judge, costs: &[DeviceCosts]) -> String {
         super::judge(&judge.judge(costs, true), costs, "all 9 files")

@@ -175,3 +175,20 @@ fn directories_without_the_run_are_refused() {
     assert_eq!(fs::read(lab.path("out/report.html")).unwrap().len(), report.len());
     lab.assert_nothing_left();
 }
+
+/// A gate over two workloads would judge the workloads.
+#[test]
+fn gate_over_two_workloads_is_refused() {
+    const FSFB: &str =
+        "format = \"senesce-plan/1\"\nname = \"b\"\n[workload]\nkind = \"fsfb\"\n[[file_system]]\nkind = \"ext4\"\n";
+    let lab = Lab::new();
+    for (run, plan) in [("a", SINGLE), ("b", FSFB)] {
+        fs::create_dir_all(lab.path(run).join("results")).unwrap();
+        fs::write(lab.path(run).join("plan.toml"), plan).unwrap();
+    }
+    let says = "A was aged by history and B by fsfb: a gate cannot judge that";
+    lab.run(["compare", "a", "b", "--fail-if", "+5%"]).refused(2, &[says, "two runs of one workload"]);
+    // Without results, the same workload is refused later.
+    let done = lab.run(["compare", "a", "a", "--fail-if", "+5%"]);
+    assert!(!done.stderr.contains("a gate cannot judge"), "{}", done.stderr);
+}

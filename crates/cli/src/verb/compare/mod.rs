@@ -85,6 +85,9 @@ pub fn compare(args: CompareArgs) -> Result<()> {
     let (mut unlike, mut missing) = (Vec::new(), Vec::new());
     let mut rows = match (is_run(&args.a), is_run(&args.b)) {
         (true, true) => {
+            if args.fail_if.is_some() {
+                check_same_workload(&args)?;
+            }
             let (a, b) = (read_results(&args.a)?, read_results(&args.b)?);
             unlike = compute_unlike(&a, &b);
             missing = find_missing(&a, &b, &read_planned_arms(&args.b)?, &args);
@@ -115,16 +118,33 @@ pub fn compare(args: CompareArgs) -> Result<()> {
     end(gate, &args)
 }
 
+/// Refuses a gate over runs of different workloads: it would judge the workloads.
+fn check_same_workload(args: &CompareArgs) -> Result<()> {
+    let kind = |run: &Path| Ok::<_, anyhow::Error>(read_plan(run)?.map(|plan| plan.workload.kind));
+    match (kind(&args.a)?, kind(&args.b)?) {
+        (Some(a), Some(b)) if a != b => {
+            let message = format!("A was aged by {} and B by {}: a gate cannot judge that", a.as_str(), b.as_str());
+            Err(usage(message, Some("give two runs of one workload, or leave --fail-if out")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The arms of the plan of a run. Empty for a directory of results without a plan.
 ///
 /// Errors: a plan that cannot be read. A gate that does not know the arms could pass without one of
 /// them.
 fn read_planned_arms(run: &Path) -> Result<BTreeSet<String>> {
+    Ok(read_plan(run)?.map_or_else(BTreeSet::new, |plan| plan.arms().into_iter().map(|arm| arm.name).collect()))
+}
+
+/// The plan of a run. `None` for a directory of results without a plan.
+fn read_plan(run: &Path) -> Result<Option<Plan>> {
     let plan = RunPaths::new(run).plan();
     if !plan.try_exists()? {
-        return Ok(BTreeSet::new());
+        return Ok(None);
     }
-    Ok(Plan::read_kept(&plan)?.arms().into_iter().map(|arm| arm.name).collect())
+    Ok(Some(Plan::read_kept(&plan)?))
 }
 
 /// Turns the gate's outcome into the result of the command.
