@@ -249,7 +249,7 @@ pub enum Verb {
         sudo senesce clean --dry-run   print each resource that would be removed\n  \
         sudo senesce clean             clean every run in your list whose process no longer exists\n  \
         sudo senesce clean demo        clean the run in the directory demo\n\n\
-        The list of runs is in /var/lib/senesce for root and in ~/.local/state/senesce for other users;\n\
+        The list of runs is in /var/lib/senesce/runs for root, else in ~/.local/state/senesce/runs;\n\
         SENESCE_REGISTRY names another directory. Only you and root may have write permission for it.\n\
         Exit code 1: a resource could not be removed, or a journal was refused.")]
     Clean(CleanArgs),

@@ -387,7 +387,7 @@ pub struct Volumes {
     pub real_time: bool,
     /// Read-ahead of the block device, KiB. It is fixed, because it changes read costs.
     pub read_ahead_kib: u32,
-    /// The volume that is nearly full (full-disk editions only).
+    /// The volume that is nearly full: of full-disk editions, and of other workloads that fill one.
     pub full: VolumePlan,
     /// The volume with plenty of space.
     pub empty: VolumePlan,
