@@ -39,7 +39,8 @@ pub fn read_superblock(prefix: &[u8]) -> Option<SuperblockIdentity> {
     if at(1024, 4) == Some(b"\x10\x20\xf5\xf2") {
         return found(FileSystemKind::F2fs, uuid(1024 + 0x6c)?, None);
     }
-    if at(1024 + 6, 2) == Some(b"\x34\x34") {
+    // The magic number alone has two bytes; revision 2.0 is before it.
+    if at(1024, 8) == Some(b"\x02\0\0\0\0\0\x34\x34") {
         return found(FileSystemKind::Nilfs2, uuid(1024 + 0x98)?, None);
     }
     if at(32_768, 4) == Some(b"JFS1") {
@@ -100,7 +101,7 @@ mod tests {
         let garden = prefix(&[(0, b"SNSCdriv"), (16, &id)]);
         let evergreen = prefix(&[(0, b"SNSCevrg"), (16, &id)]);
         let f2fs = prefix(&[(1024, b"\x10\x20\xf5\xf2"), (1132, &id)]);
-        let nilfs2 = prefix(&[(1030, b"\x34\x34"), (1176, &id)]);
+        let nilfs2 = prefix(&[(1024, b"\x02\0\0\0\0\0\x34\x34"), (1176, &id)]);
         let jfs = prefix(&[(32_768, b"JFS1"), (32_904, &id)]);
         let reiserfs = prefix(&[(65_588, b"ReIsEr2Fs"), (65_620, &id)]);
         for (bytes, kind) in

@@ -27,6 +27,8 @@ use crate::{
 const PROGRAM: &str = "senesce-fs";
 /// Between two looks for a signal during a survey.
 const PAUSE: Duration = Duration::from_millis(50);
+/// The longest survey that is read, bytes: several million files.
+const MOST_BYTES: u64 = 4 << 30;
 
 /// The engines are in `senesce-fs`, which runs as a child process or in place of this one.
 pub struct Beside;
@@ -115,7 +117,7 @@ fn wait(mut child: Child, goes_on: &dyn Fn() -> bool) -> Result<Vec<u8>> {
     let (sender, done) = channel();
     let reader = thread::spawn(move || {
         let mut text = Vec::new();
-        let read = output.as_mut().map_or(Ok(0), |output| output.read_to_end(&mut text));
+        let read = output.as_mut().map_or(Ok(0), |output| output.take(MOST_BYTES + 1).read_to_end(&mut text));
         // The receiver is gone after a signal: the text is not needed.
         let _ = sender.send(read.map(|_| text));
     });
@@ -140,6 +142,9 @@ fn wait(mut child: Child, goes_on: &dyn Fn() -> bool) -> Result<Vec<u8>> {
     let words = listener.join().unwrap_or_default();
     match text {
         None => Err(failed("the survey was stopped")),
+        Some(Ok(text)) if text.len() as u64 > MOST_BYTES => {
+            Err(failed("the survey of senesce-fs has over 4 GiB, which is too large to inspect"))
+        }
         Some(_) if !ended.success() => Err(failed(chain(&words))),
         Some(text) => text.context("cannot read the survey of senesce-fs"),
     }

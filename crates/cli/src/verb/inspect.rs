@@ -10,7 +10,7 @@ use senesce_inspect::{
     inspect as inspect_target, inspect_told,
 };
 use senesce_report::{InspectionOptions, inspection_screen, render_inspection, render_inspection_map, tree_screen};
-use senesce_volume::{Host, LinuxHost, install_signal_cleanup, interrupted};
+use senesce_volume::{FileSystemKind, Host, LinuxHost, install_signal_cleanup, interrupted};
 use serde::Deserialize;
 
 use super::{
@@ -185,17 +185,20 @@ fn is_for_guest(args: &InspectArgs, access: Access, is_engine: bool, host: &Linu
         let message = format!("--guest: a guest cannot mount {}: {what}", Printable::new(&args.path));
         Err(usage(message, Some("leave --guest out")))
     };
+    use FileSystemKind::{Jfs, Nilfs2, Reiserfs};
     let is_named = args.guest.is_some();
     if is_engine || senesce_volume::is_guest() {
         return if is_named { refused("it needs no kernel") } else { Ok(false) };
     }
     match find_target(&args.path, access, host) {
-        Ok(Target::Unmounted { path, .. }) => {
+        Ok(Target::Unmounted { path, file_system }) => {
             let is_image = fs::metadata(&path).is_ok_and(|metadata| metadata.is_file());
             match is_named {
                 true if !is_image => refused("it has no devices of this machine"),
                 true => Ok(true),
-                false => Ok(is_image && !host.is_root()),
+                // Few look after the code of the old file systems, so a foreign image stays away
+                // from the kernel of this machine.
+                false => Ok(is_image && (!host.is_root() || matches!(file_system, Nilfs2 | Jfs | Reiserfs))),
             }
         }
         Ok(Target::Ext4 { .. }) if is_named => refused("senesce reads ext4 itself, without a kernel"),

@@ -64,7 +64,6 @@ pub(super) struct BtrfsMover {
     last_end: Option<u64>,
     /// Finds the owners of shared blocks. `None` if files that share blocks stay.
     owners: Option<Owners>,
-    block_bytes: u64,
 }
 
 /// Holes that are filled during the work.
@@ -178,6 +177,11 @@ impl<'a> Donated<'a> {
 impl Mover for BtrfsMover {
     fn move_batch(&mut self, tree: &Tree, batch: &Batch, pace: &mut dyn FnMut(u64) -> bool) -> BatchReport {
         let mut report = BatchReport::default();
+        // Other programs may have used space since the last batch.
+        let is_short = |plug: &Plug| free_bytes(&plug.file).map_or(true, |free| free < plug.kept_bytes);
+        if self.plug.as_ref().is_some_and(is_short) {
+            (self.plug, self.may_plug) = (None, false);
+        }
         prefetch(tree, batch);
         let donors = match self.reserve_all(tree, batch, pace, &mut report) {
             Ok(Some(donors)) => donors,
@@ -200,8 +204,8 @@ impl Mover for BtrfsMover {
 }
 
 impl BtrfsMover {
-    pub fn new(has_quotas: bool, owners: Option<Owners>, block_bytes: u64) -> Self {
-        Self { plug: None, may_plug: !has_quotas, ends: [None; 3], last_end: None, owners, block_bytes }
+    pub fn new(has_quotas: bool, owners: Option<Owners>) -> Self {
+        Self { plug: None, may_plug: !has_quotas, ends: [None; 3], last_end: None, owners }
     }
 
     /// Copies a file into its donor, and makes the file and all others that share its blocks share
@@ -227,12 +231,18 @@ impl BtrfsMover {
             *written_bytes += part.length;
         }
         // A snapshot may have been made during the copy.
-        for owner in self.find_owners(tree, &source)? {
-            if !owner.share((&source, &donor.file), self.block_bytes, pace)? {
-                return Ok(None);
+        let owners = self.find_owners(tree, &source)?;
+        for (at, owner) in owners.iter().enumerate() {
+            if let Err(why) = owner.share(&source, &donor.file) {
+                // The source still has the old blocks. If one owner cannot move, none does.
+                for moved in &owners[..=at] {
+                    let _ = moved.share(&source, &source.file);
+                }
+                return Err(why);
             }
         }
-        if !source.share(&donor.file, pace)? {
+        let has_owners = !owners.is_empty();
+        if !source.share(&donor.file, &mut |bytes| has_owners || pace(bytes))? {
             return Ok(None);
         }
         let found = read_extents(&source.file, tree)?;
@@ -253,7 +263,7 @@ impl BtrfsMover {
             map.iter().filter(|raw| raw.flags.contains(ExtentFlags::SHARED)).map(|raw| raw.extent).collect();
         let of_part = |part: &Part| clip(&shared, part.logical, part.length);
         let shared: Vec<Extent> = source.parts.iter().flat_map(of_part).collect();
-        owners.find(source, &shared)
+        owners.find(tree, source, (&map, &shared))
     }
 
     /// Reserves donors that are adjacent, in runs of some length. `None` if the caller stopped the

@@ -226,7 +226,7 @@ pub fn find_mover(path: &Path, moves_programs: bool) -> Result<(Box<dyn Mover>, 
             let owners = Owners::open(path);
             let moves_shared = owners.is_some();
             Ok((
-                Box::new(BtrfsMover::new(has_btrfs_quotas(path), owners, block_bytes)),
+                Box::new(BtrfsMover::new(has_btrfs_quotas(path), owners)),
                 PlanOptions { batch_files: BTRFS_BATCH_FILES, moves_shared, ..options },
             ))
         }

@@ -18,15 +18,19 @@ use std::{
     path::Path,
 };
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, StatxFlags, statx};
+use rustix::fs::{AtFlags, CWD, IFlags, Mode, OFlags, ResolveFlags, StatxFlags, statx};
 use senesce_core::Extent;
-use senesce_probe::collect::{BtrfsSubvolume, collect_btrfs_subvolumes};
+use senesce_probe::{
+    collect::{BtrfsSubvolume, collect_btrfs_subvolumes},
+    map::RawExtent,
+};
 
 use super::{
-    Skip,
+    Skip, read_map,
     share::{Source, dedupe},
     sys,
 };
+use crate::Tree;
 
 /// The inode number of the root of a subvolume.
 const SUBVOLUME_ROOT: u64 = 256;
@@ -43,6 +47,9 @@ const LEAF_BITS: u32 = 5;
 /// The new metadata use at most one part in this number of the space in use.
 const METADATA_SHARE: u64 = 50;
 
+/// Nor more than one part in this number of the free space.
+const FREE_SHARE: u64 = 8;
+
 /// Finds owners of blocks on one mount.
 pub(super) struct Owners {
     root: OwnedFd,
@@ -56,16 +63,11 @@ pub(super) struct Owners {
     leaves: BTreeSet<(u64, u64)>,
 }
 
-/// A range of a file that shares blocks with a range of the file that moves.
+/// A file that has the same blocks as the file that moves.
 pub(super) struct Owner {
     /// Its subvolume and inode number.
     id: (u64, u64),
     file: File,
-    /// The start in the owner.
-    offset: u64,
-    /// The start in the file that moves, and in its donor.
-    logical: u64,
-    length: u64,
 }
 
 impl Owners {
@@ -86,29 +88,48 @@ impl Owners {
         collect_btrfs_subvolumes(&root).ok()?;
         let (mounted, _) = sys::look_up_inode(root.as_fd(), 0, SUBVOLUME_ROOT).ok()?;
         let space = rustix::fs::fstatvfs(&root).ok()?;
-        let left_bytes = (space.f_blocks - space.f_bfree) * space.f_frsize / METADATA_SHARE;
+        let used_bytes = space.f_blocks.saturating_sub(space.f_bfree) * space.f_frsize;
+        let left_bytes = (used_bytes / METADATA_SHARE).min(space.f_bavail * space.f_frsize / FREE_SHARE);
         Some(Self { root, mounted, subvolumes: BTreeMap::new(), left_bytes, leaves: BTreeSet::new() })
     }
 
-    /// All other owners of these extents of a file. The physical address of a Btrfs extent is the
-    /// logical address of the file system.
+    /// All other owners of these shared extents of a file with this map. The physical address of a
+    /// Btrfs extent is the logical address of the file system.
     ///
-    /// Errors: [`Skip::Sharers`] if an owner cannot be opened below the mount.
-    pub fn find(&mut self, source: &Source<'_>, extents: &[Extent]) -> Result<Vec<Owner>, Skip> {
+    /// Btrfs frees an extent as a whole. So an owner that keeps a part of one would keep all of it,
+    /// and the move would use space twice.
+    ///
+    /// Errors: [`Skip::Sharers`] if an owner cannot be opened below the mount, or has not exactly
+    /// the blocks of the file, as after a change since the snapshot.
+    pub fn find(
+        &mut self,
+        tree: &Tree,
+        source: &Source<'_>,
+        (map, shared): (&[RawExtent], &[Extent]),
+    ) -> Result<Vec<Owner>, Skip> {
         let inode = source.file.metadata().map_err(|error| Skip::io(&error))?.ino();
         let (subvolume, _) = sys::look_up_inode(source.file.as_fd(), 0, SUBVOLUME_ROOT).map_err(|_| Skip::Sharers)?;
-        let mut owners = Vec::new();
-        for extent in extents {
-            let found = sys::find_owners(&source.file, extent.physical).map_err(|_| Skip::Sharers)?;
-            for (owner, offset, root) in found {
-                if (owner, root, offset) == (inode, subvolume, extent.logical) {
-                    continue;
-                }
-                let file = self.open_owner(root, owner).ok_or(Skip::Sharers)?;
-                owners.push(Owner { id: (root, owner), file, offset, logical: extent.logical, length: extent.length });
+        let mut ids = BTreeSet::new();
+        for extent in shared {
+            let find = |part| -> Result<BTreeSet<(u64, u64)>, Skip> {
+                let found = sys::find_owners(&source.file, extent.physical, part).map_err(|_| Skip::Sharers)?;
+                Ok(found.into_iter().map(|(inode, _, root)| (root, inode)).collect())
+            };
+            let here = find(sys::Part::Byte)?;
+            if !find(sys::Part::Extent)?.is_subset(&here) {
+                return Err(Skip::Sharers);
             }
+            ids.extend(here);
         }
-        Ok(owners)
+        ids.remove(&(subvolume, inode));
+        let open = |id: (u64, u64)| {
+            let file = self.open_owner(id.0, id.1).ok_or(Skip::Sharers)?;
+            match has_same_blocks(&read_map(&file, tree)?, map) {
+                true => Ok(Owner { id, file }),
+                false => Err(Skip::Sharers),
+            }
+        };
+        ids.into_iter().map(open).collect()
     }
 
     /// Counts the metadata of the owners of one more file.
@@ -128,7 +149,10 @@ impl Owners {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOATIME;
         let file = File::from(open_below(root, &path, flags)?);
         let meta = file.metadata().ok()?;
-        (meta.is_file() && meta.ino() == inode).then_some(file)
+        // The kernel would refuse the move of one owner after that of others.
+        let flags = rustix::fs::ioctl_getflags(&file).ok()?;
+        let is_movable = !flags.intersects(IFlags::IMMUTABLE | IFlags::APPEND | IFlags::NOCOW);
+        (meta.is_file() && meta.ino() == inode && is_movable).then_some(file)
     }
 
     /// The root of a subvolume. A snapshot may be made at any time, so an unknown one is looked up.
@@ -138,9 +162,11 @@ impl Owners {
         }
         if !self.subvolumes.contains_key(&id) {
             let all = collect_btrfs_subvolumes(&self.root).ok()?;
-            let path = self.path_of(id, &all);
-            let open = |path: Vec<u8>| open_below(self.root.as_fd(), &path, OFlags::RDONLY | OFlags::DIRECTORY);
-            let opened = path.and_then(open);
+            let opened = match self.path_of(id, &all) {
+                // An error here may pass, so it is not kept.
+                Some(path) => Some(open_below(self.root.as_fd(), &path, OFlags::RDONLY | OFlags::DIRECTORY)?),
+                None => None,
+            };
             self.subvolumes.insert(id, opened);
         }
         self.subvolumes.get(&id)?.as_ref().map(AsFd::as_fd)
@@ -179,25 +205,23 @@ fn open_below(root: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Option<OwnedF
     rustix::fs::openat2(root, OsStr::from_bytes(path), flags | OFlags::CLOEXEC, Mode::empty(), resolve).ok()
 }
 
+/// Whether two files have the same ranges at the same places.
+fn has_same_blocks(a: &[RawExtent], b: &[RawExtent]) -> bool {
+    a.iter().map(|raw| raw.extent).eq(b.iter().map(|raw| raw.extent))
+}
+
 impl Owner {
-    /// Makes the owner share the donor's blocks. An owner whose content changed meanwhile no longer
-    /// shares the old blocks, and stays as it is. Returns whether the caller let it finish.
-    pub fn share(
-        &self,
-        (source, donor): (&Source<'_>, &File),
-        block_bytes: u64,
-        pace: &mut dyn FnMut(u64) -> bool,
-    ) -> Result<bool, Skip> {
-        let size = self.file.metadata().map_err(|error| Skip::io(&error))?.len();
-        let here = source.size_bytes.saturating_sub(self.logical);
-        let there = size.saturating_sub(self.offset);
-        let length = self.length.min(here).min(there);
-        // A block at the end of a file is shared only if it is the last one of both.
-        let is_end_of_both = here == there && length == here;
-        let length = if is_end_of_both { length } else { length - length % block_bytes };
-        match dedupe((donor, self.logical), (&self.file, self.offset), length, pace) {
-            Err(Skip::Changed) => Ok(true),
-            done => done,
+    /// Makes the owner share the blocks of `donor`. An owner whose content changed meanwhile no
+    /// longer shares the old blocks, and stays as it is.
+    pub fn share(&self, source: &Source<'_>, donor: &File) -> Result<(), Skip> {
+        for part in source.parts {
+            let length = source.content_bytes(part);
+            // A stop between two owners would leave the old blocks in use.
+            match dedupe((donor, part.logical), (&self.file, part.logical), length, &mut |_| true) {
+                Ok(_) | Err(Skip::Changed) => {}
+                Err(why) => return Err(why),
+            }
         }
+        Ok(())
     }
 }

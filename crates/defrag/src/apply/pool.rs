@@ -29,11 +29,13 @@ impl Donor {
         };
         // The pool needs the space of the first donor, too.
         drop(first);
-        match Self::from_pool(tree, batch, bytes) {
-            Ok(pooled) if pooled.pieces() < pieces => pooled.check(batch),
-            // Not better, or the kernel takes no range out of a file.
-            _ => Self::reserve(tree, batch, bytes),
+        // The pool fails if the kernel takes no range out of a file.
+        if let Ok(pooled) = Self::from_pool(tree, batch, bytes)
+            && pooled.pieces() < pieces
+        {
+            return pooled.check(batch);
         }
+        Self::reserve(tree, batch, bytes)
     }
 
     /// Reserves a pool, and keeps its longest extents.
@@ -53,6 +55,10 @@ impl Donor {
         }
         let extents = read_extents(&file, tree)?;
         let kept = choose_longest(&extents, bytes);
+        // Each cut costs time, and so many pieces would be refused afterwards.
+        if 2 * (kept.len() as u64 + batch.runs) > batch.pieces + 2 {
+            return Err(Skip::NoBetterSpace);
+        }
         let mut end = file.metadata().map_err(|error| Skip::io(&error))?.len();
         for extent in kept.iter().rev() {
             let kept_end = extent.logical + extent.length;

@@ -215,15 +215,26 @@ pub(super) fn look_up_inode(file: BorrowedFd<'_>, tree: u64, object: u64) -> Res
     Ok((call.tree, call.name[..length].to_vec()))
 }
 
-/// The owners of the byte at `logical` of a Btrfs, as (inode, offset, subvolume).
+/// The part of an extent whose owners are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// One byte.
+    Byte,
+    /// The extent that has the byte.
+    Extent,
+}
+
+/// The owners of the byte at `logical` of a Btrfs, or of its extent, as (inode, offset, subvolume).
 ///
 /// Errors: `EOVERFLOW` if there are more than 4,096; `EPERM` for a caller that is not root.
-pub(super) fn find_owners(file: &File, logical: u64) -> Result<Vec<(u64, u64, u64)>> {
+pub(super) fn find_owners(file: &File, logical: u64, part: Part) -> Result<Vec<(u64, u64, u64)>> {
+    // `BTRFS_LOGICAL_INO_ARGS_IGNORE_OFFSET`.
+    let flags = u64::from(part == Part::Extent);
     let mut answer =
         Box::new(Answer { bytes_left: 0, bytes_missing: 0, count: 0, missed: 0, numbers: [0; ANSWER_NUMBERS] });
     let pointer = std::ptr::from_mut(&mut *answer).expose_provenance() as u64;
     let mut call =
-        LogicalLookup { logical, bytes: size_of::<Answer>() as u64, reserved: [0; 3], flags: 0, answer: pointer };
+        LogicalLookup { logical, bytes: size_of::<Answer>() as u64, reserved: [0; 3], flags, answer: pointer };
     // SAFETY: 0xC038943B is BTRFS_IOC_LOGICAL_INO_V2, whose structure this is. The kernel writes at
     // most `bytes` bytes to the answer, which is alive until it is read below.
     unsafe { ioctl(file, Updater::<0xC038_943B, _>::new(&mut call))? };

@@ -372,10 +372,17 @@ fn make(host: &dyn Host, tool: &Path, spec: &VolumeSpec, uuid: Uuid, mut target:
         arguments.push("--zeroed".to_owned());
     }
     let command = format!("{} {}", kind.mkfs_tool(), arguments.join(" "));
-    run(host, tool, &arguments, &command)?;
-    if let Some((name, options)) = kind.uuid_tool() {
+    let find = |name: &str| {
         let missing = || Error::ToolMissing { tool: name.to_owned(), package: kind.debian_package() };
-        let tool = host.find_tool(name).ok_or_else(missing)?;
+        host.find_tool(name).ok_or_else(missing)
+    };
+    // Before mkfs: without it, the device would be formatted in vain.
+    let uuid_tool = match kind.uuid_tool() {
+        Some((name, options)) => Some((name, find(name)?, options)),
+        None => None,
+    };
+    run(host, tool, &arguments, &command)?;
+    if let Some((name, tool, options)) = uuid_tool {
         let mut arguments: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
         arguments.extend([uuid.to_string(), device.to_string_lossy().into_owned()]);
         run(host, &tool, &arguments, &format!("{name} {}", arguments.join(" ")))?;
