@@ -3,7 +3,10 @@
 use std::{
     env,
     io::Read,
-    os::unix::{fs::PermissionsExt, process::CommandExt},
+    os::unix::{
+        fs::{MetadataExt, PermissionsExt},
+        process::CommandExt,
+    },
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::mpsc::{RecvTimeoutError, channel},
@@ -39,7 +42,9 @@ fn find() -> Result<PathBuf> {
     let beside = own.as_deref().and_then(Path::parent).map(Path::to_owned);
     let listed = env::var_os("PATH").unwrap_or_default();
     // A relative directory would find a program that another user put into the working directory.
-    let listed: Vec<PathBuf> = env::split_paths(&listed).filter(|dir| dir.is_absolute()).collect();
+    let is_root = rustix::process::geteuid().is_root();
+    let is_safe = |dir: &PathBuf| dir.is_absolute() && (!is_root || only_root_writes(dir));
+    let listed: Vec<PathBuf> = env::split_paths(&listed).filter(is_safe).collect();
     let found = beside.into_iter().chain(listed).map(|dir| dir.join(PROGRAM)).find(|path| is_program(path));
     found.ok_or_else(|| {
         Failure {
@@ -51,6 +56,11 @@ fn find() -> Result<PathBuf> {
         }
         .into()
     })
+}
+
+/// Whether only root can put a program into a directory. `su` keeps the `PATH` of the user.
+fn only_root_writes(dir: &Path) -> bool {
+    dir.metadata().is_ok_and(|found| found.uid() == 0 && found.permissions().mode() & 0o022 == 0)
 }
 
 fn is_program(path: &Path) -> bool {

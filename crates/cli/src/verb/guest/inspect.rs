@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::{super::home::with_home, Job, Words, check_visible, start};
 use crate::{
     args::InspectArgs,
-    exit::{failed, passed},
+    exit::{failed, passed, usage},
 };
 
 /// In a guest, holds an [`Order`].
@@ -59,7 +59,11 @@ pub fn inspect(args: &InspectArgs, medium: Option<Medium>, has_map: bool, quiet:
         check_visible(description)?;
     }
     let mut words = Words::new("inspect", true);
-    words.0.push(image.display().to_string());
+    let name = image.to_str().ok_or_else(|| {
+        let message = format!("the name {} is not UTF-8, and cannot be passed to a guest", Printable::new(&image));
+        usage(message, Some("rename the image, or inspect it as root"))
+    })?;
+    words.0.push(name.to_owned());
     words.text("--device", (!args.device.is_empty()).then(|| args.device.join(",")));
     words.text("--read-ahead-kib", args.read_ahead_kib.map(|size| size.to_string()));
     words.text("--max-seconds", args.limits.max_seconds.map(|most| most.to_string()));
