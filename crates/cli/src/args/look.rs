@@ -68,10 +68,10 @@ pub struct InspectArgs {
     /// Read at idle I/O priority.
     #[arg(long)]
     pub idle: bool,
-    /// Mount an unmounted image, such as of XFS, in a guest kernel.
+    /// Mount an unmounted image in a guest.
     ///
-    /// So a damaged or forged image cannot reach the kernel of this machine. Default unless you are
-    /// root. A guest has no devices of this machine.
+    /// A damaged or forged image then cannot reach the kernel of this machine. Default unless you
+    /// are root, and for old file systems. A guest has no devices of this machine.
     #[arg(long, value_enum, value_name = "KIND")]
     pub guest: Option<GuestArg>,
     /// Memory of the guest. Default: 1GiB.
