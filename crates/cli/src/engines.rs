@@ -1,7 +1,7 @@
-//! What the laboratory asks of the file system engines of this project.
+//! The calls of the laboratory to the file system engines of this project.
 //!
-//! The laboratory imports no engine. `senesce` asks the program beside it ([`Beside`]), and
-//! `senesce-fs` answers itself.
+//! The laboratory imports no engine. `senesce` executes `senesce-fs` ([`Beside`]), and `senesce-fs`
+//! calls its own engines.
 
 use std::{error::Error, path::Path, sync::OnceLock};
 
@@ -21,21 +21,21 @@ mod beside;
 /// The version and the commit of both programs.
 pub const VERSION: &str = env!("SENESCE_VERSION");
 
-/// The first argument of a command that `senesce` hands over. The second is its [`VERSION`], then
-/// follow the arguments of `senesce`.
+/// The first argument of a command that `senesce` hands over. The second is its [`VERSION`]. The
+/// arguments of `senesce` follow.
 pub const HANDED_OVER: &str = "for-senesce";
 
 /// The engines, as a program reaches them.
 pub trait Engines: Send + Sync {
     /// Continues this command in the program that has the engines.
     ///
-    /// Returns `Ok` only in that program. Errors: there is none.
+    /// Returns `Ok` only in that program. Errors: no program has the engines.
     fn hand_over(&self) -> Result<()>;
 
     /// Errors: no program has the engines.
     fn check(&self) -> Result<()>;
 
-    /// The command line of `senesce` with the verbs `fs` and `garden`, as far as they are known.
+    /// Adds the arguments of `fs` and `garden` to the command line, if this program knows them.
     fn extend(&self, command: Command) -> Command {
         command
     }
@@ -44,7 +44,7 @@ pub trait Engines: Send + Sync {
     fn run_verb(&self, verb: &str, arguments: &ArgMatches, quiet: bool) -> Result<()>;
 
     /// Surveys the evergreen, or a volume of the garden, at a place that no engine has open. Writes
-    /// nothing. `goes_on` is asked now and then.
+    /// nothing. Calls `goes_on` at intervals, and stops if it returns false.
     fn survey(&self, place: &Path, volume: Option<&str>, goes_on: &dyn Fn() -> bool) -> Result<Told>;
 
     /// Draws the tree of an evergreen into a file, and returns its outline.

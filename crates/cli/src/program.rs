@@ -46,7 +46,7 @@ pub fn run_program(own: &'static dyn Engines, arguments: impl IntoIterator<Item 
     })
 }
 
-/// Whether the verb is `fs` or `garden`, or help is wanted about one. Only senesce-fs knows their
+/// Whether the verb is `fs` or `garden`, or the user requests its help. Only senesce-fs knows their
 /// arguments.
 fn names_engine_verb(arguments: &[OsString]) -> bool {
     let mut words = arguments.iter().skip(1).skip_while(|word| *word == "-q" || *word == "--quiet");
@@ -57,12 +57,12 @@ fn names_engine_verb(arguments: &[OsString]) -> bool {
     }
 }
 
-/// Answers a shell that asks for completions. Returns whether it did.
+/// Prints completions if a shell requests them. Returns whether it did.
 fn complete(arguments: &[OsString]) -> bool {
     if env::var_os("COMPLETE").is_none() {
         return false;
     }
-    // A shell that asks about a command line: without senesce-fs, `fs` and `garden` have no words.
+    // The shell completes a command line. Without senesce-fs, `fs` and `garden` have no words.
     if arguments.len() > 1 {
         let _ = engines().hand_over();
     }

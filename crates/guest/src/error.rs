@@ -47,7 +47,7 @@ pub enum Error {
         /// The limit, in words.
         why: String,
     },
-    /// The host forbids what the guest's kernel is built on.
+    /// The host forbids to trace processes, which the guest's kernel needs.
     #[error("a guest cannot start: this process may not trace its children (ptrace): {reason}")]
     NoPtrace {
         /// The system's answer.

@@ -79,9 +79,10 @@ pub struct GuestEnd {
 /// The hidden verbs that this program offers to itself.
 const GUARD_VERB: &str = "guest-guard";
 const INIT_VERB: &str = "guest-init";
-/// How many times longer a guest may be silent that works.
+/// A guest that works may be silent for this multiple of the limit.
 const WORKING: u32 = 10;
-/// Frames that wait for the launcher. More stay in the line, and the guest waits.
+/// The number of frames that wait for the launcher, at most. Others stay in the line, and the guest
+/// waits.
 const FRAMES: usize = 64;
 /// Between two checks for signals.
 const POLL: Duration = Duration::from_millis(100);
@@ -309,7 +310,7 @@ impl Guest {
 /// Decides whether a silent guest hangs.
 struct Watch {
     limit: Duration,
-    /// What the guest had done, and how long it had been silent then.
+    /// The last progress that was read, and how long the guest had been silent then.
     seen: Option<(Duration, Progress)>,
 }
 

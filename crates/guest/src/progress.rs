@@ -1,4 +1,4 @@
-//! How much the processes of a guest have done, for the watchdog.
+//! The progress of the processes of a guest, for the watchdog.
 //!
 //! A guest that waits for a disk of the host sends nothing, because its one processor waits.
 
@@ -16,7 +16,7 @@ pub(crate) struct Progress {
     busy: Duration,
     /// Bytes that were read from or written to block devices.
     bytes: u64,
-    /// Whether a process waits in a way that no signal ends, as in a long fsync.
+    /// Whether a process is in uninterruptible sleep, as in a long fsync.
     is_waiting: bool,
 }
 
@@ -54,7 +54,7 @@ impl Progress {
     pub(crate) fn is_life(&self, earlier: &Self, elapsed: Duration) -> bool {
         let busy = self.busy.saturating_sub(earlier.busy);
         let is_busy = busy.as_nanos() * 100 > elapsed.as_nanos() * IDLE_PERCENT;
-        // Processes that exited took their bytes with them.
+        // The sum lacks the bytes of processes that exited since, so it may be smaller.
         self.is_waiting || is_busy || self.bytes > earlier.bytes
     }
 }

@@ -80,7 +80,7 @@ pub fn places() -> ArgValueCompleter {
     names_and_files(|| PLACES.map(str::to_owned).to_vec())
 }
 
-/// What `inspect` reads besides files and devices.
+/// Prefixes of the places that `inspect` reads; files and devices follow.
 pub fn places_to_inspect() -> ArgValueCompleter {
     names_and_files(|| PLACES[1..].iter().map(|prefix| (*prefix).to_owned()).collect())
 }

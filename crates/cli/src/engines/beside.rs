@@ -28,7 +28,7 @@ use crate::{
 };
 
 const PROGRAM: &str = "senesce-fs";
-/// Between two looks for a signal during a survey.
+/// The time between two checks for a signal during a survey.
 const PAUSE: Duration = Duration::from_millis(50);
 /// The longest survey that is read, bytes: several million files.
 const MOST_BYTES: u64 = 4 << 30;
@@ -67,7 +67,7 @@ fn is_program(path: &Path) -> bool {
     path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
-/// The program, about to be asked. It refuses another version than its own.
+/// Returns a command that starts the program. The program refuses another version than its own.
 fn command() -> Result<Command> {
     let mut command = Command::new(find()?);
     command.args([HANDED_OVER, VERSION]);
@@ -114,14 +114,14 @@ impl Engines for Beside {
     }
 }
 
-/// A verb that drives an engine hands itself over first.
+/// The error of a verb that needs an engine and was not handed over first.
 fn never() -> anyhow::Error {
     failed("this command was not handed over to senesce-fs")
 }
 
-/// Waits for a child, and returns its output. Kills it when `goes_on` says so.
+/// Waits for a child, and returns its output. Kills it if `goes_on` returns false.
 ///
-/// Errors: it failed, with its words; it was stopped.
+/// Errors: the child failed (with its message), or was killed.
 fn wait(mut child: Child, goes_on: &dyn Fn() -> bool) -> Result<Vec<u8>> {
     let (mut output, mut words) = (child.stdout.take(), child.stderr.take());
     let (sender, done) = channel();
@@ -133,7 +133,7 @@ fn wait(mut child: Child, goes_on: &dyn Fn() -> bool) -> Result<Vec<u8>> {
     });
     let listener = thread::spawn(move || {
         let mut text = String::new();
-        // What cannot be read of a message is left out of it.
+        // A message that cannot be read is left out.
         let _ = words.as_mut().map(|words| words.read_to_string(&mut text));
         text
     });
@@ -160,7 +160,7 @@ fn wait(mut child: Child, goes_on: &dyn Fn() -> bool) -> Result<Vec<u8>> {
     }
 }
 
-/// The chain of causes in one line, of a message as `senesce-fs` prints it.
+/// Joins the chain of causes that `senesce-fs` prints into one line.
 fn chain(message: &str) -> String {
     let message = message.trim();
     let lines = message.strip_prefix("senesce: ").unwrap_or(message).lines().map(str::trim);

@@ -215,7 +215,7 @@ fn print_preview(args: &AgeArgs, place: &str) {
 /// The directory itself if nothing is in it, else a new one in it. With `dry_run` it is not made.
 fn choose_root(existing: &Path, dry_run: bool) -> Result<PathBuf> {
     let mut entries = fs::read_dir(existing).with_context(|| format!("cannot list {}", existing.display()))?;
-    // NILFS2 has the second one.
+    // mkfs.nilfs2 makes the second one.
     let of_mkfs = ["lost+found", ".nilfs"];
     let is_taken = |entry: std::io::Result<fs::DirEntry>| {
         entry.map_or(true, |entry| !of_mkfs.iter().any(|name| entry.file_name() == *name))

@@ -56,7 +56,7 @@ pub fn fragment(args: FragmentArgs) -> Result<()> {
     Ok(())
 }
 
-/// Prints what would become of a file.
+/// Prints how a run would change a file.
 fn preview_file(args: &FragmentArgs, target: FileTarget) -> Result<()> {
     let plan = plan_file(&args.path, target, args.size).map_err(explain)?;
     if args.json {
@@ -71,7 +71,7 @@ fn preview_file(args: &FragmentArgs, target: FileTarget) -> Result<()> {
     Ok(())
 }
 
-/// Prints what would become of the files of a tree. Files that cannot be cut are a failure, as in
+/// Prints how a run would change the files of a tree. Files that cannot be cut are a failure, as in
 /// the run.
 fn preview_tree(args: &FragmentArgs, target: FileTarget) -> Result<()> {
     let plan = plan_tree(&args.path, target).map_err(explain)?;

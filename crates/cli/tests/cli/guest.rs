@@ -146,14 +146,14 @@ impl Guests {
 /// The size of the volumes of a plan for `file_system`.
 fn size_for(file_system: &str) -> &'static str {
     match file_system {
-        // It has no cleaner, so that it must hold all that is written.
+        // It has no cleaner, so the volume must hold all that is written.
         _ if file_system.contains("nilfs2") => "256MiB",
         _ if file_system.contains("f2fs") || file_system.contains("reiserfs") => "96MiB",
         _ => "64MiB",
     }
 }
 
-/// One of them may be gone already, because another one took it along.
+/// One of them may have exited already, because the kernel killed it with another one.
 fn kill_at_once(pids: &[u32]) {
     let pids = pids.iter().map(u32::to_string);
     Command::new("kill").arg("-KILL").args(pids).stderr(Stdio::null()).status().unwrap();

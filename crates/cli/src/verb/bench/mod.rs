@@ -112,7 +112,7 @@ fn preview(args: &BenchArgs, work: &Work) -> Result<()> {
     Ok(())
 }
 
-/// Checks the command before volumes are restored for it. One in a volume is not known yet.
+/// Checks the command before volumes are restored for it. A command in a volume does not exist yet.
 fn check_program_of(args: &BenchArgs, work: &Work) -> Result<()> {
     match (work, args.command.first()) {
         (Work::Command, Some(program)) if !program.to_string_lossy().contains("{}") => check_program(program, None),

@@ -26,7 +26,7 @@ const ORDER: &str = "SENESCE_GUEST_INSPECT";
 /// The most bytes of figures that are read: a map and the names of its files.
 const MOST_BYTES: usize = 256 << 20;
 
-/// What the launcher requests of the guest, beside the arguments.
+/// The part of the launcher's request that is not in the arguments.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Order {
     /// The file for the figures.

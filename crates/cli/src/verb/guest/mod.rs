@@ -1,4 +1,4 @@
-//! Commands that run in a guest kernel: what all of them need.
+//! The common part of all commands that run in a guest kernel.
 
 mod inspect;
 mod run;
@@ -24,7 +24,7 @@ const SYSTEM: &str = "SENESCE_GUEST_SYSTEM";
 const BOOT_LIMIT: &str = "SENESCE_GUEST_BOOT_SECONDS";
 const SILENCE_LIMIT: &str = "SENESCE_GUEST_SILENCE_SECONDS";
 const TOTAL_LIMIT: &str = "SENESCE_GUEST_TOTAL_SECONDS";
-/// The variables that a command in the guest receives, beside those of senesce.
+/// The variables that a command in the guest receives besides those of senesce.
 const PASSED: &[&str] = &["PATH", "HOME", "LANG", "LC_ALL", "TZ", "NO_COLOR", "RUST_BACKTRACE"];
 /// The modules that a run may need. The kernel has no program that would load them later.
 const MODULES: &[&str] = &["loop", "fuse", "f2fs", "nilfs2"];

@@ -93,8 +93,8 @@ pub fn demo(kind: GuestArg, args: &DemoArgs, plan: &Plan, quiet: bool) -> Result
     execute(kind, guest, &place, words, quiet)
 }
 
-/// Where a run in a guest works. Its drop removes a directory that was made for a run that did not
-/// begin.
+/// The directories of a run in a guest. The drop removes the run's directory if it was made for
+/// this run and is still empty.
 struct Place {
     /// The run's directory, without links.
     dir: PathBuf,
@@ -203,8 +203,8 @@ fn execute(kind: GuestArg, args: &GuestArgs, place: &Place, words: Words, quiet:
     }
     let registry = Registry::new(&registry_dir()?);
     let host = LinuxHost::default();
-    // The lock is held until the entry in the list is right: another guest could use the directory
-    // and its entry otherwise.
+    // The lock is held until the entry in the list is right. Otherwise another guest could use the
+    // directory and its entry.
     let lock = GuestLock::take(&host, &place.dir)?;
     // A killed launcher leaves the run in the list, as a killed run does.
     registry.add(&place.dir)?;
@@ -228,9 +228,9 @@ fn settle(host: &LinuxHost, registry: &Registry, place: &Place) -> Result<()> {
                 registry.remove(&place.dir)?;
             }
         }
-        // It continues the run, and the list has it.
+        // Another process continues the run, so the list keeps it.
         Err(VolumeError::OwnerAlive { .. }) => {}
-        // The end of the guest is more important, and the list still has the run.
+        // How the guest ended is more important to report, and the list still has the run.
         Err(error) => eprintln!("senesce: {error}\n  hint: run `senesce clean`"),
     }
     Ok(())
