@@ -120,7 +120,7 @@ pub(crate) fn fragment_in(
     Ok(FileReport::of(extents_before, &layout, size_bytes, method))
 }
 
-/// What a run would do to a file.
+/// The change that a run would make to a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FilePlan {
     /// Extents now, adjacent ones merged; `None` for a new file.

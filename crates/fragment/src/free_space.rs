@@ -58,7 +58,7 @@ pub struct FreeReport {
     pub filler_bytes: u64,
 }
 
-/// The free space of a volume before a run, and what the run shall leave.
+/// The free space of a volume before a run, and the part that the run would leave.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FreePlan {
     /// Free space now.

@@ -83,7 +83,7 @@ pub fn fragment_tree(custodian: &Custodian, root: &Path, target: FileTarget) -> 
     Ok(TreeReport { files, left, left_why, extents: figures.extents, extents_per_file, layout_score })
 }
 
-/// What a run would do to a tree.
+/// The changes that a run would make to a tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TreePlan {
     /// Files that would be written.

@@ -208,7 +208,8 @@ fn import_stops_within_a_large_call() {
     assert!(!dir.path().join("log").exists());
 }
 
-/// Renames and links of what was there before the trace: the log can be applied whatever they were.
+/// Renames and links of files that existed before the trace. The log can be applied whatever kind
+/// they were.
 #[test]
 fn assumed_files_become_directories() {
     let trace = r#"

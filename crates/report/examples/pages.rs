@@ -1,4 +1,4 @@
-//! Writes pages, to look at: `cargo run -p senesce-report --example pages -- DIR`.
+//! Writes pages for a look in a browser: `cargo run -p senesce-report --example pages -- DIR`.
 //!
 //! The data are made up. `DIR KIND FILE` makes the page of a kept result instead: `suite` of the
 //! `results.json` of a suite, `reproduction` of the `table.json` of `garden reproduce`.

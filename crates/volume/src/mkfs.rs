@@ -74,7 +74,7 @@ pub fn plan_mkfs(spec: &VolumeSpec, device: &Path, uuid: Uuid, size: Option<Byte
             arguments.extend(size.map(|size| (size.0 / 4096).to_string()));
         }
         FileSystemKind::Reiserfs => {
-            // Twice: it asks no question.
+            // With `-f` twice, it asks no question.
             add(&["-q", "-f", "-f", "-u", &uuid]);
             arguments.extend(options.iter().cloned());
             arguments.push(device);

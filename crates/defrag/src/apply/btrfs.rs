@@ -44,8 +44,8 @@ const LONG_BYTES: u64 = 16 << 20;
 /// The number of holes of the same length between which the allocator alternates, at most.
 const MOST_HOLES: u64 = 8;
 
-/// Other programs, and the donors, keep at least one part in this number of the space that is free
-/// when the plug is created.
+/// At least one part in this number of the free space stays for donors and other programs. The free
+/// space is that at the creation of the plug.
 const KEPT_SHARE: u64 = 4;
 
 /// The plug has at most this number of extents, because each takes space of the metadata.
@@ -87,8 +87,8 @@ impl Plug {
     }
 
     /// Whether a run of donors may start at this one: it is in a large hole, and the hole of the
-    /// previous run is used up. If only other holes were offered for some time, it is.
-    /// `end` is the end of that run.
+    /// previous run is used up. That run ends at `end`. Its hole counts as used up if the allocator
+    /// has used only other holes for some time.
     fn may_start(&self, donor: &Donated<'_>, end: Option<u64>) -> bool {
         let is_large = self.run_before(donor).is_some_and(|run| run + donor.bytes() >= LARGE_HOLE_BYTES);
         is_large && (end.is_none() || self.since_used_bytes >= LARGE_HOLE_BYTES.max(MOST_HOLES * donor.bytes()))

@@ -44,7 +44,7 @@ const LEAF_BYTES: u64 = 32 << 10;
 /// Inodes with numbers that differ only in this number of low bits count as one leaf.
 const LEAF_BITS: u32 = 5;
 
-/// The new metadata use at most one part in this number of the space in use.
+/// The new metadata uses at most one part in this number of the space in use.
 const METADATA_SHARE: u64 = 50;
 
 /// Nor more than one part in this number of the free space.

@@ -29,7 +29,7 @@ impl Donor {
         };
         // The pool needs the space of the first donor, too.
         drop(first);
-        // The pool fails if the kernel takes no range out of a file.
+        // The pool fails if the kernel cannot remove a range from a file.
         if let Ok(pooled) = Self::from_pool(tree, batch, bytes)
             && pooled.pieces() < pieces
         {
@@ -44,7 +44,7 @@ impl Donor {
         // Blocks that earlier batches left are free after a commit.
         file.sync_all().map_err(|error| Skip::io(&error))?;
         let space = rustix::fs::fstatvfs(&file).map_err(Skip::of)?;
-        // Others may write meanwhile.
+        // Other programs may write meanwhile.
         let available = space.f_bavail.saturating_mul(space.f_frsize) / 4 * 3;
         let mut wanted = bytes.saturating_mul(MOST_TIMES).min(available).max(bytes);
         while let Err(error) = sys::allocate(&file, wanted) {
@@ -55,7 +55,7 @@ impl Donor {
         }
         let extents = read_extents(&file, tree)?;
         let kept = choose_longest(&extents, bytes);
-        // Each cut costs time, and so many pieces would be refused afterwards.
+        // Each cut costs time, and this number of pieces would be refused afterwards.
         if 2 * (kept.len() as u64 + batch.runs) > batch.pieces + 2 {
             return Err(Skip::NoBetterSpace);
         }

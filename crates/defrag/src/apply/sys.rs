@@ -186,8 +186,8 @@ pub(super) fn reserve(file: &File, start: u64, length: u64) -> Result<()> {
     fallocate(file, FallocateFlags::KEEP_SIZE, start, length)
 }
 
-/// Takes a range out of a file: what follows moves to its start. The range begins and ends at
-/// blocks of the file system.
+/// Removes a range from a file; the content after it moves to its start. The range starts and ends
+/// at blocks of the file system.
 pub(super) fn cut(file: &File, start: u64, end: u64) -> Result<()> {
     let size = file.metadata().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?.len();
     match () {

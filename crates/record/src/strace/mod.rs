@@ -215,7 +215,7 @@ impl Import {
             let Some(inside) = self.inside(parent) else { continue };
             let known = self.world.names.get(parent).copied();
             if matches!(known, Some(Entry::File(_))) {
-                // It was assumed: nothing in the trace showed its kind before.
+                // Its kind was assumed: no earlier line of the trace shows it.
                 self.remove(parent, false)?;
             }
             if matches!(known, None | Some(Entry::File(_))) {
@@ -249,7 +249,7 @@ impl Import {
     fn new_name(&mut self, path: &[u8]) -> Result<Option<RelPath>> {
         let Some(inside) = self.inside(path) else { return Ok(None) };
         self.assume_parents(path)?;
-        // The call made the name, so what the trace showed there before is gone.
+        // The call made the name, so an earlier entry of this name does not exist any more.
         if matches!(self.world.names.get(path), Some(Entry::File(_) | Entry::Other)) {
             self.remove(path, false)?;
         }

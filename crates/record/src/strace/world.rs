@@ -25,7 +25,7 @@ pub(super) type Path = Vec<u8>;
 pub(super) struct File {
     pub names: Vec<Path>,
     pub len: u64,
-    /// Open files of it.
+    /// The number of open files that refer to it.
     opens: usize,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Open {
     pub file: Option<usize>,
     pub offset: u64,
     pub appends: bool,
-    /// Descriptors of it.
+    /// The number of descriptors that refer to it.
     pub descriptors: usize,
 }
 

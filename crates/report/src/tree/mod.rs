@@ -160,9 +160,9 @@ fn shape(tree: &Json) -> String {
     )
 }
 
-/// How a read of everything in the order of keys goes, as one sentence; none with fewer than two
-/// leaves. Each leaf that does not follow the previous one costs a seek, and so does each further
-/// piece of a leaf.
+/// One sentence on a read of all leaves in the order of keys; none with fewer than two leaves. Each
+/// leaf that does not follow the previous one costs a seek, and so does each further piece of a
+/// leaf.
 fn judgement(outline: &Outline) -> Option<String> {
     let share = outline.adjacent_share()?;
     let (leaves, pieces, bytes_read) = outline.leaves().filter(|leaf| !leaf.extents.is_empty()).fold(
