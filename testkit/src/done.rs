@@ -1,8 +1,8 @@
-//! What a command did.
+//! The result of a command.
 
 use std::process::Output;
 
-/// What a command did.
+/// The result of a command.
 pub struct Done {
     /// Its exit code; -1 after a signal.
     pub code: i32,
@@ -29,7 +29,7 @@ impl Done {
         self
     }
 
-    /// Fails unless the command ended with this code and said all these on stderr.
+    /// Fails unless the command exited with this code and printed all these texts to stderr.
     #[track_caller]
     pub fn refused(&self, code: i32, says: &[&str]) {
         assert_eq!(self.code, code, "{}\n{}", self.stdout, self.stderr);

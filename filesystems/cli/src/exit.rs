@@ -10,7 +10,7 @@ pub fn kind(cause: &(dyn std::error::Error + 'static)) -> Option<(ErrorKind, Opt
     of_garden.or_else(of_evergreen).or_else(|| cause.downcast_ref().map(block_kind))
 }
 
-/// Devices that are not those of one garden, or that a later senesce wrote, were named wrongly.
+/// Devices of several gardens, or of a later senesce, are a usage error: they were named wrongly.
 fn garden_kind(error: &senesce_garden::Error) -> (ErrorKind, Option<&'static str>) {
     use senesce_garden::Error as Garden;
     match error {
@@ -42,7 +42,7 @@ fn garden_kind(error: &senesce_garden::Error) -> (ErrorKind, Option<&'static str
     }
 }
 
-/// A device that is not an evergreen, or not all of one, was named wrongly.
+/// A device that is not a whole evergreen is a usage error: it was named wrongly.
 fn evergreen_kind(error: &senesce_evergreen::Error) -> (ErrorKind, Option<&'static str>) {
     use senesce_evergreen::Error as Evergreen;
     match error {

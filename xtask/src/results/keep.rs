@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::table::Table;
 
-/// Circumstances of single arms that are kept; they follow the volume's role.
+/// Circumstances of single arms that are kept. Their keys start with the role of the volume.
 const OF_ARMS: [&str; 2] = ["mkfs_version", "mount_options_asked"];
 /// Circumstances of all volumes that are kept once. The kernel is kept up to the first hyphen.
 const OF_MACHINE: [&str; 4] = ["kernel_release", "machine", "cpu_model", "memory_bytes"];
@@ -16,7 +16,7 @@ type Key = (String, String, u64);
 
 /// The kept tables of a run, by file name. `json` is the output of `senesce show RUN --json`.
 ///
-/// Wall times are left out: they are of the machine on which the run happened.
+/// Wall times are left out, because they depend on the machine of the run.
 pub fn reduce(json: &Value, command: &str) -> anyhow::Result<Vec<(&'static str, Table)>> {
     let figures = Figures::collect(json)?;
     let mut tables = vec![("circumstances.tsv", circumstances(json, command)?), ("cells.tsv", cells(json, &figures)?)];

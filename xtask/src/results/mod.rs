@@ -2,7 +2,7 @@
 //!
 //! A kept run is a directory of docs/results/kept/: the plan, and tables as tab-separated text. A
 //! page has blocks that name a run, a table, rows and columns ([`block`]). `cargo xtask results`
-//! writes their tables, and `cargo xtask tidy` complains about a page that it would change.
+//! writes their tables, and `cargo xtask tidy` reports a page that it would change.
 
 mod block;
 mod keep;

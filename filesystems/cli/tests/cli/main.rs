@@ -1,4 +1,4 @@
-//! The `senesce-fs` program as a user and as `senesce` meet it.
+//! The `senesce-fs` program as users and `senesce` call it.
 //!
 //! Its verbs are tested through `senesce fs`, in the tests of the laboratory's command line.
 

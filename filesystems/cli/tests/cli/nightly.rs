@@ -1,12 +1,12 @@
-//! What takes too long for every change: `.ci/nightly` runs it.
+//! Tests that take too long for every change: `.ci/nightly` runs them.
 
 use senesce_timed::published::FigureLine;
 
 use super::{reproduce::KEPT, rig::Lab};
 
-/// By how many percent a figure may differ from the kept one, either way. Nothing is drawn but from
-/// fixed seeds, so a figure moves only with the code; one that moves by more is examined, and the
-/// new figures.tsv is kept.
+/// The percentage by which a figure may differ from the kept one, up or down. All seeds are fixed,
+/// so only a change of the code changes a figure. If one changes by more, find the reason, and keep
+/// the new figures.tsv.
 fn tolerance(line: &FigureLine) -> f64 {
     let name = line.figure.name.as_str();
     match (line.experiment.as_str(), line.kind.as_str()) {

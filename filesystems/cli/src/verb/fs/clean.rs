@@ -11,12 +11,12 @@ use super::{
 };
 use crate::args::{FsCleanArgs, GardeningArg};
 
-/// Background work as the engine has it.
+/// Background work as a setting of the engine.
 pub trait Policy {
-    /// For this garden.
+    /// The setting for this garden.
     fn policy(self, garden: &Garden) -> Gardening;
 
-    /// For one that does `own` by itself, and has nothing but disks or not.
+    /// The setting for a garden whose own setting is `own`. `is_disks`: all its drives are disks.
     fn on(self, own: Gardening, is_disks: bool) -> Gardening;
 }
 
