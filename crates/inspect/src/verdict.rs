@@ -151,7 +151,8 @@ fn partial(inspection: &Inspection) -> String {
     format!("{}{partial}", stale.unwrap_or_default())
 }
 
-/// The extents without a place, if they are so many that the costs mean little.
+/// The extents without a place, if they are at least a tenth of the number of files: the costs then
+/// mean little.
 fn find_unwritten(delayed: u64, files: u64) -> Option<String> {
     (delayed > 0 && delayed >= files / 10).then(|| {
         let noun = if delayed == 1 { "extent is" } else { "extents are" };
