@@ -75,8 +75,7 @@ fn full_disk_log_replays_to_the_same_tree() {
     lab.assert_nothing_left();
 
     lab.run(["replay", text(&kept), "--on", "place"]).refused(2, &["place is not empty", "hint: "]);
-    lab.run(["replay", text(&kept), "--on", "image:1GiB"])
-        .refused(2, &["hint: name one: --fs ext4, xfs, btrfs"]);
+    lab.run(["replay", text(&kept), "--on", "image:1GiB"]).refused(2, &["hint: name one: --fs ext4, xfs, btrfs"]);
     fs::write(lab.path("place/unlike"), "x").unwrap();
     lab.run(image.iter().chain(&["--against", "place"])).refused(1, &["the tree differs", "unlike"]);
     // Not enough space for the contents of the log.

@@ -215,7 +215,7 @@ pub(super) fn look_up_inode(file: BorrowedFd<'_>, tree: u64, object: u64) -> Res
     Ok((call.tree, call.name[..length].to_vec()))
 }
 
-/// The part of an extent whose owners are asked for.
+/// The part of an extent whose owners the kernel reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     /// One byte.
