@@ -203,7 +203,7 @@ fn suite_ages_measures_ranks_and_resumes() {
     };
     assert!(mean("fresh") > 4.0 * mean("wang_os"), "age breaks free space into pieces");
     let page = fs::read_to_string(out.join("report.html")).unwrap();
-    assert!(page.contains("wang_os") && page.matches("<svg viewBox").count() == 2);
+    assert!(page.contains("wang_os") && page.matches(r#"<svg class="panel wide""#).count() == 2);
 
     // A kill in the middle of a line: what was whole counts, the rest is done again, and no image
     // is made again.
