@@ -21,7 +21,7 @@ pub struct AgeArgs {
     /// process.
     #[arg(long, value_name = "PLACE", add = complete::places())]
     pub on: String,
-    /// File system of the volume: ext4, xfs, btrfs, f2fs, nilfs2, jfs, reiserfs.
+    /// File system: ext4, xfs, btrfs, f2fs, nilfs2, jfs, reiserfs.
     #[arg(long, value_enum, hide_possible_values = true)]
     pub fs: Option<super::FsArg>,
     /// More arguments of mkfs, such as "-m single".

@@ -174,7 +174,7 @@ pub struct ReplayArgs {
     /// process.
     #[arg(long, value_name = "PLACE", add = complete::places())]
     pub on: String,
-    /// File system of the volume: ext4, xfs, btrfs, f2fs, nilfs2, jfs, reiserfs.
+    /// File system: ext4, xfs, btrfs, f2fs, nilfs2, jfs, reiserfs.
     #[arg(long, value_enum, hide_possible_values = true)]
     pub fs: Option<FsArg>,
     /// Directory for the image and its mount point.
