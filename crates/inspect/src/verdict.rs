@@ -145,7 +145,11 @@ fn partial(inspection: &Inspection) -> String {
     let metadata = is_without.then(|| format!("metadata could not be read{reason}"));
     let unwritten = find_unwritten(inspection.tree.special.delayed, inspection.tree.files);
     let parts: Vec<String> = [unwritten, entries, metadata].into_iter().flatten().collect();
-    let stale = inspection.warnings.iter().find(|warning| STALE.iter().any(|mark| warning.contains(mark)));
+    // No program writes through a read-only mount.
+    let is_stale = |warning: &&String| {
+        STALE.iter().any(|mark| warning.contains(mark)) && !warning.contains(" is mounted read-only on ")
+    };
+    let stale = inspection.warnings.iter().find(is_stale);
     let stale = stale.map(|_| "Stale: the last writes are not in the device yet (see the warnings). ");
     let partial = if parts.is_empty() { String::new() } else { format!("Partial: {}. ", parts.join(", and ")) };
     format!("{}{partial}", stale.unwrap_or_default())
