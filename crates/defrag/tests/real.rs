@@ -229,3 +229,47 @@ fn the_worst_block_group_of_a_btrfs_becomes_one_extent() {
         assert!(fs::read(name(file)).unwrap().iter().all(|byte| *byte == file as u8), "{file}");
     });
 }
+
+/// Btrfs keeps an extent while any part of it is in use, so a move would need its space twice.
+#[test]
+fn files_changed_since_a_btrfs_snapshot_stay() {
+    use std::os::unix::fs::FileExt;
+
+    const FILES: usize = 40;
+    if !root_or_skip("mounts") {
+        return;
+    }
+    let volume = Volume::new("btrfs", 512, &["-m", "single"], "");
+    let root = volume.path("");
+    let text = |path: &Path| path.to_str().unwrap().to_owned();
+    run("btrfs", &["-q", "subvolume", "create", &text(&root.join("live"))]);
+    let tree = root.join("live/tree");
+    fs::create_dir(&tree).unwrap();
+    let name = |file: usize| format!("{file:03}");
+    for step in 0..FILES {
+        let file = step * 23 % FILES;
+        fs::write(tree.join(name(file)), large_content(file)).unwrap();
+        run("sync", &["-f", &text(&root)]);
+    }
+    run("btrfs", &["-q", "subvolume", "snapshot", "-r", &text(&root.join("live")), &text(&root.join("kept"))]);
+    // The middle of each file, so that the snapshot has blocks that the file has no more.
+    for file in 0..FILES {
+        let file = fs::File::options().write(true).open(tree.join(name(file))).unwrap();
+        file.write_all_at(&[9; 300_000], 700_000).unwrap();
+    }
+    run("sync", &["-f", &text(&root)]);
+    let contents = || (0..FILES).map(|file| fs::read(tree.join(name(file))).unwrap()).collect::<Vec<_>>();
+    let (before, was) = (used(&volume), contents());
+    let planned = plan_batches(&tree, 32 << 20);
+    assert!(planned.1.files() > 0, "{:?}", planned.1.left);
+    let applied = apply(&tree, &planned, &mut || {});
+    assert_eq!(applied.files, 0, "{applied:?}");
+    assert_eq!(applied.skipped[&Skip::Sharers].files, planned.1.files(), "{applied:?}");
+    drop(planned);
+    let grown = used(&volume).saturating_sub(before);
+    assert!(grown * 50 <= before, "{grown} bytes more than {before}");
+    assert!(contents() == was);
+    for file in 0..FILES {
+        assert!(fs::read(root.join("kept/tree").join(name(file))).unwrap() == large_content(file), "{file}");
+    }
+}
