@@ -113,18 +113,23 @@ fn balance(args: &DefragArgs, space: &BtrfsFreeSpace, clock: &SystemClock) -> Re
     let predicted = compute_free_space(predict_free_lengths(space, &groups));
     let moved_bytes = groups.iter().map(|group| group.used_bytes).sum();
     let mut report = Report { schema: SCHEMA, before, predicted, moved_bytes, applied: None };
+    let mut end = Ok(());
     if !args.json {
         print!("{}", plan_screen(args, &report));
     }
     if !args.dry_run && moved_bytes > 0 {
         let mut pace = Pace::new(args, clock);
         let mut applied = Applied::default();
+        let mut failure = Ok(());
         for group in &groups {
             if !pace.may_continue(group.used_bytes) {
                 applied.is_stopped = true;
                 break;
             }
-            balance_group(&args.path, group)?;
+            failure = balance_group(&args.path, group);
+            if failure.is_err() {
+                break;
+            }
             applied.moved_bytes += group.used_bytes;
             applied.written_bytes += group.used_bytes;
         }
@@ -134,13 +139,15 @@ fn balance(args: &DefragArgs, space: &BtrfsFreeSpace, clock: &SystemClock) -> Re
             print!("{}", done_screen(&report, &applied, &after, seconds));
         }
         report.applied = Some(Done { applied, seconds, after });
+        // What was moved before is reported, too.
+        end = failure.map_err(Into::into);
     }
     if args.json {
         println!("{}", serde_json::to_string_pretty(&report)?);
     }
     match interrupted() {
         Some(signal) => Err(senesce_experiment::Error::from(senesce_experiment::Interrupted { signal }).into()),
-        None => Ok(()),
+        None => end,
     }
 }
 

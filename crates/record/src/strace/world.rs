@@ -280,8 +280,11 @@ impl World {
     pub fn rename(&mut self, from: &[u8], to: &[u8]) {
         self.remove(to);
         let below = [from, b"/"].concat();
+        // All names below it are adjacent in the order of names.
+        let names_below = self.names.range(below.clone()..).map(|(name, _)| name);
+        let names_below = names_below.take_while(|name| name.starts_with(&below));
         let moved: Vec<Path> =
-            self.names.keys().filter(|name| *name == from || name.starts_with(&below)).cloned().collect();
+            self.names.get_key_value(from).map(|(name, _)| name).into_iter().chain(names_below).cloned().collect();
         for name in moved {
             let Some(entry) = self.names.remove(&name) else { continue };
             let new = [to, &name[from.len()..]].concat();
