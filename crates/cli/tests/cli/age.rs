@@ -334,12 +334,13 @@ fn interfile_makes_a_volume_for_every_copy() {
         (Some(2), Some(2500)),
         "{report}"
     );
-    // One copy was written to this volume, not three.
+    // One copy was written to this volume, not three: those have over 30 MB. A busy machine writes
+    // some metadata twice.
     let disk = Disk::attach(&lab.path("kept"));
     let told = must("dumpe2fs", &["-h", &disk.device]);
     let line = told.lines().find(|line| line.starts_with("Lifetime writes:")).unwrap();
     let [.., number, "MB"] = line.split_whitespace().collect::<Vec<_>>()[..] else { panic!("{line}") };
-    assert!((8..20).contains(&number.parse::<u64>().unwrap()), "{line}");
+    assert!((8..27).contains(&number.parse::<u64>().unwrap()), "{line}");
     drop(disk);
     // A device, too: what it carries from the copy before is ours.
     let disk = Disk::new(&lab.path("disk"), 64);
