@@ -27,7 +27,7 @@ pub(crate) fn spec_and_slot(context: &ArmContext<'_>, role: Role, instance: u64)
     spec.force = context.force || carries_our_mark(&*context.world.host, context.journal.entries(), &spec.backend);
     let name = format!("{}-{}", context.arm.name, role.name());
     let seed = context.plan.seed.derive(&format!("volume {name} {instance}"));
-    spec.hash_seed = Some(hash_seed(context.plan.seed));
+    spec.hash_seed = Some(hash_seed(context.plan.seed, role.name()));
     let slot = Slot {
         name,
         uuid: free_uuid(seed, kind),
@@ -37,10 +37,12 @@ pub(crate) fn spec_and_slot(context: &ArmContext<'_>, role: Role, instance: u64)
     (spec, slot)
 }
 
-/// The hash seed of all volumes of a plan. If they differed, so would the readdir order of ext4,
-/// and with it the cost of reading.
-pub(crate) fn hash_seed(seed: Seed) -> Uuid {
-    Uuid::from_seed(seed.derive("hash of directories"))
+/// The hash seed of the volumes of one use in a plan, such as a role. The arms share it: else two
+/// arms would have directories in different orders, and different costs. A fresh copy has another
+/// one than the volume that it is copied from, as any copy to a new file system has. Else its files
+/// would be in the order in which they are read.
+pub(crate) fn hash_seed(seed: Seed, used_as: &str) -> Uuid {
+    Uuid::from_seed(seed.derive(&format!("hash of directories, {used_as}")))
 }
 
 /// The arm's file system with its options, on a backend.

@@ -200,7 +200,7 @@ pub(super) fn volume_spec(plan: &SuitePlan, dir: &Path, number: usize, device: O
     if let Some(mount) = &file_system.mount {
         spec.mount_options.clone_from(mount);
     }
-    spec.hash_seed = Some(hash_seed(Seed(plan.seed)));
+    spec.hash_seed = Some(hash_seed(Seed(plan.seed), "suite"));
     spec
 }
 
