@@ -139,7 +139,7 @@ fn balance(args: &DefragArgs, space: &BtrfsFreeSpace, clock: &SystemClock) -> Re
             print!("{}", done_screen(&report, &applied, &after, seconds));
         }
         report.applied = Some(Done { applied, seconds, after });
-        // What was moved before is reported, too.
+        // The report has the groups that were emptied before the error.
         end = failure.map_err(Into::into);
     }
     if args.json {

@@ -1,6 +1,6 @@
 //! `senesce clean` after a kill that left no time to clean.
 
-use std::{fs, time::Duration};
+use std::{fs, process::Child, time::Duration};
 
 use senesce_testkit::root_or_skip;
 
@@ -8,6 +8,23 @@ use super::{
     disk::{Disk, Mount, must},
     lab::{Done, Lab, SMALL, loops, mount_points},
 };
+
+/// The number of mounted volumes of the run `out`.
+fn mounted_volumes(lab: &Lab) -> usize {
+    let volumes = lab.path("out/volumes").to_string_lossy().into_owned();
+    mount_points().iter().filter(|point| point.starts_with(&volumes)).count()
+}
+
+/// Starts the run `out` of a small plan, and waits until both volumes are mounted.
+fn start_mounted(lab: &Lab) -> Child {
+    lab.plan(SMALL);
+    let mut child = lab.command().args(["--quiet", "run", "plan.toml", "--out", "out"]).spawn().unwrap();
+    while mounted_volumes(lab) < 2 {
+        assert!(child.try_wait().unwrap().is_none(), "the run ended before both volumes were mounted");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    child
+}
 
 #[test]
 fn killed_run_is_cleaned_without_foreign_resources() {
@@ -22,14 +39,8 @@ fn killed_run_is_cleaned_without_foreign_resources() {
     let mount = Mount::new(&[&disk.device], lab.path("foreign"));
     fs::write(mount.point.join("letter"), "dear").unwrap();
 
-    lab.plan(SMALL);
-    let mut child = lab.command().args(["--quiet", "run", "plan.toml", "--out", "out"]).spawn().unwrap();
-    let volumes = lab.path("out/volumes").to_string_lossy().into_owned();
-    let mounted = || mount_points().iter().filter(|point| point.starts_with(&volumes)).count();
-    while mounted() < 2 {
-        assert!(child.try_wait().unwrap().is_none(), "the run ended before both volumes were mounted");
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    let mounted = || mounted_volumes(&lab);
+    let mut child = start_mounted(&lab);
     // Alive: refused.
     lab.run(["clean", "out"]).refused(1, &["still runs"]);
     let all = lab.run(["clean"]).good();
@@ -68,14 +79,8 @@ fn a_wrong_name_cleans_no_run() {
         return;
     }
     let lab = Lab::new();
-    lab.plan(SMALL);
-    let mut child = lab.command().args(["--quiet", "run", "plan.toml", "--out", "out"]).spawn().unwrap();
-    let volumes = lab.path("out/volumes").to_string_lossy().into_owned();
-    let mounted = || mount_points().iter().filter(|point| point.starts_with(&volumes)).count();
-    while mounted() < 2 {
-        assert!(child.try_wait().unwrap().is_none(), "the run ended before both volumes were mounted");
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    let mounted = || mounted_volumes(&lab);
+    let mut child = start_mounted(&lab);
     child.kill().unwrap();
     child.wait().unwrap();
     lab.run(["clean", "out", "typo"]).refused(2, &["there is no directory typo"]);

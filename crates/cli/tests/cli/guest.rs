@@ -131,6 +131,13 @@ impl Guests {
         panic!("not within two minutes: {what}");
     }
 
+    /// All processes of a killed run end, and `clean` removes the rest.
+    fn assert_cleanable(&self) {
+        self.wait_until("no process is left", || self.processes("").is_empty());
+        self.run(&["clean"]).good();
+        self.assert_nothing_left();
+    }
+
     #[track_caller]
     pub fn assert_nothing_left(&self) {
         self.wait_until("no process is left", || self.processes("").is_empty());
@@ -249,9 +256,7 @@ fn launcher_guard_and_kernel_killed_at_once_leave_no_process() {
     pids.extend([child.id(), guests.kernel()]);
     kill_at_once(&pids);
     child.wait().unwrap();
-    guests.wait_until("no process is left", || guests.processes("").is_empty());
-    guests.run(&["clean"]).good();
-    guests.assert_nothing_left();
+    guests.assert_cleanable();
 }
 
 #[test]
@@ -261,9 +266,7 @@ fn a_killed_launcher_and_guard_take_the_kernel_along() {
     let mut child = guests.start();
     kill_at_once(&[child.id(), guests.processes("guest-guard")[0]]);
     child.wait().unwrap();
-    guests.wait_until("no process is left", || guests.processes("").is_empty());
-    guests.run(&["clean"]).good();
-    guests.assert_nothing_left();
+    guests.assert_cleanable();
 }
 
 #[test]

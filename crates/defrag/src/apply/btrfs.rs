@@ -234,7 +234,8 @@ impl BtrfsMover {
         let owners = self.find_owners(tree, &source)?;
         for (at, owner) in owners.iter().enumerate() {
             if let Err(why) = owner.share(&source, &donor.file) {
-                // The source still has the old blocks. If one owner cannot move, none does.
+                // The source still has the old blocks. If one owner cannot move, none does. An
+                // owner that cannot move back keeps the donor's blocks, with the same contents.
                 for moved in &owners[..=at] {
                     let _ = moved.share(&source, &source.file);
                 }

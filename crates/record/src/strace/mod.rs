@@ -80,7 +80,8 @@ pub fn import_strace(options: &ImportOptions) -> Result<Imported> {
     let mut import = Import::new(sink, dir, options.stop);
     let done = import.read(BufReader::new(trace), &options.trace);
     if done.is_err() {
-        // A partial log would look like a complete one.
+        // A partial log would look like a complete one. If its removal fails, too, the first error
+        // is reported.
         drop(import);
         if let Some(log) = &options.log {
             let _ = std::fs::remove_file(log);
