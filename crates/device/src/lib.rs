@@ -30,7 +30,7 @@
 
 mod bandwidth;
 mod calibrate;
-mod derived;
+mod derived_figures;
 mod error;
 mod hdd;
 mod model;
@@ -44,7 +44,7 @@ pub use bandwidth::{
     compute_natural_transfer_size,
 };
 pub use calibrate::{Calibration, LineFit, Residual, compute_calibration, compute_line_fit};
-pub use derived::{DerivedFigure, compute_derived_figures};
+pub use derived_figures::{DerivedFigure, compute_derived_figures};
 pub use error::Error;
 pub use model::{DeviceModel, ServiceTimes, Totals};
 pub use predict::{ColdRead, Readahead, add_cold_reads, compute_cold_reads, compute_windows};

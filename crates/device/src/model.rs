@@ -26,7 +26,7 @@ pub trait DeviceModel: Send {
     /// Forgets the data in the device's memory that was read, or already written, as after a power
     /// cycle. Takes no time. Data that is still to be written stays: flush first. A model without
     /// such a memory does nothing.
-    fn forget_buffered(&mut self) {}
+    fn drop_device_cache(&mut self) {}
 
     /// Drops the sectors `start..end` from the device's own buffer. Takes no time.
     ///

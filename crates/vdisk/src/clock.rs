@@ -183,8 +183,8 @@ impl VirtualClock {
     }
 
     /// Makes the device cold: it drops the contents of its own memory. Needs no virtual time.
-    pub fn cool(&mut self) {
-        self.model.forget_buffered();
+    pub fn drop_device_cache(&mut self) {
+        self.model.drop_device_cache();
     }
 
     /// The completion of the last request.

@@ -144,7 +144,7 @@ pub struct GuardConfig {
 
 /// The first line on the standard input of the hidden verb: the role of the process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Charge {
+pub(crate) struct LaunchConfig {
     pub version: u32,
     #[serde(flatten)]
     pub role: Role,
@@ -192,9 +192,9 @@ mod tests {
     fn a_charge_is_one_line_and_parses_back() {
         let dir = PathBuf::from("/nowhere");
         let config = ServeConfig::new("a", dir.clone(), 1 << 20, BackingSpec::File { path: dir }, "plain");
-        let charge = Charge { version: PROTOCOL_VERSION, role: Role::Serve(config) };
+        let charge = LaunchConfig { version: PROTOCOL_VERSION, role: Role::Serve(config) };
         let line = serde_json::to_string(&charge).unwrap();
         assert!(!line.contains('\n'));
-        assert_eq!(serde_json::from_str::<Charge>(&line).unwrap(), charge);
+        assert_eq!(serde_json::from_str::<LaunchConfig>(&line).unwrap(), charge);
     }
 }

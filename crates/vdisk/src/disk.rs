@@ -160,9 +160,9 @@ impl Disk {
         TimeReport { phase: ended, ..self.report(&mut state) }
     }
 
-    pub(crate) fn cool(&self) -> TimeReport {
+    pub(crate) fn drop_device_cache(&self) -> TimeReport {
         let mut state = self.state();
-        state.clock.cool();
+        state.clock.drop_device_cache();
         self.report(&mut state)
     }
 

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The interval at which the guard polls the server.
-const LOOK: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The name that the FUSE library gives the thread that serves requests. Other threads may run
 /// while this one is stuck.
@@ -52,7 +52,7 @@ pub(crate) fn watch(config: &GuardConfig) -> Result<()> {
             config.server.kill()?;
             break;
         }
-        thread::sleep(LOOK);
+        thread::sleep(POLL_INTERVAL);
     }
     // After an orderly end both calls do nothing: the connection and the mount are gone.
     let _ = connection.abort();
@@ -68,13 +68,13 @@ struct Stall {
 }
 
 impl Stall {
-    /// Records one poll, after [`LOOK`]. In: whether requests wait, and the server's progress
-    /// counter.
+    /// Records one poll, after [`POLL_INTERVAL`]. In: whether requests wait, and the server's
+    /// progress counter.
     fn look(&mut self, waits: bool, steps: Option<u64>) -> Duration {
         let idle = waits && steps.is_some() && steps == self.steps;
         self.steps = steps;
         self.looks = if idle { self.looks + 1 } else { 0 };
-        LOOK * self.looks
+        POLL_INTERVAL * self.looks
     }
 }
 
@@ -86,10 +86,10 @@ mod tests {
     fn only_waits_without_progress_are_stalls() {
         let mut stall = Stall::default();
         assert_eq!(stall.look(true, Some(5)), Duration::ZERO, "the first poll has no earlier one");
-        assert_eq!(stall.look(true, Some(5)), LOOK);
-        assert_eq!(stall.look(true, Some(5)), LOOK * 2);
+        assert_eq!(stall.look(true, Some(5)), POLL_INTERVAL);
+        assert_eq!(stall.look(true, Some(5)), POLL_INTERVAL * 2);
         assert_eq!(stall.look(true, Some(6)), Duration::ZERO, "it works");
-        assert_eq!(stall.look(true, Some(6)), LOOK);
+        assert_eq!(stall.look(true, Some(6)), POLL_INTERVAL);
         assert_eq!(stall.look(false, Some(6)), Duration::ZERO, "no request waits");
         stall.look(true, None);
         assert_eq!(stall.look(true, None), Duration::ZERO, "what cannot be seen is not held against it");

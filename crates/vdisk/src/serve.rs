@@ -27,7 +27,7 @@ use senesce_core::Clock;
 
 use crate::{
     Error, PROTOCOL_VERSION, Result, ServeConfig,
-    config::{Charge, Role},
+    config::{LaunchConfig, Role},
     disk::Disk,
     fuse::{DiskFs, mount_config},
     guard,
@@ -58,9 +58,9 @@ pub fn serve_stdio(clock: Arc<dyn Clock>) -> ExitCode {
     code
 }
 
-fn parse_charge(line: &str) -> Result<Charge> {
+fn parse_charge(line: &str) -> Result<LaunchConfig> {
     let bad = |problem: String| Error::Protocol { line: line.trim().to_owned(), problem };
-    let charge: Charge = serde_json::from_str(line).map_err(|error| bad(error.to_string()))?;
+    let charge: LaunchConfig = serde_json::from_str(line).map_err(|error| bad(error.to_string()))?;
     if charge.version != PROTOCOL_VERSION {
         return Err(bad(format!("version {}; this program speaks version {PROTOCOL_VERSION}", charge.version)));
     }
@@ -76,7 +76,7 @@ pub(crate) fn say(event: &Event) {
 }
 
 /// The events that the main thread waits for.
-enum News {
+enum ServerEvent {
     Asked(Question),
     ParentGone,
     SessionEnded(std::io::Result<()>),
@@ -101,7 +101,7 @@ fn serve(config: ServeConfig, clock: Arc<dyn Clock>) -> Result<()> {
     spawn("disk", {
         let news = news.clone();
         move || {
-            let _ = news.send(News::SessionEnded(session.run()));
+            let _ = news.send(ServerEvent::SessionEnded(session.run()));
         }
     })?;
     spawn("parent", move || listen(&news))?;
@@ -119,23 +119,23 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {
     spawned.map(drop).map_err(Error::std("start the thread", name))
 }
 
-fn listen(news: &Sender<News>) {
+fn listen(news: &Sender<ServerEvent>) {
     for line in std::io::stdin().lock().lines() {
         let Ok(line) = line else { break };
         match serde_json::from_str(&line) {
             Ok(question) => {
-                let _ = news.send(News::Asked(question));
+                let _ = news.send(ServerEvent::Asked(question));
             }
             Err(error) => say(&Event::Refused { id: 0, problem: format!("{line:?} is not a command: {error}") }),
         }
     }
-    let _ = news.send(News::ParentGone);
+    let _ = news.send(ServerEvent::ParentGone);
 }
 
 /// The interval at which an orphaned server checks whether its disk is still in use.
-const LOOK: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-fn attend(config: &ServeConfig, disk: &Disk, inbox: &Receiver<News>) -> Result<()> {
+fn attend(config: &ServeConfig, disk: &Disk, inbox: &Receiver<ServerEvent>) -> Result<()> {
     let mut orphaned: Option<Duration> = None;
     loop {
         let news = match &mut orphaned {
@@ -145,14 +145,14 @@ fn attend(config: &ServeConfig, disk: &Disk, inbox: &Receiver<News>) -> Result<(
                 if host::unmount(&config.mount_source(), false)? || *waited >= gone {
                     return Ok(());
                 }
-                *waited += LOOK;
-                inbox.recv_timeout(LOOK)
+                *waited += POLL_INTERVAL;
+                inbox.recv_timeout(POLL_INTERVAL)
             }
         };
         match news {
-            Ok(News::SessionEnded(outcome)) => return outcome.map_err(Error::std("serve", config.disk_path())),
-            Ok(News::ParentGone) => orphaned = Some(Duration::ZERO),
-            Ok(News::Asked(Question { id, command })) => {
+            Ok(ServerEvent::SessionEnded(outcome)) => return outcome.map_err(Error::std("serve", config.disk_path())),
+            Ok(ServerEvent::ParentGone) => orphaned = Some(Duration::ZERO),
+            Ok(ServerEvent::Asked(Question { id, command })) => {
                 let quits = command == Command::Quit;
                 match carry_out(config, disk, command) {
                     Ok(time) => {
@@ -175,7 +175,7 @@ fn carry_out(config: &ServeConfig, disk: &Disk, command: Command) -> std::result
     match command {
         Command::Time => Ok(disk.time()),
         Command::Mark { name } => Ok(disk.mark(&name)),
-        Command::Cool => Ok(disk.cool()),
+        Command::Cool => Ok(disk.drop_device_cache()),
         Command::LogStart { path } => {
             refuse_own_disk(config, &path)?;
             disk.start_log(&path).map(|()| disk.time()).map_err(text)

@@ -14,7 +14,7 @@ use std::{
 
 use crate::{
     Error, Footprint, PROTOCOL_VERSION, Released, Result, ServeConfig, TimeReport,
-    config::{Charge, GuardConfig, Role},
+    config::{GuardConfig, LaunchConfig, Role},
     footprint,
     host::ProcessRef,
     protocol::{Command, Event, Question},
@@ -133,7 +133,7 @@ impl Server {
 
     /// Makes the device cold: the modelled device drops recent reads and writes from its own
     /// memory, which would otherwise serve them. Flush before, as an unmount does.
-    pub fn cool(&mut self) -> Result<TimeReport> {
+    pub fn drop_device_cache(&mut self) -> Result<TimeReport> {
         self.ask(Command::Cool)
     }
 
@@ -248,7 +248,7 @@ impl Talker {
         let mut talker = Self { child, input, events };
         let ready = match listener {
             Some(Err(error)) => Err(Error::std("start the thread", "vdisk")(error)),
-            _ => talker.say(&Charge { version: PROTOCOL_VERSION, role: charge }),
+            _ => talker.say(&LaunchConfig { version: PROTOCOL_VERSION, role: charge }),
         };
         match ready.and_then(|()| talker.await_ready(role)) {
             Ok(ready) => Ok((talker, ready)),

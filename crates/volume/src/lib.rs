@@ -34,38 +34,39 @@
 
 mod circumstances;
 mod copy;
-mod custodian;
 mod error;
 mod f2fs;
+mod guest_owners;
 mod host;
 mod mkfs;
 mod mkfs_words;
 mod read_ahead;
 mod read_only;
+mod resources;
 mod room;
 mod signals;
 mod signature;
 mod spec;
 mod superblock;
 mod supervised;
-mod users;
 mod volume;
 
 pub use circumstances::is_guest;
 pub use copy::{CopyReport, copy_attributes, copy_tree};
-pub use custodian::{
-    CleanAction, CleanMode, Custodian, ENGINE_SOURCE, GuestLock, JOURNAL_FILE_NAME, MountSource, Outcome, Registry,
-    Resource, ResourceId, RunCleaned, check_place, check_run_dir, clean,
-};
 pub use error::{Error, ErrorKind, Result};
+pub use guest_owners::{GuestOwners, set_guest_owners};
 pub use host::{
-    Claim, DeviceNumber, DeviceStat, DiskServer, EngineConfig, EngineServer, EngineWhat, FileId, HeldDevice, Host,
+    Claim, DeviceNumber, DeviceStat, DiskServer, EngineConfig, EngineServer, EngineSource, FileId, HeldDevice, Host,
     LinuxHost, LoopDevice, Medium, MediumKind, MountEntry, MountOptions, ProcessId, Purpose, SeenMount, ToolOutput,
     Use, cached_pages, find_medium, list_mounts, parse_mount_options, parse_mountinfo, set_idle_priority,
 };
 pub use mkfs::plan_mkfs;
 pub use mkfs_words::check_mkfs_words;
 pub use read_only::ReadOnlyMount;
+pub use resources::{
+    CleanAction, CleanMode, Custodian, ENGINE_SOURCE, GuestLock, JOURNAL_FILE_NAME, MountSource, Outcome, Registry,
+    Resource, ResourceId, RunCleaned, check_place, check_run_dir, clean,
+};
 pub use room::{check_room, check_size};
 pub use senesce_vdisk::{Pace, TimeReport};
 pub use signals::{
@@ -75,5 +76,4 @@ pub use signature::{SCAN_BYTES, Signature, find_signatures};
 pub use spec::{Backend, FileSystemKind, Slot, Uuid, VirtualDevice, VolumeSpec};
 pub use superblock::{SuperblockIdentity, read_superblock, read_used_bytes};
 pub use supervised::{Supervised, run_supervised};
-pub use users::{GuestOwners, set_guest_owners};
 pub use volume::{ColdReport, MemoryMount, MkfsRecord, SnapshotReport, Volume, check_device, find_mounted_twin};

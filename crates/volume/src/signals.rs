@@ -20,7 +20,7 @@ use signal_hook::{
     iterator::Signals,
 };
 
-use crate::{Error, Result, custodian::release_everything};
+use crate::{Error, Result, resources::release_everything};
 
 /// The first signal, or 0.
 static FIRST: AtomicI32 = AtomicI32::new(0);

@@ -18,7 +18,7 @@
 mod buffer;
 mod geometry;
 mod seek;
-mod serve;
+mod serve_request;
 
 use senesce_core::{BlockOp, BlockRequest, Bytes, Nanos, SECTOR_BYTES};
 
@@ -133,7 +133,7 @@ impl Hdd {
 }
 
 impl DeviceModel for Hdd {
-    fn forget_buffered(&mut self) {
+    fn drop_device_cache(&mut self) {
         // The read-ahead stops at its current position.
         self.stop_stream(self.media_free.max(self.interface_free));
         self.buffer = ReadBuffer::new(self.buffer_sectors);

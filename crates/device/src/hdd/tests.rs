@@ -161,7 +161,7 @@ fn forgotten_data_is_read_from_the_platters() {
     let written = disk.serve(&request(BlockOp::Write, 5000, 64), Nanos(0));
     let flushed = disk.serve(&request(BlockOp::Flush, 0, 0), written);
     let read = disk.serve(&request(BlockOp::Read, 1000, 64), flushed);
-    disk.forget_buffered();
+    disk.drop_device_cache();
     // Data of the read, of the read-ahead after it, and of the write.
     let mut now = read;
     for sector in [1000, 1064, 5000] {

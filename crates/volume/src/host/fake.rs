@@ -170,7 +170,7 @@ impl DiskServer for FakeServer {
         &[]
     }
 
-    fn cool(&mut self) -> Result<()> {
+    fn drop_device_cache(&mut self) -> Result<()> {
         Ok(())
     }
 
@@ -302,8 +302,8 @@ impl Host for FakeHost {
         self.step("sync_file").map(drop)
     }
 
-    fn drop_cached_pages(&self, _: &Path) -> Result<Option<u64>> {
-        self.step("drop_cached_pages").map(|_| Some(0))
+    fn drop_page_cache(&self, _: &Path) -> Result<Option<u64>> {
+        self.step("drop_page_cache").map(|_| Some(0))
     }
 
     fn attach_loop(&self, image: &Path) -> Result<LoopDevice> {

@@ -16,7 +16,7 @@ use rustix::fs::{FileType, FlockOperation, Mode, OFlags};
 use super::{
     DeviceNumber, FileId,
     locks::{find_lock, is_claimed},
-    loops::{Attached, list_attached},
+    loop_devices::{Attached, list_attached},
     mounts::{SeenMount, list_mounts},
     swaps::list_swaps,
 };

@@ -16,7 +16,7 @@ use senesce_vdisk::{Footprint, Identity, Launch, ProcessRef, Released, ServeConf
 use super::{
     Claim, DeviceNumber, DeviceStat, DiskServer, EngineConfig, EngineServer, FileId, HeldDevice, Host, LoopDevice,
     MountEntry, ProcessId, Purpose, ToolOutput, await_release, ioctl, linux_device, linux_disk, linux_engine,
-    linux_file, parse_mount_options, parse_mountinfo,
+    linux_file, loop_devices, parse_mount_options, parse_mountinfo,
 };
 use crate::{
     Error, FileSystemKind, Result, circumstances,
@@ -208,17 +208,17 @@ impl Host for LinuxHost {
         linux_file::sync(path)
     }
 
-    fn drop_cached_pages(&self, path: &Path) -> Result<Option<u64>> {
-        linux_file::drop_cached_pages(path)
+    fn drop_page_cache(&self, path: &Path) -> Result<Option<u64>> {
+        linux_file::drop_page_cache(path)
     }
 
     fn attach_loop(&self, image: &Path) -> Result<LoopDevice> {
-        linux_device::attach_loop(image, self.direct_io)
+        loop_devices::attach_loop(image, self.direct_io)
     }
 
     fn loops_backed_by(&self, file: FileId) -> Result<Vec<PathBuf>> {
         let mut found = Vec::new();
-        for device in linux_device::attached_loops()? {
+        for device in loop_devices::attached_loops()? {
             match self.loop_backing(&device) {
                 Ok(backing) if backing == Some(file) => found.push(device),
                 Ok(_) => {}
@@ -236,18 +236,18 @@ impl Host for LinuxHost {
     }
 
     fn loop_backing(&self, device: &Path) -> Result<Option<FileId>> {
-        linux_device::loop_backing(device)
+        loop_devices::loop_backing(device)
     }
 
     fn loop_file(&self, device: &Path) -> Result<Option<PathBuf>> {
-        match linux_device::is_loop(device)? {
-            true => linux_device::backing_path(device),
+        match loop_devices::is_loop(device)? {
+            true => loop_devices::backing_path(device),
             false => Ok(None),
         }
     }
 
     fn detach_loop(&self, device: &Path) -> Result<()> {
-        linux_device::detach(device)
+        loop_devices::detach(device)
     }
 
     fn start_disk(&self, config: ServeConfig) -> Result<Box<dyn DiskServer>> {

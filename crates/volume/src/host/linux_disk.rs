@@ -8,7 +8,7 @@ use std::{
 use rustix::{fs::OFlags, io::Errno};
 use senesce_vdisk::{Footprint, Launch, MAX_REQUEST_KIB, ServeConfig, Server, TimeReport};
 
-use super::{DiskServer, LoopDevice, ioctl, linux_device};
+use super::{DiskServer, LoopDevice, ioctl, linux_device, loop_devices};
 use crate::{Error, Result};
 
 impl DiskServer for Server {
@@ -20,8 +20,8 @@ impl DiskServer for Server {
         Server::notes(self)
     }
 
-    fn cool(&mut self) -> Result<()> {
-        Server::cool(self)?;
+    fn drop_device_cache(&mut self) -> Result<()> {
+        Server::drop_device_cache(self)?;
         Ok(())
     }
 
@@ -59,7 +59,7 @@ fn max_request_file(device: &Path) -> Result<PathBuf> {
 }
 
 pub(super) fn attach(file: &Path, mark: &str) -> Result<LoopDevice> {
-    let device = linux_device::attach_named(file, mark.as_bytes(), true)?;
+    let device = loop_devices::attach_named(file, mark.as_bytes(), true)?;
     match verify(&device) {
         Ok(()) => Ok(device),
         Err(error) => {
@@ -97,16 +97,16 @@ pub(super) fn detach(device: &Path) -> Result<()> {
     if let Ok(file) = max_request_file(device) {
         let _ = fs::write(file, "0");
     }
-    linux_device::detach(device)
+    loop_devices::detach(device)
 }
 
 pub(super) fn mark(device: &Path) -> Result<Option<String>> {
-    if !linux_device::is_loop(device)? {
+    if !loop_devices::is_loop(device)? {
         return Ok(None);
     }
     let fd = linux_device::open_device(device, OFlags::RDONLY)?;
     let status = ioctl::loop_status(&fd).map(|status| String::from_utf8_lossy(status.name()).into_owned());
-    decide_mark(device, status, || linux_device::backing_path(device))
+    decide_mark(device, status, || loop_devices::backing_path(device))
 }
 
 /// The mark of a loop device by its status. `None` if it is not attached. The kernel asks the
@@ -135,7 +135,7 @@ fn decide_mark(
 
 pub(super) fn marked(mark: &str) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
-    for device in linux_device::attached_loops()? {
+    for device in loop_devices::attached_loops()? {
         if self::mark(&device)?.as_deref() == Some(mark) {
             found.push(device);
         }

@@ -16,7 +16,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use senesce_vdisk::Launch;
 use serde::Deserialize;
 
-use super::{EngineConfig, EngineServer, EngineWhat, ProcessId};
+use super::{EngineConfig, EngineServer, EngineSource, ProcessId};
 use crate::{Error, Result};
 
 /// When an engine opens, it may replay its log. When it exits, it writes the data in its memory.
@@ -63,14 +63,14 @@ pub(super) fn start(
     let mut command = Command::new(&launch.executable);
     command.args(&launch.arguments).arg("--source").arg(&config.source);
     match &config.what {
-        EngineWhat::OnDevice { device, options } => {
+        EngineSource::OnDevice { device, options } => {
             command.arg(device).arg(&config.point);
             for option in options.split(',').filter(|option| !option.is_empty()) {
                 let (name, value) = option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)));
                 command.arg(format!("--{name}")).args(value);
             }
         }
-        EngineWhat::Memory { size } => {
+        EngineSource::Memory { size } => {
             command.arg("--in-memory").arg(size.0.to_string()).arg(&config.point);
         }
     }

@@ -144,7 +144,7 @@ pub(super) fn sync(path: &Path) -> Result<()> {
     rustix::fs::fsync(&fd).map_err(Error::io("sync", parent))
 }
 
-pub(super) fn drop_cached_pages(path: &Path) -> Result<Option<u64>> {
+pub(super) fn drop_page_cache(path: &Path) -> Result<Option<u64>> {
     let fd = open(path, OFlags::RDONLY)?;
     // Only clean pages can be dropped.
     rustix::fs::fdatasync(&fd).map_err(Error::io("sync", path))?;

@@ -1,6 +1,7 @@
 //! The privileged operations as one trait, so that tests can check their order without privileges.
 
 mod claim;
+mod disk_kind;
 #[cfg(test)]
 pub(crate) mod fake;
 mod in_use;
@@ -11,8 +12,7 @@ mod linux_disk;
 mod linux_engine;
 mod linux_file;
 mod locks;
-mod loops;
-mod medium;
+mod loop_devices;
 mod mountinfo;
 mod mounts;
 mod options;
@@ -30,13 +30,14 @@ use serde::{Deserialize, Serialize};
 
 use claim::await_release;
 pub use claim::{Claim, Purpose};
+pub use disk_kind::{Medium, MediumKind, find_medium};
 pub use in_use::Use;
 pub use ioctl::set_idle_priority;
 pub use linux::LinuxHost;
-pub(crate) use linux_device::{attach_read_only, btrfs_forget, queue_dir, read as read_device};
+pub(crate) use linux_device::{btrfs_forget, queue_dir, read as read_device};
 pub use linux_file::cached_pages;
 pub(crate) use locks::flock_owner;
-pub use medium::{Medium, MediumKind, find_medium};
+pub(crate) use loop_devices::attach_read_only;
 pub use mountinfo::{MountEntry, parse_mountinfo};
 pub use mounts::{SeenMount, list_mounts};
 pub use options::{MountOptions, parse_mount_options};
@@ -141,7 +142,7 @@ pub trait DiskServer: Send {
     /// record.
     fn notes(&self) -> &[String];
     /// Empties the modelled device's cache.
-    fn cool(&mut self) -> Result<()>;
+    fn drop_device_cache(&mut self) -> Result<()>;
     /// Virtual time, and its parts.
     fn time(&mut self) -> Result<TimeReport>;
     /// Starts a log of all requests in a new file.
@@ -158,12 +159,12 @@ pub struct EngineConfig {
     /// The mount point.
     pub point: PathBuf,
     /// The contents.
-    pub what: EngineWhat,
+    pub what: EngineSource,
 }
 
 /// The contents that an engine serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EngineWhat {
+pub enum EngineSource {
     /// The engine on a device, by the device's label.
     OnDevice {
         /// The device.
@@ -239,7 +240,7 @@ pub trait Host: Send + Sync {
     fn sync_file(&self, path: &Path) -> Result<()>;
     /// Drops a file's or device's clean pages from the host's cache. Returns the number of pages
     /// left, if the kernel can count them.
-    fn drop_cached_pages(&self, path: &Path) -> Result<Option<u64>>;
+    fn drop_page_cache(&self, path: &Path) -> Result<Option<u64>>;
 
     /// Attaches an image to a free loop device, with direct I/O if the host supports it.
     fn attach_loop(&self, image: &Path) -> Result<LoopDevice>;

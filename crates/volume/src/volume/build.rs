@@ -11,11 +11,10 @@ use senesce_vdisk::{BackingSpec, Footprint, ServeConfig};
 
 use super::lifecycle::{EngineMount, MkfsRecord, Place, Volume};
 use crate::{
-    Backend, Custodian, EngineConfig, EngineServer, EngineWhat, Error, FileId, FileSystemKind, HeldDevice, Host,
+    Backend, Custodian, EngineConfig, EngineServer, EngineSource, Error, FileId, FileSystemKind, HeldDevice, Host,
     LoopDevice, Resource, Result, SCAN_BYTES, Slot, SuperblockIdentity, Uuid, VirtualDevice, VolumeSpec,
-    check_mkfs_words, check_place, check_room,
-    custodian::{ENGINE_SOURCE, Lease, SharedEngine, SharedServer, disk_mark, hash},
-    parse_mount_options, plan_mkfs, read_superblock,
+    check_mkfs_words, check_place, check_room, parse_mount_options, plan_mkfs, read_superblock,
+    resources::{ENGINE_SOURCE, Lease, SharedEngine, SharedServer, disk_mark, hash},
     spec::ImageSpec,
 };
 
@@ -134,7 +133,7 @@ pub(super) fn start_engine(
 
 /// Starts the server, and checks its mount in the kernel's list.
 fn serve(host: &dyn Host, name: &str, device: &Path, root: &Path, spec: &VolumeSpec) -> Result<Box<dyn EngineServer>> {
-    let what = EngineWhat::OnDevice { device: device.to_owned(), options: spec.mount_options.clone() };
+    let what = EngineSource::OnDevice { device: device.to_owned(), options: spec.mount_options.clone() };
     let server = host.start_engine(&EngineConfig { source: name.to_owned(), point: root.to_owned(), what })?;
     match host.mounts()?.iter().rev().find(|mount| mount.point == root) {
         Some(mount) if mount.source == Path::new(name) => Ok(server),

@@ -69,7 +69,7 @@ impl Volume {
                 let image_pages_left = self.drop_until_gone(&disk)?;
                 // The disk's model has a cache, which would serve every later read of a small
                 // volume.
-                server.lock().cool()?;
+                server.lock().drop_device_cache()?;
                 self.mount()?;
                 Ok(ColdReport {
                     description: "remount+direct-io (disk in virtual time)".to_owned(),
@@ -96,14 +96,14 @@ impl Volume {
     /// dropped. On a busy disk, written pages stay until their write-back is complete.
     fn drop_until_gone(&self, path: &Path) -> Result<Option<u64>> {
         const TRIES: u32 = 200;
-        let mut left = self.host().drop_cached_pages(path)?;
+        let mut left = self.host().drop_page_cache(path)?;
         for _ in 0..TRIES {
             if left.is_none_or(|pages| pages == 0) {
                 return Ok(left);
             }
             check_interrupted("making a volume cold")?;
             self.host().pause(std::time::Duration::from_millis(50));
-            left = self.host().drop_cached_pages(path)?;
+            left = self.host().drop_page_cache(path)?;
         }
         match left {
             Some(pages) if pages > 0 => {
@@ -124,7 +124,7 @@ fn drop_tree(volume: &Volume, dir: &Path) -> Result<()> {
         if kind.is_dir() {
             drop_tree(volume, &entry.path())?;
         } else if kind.is_file() {
-            volume.host().drop_cached_pages(&entry.path())?;
+            volume.host().drop_page_cache(&entry.path())?;
         }
     }
     Ok(())

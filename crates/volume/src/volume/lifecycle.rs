@@ -11,7 +11,7 @@ use super::build;
 use crate::{
     Backend, Custodian, DeviceStat, Error, FileId, Host, LoopDevice, MountSource, Resource, ResourceId, Result, Slot,
     TimeReport, VolumeSpec,
-    custodian::{Lease, SharedEngine, SharedServer},
+    resources::{Lease, SharedEngine, SharedServer},
 };
 
 /// A mounted (or, between [`unmount`](Volume::unmount) and [`mount`](Volume::mount), unmounted)

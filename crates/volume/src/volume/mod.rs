@@ -3,14 +3,14 @@
 mod build;
 mod cold;
 mod lifecycle;
-mod memory;
-mod record;
+mod memory_file_system;
 mod snapshot;
+mod volume_circumstances;
 
 pub use build::check_device;
 pub use cold::ColdReport;
 pub use lifecycle::{MkfsRecord, Volume};
-pub use memory::MemoryMount;
+pub use memory_file_system::MemoryMount;
 pub use snapshot::{SnapshotReport, find_mounted_twin};
 
 #[cfg(test)]

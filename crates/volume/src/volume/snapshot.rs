@@ -8,7 +8,7 @@ use senesce_core::{Bytes, Clock, Nanos};
 use super::{build, lifecycle::Volume};
 use crate::{
     Custodian, Error, FileSystemKind, Host, MountEntry, Resource, Result, SCAN_BYTES, Slot, SuperblockIdentity,
-    VolumeSpec, custodian::Lease, read_superblock,
+    VolumeSpec, read_superblock, resources::Lease,
 };
 
 /// The method and cost of writing or restoring a snapshot.
@@ -79,7 +79,7 @@ impl Volume {
         std::fs::rename(&partial, dir.join(name)).map_err(Error::std("rename", &partial))?;
         host.sync_file(&dir.join(name))?;
         // A copy of this size would evict useful pages from the cache.
-        host.drop_cached_pages(&dir.join(name))?;
+        host.drop_page_cache(&dir.join(name))?;
         // The temporary name is gone, so this only closes the journal's entry.
         lease.release()?;
         Ok(SnapshotReport { method, allocated: allocated(image)?, elapsed: clock.now().since(begin) })
@@ -111,8 +111,8 @@ impl Volume {
         let (path, file) = build::acquire_image(custodian, &mut lease, &image, &slot.name)?;
         let method = host.copy_image(snapshot, &path)?;
         host.sync_file(&path)?;
-        host.drop_cached_pages(&path)?;
-        host.drop_cached_pages(snapshot)?;
+        host.drop_page_cache(&path)?;
+        host.drop_page_cache(snapshot)?;
         let report = SnapshotReport { method, allocated: allocated(snapshot)?, elapsed: clock.now().since(begin) };
         let (place, device) = build::attach(custodian, &mut lease, &image, slot, path, file)?;
         let found = read_superblock(&host.read_device(&device, 0, SCAN_BYTES)?);

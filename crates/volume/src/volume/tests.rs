@@ -58,7 +58,7 @@ fn steps_run_in_order() {
     let custodian = Custodian::open(host.clone(), temp.path()).unwrap();
     life(&custodian, temp.path(), spec).unwrap();
     let acts = ["create_file", "attach_loop", "run_tool", "set_read_ahead", "create_dir", "mount", "sync_file_system"];
-    let acts = [&acts[..], &["unmount", "drop_cached_pages", "detach_loop", "remove_file", "remove_dir"]].concat();
+    let acts = [&acts[..], &["unmount", "drop_page_cache", "detach_loop", "remove_file", "remove_dir"]].concat();
     let calls: Vec<&str> = host.world().calls.iter().copied().filter(|call| acts.contains(call)).collect();
     assert_eq!(
         calls,
@@ -72,8 +72,8 @@ fn steps_run_in_order() {
             "mount",
             "sync_file_system",
             "unmount",
-            "drop_cached_pages", // the device's
-            "drop_cached_pages", // the image's
+            "drop_page_cache", // the device's
+            "drop_page_cache", // the image's
             "mount",
             "sync_file_system",
             "unmount",

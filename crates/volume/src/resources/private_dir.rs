@@ -23,7 +23,7 @@ use rustix::{
 
 use crate::{
     Error, Result,
-    users::{is_own, is_system},
+    guest_owners::{is_own, is_system},
 };
 
 /// The kernel's limit for one path (path_resolution(7)).

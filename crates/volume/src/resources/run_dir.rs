@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{Error, Result, users::is_own};
+use crate::{Error, Result, guest_owners::is_own};
 
 const WRITABLE_BY_ALL: u32 = 0o002;
 

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use senesce_core::Bytes;
 
 use crate::{
-    Custodian, EngineConfig, EngineWhat, Error, Resource, Result,
-    custodian::{ENGINE_SOURCE, Lease, SharedEngine},
+    Custodian, EngineConfig, EngineSource, Error, Resource, Result,
+    resources::{ENGINE_SOURCE, Lease, SharedEngine},
 };
 
 /// An empty file system of ours in the memory of its server, mounted as engines are. A drop
@@ -31,7 +31,7 @@ impl MemoryMount {
         let resource = Resource::Directory { path: root.clone() };
         let (id, _) = custodian.acquire_file(resource, |host| host.create_dir(&root))?;
         lease.push(id);
-        let config = EngineConfig { source: source.clone(), point: root.clone(), what: EngineWhat::Memory { size } };
+        let config = EngineConfig { source: source.clone(), point: root.clone(), what: EngineSource::Memory { size } };
         let server = SharedEngine::default();
         lease.keep_engine(server.clone());
         let resource = Resource::Engine { point: root.clone(), name: source.clone(), server: None };

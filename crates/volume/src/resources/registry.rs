@@ -10,7 +10,7 @@ use std::{
 
 use super::{
     CleanAction, CleanMode, Custodian, JOURNAL_FILE_NAME, clean,
-    keeper::{remove_home, token_of},
+    custodian::{remove_home, token_of},
     private_dir::{PrivateDir, bytes_of},
 };
 use crate::{

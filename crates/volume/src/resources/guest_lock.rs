@@ -16,7 +16,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::journal::Journal;
+use super::resource_journal::Journal;
 use crate::{Error, Result, host::Host, host::flock_owner};
 
 /// A run directory that a guest uses. Its drop releases the lock.

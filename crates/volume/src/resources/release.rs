@@ -13,10 +13,10 @@ use senesce_vdisk::{DiskMount, Footprint, Identity, ServeConfig};
 
 use super::{
     MountSource, Resource, disk_mark,
-    journal::Held,
     proof::{
         Found, is_disk_ours, is_named, prove_files, prove_loops, prove_marked, prove_mounts, prove_path, refuse_name,
     },
+    resource_journal::Held,
 };
 use crate::{
     Result,

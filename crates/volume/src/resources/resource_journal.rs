@@ -15,7 +15,7 @@ use std::{
 use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
-use super::{Resource, guest_lock::respect, keeper::ResourceId, private_dir::open_regular};
+use super::{Resource, custodian::ResourceId, guest_lock::respect, private_dir::open_regular};
 use crate::{
     Error, Result,
     host::{FileId, ProcessId},

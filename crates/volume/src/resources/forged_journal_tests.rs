@@ -11,9 +11,9 @@ use senesce_vdisk::{Footprint, ProcessRef};
 
 use super::{
     CleanAction, CleanMode, JOURNAL_FILE_NAME, MountSource, Outcome, Resource, clean,
-    journal::{Entry, VERSION},
-    keeper::{ResourceId, token_of},
+    custodian::{ResourceId, token_of},
     release::preview,
+    resource_journal::{Entry, VERSION},
 };
 use crate::host::{DeviceNumber, FileId, Host, MountEntry, ProcessId, fake::FakeHost};
 

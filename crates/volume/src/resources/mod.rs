@@ -2,22 +2,22 @@
 //! errors and signals, and by `clean` after a kill.
 
 mod clean;
+mod custodian;
 #[cfg(test)]
-mod forged;
+mod forged_journal_tests;
 mod guest_lock;
-mod journal;
-mod keeper;
 mod private_dir;
 mod proof;
 mod registry;
 mod release;
 mod resource;
+mod resource_journal;
 mod run_dir;
 
 pub use clean::{CleanMode, clean};
+pub use custodian::{Custodian, ResourceId};
+pub(crate) use custodian::{Lease, SharedEngine, SharedServer, release_everything};
 pub use guest_lock::GuestLock;
-pub use keeper::{Custodian, ResourceId};
-pub(crate) use keeper::{Lease, SharedEngine, SharedServer, release_everything};
 pub use private_dir::check_place;
 pub use proof::ENGINE_SOURCE;
 pub(crate) use registry::hash;
@@ -27,4 +27,4 @@ pub(crate) use resource::disk_mark;
 pub use resource::{MountSource, Resource};
 pub use run_dir::check_run_dir;
 
-pub use journal::JOURNAL_FILE_NAME;
+pub use resource_journal::JOURNAL_FILE_NAME;

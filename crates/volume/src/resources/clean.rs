@@ -4,9 +4,9 @@ use std::path::Path;
 
 use super::{
     CleanAction,
-    journal::{Entry, Held, Journal},
-    keeper::{remove_home, token_of},
+    custodian::{remove_home, token_of},
     release::{abort_if_unserved, preview, release},
+    resource_journal::{Entry, Held, Journal},
 };
 use crate::{Error, Result, host::Host};
 

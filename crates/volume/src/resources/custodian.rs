@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     CleanAction, Outcome, Resource,
-    journal::{Entry, Journal, State},
     private_dir::check_place,
     release::{abort_if_unserved, release},
+    resource_journal::{Entry, Journal, State},
 };
 use crate::{
     Error, Result,
@@ -72,7 +72,7 @@ impl Custodian {
         journal.cut_to(state.whole_bytes)?;
         let token = token_of(&process);
         let place = std::fs::canonicalize(dir).map_err(Error::std("look up", dir))?;
-        let (version, place) = (super::journal::VERSION, Some(place));
+        let (version, place) = (super::resource_journal::VERSION, Some(place));
         let owner = Entry::Owner { version, process, token: token.clone(), home, place };
         journal.append(&owner)?;
         state.apply(owner);
