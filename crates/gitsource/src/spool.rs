@@ -8,8 +8,8 @@ use std::{
 use crate::{
     Error,
     command::Git,
-    foreign::{Foreign, check_config},
-    trust::TrustedOwners,
+    foreign_repository::{Foreign, check_config},
+    trusted_repositories::TrustedOwners,
 };
 
 /// The whole configuration of a spool repository.

@@ -5,11 +5,11 @@ use senesce_core::Space;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    distance::{DistanceBucket, Distances},
+    extent_flags::ExtentKinds,
+    extent_sizes::{AlignedShare, ShortExtents},
     file_layout::{FileLayout, compute_file_layout, compute_runs},
-    kinds::ExtentKinds,
+    jump_distance::{DistanceBucket, Distances},
     loss::{LossCounter, LossFigures, Owner},
-    pieces::{AlignedShare, ShortExtents},
 };
 use crate::map::RawExtent;
 

@@ -11,7 +11,7 @@ use rustix::{
 use super::{
     assemble::{Trees, compute_space},
     items::{self, kind, tree},
-    search::{Key, Search, collect_sizes},
+    tree_search::{Key, Search, collect_sizes},
 };
 use crate::{
     Error,

@@ -1,6 +1,6 @@
 //! The items of Btrfs' trees that describe space. Pure. Source: `linux/btrfs_tree.h`.
 
-use super::search::{Key, u16_at, u64_at};
+use super::tree_search::{Key, u16_at, u64_at};
 use crate::map::{BtrfsGroupType, BtrfsStripe, FreeExtent};
 
 /// Trees, by number.

@@ -10,8 +10,8 @@
 mod assemble;
 mod collect;
 mod items;
-mod search;
 mod subvolumes;
+mod tree_search;
 
 pub use collect::{collect_btrfs_free_space, collect_btrfs_free_space_as_it_is};
 pub use subvolumes::{BtrfsSubvolume, collect_btrfs_subvolumes};

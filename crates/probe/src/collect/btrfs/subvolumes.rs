@@ -2,7 +2,7 @@
 
 use std::os::fd::AsFd;
 
-use super::search::{Key, Search, u16_at, u64_at};
+use super::tree_search::{Key, Search, u16_at, u64_at};
 
 /// The tree of trees.
 const ROOT_TREE: u64 = 1;

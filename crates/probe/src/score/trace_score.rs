@@ -4,7 +4,7 @@
 use senesce_core::{BlockOp, BlockRequest, SECTOR_BYTES};
 use serde::{Deserialize, Serialize};
 
-use super::distance::{DistanceBucket, Distances};
+use super::jump_distance::{DistanceBucket, Distances};
 
 /// Sectors of a block, the unit of the scores.
 const SECTORS_PER_BLOCK: u64 = 8;

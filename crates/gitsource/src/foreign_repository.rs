@@ -14,7 +14,7 @@ use std::{
 
 use crate::{
     Error,
-    trust::{Reader, TrustedOwners, resolve},
+    trusted_repositories::{Reader, TrustedOwners, resolve},
 };
 
 /// Limits of the files that are read into memory, bytes.
