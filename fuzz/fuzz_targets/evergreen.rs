@@ -16,7 +16,7 @@ use senesce_evergreen::{
     dump, repair, survey,
 };
 use senesce_fsapi::{
-    FileKind, FileSystem, FsResult, Ino, ModelFs, NewNode, RenameHow, SetXattrHow,
+    FileKind, FileSystem, FsResult, Ino, ModelFs, NewNode, RenameMode, SetXattrMode,
     conformance::{Operation, Subject, collect_tree, set_root},
 };
 use senesce_fuzz::{Asked, CALLER, FILES, expect_same, read_and_change};
@@ -87,7 +87,7 @@ fn fill(fs: &impl FileSystem, store: &Evergreen) -> FsResult<()> {
         let ino = fs.make_node(&CALLER, parent, name.as_bytes(), &NewNode::file(0o644))?.ino;
         fs.write(&CALLER, ino, 0, &vec![number + 1; 1000 * usize::from(number)])?;
         if number % 7 == 2 {
-            fs.set_xattr(&CALLER, ino, b"user.note", &[number; 5000], SetXattrHow::Any)?;
+            fs.set_xattr(&CALLER, ino, b"user.note", &[number; 5000], SetXattrMode::Any)?;
             fs.link(&CALLER, ino, directory, b"link")
                 .or_else(|_| fs.link(&CALLER, ino, directory, format!("link {number}").as_bytes()))?;
         }
@@ -96,7 +96,7 @@ fn fill(fs: &impl FileSystem, store: &Evergreen) -> FsResult<()> {
         }
     }
     fs.symlink(&CALLER, Ino::ROOT, b"symlink", b"to")?;
-    fs.rename(&CALLER, (Ino::ROOT, b"file 4"), (directory, b"moved"), RenameHow::Replace)?;
+    fs.rename(&CALLER, (Ino::ROOT, b"file 4"), (directory, b"moved"), RenameMode::Replace)?;
     store.checkpoint()?;
     // These wait in the log.
     for number in 0..4_u8 {
@@ -328,7 +328,7 @@ fn use_damaged(device: &Device) {
 fn change(fs: &impl FileSystem) {
     read_and_change(fs, |number, name, ino| match number % 4 {
         0 => fs.unlink(&CALLER, Ino::ROOT, name),
-        1 => fs.rename(&CALLER, (Ino::ROOT, name), (Ino::ROOT, b"other"), RenameHow::Replace),
+        1 => fs.rename(&CALLER, (Ino::ROOT, name), (Ino::ROOT, b"other"), RenameMode::Replace),
         _ => fs.write(&CALLER, ino, 3000, &[1; 9000]).map(drop),
     });
 }
@@ -384,8 +384,8 @@ fn operation(event: &[u8]) -> Option<Operation> {
     Some(match event[0] % 20 {
         which @ 0..=4 => asked.make_or_cut(which),
         5 => asked.clone_range(0),
-        6 => asked.rename(RenameHow::Replace),
-        7 => asked.rename(RenameHow::Exchange),
+        6 => asked.rename(RenameMode::Replace),
+        7 => asked.rename(RenameMode::Exchange),
         8 => Operation::Reopen,
         9 => asked.read(),
         10 => asked.write(),

@@ -14,7 +14,7 @@ use libfuzzer_sys::fuzz_target;
 use senesce_block::{BlockDevice, MemoryDevice};
 use senesce_core::Bytes;
 use senesce_fsapi::{
-    FileSystem, FsResult, Ino, ModelFs, NewNode, RenameHow,
+    FileSystem, FsResult, Ino, ModelFs, NewNode, RenameMode,
     conformance::{Operation, Subject, Tree, collect_tree, set_root},
 };
 use senesce_fuzz::{Asked, CALLER, FILES, expect_same, read_and_change};
@@ -357,7 +357,7 @@ fn operation(event: &[u8]) -> Option<Operation> {
     Some(match event[0] % 32 {
         which @ 0..=4 => asked.make_or_cut(which),
         5..=7 => asked.clone_range(block(event[6])),
-        8 => asked.rename(RenameHow::Replace),
+        8 => asked.rename(RenameMode::Replace),
         9 => Operation::Reopen,
         10 => asked.read(),
         11 => asked.write(),

@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 
 use senesce_fsapi::{
-    AllocateHow, Caller, FileKind, FileSystem, FsResult, Ino, ModelFs, RenameHow, Timestamp,
+    Caller, FallocateMode, FileKind, FileSystem, FsResult, Ino, ModelFs, RenameMode, Timestamp,
     conformance::{Operation, Place, Player, Subject, Tree, collect_tree, find_difference},
 };
 
@@ -55,8 +55,8 @@ impl Asked {
             0 => Operation::Unlink { path: self.path },
             1 => Operation::MakeNode { path: self.path, kind: FileKind::File, permissions: 0o600 },
             2 => Operation::Truncate { at, size: offset + fine },
-            3 => Operation::Allocate { at, how: AllocateHow::Punch, offset: offset + fine % 3, len },
-            _ => Operation::Allocate { at, how: AllocateHow::Zero { keep_size: self.seed > 127 }, offset, len },
+            3 => Operation::Allocate { at, how: FallocateMode::Punch, offset: offset + fine % 3, len },
+            _ => Operation::Allocate { at, how: FallocateMode::Zero { keep_size: self.seed > 127 }, offset, len },
         }
     }
 
@@ -81,7 +81,7 @@ impl Asked {
         Operation::CloneRange { from, from_offset: self.offset, to: Place::Path(self.other), to_offset, len }
     }
 
-    pub fn rename(self, how: RenameHow) -> Operation {
+    pub fn rename(self, how: RenameMode) -> Operation {
         Operation::Rename { from: self.path, to: self.other, how }
     }
 }

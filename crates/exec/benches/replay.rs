@@ -22,7 +22,7 @@ use std::{
 };
 
 use senesce_core::{RelPath, Rng, Seed};
-use senesce_exec::{PosixTarget, Target, apply_step, bare::BareLoop, make_ahead};
+use senesce_exec::{PosixTarget, Target, apply_step, prefetch_contents, syscall_baseline::SyscallBaseline};
 use senesce_oplog::{Content, DoneStep, LogHeader, LogWriter, Op, Outcome, Step};
 
 /// The same values as in an experiment.
@@ -154,7 +154,7 @@ fn run_bare(part: &[Step], at: &Path) -> Times {
     let target = PosixTarget::open(at).unwrap();
     let done =
         |step: &Step| DoneStep { number: 0, step: step.clone(), outcome: Outcome::Done, contents: vec![], began: None };
-    let bare = BareLoop::compile(&part.iter().map(done).collect::<Vec<_>>(), &(), 0o022).unwrap();
+    let bare = SyscallBaseline::compile(&part.iter().map(done).collect::<Vec<_>>(), &(), 0o022).unwrap();
     Times::of(|| bare.run(target.root()).unwrap())
 }
 
@@ -176,7 +176,7 @@ fn run_native(part: Arc<[Step]>, at: &Path, log: &mut LogWriter, number: &mut u6
     let mut target = PosixTarget::open(at).unwrap();
     Times::of(|| {
         let all = (0..part.len()).map(move |index| part[index].clone());
-        let (steps, contents) = make_ahead(all, |step| step.ops.clone(), Arc::new(()), AHEAD_BYTES);
+        let (steps, contents) = prefetch_contents(all, |step| step.ops.clone(), Arc::new(()), AHEAD_BYTES);
         for step in steps {
             target.space().unwrap();
             let done = apply_step(&mut target as &mut dyn Target, *number, step, &*contents).unwrap();

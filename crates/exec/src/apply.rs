@@ -25,7 +25,7 @@ impl PreparedStep {
         &self.step
     }
 
-    /// Bytes that its contents hold in memory, for the budget of [`Ahead`](crate::Ahead).
+    /// Bytes that its contents hold in memory, for the budget of [`Prefetcher`](crate::Prefetcher).
     pub fn held_bytes(&self) -> u64 {
         // A rough figure for the operations themselves, so that steps without contents also count.
         self.contents.iter().map(|ready| ready.payload.held_bytes()).sum::<u64>() + 128 * self.step.ops.len() as u64

@@ -21,9 +21,9 @@ use senesce_oplog::{Op, Payload};
 use crate::{
     ExecError, OpFailure, SpaceLeft, Target,
     content::{check_stop, for_each_chunk},
-    direct::{direct_flag, is_aligned, read_range, write_direct},
+    direct_io::{direct_flag, is_aligned, read_range, write_direct},
     parents::Parents,
-    recorded::{apply_recorded, grow},
+    recorded_operations::{apply_recorded, grow},
     remove::remove_tree,
 };
 

@@ -12,7 +12,7 @@ use std::{
 use senesce_core::{Bytes, RelPath};
 use senesce_exec::{
     CHUNK_BYTES, CheckContents, ExecError, Guard, ModelTarget, OpFailure, PosixTarget, Replay, SpaceLeft, Target,
-    Withheld, apply_done, apply_parallel, apply_step, apply_step_together,
+    Withheld, apply_done, apply_parallel, apply_step, apply_step_parallel,
     tree::{collect_tree, compare_trees},
 };
 use senesce_oplog::{Content, DoneStep, Op, Outcome, Payload, Step};
@@ -239,7 +239,7 @@ fn stop_ends_the_hash_of_new_content() {
     // The targets of `senesce age`: timed, guarded, and several.
     let guard = Guard::new(false);
     let targets = || -> Box<dyn Target> { Box::new(guard.over(open(stop_after_100::<5>))) };
-    let error = apply_step_together(&mut [targets(), targets()], 0, step("g"), &()).unwrap_err();
+    let error = apply_step_parallel(&mut [targets(), targets()], 0, step("g"), &()).unwrap_err();
     assert!(matches!(error, ExecError::Stopped), "{error}");
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
 }

@@ -7,9 +7,8 @@ use proptest::prelude::*;
 use senesce_core::{Bytes, ManualClock, RelPath, Rng, Seed};
 use senesce_exec::{
     CheckContents, EngineTarget, ExecError, ModelTarget, OpFailure, PosixTarget, Target, apply_done, apply_prepared,
-    apply_step,
-    bare::BareLoop,
-    collect_engine_tree, prepare_step,
+    apply_step, collect_engine_tree, prepare_step,
+    syscall_baseline::SyscallBaseline,
     tree::{collect_tree, compare_trees},
 };
 use senesce_fsapi::ModelFs;
@@ -254,6 +253,6 @@ fn bare_loop_and_target_have_equal_trees() {
     let dir = tempfile::tempdir().unwrap();
     let target = PosixTarget::open(dir.path()).unwrap();
     // As if every mode needed to be set again, whatever the umask of this process is.
-    BareLoop::compile(&steps, &Numbers, 0o777).unwrap().run(target.root()).unwrap();
+    SyscallBaseline::compile(&steps, &Numbers, 0o777).unwrap().run(target.root()).unwrap();
     assert_eq!(compare_trees(&full.tree(), &collect_tree(dir.path(), 1).unwrap(), 5), []);
 }

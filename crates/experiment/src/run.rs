@@ -16,7 +16,7 @@ use crate::{
     Error, World,
     arm::{ArmContext, ArmPulls, PhaseTimer, check_source, drop_snapshots, run_arm},
     circumstances::add_circumstances,
-    durable::write_durably,
+    durable_files::write_durably,
     error::{chain_text, classify},
     journal::{ArmState, Entry, JOURNAL_FORMAT, Journal},
     observer::{Event, Observer},

@@ -29,7 +29,7 @@ impl Model {
     /// threads.
     fn of(plan: &PersonalityScript) -> Self {
         let script = &plan.script;
-        let there = script.files.iter().enumerate().filter(|(_, file)| file.is_there);
+        let there = script.files.iter().enumerate().filter(|(_, file)| file.preallocated);
         let mut model = Self {
             files: there.map(|(number, file)| (number as u32, file.bytes)).collect(),
             posts: vec![0; script.semaphores.len()],
@@ -86,8 +86,8 @@ impl Model {
                     Some(left) => self.posts[semaphore as usize] = left,
                     None => return,
                 },
-                Call::Fsync { .. } | Call::Burn { .. } | Call::Pause { .. } => {}
-                Call::PassOver => continue,
+                Call::Fsync { .. } | Call::Spin { .. } | Call::Pause { .. } => {}
+                Call::Skip => continue,
             }
             let flow = self.flows.entry(it.flow).or_default();
             *flow = (flow.0 + u64::from(it.counted), flow.1 + read, flow.2 + written);

@@ -21,7 +21,7 @@ pub struct DirEntry<'a> {
 
 /// The treatment of an existing name by a rename.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RenameHow {
+pub enum RenameMode {
     /// Replaces it: a file by a file, an empty directory by a directory.
     Replace,
     /// Fails with `Exists`.
@@ -32,7 +32,7 @@ pub enum RenameHow {
 
 /// The effect of `allocate` on a range of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AllocateHow {
+pub enum FallocateMode {
     /// Reserves space, so that later writes do not fail for lack of it, as far as the engine can
     /// promise. The contents stay.
     Reserve {
@@ -59,7 +59,7 @@ pub enum SeekTo {
 
 /// The treatment of an existing attribute by `set_xattr`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SetXattrHow {
+pub enum SetXattrMode {
     /// Sets it, whether it exists or not.
     Any,
     /// Fails with `Exists` if it exists.
@@ -165,7 +165,7 @@ pub trait FileSystem: Send + Sync {
     ///
     /// Errors: `NotFound`; `Exists` (`NoReplace`); `Invalid` if a directory would be below itself;
     /// `NotDirectory` and `IsDirectory` if only one is a directory; `NotEmpty`; `TooManyLinks`.
-    fn rename(&self, caller: &Caller, from: (Ino, &[u8]), to: (Ino, &[u8]), how: RenameHow) -> FsResult<()>;
+    fn rename(&self, caller: &Caller, from: (Ino, &[u8]), to: (Ino, &[u8]), how: RenameMode) -> FsResult<()>;
 
     /// Reads from `offset` on and returns the number of bytes: less than the length of `out` only
     /// at the end of the file, 0 after it.
@@ -197,7 +197,7 @@ pub trait FileSystem: Send + Sync {
     ///
     /// Errors: `IsDirectory`, `Invalid` (not a regular file, an empty range), `TooLarge`,
     /// `NoSpace`, `Unsupported`.
-    fn allocate(&self, caller: &Caller, ino: Ino, how: AllocateHow, offset: u64, len: u64) -> FsResult<()>;
+    fn allocate(&self, caller: &Caller, ino: Ino, how: FallocateMode, offset: u64, len: u64) -> FsResult<()>;
 
     /// Clones a range of a regular file to another file, or to another place of the same one. The
     /// engine shares the data if it can; later changes of one range do not affect the other. Holes
@@ -245,9 +245,9 @@ pub trait FileSystem: Send + Sync {
     /// Sets an extended attribute of up to 65,536 bytes. An engine may have a lower limit, at least
     /// 4,000 bytes.
     ///
-    /// Errors: `Exists`, `NoAttribute` (see [`SetXattrHow`]), `TooLong` (the name), `ValueTooLong`,
-    /// `NoSpace`.
-    fn set_xattr(&self, caller: &Caller, ino: Ino, name: &[u8], value: &[u8], how: SetXattrHow) -> FsResult<()>;
+    /// Errors: `Exists`, `NoAttribute` (see [`SetXattrMode`]), `TooLong` (the name),
+    /// `ValueTooLong`, `NoSpace`.
+    fn set_xattr(&self, caller: &Caller, ino: Ino, name: &[u8], value: &[u8], how: SetXattrMode) -> FsResult<()>;
 
     /// The names of all extended attributes, in the order of their bytes.
     fn list_xattrs(&self, ino: Ino) -> FsResult<Vec<Vec<u8>>>;

@@ -35,6 +35,6 @@ pub use caller::Caller;
 pub use clone::{CLONE_BYTES, check_clone};
 pub use damage::{Damage, Decoded};
 pub use error::{FsError, FsResult};
-pub use file_system::{AllocateHow, DirEntry, FileSystem, ReadBegun, RenameHow, RestOfRead, SeekTo, SetXattrHow};
+pub use file_system::{DirEntry, FallocateMode, FileSystem, ReadBegun, RenameMode, RestOfRead, SeekTo, SetXattrMode};
 pub use model::ModelFs;
 pub use names::{MAX_FILE_BYTES, MAX_NAME_BYTES, MAX_SYMLINK_BYTES, MAX_XATTR_BYTES, check_name};

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use senesce_core::{Bytes, Seed};
 use senesce_fsapi::{
-    AllocateHow, Caller, FileSystem, FsError, Ino, ModelFs, NewNode, SetAttributes,
+    Caller, FallocateMode, FileSystem, FsError, Ino, ModelFs, NewNode, SetAttributes,
     conformance::{SequenceOptions, Subject, run_cases, run_read_dir, run_sequence, run_threads},
 };
 
@@ -40,16 +40,16 @@ fn sequences_run_with_any_boundaries() {
 #[derive(Clone, Debug)]
 enum Change {
     Write(u64, u64, u8),
-    Allocate(AllocateHow, u64, u64),
+    Allocate(FallocateMode, u64, u64),
     Truncate(u64),
 }
 
 fn changes() -> impl Strategy<Value = Vec<Change>> {
     let place = || (0..30_000u64, 1..9000u64);
     let how = prop_oneof![
-        any::<bool>().prop_map(|keep_size| AllocateHow::Reserve { keep_size }),
-        any::<bool>().prop_map(|keep_size| AllocateHow::Zero { keep_size }),
-        Just(AllocateHow::Punch),
+        any::<bool>().prop_map(|keep_size| FallocateMode::Reserve { keep_size }),
+        any::<bool>().prop_map(|keep_size| FallocateMode::Zero { keep_size }),
+        Just(FallocateMode::Punch),
     ];
     let change = prop_oneof![
         (place(), any::<u8>()).prop_map(|((offset, len), byte)| Change::Write(offset, len, byte)),
@@ -77,10 +77,10 @@ proptest! {
                 }
                 Change::Allocate(how, offset, len) => {
                     fs.allocate(&caller, file, how, offset, len).unwrap();
-                    if matches!(how, AllocateHow::Reserve { keep_size: false } | AllocateHow::Zero { keep_size: false }) {
+                    if matches!(how, FallocateMode::Reserve { keep_size: false } | FallocateMode::Zero { keep_size: false }) {
                         grow(&mut array, offset + len);
                     }
-                    if !matches!(how, AllocateHow::Reserve { .. }) {
+                    if !matches!(how, FallocateMode::Reserve { .. }) {
                         let end = array.len().min((offset + len) as usize);
                         array[end.min(offset as usize)..end].fill(0);
                     }
@@ -111,7 +111,7 @@ fn full_model_writes_a_part_and_reuses_space() {
     assert!(matches!(fs.write(&caller, file, 3 * 4096, &[1]), Err(FsError::NoSpace)));
     assert!(matches!(fs.make_node(&caller, Ino::ROOT, b"g", &NewNode::file(0o644)), Err(FsError::NoSpace)));
     assert!(matches!(
-        fs.allocate(&caller, file, AllocateHow::Reserve { keep_size: true }, 0, 12_289),
+        fs.allocate(&caller, file, FallocateMode::Reserve { keep_size: true }, 0, 12_289),
         Err(FsError::NoSpace)
     ));
     assert_eq!(fs.write(&caller, file, 0, &[2; 4096]).unwrap(), 4096, "no new page is needed");

@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 
 use senesce_core::{Bytes, Seed};
 use senesce_fsapi::{
-    AllocateHow, Attributes, Caller, DirEntry, FileKind, FileSystem, FsError, FsResult, Ino, ModelFs, NewNode,
-    RenameHow, SeekTo, SetAttributes, SetXattrHow, SpaceReport, Timestamp,
+    Attributes, Caller, DirEntry, FallocateMode, FileKind, FileSystem, FsError, FsResult, Ino, ModelFs, NewNode,
+    RenameMode, SeekTo, SetAttributes, SetXattrMode, SpaceReport, Timestamp,
     conformance::{SequenceOptions, Subject, run_cases, run_read_dir, run_sequence},
 };
 
@@ -108,7 +108,7 @@ impl FileSystem for Wrong {
         self.inner.rmdir(caller, directory, name)
     }
 
-    fn rename(&self, caller: &Caller, from: (Ino, &[u8]), to: (Ino, &[u8]), how: RenameHow) -> FsResult<()> {
+    fn rename(&self, caller: &Caller, from: (Ino, &[u8]), to: (Ino, &[u8]), how: RenameMode) -> FsResult<()> {
         let before = self.inner.lookup(from.0, from.1);
         self.inner.rename(caller, from, to, how)?;
         if let (true, Ok(before)) = (self.is(Mistake::KeepsTimeOfRenamed), before) {
@@ -132,7 +132,7 @@ impl FileSystem for Wrong {
         self.inner.write(caller, ino, offset, data)
     }
 
-    fn allocate(&self, caller: &Caller, ino: Ino, how: AllocateHow, offset: u64, len: u64) -> FsResult<()> {
+    fn allocate(&self, caller: &Caller, ino: Ino, how: FallocateMode, offset: u64, len: u64) -> FsResult<()> {
         self.inner.allocate(caller, ino, how, offset, len)
     }
 
@@ -181,7 +181,7 @@ impl FileSystem for Wrong {
         self.inner.get_xattr(ino, name)
     }
 
-    fn set_xattr(&self, caller: &Caller, ino: Ino, name: &[u8], value: &[u8], how: SetXattrHow) -> FsResult<()> {
+    fn set_xattr(&self, caller: &Caller, ino: Ino, name: &[u8], value: &[u8], how: SetXattrMode) -> FsResult<()> {
         self.inner.set_xattr(caller, ino, name, value, how)
     }
 

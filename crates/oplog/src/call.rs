@@ -97,7 +97,7 @@ pub enum Call {
         by: u32,
     },
     /// Computes: writes to memory `times` times.
-    Burn {
+    Spin {
         /// The number of writes.
         times: u32,
     },
@@ -107,7 +107,7 @@ pub enum Call {
         milliseconds: u32,
     },
     /// The generator found no file for the call.
-    PassOver,
+    Skip,
 }
 
 /// The mode of opening a file.
@@ -143,7 +143,7 @@ pub struct ScriptFile {
     /// Size at the start, if it exists then, bytes.
     pub bytes: u64,
     /// Whether the file exists at the start.
-    pub is_there: bool,
+    pub preallocated: bool,
 }
 
 /// A thread of a script.
@@ -185,6 +185,6 @@ pub struct Script {
 impl Script {
     /// Bytes of the files that exist at the start.
     pub fn bytes(&self) -> u64 {
-        self.files.iter().filter(|file| file.is_there).map(|file| file.bytes).sum()
+        self.files.iter().filter(|file| file.preallocated).map(|file| file.bytes).sum()
     }
 }

@@ -18,7 +18,9 @@ mod common;
 use std::{collections::HashMap, env, thread, time::Instant};
 
 use senesce_core::{Bytes, RelPath};
-use senesce_exec::{ModelTarget, PosixTarget, Target, apply_step, apply_step_together, bare::BareLoop};
+use senesce_exec::{
+    ModelTarget, PosixTarget, Target, apply_step, apply_step_parallel, syscall_baseline::SyscallBaseline,
+};
 use senesce_oplog::{DoneStep, Op, Outcome, Step};
 use senesce_testkit::Volume;
 use senesce_workload::{
@@ -119,7 +121,7 @@ fn run(kind: &str, threads: usize, told: &[Feedback], steps: &[Step], round: usi
                 for (at, told) in told[from..to].iter().enumerate() {
                     targets[0].space().expect("a mounted volume");
                     let step = aging.next_step(told).expect("as before").expect("as many steps");
-                    apply_step_together(&mut targets, (from + at) as u64, step, &()).expect("operations that work");
+                    apply_step_parallel(&mut targets, (from + at) as u64, step, &()).expect("operations that work");
                 }
                 targets[0].apply(&RelPath::root(), &Op::SyncFs, None).expect("a mounted volume");
                 pair.1 = began.elapsed().as_secs_f64();
@@ -145,7 +147,7 @@ fn run(kind: &str, threads: usize, told: &[Feedback], steps: &[Step], round: usi
 
 /// Converts the operations to prepared calls: first the directories, then one list per thread. Each
 /// thread has directories of its own.
-fn share_out(steps: &[Step], threads: usize) -> (BareLoop, Vec<BareLoop>) {
+fn share_out(steps: &[Step], threads: usize) -> (SyscallBaseline, Vec<SyscallBaseline>) {
     let (mut first, mut lists): (Vec<Op>, Vec<Vec<Op>>) = (Vec::new(), vec![Vec::new(); threads]);
     let mut places: HashMap<Option<RelPath>, usize> = HashMap::new();
     for op in steps.iter().flat_map(|step| step.ops.iter()) {
@@ -167,7 +169,7 @@ fn share_out(steps: &[Step], threads: usize) -> (BareLoop, Vec<BareLoop>) {
     let compile = |ops: Vec<Op>| {
         let step = Step { label: String::new(), counted: false, root: RelPath::root(), ops: ops.into() };
         let done = DoneStep { number: 0, step, outcome: Outcome::Done, contents: Vec::new(), began: None };
-        BareLoop::compile([&done], &(), 0o022).expect("contents of seeds")
+        SyscallBaseline::compile([&done], &(), 0o022).expect("contents of seeds")
     };
     (compile(first), lists.into_iter().map(compile).collect())
 }

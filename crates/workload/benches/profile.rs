@@ -20,7 +20,7 @@ mod common;
 use std::{collections::BTreeMap, env, fs, io::Write as _, time::Instant};
 
 use senesce_core::{Seed, never};
-use senesce_exec::{PosixTarget, Target, apply_step_together};
+use senesce_exec::{PosixTarget, Target, apply_step_parallel};
 use senesce_oplog::{Op, Outcome};
 use senesce_probe::{
     collect::{collect_free_extents, collect_process_times, collect_space, collect_tree_extents},
@@ -161,9 +161,9 @@ fn run(kind: &str, profile: &str, options: ProfileOptions) -> Figures {
         let feedback = Feedback { capacity: space.capacity, free: space.free, last };
         let Some(step) = aging.next_step(&feedback).expect("a volume that is large enough") else { break };
         unsynced += step.ops.len() as u64;
-        let done = apply_step_together(&mut targets, count, step, &()).expect("operations that work");
+        let done = apply_step_parallel(&mut targets, count, step, &()).expect("operations that work");
         if let Outcome::NoSpace { .. } = done.outcome {
-            aging.hear_order(&done.step.ops);
+            aging.on_partial_step(&done.step.ops);
         }
         last = Some(done.outcome);
         count += 1;

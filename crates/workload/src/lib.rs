@@ -4,12 +4,12 @@
 //! and logs enter through traits and iterators. [`Feedback`] is its only other input.
 
 pub mod fsfb;
+mod generated_paths;
 pub mod git;
 pub mod mail;
 #[cfg(test)]
-mod meter;
+mod measured_volume;
 pub mod micro;
-mod names;
 pub mod overwrite;
 pub mod personality;
 pub mod profile;

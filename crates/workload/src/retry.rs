@@ -80,7 +80,7 @@ mod tests {
     use senesce_core::Bytes;
 
     use super::*;
-    use crate::names::path;
+    use crate::generated_paths::path;
 
     fn feedback(last: Outcome) -> Feedback {
         Feedback { capacity: Bytes(100), free: Bytes(0), last: Some(last) }

@@ -24,7 +24,7 @@ pub trait Workload: Send {
     /// Reports the order of operations of a step that ran out of space, if they were done in
     /// another order. Called before the next step. `_done` has the completed operations, then the
     /// failed one. Called only for steps whose directories may be done in any order.
-    fn hear_order(&mut self, _done: &[Op]) {}
+    fn on_partial_step(&mut self, _done: &[Op]) {}
 
     /// The number of copies of the repository (or trees) on the volume.
     fn copies(&self) -> u64;

@@ -12,7 +12,7 @@ use std::{
 
 use senesce_core::{Bytes, Seed};
 use senesce_exec::{
-    CheckContents, ModelTarget, Target, apply_done, apply_step, apply_step_together, tree::compare_trees,
+    CheckContents, ModelTarget, Target, apply_done, apply_step, apply_step_parallel, tree::compare_trees,
 };
 use senesce_oplog::Outcome;
 use senesce_probe::collect::{CensusOptions, collect_census};
@@ -80,7 +80,7 @@ fn operations_do_not_depend_on_threads() {
             let space = targets[0].space().unwrap();
             let feedback = Feedback { capacity: space.capacity, free: space.free, last };
             let Some(step) = aging.next_step(&feedback).unwrap() else { break };
-            let done = apply_step_together(&mut targets, log.len() as u64, step, &()).unwrap();
+            let done = apply_step_parallel(&mut targets, log.len() as u64, step, &()).unwrap();
             last = Some(done.outcome);
             log.push(done);
         }
@@ -134,9 +134,9 @@ fn aging_ends_if_other_programs_fill_the_volume() {
             let space = targets[0].space().unwrap();
             let feedback = Feedback { capacity: space.capacity, free: space.free, last };
             let Some(step) = aging.next_step(&feedback).unwrap() else { break };
-            let done = apply_step_together(&mut targets, steps, step, &()).unwrap();
+            let done = apply_step_parallel(&mut targets, steps, step, &()).unwrap();
             if let Outcome::NoSpace { .. } = done.outcome {
-                aging.hear_order(&done.step.ops);
+                aging.on_partial_step(&done.step.ops);
             }
             last = Some(done.outcome);
             steps += 1;

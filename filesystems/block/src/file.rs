@@ -25,7 +25,8 @@ use rustix::{
 use senesce_core::Bytes;
 
 use crate::{
-    BlockDevice, BlockError, BlockOperation, BlockProblem, BlockResult, aligned::AlignedBuffer, range::check_range,
+    BlockDevice, BlockError, BlockOperation, BlockProblem, BlockResult, aligned::AlignedBuffer,
+    check_range::check_range,
 };
 
 /// The alignment of offsets, lengths and sizes for requests that bypass the page cache: the largest

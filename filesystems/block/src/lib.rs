@@ -34,29 +34,29 @@
 //! devices may be written.
 
 mod aligned;
-mod compact;
+mod check_range;
 mod crash;
 mod device;
 mod error;
 mod fault;
 mod file;
-mod frozen;
 mod memory;
 mod overlay;
-mod range;
+mod past_state;
+mod repeating_memory;
 mod slice;
-mod slot;
+mod slot_memory;
 mod traced;
 
-pub use compact::CompactDevice;
 pub use crash::{Crash, CrashPlan, RecordedDevice, Recording};
 pub use device::BlockDevice;
 pub use error::{BlockError, BlockOperation, BlockProblem, BlockResult};
 pub use fault::{Effect, Fault, FaultDevice, ParseFaultError, When};
 pub use file::{DIRECT_ALIGNMENT, FileDevice, FileOptions};
-pub use frozen::{FreezableDevice, Freezer, FrozenDevice, LostMoment, Moment};
 pub use memory::MemoryDevice;
 pub use overlay::OverlayDevice;
+pub use past_state::{FreezableDevice, Freezer, FrozenDevice, LostMoment, Moment};
+pub use repeating_memory::CompactDevice;
 pub use slice::SliceDevice;
-pub use slot::{SLOT_BYTES, Slot};
+pub use slot_memory::{SLOT_BYTES, Slot};
 pub use traced::{RequestCounts, TracedDevice};

@@ -7,7 +7,7 @@ use std::{
 
 use senesce_core::Bytes;
 
-use crate::{BlockDevice, BlockOperation, BlockResult, Slot, range::check_range};
+use crate::{BlockDevice, BlockOperation, BlockResult, Slot, check_range::check_range};
 
 /// The bytes that are copied together; forks share them until one of them writes there.
 pub(crate) const CHUNK_BYTES: usize = 4096;

@@ -10,8 +10,8 @@ use senesce_core::Bytes;
 
 use crate::{
     BlockDevice, BlockError, BlockOperation, BlockResult,
+    check_range::check_range,
     memory::{CHUNK_BYTES, pieces},
-    range::check_range,
 };
 
 /// Reads from another device, and keeps all writes in memory: for example to open a file system

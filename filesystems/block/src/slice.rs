@@ -4,7 +4,7 @@ use std::io::{IoSlice, IoSliceMut};
 
 use senesce_core::Bytes;
 
-use crate::{BlockDevice, BlockOperation, BlockResult, range::check_range};
+use crate::{BlockDevice, BlockOperation, BlockResult, check_range::check_range};
 
 /// A byte range of another device, as a device. Several slices of a device may be adjacent. A flush
 /// is one of the whole device.

@@ -10,7 +10,7 @@ extern crate senesce_cli;
 mod allocator;
 mod args;
 mod exit;
-mod here;
+mod laboratory_engines;
 mod verb;
 
 use std::{env, ffi::OsString, process::ExitCode};
@@ -20,7 +20,7 @@ use clap_complete::CompleteEnv;
 use senesce_cli::{HANDED_OVER, VERSION, clock, progress, run_program, table, trust_owners};
 
 use args::{Cli, Verb};
-use here::Here;
+use laboratory_engines::Here;
 
 fn main() -> ExitCode {
     let mut arguments = env::args_os().skip(1);

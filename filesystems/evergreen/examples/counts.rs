@@ -12,7 +12,7 @@ use senesce_block::{BlockDevice, MemoryDevice};
 use senesce_core::{Bytes, Rng, Seed};
 use senesce_evergreen::{Evergreen, EvergreenFs, Figures, Limits, MakeOptions};
 use senesce_fsapi::{
-    Caller, FileKind, FileSystem, Ino, NewNode, RenameHow,
+    Caller, FileKind, FileSystem, Ino, NewNode, RenameMode,
     conformance::{resolve, walk},
 };
 
@@ -132,7 +132,7 @@ fn main() -> Result<(), Failure> {
             let name = format!("file {}", rng.below(20));
             let ino = fs.make_node(&CALLER, directory, b"new", &NewNode::file(0o644))?.ino;
             fs.write(&CALLER, ino, 0, &[number as u8; 2048])?;
-            fs.rename(&CALLER, (directory, b"new"), (directory, name.as_bytes()), RenameHow::Replace)?;
+            fs.rename(&CALLER, (directory, b"new"), (directory, name.as_bytes()), RenameMode::Replace)?;
         }
         Ok(20_000 * 2048)
     })?;
@@ -140,7 +140,7 @@ fn main() -> Result<(), Failure> {
     bench.run("grep", |fs| self::find(fs, Some(&mut vec![0; 1 << 20])))?;
     bench.run("a directory renamed", |fs| {
         let to = file(fs, "directory 7")?;
-        fs.rename(&CALLER, (Ino::ROOT, b"directory 4000"), (to, b"there"), RenameHow::Replace)?;
+        fs.rename(&CALLER, (Ino::ROOT, b"directory 4000"), (to, b"there"), RenameMode::Replace)?;
         Ok(0)
     })?;
     Ok(())

@@ -19,7 +19,7 @@ use std::{
 use senesce_block::{BlockDevice, BlockResult, MemoryDevice};
 use senesce_core::{Bytes, Rng, Seed};
 use senesce_evergreen::{Batch, Evergreen, EvergreenFs, KeyValue, Limits, MakeOptions};
-use senesce_fsapi::{Caller, FileSystem, Ino, NewNode, RenameHow};
+use senesce_fsapi::{Caller, FileSystem, Ino, NewNode, RenameMode};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -103,11 +103,11 @@ fn remove_and_rename() -> Result<(), Failure> {
         Ok(())
     };
     timed("a directory of 1000 files renamed, cold", &|| {
-        fs.rename(&CALLER, (Ino::ROOT, b"directory"), (Ino::ROOT, b"other"), RenameHow::Replace)?;
+        fs.rename(&CALLER, (Ino::ROOT, b"directory"), (Ino::ROOT, b"other"), RenameMode::Replace)?;
         Ok(fs.sync_all()?)
     })?;
     timed("it renamed back", &|| {
-        fs.rename(&CALLER, (Ino::ROOT, b"other"), (Ino::ROOT, b"directory"), RenameHow::Replace)?;
+        fs.rename(&CALLER, (Ino::ROOT, b"other"), (Ino::ROOT, b"directory"), RenameMode::Replace)?;
         Ok(fs.sync_all()?)
     })?;
     timed("512 MiB in nodes of 512 KiB removed", &|| {

@@ -28,13 +28,12 @@ pub use batch::{Batch, Change};
 pub use check::{CheckReport, CopyReport, Finding, check, check_store};
 pub use dump::{Dump, DumpTable, DumpValue, DumpWhat, Holds, Outline, OutlinedNode, Waiting, dump, outline};
 pub use error::{Error, Result};
-pub use fs::{
-    EvergreenFs, FsOptions, KeySweep, KeySweepCounts, LostFile, Mended, Survey, SurveyedFile, check_files, survey,
-};
+pub use fs::{EvergreenFs, FsOptions, KeySweep, KeySweepCounts, Survey, SurveyedFile, check_files, survey};
 pub use key_value::{CHANGE_BYTES, Claim, KeyValue, Live, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 pub use message::{Edit, Message};
 pub use model::ModelStore;
-pub use repair::{Loss, Lost, RepairReport, Told, repair};
+pub use repair::{Loss, Lost, LostFile, RepairNote, RepairReport, RepairedFiles, repair};
 pub use store::{
-    CopyFigures, Evergreen, FLUSHED_LEVELS, Figures, Flushes, LeafSweep, Limits, MakeOptions, Sweep, Torn,
+    CopyFigures, Evergreen, FLUSHED_LEVELS, Figures, Flushes, LeafSweep, Limits, MakeOptions, Sweep,
+    UnreadableSuperblock,
 };

@@ -18,18 +18,18 @@ use fuser::{
 };
 use senesce_fsapi::{
     Attributes, Caller, FileKind, FileSystem, FsError, FsResult, Ino, MAX_NAME_BYTES, NewNode, ReadBegun,
-    SetAttributes, SetXattrHow,
+    SetAttributes, SetXattrMode,
 };
 
 use crate::{
     Alarm,
-    answer::{attributes, check_xattr, data, empty, ino, not_there, sized, written},
     convert::{allocate_how, errno, file_attr, rename_how, seek_to, time_or_now, timestamp},
     copy::copy_range,
-    holds::Holds,
+    held_inodes::Holds,
     mount::{End, Now, is_mounted},
-    waiting::Waiting,
-    writing::{KernelNotifier, KernelPages, Writing, drop_with, write_all},
+    remote_reads::Waiting,
+    reply::{attributes, check_xattr, data, empty, ino, not_there, sized, written},
+    write_modes::{KernelNotifier, KernelPages, Writing, drop_with, write_all},
 };
 
 /// The validity of cached attributes and names: all changes come through the mount.
@@ -421,9 +421,9 @@ impl Filesystem for Adapter {
         reply: ReplyEmpty,
     ) {
         let how = match flags {
-            0 => SetXattrHow::Any,
-            XATTR_CREATE => SetXattrHow::Create,
-            XATTR_REPLACE => SetXattrHow::Replace,
+            0 => SetXattrMode::Any,
+            XATTR_CREATE => SetXattrMode::Create,
+            XATTR_REPLACE => SetXattrMode::Replace,
             _ => return reply.error(Errno::EINVAL),
         };
         let done =

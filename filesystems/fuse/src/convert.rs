@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use fuser::{Errno, FileAttr, FileType, INodeNo, RenameFlags, TimeOrNow};
 use rustix::fs::FallocateFlags;
-use senesce_fsapi::{AllocateHow, Attributes, FileKind, FsError, RenameHow, SeekTo, Timestamp};
+use senesce_fsapi::{Attributes, FallocateMode, FileKind, FsError, RenameMode, SeekTo, Timestamp};
 
 /// The recommended unit of reads and writes, in bytes.
 const BLOCK_BYTES: u32 = 4096;
@@ -75,11 +75,11 @@ pub(crate) fn time_or_now(time: TimeOrNow, now: Timestamp) -> Timestamp {
 }
 
 /// The treatment of an existing name by a rename; `None` for modes that engines do not have.
-pub(crate) fn rename_how(flags: RenameFlags) -> Option<RenameHow> {
+pub(crate) fn rename_how(flags: RenameFlags) -> Option<RenameMode> {
     match flags {
-        flags if flags.is_empty() => Some(RenameHow::Replace),
-        RenameFlags::RENAME_NOREPLACE => Some(RenameHow::NoReplace),
-        RenameFlags::RENAME_EXCHANGE => Some(RenameHow::Exchange),
+        flags if flags.is_empty() => Some(RenameMode::Replace),
+        RenameFlags::RENAME_NOREPLACE => Some(RenameMode::NoReplace),
+        RenameFlags::RENAME_EXCHANGE => Some(RenameMode::Exchange),
         _ => None,
     }
 }
@@ -96,16 +96,16 @@ pub(crate) fn seek_to(whence: i32) -> Option<SeekTo> {
 /// Converts the mode of `fallocate`. Returns `None` for changes that engines do not have
 /// (collapsing and inserting ranges, unsharing), and for a reservation that the engine does not
 /// keep.
-pub(crate) fn allocate_how(mode: i32, keeps_reservations: bool) -> Option<AllocateHow> {
+pub(crate) fn allocate_how(mode: i32, keeps_reservations: bool) -> Option<FallocateMode> {
     let flags = FallocateFlags::from_bits_retain(mode as u32);
     let keep_size = flags.contains(FallocateFlags::KEEP_SIZE);
     let what = flags.difference(FallocateFlags::KEEP_SIZE);
     if what.is_empty() {
-        keeps_reservations.then_some(AllocateHow::Reserve { keep_size })
+        keeps_reservations.then_some(FallocateMode::Reserve { keep_size })
     } else if what == FallocateFlags::ZERO_RANGE {
-        Some(AllocateHow::Zero { keep_size })
+        Some(FallocateMode::Zero { keep_size })
     } else if what == FallocateFlags::PUNCH_HOLE && keep_size {
-        Some(AllocateHow::Punch)
+        Some(FallocateMode::Punch)
     } else {
         None
     }
@@ -126,13 +126,13 @@ mod tests {
 
     #[test]
     fn unsupported_fallocate_modes_are_refused() {
-        assert_eq!(allocate_how(0, true), Some(AllocateHow::Reserve { keep_size: false }));
-        assert_eq!(allocate_how(1, true), Some(AllocateHow::Reserve { keep_size: true }));
+        assert_eq!(allocate_how(0, true), Some(FallocateMode::Reserve { keep_size: false }));
+        assert_eq!(allocate_how(1, true), Some(FallocateMode::Reserve { keep_size: true }));
         assert_eq!((allocate_how(0, false), allocate_how(1, false)), (None, None));
-        assert_eq!(allocate_how(3, false), Some(AllocateHow::Punch));
-        assert_eq!(allocate_how(3, true), Some(AllocateHow::Punch));
-        assert_eq!(allocate_how(0x10, true), Some(AllocateHow::Zero { keep_size: false }));
-        assert_eq!(allocate_how(0x11, true), Some(AllocateHow::Zero { keep_size: true }));
+        assert_eq!(allocate_how(3, false), Some(FallocateMode::Punch));
+        assert_eq!(allocate_how(3, true), Some(FallocateMode::Punch));
+        assert_eq!(allocate_how(0x10, true), Some(FallocateMode::Zero { keep_size: false }));
+        assert_eq!(allocate_how(0x11, true), Some(FallocateMode::Zero { keep_size: true }));
         for mode in [2, 8, 0x20, 0x40, 0x13] {
             assert_eq!(allocate_how(mode, true), None, "{mode}");
         }

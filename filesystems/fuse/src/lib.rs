@@ -13,18 +13,18 @@
 //! then create a named file and use permissions. Reads do not change times of access.
 
 mod adapter;
-mod alarm;
-mod answer;
 mod convert;
 mod copy;
 mod directory;
 mod error;
-mod holds;
+mod held_inodes;
 mod mount;
-mod waiting;
-mod writing;
+mod remote_reads;
+mod reply;
+mod wake_up;
+mod write_modes;
 
-pub use alarm::Alarm;
 pub use error::{Error, Result};
 pub use mount::{MountOptions, Mounted, Now};
-pub use writing::KernelPages;
+pub use wake_up::Alarm;
+pub use write_modes::KernelPages;

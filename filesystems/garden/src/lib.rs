@@ -21,7 +21,8 @@
 //!   system. After its deletion, the blocks that only it used are freed in steps.
 //! - *Cold* blocks may move from the drives to objects of an object store. Readers see the same
 //!   contents, but later, and reads fail while the store is away.
-//! - [`Autonomy`] runs all this with the resources that clients leave, by a [`Scheduler`].
+//! - [`MaintenanceController`] runs all this with the resources that clients leave, by a
+//!   [`Scheduler`].
 //!
 //! [`Garden`] makes and opens aggregates. [`VolumeFs`] is a volume as a
 //! [`senesce_fsapi::FileSystem`]. docs/reference/garden-format.md draws the format.
@@ -29,59 +30,39 @@
 //! The crate has no clock, spawns no thread except the one that writes a background consistency
 //! point, and knows nothing of mounts.
 
-mod autonomy;
+mod aggregate;
 mod check;
 mod dump;
-mod engine;
 mod error;
 mod format;
 mod fs;
-mod gardening;
-mod layout;
 mod log;
-mod object_defrag;
-mod object_gardening;
-mod opening;
-mod packing;
-mod positions;
 mod raid;
-mod reads;
-mod report;
-mod scheduler;
-mod sharing;
-mod snapshots;
 mod store;
-mod tiering;
 mod trailer;
 mod volume;
 
-pub use autonomy::{Autonomy, AutonomyReport, Seen};
+pub use aggregate::{
+    Acknowledge, AggregateReport, ColdReport, Defrag, DefragFiles, DriveReport, Garden, LoadMeasurements, LogReport,
+    MaintenanceController, MaintenanceReport, ObjectDefrag, ObjectGardening, OpeningReport, Packing, Positions,
+    RECOMPACTED_BELOW_PERCENT, Scheduler, SchedulerLimits, SchedulerSample, Sharing, SnapshotReport, Task, Tier,
+    TierCounts, VolumeOptions,
+};
 pub use check::{
     CheckPart, CheckProgress, CheckReport, Finding, Stripes, check, check_telling, check_with, collect_used_slots,
 };
 pub use dump::{
     Dump, DumpTable, DumpValue, DumpWhat, Survey, SurveyedArea, SurveyedFile, SurveyedRun, dump, dump_with, survey,
 };
-pub use engine::{Acknowledge, Garden, VolumeOptions};
 pub use error::{Error, Result};
 pub use format::Damage;
 pub use format::label::{Group, Medium};
 pub use fs::VolumeFs;
-pub use layout::{Defrag, DefragFiles};
 pub use log::{Accepted, LOST_LOG, LogCopyReport, LogDevices, LogFailure, LogLoss, LogPlaces};
-pub use object_defrag::ObjectDefrag;
-pub use object_gardening::ObjectGardening;
-pub use packing::{Packing, RECOMPACTED_BELOW_PERCENT};
-pub use positions::Positions;
 pub use raid::{Chains, DriveCounts, DriveFailure, DriveState, RaidCounts};
-pub use report::{AggregateReport, DriveReport, LogReport, OpeningReport};
-pub use scheduler::{Caution, Observed, Scheduler, Task};
-pub use sharing::Sharing;
-pub use snapshots::SnapshotReport;
 pub use store::{
     AreaMoves, Change, Cleaning, Counts, DedupStep, DefragCounts, Demotion, FixUp, FixUpStep, FormatOptions, Gardening,
     Headroom, InodeChange, LOST_POINT, LeftOut, Limits, PackingSurvey, Placing, RebuildStep, RecompactStep, ScanStep,
     ScrubReport, ScrubStep, Tiering, Worth, WriteAfterRead,
 };
-pub use tiering::{ColdReport, Tier, TierCounts};
 pub use trailer::{Trailer, read_trailer};

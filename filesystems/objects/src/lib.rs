@@ -15,8 +15,6 @@
 mod error;
 mod fault;
 #[cfg(feature = "library")]
-mod http;
-#[cfg(feature = "library")]
 mod library;
 mod memory;
 mod prices;

@@ -18,7 +18,7 @@ use crate::{Error, Result, Task};
 /// The most bytes of changes to a frozen device that are kept in memory.
 const MOST_CHANGES: Bytes = Bytes(256 << 20);
 /// How often to check for cancellation while work reports no progress.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 type Shared = Arc<dyn BlockDevice>;
 type Freezable = Arc<FreezableDevice<Shared>>;
@@ -96,7 +96,7 @@ impl Frozen {
             let work = scope.spawn(move || work(sender));
             let mut is_cancelled = false;
             loop {
-                match steps.recv_timeout(LOOK) {
+                match steps.recv_timeout(POLL_INTERVAL) {
                     Ok(step) => tell(task, step),
                     Err(RecvTimeoutError::Timeout) => {}
                     Err(RecvTimeoutError::Disconnected) => break,

@@ -10,7 +10,7 @@ use senesce_garden::{Garden, Positions};
 use crate::{Error, Result, Task};
 
 /// How often a waiting pass checks for cancellation.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The current pass or turn. The engine keeps one position for each kind of such work.
 #[derive(Debug, Default)]
@@ -51,7 +51,7 @@ impl Passes {
         state.is_pass = true;
         let pass = Pass { passes: self, positions: None };
         while state.is_gardening {
-            (state, _) = self.changed.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner);
+            (state, _) = self.changed.wait_timeout(state, POLL_INTERVAL).unwrap_or_else(PoisonError::into_inner);
             if state.is_gardening && task.is_cancelled() {
                 drop(state); // dropping the pass locks it
                 return Err(Error::refused("it was interrupted", None));

@@ -8,7 +8,7 @@
 use std::process::ExitCode;
 
 use senesce_core::{Nanos, Seed};
-use senesce_sim::{Arrivals, Discipline, Distribution, Error, QueueSetup, compute_queue, theory::*};
+use senesce_sim::{Arrivals, Discipline, Distribution, Error, QueueSetup, compute_queue, queueing_formulas::*};
 
 const MOST: u64 = 400_000_000;
 

@@ -2,7 +2,7 @@
 //! work of an engine.
 //!
 //! - [`EventQueue`], [`Station`], [`Distribution`], [`statistics`]: the parts. [`compute_queue`]
-//!   simulates one station; [`theory`] has the expected figures.
+//!   simulates one station; [`queueing_formulas`] has the expected figures.
 //! - [`Ssd`]: flash in pages of several blocks, with garbage collection. Disks are those of
 //!   `senesce-device`.
 //! - [`storage`]: clients, processors ([`CpuProfile`]), a log, consistency points and drives
@@ -18,11 +18,11 @@ mod distribution;
 mod error;
 mod events;
 mod queueing;
+pub mod queueing_formulas;
 mod ssd;
 mod station;
 pub mod statistics;
 pub mod storage;
-pub mod theory;
 
 pub use cpu::{CpuEvents, CpuOrigin, CpuProfile};
 pub use distribution::Distribution;

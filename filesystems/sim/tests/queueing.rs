@@ -8,7 +8,7 @@
 
 use senesce_core::{Nanos, Seed};
 use senesce_sim::{
-    Arrivals, Discipline, Distribution, Favour, Order, QueueFigures, QueueSetup, compute_queue, theory::*,
+    Arrivals, Discipline, Distribution, Favour, Order, QueueFigures, QueueSetup, compute_queue, queueing_formulas::*,
 };
 
 const SERVICE: f64 = 1e6;

@@ -8,7 +8,7 @@ use senesce_sim::{
     CpuProfile,
     storage::{StorageSetup, Trace, compute_storage},
 };
-use senesce_timed::{TimedTrial, Window, machine};
+use senesce_timed::{TimedTrial, Window, published_machines};
 use senesce_trials::{CleaningPolicy, LoadKind, Scale, Setup};
 
 /// Operations a second.
@@ -17,7 +17,7 @@ const RATE: u64 = 3_000;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let turnovers: u64 = std::env::args().nth(1).map_or(Ok(8), |word| word.parse())?;
     let setup = Setup::published(Scale { areas: 64, areas_per_point: 2, turnover_percent: 100 });
-    let system = machine::disks(&setup, machine::DISK_CORES, CpuProfile::paper20())?;
+    let system = published_machines::disks(&setup, published_machines::DISK_CORES, CpuProfile::paper20())?;
     for (name, cleaning) in [("without cleaning", CleaningPolicy::Off), ("with cleaning", CleaningPolicy::Default)] {
         let mut trial = TimedTrial::new(setup.clone(), LoadKind::Oltp { units: 1 }, false)?;
         trial.set_cleaning(cleaning);
@@ -59,7 +59,7 @@ fn tell(
 ) -> Result<(), Box<dyn std::error::Error>> {
     let mut trace = window.trace.clone();
     change(&mut trace);
-    let figures = compute_storage(system, &trace, &machine::open(RATE, window.operations()))?;
+    let figures = compute_storage(system, &trace, &published_machines::open(RATE, window.operations()))?;
     println!(
         "  {name:<34} kept up {:>3}  mean {:>8.2} ms  reads {:>6.2} ms  p99 {:>8.1} ms  drives busy {:>4.1} %  point {:>7.1} ms",
         if figures.kept_up { "yes" } else { "NO" },

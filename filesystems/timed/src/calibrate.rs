@@ -10,7 +10,7 @@ use senesce_sim::{CpuEvents, CpuOrigin, CpuProfile, storage::compute_storage};
 use senesce_trials::{Setup, tell_count};
 use serde::{Deserialize, Serialize};
 
-use crate::{Result, Window, machine};
+use crate::{Result, Window, published_machines};
 
 /// The highest load of E4, operations a second. **A choice**: E3 has 100,000 a second on 12 drives,
 /// and E4 has 21.
@@ -37,8 +37,8 @@ pub fn calibrate(setup: &Setup, window: &Window) -> Result<Calibration> {
     let (mut low, mut high) = (PARTS / 10, 4 * PARTS);
     let at = |factor: u64| -> Result<(CpuProfile, f64)> {
         let profile = scale(factor);
-        let system = machine::flash(setup, profile.clone())?;
-        let load = machine::open(MAXIMUM_PER_SECOND, window.operations());
+        let system = published_machines::flash(setup, profile.clone())?;
+        let load = published_machines::open(MAXIMUM_PER_SECOND, window.operations());
         Ok((profile, compute_storage(&system, &window.trace, &load)?.latency.mean))
     };
     while high - low > 1 {

@@ -7,9 +7,9 @@ use senesce_core::{Bytes, Nanos};
 use senesce_garden::Trailer;
 use senesce_sim::{
     CpuProfile,
-    storage::{Chain, Happening, Operation, compute_storage, compute_storage_observed},
+    storage::{Chain, Operation, SimEvent, compute_storage, compute_storage_observed},
 };
-use senesce_timed::{Entry, Tape, TapedDrive, TimedTrial, Window, compute_operation, machine};
+use senesce_timed::{Entry, IoTrace, TimedTrial, TracingDrive, Window, compute_operation, published_machines};
 use senesce_trials::{CleaningPolicy, LoadKind, Request, Rig, Scale, Setup, Way};
 
 const TINY: Scale = Scale { areas: 32, areas_per_point: 2, turnover_percent: 100 };
@@ -108,8 +108,8 @@ fn requests_are_classified_by_trailers() {
 
 #[test]
 fn tapes_align_stripes_and_keep_write_history() {
-    let tape = Tape::new(64, true);
-    let drive = TapedDrive::new(MemoryDevice::new("drive", Bytes(100 * Rig::SLOT_BYTES)), 7, tape.clone());
+    let tape = IoTrace::new(64, true);
+    let drive = TracingDrive::new(MemoryDevice::new("drive", Bytes(100 * Rig::SLOT_BYTES)), 7, tape.clone());
     let slots = |count: u64| vec![0; (count * Rig::SLOT_BYTES) as usize];
     drive.write_at(0, &slots(1)).unwrap();
     tape.set_recording(true);
@@ -184,16 +184,17 @@ fn simulated_requests_equal_the_collected_ones() {
     let (again, other, _) = collect(CleaningPolicy::Default);
     assert_eq!((&setup, &window.trace), (&again, &other.trace));
     for system in [
-        machine::flash(&setup, CpuProfile::measured()),
-        machine::disks(&setup, machine::DISK_CORES, CpuProfile::measured()),
+        published_machines::flash(&setup, CpuProfile::measured()),
+        published_machines::disks(&setup, published_machines::DISK_CORES, CpuProfile::measured()),
     ] {
         let (system, count) = (system.unwrap(), window.operations());
-        let load = senesce_sim::storage::StorageLoad { warm_up: 0, operations: count, ..machine::open(200, count) };
+        let load =
+            senesce_sim::storage::StorageLoad { warm_up: 0, operations: count, ..published_machines::open(200, count) };
         let (mut came, mut answered, mut requests) = (0, 0, 0);
         let mut look = |_, happening| match happening {
-            Happening::Arrived(_) => came += 1,
-            Happening::Answered(_) => answered += 1,
-            Happening::Request { blocks, .. } if blocks > 0 => requests += 1,
+            SimEvent::Arrived(_) => came += 1,
+            SimEvent::Answered(_) => answered += 1,
+            SimEvent::Request { blocks, .. } if blocks > 0 => requests += 1,
             _ => {}
         };
         let figures = compute_storage_observed(&system, &window.trace, &load, &mut look).unwrap();
@@ -220,7 +221,9 @@ fn sequential_files_need_fewer_read_requests() {
     assert_eq!((in_order.operations(), at_random.operations()), (100, 100));
     let requests = |window: &Window| window.counted.reads.requests;
     assert!(requests(&at_random) > 3 * requests(&in_order), "{:?} {:?}", at_random.counted, in_order.counted);
-    let system = machine::disks(&setup(), machine::DISK_CORES, CpuProfile::measured()).unwrap();
-    let rate = |window: &Window| compute_storage(&system, &window.trace, &machine::closed(4, 100)).unwrap().per_second;
+    let system = published_machines::disks(&setup(), published_machines::DISK_CORES, CpuProfile::measured()).unwrap();
+    let rate = |window: &Window| {
+        compute_storage(&system, &window.trace, &published_machines::closed(4, 100)).unwrap().per_second
+    };
     assert!(rate(&in_order) > rate(&at_random));
 }

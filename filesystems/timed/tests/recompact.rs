@@ -2,7 +2,7 @@
 //! figures.
 
 use senesce_sim::{CpuEvents, CpuProfile, storage::compute_storage};
-use senesce_timed::{Experiment, PackedTrial, machine};
+use senesce_timed::{Experiment, PackedTrial, published_machines};
 use senesce_trials::{Kind, Scale};
 
 const TINY: Scale = Scale { areas: 16, areas_per_point: 1, turnover_percent: 13 };
@@ -35,8 +35,8 @@ fn recompaction_is_traced_and_costs_latency_and_processors() {
         (point.scanned, point.reads, point.writes) = Default::default();
         (point.scan_events, point.events) = (CpuEvents::default(), CpuEvents::default());
     }
-    let system = machine::flash(trial.rig().setup(), CpuProfile::paper20()).unwrap();
-    let load = machine::open(9765, 4000);
+    let system = published_machines::flash(trial.rig().setup(), CpuProfile::paper20()).unwrap();
+    let load = published_machines::open(9765, 4000);
     let play = |trace| compute_storage(&system, trace, &load).unwrap();
     let (with, without) = (play(&window.trace), play(&free));
     assert!(with.points.count > 4 && without.points.count == 0, "points follow each other by themselves");
@@ -66,8 +66,8 @@ fn the_scan_corrects_pointers_and_delays_clients() {
             point.scan_events = point.scan_events.plus(&part.events);
         }
     }
-    let system = machine::flash(trial.rig().setup(), CpuProfile::paper20()).unwrap();
-    let load = machine::open(9765, 4000);
+    let system = published_machines::flash(trial.rig().setup(), CpuProfile::paper20()).unwrap();
+    let load = published_machines::open(9765, 4000);
     let play = |trace| compute_storage(&system, trace, &load).unwrap();
     let (out, within) = (play(&window.trace), play(&beside));
     assert!(out.latency.mean > 1.5 * within.latency.mean, "{:?} and {:?}", out.latency, within.latency);

@@ -16,23 +16,23 @@
 
 mod error;
 mod experiments;
-mod facts;
-mod figure;
+mod known_contents_fixture;
 mod load;
 mod packed;
-mod rig;
-mod series;
+mod published_figures;
+mod request_series;
+mod settings_text;
 mod setup;
+mod tiering_fixture;
 mod trial;
-mod twin;
 
 pub use error::{Error, Result};
 pub use experiments::{Experiment, LONG_DAYS, LONG_TURNOVERS, Outcome, Plateau, Stage, find_experiment};
-pub use facts::{Fact, tell_count, tell_gardening};
-pub use figure::{Claim, Figure, Quote, TOLERANCE, Verdict, render_figures};
+pub use known_contents_fixture::Rig;
 pub use load::{Load, LoadKind, Oltp, Request, Runs, Streams, UNIT_RATE, Way, exponential, mixed_size};
 pub use packed::{Kind, PAGE, PackedRig};
-pub use rig::Rig;
-pub use series::{Chain, Point, Series};
+pub use published_figures::{Claim, Figure, Quote, TOLERANCE, Verdict, render_figures};
+pub use request_series::{Chain, Point, Series};
+pub use settings_text::{Fact, tell_count, tell_gardening};
 pub use setup::{FlashTier, Rotation, Scale, Setup};
 pub use trial::{CleaningPolicy, Trial};

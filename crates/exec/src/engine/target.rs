@@ -5,8 +5,8 @@ use std::{collections::HashMap, io, ops::ControlFlow, sync::Arc};
 use rustix::io::Errno;
 use senesce_core::{Bytes, Clock, RelPath, StopFn, never};
 use senesce_fsapi::{
-    AllocateHow, Attributes, Caller, FileKind, FileSystem, FsError, FsResult, Ino, NewNode, RenameHow, SetAttributes,
-    SetXattrHow, Timestamp,
+    Attributes, Caller, FallocateMode, FileKind, FileSystem, FsError, FsResult, Ino, NewNode, RenameMode,
+    SetAttributes, SetXattrMode, Timestamp,
 };
 use senesce_oplog::{FileTime, Op, Payload, SpaceChange};
 
@@ -205,7 +205,7 @@ impl EngineTarget {
         self.fs.set_attributes(&caller, found.ino, change).map(|_| ()).map_err(nothing_done)
     }
 
-    fn rename(&mut self, from: &[u8], to: &[u8], how: RenameHow) -> Done {
+    fn rename(&mut self, from: &[u8], to: &[u8], how: RenameMode) -> Done {
         let caller = self.caller();
         let (from, to) = (self.name(from)?, self.name(to)?);
         self.fs.rename(&caller, from, to, how).map_err(nothing_done)?;
@@ -230,13 +230,13 @@ fn timestamp(time: FileTime) -> Timestamp {
     Timestamp { seconds: time.unix_seconds, nanoseconds: time.nanoseconds }
 }
 
-fn allocate_how(how: SpaceChange) -> AllocateHow {
+fn allocate_how(how: SpaceChange) -> FallocateMode {
     match how {
-        SpaceChange::Reserve => AllocateHow::Reserve { keep_size: false },
-        SpaceChange::ReserveKeepSize => AllocateHow::Reserve { keep_size: true },
-        SpaceChange::Punch => AllocateHow::Punch,
-        SpaceChange::Zero => AllocateHow::Zero { keep_size: false },
-        SpaceChange::ZeroKeepSize => AllocateHow::Zero { keep_size: true },
+        SpaceChange::Reserve => FallocateMode::Reserve { keep_size: false },
+        SpaceChange::ReserveKeepSize => FallocateMode::Reserve { keep_size: true },
+        SpaceChange::Punch => FallocateMode::Punch,
+        SpaceChange::Zero => FallocateMode::Zero { keep_size: false },
+        SpaceChange::ZeroKeepSize => FallocateMode::Zero { keep_size: true },
     }
 }
 
@@ -271,8 +271,8 @@ impl Target for EngineTarget {
                 let change = SetAttributes { size: Some(*len), ..none };
                 self.fs.set_attributes(&caller, ino, &change).map(|_| ()).map_err(nothing_done)
             }
-            Op::Rename { from, to } => self.rename(&at(from), &at(to), RenameHow::Replace),
-            Op::Exchange { first, second } => self.rename(&at(first), &at(second), RenameHow::Exchange),
+            Op::Rename { from, to } => self.rename(&at(from), &at(to), RenameMode::Replace),
+            Op::Exchange { first, second } => self.rename(&at(first), &at(second), RenameMode::Exchange),
             Op::Unlink { path } => {
                 let path = at(path);
                 let (directory, name) = self.name(&path)?;
@@ -309,7 +309,7 @@ impl Target for EngineTarget {
             Op::Allocate { path, mode, len } => {
                 let path = at(path);
                 let ino = self.make(&path, &NewNode::file(mode & 0o7777))?;
-                let how = AllocateHow::Reserve { keep_size: false };
+                let how = FallocateMode::Reserve { keep_size: false };
                 match if *len > 0 { self.fs.allocate(&caller, ino, how, 0, *len) } else { Ok(()) } {
                     Ok(()) => Ok(()),
                     Err(error) => {
@@ -338,7 +338,7 @@ impl Target for EngineTarget {
             }
             Op::SetXattr { path, name, value } => {
                 let ino = self.found(&at(path))?.ino;
-                self.fs.set_xattr(&caller, ino, name, value, SetXattrHow::Any).map_err(nothing_done)
+                self.fs.set_xattr(&caller, ino, name, value, SetXattrMode::Any).map_err(nothing_done)
             }
             Op::RemoveXattr { path, name } => {
                 let ino = self.found(&at(path))?.ino;

@@ -14,7 +14,7 @@ use rustix::{
 use senesce_oplog::{Access, Call};
 
 use super::{files::write_all, semaphores::Semaphore};
-use crate::direct::aligned;
+use crate::direct_io::aligned;
 
 /// The contents of writes start at multiples of this in the common bytes, so that neighbours
 /// differ.
@@ -142,12 +142,12 @@ impl<'a> Caller<'a> {
                     return Err(Failed::Over);
                 }
             }
-            Call::Burn { times } => {
+            Call::Spin { times } => {
                 let mut memory = 0u64;
                 (0..times).for_each(|_| *black_box(&mut memory) = 1);
             }
             Call::Pause { milliseconds } => std::thread::sleep(Duration::from_millis(u64::from(milliseconds))),
-            Call::PassOver => return Err(Failed::NotThere),
+            Call::Skip => return Err(Failed::NotThere),
         }
         Ok(Came::default())
     }

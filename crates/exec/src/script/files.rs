@@ -33,7 +33,7 @@ pub fn make_script_files(root: &Path, script: &Script, stop: &dyn Fn() -> bool) 
         rustix::fs::mkdirat(&dir, &*c_path(path), Mode::from_raw_mode(0o755)).map_err(fail(path))?;
     }
     let mut piece = vec![0; PIECE];
-    let there = || script.files.iter().filter(|file| file.is_there);
+    let there = || script.files.iter().filter(|file| file.preallocated);
     for (number, file) in there().enumerate() {
         if stop() {
             return Err(ExecError::Stopped);

@@ -20,7 +20,7 @@ use super::{
     files::{c_path, open_root},
     semaphores::Semaphore,
 };
-use crate::{DIRECT_ALIGNMENT, ExecError, LatencyHistogram, direct::aligned};
+use crate::{DIRECT_ALIGNMENT, ExecError, LatencyHistogram, direct_io::aligned};
 
 /// Limits that end a run before its calls end.
 #[derive(Clone, Copy)]
@@ -212,7 +212,7 @@ impl Stage<'_> {
             }
             let mut tally = self.tallies[flow as usize].lock().unwrap_or_else(PoisonError::into_inner);
             // Preparations of a flow operation have no latency of their own.
-            if counted || !matches!(call, Call::Open { .. } | Call::PassOver) {
+            if counted || !matches!(call, Call::Open { .. } | Call::Skip) {
                 tally.latency.record(ended.since(began));
             }
             match result {

@@ -34,7 +34,11 @@ fn script(files: &[(&str, u64, bool)], threads: Vec<ScriptThread>, semaphores: V
         directories: vec![path("d")],
         files: files
             .iter()
-            .map(|(name, bytes, is_there)| ScriptFile { path: path(name), bytes: *bytes, is_there: *is_there })
+            .map(|(name, bytes, preallocated)| ScriptFile {
+                path: path(name),
+                bytes: *bytes,
+                preallocated: *preallocated,
+            })
             .collect(),
         flows: (0..3).map(|n| ScriptFlow { name: format!("f{n}"), op: "x".into() }).collect(),
         semaphores,
@@ -73,8 +77,8 @@ fn every_call_works() {
         call(0, Call::Close { slot: 1 }),
         call(0, Call::Stat { file: 1 }),
         call(0, Call::Unlink { file: 2 }),
-        FlowCall { flow: 0, counted: false, call: Call::Burn { times: 100 } },
-        FlowCall { flow: 0, counted: false, call: Call::PassOver },
+        FlowCall { flow: 0, counted: false, call: Call::Spin { times: 100 } },
+        FlowCall { flow: 0, counted: false, call: Call::Skip },
     ];
     let end = run(dir.path(), &script, vec![calls], None).unwrap();
     assert_eq!(end.operations, 11);
@@ -125,11 +129,11 @@ fn time_limit_ends_endless_threads() {
     let script = script(&[("d/a", 5, true)], vec![driver(1), idle], vec![]);
     make_script_files(dir.path(), &script, &|| false).unwrap();
     let endless = |flow, it| Box::new(std::iter::repeat(call(flow, it))) as Box<dyn Iterator<Item = _> + Send>;
-    let streams = vec![endless(0, Call::Stat { file: 0 }), endless(1, Call::Burn { times: 10 })];
+    let streams = vec![endless(0, Call::Stat { file: 0 }), endless(1, Call::Spin { times: 10 })];
     let limits = ScriptLimits { time: Some(Nanos(2_000_000)), stop: &|| false };
     let end = run_script(dir.path(), &script, streams, &Ticking::default(), limits).unwrap();
     assert!(end.operations > 0 && end.elapsed.0 >= 2_000_000);
-    let streams = vec![endless(0, Call::Stat { file: 0 }), endless(1, Call::Burn { times: 10 })];
+    let streams = vec![endless(0, Call::Stat { file: 0 }), endless(1, Call::Spin { times: 10 })];
     let limits = ScriptLimits { time: None, stop: &|| true };
     let error = run_script(dir.path(), &script, streams, &Ticking::default(), limits).unwrap_err();
     assert!(matches!(error, ExecError::Stopped));
@@ -156,7 +160,7 @@ fn time_limit_and_stop_end_a_blocked_driver() {
         let mut has_begun = false;
         let busy = std::iter::repeat_with(move || {
             has_begun = has_begun || was_asked.recv().is_ok();
-            call(1, Call::Burn { times: 10 })
+            call(1, Call::Spin { times: 10 })
         });
         let streams = vec![Box::new(driver) as Box<dyn Iterator<Item = _> + Send>, Box::new(busy)];
         let end = run_script(dir.path(), &script, streams, &Ticking::default(), ScriptLimits { time, stop });
@@ -190,7 +194,7 @@ fn elapsed_time_covers_all_counted_operations() {
         posts.next()
     });
     let wait = FlowCall { flow: 1, counted: false, call: Call::Wait { semaphore: 0, by: 1 } };
-    let mut work = std::iter::once(wait).chain(vec![call(2, Call::Burn { times: 1 }); 500]);
+    let mut work = std::iter::once(wait).chain(vec![call(2, Call::Spin { times: 1 }); 500]);
     let working = std::iter::from_fn(move || {
         // The stream of the driver ends when its thread has done all of it.
         let _ = was_done.recv();

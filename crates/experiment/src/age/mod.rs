@@ -11,7 +11,7 @@ mod until;
 use std::path::Path;
 
 use senesce_core::{Bytes, Clock};
-use senesce_exec::{Guard, Latencies, LatencyHistogram, OpKind, Target, TimedTarget, apply_step_together};
+use senesce_exec::{Guard, Latencies, LatencyHistogram, OpKind, Target, TimedTarget, apply_step_parallel};
 use senesce_oplog::{DoneStep, LogWriter, Op, Outcome, SpaceChange};
 use senesce_workload::Feedback;
 use serde::{Serialize, Serializer};
@@ -184,7 +184,7 @@ fn age_all(
     let holds = fills && plan.workload.kind != WorkloadKind::History;
     let mut apply = |targets: &mut [Box<dyn Target>], latencies: &mut [Latencies], number, step| -> Result<_, Error> {
         let timed = targets.iter_mut().zip(latencies).map(|(target, own)| TimedTarget::new(target, clock, own));
-        let done = apply_step_together(&mut timed.collect::<Vec<_>>(), number, step, &*contents)?;
+        let done = apply_step_parallel(&mut timed.collect::<Vec<_>>(), number, step, &*contents)?;
         if let Some(log) = &mut log {
             log.append(&done)?;
         }
@@ -222,7 +222,7 @@ fn age_all(
         volume.given_bytes = written + reserved;
         if let Outcome::NoSpace { .. } = done.outcome {
             no_space_steps += 1;
-            workload.hear_order(&done.step.ops);
+            workload.on_partial_step(&done.step.ops);
         }
         last = Some(done.outcome);
         if every > 0 && unsynced >= every {

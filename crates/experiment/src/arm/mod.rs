@@ -1,9 +1,11 @@
 //! One arm: ages its volumes step by step, and measures them at checkpoints.
 //!
 //! [`run_arm`] is the sequence. `state` has the volumes and files, `measure` makes the cells,
-//! `cure` runs cures, and `resume` restores an interrupted arm at its last checkpoint.
+//! `checkpoint` makes them and the state durable, `cure` runs cures, and `resume` restores an
+//! interrupted arm at its last checkpoint.
 
 mod aged;
+mod checkpoint;
 mod cure;
 mod driver;
 mod measure;
@@ -13,12 +15,10 @@ mod state;
 pub(crate) mod virtual_time;
 
 use senesce_oplog::Outcome;
-use senesce_store::CircumstanceRow;
 use senesce_volume::{Volume, interrupted};
 
 use crate::{
-    Error, Interrupted, circumstances::add_circumstances, error::chain_text, feedback::SpaceTold, journal::Entry,
-    observer::Event, plan::ReadAt,
+    Error, Interrupted, error::chain_text, feedback::SpaceTold, journal::Entry, observer::Event, plan::ReadAt,
 };
 
 pub(crate) use aged::written_bytes;
@@ -28,6 +28,7 @@ pub(crate) use phases::PhaseTimer;
 pub(crate) use resume::check_source;
 pub(crate) use state::{ArmContext, ArmPulls, drop_snapshots, sync_step};
 
+use checkpoint::{checkpoint, conclude};
 use cure::{cure_if_due, warn_of_missed};
 use measure::Reads;
 use state::ArmState;
@@ -148,47 +149,6 @@ fn do_step(
         no_space: matches!(outcome, Outcome::NoSpace { .. }),
     });
     state.keep_pace(context.plan.workload.sync_every_operations)
-}
-
-/// Measures every volume, makes the results and the state durable, and records the checkpoint in
-/// the journal.
-fn checkpoint(context: &mut ArmContext<'_>, state: &mut ArmState, reads: Reads) -> Result<(), Error> {
-    measure::measure_all(context, state, reads)?;
-    conclude(context, state, false)
-}
-
-/// Makes the results and the state of a checkpoint durable, and records it in the journal. `cured`
-/// is whether it follows a cure.
-fn conclude(context: &mut ArmContext<'_>, state: &mut ArmState, cured: bool) -> Result<(), Error> {
-    let pulls = state.pulls;
-    let reached = state.driver.reached().into_iter().map(|(name, value)| CircumstanceRow {
-        arm: context.arm.name.clone(),
-        key: format!("reached.{pulls}.{name}"),
-        value,
-    });
-    add_circumstances(context.store, reached.collect())?;
-    let (log_bytes, feedback_bytes) = state.sync_files()?;
-    let snapshots = state.keep_snapshots(context, cured)?;
-    context
-        .journal
-        .append(Entry::CheckpointDone {
-            arm: context.arm.name.clone(),
-            pulls: state.pulls,
-            steps: state.steps,
-            log_bytes,
-            feedback_bytes,
-            snapshots: snapshots.clone(),
-            cured,
-        })
-        .map_err(Error::io("write", context.paths.journal()))?;
-    drop_snapshots(&context.paths.arm(&context.arm.name), &snapshots)?;
-    state.measured_at = Some(state.pulls);
-    state.cured_at = cured.then_some(state.pulls).or(state.cured_at);
-    let phases = context.observer.take();
-    let event = Event::CheckpointDone { arm: context.arm.name.clone(), pulls: state.pulls, cured, phases };
-    context.store.append_event("checkpoint-done", &event)?;
-    context.observer.on_event(&event);
-    Ok(())
 }
 
 fn finish(context: &mut ArmContext<'_>, state: ArmState) -> Result<(), Error> {

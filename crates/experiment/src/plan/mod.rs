@@ -8,13 +8,13 @@ mod cure;
 mod devices;
 mod file_system;
 mod parse;
-mod places;
 mod profile;
 mod reference;
+mod relative_paths;
 mod replay;
 mod schema;
 mod size;
-mod unused;
+mod unused_keys;
 mod volume_plan;
 mod workloads;
 

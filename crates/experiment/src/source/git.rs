@@ -6,7 +6,7 @@ use std::{
 };
 
 use senesce_core::Bytes;
-use senesce_exec::{Ahead, make_ahead, resolve_ops};
+use senesce_exec::{Prefetcher, prefetch_contents, resolve_ops};
 use senesce_gitsource::{
     GitContents, History, HistoryOptions, ObjectCheck, SpoolRepository, TrustedOwners, collect_git_version,
 };
@@ -22,7 +22,7 @@ use super::WorkloadAhead;
 use crate::{
     Error,
     arm::{Driver, GitDriver, GitPace, check_signal},
-    durable::{sync_tree, write_durably},
+    durable_files::{sync_tree, write_durably},
     plan::{Arm, Edition, Plan, StartAt},
     sizing::AUTO_CLONE_BYTES,
 };
@@ -128,7 +128,7 @@ impl GitSource {
                 // Every pull is used once. Its contents are queued one by one, so the clone need
                 // not fit in memory.
                 let ops = |pull: &PullResult| pull.as_ref().map_or_else(|_| [].into(), |pull| pull.ops.clone());
-                let (pulls, contents) = make_ahead(self.planner(arm.gc)?, ops, self.contents(), AHEAD_BYTES);
+                let (pulls, contents) = prefetch_contents(self.planner(arm.gc)?, ops, self.contents(), AHEAD_BYTES);
                 return Ok((Box::new(GitReplay::new(Box::new(pulls), wanted)), contents));
             }
             Edition::FullDiskPaper => {
@@ -153,7 +153,7 @@ impl GitSource {
         let cost = |item: &Result<(Pull, u64), WorkloadError>| {
             item.as_ref().map_or(0, |(pull, bytes)| bytes + (size_of::<Op>() * pull.ops.len()) as u64)
         };
-        let ahead = Ahead::spawn(pulls, AHEAD_BYTES, cost).map(|item| item.map(|(pull, _)| pull));
+        let ahead = Prefetcher::spawn(pulls, AHEAD_BYTES, cost).map(|item| item.map(|(pull, _)| pull));
         Ok((Box::new(GitFullDisk::new(Box::new(ahead), options)), self.contents()))
     }
 

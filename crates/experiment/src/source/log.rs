@@ -7,7 +7,7 @@ use std::{
 };
 
 use senesce_core::Bytes;
-use senesce_exec::make_ahead;
+use senesce_exec::prefetch_contents;
 use senesce_gitsource::TrustedOwners;
 use senesce_oplog::{ContentError, ContentSource, DoneStep, LogError, LogHeader, LogReader, Payload};
 use senesce_workload::{
@@ -87,7 +87,7 @@ impl LogSource {
         let ops = |piece: &Result<Piece, WorkloadError>| {
             piece.as_ref().map_or_else(|_| [].into(), |piece| piece.step.ops.clone())
         };
-        let (pieces, contents) = make_ahead(pieces, ops, self.contents.clone(), AHEAD_BYTES);
+        let (pieces, contents) = prefetch_contents(pieces, ops, self.contents.clone(), AHEAD_BYTES);
         let replay = LogReplay::new(self.options, self.survey.needed, Box::new(pieces))?;
         Ok((Box::new(replay), contents))
     }

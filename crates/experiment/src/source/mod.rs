@@ -3,7 +3,7 @@
 mod git;
 mod log;
 mod log_survey;
-mod made;
+mod seeded;
 mod synthetic;
 mod trace;
 
@@ -26,7 +26,7 @@ pub(crate) use git::is_url;
 pub use log::LogSource;
 pub(crate) use log::WithBeginnings;
 pub use log_survey::collect_peak;
-pub use made::MadeSource;
+pub use seeded::MadeSource;
 pub use trace::TraceSource;
 
 /// A workload and the source of its contents. Another thread may make them in advance.

@@ -10,7 +10,7 @@ use senesce_workload::synthetic::SyntheticParameters;
 use crate::{
     Error,
     arm::check_signal,
-    durable::{sync_entry, sync_tree},
+    durable_files::{sync_entry, sync_tree},
     plan::Synthetic,
 };
 

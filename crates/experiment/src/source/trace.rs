@@ -7,7 +7,7 @@ use std::{
 };
 
 use senesce_core::Bytes;
-use senesce_exec::{ItemsAhead, make_ahead};
+use senesce_exec::{PrefetchedItems, prefetch_contents};
 use senesce_gitsource::open_trace;
 use senesce_oplog::{Outcome, Step};
 use senesce_workload::{
@@ -66,7 +66,7 @@ impl TraceSource {
         });
         let ops =
             |step: &Result<Step, WorkloadError>| step.as_ref().map_or_else(|_| [].into(), |step| step.ops.clone());
-        let (steps, contents) = make_ahead(steps, ops, Arc::new(()), AHEAD_BYTES);
+        let (steps, contents) = prefetch_contents(steps, ops, Arc::new(()), AHEAD_BYTES);
         Ok((Box::new(StepsAhead { steps, started: false, last_label: String::new() }), contents))
     }
 
@@ -90,7 +90,7 @@ impl TraceSource {
 
 /// Steps of a trace from the thread that makes them.
 struct StepsAhead {
-    steps: ItemsAhead<Result<Step, WorkloadError>>,
+    steps: PrefetchedItems<Result<Step, WorkloadError>>,
     started: bool,
     last_label: String,
 }

@@ -15,7 +15,7 @@ use super::{FRESH, SuitePlan, plan::state_name};
 use crate::{
     AgeOptions, Error, Onto, Source, Until, World, age_into,
     arm::{check_signal, collect_free_space},
-    durable::write_durably,
+    durable_files::write_durably,
     error::chain_text,
     volumes::{MEMORY_DIR, create_untaken, hash_seed},
 };

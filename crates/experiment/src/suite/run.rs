@@ -19,8 +19,8 @@ use super::{
 };
 use crate::{
     Error, World,
-    drive::DriveMeter,
-    durable::write_durably,
+    drive_meter::DriveMeter,
+    durable_files::write_durably,
     error::chain_text,
     personality::{PersonalityRun, measure_personality},
 };

@@ -3,7 +3,7 @@
 use senesce_core::{Rng, Seed};
 
 use super::{Operation, Player, operation::Place};
-use crate::{AllocateHow, CLONE_BYTES, FileKind, RenameHow, SetXattrHow};
+use crate::{CLONE_BYTES, FallocateMode, FileKind, RenameMode, SetXattrMode};
 
 /// The options of a sequence.
 #[derive(Clone, Debug)]
@@ -104,12 +104,12 @@ impl<'a> Draw<'a> {
         }
     }
 
-    fn allocate_how(&mut self) -> AllocateHow {
+    fn allocate_how(&mut self) -> FallocateMode {
         let keep_size = self.rng.chance(1, 2);
         match self.rng.below(3) {
-            0 => AllocateHow::Reserve { keep_size },
-            1 => AllocateHow::Punch,
-            _ => AllocateHow::Zero { keep_size },
+            0 => FallocateMode::Reserve { keep_size },
+            1 => FallocateMode::Punch,
+            _ => FallocateMode::Zero { keep_size },
         }
     }
 
@@ -146,15 +146,15 @@ impl<'a> Draw<'a> {
 
     fn rename(&mut self) -> Operation {
         let how = match self.rng.weighted(&[4, 1, 2]) {
-            0 => RenameHow::Replace,
-            1 => RenameHow::NoReplace,
-            _ => RenameHow::Exchange,
+            0 => RenameMode::Replace,
+            1 => RenameMode::NoReplace,
+            _ => RenameMode::Exchange,
         };
         Operation::Rename { from: self.path(), to: self.path(), how }
     }
 
     fn set_xattr(&mut self) -> Operation {
-        let how = self.one_of(&[SetXattrHow::Any, SetXattrHow::Any, SetXattrHow::Create, SetXattrHow::Replace]);
+        let how = self.one_of(&[SetXattrMode::Any, SetXattrMode::Any, SetXattrMode::Create, SetXattrMode::Replace]);
         let len = match self.rng.below(8) {
             0 => 0,
             1 => 4000,

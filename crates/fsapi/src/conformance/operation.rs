@@ -1,6 +1,6 @@
 //! Operations of sequences.
 
-use crate::{AllocateHow, FileKind, RenameHow, SetXattrHow};
+use crate::{FallocateMode, FileKind, RenameMode, SetXattrMode};
 
 /// An operation; paths start at the root. Its `{:?}` output can be pasted into a test.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub enum Operation {
     Rename {
         from: String,
         to: String,
-        how: RenameHow,
+        how: RenameMode,
     },
     /// Bytes are made from `seed`.
     Write {
@@ -51,7 +51,7 @@ pub enum Operation {
     },
     Allocate {
         at: Place,
-        how: AllocateHow,
+        how: FallocateMode,
         offset: u64,
         len: u64,
     },
@@ -72,7 +72,7 @@ pub enum Operation {
         name: String,
         len: u64,
         seed: u64,
-        how: SetXattrHow,
+        how: SetXattrMode,
     },
     GetXattr {
         at: Place,

@@ -8,7 +8,7 @@ use std::{
 use senesce_core::{Rng, Seed};
 
 use super::{Difference, Make, Subject};
-use crate::{Caller, FileSystem, FsResult, Ino, NewNode, RenameHow};
+use crate::{Caller, FileSystem, FsResult, Ino, NewNode, RenameMode};
 
 /// Lists a directory of `entries` names in small steps, while other names are made, removed and
 /// renamed. Each permanent name must be listed exactly once, always with the same cookie, also if
@@ -97,7 +97,7 @@ fn change(fs: &dyn FileSystem, directory: Ino, moving: &mut BTreeSet<Vec<u8>>, r
                 moving.remove(&old);
             }
             (1, Some(old)) => {
-                fs.rename(&caller, (directory, &old), (directory, &new), RenameHow::Replace)?;
+                fs.rename(&caller, (directory, &old), (directory, &new), RenameMode::Replace)?;
                 moving.remove(&old);
                 moving.insert(new);
             }

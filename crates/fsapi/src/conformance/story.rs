@@ -11,8 +11,8 @@ use super::{
     words::{bytes, number, octal, shown, time, words},
 };
 use crate::{
-    AllocateHow, Attributes, Caller, FileKind, FileSystem, FsError, Ino, NewNode, RenameHow, SeekTo, SetAttributes,
-    SetXattrHow, Timestamp,
+    Attributes, Caller, FallocateMode, FileKind, FileSystem, FsError, Ino, NewNode, RenameMode, SeekTo, SetAttributes,
+    SetXattrMode, Timestamp,
 };
 
 /// Runs a story on a subject. Returns the commands, each with its actual answer. Comments and other
@@ -55,7 +55,7 @@ impl From<String> for Problem {
     }
 }
 
-type Told = Result<String, Problem>;
+type Answer = Result<String, Problem>;
 
 struct Teller {
     caller: Caller,
@@ -82,12 +82,12 @@ impl Teller {
         Ok((self.ino(fs, parent)?, bytes(name)?))
     }
 
-    fn rename(&self, fs: &dyn FileSystem, from: &str, to: &str, how: RenameHow) -> Result<(), Problem> {
+    fn rename(&self, fs: &dyn FileSystem, from: &str, to: &str, how: RenameMode) -> Result<(), Problem> {
         let (from, to) = (self.name(fs, from)?, self.name(fs, to)?);
         Ok(fs.rename(&self.caller, (from.0, &from.1), (to.0, &to.1), how)?)
     }
 
-    fn command(&mut self, subject: &mut dyn Subject, words: &[String]) -> Told {
+    fn command(&mut self, subject: &mut dyn Subject, words: &[String]) -> Answer {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         match words[..] {
             ["at", seconds] => self.caller.now = Timestamp { seconds: number(seconds)? as i64, nanoseconds: 0 },
@@ -102,7 +102,7 @@ impl Teller {
         Ok(String::new())
     }
 
-    fn on(&mut self, fs: &dyn FileSystem, words: &[&str]) -> Told {
+    fn on(&mut self, fs: &dyn FileSystem, words: &[&str]) -> Answer {
         let caller = &self.caller.clone();
         match *words {
             ["create", path] => self.make(fs, path, NewNode::file(0o644))?,
@@ -130,9 +130,9 @@ impl Teller {
                 let (directory, name) = self.name(fs, path)?;
                 fs.rmdir(caller, directory, &name)?;
             }
-            ["rename", from, to] => self.rename(fs, from, to, RenameHow::Replace)?,
-            ["rename", from, to, "noreplace"] => self.rename(fs, from, to, RenameHow::NoReplace)?,
-            ["rename", from, to, "exchange"] => self.rename(fs, from, to, RenameHow::Exchange)?,
+            ["rename", from, to] => self.rename(fs, from, to, RenameMode::Replace)?,
+            ["rename", from, to, "noreplace"] => self.rename(fs, from, to, RenameMode::NoReplace)?,
+            ["rename", from, to, "exchange"] => self.rename(fs, from, to, RenameMode::Exchange)?,
             ["ls", path] => return self.list(fs, path),
             ["stat", path, ref fields @ ..] => {
                 let found = fs.attributes(self.ino(fs, path)?)?;
@@ -165,7 +165,7 @@ impl Teller {
         Ok(())
     }
 
-    fn list(&self, fs: &dyn FileSystem, path: &str) -> Told {
+    fn list(&self, fs: &dyn FileSystem, path: &str) -> Answer {
         let mut names = Vec::new();
         fs.read_dir(self.ino(fs, path)?, 0, &mut |entry| {
             names.push(format!("{} {}", entry.name.escape_ascii(), kind_word(entry.kind)));
@@ -176,7 +176,7 @@ impl Teller {
     }
 
     /// Commands that change or read an inode.
-    fn on_inode(&self, fs: &dyn FileSystem, words: &[&str]) -> Told {
+    fn on_inode(&self, fs: &dyn FileSystem, words: &[&str]) -> Answer {
         let caller = &self.caller;
         let [command, path, rest @ ..] = words else { return Err(Problem::Words(format!("what is {words:?}?"))) };
         let ino = self.ino(fs, path)?;
@@ -215,13 +215,13 @@ impl Teller {
             ("seek", ["data", offset]) => return Ok(fs.seek(ino, number(offset)?, SeekTo::Data)?.to_string()),
             ("seek", ["hole", offset]) => return Ok(fs.seek(ino, number(offset)?, SeekTo::Hole)?.to_string()),
             ("setxattr", [name, value]) => {
-                fs.set_xattr(caller, ino, &bytes(name)?, &bytes(value)?, SetXattrHow::Any)?
+                fs.set_xattr(caller, ino, &bytes(name)?, &bytes(value)?, SetXattrMode::Any)?
             }
             ("setxattr", [name, value, "create"]) => {
-                fs.set_xattr(caller, ino, &bytes(name)?, &bytes(value)?, SetXattrHow::Create)?;
+                fs.set_xattr(caller, ino, &bytes(name)?, &bytes(value)?, SetXattrMode::Create)?;
             }
             ("setxattr", [name, value, "replace"]) => {
-                fs.set_xattr(caller, ino, &bytes(name)?, &bytes(value)?, SetXattrHow::Replace)?;
+                fs.set_xattr(caller, ino, &bytes(name)?, &bytes(value)?, SetXattrMode::Replace)?;
             }
             ("getxattr", [name]) => return Ok(shown(&fs.get_xattr(ino, &bytes(name)?)?)),
             ("rmxattr", [name]) => fs.remove_xattr(caller, ino, &bytes(name)?)?,
@@ -255,7 +255,7 @@ impl Teller {
                         ino,
                         format!("user.{n:05}").as_bytes(),
                         n.to_string().as_bytes(),
-                        SetXattrHow::Any,
+                        SetXattrMode::Any,
                     )?;
                 }
             }
@@ -291,18 +291,18 @@ fn kind_of(word: &str) -> Result<FileKind, String> {
     KINDS.iter().find(|(known, _)| *known == word).map(|(_, kind)| *kind).ok_or(format!("{word:?} is no kind"))
 }
 
-fn allocate_how(word: &str) -> Result<AllocateHow, String> {
+fn allocate_how(word: &str) -> Result<FallocateMode, String> {
     Ok(match word {
-        "reserve" => AllocateHow::Reserve { keep_size: false },
-        "reserve-keep" => AllocateHow::Reserve { keep_size: true },
-        "punch" => AllocateHow::Punch,
-        "zero" => AllocateHow::Zero { keep_size: false },
-        "zero-keep" => AllocateHow::Zero { keep_size: true },
+        "reserve" => FallocateMode::Reserve { keep_size: false },
+        "reserve-keep" => FallocateMode::Reserve { keep_size: true },
+        "punch" => FallocateMode::Punch,
+        "zero" => FallocateMode::Zero { keep_size: false },
+        "zero-keep" => FallocateMode::Zero { keep_size: true },
         other => return Err(format!("{other:?} is no way to allocate")),
     })
 }
 
-fn stat_field(found: &Attributes, field: &str) -> Told {
+fn stat_field(found: &Attributes, field: &str) -> Answer {
     let time = |time: Timestamp| match time.nanoseconds {
         0 => time.seconds.to_string(),
         nanoseconds => format!("{}.{nanoseconds:09}", time.seconds),

@@ -12,8 +12,8 @@ use super::{
     state::{Body, State},
 };
 use crate::{
-    AllocateHow, Attributes, Caller, DirEntry, FileKind, FileSystem, FsError, FsResult, Ino, MAX_FILE_BYTES,
-    MAX_NAME_BYTES, MAX_SYMLINK_BYTES, MAX_XATTR_BYTES, NewNode, RenameHow, SeekTo, SetAttributes, SetXattrHow,
+    Attributes, Caller, DirEntry, FallocateMode, FileKind, FileSystem, FsError, FsResult, Ino, MAX_FILE_BYTES,
+    MAX_NAME_BYTES, MAX_SYMLINK_BYTES, MAX_XATTR_BYTES, NewNode, RenameMode, SeekTo, SetAttributes, SetXattrMode,
     SpaceReport, Timestamp, check_clone,
 };
 
@@ -175,7 +175,7 @@ impl FileSystem for ModelFs {
         state.lose_name(caller, ino)
     }
 
-    fn rename(&self, caller: &Caller, from: (Ino, &[u8]), to: (Ino, &[u8]), how: RenameHow) -> FsResult<()> {
+    fn rename(&self, caller: &Caller, from: (Ino, &[u8]), to: (Ino, &[u8]), how: RenameMode) -> FsResult<()> {
         self.state().rename(caller, from, to, how)
     }
 
@@ -206,7 +206,7 @@ impl FileSystem for ModelFs {
         Ok(written)
     }
 
-    fn allocate(&self, caller: &Caller, ino: Ino, how: AllocateHow, offset: u64, len: u64) -> FsResult<()> {
+    fn allocate(&self, caller: &Caller, ino: Ino, how: FallocateMode, offset: u64, len: u64) -> FsResult<()> {
         let mut state = self.state();
         state.change_file(ino, |contents, free| {
             if len == 0 {
@@ -214,15 +214,15 @@ impl FileSystem for ModelFs {
             }
             let end = check_end(offset, len)?;
             let keep_size = match how {
-                AllocateHow::Punch => {
+                FallocateMode::Punch => {
                     contents.clear(offset, end);
                     return Ok(());
                 }
-                AllocateHow::Zero { keep_size } => {
+                FallocateMode::Zero { keep_size } => {
                     contents.clear(offset, end);
                     keep_size
                 }
-                AllocateHow::Reserve { keep_size } => {
+                FallocateMode::Reserve { keep_size } => {
                     if contents.missing(offset, end) > free {
                         return Err(FsError::NoSpace);
                     }
@@ -296,7 +296,7 @@ impl FileSystem for ModelFs {
         self.state().inode(ino)?.xattrs.get(name).cloned().ok_or(FsError::NoAttribute)
     }
 
-    fn set_xattr(&self, caller: &Caller, ino: Ino, name: &[u8], value: &[u8], how: SetXattrHow) -> FsResult<()> {
+    fn set_xattr(&self, caller: &Caller, ino: Ino, name: &[u8], value: &[u8], how: SetXattrMode) -> FsResult<()> {
         check_xattr_name(name)?;
         if value.len() > MAX_XATTR_BYTES {
             return Err(FsError::ValueTooLong { bytes: value.len(), max: MAX_XATTR_BYTES });
@@ -304,8 +304,8 @@ impl FileSystem for ModelFs {
         let mut state = self.state();
         let inode = state.inode_mut(ino)?;
         match (how, inode.xattrs.contains_key(name)) {
-            (SetXattrHow::Create, true) => return Err(FsError::Exists),
-            (SetXattrHow::Replace, false) => return Err(FsError::NoAttribute),
+            (SetXattrMode::Create, true) => return Err(FsError::Exists),
+            (SetXattrMode::Replace, false) => return Err(FsError::NoAttribute),
             _ => {}
         }
         inode.xattrs.insert(name.to_vec(), value.to_vec());

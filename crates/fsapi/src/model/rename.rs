@@ -1,24 +1,24 @@
 //! Renames.
 
 use super::state::State;
-use crate::{Caller, FsError, FsResult, Ino, RenameHow};
+use crate::{Caller, FsError, FsResult, Ino, RenameMode};
 
 type Name<'a> = (Ino, &'a [u8]);
 
 impl State {
-    pub(super) fn rename(&mut self, caller: &Caller, from: Name<'_>, to: Name<'_>, how: RenameHow) -> FsResult<()> {
+    pub(super) fn rename(&mut self, caller: &Caller, from: Name<'_>, to: Name<'_>, how: RenameMode) -> FsResult<()> {
         let moved = self.named(from.0, from.1)?;
         let there = self.find(to.0, to.1)?;
         self.check_alive(to.0)?;
         match (how, there) {
-            (RenameHow::NoReplace, Some(_)) => return Err(FsError::Exists),
-            (RenameHow::Exchange, None) => return Err(FsError::NotFound),
+            (RenameMode::NoReplace, Some(_)) => return Err(FsError::Exists),
+            (RenameMode::Exchange, None) => return Err(FsError::NotFound),
             _ if there == Some(moved) => return Ok(()),
             _ => {}
         }
         self.check_no_loop(moved, to.0)?;
         match there {
-            Some(there) if how == RenameHow::Exchange => {
+            Some(there) if how == RenameMode::Exchange => {
                 self.check_no_loop(there, from.0)?;
                 self.remove_name(caller, from.0, from.1)?;
                 self.remove_name(caller, to.0, to.1)?;

@@ -27,8 +27,8 @@
 
 mod contents;
 mod files;
-mod flight;
 mod options;
+mod pending_step;
 mod tree;
 mod workload;
 

@@ -9,7 +9,7 @@ use senesce_oplog::{Op, Outcome, Step};
 use super::{tree::DirectoryTree, *};
 use crate::{
     Workload, WorkloadError,
-    meter::{Meter, chi_square, chi_square_limit, length},
+    measured_volume::{Meter, chi_square, chi_square_limit, length},
 };
 
 const CAPACITY: u64 = 64 * Bytes::MIB;

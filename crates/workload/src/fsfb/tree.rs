@@ -2,7 +2,7 @@
 
 use senesce_core::{RelPath, Rng};
 
-use crate::names::path;
+use crate::generated_paths::path;
 
 /// One directory.
 #[derive(Clone, Debug)]

@@ -6,8 +6,8 @@ use senesce_oplog::{Outcome, Step};
 
 use super::{
     files::{BLOCK_BYTES, File, Files},
-    flight::{Flight, Landing},
     options::FsfbOptions,
+    pending_step::{PendingStep, StepOutcome},
     tree::DirectoryTree,
 };
 use crate::{Feedback, Workload, WorkloadError};
@@ -78,7 +78,7 @@ pub struct Fsfb {
     phase: Phase,
     /// The current round, from 1.
     round: u64,
-    flight: Flight,
+    pending: PendingStep,
     /// A file that a lack of space left unfinished.
     part: Option<RelPath>,
     failures: u32,
@@ -114,7 +114,7 @@ impl Fsfb {
             next_file: 0,
             phase: Phase::Fill,
             round: 1,
-            flight: Flight::default(),
+            pending: PendingStep::default(),
             part: None,
             failures: 0,
             level: None,
@@ -148,13 +148,13 @@ impl Fsfb {
 
     fn give(&mut self, given: Given, label: String, counted: bool) -> Step {
         self.given = Some(given);
-        self.flight.take_off(label, counted)
+        self.pending.start(label, counted)
     }
 
     fn new_file(&mut self, directory: u32, size_bytes: u64) {
         let file = File { directory, number: self.next_file, size_bytes };
         self.next_file += 1;
-        self.flight.create(&self.tree, file, self.draws.content.next_u64());
+        self.pending.create(&self.tree, file, self.draws.content.next_u64());
     }
 
     /// A step of set-up, or `None` when the target is reached.
@@ -166,16 +166,16 @@ impl Fsfb {
         // Metadata shows in the used space only after the sync. The first step therefore creates
         // most of the missing bytes, and later ones the rest.
         let most = if missing > 64 * self.options.sizes.largest() { missing / 4 * 3 } else { missing };
-        while self.flight.block_bytes < most.min(FILL_STEP_BYTES) {
+        while self.pending.block_bytes < most.min(FILL_STEP_BYTES) {
             let known = self.tree.len();
             let directory = self.tree.descend(&mut self.draws.place);
             for new in known..self.tree.len() {
-                self.flight.make_directory(&self.tree, new as u32);
+                self.pending.make_directory(&self.tree, new as u32);
             }
             let size_bytes = self.options.sizes.draw(&mut self.draws.size);
             self.new_file(directory, size_bytes);
         }
-        self.flight.synchronise();
+        self.pending.synchronise();
         Some(self.give(Given::Fill, format!("fill to {}%", self.options.fill_percent), false))
     }
 
@@ -205,11 +205,11 @@ impl Fsfb {
         {
             gone += file.size_bytes;
             count += 1;
-            self.flight.unlink(&self.tree, file);
+            self.pending.unlink(&self.tree, file);
         }
         // The sync makes the next feedback exact and the freed blocks usable: freed blocks wait for
         // a commit.
-        self.flight.synchronise();
+        self.pending.synchronise();
         self.phase = Phase::Create { directory: None, counted: false };
         self.give(Given::Delete, format!("round {}: delete {count} files, {gone} bytes", self.round), false)
     }
@@ -238,23 +238,23 @@ impl Fsfb {
             Some(directory) => directory,
             None => {
                 let directory = self.tree.make_at_free_slot(&mut self.draws.slot);
-                self.flight.make_directory(&self.tree, directory);
+                self.pending.make_directory(&self.tree, directory);
                 directory
             }
         };
-        while self.flight.content_bytes < content || self.flight.block_bytes < blocks {
+        while self.pending.content_bytes < content || self.pending.block_bytes < blocks {
             let drawn = self.options.sizes.draw(&mut self.draws.size);
             // The last file has exactly the missing size, so that no error accumulates over the
             // rounds.
-            let left = content.saturating_sub(self.flight.content_bytes);
+            let left = content.saturating_sub(self.pending.content_bytes);
             // Files that only use up space have whole blocks: a file system may store partial
             // blocks where they do not count.
-            let space = blocks.saturating_sub(self.flight.block_bytes).next_multiple_of(BLOCK_BYTES);
+            let space = blocks.saturating_sub(self.pending.block_bytes).next_multiple_of(BLOCK_BYTES);
             let left = left.max(space);
             self.new_file(directory, drawn.min(left));
         }
-        self.flight.synchronise();
-        let (name, files, bytes) = (self.tree.path(directory), self.flight.created, self.flight.content_bytes);
+        self.pending.synchronise();
+        let (name, files, bytes) = (self.tree.path(directory), self.pending.created, self.pending.content_bytes);
         let label = format!("round {}: create {name} with {files} files, {bytes} bytes", self.round);
         self.phase = Phase::Create { directory: Some(directory), counted: true };
         Some(self.give(Given::Create, label, !counted))
@@ -293,9 +293,9 @@ impl Fsfb {
     /// The step after a lack of space: it removes the unfinished file, and the sync frees blocks.
     fn make_room(&mut self) -> Step {
         if let Some(part) = &self.part {
-            self.flight.remove_part(part);
+            self.pending.remove_part(part);
         }
-        self.flight.synchronise();
+        self.pending.synchronise();
         self.give(Given::MakeRoom, "make room after no space".into(), false)
     }
 
@@ -318,8 +318,8 @@ impl Fsfb {
     /// Applies the outcome of the last step. Returns the step that must follow, if any.
     fn settle(&mut self, feedback: &Feedback) -> Result<Option<Step>, WorkloadError> {
         let outcome = feedback.last.unwrap_or(Outcome::Done);
-        let landing = self.flight.land(outcome, &mut self.tree, &mut self.files, &mut self.part);
-        let Landing { no_space, progressed, has_root } = landing;
+        let end = self.pending.finish(outcome, &mut self.tree, &mut self.files, &mut self.part);
+        let StepOutcome { no_space, progressed, has_root } = end;
         if !has_root {
             return Err(no_deletion(feedback, "even a directory found no space"));
         }
@@ -370,7 +370,7 @@ fn no_deletion(feedback: &Feedback, problem: &str) -> WorkloadError {
 impl Workload for Fsfb {
     fn next_step(&mut self, feedback: &Feedback) -> Result<Option<Step>, WorkloadError> {
         if self.given.is_none() {
-            self.flight.make_directory(&self.tree, 0);
+            self.pending.make_directory(&self.tree, 0);
         } else if let Some(step) = self.settle(feedback)? {
             return Ok(Some(step));
         }

@@ -27,11 +27,11 @@
 
 mod changes;
 mod checkout;
+mod content_key;
 mod dotgit;
 mod full_disk;
 mod gc;
 mod index;
-mod key;
 mod objects;
 mod oid;
 mod planner;
@@ -39,10 +39,10 @@ mod replay;
 mod repository;
 
 pub use changes::{Change, Leaf, compute_changes};
+pub use content_key::{ContentKey, PackKey};
 pub use dotgit::{ATTRIBUTES, BRANCH, compute_config};
 pub use full_disk::{Filling, FullDiskOptions, GitFullDisk};
 pub use index::IndexState;
-pub use key::{ContentKey, PackKey};
 pub use oid::Oid;
 pub use planner::{PlannerOptions, Pull, PullPlanner};
 pub use replay::{GitReplay, PullSource};

@@ -3,7 +3,7 @@
 use senesce_core::RelPath;
 use senesce_oplog::{Content, Op};
 
-use crate::{fsfb::printable_content, names::path};
+use crate::{fsfb::printable_content, generated_paths::path};
 
 /// The size at which the log of the index is rotated, bytes.
 const LOG_BYTES: u64 = 32 << 10;

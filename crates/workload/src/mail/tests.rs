@@ -9,7 +9,7 @@ use senesce_oplog::{Op, Outcome, Step};
 use super::*;
 use crate::{
     Workload, WorkloadError,
-    meter::{Meter, chi_square, chi_square_limit, length},
+    measured_volume::{Meter, chi_square, chi_square_limit, length},
 };
 
 fn small(seed: u64) -> MailOptions {

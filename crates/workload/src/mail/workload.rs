@@ -4,7 +4,7 @@ use senesce_core::Rng;
 use senesce_oplog::{Op, Outcome, Step};
 
 use super::{MailOptions, mailbox::Mailbox};
-use crate::{Feedback, Workload, WorkloadError, names::path, retry::Retry};
+use crate::{Feedback, Workload, WorkloadError, generated_paths::path, retry::Retry};
 
 /// Mail operations of a step. A cycle has several steps, so that each stays small.
 const STEP_OPERATIONS: u64 = 1_000;

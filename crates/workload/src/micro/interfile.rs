@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use senesce_core::{Bytes, RelPath, Rng, Seed};
 use senesce_oplog::{Content, Op, Outcome, Step};
 
-use crate::{Feedback, Workload, WorkloadError, names::path, retry::Retry};
+use crate::{Feedback, Workload, WorkloadError, generated_paths::path, retry::Retry};
 
 /// Parameters of [`Interfile`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

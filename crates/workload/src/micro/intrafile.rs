@@ -4,7 +4,7 @@ use senesce_core::{Bytes, Rng, Seed};
 use senesce_oplog::{Content, Op, Outcome, Step};
 
 use super::rounds::{InRounds, Rounds, next_step};
-use crate::{Feedback, Workload, WorkloadError, names::path};
+use crate::{Feedback, Workload, WorkloadError, generated_paths::path};
 
 /// When appends are flushed to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

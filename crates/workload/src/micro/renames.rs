@@ -6,7 +6,7 @@ use senesce_core::{Bytes, Rng, Seed};
 use senesce_oplog::{Content, Op, Outcome, Step};
 
 use super::rounds::{InRounds, Rounds, next_step};
-use crate::{Feedback, Workload, WorkloadError, names::path};
+use crate::{Feedback, Workload, WorkloadError, generated_paths::path};
 
 /// Parameters of [`Renames`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use senesce_oplog::{Op, Outcome, Step};
 
-use crate::{Feedback, WorkloadError, names::path, retry::Retry};
+use crate::{Feedback, WorkloadError, generated_paths::path, retry::Retry};
 
 /// A workload that makes an initial state (not counted), and changes it in rounds (counted) with
 /// labels `round R`.

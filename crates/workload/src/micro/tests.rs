@@ -10,7 +10,7 @@ use senesce_oplog::{Op, Outcome, Step};
 use super::*;
 use crate::{
     Feedback, Workload, WorkloadError,
-    meter::{Meter, chi_square, chi_square_limit, length},
+    measured_volume::{Meter, chi_square, chi_square_limit, length},
 };
 
 #[test]

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     Workload, WorkloadError,
-    meter::{Meter, chi_square, chi_square_limit, length},
+    measured_volume::{Meter, chi_square, chi_square_limit, length},
 };
 
 fn small(pattern: Pattern) -> OverwriteOptions {

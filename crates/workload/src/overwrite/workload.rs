@@ -8,7 +8,7 @@ use super::{
     options::{OverwriteOptions, Pattern},
     request::{BLOCK_BYTES, Random, Request, Streams},
 };
-use crate::{Feedback, Workload, WorkloadError, names::path, retry::Retry};
+use crate::{Feedback, Workload, WorkloadError, generated_paths::path, retry::Retry};
 
 /// The generator of requests.
 enum Requests {

@@ -145,7 +145,7 @@ pub fn plan_script(
             let there = ((files.len() as u64 * set.prealloc_percent + 50) / 100) as usize;
             rng.shuffle(&mut files);
             let absent = files.split_off(there);
-            files.iter().for_each(|file| script.files[*file as usize].is_there = true);
+            files.iter().for_each(|file| script.files[*file as usize].preallocated = true);
             files.sort_unstable();
             Choice { there: Arc::new(files), absent: Arc::new(absent) }
         };

@@ -90,7 +90,7 @@ impl<'a> CallStream<'a> {
     }
 
     fn push(&mut self, line: &Line, counted: bool, call: Call) {
-        let counted = counted && line.flowop.op.is_file_operation() && call != Call::PassOver;
+        let counted = counted && line.flowop.op.is_file_operation() && call != Call::Skip;
         self.ready.push_back(FlowCall { flow: line.flow, counted, call });
     }
 
@@ -129,7 +129,7 @@ impl<'a> CallStream<'a> {
         let call = match flowop.op {
             FlowopKind::OpenFile => {
                 if is_open || !self.open(line, slot, true) {
-                    self.push(line, false, Call::PassOver);
+                    self.push(line, false, Call::Skip);
                 }
                 return;
             }
@@ -154,11 +154,11 @@ impl<'a> CallStream<'a> {
                 let (first, count) = line.semaphores;
                 Some(Call::Post { first, count, by: value })
             }
-            FlowopKind::Hog => Some(Call::Burn { times: value }),
+            FlowopKind::Hog => Some(Call::Spin { times: value }),
             FlowopKind::Delay => Some(Call::Pause { milliseconds: value }),
             _ => self.access_slot(line),
         };
-        self.push(line, true, call.unwrap_or(Call::PassOver));
+        self.push(line, true, call.unwrap_or(Call::Skip));
     }
 
     /// A read, a write or an fsync of the file in a slot. An empty slot is filled first.

@@ -7,7 +7,7 @@ use senesce_core::Seed;
 use senesce_oplog::{Call, FlowCall};
 
 use super::*;
-use crate::meter::{chi_square, chi_square_limit};
+use crate::measured_volume::{chi_square, chi_square_limit};
 
 fn plan(name: &str, scale: f64, seed: u64) -> PersonalityScript {
     plan_long(name, scale, seed, 3000)
@@ -52,7 +52,7 @@ fn sizes_have_their_mean_and_trees_their_width() {
     let files = &plan.script.files;
     let mean = files.iter().map(|file| file.bytes).sum::<u64>() as f64 / files.len() as f64;
     assert!((mean / 131_072.0 - 1.0).abs() < 0.03, "{mean}");
-    assert_eq!(files.iter().filter(|file| file.is_there).count(), 8000);
+    assert_eq!(files.iter().filter(|file| file.preallocated).count(), 8000);
     let mut widths: BTreeMap<_, usize> = BTreeMap::new();
     files.iter().for_each(|file| *widths.entry(file.path.parent().unwrap()).or_default() += 1);
     assert!(widths.len() == 500 && widths.values().all(|width| *width == 20));
@@ -92,7 +92,7 @@ fn files_and_places_are_chosen_uniformly() {
 fn follow(plan: &PersonalityScript) {
     let mut owner: BTreeMap<u32, usize> = BTreeMap::new();
     let mut there: BTreeSet<u32> =
-        (0..plan.script.files.len() as u32).filter(|file| plan.script.files[*file as usize].is_there).collect();
+        (0..plan.script.files.len() as u32).filter(|file| plan.script.files[*file as usize].preallocated).collect();
     for (thread, stream) in plan.streams().into_iter().enumerate() {
         let mut slots: BTreeMap<u32, u32> = BTreeMap::new();
         for FlowCall { call, .. } in stream.take(5000) {
@@ -121,8 +121,8 @@ fn follow(plan: &PersonalityScript) {
                 | Call::Fsync { slot } => assert!(slots.contains_key(&slot)),
                 Call::Post { first, count, .. } => assert!((first + count) as usize <= plan.script.semaphores.len()),
                 Call::Wait { semaphore, .. } => assert_eq!(plan.script.threads[thread].semaphore, Some(semaphore)),
-                Call::Burn { .. } | Call::Pause { .. } => {}
-                Call::PassOver => panic!("passed over"),
+                Call::Spin { .. } | Call::Pause { .. } => {}
+                Call::Skip => panic!("passed over"),
             }
         }
     }

@@ -78,7 +78,7 @@ impl Planter<'_> {
             let halves = compute_halves(self.set.size_gamma).unwrap_or_default();
             let bytes = draw_gamma(self.rng, self.mean_bytes, halves).max(1);
             let path = here.join(&name(format!("{child:08}")));
-            self.tree.files.push(ScriptFile { path, bytes, is_there: false });
+            self.tree.files.push(ScriptFile { path, bytes, preallocated: false });
         }
     }
 }

@@ -9,8 +9,8 @@ use super::{
     convergence::{Bound, Convergence},
     directories::Directories,
     distribution::{Deviation, apportion},
+    file_operations::allocated,
     format::{AgingProfile, SizeMeaning},
-    moves::allocated,
     options::{ProfileOptions, Sizes},
     population::{FileId, Population},
     virtual_time::{LIFE, VirtualTime},
@@ -338,7 +338,7 @@ impl Workload for ProfileAging {
         }
     }
 
-    fn hear_order(&mut self, done: &[Op]) {
+    fn on_partial_step(&mut self, done: &[Op]) {
         self.batch.reorder(done);
     }
 

@@ -25,14 +25,14 @@ mod combine;
 mod convergence;
 mod directories;
 mod distribution;
+mod file_operations;
 mod filling;
 mod format;
-mod moves;
 mod options;
-mod picture;
 mod population;
 mod settling;
 mod stable;
+mod text_chart;
 mod virtual_time;
 
 #[cfg(test)]
@@ -50,4 +50,4 @@ pub use format::{
     SizeDistribution, SizeMeaning,
 };
 pub use options::{FileContent, ProfileOptions, Schedule, Sizes};
-pub use picture::{draw_difference, draw_profile};
+pub use text_chart::{draw_difference, draw_profile};

@@ -6,10 +6,10 @@
 //! runs out. This module reads no files: records come from an iterator, and each repetition
 //! requests a new one.
 
-mod pieces;
+mod log_steps;
 #[cfg(test)]
 mod tests;
 mod workload;
 
-pub use pieces::{Piece, ReplayOptions, STEP_BYTES, ops_done, parse_beginning, plan_pieces};
+pub use log_steps::{Piece, ReplayOptions, STEP_BYTES, ops_done, parse_beginning, plan_pieces};
 pub use workload::LogReplay;

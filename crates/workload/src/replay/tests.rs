@@ -9,10 +9,10 @@ use senesce_exec::{CheckContents, ModelTarget, Target, apply_done, apply_step};
 use senesce_oplog::{Content, DoneStep, Op, Outcome, Step};
 
 use super::*;
-use crate::{Feedback, Workload, WorkloadError, names::path};
+use crate::{Feedback, Workload, WorkloadError, generated_paths::path};
 
 fn done(number: u64, label: &str, counted: bool, ops: Vec<Op>) -> DoneStep {
-    let length = |op: &Op| op.content().map(|content| (crate::meter::length(content), 0));
+    let length = |op: &Op| op.content().map(|content| (crate::measured_volume::length(content), 0));
     let contents = ops.iter().filter_map(length).collect();
     let step = Step { label: label.into(), counted, root: RelPath::root(), ops: ops.into() };
     DoneStep { number, step, outcome: Outcome::Done, contents, began: None }

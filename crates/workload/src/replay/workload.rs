@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use senesce_core::{Bytes, RelPath};
 use senesce_oplog::{Op, Outcome, Step};
 
-use super::pieces::{Piece, ReplayOptions, directory};
+use super::log_steps::{Piece, ReplayOptions, directory};
 use crate::{Feedback, Workload, WorkloadError, retry::Retry};
 
 /// A log, replayed once or several times.

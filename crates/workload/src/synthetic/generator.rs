@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 use senesce_core::Rng;
 
 use super::{
+    change_counts::{Counts, draw_counts},
     commit::{SyntheticChange, SyntheticCommit},
-    kinds::{Counts, draw_counts},
     parameters::SyntheticParameters,
     quantiles::{ADDED_SIZE, BRANCH_AGE, REWRITTEN, SIZE_CHANGE, TOUCHED_MERGE, TOUCHED_PLAIN},
-    start::grow_tree,
+    starting_tree::grow_tree,
     tree::{DirId, FileId, Tree},
 };
 use crate::WorkloadError;

@@ -19,21 +19,21 @@
 //! It copies no real content: texts are source-like nonsense that compresses like source. It makes
 //! no symbolic links or submodules. [`compute_history_statistics`] accepts any history.
 
+mod change_counts;
 mod commit;
 mod fast_import;
 mod generator;
-mod kinds;
 mod parameters;
 mod quantiles;
 mod reference;
 mod render;
-mod sampling;
-mod start;
+mod starting_tree;
 mod statistics;
 #[cfg(test)]
 mod tests;
 mod text;
 mod tree;
+mod weighted_choice;
 mod words;
 
 pub use commit::{SyntheticChange, SyntheticCommit, SyntheticFile};

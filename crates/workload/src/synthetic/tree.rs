@@ -7,8 +7,8 @@ use senesce_core::Rng;
 use super::{
     commit::SyntheticFile,
     quantiles::{HEAT, size_weight},
-    sampling::Weights,
     text::Text,
+    weighted_choice::Weights,
     words::{ENDINGS, WORDS},
 };
 

@@ -1,7 +1,7 @@
 //! Loss of power: all possible states of several devices.
 
-mod enumerate;
+mod possible_states;
 mod recording;
 
-pub use enumerate::{Crash, CrashPlan};
+pub use possible_states::{Crash, CrashPlan};
 pub use recording::{RecordedDevice, Recording};

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use senesce_core::Bytes;
 
-use crate::{BlockDevice, BlockOperation, BlockResult, MemoryDevice, range::check_range};
+use crate::{BlockDevice, BlockOperation, BlockResult, MemoryDevice, check_range::check_range};
 
 /// A request to one of the devices.
 #[derive(Clone, Debug)]

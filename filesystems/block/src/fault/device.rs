@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use senesce_core::Bytes;
 
 use super::{Effect, Fault, ParseFaultError};
-use crate::{BlockDevice, BlockError, BlockOperation, BlockProblem, BlockResult, range::check_range};
+use crate::{BlockDevice, BlockError, BlockOperation, BlockProblem, BlockResult, check_range::check_range};
 
 /// Passes requests to another device, except those with a [fault](Fault).
 pub struct FaultDevice<D> {

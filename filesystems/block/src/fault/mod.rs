@@ -1,7 +1,7 @@
 //! Devices with injected faults, and the language of the faults.
 
 mod device;
-mod language;
+mod rules;
 
 pub use device::FaultDevice;
-pub use language::{Effect, Fault, ParseFaultError, When};
+pub use rules::{Effect, Fault, ParseFaultError, When};

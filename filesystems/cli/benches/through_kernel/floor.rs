@@ -21,8 +21,8 @@ use rustix::{
     process::{Gid, Resource, Rlimit, Uid},
 };
 use senesce_fsapi::{
-    AllocateHow, Attributes, Caller, DirEntry, FileKind, FileSystem, FsError, FsResult, Ino, NewNode, RenameHow,
-    SeekTo, SetAttributes, SetXattrHow, SpaceReport, Timestamp,
+    Attributes, Caller, DirEntry, FallocateMode, FileKind, FileSystem, FsError, FsResult, Ino, NewNode, RenameMode,
+    SeekTo, SetAttributes, SetXattrMode, SpaceReport, Timestamp,
 };
 
 /// An inode that the kernel knows.
@@ -246,13 +246,13 @@ impl FileSystem for Floor {
         rustix::fs::unlinkat(&self.node(directory)?.place, name_of(name), AtFlags::REMOVEDIR).map_err(failed)
     }
 
-    fn rename(&self, _: &Caller, from: (Ino, &[u8]), to: (Ino, &[u8]), how: RenameHow) -> FsResult<()> {
+    fn rename(&self, _: &Caller, from: (Ino, &[u8]), to: (Ino, &[u8]), how: RenameMode) -> FsResult<()> {
         self.forget_listing(from.0);
         self.forget_listing(to.0);
         let flags = match how {
-            RenameHow::Replace => RenameFlags::empty(),
-            RenameHow::NoReplace => RenameFlags::NOREPLACE,
-            RenameHow::Exchange => RenameFlags::EXCHANGE,
+            RenameMode::Replace => RenameFlags::empty(),
+            RenameMode::NoReplace => RenameFlags::NOREPLACE,
+            RenameMode::Exchange => RenameFlags::EXCHANGE,
         };
         let (old, new) = (self.node(from.0)?, self.node(to.0)?);
         rustix::fs::renameat_with(&old.place, name_of(from.1), &new.place, name_of(to.1), flags).map_err(failed)
@@ -275,7 +275,7 @@ impl FileSystem for Floor {
         rustix::io::pwrite(self.node(ino)?.contents()?, data, offset).map_err(failed)
     }
 
-    fn allocate(&self, _: &Caller, _: Ino, _: AllocateHow, _: u64, _: u64) -> FsResult<()> {
+    fn allocate(&self, _: &Caller, _: Ino, _: FallocateMode, _: u64, _: u64) -> FsResult<()> {
         Err(FsError::Unsupported)
     }
 
@@ -324,7 +324,7 @@ impl FileSystem for Floor {
         }
     }
 
-    fn set_xattr(&self, _: &Caller, _: Ino, _: &[u8], _: &[u8], _: SetXattrHow) -> FsResult<()> {
+    fn set_xattr(&self, _: &Caller, _: Ino, _: &[u8], _: &[u8], _: SetXattrMode) -> FsResult<()> {
         Err(FsError::Unsupported)
     }
 

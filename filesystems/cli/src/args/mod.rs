@@ -4,10 +4,10 @@ mod dump;
 mod evergreen;
 mod fs;
 mod garden;
-mod live;
 mod mount;
+mod mounted;
 mod objects;
-mod words;
+mod volume_names;
 
 use clap::{Parser, Subcommand};
 
@@ -15,11 +15,11 @@ pub use dump::*;
 pub use evergreen::*;
 pub use fs::*;
 pub use garden::*;
-pub use live::*;
 pub use mount::*;
+pub use mounted::*;
 pub use objects::*;
 pub use senesce_cli::GardeningArg;
-pub use words::*;
+pub use volume_names::*;
 
 /// Makes, mounts, checks and repairs the file systems of senesce, and runs published experiments.
 #[derive(Debug, Parser)]

@@ -36,7 +36,7 @@ pub struct FsMountArgs {
     /// point) are damaged. Later changes are lost, and blocks that were overwritten since are
     /// damaged. With --read-only nothing is changed.
     #[arg(long = "previous-checkpoint", alias = "older-point")]
-    pub older_point: bool,
+    pub previous_checkpoint: bool,
     /// Garden: mount although no copy of the log is readable.
     ///
     /// Opens the garden at its last checkpoint, and replays every later operation that can be read.
@@ -116,7 +116,7 @@ pub struct FsServedArgs {
     pub cache: Bytes,
     /// Longest time from a change to its checkpoint.
     #[arg(long = "checkpoint-interval", alias = "point-every", value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600))]
-    pub point_every: u64,
+    pub checkpoint_interval: u64,
     /// Acknowledge writes in memory: kernel, engine or direct.
     ///
     /// As in other file systems, durable are synced writes and writes that are about a second old.

@@ -2,7 +2,7 @@
 
 use senesce_core::Rng;
 use senesce_evergreen::KeyValue;
-use senesce_fsapi::{FileSystem, Ino, NewNode, RenameHow};
+use senesce_fsapi::{FileSystem, Ino, NewNode, RenameMode};
 
 use super::load::{CALLER, Failure, Fs, Load};
 
@@ -30,7 +30,7 @@ pub fn shuffle(fs: &Fs, rng: &mut Rng, directories: u64) -> Result<(), Failure> 
     let mut order: Vec<u64> = (0..directories).collect();
     rng.shuffle(&mut order);
     let rename = |from: String, to: String| {
-        fs.rename(&CALLER, (Ino::ROOT, from.as_bytes()), (Ino::ROOT, to.as_bytes()), RenameHow::NoReplace)
+        fs.rename(&CALLER, (Ino::ROOT, from.as_bytes()), (Ino::ROOT, to.as_bytes()), RenameMode::NoReplace)
     };
     for number in 0..directories {
         rename(format!("d{number:05}"), format!("t{number:05}"))?;

@@ -1,7 +1,7 @@
 //! A git work tree: pulls replace some of its files.
 
 use senesce_evergreen::KeyValue;
-use senesce_fsapi::{FileSystem, NewNode, RenameHow};
+use senesce_fsapi::{FileSystem, NewNode, RenameMode};
 
 use super::load::{CALLER, Failure, Fs, Load};
 
@@ -32,7 +32,7 @@ impl Load {
             let bytes = (self.files[number].bytes + self.rng.below(600)).saturating_sub(self.rng.below(500)).max(1);
             let new = fs.make_node(&CALLER, ino, b".new", &NewNode::file(0o644))?.ino;
             fs.write(&CALLER, new, 0, &vec![7; bytes as usize])?;
-            fs.rename(&CALLER, (ino, b".new"), (ino, name.as_bytes()), RenameHow::Replace)?;
+            fs.rename(&CALLER, (ino, b".new"), (ino, name.as_bytes()), RenameMode::Replace)?;
             self.bytes = self.bytes + bytes - self.files[number].bytes;
             self.written += bytes;
             self.files[number].bytes = bytes;

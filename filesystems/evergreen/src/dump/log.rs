@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use senesce_fsapi::dump::{Dump, DumpTable, read_fields, text};
 
-use super::{Media, layout::FRAME};
+use super::{Media, field_offsets::FRAME};
 use crate::{
     Batch, Change, Message, Result,
     disk::{Reader, read_slots},

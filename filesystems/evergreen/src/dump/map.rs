@@ -4,7 +4,7 @@ use senesce_fsapi::dump::{Dump, DumpTable, read_fields, sum_text};
 
 use super::{
     Media,
-    layout::{MAP_CHUNK, OLD_MAP_CHUNK},
+    field_offsets::{MAP_CHUNK, OLD_MAP_CHUNK},
 };
 use crate::{
     Error, Result,

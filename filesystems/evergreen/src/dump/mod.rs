@@ -3,12 +3,12 @@
 //! A dump uses the codecs without the engine, like the check, and writes nothing. It shows damaged
 //! structures as far as they can be read, with their faults.
 
-mod fixed;
-mod layout;
+mod field_offsets;
 mod log;
 mod map;
 mod node;
 mod outline;
+mod superblocks;
 #[cfg(test)]
 mod tests;
 
@@ -50,7 +50,7 @@ pub enum DumpWhat {
 /// the dumped structure; writes nothing.
 pub fn dump(device: &Arc<dyn BlockDevice>, what: &DumpWhat, most: u64) -> Result<Dump> {
     match what {
-        DumpWhat::Superblocks => fixed::superblocks(device),
+        DumpWhat::Superblocks => superblocks::superblocks(device),
         DumpWhat::Map => map::map(&Media::open(device)?, most),
         DumpWhat::Space => map::space(&Media::open(device)?, most),
         DumpWhat::Log => log::log(&Media::open(device)?, most),

@@ -5,7 +5,7 @@ use senesce_fsapi::dump::{Dump, DumpTable, DumpValue, read_fields, sum_text, tex
 
 use super::{
     Media,
-    layout::{NODE, NODE_IDENTITY},
+    field_offsets::{NODE, NODE_IDENTITY},
     log::message_text,
 };
 use crate::{

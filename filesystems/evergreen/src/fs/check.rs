@@ -10,10 +10,10 @@ use bytes::Bytes;
 use senesce_fsapi::{FileKind, Ino};
 
 use super::{
-    entry::Entry,
     evergreen::{SYSTEM_BYTES, orphan_bytes},
-    inode::{BLOCK, Body, Inode},
+    inode_record::{BLOCK, Body, Inode},
     labels::LABELS,
+    name_record::Entry,
     names::{entry_bytes, unordered_bytes},
 };
 use crate::{

@@ -7,9 +7,9 @@ use senesce_fsapi::{Caller, FsError, FsResult, Ino, MAX_FILE_BYTES};
 
 use super::{
     evergreen::{EvergreenFs, damaged},
-    inode::{BLOCK, Body, Inode},
+    inode_record::{BLOCK, Body, Inode},
+    inode_table::Object,
     names::touch,
-    table::Object,
 };
 use crate::{
     Batch, CHANGE_BYTES, KeyValue, MAX_KEY_BYTES, MAX_VALUE_BYTES, Message,

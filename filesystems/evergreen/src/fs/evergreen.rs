@@ -9,10 +9,10 @@ use bytes::Bytes;
 use senesce_fsapi::{FsError, FsResult, Ino, Timestamp};
 
 use super::{
-    entry::Entry,
-    inode::{Body, Inode},
-    rehome::Tending,
-    table::{Node, Object, Reading, Table, Writing},
+    inode_record::{Body, Inode},
+    inode_table::{Node, Object, Reading, Table, Writing},
+    key_sweep::Tending,
+    name_record::Entry,
 };
 use crate::{
     Batch, Error, KeyValue, Result,
@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The first byte of the layout record: the version.
-pub(super) const VERSION: u8 = 1;
+pub(crate) const VERSION: u8 = 1;
 
 /// The default number of inodes in memory, about 30 MiB.
 const INODES_KEPT: usize = 1 << 16;

@@ -3,14 +3,14 @@
 use std::{ops::ControlFlow, sync::atomic::Ordering};
 
 use senesce_fsapi::{
-    AllocateHow, Attributes, Caller, DirEntry, FileKind, FileSystem, FsError, FsResult, Ino, NewNode, RenameHow,
-    SeekTo, SetAttributes, SetXattrHow, SpaceReport, Timestamp,
+    Attributes, Caller, DirEntry, FallocateMode, FileKind, FileSystem, FsError, FsResult, Ino, NewNode, RenameMode,
+    SeekTo, SetAttributes, SetXattrMode, SpaceReport, Timestamp,
 };
 
 use super::{
     evergreen::EvergreenFs,
-    inode::{BLOCK, FREE_BLOCK},
-    nodes::check_target,
+    inode_record::{BLOCK, FREE_BLOCK},
+    inodes::check_target,
 };
 use crate::{Batch, KeyValue};
 
@@ -79,7 +79,7 @@ impl<S: KeyValue> FileSystem for EvergreenFs<S> {
         self.remove(caller, directory, name, true)
     }
 
-    fn rename(&self, caller: &Caller, from: (Ino, &[u8]), to: (Ino, &[u8]), how: RenameHow) -> FsResult<()> {
+    fn rename(&self, caller: &Caller, from: (Ino, &[u8]), to: (Ino, &[u8]), how: RenameMode) -> FsResult<()> {
         self.do_rename(caller, from, to, how)
     }
 
@@ -91,7 +91,7 @@ impl<S: KeyValue> FileSystem for EvergreenFs<S> {
         self.do_write(caller, ino, offset, data)
     }
 
-    fn allocate(&self, caller: &Caller, ino: Ino, how: AllocateHow, offset: u64, len: u64) -> FsResult<()> {
+    fn allocate(&self, caller: &Caller, ino: Ino, how: FallocateMode, offset: u64, len: u64) -> FsResult<()> {
         self.do_allocate(caller, ino, how, offset, len)
     }
 
@@ -116,7 +116,7 @@ impl<S: KeyValue> FileSystem for EvergreenFs<S> {
         self.do_get_xattr(ino, name)
     }
 
-    fn set_xattr(&self, caller: &Caller, ino: Ino, name: &[u8], value: &[u8], how: SetXattrHow) -> FsResult<()> {
+    fn set_xattr(&self, caller: &Caller, ino: Ino, name: &[u8], value: &[u8], how: SetXattrMode) -> FsResult<()> {
         self.do_set_xattr(caller, ino, name, value, how)
     }
 

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use senesce_fsapi::{DirEntry, FsResult, Ino};
 
-use super::{entry::Entry, evergreen::EvergreenFs, labels::LABELS, table::Writing};
+use super::{evergreen::EvergreenFs, inode_table::Writing, labels::LABELS, name_record::Entry};
 use crate::{KeyValue, keys::Key};
 
 /// One in this number of listed names is remembered as a place to continue, and the last one.

@@ -6,7 +6,8 @@
 //! and sends a patch where it does not fill a block. A truncation and a removal delete ranges,
 //! whatever their length.
 //!
-//! The claim of an object follows from its inode ([`inode::Inode::claim`]), and is freed at once.
+//! The claim of an object follows from its inode ([`inode_record::Inode::claim`]), and is freed at
+//! once.
 //!
 //! Inode numbers are never reused. The record `home_of` leads from a number to the keys. It is
 //! written at birth and when the keys move. It is read only if a call names an inode that no recent
@@ -14,26 +15,23 @@
 
 mod check;
 mod contents;
-mod device;
-mod entry;
-mod evergreen;
+pub(crate) mod evergreen;
+mod file_ranges;
 mod file_system;
-mod holes;
-mod inode;
-mod labels;
+pub(crate) mod inode_record;
+mod inode_table;
+mod inodes;
+mod key_sweep;
+pub(crate) mod labels;
 mod listing;
-mod mend;
-mod names;
-mod nodes;
-mod rehome;
+pub(crate) mod name_record;
+pub(crate) mod names;
+mod on_device;
 mod rename;
 mod survey;
-mod table;
-mod xattrs;
+pub(crate) mod xattrs;
 
 pub use check::check_files;
 pub use evergreen::{EvergreenFs, FsOptions};
-pub(crate) use mend::mend_files;
-pub use mend::{LostFile, Mended};
-pub use rehome::{KeySweep, KeySweepCounts};
+pub use key_sweep::{KeySweep, KeySweepCounts};
 pub use survey::{Survey, SurveyedFile, survey};

@@ -6,11 +6,11 @@ use bytes::Bytes;
 use senesce_fsapi::{Caller, FileKind, FsError, FsResult, Ino, Timestamp, check_name};
 
 use super::{
-    entry::{Entry, FLOOR_AT},
     evergreen::{EvergreenFs, damaged, orphan_bytes},
-    inode::{Body, Inode},
+    inode_record::{Body, Inode},
+    inode_table::{Node, Object, Writing},
     labels::LABELS,
-    table::{Node, Object, Writing},
+    name_record::{Entry, FLOOR_AT},
 };
 use crate::{
     Batch, KeyValue, Message,

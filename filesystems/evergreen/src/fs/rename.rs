@@ -3,14 +3,14 @@
 use std::ops::{ControlFlow, Range};
 
 use bytes::Bytes;
-use senesce_fsapi::{Caller, FileKind, FsError, FsResult, Ino, MAX_NAME_BYTES, RenameHow};
+use senesce_fsapi::{Caller, FileKind, FsError, FsResult, Ino, MAX_NAME_BYTES, RenameMode};
 
 use super::{
-    entry::Entry,
     evergreen::{EvergreenFs, damaged},
-    inode::{Body, Inode},
+    inode_record::{Body, Inode},
+    inode_table::{Object, Writing},
+    name_record::Entry,
     names::{Next, Target, check_alive, count_name, entry_bytes, set_left, touch},
-    table::{Object, Writing},
 };
 use crate::{
     Batch, KeyValue,
@@ -54,7 +54,7 @@ impl Directories<'_> {
 }
 
 impl<S: KeyValue> EvergreenFs<S> {
-    pub(super) fn do_rename(&self, caller: &Caller, from: Name<'_>, to: Name<'_>, how: RenameHow) -> FsResult<()> {
+    pub(super) fn do_rename(&self, caller: &Caller, from: Name<'_>, to: Name<'_>, how: RenameMode) -> FsResult<()> {
         // From here on no other call changes the parent of a directory, and no other call locks two
         // siblings.
         let _alone = self.lock_renames();
@@ -105,15 +105,15 @@ impl<S: KeyValue> EvergreenFs<S> {
         mut directories: Directories<'_>,
         (from, above_from): (Name<'_>, &[Ino]),
         (to, above_to): (Name<'_>, &[Ino]),
-        how: RenameHow,
+        how: RenameMode,
     ) -> FsResult<()> {
         let found = self.find_place(&directories.from, from.1)?;
         let moved = found.entry.ok_or(FsError::NotFound)?;
         let place = self.find_place(directories.to(), to.1)?;
         check_alive(directories.to())?;
         match (how, &place.entry) {
-            (RenameHow::NoReplace, Some(_)) => return Err(FsError::Exists),
-            (RenameHow::Exchange, None) => return Err(FsError::NotFound),
+            (RenameMode::NoReplace, Some(_)) => return Err(FsError::Exists),
+            (RenameMode::Exchange, None) => return Err(FsError::NotFound),
             (_, Some(there)) if there.ino == moved.ino => return Ok(()),
             _ => {}
         }
@@ -122,8 +122,8 @@ impl<S: KeyValue> EvergreenFs<S> {
             return Err(loops);
         }
         match &place.entry {
-            Some(there) if how == RenameHow::Exchange && above_from.contains(&there.ino) => return Err(loops),
-            Some(there) if how != RenameHow::Exchange => match (moved.kind, there.kind) {
+            Some(there) if how == RenameMode::Exchange && above_from.contains(&there.ino) => return Err(loops),
+            Some(there) if how != RenameMode::Exchange => match (moved.kind, there.kind) {
                 (FileKind::Directory, FileKind::Directory) if above_from.contains(&there.ino) => {
                     return Err(FsError::NotEmpty);
                 }
@@ -152,7 +152,7 @@ impl<S: KeyValue> EvergreenFs<S> {
         let target = Target { ino: moved.ino, kind: moved.kind, home: &new_home };
         let mut label = None;
         match (&there, first.or(second)) {
-            (Some((there, _)), Some(mut there_object)) if how == RenameHow::Exchange => {
+            (Some((there, _)), Some(mut there_object)) if how == RenameMode::Exchange => {
                 let (there_home, there_inode) =
                     self.move_object(&mut batch, caller, &there_object, there.ino, (&directories.from, from))?;
                 let back = Target { ino: there.ino, kind: there.kind, home: &there_home };

@@ -6,7 +6,7 @@ use senesce_block::BlockDevice;
 use senesce_core::Extent;
 use senesce_fsapi::{FileKind, FileSystem, Ino};
 
-use super::{evergreen::EvergreenFs, inode::BLOCK};
+use super::{evergreen::EvergreenFs, inode_record::BLOCK};
 use crate::{
     Evergreen, Limits, Result,
     keys::{Home, Key},

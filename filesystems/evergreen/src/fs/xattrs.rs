@@ -3,12 +3,12 @@
 use std::ops::ControlFlow;
 
 use bytes::Bytes;
-use senesce_fsapi::{Caller, FsError, FsResult, Ino, MAX_NAME_BYTES, MAX_XATTR_BYTES, SetXattrHow};
+use senesce_fsapi::{Caller, FsError, FsResult, Ino, MAX_NAME_BYTES, MAX_XATTR_BYTES, SetXattrMode};
 
 use super::{
     evergreen::{EvergreenFs, damaged},
-    inode::Inode,
-    table::Object,
+    inode_record::Inode,
+    inode_table::Object,
 };
 use crate::{Batch, KeyValue, MAX_VALUE_BYTES, keys::Key};
 
@@ -72,7 +72,7 @@ impl<S: KeyValue> EvergreenFs<S> {
         ino: Ino,
         name: &[u8],
         value: &[u8],
-        how: SetXattrHow,
+        how: SetXattrMode,
     ) -> FsResult<()> {
         check_name(name)?;
         if value.len() > MAX_XATTR_BYTES {
@@ -86,8 +86,8 @@ impl<S: KeyValue> EvergreenFs<S> {
         }
         let old = self.first_piece(&object, name)?.map(|(bytes, _)| bytes);
         match (how, old) {
-            (SetXattrHow::Create, Some(_)) => return Err(FsError::Exists),
-            (SetXattrHow::Replace, None) => return Err(FsError::NoAttribute),
+            (SetXattrMode::Create, Some(_)) => return Err(FsError::Exists),
+            (SetXattrMode::Replace, None) => return Err(FsError::NoAttribute),
             _ => {}
         }
         let mut batch = Batch::new();

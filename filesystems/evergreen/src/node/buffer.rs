@@ -12,7 +12,7 @@ use bytes::Bytes;
 
 use super::{
     Ranges,
-    ranges::below,
+    key_ranges::below,
     weight::{RANGE_BYTES, message_weight},
 };
 use crate::{Batch, Change, Message};

@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::{
     Basement, Body, Buffer, Node, NodeId, Part, Stored, header,
-    keys::{push_key, read_next_key},
+    key_prefixes::{push_key, read_next_key},
 };
 use crate::{
     MAX_VALUE_BYTES,

@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::{
     Body, Child, Inner, Leaf, Node, NodeId, Part, Stored,
-    keys::{push_key, read_key},
+    key_prefixes::{push_key, read_key},
     leaf::LeafPart,
 };
 use crate::{

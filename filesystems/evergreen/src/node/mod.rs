@@ -2,13 +2,13 @@
 
 mod buffer;
 mod codec;
-mod gather;
 mod header;
 mod inner;
-mod keys;
+mod key_prefixes;
+mod key_ranges;
 mod leaf;
+mod merge_batches;
 mod part;
-mod ranges;
 mod weight;
 
 use bytes::Bytes;
@@ -16,12 +16,12 @@ use bytes::Bytes;
 pub(crate) use crate::disk::NodeId;
 pub(crate) use buffer::{Buffer, Known};
 pub(crate) use codec::Encoded;
-pub(crate) use gather::Gather;
 pub(crate) use header::{FIRST_READ_BYTES, Header, is_whole, renew};
 pub(crate) use inner::{Child, Inner};
+pub(crate) use key_ranges::Ranges;
 pub(crate) use leaf::{Basement, BasementSizes, Entry, Leaf, overlay};
+pub(crate) use merge_batches::Gather;
 pub(crate) use part::{Part, Stored};
-pub(crate) use ranges::Ranges;
 
 /// A node. Clones are cheap, because they share the parts.
 #[derive(Clone, Debug)]

@@ -6,8 +6,8 @@ use senesce_block::{BlockDevice, BlockOperation, FaultDevice};
 use senesce_fsapi::conformance::{collect_tree, find_difference};
 
 use super::{
-    bench::{Bench, example_with},
-    single_blocks::DOUBLE,
+    single_block_tests::DOUBLE,
+    test_support::{Bench, example_with},
 };
 use crate::{EvergreenFs, Limits, check};
 

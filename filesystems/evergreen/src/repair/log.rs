@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use senesce_block::BlockDevice;
 
-use super::staged::Staged;
+use super::deferred_device::Staged;
 use crate::{
     Result,
     disk::{BLOCK, Geometry, Superblock, read_newest, read_slots, write_superblock},

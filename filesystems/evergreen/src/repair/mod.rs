@@ -10,28 +10,29 @@
 //!
 //! The repair reports every loss, as ranges of keys and as files.
 
-mod attempt;
 #[cfg(test)]
 mod bad_copies;
-mod bases;
+mod choose_attempt;
+mod deferred_device;
+mod files;
 #[cfg(test)]
-mod bench;
-#[cfg(test)]
-mod foreign;
-mod kept;
+mod foreign_node_tests;
 mod log;
 mod nodes;
 #[cfg(test)]
-mod power;
+mod power_loss_tests;
+mod protected_units;
 mod rebuild;
 mod scan;
 #[cfg(test)]
-mod single_blocks;
-mod staged;
+mod single_block_tests;
+mod start_superblocks;
+#[cfg(test)]
+mod test_support;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
-mod unreadable;
+mod unreadable_log_tests;
 
 use std::{fmt, sync::Arc};
 
@@ -41,10 +42,11 @@ use senesce_block::BlockDevice;
 use crate::{
     CheckReport, Error, Evergreen, Limits, Result, check,
     disk::{Decoded, Superblock, read_newest, read_slots},
-    fs::{Mended, mend_files},
 };
-use attempt::Attempt;
-use staged::Staged;
+use choose_attempt::Attempt;
+use deferred_device::Staged;
+use files::repair_files;
+pub use files::{LostFile, RepairedFiles};
 
 /// The kind of a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,14 +83,14 @@ impl fmt::Display for Loss {
 
 /// A note of a repair about superblocks, maps, copies or the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct RepairNote {
     /// The note.
     pub what: String,
     /// Whether data is lost, or may be lost, that no list of files names.
     pub is_loss: bool,
 }
 
-impl Told {
+impl RepairNote {
     fn note(what: impl Into<String>) -> Self {
         Self { what: what.into(), is_loss: false }
     }
@@ -98,7 +100,7 @@ impl Told {
     }
 }
 
-impl fmt::Display for Told {
+impl fmt::Display for RepairNote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.what)
     }
@@ -112,11 +114,11 @@ pub struct RepairReport {
     /// Whether the repair was written.
     pub is_done: bool,
     /// The faults of superblocks, maps, copies and the log, and the replacements used.
-    pub told: Vec<Told>,
+    pub notes: Vec<RepairNote>,
     /// The losses of the tree.
     pub lost: Vec<Loss>,
     /// The corrections of the files, and their losses.
-    pub files: Mended,
+    pub files: RepairedFiles,
     /// The report of a check of the repaired state.
     pub check: CheckReport,
 }
@@ -124,7 +126,7 @@ pub struct RepairReport {
 impl RepairReport {
     /// Whether data is lost.
     pub fn has_lost(&self) -> bool {
-        !self.lost.is_empty() || !self.files.lost.is_empty() || self.told.iter().any(|told| told.is_loss)
+        !self.lost.is_empty() || !self.files.lost.is_empty() || self.notes.iter().any(|note| note.is_loss)
     }
 }
 
@@ -148,7 +150,7 @@ pub fn repair(device: &Arc<dyn BlockDevice>, is_dry: bool) -> Result<RepairRepor
     staged.reset();
     report.is_needed = true;
     if let Ok(Some(check)) = rewrite_copies(&shared) {
-        report.told = why.iter().map(|why| Told::note(format!("{why}: nothing is lost"))).collect();
+        report.notes = why.iter().map(|why| RepairNote::note(format!("{why}: nothing is lost"))).collect();
         report.check = check;
         if !is_dry {
             report.check = rewrite_copies(device)?.ok_or_else(|| {
@@ -159,8 +161,8 @@ pub fn repair(device: &Arc<dyn BlockDevice>, is_dry: bool) -> Result<RepairRepor
         }
         return Ok(report);
     }
-    let mut chosen = attempt::best(device, &why)?;
-    report.told = std::mem::take(&mut chosen.told);
+    let mut chosen = choose_attempt::best(device, &why)?;
+    report.notes = std::mem::take(&mut chosen.notes);
     staged.reset();
     complete(device, &staged, &mut chosen, &mut report)?;
     report.lost = std::mem::take(&mut chosen.rebuilt.lost);
@@ -211,7 +213,7 @@ fn complete(
     let store = match opened {
         Err(Error::Damaged { place, what }) => {
             chosen.expect_log(&**staged, log::read(&shared, &chosen.superblock)?.next)?;
-            report.told.push(Told::loss(format!("{place}: {what}: the batches of the log are lost")));
+            report.notes.push(RepairNote::loss(format!("{place}: {what}: the batches of the log are lost")));
             staged.reset();
             chosen.forget_log(device);
             chosen.write(staged)?;
@@ -220,7 +222,7 @@ fn complete(
         opened => opened?,
     };
     chosen.expect_log(&**staged, read_newest(&**staged)?.replay.sequence)?;
-    report.files = mend_files(&store, chosen.superblock.shape.key_order, &chosen.rebuilt.lost)?;
+    report.files = repair_files(&store, chosen.superblock.shape.key_order, &chosen.rebuilt.lost)?;
     store.checkpoint()?;
     drop(store);
     // One more checkpoint, so that both superblocks have the corrected files. The superblock that
@@ -262,7 +264,9 @@ fn refuse_others(device: &Arc<dyn BlockDevice>) -> Result<()> {
     // A superblock that is readable and refused has another version, or does not fit the device.
     let is_told = |slot: &Decoded<Superblock>| slot.as_ref().map_or_else(|damage| damage.field == "version", |_| true);
     match read_newest(&**device) {
-        Err(error @ Error::WrongDevice { .. }) if slots.iter().any(is_told) || !bases::has_trace(&**device) => {
+        Err(error @ Error::WrongDevice { .. })
+            if slots.iter().any(is_told) || !start_superblocks::has_trace(&**device) =>
+        {
             Err(error)
         }
         _ => Ok(()),

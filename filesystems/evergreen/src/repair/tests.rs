@@ -7,7 +7,7 @@ use senesce_fsapi::{
     conformance::{collect_tree, find_difference},
 };
 
-use super::{bench::*, *};
+use super::{test_support::*, *};
 use crate::{
     EvergreenFs, FsOptions, KeyValue,
     disk::{NodeId, SLOTS_AT},
@@ -24,7 +24,7 @@ fn a_devices_name_reports_no_loss() {
     let bench = Bench::new(&device);
     bench.spoil_map();
     let report = repair(&bench.device, true).unwrap();
-    assert!(report.told.iter().any(|told| told.what.contains("lost.img")), "{:?}", report.told);
+    assert!(report.notes.iter().any(|note| note.what.contains("lost.img")), "{:?}", report.notes);
     assert!(report.is_needed && !report.has_lost(), "{report:#?}");
 }
 
@@ -76,7 +76,7 @@ fn superblocks_and_maps_are_rebuilt_without_loss() {
     for (name, damage) in cases {
         let bench = Bench::new(&device);
         damage(&bench);
-        let report = mended(&bench.device, &moments, name);
+        let report = expect_repaired(&bench.device, &moments, name);
         assert!(!report.has_lost(), "{name}: {report:#?}");
         assert!(find_difference(want, &tree(&bench.device)).is_none(), "{name}");
     }
@@ -93,7 +93,7 @@ fn without_superblocks_the_last_checkpoint_is_found() {
         if !with_map {
             bench.spoil_map();
         }
-        let report = mended(&bench.device, &moments, "both superblocks");
+        let report = expect_repaired(&bench.device, &moments, "both superblocks");
         assert!(report.lost.is_empty() && report.files.lost.is_empty(), "{report:#?}");
         assert!(find_difference(want, &tree(&bench.device)).is_none(), "a map: {with_map}");
     }
@@ -117,7 +117,7 @@ fn a_damaged_leaf_loses_only_itself() {
             } else {
                 bench.spoil_header(leaf)
             }
-            let report = mended(&bench.device, &moments, &format!("leaf {leaf}, a part: {is_part}"));
+            let report = expect_repaired(&bench.device, &moments, &format!("leaf {leaf}, a part: {is_part}"));
             assert_eq!(report.lost.iter().map(|lost| lost.what).collect::<Vec<_>>(), [Lost::Values]);
             let differs = find_difference(want, &tree(&bench.device)).is_some();
             assert!(!differs || !report.files.lost.is_empty(), "leaf {leaf}: {report:#?}");
@@ -144,9 +144,10 @@ fn children_of_a_damaged_inner_node_are_found() {
                 if !is_mapped {
                     bench.spoil_map();
                 }
-                let report = mended(&bench.device, &moments, &format!("{name} of node {node}, height {height}"));
+                let report =
+                    expect_repaired(&bench.device, &moments, &format!("{name} of node {node}, height {height}"));
                 assert!(report.has_lost());
-                unproven += u64::from(report.told.iter().any(|told| told.is_loss));
+                unproven += u64::from(report.notes.iter().any(|note| note.is_loss));
                 if is_mapped {
                     assert_eq!(report.lost.iter().map(|lost| lost.what).collect::<Vec<_>>(), [Lost::Changes]);
                 }
@@ -205,10 +206,10 @@ fn unlogged_batches_are_not_dropped_for_a_node() {
         for node in written {
             let bench = Bench::new(&device);
             bench.spoil_header(node);
-            let report = mended(&bench.device, &moments, &format!("node {node}, logged: {is_logged}"));
+            let report = expect_repaired(&bench.device, &moments, &format!("node {node}, logged: {is_logged}"));
             assert!(report.has_lost(), "{report:#?}");
             let taken = format!("used superblock {generation} ");
-            assert!(report.told.iter().any(|told| told.what.starts_with(&taken)), "{report:#?}");
+            assert!(report.notes.iter().any(|note| note.what.starts_with(&taken)), "{report:#?}");
         }
         // Without the newest superblock the previous one is used. The repair reports what it lacks,
         // even if no batch followed.
@@ -216,7 +217,7 @@ fn unlogged_batches_are_not_dropped_for_a_node() {
         bench.overwrite_slot(generation as usize % 2, 0, 4096);
         let refused = Evergreen::open(bench.device.clone(), Limits::default()).err().map(|error| error.to_string());
         assert!(refused.as_ref().is_some_and(|why| why.contains("it was durable when")), "{refused:?}");
-        assert!(mended(&bench.device, &moments, "the newest superblock").has_lost());
+        assert!(expect_repaired(&bench.device, &moments, "the newest superblock").has_lost());
     }
 }
 
@@ -238,7 +239,7 @@ fn a_dry_run_reports_and_writes_nothing() {
     assert!(dry.is_needed && !dry.is_done && dry.has_lost());
     assert!(copy(&before) == bytes, "nothing was written");
     let done = repair(&bench.device, false).unwrap();
-    assert_eq!((dry.told, dry.lost), (done.told, done.lost));
+    assert_eq!((dry.notes, dry.lost), (done.notes, done.lost));
 }
 
 #[test]
@@ -258,7 +259,7 @@ fn repair_of_random_block_losses_is_clean() {
         if crate::check(&bench.device).is_ok_and(|report| report.is_clean()) {
             continue; // the older superblock alone
         }
-        let report = mended(&bench.device, &moments, &format!("round {round}, {blocks:?}"));
+        let report = expect_repaired(&bench.device, &moments, &format!("round {round}, {blocks:?}"));
         let got = tree(&bench.device);
         let whole =
             want.iter().filter(|(path, node)| got.get(*path).is_some_and(|got| got.content == node.content)).count();

@@ -132,7 +132,7 @@ impl KeyValue for Evergreen {
         if record > most {
             return Err(Error::Invalid { what: format!("a batch of {record} bytes; the log takes at most {most}") });
         }
-        if !self.is_attended() {
+        if !self.has_background() {
             self.checkpoint_if_due()?;
         } else if self.apply_at_once(&mut batch, record)? {
             return self.shorten_log(record);

@@ -10,30 +10,30 @@
 //! **Space**: a batch is refused before it has any effect. There is always enough free space for a
 //! checkpoint of all dirty nodes. See `room`.
 
+mod adjacent_space;
 mod apply;
+mod background;
 mod checkpoint;
-mod copies;
-mod figures;
-mod gap;
-mod groups;
-mod locate;
+mod io_counts;
+mod leaf_sweep;
+mod node_groups;
+mod node_places;
 mod open;
-mod place;
-mod pool;
-mod room;
-mod run;
-mod sweep;
+mod read_nodes;
+mod rewrite_leaves;
+mod second_copies;
+mod space_limits;
 #[cfg(test)]
 mod tests;
-mod tidy;
-mod work;
+mod unlogged_run;
+mod value_places;
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-pub use copies::CopyFigures;
-pub use figures::{FLUSHED_LEVELS, Figures, Flushes};
-pub use open::{MakeOptions, Torn};
-pub use sweep::{LeafSweep, Sweep};
+pub use io_counts::{FLUSHED_LEVELS, Figures, Flushes};
+pub use leaf_sweep::{LeafSweep, Sweep};
+pub use open::{MakeOptions, UnreadableSuperblock};
+pub use second_copies::CopyFigures;
 
 use crate::{
     Error, KeyValue, Result,
@@ -41,11 +41,11 @@ use crate::{
     log::{Log, LogStart},
     tree::{Shared, Tree},
 };
-use copies::CopyWatch;
-use figures::Counters;
-use pool::Pool;
-use run::Run;
-use work::Bell;
+use background::WorkSignal;
+use io_counts::Counters;
+use read_nodes::Pool;
+use second_copies::CopyWatch;
+use unlogged_run::Run;
 
 /// A batch of at least this many bytes is part of a stream. Streams wait earlier than other
 /// batches.
@@ -78,9 +78,9 @@ impl Default for Limits {
 /// The store has no threads of its own. A checkpoint runs in the thread that requests it, or in
 /// that of a batch when the log is half full or too many nodes are dirty. Other threads may read
 /// and write meanwhile. To limit the replay after a loss of power, a caller requests checkpoints
-/// every few seconds. A caller can [give](Self::attend) the store a background thread; then batches
-/// wait for neither flushes nor checkpoints. Without one, the bytes on the device depend only on
-/// the calls.
+/// every few seconds. A caller can [give](Self::start_background) the store a background thread;
+/// then batches wait for neither flushes nor checkpoints. Without one, the bytes on the device
+/// depend only on the calls.
 ///
 /// Readers do not wait for writers, flushes and checkpoints. They wait for other readers only if
 /// both read from the same node.
@@ -89,8 +89,8 @@ pub struct Evergreen {
     log: Log,
     /// Locked by the thread that makes a checkpoint.
     turn: Mutex<Durable>,
-    bell: Bell,
-    torn: Option<Torn>,
+    signal: WorkSignal,
+    torn: Option<UnreadableSuperblock>,
 }
 
 /// All of the store except the log.
@@ -194,7 +194,7 @@ impl Evergreen {
     }
 
     /// The superblock that could not be read when the store was opened, if any.
-    pub fn torn(&self) -> Option<&Torn> {
+    pub fn torn(&self) -> Option<&UnreadableSuperblock> {
         self.torn.as_ref()
     }
 

@@ -8,7 +8,10 @@ use std::{
 
 use senesce_block::BlockDevice;
 
-use super::{Core, Durable, Evergreen, Limits, State, copies::CopyWatch, figures::Counters, pool::Pool, work::Bell};
+use super::{
+    Core, Durable, Evergreen, Limits, State, background::WorkSignal, io_counts::Counters, read_nodes::Pool,
+    second_copies::CopyWatch,
+};
 use crate::{
     Error, Result,
     disk::{
@@ -64,13 +67,13 @@ impl MakeOptions {
 /// A superblock that could not be read when a store was opened. A loss of power cut its write, or
 /// it is damaged. The log shows no loss of data, and opening has rewritten the superblock.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Torn {
+pub struct UnreadableSuperblock {
     place: &'static str,
     damage: Damage,
     taken: u64,
 }
 
-impl fmt::Display for Torn {
+impl fmt::Display for UnreadableSuperblock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { place, damage, taken } = self;
         write!(f, "{place} could not be read, superblock {taken} and the log after it were used: {damage}")
@@ -190,9 +193,12 @@ impl Evergreen {
         core.rewrite_slot(&slots, &superblock);
         let log = Log::new(device, &geometry, &uuid, start);
         let log = if version > OLDEST_VERSION { log } else { log.without_parity() };
-        let torn =
-            slots.torn().map(|(place, damage)| Torn { place, damage: damage.clone(), taken: superblock.generation });
-        Ok(Self { core, log, turn: Mutex::new(durable), bell: Bell::default(), torn })
+        let torn = slots.torn().map(|(place, damage)| UnreadableSuperblock {
+            place,
+            damage: damage.clone(),
+            taken: superblock.generation,
+        });
+        Ok(Self { core, log, turn: Mutex::new(durable), signal: WorkSignal::default(), torn })
     }
 }
 

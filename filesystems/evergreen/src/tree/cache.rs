@@ -10,8 +10,8 @@ use std::{
 
 use super::{
     heights::Heights,
-    load::{Want, What},
-    source::{Room, Source},
+    load_parts::{Want, What},
+    node_source::{Room, Source},
 };
 use crate::node::{Basement, Body, Buffer, Node, NodeId, Part};
 

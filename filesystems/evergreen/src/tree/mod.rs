@@ -16,41 +16,41 @@
 //! Each step first reads all that it needs, and then changes nodes, which cannot fail. So a failed
 //! read leaves the tree unchanged, or changed by the previous steps.
 
-mod ahead;
 mod cache;
-mod cover;
+mod changing_nodes;
+mod covered_children;
 mod flush;
-mod gather;
+mod gather_leaves;
 mod get;
 mod heights;
-mod load;
-mod nodes;
-mod reshape;
+mod load_parts;
+mod node_source;
+mod prefetch;
+mod read_view;
 mod scan;
-mod shared;
-mod sizes;
-mod source;
+mod shared_tree;
+mod size_limits;
+mod split;
 #[cfg(test)]
 mod tests;
-mod view;
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use bytes::Bytes;
 
 pub(crate) use cache::Cache;
-pub(crate) use gather::Candidate;
-pub(crate) use shared::Shared;
-pub(crate) use source::{Known, Room, Source};
-pub(crate) use view::View;
+pub(crate) use gather_leaves::Candidate;
+pub(crate) use node_source::{Known, Room, Source};
+pub(crate) use read_view::View;
+pub(crate) use shared_tree::Shared;
 
 use crate::{
     Error, Result,
     disk::{Damage, NodeId, Shape},
     node::{Body, Buffer, Child, Inner, Leaf, Node},
 };
-use nodes::Nodes;
-use sizes::Sizes;
+use changing_nodes::Nodes;
+use size_limits::Sizes;
 
 /// A tree of nodes, for the thread that changes it.
 pub(crate) struct Tree<S: Source> {

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use senesce_core::{Rng, Seed};
 
-use super::{Frozen, Known, Room, Source, Tree, View, sizes::Sizes};
+use super::{Frozen, Known, Room, Source, Tree, View, size_limits::Sizes};
 use crate::{
     Batch, Change, KeyValue, Message, ModelStore, Result,
     disk::{KeyOrder, NodeId, Shape},

@@ -29,7 +29,7 @@ pub struct Run {
 #[derive(Clone, Copy, Default)]
 pub struct Kind {
     /// Due work is done only at some moments.
-    pub is_attended: bool,
+    pub has_background: bool,
     /// Half of the batches are long runs of values in order.
     pub has_runs: bool,
 }
@@ -55,8 +55,8 @@ pub fn record(seed: u64, batches: usize, keys: u64, kind: Kind) -> Run {
     let mut states = vec![Vec::new()];
     let open = || {
         let store = Evergreen::open(device.clone(), FEW).unwrap();
-        if kind.is_attended {
-            store.attend();
+        if kind.has_background {
+            store.start_background();
         }
         store
     };
@@ -68,7 +68,7 @@ pub fn record(seed: u64, batches: usize, keys: u64, kind: Kind) -> Run {
         model.apply(batch.clone()).unwrap();
         states.push(model.entries());
         store.apply(batch).unwrap();
-        if kind.is_attended && rng.below(7) == 0 {
+        if kind.has_background && rng.below(7) == 0 {
             store.work().unwrap();
         }
         match rng.below(40) {
@@ -150,8 +150,8 @@ pub fn check_crashes(run: &Run, plan: &CrashPlan) -> u64 {
 #[test]
 fn power_loss_leaves_a_prefix_of_the_batches() {
     let mut states = 0;
-    let attended = Kind { is_attended: true, ..Kind::default() };
-    for (seed, kind) in [(0, Kind::default()), (1, Kind::default()), (2, attended)] {
+    let with_background = Kind { has_background: true, ..Kind::default() };
+    for (seed, kind) in [(0, Kind::default()), (1, Kind::default()), (2, with_background)] {
         let plan = CrashPlan { exhaustive_up_to: 5, samples: 12, tears: 3, seed: Seed(seed) };
         states += check_crashes(&record(seed, 300, 200, kind), &plan);
     }
@@ -161,9 +161,9 @@ fn power_loss_leaves_a_prefix_of_the_batches() {
 #[test]
 fn power_loss_with_unlogged_runs_leaves_a_prefix() {
     let mut states = 0;
-    for (seed, is_attended) in [(0, false), (1, true)] {
+    for (seed, has_background) in [(0, false), (1, true)] {
         let plan = CrashPlan { exhaustive_up_to: 5, samples: 8, tears: 2, seed: Seed(seed) };
-        let run = record(seed, 240, 100, Kind { is_attended, has_runs: true });
+        let run = record(seed, 240, 100, Kind { has_background, has_runs: true });
         assert!(run.unlogged > 200_000, "{} bytes were not logged", run.unlogged);
         states += check_crashes(&run, &plan);
     }
@@ -200,7 +200,7 @@ fn second_power_loss_while_opening_is_safe() {
 fn a_hundred_thousand_power_losses_leave_prefixes() {
     let mut states = 0;
     for seed in 100.. {
-        let kind = Kind { is_attended: seed % 3 == 0, has_runs: seed % 2 == 0 };
+        let kind = Kind { has_background: seed % 3 == 0, has_runs: seed % 2 == 0 };
         let plan = CrashPlan { exhaustive_up_to: 6, samples: 24, tears: 6, seed: Seed(seed) };
         states += check_crashes(&record(seed, 400, 100 + seed % 7 * 60, kind), &plan);
         if states > 100_000 {

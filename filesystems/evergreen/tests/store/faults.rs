@@ -210,7 +210,7 @@ fn an_unreadable_leaf_does_not_block_others() {
 #[test]
 fn background_work_ends_with_an_unreadable_leaf() {
     a_leaf_cannot_be_read(&|store| {
-        store.attend();
+        store.start_background();
         let is_at_end = |done: &Result<bool, Error>| !matches!(done, Ok(true));
         let last = (0..100).map(|_| store.work()).find(is_at_end);
         last.expect("the work does not end").is_err().into()
@@ -248,7 +248,7 @@ fn a_leaf_cannot_be_read(work: &dyn Fn(&Evergreen) -> usize) {
     }
     assert!(refused < 20 && refused + failed > 0, "{refused} of 2000 were refused, {failed} times work failed");
     store.sync().unwrap();
-    store.dismiss();
+    store.stop_background();
     assert!(!store.work().unwrap(), "background work is stopped");
     drop(store);
     // Like after a kill: the messages for that leaf are in the log or in the nodes above.

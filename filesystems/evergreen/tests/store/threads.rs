@@ -29,7 +29,7 @@ fn batches_are_seen_whole_and_in_order() {
 fn batches_are_atomic_with_background_work() {
     let options = MakeOptions { shape: Shape { node_bytes: 16 << 10, ..TINY.shape }, ..TINY };
     let store = Evergreen::open(made(16 << 20, &options), LITTLE).unwrap();
-    store.attend();
+    store.start_background();
     std::thread::scope(|scope| {
         let worker = scope.spawn(|| {
             while store.wait_for_work() {
@@ -37,7 +37,7 @@ fn batches_are_atomic_with_background_work() {
             }
         });
         run(&store, 3 * ROUNDS, 180);
-        store.dismiss();
+        store.stop_background();
         worker.join().unwrap();
     });
 }

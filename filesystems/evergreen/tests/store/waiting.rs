@@ -1,5 +1,5 @@
-//! Readers wait for no other thread, and batches of an attended store wait for neither flushes nor
-//! checkpoints.
+//! Readers wait for no other thread, and batches of a store with background work wait for neither
+//! flushes nor checkpoints.
 
 use std::{
     sync::{Arc, Condvar, Mutex, MutexGuard},
@@ -205,9 +205,9 @@ fn readers_do_not_wait_for_reads_of_flushes() {
 }
 
 #[test]
-fn attended_batches_do_not_wait_for_flush_reads() {
+fn batches_with_background_work_do_not_wait_for_flush_reads() {
     let (device, store) = cold();
-    store.attend();
+    store.start_background();
     std::thread::scope(|scope| {
         device.hold(Kind::Read, Some("worker"));
         let work = || {
@@ -224,7 +224,7 @@ fn attended_batches_do_not_wait_for_flush_reads() {
         device.let_go();
         // Now the batches flush themselves, because too much waits.
         (0..90).for_each(|number| put(&store, number, 8));
-        store.dismiss();
+        store.stop_background();
         worker.join().unwrap();
     });
     assert!((0..90).all(|number| byte(&store, number) == 8));

@@ -102,7 +102,7 @@ impl Kind {
                 Garden::format(&options, drives.to_vec(), log.clone()).unwrap();
                 let garden = Garden::open(drives, log.clone(), GARDEN_LIMITS).unwrap();
                 garden.create_volume(VOLUME, &VolumeOptions { blocks: 3072, inodes: 4096, seed: 7 }).unwrap();
-                garden.close_point().unwrap();
+                garden.commit_checkpoint().unwrap();
             }
         }
         copies(&devices, &shared)
@@ -193,7 +193,7 @@ impl Engine {
     pub fn point(&self) -> Result<(), String> {
         match self {
             Self::Evergreen(store) => store.checkpoint().map_err(|error| error.to_string()),
-            Self::Garden(garden) => garden.close_point().map_err(|error| error.to_string()),
+            Self::Garden(garden) => garden.commit_checkpoint().map_err(|error| error.to_string()),
         }
     }
 }
@@ -228,7 +228,7 @@ impl Serving {
         let engine = opened.engine.clone();
         let worker = match &engine {
             Engine::Evergreen(store) => {
-                store.attend();
+                store.start_background();
                 let store = store.clone();
                 Some(std::thread::spawn(move || {
                     while store.wait_for_work() {
@@ -246,14 +246,14 @@ impl Serving {
     /// program fail.
     pub fn end(mut self) -> Result<(), String> {
         let unmounted = self.mounted.take().unwrap().unmount().map_err(|error| error.to_string());
-        self.dismiss();
+        self.stop_background();
         let closed = self.engine.point();
         unmounted.and(closed)
     }
 
-    fn dismiss(&mut self) {
+    fn stop_background(&mut self) {
         if let Engine::Evergreen(store) = &self.engine {
-            store.dismiss();
+            store.stop_background();
         }
         if let Some(worker) = self.worker.take() {
             worker.join().unwrap();
@@ -264,6 +264,6 @@ impl Serving {
 impl Drop for Serving {
     fn drop(&mut self) {
         drop(self.mounted.take());
-        self.dismiss();
+        self.stop_background();
     }
 }

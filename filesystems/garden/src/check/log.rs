@@ -11,10 +11,10 @@ use crate::{
     error::Result,
     format::{
         bytes::{u32_at, u64_at},
-        half::Half,
         label::Aggregate,
-        lap::{Durable, FAR, Lap, Stamps},
-        record::{NO_RECORD, Record, RecordKind, STAMP, read_record, stamp_of},
+        log_half::Half,
+        log_lap::{Durable, FAR, Lap, Stamps},
+        log_record::{NO_RECORD, Record, RecordKind, STAMP, read_record, stamp_of},
         superblock::Superblock,
     },
     log::{

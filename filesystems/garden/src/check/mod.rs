@@ -14,8 +14,8 @@
 
 mod aggregate;
 mod chunks;
+mod compression_groups;
 mod directory;
-mod groups;
 mod inodes;
 mod log;
 mod media;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{
     Bits, CheckReport,
     aggregate::{Contents, Places},
-    groups::Group,
+    compression_groups::Group,
     inodes,
     media::Media,
     snapshots,

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{
-    layout::{AREAS, INODE as INODE_FIELDS, VOLUME as VOLUME_FIELDS},
+    field_offsets::{AREAS, INODE as INODE_FIELDS, VOLUME as VOLUME_FIELDS},
     reader::{Reader, Tree},
     value::{Dump, DumpTable, DumpValue, read_fields, text},
 };

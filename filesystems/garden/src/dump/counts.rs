@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::{
-    layout::{INODE as INODE_FIELDS, SNAPSHOT as SNAPSHOT_FIELDS},
+    field_offsets::{INODE as INODE_FIELDS, SNAPSHOT as SNAPSHOT_FIELDS},
     reader::{Reader, Tree},
     value::{Dump, DumpTable, read_fields, text},
 };

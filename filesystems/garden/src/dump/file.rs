@@ -4,7 +4,7 @@ use senesce_fsapi::FileKind;
 
 use super::{
     aggregate::{place, shown},
-    layout::{DIRECTORY, INODE as FIELDS, kind_word},
+    field_offsets::{DIRECTORY, INODE as FIELDS, kind_word},
     reader::{Reader, Tree, Volume},
     value::{Dump, DumpTable, DumpValue, hex, read_fields, text},
     walk::{Met, walk},

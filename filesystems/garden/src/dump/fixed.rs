@@ -5,7 +5,7 @@ use std::sync::Arc;
 use senesce_block::BlockDevice;
 
 use super::{
-    layout::{INODE as INODE_FIELDS, LABEL, LOG_LABEL, OLD_LOG_LABEL, SUPERBLOCK},
+    field_offsets::{INODE as INODE_FIELDS, LABEL, LOG_LABEL, OLD_LOG_LABEL, SUPERBLOCK},
     slot::trailer,
     value::{Dump, DumpTable, DumpValue, read_fields},
 };

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use senesce_block::BlockDevice;
-use senesce_fsapi::{AllocateHow, RenameHow, SetAttributes, SetXattrHow, Timestamp};
+use senesce_fsapi::{FallocateMode, RenameMode, SetAttributes, SetXattrMode, Timestamp};
 
 use super::{
+    field_offsets::kind_word,
     fixed::places,
-    layout::kind_word,
     value::{Dump, DumpTable, DumpValue, text},
 };
 use crate::{
@@ -15,9 +15,9 @@ use crate::{
     format::{
         VERSION,
         bytes::{u32_at, u64_at},
-        lap::Durable,
+        log_lap::Durable,
+        log_record::{Record, RecordKind},
         operation::{Act, Operation},
-        record::{Record, RecordKind},
         superblock::Superblock,
     },
     log::{LogDevices, find_aggregate, read_any_halves},
@@ -139,9 +139,9 @@ fn said(act: &Act<'_>) -> String {
             quoted(name),
             quoted(new_name),
             match how {
-                RenameHow::Replace => "",
-                RenameHow::NoReplace => ", replacing nothing",
-                RenameHow::Exchange => ", exchanging both",
+                RenameMode::Replace => "",
+                RenameMode::NoReplace => ", replacing nothing",
+                RenameMode::Exchange => ", exchanging both",
             },
             is_held(*held)
         ),
@@ -149,12 +149,12 @@ fn said(act: &Act<'_>) -> String {
         Act::Allocate { ino, how, offset, len } => format!(
             "{} {len} bytes at {offset} of {ino}{}",
             match how {
-                AllocateHow::Reserve { .. } => "reserve",
-                AllocateHow::Punch => "punch",
-                AllocateHow::Zero { .. } => "zero",
+                FallocateMode::Reserve { .. } => "reserve",
+                FallocateMode::Punch => "punch",
+                FallocateMode::Zero { .. } => "zero",
             },
             match how {
-                AllocateHow::Reserve { keep_size: true } | AllocateHow::Zero { keep_size: true } => ", size kept",
+                FallocateMode::Reserve { keep_size: true } | FallocateMode::Zero { keep_size: true } => ", size kept",
                 _ => "",
             }
         ),
@@ -163,9 +163,9 @@ fn said(act: &Act<'_>) -> String {
             quoted(name),
             value.len(),
             match how {
-                SetXattrHow::Any => "",
-                SetXattrHow::Create => ", a new one",
-                SetXattrHow::Replace => ", another value",
+                SetXattrMode::Any => "",
+                SetXattrMode::Create => ", a new one",
+                SetXattrMode::Replace => ", another value",
             }
         ),
         Act::RemoveXattr { ino, name } => format!("remove attribute {} of {ino}", quoted(name)),

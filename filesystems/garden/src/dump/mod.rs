@@ -7,9 +7,9 @@
 
 mod aggregate;
 mod counts;
+mod field_offsets;
 mod file;
 mod fixed;
-mod layout;
 mod log;
 mod object;
 mod reader;

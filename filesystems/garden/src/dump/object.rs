@@ -5,7 +5,7 @@ use std::{collections::HashMap, ops::Range, sync::Arc};
 use senesce_objects::ObjectStore;
 
 use super::{
-    layout::OBJECT,
+    field_offsets::OBJECT,
     reader::{Reader, Tree},
     value::{Dump, DumpTable, read_fields},
 };

@@ -2,7 +2,7 @@
 
 use super::{
     aggregate::shown,
-    layout::{INODE as INODE_FIELDS, TRAILER},
+    field_offsets::{INODE as INODE_FIELDS, TRAILER},
     reader::Reader,
     value::{Dump, DumpTable, DumpValue, hex, read_fields},
 };

@@ -5,18 +5,18 @@
 
 pub(crate) mod bytes;
 pub(crate) mod compacted;
+pub(crate) mod compression_group;
 pub(crate) mod data;
 pub(crate) mod directory;
-pub(crate) mod group;
-pub(crate) mod half;
 pub(crate) mod inode;
 pub(crate) mod label;
-pub(crate) mod lap;
+pub(crate) mod log_half;
+pub(crate) mod log_lap;
+pub(crate) mod log_record;
 pub(crate) mod object;
 pub(crate) mod operation;
 pub(crate) mod page;
 pub(crate) mod pointer;
-pub(crate) mod record;
 pub(crate) mod slot;
 pub(crate) mod snapshot;
 pub(crate) mod superblock;

@@ -3,7 +3,7 @@
 //! A record also holds results that depended on state that is not durable. These are the number of
 //! a new inode, and whether an inode without a name was held open.
 
-use senesce_fsapi::{AllocateHow, Caller, NewNode, RenameHow, SetAttributes, SetXattrHow, Timestamp};
+use senesce_fsapi::{Caller, FallocateMode, NewNode, RenameMode, SetAttributes, SetXattrMode, Timestamp};
 
 use super::{
     Damage, Decoded,
@@ -30,11 +30,11 @@ pub(crate) enum Act<'a> {
     Link { ino: u64, directory: u64, name: Vec<u8> },
     Unlink { directory: u64, name: Vec<u8>, held: bool },
     Rmdir { directory: u64, name: Vec<u8>, held: bool },
-    Rename { from: u64, name: Vec<u8>, to: u64, new_name: Vec<u8>, how: RenameHow, held: bool },
+    Rename { from: u64, name: Vec<u8>, to: u64, new_name: Vec<u8>, how: RenameMode, held: bool },
     Write { ino: u64, offset: u64, data: Data<'a> },
-    Allocate { ino: u64, how: AllocateHow, offset: u64, len: u64 },
+    Allocate { ino: u64, how: FallocateMode, offset: u64, len: u64 },
     /// `file` is the number of the new file of attributes, used if the inode has none.
-    SetXattr { ino: u64, name: Vec<u8>, value: Vec<u8>, how: SetXattrHow, file: u64 },
+    SetXattr { ino: u64, name: Vec<u8>, value: Vec<u8>, how: SetXattrMode, file: u64 },
     RemoveXattr { ino: u64, name: Vec<u8> },
     /// Removes an inode without a name, after its last holder closed it.
     Reap { ino: u64 },
@@ -160,9 +160,9 @@ impl<'a> Act<'a> {
                 out.word(*to);
                 out.bytes(new_name);
                 out.byte(match how {
-                    RenameHow::Replace => 0,
-                    RenameHow::NoReplace => 1,
-                    RenameHow::Exchange => 2,
+                    RenameMode::Replace => 0,
+                    RenameMode::NoReplace => 1,
+                    RenameMode::Exchange => 2,
                 });
                 out.byte(u8::from(*held));
             }
@@ -176,9 +176,9 @@ impl<'a> Act<'a> {
                 out.byte(9);
                 out.word(*ino);
                 out.byte(match how {
-                    AllocateHow::Reserve { keep_size } => u8::from(*keep_size),
-                    AllocateHow::Punch => 2,
-                    AllocateHow::Zero { keep_size } => 3 + u8::from(*keep_size),
+                    FallocateMode::Reserve { keep_size } => u8::from(*keep_size),
+                    FallocateMode::Punch => 2,
+                    FallocateMode::Zero { keep_size } => 3 + u8::from(*keep_size),
                 });
                 out.word(*offset);
                 out.word(*len);
@@ -189,9 +189,9 @@ impl<'a> Act<'a> {
                 out.bytes(name);
                 out.bytes(value);
                 out.byte(match how {
-                    SetXattrHow::Any => 0,
-                    SetXattrHow::Create => 1,
-                    SetXattrHow::Replace => 2,
+                    SetXattrMode::Any => 0,
+                    SetXattrMode::Create => 1,
+                    SetXattrMode::Replace => 2,
                 });
                 out.word(*file);
             }
@@ -242,9 +242,9 @@ impl<'a> Act<'a> {
                 to: from.u64("new directory")?,
                 new_name: from.sized("new name")?.to_vec(),
                 how: match from.u8("how")? {
-                    0 => RenameHow::Replace,
-                    1 => RenameHow::NoReplace,
-                    2 => RenameHow::Exchange,
+                    0 => RenameMode::Replace,
+                    1 => RenameMode::NoReplace,
+                    2 => RenameMode::Exchange,
                     other => return Err(Damage::new("operation", "how to rename", other, "0 to 2")),
                 },
                 held: from.u8("held")? != 0,
@@ -253,11 +253,11 @@ impl<'a> Act<'a> {
             9 => Self::Allocate {
                 ino: from.u64("ino")?,
                 how: match from.u8("how")? {
-                    0 => AllocateHow::Reserve { keep_size: false },
-                    1 => AllocateHow::Reserve { keep_size: true },
-                    2 => AllocateHow::Punch,
-                    3 => AllocateHow::Zero { keep_size: false },
-                    4 => AllocateHow::Zero { keep_size: true },
+                    0 => FallocateMode::Reserve { keep_size: false },
+                    1 => FallocateMode::Reserve { keep_size: true },
+                    2 => FallocateMode::Punch,
+                    3 => FallocateMode::Zero { keep_size: false },
+                    4 => FallocateMode::Zero { keep_size: true },
                     other => return Err(Damage::new("operation", "how to allocate", other, "0 to 4")),
                 },
                 offset: from.u64("offset")?,
@@ -268,9 +268,9 @@ impl<'a> Act<'a> {
                 name: from.sized("name")?.to_vec(),
                 value: from.sized("value")?.to_vec(),
                 how: match from.u8("how")? {
-                    0 => SetXattrHow::Any,
-                    1 => SetXattrHow::Create,
-                    2 => SetXattrHow::Replace,
+                    0 => SetXattrMode::Any,
+                    1 => SetXattrMode::Create,
+                    2 => SetXattrMode::Replace,
                     other => return Err(Damage::new("operation", "how to set", other, "0 to 2")),
                 },
                 file: from.u64("file")?,
@@ -329,10 +329,10 @@ mod tests {
             Act::Link { ino: 16, directory: 1, name: name() },
             Act::Unlink { directory: 1, name: name(), held: true },
             Act::Rmdir { directory: 1, name: name(), held: false },
-            Act::Rename { from: 1, name: name(), to: 2, new_name: name(), how: RenameHow::Exchange, held: true },
+            Act::Rename { from: 1, name: name(), to: 2, new_name: name(), how: RenameMode::Exchange, held: true },
             Act::Write { ino: 16, offset: 5, data: [1, 2, 3][..].into() },
-            Act::Allocate { ino: 16, how: AllocateHow::Zero { keep_size: true }, offset: 1, len: 2 },
-            Act::SetXattr { ino: 16, name: name(), value: vec![9], how: SetXattrHow::Create, file: 18 },
+            Act::Allocate { ino: 16, how: FallocateMode::Zero { keep_size: true }, offset: 1, len: 2 },
+            Act::SetXattr { ino: 16, name: name(), value: vec![9], how: SetXattrMode::Create, file: 18 },
             Act::RemoveXattr { ino: 16, name: name() },
             Act::Reap { ino: 16 },
             Act::CloneRange { from: 16, from_offset: 4096, to: 17, to_offset: 8192, len: 5000 },

@@ -6,14 +6,14 @@ use std::{ops::ControlFlow, sync::Arc};
 
 use senesce_core::Extent;
 use senesce_fsapi::{
-    AllocateHow, Attributes, Caller, DirEntry, FileKind, FileSystem, FsError, FsResult, Ino, MAX_SYMLINK_BYTES,
-    NewNode, ReadBegun, RenameHow, SeekTo, SetAttributes, SetXattrHow, SpaceReport, Timestamp, check_name,
+    Attributes, Caller, DirEntry, FallocateMode, FileKind, FileSystem, FsError, FsResult, Ino, MAX_SYMLINK_BYTES,
+    NewNode, ReadBegun, RenameMode, SeekTo, SetAttributes, SetXattrMode, SpaceReport, Timestamp, check_name,
 };
 
 use crate::{
-    engine::Shared,
+    aggregate::Shared,
+    aggregate::reads::Read,
     format::{BLOCK, operation::Act},
-    reads::Read,
     store::{Store, is_snapshot, volume},
     volume::{MAX_FILE_BYTES, attributes_of, check_end, check_xattr_name},
 };
@@ -154,7 +154,7 @@ impl FileSystem for VolumeFs {
         left.map_or(Ok(()), |ino| self.reap(caller, ino))
     }
 
-    fn rename(&self, caller: &Caller, from: (Ino, &[u8]), to: (Ino, &[u8]), how: RenameHow) -> FsResult<()> {
+    fn rename(&self, caller: &Caller, from: (Ino, &[u8]), to: (Ino, &[u8]), how: RenameMode) -> FsResult<()> {
         let mut left = None;
         let plan = |store: &mut Store| {
             store.entry(self.space, (from.0.0, from.1))?;
@@ -213,9 +213,9 @@ impl FileSystem for VolumeFs {
         false
     }
 
-    fn allocate(&self, caller: &Caller, ino: Ino, how: AllocateHow, offset: u64, len: u64) -> FsResult<()> {
+    fn allocate(&self, caller: &Caller, ino: Ino, how: FallocateMode, offset: u64, len: u64) -> FsResult<()> {
         self.check_writable()?;
-        let reserves = matches!(how, AllocateHow::Reserve { .. });
+        let reserves = matches!(how, FallocateMode::Reserve { .. });
         if reserves && len.div_ceil(BLOCK as u64) > self.space()?.available {
             self.read_only(|store| store.regular(self.space, ino.0))?;
             check_end(offset, len)?;
@@ -281,7 +281,7 @@ impl FileSystem for VolumeFs {
         all.into_iter().find(|(other, _)| other == name).map(|(_, value)| value).ok_or(FsError::NoAttribute)
     }
 
-    fn set_xattr(&self, caller: &Caller, ino: Ino, name: &[u8], value: &[u8], how: SetXattrHow) -> FsResult<()> {
+    fn set_xattr(&self, caller: &Caller, ino: Ino, name: &[u8], value: &[u8], how: SetXattrMode) -> FsResult<()> {
         let plan = |store: &mut Store| {
             let has = store.user_inode(self.space, ino.0)?.xattrs;
             let file = if has == 0 { store.pick_inode(self.space)? } else { has };

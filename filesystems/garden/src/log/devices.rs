@@ -11,8 +11,8 @@ use crate::{
     format::{
         BLOCK, Block, Damage, OLD_VERSION,
         label::{Aggregate, LogLabel, LogShape, MIN_HALF_BYTES, OldLogLabel},
-        lap::{FAR, Lap, Stamps},
-        record::{STAMP, is_whole},
+        log_lap::{FAR, Lap, Stamps},
+        log_record::{STAMP, is_whole},
         superblock::{LogState, Superblock},
         zero_block,
     },

@@ -7,17 +7,17 @@ use senesce_block::{BlockDevice, BlockError};
 use super::{
     UNIT,
     devices::{Copies, Place},
-    intent::Unfinished,
-    lost::Later,
+    lost_checkpoint::Later,
+    stripe_intents::Unfinished,
 };
 use crate::{
     check::Finding,
     format::{
         BLOCK, Damage,
-        half::Half,
         label::LogShape,
-        lap::{Lap, Stamps},
-        record::{Record, RecordKind, Stamp, is_whole, stamp_of},
+        log_half::Half,
+        log_lap::{Lap, Stamps},
+        log_record::{Record, RecordKind, Stamp, is_whole, stamp_of},
     },
 };
 

@@ -8,11 +8,11 @@
 
 mod devices;
 mod halves;
-mod intent;
-mod lost;
+mod lost_checkpoint;
 mod mirror;
 mod open;
 mod restore;
+mod stripe_intents;
 
 use std::sync::Arc;
 
@@ -23,22 +23,22 @@ use crate::{
     format::{
         BLOCK,
         label::{Aggregate, LogLabel},
-        lap::{Durable, Lap, Stamps},
+        log_lap::{Durable, Lap, Stamps},
+        log_record::{Commit, RecordKind, record_bytes, sealed_bytes},
         operation::Body,
-        record::{Commit, RecordKind, record_bytes, sealed_bytes},
         superblock::Superblock,
     },
 };
 pub(crate) use devices::{Copies, Place, find_aggregate, is_log, label_offsets};
 pub use devices::{LogDevices, LogPlaces};
 pub(crate) use halves::{HalfCopies, Silent, read_any_halves, read_copies};
-use intent::Intents;
-pub(crate) use intent::{Kept, Unfinished};
 pub use mirror::{LogCopyReport, LogFailure};
 pub(crate) use mirror::{Mirror, unbelieved, why_unbelieved};
 pub use open::{Accepted, LOST_LOG, LogLoss};
 pub(crate) use open::{Found, first_operation, high_record, lost_record, two_halves};
 pub(crate) use restore::{Repair, find_blocks};
+use stripe_intents::Intents;
+pub(crate) use stripe_intents::{Kept, Unfinished};
 
 /// The smallest unit of a commit, in bytes: a torn write never damages another unit.
 const UNIT: usize = 512;

@@ -11,9 +11,9 @@ use crate::{
     error::{Error, Result},
     format::{
         Damage,
-        half::Half,
-        lap::Durable,
-        record::NO_RECORD,
+        log_half::Half,
+        log_lap::Durable,
+        log_record::NO_RECORD,
         superblock::{LogState, Superblock},
     },
 };

@@ -16,7 +16,7 @@ use crate::{
     format::{
         BLOCK, Damage,
         label::{Aggregate, LogLabel, OldLogLabel},
-        lap::Stamps,
+        log_lap::Stamps,
     },
 };
 

@@ -4,7 +4,7 @@ use std::{io::IoSliceMut, sync::atomic::Ordering::Relaxed};
 
 use senesce_block::BlockDevice;
 
-use super::{Place, Raid, Want, counts::Why, slot_offset};
+use super::{Place, Raid, Want, request_counts::Why, slot_offset};
 use crate::{
     error::Result,
     format::{

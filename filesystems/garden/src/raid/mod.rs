@@ -4,16 +4,16 @@
 //! restored from the other drives. If the restored block matches, it is written back.
 
 mod chains;
-mod counts;
 mod drives;
 mod geometry;
-mod old;
-mod recover;
+mod parity_recovery;
+mod request_counts;
 mod requests;
-mod rows;
 mod stripes;
 #[cfg(test)]
 mod tests;
+mod version_7;
+mod whole_stripes;
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -26,16 +26,16 @@ use crate::{
     },
 };
 pub(crate) use chains::CHAIN_SLOTS;
-use counts::Counters;
-pub use counts::{Chains, DriveCounts, RaidCounts};
 use drives::Watch;
 pub(crate) use drives::{Drive, superblock_at};
 pub use drives::{DriveFailure, DriveState};
 pub(crate) use geometry::{FIXED_SLOTS, Geometry, LABELS, Place, slot_offset, superblock_slot};
-pub(crate) use old::OldDrive;
+use request_counts::Counters;
+pub use request_counts::{Chains, DriveCounts, RaidCounts};
 pub(crate) use requests::Request;
-pub(crate) use rows::Row;
 pub(crate) use stripes::{Old, Slots, StripeRange, xor};
+pub(crate) use version_7::OldDrive;
+pub(crate) use whole_stripes::Row;
 
 /// The identity of the block that a reader wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

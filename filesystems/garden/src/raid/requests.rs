@@ -4,7 +4,7 @@ use std::{io::IoSlice, sync::Arc};
 
 use senesce_block::{BlockDevice, BlockResult};
 
-use super::{Place, Raid, counts::Why, slot_offset};
+use super::{Place, Raid, request_counts::Why, slot_offset};
 use crate::{error::Result, format::slot::Slot};
 
 /// Slots of one request, at most. Large requests are fine, because no caller waits for a single

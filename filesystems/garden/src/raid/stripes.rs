@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, io::IoSlice, sync::atomic::Ordering::Relaxed};
 
-use super::{CHAIN_SLOTS, Place, Raid, chains::Ahead, counts::Why, slot_offset};
+use super::{CHAIN_SLOTS, Place, Raid, chains::Ahead, request_counts::Why, slot_offset};
 use crate::{
     error::Result,
     format::{

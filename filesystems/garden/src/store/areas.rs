@@ -14,10 +14,10 @@ use std::{
 
 use super::{
     AGGREGATE, Key, Store, aggregate,
-    heap::{Area, AreaHeap},
+    area_heap::{Area, AreaHeap},
+    cleaning_worth::{Worth, compute_worth},
     media::PerMedium,
     volumes::fixed_file,
-    worth::{Worth, compute_worth},
 };
 use crate::{
     Medium,

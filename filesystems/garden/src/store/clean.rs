@@ -9,7 +9,8 @@
 //! The older method is a scan over all areas that cleans those worth it.
 
 use super::{
-    Demotion, Store, WriteAfterRead, areas::AreaId, demote::Hand, media::PerMedium, relocate::AreaMoves, worth::Worth,
+    Demotion, Store, WriteAfterRead, areas::AreaId, cleaning_worth::Worth, demote::Hand, media::PerMedium,
+    relocate::AreaMoves,
 };
 use crate::{
     Medium,
@@ -17,7 +18,7 @@ use crate::{
     raid::Geometry,
 };
 
-use super::fixup::{FixUp, Fixing};
+use super::pointer_fixup::{FixUp, Fixing};
 
 /// The maintenance of an aggregate beside client operations. The default is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 
 use super::{
-    AGGREGATE, Key, Store, Volume, container_of, references, snapshot_space,
+    AGGREGATE, Key, Store, Volume, container_of, reference_counts, snapshot_space,
     snapshots::slot_of,
     space::BITS,
     volume, volume_of,
@@ -70,7 +70,7 @@ impl Store {
         for (file, bytes) in [
             (volume::ACTIVE_MAP, blocks.div_ceil(8)),
             (volume::SUMMARY_MAP, blocks.div_ceil(8)),
-            (volume::REFERENCES, blocks * references::COUNT),
+            (volume::REFERENCES, blocks * reference_counts::COUNT),
         ] {
             self.grow(clone, file, bytes.div_ceil(BLOCK as u64))?;
             let mut inode = self.inode(clone, file)?;

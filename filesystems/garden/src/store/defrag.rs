@@ -11,7 +11,7 @@ use senesce_fsapi::FileKind;
 
 use super::{
     Store,
-    layout::{Lying, WINDOW},
+    read_requests::{Lying, WINDOW},
     volume,
 };
 use crate::{

@@ -106,7 +106,7 @@ impl Store {
         for &vvbn in &found {
             if let Some(at) = self.container(space, vvbn)? {
                 self.set_container(space, vvbn, None)?;
-                self.give_pvbn(at)?;
+                self.free_pvbn(at)?;
             }
         }
         Ok((found.len() as u64) < most || most == BITS)

@@ -5,52 +5,52 @@
 //! point only has to allocate places for dirty blocks, write them, and write the superblock.
 //! Nothing that the last consistency point uses is overwritten.
 
+mod area_heap;
 mod areas;
+mod block_key;
 mod cache;
-mod chains;
-mod chunks;
+mod chunk_counts;
 mod clean;
+mod cleaning_worth;
 mod clones;
-mod commit;
-mod cp;
+mod compression_groups;
+mod consistency_point;
 mod dedup;
 mod defrag;
 mod deletion;
 mod demote;
 mod diff;
 mod dirty;
-mod fake;
+mod fake_dirty;
 mod fetches;
-mod find;
-mod fixup;
-mod flight;
-mod groups;
-mod heap;
-mod identify;
-mod key;
-mod layout;
+mod find_drives;
+mod identify_drives;
+mod inflight_checkpoint;
 mod media;
 mod mend;
 mod objects;
 mod open;
 mod packing;
 mod places;
-mod reading;
+mod pointer_fixup;
+mod read_chains;
+mod read_requests;
 mod rebuild;
 mod reclaim;
 mod recompact;
-mod references;
+mod reference_counts;
 mod relocate;
 mod reserve;
 mod scrub;
+mod sequential_reads;
 mod snapshots;
 mod space;
+mod superblocks;
 #[cfg(test)]
 mod tests;
 mod tier;
 mod tree;
 mod volumes;
-mod worth;
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -59,53 +59,53 @@ use std::{
 
 use clean::Gardener;
 use dirty::KeySet;
-use fake::Fake;
-use flight::Flight;
-use layout::Forecast;
+use fake_dirty::Fake;
+use inflight_checkpoint::InflightCheckpoint;
 use packing::Packing;
+use read_requests::Forecast;
 use relocate::Moves;
 
+pub(crate) use block_key::{
+    AGGREGATE, Key, aggregate, container_of, is_snapshot, shape_of, snapshot_space, volume, volume_of,
+};
 pub(crate) use cache::{Cache, KeyHasher};
 pub use clean::{Cleaning, Gardening, ScanStep};
+pub use cleaning_worth::Worth;
+pub(crate) use compression_groups::THAWED;
 pub use dedup::DedupStep;
 pub(crate) use dedup::{Dedup, fingerprint};
 pub use defrag::{DefragCounts, Placing};
 pub use demote::Demotion;
 pub use diff::{Change, InodeChange};
 pub(crate) use fetches::Fetches;
-pub use find::LeftOut;
-pub(crate) use find::{drive_length, find_aggregate, of_version, read_labels};
-pub(crate) use fixup::Fixing;
-pub use fixup::{FixUp, FixUpStep};
-pub(crate) use groups::THAWED;
-pub(crate) use identify::{Stranger, identify};
-pub(crate) use key::{
-    AGGREGATE, Key, aggregate, container_of, is_snapshot, shape_of, snapshot_space, volume, volume_of,
-};
-pub(crate) use layout::WINDOW;
+pub use find_drives::LeftOut;
+pub(crate) use find_drives::{drive_length, find_aggregate, of_version, read_labels};
+pub(crate) use identify_drives::{Stranger, identify};
 pub(crate) use objects::Objects;
 pub use open::FormatOptions;
 pub use open::LOST_POINT;
 pub(crate) use open::{Opened, format, open};
-pub(crate) use reading::Reading;
-pub use reading::{Headroom, WriteAfterRead};
+pub(crate) use pointer_fixup::Fixing;
+pub use pointer_fixup::{FixUp, FixUpStep};
+pub(crate) use read_requests::WINDOW;
 pub use rebuild::RebuildStep;
 pub use recompact::{PackingSurvey, RecompactStep};
 pub use relocate::AreaMoves;
 pub use scrub::{ScrubReport, ScrubStep};
+pub(crate) use sequential_reads::Reading;
+pub use sequential_reads::{Headroom, WriteAfterRead};
 pub(crate) use snapshots::View;
 pub(crate) use space::Allocator;
 pub use tier::Tiering;
 pub(crate) use tier::{Cold, Filling};
 pub(crate) use volumes::Volume;
-pub use worth::Worth;
 
 use crate::{
+    aggregate::report::OpeningReport,
     error::Error,
     format::{label::Aggregate, superblock::Superblock, volume::VolumeRecord},
     log::Log,
     raid::{DriveCounts, Raid, RaidCounts},
-    report::OpeningReport,
 };
 
 /// Limits of memory.
@@ -262,7 +262,7 @@ pub(crate) struct Store {
     pub objects: Objects,
     pub gardener: Gardener,
     /// The background consistency point.
-    flight: Option<Flight>,
+    inflight: Option<InflightCheckpoint>,
     /// Why the engine stopped and refuses changes.
     pub stopped: Option<String>,
     /// Whether something changed since this was cleared.

@@ -8,11 +8,12 @@ use senesce_objects::ObjectStore;
 
 use super::{
     AGGREGATE, Activity, Allocator, Cache, Counts, Freed, Gardener, KeySet, LeftOut, Limits, Moves, Objects, Packing,
-    Reading, ScrubReport, Store, aggregate, chunks,
-    find::{Drives, check_alignment, find_drives, read_superblock},
+    Reading, ScrubReport, Store, aggregate, chunk_counts,
+    find_drives::{Drives, check_alignment, find_drives, read_superblock},
     volumes::fixed_file,
 };
 use crate::{
+    aggregate::report::OpeningReport,
     check::Finding,
     error::{Error, Result},
     format::{
@@ -27,7 +28,6 @@ use crate::{
     },
     log::{Accepted, Copies, Found, Log, LogDevices, Repair, find_aggregate},
     raid::{Drive, FIXED_SLOTS, Geometry, LABELS, Raid, fixed_context},
-    report::OpeningReport,
 };
 
 /// Options of a new aggregate.
@@ -102,7 +102,7 @@ pub(crate) fn format(options: &FormatOptions, drives: Vec<Arc<dyn BlockDevice>>,
     store.put_inode(AGGREGATE, aggregate::VOLUMES, &fixed_file(AGGREGATE, files * VOLUME as u64))?;
     let snapshots = fixed_file(AGGREGATE, u64::from(MAX_SNAPSHOTS) * SNAPSHOT as u64);
     store.put_inode(AGGREGATE, aggregate::SNAPSHOTS, &snapshots)?;
-    let chunks = fixed_file(AGGREGATE, geometry.blocks() * chunks::COUNTS);
+    let chunks = fixed_file(AGGREGATE, geometry.blocks() * chunk_counts::COUNTS);
     store.put_inode(AGGREGATE, aggregate::CHUNKS, &chunks)?;
     store.put_inode(AGGREGATE, aggregate::OBJECTS, &fixed_file(AGGREGATE, MAX_OBJECTS * RECORD as u64))?;
     store.new_areas();
@@ -276,7 +276,7 @@ impl Store {
             reading: Reading::default(),
             objects: Objects::default(),
             gardener: Gardener::default(),
-            flight: None,
+            inflight: None,
             stopped: None,
             touched: false,
         }

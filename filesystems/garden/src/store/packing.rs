@@ -30,7 +30,7 @@ use crate::{
     format::{
         BLOCK,
         compacted::{self, Builder, MAX_CHUNK},
-        group,
+        compression_group,
         page::Page,
         pointer::{Form, Part, Physical, Pointer},
         slot::{Context, Kind},
@@ -88,7 +88,7 @@ impl Store {
         for &key in &keys {
             bytes.extend_from_slice(self.get(key)?);
         }
-        let Some(stored) = group::compress(&bytes, of * BLOCK - LEAST_SAVED) else { return Ok(false) };
+        let Some(stored) = compression_group::compress(&bytes, of * BLOCK - LEAST_SAVED) else { return Ok(false) };
         let tail = stored.len() % BLOCK;
         let is_chunk = packing.compaction && (1..=MAX_CHUNK).contains(&tail);
         let used = stored.len().div_ceil(BLOCK);
@@ -103,7 +103,7 @@ impl Store {
             let pointer = match stored.get(at * BLOCK..) {
                 Some(rest) if !rest.is_empty() => {
                     let rest = &rest[..rest.len().min(BLOCK)];
-                    let vvbn = self.take_vvbn(key.space())?;
+                    let vvbn = self.alloc_vvbn(key.space())?;
                     first.get_or_insert(vvbn);
                     let place = if is_chunk && at + 1 == used {
                         self.pack(container_of(key.space()), None, vvbn, rest)?
@@ -163,7 +163,7 @@ impl Store {
         bytes: &[u8],
         placed: &mut Placed,
     ) -> Result<Physical> {
-        let at = Physical::block(self.take_pvbn(medium)?, self.sb.cp as u16);
+        let at = Physical::block(self.alloc_pvbn(medium)?, self.sb.cp as u16);
         let mut block = Page::zeros();
         block[..bytes.len()].copy_from_slice(bytes);
         let context = Context {
@@ -226,7 +226,7 @@ impl Store {
             best.cp = best.cp.max(cp);
             return Ok(Physical { pvbn: best.pvbn, tag, form: Form::Compacted });
         }
-        let pvbn = self.take_pvbn(medium)?;
+        let pvbn = self.alloc_pvbn(medium)?;
         self.counts.compacted_blocks_written += 1;
         let mut builder = Builder::default();
         builder.push(vvbn, chunk);

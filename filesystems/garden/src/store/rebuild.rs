@@ -10,7 +10,7 @@ use senesce_block::BlockDevice;
 
 use super::{
     Store,
-    find::{check_alignment, of_version, read_label},
+    find_drives::{check_alignment, of_version, read_label},
 };
 use crate::{
     check::Finding,

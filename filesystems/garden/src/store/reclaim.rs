@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 use super::{
     Key, Store,
-    chunks::PER_BLOCK,
+    chunk_counts::PER_BLOCK,
     space::{BITS, bitmap_key},
     tree::container_key,
     volume,
@@ -176,7 +176,7 @@ impl Store {
         }
         let at = self.container(space, vvbn)?.ok_or_else(|| no_place(space, vvbn))?;
         self.set_container(space, vvbn, None)?;
-        self.give_pvbn(at)?;
+        self.free_pvbn(at)?;
         let volume = self.volume_mut(space)?;
         volume.pending.insert(vvbn);
         volume.record_dirty = true;

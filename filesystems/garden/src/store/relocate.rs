@@ -219,14 +219,14 @@ impl Store {
             let chunk = compacted::trim(self.get(key)?).to_vec();
             let at = self.pack(key.file(), Some((own.to, own.cp)), key.index(), &chunk)?;
             self.set_pointer(key, Some(Pointer::physical(at)))?;
-            self.give_pvbn(own.old)?;
+            self.free_pvbn(own.old)?;
             self.note_moved(own.old.pvbn, at.pvbn);
             return Ok(None);
         }
         let lane = Lane::between(self.raid.geometry.medium_of(own.old.pvbn), own.to);
         let at = Physical::block(self.take_in(lane)?, self.sb.cp as u16);
         self.set_pointer(key, Some(Pointer::physical(at)))?;
-        self.give_pvbn(own.old)?;
+        self.free_pvbn(own.old)?;
         self.note_moved(own.old.pvbn, at.pvbn);
         let context = Context {
             kind: Kind::Volume,

@@ -6,7 +6,7 @@
 
 use super::{
     Store,
-    find::{read_labels, read_superblock},
+    find_drives::{read_labels, read_superblock},
     rebuild::ROWS_AT_ONCE,
 };
 use crate::{

@@ -9,8 +9,8 @@ use std::ops::Range;
 
 use super::{
     AGGREGATE, Freed, Key, Store, aggregate,
+    area_heap::AreaHeap,
     areas::{AreaId, AreaStates},
-    heap::AreaHeap,
     media::{Cursors, Lane, Run},
     volume,
 };
@@ -72,7 +72,7 @@ impl Store {
     }
 
     /// Allocates a PVBN, on the wanted medium if that has a free one.
-    pub(super) fn take_pvbn(&mut self, wanted: Medium) -> Result<u64> {
+    pub(super) fn alloc_pvbn(&mut self, wanted: Medium) -> Result<u64> {
         self.take_in(Lane::to(self.raid.geometry.pool(wanted)))
     }
 
@@ -144,11 +144,11 @@ impl Store {
 
     /// Frees a PVBN, unless it is a compacted block with other chunks in use. The last consistency
     /// point uses it until the next one is durable.
-    pub(super) fn give_pvbn(&mut self, at: Physical) -> Result<()> {
+    pub(super) fn free_pvbn(&mut self, at: Physical) -> Result<()> {
         if let Some(place) = at.in_object() {
             return self.leave_object(place.object);
         }
-        if at.form == Form::Compacted && !self.give_chunk(at.pvbn)? {
+        if at.form == Form::Compacted && !self.free_chunk(at.pvbn)? {
             return Ok(());
         }
         self.flip_bit(AGGREGATE, aggregate::BITMAP, at.pvbn, false)?;
@@ -171,7 +171,7 @@ impl Store {
     }
 
     /// Allocates a VVBN.
-    pub(super) fn take_vvbn(&mut self, space: u32) -> Result<u64> {
+    pub(super) fn alloc_vvbn(&mut self, space: u32) -> Result<u64> {
         let volume = self.volume(space)?;
         let (first, end) = (volume.record.first_own(), volume.record.blocks);
         let cursor = volume.cursor.max(first);
@@ -213,7 +213,7 @@ impl Store {
 
     /// Removes a pointer to a VVBN. The last one clears its bit in the volume's map. If no snapshot
     /// uses the VVBN, it also leaves the container map, and its PVBN is freed.
-    pub(super) fn give_vvbn(&mut self, space: u32, vvbn: u64) -> Result<()> {
+    pub(super) fn free_vvbn(&mut self, space: u32, vvbn: u64) -> Result<()> {
         if self.unshare(space, vvbn)? {
             return Ok(());
         }

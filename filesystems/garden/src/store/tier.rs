@@ -286,7 +286,7 @@ impl Store {
         self.counts.tiered += u64::from(live);
         for (key, old, at) in named {
             self.set_pointer(key, Some(Pointer::physical(at)))?;
-            self.give_pvbn(old)?;
+            self.free_pvbn(old)?;
         }
         Ok(())
     }

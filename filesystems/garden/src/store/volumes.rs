@@ -7,7 +7,7 @@ use std::{
 
 use senesce_fsapi::{FileKind, Ino};
 
-use super::{AGGREGATE, Dedup, Key, KeyHasher, Store, aggregate, container_of, references, shape_of, volume};
+use super::{AGGREGATE, Dedup, Key, KeyHasher, Store, aggregate, container_of, reference_counts, shape_of, volume};
 use crate::{
     error::{Error, Result},
     format::{
@@ -219,7 +219,7 @@ impl Store {
             (volume::INODE_MAP, inodes.div_ceil(8)),
             (volume::ORPHANS, 0),
             (volume::SUMMARY_MAP, blocks.div_ceil(8)),
-            (volume::REFERENCES, blocks * references::COUNT),
+            (volume::REFERENCES, blocks * reference_counts::COUNT),
         ] {
             self.put_inode(space, file, &fixed_file(space, bytes))?;
         }

@@ -106,7 +106,7 @@ pub(crate) fn compute_cost(act: &Act<'_>) -> (u64, bool) {
         // One longer name may make a directory tree that much higher.
         Act::Rename { .. } => (60, false),
         Act::SetAttributes { change, .. } => (32, change.size.is_none_or(|size| size == 0)),
-        Act::Allocate { how, .. } => (40, matches!(how, senesce_fsapi::AllocateHow::Punch)),
+        Act::Allocate { how, .. } => (40, matches!(how, senesce_fsapi::FallocateMode::Punch)),
         // All blocks copied, and each count in a block of its own. `Store::cost` has a better
         // estimate.
         Act::CloneRange { len, .. } => (8 * len.div_ceil(BLOCK as u64) + 32, false),

@@ -1,6 +1,6 @@
 //! Changes of attributes, lengths and contents, with the rules of POSIX for times.
 
-use senesce_fsapi::{AllocateHow, Attributes, Caller, FileKind, FsError, FsResult, Ino, SetAttributes};
+use senesce_fsapi::{Attributes, Caller, FallocateMode, FileKind, FsError, FsResult, Ino, SetAttributes};
 
 use super::contents::check_end;
 use crate::{
@@ -75,7 +75,7 @@ impl Store {
         space: u32,
         caller: &Caller,
         ino: u64,
-        how: AllocateHow,
+        how: FallocateMode,
         offset: u64,
         len: u64,
     ) -> FsResult<()> {
@@ -85,9 +85,9 @@ impl Store {
         }
         let end = check_end(offset, len)?;
         let (zeros, keep_size) = match how {
-            AllocateHow::Reserve { keep_size } => (false, keep_size),
-            AllocateHow::Punch => (true, true),
-            AllocateHow::Zero { keep_size } => (true, keep_size),
+            FallocateMode::Reserve { keep_size } => (false, keep_size),
+            FallocateMode::Punch => (true, true),
+            FallocateMode::Zero { keep_size } => (true, keep_size),
         };
         if zeros {
             self.punch(space, ino, offset, len)?;

@@ -1,7 +1,7 @@
 //! Names: making, linking, removing, renaming.
 
 use senesce_fsapi::{
-    Attributes, Caller, FileKind, FsError, FsResult, MAX_SYMLINK_BYTES, NewNode, RenameHow, check_name,
+    Attributes, Caller, FileKind, FsError, FsResult, MAX_SYMLINK_BYTES, NewNode, RenameMode, check_name,
 };
 
 use super::attributes::attributes_of;
@@ -101,7 +101,7 @@ impl Store {
         caller: &Caller,
         from: At<'_>,
         to: At<'_>,
-        how: RenameHow,
+        how: RenameMode,
         held: bool,
     ) -> FsResult<()> {
         let old = self.entry(space, from)?;
@@ -112,8 +112,8 @@ impl Store {
         }
         let target = self.find_name(space, to.0, to.1)?;
         match (how, &target) {
-            (RenameHow::NoReplace, Some(_)) => return Err(FsError::Exists),
-            (RenameHow::Exchange, None) => return Err(FsError::NotFound),
+            (RenameMode::NoReplace, Some(_)) => return Err(FsError::Exists),
+            (RenameMode::Exchange, None) => return Err(FsError::NotFound),
             _ => {}
         }
         if target.as_ref().is_some_and(|new| new.ino == old.ino) {
@@ -122,7 +122,7 @@ impl Store {
         if old.kind == FileKind::Directory && self.is_below(space, to.0, old.ino)? {
             return Err(LOOP);
         }
-        if let (RenameHow::Exchange, Some(new)) = (how, &target)
+        if let (RenameMode::Exchange, Some(new)) = (how, &target)
             && new.kind == FileKind::Directory
             && self.is_below(space, from.0, new.ino)?
         {
@@ -130,7 +130,7 @@ impl Store {
         }
         let moved_directory = |entry: &Entry| i32::from(entry.kind == FileKind::Directory);
         match target {
-            Some(new) if how == RenameHow::Exchange => {
+            Some(new) if how == RenameMode::Exchange => {
                 let change = moved_directory(&new) - moved_directory(&old);
                 if from.0 != to.0 {
                     check_links(&to_parent)?;

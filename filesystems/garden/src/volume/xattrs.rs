@@ -1,6 +1,6 @@
 //! Extended attributes: each inode that has any has a file without a name, which holds all of them.
 
-use senesce_fsapi::{Caller, FileKind, FsError, FsResult, MAX_NAME_BYTES, MAX_XATTR_BYTES, NewNode, SetXattrHow};
+use senesce_fsapi::{Caller, FileKind, FsError, FsResult, MAX_NAME_BYTES, MAX_XATTR_BYTES, NewNode, SetXattrMode};
 
 use crate::{
     error::{Error, Result},
@@ -27,7 +27,7 @@ impl Store {
         caller: &Caller,
         ino: u64,
         (name, value): (&[u8], &[u8]),
-        how: SetXattrHow,
+        how: SetXattrMode,
         file: u64,
     ) -> FsResult<()> {
         check_xattr_name(name)?;
@@ -37,8 +37,8 @@ impl Store {
         let mut all = self.xattrs(space, ino)?;
         let at = all.binary_search_by(|(other, _)| other[..].cmp(name));
         match (at, how) {
-            (Ok(_), SetXattrHow::Create) => return Err(FsError::Exists),
-            (Err(_), SetXattrHow::Replace) => return Err(FsError::NoAttribute),
+            (Ok(_), SetXattrMode::Create) => return Err(FsError::Exists),
+            (Err(_), SetXattrMode::Replace) => return Err(FsError::NoAttribute),
             (Ok(at), _) => all[at].1 = value.to_vec(),
             (Err(at), _) => all.insert(at, (name.to_vec(), value.to_vec())),
         }

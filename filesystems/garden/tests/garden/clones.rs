@@ -4,7 +4,7 @@
 use senesce_block::CrashPlan;
 use senesce_core::Seed;
 use senesce_fsapi::{
-    AllocateHow, FileKind, FileSystem, FsError, Ino, NewNode, SetAttributes,
+    FallocateMode, FileKind, FileSystem, FsError, Ino, NewNode, SetAttributes,
     conformance::{Operation, Place, SequenceOptions, Subject, run_sequence},
 };
 use senesce_garden::{Limits, Sharing, VolumeOptions};
@@ -61,7 +61,7 @@ fn clone_needs_pointers_and_no_blocks() {
     rig.fs().write(&caller(4), a, 5 * BLOCK + 100, &[1; 5000]).unwrap();
     let cut = SetAttributes { size: Some(300 * BLOCK + 7), ..SetAttributes::default() };
     rig.fs().set_attributes(&caller(5), b, &cut).unwrap();
-    rig.fs().allocate(&caller(6), c, AllocateHow::Punch, 10 * BLOCK, 100 * BLOCK).unwrap();
+    rig.fs().allocate(&caller(6), c, FallocateMode::Punch, 10 * BLOCK, 100 * BLOCK).unwrap();
     for reopened in [false, true] {
         if reopened {
             rig.open().unwrap();
@@ -209,8 +209,12 @@ fn story() -> Vec<Operation> {
         len,
     };
     let cut = |at: &str, size| Operation::Truncate { at: Place::Path(path(at)), size };
-    let punch =
-        |at: &str, offset, len| Operation::Allocate { at: Place::Path(path(at)), how: AllocateHow::Punch, offset, len };
+    let punch = |at: &str, offset, len| Operation::Allocate {
+        at: Place::Path(path(at)),
+        how: FallocateMode::Punch,
+        offset,
+        len,
+    };
     vec![
         make_at("a", FileKind::File),
         write("a", 0, 60_000),

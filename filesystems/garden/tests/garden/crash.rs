@@ -6,7 +6,7 @@ use std::sync::Arc;
 use senesce_block::{BlockDevice, BlockOperation, CrashPlan, FaultDevice, MemoryDevice, RecordedDevice, Recording};
 use senesce_core::{Bytes, Seed};
 use senesce_fsapi::{
-    FileKind, FileSystem, Ino, ModelFs, NewNode, RenameHow, SetXattrHow,
+    FileKind, FileSystem, Ino, ModelFs, NewNode, RenameMode, SetXattrMode,
     conformance::{Draw, Operation, Place, Player, SequenceOptions, Tree, collect_tree, find_difference, set_root},
 };
 use senesce_garden::{Accepted, Garden, Limits, LogDevices};
@@ -32,14 +32,14 @@ pub fn make(at: &str, kind: FileKind) -> Operation {
 /// unlinked, holes, attributes and directories. The log fills up in the middle, and many blocks are
 /// dirty.
 pub fn story() -> Vec<Operation> {
-    let rename = |from: &str, to: &str| Operation::Rename { from: path(from), to: path(to), how: RenameHow::Replace };
+    let rename = |from: &str, to: &str| Operation::Rename { from: path(from), to: path(to), how: RenameMode::Replace };
     let cut = |at: &str, size| Operation::Truncate { at: Place::Path(path(at)), size };
     let set = |len| Operation::SetXattr {
         at: Place::Path(path("d/small")),
         name: path("user.a"),
         len,
         seed: 1,
-        how: SetXattrHow::Any,
+        how: SetXattrMode::Any,
     };
     vec![
         make("d", FileKind::Directory),
@@ -315,7 +315,7 @@ fn operations_after_an_unflushed_superblock_survive() {
     rig.open().unwrap();
     rig.fs().make_node(&caller(2), Ino::ROOT, b"behind", &NewNode::file(0o600)).unwrap();
     recording.mark(1);
-    rig.garden().close_point().unwrap();
+    rig.garden().commit_checkpoint().unwrap();
     rig.fs().make_node(&caller(3), Ino::ROOT, b"last", &NewNode::file(0o600)).unwrap();
     recording.mark(2);
     let mut states = 0;

@@ -35,7 +35,7 @@ pub fn play(fs: &dyn FileSystem) {
         fs.write(&caller(1), source, 8192, &[number as u8 + 1; 100]).unwrap();
     }
     fs.symlink(&caller(2), Ino::ROOT, b"link", b"to").unwrap();
-    fs.set_xattr(&caller(2), Ino::ROOT, b"user.a", &[5; 300], senesce_fsapi::SetXattrHow::Any).unwrap();
+    fs.set_xattr(&caller(2), Ino::ROOT, b"user.a", &[5; 300], senesce_fsapi::SetXattrMode::Any).unwrap();
 }
 
 /// A filled aggregate at rest.

@@ -3,7 +3,7 @@
 use senesce_block::{CrashPlan, MemoryDevice, Recording};
 use senesce_core::{Bytes, Rng, Seed};
 use senesce_fsapi::{
-    AllocateHow, FileKind, FileSystem, Ino, ModelFs, NewNode,
+    FallocateMode, FileKind, FileSystem, Ino, ModelFs, NewNode,
     conformance::{Operation, Place, Player, collect_tree, find_difference, set_root},
 };
 use senesce_garden::{DedupStep, Limits, Sharing};
@@ -115,7 +115,7 @@ pub fn draw(rng: &mut Rng) -> Operation {
         0 => Operation::Unlink { path },
         1 => Operation::MakeNode { path, kind: FileKind::File, permissions: 0o600 },
         2 => Operation::Truncate { at, size: offset + rng.below(5000) },
-        3 => Operation::Allocate { at, how: AllocateHow::Punch, offset, len },
+        3 => Operation::Allocate { at, how: FallocateMode::Punch, offset, len },
         4 | 5 => Operation::CloneRange { from: at, from_offset: offset, to: Place::Path(other), to_offset, len },
         6 => Operation::Write { at, offset: offset + rng.below(9000), len: rng.below(9000), seed: 9 },
         _ => Operation::Write { at, offset, len, seed: rng.below(3) },

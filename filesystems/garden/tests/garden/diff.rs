@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, ops::Range};
 
 use senesce_core::{Rng, Seed};
-use senesce_fsapi::{AllocateHow, FileKind, FileSystem, Ino, NewNode, SetAttributes, SetXattrHow, Timestamp};
+use senesce_fsapi::{FallocateMode, FileKind, FileSystem, Ino, NewNode, SetAttributes, SetXattrMode, Timestamp};
 use senesce_garden::{Change, InodeChange, Limits};
 
 use crate::rig::{LARGE, Rig, SMALL, TIGHT, VOLUME, caller};
@@ -43,11 +43,11 @@ fn diff_reports_exactly_the_changes() {
     fs.set_attributes(&time(), shorter, &SetAttributes { size: Some(BLOCK as u64), ..Default::default() }).unwrap();
     fs.write(&time(), small, 0, &[9; 10]).unwrap();
     fs.write(&time(), spilt, 0, &[9; 3 * BLOCK]).unwrap();
-    fs.set_xattr(&time(), same, b"user.a", &[7; 300], SetXattrHow::Any).unwrap();
+    fs.set_xattr(&time(), same, b"user.a", &[7; 300], SetXattrMode::Any).unwrap();
     fs.unlink(&time(), Ino::ROOT, b"gone").unwrap();
     garden.create_snapshot(VOLUME, b"b", NOW).unwrap();
     let new = make(fs, "new", 20_000);
-    fs.set_xattr(&time(), same, b"user.a", &[8; 300], SetXattrHow::Any).unwrap();
+    fs.set_xattr(&time(), same, b"user.a", &[8; 300], SetXattrMode::Any).unwrap();
     assert_eq!(new, gone, "the number is reused");
 
     let is_user = |change: &InodeChange| change.ino != Ino::ROOT.0;
@@ -125,10 +125,10 @@ fn change_something(rng: &mut Rng, fs: &dyn FileSystem, second: i64) {
             let size = Some([0, 100, 4096, 41_000, 90_000][rng.below(5) as usize]);
             fs.set_attributes(&caller, found.ino, &SetAttributes { size, ..Default::default() }).map(|_| ()).unwrap();
         }
-        2 => fs.allocate(&caller, found.ino, AllocateHow::Punch, rng.below(50_000), 1 + rng.below(50_000)).unwrap(),
+        2 => fs.allocate(&caller, found.ino, FallocateMode::Punch, rng.below(50_000), 1 + rng.below(50_000)).unwrap(),
         3 => {
             let value = vec![second as u8; 1 + rng.below(300) as usize];
-            fs.set_xattr(&caller, found.ino, b"user.a", &value, SetXattrHow::Any).unwrap();
+            fs.set_xattr(&caller, found.ino, b"user.a", &value, SetXattrMode::Any).unwrap();
         }
         _ => {
             let data = vec![second as u8; 1 + rng.below(20_000) as usize];

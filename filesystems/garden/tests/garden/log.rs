@@ -31,7 +31,7 @@ fn with_operations(is_closed: bool, operations: impl Fn(&Rig)) -> (Vec<MemoryDev
     rig.garden().consistency_point().unwrap();
     let log = devices.last().unwrap().contents();
     if is_closed {
-        rig.garden().close_point().unwrap();
+        rig.garden().commit_checkpoint().unwrap();
     }
     operations(&rig);
     let tree = collect_tree(rig.fs()).unwrap();

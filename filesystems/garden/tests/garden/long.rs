@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use senesce_block::{CrashPlan, MemoryDevice, Recording};
 use senesce_core::Seed;
-use senesce_fsapi::{FileSystem, Ino, NewNode, RenameHow, SeekTo};
+use senesce_fsapi::{FileSystem, Ino, NewNode, RenameMode, SeekTo};
 use senesce_garden::{VolumeFs, check};
 
 use crate::{
@@ -42,7 +42,7 @@ fn long_file_is_removed_by_several_operations() {
             "unlink" => rig.fs().unlink(&caller(2), Ino::ROOT, b"long").unwrap(),
             "rename" => {
                 let (from, to) = ((Ino::ROOT, &b"other"[..]), (Ino::ROOT, &b"long"[..]));
-                rig.fs().rename(&caller(2), from, to, RenameHow::Replace).unwrap();
+                rig.fs().rename(&caller(2), from, to, RenameMode::Replace).unwrap();
             }
             _ => {
                 rig.fs().open(ino).unwrap();

@@ -1,8 +1,5 @@
 //! Aggregates on devices in memory: contents of volumes, losses of power, damage, and the check.
 
-mod autonomy;
-mod autonomy_cold;
-mod autonomy_rig;
 mod clones;
 mod conformance;
 mod crash;
@@ -15,12 +12,15 @@ mod drives;
 mod dump;
 mod early;
 mod faults;
-mod flight;
 mod forged;
 mod gardening;
 mod guard;
+mod inflight_checkpoint;
 mod log;
 mod long;
+mod maintenance;
+mod maintenance_cold;
+mod maintenance_rig;
 mod mirror;
 mod mirror_crash;
 mod mirror_faults;

@@ -272,7 +272,7 @@ fn record_damaged_in_both_copies_is_named() {
 }
 
 #[test]
-fn older_point_opens_without_a_readable_log() {
+fn previous_checkpoint_opens_without_a_readable_log() {
     let left = leave(SHAPE.mirrored(), End::Killed);
     let devices = fork(&left.devices);
     for log in [5, 6] {

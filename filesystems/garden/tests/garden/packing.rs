@@ -2,7 +2,7 @@
 
 use senesce_core::{Rng, Seed};
 use senesce_fsapi::{
-    AllocateHow, FileSystem, Ino, NewNode,
+    FallocateMode, FileSystem, Ino, NewNode,
     conformance::{SequenceOptions, Subject, run_cases, run_sequence, set_root},
 };
 use senesce_garden::{Limits, Packing};
@@ -116,7 +116,7 @@ fn groups_save_blocks_and_keep_their_contents() {
                 1 => {
                     let end = data.len().min(at as usize + new.len());
                     data[(at as usize).min(end)..end].fill(0);
-                    rig.fs().allocate(&caller(3), *ino, AllocateHow::Punch, at, new.len() as u64).unwrap();
+                    rig.fs().allocate(&caller(3), *ino, FallocateMode::Punch, at, new.len() as u64).unwrap();
                 }
                 _ => {
                     data.resize(data.len().max(at as usize + new.len()), 0);
@@ -202,7 +202,7 @@ fn full_packed_volume_allows_truncation_and_removal() {
         let cut = senesce_fsapi::SetAttributes { size: Some(12 * BLOCK + number % 2), ..Default::default() };
         match number % 3 {
             0 => drop(rig.fs().set_attributes(&caller(3), ino, &cut).unwrap()),
-            1 => rig.fs().allocate(&caller(3), ino, AllocateHow::Punch, BLOCK, 2 * BLOCK).unwrap(),
+            1 => rig.fs().allocate(&caller(3), ino, FallocateMode::Punch, BLOCK, 2 * BLOCK).unwrap(),
             _ => rig.fs().unlink(&caller(3), Ino::ROOT, format!("file {number}").as_bytes()).unwrap(),
         }
     }

@@ -1,7 +1,7 @@
 //! The end of the space: operations that do not fit are refused completely, and deleting always
 //! works.
 
-use senesce_fsapi::{FileSystem, FsError, FsResult, Ino, NewNode, SetAttributes, SetXattrHow, Timestamp};
+use senesce_fsapi::{FileSystem, FsError, FsResult, Ino, NewNode, SetAttributes, SetXattrMode, Timestamp};
 use senesce_garden::{FormatOptions, Garden, Limits, VolumeOptions};
 
 use crate::{
@@ -159,10 +159,10 @@ fn exhausted_inodes_mean_no_space() {
     let names = fill(&fs, 1);
     assert_eq!(names.len(), 64 - 16);
     let ino = fs.lookup(Ino::ROOT, b"file 3").unwrap().ino;
-    let refused = fs.set_xattr(&caller(1), ino, b"user.a", b"b", SetXattrHow::Any);
+    let refused = fs.set_xattr(&caller(1), ino, b"user.a", b"b", SetXattrMode::Any);
     assert!(matches!(refused, Err(FsError::NoSpace)), "{refused:?}");
     fs.unlink(&caller(1), Ino::ROOT, b"file 7").unwrap();
-    fs.set_xattr(&caller(1), ino, b"user.a", b"b", SetXattrHow::Any).unwrap();
+    fs.set_xattr(&caller(1), ino, b"user.a", b"b", SetXattrMode::Any).unwrap();
     assert_eq!(fs.space().unwrap().free_inodes, 0);
 }
 

@@ -64,7 +64,7 @@ fn point_that_needs_deleted_objects_is_refused() {
         if step == Step::Anew {
             write(&tiered, 0, &bytes(30, 7));
         }
-        tiered.garden().close_point().unwrap();
+        tiered.garden().commit_checkpoint().unwrap();
         tiered.open();
         let expected = match step {
             Step::OneBlock => {
@@ -86,7 +86,7 @@ fn point_that_needs_deleted_objects_is_refused() {
             }
         };
         match made {
-            Made::Closed => tiered.garden().close_point().unwrap(),
+            Made::Closed => tiered.garden().commit_checkpoint().unwrap(),
             _ => tiered.garden().consistency_point().unwrap(),
         }
         match made {

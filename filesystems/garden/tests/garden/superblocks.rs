@@ -63,7 +63,7 @@ pub fn play(shape: &Shape, step: Step, behind: Behind) -> (Vec<MemoryDevice>, [T
     let devices: Vec<Arc<MemoryDevice>> = shape.devices().into_iter().map(Arc::new).collect();
     let mut rig = Rig::on(shape, devices.iter().map(|device| device.clone() as _).collect(), LIMITS);
     make(&rig, "before", 9000);
-    rig.garden().close_point().unwrap();
+    rig.garden().commit_checkpoint().unwrap();
     rig.open().unwrap();
     let before = collect_tree(rig.fs()).unwrap();
     match step {
@@ -85,7 +85,7 @@ pub fn play(shape: &Shape, step: Step, behind: Behind) -> (Vec<MemoryDevice>, [T
     rig.garden().consistency_point().unwrap();
     let at = collect_tree(rig.fs()).unwrap();
     if matches!(behind, Behind::Closed | Behind::ClosedAndOperations) {
-        rig.garden().close_point().unwrap();
+        rig.garden().commit_checkpoint().unwrap();
     }
     if matches!(behind, Behind::ClosedAndOperations) {
         rig.open().unwrap();
@@ -251,7 +251,7 @@ fn operations_after_a_missing_marker_are_missed() {
         rig.garden().consistency_point().unwrap();
         let log = devices.last().unwrap();
         let old = log.contents();
-        rig.garden().close_point().unwrap();
+        rig.garden().commit_checkpoint().unwrap();
         let new = log.contents();
         let unit = (0..new.len() / 512).map(|unit| unit * 512..(unit + 1) * 512);
         let changed: Vec<_> = unit.filter(|unit| old[unit.clone()] != new[unit.clone()]).collect();
@@ -273,7 +273,7 @@ fn power_may_be_lost_while_closing() {
         let run = record_on(&shape, &story(), None, crash::LIMITS, &mut |rig| {
             count += 1;
             if count % 4 == 0 {
-                rig.garden().close_point().unwrap();
+                rig.garden().commit_checkpoint().unwrap();
             }
         });
         let plan = CrashPlan { exhaustive_up_to: 4, samples: 6, tears: 3, seed: Seed(2) };

@@ -1,7 +1,7 @@
 //! The store is unavailable or an object is damaged: an operation that needs a cold block fails
 //! before it changes anything, and all others succeed.
 
-use senesce_fsapi::{AllocateHow, FileSystem, FsError, FsResult, Ino, SetAttributes};
+use senesce_fsapi::{FallocateMode, FileSystem, FsError, FsResult, Ino, SetAttributes};
 use senesce_garden::Packing;
 use senesce_objects::ObjectStore;
 
@@ -93,7 +93,7 @@ impl Files {
             done.map(|cloned| assert_eq!(cloned, len as u64))
         };
         match change {
-            Change::Punch(from, to) => fs.allocate(&by, ino, AllocateHow::Punch, from as u64, (to - from) as u64),
+            Change::Punch(from, to) => fs.allocate(&by, ino, FallocateMode::Punch, from as u64, (to - from) as u64),
             Change::Cut(size) => fs.set_attributes(&by, ino, &cut(size)).map(drop),
             Change::Write(from, to) => self.tiered.write(ino, from as u64, &vec![7; to - from]),
             Change::Clone(len, to) => clone(0, len, to),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use senesce_core::Nanos;
 use senesce_fsapi::Ino;
-use senesce_garden::{Autonomy, Error, FixUp, Gardening, Limits, ObjectGardening, Seen};
+use senesce_garden::{Error, FixUp, Gardening, Limits, LoadMeasurements, MaintenanceController, ObjectGardening};
 use senesce_objects::{FaultObjects, MemoryObjects, ObjectStore, S3_STANDARD};
 
 use crate::{
@@ -40,19 +40,25 @@ fn two() -> (Tiered, Devices) {
 /// The messages of gardening by load with unlimited time.
 fn garden_by_load(tiered: &Tiered) -> Vec<String> {
     let objects = ObjectGardening { tiering: ALL, prices: Some(S3_STANDARD) };
-    let mut autonomy = Autonomy::new(tiered.garden(), WISHED, Nanos(0)).with_objects(Some(objects));
+    let mut maintenance = MaintenanceController::new(tiered.garden(), WISHED, Nanos(0)).with_objects(Some(objects));
     let mut told = Vec::new();
     for turn in 1..10_000u64 {
         let now = Nanos(turn * 100_000_000);
-        told.extend(autonomy.work(tiered.garden(), now).unwrap());
+        told.extend(maintenance.work(tiered.garden(), now).unwrap());
         if turn % 50 == 0 {
             tiered.garden().consistency_point().unwrap();
         }
         if turn % 10 == 0 {
-            autonomy.observe(Seen { now, processors: 0.05, drives: 0.0, point: 0.0, clients: Vec::new() });
+            maintenance.observe(LoadMeasurements {
+                now,
+                processors: 0.05,
+                drives: 0.0,
+                point: 0.0,
+                clients: Vec::new(),
+            });
         }
     }
-    assert!(autonomy.report().passes > 0, "all other tasks continue: {:?}", autonomy.report());
+    assert!(maintenance.report().passes > 0, "all other tasks continue: {:?}", maintenance.report());
     told
 }
 

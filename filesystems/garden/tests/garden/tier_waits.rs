@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use senesce_fsapi::{AllocateHow, FileSystem, FsError, FsResult, Ino, SetAttributes};
+use senesce_fsapi::{FallocateMode, FileSystem, FsError, FsResult, Ino, SetAttributes};
 use senesce_garden::{Limits, Packing};
 use senesce_objects::{FaultObjects, MemoryObjects, ObjectResult, ObjectStore, PriceList};
 
@@ -147,7 +147,7 @@ impl Garden {
             tiered.fs().unlink(&caller(3), Ino::ROOT, &[b'n', round]).unwrap();
             tiered.garden().sync().unwrap();
             tiered.garden().create_snapshot(VOLUME, &[b's', round], caller(3).now).unwrap();
-            tiered.garden().close_point().unwrap();
+            tiered.garden().commit_checkpoint().unwrap();
         });
     }
 
@@ -328,7 +328,7 @@ impl Change {
         let (fs, cold) = (garden.tiered.fs(), garden.cold);
         match self {
             Self::Write(from, len) => garden.tiered.write(cold, from as u64, &vec![7; len]).unwrap(),
-            Self::Punch => fs.allocate(&caller(3), cold, AllocateHow::Punch, 9, 7 * BLOCK as u64).unwrap(),
+            Self::Punch => fs.allocate(&caller(3), cold, FallocateMode::Punch, 9, 7 * BLOCK as u64).unwrap(),
             Self::Cut => {
                 let cut = SetAttributes { size: Some(10 * BLOCK as u64 + 9), ..Default::default() };
                 fs.set_attributes(&caller(3), cold, &cut).map(drop).unwrap();
@@ -433,7 +433,7 @@ fn waiting_change_may_make_another_consistency_point() {
     garden.store.hush(1, false);
     let points = point();
     thread::scope(|scope| {
-        let zero = AllocateHow::Zero { keep_size: true };
+        let zero = FallocateMode::Zero { keep_size: true };
         let (fs, cold) = (tiered.fs(), garden.cold);
         let zeroer = garden.begin(scope, move || fs.allocate(&caller(3), cold, zero, 9, 9));
         assert_eq!(point(), points + 1);

@@ -7,7 +7,7 @@ use std::{
 
 use senesce_core::Seed;
 use senesce_fsapi::{
-    AllocateHow, FileSystem, FsError, FsResult, Ino,
+    FallocateMode, FileSystem, FsError, FsResult, Ino,
     conformance::{SequenceOptions, Subject, run_sequence},
 };
 use senesce_garden::{DefragFiles, Limits, Packing, Placing, Tiering};
@@ -109,7 +109,7 @@ fn only_cold_contents_need_the_store() {
         // A partial write needs the rest of the block, a whole one does not.
         let at = block * BLOCK;
         why(tiered.write(ino, at as u64 + 1, &[7; 10]).unwrap_err());
-        let punched = tiered.fs().allocate(&caller(3), ino, AllocateHow::Punch, BLOCK as u64 - 10, 2 * BLOCK as u64);
+        let punched = tiered.fs().allocate(&caller(3), ino, FallocateMode::Punch, BLOCK as u64 - 10, 2 * BLOCK as u64);
         why(punched.unwrap_err());
         tiered.write(ino, at as u64, &data[..BLOCK]).unwrap();
         assert_eq!(tiered.read(ino, at as u64, BLOCK).unwrap(), data[..BLOCK]);

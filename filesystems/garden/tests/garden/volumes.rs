@@ -7,7 +7,7 @@ use std::sync::{
 
 use senesce_block::{BlockDevice, BlockResult, MemoryDevice};
 use senesce_core::Bytes;
-use senesce_fsapi::{AllocateHow, FileSystem, FsError, Ino, NewNode, SeekTo, SetAttributes};
+use senesce_fsapi::{FallocateMode, FileSystem, FsError, Ino, NewNode, SeekTo, SetAttributes};
 use senesce_garden::{Limits, VolumeOptions};
 
 use crate::rig::{Devices, LARGE, Rig, SMALL, Shape, TIGHT, caller, format, open};
@@ -174,7 +174,7 @@ fn same_operations_give_the_same_bytes() {
 fn reservation_larger_than_the_space_is_refused() {
     let rig = Rig::new(&SMALL, TIGHT);
     let ino = make(rig.fs(), "file");
-    let how = AllocateHow::Reserve { keep_size: false };
+    let how = FallocateMode::Reserve { keep_size: false };
     let refused = rig.fs().allocate(&caller(1), ino, how, 0, 1 << 30);
     assert!(matches!(refused, Err(FsError::NoSpace)), "{refused:?}");
     rig.fs().allocate(&caller(1), ino, how, 0, 1 << 20).unwrap();

@@ -93,7 +93,7 @@ impl Service<'_> {
 
     /// Makes everything durable in a consistency point.
     fn close(&self) -> Result<()> {
-        let closed = if self.live { self.garden.close_point() } else { self.garden.close() };
+        let closed = if self.live { self.garden.commit_checkpoint() } else { self.garden.close() };
         closed.when(|| format!("cannot close {}", self.place))
     }
 

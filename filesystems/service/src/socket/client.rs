@@ -19,7 +19,7 @@ use super::{
 use crate::{Failure, Response, Task};
 
 /// How often to check for cancellation.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A connection to a server.
 #[derive(Debug)]
@@ -68,7 +68,7 @@ impl Client {
     /// Errors: the server is gone, or its answer is malformed.
     pub fn ask(self, request: &impl Serialize, task: &mut dyn Task) -> io::Result<Answer> {
         self.send(request)?;
-        self.0.set_read_timeout(Some(LOOK))?;
+        self.0.set_read_timeout(Some(POLL_INTERVAL))?;
         let mut replies = BufReader::new(Patient { stream: &self.0, task, is_cancelled: false });
         loop {
             match line::read(&mut replies, MOST_REPLY_BYTES)? {

@@ -72,7 +72,7 @@ impl Rig {
     }
 
     fn check(&self) {
-        self.garden.close_point().unwrap();
+        self.garden.commit_checkpoint().unwrap();
         let report = check(&self.drives, &self.log).unwrap();
         assert!(report.is_clean(), "{:?}", report.findings);
     }
@@ -267,7 +267,7 @@ fn requests_and_gardening_by_load_take_turns() {
     let mut gardener = Gardener { rig: &rig, turns: 0 };
     assert_eq!(gardener.garden(), Some(16));
     // A stripe within the next step of gardening.
-    rig.garden.close_point().unwrap();
+    rig.garden.commit_checkpoint().unwrap();
     rig.drives[0].write_at(20 * 4160, &[0xff; 4160]).unwrap();
     let Response::Scrubbed(done) = rig.ask_with(&Request::Scrub { from: 0 }, &mut gardener).unwrap() else {
         panic!("another response")

@@ -14,8 +14,8 @@
 //! Not modelled: wear levelling, error correction and retries, planes that must use equal pages, a
 //! map that does not fit into memory, suspended programs, pseudo-SLC regions, temperature.
 
+mod data_path;
 mod die;
-mod lane;
 mod spec;
 
 use std::{cmp::Reverse, collections::BinaryHeap};
@@ -24,8 +24,8 @@ use senesce_core::{BlockOp, Nanos, Rng, Seed};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
+use data_path::Lane;
 use die::{Die, Task};
-use lane::Lane;
 pub use spec::{SsdFill, SsdSpec};
 
 /// Bytes of a block.

@@ -1,6 +1,6 @@
 //! A station, where customers wait for one of several channels: processors, drives, the log.
 
-mod line;
+mod waiting_queue;
 
 use senesce_core::Nanos;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use crate::{
     Error,
     statistics::{Histogram, Level, Spans},
 };
-use line::Lines;
+use waiting_queue::Lines;
 
 /// The class of a customer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

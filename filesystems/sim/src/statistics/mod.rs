@@ -1,9 +1,9 @@
 //! Figures of a run: distributions of spans, means over time, and confidence intervals.
 
-mod batches;
+mod confidence;
 mod histogram;
-mod level;
+mod time_average;
 
-pub use batches::{BatchMeans, Interval};
+pub use confidence::{BatchMeans, Interval};
 pub use histogram::{Histogram, Spans};
-pub use level::Level;
+pub use time_average::Level;

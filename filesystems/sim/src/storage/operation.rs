@@ -3,7 +3,7 @@
 use senesce_core::{BlockOp, Nanos};
 
 use super::{
-    run::{Happening, Owner, Run},
+    event_loop::{Owner, Run, SimEvent},
     trace::{Chain, Operation},
 };
 use crate::{Class, CpuEvents};
@@ -130,7 +130,7 @@ impl Run<'_> {
         } else {
             open.held = Some(now);
             self.held.push_back(number);
-            self.note(now, Happening::Held(number));
+            self.note(now, SimEvent::Held(number));
         }
     }
 
@@ -158,7 +158,7 @@ impl Run<'_> {
         }
         self.logged[at] += 1;
         self.answer(now, number);
-        self.begin_point(now);
+        self.start_checkpoint(now);
     }
 
     fn compute_for(&mut self, now: Nanos, number: u64, stage: Stage, events: CpuEvents) {

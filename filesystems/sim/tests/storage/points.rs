@@ -4,7 +4,7 @@ use senesce_core::{BlockOp, Nanos, Seed};
 use senesce_sim::{
     Arrivals, CpuEvents, Distribution,
     storage::{
-        Exclusive, Happening, Operation, PointTrace, StorageLoad, SyntheticTrace, Trace, compute_storage,
+        Exclusive, Operation, PointTrace, SimEvent, StorageLoad, SyntheticTrace, Trace, compute_storage,
         compute_storage_observed,
     },
 };
@@ -59,8 +59,8 @@ fn background_points_repeat_and_scan_in_sequence() {
     let trace = Trace { points: vec![point], before: Vec::new() };
     let (mut scanned, mut points) = (Vec::new(), 0);
     let mut look = |now: Nanos, happening| match happening {
-        Happening::Request { op: BlockOp::Read, drive, .. } => scanned.push((now.0, drive)),
-        Happening::PointDone(number) => {
+        SimEvent::Request { op: BlockOp::Read, drive, .. } => scanned.push((now.0, drive)),
+        SimEvent::PointDone(number) => {
             assert_eq!(number, points);
             points += 1;
         }

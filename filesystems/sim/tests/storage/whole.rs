@@ -5,7 +5,7 @@ use senesce_core::{Nanos, Seed};
 use senesce_sim::{
     Arrivals, Distribution,
     storage::{
-        Happening, Operation, PointTrace, StorageLoad, StorageSetup, Trace, compute_storage, compute_storage_observed,
+        Operation, PointTrace, SimEvent, StorageLoad, StorageSetup, Trace, compute_storage, compute_storage_observed,
     },
 };
 
@@ -16,7 +16,7 @@ fn the_sequence_of_events_never_changes() {
     let arrivals = Arrivals::Closed { customers: 3, think: Distribution::Exponential(Nanos(2_000_000)) };
     let load = StorageLoad { arrivals, warm_up: 0, operations: 14, seed: Seed(1) };
     let mut lines = Vec::new();
-    let mut observer = |now: Nanos, happening: Happening| lines.push(format!("{:>9} {happening:?}\n", now.0));
+    let mut observer = |now: Nanos, happening: SimEvent| lines.push(format!("{:>9} {happening:?}\n", now.0));
     compute_storage_observed(&disks(3), &small_trace(), &load, &mut observer).unwrap();
     let got: String = lines.concat();
     assert_eq!(got, include_str!("golden-sim-1.txt"), "the events are:\n{got}");
@@ -69,10 +69,10 @@ proptest! {
             assert!(now >= last);
             last = now;
             match happening {
-                Happening::Arrived(_) => arrived += 1,
-                Happening::Answered(number) => answered.push(number),
-                Happening::PointBegan(number) => { assert_eq!((number, done), (began, began)); began += 1 }
-                Happening::PointDone(number) => { assert_eq!(number, done); done += 1 }
+                SimEvent::Arrived(_) => arrived += 1,
+                SimEvent::Answered(number) => answered.push(number),
+                SimEvent::PointBegan(number) => { assert_eq!((number, done), (began, began)); began += 1 }
+                SimEvent::PointDone(number) => { assert_eq!(number, done); done += 1 }
                 _ => {}
             }
         }).unwrap();

@@ -7,7 +7,7 @@ use senesce_trials::{
 };
 
 use super::{Experiment, Outcome, Stage, ratio, run_at};
-use crate::{Result, TimedTrial, machine};
+use crate::{Result, TimedTrial, published_machines};
 
 const PER_SECOND: u64 = 3_000;
 /// Consistency points that are collected at the end of each turnover.
@@ -73,7 +73,7 @@ fn turnovers(
     profile: &CpuProfile,
 ) -> Result<(Vec<Stage>, Counted)> {
     let setup = Setup::published(scale);
-    let system = machine::disks(&setup, machine::DISK_CORES, profile.clone())?;
+    let system = published_machines::disks(&setup, published_machines::DISK_CORES, profile.clone())?;
     let mut trial = TimedTrial::new(setup, LoadKind::Oltp { units: 1 }, false)?;
     trial.set_cleaning(cleaning);
     let (mut stages, each) = (Vec::new(), trial.trial().setup().blocks_per_point() * POINTS as u64 * 1000);
@@ -82,7 +82,7 @@ fn turnovers(
         trial.age((10 * scale.turnover_percent).saturating_sub(collected))?;
         let window = trial.collect(POINTS)?;
         // Run once without wrapping: disks would not read again what is in their buffers.
-        let run = run_at(PER_SECOND, &system, &window, &machine::open(PER_SECOND, window.operations()))?;
+        let run = run_at(PER_SECOND, &system, &window, &published_machines::open(PER_SECOND, window.operations()))?;
         stages.push(Stage::new(name, &mut trial, &system, &window, vec![run]));
     }
     Ok((stages, Counted::since(0, trial.trial(), name, cleaning)))

@@ -6,7 +6,7 @@ use senesce_trials::{
 };
 
 use super::{Experiment, Outcome, Run, Stage, ablation, operations, ratio, run_at};
-use crate::{MAXIMUM_PER_SECOND, Result, TimedTrial, Window, machine};
+use crate::{MAXIMUM_PER_SECOND, Result, TimedTrial, Window, published_machines};
 
 const OLTP: LoadKind = LoadKind::Oltp { units: 1 };
 /// Turnovers of E5.
@@ -49,7 +49,7 @@ pub fn collect_plateau(scale: Scale) -> Result<(Setup, Window)> {
 /// E3: the SSDs of an aggregate of SSDs and disks.
 pub fn tier(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
     let setup = Setup { data_drives: TIER_DRIVES, ..Setup::published(scale) };
-    let system = machine::flash(&setup, profile.clone())?;
+    let system = published_machines::flash(&setup, profile.clone())?;
     let (mut stages, mut hours) = (Vec::new(), Vec::new());
     for (name, cleaning) in ARMS {
         let mut trial = TimedTrial::new(setup.clone(), TIER, true)?;
@@ -102,7 +102,7 @@ pub fn tier(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
 /// E4.
 pub fn oltp(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
     let setup = Setup::published(scale);
-    let system = machine::flash(&setup, profile.clone())?;
+    let system = published_machines::flash(&setup, profile.clone())?;
     let mut stages = Vec::new();
     let mut age = |trial: &mut TimedTrial, (name, cleaning): (&str, CleaningPolicy)| -> Result<Counted> {
         let before = trial.trial().series().points.len();
@@ -224,7 +224,7 @@ fn amplification(without: &Stage, with: &Stage, rate: u64) -> Vec<Figure> {
 
 /// The aggregate of E4 at its plateau, overwritten at random without and then with cleaning.
 fn overwrite(setup: Setup, scale: Scale, profile: &CpuProfile) -> Result<(Vec<Stage>, Aged)> {
-    let system = machine::flash(&setup, profile.clone())?;
+    let system = published_machines::flash(&setup, profile.clone())?;
     let mut trial = TimedTrial::new(setup, OLTP, true)?;
     Plateau::find(trial.trial(), scale)?;
     trial.trial().set_load(LoadKind::Random);
@@ -265,7 +265,7 @@ fn sweep(
     rates: &[u64],
     scale: Scale,
 ) -> Result<Stage> {
-    let run = |&rate: &u64| run_at(rate, system, window, &machine::open(rate, operations(window, scale)));
+    let run = |&rate: &u64| run_at(rate, system, window, &published_machines::open(rate, operations(window, scale)));
     let runs = rates.iter().map(run).collect::<Result<_>>()?;
     Ok(Stage::new(name, trial, system, window, runs))
 }

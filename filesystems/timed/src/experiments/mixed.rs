@@ -9,7 +9,7 @@ use senesce_sim::{
 use senesce_trials::{CleaningPolicy, Figure, LoadKind, Scale, Setup};
 
 use super::{Experiment, Outcome, Stage, run_at};
-use crate::{Result, TimedTrial, machine};
+use crate::{Result, TimedTrial, published_machines};
 
 /// Turnovers at random, and then with cleaning, so that there are empty areas for sequential
 /// writes.
@@ -34,7 +34,7 @@ pub fn run(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
     let (one, other) = (figures_of(&without), figures_of(&with));
     let rate = |per_second: f64| per_second * (BLOCKS * 4096) as f64 / f64::from(1 << 30);
     // Utilised cores, not charged ones: near saturation some charged work is not done yet.
-    let cores = |figures: &StorageFigures| figures.processors.utilisation * f64::from(machine::FLASH_CORES);
+    let cores = |figures: &StorageFigures| figures.processors.utilisation * f64::from(published_machines::FLASH_CORES);
     let work = |figures: &StorageFigures| cores(figures) / rate(figures.per_second);
     let share = with.counted.rewritten as f64 / with.counted.client_blocks_read.max(1) as f64;
     // The additional processor time of a GiB, times the throughput. Both systems saturate their
@@ -72,7 +72,7 @@ pub fn run(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
 fn stage(name: &str, writes_after_read: bool, scale: Scale, profile: &CpuProfile) -> Result<Stage> {
     // The garden itself reads ahead: its read-ahead signals sequential readers to WAR.
     let setup = Setup { read_ahead: 1, ..Setup::published(scale) };
-    let system: StorageSetup = machine::flash(&setup, profile.clone())?;
+    let system: StorageSetup = published_machines::flash(&setup, profile.clone())?;
     let mut trial = TimedTrial::new(setup, LoadKind::Random, true)?;
     trial.age(TURNOVERS * 10 * scale.turnover_percent)?;
     trial.set_cleaning(CleaningPolicy::Default);
@@ -86,6 +86,6 @@ fn stage(name: &str, writes_after_read: bool, scale: Scale, profile: &CpuProfile
     trial.trial().rig().garden().set_gardening(gardening);
     let window = trial.collect(POINTS)?;
     let clients = READERS + WRITERS;
-    let run = run_at(clients, &system, &window, &machine::closed(clients as u32, window.operations()))?;
+    let run = run_at(clients, &system, &window, &published_machines::closed(clients as u32, window.operations()))?;
     Ok(Stage::new(name, &mut trial, &system, &window, vec![run]))
 }

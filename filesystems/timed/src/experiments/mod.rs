@@ -2,9 +2,9 @@
 
 mod ablation;
 mod disks;
+mod diurnal;
 mod flash;
 mod mixed;
-mod nights;
 mod recompact;
 mod sequential;
 
@@ -14,7 +14,7 @@ use senesce_sim::{CpuProfile, storage::StorageFigures};
 use senesce_trials::{Fact, Figure, Point, Scale, find_experiment};
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Result, TimedTrial, Window, machine};
+use crate::{Error, Result, TimedTrial, Window, published_machines};
 
 /// A published experiment, with its number in the design.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -119,7 +119,7 @@ impl Experiment {
             Self::E7 => sequential::on_flash(scale, profile),
             Self::E8 => mixed::run(scale, profile),
             Self::E10 => recompact::run(scale, profile),
-            Self::E13 => nights::run(scale, profile),
+            Self::E13 => diurnal::run(scale, profile),
         }
     }
 
@@ -153,13 +153,13 @@ impl Stage {
         runs: Vec<Run>,
     ) -> Self {
         let mut facts = trial.facts();
-        facts.extend(machine::facts(system));
+        facts.extend(published_machines::facts(system));
         let series = trial.trial().series();
         Self {
             name: name.to_owned(),
             turnovers: series.sum().client_blocks as f64 / series.turnover as f64,
             counted: window.counted,
-            collection_is_meant: machine::is_collection_meant(system),
+            collection_is_meant: published_machines::is_collection_meant(system),
             facts,
             runs,
         }

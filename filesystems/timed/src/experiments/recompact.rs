@@ -6,7 +6,7 @@ use senesce_sim::{CpuProfile, storage::StorageFigures};
 use senesce_trials::{Fact, Figure, Kind, PAGE, PackedRig, Scale};
 
 use super::{Experiment, Outcome, Stage, run_at};
-use crate::{PackedTrial, Result, Window, machine};
+use crate::{PackedTrial, Result, Window, published_machines};
 
 /// Contents whose overwriting leaves the small savings of the paper.
 const KIND: Kind = Kind::Worn;
@@ -23,7 +23,7 @@ const READS_PERCENT: u64 = 50;
 /// E10.
 pub fn run(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
     let mut trial = PackedTrial::new(KIND, scale)?;
-    let system = machine::flash(trial.rig().setup(), profile.clone())?;
+    let system = published_machines::flash(trial.rig().setup(), profile.clone())?;
     let operations = trial.rig().pages() * READS_PERCENT / 100;
     let saved = |trial: &PackedTrial| Ok::<_, crate::Error>(trial.rig().survey()?.saved_percent().unwrap_or(f64::NAN));
     let before = saved(&trial)?;
@@ -40,14 +40,14 @@ pub fn run(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
     let simulated = OPERATIONS * scale.turnover_percent.min(100) / 100;
     let mut facts = PackedRig::facts(KIND, trial.rig().pages());
     facts.push(Fact::new("load", "pages overwritten at random before, then pages read at random"));
-    facts.extend(machine::facts(&system));
+    facts.extend(published_machines::facts(&system));
     let stage = |name: &str, window: &Window| -> Result<Stage> {
-        let load = machine::open(PER_SECOND, simulated.max(window.operations()));
+        let load = published_machines::open(PER_SECOND, simulated.max(window.operations()));
         Ok(Stage {
             name: name.to_owned(),
             turnovers: 0.0,
             counted: window.counted,
-            collection_is_meant: machine::is_collection_meant(&system),
+            collection_is_meant: published_machines::is_collection_meant(&system),
             facts: facts.clone(),
             runs: vec![run_at(PER_SECOND, &system, window, &load)?],
         })
@@ -58,7 +58,7 @@ pub fn run(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
         stage("reads with recompaction and then the scan", &both)?,
     ];
     let [one, during, all] = [0, 1, 2].map(|at: usize| stages[at].runs[0].figures.clone());
-    let cores = |figures: &StorageFigures| figures.processors.utilisation * f64::from(machine::FLASH_CORES);
+    let cores = |figures: &StorageFigures| figures.processors.utilisation * f64::from(published_machines::FLASH_CORES);
     let ms = |figures: &StorageFigures| figures.latency.mean / 1e6;
     // Points follow each other without a pause, so their duration determines their number a minute.
     let minute = |blocks: u64| blocks as f64 / passes * 4096.0 / f64::from(1 << 30) * 60e9 / during.points.mean;

@@ -8,7 +8,7 @@ use senesce_sim::{
 use senesce_trials::{Claim, CleaningPolicy, Figure, LoadKind, Scale, Setup};
 
 use super::{Experiment, Outcome, Stage, run_at};
-use crate::{Result, TimedTrial, Window, machine};
+use crate::{Result, TimedTrial, Window, published_machines};
 
 /// Turnovers written at random before.
 const TURNOVERS: u64 = 2;
@@ -35,7 +35,7 @@ const DISK_CORES: u32 = 2;
 /// E6.
 pub fn on_disks(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
     let setup = Setup { read_ahead: 1, ..Setup::published(scale) };
-    let system = machine::disks(&setup, DISK_CORES, profile.clone())?;
+    let system = published_machines::disks(&setup, DISK_CORES, profile.clone())?;
     let stages = before_and_after(setup, &system, &DISK_CLIENTS, DISK_READ_AHEAD, scale)?;
     let (one, other) = (&stages[0], &stages[1]);
     let [slow, fast] = [one, other].map(|stage| at_drives(last(stage)));
@@ -68,7 +68,7 @@ pub fn on_disks(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
 /// E7.
 pub fn on_flash(scale: Scale, profile: &CpuProfile) -> Result<Outcome> {
     let setup = Setup { read_ahead: 1, ..Setup::published(scale) };
-    let system = machine::flash(&setup, profile.clone())?;
+    let system = published_machines::flash(&setup, profile.clone())?;
     let stages = before_and_after(setup, &system, &FLASH_CLIENTS, READ_AHEAD, scale)?;
     let (one, other) = (&stages[0], &stages[1]);
     let before = one.counted.read_chain();
@@ -156,7 +156,9 @@ fn before_and_after(
 }
 
 fn stage(name: &str, trial: &mut TimedTrial, system: &StorageSetup, window: &Window, clients: &[u64]) -> Result<Stage> {
-    let run = |&clients: &u64| run_at(clients, system, window, &machine::closed(clients as u32, window.operations()));
+    let run = |&clients: &u64| {
+        run_at(clients, system, window, &published_machines::closed(clients as u32, window.operations()))
+    };
     let runs = clients.iter().map(run).collect::<Result<_>>()?;
     Ok(Stage::new(name, trial, system, window, runs))
 }

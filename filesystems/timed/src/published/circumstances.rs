@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use senesce_trials::Fact;
 
-use crate::machine::tell_arrivals;
+use crate::published_machines::tell_arrivals;
 
 /// If a setting has more different values, only the first and the last are listed.
 const MOST: usize = 4;

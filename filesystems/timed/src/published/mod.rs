@@ -8,7 +8,7 @@
 
 mod charts;
 mod circumstances;
-mod lines;
+mod figure_lines;
 mod record;
 mod table;
 
@@ -18,8 +18,8 @@ use senesce_sim::CpuProfile;
 use senesce_trials::Scale;
 
 pub use charts::{Chart, Line, Place};
-pub use lines::{FigureLine, render_docs_table, render_time_table, replace_docs_table};
-pub use record::{Record, Tally, Told};
+pub use figure_lines::{FigureLine, render_docs_table, render_time_table, replace_docs_table};
+pub use record::{Record, ShownFigure, Tally};
 pub use table::{Cause, PUBLISHED, Published};
 
 use crate::{Experiment, Result};

@@ -13,7 +13,7 @@ const UNKNOWN: &str = "The cause is not known.";
 
 /// Our figure beside the published one, as it is shown and stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Told {
+pub struct ShownFigure {
     /// Its name.
     pub name: String,
     /// The paper's statement; empty if it has none.
@@ -48,7 +48,7 @@ pub struct Record {
     /// Its scale.
     pub scale: Scale,
     /// Figures, with the paper's statements.
-    pub figures: Vec<Told>,
+    pub figures: Vec<ShownFigure>,
     /// Differences from the published experiment.
     pub notes: Vec<String>,
     /// The settings.
@@ -96,7 +96,7 @@ impl Record {
             kind: part.kind().to_owned(),
             title: part.title().to_owned(),
             scale,
-            figures: figures.iter().map(|figure| Told::of(figure, &part.experiment(), scale)).collect(),
+            figures: figures.iter().map(|figure| ShownFigure::of(figure, &part.experiment(), scale)).collect(),
             notes: notes.to_vec(),
             circumstances,
             charts,
@@ -104,7 +104,7 @@ impl Record {
     }
 }
 
-impl Told {
+impl ShownFigure {
     pub(super) fn of(figure: &Figure, experiment: &str, scale: Scale) -> Self {
         let Figure { name, ours, quote } = figure;
         let (quote, verdict) = (quote.as_ref(), figure.verdict());
@@ -149,7 +149,7 @@ pub struct Tally {
 
 impl Tally {
     /// The tally of these figures.
-    pub fn of<'t>(figures: impl IntoIterator<Item = &'t Told>) -> Self {
+    pub fn of<'t>(figures: impl IntoIterator<Item = &'t ShownFigure>) -> Self {
         let mut tally = Self::default();
         for figure in figures {
             let Some(verdict) = figure.verdict else { continue };
@@ -230,19 +230,20 @@ mod tests {
             (f64::INFINITY, None, "no bound"),
             (f64::NAN, None, "no figure"),
         ] {
-            let figure = Told::of(&Figure::new("f", ours).quoted(Claim::AtMost(1.0), "", "1"), "E1", Scale::EIGHTH);
+            let figure =
+                ShownFigure::of(&Figure::new("f", ours).quoted(Claim::AtMost(1.0), "", "1"), "E1", Scale::EIGHTH);
             let is_met = figure.verdict == Some(Verdict::Met);
             assert_eq!(figure.cause.as_deref(), (!is_met).then_some(UNKNOWN));
             assert_eq!((figure.value, figure.ours.as_str(), is_met), (value, told, ours <= 1.0), "{ours}");
             let text = serde_json::to_string(&figure).unwrap();
-            assert_eq!(serde_json::from_str::<Told>(&text).unwrap(), figure);
+            assert_eq!(serde_json::from_str::<ShownFigure>(&text).unwrap(), figure);
         }
-        assert_eq!(Told::of(&Figure::new("f", 7.0), "E1", Scale::EIGHTH).verdict, None);
+        assert_eq!(ShownFigure::of(&Figure::new("f", 7.0), "E1", Scale::EIGHTH).verdict, None);
     }
 
     #[test]
     fn numbers_directions_and_fits_are_counted_separately() {
-        let told = |figure: Figure| Told::of(&figure, "E1", Scale::EIGHTH);
+        let told = |figure: Figure| ShownFigure::of(&figure, "E1", Scale::EIGHTH);
         let number = |ours| Figure::new("f", ours).number(10.0, "1");
         let figures = [
             told(number(11.0)),

@@ -6,7 +6,7 @@ use senesce_objects::{AZURE_HOT, PriceList, S3_STANDARD};
 use super::{Experiment, Outcome};
 use crate::{
     Claim, Fact, Figure, Result, Scale,
-    twin::{OBJECT_BLOCKS, Twin},
+    tiering_fixture::{OBJECT_BLOCKS, TieringFixture},
 };
 
 /// The number of days on which objects may be rewritten, and the number of all days.
@@ -78,7 +78,7 @@ fn count_objects(scale: Scale) -> u64 {
 /// The settings, in words.
 pub fn facts(scale: Scale) -> Vec<Fact> {
     let (objects, days) = (count_objects(scale), count_days(scale));
-    let mut facts = Twin::facts(objects);
+    let mut facts = TieringFixture::facts(objects);
     facts.extend([
         Fact::new("days", format!("{days}, objects written anew on the first {} of them", DECIDING.min(days))),
         Fact::new("prices", format!("lists of {}, S3 Standard (US East) and Azure Blob hot (LRS)", S3_STANDARD.date)),
@@ -92,7 +92,7 @@ fn count_days(scale: Scale) -> u64 {
 
 fn keep(scale: Scale, prices: &PriceList) -> Result<Ledger> {
     let objects = count_objects(scale);
-    let (mut with, mut without) = (Twin::new(objects)?, Twin::new(objects)?);
+    let (mut with, mut without) = (TieringFixture::new(objects)?, TieringFixture::new(objects)?);
     let mut ledger = Ledger::default();
     for day in 1..=count_days(scale) {
         without.live_a_day()?;

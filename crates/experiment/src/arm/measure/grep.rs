@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     Error,
-    drive::DriveMeter,
+    drive_meter::DriveMeter,
     observer::Event,
     plan::{ScanOrder, Scanner},
 };

@@ -14,9 +14,9 @@
 mod engine;
 mod floor;
 mod grep;
+mod grep_turns;
 mod maps;
 mod trace;
-mod turns;
 
 pub(crate) use self::maps::collect_free_space;
 
@@ -29,8 +29,8 @@ use senesce_volume::{Volume, copy_tree};
 
 use self::{
     engine::engine_rows,
+    grep_turns::{in_turn, read_in_turn},
     maps::survey_rows,
-    turns::{in_turn, read_in_turn},
 };
 use super::{
     cure::Cure,

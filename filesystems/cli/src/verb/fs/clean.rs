@@ -6,8 +6,8 @@ use senesce_service::{Cleaned, Request, Response};
 use senesce_volume::{check_interrupted, install_signal_cleanup};
 
 use super::{
-    ask::{Access, ask, strange, with_format},
     place::Place,
+    send_request::{Access, ask, strange, with_format},
 };
 use crate::args::{FsCleanArgs, GardeningArg};
 

@@ -7,8 +7,8 @@ use std::{
 
 use senesce_core::{Clock, Extent, Nanos};
 use senesce_fsapi::{
-    AllocateHow, Attributes, Caller, DirEntry, FileSystem, FsResult, Ino, NewNode, ReadBegun, RenameHow, SeekTo,
-    SetAttributes, SetXattrHow, SpaceReport, Timestamp,
+    Attributes, Caller, DirEntry, FallocateMode, FileSystem, FsResult, Ino, NewNode, ReadBegun, RenameMode, SeekTo,
+    SetAttributes, SetXattrMode, SpaceReport, Timestamp,
 };
 
 /// Operations that are kept until a client asks; of more, the later ones are dropped.
@@ -93,7 +93,7 @@ impl<C: Clock + 'static> FileSystem for Timed<C> {
         self.timed(|fs| fs.rmdir(caller, directory, name))
     }
 
-    fn rename(&self, caller: &Caller, from: (Ino, &[u8]), to: (Ino, &[u8]), how: RenameHow) -> FsResult<()> {
+    fn rename(&self, caller: &Caller, from: (Ino, &[u8]), to: (Ino, &[u8]), how: RenameMode) -> FsResult<()> {
         self.timed(|fs| fs.rename(caller, from, to, how))
     }
 
@@ -127,7 +127,7 @@ impl<C: Clock + 'static> FileSystem for Timed<C> {
         self.fs.keeps_reservations()
     }
 
-    fn allocate(&self, caller: &Caller, ino: Ino, how: AllocateHow, offset: u64, len: u64) -> FsResult<()> {
+    fn allocate(&self, caller: &Caller, ino: Ino, how: FallocateMode, offset: u64, len: u64) -> FsResult<()> {
         self.timed(|fs| fs.allocate(caller, ino, how, offset, len))
     }
 
@@ -152,7 +152,7 @@ impl<C: Clock + 'static> FileSystem for Timed<C> {
         self.timed(|fs| fs.get_xattr(ino, name))
     }
 
-    fn set_xattr(&self, caller: &Caller, ino: Ino, name: &[u8], value: &[u8], how: SetXattrHow) -> FsResult<()> {
+    fn set_xattr(&self, caller: &Caller, ino: Ino, name: &[u8], value: &[u8], how: SetXattrMode) -> FsResult<()> {
         self.timed(|fs| fs.set_xattr(caller, ino, name, value, how))
     }
 

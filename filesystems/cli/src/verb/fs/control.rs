@@ -27,8 +27,8 @@ use senesce_service::{
 use senesce_volume::{Custodian, FileId, Resource, ResourceId};
 
 use super::{
-    ask::{fault, identify},
     mounts::Mounts,
+    send_request::{fault, identify},
 };
 use crate::{clock::SystemClock, exit::refusal_of};
 

@@ -6,9 +6,9 @@ use senesce_service::{Request, Response};
 use senesce_volume::{check_interrupted, install_signal_cleanup};
 
 use super::{
-    ask::{Access, ask, strange, with_format},
+    name_arguments::{show, split_volume},
     place::BLOCK_BYTES,
-    words::{show, split_volume},
+    send_request::{Access, ask, strange, with_format},
 };
 use crate::args::FsOfVolumeArgs;
 

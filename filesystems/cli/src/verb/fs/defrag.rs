@@ -7,10 +7,10 @@ use senesce_service::{Defragmented, Request, Response};
 use senesce_volume::{check_interrupted, install_signal_cleanup};
 
 use super::{
-    ask::{Access, ask, strange, with_format},
     evergreen::print_defragmented,
+    name_arguments::{show, split},
     place::Place,
-    words::{show, split},
+    send_request::{Access, ask, strange, with_format},
 };
 use crate::args::FsDefragArgs;
 

@@ -9,8 +9,8 @@ use senesce_volume::install_signal_cleanup;
 use serde_json::{Value, json};
 
 use super::{
+    name_arguments::{explain, show, split},
     paths::{self, Paths},
-    words::{explain, show, split},
 };
 use crate::{args::FsDiffArgs, table::render_table};
 

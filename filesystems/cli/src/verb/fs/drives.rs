@@ -13,9 +13,9 @@ use senesce_volume::{SCAN_BYTES, check_interrupted, install_signal_cleanup, inte
 use serde_json::{Value, json};
 
 use super::{
-    ask::{Access, ask, strange, with_format},
     claim,
     place::{Place, is_same},
+    send_request::{Access, ask, strange, with_format},
 };
 use crate::{
     args::{FsLookArgs, FsReplaceArgs, FsScrubArgs},

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use senesce_garden::{Dump, DumpTable, DumpValue, DumpWhat};
 use serde_json::{Map, Value, json};
 
-use super::{place::Place, words::explain_missing};
+use super::{name_arguments::explain_missing, place::Place};
 use crate::{
     args::{FsDumpArgs, FsDumpWhat},
     exit::usage,

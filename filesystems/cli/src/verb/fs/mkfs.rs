@@ -8,10 +8,10 @@ use senesce_garden::{FormatOptions, Garden, Limits, LogDevices, Packing, VolumeO
 use senesce_volume::install_signal_cleanup;
 
 use super::{
-    ask::fault,
     claim,
     groups::{LEAST_LOG, Pool, Shape, USUAL_LOG, too_small},
     place::{self, Devices, Place},
+    send_request::fault,
 };
 use crate::{
     args::{FsMkfsArgs, MediumArg},

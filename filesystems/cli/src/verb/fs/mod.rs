@@ -1,7 +1,7 @@
 //! `senesce fs`: file systems of our own.
 
-mod ask;
-mod beside;
+mod background_tasks;
+mod check_stat;
 mod claim;
 mod clean;
 mod clients;
@@ -9,40 +9,40 @@ mod control;
 mod dedup;
 mod defrag;
 mod diff;
-mod drive;
 mod drives;
-mod due;
 mod dump;
 mod evergreen;
 mod groups;
-mod headroom;
-mod hold;
-mod load;
-mod look;
+mod held_mounts;
+mod idle_resources;
+mod in_process_engine;
+mod load_sampling;
 mod mkfs;
 mod mount;
+mod mounted_volumes;
 mod mounts;
+mod name_arguments;
 mod objects;
 mod paths;
 mod place;
 mod reclaim;
 mod recompact;
 mod repair;
+mod send_request;
 mod serve;
 mod snapshots;
 mod survey;
 mod sync;
+mod sync_timing;
 mod tier;
 mod volumes;
-mod wanted;
 mod watch;
-mod words;
 
 use anyhow::Result;
 
 pub use clean::Policy;
-pub use drive::with_engine;
 pub use evergreen::{draw_tree, outline_tree, with_evergreen};
+pub use in_process_engine::with_engine;
 pub use survey::collect_told;
 
 use crate::{
@@ -77,14 +77,14 @@ pub fn fs(verb: FsVerb, quiet: bool) -> Result<()> {
                     without_objects(&args).and_then(|()| evergreen::check(&place, online, args.look.json, quiet))
                 }
                 None if repair => repair::repair(&args, dry_run, without_log.then_some(force), quiet),
-                None => look::check(&args, online, quiet),
+                None => check_stat::check(&args, online, quiet),
             }
         }
         FsVerb::Stat(FsStatArgs { what: args, verbose }) => match EvergreenPlace::find(&args.look.place) {
             Some(place) => without_objects(&args).and_then(|()| evergreen::stat(&place, args.look.json)),
-            None => look::stat(&args, verbose, quiet),
+            None => check_stat::stat(&args, verbose, quiet),
         },
-        FsVerb::Figures(args) => look::figures(&args, quiet),
+        FsVerb::Figures(args) => check_stat::figures(&args, quiet),
         FsVerb::Dump(args) => match EvergreenPlace::find_at(&args.place) {
             Some(place) => evergreen::dump(&place, &args),
             None => dump::dump(&args),

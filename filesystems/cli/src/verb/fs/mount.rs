@@ -16,16 +16,16 @@ use senesce_volume::{Custodian, install_signal_cleanup};
 
 use super::{
     Policy,
-    beside::{Beside, Tells},
+    background_tasks::{BackgroundTasks, CheckpointNotifier},
     clients::Timed,
     control::{Control, Mounted, Wake, held_files},
-    due::Due,
-    headroom::collect_headroom,
-    hold::{LOOK, Served, hold},
-    load::{ByLoad, Kernel, Points},
+    held_mounts::{POLL_INTERVAL, Served, hold},
+    idle_resources::collect_headroom,
+    load_sampling::{AdaptiveMaintenance, Kernel, Points},
+    mounted_volumes::Wanted,
     mounts::Mounts,
     place::Place,
-    wanted::Wanted,
+    sync_timing::Due,
     watch::{Watch, check_whole, log_problems, print_failure},
 };
 use crate::{
@@ -68,7 +68,7 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
     let (devices, freezable) = if read_only { place.look()? } else { place.open()? }.freezable();
     let limits = Limits { cache_bytes: args.how.cache.0, ..Limits::default() };
     let objects = args.objects.open_telling()?;
-    let accepted = match (args.older_point, args.without_log) {
+    let accepted = match (args.previous_checkpoint, args.without_log) {
         (true, _) => Accepted::LATER_POINT,
         (false, true) => Accepted::OPERATIONS,
         (false, false) => Accepted::NOTHING,
@@ -115,9 +115,16 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
             tiering: Tiering { age: args.tier_age, with_cached: false },
             prices: args.prices.map(PricesArg::list),
         });
-        ByLoad::new(&garden, garden.gardening(), (timed, points.clone()), (clock, Kernel), tell_every, objects)
+        AdaptiveMaintenance::new(
+            &garden,
+            garden.gardening(),
+            (timed, points.clone()),
+            (clock, Kernel),
+            tell_every,
+            objects,
+        )
     });
-    let beside = Beside { deletes, by_load };
+    let beside = BackgroundTasks { deletes, by_load };
     let close = || garden.close().with_context(|| format!("cannot close {place}"));
     let mounted = Mounted {
         garden: &garden,
@@ -143,7 +150,7 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
     let answer = |request: Request, connection: &mut Connection| mounted.answer(&request, connection);
     let served = thread::scope(|scope| {
         let serving = control.serve(scope, &answer);
-        let mut chores = Chores::new(&garden, args.how.point_every, quiet);
+        let mut chores = Chores::new(&garden, args.how.checkpoint_interval, quiet);
         chores.points = beside.by_load.is_some().then_some(points);
         chores.beside = beside.begin(scope, &garden, &mounted.passes);
         let held = hold(custodian, served, &mut |alarm| {
@@ -190,11 +197,11 @@ pub(super) struct Chores {
     /// measures that itself.
     points: Option<Arc<Points<SystemClock>>>,
     /// Who wants to know of consistency points.
-    beside: Option<Tells>,
+    beside: Option<CheckpointNotifier>,
 }
 
 impl Chores {
-    pub(super) fn new(garden: &Garden, point_every: u64, quiet: bool) -> Self {
+    pub(super) fn new(garden: &Garden, checkpoint_interval: u64, quiet: bool) -> Self {
         let filling = garden.report().drives.iter().any(|drive| matches!(drive.state, DriveState::Filling { .. }));
         let now = Instant::now();
         let told = garden.gardening().write_after_read.map(|_| now);
@@ -202,7 +209,7 @@ impl Chores {
             garden.set_headroom(collect_headroom());
         }
         Self {
-            due: Due::new(Duration::from_secs(point_every), now),
+            due: Due::new(Duration::from_secs(checkpoint_interval), now),
             point: garden.last_point(),
             last: now,
             told,
@@ -225,7 +232,7 @@ impl Chores {
                 garden.set_headroom(collect_headroom());
                 self.told = Some(Instant::now());
             }
-            if let Err(error) = self.fill(garden).and_then(|()| self.make_point(garden, now)) {
+            if let Err(error) = self.fill(garden).and_then(|()| self.checkpoint(garden, now)) {
                 eprintln!("senesce: {error}");
                 self.failed = true;
             }
@@ -239,7 +246,7 @@ impl Chores {
         let mut all = [self.due.left(alarm, now), None, None, None];
         if !self.failed {
             all[1] = self.told.filter(|_| self.measures()).map(|told| (told + HEADROOM).saturating_duration_since(now));
-            all[2] = self.filling.then_some(LOOK);
+            all[2] = self.filling.then_some(POLL_INTERVAL);
             let shown = garden.has_uncounted_removals().then_some(self.last + SHOW_REMOVALS);
             all[3] = shown.map(|at| at.saturating_duration_since(now));
         }
@@ -261,7 +268,7 @@ impl Chores {
         }
     }
 
-    fn make_point(&mut self, garden: &Garden, now: Instant) -> senesce_garden::Result<()> {
+    fn checkpoint(&mut self, garden: &Garden, now: Instant) -> senesce_garden::Result<()> {
         let is_due = self.due.take_point(now);
         let shows_removals = self.last.elapsed() >= SHOW_REMOVALS && garden.has_uncounted_removals();
         if !is_due && !shows_removals {
@@ -269,7 +276,7 @@ impl Chores {
         }
         match &self.points {
             Some(points) => points.make(garden)?,
-            None => garden.close_point()?,
+            None => garden.commit_checkpoint()?,
         }
         self.last = Instant::now();
         // Gardening changes things, too, by itself or because of reads, and a store of objects may
@@ -278,7 +285,7 @@ impl Chores {
         if self.told.is_some() || self.beside.is_some() || std::mem::replace(&mut self.point, point) != point {
             self.due.point_again(Instant::now());
         }
-        self.beside.iter().for_each(Tells::tell_point);
+        self.beside.iter().for_each(CheckpointNotifier::notify_checkpoint);
         Ok(())
     }
 

@@ -18,9 +18,9 @@ use senesce_objects::ObjectStore;
 use senesce_service::Devices as Freezable;
 
 use super::{
-    ask::{FoundMount, find_mount},
     claim,
     evergreen::Place as EvergreenPlace,
+    send_request::{FoundMount, find_mount},
 };
 use crate::{
     args::FsPlaceArgs,

@@ -7,8 +7,8 @@ use senesce_volume::{check_interrupted, install_signal_cleanup, interrupted};
 use serde_json::json;
 
 use super::{
+    name_arguments::{explain, show, split_volume},
     place::BLOCK_BYTES,
-    words::{explain, show, split_volume},
 };
 use crate::{args::FsRecompactArgs, progress::Stretch};
 

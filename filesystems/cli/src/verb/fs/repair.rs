@@ -7,7 +7,7 @@ use senesce_volume::{check_interrupted, install_signal_cleanup, interrupted};
 use serde_json::json;
 
 use super::{
-    look::{print, progress},
+    check_stat::{print, progress},
     place::Place,
 };
 use crate::{

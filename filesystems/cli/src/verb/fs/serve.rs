@@ -28,7 +28,7 @@ use serde_json::json;
 use super::{
     Policy,
     evergreen::{self, Opened},
-    hold::Allows,
+    held_mounts::Allows,
     mount::Chores,
     place::Place,
     watch::{Watch, check_whole, failure_event, log_events, missing_events},
@@ -150,7 +150,10 @@ fn open(args: &FsServeArgs) -> Result<(Arc<dyn FileSystem>, Engine)> {
     if let Some(place) = evergreen::Place::find_at(device) {
         let opened = place.evergreen(place.open()?, evergreen::limits(&args.how))?;
         evergreen::tell_torn(&place, &opened.store);
-        return Ok((opened.fs.clone(), Engine::Evergreen(opened, evergreen::Chores::new(args.how.point_every))));
+        return Ok((
+            opened.fs.clone(),
+            Engine::Evergreen(opened, evergreen::Chores::new(args.how.checkpoint_interval)),
+        ));
     }
     let place = Place::at(device);
     let devices = place.open()?;
@@ -159,7 +162,7 @@ fn open(args: &FsServeArgs) -> Result<(Arc<dyn FileSystem>, Engine)> {
     garden.set_gardening(args.how.gardening.policy(&garden));
     garden.set_acknowledge(args.how.acknowledge())?;
     let name = garden.volumes().into_iter().next().context("the garden has no volume")?;
-    let (fs, chores) = (garden.volume(&name)?, Chores::new(&garden, args.how.point_every, true));
+    let (fs, chores) = (garden.volume(&name)?, Chores::new(&garden, args.how.checkpoint_interval, true));
     Ok((Arc::new(fs), Engine::Garden(garden, Box::new(chores))))
 }
 

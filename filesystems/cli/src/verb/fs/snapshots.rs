@@ -7,9 +7,9 @@ use senesce_volume::install_signal_cleanup;
 use serde_json::json;
 
 use super::{
-    ask::{Access, ask, strange, with_format},
+    name_arguments::{show, split, split_volume},
     reclaim::print_reclaimed,
-    words::{show, split, split_volume},
+    send_request::{Access, ask, strange, with_format},
 };
 use crate::{
     args::{FsOfSnapshotArgs, FsOfVolumeArgs, FsSnapshotArgs, FsSnapshotVerb},

@@ -15,8 +15,8 @@ use senesce_volume::{install_signal_cleanup, interrupted};
 
 use super::{
     evergreen,
+    name_arguments::explain_missing,
     place::{BLOCK_BYTES, Place},
-    words::explain_missing,
 };
 use crate::args::FsSurveyArgs;
 

@@ -9,9 +9,9 @@ use senesce_service::{Prices, Request, Response, Tiered};
 use senesce_volume::{check_interrupted, install_signal_cleanup};
 
 use super::{
-    ask::{answer_offline, ask_served, strange, with_format},
     objects::open_objects,
     place::{BLOCK_BYTES, Place},
+    send_request::{answer_offline, ask_served, strange, with_format},
 };
 use crate::{
     args::{FsTierArgs, PricesArg},

@@ -7,10 +7,10 @@ use senesce_volume::install_signal_cleanup;
 use serde_json::json;
 
 use super::{
-    ask::{Access, ask, strange, with_format},
+    name_arguments::{show, split},
     place::{BLOCK_BYTES, Place},
     reclaim::print_reclaimed,
-    words::{show, split},
+    send_request::{Access, ask, strange, with_format},
 };
 use crate::args::{FsCloneArgs, FsLookArgs, FsOfVolumeArgs, FsVolumeArgs, FsVolumeCreateArgs, FsVolumeVerb};
 

@@ -1,6 +1,6 @@
 //! All experiments with what came out, for the screen, as JSON and for the page.
 
-use senesce_timed::published::{PUBLISHED, Part, Published, Record, Tally, Told};
+use senesce_timed::published::{PUBLISHED, Part, Published, Record, ShownFigure, Tally};
 use senesce_trials::{Fact, Scale, Verdict};
 use serde::Serialize;
 
@@ -160,7 +160,7 @@ pub fn render(table: &Reproduction) -> String {
         if !lines.is_empty() {
             text.push_str(&render_table(&[vec![heading], lines].concat()));
         }
-        for Told { name, cause, fitted, verdict, .. } in parts.iter().flat_map(|part| &part.record.figures) {
+        for ShownFigure { name, cause, fitted, verdict, .. } in parts.iter().flat_map(|part| &part.record.figures) {
             let verdict = verdict.map_or("", Verdict::words);
             cause.iter().for_each(|cause| text.push_str(&format!("     {verdict}: {name}: {cause}\n")));
             fitted.iter().for_each(|how| text.push_str(&format!("     fitted: {name}: {how}\n")));
@@ -184,8 +184,8 @@ fn tell_tally(tally: &Tally) -> String {
     }
 }
 
-fn line(figure: &Told, kind: &str) -> Vec<String> {
-    let Told { name, paper, section, ours, ratio, verdict, fitted, .. } = figure;
+fn line(figure: &ShownFigure, kind: &str) -> Vec<String> {
+    let ShownFigure { name, paper, section, ours, ratio, verdict, fitted, .. } = figure;
     let ratio = ratio.map_or(String::new(), |ratio| format!("{ratio:.2}"));
     let verdict = verdict.map_or("", Verdict::words);
     let verdict = if fitted.is_some() { format!("{verdict} (fitted)") } else { verdict.to_owned() };

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::{
     super::{
-        load::{Load, Want, What},
-        source::{Room, Source},
+        load_parts::{Load, Want, What},
+        node_source::{Room, Source},
     },
     Cache, Slot, State,
 };

@@ -7,7 +7,7 @@ use senesce_block::{CrashPlan, Recording};
 use senesce_core::{Bytes, Seed};
 use senesce_evergreen::{EvergreenFs, KeyValue, Limits, MakeOptions, check_files};
 use senesce_fsapi::{
-    Caller, FileSystem, Ino, ModelFs, NewNode, RenameHow, SetXattrHow,
+    Caller, FileSystem, Ino, ModelFs, NewNode, RenameMode, SetXattrMode,
     conformance::{Draw, Operation, Player, SequenceOptions, Subject, Tree, collect_tree, find_difference, set_root},
 };
 
@@ -115,7 +115,7 @@ fn rename_directories(fs: &impl FileSystem) {
     for number in 0..8u8 {
         let ino = directory(Ino::ROOT, &format!("d{number}"));
         let below = directory(ino, "below");
-        fs.set_xattr(&caller, below, b"user.a", &[number + 1; 3000], SetXattrHow::Any).unwrap();
+        fs.set_xattr(&caller, below, b"user.a", &[number + 1; 3000], SetXattrMode::Any).unwrap();
         for (parent, name) in [(ino, "a"), (ino, "b"), (below, "c"), (below, "d")] {
             let file = fs.make_node(&caller, parent, name.as_bytes(), &NewNode::file(0o644)).unwrap().ino;
             fs.write(&caller, file, 0, &vec![number + 1; 2000 + 4000 * usize::from(number % 3)]).unwrap();
@@ -126,6 +126,6 @@ fn rename_directories(fs: &impl FileSystem) {
     }
     for number in 0..8 {
         let (from, to) = (format!("d{number}"), format!("e{}", 5 * number % 8));
-        fs.rename(&caller, (Ino::ROOT, from.as_bytes()), (Ino::ROOT, to.as_bytes()), RenameHow::NoReplace).unwrap();
+        fs.rename(&caller, (Ino::ROOT, from.as_bytes()), (Ino::ROOT, to.as_bytes()), RenameMode::NoReplace).unwrap();
     }
 }

@@ -6,7 +6,7 @@ use senesce_block::{BlockDevice, MemoryDevice};
 use senesce_core::Bytes;
 use senesce_evergreen::{EvergreenFs, FsOptions, ModelStore, check, disk::read_newest, repair};
 use senesce_fsapi::{
-    Caller, FileSystem, Ino, NewNode, SetXattrHow, Timestamp,
+    Caller, FileSystem, Ino, NewNode, SetXattrMode, Timestamp,
     conformance::{Tree, collect_tree, find_difference},
 };
 
@@ -31,7 +31,7 @@ fn fill(fs: &dyn FileSystem, checkpoint: &dyn Fn(), sync: &dyn Fn()) {
                 fs.make_node(&caller, directory, format!("file {number}").as_bytes(), &NewNode::file(0o644)).unwrap();
             fs.write(&caller, made.ino, 0, &vec![made.ino.0 as u8 | 1; (number * 700) as usize]).unwrap();
             if number == 3 {
-                fs.set_xattr(&caller, made.ino, b"user.note", &[7; 300], SetXattrHow::Any).unwrap();
+                fs.set_xattr(&caller, made.ino, b"user.note", &[7; 300], SetXattrMode::Any).unwrap();
                 fs.link(&caller, made.ino, Ino::ROOT, format!("{name} link").as_bytes()).unwrap();
             }
         }

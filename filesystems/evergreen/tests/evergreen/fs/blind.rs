@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use senesce_core::{Rng, Seed};
 use senesce_evergreen::disk::KeyOrder;
 use senesce_fsapi::{
-    AllocateHow, Caller, FileSystem, Ino, NewNode, RenameHow, SetAttributes,
+    Caller, FallocateMode, FileSystem, Ino, NewNode, RenameMode, SetAttributes,
     conformance::{Subject, resolve},
 };
 
@@ -69,7 +69,7 @@ fn large_files_are_removed_by_few_changes() {
     rig.fs().store().take();
     let change = SetAttributes { size: Some(2 << 30 | 1), ..SetAttributes::default() };
     rig.fs().set_attributes(&CALLER, file, &change).unwrap();
-    rig.fs().allocate(&CALLER, file, AllocateHow::Punch, 100, 1 << 30).unwrap();
+    rig.fs().allocate(&CALLER, file, FallocateMode::Punch, 100, 1 << 30).unwrap();
     assert_eq!(rig.fs().store().take(), Asked { batches: 2, changes: 7, ..Asked::default() });
     rig.fs().unlink(&CALLER, Ino::ROOT, b"f").unwrap();
     let asked = rig.fs().store().take();
@@ -96,7 +96,7 @@ fn renaming_a_directory_ignores_its_contents() {
             fs.write(&CALLER, file, 0, b"content").unwrap();
         }
         fs.store().take();
-        fs.rename(&CALLER, (from, b"moved"), (to, b"there"), RenameHow::Replace).unwrap();
+        fs.rename(&CALLER, (from, b"moved"), (to, b"there"), RenameMode::Replace).unwrap();
         asked.push(fs.store().take());
         rig.check().unwrap();
         rig.reopen().unwrap();
@@ -138,7 +138,7 @@ fn listed_inodes_are_loaded_by_one_read() {
         rig.fs().make_node(&CALLER, Ino::ROOT, &[b'a' + number], &NewNode::file(0o644)).unwrap();
     }
     rig.fs()
-        .rename(&CALLER, (Ino::ROOT, b"c"), (Ino::ROOT, b"a name that it was not born with"), RenameHow::Replace)
+        .rename(&CALLER, (Ino::ROOT, b"c"), (Ino::ROOT, b"a name that it was not born with"), RenameMode::Replace)
         .unwrap();
     rig.reopen().unwrap();
     let (fs, mut listed) = (rig.fs(), Vec::new());
@@ -165,11 +165,11 @@ fn moved_small_file_is_read_by_its_keys() {
     let file = fs.make_node(&CALLER, directory, b"new", &NewNode::file(0o644)).unwrap().ino;
     fs.write(&CALLER, file, 0, &[5; 9000]).unwrap();
     fs.store().take();
-    fs.rename(&CALLER, (directory, b"new"), (directory, b"file"), RenameHow::Replace).unwrap();
+    fs.rename(&CALLER, (directory, b"new"), (directory, b"file"), RenameMode::Replace).unwrap();
     let asked = fs.store().take();
     assert_eq!((asked.gets, asked.scans, asked.scanned), (3, 2, 2), "three blocks; each name and its successor");
     let target = fs.symlink(&CALLER, directory, b"link", &[b't'; 4095]).unwrap().ino;
-    fs.rename(&CALLER, (directory, b"link"), (Ino::ROOT, b"there"), RenameHow::Replace).unwrap();
+    fs.rename(&CALLER, (directory, b"link"), (Ino::ROOT, b"there"), RenameMode::Replace).unwrap();
     assert_eq!(fs.read_link(target).unwrap(), [b't'; 4095]);
 }
 
@@ -195,7 +195,7 @@ fn renamed_small_files_are_moved() {
         let names = [("tmp a", "3"), ("tmp b", "2"), ("tmp c", "1"), ("tmp d", "0"), ("tmp L", "9")];
         for (from, to) in names {
             let (from, to) = ((Ino::ROOT, from.as_bytes()), (directory, to.as_bytes()));
-            fs.rename(&CALLER, from, to, RenameHow::NoReplace).unwrap();
+            fs.rename(&CALLER, from, to, RenameMode::NoReplace).unwrap();
         }
         rig.check().unwrap();
         let got = order_of_blocks(rig.fs());

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use senesce_evergreen::{Batch, EvergreenFs, FsOptions, KeyValue, Message, ModelStore, check_files};
-use senesce_fsapi::{Caller, FileSystem, FsError, Ino, NewNode, RenameHow, SetXattrHow};
+use senesce_fsapi::{Caller, FileSystem, FsError, Ino, NewNode, RenameMode, SetXattrMode};
 
 use super::rig::large;
 
@@ -13,10 +13,10 @@ fn sample() -> ModelStore {
     let directory = fs.make_node(&caller, Ino::ROOT, b"directory", &NewNode::directory(0o755)).unwrap().ino;
     let file = fs.make_node(&caller, directory, b"file", &NewNode::file(0o644)).unwrap().ino;
     fs.write(&caller, file, 0, &[5; 9000]).unwrap();
-    fs.set_xattr(&caller, file, b"user.a", &[1; 5000], SetXattrHow::Any).unwrap();
+    fs.set_xattr(&caller, file, b"user.a", &[1; 5000], SetXattrMode::Any).unwrap();
     fs.link(&caller, file, Ino::ROOT, b"second").unwrap();
     fs.symlink(&caller, directory, b"link", b"target").unwrap();
-    fs.rename(&caller, (Ino::ROOT, b"directory"), (Ino::ROOT, b"renamed"), RenameHow::Replace).unwrap();
+    fs.rename(&caller, (Ino::ROOT, b"directory"), (Ino::ROOT, b"renamed"), RenameMode::Replace).unwrap();
     let orphan = fs.make_node(&caller, Ino::ROOT, b"orphan", &NewNode::file(0o644)).unwrap().ino;
     fs.open(orphan).unwrap();
     fs.unlink(&caller, Ino::ROOT, b"orphan").unwrap();

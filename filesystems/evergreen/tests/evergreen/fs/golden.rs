@@ -3,7 +3,7 @@
 
 use senesce_evergreen::{Batch, EvergreenFs, FsOptions, KeyValue, ModelStore, check_files};
 use senesce_fsapi::{
-    Caller, FileKind, FileSystem, Ino, NewNode, RenameHow, SetXattrHow, Timestamp, conformance::resolve,
+    Caller, FileKind, FileSystem, Ino, NewNode, RenameMode, SetXattrMode, Timestamp, conformance::resolve,
 };
 
 use super::rig::large;
@@ -20,12 +20,12 @@ fn sample() -> ModelStore {
     let file = fs.make_node(&now(2), directory, b"\x01\x04file", &NewNode::file(0o640)).unwrap().ino;
     fs.write(&now(3), file, 0, b"first").unwrap();
     fs.write(&now(-3), file, 8192, b"behind\x20a\x20hole").unwrap();
-    fs.set_xattr(&now(4), file, b"user.name", b"value", SetXattrHow::Any).unwrap();
+    fs.set_xattr(&now(4), file, b"user.name", b"value", SetXattrMode::Any).unwrap();
     fs.link(&now(5), file, Ino::ROOT, b"second").unwrap();
     fs.symlink(&now(6), directory, b"link", b"target").unwrap();
     let device = NewNode { kind: FileKind::CharDevice, permissions: 0o600, device: 0x0708 };
     fs.make_node(&now(7), directory, b"device", &device).unwrap();
-    fs.rename(&now(8), (Ino::ROOT, b"directory of a long name"), (Ino::ROOT, b"renamed"), RenameHow::Replace).unwrap();
+    fs.rename(&now(8), (Ino::ROOT, b"directory of a long name"), (Ino::ROOT, b"renamed"), RenameMode::Replace).unwrap();
     let orphan = fs.make_node(&now(9), Ino::ROOT, b"orphan", &NewNode::file(0o644)).unwrap().ino;
     fs.open(orphan).unwrap();
     fs.unlink(&now(10), Ino::ROOT, b"orphan").unwrap();

@@ -9,7 +9,7 @@ use std::{
 use senesce_core::{Rng, Seed};
 use senesce_evergreen::{EvergreenFs, KeySweepCounts, KeyValue, ModelStore, disk::KeyOrder};
 use senesce_fsapi::{
-    Caller, FileSystem, FsError, FsResult, Ino, NewNode, RenameHow, SetXattrHow,
+    Caller, FileSystem, FsError, FsResult, Ino, NewNode, RenameMode, SetXattrMode,
     conformance::{Draw, Player, SequenceOptions, Subject, collect_tree, find_difference, resolve},
 };
 
@@ -36,7 +36,7 @@ fn make_file(fs: &impl FileSystem, parent: Ino, name: &str, bytes: usize) -> Ino
 
 fn rename(fs: &impl FileSystem, from: (Ino, &str), to: (Ino, &str)) {
     let (from, to) = ((from.0, from.1.as_bytes()), (to.0, to.1.as_bytes()));
-    fs.rename(&CALLER, from, to, RenameHow::Replace).unwrap();
+    fs.rename(&CALLER, from, to, RenameMode::Replace).unwrap();
 }
 
 /// A directory `old/sub` with files, one of them large, and a link, all with attributes; then `old`
@@ -48,9 +48,9 @@ fn renamed() -> Rig<ModelStore> {
     let sub = make_directory(fs, old, "sub");
     for number in 0..10 {
         let file = make_file(fs, sub, &format!("f{number}"), 3000 * number);
-        fs.set_xattr(&CALLER, file, b"user.a", &[7; 5000], SetXattrHow::Any).unwrap();
+        fs.set_xattr(&CALLER, file, b"user.a", &[7; 5000], SetXattrMode::Any).unwrap();
     }
-    fs.set_xattr(&CALLER, sub, b"user.b", b"value", SetXattrHow::Any).unwrap();
+    fs.set_xattr(&CALLER, sub, b"user.b", b"value", SetXattrMode::Any).unwrap();
     make_file(fs, sub, "large", 2 << 20);
     fs.symlink(&CALLER, sub, b"link", b"f1").unwrap();
     rename(fs, (Ino::ROOT, "old"), (Ino::ROOT, "new"));
@@ -271,8 +271,8 @@ fn act(fs: &dyn FileSystem, rng: &mut Rng) -> FsResult<()> {
         3 => fs.link(&CALLER, fs.lookup(from.0, from.1)?.ino, to.0, to.1).map(drop),
         4 => fs.unlink(&CALLER, from.0, from.1),
         5 => fs.rmdir(&CALLER, from.0, from.1),
-        6 => fs.rename(&CALLER, from, to, RenameHow::Exchange),
-        _ => fs.rename(&CALLER, from, to, RenameHow::Replace),
+        6 => fs.rename(&CALLER, from, to, RenameMode::Exchange),
+        _ => fs.rename(&CALLER, from, to, RenameMode::Replace),
     }
 }
 

@@ -3,7 +3,7 @@
 use senesce_core::{Bytes, Rng, Seed};
 use senesce_evergreen::{KeyValue, ModelStore, disk::KeyOrder};
 use senesce_fsapi::{
-    AllocateHow, Caller, FileSystem, FsError, Ino, NewNode, SetAttributes, SetXattrHow,
+    Caller, FallocateMode, FileSystem, FsError, Ino, NewNode, SetAttributes, SetXattrMode,
     conformance::{Draw, Player, SequenceOptions, Subject, collect_tree},
 };
 
@@ -60,7 +60,7 @@ fn available_space_can_be_reserved() {
     let file = fs.make_node(&CALLER, directory, b"f", &NewNode::file(0o644)).unwrap().ino;
     let before = fs.space().unwrap();
     let bytes = before.available * u64::from(before.block_bytes);
-    fs.allocate(&CALLER, file, AllocateHow::Reserve { keep_size: false }, 0, bytes).unwrap();
+    fs.allocate(&CALLER, file, FallocateMode::Reserve { keep_size: false }, 0, bytes).unwrap();
     let left = fs.space().unwrap().available;
     assert!(left < before.available / 50, "{left} of {} are left", before.available);
     fs.write(&CALLER, file, 0, &vec![7; 1 << 20]).unwrap();
@@ -77,8 +77,8 @@ fn files_claim_their_contents() {
         let (offset, len) = (rng.below(300_000), 1 + rng.below(30_000));
         let truncated = SetAttributes { size: Some(offset), ..SetAttributes::default() };
         match rng.below(6) {
-            0 => rig.fs().allocate(&CALLER, file, AllocateHow::Punch, offset, len).unwrap(),
-            1 => rig.fs().allocate(&CALLER, file, AllocateHow::Zero { keep_size: true }, offset, len).unwrap(),
+            0 => rig.fs().allocate(&CALLER, file, FallocateMode::Punch, offset, len).unwrap(),
+            1 => rig.fs().allocate(&CALLER, file, FallocateMode::Zero { keep_size: true }, offset, len).unwrap(),
             2 => drop(rig.fs().set_attributes(&CALLER, file, &truncated).unwrap()),
             _ => drop(rig.fs().write(&CALLER, file, offset, &vec![3; len as usize]).unwrap()),
         }
@@ -99,7 +99,7 @@ fn writes_use_reserved_space() {
     let rig = Rig::new(ModelStore::new(1 << 20, 1 << 16), KeyOrder::BirthPath);
     let make = |name: &[u8]| rig.fs().make_node(&CALLER, Ino::ROOT, name, &NewNode::file(0o644)).unwrap().ino;
     let (reserved, other) = (make(b"reserved"), make(b"other"));
-    let keep_size = AllocateHow::Reserve { keep_size: true };
+    let keep_size = FallocateMode::Reserve { keep_size: true };
     rig.fs().allocate(&CALLER, reserved, keep_size, 0, BLOCKS * 4096).unwrap();
     assert_eq!(rig.fs().attributes(reserved).unwrap().allocated, BLOCKS * 4096);
     let full = rig.fs().write(&CALLER, other, 0, &vec![1; 2 << 20]).unwrap();
@@ -137,8 +137,8 @@ fn full_store_refuses_cleanly_and_allows_removals() {
         fs.link(&CALLER, filler, Ino::ROOT, b"new").map(drop),
         fs.write(&CALLER, sparse, 0, &[1; 4096]).map(drop),
         fs.clone_range(&CALLER, (filler, 0), (sparse, 0), 4096).map(drop),
-        fs.set_xattr(&CALLER, filler, b"user.a", &[1; 100], SetXattrHow::Any),
-        fs.rename(&CALLER, (Ino::ROOT, b"d"), (Ino::ROOT, &[b'n'; 255]), senesce_fsapi::RenameHow::Replace),
+        fs.set_xattr(&CALLER, filler, b"user.a", &[1; 100], SetXattrMode::Any),
+        fs.rename(&CALLER, (Ino::ROOT, b"d"), (Ino::ROOT, &[b'n'; 255]), senesce_fsapi::RenameMode::Replace),
     ];
     for (number, refused) in refused.into_iter().enumerate() {
         assert!(matches!(refused, Err(FsError::NoSpace)), "call {number}: {refused:?}");

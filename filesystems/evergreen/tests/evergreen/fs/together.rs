@@ -5,7 +5,7 @@ use std::thread;
 use senesce_core::{Rng, Seed};
 use senesce_evergreen::disk::KeyOrder;
 use senesce_fsapi::{
-    Caller, FileSystem, FsError, FsResult, Ino, NewNode, RenameHow,
+    Caller, FileSystem, FsError, FsResult, Ino, NewNode, RenameMode,
     conformance::{Subject, collect_tree, resolve},
 };
 
@@ -41,8 +41,8 @@ fn act(fs: &dyn FileSystem, rng: &mut Rng) -> FsResult<()> {
             let (from, to) = (fs.lookup(from.0, from.1)?.ino, fs.lookup(to.0, to.1)?.ino);
             fs.clone_range(&caller, (from, 0), (to, 4096), 1 << 20).map(drop)
         }
-        8 => fs.rename(&caller, from, to, RenameHow::Exchange),
-        _ => fs.rename(&caller, from, to, RenameHow::Replace),
+        8 => fs.rename(&caller, from, to, RenameMode::Exchange),
+        _ => fs.rename(&caller, from, to, RenameMode::Replace),
     }
 }
 
@@ -82,7 +82,7 @@ fn replaced_names_never_vanish() {
         let writer = scope.spawn(|| {
             for _ in 0..2000 {
                 fs.make_node(&caller, Ino::ROOT, b"new", &NewNode::file(0o644)).unwrap();
-                fs.rename(&caller, (Ino::ROOT, b"new"), (Ino::ROOT, b"name"), RenameHow::Replace).unwrap();
+                fs.rename(&caller, (Ino::ROOT, b"new"), (Ino::ROOT, b"name"), RenameMode::Replace).unwrap();
             }
         });
         while !writer.is_finished() {

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, ops::ControlFlow};
 use senesce_core::{Rng, Seed};
 use senesce_evergreen::disk::KeyOrder;
 use senesce_fsapi::{
-    Caller, FileSystem, Ino, NewNode, RenameHow,
+    Caller, FileSystem, Ino, NewNode, RenameMode,
     conformance::{Subject, resolve},
 };
 
@@ -67,9 +67,9 @@ fn names_without_a_label_are_listed() {
             0 => rig.fs().unlink(&caller, directory, name).unwrap(),
             1 => {
                 let to = format!("new {number}").into_bytes();
-                rig.fs().rename(&caller, (directory, name), (directory, &to), RenameHow::Replace).unwrap();
+                rig.fs().rename(&caller, (directory, name), (directory, &to), RenameMode::Replace).unwrap();
             }
-            _ => rig.fs().rename(&caller, (directory, name), (Ino::ROOT, b"out"), RenameHow::Replace).unwrap(),
+            _ => rig.fs().rename(&caller, (directory, name), (Ino::ROOT, b"out"), RenameMode::Replace).unwrap(),
         }
         if number % 8 == 0 {
             rig.check().unwrap();

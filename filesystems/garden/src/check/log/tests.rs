@@ -13,8 +13,8 @@ use crate::{
         BLOCK, VERSION,
         inode::Inode,
         label::{LogLabel, LogShape, MIN_HALF_BYTES},
-        lap,
-        record::Commit,
+        log_lap,
+        log_record::Commit,
     },
     log::{Accepted, Log},
 };
@@ -48,7 +48,7 @@ fn check_finds_the_same_point_as_the_engine() {
         let than = rng.below(1 << 21);
         let half = HalfCopies { unit: UNIT, stamps: lap.stamps, copies: Vec::new(), silent: Vec::new() };
         let found = Side::of(bytes.clone(), &half).find_later(lap.uuid, than);
-        let wanted = lap::find_later(&bytes, UNIT, lap.uuid, lap.stamps, than);
+        let wanted = log_lap::find_later(&bytes, UNIT, lap.uuid, lap.stamps, than);
         assert_eq!(found, wanted, "{lap:?}, later than {than}");
         *if found.is_some() { &mut later } else { &mut none } += 1;
     }

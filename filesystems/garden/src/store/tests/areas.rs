@@ -85,14 +85,14 @@ proptest! {
                 Step::Take(count) => {
                     let mut store = garden.shared().lock();
                     for _ in 0..count.min((store.allocatable() as usize).saturating_sub(80)) {
-                        taken.push(store.take_pvbn(Medium::Hdd).unwrap());
+                        taken.push(store.alloc_pvbn(Medium::Hdd).unwrap());
                     }
                 }
                 Step::Give(at, count) => {
                     let mut store = garden.shared().lock();
                     for _ in 0..count.min(taken.len()) {
                         let pvbn = taken.remove(at * (taken.len() - 1) / 100);
-                        store.give_pvbn(Physical::block(pvbn, 0)).unwrap();
+                        store.free_pvbn(Physical::block(pvbn, 0)).unwrap();
                     }
                 }
                 Step::Point => {
@@ -286,9 +286,9 @@ fn wrong_lists_do_not_prevent_allocation() {
         let mut store = garden.shared().lock();
         let free = store.allocatable();
         for left in (0..free).rev() {
-            store.take_pvbn(Medium::Hdd).unwrap();
+            store.alloc_pvbn(Medium::Hdd).unwrap();
             assert_eq!(store.allocatable(), left);
         }
-        assert!(store.take_pvbn(Medium::Hdd).is_err());
+        assert!(store.alloc_pvbn(Medium::Hdd).is_err());
     }
 }

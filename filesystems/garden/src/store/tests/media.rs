@@ -103,10 +103,10 @@ fn full_medium_falls_back_to_the_other() {
         let mut store = garden.shared().lock();
         let (all, mut media) = (store.allocatable(), Vec::new());
         for _ in 0..all {
-            let pvbn = store.take_pvbn(wanted).unwrap();
+            let pvbn = store.alloc_pvbn(wanted).unwrap();
             media.push(store.raid.geometry.medium_of(pvbn));
         }
-        assert!(store.take_pvbn(wanted).is_err());
+        assert!(store.alloc_pvbn(wanted).is_err());
         assert!(media.is_sorted_by_key(|&medium| medium != wanted), "all of {wanted} first");
         assert!(media.contains(&Medium::Hdd) && media.contains(&Medium::Ssd));
     }

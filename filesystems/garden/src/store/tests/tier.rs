@@ -8,7 +8,7 @@ use senesce_objects::MemoryObjects;
 use super::{NAME, Small, findings, make};
 use crate::{
     Accepted, Garden, Limits, ObjectGardening, VolumeOptions,
-    object_gardening::ObjectPass,
+    aggregate::object_gardening::ObjectPass,
     store::{Filling, Tiering},
 };
 

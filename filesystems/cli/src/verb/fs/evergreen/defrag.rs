@@ -14,9 +14,9 @@ use senesce_volume::{check_interrupted, install_signal_cleanup};
 
 use super::{
     super::{
-        ask::{Bars, ask_served, fault, strange, with_format},
         defrag::request,
         place::Place as Served,
+        send_request::{Bars, ask_served, fault, strange, with_format},
     },
     Opened, Place,
 };

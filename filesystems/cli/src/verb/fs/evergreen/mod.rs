@@ -1,13 +1,13 @@
 //! `senesce fs` of an evergreen: on one file or device.
 
+mod check_stat;
 mod defrag;
 mod dump;
-mod look;
 mod mkfs;
 mod mount;
 mod repair;
 mod survey;
-mod tree;
+mod tree_picture;
 
 use std::{
     ffi::OsStr,
@@ -23,14 +23,14 @@ use senesce_core::Bytes;
 use senesce_evergreen::{Evergreen, EvergreenFs, Limits, disk::is_evergreen};
 use senesce_exec::EngineTarget;
 
+pub(super) use check_stat::{check, print_checked, print_stat, stat};
 pub(super) use defrag::{defrag, print_defragmented};
 pub(super) use dump::dump;
-pub(super) use look::{check, print_checked, print_stat, stat};
 pub(super) use mkfs::mkfs;
 pub(super) use mount::{Chores, limits, mount, tell_torn};
 pub(super) use repair::repair;
 pub(super) use survey::collect_told;
-pub use tree::{draw_tree, outline_tree};
+pub use tree_picture::{draw_tree, outline_tree};
 
 use super::claim;
 use crate::{args::FsPlaceArgs, clock::SystemClock, exit::usage};

@@ -18,14 +18,14 @@ use senesce_volume::{Custodian, install_signal_cleanup};
 
 use super::{
     super::{
-        ask::fault,
         control::{Control, held_files},
-        due::Due,
-        hold::{Begin, Served, hold},
+        held_mounts::{Begin, Served, hold},
         mounts::Mounts,
+        send_request::fault,
+        sync_timing::Due,
     },
     Opened, Place,
-    tree::write_figures,
+    tree_picture::write_figures,
 };
 use crate::{
     args::{FsMountArgs, FsServedArgs, GardeningArg},
@@ -55,7 +55,7 @@ fn check_words(args: &FsMountArgs) -> Result<()> {
         ("--snapshot", args.snapshot.is_some()),
         ("--also", !args.also.is_empty()),
         ("--adaptive", args.by_load),
-        ("--previous-checkpoint", args.older_point),
+        ("--previous-checkpoint", args.previous_checkpoint),
         ("--without-log", args.without_log),
         ("--objects", args.objects.objects.is_some()),
         ("--gardening", !matches!(args.how.gardening, GardeningArg::Auto | GardeningArg::Off)),
@@ -75,7 +75,7 @@ fn serve(custodian: &Custodian, place: &Place, args: &FsMountArgs, quiet: bool) 
     let Opened { store, fs } = place.evergreen(device.clone(), limits(&args.how))?;
     tell_torn(place, &store);
     let (threads, pages, read_only) = (args.how.threads, args.how.pages(), args.read_only);
-    let mut chores = Chores::new(args.how.point_every);
+    let mut chores = Chores::new(args.how.checkpoint_interval);
     let control = Control::bind(custodian)?;
     let files = held_files(vec![place.path().to_owned()], read_only);
     // An evergreen has one volume, without a name.
@@ -100,8 +100,8 @@ fn serve(custodian: &Custodian, place: &Place, args: &FsMountArgs, quiet: bool) 
     };
     let held = thread::scope(|scope| {
         let _serving = control.serve(scope, &answer);
-        let _attended = (!read_only).then(|| {
-            store.attend();
+        let _background = (!read_only).then(|| {
+            store.start_background();
             scope.spawn(|| work(&store));
             Attended(&store)
         });
@@ -136,7 +136,7 @@ struct Attended<'a>(&'a Evergreen);
 
 impl Drop for Attended<'_> {
     fn drop(&mut self) {
-        self.0.dismiss();
+        self.0.stop_background();
     }
 }
 
@@ -173,8 +173,8 @@ pub(in super::super) struct Chores {
 }
 
 impl Chores {
-    pub fn new(point_every: u64) -> Self {
-        Self { due: Due::new(Duration::from_secs(point_every), Instant::now()), checkpoints: 0, told: None }
+    pub fn new(checkpoint_interval: u64) -> Self {
+        Self { due: Due::new(Duration::from_secs(checkpoint_interval), Instant::now()), checkpoints: 0, told: None }
     }
 
     /// Syncs and makes a checkpoint if they are due. Returns the time until the next of them is

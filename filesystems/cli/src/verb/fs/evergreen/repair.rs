@@ -41,10 +41,10 @@ fn print(report: &RepairReport) {
             }
         }
     };
-    list("found", report.told.iter().map(ToString::to_string).collect());
+    list("found", report.notes.iter().map(ToString::to_string).collect());
     list("lost", report.lost.iter().map(ToString::to_string).collect());
     list("files that are not what they were", report.files.lost.iter().map(ToString::to_string).collect());
-    list("put right", report.files.mended.clone());
+    list("put right", report.files.corrections.clone());
     let check = &report.check;
     let then = if report.is_done { "clean now" } else { "it would be clean then; nothing was written" };
     println!("{then}: superblock {}, {} nodes, {} keys", check.generation, check.nodes, check.keys);
@@ -58,10 +58,10 @@ fn print_json(report: &RepairReport) {
             "format": "senesce-fs-repair-evergreen/1",
             "needed": report.is_needed,
             "done": report.is_done,
-            "found": report.told.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "found": report.notes.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "lost": report.lost.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "files_lost": report.files.lost.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            "put_right": texts(&report.files.mended),
+            "put_right": texts(&report.files.corrections),
             "clean": report.check.is_clean(),
         })
     );

@@ -12,7 +12,7 @@ use senesce_garden::{Accepted, FormatOptions, Gardening, VolumeOptions};
 use senesce_objects::{MemoryObjects, ObjectResult, ObjectStore};
 
 use super::{
-    super::{due::SYNC, load::Machine},
+    super::{load_sampling::Machine, sync_timing::SYNC},
     *,
 };
 
@@ -181,7 +181,10 @@ fn deleting_objects_that_waits_for_the_store_delays_no_sync() {
     thread::scope(|scope| {
         let sticking = lab.store.stick();
         let mut chores = Chores::new(&garden, 1, true);
-        let beside = Beside { deletes: Some(Instant::now()), by_load: None::<ByLoad<SystemClock, Kernel>> };
+        let beside = BackgroundTasks {
+            deletes: Some(Instant::now()),
+            by_load: None::<AdaptiveMaintenance<SystemClock, Kernel>>,
+        };
         chores.beside = beside.begin(scope, &garden, &passes);
         chores.due = Due::new(Duration::ZERO, Instant::now());
         chores.do_some(&garden, &Alarm::of_this_thread());
@@ -205,13 +208,19 @@ fn tiering_by_load_that_waits_for_the_store_delays_no_sync() {
     let timed = Arc::new(Timed::new(Arc::new(garden.volume(b"main").unwrap()), clock.clone()));
     let points = Arc::new(Points::new(clock.clone()));
     let objects = ObjectGardening { tiering: Tiering { age: 0, with_cached: true }, prices: None };
-    let by_load =
-        ByLoad::new(&garden, Gardening::default(), (timed, points), (clock.clone(), Idle), None, Some(objects));
+    let by_load = AdaptiveMaintenance::new(
+        &garden,
+        Gardening::default(),
+        (timed, points),
+        (clock.clone(), Idle),
+        None,
+        Some(objects),
+    );
     let passes = Passes::default();
     thread::scope(|scope| {
         let sticking = lab.store.stick();
         let mut chores = Chores::new(&garden, 1, true);
-        chores.beside = Beside { deletes: None, by_load: Some(by_load) }.begin(scope, &garden, &passes);
+        chores.beside = BackgroundTasks { deletes: None, by_load: Some(by_load) }.begin(scope, &garden, &passes);
         while lab.store.waiting() == 0 {
             clock.set(Nanos(clock.now().0 + 100_000_000));
             thread::yield_now();
