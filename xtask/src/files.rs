@@ -24,9 +24,9 @@ pub fn sources(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Every page of the project: Markdown in its root and below docs/.
+/// Every page of the project: Markdown in its root, in filesystems/ and below docs/.
 pub fn pages(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
+    let mut found = vec![root.join("filesystems/ARCHITECTURE.md")];
     let mut open = vec![root.to_owned(), root.join("docs")];
     while let Some(dir) = open.pop() {
         for entry in std::fs::read_dir(&dir)? {

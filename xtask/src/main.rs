@@ -1,9 +1,11 @@
 //! Checks that the compiler does not make, and small tools for developers.
 //!
-//! `cargo xtask tidy` checks dependencies between crates, the size of files, calls that belong to
-//! adapters, switched-off tests, prose, links and tables of kept runs. `cargo xtask results` writes
-//! these tables. `cargo xtask commits` checks messages of commits.
+//! `cargo xtask tidy` checks dependencies between crates, the pages of architecture, the size of
+//! files, calls that belong to adapters, switched-off tests, prose, links and tables of kept runs.
+//! `cargo xtask results` writes these tables, and `cargo xtask architecture` those of crates.
+//! `cargo xtask commits` checks messages of commits.
 
+mod architecture;
 mod calls;
 mod commits;
 mod files;
@@ -21,7 +23,8 @@ const USAGE: &str = "usage: cargo xtask tidy             check the tree
                                     keep a run that COMMAND made, as docs/results/kept/NAME
        cargo xtask commits [RANGE]  check the messages of commits (default: main..HEAD)
        cargo xtask commits --message FILE
-                                    check one message (as a commit-msg hook does)";
+                                    check one message (as a commit-msg hook does)
+       cargo xtask architecture     write the tables of crates in the pages of architecture";
 
 fn main() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is in the workspace");
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
             commits(std::fs::read_to_string(file).map(|text| commits::check_message(&text)).map_err(Into::into))
         }
         ["commits", range] => commits(commits::check_range(root, range)),
+        ["architecture"] => write_architecture(root),
         _ => {
             eprintln!("{USAGE}");
             ExitCode::from(2)
@@ -54,8 +58,9 @@ type Check = fn(&Path) -> anyhow::Result<Vec<String>>;
 
 fn tidy(root: &Path) -> ExitCode {
     let mut complaints = Vec::new();
-    let checks: [(&str, Check); 6] = [
+    let checks: [(&str, Check); 7] = [
         ("walls", walls::check),
+        ("architecture", architecture::check),
         ("files", files::check),
         ("calls", calls::check),
         ("prose", prose::check),
@@ -85,6 +90,16 @@ fn write_results(root: &Path) -> ExitCode {
 fn keep_run(root: &Path, name: &str, run: &str, command: &str) -> anyhow::Result<()> {
     let json = serde_json::from_reader(std::io::stdin().lock())?;
     results::keep(root, name, Path::new(run), &json, command)
+}
+
+fn write_architecture(root: &Path) -> ExitCode {
+    match architecture::write(root) {
+        Ok(changed) => {
+            changed.iter().for_each(|page| println!("wrote {page}"));
+            report("architecture", Vec::new())
+        }
+        Err(error) => report("architecture", vec![format!("{error:#}")]),
+    }
 }
 
 fn commits(checked: anyhow::Result<Vec<String>>) -> ExitCode {
