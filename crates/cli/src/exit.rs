@@ -11,8 +11,9 @@ use std::{
 
 use senesce_core::{Printable, is_hazard};
 use senesce_experiment::{ErrorKind, interruption};
+use senesce_oplog::LogError;
 
-use crate::{engines::engines, out::Unwritable};
+use crate::{engines::engines, out::Unwritable, verb::show::resume_command};
 
 // The rule is in `args::EXIT_CODES`.
 
@@ -215,8 +216,7 @@ fn report(error: &anyhow::Error) -> ExitCode {
     if let Some(interrupted) = error.chain().find_map(interruption) {
         eprintln!("senesce: {}", indented(&interrupted.to_string()));
         if let Some(Resumable(dir)) = error.downcast_ref() {
-            let guest = if senesce_volume::is_guest() { " --guest uml" } else { "" };
-            eprintln!("  hint: continue with `senesce run --resume {}{guest}`", Printable::new(dir));
+            eprintln!("  hint: continue with `{}`", resume_command(dir));
         }
         return ExitCode::from(128 + interrupted.signal as u8);
     }
@@ -263,7 +263,7 @@ fn system_kind(kind: std::io::ErrorKind) -> Option<(ErrorKind, &'static str)> {
         Io::NotFound => (ErrorKind::Usage, "check the name; a directory in it may be missing, too"),
         Io::NotADirectory => (ErrorKind::Usage, "name a directory"),
         Io::IsADirectory => (ErrorKind::Usage, "name a file"),
-        Io::AlreadyExists => (ErrorKind::Usage, "give another name, or remove it"),
+        Io::AlreadyExists => (ErrorKind::Usage, "give another name; senesce does not replace it"),
         Io::InvalidFilename => (ErrorKind::Usage, "give a shorter name"),
         Io::PermissionDenied if rustix::process::geteuid().is_root() => {
             (ErrorKind::Environment, "the kernel refuses this to root, too, as in a container or a read-only sandbox")
@@ -273,6 +273,20 @@ fn system_kind(kind: std::io::ErrorKind) -> Option<(ErrorKind, &'static str)> {
         Io::ReadOnlyFilesystem => (ErrorKind::Environment, "make it writable, or name another place"),
         _ => return None,
     })
+}
+
+/// The hint for a plan that was given as an operation log.
+fn hint_for_plan(error: &anyhow::Error) -> Option<String> {
+    let of_log = |cause: &(dyn std::error::Error + 'static)| match cause.downcast_ref() {
+        Some(senesce_experiment::Error::Log(LogError::NotALog { path, .. })) => Some(path.clone()),
+        _ => match cause.downcast_ref() {
+            Some(LogError::NotALog { path, .. }) => Some(path.clone()),
+            _ => None,
+        },
+    };
+    let path = error.chain().find_map(of_log).filter(|path| path.extension().is_some_and(|name| name == "toml"))?;
+    let path = Printable::new(&path).to_string();
+    Some(format!("`senesce run {path}` runs a plan; the logs of a run are RUN/arms/ARM/oplog.senesce-log"))
 }
 
 /// The kind of an error and what to do about it: of the first cause that has a kind.
@@ -306,7 +320,7 @@ fn classify_cause(error: &anyhow::Error) -> (ErrorKind, Option<String>) {
             return (probe_kind(failure), failure.hint());
         }
         if let Some((found, advice)) = senesce_experiment::classify(cause) {
-            return (found, advice);
+            return (found, advice.or_else(|| hint_for_plan(error)));
         }
     }
     (ErrorKind::Failed, None)

@@ -15,6 +15,7 @@ mod engines;
 pub mod exit;
 mod fit;
 mod machine;
+mod near;
 mod program;
 pub mod progress;
 pub mod table;

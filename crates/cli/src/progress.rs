@@ -1,5 +1,7 @@
 //! Progress on stderr: a bar on a terminal, plain lines elsewhere, nothing when asked to be quiet.
 
+mod eta;
+
 use std::{
     io::IsTerminal,
     time::{Duration, Instant},
@@ -7,7 +9,9 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use senesce_core::Printable;
-use senesce_experiment::{Event, Observer, Phase};
+use senesce_experiment::{Event, GrepCost, Observer, Phase};
+
+use self::eta::{Kind, Work};
 
 /// Shows the events of a run.
 pub enum Progress {
@@ -95,8 +99,8 @@ impl Bar {
                 let full = fullness_percent(capacity_bytes.0, free_bytes.0);
                 self.say(&format!("{label}, {full}% full{}", self.last_cost));
             }
-            Event::CellDone { key, reason, grep_seconds_per_gib } => {
-                self.last_cost = cost_text(key.role.name(), *grep_seconds_per_gib);
+            Event::CellDone { key, reason, grep } => {
+                self.last_cost = last_cost_text(key.role.name(), *grep);
                 if !reason.is_empty() {
                     let unit = self.work.unit;
                     self.line(&format!("{} {} at {} {unit}: invalid: {reason}", key.arm, key.role.name(), key.pulls));
@@ -148,10 +152,10 @@ impl Lines {
                 let (work, cost) = (self.work.text(), self.last_cost.clone());
                 self.line(&format!("{arm}: {label}, {work}, {full}% full{cost}"));
             }
-            Event::CellDone { key, reason, grep_seconds_per_gib } => {
-                self.last_cost = cost_text(key.role.name(), *grep_seconds_per_gib);
-                let what = match (reason.as_str(), grep_seconds_per_gib) {
-                    ("", Some(cost)) => format!("grep {cost:.2} s/GiB of wall time"),
+            Event::CellDone { key, reason, grep } => {
+                self.last_cost = last_cost_text(key.role.name(), *grep);
+                let what = match (reason.as_str(), grep) {
+                    ("", Some(cost)) => format!("grep {}", cost_text(*cost)),
                     ("", None) => "measured".to_owned(),
                     (reason, _) => format!("invalid: {reason}"),
                 };
@@ -183,87 +187,6 @@ impl Lines {
     }
 }
 
-/// Steps and measurements of an arm, and the seconds that each kind needs.
-///
-/// The time between two events counts for the kind that the second event ends.
-struct Work {
-    unit: &'static str,
-    steps: Kind,
-    cells: Kind,
-    last: Instant,
-}
-
-/// The units of one kind of work.
-#[derive(Default)]
-struct Kind {
-    /// Units that an earlier process did.
-    from: u64,
-    done: u64,
-    of: u64,
-    /// Seconds for the units of this process.
-    seconds: f64,
-}
-
-impl Kind {
-    fn new(from: u64, of: u64) -> Self {
-        Self { from, done: from, of, seconds: 0.0 }
-    }
-
-    /// The seconds for the units that are left. `None`: no unit is done, so that the rate is
-    /// unknown.
-    fn seconds_left(&self) -> Option<f64> {
-        match (self.of.saturating_sub(self.done), self.done.saturating_sub(self.from)) {
-            (0, _) => Some(0.0),
-            (_, 0) => None,
-            (left, done) => Some(left as f64 * self.seconds / done as f64),
-        }
-    }
-}
-
-impl Work {
-    fn new(now: Instant) -> Self {
-        Self { unit: "steps", steps: Kind::default(), cells: Kind::default(), last: now }
-    }
-
-    fn count(&mut self, event: &Event, now: Instant) {
-        let seconds = now.saturating_duration_since(self.last).as_secs_f64();
-        match event {
-            Event::ArmStarted { from_pulls, pulls, unit, from_cells, cells, .. } => {
-                self.unit = unit;
-                self.steps = Kind::new(*from_pulls, *pulls);
-                self.cells = Kind::new(*from_cells, *cells);
-            }
-            Event::Step { pulls, .. } => {
-                self.steps.done = *pulls;
-                self.steps.seconds += seconds;
-            }
-            Event::CellDone { .. } => {
-                self.cells.done += 1;
-                self.cells.seconds += seconds;
-            }
-            _ => return,
-        }
-        self.last = now;
-    }
-
-    fn seconds_left(&self) -> Option<f64> {
-        Some(self.steps.seconds_left()? + self.cells.seconds_left()?)
-    }
-
-    /// The part of the time of the arm that is over, 0 to 1.
-    fn share(&self) -> f64 {
-        let over = self.steps.seconds + self.cells.seconds;
-        self.seconds_left().map_or(0.0, |left| if over + left > 0.0 { over / (over + left) } else { 0.0 })
-    }
-
-    /// `40/80 pulls, 3/9 measured, ETA 12 s`.
-    fn text(&self) -> String {
-        let Self { unit, steps, cells, .. } = self;
-        let eta = self.seconds_left().map_or("?".to_owned(), format_eta);
-        format!("{}/{} {unit}, {}/{} measured, ETA {eta}", steps.done, steps.of, cells.done, cells.of)
-    }
-}
-
 /// `12 s`, `3 min 5 s`, `2 h 7 min`.
 pub fn format_eta(seconds: f64) -> String {
     let seconds = seconds.ceil() as u64;
@@ -278,8 +201,14 @@ fn fullness_percent(capacity: u64, free: u64) -> u64 {
     (capacity.saturating_sub(free) * 100).checked_div(capacity).unwrap_or(0)
 }
 
-fn cost_text(role: &str, cost: Option<f64>) -> String {
-    cost.map(|cost| format!("  (last grep: {role} {cost:.2} s/GiB)")).unwrap_or_default()
+fn last_cost_text(role: &str, cost: Option<GrepCost>) -> String {
+    cost.map(|cost| format!("  (last grep: {role} {})", cost_text(cost))).unwrap_or_default()
+}
+
+/// A cost and its clock.
+fn cost_text(cost: GrepCost) -> String {
+    let clock = if cost.is_virtual { "virtual" } else { "wall" };
+    format!("{:.2} s/GiB of {clock} time", cost.seconds_per_gib)
 }
 
 /// Where the time since the checkpoint before went: phases of all volumes together, the longest
@@ -388,7 +317,7 @@ impl Stretch {
             Shown::Lines { started, last } if last.elapsed() >= LINE_PAUSE => {
                 *last = Instant::now();
                 let (what, of, seconds) = (&self.what, self.of, started.elapsed().as_secs_f64());
-                let left = Kind { from: 0, done, of, seconds }.seconds_left();
+                let left = Kind::at(done, of, seconds).seconds_left();
                 let eta = left.map_or("?".to_owned(), format_eta);
                 eprintln!("[{seconds:>5.0} s] {what}: {done}/{of}, ETA {eta}");
             }
@@ -410,31 +339,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn eta_counts_steps_and_measurements() {
-        let start = Instant::now();
-        let mut work = Work::new(start);
-        let at = |seconds| start + Duration::from_secs(seconds);
-        let key = |pulls| senesce_store::CellKey {
-            arm: "a".into(),
-            file_system: "ext4".into(),
-            role: senesce_store::Role::Full,
-            pulls,
-        };
-        let cell = |pulls| Event::CellDone { key: key(pulls), reason: String::new(), grep_seconds_per_gib: None };
-        let (arm, unit) = ("a".to_owned(), "rounds");
-        work.count(
-            &Event::ArmStarted { arm, number: 1, of: 1, from_pulls: 0, pulls: 4, unit, from_cells: 0, cells: 3 },
-            at(0),
-        );
-        work.count(&cell(0), at(10));
-        assert_eq!(work.text(), "0/4 rounds, 1/3 measured, ETA ?");
-        let (label, zero) = ("s".to_owned(), senesce_core::Bytes(0));
-        let step =
-            Event::Step { arm: "a".into(), label, pulls: 2, capacity_bytes: zero, free_bytes: zero, no_space: false };
-        work.count(&step, at(50));
-        // 2 rounds of 20 s and 2 measurements of 10 s are left.
-        assert_eq!(work.text(), "2/4 rounds, 1/3 measured, ETA 1 min 0 s");
-        assert!((work.share() - 50.0 / 110.0).abs() < 1e-9);
+    fn a_cost_names_its_clock() {
+        let cost = |is_virtual| cost_text(GrepCost { seconds_per_gib: 27.987, is_virtual });
+        assert_eq!(cost(true), "27.99 s/GiB of virtual time");
+        assert_eq!(cost(false), "27.99 s/GiB of wall time");
     }
 
     #[test]

@@ -39,7 +39,7 @@ impl fmt::Display for Bytes {
 /// A text that is not a quantity of bytes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{text:?} is not a size; write a whole number with an optional k, m, g, t, KiB, MiB, GiB or TiB (all powers of 1024)"
+    "{text:?} is not a size; write a whole number with an optional K, M, G, T, KiB, MiB, GiB, TiB (powers of 1024) or KB, MB, GB, TB (powers of 1000)"
 )]
 pub struct ParseBytesError {
     /// The text.
@@ -49,21 +49,26 @@ pub struct ParseBytesError {
 impl FromStr for Bytes {
     type Err = ParseBytesError;
 
-    /// Parses `4096`, `4k`, `4KiB`, `5 GiB`. Every unit is a power of 1024, as in fio.
+    /// Parses `4096`, `4k`, `4KiB`, `5 GiB`, `500MB`. `K` and `KiB` are powers of 1024, `KB` is a
+    /// power of 1000, as in the GNU core utilities. Case has no effect.
     fn from_str(text: &str) -> Result<Self, ParseBytesError> {
         let error = || ParseBytesError { text: text.to_owned() };
         let trimmed = text.trim();
         let digits = trimmed.bytes().take_while(u8::is_ascii_digit).count();
         let number: u64 = trimmed[..digits].parse().map_err(|_| error())?;
-        let shift = match trimmed[digits..].trim().to_ascii_lowercase().as_str() {
-            "" | "b" => 0,
-            "k" | "kb" | "kib" => 10,
-            "m" | "mb" | "mib" => 20,
-            "g" | "gb" | "gib" => 30,
-            "t" | "tb" | "tib" => 40,
+        let unit: u64 = match trimmed[digits..].trim().to_ascii_lowercase().as_str() {
+            "" | "b" => 1,
+            "k" | "kib" => Self::KIB,
+            "m" | "mib" => Self::MIB,
+            "g" | "gib" => Self::GIB,
+            "t" | "tib" => 1 << 40,
+            "kb" => 1_000,
+            "mb" => 1_000_000,
+            "gb" => 1_000_000_000,
+            "tb" => 1_000_000_000_000,
             _ => return Err(error()),
         };
-        number.checked_mul(1 << shift).map(Bytes).ok_or_else(error)
+        number.checked_mul(unit).map(Bytes).ok_or_else(error)
     }
 }
 
@@ -89,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_powers_of_1024_in_any_spelling() {
+    fn units_are_those_of_the_gnu_core_utilities() {
         for (text, want) in [
             ("0", 0),
             ("4096", 4096),
@@ -98,6 +103,12 @@ mod tests {
             ("5 GiB", 5 << 30),
             ("1g", 1 << 30),
             ("2TiB", 2 << 40),
+            ("320MB", 320_000_000),
+            ("320mb", 320_000_000),
+            ("320M", 320 << 20),
+            ("1 kB", 1_000),
+            ("1GB", 1_000_000_000),
+            ("3TB", 3_000_000_000_000),
         ] {
             assert_eq!(text.parse::<Bytes>().unwrap(), Bytes(want), "{text}");
         }
@@ -105,7 +116,7 @@ mod tests {
 
     #[test]
     fn invalid_sizes_are_refused() {
-        for text in ["", "k", "1.5g", "-1", "5 bananas", "99999999999t"] {
+        for text in ["", "k", "1.5g", "-1", "5 bananas", "99999999999t", "18446745TB"] {
             assert!(text.parse::<Bytes>().is_err(), "{text}");
         }
     }

@@ -12,6 +12,8 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
+use crate::{paths::RunPaths, plan::Plan};
+
 /// The version of the journal's lines.
 pub const JOURNAL_FORMAT: &str = "senesce-journal/1";
 
@@ -83,8 +85,10 @@ pub enum ArmState {
     Fresh,
     /// At this checkpoint ([`Entry::CheckpointDone`]).
     At(Box<Entry>),
-    /// Complete or failed.
-    Ended,
+    /// Complete.
+    Done,
+    /// Failed, for this reason.
+    Failed(String),
 }
 
 /// An open journal.
@@ -139,21 +143,54 @@ impl Journal {
 
     /// The state of an arm.
     pub fn arm_state(&self, name: &str) -> ArmState {
-        let mut state = ArmState::Fresh;
-        for entry in &self.entries {
-            match entry {
-                Entry::ArmStarted { arm } if arm == name => state = ArmState::Fresh,
-                Entry::CheckpointDone { arm, .. } if arm == name => state = ArmState::At(Box::new(entry.clone())),
-                Entry::ArmDone { arm } | Entry::ArmFailed { arm, .. } if arm == name => state = ArmState::Ended,
-                _ => {}
+        arm_state(&self.entries, name)
+    }
+}
+
+fn arm_state(entries: &[Entry], name: &str) -> ArmState {
+    let mut state = ArmState::Fresh;
+    for entry in entries {
+        match entry {
+            Entry::ArmStarted { arm } if arm == name => state = ArmState::Fresh,
+            Entry::CheckpointDone { arm, .. } if arm == name => state = ArmState::At(Box::new(entry.clone())),
+            Entry::ArmDone { arm } if arm == name => state = ArmState::Done,
+            Entry::ArmFailed { arm, reason } if arm == name => state = ArmState::Failed(reason.clone()),
+            _ => {}
+        }
+    }
+    state
+}
+
+/// The arms of a run, by state.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunState {
+    /// All arms.
+    pub arms: usize,
+    /// Complete arms.
+    pub done: usize,
+    /// The names of the arms that failed.
+    pub failed: Vec<String>,
+}
+
+impl RunState {
+    /// Reads the state of the run in a directory. Changes nothing, so the run may be under way.
+    /// `None`: the directory holds no plan and no journal that this version can read.
+    pub fn read(paths: &RunPaths) -> Option<Self> {
+        let plan = Plan::read_kept(&paths.plan()).ok()?;
+        let text = std::fs::read_to_string(paths.journal()).ok()?;
+        // The writer may be in the middle of the last line.
+        let lines = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
+        let entries: Vec<Entry> = lines.map(serde_json::from_str).collect::<Result<_, _>>().ok()?;
+        let mut state = Self::default();
+        for arm in plan.arms() {
+            state.arms += 1;
+            match arm_state(&entries, &arm.name) {
+                ArmState::Done => state.done += 1,
+                ArmState::Failed(_) => state.failed.push(arm.name),
+                ArmState::Fresh | ArmState::At(_) => {}
             }
         }
-        state
-    }
-
-    /// Whether the whole run is complete.
-    pub fn is_done(&self) -> bool {
-        self.entries.contains(&Entry::RunDone)
+        Some(state)
     }
 }
 
@@ -203,7 +240,13 @@ mod tests {
         journal.append(Entry::ArmStarted { arm: "ext4".into() }).unwrap();
         assert_eq!(journal.arm_state("ext4"), ArmState::Fresh);
         journal.append(Entry::ArmDone { arm: "ext4".into() }).unwrap();
-        assert_eq!(journal.arm_state("ext4"), ArmState::Ended);
+        assert_eq!(journal.arm_state("ext4"), ArmState::Done);
+        let reason = "no space".to_owned();
+        journal.append(Entry::ArmFailed { arm: "ext4".into(), reason: reason.clone() }).unwrap();
+        assert_eq!(journal.arm_state("ext4"), ArmState::Failed(reason));
+        // A resumed run repeats it.
+        journal.append(Entry::ArmStarted { arm: "ext4".into() }).unwrap();
+        assert_eq!(journal.arm_state("ext4"), ArmState::Fresh);
         assert_eq!(journal.arm_state("xfs"), ArmState::Fresh);
     }
 }

@@ -33,7 +33,7 @@ pub use description::read_description;
 pub use drive_meter::DriveMeter;
 pub use environment::{EngineTeller, KernelLoad, LoadMeter, World};
 pub use error::{Error, ErrorKind, Interrupted, classify, interruption};
-pub use observer::{Event, Observer, Phase};
+pub use observer::{Event, GrepCost, Observer, Phase};
 pub use paths::RunPaths;
 pub use personality::{
     DeviceFigures, FlowFigures, PersonalityFigures, PersonalityRun, measure_personality, personality_schema_json,

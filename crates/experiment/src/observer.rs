@@ -26,6 +26,10 @@ pub enum Event {
         from_cells: u64,
         /// Cells to measure in all.
         cells: u64,
+        /// Pulls that the arms after this one have to do.
+        later_pulls: u64,
+        /// Cells that the arms after this one have to measure.
+        later_cells: u64,
     },
     /// The arm does something that takes a while.
     Doing {
@@ -70,8 +74,8 @@ pub enum Event {
         key: CellKey,
         /// The reason why it is invalid. Empty if it is valid.
         reason: String,
-        /// Its first grep cost, seconds per GiB, if it was measured.
-        grep_seconds_per_gib: Option<f64>,
+        /// Its first grep cost, if it was measured.
+        grep: Option<GrepCost>,
     },
     /// A checkpoint is complete: its cells and images are stored.
     CheckpointDone {
@@ -98,6 +102,15 @@ pub enum Event {
         /// The reason of its failure. Empty if it did not fail.
         reason: String,
     },
+}
+
+/// The cost of a grep test.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct GrepCost {
+    /// Seconds per GiB.
+    pub seconds_per_gib: f64,
+    /// Whether the seconds are those of a modelled device. Otherwise they are wall time.
+    pub is_virtual: bool,
 }
 
 /// A part of an arm's work, and its time.

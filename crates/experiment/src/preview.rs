@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, path::Path};
 
 use senesce_core::Bytes;
+use senesce_volume::FileSystemKind;
 
 use crate::{
     Error, World,
@@ -10,6 +11,7 @@ use crate::{
     prepare::{Place, Prepared, prepare},
     run::check_new,
     sizing::Sizes,
+    volumes::try_mkfs_words,
 };
 
 /// An expanded plan.
@@ -33,11 +35,14 @@ pub struct Preview {
     pub disk_bytes: Bytes,
     /// The volumes, in words.
     pub volumes: Vec<String>,
+    /// File systems whose arguments of mkfs were not tried.
+    pub untried_mkfs: Vec<FileSystemKind>,
     /// The steps in words.
     pub steps: Vec<String>,
 }
 
-/// Expands a plan, and refuses everything that its run would refuse before the first volume. Opens
+/// Expands a plan, and refuses everything that its run would refuse before the first volume, and
+/// arguments that mkfs refuses. Opens
 /// its history (a synthetic one is made, in `scratch`), and makes no volume.
 ///
 /// `path` is the plan's path, for messages. `out` is the directory of the run. `force` is as in
@@ -57,6 +62,7 @@ pub fn preview(
     let volumes = std::path::absolute(out).map_err(Error::io("look up", out))?;
     let place = Place { plan: path, volumes: &volumes, spool: scratch, entries: &[], force };
     let Prepared { source, sizes, .. } = prepare(plan, &place, world)?;
+    let untried_mkfs = try_mkfs_words(plan, &sizes, &*world.host, path)?;
     let pulls = source.pulls(plan);
     let arms = plan.arms();
     let volumes = plan.roles().iter().map(|&role| {
@@ -142,6 +148,7 @@ pub fn preview(
         cells: arms.iter().flat_map(|arm| plan.cells(arm, pulls)).collect(),
         disk_bytes: Bytes(sizes.needed_bytes),
         volumes: volumes.collect(),
+        untried_mkfs,
         arms,
         pulls,
         sizes,

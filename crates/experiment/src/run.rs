@@ -149,7 +149,8 @@ impl Run {
         self.paths.report()
     }
 
-    /// Runs all arms that are not complete. Then merges the results into one file per table.
+    /// Runs all arms that are not complete, also those that failed in an earlier process. Then
+    /// merges the results into one file per table.
     ///
     /// Errors: an interruption, and errors of all arms (no history, no results). If an arm fails,
     /// the reason is recorded and the others continue.
@@ -200,8 +201,9 @@ impl Run {
 
     fn execute_arms(&mut self, custodian: &Custodian, observer: &mut dyn Observer) -> Result<RunEnd, Error> {
         let arms = self.plan.arms();
-        let open = arms.iter().any(|arm| self.journal.arm_state(&arm.name) != ArmState::Ended);
-        if open {
+        // An arm that failed in an earlier process of the run starts again.
+        let open: Vec<&Arm> = arms.iter().filter(|arm| self.journal.arm_state(&arm.name) != ArmState::Done).collect();
+        if !open.is_empty() {
             let (volumes, spool) = (self.paths.volumes(), self.paths.spool());
             let place = Place {
                 plan: &self.plan_path,
@@ -214,18 +216,16 @@ impl Run {
             check_source(&self.plan, &source, &self.paths)?;
             let devices = (&devices[..], virtual_device.as_ref());
             self.put_circumstances(&source, &sizes, devices.0)?;
-            for arm in &arms {
-                if self.journal.arm_state(&arm.name) != ArmState::Ended {
-                    self.execute_arm(arm, &source, &sizes, devices, custodian, observer)?;
-                }
+            for arm in open {
+                self.execute_arm(arm, &source, &sizes, devices, custodian, observer)?;
             }
         }
         for arm in &arms {
             // These snapshots are of no more use, also if the arm failed or was killed at its end.
             drop_snapshots(&self.paths.arm(&arm.name), &[])?;
         }
-        let failed = self.journal.entries().iter().filter_map(|entry| match entry {
-            Entry::ArmFailed { arm, reason } => Some((arm.clone(), reason.clone())),
+        let failed = arms.into_iter().filter_map(|arm| match self.journal.arm_state(&arm.name) {
+            ArmState::Failed(reason) => Some((arm.name, reason)),
             _ => None,
         });
         Ok(RunEnd { failed_arms: failed.collect() })

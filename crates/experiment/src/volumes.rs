@@ -6,15 +6,15 @@ use senesce_core::{Bytes, Seed};
 use senesce_probe::collect::{check_block_tracing, clean_stale_trace_instances, collect_trace_device};
 use senesce_store::Role;
 use senesce_volume::{
-    Backend, Custodian, FileSystemKind, Host, Pace, SCAN_BYTES, Slot, Uuid, VirtualDevice, Volume, VolumeSpec,
-    check_device, check_mkfs_words, check_room, check_size, parse_mount_options, read_superblock,
+    Backend, Custodian, FileSystemKind, Host, MkfsTrial, Pace, SCAN_BYTES, Slot, Uuid, VirtualDevice, Volume,
+    VolumeSpec, check_device, check_mkfs_words, check_room, check_size, parse_mount_options, read_superblock,
 };
 
 use crate::{
     Error,
     arm::ArmContext,
     journal::Entry,
-    plan::{self, Arm, FileSystem, FileSystemName, Plan, VolumePlan},
+    plan::{self, Arm, FileSystem, FileSystemName, Plan, PlanError, VolumePlan},
     sizing::Sizes,
 };
 
@@ -57,6 +57,41 @@ fn arm_spec(arm: &Arm, backend: Backend) -> VolumeSpec {
         spec.mount_options.push_str(&format!(",gardening={}", file_system.gardening.as_str()));
     }
     spec
+}
+
+/// Lets mkfs check its arguments in the plan, for the images of all arms. Returns the file systems
+/// whose mkfs cannot be tried.
+///
+/// Errors: mkfs refuses them. `path` is the plan's, for the message.
+pub(crate) fn try_mkfs_words(
+    plan: &Plan,
+    sizes: &Sizes,
+    host: &dyn Host,
+    path: &Path,
+) -> Result<Vec<FileSystemKind>, Error> {
+    let mut untried = Vec::new();
+    for arm in plan.arms().iter().filter(|arm| !arm.file_system.mkfs.is_empty()) {
+        for &role in plan.roles() {
+            let VolumePlan::Size(_) = plan.volume(role) else { continue };
+            let size = sizes.size(role);
+            let spec = arm_spec(arm, Backend::Image { dir: PathBuf::new(), size, memory: false });
+            match senesce_volume::try_mkfs(host, &spec, size)? {
+                MkfsTrial::Accepted => {}
+                MkfsTrial::NotTried => untried.push(spec.file_system),
+                MkfsTrial::Refused(said) => {
+                    let tool = spec.file_system.mkfs_tool();
+                    let words = spec.mkfs_options.join(" ");
+                    let role = role.name();
+                    let problem =
+                        format!("{tool} refuses `{words}` for the {role} volume of {} ({size}): {said}", arm.name);
+                    let (path, key) = (path.to_owned(), "file_system.mkfs".to_owned());
+                    return Err(PlanError::Contradiction { path, key, problem }.into());
+                }
+            }
+        }
+    }
+    untried.dedup();
+    Ok(untried)
 }
 
 /// Refuses words for mkfs and mount that could affect anything but the volume. The error is the key

@@ -200,7 +200,10 @@ impl Goal {
             return refuse("a file without content has no extents".into());
         }
         if wanted == 0 || wanted > units {
-            return refuse(format!("{wanted} extents of {units} blocks are not possible"));
+            return refuse(format!(
+                "{wanted} extents are not possible: the file has {units} blocks of {}, so 1 to {units} are",
+                Bytes(unit)
+            ));
         }
         let before = match &old {
             Some(file) => Some(compute_file_layout(&collect_extents(file, path)?, BLOCK_BYTES)),

@@ -188,8 +188,9 @@ impl Adder {
     }
 
     /// Reads the fresh copy on every device, shuffled within each directory or not. Returns the
-    /// meter of each device, and the losses against the copy on the first device.
-    pub fn read_fresh_copy(&mut self, is_shuffled: bool) -> Result<(Vec<Meter>, Losses), Error> {
+    /// meter of each device, and the losses against the copy on the first device: the `top` files
+    /// and directories.
+    pub fn read_fresh_copy(&mut self, is_shuffled: bool, top: usize) -> Result<(Vec<Meter>, Losses), Error> {
         let copied = |(number, kept): (usize, &Kept)| CopiedEntry {
             parent: self.names.parent(number as u32),
             is_directory: !kept.is_file,
@@ -218,7 +219,7 @@ impl Adder {
             self.meters.read_fresh_copy(&requests, start, content_bytes)?;
         }
         let read = self.meters.finish();
-        let mut losses = Losses::default();
+        let mut losses = Losses::new(top);
         if let Some(first) = read.first() {
             let times = first.as_it_lies.iter().zip(&first.fresh_copy);
             for ((number, kept), (&as_it_lies, &fresh_copy)) in self.entries.iter().enumerate().zip(times) {
@@ -283,7 +284,7 @@ mod tests {
         let mut adder =
             Adder::new(Space::Device, Modelled::one(&devices), 128, (1 << 30, 4), Some(1 << 20), metadata).unwrap();
         entries.iter().for_each(|entry| adder.add(entry.clone()));
-        (adder.contradictory, adder.read_fresh_copy(false).unwrap().0)
+        (adder.contradictory, adder.read_fresh_copy(false, 10).unwrap().0)
     }
 
     #[test]

@@ -8,7 +8,7 @@ use senesce_probe::{
 };
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::{cost::LayoutCosts, judge::Judged, loss::LossSeconds};
+use crate::{cost::LayoutCosts, gaps::Gaps, judge::Judged, loss::LossSeconds};
 
 /// The schema of an inspection as JSON.
 pub const INSPECT_SCHEMA: &str = "senesce-inspect/2";
@@ -37,6 +37,8 @@ pub struct Inspection {
     pub worst_files: Vec<Loser>,
     /// Limits of these figures that the reader has to know.
     pub warnings: Vec<String>,
+    /// What the figures lack.
+    pub gaps: Gaps,
     /// The places of data. In JSON it is one list for each column.
     #[serde(serialize_with = "columns_of_map")]
     pub map: VolumeMap,

@@ -11,12 +11,13 @@ use crate::{
     cost::Meter,
     figures::{DeviceCosts, INSPECT_SCHEMA, Inspection, MappedFile, TargetFigures, TreeFigures},
     free::FoundFree,
+    gaps::{Gaps, Stale},
     judge::Judge,
     loss::LossSeconds,
-    verdict::{NOT_MODELLED, compute_verdict},
+    verdict::compute_verdict,
 };
 
-/// Makes the inspection. `warnings` come first. `is_shuffled` says whether the file system lists a
+/// Makes the inspection. `warnings` come first, and `stale` is why the last writes are missing. `is_shuffled` says whether the file system lists a
 /// fresh copy in another order than it was made in.
 pub(crate) fn finish(
     mut adder: Adder,
@@ -24,8 +25,8 @@ pub(crate) fn finish(
     is_shuffled: bool,
     survey: &SurveyFigures,
     free: Result<FoundFree, String>,
-    mut warnings: Vec<String>,
-    judge: Judge,
+    (mut warnings, stale): (Vec<String>, Option<Stale>),
+    (judge, top): (Judge, usize),
 ) -> Result<Inspection, Error> {
     warnings.extend(survey_warnings(survey));
     let free_space = match free {
@@ -39,7 +40,7 @@ pub(crate) fn finish(
         }
     };
     warnings.extend(reading_warnings(&adder, survey.space));
-    let (meters, losses) = adder.read_fresh_copy(is_shuffled)?;
+    let (meters, losses) = adder.read_fresh_copy(is_shuffled, top)?;
     let costs: Vec<DeviceCosts> = meters.iter().map(|meter| device_costs(meter, adder.has_metadata())).collect();
     let scorer = std::mem::replace(
         &mut adder.scorer,
@@ -68,6 +69,12 @@ pub(crate) fn finish(
     for MappedFile { directory, .. } in &map_files {
         map_directories.entry(*directory).or_insert_with(|| adder.names.path(*directory));
     }
+    let gaps = Gaps {
+        stale,
+        unread_entries: tree.not_looked_at,
+        unwritten_extents: tree.special.delayed,
+        no_metadata: adder.metadata.problem().map(str::to_owned),
+    };
     let mut inspection = Inspection {
         schema: INSPECT_SCHEMA,
         verdict: String::new(),
@@ -79,6 +86,7 @@ pub(crate) fn finish(
         worst_directories,
         worst_files,
         warnings,
+        gaps,
         map_files,
         volume_bytes: adder.volume_bytes,
         map,
@@ -126,7 +134,7 @@ fn reading_warnings(adder: &Adder, space: Space) -> Vec<String> {
     }
     if let Some(problem) = adder.metadata.problem() {
         warnings.push(format!(
-            "reads of metadata (inodes, blocks of directories, maps of extents) {NOT_MODELLED}{problem}"
+            "reads of metadata (inodes, blocks of directories, maps of extents) are not modelled in any layout: {problem}"
         ));
         if space == Space::BtrfsLogical {
             warnings.push(

@@ -15,6 +15,7 @@ use crate::{
     figures::TargetFigures,
     finish::finish,
     free::{self, Circumstances},
+    gaps::{Mounted, Stale, past_mount},
     judge::Judge,
     metadata::MetadataReader,
     offline::read_offline,
@@ -34,6 +35,8 @@ pub struct InspectOptions<'a> {
     pub read_ahead_kib: Option<u32>,
     /// The binary logarithm of the cells on each side of the map.
     pub map_order: u32,
+    /// The number of the worst files, and of the worst directories, to list.
+    pub top: usize,
     /// Receives the number of entries from time to time. Returns `false` to stop the inspection.
     pub progress: &'a mut dyn FnMut(u64) -> bool,
 }
@@ -60,8 +63,8 @@ pub fn inspect(
     clock: &dyn Clock,
 ) -> Result<Inspection, Error> {
     match target {
-        Target::Mounted(mounted) => inspect_mounted(mounted, None, options, host, clock),
-        Target::Ext4 { path, mounted } => inspect_offline(path, mounted.as_deref(), options, host, clock),
+        Target::Mounted(mounted) => inspect_mounted(mounted, (None, None), options, host, clock),
+        Target::Ext4 { path, mounted } => inspect_offline(path, mounted.as_ref(), options, host, clock),
         Target::Unmounted { path, file_system } => {
             let found = crate::source::examine(path, *file_system, host)?;
             let mount = ReadOnlyMount::open(path, *file_system).map_err(|error| found.refused(error))?;
@@ -71,17 +74,18 @@ pub fn inspect(
                 file_system: *file_system,
                 device: Ok(path.clone()),
                 options: mount.options().to_owned(),
-                warnings: found.warnings,
+                warnings: found.stale.and_then(Stale::warning).map(str::to_owned).into_iter().collect(),
             };
-            inspect_mounted(&mounted, Some(path), options, host, clock)
+            inspect_mounted(&mounted, (Some(path), found.stale), options, host, clock)
         }
     }
 }
 
-/// Inspects through a mount. `shown` is the path to show if the inspection itself made the mount.
+/// Inspects through a mount. `shown` is the path to show if the inspection itself made the mount,
+/// and `stale` is why the last changes are missing in that mount.
 fn inspect_mounted(
     target: &MountedTarget,
-    shown: Option<&PathBuf>,
+    (shown, stale): (Option<&PathBuf>, Option<Stale>),
     options: InspectOptions<'_>,
     host: &dyn Host,
     clock: &dyn Clock,
@@ -148,13 +152,14 @@ fn inspect_mounted(
         natural_transfer_bytes,
     };
     let free = free::collect_mounted(*file_system, mount_point, &circumstances);
-    finish(adder, figures, *file_system == FileSystemKind::Ext4, &survey, free, target.warnings.clone(), options.judge)
+    let warnings = (target.warnings.clone(), stale);
+    finish(adder, figures, *file_system == FileSystemKind::Ext4, &survey, free, warnings, (options.judge, options.top))
 }
 
 /// Inspects an ext4 straight from its device. `mounted` says where and how it is mounted, if it is.
 fn inspect_offline(
     path: &Path,
-    mounted: Option<&str>,
+    mounted: Option<&Mounted>,
     options: InspectOptions<'_>,
     host: &dyn Host,
     clock: &dyn Clock,
@@ -164,13 +169,8 @@ fn inspect_offline(
     let (progress, threads) = (options.progress, options.threads);
     let (offline, metadata) = read_offline(path, threads, progress)?;
     let mut warnings: Vec<String> = Vec::new();
-    if let Some(mounted) = mounted {
-        warnings.push(format!(
-            "{} is {mounted}: it was read past its mount, without the writes that are still in memory; without \
-             --offline senesce reads through the mount, if a path leads there",
-            path.display()
-        ));
-    }
+    warnings.extend(mounted.map(|mounted| past_mount(path, mounted)));
+    let stale = mounted.filter(|mounted| mounted.is_writable).map(|_| Stale::MountedForWriting);
     warnings.extend(offline.warnings());
     let superblock = offline.fs.superblock().clone();
     let cluster_bytes = superblock.block_bytes * superblock.cluster_blocks;
@@ -223,7 +223,7 @@ fn inspect_offline(
     if stopped {
         return Err(Error::Stopped);
     }
-    finish(adder, figures, true, &survey, free, warnings, options.judge)
+    finish(adder, figures, true, &survey, free, (warnings, stale), (options.judge, options.top))
 }
 
 /// The length of a device or image.

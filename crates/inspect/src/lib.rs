@@ -19,6 +19,7 @@ mod figures;
 mod finish;
 mod free;
 mod fresh_copy;
+mod gaps;
 mod inspect;
 mod judge;
 mod loss;
@@ -42,6 +43,7 @@ pub use figures::{
     AreaGroup, BtrfsGroup, BtrfsPurpose, BtrfsSpace, DeviceCosts, FreeSpace, INSPECT_SCHEMA, Inspection, Loser,
     MappedFile, SpecialExtents, TargetFigures, TreeFigures,
 };
+pub use gaps::{Gaps, Mounted, Stale};
 pub use inspect::{DEFAULT_READ_AHEAD_KIB, InspectOptions, inspect};
 pub use judge::{DeviceJudgement, Grade, Judge, Judged, JudgedDevice, NOTICEABLE_SECONDS};
 pub use loss::LossSeconds;
@@ -50,3 +52,4 @@ pub use partitions::Partition;
 pub use source::{find_btrfs_devices, has_btrfs_quotas};
 pub use target::{Access, Target, find_target};
 pub use told::{Told, ToldEntry, inspect_told};
+pub use worst::DEFAULT_TOP;

@@ -12,6 +12,8 @@ use std::{
 
 use senesce_volume::{DeviceNumber, FileId, Host, MountEntry, list_mounts};
 
+use crate::gaps::Mounted;
+
 /// A mount of the requested device or image.
 pub(crate) struct FoundMount<'a> {
     /// The mount.
@@ -23,10 +25,14 @@ pub(crate) struct FoundMount<'a> {
 }
 
 impl FoundMount<'_> {
+    /// How it is mounted, for a read past the mount.
+    pub fn found(&self) -> Mounted {
+        Mounted { how: self.in_words(), is_writable: is_writable(self.mount) }
+    }
+
     /// Where and how it is mounted, in words.
     pub fn in_words(&self) -> String {
-        let is_read_only = self.mount.options.split(',').any(|option| option == "ro");
-        let how = if is_read_only { "read-only" } else { "for writing" };
+        let how = if is_writable(self.mount) { "for writing" } else { "read-only" };
         let by = self.below.as_ref().map(|device| format!(" by {}", device.display())).unwrap_or_default();
         format!("mounted{by} {how} on {}", self.mount.point.display())
     }
@@ -41,6 +47,11 @@ impl FoundMount<'_> {
             self.in_words()
         ))
     }
+}
+
+/// Whether programs can write through a mount.
+pub(crate) fn is_writable(mount: &MountEntry) -> bool {
+    !mount.options.split(',').any(|option| option == "ro")
 }
 
 /// A mount of the device or image at `path`. The order of preference: a visible mount, a mount of

@@ -10,6 +10,7 @@ use senesce_volume::{DeviceNumber, FileSystemKind, Host, MountEntry};
 
 use crate::{
     Error,
+    gaps::Stale,
     metadata::{collect_file_system_id, is_xfs_log_clean},
 };
 
@@ -115,8 +116,8 @@ fn block_number(path: &Path) -> Option<DeviceNumber> {
 pub(crate) struct Examined {
     path: PathBuf,
     file_system: FileSystemKind,
-    /// The warnings about it.
-    pub warnings: Vec<String>,
+    /// Why its bytes lack the last changes.
+    pub stale: Option<Stale>,
 }
 
 /// Checks an XFS or Btrfs before it is mounted.
@@ -127,7 +128,7 @@ pub(crate) fn examine(path: &Path, file_system: FileSystemKind, host: &dyn Host)
     if !host.is_root() {
         return Err(Error::NotRoot { path: path.into(), file_system: file_system.name() });
     }
-    let mut found = Examined { path: path.to_owned(), file_system, warnings: Vec::new() };
+    let mut found = Examined { path: path.to_owned(), file_system, stale: None };
     match file_system {
         FileSystemKind::Btrfs => {
             const SUPERBLOCK_AT: u64 = 64 << 10;
@@ -148,20 +149,14 @@ pub(crate) fn examine(path: &Path, file_system: FileSystemKind, host: &dyn Host)
                 return Err(found.not_mountable(format!("it is on {devices} devices, and only one is named")));
             }
             if log_tree != 0 {
-                found.warnings.push(
-                    "its log is not replayed: writes with fsync since its last commit are missing here".to_owned(),
-                );
+                found.stale = Some(Stale::BtrfsLog);
             }
         }
         FileSystemKind::Xfs => {
             let is_clean = is_xfs_log_clean(&|at, length| host.read_device(path, at, length).ok());
             match is_clean {
                 Ok(true) => {}
-                Ok(false) => found.warnings.push(
-                    "its log is not replayed: it was not unmounted, and its last changes are in the log only; \
-                     entries may be missing or contradict each other here"
-                        .to_owned(),
-                ),
+                Ok(false) => found.stale = Some(Stale::XfsLog),
                 Err(problem) => return Err(found.not_mountable(problem)),
             }
         }

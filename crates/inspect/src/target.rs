@@ -10,7 +10,8 @@ use senesce_volume::{FileSystemKind, Host, MountEntry, SCAN_BYTES, find_signatur
 
 use crate::{
     Error,
-    mounts::{FoundMount, find_mount_elsewhere, find_mount_of},
+    gaps::Mounted,
+    mounts::{FoundMount, find_mount_elsewhere, find_mount_of, is_writable},
     partitions::collect_partitions,
     source::find_device,
 };
@@ -27,8 +28,8 @@ pub enum Target {
     Ext4 {
         /// The device or image.
         path: PathBuf,
-        /// Where and how it is mounted, in words, if it is.
-        mounted: Option<String>,
+        /// Where and how it is mounted, if it is.
+        mounted: Option<Mounted>,
     },
     /// An unmounted file system of another kind. The inspection mounts it read-only, without replay
     /// of its log.
@@ -99,8 +100,11 @@ pub fn find_target(path: &Path, access: Access, host: &dyn Host) -> Result<Targe
     match read_superblock(&start).map(|found| found.file_system) {
         Some(FileSystemKind::Ext4) => {
             let elsewhere = || find_mount_elsewhere(&path, &metadata, host);
-            let in_words = |point: PathBuf| format!("mounted on {} in another mount namespace", point.display());
-            let mounted = found.map(|found| found.in_words()).or_else(|| elsewhere().map(|(_, at)| in_words(at.point)));
+            let at = |mount: MountEntry| Mounted {
+                how: format!("mounted on {} in another mount namespace", mount.point.display()),
+                is_writable: is_writable(&mount),
+            };
+            let mounted = found.map(|found| found.found()).or_else(|| elsewhere().map(|(_, mount)| at(mount)));
             Ok(Target::Ext4 { mounted, path })
         }
         Some(FileSystemKind::Garden) => Err(Error::HoldsOther { path, holds: "a drive of a garden of senesce" }),

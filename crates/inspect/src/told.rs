@@ -107,7 +107,15 @@ pub fn inspect_told(told: Told, options: InspectOptions<'_>, clock: &dyn Clock) 
             return Err(Error::Stopped);
         }
     }
-    finish(adder, figures, told.is_shuffled, &told.survey, Ok(free), told.warnings, options.judge)
+    finish(
+        adder,
+        figures,
+        told.is_shuffled,
+        &told.survey,
+        Ok(free),
+        (told.warnings, None),
+        (options.judge, options.top),
+    )
 }
 
 /// By inode, the positions of the blocks of inodes and pointers, and the bytes of the entry's own.
@@ -202,6 +210,7 @@ mod tests {
             threads: 1,
             read_ahead_kib: None,
             map_order: 4,
+            top: crate::DEFAULT_TOP,
             progress: &mut |_| true,
         };
         let clock = ManualClock::default();

@@ -5,18 +5,14 @@ use senesce_volume::MediumKind;
 
 use crate::{
     figures::{DeviceCosts, Inspection},
+    gaps::thousands,
     judge::{AGED, Grade, Judged, NOTICEABLE_SECONDS},
 };
-
-/// The end of the warning that metadata is in no cost; the reason follows.
-pub(crate) const NOT_MODELLED: &str = "are not modelled in any layout: ";
-/// Parts of warnings about writes that the figures lack.
-const STALE: [&str; 2] = ["it was read past its mount", "its log is not replayed"];
 
 /// The verdict on an inspection, for the device that stores the tree.
 pub(crate) fn compute_verdict(inspection: &Inspection) -> String {
     let tree = &inspection.tree;
-    let partial = partial(inspection);
+    let partial = inspection.gaps.in_words(tree.files, !inspection.costs.is_empty());
     let found = if tree.not_looked_at > 0 { " that was found" } else { "" };
     let Some(cost) = inspection.costs.first().filter(|_| tree.files > 0) else {
         return format!("{partial}Nothing to judge: there is no file{found}.");
@@ -131,49 +127,8 @@ fn capitalize(words: &str) -> String {
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// The entries and metadata that all figures lack, as a sentence. Empty if the figures are
-/// complete.
-fn partial(inspection: &Inspection) -> String {
-    let entries = match inspection.tree.not_looked_at {
-        0 => None,
-        1 => Some("1 entry could not be read".to_owned()),
-        many => Some(format!("{} entries could not be read", thousands(many))),
-    };
-    let is_without = inspection.costs.first().is_some_and(|cost| cost.metadata_seconds.is_none());
-    let reason = inspection.warnings.iter().find_map(|warning| warning.split_once(NOT_MODELLED));
-    let reason = reason.map(|(_, reason)| format!(" ({reason})")).unwrap_or_default();
-    let metadata = is_without.then(|| format!("metadata could not be read{reason}"));
-    let unwritten = find_unwritten(inspection.tree.special.delayed, inspection.tree.files);
-    let parts: Vec<String> = [unwritten, entries, metadata].into_iter().flatten().collect();
-    // No program writes through a read-only mount.
-    let is_stale = |warning: &&String| {
-        STALE.iter().any(|mark| warning.contains(mark)) && !warning.contains(" is mounted read-only on ")
-    };
-    let stale = inspection.warnings.iter().find(is_stale);
-    let stale = stale.map(|_| "Stale: the last writes are not in the device yet (see the warnings). ");
-    let partial = if parts.is_empty() { String::new() } else { format!("Partial: {}. ", parts.join(", and ")) };
-    format!("{}{partial}", stale.unwrap_or_default())
-}
-
-/// The extents without a place, if they are at least a tenth of the number of files: the costs then
-/// mean little.
-fn find_unwritten(delayed: u64, files: u64) -> Option<String> {
-    (delayed > 0 && delayed >= files / 10).then(|| {
-        let noun = if delayed == 1 { "extent is" } else { "extents are" };
-        format!("{} {noun} not on the device yet (run `sync -f` on a file in it)", thousands(delayed))
-    })
-}
-
 fn files(count: u64) -> String {
     format!("{} {}", thousands(count), if count == 1 { "file" } else { "files" })
-}
-
-/// A number with a comma between groups of three digits.
-fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let groups: Vec<&str> =
-        digits.as_bytes().rchunks(3).rev().map(|group| std::str::from_utf8(group).unwrap_or("")).collect();
-    groups.join(",")
 }
 
 #[cfg(test)]
@@ -183,14 +138,6 @@ mod tests {
         Judge,
         tests::{cost, found},
     };
-
-    #[test]
-    fn many_extents_without_a_place_are_named() {
-        assert_eq!(find_unwritten(0, 0), None);
-        assert_eq!(find_unwritten(9, 100), None);
-        assert!(find_unwritten(10, 100).unwrap().starts_with("10 extents are not on the device yet"));
-        assert!(find_unwritten(1, 1).unwrap().starts_with("1 extent is"));
-    }
 
     fn tell(judge: Judge, costs: &[DeviceCosts]) -> String {
         super::judge(&judge.judge(costs, true), costs, "all 9 files")

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use crate::figures::Loser;
 
-/// The number of files, and of directories, that are kept.
-pub(crate) const WORST: usize = 10;
+/// The default of [`crate::InspectOptions::top`].
+pub const DEFAULT_TOP: usize = 10;
 
 /// The sums of a file or a directory.
 #[derive(Clone, Copy, Debug, Default)]
@@ -53,22 +53,28 @@ impl Loss {
 }
 
 /// The worst files so far, and all directories.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Losses {
+    /// The number of files, and of directories, that are kept.
+    top: usize,
     files: Vec<(Loss, u32)>,
     directories: HashMap<u32, Loss>,
 }
 
 impl Losses {
+    pub fn new(top: usize) -> Self {
+        Self { top, files: Vec::new(), directories: HashMap::new() }
+    }
+
     /// Adds a loss to the directory with number `directory`. For the loss of a file, `file` is its
     /// number.
     pub fn add(&mut self, loss: Loss, directory: u32, file: Option<u32>) {
         self.directories.entry(directory).or_default().add(&loss);
         let Some(file) = file else { return };
         let place = self.files.partition_point(|(kept, _)| kept.nanos() >= loss.nanos());
-        if place < WORST && loss.nanos() > 0 {
+        if place < self.top && loss.nanos() > 0 {
             self.files.insert(place, (loss, file));
-            self.files.truncate(WORST);
+            self.files.truncate(self.top);
         }
     }
 
@@ -78,7 +84,7 @@ impl Losses {
         let mut directories: Vec<(u32, Loss)> =
             self.directories.into_iter().filter(|(_, loss)| loss.nanos() > 0).collect();
         directories.sort_by_key(|(number, loss)| (-loss.nanos(), *number));
-        directories.truncate(WORST);
+        directories.truncate(self.top);
         (files, directories.into_iter().map(|(number, loss)| loss.named(path(number))).collect())
     }
 }
@@ -89,7 +95,7 @@ mod tests {
 
     #[test]
     fn worst_are_sorted_and_gains_are_left_out() {
-        let mut losses = Losses::default();
+        let mut losses = Losses::new(DEFAULT_TOP);
         for number in 0..100u64 {
             let (following_blocks, followable_blocks) = (number % 5, 4);
             let as_it_lies = number * 37 % 100;

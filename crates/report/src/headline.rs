@@ -239,7 +239,7 @@ fn measured(model: &Model, wall: &Slowdowns) -> Option<String> {
             let band = model.noise.get(arm.arm).copied();
             let is_one = |(_, ratio): &&(Role, &Spread)| Finding::of(ratio, band) == wanted;
             let volumes: Vec<_> = arm.volumes.iter().filter(is_one).copied().collect();
-            (!volumes.is_empty()).then(|| format!("{} {}", arm.arm, volumes_text(&volumes, band)))
+            (!volumes.is_empty()).then(|| format!("{} {}", arm.arm, volumes_text(model, &volumes, band)))
         };
         wall.0.iter().filter_map(arm).collect()
     };
@@ -257,12 +257,19 @@ fn measured(model: &Model, wall: &Slowdowns) -> Option<String> {
 }
 
 /// `nearly full 1.30×, roomy 1.19× (n = 5; fresh copies vary 1.1×)`.
-fn volumes_text(volumes: &[(Role, &Spread)], noise: Option<Noise>) -> String {
+fn volumes_text(model: &Model, volumes: &[(Role, &Spread)], noise: Option<Noise>) -> String {
     let of = |(role, ratio): &(Role, &Spread)| format!("{} {}×", words(*role), number(ratio.median));
     let ratios: Vec<_> = volumes.iter().map(of).collect();
     let counts = || volumes.iter().map(|(_, ratio)| ratio.count);
     let (least, most) = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
     let n = if least == most { least.to_string() } else { format!("{least} to {most}") };
+    let n = match model.planned_repetitions() {
+        Some(planned) if most > planned => match least == most {
+            true => format!("{n}: {planned}, and {} repeated", most - planned),
+            false => format!("{n}: {planned}, and up to {} repeated", most - planned),
+        },
+        _ => n,
+    };
     let noise = match noise {
         Some(noise) => format!("fresh copies vary {}×", number(noise.factor())),
         None => "the noise is unknown".to_owned(),

@@ -8,8 +8,8 @@ use crate::{
     inspection::share_of_loss,
 };
 
-/// Losers of each kind that fit on one screen.
-const LOSERS: usize = 10;
+/// The key for the reason why `senesce defrag` refuses the file system. Absent if it does not.
+pub const DEFRAG_REFUSAL: &str = "defrag_refusal";
 /// Width of the longest bar.
 const BAR: usize = 24;
 
@@ -63,6 +63,9 @@ pub fn inspection_screen(inspection: &Json) -> String {
         ));
     }
     line(&read_ahead(target));
+    if let Some(problem) = inspection[DEFRAG_REFUSAL].as_str() {
+        line(&format!("`senesce defrag` cannot move files here: {}", Printable::new(problem)));
+    }
     line(&format!(
         "\nlayout score {} · extents per file {} · fragmented {} of {} · next file adjacent {}",
         score(&layout["layout_score"]),
@@ -202,7 +205,7 @@ fn losers(found: &Json, heading: &str, line: &mut impl FnMut(&str)) {
         "\n{heading:<20} {:>9} {:>9} {:>10} {:>9} {:>9} {:>6}",
         "lost", "slowdown", "read", "files", "extents", "score"
     ));
-    for loser in list(found).take(LOSERS) {
+    for loser in list(found) {
         let path = loser["path"].as_str().filter(|path| !path.is_empty()).unwrap_or("(the root)");
         let path = Printable::new(path);
         line(&format!(

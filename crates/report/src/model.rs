@@ -225,6 +225,13 @@ impl<'a> Model<'a> {
         }
     }
 
+    /// The repetitions of a grep test that the plan requests. Those that other work disturbed are
+    /// repeated, so a cell can have more.
+    pub(crate) fn planned_repetitions(&self) -> Option<usize> {
+        let rows = &self.results.circumstances;
+        rows.iter().find(|row| row.arm.is_empty() && row.key == "measure.repetitions")?.value.parse().ok()
+    }
+
     /// Grep cost by the method of the charts.
     pub(crate) fn grep_cost(&self) -> Lines {
         self.method.as_ref().map(|method| self.grep[method].clone()).unwrap_or_default()

@@ -131,8 +131,10 @@ fn costs(model: &Model, arm: &str, role: Role, pulls: u64) -> Vec<Cell> {
         Finding::Difference => "strong",
         Finding::Noise | Finding::Unknown => "muted",
     };
-    let sure =
-        |lines: &Lines| Cell::plain(line(lines).last_key_value().map(|(_, ratio)| interval(ratio)).unwrap_or_default());
+    let sure = |lines: &Lines| {
+        let ratio = line(lines).last_key_value().map(|(_, ratio)| interval(ratio, model.planned_repetitions()));
+        Cell::plain(ratio.unwrap_or_default())
+    };
     let band = match role {
         Role::Unaged => Cell::default(),
         _ => Cell::plain(band_text(noise)),
@@ -166,11 +168,16 @@ fn by_effect<'m>(model: &'m Model) -> Vec<&'m (String, String)> {
     arms
 }
 
-/// The interval of a ratio and n: `1.25–6.00 (3)`; a single repetition has no interval.
-fn interval(ratio: &Spread) -> String {
+/// The interval of a ratio and n: `1.25–6.00 (3)`. A single repetition has no interval. `(3+2)`: the
+/// plan requests three, and two were added.
+fn interval(ratio: &Spread, planned: Option<usize>) -> String {
+    let n = match planned {
+        Some(planned) if ratio.count > planned => format!("{planned}+{}", ratio.count - planned),
+        _ => ratio.count.to_string(),
+    };
     match ratio.count {
         0 | 1 => "– (1)".to_owned(),
-        n => format!("{}–{} ({n})", figure(ratio.low), figure(ratio.high)),
+        _ => format!("{}–{} ({n})", figure(ratio.low), figure(ratio.high)),
     }
 }
 

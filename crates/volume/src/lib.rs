@@ -39,6 +39,7 @@ mod f2fs;
 mod guest_owners;
 mod host;
 mod mkfs;
+mod mkfs_trial;
 mod mkfs_words;
 mod read_ahead;
 mod read_only;
@@ -61,6 +62,7 @@ pub use host::{
     Use, cached_pages, find_medium, list_mounts, parse_mount_options, parse_mountinfo, set_idle_priority,
 };
 pub use mkfs::plan_mkfs;
+pub use mkfs_trial::{MkfsTrial, try_mkfs};
 pub use mkfs_words::check_mkfs_words;
 pub use read_only::ReadOnlyMount;
 pub use resources::{

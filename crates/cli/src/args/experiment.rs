@@ -23,7 +23,10 @@ pub struct RunArgs {
     /// Refuses what the run would refuse before its first volume.
     #[arg(long)]
     pub dry_run: bool,
-    /// Continue a run that was killed, with its own plan.
+    /// Continue a run that was killed, or repeat its failed arms.
+    ///
+    /// The run continues with its own plan at its last checkpoint. An arm that failed starts again
+    /// from the beginning. Complete arms stay as they are.
     #[arg(
         long, value_name = "DIR", add = ArgValueCandidates::new(complete::runs),
         conflicts_with_all = ["plan", "out", "repo", "trace", "dry_run", "pulls", "runs", "seed"]

@@ -18,7 +18,7 @@ pub const GROUPS: &[(&str, &[&str])] = &[
 pub const EXIT_CODES: &str = "\
 Exit codes of all verbs. The first row that matches decides.
 
-  0    done, or the reader closed the pipe
+  0    done, also if there was nothing to do (`defrag`: not worth it), or the reader closed the pipe
   130  interrupted by SIGINT (Ctrl-C)
   143  interrupted by SIGTERM; `senesce run --resume DIR` continues a run after both
   5    a gate fails: `compare --fail-if` found a figure beyond its limit

@@ -81,9 +81,12 @@ pub struct InspectArgs {
     pub limits: InspectLimitArgs,
 }
 
-/// Options of `inspect` for scripts.
+/// Limits of `inspect`, and options for scripts.
 #[derive(Debug, Args)]
 pub struct InspectLimitArgs {
+    /// List N directories and N files that lose most. Default: 10.
+    #[arg(long, value_name = "N", default_value_t = senesce_inspect::DEFAULT_TOP, hide_default_value = true, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(0..=1_000_000))]
+    pub top: usize,
     /// Fail if the tree reads slower than a fresh copy by this.
     ///
     /// +100%: a read of the whole tree takes over twice as long. Exit code 5 if it does on the

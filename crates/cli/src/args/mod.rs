@@ -39,7 +39,8 @@ use crate::engines::engines;
     after_long_help = "Exit codes: 0 done · 1 failed · 2 usage, not found · 3 environment (root, kernel, tools, space) \
                        · 4 internal error · 5 a gate fails · 6 a gate is undecided · 7 a mount lacks a drive \
                        · 130, 143 interrupted (`senesce help exit-codes`)\n\n\
-                       Results go to stdout, progress to stderr. Sizes are powers of 1024 (4k, 5GiB)."
+                       Results go to stdout, progress to stderr.\n\n\
+                       Sizes: K, M, G, T and KiB, MiB, GiB, TiB are powers of 1024; KB, MB, GB, TB are powers of 1000."
 )]
 pub struct Cli {
     /// Print no progress.
@@ -288,7 +289,7 @@ pub enum Verb {
         senesce man --markdown > commands.md")]
     Man(ManArgs),
     /// Explain the exit codes.
-    #[command(hide = true, long_about = EXIT_CODES)]
+    #[command(hide = true, long_about = EXIT_CODES, aliases = ["exitcodes", "exit-code", "exitcode", "exit_codes", "exit"])]
     ExitCodes,
     /// Be the server or the guard of a disk in virtual time; started by a run.
     #[command(hide = true)]

@@ -232,8 +232,10 @@ fn choose_root(existing: &Path, dry_run: bool) -> Result<PathBuf> {
     match made {
         Ok(()) => Ok(root),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-            let hint = "remove it, or give an empty directory";
-            Err(usage(format!("{} holds something, and {} exists", existing.display(), root.display()), Some(hint)))
+            let (existing, root) = (existing.display(), root.display());
+            let message = format!("cannot age below {existing}: it is not empty, and {root} exists already");
+            let hint = format!("name an empty directory, or remove {root} if you no longer need it");
+            Err(usage(message, Some(&hint)))
         }
         Err(error) => Err(error).with_context(|| format!("cannot create {}", root.display())),
     }

@@ -1,6 +1,12 @@
 //! `senesce defrag`: the order of files and the pieces of large ones, restored.
 
-use std::{fs, os::unix::fs::MetadataExt, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    fs,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use anyhow::{Context, Result};
 use senesce_core::{Bytes, Clock, Nanos, Printable};
@@ -38,6 +44,7 @@ const LEAST_STEP_BYTES: u64 = 4096;
 /// Plans the moves, prints the gain, and moves the files if that is worth it.
 pub fn defrag(args: DefragArgs, quiet: bool) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
+    check_directory(&args.path)?;
     if args.idle {
         senesce_volume::set_idle_priority().context("cannot lower the I/O priority")?;
     }
@@ -71,12 +78,14 @@ pub fn defrag(args: DefragArgs, quiet: bool) -> Result<()> {
         print!("{}", fit(&advice_screen(&args, &advice, files.len())));
     }
     warn_of(&tree);
-    let refusal = if args.dry_run || args.force { Ok(()) } else { refuse_if_not_worth(&advice) };
-    if args.dry_run || advice.worth == Worth::NothingToMove || refusal.is_err() {
+    let stays =
+        args.dry_run || matches!(advice.worth, Worth::NothingToMove) || (advice.worth != Worth::Yes && !args.force);
+    if stays {
+        let worth = advice.worth;
         if args.json {
             print_json(&Report { advice, applied: None })?;
         }
-        return refusal;
+        return if args.dry_run { Ok(()) } else { explain_stay(worth, &args) };
     }
     let applied = {
         let mut bar = Stretch::for_stderr(quiet, "moving", "MiB", plan.bytes() >> 20);
@@ -194,12 +203,33 @@ fn advise(tree: &Tree, plan: &Plan, (model, reading): (&Model<'_>, &[usize]), de
     Ok(compute_advice(plan, strategies, costs, devices))
 }
 
-fn refuse_if_not_worth(advice: &Advice) -> Result<()> {
-    match advice.worth {
+/// Errors: the path is no directory. An image or device would be mistaken for the file system that
+/// stores the file.
+fn check_directory(path: &Path) -> Result<()> {
+    let Ok(found) = fs::metadata(path) else { return Ok(()) };
+    if found.is_dir() {
+        return Ok(());
+    }
+    let shown = Printable::new(path);
+    let kind = if found.is_file() { "a file" } else { "a device" };
+    let hint =
+        format!("mount its file system, and name a directory of the mount; `senesce inspect {shown}` needs no mount");
+    Err(usage(format!("cannot move the files of {shown}: it is {kind}, and a directory is needed"), Some(&hint)))
+}
+
+/// Says why no file was moved. No work is no error.
+///
+/// Errors: the user must decide, because the kind of disk is not known.
+fn explain_stay(worth: Worth, args: &DefragArgs) -> Result<()> {
+    match worth {
         Worth::Yes | Worth::NothingToMove => Ok(()),
-        Worth::No => Err(failed("not worth it: nothing was moved; --force moves the files anyway")),
+        Worth::No if args.json => Ok(()),
+        Worth::No => {
+            println!("nothing was moved; --force moves the files anyway");
+            Ok(())
+        }
         Worth::Undecided => Err(usage(
-            "the kind of disk is not known, and the moves are worth it only on some: nothing was moved",
+            "nothing was moved: the kind of this disk is not known, and the moves are worth it only on some kinds",
             Some("name the disk's model (--device hdd-7200), or move the files anyway (--force)"),
         )),
     }
@@ -301,7 +331,7 @@ fn advice_screen(args: &DefragArgs, advice: &Advice, files: usize) -> String {
         ));
         if advice.unplaced_bytes > 0 {
             text.push_str(&format!(
-                "no better space {} stay: the free space is too small or in too many pieces\n",
+                "cannot move     {}: no free space is large enough to bring them into fewer pieces\n",
                 Bytes(advice.unplaced_bytes)
             ));
         }
@@ -384,7 +414,7 @@ fn done_screen(advice: &Advice, done: &Done) -> String {
         && applied.skipped.keys().any(|why| matches!(why, Skip::NoBetterSpace | Skip::NoSpace))
     {
         text.push_str(&format!(
-            "reached         {:.0}% of the predicted gain: the free space is in too many pieces; free some space, or join it by --free-space\n",
+            "reached         {:.0}% of the predicted gain: the free space is in too many pieces; free some space, or join it (--free-space)\n",
             share * 100.0
         ));
     }

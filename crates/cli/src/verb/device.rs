@@ -22,6 +22,7 @@ use crate::{
     args::{DeviceArgs, DeviceVerb},
     clock::SystemClock,
     exit::usage,
+    near::find_near,
 };
 
 /// Places of reads follow from it.
@@ -79,7 +80,10 @@ pub fn read_device(name: &str) -> Result<DeviceSpec> {
     if !Path::new(name).exists() {
         let known = presets().map(|(name, _)| name).collect::<Vec<_>>().join(", ");
         let message = format!("there is no device and no file {name:?}");
-        return Err(usage(message, Some(&format!("known devices: {known}; or the path of a description in TOML"))));
+        let near = find_near(name, presets().map(|(known, _)| known));
+        let near = near.map(|near| format!("did you mean {near}? ")).unwrap_or_default();
+        let hint = format!("{near}Known devices: {known}; or the path of a description in TOML");
+        return Err(usage(message, Some(&hint)));
     }
     let text = read_description(name).with_context(|| format!("cannot read {name}"))?;
     DeviceSpec::parse(&text).map_err(|error| usage(format!("{name}: {error}"), None))

@@ -4,6 +4,7 @@ use std::{fs, os::unix::fs::MetadataExt, path::Path, sync::Arc};
 
 use anyhow::{Context, Result};
 use senesce_core::{Clock, Printable};
+use senesce_defrag::find_mover;
 use senesce_device::DeviceSpec;
 use senesce_inspect::{
     Access, DeviceJudgement, InspectOptions, Judge, Judged, NOTICEABLE_SECONDS, Target, find_target,
@@ -91,6 +92,7 @@ pub fn inspect(args: InspectArgs, quiet: bool) -> Result<()> {
         threads: count_threads(args.threads),
         read_ahead_kib: args.read_ahead_kib,
         map_order: MAP_ORDER,
+        top: args.limits.top,
         progress: &mut |entries| {
             counter.show(entries);
             interrupted().is_none() && !is_late()
@@ -119,13 +121,27 @@ pub fn inspect(args: InspectArgs, quiet: bool) -> Result<()> {
         inspection.map_files.clear();
         inspection.map_directories.clear();
     }
-    let figures = inspection.to_json();
+    let mut figures = inspection.to_json();
+    if let Some(problem) = why_not_defrag(&args.path, &host) {
+        figures[senesce_report::DEFRAG_REFUSAL] = problem.into();
+    }
     match order {
         Some(Order { figures: path, .. }) => {
             let bytes = serde_json::to_vec(&figures)?;
             fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))
         }
         None => show(&figures, &args),
+    }
+}
+
+/// Why `senesce defrag` refuses the mounted file system at `path`. `None` if it does not, and if
+/// nothing is mounted there.
+fn why_not_defrag(path: &Path, host: &LinuxHost) -> Option<String> {
+    let Ok(Target::Mounted(mounted)) = find_target(path, Access::ThroughMount, host) else { return None };
+    match find_mover(&mounted.root, false) {
+        Err(senesce_defrag::Error::NotSupported { problem, .. }) => Some(problem),
+        // Another error says nothing about the file system.
+        _ => None,
     }
 }
 

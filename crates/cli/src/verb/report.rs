@@ -3,19 +3,18 @@
 use std::{fs, path::Path};
 
 use anyhow::{Context, Result};
+use rustix::fs::{Access, access};
 use senesce_core::Printable;
 use senesce_experiment::RunPaths;
 use senesce_report::{ReportOptions, render_figures, render_report};
 
-use super::{
-    place::{check_files, check_run_directory},
-    show::read_results,
-};
+use super::{place::check_files, show::read_results};
 use crate::{args::ReportArgs, exit::usage};
 
 /// Writes the report and prints its path.
 pub fn report(args: ReportArgs) -> Result<()> {
     check_files([&args.out])?;
+    args.figures.as_deref().map_or(Ok(()), check_figures)?;
     let out = match args.out {
         Some(out) => out,
         None => {
@@ -36,6 +35,21 @@ pub fn report(args: ReportArgs) -> Result<()> {
     Ok(())
 }
 
+/// Errors: the path for figures is or is below a file, or cannot be made.
+fn check_figures(dir: &Path) -> Result<()> {
+    let existing = dir.ancestors().find(|dir| dir.symlink_metadata().is_ok()).unwrap_or(Path::new("."));
+    if !existing.is_dir() {
+        let message = format!("--figures: {} is a file, and a directory is needed", Printable::new(existing));
+        return Err(usage(
+            message,
+            Some("name a new directory, or one that exists: one file is written for each figure"),
+        ));
+    }
+    access(existing, Access::WRITE_OK | Access::EXEC_OK)
+        .map_err(std::io::Error::from)
+        .with_context(|| format!("cannot write into {}", existing.display()))
+}
+
 /// Renders the page, and prints which files would be written.
 fn preview(run: &Path, out: &Path, figures: Option<&Path>) -> Result<()> {
     check_files([&Some(out.to_owned())])?;
@@ -44,7 +58,6 @@ fn preview(run: &Path, out: &Path, figures: Option<&Path>) -> Result<()> {
     let how = if out.symlink_metadata().is_ok() { "replaced" } else { "written" };
     println!("{} would be {how}", Printable::new(&out));
     if let Some(dir) = figures {
-        check_run_directory(dir)?;
         println!("figures would be written into {}", Printable::new(&dir));
     }
     Ok(())

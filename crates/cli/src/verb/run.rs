@@ -21,13 +21,13 @@ use super::{
     guest,
     place::check_run_directory,
     report::write_report,
-    show::{read_results, render_summary},
+    show::{check_exists, read_results, render_summary, resume_command},
 };
 use crate::{
     args::RunArgs,
     clock::SystemClock,
     engines::engines,
-    exit::{Resumable, failed, usage},
+    exit::{Resumable, failed, failed_with, usage},
     fit::fit,
     machine::{count_threads, trusted_owners},
     progress::Progress,
@@ -40,7 +40,10 @@ pub fn run(args: RunArgs, quiet: bool) -> Result<()> {
         return guest::run(kind, args, quiet);
     }
     let run = match (&args.resume, &args.plan) {
-        (Some(dir), _) => Run::resume(dir, args.force, world(args.trust_repo)?)?,
+        (Some(dir), _) => {
+            check_exists(dir)?;
+            Run::resume(dir, args.force, world(args.trust_repo)?)?
+        }
         (None, Some(path)) => {
             let plan = with_overrides(Plan::read(path)?, path, &args)?;
             let out = args.out.clone().unwrap_or_else(|| next_run_dir(&plan.name));
@@ -76,15 +79,16 @@ pub fn run_to_end(mut run: Run, quiet: bool) -> Result<()> {
     if end.failed_arms.is_empty() {
         return match results.cells.iter().filter(|cell| !cell.valid).count() {
             0 => Ok(()),
-            invalid => Err(failed(format!("{invalid} cell(s) are invalid; the report gives the reasons"))),
+            invalid => {
+                Err(failed(format!("{invalid} of {} cells are invalid, for the reasons above", results.cells.len())))
+            }
         };
     }
     let arms: Vec<String> = end.failed_arms.iter().map(|(arm, reason)| format!("{arm}: {reason}")).collect();
-    Err(failed(format!(
-        "{} arm(s) could not be finished (their cells are marked invalid):\n  {}",
-        arms.len(),
-        arms.join("\n  ")
-    )))
+    let message =
+        format!("{} arm(s) failed, and their missing cells are invalid:\n  {}", arms.len(), arms.join("\n  "));
+    let hint = format!("remove the cause, then repeat the failed arms with `{}`", resume_command(run.dir()));
+    Err(failed_with(message, Some(&hint)))
 }
 
 /// Shows progress, and writes a report of the arms that are done, so that users can look early.
@@ -245,6 +249,10 @@ fn print_preview(plan: &Plan, preview: &Preview) {
     println!("cells        {}", preview.cells.len());
     println!("first state  {} of one copy", Bytes(preview.sizes.clone_bytes));
     println!("volumes      {}", preview.volumes.join("\n             "));
+    if !preview.untried_mkfs.is_empty() {
+        let names: Vec<&str> = preview.untried_mkfs.iter().map(|kind| kind.name()).collect();
+        println!("mkfs         not tried with the options of {}: it has no dry run", names.join(", "));
+    }
     let place = if plan.volumes.backend == Backend::Memory { "memory" } else { "disk space" };
     println!("{place:<12} {} at most while an arm runs", preview.disk_bytes);
     println!("steps of an arm:");

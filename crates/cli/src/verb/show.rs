@@ -1,13 +1,20 @@
 //! `senesce show`: the summary of a run.
 
+use std::{collections::BTreeMap, path::Path};
+
 use anyhow::Result;
-use senesce_experiment::RunPaths;
+use senesce_core::Printable;
+use senesce_experiment::{RunPaths, journal::RunState};
 use senesce_report::{equivalence_table, sparklines, summary_table};
-use senesce_store::{ResultStore, Results};
+use senesce_store::{CellRow, ResultStore, Results};
 
-use crate::{args::ShowArgs, exit::usage, fit::fit, verb::export::write_json};
+use crate::{args::ShowArgs, exit::usage, fit::fit, near::hint_for_run, verb::export::write_json};
 
-/// Prints the summary table and the slowdown over the checkpoints, or all tables as JSON.
+/// Checkpoints of a volume that are listed in a line.
+const MOST_CHECKPOINTS: usize = 8;
+
+/// Prints what the run still lacks, the summary table and the slowdown over the checkpoints, or all
+/// tables as JSON.
 ///
 /// Errors: the directory holds no results; the run has no such arm.
 pub fn show(args: ShowArgs) -> Result<()> {
@@ -16,7 +23,9 @@ pub fn show(args: ShowArgs) -> Result<()> {
     if args.json {
         return write_json(&results);
     }
-    let mut text = render_summary(&results);
+    let mut text =
+        RunState::read(&RunPaths::new(&args.run)).map(|state| unfinished(&state, &args.run)).unwrap_or_default();
+    text.push_str(&render_summary(&results));
     if args.equivalence {
         text.push('\n');
         text.push_str(&equivalence_table(&results));
@@ -25,7 +34,54 @@ pub fn show(args: ShowArgs) -> Result<()> {
     Ok(())
 }
 
-/// The summary table, and the slowdown over the checkpoints.
+/// What a run lacks, and the command that continues it. Empty if it lacks nothing.
+fn unfinished(state: &RunState, run: &Path) -> String {
+    let RunState { arms, done, failed } = state;
+    if done == arms {
+        return String::new();
+    }
+    let command = resume_command(run);
+    let failures = format!("{} of {arms} arms failed ({})", failed.len(), failed.join(", "));
+    match (failed.is_empty(), done + failed.len() == *arms) {
+        (true, _) => format!("unfinished: {done} of {arms} arms; continue with `{command}`\n\n"),
+        (_, true) => format!("unfinished: {failures}; remove the cause, then repeat with `{command}`\n\n"),
+        _ => format!("unfinished: {done} of {arms} arms, and {failures}; continue with `{command}`\n\n"),
+    }
+}
+
+/// The command that continues a run and repeats its failed arms.
+pub fn resume_command(run: &Path) -> String {
+    let guest = if senesce_volume::is_guest() { " --guest uml" } else { "" };
+    format!("senesce run --resume {}{guest}", Printable::new(run))
+}
+
+/// Each reason of invalid cells, with its cells.
+fn invalid_cells(results: &Results) -> String {
+    let mut reasons: BTreeMap<&str, BTreeMap<(&str, &str), Vec<u64>>> = BTreeMap::new();
+    for CellRow { key, reason, .. } in results.cells.iter().filter(|cell| !cell.valid) {
+        let volumes = reasons.entry(reason).or_default();
+        volumes.entry((&key.arm, key.role.name())).or_default().push(key.pulls);
+    }
+    if reasons.is_empty() {
+        return String::new();
+    }
+    let mut text = "\ninvalid cells, by reason:\n".to_owned();
+    for (reason, volumes) in reasons {
+        text.push_str(&format!("  {}\n", Printable::lines(reason).to_string().replace('\n', "\n  ")));
+        for ((arm, role), mut pulls) in volumes {
+            pulls.sort_unstable();
+            let more = match pulls.len().saturating_sub(MOST_CHECKPOINTS) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            let shown: Vec<String> = pulls.iter().take(MOST_CHECKPOINTS).map(u64::to_string).collect();
+            text.push_str(&format!("    {arm} {role} at {}{more}\n", shown.join(", ")));
+        }
+    }
+    text
+}
+
+/// The summary table, the slowdown over the checkpoints, and the reasons of invalid cells.
 pub fn render_summary(results: &Results) -> String {
     let mut text = summary_table(results);
     let lines = sparklines(results);
@@ -33,6 +89,7 @@ pub fn render_summary(results: &Results) -> String {
         text.push('\n');
         text.push_str(&lines);
     }
+    text.push_str(&invalid_cells(results));
     text
 }
 
@@ -64,10 +121,73 @@ fn keep_arms(results: &mut Results, names: &[String]) -> Result<()> {
     Ok(())
 }
 
+/// Errors: the directory of a run does not exist.
+pub fn check_exists(run: &Path) -> Result<()> {
+    match run.symlink_metadata() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Err(usage(format!("{} does not exist", Printable::new(run)), Some(&hint_for_run(run))))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The results of the run in a directory.
-pub fn read_results(run: &std::path::Path) -> Result<Results> {
+pub fn read_results(run: &Path) -> Result<Results> {
+    check_exists(run)?;
     let paths = RunPaths::new(run);
     // The results directory itself may be given too.
     let dir = if paths.results().exists() { paths.results() } else { run.to_owned() };
     Ok(ResultStore::open_read_only(&dir)?.read_all()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use senesce_store::{CellKey, Role};
+
+    use super::*;
+
+    #[test]
+    fn an_unfinished_run_names_what_it_lacks() {
+        let said = |arms, done, failed: &[&str]| {
+            let failed = failed.iter().map(|name| (*name).to_owned()).collect();
+            unfinished(&RunState { arms, done, failed }, Path::new("demo"))
+        };
+        assert_eq!(said(3, 3, &[]), "");
+        assert_eq!(said(3, 2, &[]), "unfinished: 2 of 3 arms; continue with `senesce run --resume demo`\n\n");
+        assert_eq!(
+            said(3, 2, &["xfs"]),
+            "unfinished: 1 of 3 arms failed (xfs); remove the cause, then repeat with `senesce run --resume demo`\n\n"
+        );
+        assert_eq!(
+            said(3, 1, &["xfs"]),
+            "unfinished: 1 of 3 arms, and 1 of 3 arms failed (xfs); continue with `senesce run --resume demo`\n\n"
+        );
+    }
+
+    #[test]
+    fn each_reason_is_printed_once() {
+        let cell = |arm: &str, role, pulls, reason: &str| CellRow {
+            key: CellKey { arm: arm.into(), file_system: "ext4".into(), role, pulls },
+            valid: reason.is_empty(),
+            reason: reason.into(),
+            tree_hash: String::new(),
+            work_tree_hash: String::new(),
+            files: 0,
+            directories: 0,
+            content_bytes: 0,
+            capacity_bytes: 0,
+            used_bytes: 0,
+        };
+        let mut results = Results::default();
+        assert_eq!(invalid_cells(&results), "");
+        results.cells.push(cell("ext4", Role::Full, 7, ""));
+        results.cells.extend((0..10).rev().map(|pulls| cell("ext4", Role::Full, pulls, "the disk is gone")));
+        results.cells.push(cell("xfs", Role::Empty, 4, "the disk is gone"));
+        results.cells.push(cell("xfs", Role::Full, 4, "no space"));
+        assert_eq!(
+            invalid_cells(&results),
+            "\ninvalid cells, by reason:\n  no space\n    xfs full at 4\n  the disk is gone\n    ext4 full at 0, 1, \
+             2, 3, 4, 5, 6, 7 and 2 more\n    xfs empty at 4\n"
+        );
+    }
 }

@@ -183,7 +183,7 @@ fn text(trace: &BlockTrace, figures: &TraceFigures, costs: &[DeviceCost]) -> Str
     }
     for cost in costs {
         text.push_str(&format!(
-            "{}: the reads alone would take {:.3} s ({:.3} s seeking, {:.3} s waiting for the platter, {:.3} s moving data)\n",
+            "{}: the reads alone would take {:.3} s\n  {:.3} s seeking, {:.3} s rotating, {:.3} s moving data\n",
             cost.device, cost.seconds, cost.seek_seconds, cost.rotation_seconds, cost.transfer_seconds
         ));
     }
@@ -195,53 +195,49 @@ fn access_text(name: &str, access: &AccessFigures) -> String {
     let chain = access.blocks_per_request.map_or("–".to_owned(), |blocks| format!("{blocks:.1}"));
     let mean_seek = Bytes(access.seek_sectors.saturating_mul(512) / access.requests.max(1));
     let mut text = format!(
-        "{name}: {} requests, {}; dynamic layout score {score}; {chain} blocks a request; {} jumps, mean distance a \
+        "{name}: {} requests, {}\n  dynamic layout score {score}; {chain} blocks a request\n  {} jumps, mean distance a \
          request {mean_seek}\n",
         access.requests,
         Bytes(access.bytes),
         access.discontinuities,
     );
     if let Some(blocks) = access.blocks_per_chain {
-        text.push_str(&format!(
-            "  chains          {} rows of requests that touch, {blocks:.1} blocks each on average\n",
-            access.chains
-        ));
+        text.push_str(&format!("  {} rows of requests that touch, {blocks:.1} blocks each\n", access.chains));
     }
     let sizes = access.request_sizes.iter().filter(|bucket| bucket.requests > 0);
-    let sizes = sizes.map(|bucket| format!("{}… {}", Bytes(bucket.at_least_bytes), bucket.requests));
-    text.push_str(&wrapped("request sizes", sizes));
+    let sizes = sizes.map(|bucket| (format!("{}…", Bytes(bucket.at_least_bytes)), vec![bucket.requests]));
+    text.push_str(&histogram("size", &["requests"], &sizes.collect::<Vec<_>>()));
     let seeks = access.seeks.iter().filter(|bucket| bucket.forward + bucket.backward > 0);
-    let seeks = seeks.map(|bucket| match bucket.at_least_blocks {
-        0 => format!("none {}", bucket.forward + bucket.backward),
-        blocks => {
-            let distance = Bytes(blocks.saturating_mul(BLOCK_BYTES));
-            format!("{distance}… +{} −{}", bucket.forward, bucket.backward)
-        }
+    let seeks = seeks.map(|bucket| {
+        let distance = match bucket.at_least_blocks {
+            0 => "none".to_owned(),
+            blocks => format!("{}…", Bytes(blocks.saturating_mul(BLOCK_BYTES))),
+        };
+        (distance, vec![bucket.forward, bucket.backward])
     });
-    text.push_str(&wrapped("seek distances", seeks));
+    text.push_str(&histogram("distance", &["forward", "backward"], &seeks.collect::<Vec<_>>()));
     text
 }
 
-/// A histogram on as few lines as it fits on; nothing if it is empty.
-fn wrapped(heading: &str, buckets: impl Iterator<Item = String>) -> String {
-    const WIDTH: usize = 110;
-    const INDENT: usize = 18;
-    let mut text = format!("  {heading:<16}");
-    let mut column = INDENT;
-    for bucket in buckets {
-        let length = bucket.chars().count();
-        if column > INDENT && column + 3 + length > WIDTH {
-            text.push_str(&format!("\n{:INDENT$}", ""));
-            column = INDENT;
-        }
-        if column > INDENT {
-            text.push_str(" · ");
-            column += 3;
-        }
-        text.push_str(&bucket);
-        column += length;
+/// A histogram as a table with a bar for the sum of each row. At most 60 columns, so that it fits on
+/// a narrow terminal. Empty if it has no rows.
+fn histogram(heading: &str, columns: &[&str], rows: &[(String, Vec<u64>)]) -> String {
+    const BAR: f64 = 20.0;
+    let most = rows.iter().map(|(_, counts)| counts.iter().sum::<u64>()).max().unwrap_or(0).max(1);
+    if rows.is_empty() {
+        return String::new();
     }
-    if column == INDENT { String::new() } else { text + "\n" }
+    let mut text = format!("  {heading:>13}");
+    columns.iter().for_each(|column| text.push_str(&format!(" {column:>9}")));
+    text.push('\n');
+    for (bucket, counts) in rows {
+        text.push_str(&format!("  {bucket:>13}"));
+        counts.iter().for_each(|count| text.push_str(&format!(" {count:>9}")));
+        let share = counts.iter().sum::<u64>() as f64 / most as f64;
+        let bar = "▇".repeat(((share * BAR).round() as usize).max(1));
+        text.push_str(&format!("  {bar}\n"));
+    }
+    text
 }
 
 /// One line a request: issued (ns), kind, first sector, sectors, completed (ns).
@@ -261,4 +257,26 @@ fn write_requests(trace: &BlockTrace, path: &std::path::Path) -> Result<()> {
         writeln!(file, "{},{op},{sector},{sectors},{completed}", issued.0)?;
     }
     file.flush().with_context(|| format!("cannot write {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_histogram_fits_on_60_columns() {
+        let rows = [
+            ("none".to_owned(), vec![210, 0]),
+            ("512.00 MiB…".to_owned(), vec![100, 5]),
+            ("1.00 GiB…".to_owned(), vec![0, 1]),
+        ];
+        let text = histogram("distance", &["forward", "backward"], &rows);
+        assert_eq!(
+            text,
+            "       distance   forward  backward\n           none       210         0  ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇\n    512.00 \
+             MiB…       100         5  ▇▇▇▇▇▇▇▇▇▇\n      1.00 GiB…         0         1  ▇\n"
+        );
+        assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
+        assert_eq!(histogram("size", &["requests"], &[]), "");
+    }
 }

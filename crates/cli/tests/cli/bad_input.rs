@@ -126,7 +126,7 @@ fn damaged_object_fails_its_arm() {
     lab.plan(SINGLE);
     let done = lab.run(["run", "plan.toml", "--out", "out", "--repo", "damaged"]);
     println!("{}", done.stderr);
-    done.refused(1, &["1 arm(s) could not be finished", "ext4: ", &object, "fsck --full"]);
+    done.refused(1, &["1 arm(s) failed", "ext4: ", &object, "fsck --full"]);
     lab.assert_nothing_left();
     let cells = super::outputs::cells(&lab, "out");
     assert!(cells.iter().any(|cell| cell.is_valid) && cells.iter().any(|cell| !cell.is_valid));

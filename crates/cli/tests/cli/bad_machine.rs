@@ -110,7 +110,7 @@ fn missing_tool_fails_its_arm_or_the_run() {
     let done = lab.run_apart(&run);
     println!("{}", done.stderr);
     done.refused(1, &says);
-    done.refused(1, &["1 arm(s) could not be finished", "xfs: ", "ext4: done"]);
+    done.refused(1, &["1 arm(s) failed", "xfs: ", "ext4: done"]);
     let cells = super::outputs::cells(&lab, "out");
     let valid = |arm: &str| cells.iter().filter(|cell| cell.key.starts_with(arm) && cell.is_valid).count();
     assert_eq!((cells.len(), valid("ext4"), valid("xfs")), (8, 4, 0));
@@ -186,7 +186,7 @@ fn unexpectedly_full_volume_fails_only_its_arm() {
     lab.plan(&SINGLE.replace("kind = \"ext4\"", two));
     let done = lab.run(["run", "plan.toml", "--out", "out"]);
     println!("{}", done.stderr);
-    done.refused(1, &["1 arm(s) could not be finished", "tight: ", "ext4: done", "clone"]);
+    done.refused(1, &["1 arm(s) failed", "tight: ", "ext4: done", "clone"]);
     let cells = super::outputs::cells(&lab, "out");
     assert_eq!(cells.len(), 8);
     for cell in &cells {
@@ -335,7 +335,7 @@ fn an_image_truncated_mid_run_fails_its_arm() {
          {FINISH}; exit $code"
     );
     let done = lab.run_apart(&script);
-    done.refused(1, &["arm(s) could not be finished", "ext4: "]);
+    done.refused(1, &["arm(s) failed", "ext4: "]);
     // On a busy machine the first checkpoint may be over before the images are cut.
     let cells = super::outputs::cells(&lab, "out");
     assert!(cells.iter().all(|cell| cell.is_valid == cell.reason.is_empty()), "{cells:?}");

@@ -240,12 +240,12 @@ fn trace_records_the_reads_of_a_command() {
     std::fs::write(lab.path("seeks.txt"), lines.collect::<String>()).unwrap();
     let text = lab.run(["trace", "--blkparse", "seeks.txt"]).good().stdout;
     let lines = [
-        "  chains          2 rows of requests that touch, 2.0 blocks each on average",
-        "  request sizes   4.00 KiB… 2 · 8.00 KiB… 1",
-        "  seek distances  none 1 · 2.00 MiB… +0 −1",
+        "  2 rows of requests that touch, 2.0 blocks each\n",
+        "           size  requests\n      4.00 KiB…         2  ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇\n      8.00 KiB…         1  ▇▇▇▇▇▇▇▇▇▇\n",
+        "           none         1         0  ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇\n      2.00 MiB…         0         1  ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇\n",
     ];
     for line in lines {
-        assert!(text.lines().any(|said| said == line), "{line}:\n{text}");
+        assert!(text.contains(line), "{line}:\n{text}");
     }
 
     if !root_or_skip("tracefs") {

@@ -218,7 +218,7 @@ fn run_fails_when_its_disk_server_dies() {
     let said = fs::read_to_string(lab.path("stderr")).unwrap();
     println!("{said}");
     assert_eq!(status.code(), Some(1), "{said}");
-    assert!(said.contains("could not be finished") && !said.contains("panicked"), "{said}");
+    assert!(said.contains("arm(s) failed") && !said.contains("panicked"), "{said}");
     let cells = cells(&lab, "out");
     let invalid: Vec<_> = cells.iter().filter(|cell| !cell.is_valid).collect();
     let says_why = |reason: &str| reason.contains("the server of the virtual disk is gone");

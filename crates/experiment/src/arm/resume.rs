@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, fs, path::Path};
 
 use senesce_oplog::{DoneStep, LogReader, LogWriter, Outcome};
+use senesce_store::CellKey;
 use senesce_volume::Volume;
 use serde_json::{Map, Value};
 
@@ -17,7 +18,7 @@ use crate::{
     journal::{self, Entry},
     observer::Event,
     paths::RunPaths,
-    plan::Plan,
+    plan::{Arm, Plan},
     source::Source,
     volumes,
 };
@@ -48,17 +49,39 @@ fn announce(context: &mut ArmContext<'_>, from_pulls: u64) {
     let arms = context.plan.arms();
     let number = arms.iter().position(|arm| arm.name == context.arm.name).map_or(0, |at| at as u64 + 1);
     let cells = context.plan.cells(context.arm, context.pulls.0);
-    let is_done = |at: u64| from_pulls > 0 && at <= from_pulls;
+    let later = arms.iter().skip_while(|arm| arm.name != context.arm.name).skip(1);
+    let later: Vec<(u64, u64)> = later.map(|arm| work_left(context, arm)).collect();
     context.observer.on_event(&Event::ArmStarted {
         unit: context.plan.step_unit(),
-        from_cells: cells.iter().filter(|cell| is_done(cell.pulls)).count() as u64,
+        from_cells: cells_done(&cells, from_pulls),
         cells: cells.len() as u64,
+        later_pulls: later.iter().map(|(pulls, _)| pulls).sum(),
+        later_cells: later.iter().map(|(_, cells)| cells).sum(),
         arm: context.arm.name.clone(),
         number,
         of: arms.len() as u64,
         from_pulls,
         pulls: context.pulls.0,
     });
+}
+
+/// The cells that are measured when `pulls` are done.
+fn cells_done(cells: &[CellKey], pulls: u64) -> u64 {
+    cells.iter().filter(|cell| pulls > 0 && cell.pulls <= pulls).count() as u64
+}
+
+/// The pulls and the cells that an arm has still to do.
+fn work_left(context: &ArmContext<'_>, arm: &Arm) -> (u64, u64) {
+    let (all, cells) = (context.pulls.0, context.plan.cells(arm, context.pulls.0));
+    let from = match context.journal.arm_state(&arm.name) {
+        journal::ArmState::Done => return (0, 0),
+        journal::ArmState::At(entry) => match *entry {
+            Entry::CheckpointDone { pulls, .. } => pulls,
+            _ => 0,
+        },
+        journal::ArmState::Fresh | journal::ArmState::Failed(_) => 0,
+    };
+    (all.saturating_sub(from), cells.len() as u64 - cells_done(&cells, from))
 }
 
 fn begin(context: &mut ArmContext<'_>, dir: &Path) -> Result<ArmState, Error> {

@@ -7,6 +7,9 @@ use senesce_vdisk::{OpTotals, TimeReport, Totals};
 
 use crate::Error;
 
+/// The method of table `modelled` for the clock of a disk.
+pub(crate) const VIRTUAL_TIME: &str = "virtual-time";
+
 /// Modelled time and requests between two reports.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct VirtualTime {
@@ -49,7 +52,7 @@ impl VirtualTime {
         ModelledRow {
             key,
             device: self.device,
-            method: "virtual-time".to_owned(),
+            method: VIRTUAL_TIME.to_owned(),
             seconds: self.seconds,
             seconds_per_gib: self.seconds / (allocated_bytes as f64 / Bytes::GIB as f64),
             requests: self.read.0,

@@ -226,11 +226,14 @@ impl CurePlan {
         if self.at == Some(CureAt::Step(0)) {
             return Err((
                 "file_system.cure.at",
-                "must be at least 1: nothing is aged before the first step".to_owned(),
+                "is 0; nothing is aged before the first step: write 1 or more".to_owned(),
             ));
         }
         if self.every == Some(0) {
-            return Err(("file_system.cure.every", "must be at least 1".to_owned()));
+            return Err((
+                "file_system.cure.every",
+                "is 0; write the number of steps between two cures, 1 or more".to_owned(),
+            ));
         }
         if by != CureTool::Senesce && self.strategies.is_some() {
             return Err(("file_system.cure.strategies", "goes with by = \"senesce\" only".to_owned()));

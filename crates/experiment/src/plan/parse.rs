@@ -181,10 +181,10 @@ impl Plan {
             return wrong("file_system", "names no file system; add [[file_system]] with kind = \"ext4\"");
         }
         if self.measure.every == 0 {
-            return wrong("measure.every", "must be at least 1");
+            return wrong("measure.every", "is 0; write the number of steps between two checkpoints, 1 or more");
         }
         if self.measure.repetitions == 0 {
-            return wrong("measure.repetitions", "must be at least 1");
+            return wrong("measure.repetitions", "is 0; write the number of grep tests at a checkpoint, 1 or more");
         }
         if self.history.pulls == Some(0) {
             return wrong("history.pulls", "is 0: the range of commits would be empty");
@@ -290,8 +290,18 @@ pub(crate) fn parse_format<T: DeserializeOwned>(path: &Path, text: &str, reads: 
     }
     toml::from_str(text).map_err(|error| {
         let hint = nearest_known(error.message());
-        PlanError::Syntax { path: path_buf, problem: shorten_lines(&error.to_string()), hint }
+        let problem = explain_types(&shorten_lines(&error.to_string()));
+        PlanError::Syntax { path: path_buf, problem, hint }
     })
+}
+
+/// Replaces the names of Rust's types in a message of serde.
+fn explain_types(text: &str) -> String {
+    let whole = ["u64", "u32", "u16", "u8", "usize"].iter().fold(text.to_owned(), |text, name| {
+        text.replace(&format!("expected {name}"), "expected a whole number, 0 or more")
+            .replace(&format!("expected a nonzero {name}"), "expected a whole number, 1 or more")
+    });
+    whole.replace("expected f64", "expected a number")
 }
 
 /// Cuts each line of a message to 160 characters. It quotes a line of the plan, which may have
@@ -308,6 +318,10 @@ pub(crate) fn is_name(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
 }
 
+/// File systems that users name and senesce does not make.
+const FOREIGN: [&str; 10] =
+    ["zfs", "bcachefs", "ntfs", "exfat", "vfat", "hfsplus", "apfs", "tmpfs", "overlay", "reiser4"];
+
 /// Returns the nearest known name from serde's "unknown field `fulll`, expected one of `full`,
 /// `empty`", if one is near.
 fn nearest_known(message: &str) -> Option<String> {
@@ -315,6 +329,9 @@ fn nearest_known(message: &str) -> Option<String> {
     let (given, known) = quoted.split_first()?;
     if !message.starts_with("unknown") {
         return None;
+    }
+    if FOREIGN.contains(given) {
+        return Some(format!("senesce does not support `{given}` yet; write one of the names above"));
     }
     let best = known
         .iter()
@@ -337,6 +354,22 @@ mod tests {
     fn the_smallest_plan_has_defaults() {
         let plan = Plan::parse(Path::new("p.toml"), SMALL).unwrap();
         assert_eq!(plan.measure.every, 100);
+    }
+
+    #[test]
+    fn a_foreign_file_system_has_no_near_name() {
+        let said = error(&SMALL.replace("\"ext4\"", "\"zfs\""));
+        assert!(said.contains("senesce does not support `zfs` yet") && !said.contains("did you mean"), "{said}");
+        let said = error(&SMALL.replace("\"ext4\"", "\"xsf\""));
+        assert!(said.contains("did you mean `xfs`?"), "{said}");
+    }
+
+    #[test]
+    fn types_are_in_plain_words() {
+        let said = error(&SMALL.replace("[[file", "[measure]\nevery = \"x\"\n[[file"));
+        assert!(said.contains("invalid type: string \"x\", expected a whole number, 0 or more"), "{said}");
+        let said = error(&SMALL.replace("[[file", "[measure]\nevery = 0\n[[file"));
+        assert!(said.contains("measure.every: is 0; write the number of steps"), "{said}");
     }
 
     #[test]

@@ -124,7 +124,7 @@ impl JsonSchema for Size {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "A number of bytes, or a text such as \"5GiB\"; all units are powers of 1024.",
+            "description": "A number of bytes, or a text such as \"5GiB\". K and KiB are powers of 1024, KB is a power of 1000.",
             "anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": SIZE_PATTERN}]
         })
     }
@@ -137,7 +137,7 @@ impl JsonSchema for AutoSize {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "\"auto\", a number of bytes, or a text such as \"5GiB\"; all units are powers of 1024.",
+            "description": "\"auto\", a number of bytes, or a text such as \"5GiB\". K and KiB are powers of 1024, KB is a power of 1000.",
             "anyOf": [
                 {"const": "auto"},
                 {"type": "integer", "minimum": 0},

@@ -30,6 +30,10 @@ impl<'de> Visitor<'de> for VolumeVisitor {
         match text {
             "auto" => Ok(VolumePlan::Size(AutoSize::Auto)),
             "none" => Ok(VolumePlan::Absent(Absent::None)),
+            _ if text.starts_with(['/', '.', '~']) => Err(E::custom(format!(
+                "{text:?} is no size; write {{ device = {text:?} }} for a block device, or {{ directory = {text:?} }} for \
+                 a directory"
+            ))),
             _ => text.parse().map(|bytes| VolumePlan::Size(AutoSize::Given(bytes))).map_err(E::custom),
         }
     }

@@ -81,7 +81,7 @@ fn costs(entries: &[ToldEntry]) -> Vec<DeviceCosts> {
         let mut adder = Adder::new(Space::Device, Modelled::one(&devices), 128, volume, None, metadata).unwrap();
         entries.iter().for_each(|told| adder.add(told.entry.clone()));
         assert_eq!(adder.contradictory, 0);
-        let (meters, _) = adder.read_fresh_copy(true).unwrap();
+        let (meters, _) = adder.read_fresh_copy(true, 10).unwrap();
         meters.iter().map(|meter| device_costs(meter, adder.has_metadata())).collect::<Vec<_>>()
     };
     readers.into_iter().flat_map(read).collect()

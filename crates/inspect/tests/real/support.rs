@@ -86,6 +86,7 @@ fn inspect_with(path: &Path, access: Access, progress: &mut dyn FnMut(u64) -> bo
         threads: 2,
         read_ahead_kib: Some(READ_AHEAD_KIB),
         map_order: 4,
+        top: senesce_inspect::DEFAULT_TOP,
         progress,
     };
     inspect(&find_target(path, access, &host)?, options, &host, &TestClock::start())

@@ -28,6 +28,7 @@ use crate::{
     args::CompareArgs,
     exit::{different, undecided, usage},
     fit::fit,
+    near::find_near_run,
     table::{render_table, tell_p},
 };
 
@@ -78,7 +79,10 @@ pub fn compare(args: CompareArgs) -> Result<()> {
     let is_run = |path: &Path| path.join("results").is_dir() || path.join("run.json").exists();
     for path in [&args.a, &args.b] {
         std::fs::metadata(path).map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => usage(format!("{} does not exist", path.display()), None),
+            std::io::ErrorKind::NotFound => {
+                let near = find_near_run(path).map(|near| format!("did you mean {near}?"));
+                usage(format!("{} does not exist", path.display()), near.as_deref())
+            }
             _ => usage(format!("cannot read {}: {error}", path.display()), None),
         })?;
     }

@@ -67,6 +67,7 @@ pub fn inspect(args: &InspectArgs, medium: Option<Medium>, has_map: bool, quiet:
     words.text("--device", (!args.device.is_empty()).then(|| args.device.join(",")));
     words.text("--read-ahead-kib", args.read_ahead_kib.map(|size| size.to_string()));
     words.text("--max-seconds", args.limits.max_seconds.map(|most| most.to_string()));
+    words.text("--top", Some(args.limits.top.to_string()));
     words.flag("--idle", args.idle);
     with_home(|custodian| {
         let (_, dir) = custodian.acquire_tree(&env::temp_dir(), "senesce-inspect")?;

@@ -32,6 +32,7 @@ use super::{
 use crate::{
     args::{DemoArgs, GuestArg, GuestArgs, RunArgs},
     exit::{failed_with, passed, usage},
+    near::hint_for_run,
 };
 
 /// `senesce run --guest`.
@@ -136,7 +137,7 @@ fn new(plan: Plan, out: Option<PathBuf>) -> Result<Place> {
 
 fn existing(dir: &Path) -> Result<Place> {
     if !dir.is_dir() {
-        return Err(usage(format!("{} does not exist", Printable::new(dir)), Some("name the directory of a run")));
+        return Err(usage(format!("{} does not exist", Printable::new(dir)), Some(&hint_for_run(dir))));
     }
     // `volumes` of the run has no link in its path, so the directory must not have one, either.
     let dir = fs::canonicalize(dir).with_context(|| format!("cannot look up {}", dir.display()))?;

@@ -24,7 +24,7 @@ use std::path::Path;
 
 use senesce_core::RelPath;
 use senesce_exec::tree::{Tree, collect_tree_until, compare_trees};
-use senesce_store::{AgingRow, CellKey, CellResults, CellRow, CircumstanceRow, Role};
+use senesce_store::{AgingRow, CellKey, CellResults, CellRow, CircumstanceRow, GrepRow, ModelledRow, Role};
 use senesce_volume::{Volume, copy_tree};
 
 use self::{
@@ -36,8 +36,16 @@ use super::{
     cure::Cure,
     reason,
     state::{ArmContext, ArmState},
+    virtual_time::VIRTUAL_TIME,
 };
-use crate::{Error, circumstances::add_circumstances, error::chain_text, observer::Event, run::invalid_cell, volumes};
+use crate::{
+    Error,
+    circumstances::add_circumstances,
+    error::chain_text,
+    observer::{Event, GrepCost},
+    run::invalid_cell,
+    volumes,
+};
 
 /// The minimum of threads that hash a cold volume. They wait for the device more than they compute.
 const COLD_READERS: usize = 8;
@@ -311,12 +319,18 @@ pub(crate) fn cell_key(context: &ArmContext<'_>, role: Role, pulls: u64) -> Cell
     CellKey { arm: context.arm.name.clone(), file_system, role, pulls }
 }
 
+/// The cost of a grep test: on a disk in virtual time that of its clock.
+fn grep_cost(grep: &GrepRow, modelled: &[ModelledRow]) -> GrepCost {
+    let of_disk = modelled.iter().find(|row| row.method == VIRTUAL_TIME).map(|row| row.seconds_per_gib);
+    GrepCost { seconds_per_gib: of_disk.unwrap_or(grep.seconds_per_gib), is_virtual: of_disk.is_some() }
+}
+
 fn append(context: &mut ArmContext<'_>, results: CellResults) -> Result<(), Error> {
     context.store.append_cell(&results)?;
     let event = Event::CellDone {
         key: results.cell.key.clone(),
         reason: results.cell.reason.clone(),
-        grep_seconds_per_gib: results.grep.first().map(|row| row.seconds_per_gib),
+        grep: results.grep.first().map(|row| grep_cost(row, &results.modelled)),
     };
     context.store.append_event("cell-done", &event)?;
     context.observer.on_event(&event);

@@ -1,0 +1,135 @@
+//! What the figures of an inspection lack. The texts about it follow from these values.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+/// A mount past which a file system is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mounted {
+    /// Where and how, in words: "mounted for writing on /srv".
+    pub how: String,
+    /// Whether programs can write through it.
+    pub is_writable: bool,
+}
+
+/// The reason why the bytes that were read lack the last writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stale {
+    /// It was read past a mount through which programs can write.
+    MountedForWriting,
+    /// Writes with fsync since the last commit are only in the log of a Btrfs.
+    BtrfsLog,
+    /// The last changes are only in the log of an XFS, which was not unmounted.
+    XfsLog,
+}
+
+impl Stale {
+    /// The warning about a log that is not replayed.
+    pub(crate) fn warning(self) -> Option<&'static str> {
+        match self {
+            // Its warning names the mount.
+            Self::MountedForWriting => None,
+            Self::BtrfsLog => Some("its log is not replayed: writes with fsync since its last commit are missing here"),
+            Self::XfsLog => Some(
+                "its log is not replayed: it was not unmounted, and its last changes are in the log only; entries may \
+                 be missing or contradict each other here",
+            ),
+        }
+    }
+}
+
+/// The warning about a file system that is read past its mount.
+pub(crate) fn past_mount(path: &Path, mounted: &Mounted) -> String {
+    let lacks = if mounted.is_writable { ", without the writes that are still in memory" } else { "" };
+    format!(
+        "{} is {}: it was read past its mount{lacks}; without --offline senesce reads through the mount, if a path \
+         leads there",
+        path.display(),
+        mounted.how
+    )
+}
+
+/// What the figures lack. All are absent or 0 if the figures are complete.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Gaps {
+    /// Why the last writes are missing.
+    pub stale: Option<Stale>,
+    /// Entries that could not be read.
+    pub unread_entries: u64,
+    /// Extents that have no place on the device yet.
+    pub unwritten_extents: u64,
+    /// Why the costs include no reads of metadata.
+    pub no_metadata: Option<String>,
+}
+
+impl Gaps {
+    /// The gaps as the first sentences of the verdict. Empty if the figures are complete.
+    ///
+    /// Extents without a place count from a tenth of the number of `files` on: the costs then mean
+    /// little. `has_costs` is whether any cost was modelled.
+    pub(crate) fn in_words(&self, files: u64, has_costs: bool) -> String {
+        let (delayed, unread) = (self.unwritten_extents, self.unread_entries);
+        let unwritten = (delayed > 0 && delayed >= files / 10).then(|| {
+            let noun = if delayed == 1 { "extent is" } else { "extents are" };
+            format!("{} {noun} not on the device yet (run `sync -f` on a file in it)", thousands(delayed))
+        });
+        let entries = (unread > 0).then(|| {
+            let noun = if unread == 1 { "entry" } else { "entries" };
+            format!("{} {noun} could not be read", thousands(unread))
+        });
+        let metadata = self.no_metadata.as_ref().filter(|_| has_costs);
+        let metadata = metadata.map(|reason| format!("metadata could not be read ({reason})"));
+        let parts: Vec<String> = [unwritten, entries, metadata].into_iter().flatten().collect();
+        let partial = if parts.is_empty() { String::new() } else { format!("Partial: {}. ", parts.join(", and ")) };
+        match self.stale {
+            Some(_) => format!("Stale: the last writes are not in the device yet (see the warnings). {partial}"),
+            None => partial,
+        }
+    }
+}
+
+/// A number with a comma between groups of three digits.
+pub(crate) fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let groups: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().map(|group| std::str::from_utf8(group).unwrap_or("")).collect();
+    groups.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_extents_without_a_place_are_named() {
+        let said = |unwritten_extents, files| Gaps { unwritten_extents, ..Gaps::default() }.in_words(files, true);
+        assert_eq!(said(0, 0), "");
+        assert_eq!(said(9, 100), "");
+        assert!(said(10, 100).starts_with("Partial: 10 extents are not on the device yet"));
+        assert!(said(1, 1).starts_with("Partial: 1 extent is"));
+    }
+
+    #[test]
+    fn each_gap_is_named_once() {
+        let gaps = Gaps {
+            stale: Some(Stale::XfsLog),
+            unread_entries: 1234,
+            no_metadata: Some("/dev/vda cannot be read".to_owned()),
+            ..Gaps::default()
+        };
+        let expected = "Stale: the last writes are not in the device yet (see the warnings). Partial: 1,234 entries could not be \
+                        read, and metadata could not be read (/dev/vda cannot be read). ";
+        assert_eq!(gaps.in_words(9, true), expected);
+        assert!(!gaps.in_words(9, false).contains("metadata"));
+    }
+
+    #[test]
+    fn only_a_writable_mount_lacks_writes() {
+        let said =
+            |is_writable| past_mount(Path::new("a.img"), &Mounted { how: "mounted on /m".to_owned(), is_writable });
+        assert!(said(true).starts_with("a.img is mounted on /m: it was read past its mount, without the writes"));
+        assert!(said(false).starts_with("a.img is mounted on /m: it was read past its mount; without --offline"));
+    }
+}
