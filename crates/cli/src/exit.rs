@@ -9,8 +9,9 @@ use std::{
     process::ExitCode,
 };
 
+use clap::error::{ContextKind, ContextValue};
 use senesce_core::{Printable, is_hazard};
-use senesce_experiment::{ErrorKind, interruption};
+use senesce_experiment::{ErrorKind, interruption, plan::is_foreign};
 use senesce_oplog::LogError;
 
 use crate::{engines::engines, out::Unwritable, verb::show::resume_command};
@@ -361,11 +362,16 @@ pub fn refuse(error: &clap::Error) -> ExitCode {
     let hazardous = |argument: OsString| argument.to_string_lossy().chars().any(is_hazard);
     if error.use_stderr() {
         let text = error.render();
+        let foreign = foreign_file_system(error);
+        let explain = |text: String| match foreign {
+            Some(name) => refuse_foreign(&explain_values(text), name),
+            None => explain_values(text),
+        };
         let is_plain = !std::io::stderr().is_terminal() || std::env::var_os("NO_COLOR").is_some();
         let text = if is_plain || std::env::args_os().any(hazardous) {
-            Printable::lines(&explain_values(text.to_string())).to_string()
+            Printable::lines(&explain(text.to_string())).to_string()
         } else {
-            explain_values(text.ansi().to_string())
+            explain(text.ansi().to_string())
         };
         // In one piece, without the filter of notes: it would escape the colours of clap.
         let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
@@ -375,6 +381,24 @@ pub fn refuse(error: &clap::Error) -> ExitCode {
         return ExitCode::from(ENVIRONMENT);
     }
     ExitCode::from(error.exit_code() as u8)
+}
+
+/// The file system that is a wrong value of an option, if senesce cannot make it.
+fn foreign_file_system(error: &clap::Error) -> Option<&str> {
+    match error.get(ContextKind::InvalidValue) {
+        Some(ContextValue::String(value)) if is_foreign(value) => Some(value),
+        _ => None,
+    }
+}
+
+/// Replaces the tip of clap, which names another file system with a similar name.
+fn refuse_foreign(text: &str, name: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut lines: Vec<String> =
+        lines.into_iter().filter(|line| !line.contains("similar value exists")).map(str::to_owned).collect();
+    let at = lines.iter().position(String::is_empty).unwrap_or(lines.len());
+    lines.insert(at, format!("  tip: senesce does not support {name} yet"));
+    lines.join("\n") + "\n"
 }
 
 /// Replaces texts of the standard library and of clap that do not say what to write.

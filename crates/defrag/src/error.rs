@@ -59,7 +59,7 @@ fn hold_words(why: Skip) -> &'static str {
     match why {
         // XFS stores 64 inodes in a chunk, and needs contiguous space for a new one.
         Skip::NoSpace => "no inode or no space is free; remove a few files and try again",
-        Skip::Refused => "the caller may not create files in it",
+        Skip::Refused => "this user may not create files in it",
         _ => "the file system refuses to reserve space",
     }
 }

@@ -94,12 +94,12 @@ fn read_list(path: &Path) -> Result<Vec<RelPath>, Error> {
         }
         let wrong = |problem| Error::List { path: path.to_owned(), line: number, problem };
         if line.len() == MOST_LINE_BYTES && line.last() != Some(&b'\n') {
-            return Err(wrong("it is longer than a path can be"));
+            return Err(wrong("it is longer than a path can be (4,096 bytes)"));
         }
         let name = line.strip_suffix(b"\n").unwrap_or(&line);
         let name = name.strip_prefix(b"./").unwrap_or(name);
         if !name.is_empty() {
-            listed.push(RelPath::new(name).map_err(|_| wrong("it is no path from the root of the tree"))?);
+            listed.push(RelPath::new(name).map_err(|_| wrong("it is not a relative path below the tree"))?);
         }
     }
 }

@@ -78,7 +78,7 @@ pub enum Error {
         console: String,
     },
     /// The kernel stopped before the command exited.
-    #[error("the guest kernel {how} before the command was done{console}")]
+    #[error("the guest kernel {how} before the command ended{console}")]
     Died {
         /// How it ended, in words.
         how: String,
@@ -86,7 +86,7 @@ pub enum Error {
         console: String,
     },
     /// The guest's init could not prepare the machine.
-    #[error("the guest could not be prepared: {problem}{console}")]
+    #[error("the guest could not start the command: {problem}{console}")]
     Init {
         /// What failed.
         problem: String,

@@ -69,7 +69,7 @@ fn watch(keeper: Pid) {
         match rustix::process::waitpid(Some(keeper), WaitOptions::empty()) {
             Ok(Some((_, status))) => {
                 if let Some(signal) = status.terminating_signal() {
-                    let _ = send(&format!("was killed by signal {signal} with its keeper"));
+                    let _ = send(&format!("was killed by signal {signal} together with its guard"));
                 }
                 return;
             }

@@ -81,7 +81,7 @@ pub enum Error {
         minimum: Bytes,
     },
     /// A volume cannot hold its planned contents.
-    #[error("{} has {size}; {held} are to be on it, besides at least {own} for the file system itself", place.display())]
+    #[error("{} has {size}, which is too small: its contents need {held}, and the file system at least {own}", place.display())]
     NoRoom {
         /// The device, or the image's directory.
         place: PathBuf,
@@ -101,7 +101,7 @@ pub enum Error {
         most: Bytes,
     },
     /// Images should be on a disk, and the directory is in memory.
-    #[error("{} is on tmpfs: an image there is always in memory, so no measurement would be cold", dir.display())]
+    #[error("{} is on tmpfs: an image there is always in memory, so no read would be cold", dir.display())]
     InMemory {
         /// The directory.
         dir: PathBuf,
@@ -207,7 +207,7 @@ pub enum Error {
         pid: u32,
     },
     /// An earlier run in the same directory left resources.
-    #[error("an earlier run left {count} resources, which {} lists", journal.display())]
+    #[error("an earlier run left {count} mounts, devices or files, which {} lists", journal.display())]
     LeftOvers {
         /// The journal.
         journal: PathBuf,
@@ -276,7 +276,7 @@ pub enum Error {
     #[error(transparent)]
     Disk(#[from] senesce_vdisk::Error),
     /// An engine of ours could not be mounted, or did not exit without an error.
-    #[error("the engine that was to be mounted on {}: {problem}", point.display())]
+    #[error("cannot mount a garden or an evergreen on {}: {problem}", point.display())]
     Engine {
         /// The mount point.
         point: PathBuf,
@@ -365,7 +365,7 @@ impl Error {
             }
             Error::VolumeTooSmall { minimum, .. } => format!("make the volume {minimum} or larger"),
             Error::NoRoom { own, held, .. } => {
-                format!("take a volume larger than {}, or smaller contents", Bytes(held.0.saturating_add(own.0)))
+                format!("make the volume larger than {}, or the contents smaller", Bytes(held.0.saturating_add(own.0)))
             }
             Error::ImageTooLarge { most, .. } => {
                 format!("make the volume {most} or smaller; images are sparse, but their metadata are not")
@@ -383,14 +383,14 @@ impl Error {
                 "apt-get install util-linux; or pass --force if its contents may be destroyed".to_owned()
             }
             Error::WrongKind { .. } => "name a regular file or a block device itself".to_owned(),
-            Error::HasSignature { .. } => "if its contents may be destroyed, say so with --force".to_owned(),
+            Error::HasSignature { .. } => "if its contents may be destroyed, add --force".to_owned(),
             Error::NotABlockDevice { .. } => "name a block device such as /dev/sdb, or use an image".to_owned(),
             Error::OwnerAlive { pid, .. } => format!("wait until process {pid} exits, or stop it: kill {pid}"),
             Error::NoLoopDevice { .. } => {
                 "detach unused loop devices (losetup lists them), or give the container more of them".to_owned()
             }
             Error::UnsafeDirectory { component, .. } => format!(
-                "let only you and root write {}, or name another directory (--out, --dir; SENESCE_REGISTRY for the list of runs)",
+                "remove the write permission of other users from {}, or name another directory (--out, --dir; SENESCE_REGISTRY for the list of runs)",
                 component.display()
             ),
             Error::ForeignJournal { uid, .. } => format!("let user {uid} run `senesce clean`"),

@@ -19,23 +19,23 @@ fn garden_kind(error: &senesce_garden::Error) -> (ErrorKind, Option<&'static str
             Some("name the drives and the log of one garden; one of each group with parity may be missing"),
         ),
         Garden::Damaged { damage, .. } if damage.field == "version" => {
-            (ErrorKind::Usage, Some("another version of senesce made it; that one reads it"))
+            (ErrorKind::Usage, Some("another version of senesce made it: use that version"))
         }
         Garden::Damaged { damage, .. } if damage.field == senesce_garden::LOST_POINT => (
             ErrorKind::Failed,
             Some(
-                "what was done since is lost with them; `senesce fs mount --previous-checkpoint --read-only` shows what was there before",
+                "the changes after the checkpoint before are lost; `senesce fs mount --previous-checkpoint --read-only` shows the older state",
             ),
         ),
         Garden::Damaged { damage, .. } if damage.structure == "log" => (
             ErrorKind::Failed,
             Some(
-                "operations that only the log held are lost; `senesce fs mount --without-log` opens the rest and reports what is lost",
+                "operations that were only in the log are lost; `senesce fs mount --without-log` opens the rest and reports the losses",
             ),
         ),
-        Garden::Damaged { .. } => (ErrorKind::Failed, Some("`senesce fs check` names all that is damaged")),
+        Garden::Damaged { .. } => (ErrorKind::Failed, Some("`senesce fs check` lists all damage")),
         Garden::NoSpace { .. } => {
-            (ErrorKind::Environment, Some("remove something; deleting works when nothing else does"))
+            (ErrorKind::Environment, Some("delete files or snapshots: deletion works although the file system is full"))
         }
         Garden::Device(error) => block_kind(error),
         _ => (ErrorKind::Failed, None),
@@ -47,12 +47,12 @@ fn evergreen_kind(error: &senesce_evergreen::Error) -> (ErrorKind, Option<&'stat
     use senesce_evergreen::Error as Evergreen;
     match error {
         Evergreen::WrongDevice { .. } => {
-            (ErrorKind::Usage, Some("name the file or device that `senesce fs mkfs evergreen` was given"))
+            (ErrorKind::Usage, Some("name the file or device on which `senesce fs mkfs evergreen` made it"))
         }
         Evergreen::Invalid { .. } => (ErrorKind::Usage, None),
-        Evergreen::Damaged { .. } => (ErrorKind::Failed, Some("`senesce fs check` names all that is damaged")),
+        Evergreen::Damaged { .. } => (ErrorKind::Failed, Some("`senesce fs check` lists all damage")),
         Evergreen::NoSpace { .. } => {
-            (ErrorKind::Environment, Some("remove something; deleting works when nothing else does"))
+            (ErrorKind::Environment, Some("delete files or snapshots: deletion works although the file system is full"))
         }
         Evergreen::Device(error) => block_kind(error),
         _ => (ErrorKind::Failed, None),
@@ -66,9 +66,7 @@ fn block_kind(error: &senesce_block::BlockError) -> (ErrorKind, Option<&'static 
         std::io::ErrorKind::StorageFull => (ErrorKind::Environment, None),
         std::io::ErrorKind::ResourceBusy => (
             ErrorKind::Environment,
-            Some(
-                "a file system that is mounted, filled, scrubbed or repaired is locked: unmount it, or wait for the other program",
-            ),
+            Some("another program uses it (mount, rebuild, scrub or repair): unmount it, or wait for that program"),
         ),
         std::io::ErrorKind::NotFound => (ErrorKind::Usage, None),
         _ => (ErrorKind::Failed, None),

@@ -78,6 +78,13 @@ mod tests {
     }
 
     #[test]
+    fn misspelt_exit_codes_are_found() {
+        for name in ["exit-codes", "exitcodes", "exit-code", "exit_codes", "exit"] {
+            assert_eq!(Cli::command().find_subcommand(name).map(Command::get_name), Some("exit-codes"), "{name}");
+        }
+    }
+
+    #[test]
     fn every_verb_takes_one_line_of_at_most_100_columns() {
         for is_long in [false, true] {
             let lines = help(&mut Cli::grouped().term_width(100), is_long);

@@ -116,7 +116,7 @@ impl Engines for Beside {
 
 /// The error of a verb that needs an engine and was not handed over first.
 fn never() -> anyhow::Error {
-    failed("this command was not handed over to senesce-fs")
+    failed("senesce-fs is needed for this command and was not started")
 }
 
 /// Waits for a child, and returns its output. Kills it if `goes_on` returns false.
@@ -151,7 +151,7 @@ fn wait(mut child: Child, goes_on: &dyn Fn() -> bool) -> Result<Vec<u8>> {
     let _ = reader.join();
     let words = listener.join().unwrap_or_default();
     match text {
-        None => Err(failed("the survey was stopped")),
+        None => Err(failed("the survey by senesce-fs was stopped by a signal")),
         Some(Ok(text)) if text.len() as u64 > MOST_BYTES => {
             Err(failed("the survey of senesce-fs has over 4 GiB, which is too large to inspect"))
         }

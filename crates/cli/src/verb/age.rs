@@ -96,7 +96,7 @@ fn explain_setting(text: &str) -> Option<String> {
 fn age_in(args: &AgeArgs, plan: &Plan, custodian: &Custodian, scratch: &Path, quiet: bool) -> Result<()> {
     let existing = Path::new(&args.on);
     if !matches!(args.gardening, GardeningArg::Auto | GardeningArg::Off) && !args.on.starts_with("garden:") {
-        return Err(usage("--gardening is about a garden", Some("name one: --on garden:DIRECTORY")));
+        return Err(usage("--gardening has an effect on a garden only", Some("name one: --on garden:DIRECTORY")));
     }
     if let Some(place) = args.on.strip_prefix("garden:") {
         check_not_made(args, plan, "a garden")?;
@@ -167,13 +167,13 @@ fn age_in(args: &AgeArgs, plan: &Plan, custodian: &Custodian, scratch: &Path, qu
 fn check_not_made(args: &AgeArgs, plan: &Plan, place: &str) -> Result<()> {
     if args.image.is_some() || args.save.is_some() {
         let hint = Some("leave them out, or name --on image:SIZE or a device");
-        return Err(usage(format!("--image and --save keep a volume; --on names {place}"), hint));
+        return Err(usage(format!("--image and --save keep a volume that senesce makes; --on names {place}"), hint));
     }
     if args.mkfs.is_some() {
-        return Err(usage(format!("--mkfs is about a volume that is made; --on names {place}"), None));
+        return Err(usage(format!("--mkfs has options for a volume that senesce formats; --on names {place}"), None));
     }
     if args.fs.is_some() || args.force {
-        let message = format!("--fs and --force are about volumes that are made; --on names {place}");
+        let message = format!("--fs and --force apply to a volume that senesce formats; --on names {place}");
         return Err(usage(message, Some("leave them out, or name --on image:SIZE or a device")));
     }
     if plan.workload.kind == WorkloadKind::Interfile {
@@ -250,7 +250,7 @@ fn spec(args: &AgeArgs, plan: &Plan, scratch: &Path) -> Result<(VolumeSpec, Slot
         Some(size) => {
             if args.image.is_none() && args.save.is_none() {
                 return Err(usage(
-                    format!("--on {} makes an image, and nothing keeps it", args.on),
+                    format!("--on {} makes an image that would be removed at the end", args.on),
                     Some("keep it with --image FILE or --save CONTAINER"),
                 ));
             }
@@ -420,7 +420,7 @@ fn print_end(place: &str, end: &AgeEnd, kept: &[String], next: &str) {
     // Whole distributions are for machines and reports.
     let mut figures = end.workload.iter().filter(|(name, _)| !name.ends_with(".shares")).peekable();
     if figures.peek().is_some() {
-        println!("by the workload's own count");
+        println!("counted by the workload");
     }
     for (name, value) in figures {
         println!("  {name:<21} {value}");

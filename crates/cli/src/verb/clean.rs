@@ -57,7 +57,9 @@ pub fn clean(args: CleanArgs) -> Result<()> {
     }
     match unclean {
         0 => Ok(()),
-        _ => Err(failed(format!("{unclean} run(s) could not be cleaned; some of their resources are still there"))),
+        _ => Err(failed(format!(
+            "{unclean} run(s) could not be cleaned; the lines above name the resources that are left"
+        ))),
     }
 }
 

@@ -66,7 +66,7 @@ pub fn defrag_space(args: &DefragArgs, quiet: bool) -> Result<()> {
     if let Ok(space) = collect_btrfs_free_space_as_it_is(&args.path) {
         return balance(args, &space, &clock);
     }
-    let free = collect_free_extents_as_it_is(&args.path).context("cannot read the free extents (are you root?)")?;
+    let free = collect_free_extents_as_it_is(&args.path).context("cannot read the free extents, which needs root")?;
     let counter = Counter::for_stderr(quiet, "entries", None);
     let stop = || interrupted().is_some();
     let tree = collect_tree(&args.path, count_threads(args.threads), &stop).map_err(interrupted_or)?;

@@ -126,7 +126,7 @@ fn show(spec: &DeviceSpec, toml: bool, curve: bool) -> Result<()> {
     for (key, constant) in &spec.constants {
         println!("{key:<24} {:>10} {:<8} {}", constant.value, constant.unit, constant.source);
     }
-    println!("\nwhat follows:");
+    println!("\nderived figures:");
     for figure in compute_derived_figures(spec)? {
         println!("{:<40} {:>12} {}", figure.name, format!("{:.3}", figure.value), figure.unit);
     }
@@ -302,7 +302,7 @@ impl Measured {
                 residual.error_percent
             );
         }
-        println!("spread: how far the middle half of the single reads' times is apart, over their median");
+        println!("spread: the range of the middle half of the read times, divided by their median");
         print_natural_sizes(&self.points)?;
         for (keys, scale) in &self.fitted.scales {
             println!("{} {}: times {scale:.3}", base.name, keys.join(", "));

@@ -27,7 +27,7 @@ pub fn fragment(args: FragmentArgs) -> Result<()> {
         (None, Some(extents), _) => FileTarget::Extents(extents),
         (None, None, Some(score)) if (0.0..=1.0).contains(&score) => FileTarget::LayoutScore(score),
         (None, None, Some(score)) => {
-            return Err(usage(format!("--layout-score {score} is impossible"), Some("write a number from 0 to 1")));
+            return Err(usage(format!("--layout-score {score} is not a score"), Some("write a number from 0 to 1")));
         }
         (None, None, None) => unreachable!("one of them is required"),
     };
@@ -174,7 +174,7 @@ fn print_free(args: &FragmentArgs, histogram: &Histogram, report: &FreeReport) {
         args.path.join(FILLER_NAME).display(),
         Bytes(report.filler_bytes)
     );
-    println!("{:>12} {:>10} {:>12} {:>8} {:>8}", "from", "extents", "free", "share", "asked");
+    println!("{:>12} {:>10} {:>12} {:>8} {:>8}", "from", "extents", "free", "share", "requested");
     for bucket in report.after.buckets.iter().filter(|bucket| bucket.extents > 0) {
         let asked =
             histogram.shares.iter().find(|(size, _)| *size == bucket.bucket_bytes).map_or(0.0, |(_, share)| *share);

@@ -130,7 +130,9 @@ fn note_deleted(source: &Path, report: &SaveReport) {
     let beyond = report.nonzero_bytes.saturating_sub(used);
     if beyond > TOLD_BYTES && beyond > report.nonzero_bytes / 20 {
         let beyond = Bytes(beyond);
-        eprintln!("note: some {beyond} of the data are what deleted files left in free space; --trim leaves them out");
+        eprintln!(
+            "note: about {beyond} of the data are contents of deleted files in free space; --trim leaves them out"
+        );
     }
 }
 

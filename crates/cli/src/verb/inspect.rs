@@ -55,11 +55,11 @@ pub fn inspect(args: InspectArgs, quiet: bool) -> Result<()> {
         None => choose_devices(&args.device, garden.or(evergreen).unwrap_or(&args.path))?,
     };
     if garden.is_none() && args.volume.is_some() {
-        return Err(usage("--volume names a volume of a garden", Some("write garden:DIRECTORY")));
+        return Err(usage("--volume has an effect on a garden only", Some("write garden:DIRECTORY")));
     }
     if let Some(path) = &args.tree {
         if evergreen.is_none() {
-            return Err(usage("--tree draws the tree of an evergreen", Some("write evergreen:FILE")));
+            return Err(usage("--tree has an effect on an evergreen only", Some("write evergreen:FILE")));
         }
         let tree = engines().draw_tree(&args.path, args.figures.as_deref(), path)?;
         eprintln!("tree: {}", Printable::new(&path));
@@ -186,11 +186,18 @@ fn gate(limit: FailIf, judged: &Judged) -> Result<()> {
     }
     let found: Vec<String> =
         beyond.iter().map(|judgement| format!("{:.2}× on {}", judgement.slowdown, judgement.device)).collect();
-    let message = format!("beyond --fail-if {limit}: a read takes {} as long as a fresh copy", found.join(", "));
-    match beyond.len() == on_disk().count() {
-        true => Err(different(message)),
-        false => Err(undecided(format!("{message}; other models of this unknown disk pass (--device names one)"))),
+    let found = found.join(", ");
+    if beyond.len() == on_disk().count() {
+        let message = format!(
+            "--fail-if {limit} failed: a cold read takes {found} of the time that a fresh copy takes (limit {most:.2}×)"
+        );
+        return Err(different(message));
     }
+    Err(undecided(format!(
+        "--fail-if {limit} is undecided: the kind of this disk is not known. A cold read takes {found} of the time that a \
+         fresh copy takes, and less than the limit of {most:.2}× on its other models. Name the model of the disk with \
+         --device."
+    )))
 }
 
 /// Whether a guest kernel mounts the file system: the user names it, or may not mount.
@@ -204,13 +211,13 @@ fn is_for_guest(args: &InspectArgs, access: Access, is_engine: bool, host: &Linu
     use FileSystemKind::{Jfs, Nilfs2, Reiserfs};
     let is_named = args.guest.is_some();
     if is_engine || senesce_volume::is_guest() {
-        return if is_named { refused("it needs no kernel") } else { Ok(false) };
+        return if is_named { refused("senesce itself reads a garden or an evergreen") } else { Ok(false) };
     }
     match find_target(&args.path, access, host) {
         Ok(Target::Unmounted { path, file_system }) => {
             let is_image = fs::metadata(&path).is_ok_and(|metadata| metadata.is_file());
             match is_named {
-                true if !is_image => refused("it has no devices of this machine"),
+                true if !is_image => refused("a guest sees no devices of this machine"),
                 true => Ok(true),
                 // Few look after the code of the old file systems, so a foreign image stays away
                 // from the kernel of this machine.
@@ -289,8 +296,13 @@ mod tests {
         assert_eq!(judge(vec![of("hdd", 9.0, 0.5)], &["hdd"]), None);
         assert_eq!(judge(vec![], &["hdd"]), None);
         let failed = judge(vec![of("nvme", 2.5, 50.0)], &["nvme"]).unwrap();
-        assert_eq!(failed, "beyond --fail-if +100%: a read takes 2.50× on nvme as long as a fresh copy");
+        let expected =
+            "--fail-if +100% failed: a cold read takes 2.50× on nvme of the time that a fresh copy takes (limit 2.00×)";
+        assert_eq!(failed, expected);
         let open = judge(vec![of("nvme", 1.2, 5.0), of("hdd", 9.0, 500.0)], &["nvme", "hdd"]).unwrap();
-        assert!(open.contains("9.00× on hdd") && open.contains("other models"), "{open}");
+        assert!(
+            open.contains("takes 9.00× on hdd") && open.contains("is undecided") && open.contains("--device"),
+            "{open}"
+        );
     }
 }

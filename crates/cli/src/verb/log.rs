@@ -51,7 +51,10 @@ pub fn log(args: LogArgs) -> Result<()> {
             )?;
             if summary.ended != Ended::Complete {
                 out.flush()?;
-                return Err(failed(format!("the log {} is not whole; its steps up to there are good", log.display())));
+                return Err(failed(format!(
+                    "the log {} is incomplete: its last frame is cut off; the steps before it are intact",
+                    log.display()
+                )));
             }
         }
     }

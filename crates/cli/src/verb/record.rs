@@ -114,7 +114,7 @@ fn import(args: &RecordArgs, trace: &Path) -> Result<()> {
         imported.assumed
     );
     if imported.maps > 0 {
-        println!("{} writable shared memory maps: what came through them is not in the log", imported.maps);
+        println!("{} writable shared memory maps: writes through them are not in the log", imported.maps);
     }
     if imported.unnamed_writes > 0 {
         println!("{} writes to files without a name are not in the log", imported.unnamed_writes);
@@ -208,7 +208,9 @@ fn attend(
     };
     let (status, trouble) = wait(command.as_mut(), &mut look)?;
     match trouble {
-        Some(Trouble::Unmounted) if status.is_some() => Err(failed("the mount was taken away while the command ran")),
+        Some(Trouble::Unmounted) if status.is_some() => {
+            Err(failed("the mount point was unmounted while the command ran"))
+        }
         // Also without a command: no user stops a recording in this way, and open calls failed.
         Some(Trouble::Aborted) => Err(failed(format!(
             "the FUSE connection of {} was aborted (umount --force, or its abort file); the log is good up to that moment",
@@ -271,7 +273,7 @@ fn run_plain(custodian: &Custodian, dir: &Path, args: &RecordArgs) -> Result<Vec
 
 /// The directory for copies of `dir`.
 fn parent_of(dir: &Path) -> Result<&Path> {
-    dir.parent().ok_or_else(|| usage("the root of all files cannot be copied for --overhead", None))
+    dir.parent().ok_or_else(|| usage("--overhead copies the directory, and / cannot be copied", None))
 }
 
 fn run_plain_once(custodian: &Custodian, dir: &Path, args: &RecordArgs) -> Result<Nanos> {
@@ -294,7 +296,7 @@ fn run_plain_once(custodian: &Custodian, dir: &Path, args: &RecordArgs) -> Resul
     let took = clock.now();
     custodian.release(id)?;
     if !status.success() {
-        return Err(failed(format!("the command ended with {status} without the recorder already")));
+        return Err(failed(format!("the command fails without the recorder, too: it ended with {status}")));
     }
     Ok(took)
 }
@@ -332,7 +334,9 @@ fn describe_overhead(took: f64, plain: &[f64]) -> String {
         "the command took {took:.3} s recorded and {median:.3} s without ({least:.3} to {most:.3} in {times} runs)"
     );
     if (took - median).abs() <= most - least {
-        return format!("{said}: the runs without differ by more than recording makes; give it more to do");
+        return format!(
+            "{said}: the runs without the recorder differ by more than the recorder costs; choose a longer command"
+        );
     }
     format!("{said}: {:.2} times as long", took / median.max(1e-9))
 }
@@ -346,6 +350,6 @@ mod tests {
         assert!(describe_overhead(4.0, &[1.9, 2.0, 2.5]).ends_with("2.00 times as long"));
         // The first run found nothing in memory.
         let said = describe_overhead(0.004, &[0.002, 0.003, 0.06]);
-        assert!(!said.contains("times as long") && said.contains("more to do"), "{said}");
+        assert!(!said.contains("times as long") && said.contains("choose a longer"), "{said}");
     }
 }

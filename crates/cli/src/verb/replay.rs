@@ -104,7 +104,7 @@ fn replay_onto_engine(args: &ReplayArgs, scratch: &Path, quiet: bool) -> Result<
 /// Errors: an option that is about volumes that are made, although `--on` names `place`.
 fn refuse_options_of_made_volumes(args: &ReplayArgs, place: &str) -> Result<()> {
     if args.keep || args.force || args.fs.is_some() {
-        let message = format!("--keep, --force and --fs are about volumes that are made; --on names {place}");
+        let message = format!("--keep, --force and --fs apply to a volume that senesce formats; --on names {place}");
         return Err(usage(message, None));
     }
     Ok(())

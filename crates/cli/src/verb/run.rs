@@ -56,7 +56,9 @@ pub fn run(args: RunArgs, quiet: bool) -> Result<()> {
             }
             Run::create(plan, path, &out, args.force, world(args.trust_repo)?)?
         }
-        (None, None) => return Err(usage("no plan given", None)),
+        (None, None) => {
+            return Err(usage("no plan is named", Some("senesce run PLAN.toml, or senesce run --resume DIRECTORY")));
+        }
     };
     run_to_end(run, quiet)
 }

@@ -99,7 +99,7 @@ fn keep_arms(results: &mut Results, names: &[String]) -> Result<()> {
     known.sort();
     known.dedup();
     if let Some(unknown) = names.iter().find(|name| !known.contains(name)) {
-        return Err(usage(format!("the run has no arm {unknown}"), Some(&format!("it has: {}", known.join(", ")))));
+        return Err(usage(format!("the run has no arm {unknown}"), Some(&format!("its arms: {}", known.join(", ")))));
     }
     if !names.is_empty() {
         let keep = |arm: &str| names.iter().any(|name| name == arm);

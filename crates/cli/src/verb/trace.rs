@@ -165,7 +165,7 @@ fn text(trace: &BlockTrace, figures: &TraceFigures, costs: &[DeviceCost]) -> Str
         trace.requests.len(),
         match trace.lost {
             0 => "no event lost".to_owned(),
-            lost => format!("AT LEAST {lost} EVENTS LOST: the figures are of the rest"),
+            lost => format!("AT LEAST {lost} EVENTS LOST: the figures lack them"),
         }
     );
     for (name, access) in [("reads", &figures.reads), ("writes", &figures.writes)] {

@@ -132,7 +132,10 @@ fn volume_too_small_for_set_up_is_refused() {
         &["interfile"],
         &["intrafile", "--set", "files=30", "--set", "file_size=1MiB"],
     ] {
-        age(workload, "ext4").refused(2, &[&disk.device, " has 30.00 MiB; ", "are to be on it", "hint: take a volume"]);
+        age(workload, "ext4").refused(
+            2,
+            &[&disk.device, " has 30.00 MiB, which is too small", "its contents need", "hint: make the volume larger"],
+        );
     }
     age(&["fsfb"], "xfs").refused(2, &["30.00 MiB is too small for xfs: at least 300.00 MiB"]);
     must("cmp", &["-n", "31457280", &disk.device, "/dev/zero"]);
@@ -224,7 +227,7 @@ fn contradictory_options_are_refused_before_any_work() {
         (vec!["fsfb", "--on", "image:1GiB", "--image", "x"], "--fs"),
         (vec!["fsfb", "--on", "image:many", "--fs", "ext4", "--image", "x"], "--on"),
         (vec!["fsfb", "--on", ".", "--image", "x"], "keep a volume"),
-        (vec!["fsfb", "--on", ".", "--fs", "ext4", "--mkfs", "-m 0"], "a volume that is made"),
+        (vec!["fsfb", "--on", ".", "--fs", "ext4", "--mkfs", "-m 0"], "a volume that senesce formats"),
         (vec!["fsfb", "--on", ".", "--until", "fullness=95"], "above 1"),
         (vec!["fsfb", "--on", ".", "--set", "round=7"], "did you mean `rounds`?"),
         (vec!["profile:nobody", "--on", "."], "nobody"),

@@ -115,6 +115,24 @@ fn missing_tool_fails_its_arm_or_the_run() {
     let valid = |arm: &str| cells.iter().filter(|cell| cell.key.starts_with(arm) && cell.is_valid).count();
     assert_eq!((cells.len(), valid("ext4"), valid("xfs")), (8, 4, 0));
     lab.assert_nothing_left();
+    done.refused(1, &["hint: remove the cause, then repeat the failed arms with `senesce run --resume "]);
+    let shown = lab.run(["show", "out"]).good().stdout;
+    let first = "unfinished: 1 of 2 arms failed (xfs); remove the cause, then repeat with `senesce run --resume out`\n";
+    assert!(shown.starts_with(first), "{shown}");
+    assert_eq!(shown.matches("mkfs.xfs is not installed").count(), 1, "{shown}");
+    assert!(shown.contains("    xfs empty at 0, 4\n") && !shown.contains("    ext4 empty"), "{shown}");
+
+    // With the tool, the arm that failed is repeated, and only that one.
+    let done = lab.run(["run", "--resume", "out"]).good();
+    assert!(done.stderr.contains("xfs (2/2): ") && !done.stderr.contains("ext4 (1/2): "), "{}", done.stderr);
+    let again = super::outputs::cells(&lab, "out");
+    assert!(again.len() == 8 && again.iter().all(|cell| cell.is_valid), "{again:?}");
+    assert_eq!(
+        again.iter().filter(|cell| cell.key.starts_with("ext4")).collect::<Vec<_>>(),
+        cells.iter().filter(|cell| cell.key.starts_with("ext4")).collect::<Vec<_>>()
+    );
+    assert!(!lab.run(["show", "out"]).good().stdout.contains("unfinished"));
+    lab.assert_nothing_left();
 }
 
 #[test]

@@ -75,7 +75,7 @@ const BAD: &[Bad] = &[
         from: "empty = \"64MiB\"",
         to: "empty = \"8MiB\"",
         code: 2,
-        says: &["volumes.empty, ext4: it has 8.00 MiB; "],
+        says: &["volumes.empty, ext4: it has 8.00 MiB, which is too small"],
     },
     Bad {
         what: "a missing directory for images",
@@ -96,7 +96,7 @@ const BAD: &[Bad] = &[
         from: "backend = \"memory\"\n",
         to: "",
         code: 3,
-        says: &["is on tmpfs", "no measurement would be cold", "volumes.backend = \"memory\""],
+        says: &["is on tmpfs", "no read would be cold", "volumes.backend = \"memory\""],
     },
     Bad {
         what: "too little space",
@@ -347,4 +347,38 @@ fn previews_of_fragmentation_write_nothing() {
     let real = lab.run(busy);
     real.refused(1, &["not reached", "tree/1 is in use"]);
     assert!(real.stdout.contains("2 files cut, 1 left as they were"), "{}", real.stdout);
+}
+
+#[test]
+fn mkfs_options_are_tried() {
+    let lab = Lab::new();
+    let dry = |kind: &str, options: &str| {
+        let kind = format!("kind = \"{kind}\"\nmkfs = {options}");
+        let size = SINGLE.replace("\"64MiB\"", "\"400MiB\"").replace("kind = \"ext4\"", &kind);
+        lab.plan(&size);
+        lab.run(["run", "plan.toml", "--out", "out", "--dry-run"])
+    };
+    for (kind, good, bad, says) in [
+        ("ext4", "[\"-I\", \"256\"]", "[\"-I\", \"64\"]", "inode size"),
+        ("xfs", "[\"-i\", \"size=1024\"]", "[\"-i\", \"size=100\"]", "mkfs.xfs refuses `-i size=100`"),
+        ("btrfs", "[\"-n\", \"16384\"]", "[\"-n\", \"12345\"]", "12345"),
+    ] {
+        let tool = kind.parse::<senesce_volume::FileSystemKind>().unwrap().mkfs_tool();
+        if which(tool) {
+            dry(kind, good).good();
+            dry(kind, bad).refused(2, &["file_system.mkfs: ", " refuses `", "for the empty volume of ", says]);
+        }
+    }
+    if which("mkfs.f2fs") {
+        let said = dry("f2fs", "[\"-i\"]");
+        // The kernel of the machine may not know F2FS.
+        assert!(said.code != 0 || said.stdout.contains("not tried with the options of f2fs"), "{}", said.stdout);
+    }
+    assert!(!lab.path("out").exists());
+    lab.assert_nothing_left();
+}
+
+/// Whether a tool of the system is installed.
+fn which(tool: &str) -> bool {
+    ["/usr/sbin", "/sbin", "/usr/bin"].iter().any(|dir| std::path::Path::new(dir).join(tool).exists())
 }

@@ -115,7 +115,7 @@ fn a_forged_journal_removes_nothing() {
     ];
     for (what, token, resource) in refused {
         let (code, said) = others.clean(token, &resource);
-        assert!(code == 1 && said.contains("is not its owner's"), "{what}: {code} {said}");
+        assert!(code == 1 && said.contains("does not belong to its owner"), "{what}: {code} {said}");
         others.assert_untouched(what);
     }
     let left_alone = [
@@ -150,7 +150,7 @@ fn a_forged_journal_removes_nothing() {
     ];
     for (what, resource) in left_alone {
         let (code, said) = others.clean(&token, &resource);
-        let is_said = said.contains("left alone") || said.contains("already gone");
+        let is_said = said.contains(": not removed") || said.contains("already gone");
         assert!(code == 0 && is_said, "{what}: {code} {said}");
         others.assert_untouched(what);
     }

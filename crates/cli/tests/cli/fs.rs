@@ -53,7 +53,7 @@ fn garden_is_made_and_read_without_root() {
     lab.run(["fs", "mkfs", "garden", "g"]).refused(2, &["cannot make the directory", "File exists"]);
     lab.run(["fs", "mkfs", "garden", "h", "--size", "1MiB"]).refused(2, &["too small", "8.00 MiB"]);
     for word in ["--force", "--zeroed"] {
-        lab.run(["fs", "mkfs", "garden", "h", word]).refused(2, &[word, "a directory is made"]);
+        lab.run(["fs", "mkfs", "garden", "h", word]).refused(2, &[word, "makes a new directory"]);
     }
     lab.run(["fs", "check", "tmp"]).refused(2, &["holds no file system of senesce", "senesce fs mkfs garden"]);
     assert_eq!(["g/drive-00.img", "g/drive-03.img", "g/log.img"].map(bytes).to_vec(), before, "it was only looked at");
@@ -206,7 +206,7 @@ fn replay_into_engine_equals_replay_into_directory() {
         fs::remove_dir_all(lab.path("g")).unwrap();
     }
     replay("garden:missing", "1").refused(2, &["cannot list missing"]);
-    lab.run(["replay", "log", "--on", "garden:g", "--keep"]).refused(2, &["about volumes that are made"]);
+    lab.run(["replay", "log", "--on", "garden:g", "--keep"]).refused(2, &["a volume that senesce formats"]);
 }
 
 #[test]
@@ -285,5 +285,6 @@ fn cleaning_joins_free_space_and_moves_no_file() {
     let csc = age("garden:h", "csc");
     assert!(csc["reached"]["turnover"].as_f64().unwrap() >= 2.0, "{csc}");
     lab.run(["fs", "check", "h"]).good();
-    lab.run(["age", "mail", "--on", "tmp", "--gardening", "csc"]).refused(2, &["--gardening is about a garden"]);
+    lab.run(["age", "mail", "--on", "tmp", "--gardening", "csc"])
+        .refused(2, &["--gardening has an effect on a garden only"]);
 }

@@ -110,8 +110,8 @@ impl<'a> Garden<'a> {
         let cold = std::iter::repeat_with(|| fs::read(self.at("cold")).ok()).take(1_000_000).find_map(|read| read);
         assert!(cold.unwrap() == contents(1000, 1));
         let said = self.unmount(mounted);
-        let away = said.matches("until it is back cold blocks cannot be read").count();
-        let back = said.matches("can be had again").count();
+        let away = said.matches("cold blocks cannot be read until the store answers").count();
+        let back = said.matches("can be read again").count();
         assert_eq!((away, back), (1, 1), "{said}");
         let told = self.run(&["fs", "check", "g", "--objects", self.objects]).good().stdout;
         assert!(told.contains("clean") && told.contains("1000 cold blocks in"), "{told}");

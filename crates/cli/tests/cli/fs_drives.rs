@@ -106,7 +106,7 @@ fn missing_drive_is_replaced_and_scrub_repairs() {
     ruin(&lab.path("g/drive-00.img"), 600);
     ruin(&lab.path("g/drive-02.img"), 600);
     let done = lab.run(["fs", "scrub", "g"]);
-    done.refused(1, &["are damaged and cannot be put together"]);
+    done.refused(1, &["are damaged and cannot be rebuilt"]);
     assert!(done.stdout.contains("  lost: "), "{}", done.stdout);
 }
 
@@ -209,7 +209,7 @@ fn mkfs_refuses_devices_in_use() {
     run(&["mkfs", "garden"], &named(&[&image, names[1]], &log.device), &["--force"])
         .refused(3, &["disk-0 is in use and was not touched: the loop device /dev/loop", "is attached to"]);
     run(&["mkfs", "garden"], &named(&[names[0], names[0]], &log.device), &["--force"])
-        .refused(2, &["and", "are the same", "a file or device of their own"]);
+        .refused(2, &["and", "are the same", "for each drive and for the log"]);
     run(&["mkfs", "garden"], &named(&[names[0], names[2]], names[0]), &[]).refused(2, &["are the same"]);
     mkfs(&["--size", "16MiB", "--force"]).refused(2, &["--size is about drives that are made"]);
     mkfs(&["--data-drives", "2", "--force"]).refused(2, &["4 drive(s) make no RAID groups of 2 of data and one of"]);
@@ -249,7 +249,7 @@ fn mkfs_refuses_devices_in_use() {
     let less = named(&names[1..], &log.device);
     let told = run(&["stat"], &less, &[]).good().stdout;
     assert!(told.contains("drive 0 is MISSING"), "{told}");
-    run(&["replace"], &less, &["0"]).refused(2, &["no new drive is named", "--with"]);
+    run(&["replace"], &less, &["0"]).refused(2, &["replace needs a new drive", "--with"]);
     let spare = Disk::new(&lab.path("disk-spare"), 16);
     run(&["replace"], &less, &["0", "--with", &spare.device]).good();
     let mut with_spare = names.clone();
@@ -371,7 +371,7 @@ fn flash_pool_reports_disks_and_flash() {
     mkfs(&[&named[..6], &named[8..], &["--size", "16MiB", "--flash-size", "8MiB"]].concat())
         .refused(2, &["1 drive(s) of flash make no RAID group of 1 to 64 of data and one of parity"]);
     mkfs(&[&named[..], &["--size", "16MiB", "--flash-size", "8MiB", "--medium", "ssd"]].concat())
-        .refused(2, &["a flash pool has disks"]);
+        .refused(2, &["--flash adds SSDs to disks"]);
     mkfs(&[&named[..], &["--size", "16MiB", "--flash-size", "8MiB"]].concat()).good();
     check(&lab, &["--drive", "d", "--drive", "a", "--drive", "c", "--drive", "b", "--log", "l"]);
     mkfs(&["flash", "--size", "16MiB", "--medium", "ssd"]).good();

@@ -51,7 +51,7 @@ fn evergreen_is_made_and_read_without_root() {
     assert!(bytes() == before, "it was only looked at");
 
     mkfs(&lab, &[]).refused(3, &["holds an evergreen of senesce; it was not touched", "--force"]);
-    mkfs(&lab, &["--force", "--size", "1GiB"]).refused(2, &["--size is about a file that is made"]);
+    mkfs(&lab, &["--force", "--size", "1GiB"]).refused(2, &["--size is the size of a new file"]);
     mkfs(&lab, &["--volume", "main"]).refused(2, &["--volume is about a garden"]);
     lab.run(["fs", "mkfs", "garden", "g", "--fanout", "8"]).refused(2, &["options are of an evergreen"]);
     assert!(bytes() == before, "it was not touched");
@@ -97,7 +97,7 @@ fn repair_fails_if_data_is_lost() {
     // its identity.
     SLOTS.into_iter().for_each(|slot| file.write_all_at(&[0; 4096], slot).unwrap());
     lab.run(["fs", "check", "e.img", "--repair"]).refused(2, &["evergreen:PATH"]);
-    lab.run(["fs", "check", "evergreen:e.img", "--repair"]).refused(1, &["not all of it is there"]);
+    lab.run(["fs", "check", "evergreen:e.img", "--repair"]).refused(1, &["files or parts of files are lost"]);
     lab.run(["fs", "check", "e.img"]).good();
 }
 
@@ -168,7 +168,7 @@ fn replay_into_evergreen_equals_replay_into_directory() {
         replay("evergreen:e.img").refused(2, &["is not empty"]);
         fs::remove_file(lab.path("e.img")).unwrap();
     }
-    lab.run(["replay", "log", "--on", "evergreen:e.img", "--keep"]).refused(2, &["about volumes that are made"]);
+    lab.run(["replay", "log", "--on", "evergreen:e.img", "--keep"]).refused(2, &["a volume that senesce formats"]);
 }
 
 #[test]

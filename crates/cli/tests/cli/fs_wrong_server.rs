@@ -90,7 +90,7 @@ fn mount_point_is_refused_by_offline_commands() {
     }
     // What the kernel keeps for a covered mount cannot be reached.
     must("mount", &["-t", "tmpfs", "cover", &lab.path("mnt").to_string_lossy()]);
-    lab.run(["fs", "snapshot", "create", "g", "main", "monday"]).refused(2, &["something else is mounted over it"]);
+    lab.run(["fs", "snapshot", "create", "g", "main", "monday"]).refused(2, &["another mount covers it"]);
     must("umount", &[&lab.path("mnt").to_string_lossy()]);
     run(&lab, "fs snapshot create g main monday");
     mounted.unmount();

@@ -83,7 +83,7 @@ fn a_run_that_the_guest_refuses_leaves_no_directory() {
     let Some(guests) = Guests::set_up() else { return };
     guests.lab.plan(&SINGLE.replace("64MiB", "9MiB").replace("backend = \"memory\"\ndir = \"MEMORY\"\n", ""));
     let args = ["run", "plan.toml", "--out", "small", "--guest", "uml"];
-    guests.run(&args).refused(2, &["are to be on it", "hint"]);
+    guests.run(&args).refused(2, &["its contents need", "hint"]);
     assert!(!guests.lab.path("small").exists());
     guests.plan("kind = \"ext4\"", "dir = \"missing\"\n");
     guests.run(&["run", "plan.toml", "--out", "new", "--guest", "uml"]).refused(2, &["missing"]);

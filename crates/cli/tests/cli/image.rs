@@ -106,7 +106,7 @@ fn trim_works_on_a_copy_of_the_image() {
         let before = must("sha256sum", &[&path("volume")]);
         let whole = lab.run(["image", "save", &path("volume"), &path("whole")]).good();
         // What Btrfs keeps twice its superblock counts once: nothing is said there.
-        let is_told = whole.stderr.contains("deleted files left in free space; --trim");
+        let is_told = whole.stderr.contains("deleted files in free space; --trim");
         assert_eq!(is_told, kind != "btrfs", "{kind}: {}", whole.stderr);
         lab.run(["image", "save", "--trim", &path("volume"), &path("trimmed")]).good();
         assert_eq!(must("sha256sum", &[&path("volume")]), before, "{kind}: the image stays as it is");

@@ -207,7 +207,7 @@ fn impossible_device_descriptions_are_refused() {
     for name in ["hdd-7200", "hdd-10k", "sata-ssd", "nvme"] {
         assert!(listed.contains(name), "{listed}");
         let shown = lab.run(["device", "show", name]).good().stdout;
-        assert!(shown.contains("what follows:"), "{shown}");
+        assert!(shown.contains("derived figures:"), "{shown}");
     }
     let toml = lab.run(["device", "show", "hdd-7200", "--toml"]).good().stdout;
     std::fs::write(lab.path("mine.toml"), &toml).unwrap();

@@ -80,7 +80,7 @@ fn full_disk_log_replays_to_the_same_tree() {
     lab.run(image.iter().chain(&["--against", "place"])).refused(1, &["the tree differs", "unlike"]);
     // Not enough space for the contents of the log.
     let narrow = |size| ["replay", text(&kept), "--on", size, "--fs", "ext4", "--dir", text(&dir)];
-    for (on, says) in [("image:16MiB", "are to be on it"), ("image:4MiB", "at least 8.00 MiB")] {
+    for (on, says) in [("image:16MiB", "its contents need"), ("image:4MiB", "at least 8.00 MiB")] {
         lab.run(narrow(on)).refused(2, &[says, "hint: "]);
     }
     let done = lab.run(narrow("image:28MiB"));

@@ -87,6 +87,6 @@ fn garden_is_inspected_like_other_file_systems() {
     let page = fs::read_to_string(lab.path("page.html")).unwrap();
     assert!(page.contains("volume-map") && page.contains("garden:g volume main"));
     lab.run(["inspect", "garden:g", "--volume", "other"]).refused(2, &["no volume other; there are: main"]);
-    lab.run(["inspect", "tmp", "--volume", "main"]).refused(2, &["--volume names a volume of a garden"]);
+    lab.run(["inspect", "tmp", "--volume", "main"]).refused(2, &["--volume has an effect on a garden only"]);
     lab.run(["inspect", "garden:tmp"]).refused(2, &["holds no file system of senesce"]);
 }

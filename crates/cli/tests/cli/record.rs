@@ -244,7 +244,7 @@ fn busy_mount_after_a_failure_is_cleaned_later() {
     let is_ours = |point: &String| point.starts_with(&*lab.path("senesce-plain").to_string_lossy());
     let left: Vec<String> = mount_points().into_iter().filter(is_ours).collect();
     left.iter().for_each(|point| drop(must("umount", &[point])));
-    done.refused(1, &["without the recorder already", "directory tree", "hint: run `senesce clean`"]);
+    done.refused(1, &["fails without the recorder, too", "directory tree", "hint: run `senesce clean`"]);
     assert_eq!(left.len(), 1);
     lab.run(["clean"]).good();
     assert!(

@@ -32,6 +32,11 @@ const PLANS: &[(&str, &str, &str)] = &[
     ("broken.toml", "[measure]", "[measure"),
     ("effect.toml", "[volumes]", "[volumes]\nfull = \"330MiB\""),
     ("small.toml", "empty = \"64MiB\"", "empty = \"1MiB\""),
+    ("zfs.toml", "\"ext4\"", "\"zfs\""),
+    ("every.toml", "every = 4", "every = 0"),
+    ("type.toml", "every = 4", "every = \"often\""),
+    ("place.toml", "empty = \"64MiB\"", "empty = \"/dev/sdb\""),
+    ("mkfs.toml", "kind = \"ext4\"", "kind = \"ext4\"\nmkfs = [\"-I\", \"64\"]"),
     ("nodir.toml", "dir = \"MEMORY\"", "dir = \"nowhere\""),
     // The last one: each plan is written to plan.toml first.
     ("plan.toml", "", ""),
@@ -85,8 +90,8 @@ fn write_uses(uses: &[Use]) {
 
 /// The files that the commands name.
 fn fill(lab: &Lab) {
-    for dir in ["empty", "tree"] {
-        fs::create_dir(lab.path(dir)).unwrap();
+    for dir in ["empty", "tree", "before/results"] {
+        fs::create_dir_all(lab.path(dir)).unwrap();
     }
     (1..=3).for_each(|file| fs::write(lab.path(format!("tree/{file}")), format!("{file}\n")).unwrap());
     fs::write(lab.path("text.txt"), "hello\n").unwrap();

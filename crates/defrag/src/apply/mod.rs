@@ -84,17 +84,17 @@ pub enum Skip {
 }
 
 impl Skip {
-    /// The reason, as it follows a number of files: "3 changed meanwhile".
+    /// The reason, as it follows a number of files: "3 that changed after they were listed".
     pub fn words(self) -> &'static str {
         match self {
-            Self::Changed => "changed meanwhile",
+            Self::Changed => "that changed after they were listed",
             Self::Busy => "in use: running programs, or pages in memory",
-            Self::Program => "that can be executed now but could not when they were listed",
-            Self::Shared => "that share blocks now but did not when they were listed",
-            Self::Sharers => "whose snapshots or copies cannot move with them, or would need too much metadata",
+            Self::Program => "that became executable after they were listed",
+            Self::Shared => "that share blocks since they were listed",
+            Self::Sharers => "whose snapshots or copies cannot move with them, or need too much new metadata",
             Self::Refused => "not writable, immutable or append-only",
             Self::NotSupported => "of a kind that the file system does not move",
-            Self::NoBetterSpace => "for which the free space is in too many pieces",
+            Self::NoBetterSpace => "for which no free space would leave fewer pieces",
             Self::NoSpace => "for which no space is free",
             Self::Failed => "failed",
         }
@@ -210,7 +210,11 @@ pub fn find_mover(path: &Path, moves_programs: bool) -> Result<(Box<dyn Mover>, 
                 Journal::None => {
                     return refuse("this ext4 has no journal, so a power cut could lose contents".to_owned());
                 }
-                Journal::OfData => return refuse("this ext4 is mounted with data=journal".to_owned()),
+                Journal::OfData => {
+                    return refuse(
+                        "this ext4 is mounted with data=journal, and the kernel then moves no blocks".to_owned(),
+                    );
+                }
             };
             options.moves_programs = moves_programs;
             // A small batch can choose among the free extents.
@@ -219,7 +223,7 @@ pub fn find_mover(path: &Path, moves_programs: bool) -> Result<(Box<dyn Mover>, 
             Ok((Box::new(Ext4Mover { block_bytes, syncs_files, moves_programs }), options))
         }
         0x5846_5342 if !collect_xfs_has_reflink(path)? => refuse(
-            "its files cannot share blocks (the XFS was made with reflink=0, or the kernel is before 5.2)".to_owned(),
+            "this XFS cannot share blocks (it was made with reflink=0, or the kernel is older than 5.2)".to_owned(),
         ),
         0x5846_5342 => Ok((Box::new(XfsMover { block_bytes }), options)),
         0x9123_683E => {
@@ -230,7 +234,9 @@ pub fn find_mover(path: &Path, moves_programs: bool) -> Result<(Box<dyn Mover>, 
                 PlanOptions { batch_files: BTRFS_BATCH_FILES, moves_shared, ..options },
             ))
         }
-        magic => refuse(format!("its file system (magic {magic:#x}) has no call for it; ext4, XFS and Btrfs have one")),
+        magic => {
+            refuse(format!("defrag works on ext4, XFS and Btrfs, and this is another file system (magic {magic:#x})"))
+        }
     }
 }
 

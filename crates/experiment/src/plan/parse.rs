@@ -7,7 +7,10 @@ use serde::de::DeserializeOwned;
 
 use crate::{description::read_description, volumes::check_words};
 
-use super::{Edition, Engine, FileSystemName, GardeningName, PLAN_FORMAT, Plan, VolumePlan, WorkloadKind};
+use super::{
+    Edition, Engine, FileSystemName, GardeningName, PLAN_FORMAT, Plan, VolumePlan, WorkloadKind,
+    messages::{explain, nearest_known},
+};
 
 /// Mount options of our engines. The gardening of a garden has its own key.
 const ENGINE_OPTIONS: [&str; 3] = ["threads", "cache", "point-every"];
@@ -290,25 +293,9 @@ pub(crate) fn parse_format<T: DeserializeOwned>(path: &Path, text: &str, reads: 
     }
     toml::from_str(text).map_err(|error| {
         let hint = nearest_known(error.message());
-        let problem = explain_types(&shorten_lines(&error.to_string()));
+        let problem = explain(&error);
         PlanError::Syntax { path: path_buf, problem, hint }
     })
-}
-
-/// Replaces the names of Rust's types in a message of serde.
-fn explain_types(text: &str) -> String {
-    let whole = ["u64", "u32", "u16", "u8", "usize"].iter().fold(text.to_owned(), |text, name| {
-        text.replace(&format!("expected {name}"), "expected a whole number, 0 or more")
-            .replace(&format!("expected a nonzero {name}"), "expected a whole number, 1 or more")
-    });
-    whole.replace("expected f64", "expected a number")
-}
-
-/// Cuts each line of a message to 160 characters. It quotes a line of the plan, which may have
-/// millions of characters.
-fn shorten_lines(text: &str) -> String {
-    let lines: Vec<String> = text.trim_end().lines().map(|line| line.chars().take(160).collect()).collect();
-    lines.join("\n")
 }
 
 /// Whether a text may name a directory of the run. It cannot name a place outside.
@@ -316,27 +303,6 @@ pub(crate) fn is_name(text: &str) -> bool {
     !text.is_empty()
         && !text.starts_with('.')
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
-}
-
-/// File systems that users name and senesce does not make.
-const FOREIGN: [&str; 10] =
-    ["zfs", "bcachefs", "ntfs", "exfat", "vfat", "hfsplus", "apfs", "tmpfs", "overlay", "reiser4"];
-
-/// Returns the nearest known name from serde's "unknown field `fulll`, expected one of `full`,
-/// `empty`", if one is near.
-fn nearest_known(message: &str) -> Option<String> {
-    let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
-    let (given, known) = quoted.split_first()?;
-    if !message.starts_with("unknown") {
-        return None;
-    }
-    if FOREIGN.contains(given) {
-        return Some(format!("senesce does not support `{given}` yet; write one of the names above"));
-    }
-    let best = known
-        .iter()
-        .max_by(|a, b| strsim::jaro_winkler(given, a).total_cmp(&strsim::jaro_winkler(given, b)).then(b.cmp(a)))?;
-    (strsim::jaro_winkler(given, best) > 0.7).then(|| format!("did you mean `{best}`?"))
 }
 
 #[cfg(test)]
@@ -354,22 +320,6 @@ mod tests {
     fn the_smallest_plan_has_defaults() {
         let plan = Plan::parse(Path::new("p.toml"), SMALL).unwrap();
         assert_eq!(plan.measure.every, 100);
-    }
-
-    #[test]
-    fn a_foreign_file_system_has_no_near_name() {
-        let said = error(&SMALL.replace("\"ext4\"", "\"zfs\""));
-        assert!(said.contains("senesce does not support `zfs` yet") && !said.contains("did you mean"), "{said}");
-        let said = error(&SMALL.replace("\"ext4\"", "\"xsf\""));
-        assert!(said.contains("did you mean `xfs`?"), "{said}");
-    }
-
-    #[test]
-    fn types_are_in_plain_words() {
-        let said = error(&SMALL.replace("[[file", "[measure]\nevery = \"x\"\n[[file"));
-        assert!(said.contains("invalid type: string \"x\", expected a whole number, 0 or more"), "{said}");
-        let said = error(&SMALL.replace("[[file", "[measure]\nevery = 0\n[[file"));
-        assert!(said.contains("measure.every: is 0; write the number of steps"), "{said}");
     }
 
     #[test]

@@ -35,14 +35,17 @@ pub fn clean(host: &dyn Host, dir: &Path, mode: CleanMode) -> Result<Vec<CleanAc
     let Some(owner) = state.owner.clone() else { return Ok(Vec::new()) };
     let token = token_of(&owner);
     if state.token != token {
-        let problem = format!("the token {:?} is not its owner's ({token}): senesce did not write this", state.token);
+        let problem = format!(
+            "the token {:?} does not belong to its owner ({token}): senesce did not write this journal",
+            state.token
+        );
         return Err(Error::Journal { path: journal.path().to_owned(), line: 1, problem });
     }
     // The token is in every name that may be removed. A process and a boot that cannot exist would
     // let a forger choose it, such as that of `/usr/lib/modules/6.1.0-44-amd64`.
     let this_boot = host.this_process()?.boot_id;
     if owner.pid == 0 || (owner.boot_id != this_boot && !is_boot_id(&owner.boot_id)) {
-        let problem = "its owner is no process of a boot: senesce did not write this".to_owned();
+        let problem = "its owner cannot be a process of any boot: senesce did not write this journal".to_owned();
         return Err(Error::Journal { path: journal.path().to_owned(), line: 1, problem });
     }
     if host.is_alive(&owner) {

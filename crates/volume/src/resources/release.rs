@@ -99,7 +99,7 @@ impl fmt::Display for CleanAction {
             Outcome::WouldRemove { what } => write!(f, ": {what} would be removed"),
             Outcome::DetachedLazily => f.write_str(": was busy, detached; the kernel unmounts it after its last user"),
             Outcome::AlreadyGone => f.write_str(": already gone"),
-            Outcome::NotOurs { why } => write!(f, ": left alone, nothing proves that it is ours: {why}"),
+            Outcome::NotOurs { why } => write!(f, ": not removed, because nothing proves that this run made it: {why}"),
             Outcome::Failed { why } => write!(f, ": STILL THERE: {why}"),
         }
     }

@@ -27,7 +27,7 @@ pub(super) fn create(custodian: &Custodian, spec: &VolumeSpec, slot: &Slot) -> R
     check_machine(host, spec)?;
     let tool = find_mkfs(host, spec.file_system)?;
     if spec.file_system.is_engine() && matches!(spec.backend, Backend::Device { size: Some(_), .. }) {
-        let why = "an engine uses its whole device; leave out the size";
+        let why = "a garden or evergreen uses its whole device; leave out the size";
         return Err(Error::NotPossible { operation: "make a part of", path: slot.name.clone().into(), why });
     }
     let mut lease = Lease::new(custodian);

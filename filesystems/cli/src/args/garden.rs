@@ -33,6 +33,9 @@ pub struct ReproduceArgs {
     /// Parts that are in it already are not run again.
     #[arg(short, long, value_name = "DIRECTORY")]
     pub out: Option<PathBuf>,
+    /// Print the parts that would run. Run nothing.
+    #[arg(long)]
+    pub dry_run: bool,
     /// Print the table as JSON.
     #[arg(long)]
     pub json: bool,

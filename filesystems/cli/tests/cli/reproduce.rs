@@ -223,11 +223,26 @@ fn without_times(table: &str) -> Value {
 #[test]
 fn what_is_not_there_is_refused() {
     let lab = Lab::new();
-    lab.run(["reproduce", "E15"]).refused(2, &["no experiment \"E15\"", "E13, E14"]);
+    lab.run(["reproduce", "E15"]).refused(2, &["there is no experiment \"E15\"", "E13, E14"]);
     lab.run(["reproduce", "E5", "--scale", "huge"]).refused(2, &["no scale \"huge\"", "quarter"]);
     for impossible in ["16/0", "16/2", "0/0", "99999999/1"] {
         lab.run(["reproduce", "E5", "--scale", impossible]).refused(2, &[impossible, "a consistency point"]);
     }
+}
+
+#[test]
+fn dry_run_lists_parts_and_writes_nothing() {
+    let lab = Lab::new();
+    let said = lab.run(["reproduce", "E5", "E12", "--scale", "tiny", "--out", "new", "--dry-run"]).good().stdout;
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(
+        lines.iter().any(|line| line.starts_with("E5 ")) && lines.iter().any(|line| line.starts_with("E12 ")),
+        "{said}"
+    );
+    assert!(!said.contains("E4 ") && said.contains(" parts would run at scale "), "{said}");
+    assert!(said.contains("0 results are in new already") && !lab.path("new").exists(), "{said}");
+    fs::write(lab.path("file"), "x").unwrap();
+    lab.run(["reproduce", "E5", "--out", "file"]).refused(2, &["--out: file is a file"]);
 }
 
 #[test]
@@ -238,11 +253,11 @@ fn interruption_leaves_whole_parts_only() {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let begun = lines.next().unwrap().unwrap();
-    assert!(begun.contains("begun"), "{begun}");
+    assert!(begun.contains(", started"), "{begun}");
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     let rest: Vec<String> = lines.map_while(Result::ok).collect();
     assert_eq!(child.wait().unwrap().code(), Some(130), "{rest:?}");
-    assert!(rest.iter().any(|line| line.contains("continues from there")), "{rest:?}");
+    assert!(rest.iter().any(|line| line.contains("continues after them")), "{rest:?}");
     assert_eq!(fs::read_dir(lab.path("cut")).unwrap().count(), 0);
 }

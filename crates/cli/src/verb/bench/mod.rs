@@ -57,11 +57,11 @@ pub fn bench(args: BenchArgs, quiet: bool) -> Result<()> {
         };
     }
     if args.out.is_some() || args.resume {
-        return Err(usage("--out and --resume are for a suite", Some("name its plan with --suite")));
+        return Err(usage("--out and --resume need --suite", Some("name its plan with --suite")));
     }
     if let (None, Some(option)) = (&args.personality, args.personality_options.given()) {
         let hint = Some("name one with --personality (`senesce personality list`)");
-        return Err(usage(format!("{option} is for a personality"), hint));
+        return Err(usage(format!("{option} needs --personality"), hint));
     }
     let work = Work::of(&args)?;
     for path in &args.aged {
@@ -236,7 +236,7 @@ fn warn_of_disturbed(disturbances: &[String]) -> Option<String> {
     let mut disturbed = disturbances.iter().filter(|how| !how.is_empty());
     let first = disturbed.next()?;
     let count = 1 + disturbed.count();
-    Some(format!("other work disturbed {count} of {} runs, the first one so: {first}", disturbances.len()))
+    Some(format!("other work disturbed {count} of {} runs, the first one by: {first}", disturbances.len()))
 }
 
 /// What is measured.

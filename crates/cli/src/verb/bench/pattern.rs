@@ -207,7 +207,9 @@ impl Parser {
                 let (is_negated, ranges) = self.escaped()?;
                 set(is_negated, ranges)
             }
-            '*' | '+' | '?' | '{' => return Err(format!("{found:?} repeats nothing; write \\{found}")),
+            '*' | '+' | '?' | '{' => {
+                return Err(format!("there is nothing before {found:?} to repeat; write \\{found} for the character"));
+            }
             other => set(false, vec![(other, other)]),
         })
     }

@@ -108,7 +108,7 @@ impl Bench<'_> {
         twin.sync()?;
         let space = |volume: &Volume| {
             rustix::fs::statvfs(volume.root())
-                .with_context(|| format!("cannot ask for the space of {}", volume.root().display()))
+                .with_context(|| format!("cannot read the size and free space of {}", volume.root().display()))
         };
         let (of_aged, of_twin) = (space(&aged)?, space(&twin)?);
         if of_aged.f_frsize != of_twin.f_frsize {

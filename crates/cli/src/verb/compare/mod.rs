@@ -127,7 +127,8 @@ fn check_same_workload(args: &CompareArgs) -> Result<()> {
     let kind = |run: &Path| Ok::<_, anyhow::Error>(read_plan(run)?.map(|plan| plan.workload.kind));
     match (kind(&args.a)?, kind(&args.b)?) {
         (Some(a), Some(b)) if a != b => {
-            let message = format!("A was aged by {} and B by {}: a gate cannot judge that", a.as_str(), b.as_str());
+            let message =
+                format!("a gate needs runs of one workload: A was aged by {} and B by {}", a.as_str(), b.as_str());
             Err(usage(message, Some("give two runs of one workload, or leave --fail-if out")))
         }
         _ => Ok(()),

@@ -51,7 +51,7 @@ impl Order {
 pub fn inspect(args: &InspectArgs, medium: Option<Medium>, has_map: bool, quiet: bool) -> Result<serde_json::Value> {
     find_kernel().with_context(|| {
         let path = Printable::new(&args.path);
-        format!("{path} is an image of a file system that a kernel must mount: a guest's, unless you are root")
+        format!("{path} holds a file system that a kernel must mount; without root, a guest kernel does it")
     })?;
     let image = std::fs::canonicalize(&args.path).with_context(|| format!("cannot look up {}", args.path.display()))?;
     check_visible(&image)?;
@@ -87,6 +87,6 @@ fn read_figures(path: &Path) -> Result<serde_json::Value> {
     let figures: serde_json::Value = serde_json::from_slice(&bytes).with_context(wrong)?;
     match figures.get("schema").and_then(|schema| schema.as_str()) {
         Some(senesce_inspect::INSPECT_SCHEMA) => Ok(figures),
-        _ => Err(failed("the figures of the guest are not those of an inspection")),
+        _ => Err(failed("the guest returned no figures of an inspection")),
     }
 }

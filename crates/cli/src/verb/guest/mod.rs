@@ -76,7 +76,7 @@ fn check_visible(path: &Path) -> Result<()> {
     let path = fs::canonicalize(path).with_context(|| format!("cannot look up {}", Printable::new(path)))?;
     match ["/dev", "/proc", "/sys"].into_iter().find(|hidden| path.starts_with(hidden)) {
         Some(hidden) => {
-            let message = format!("a guest does not see {}: it has a {hidden} of its own", Printable::new(&path));
+            let message = format!("a guest cannot see {}: its {hidden} is another directory", Printable::new(&path));
             Err(usage(message, Some("copy it to another directory")))
         }
         None => Ok(()),
@@ -113,7 +113,7 @@ fn start(custodian: &Custodian, memory: Option<Bytes>, job: Job, quiet: bool) ->
         modules: kernel.modules.in_order(MODULES),
     };
     if !quiet {
-        eprintln!("guest: user-mode Linux {} with {memory}; its times are not those of a machine", kernel.release);
+        eprintln!("guest: user-mode Linux {} with {memory}; do not quote its wall times", kernel.release);
     }
     let launch = Launch {
         kernel: &kernel,

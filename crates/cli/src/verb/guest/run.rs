@@ -44,7 +44,9 @@ pub fn run(kind: GuestArg, args: RunArgs, quiet: bool) -> Result<()> {
             check_visible(path)?;
             new(plan, args.out.clone())?
         }
-        (None, None) => return Err(usage("no plan given", None)),
+        (None, None) => {
+            return Err(usage("no plan is named", Some("senesce run PLAN.toml, or senesce run --resume DIRECTORY")));
+        }
     };
     // Without "..", so that a new option is not forgotten here.
     let RunArgs {
@@ -186,8 +188,12 @@ fn with_writable(mut place: Place, plan: &Plan) -> Result<Place> {
         let images = fs::canonicalize(images).with_context(|| format!("cannot look up {images}"))?;
         check_place(&images)?;
         if plan.volumes.backend == Backend::Memory && images == place.dir {
-            let message = format!("volumes.dir is the directory of the run: {}", Printable::new(&place.dir));
-            return Err(usage(message, Some("name another directory: in a guest, volumes in memory hide it")));
+            let message =
+                format!("volumes.dir and the directory of the run are the same: {}", Printable::new(&place.dir));
+            return Err(usage(
+                message,
+                Some("name another directory for volumes.dir: in a guest, a file system in memory covers it"),
+            ));
         }
         place.writable.push(match plan.volumes.backend {
             Backend::Memory => Writable::Memory { path: images },
@@ -200,7 +206,7 @@ fn with_writable(mut place: Place, plan: &Plan) -> Result<Place> {
 fn execute(kind: GuestArg, args: &GuestArgs, place: &Place, words: Words, quiet: bool) -> Result<()> {
     let GuestArg::Uml = kind;
     if is_guest() {
-        return Err(usage("this is a guest already", None));
+        return Err(usage("--guest: this command already runs in a guest", None));
     }
     let registry = Registry::new(&registry_dir()?);
     let host = LinuxHost::default();

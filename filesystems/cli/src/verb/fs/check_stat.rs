@@ -51,7 +51,7 @@ pub fn check(args: &FsWithObjectsArgs, online: FsOnlineArgs, quiet: bool) -> Res
 pub fn check_online(place: &Place, online: FsOnlineArgs, quiet: bool) -> Result<Option<Response>> {
     let response = ask_served(place, &Request::Check { most_bytes: online.keep.0 }, quiet)?;
     if response.is_none() && online.online {
-        return Err(usage(format!("{place} is not mounted"), Some("without --online it is checked anyway")));
+        return Err(usage(format!("{place} is not mounted"), Some("without --online it is checked unmounted")));
     }
     Ok(response)
 }
@@ -112,7 +112,7 @@ pub(super) fn print(report: &CheckedPart) {
         let not_looked = match (report.objects_not_looked_at, report.cold_blocks_not_looked_at) {
             (0, 0) => String::new(),
             (0, _) => ", which were not read: name their store with --objects".to_owned(),
-            (unread, _) => format!("; {unread} objects were not read: the store was away"),
+            (unread, _) => format!("; {unread} objects were not read: the store did not answer"),
         };
         println!("  {} cold blocks in {} objects{not_looked}", report.cold_blocks, report.objects);
     }

@@ -26,7 +26,7 @@ pub fn check_distinct(paths: &[&Path]) -> Result<()> {
         let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         if let Some((_, other)) = seen.iter().find(|(known, _)| *known == real) {
             let message = format!("{} and {} are the same", other.display(), path.display());
-            return Err(usage(message, Some("each drive and the log need a file or device of their own")));
+            return Err(usage(message, Some("name another file or device for each drive and for the log")));
         }
         seen.push((real, path));
     }

@@ -52,12 +52,14 @@ pub fn clean(args: &FsCleanArgs, quiet: bool) -> Result<()> {
         println!("{}", with_format("senesce-fs-clean/1", &done)?);
     } else {
         let Cleaned { areas, of, cleaned, areas_without_space: no_space, .. } = done;
-        println!("{place}: {areas} of {of} allocation areas; {cleaned} cleaned, for {no_space} there was no space");
+        println!(
+            "{place}: {areas} of {of} allocation areas; {cleaned} cleaned, {no_space} not, because no space is free"
+        );
         println!(
             "  blocks moved: {} of volumes, {} of the garden's own; {} could not be",
             done.moved_blocks, done.moved_metadata_blocks, done.stuck_blocks
         );
-        println!("  {} of {} pointers named an old place and were put right", done.fixed_pointers, done.pointers);
+        println!("  {} of {} pointers named an old location and were corrected", done.fixed_pointers, done.pointers);
         if areas < of {
             println!("`senesce fs clean --from {areas}` continues from there");
         }

@@ -47,8 +47,8 @@ fn print(place: &Place, args: &FsDefragArgs, done: &Defragmented) {
     println!("{place}: volume {volume}: {} blocks of {} files, {} {would}", done.blocks, done.files, done.moved_blocks);
     let chain = |chain: Option<f64>| chain.map_or("none".to_owned(), |chain| format!("{chain:.2}"));
     let chains = &done.read_chain;
-    let now = done.requests.after.map_or(String::new(), |_| format!(", is {}", chain(chains.after)));
-    println!("  read chain: was {} blocks, foreseen {}{now}", chain(chains.before), chain(chains.predicted));
+    let now = done.requests.after.map_or(String::new(), |_| format!(", {} now", chain(chains.after)));
+    println!("  read chain: {} blocks before, {} predicted{now}", chain(chains.before), chain(chains.predicted));
     if done.unread_blocks + done.windows_without_space > 0 {
         println!(
             "  {} blocks cannot be read; {} times there was no space",
@@ -57,7 +57,7 @@ fn print(place: &Place, args: &FsDefragArgs, done: &Defragmented) {
     }
     if !args.dry_run {
         println!(
-            "  snapshots hold {} blocks more; {} pointers named an old place and were put right",
+            "  snapshots hold {} blocks more; {} pointers named an old location and were corrected",
             done.newly_held_blocks, done.fixed_pointers
         );
     }

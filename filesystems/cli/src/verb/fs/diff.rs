@@ -37,7 +37,7 @@ pub fn diff(args: &FsDiffArgs) -> Result<()> {
         },
     );
     let wanted: BTreeSet<u64> = changes.iter().map(|change| change.ino).collect();
-    let cannot = || format!("cannot find the paths of what differs in volume {}", show(volume));
+    let cannot = || format!("cannot find the paths of the files that differ in volume {}", show(volume));
     let (before, after) = match wanted.is_empty() {
         true => (Paths::new(), Paths::new()),
         false => {

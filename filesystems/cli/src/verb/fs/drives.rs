@@ -35,7 +35,7 @@ pub fn replace(args: &FsReplaceArgs, quiet: bool) -> Result<()> {
     let new = match (&args.with, place.image(args.number)) {
         (Some(with), _) => with.clone(),
         (None, Some(image)) => image,
-        (None, None) => return Err(usage("no new drive is named", Some("name it: --with FILE|DEVICE"))),
+        (None, None) => return Err(usage("replace needs a new drive", Some("name it with --with FILE|DEVICE"))),
     };
     let bytes = check_missing(&place, args.number, &new)?;
     let held = claim::hold(&new, args.force)?;
@@ -51,7 +51,7 @@ pub fn replace(args: &FsReplaceArgs, quiet: bool) -> Result<()> {
     }
     link_into(&place, args.number, &new)?;
     if !quiet {
-        eprintln!("{} is drive {} of {place} now", Printable::new(&new), args.number);
+        eprintln!("{} is now drive {} of {place}", Printable::new(&new), args.number);
     }
     fill(&place, &garden, args.json, quiet)
 }
@@ -71,14 +71,14 @@ fn check_missing(place: &Place, number: u32, new: &Path) -> Result<Bytes> {
     if let Some(other) = drives.iter().position(|other| is_new(&other.device)).filter(|&other| other != number as usize)
     {
         let message = format!("{} is drive {other} of this garden", new.display());
-        return Err(usage(message, Some("name another one, or none")));
+        return Err(usage(message, Some("name another file or device, or leave --with out")));
     }
     let device = drive.device.as_deref().unwrap_or("a device");
     match drive.state {
         DriveState::Missing { .. } => Ok(garden.drive_bytes(number)?),
         DriveState::Here => {
             let hint = "only a drive that is missing can be replaced; move its image away, or leave it out of --drive";
-            Err(usage(format!("drive {number} is here: {device}"), Some(hint)))
+            Err(usage(format!("drive {number} is not missing: it is {device}"), Some(hint)))
         }
         DriveState::Filling { done, of } => {
             let message = format!("drive {number}, {device}, was replaced and holds {done} of {of} stripes");
@@ -175,7 +175,9 @@ pub fn scrub(args: &FsScrubArgs, quiet: bool) -> Result<()> {
     check_interrupted("scrubbing")?;
     match done.lost.len() {
         0 => Ok(()),
-        lost => Err(failed(format!("{lost} block(s) of {place} are damaged and cannot be put together"))),
+        lost => {
+            Err(failed(format!("{lost} block(s) of {place} are damaged and cannot be rebuilt from the other drives")))
+        }
     }
 }
 

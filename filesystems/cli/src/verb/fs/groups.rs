@@ -76,8 +76,8 @@ impl Pool {
         }
         let data_drives = u16::try_from(drives.saturating_sub(usize::from(first.parity))).unwrap_or(u16::MAX);
         if data_drives == 0 || data_drives > 64 {
-            let message = format!("{drives} drive(s) of flash make no RAID group of {}", {
-                if first.parity { "1 to 64 of data and one of parity" } else { "1 to 64 of data" }
+            let message = format!("{drives} SSDs make no RAID group: it has {}", {
+                if first.parity { "1 to 64 data drives and one parity drive" } else { "1 to 64 data drives" }
             });
             return Err(usage(message, Some("name each with --flash-drive")));
         }
@@ -167,13 +167,14 @@ impl Shape {
         let data_drives = args.data_drives.unwrap_or(one_group);
         let group = usize::from(data_drives) + usize::from(parity);
         if data_drives == 0 || !all.is_multiple_of(group) {
-            let message = format!("{all} drive(s) make no RAID groups of {} of data{}", data_drives.max(1), {
-                if parity { " and one of parity" } else { "" }
-            });
-            return Err(usage(message, Some("name more with --drive, or say --data-drives N or --no-parity")));
+            let message =
+                format!("{all} drive(s) do not fill RAID groups of {} data drive(s){}", data_drives.max(1), {
+                    if parity { " and one parity drive" } else { "" }
+                });
+            return Err(usage(message, Some("name more with --drive, or set --data-drives N or --no-parity")));
         }
         if data_drives > 64 {
-            let message = format!("{data_drives} drives of data in one RAID group; 64 at most");
+            let message = format!("{data_drives} data drives are too many for one RAID group: 64 are possible");
             return Err(usage(message, Some("--data-drives N makes several groups")));
         }
         let groups = all / group;
@@ -185,14 +186,14 @@ impl Shape {
     fn on<'a>(self, drives: impl Iterator<Item = &'a Path> + Clone, size: Option<Bytes>, option: &str) -> Result<Self> {
         if let Some(new) = drives.clone().find(|path| !path.exists()) {
             let Some(size) = size else {
-                let message = format!("{} is not there, and no size is given", new.display());
-                let hint = format!("{option} says what all drives are to hold together, without parity");
+                let message = format!("{} does not exist, and its size is not known", new.display());
+                let hint = format!("name the size of all drives together, without parity, with {option}");
                 return Err(usage(message, Some(&hint)));
             };
             return self.sized(size, option);
         }
         if size.is_some() {
-            return Err(usage(format!("{option} is about drives that are made, and all of these are there"), None));
+            return Err(usage(format!("{option} is the size of new drives, and all of these exist"), None));
         }
         let mut smallest = u64::MAX;
         for path in drives {
@@ -223,8 +224,8 @@ impl Shape {
 }
 
 pub fn too_small(what: &str, size: Bytes) -> anyhow::Error {
-    let hint = format!("a garden holds {LEAST_SIZE} and has a log of {LEAST_LOG} at least");
-    usage(format!("{what} {size} is too small"), Some(&hint))
+    let hint = format!("write at least {LEAST_SIZE} for the garden and {LEAST_LOG} for its log");
+    usage(format!("{what} of {size} is too small"), Some(&hint))
 }
 
 /// The size of a file or block device.

@@ -73,7 +73,9 @@ pub fn mkfs(args: &FsMkfsArgs, quiet: bool) -> Result<()> {
     let logs: Vec<String> = devices.log.devices().iter().map(|device| device.size().to_string()).collect();
     let logs = logs.join(" and ");
     let blocks = fill(args, &options, devices, seed.derive("order of names")).with_context(|| match &place {
-        Place::Directory(dir) => format!("cannot make a garden in {}; remove the directory", dir.display()),
+        Place::Directory(dir) => {
+            format!("cannot make a garden in {}; the directory is incomplete: remove it", dir.display())
+        }
         Place::One(_) | Place::Named { .. } => format!("cannot make a garden on {place}"),
     })?;
     println!("{place}: {} in {pool} and a log of {logs} in two copies; volume {}", Bytes(blocks * 4096), volume(args));
@@ -89,13 +91,13 @@ fn check_words(args: &FsMkfsArgs, place: &Place) -> Result<()> {
             Some("`senesce fs mkfs -h` lists them under `Of an evergreen`"),
         )),
         _ if is_pool && args.medium == MediumArg::Ssd => {
-            Err(usage("a flash pool has disks, and --medium says that all drives are SSDs", None))
+            Err(usage("--flash adds SSDs to disks, and --medium says that all drives are SSDs", None))
         }
         Place::One(_) if is_pool => {
-            Err(usage("one file or device is one drive, and a flash pool has two at least", None))
+            Err(usage("--flash needs a directory or several drives: one file or device is one drive", None))
         }
         Place::Directory(_) if args.force => {
-            Err(usage("--force is about drives that are there, and a directory is made", None))
+            Err(usage("--force applies to existing drives, and mkfs makes a new directory", None))
         }
         Place::Directory(_) | Place::Named { .. } if args.zeroed => Err(usage(
             "--zeroed is about one existing file or device; a directory is made, and named drives are read",
@@ -111,7 +113,7 @@ fn parse_uuid(text: &str) -> Result<[u8; 16]> {
     let is_whole = digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     match u128::from_str_radix(&digits, 16) {
         Ok(number) if is_whole => Ok(number.to_be_bytes()),
-        _ => Err(usage(format!("{text:?} is no identity: it has 32 hexadecimal digits"), None)),
+        _ => Err(usage(format!("{text:?} is no identity; write 32 hexadecimal digits"), None)),
     }
 }
 

@@ -111,7 +111,7 @@ pub fn fs(verb: FsVerb, quiet: bool) -> Result<()> {
 /// Errors: a store of objects for what has none.
 fn without_objects(args: &FsWithObjectsArgs) -> Result<()> {
     match args.objects.objects {
-        Some(_) => Err(usage("--objects is about a garden, and this is an evergreen", None)),
+        Some(_) => Err(usage("--objects has an effect on a garden only, and this is an evergreen", None)),
         None => Ok(()),
     }
 }

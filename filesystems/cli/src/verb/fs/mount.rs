@@ -54,11 +54,11 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
     if args.by_load && args.how.gardening == GardeningArg::Off {
         return Err(usage(
             "--adaptive goes with a kind of gardening, and --gardening is off",
-            Some("--gardening all does all of it"),
+            Some("write --gardening all for all of them"),
         ));
     }
     if args.figures.is_some() {
-        return Err(usage("--figures is about an evergreen, and this is a garden", None));
+        return Err(usage("--figures has an effect on an evergreen only, and this is a garden", None));
     }
     // Opening may do again what the log holds; a read-only mount keeps even that in memory.
     let read_only = args.read_only || args.snapshot.is_some();
@@ -83,7 +83,7 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
     let control = Control::bind(custodian)?;
     for (number, drive) in garden.report().drives.iter().enumerate() {
         if let DriveState::Missing { why } = &drive.state {
-            eprintln!("senesce: drive {number} is MISSING: {why}; its blocks come from parity");
+            eprintln!("senesce: drive {number} is MISSING: {why}; parity replaces its blocks");
         }
     }
     let watch = Watch::start(&garden, print_failure);
@@ -94,7 +94,7 @@ fn serve(custodian: &Custodian, args: &FsMountArgs, quiet: bool) -> Result<()> {
         warn(&garden);
         let cold = garden.cold().live;
         if args.objects.objects.is_none() && cold > 0 {
-            eprintln!("senesce: {cold} blocks lie in objects and cannot be read: --objects names where they are");
+            eprintln!("senesce: {cold} blocks are in objects and cannot be read: name their store with --objects");
         }
     }
     let clock = Arc::new(SystemClock::start());
@@ -175,7 +175,9 @@ fn warn(garden: &Garden) {
         eprintln!("senesce: not used: {left_out}");
     }
     for unread in &report.opening.unread_superblocks {
-        eprintln!("senesce: cannot be read: {unread}; another one is used, with what belongs to it in the log");
+        eprintln!(
+            "senesce: cannot be read: {unread}; another superblock is used, and its operations in the log are replayed"
+        );
     }
 }
 

@@ -38,7 +38,7 @@ impl Wanted {
             if all[..number].iter().any(|other| other.point == real) {
                 return Err(usage(
                     format!("{} is named twice", point.display()),
-                    Some("each needs a mount point of its own"),
+                    Some("name another mount point for each volume"),
                 ));
             }
             all[number].point = real;

@@ -24,7 +24,7 @@ pub fn split(words: &[OsString], drives: &FsDrivesArgs, names: RangeInclusive<us
         let wanted = if least == most { format!("{least}") } else { format!("{least} or {most}") };
         let given = rest.iter().map(|name| show(name.as_bytes())).collect::<Vec<_>>().join(", ");
         let given = if given.is_empty() { "none".to_owned() } else { given };
-        let message = format!("the verb needs {wanted} name(s) after the garden, and has {given}");
+        let message = format!("{wanted} name(s) are needed after the garden, and {given} were given");
         return Err(usage(message, Some("name the volume, then the snapshot; `-h` shows the order")));
     }
     let place = Place::of(&FsPlaceArgs { place, drive: drives.drive.clone(), log: drives.log.clone() })?;

@@ -48,7 +48,7 @@ pub fn open_objects(place: &ObjectsPlace, may_be_new: bool) -> Result<Arc<dyn Ob
     match place {
         ObjectsPlace::Directory(dir) if !may_be_new && !dir.is_dir() => Err(usage(
             format!("there is no directory {} with objects", dir.display()),
-            Some("name the store of `fs tier`, or none to continue without cold blocks"),
+            Some("name the store that `fs tier` used, or leave --objects out to continue without cold blocks"),
         )),
         ObjectsPlace::Directory(dir) => Ok(Arc::new(LibraryObjects::directory(dir)?)),
         ObjectsPlace::S3(bucket) => {
@@ -129,13 +129,13 @@ impl Telling {
         {
             let away = Away { problem: error.problem.clone(), again: Some(Instant::now() + AGAIN) };
             if lock(&self.away).replace(away).is_none() {
-                eprintln!("senesce: {error}; until it is back cold blocks cannot be read");
+                eprintln!("senesce: {error}; cold blocks cannot be read until the store answers again");
             }
             return done;
         }
         // It answers, if nothing good: so it is not away for those who read.
         if (reads || done.is_ok()) && lock(&self.away).take().is_some() {
-            eprintln!("senesce: the objects in {} can be had again", self.name());
+            eprintln!("senesce: the objects in {} can be read again", self.name());
         }
         if let Err(error) = &done {
             let is_new = match error.kind {

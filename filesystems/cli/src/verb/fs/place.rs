@@ -76,8 +76,12 @@ impl Place {
         match (&args.place, args.log.len()) {
             (Some(path), _) => Ok(Self::at(path)),
             (None, 1..=2) => Ok(Self::Named { drives: args.drive.clone(), logs: args.log.clone() }),
-            (None, 0) => Err(usage("no garden is named", Some("name a directory, or --drive and --log"))),
-            (None, more) => Err(usage(format!("{more} logs are named"), Some("a log has one or two copies"))),
+            (None, 0) => {
+                Err(usage("no garden is named", Some("name its directory, or its devices with --drive and --log")))
+            }
+            (None, more) => {
+                Err(usage(format!("{more} logs are named with --log"), Some("a log has one or two copies")))
+            }
         }
     }
 
@@ -192,7 +196,7 @@ impl Place {
         }
         let (drives, logs) = match self {
             Self::One(path) if EvergreenPlace::find_at(path).is_some() => {
-                return Err(usage(format!("{self} is an evergreen, and this is about a garden"), None));
+                return Err(usage(format!("{self} is an evergreen, and this command works on a garden"), None));
             }
             Self::One(path) => return part(open(path)?),
             Self::Directory(dir) => (find_images(dir)?, None),

@@ -27,7 +27,7 @@ pub fn recompact(args: &FsRecompactArgs, quiet: bool) -> Result<()> {
     let mut all = RecompactStep::default();
     while !all.is_done && interrupted().is_none() {
         let step = garden.recompact_step(volume, VVBNS, args.below);
-        all += step.with_context(|| format!("cannot look through {place}"))?;
+        all += step.with_context(|| format!("cannot read all of {place}"))?;
         bar.reach(all.looked_at);
     }
     drop(bar);
@@ -64,7 +64,7 @@ pub fn recompact(args: &FsRecompactArgs, quiet: bool) -> Result<()> {
         );
         println!("  before: {}", told(&before));
         println!("  now:    {}", told(&after));
-        println!("  {read} compacted blocks were read, {unread} could not be");
+        println!("  {read} compacted blocks were read, {unread} are unreadable");
     }
     Ok(check_interrupted("writing chunks together")?)
 }

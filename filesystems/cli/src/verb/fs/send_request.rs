@@ -70,7 +70,7 @@ pub fn ask_served(place: &Place, request: &Request, quiet: bool) -> Result<Optio
     if let Request::SnapshotCreate { volume, .. } = request {
         server.sync(volume)?;
     }
-    let cannot = || format!("cannot have the request answered by the process that serves {place}");
+    let cannot = || format!("the process that serves {place} did not answer the request");
     let client = server.connect().with_context(cannot)?;
     client.ask(request, &mut Bars::new(quiet)).with_context(cannot)?.map(Some).map_err(refused)
 }
@@ -105,7 +105,7 @@ pub fn with_format(format: &str, response: &impl Serialize) -> Result<Value> {
 
 /// The error for a response that belongs to another request.
 pub fn strange() -> anyhow::Error {
-    failed("the server answered another request; it may be of another version of senesce")
+    failed("the process that serves the mount sent another answer; it may be another version of senesce")
 }
 
 /// A process that serves mounts.
@@ -146,7 +146,7 @@ impl Server {
                     let message = format!("volume {volume} is mounted in another mount namespace only");
                     return Err(usage(
                         message,
-                        Some("run the command in that namespace, so that it can sync the mount"),
+                        Some("run the command in that namespace: from here the mount cannot be synced"),
                     ));
                 }
             }

@@ -83,7 +83,7 @@ fn serve_to_end(args: &FsServeArgs) -> Result<Result<()>> {
                 say(&json!({ "event": "ready" })).context("the run is gone")?;
                 continue;
             }
-            Ok(Said::Again) => bail!("only a file system in memory is mounted again"),
+            Ok(Said::Again) => bail!("only a file system in memory can be mounted a second time"),
             Ok(Said::Gone) | Err(mpsc::TryRecvError::Disconnected) => {
                 unmount(args)?;
                 break;

@@ -29,7 +29,7 @@ pub fn sync(args: &FsSyncArgs, quiet: bool) -> Result<()> {
     for point in &args.points {
         sync_one(point, &|mount| mount.source.to_string_lossy().starts_with(ENGINE_SOURCE))?;
         if !quiet {
-            eprintln!("{}: everything that was written before is durable", Printable::new(point));
+            eprintln!("{}: all earlier writes are durable", Printable::new(point));
         }
     }
     Ok(())
@@ -45,7 +45,7 @@ pub fn sync_one(point: &Path, is_wanted: &dyn Fn(&MountEntry) -> bool) -> Result
     let is_ours = |mount: &MountEntry| mount.device == device && mount.file_system == "fuse" && is_wanted(mount);
     if !list_mounts()?.iter().any(|seen| is_ours(&seen.mount)) {
         return Err(usage(
-            format!("{shown} is not on a mount of senesce, or something else is mounted over it"),
+            format!("{shown} is not on a mount of senesce, or another mount covers it"),
             Some("`sync --file-system PATH` syncs other file systems"),
         ));
     }

@@ -62,7 +62,7 @@ fn offline(place: &Place, args: &FsTierArgs, request: &Request, quiet: bool) -> 
         // It was made for nothing, and the next call must not take it for one that was there.
         let _ = fs::remove_dir(dir);
         let message = format!("{place} has cold blocks, and none of their objects are in {objects}");
-        return Err(usage(message, Some("name the directory that `fs tier` was given before")));
+        return Err(usage(message, Some("name the store that `fs tier` used before")));
     }
     answer_offline(&garden, place, request, quiet)
 }

@@ -88,7 +88,9 @@ pub fn log_problems(garden: &Garden) -> Vec<(&'static str, String)> {
     problems.extend(report.opening.uncorrected.iter().map(|finding| ("parity_uncorrected", text(finding))));
     let (whole, copies) = (report.log.whole, report.log.copies);
     if whole < copies {
-        let text = format!("{whole} of {copies} copies of the log are in use: another failure would lose operations");
+        let text = format!(
+            "{whole} of {copies} copies of the log are in use: after one more failure, acknowledged operations are lost"
+        );
         problems.push(("log_copy_missing", text));
     }
     if let Some(loss) = garden.log_loss() {

@@ -70,7 +70,7 @@ pub fn run_parts(
                 hear(ended)?;
             }
             Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return Err(failed(format!("{left} parts were given up"))),
+            Err(RecvTimeoutError::Disconnected) => return Err(failed(format!("{left} parts were not run"))),
         }
     }
     Ok(())

@@ -65,10 +65,14 @@ struct File {
 }
 
 impl Kept {
-    /// Makes the directory if it is not there.
-    pub fn open(dir: &Path, scale: Scale, build: &str) -> Result<Self> {
-        fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
-        Ok(Self { dir: dir.to_owned(), scale, build: build.to_owned() })
+    /// The parts in a directory, which may not exist.
+    pub fn of(dir: &Path, scale: Scale, build: &str) -> Self {
+        Self { dir: dir.to_owned(), scale, build: build.to_owned() }
+    }
+
+    /// Creates the directory if it does not exist.
+    pub fn create_dir(&self) -> Result<()> {
+        fs::create_dir_all(&self.dir).with_context(|| format!("cannot create {}", self.dir.display()))
     }
 
     /// A part that has ended, if it has. Errors: what is there is of another scale or build, or
@@ -81,21 +85,25 @@ impl Kept {
             Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
         };
         let refuse = |what: String| {
-            let hint = "name another directory, or remove what is in this one";
+            let hint = "name another directory with --out, or empty this one";
             usage(format!("{} {what}", path.display()), Some(hint))
         };
-        let Named { schema } = serde_json::from_str(&text).map_err(|error| refuse(format!("is no part: {error}")))?;
+        let Named { schema } = serde_json::from_str(&text)
+            .map_err(|error| refuse(format!("is not a result of garden reproduce: {error}")))?;
         if schema != SCHEMA {
-            return Err(refuse(format!("is {schema}, and this senesce makes {SCHEMA}")));
+            return Err(refuse(format!("has the format {schema}; this version reads and writes {SCHEMA}")));
         }
-        let file: File = serde_json::from_str(&text).map_err(|error| refuse(format!("is no part: {error}")))?;
+        let file: File = serde_json::from_str(&text)
+            .map_err(|error| refuse(format!("is not a result of garden reproduce: {error}")))?;
         if file.senesce_build != self.build {
             let (version, ours) = (file.senesce_version, env!("CARGO_PKG_VERSION"));
-            return Err(refuse(format!("is of another build (senesce {version}; this is one of {ours})")));
+            return Err(refuse(format!(
+                "is from another build of senesce ({version}; this one is {ours}), whose figures may differ"
+            )));
         }
         if file.record.scale != self.scale {
             let (there, wanted) = (tell_scale(file.record.scale), tell_scale(self.scale));
-            return Err(refuse(format!("is of {there}, and {wanted} is requested")));
+            return Err(refuse(format!("is from {there}, and {wanted} was requested")));
         }
         let wanted = (part.experiment(), part.kind());
         let there = (&file.record.experiment[..], &file.record.kind[..]);

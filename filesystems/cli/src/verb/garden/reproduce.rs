@@ -12,13 +12,13 @@ use anyhow::{Context, Result};
 use senesce_cli::fit;
 use senesce_core::Printable;
 use senesce_report::render_reproduction;
-use senesce_timed::published::{FigureLine, PUBLISHED, Published, Record, Tally};
+use senesce_timed::published::{FigureLine, PUBLISHED, Part, Published, Record, Tally};
 use senesce_trials::Scale;
 use senesce_volume::{Host, LinuxHost, install_signal_cleanup};
 
 use super::{
     jobs::{Ended, run_parts},
-    kept::{Kept, Ran, RunPart, hash_executable},
+    kept::{Kept, Ran, RunPart, hash_executable, tell_scale},
     table::{Made, Reproduction, render},
 };
 use crate::{
@@ -33,7 +33,11 @@ pub fn reproduce(args: &ReproduceArgs, quiet: bool) -> Result<()> {
     let wanted = choose(&args.experiments)?;
     install_signal_cleanup().context("cannot handle signals")?;
     let build = hash_executable()?;
-    let kept = args.out.as_deref().map(|dir| Kept::open(dir, scale, &build)).transpose()?;
+    let kept = args.out.as_deref().map(|dir| Kept::of(dir, scale, &build));
+    if let Some(dir) = args.out.as_ref().filter(|dir| dir.symlink_metadata().is_ok_and(|found| !found.is_dir())) {
+        let message = format!("--out: {} is a file, and a directory is needed", Printable::new(dir));
+        return Err(usage(message, Some("name a new or an empty directory")));
+    }
     let mut records: Vec<RunPart> = Vec::new();
     let mut open = Vec::new();
     // The table also has the results of earlier runs.
@@ -48,17 +52,22 @@ pub fn reproduce(args: &ReproduceArgs, quiet: bool) -> Result<()> {
             }
         }
     }
+    if args.dry_run {
+        print_preview(args, scale, &open, records.len());
+        return Ok(());
+    }
+    kept.as_ref().map_or(Ok(()), Kept::create_dir)?;
     let jobs = args.jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
     let host = describe_host();
     let mut failures = Vec::new();
     let progress = Progress { quiet, started: Instant::now(), of: open.len() };
     let (mut done, mut worked) = (0, Duration::ZERO);
     if !open.is_empty() && !records.is_empty() {
-        progress.tell(&format!("{} parts are there already, {} to go", records.len(), open.len()));
+        progress.tell(&format!("{} parts are complete, {} to run", records.len(), open.len()));
     }
     let ran = run_parts(open, scale, jobs, &mut |ended| {
         match ended {
-            Ended::Began(part) => progress.tell(&format!("{part}: {}, begun", part.title())),
+            Ended::Began(part) => progress.tell(&format!("{part}: {}, started", part.title())),
             Ended::Failed(part, reason) => {
                 done += 1;
                 progress.tell(&format!("{part}: failed: {reason} ({done} of {})", progress.of));
@@ -78,7 +87,7 @@ pub fn reproduce(args: &ReproduceArgs, quiet: bool) -> Result<()> {
                 };
                 let took = ran.processor_seconds;
                 progress.tell(&format!(
-                    "{part}: {met} of {all} published numbers met, {took:.0} s of a processor ({done} of {})",
+                    "{part}: {met} of {all} published numbers met, {took:.0} s of processor time ({done} of {})",
                     progress.of
                 ));
                 // One that comes with another may have been there before.
@@ -98,10 +107,10 @@ pub fn reproduce(args: &ReproduceArgs, quiet: bool) -> Result<()> {
         Ok(())
     });
     if let (Err(_), Some(dir)) = (&ran, &args.out) {
-        progress.tell(&format!("finished parts are in {}; the same command continues from there", dir.display()));
+        progress.tell(&format!("finished parts are in {}; the same command continues after them", dir.display()));
     }
     ran?;
-    progress.tell(&format!("all of it: {:.0} s of a processor", worked.as_secs_f64()));
+    progress.tell(&format!("all parts: {:.0} s of processor time", worked.as_secs_f64()));
     let table = Reproduction::new(
         Made { build, at: tell_utc(SystemClock::unix_time().seconds) },
         scale,
@@ -125,7 +134,16 @@ pub fn reproduce(args: &ReproduceArgs, quiet: bool) -> Result<()> {
     }
     match failures.is_empty() {
         true => Ok(()),
-        false => Err(failed(format!("{} parts failed; the table says why", failures.len()))),
+        false => Err(failed(format!("{} parts failed; the table has the reasons", failures.len()))),
+    }
+}
+
+/// Prints the parts that a run would run, and how it would run them.
+fn print_preview(args: &ReproduceArgs, scale: Scale, open: &[Part], kept: usize) {
+    open.iter().for_each(|part| println!("{part}: {}", part.title()));
+    println!("{} parts would run at {}; nothing was run or written", open.len(), tell_scale(scale));
+    if let Some(dir) = &args.out {
+        println!("{kept} results are in {} already", Printable::new(dir));
     }
 }
 
@@ -146,7 +164,7 @@ fn choose(names: &[String]) -> Result<Vec<&'static Published>> {
     let all = || PUBLISHED.iter().map(|published| published.name).collect::<Vec<_>>().join(", ");
     let known = |name: &String| PUBLISHED.iter().any(|published| published.name.eq_ignore_ascii_case(name));
     if let Some(unknown) = names.iter().find(|name| !known(name)) {
-        return Err(usage(format!("no experiment {unknown:?}; there are {}", all()), None));
+        return Err(usage(format!("there is no experiment {unknown:?}; the names are {}", all()), None));
     }
     let asked =
         |published: &&Published| names.is_empty() || names.iter().any(|name| published.name.eq_ignore_ascii_case(name));
@@ -183,8 +201,6 @@ impl Progress {
 
 #[cfg(test)]
 mod tests {
-    use senesce_timed::published::Part;
-
     use super::*;
 
     #[test]

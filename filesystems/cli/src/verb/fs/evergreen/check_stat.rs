@@ -156,13 +156,13 @@ pub fn print_stat(stat: &EvergreenStat, place: &dyn Display, as_json: bool) -> R
     if stat.copies_read_instead > 0 {
         // The process that serves a mount has reported the first.
         let first = stat.first_bad_copy.as_ref().map_or(String::new(), |news| format!("; the first: {news}"));
-        println!("  readings done from the other copy: {}{first}", stat.copies_read_instead);
+        println!("  reads from the other copy: {}{first}", stat.copies_read_instead);
     }
     if stat.copies_missing > 0 {
         println!("  {} second copies had no space; a later checkpoint writes them", stat.copies_missing);
     }
     if stat.reads_passed_over > 0 {
-        println!("  {} readings failed while it was opened, and were done without or again", stat.reads_passed_over);
+        println!("  {} reads failed while it was opened; they were repeated, or not needed", stat.reads_passed_over);
     }
     if let Some(torn) = &stat.torn_superblock {
         println!("  {torn}");

@@ -26,7 +26,7 @@ use crate::{args::FsDefragArgs, exit::usage};
 /// process that serves a mount does it while programs use it.
 pub fn defrag(place: &Place, args: &FsDefragArgs, quiet: bool) -> Result<()> {
     if !args.drives.drive.is_empty() {
-        return Err(usage("--drive is about a garden, and this is an evergreen", None));
+        return Err(usage("--drive names drives of a garden, and this is an evergreen", None));
     }
     let paths = args.words.iter().skip(1).map(|path| path.as_encoded_bytes().to_vec());
     let request = request(args, paths);
@@ -67,7 +67,7 @@ pub fn print_defragmented(place: &dyn Display, done: &EvergreenDefragmented, as_
         println!("  {} are larger than a batch and keep their keys", done.too_large_objects);
     }
     if done.objects_without_space > 0 {
-        println!("  {} keep their keys for want of space; free some and try again", done.objects_without_space);
+        println!("  {} keep their keys because there is no space; free some and try again", done.objects_without_space);
     }
     if let Some(bytes) = done.swept_leaf_bytes {
         let would = if done.dry_run { "would be" } else { "were" };

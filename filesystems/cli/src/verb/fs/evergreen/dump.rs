@@ -19,7 +19,7 @@ pub fn dump(place: &Place, args: &FsDumpArgs) -> Result<()> {
         FsDumpWhat::Node { id } => DumpWhat::Node { id: *id },
         FsDumpWhat::Log => DumpWhat::Log,
         _ => {
-            let hint = "it has: superblock, map, space, tree, node, log";
+            let hint = "name one of superblock, map, space, tree, node, log";
             return Err(usage("an evergreen has no such structure", Some(hint)));
         }
     };

@@ -65,7 +65,7 @@ fn check_words(args: &FsMkfsArgs) -> Result<()> {
         ("--medium", args.medium != MediumArg::Hdd),
     ];
     match of_garden.iter().find(|(_, is_given)| *is_given) {
-        Some((word, _)) => Err(usage(format!("{word} is about a garden, and an evergreen is to be made"), None)),
+        Some((word, _)) => Err(usage(format!("{word} is an option of a garden, and an evergreen was requested"), None)),
         None => Ok(()),
     }
 }
@@ -73,9 +73,7 @@ fn check_words(args: &FsMkfsArgs) -> Result<()> {
 /// How large a new file is to be; what is there is as large as it is.
 fn size(args: &FsMkfsArgs, path: &Path) -> Result<Bytes> {
     match (path.exists(), args.size) {
-        (true, Some(_)) => {
-            Err(usage(format!("--size is about a file that is made, and {} is there", path.display()), None))
-        }
+        (true, Some(_)) => Err(usage(format!("--size is the size of a new file, and {} exists", path.display()), None)),
         (_, size) => Ok(size.unwrap_or(USUAL_SIZE)),
     }
 }
@@ -97,7 +95,7 @@ fn zeroed(args: &FsMkfsArgs, path: &Path, options: &MakeOptions) -> Result<Bytes
 fn options(args: &FsMkfsArgs, size: Bytes) -> Result<(MakeOptions, KeyOrder)> {
     let FsTreeArgs { node_size, basement_size, fanout, unit_size, key_order, metadata_copies } = &args.tree;
     let bytes = |word: &str, size: Bytes| {
-        u32::try_from(size.0).map_err(|_| usage(format!("{word} {size}: less than 4 GiB is possible"), None))
+        u32::try_from(size.0).map_err(|_| usage(format!("{word} {size} is too large: write less than 4 GiB"), None))
     };
     let (_, uuid) = identity(args, "identity of an evergreen")?;
     let suited = match node_size {
@@ -121,8 +119,8 @@ fn options(args: &FsMkfsArgs, size: Bytes) -> Result<(MakeOptions, KeyOrder)> {
     if options.unit_bytes > node_bytes / 4 {
         let (unit, node) = (Bytes(options.unit_bytes.into()), Bytes(node_bytes.into()));
         return Err(usage(
-            format!("units of {unit} beside nodes of {node}"),
-            Some("a unit is a quarter of a node at most"),
+            format!("a unit of {unit} is too large for nodes of {node}"),
+            Some("write a unit of at most a quarter of a node"),
         ));
     }
     options.log_bytes = args.log_size.map(|size| size.0);

@@ -61,7 +61,7 @@ fn check_words(args: &FsMountArgs) -> Result<()> {
         ("--gardening", !matches!(args.how.gardening, GardeningArg::Auto | GardeningArg::Off)),
     ];
     match of_garden.iter().find(|(_, is_given)| *is_given) {
-        Some((word, _)) => Err(usage(format!("{word} is about a garden, and this is an evergreen"), None)),
+        Some((word, _)) => Err(usage(format!("{word} has an effect on a garden only, and this is an evergreen"), None)),
         None => Ok(()),
     }
 }

@@ -22,14 +22,16 @@ pub fn repair(place: &Place, is_dry: bool, as_json: bool) -> Result<()> {
     match &report {
         RepairReport { is_needed: false, .. } => Ok(()),
         RepairReport { is_done: false, .. } => Err(failed(format!("{place} is damaged, and nothing was written"))),
-        report if report.has_lost() => Err(failed(format!("{place} is clean again, and not all of it is there"))),
+        report if report.has_lost() => {
+            Err(failed(format!("{place} was repaired, but files or parts of files are lost")))
+        }
         _ => Ok(()),
     }
 }
 
 fn print(report: &RepairReport) {
     if !report.is_needed {
-        println!("clean: there is nothing to repair");
+        println!("clean: nothing to repair");
         return;
     }
     let list = |what: &str, lines: Vec<String>| {
