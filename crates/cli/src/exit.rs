@@ -155,8 +155,10 @@ pub fn run(work: impl FnOnce() -> anyhow::Result<()>) -> ExitCode {
 
 /// Answers a signal after which the end takes long.
 pub fn note_slow_end() {
-    eprintln!("senesce: the command ends as soon as the writes, unmounts and processes under way are done");
-    eprintln!("  hint: a second signal cuts this short, a third one leaves mounts and files to `senesce clean`");
+    eprintln!("senesce: the command stops when its writes, unmounts and child processes are finished");
+    eprintln!(
+        "  hint: a second signal shortens this; a third one exits at once, and `senesce clean` then removes mounts and files"
+    );
 }
 
 fn inspection_kind(error: &senesce_inspect::Error) -> ErrorKind {
@@ -266,9 +268,10 @@ fn system_kind(kind: std::io::ErrorKind) -> Option<(ErrorKind, &'static str)> {
         Io::IsADirectory => (ErrorKind::Usage, "name a file"),
         Io::AlreadyExists => (ErrorKind::Usage, "give another name; senesce does not replace it"),
         Io::InvalidFilename => (ErrorKind::Usage, "give a shorter name"),
-        Io::PermissionDenied if rustix::process::geteuid().is_root() => {
-            (ErrorKind::Environment, "the kernel refuses this to root, too, as in a container or a read-only sandbox")
-        }
+        Io::PermissionDenied if rustix::process::geteuid().is_root() => (
+            ErrorKind::Environment,
+            "this process is root already: a container, a sandbox or a security module refuses it",
+        ),
         Io::PermissionDenied => (ErrorKind::Environment, "run as root, or as a user who has access"),
         Io::StorageFull | Io::QuotaExceeded => (ErrorKind::Environment, "free some space, or name another place"),
         Io::ReadOnlyFilesystem => (ErrorKind::Environment, "make it writable, or name another place"),
@@ -398,6 +401,7 @@ fn refuse_foreign(text: &str, name: &str) -> String {
         lines.into_iter().filter(|line| !line.contains("similar value exists")).map(str::to_owned).collect();
     let at = lines.iter().position(String::is_empty).unwrap_or(lines.len());
     lines.insert(at, format!("  tip: senesce does not support {name} yet"));
+    lines.dedup();
     lines.join("\n") + "\n"
 }
 

@@ -88,7 +88,7 @@ pub enum Error {
         source: Box<Error>,
     },
     /// The run directory is not as expected.
-    #[error("{path:?}: {problem}")]
+    #[error("{} {problem}", path.display())]
     RunDirectory {
         /// The directory.
         path: PathBuf,

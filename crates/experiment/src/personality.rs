@@ -33,7 +33,7 @@ pub fn read_personality(name: &str) -> Result<Personality, PlanError> {
     let path = Path::new(name);
     let text = read_description(path).map_err(|error| {
         let known: Vec<&str> = builtin_personalities().map(|(name, _)| name).collect();
-        let problem = format!("{error}; it is none of the built-in ones ({})", known.join(", "));
+        let problem = format!("it is neither built in ({}) nor a file that can be read ({error})", known.join(", "));
         PlanError::Contradiction { path: path.to_owned(), key: "personality".into(), problem }
     })?;
     let personality: Personality = parse_format(path, &text, PERSONALITY_FORMAT)?;

@@ -71,7 +71,7 @@ impl Run {
         }
         let text = toml::to_string(&plan).map_err(|error| Error::RunDirectory {
             path: paths.plan(),
-            problem: format!("the plan cannot be written: {error}"),
+            problem: format!("cannot be written: {error}"),
             hint: "this is a fault of senesce; please report it",
         })?;
         let begun_in = fs::canonicalize(".").map_err(Error::io("look up", "."))?;

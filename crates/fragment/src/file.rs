@@ -201,7 +201,7 @@ impl Goal {
         }
         if wanted == 0 || wanted > units {
             return refuse(format!(
-                "{wanted} extents are not possible: the file has {units} blocks of {}, so 1 to {units} are",
+                "{wanted} extents are not possible: the file has {units} block(s) of {}, and no more extents",
                 Bytes(unit)
             ));
         }

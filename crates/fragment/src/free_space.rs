@@ -97,7 +97,7 @@ impl FreeGoal {
         let (smallest, _) = wanted.shares[0];
         if smallest < block {
             let (smallest, block) = (Bytes(smallest), Bytes(block));
-            return refuse(format!("free extents of {smallest} are shorter than its blocks of {block}"));
+            return refuse(format!("free extents of {smallest} are not possible: its blocks have {block}"));
         }
         let before = collect_settled(dir, kind)?;
         // Computed before the fill, which leaves no free space.

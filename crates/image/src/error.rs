@@ -62,7 +62,7 @@ pub enum Error {
     },
     /// A chunk differs from what was written.
     #[error(
-        "{} is damaged: chunk {chunk} (bytes {volume_byte} and on of the volume) at byte {at_byte}: {problem}",
+        "{} is damaged at byte {at_byte}: chunk {chunk}, which holds the volume from byte {volume_byte} on: {problem}",
         path.display()
     )]
     DamagedChunk {

@@ -18,13 +18,13 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The device or image holds no file system that senesce knows.
-    #[error("{} holds no file system that can be inspected (ext4, XFS and Btrfs can)", path.display())]
+    #[error("{} holds no file system that can be inspected (ext4, XFS, Btrfs and F2FS can)", path.display())]
     NoFileSystem {
         /// The device or image.
         path: PathBuf,
     },
     /// The device or image holds a format that senesce knows and cannot inspect.
-    #[error("{} holds {holds}, which cannot be inspected (ext4, XFS and Btrfs can)", path.display())]
+    #[error("{} holds {holds}, which cannot be inspected (ext4, XFS, Btrfs and F2FS can)", path.display())]
     HoldsOther {
         /// The device or image.
         path: PathBuf,
@@ -59,7 +59,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The directory is on a file system that is not supported.
-    #[error("{} is on {file_system}, which cannot be inspected (ext4, XFS and Btrfs can)", path.display())]
+    #[error("{} is on {file_system}, which cannot be inspected (ext4, XFS, Btrfs and F2FS can)", path.display())]
     NotSupported {
         /// The directory.
         path: PathBuf,
@@ -229,7 +229,7 @@ impl Error {
                 }
                 .to_owned(),
             ),
-            Self::NotSupported { .. } => Some("name a directory on ext4, XFS or Btrfs".to_owned()),
+            Self::NotSupported { .. } => Some("name a directory on ext4, XFS, Btrfs or F2FS".to_owned()),
             Self::NoFileSystem { .. } => {
                 Some("name a directory, or a device or image with one of these file systems".to_owned())
             }

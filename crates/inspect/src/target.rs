@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn unsupported_file_system_is_named() {
         let said = mounted("/tmp/x".into(), &[mount("/tmp", "tmpfs")]).unwrap_err().to_string();
-        assert!(said.contains("/tmp/x is on tmpfs") && said.contains("ext4, XFS and Btrfs"), "{said}");
+        assert!(said.contains("/tmp/x is on tmpfs") && said.contains("ext4, XFS, Btrfs and F2FS"), "{said}");
         let hint = mounted("/tmp/x".into(), &[mount("/tmp", "overlay")]).unwrap_err().hint().unwrap();
         assert!(hint.contains("upperdir"), "{hint}");
     }

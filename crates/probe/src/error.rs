@@ -70,7 +70,7 @@ pub enum Error {
         message: String,
     },
     /// The kernel's answer contradicts its own format.
-    #[error("the kernel's answer to {call} on {} makes no sense: {problem}", path.display())]
+    #[error("the kernel returned a wrong answer to {call} on {}: {problem}", path.display())]
     Malformed {
         /// The call.
         call: &'static str,
@@ -110,7 +110,7 @@ pub enum Error {
         measure: &'static str,
     },
     /// A text or binary format contradicts itself, or is truncated.
-    #[error("the {format} makes no sense at {unit} {position}: {problem}")]
+    #[error("cannot read the {format}: {unit} {position}: {problem}")]
     BadFormat {
         /// The format: `trace page`, `text of blkparse`.
         format: &'static str,

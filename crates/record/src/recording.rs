@@ -165,7 +165,7 @@ fn check_places(options: &RecordOptions) -> Result<(PathBuf, PathBuf)> {
     let log_dir = canonical(parent.unwrap_or(Path::new(".")))?;
     let refuse = |path: &Path, problem: &str| Err(Error::Place { path: path.to_owned(), problem: problem.into() });
     if mount.starts_with(&backing) || backing.starts_with(&mount) {
-        return refuse(&mount, "and the backing directory are inside one another");
+        return refuse(&mount, "and the directory to record contain each other");
     }
     if log_dir.starts_with(&backing) || log_dir.starts_with(&mount) {
         return refuse(&options.log, "would be inside the recorded directories; put the log elsewhere");

@@ -63,7 +63,7 @@ impl FromStr for Scale {
                 let numbers = other.split_once('/').and_then(|(areas, each)| number(areas).zip(number(each)));
                 let (areas, areas_per_point) = numbers.ok_or_else(|| Error::Setup {
                     what: format!(
-                        "no scale {other:?}; there are tiny, small, eighth, quarter, full, and such as 256/4"
+                        "there is no scale {other:?}; write tiny, small, eighth, quarter, full, or AREAS/POINT such as 256/4"
                     ),
                 })?;
                 if areas_per_point == 0 || areas / LEAST_POINTS < areas_per_point || areas > MOST_AREAS {

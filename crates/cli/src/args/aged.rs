@@ -108,7 +108,7 @@ pub struct BenchArgs {
     /// stdout of the command.
     #[arg(long, value_name = "REGEX")]
     pub metric: Option<crate::verb::bench::Pattern>,
-    /// A larger figure is better.
+    /// Larger figures are better. Default: smaller ones are.
     #[arg(long, requires = "metric")]
     pub more_is_better: bool,
     /// Include the time to write cached data back.

@@ -20,7 +20,7 @@ pub fn capture(args: &ProfileCaptureArgs, like: Option<&AgingProfile>, quiet: bo
     let clock = SystemClock::start();
     let threads = count_threads(args.threads);
     let options = CensusOptions { threads, with_extents: args.extents };
-    let place = fs::metadata(&args.path).with_context(|| format!("cannot look at {}", args.path.display()))?;
+    let place = fs::metadata(&args.path).with_context(|| format!("cannot read {}", args.path.display()))?;
     let (census, fullness) = match place.file_type() {
         kind if kind.is_file() || kind.is_block_device() => read_ext4(&args.path, &options)?,
         _ => (collect_census(&args.path, &options)?, collect_fullness(&args.path)?),
@@ -68,7 +68,7 @@ pub fn capture(args: &ProfileCaptureArgs, like: Option<&AgingProfile>, quiet: bo
 
 /// Share of the file system's capacity that is used.
 fn collect_fullness(path: &Path) -> Result<f64> {
-    let stat = rustix::fs::statvfs(path).with_context(|| format!("cannot look at {}", path.display()))?;
+    let stat = rustix::fs::statvfs(path).with_context(|| format!("cannot read {}", path.display()))?;
     Ok(1.0 - stat.f_bavail as f64 / stat.f_blocks.max(1) as f64)
 }
 

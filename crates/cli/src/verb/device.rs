@@ -402,7 +402,7 @@ fn file_length(path: &Path) -> Result<u64> {
         return Err(usage(format!("{} is a directory", path.display()), Some(hint)));
     }
     let mut file = fs::File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
-    file.seek(SeekFrom::End(0)).with_context(|| format!("cannot look at {}", path.display()))
+    file.seek(SeekFrom::End(0)).with_context(|| format!("cannot read {}", path.display()))
 }
 
 #[cfg(test)]

@@ -141,13 +141,13 @@ const TOLD_BYTES: u64 = 16 << 20;
 
 /// Checks an image that is to be trimmed. Returns its metadata, its file system and the tool.
 fn check_trim(host: &dyn Host, source: &Path) -> Result<(fs::Metadata, SuperblockIdentity, PathBuf)> {
-    let found = fs::metadata(source).with_context(|| format!("cannot look at {}", source.display()))?;
+    let found = fs::metadata(source).with_context(|| format!("cannot read {}", source.display()))?;
     use FileSystemKind::{Btrfs, Ext4, Xfs};
     let is_trimmed = |found: &SuperblockIdentity| matches!(found.file_system, Ext4 | Xfs | Btrfs);
     let identity = read_superblock(&read_start(source)?).filter(is_trimmed);
     let (Some(identity), true) = (identity, found.is_file()) else {
         let message = format!("{} is no image of ext4, XFS or Btrfs: only those are trimmed", source.display());
-        return Err(usage(message, Some("mount a device, fstrim it, and unmount it before it is saved")));
+        return Err(usage(message, Some("mount the device, run fstrim on it, unmount it, and save it without --trim")));
     };
     let fstrim = host.find_tool("fstrim");
     let fstrim = fstrim.ok_or(senesce_volume::Error::ToolMissing { tool: "fstrim".into(), package: "util-linux" })?;

@@ -69,8 +69,9 @@ fn write_summary(out: &mut impl Write, summary: &LogSummary) -> io::Result<()> {
         summary.steps, summary.counted_steps, summary.no_space_steps
     )?;
     writeln!(out, "operations   {}", summary.operations)?;
+    let width = summary.operations_by_kind.keys().map(|kind| kind.len() + 1).max().unwrap_or(0).max(11);
     for (kind, count) in &summary.operations_by_kind {
-        writeln!(out, "  {kind:<11}{count}")?;
+        writeln!(out, "  {kind:<width$}{count}")?;
     }
     writeln!(out, "content      {}", Bytes(summary.content_bytes))?;
     writeln!(

@@ -170,7 +170,7 @@ fn both_refuse_an_unknown_device_option() {
     }
     fs::create_dir(lab.path("held")).unwrap();
     fs::write(lab.path("held/file"), "x").unwrap();
-    lab.run(["run", "plan.toml", "--out", "held", "--dry-run"]).refused(2, &["held\": is not empty"]);
+    lab.run(["run", "plan.toml", "--out", "held", "--dry-run"]).refused(2, &["held is not empty"]);
     lab.run(["run", "plan.toml", "--dry-run"]).good();
 }
 

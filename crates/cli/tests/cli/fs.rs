@@ -122,7 +122,7 @@ fn writes_before_a_kill_survive() {
     assert!(done.stderr.contains("is mounted on"), "{}", done.stderr);
     let told = check(&lab);
     assert!(told.contains(" 0 operations in the log") && !told.contains("as opening"), "{told}");
-    lab.run(["fs", "mount", "g", "mnt", "--volume", "other"]).refused(2, &["no volume other", "it has: main"]);
+    lab.run(["fs", "mount", "g", "mnt", "--volume", "other"]).refused(2, &["no volume other", "its volumes: main"]);
 }
 
 #[test]

@@ -73,7 +73,7 @@ fn missing_paths_are_reported() {
     let lab = Lab::new();
     lab.run(["fs", "mkfs", "garden", "g", "--size", "64MiB", "--data-drives", "3", "--seed", "7"]).good();
     lab.run(["fs", "defrag", "g", "/nowhere/file"]).refused(2, &["/nowhere/file is not in the volume"]);
-    lab.run(["fs", "defrag", "g", "--volume", "home"]).refused(2, &["no volume home", "it has: main"]);
+    lab.run(["fs", "defrag", "g", "--volume", "home"]).refused(2, &["no volume home", "its volumes: main"]);
     lab.run(["fs", "defrag"]).refused(2, &["no garden is named"]);
     let told = lab.run(["fs", "defrag", "g"]).good().stdout;
     assert!(told.contains("0 blocks of 0 files, 0 moved") && told.contains("was none blocks"), "{told}");

@@ -142,7 +142,7 @@ fn unknown_and_taken_names_are_refused() {
     let lab = Lab::new();
     mkfs(&lab, "24MiB");
     let run = |args: &[&str]| lab.run([&["fs"], args].concat());
-    run(&["snapshot", "create", "g", "other", "a"]).refused(2, &["no volume other", "it has: main"]);
+    run(&["snapshot", "create", "g", "other", "a"]).refused(2, &["no volume other", "its volumes: main"]);
     run(&["snapshot", "delete", "g", "main", "a"])
         .refused(2, &["volume main has no snapshot a", "hint: volume main has no snapshots"]);
     run(&["snapshot", "create", "g", "main", "a"]).good();
@@ -150,12 +150,12 @@ fn unknown_and_taken_names_are_refused() {
     run(&["snapshot", "create", "g", "main", ""]).refused(2, &["a snapshot's name of 0 bytes"]);
     run(&["snapshot", "create", "g", "main"]).refused(2, &["needs 2 name(s) after the garden", "hint: "]);
     run(&["snapshot", "restore", "g", "main", "b"]).refused(2, &["volume main has no snapshot b", "snapshots: a"]);
-    run(&["snapshot", "list", "g", "other"]).refused(2, &["no volume other", "it has: main"]);
+    run(&["snapshot", "list", "g", "other"]).refused(2, &["no volume other", "its volumes: main"]);
     run(&["diff", "g", "main", "b"]).refused(2, &["volume main has no snapshot b", "snapshots: a"]);
     run(&["diff", "g", "main", "a", "b"]).refused(2, &["volume main has no snapshot b"]);
     run(&["mount", "g", "tmp", "--snapshot", "b"]).refused(2, &["volume main has no snapshot b", "snapshots: a"]);
-    run(&["mount", "g", "tmp", "--volume", "other"]).refused(2, &["no volume other", "it has: main"]);
-    run(&["dedup", "g", "other"]).refused(2, &["no volume other", "it has: main"]);
+    run(&["mount", "g", "tmp", "--volume", "other"]).refused(2, &["no volume other", "its volumes: main"]);
+    run(&["dedup", "g", "other"]).refused(2, &["no volume other", "its volumes: main"]);
     run(&["dedup", "nowhere", "main"]).refused(2, &["cannot list nowhere"]);
     run(&["snapshot", "list", "--drive", "g/drive-00.img", "main"]).refused(2, &["--log"]);
     let mut named = vec!["snapshot", "list", "main", "--log", "g/log.img"];
@@ -282,7 +282,7 @@ fn clone_is_independent_and_deletion_frees_space() {
 
     lab.run(["fs", "snapshot", "delete", "g", "main", "monday"]).refused(2, &["monday has a clone: volume try"]);
     lab.run(["fs", "volume", "delete", "g", "main"]).refused(2, &["volume main has 1 snapshot(s)", "monday"]);
-    lab.run(["fs", "volume", "delete", "g", "none"]).refused(2, &["no volume none", "it has: main, try"]);
+    lab.run(["fs", "volume", "delete", "g", "none"]).refused(2, &["no volume none", "its volumes: main, try"]);
     lab.run(["fs", "clone", "g", "main", "monday", "try"]).refused(2, &["a volume try exists"]);
     lab.run(["fs", "clone", "g", "main", "monday"]).refused(2, &["needs 3 name(s) after the garden"]);
 
@@ -296,12 +296,12 @@ fn clone_is_independent_and_deletion_frees_space() {
 #[test]
 fn compressed_chunks_are_rewritten_together() {
     let lab = Lab::new();
-    lab.run(["fs", "mkfs", "garden", "h", "--compress=12KiB"]).refused(2, &["12.00 KiB is not a size of a group"]);
+    lab.run(["fs", "mkfs", "garden", "h", "--compress=12KiB"]).refused(2, &["12.00 KiB is not a unit of compression"]);
     if !root_or_skip("mounting") {
         return;
     }
     lab.run(["fs", "mkfs", "garden", "g", "--size=64MiB", "--data-drives=3", "--seed=7", "--compress"]).good();
-    lab.run(["fs", "recompact", "g", "other"]).refused(2, &["no volume other", "it has: main"]);
+    lab.run(["fs", "recompact", "g", "other"]).refused(2, &["no volume other", "its volumes: main"]);
     let mounted = mount(&lab, &[]);
     let path = lab.path("mnt").join("file");
     let mut wanted = contents(400, 3);

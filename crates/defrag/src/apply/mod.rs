@@ -194,8 +194,8 @@ pub trait Mover {
 /// other than ext4, XFS and Btrfs; an ext4 without a journal or with journalled data; an XFS
 /// without reflink; a read-only mount.
 pub fn find_mover(path: &Path, moves_programs: bool) -> Result<(Box<dyn Mover>, PlanOptions), Error> {
-    let info = rustix::fs::statfs(path).map_err(Error::sys("statfs", path))?;
-    let space = rustix::fs::statvfs(path).map_err(Error::sys("statfs", path))?;
+    let info = rustix::fs::statfs(path).map_err(Error::sys("find the file system of", path))?;
+    let space = rustix::fs::statvfs(path).map_err(Error::sys("find the file system of", path))?;
     let refuse = |problem: String| Err(Error::NotSupported { path: path.to_owned(), problem });
     if space.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY) {
         return refuse("it is mounted read-only".to_owned());

@@ -252,7 +252,9 @@ pub(crate) fn check_source(plan: &Plan, source: &Source, paths: &RunPaths) -> Re
         if let Some(difference) = difference {
             return Err(Error::RunDirectory {
                 path,
-                problem: format!("the source of the workload was changed after the arm was started: {difference}"),
+                problem: format!(
+                    "is of another source: the source of the workload was changed after the arm was started: {difference}"
+                ),
                 hint: "nothing was changed in the run: restore the source and resume, continue with the version of senesce \
                        that started it, or start a new run",
             });

@@ -236,13 +236,13 @@ impl CurePlan {
             ));
         }
         if by != CureTool::Senesce && self.strategies.is_some() {
-            return Err(("file_system.cure.strategies", "goes with by = \"senesce\" only".to_owned()));
+            return Err(("file_system.cure.strategies", "is allowed with by = \"senesce\" only".to_owned()));
         }
         if self.strategies.as_ref().is_some_and(Vec::is_empty) {
             return Err(("file_system.cure.strategies", "is empty: nothing would move".to_owned()));
         }
         if self.programs && (by != CureTool::Senesce || kind != FileSystemName::Ext4) {
-            let problem = "goes with by = \"senesce\" on ext4 only; elsewhere programs move anyway";
+            let problem = "is allowed with by = \"senesce\" on ext4 only; elsewhere programs move anyway";
             return Err(("file_system.cure.programs", problem.to_owned()));
         }
         Ok(())

@@ -27,7 +27,7 @@ pub enum PlanError {
         source: std::io::Error,
     },
     /// The text is not a plan.
-    #[error("{path:?} is not a valid plan: {problem}{}", hint.as_ref().map(|h| format!("\n  hint: {h}")).unwrap_or_default())]
+    #[error("cannot read {path:?}: {problem}{}", hint.as_ref().map(|h| format!("\n  hint: {h}")).unwrap_or_default())]
     Syntax {
         /// The plan file.
         path: PathBuf,
@@ -116,13 +116,13 @@ impl Plan {
         }
         if !of_history {
             if self.history != Default::default() {
-                return wrong("history", "goes with workload.kind = \"history\" only");
+                return wrong("history", "is allowed with workload.kind = \"history\" only");
             }
             let published = super::WorkloadPlan::default();
             if (self.workload.edition, &self.workload.engine, &self.workload.gc)
                 != (published.edition, &published.engine, &published.gc)
             {
-                return wrong("workload", "edition, engine and gc go with kind = \"history\" only");
+                return wrong("workload", "edition, engine and gc are allowed with kind = \"history\" only");
             }
         }
         let workload = &self.workload;
@@ -137,11 +137,11 @@ impl Plan {
         ] {
             if given && kind != workload.kind {
                 let name = kind.as_str();
-                return wrong(&format!("workload.{name}"), &format!("goes with workload.kind = {name:?} only"));
+                return wrong(&format!("workload.{name}"), &format!("is allowed with workload.kind = {name:?} only"));
             }
         }
         if self.workload.profile.is_some() && self.workload.kind != WorkloadKind::Profile {
-            return wrong("workload.profile", "goes with workload.kind = \"profile\" only");
+            return wrong("workload.profile", "is allowed with workload.kind = \"profile\" only");
         }
         if workload.kind == WorkloadKind::Replay && workload.replay.as_ref().is_none_or(|table| table.log.is_empty()) {
             return wrong("workload.replay.log", "is missing; name an operation log");
@@ -160,7 +160,7 @@ impl Plan {
             return wrong("file_system.name", NAMES);
         }
         if self.file_systems.iter().any(|fs| fs.gardening != GardeningName::Off && fs.kind != FileSystemName::Garden) {
-            return wrong("file_system.gardening", "goes with kind = \"garden\" only");
+            return wrong("file_system.gardening", "is allowed with kind = \"garden\" only");
         }
         let engines = self.file_systems.iter().filter(|fs| fs.kind.is_engine());
         for (kind, option) in engines
@@ -206,7 +206,7 @@ impl Plan {
             return wrong("workload.engine", "\"git\" runs with edition = \"single\" only");
         }
         if self.history.trace.is_some() && (full_disk || self.workload.engine != [Engine::Native]) {
-            return wrong("history.trace", "goes with edition = \"single\" and engine = [\"native\"]");
+            return wrong("history.trace", "is allowed with edition = \"single\" and engine = [\"native\"]");
         }
         for (key, volume) in [
             ("volumes.full", &self.volumes.full),

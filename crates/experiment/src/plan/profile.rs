@@ -122,7 +122,10 @@ impl ProfilePlan {
             let known: Vec<&str> = builtin_profiles().map(|(name, _)| name).collect();
             Error::Profile {
                 profile: self.profile.clone(),
-                problem: format!("{source}; it is none of the built-in ones ({})", known.join(", ")),
+                problem: format!(
+                    "it is neither built in ({}) nor a file that can be read ({source})",
+                    known.join(", ")
+                ),
             }
         })?;
         AgingProfile::parse(&text)

@@ -27,17 +27,17 @@ const RULES: &[Rule] = &[
         plan.history.trace.is_some().then_some("has no effect on a trace, which has no repository to repack")
     }),
     ("workload.fill_percent", |plan| {
-        (!plan.is_of(Edition::FullDiskPaper)).then_some("goes with edition = \"full-disk-paper\" only")
+        (!plan.is_of(Edition::FullDiskPaper)).then_some("is allowed with edition = \"full-disk-paper\" only")
     }),
     ("workload.copies", of_scripts),
     ("workload.keep_free", of_scripts),
     ("workload.profile.churn", |plan| {
         let schedule = plan.workload.profile.as_ref().map(|profile| profile.schedule);
-        (schedule == Some(ScheduleName::Classic)).then_some("goes with schedule = \"virtual\" only")
+        (schedule == Some(ScheduleName::Classic)).then_some("is allowed with schedule = \"virtual\" only")
     }),
     ("workload.profile.most_lives", |plan| {
         let schedule = plan.workload.profile.as_ref().map(|profile| profile.schedule);
-        (schedule == Some(ScheduleName::Virtual)).then_some("goes with schedule = \"classic\" only")
+        (schedule == Some(ScheduleName::Virtual)).then_some("is allowed with schedule = \"classic\" only")
     }),
     ("workload.overwrite.size", |plan| {
         let is_percent = plan.workload.overwrite.as_ref().is_some_and(|table| table.fill_percent.is_some());
@@ -48,7 +48,7 @@ const RULES: &[Rule] = &[
     ("workload.overwrite.read_percent", of_patterns),
     ("workload.replay.keep", |plan| {
         let is_once = plan.workload.replay.as_ref().is_some_and(|table| table.repeat < 2);
-        is_once.then_some("goes with repeat = 2 or more")
+        is_once.then_some("is allowed with repeat = 2 or more")
     }),
     ("measure.order", |plan| {
         (plan.measure.scanner == Scanner::Grep)
@@ -75,12 +75,12 @@ fn of_repository(plan: &Plan) -> Option<&'static str> {
 }
 
 fn of_scripts(plan: &Plan) -> Option<&'static str> {
-    (!plan.is_of(Edition::FullDiskCode)).then_some("goes with edition = \"full-disk-code\" only")
+    (!plan.is_of(Edition::FullDiskCode)).then_some("is allowed with edition = \"full-disk-code\" only")
 }
 
 fn of_patterns(plan: &Plan) -> Option<&'static str> {
     let pattern = plan.workload.overwrite.as_ref().map(|table| table.pattern);
-    (pattern == Some(PatternPlan::Oltp)).then_some("goes with pattern = \"random\" and \"streams\" only")
+    (pattern == Some(PatternPlan::Oltp)).then_some("is allowed with pattern = \"random\" and \"streams\" only")
 }
 
 fn of_images(plan: &Plan) -> Option<&'static str> {

@@ -194,13 +194,13 @@ impl SuitePlan {
             return wrong("aging", "has no effect: states has \"fresh\" only, and nothing is aged");
         }
         if aging.schedule == ScheduleName::Classic && aging.churn != SuiteAging::default().churn {
-            return wrong("aging.churn", "goes with schedule = \"virtual\" only");
+            return wrong("aging.churn", "is allowed with schedule = \"virtual\" only");
         }
         if self.file_systems.iter().any(|file_system| file_system.gardening != GardeningName::Off) {
-            return wrong("file_system.gardening", "goes with kind = \"garden\" only, which suites do not know");
+            return wrong("file_system.gardening", "is allowed with kind = \"garden\" only, which suites do not know");
         }
         if self.file_systems.iter().any(|file_system| file_system.cure.is_some()) {
-            return wrong("file_system.cure", "goes with plans of `run` only: a suite does not cure its volumes");
+            return wrong("file_system.cure", "is allowed with plans of `run` only: a suite does not cure its volumes");
         }
         self.device(path)?;
         let aged = if self.states.len() > 1 { fullness / 100.0 } else { 0.0 };
@@ -330,7 +330,7 @@ mod tests {
             ("name = \"t\"", "name = \"t\"\nruns = 0", ": runs: "),
             ("512MiB", "1MiB", ": volume.size: is 1.00 MiB"),
             ("\"512MiB\"", "\"512MiB\"\ndevice = \"floppy\"", ": volume.device: "),
-            ("varmail\"", "varmale\"", "none of the built-in ones (varmail, fileserver"),
+            ("varmail\"", "varmale\"", "neither built in (varmail, fileserver"),
             ("varmail\"", "varmail\"\nscale = -1.0", ": personality.scale: is -1"),
             ("kind = \"ext4\"", "kind = \"host\"", ": file_system.kind: "),
             ("kind = \"ext4\"", "kind = \"ext4\"\nname = \"../x\"", ": file_system: has the name"),
@@ -348,7 +348,7 @@ mod tests {
             (
                 "[[personality]]",
                 "[aging]\nschedule = \"classic\"\nchurn = 9.0\n[[personality]]",
-                ": aging.churn: goes with schedule",
+                ": aging.churn: is allowed with schedule",
             ),
             ("kind = \"ext4\"", "kind = \"ext4\"\ngardening = \"csc\"", ": file_system.gardening: "),
             ("kind = \"ext4\"", "kind = \"ext4\"\ncure = { by = \"senesce\" }", ": file_system.cure: "),

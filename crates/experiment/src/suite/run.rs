@@ -75,7 +75,7 @@ impl Suite {
         for (number, line) in text.split_inclusive('\n').filter(|line| line.ends_with('\n')).enumerate() {
             let run: SuiteRun = serde_json::from_str(line).map_err(|error| Error::RunDirectory {
                 path: path.clone(),
-                problem: format!("line {} is no run of a suite: {error}", number + 1),
+                problem: format!("is damaged: line {} is no run of a suite: {error}", number + 1),
                 hint: "remove the line by hand, or start the suite in another directory",
             })?;
             if run.failed.is_none() {

@@ -167,7 +167,10 @@ fn other_contents_of_an_image_are_named() {
         fs::write(&image, bytes).unwrap();
         let error = inspect_at(&image).unwrap_err();
         let said = error.to_string();
-        assert!(said.contains(&format!("holds {name}, which cannot be inspected (ext4, XFS and Btrfs can)")), "{said}");
+        assert!(
+            said.contains(&format!("holds {name}, which cannot be inspected (ext4, XFS, Btrfs and F2FS can)")),
+            "{said}"
+        );
         assert!(error.hint().is_some_and(|hint| hint.contains("name ")), "{:?}", error.hint());
     }
     fs::write(&image, vec![0; 300_000]).unwrap();

@@ -12,7 +12,7 @@ pub struct FsDumpArgs {
     pub place: PathBuf,
     #[command(subcommand)]
     pub what: FsDumpWhat,
-    /// Most rows of each table. The others are counted.
+    /// Print at most N rows of each table, and the number of the others.
     #[arg(long, value_name = "N", default_value_t = 1000, global = true)]
     pub most: u64,
     /// Print JSON.
@@ -23,15 +23,15 @@ pub struct FsDumpArgs {
 /// A structure. Volumes have names, paths start at the root of a volume.
 #[derive(Debug, Subcommand)]
 pub enum FsDumpWhat {
-    /// The labels of all drives and of the log.
+    /// Print the labels of all drives and of the log.
     Label,
-    /// Both superblocks of all drives.
+    /// Print both superblocks of all drives.
     Superblock,
-    /// The record of every volume.
+    /// Print the record of every volume.
     Volumes,
-    /// The record of every snapshot.
+    /// Print the record of every snapshot.
     Snapshots,
-    /// A file of the aggregate: inode and pointers.
+    /// Print the inode and the pointers of a file of the aggregate.
     Aggregate {
         /// The number of the file.
         ///
@@ -39,28 +39,28 @@ pub enum FsDumpWhat {
         /// 7 objects, 16 and up containers.
         file: u64,
     },
-    /// An inode of a volume, and its pointers.
+    /// Print an inode of a volume, and its pointers.
     Inode {
         /// The volume.
         volume: String,
         /// The inode's number.
         ino: u64,
     },
-    /// A file or directory by its path: inode and places of its blocks.
+    /// Print the inode of a file or directory, and the locations of its blocks.
     File {
         /// The volume.
         volume: String,
         /// The path.
         path: PathBuf,
     },
-    /// The blocks of a directory.
+    /// Print the blocks of a directory.
     Directory {
         /// The volume.
         volume: String,
         /// The path.
         path: PathBuf,
     },
-    /// The container map of a volume: the PVBN of each VVBN.
+    /// Print the container map of a volume: the PVBN of each VVBN.
     Vvbn {
         /// The volume.
         volume: String,
@@ -68,27 +68,27 @@ pub enum FsDumpWhat {
         #[arg(default_value = "..")]
         range: Numbers,
     },
-    /// The block at a PVBN, its trailer, and the pointers to it.
+    /// Print the block at a PVBN, its trailer, and the pointers to it.
     Pvbn {
         /// The number.
         pvbn: u64,
-        /// Also the bytes of its payload.
+        /// Also print the bytes of its payload.
         #[arg(long)]
         hex: bool,
     },
-    /// The bitmap of blocks in use.
+    /// Print the bitmap of blocks in use.
     Bitmap {
         /// One number, or FROM..TO.
         #[arg(default_value = "..")]
         range: Numbers,
-        /// VVBNs of this volume. Default: PVBNs.
+        /// Print the bitmap of this volume (VVBNs). Default: that of the garden (PVBNs).
         #[arg(long, value_name = "NAME")]
         volume: Option<String>,
-        /// VVBNs that the snapshots of the volume use.
+        /// Print the VVBNs that the snapshots of the volume use.
         #[arg(long, requires = "volume")]
         snapshots: bool,
     },
-    /// The number of pointers to each VVBN that is or was shared.
+    /// Print the number of pointers to each VVBN that is or was shared.
     References {
         /// The volume.
         volume: String,
@@ -96,32 +96,32 @@ pub enum FsDumpWhat {
         #[arg(default_value = "..")]
         range: Numbers,
     },
-    /// Chunks of each compacted block: written and left.
+    /// Print the chunks of each compacted block: written, and still in use.
     Chunks {
         /// PVBNs: one number, or FROM..TO.
         #[arg(default_value = "..")]
         range: Numbers,
     },
-    /// The areas with most free blocks, for each RAID group.
+    /// Print the areas with most free blocks, for each RAID group.
     Areas,
-    /// The records of the objects that hold cold blocks.
+    /// Print the records of the objects that hold cold blocks.
     Objects,
-    /// An object in its store: head and blocks.
+    /// Print the head and the blocks of an object in its store.
     Object {
         /// Its number.
         number: u64,
         #[command(flatten)]
         objects: FsObjectsArgs,
     },
-    /// The log, record by record.
+    /// Print the log, record by record.
     Log,
-    /// Evergreen: the place of each node.
+    /// Evergreen: print the location of each node.
     Map,
-    /// Evergreen: the free extents.
+    /// Evergreen: print the free extents.
     Space,
-    /// Evergreen: all nodes from the root, with their bounds.
+    /// Evergreen: print all nodes from the root, with their bounds.
     Tree,
-    /// Evergreen: a node, its parts and their contents.
+    /// Evergreen: print a node, its parts and their contents.
     Node {
         /// Its number.
         id: u64,

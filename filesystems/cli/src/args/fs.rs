@@ -209,7 +209,7 @@ pub struct FsWithObjectsArgs {
 pub struct FsStatArgs {
     #[command(flatten)]
     pub what: FsWithObjectsArgs,
-    /// Garden: also print the requests to each drive at opening.
+    /// Garden: also print the requests to each drive while it was opened.
     ///
     /// JSON always has them.
     #[arg(long, short)]
@@ -363,7 +363,7 @@ pub struct FsVolumeCreateArgs {
     /// Volumes share the space: the sum of their sizes may be larger.
     #[arg(long, value_name = "SIZE")]
     pub size: Option<Bytes>,
-    /// Most files and directories. Default: one per two blocks.
+    /// Limit of files and directories. Default: one for two blocks.
     #[arg(long, value_name = "N")]
     pub inodes: Option<u64>,
     #[command(flatten)]

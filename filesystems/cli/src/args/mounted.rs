@@ -8,7 +8,7 @@ use senesce_core::Bytes;
 /// How a mounted file system is checked.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct FsOnlineArgs {
-    /// Check it only if it is mounted.
+    /// Fail if it is not mounted.
     ///
     /// A mounted file system is checked as it is at one moment, with or without this option.
     #[arg(long, conflicts_with = "repair")]

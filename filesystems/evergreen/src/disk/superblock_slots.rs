@@ -47,7 +47,7 @@ impl Slots {
 /// slot.
 pub fn read_slots(device: &dyn BlockDevice) -> Result<Slots> {
     if device.size().0 < SECOND_SLOT_AT + BLOCK as u64 {
-        let what = format!("{} bytes; an evergreen has more than {SECOND_SLOT_AT}", device.size().0);
+        let what = format!("it has {} bytes; an evergreen has more than {SECOND_SLOT_AT}", device.size().0);
         return Err(Error::WrongDevice { device: device.name().to_owned(), what });
     }
     let (mut repeated, mut failed) = (0, Vec::new());

@@ -238,7 +238,10 @@ impl Store {
 /// Errors: `Invalid` for an empty or too long name; `what` is the kind of the named thing.
 pub(super) fn check_name(what: &str, name: &[u8]) -> Result<()> {
     if name.is_empty() || name.len() > MAX_NAME {
-        return Err(Error::invalid(format!("a {what}'s name of {} bytes; 1 to {MAX_NAME}", name.len())));
+        return Err(Error::invalid(format!(
+            "the name of a {what} has {} bytes; 1 to {MAX_NAME} are possible",
+            name.len()
+        )));
     }
     Ok(())
 }

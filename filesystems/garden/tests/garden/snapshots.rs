@@ -81,8 +81,14 @@ fn invalid_snapshot_names_are_refused() {
     garden.create_snapshot(VOLUME, b"a", NOW).unwrap();
     let told = |result: senesce_garden::Result<()>| result.unwrap_err().to_string();
     assert_eq!(told(garden.create_snapshot(VOLUME, b"a", NOW)), "a snapshot a exists");
-    assert_eq!(told(garden.create_snapshot(VOLUME, b"", NOW)), "a snapshot's name of 0 bytes; 1 to 128");
-    assert_eq!(told(garden.create_snapshot(VOLUME, &[b'x'; 129], NOW)), "a snapshot's name of 129 bytes; 1 to 128");
+    assert_eq!(
+        told(garden.create_snapshot(VOLUME, b"", NOW)),
+        "the name of a snapshot has 0 bytes; 1 to 128 are possible"
+    );
+    assert_eq!(
+        told(garden.create_snapshot(VOLUME, &[b'x'; 129], NOW)),
+        "the name of a snapshot has 129 bytes; 1 to 128 are possible"
+    );
     assert_eq!(told(garden.create_snapshot(b"other", b"a", NOW)), "no volume other");
     assert_eq!(told(garden.delete_snapshot(VOLUME, b"b")), "volume home has no snapshot b");
     assert_eq!(garden.snapshot(VOLUME, b"b").err().unwrap().to_string(), "volume home has no snapshot b");

@@ -123,7 +123,7 @@ impl Service<'_> {
             names.iter().map(|name| Name::from(&name[..]).to_string()).collect::<Vec<_>>().join(", ")
         };
         let hint = match self.garden.snapshots(&volume.0) {
-            Err(_) => format!("it has: {}", list(self.garden.volumes())), // no such volume
+            Err(_) => format!("its volumes: {}", list(self.garden.volumes())), // no such volume
             Ok(snapshots) if snapshots.is_empty() => format!("volume {volume} has no snapshots"),
             Ok(snapshots) => {
                 let names = list(snapshots.into_iter().map(|snapshot| snapshot.name).collect());

@@ -50,7 +50,7 @@ pub fn packing(compress: u64) -> Result<Packing> {
             Ok(Packing { group_blocks: blocks as u8, compaction: true })
         }
         _ => {
-            let message = format!("{} is not a size of a group", senesce_core::Bytes(compress));
+            let message = format!("{} is not a unit of compression", senesce_core::Bytes(compress));
             Err(Error::usage(message, Some("use 8KiB, 16KiB or 32KiB")))
         }
     }

@@ -368,7 +368,7 @@ fn wrong_requests_are_refused_with_hints() {
         assert!(hint.as_ref().is_some_and(|hint| hint.contains(hints)), "{message} {hint:?}");
     };
     usage(&rig, &snapshot("a"), "volume main has the snapshots: a");
-    usage(&rig, &Request::SnapshotList { volume: "other".into() }, "it has: main");
+    usage(&rig, &Request::SnapshotList { volume: "other".into() }, "its volumes: main");
     usage(&rig, &Request::Clean { from: 99 }, "without --from");
     let defrag = Request::Defrag { volume: "main".into(), paths: vec!["no".into()], traditional: false, dry_run: true };
     usage(&rig, &defrag, "paths begin at the root");

@@ -65,7 +65,8 @@ pub fn bench(args: BenchArgs, quiet: bool) -> Result<()> {
     }
     let work = Work::of(&args)?;
     for path in &args.aged {
-        fs::metadata(path).map_err(|error| usage(format!("cannot look at {}: {error}", path.display()), None))?;
+        fs::metadata(path)
+            .map_err(|error| usage(format!("cannot read {}: {error}", path.display()), Some("check the name")))?;
     }
     if args.dry_run {
         return preview(&args, &work);

@@ -81,7 +81,7 @@ pub fn compare(args: CompareArgs) -> Result<()> {
         std::fs::metadata(path).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => {
                 let near = find_near_run(path).map(|near| format!("did you mean {near}?"));
-                usage(format!("{} does not exist", path.display()), near.as_deref())
+                usage(format!("{} does not exist", path.display()), Some(near.as_deref().unwrap_or("check the name")))
             }
             _ => usage(format!("cannot read {}: {error}", path.display()), None),
         })?;

@@ -23,8 +23,10 @@ pub(super) fn move_files(context: &mut ArmContext<'_>, plan: &CurePlan, root: &P
     let (mut mover, options) = find_mover(root, plan.programs)?;
     let tree = collect_tree(root, context.world.threads, &stop)?;
     if let Some(first) = tree.figures.errors.first() {
-        let message =
-            format!("the cure leaves {} entries that cannot be read: {}", tree.figures.errors_count, first.message);
+        let message = format!(
+            "{} entries cannot be read, and the cure does not move them; the first: {}",
+            tree.figures.errors_count, first.message
+        );
         context.observer.on_event(&Event::Warning { arm: context.arm.name.clone(), message });
     }
     let order = order_of(context.plan.measure.order);

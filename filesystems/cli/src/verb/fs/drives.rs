@@ -47,7 +47,7 @@ pub fn replace(args: &FsReplaceArgs, quiet: bool) -> Result<()> {
         if is_new {
             fs::remove_file(&new).ok(); // nothing of the garden is in it
         }
-        return Err(error).with_context(|| format!("cannot take {} for drive {}", new.display(), args.number));
+        return Err(error).with_context(|| format!("cannot use {} as drive {}", new.display(), args.number));
     }
     link_into(&place, args.number, &new)?;
     if !quiet {

@@ -24,7 +24,7 @@ pub fn split(words: &[OsString], drives: &FsDrivesArgs, names: RangeInclusive<us
         let wanted = if least == most { format!("{least}") } else { format!("{least} or {most}") };
         let given = rest.iter().map(|name| show(name.as_bytes())).collect::<Vec<_>>().join(", ");
         let given = if given.is_empty() { "none".to_owned() } else { given };
-        let message = format!("{wanted} name(s) are needed after the garden, and {given} were given");
+        let message = format!("{wanted} name(s) must follow the garden; these were given: {given}");
         return Err(usage(message, Some("name the volume, then the snapshot; `-h` shows the order")));
     }
     let place = Place::of(&FsPlaceArgs { place, drive: drives.drive.clone(), log: drives.log.clone() })?;
@@ -63,7 +63,7 @@ pub fn explain(garden: &Garden, volume: &[u8], error: Error) -> anyhow::Error {
     let Error::Invalid { what } = error else { return error.into() };
     let list = |names: Vec<Vec<u8>>| names.iter().map(|name| show(name)).collect::<Vec<_>>().join(", ");
     let hint = match garden.snapshots(volume) {
-        Err(_) => format!("it has: {}", list(garden.volumes())),
+        Err(_) => format!("its volumes: {}", list(garden.volumes())),
         Ok(snapshots) if snapshots.is_empty() => format!("volume {} has no snapshots", show(volume)),
         Ok(snapshots) => {
             let names = list(snapshots.into_iter().map(|snapshot| snapshot.name).collect());

@@ -123,7 +123,7 @@ fn either_slot_identifies_an_evergreen() {
 fn refusals_name_their_reason() {
     assert_eq!(
         refusal(&MemoryDevice::new("disk", Bytes(4096))),
-        "disk: 4096 bytes; an evergreen has more than 1048576"
+        "disk: it has 4096 bytes; an evergreen has more than 1048576"
     );
     assert_eq!(refusal(&device_with(&[])), "disk: no evergreen file system: no superblock at 0, and none at 1 MiB");
     let device = device_with(&[4, 5]);
