@@ -100,6 +100,10 @@ fn fill(lab: &Lab) {
     let sized = |name: &str, bytes| fs::File::create(lab.path(name)).unwrap().set_len(bytes).unwrap();
     sized("zeros.img", 4 << 20);
     sized("e.img", 32 << 20);
+    // The mark of an ext4, at its place.
+    let mut ext4 = vec![0; 4 << 20];
+    ext4[1080..1082].copy_from_slice(&[0x53, 0xef]);
+    fs::write(lab.path("ext4.img"), ext4).unwrap();
     for (name, from, to) in PLANS {
         let made = lab.plan(&SINGLE.replacen(from, to, usize::from(!from.is_empty())));
         fs::rename(made, lab.path(name)).unwrap();

@@ -81,7 +81,7 @@ pub enum FsDumpWhat {
         /// One number, or FROM..TO.
         #[arg(default_value = "..")]
         range: Numbers,
-        /// Print the bitmap of this volume (VVBNs). Default: that of the garden (PVBNs).
+        /// Print VVBNs of this volume. Default: PVBNs.
         #[arg(long, value_name = "NAME")]
         volume: Option<String>,
         /// Print the VVBNs that the snapshots of the volume use.

@@ -4,6 +4,7 @@
 use std::{
     ffi::OsStr,
     fmt, fs,
+    io::Read,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     sync::Arc,
@@ -16,6 +17,7 @@ use senesce_experiment::ErrorKind;
 use senesce_garden::{Accepted, Garden, Limits, LogDevices};
 use senesce_objects::ObjectStore;
 use senesce_service::Devices as Freezable;
+use senesce_volume::{SCAN_BYTES, find_signatures};
 
 use super::{
     claim,
@@ -198,7 +200,7 @@ impl Place {
             Self::One(path) if EvergreenPlace::find_at(path).is_some() => {
                 return Err(usage(format!("{self} is an evergreen, and this command works on a garden"), None));
             }
-            Self::One(path) => return part(open(path)?),
+            Self::One(path) => return part(open(path)?).map_err(|error| foreign(path).unwrap_or(error)),
             Self::Directory(dir) => (find_images(dir)?, None),
             Self::Named { drives, logs } => (drives.clone(), Some(logs)),
         };
@@ -252,6 +254,22 @@ fn part(whole: Arc<dyn BlockDevice>) -> Result<Devices> {
     let (drive, log) = split(whole, drive)?;
     // No other file system's bytes are there.
     Ok(Devices { drives: vec![drive], log: LogDevices::none().with_spare(log) })
+}
+
+/// The error for a file or device that holds something of another program. `None` if nothing is
+/// known of it.
+fn foreign(path: &Path) -> Option<anyhow::Error> {
+    let mut start = Vec::new();
+    fs::File::open(path).ok()?.take(SCAN_BYTES as u64).read_to_end(&mut start).ok()?;
+    // The mark of a boot sector has two bytes, which damage can make.
+    let found = find_signatures(&start, &[]).into_iter().find(|found| !found.holds.contains("boot sector"))?;
+    if found.holds.contains("senesce") {
+        return None;
+    }
+    let shown = path.display();
+    let message = format!("{shown} holds {}, not a garden or an evergreen", found.holds);
+    let hint = format!("`senesce fs` works on what `senesce fs mkfs` made; the kernel mounts others: mount -o loop {shown} DIRECTORY");
+    Some(usage(message, Some(&hint)))
 }
 
 /// One device, parted: `bytes` for the drive, and the rest, from the next block on, for both copies
