@@ -130,7 +130,7 @@ fn damaged_chunk_is_named_with_its_volume_position() {
     bytes[end_of_frames - 1] ^= 1;
     fs::write(path("c"), bytes).unwrap();
     let text = verify(&path("c"), &RestoreOptions { threads: 1, ..Default::default() }).unwrap_err().to_string();
-    assert!(text.contains("chunk 2 (bytes 2097152 and on of the volume)"), "{text}");
+    assert!(text.contains("chunk 2, which holds the volume from byte 2097152 on"), "{text}");
 }
 
 #[test]

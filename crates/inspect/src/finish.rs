@@ -17,8 +17,9 @@ use crate::{
     verdict::compute_verdict,
 };
 
-/// Makes the inspection. `warnings` come first, and `stale` is why the last writes are missing. `is_shuffled` says whether the file system lists a
-/// fresh copy in another order than it was made in.
+/// Makes the inspection. `warnings` come first, and `stale` is why the last writes are missing.
+/// `is_shuffled` says whether the file system lists a fresh copy in another order than it was made
+/// in. `top` is the number of the worst files and directories.
 pub(crate) fn finish(
     mut adder: Adder,
     target: TargetFigures,

@@ -168,8 +168,8 @@ fn by_effect<'m>(model: &'m Model) -> Vec<&'m (String, String)> {
     arms
 }
 
-/// The interval of a ratio and n: `1.25–6.00 (3)`. A single repetition has no interval. `(3+2)`: the
-/// plan requests three, and two were added.
+/// The interval of a ratio and n: `1.25–6.00 (3)`. A single repetition has no interval. `(3+2)`:
+/// the plan requests three, and two were added.
 fn interval(ratio: &Spread, planned: Option<usize>) -> String {
     let n = match planned {
         Some(planned) if ratio.count > planned => format!("{planned}+{}", ratio.count - planned),

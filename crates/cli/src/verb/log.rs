@@ -52,7 +52,7 @@ pub fn log(args: LogArgs) -> Result<()> {
             if summary.ended != Ended::Complete {
                 out.flush()?;
                 return Err(failed(format!(
-                    "the log {} is incomplete: its last frame is cut off; the steps before it are intact",
+                    "the log {} is incomplete: the steps that were counted are intact, and the rest cannot be read",
                     log.display()
                 )));
             }

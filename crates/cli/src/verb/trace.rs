@@ -219,8 +219,8 @@ fn access_text(name: &str, access: &AccessFigures) -> String {
     text
 }
 
-/// A histogram as a table with a bar for the sum of each row. At most 60 columns, so that it fits on
-/// a narrow terminal. Empty if it has no rows.
+/// A histogram as a table with a bar for the sum of each row. At most 60 columns, so that it fits
+/// on a narrow terminal. Empty if it has no rows.
 fn histogram(heading: &str, columns: &[&str], rows: &[(String, Vec<u64>)]) -> String {
     const BAR: f64 = 20.0;
     let most = rows.iter().map(|(_, counts)| counts.iter().sum::<u64>()).max().unwrap_or(0).max(1);

@@ -220,7 +220,10 @@ fn unexpectedly_full_volume_fails_only_its_arm() {
     for args in [vec![], vec!["--dry-run"]] {
         let done = lab.run([vec!["run", "plan.toml", "--out", "tiny"], args].concat());
         println!("{}", done.stderr);
-        done.refused(2, &["volumes.full, ext4: it has 8.00 MiB; ", "hint: take a volume larger than "]);
+        done.refused(
+            2,
+            &["volumes.full, ext4: it has 8.00 MiB, which is too small", "hint: make the volume larger than "],
+        );
     }
     // One that a file system of the plan cannot be made on.
     lab.plan(&SMALL.replace("34MiB", "100MiB").replace("\"ext4\"", "\"ext4\"\n[[file_system]]\nkind = \"btrfs\""));

@@ -66,7 +66,7 @@ fn a_list_of_files_is_their_order() {
         lab.run(args.into_iter().chain([order.into()]))
     };
     fs::write(lab.path("bad"), "d00/f000\n../etc/passwd\n").unwrap();
-    run(&format!("list:{}", lab.path("bad").display())).refused(2, &["bad: line 2: it is no path from the root"]);
+    run(&format!("list:{}", lab.path("bad").display())).refused(2, &["bad: line 2: it is not a relative path"]);
     fs::write(lab.path("long"), vec![b'x'; 10_000]).unwrap();
     run(&format!("list:{}", lab.path("long").display()))
         .refused(2, &["line 1: it is longer than a path can be (4,096 bytes)"]);

@@ -156,7 +156,11 @@ fn dry_run_and_run_refuse_the_same_plans() {
         both(what, None, &[says]);
     }
     lab.plan(&SMALL.replace("34MiB", "8MiB"));
-    both("a full volume without room for a copy", Some(2), &["volumes.full, ext4: it has 8.00 MiB; "]);
+    both(
+        "a full volume without room for a copy",
+        Some(2),
+        &["volumes.full, ext4: it has 8.00 MiB, which is too small"],
+    );
 }
 
 #[test]
@@ -327,7 +331,7 @@ fn previews_of_fragmentation_write_nothing() {
     let said = at(&["fragment", &mount.point.to_string_lossy(), "--free-space", "64KiB:100%", "--dry-run"]).good();
     assert!(said.stdout.contains("would stay free"), "{}", said.stdout);
     for (words, code, says) in [
-        (["fragment", &path("tree/0"), "--extents", "11"], 2, "11 extents of 10 blocks"),
+        (["fragment", &path("tree/0"), "--extents", "11"], 2, "11 extents are not possible: the file has 10 block(s)"),
         (["fragment", &path("none"), "--extents", "2"], 2, "no such file"),
     ] {
         at(&words).refused(code, &[says]);

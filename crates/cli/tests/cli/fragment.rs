@@ -69,7 +69,8 @@ fn files_reach_requested_extents_and_scores() {
 
         std::fs::hard_link(&old, mount.point.join("other")).unwrap();
         lab.run(["fragment", &old, "--extents", "3"]).refused(2, &["several hard links"]);
-        lab.run(["fragment", &path("new-1"), "--extents", "257"]).refused(2, &["257 extents of 256 blocks"]);
+        lab.run(["fragment", &path("new-1"), "--extents", "257"])
+            .refused(2, &["257 extents are not possible: the file has 256 block(s)"]);
         lab.run(["fragment", &path("new-1"), "--extents", "0"]).refused(2, &["0 extents"]);
         lab.run(["fragment", &path("new-1"), "--extents", "2", "--size", "1MiB"]).refused(2, &["it exists"]);
         lab.run(["fragment", &path("none"), "--extents", "2"]).refused(2, &["--size SIZE makes one"]);

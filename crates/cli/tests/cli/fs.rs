@@ -98,7 +98,7 @@ fn writes_before_a_kill_survive() {
     mkfs(&lab);
     let mut child = mount(&lab, &[]);
     lab.run(["fs", "diff", "g", "main", "monday"])
-        .refused(3, &["it is open elsewhere", "hint: a file system that is mounted"]);
+        .refused(3, &["it is open elsewhere", "hint: another program uses it"]);
     write_and_copy(&lab);
     child.kill().unwrap();
     child.wait().unwrap();
@@ -268,7 +268,7 @@ fn cleaning_joins_free_space_and_moves_no_file() {
     let before = tree("g");
     let told = lab.run(["fs", "clean", "garden:g"]).good().stdout;
     println!("{told}");
-    assert!(told.contains(" allocation areas; ") && told.contains(" pointers named an old place"), "{told}");
+    assert!(told.contains(" allocation areas; ") && told.contains(" pointers named an old location"), "{told}");
     let json: serde_json::Value = serde_json::from_str(&lab.run(["fs", "clean", "g", "--json"]).good().stdout).unwrap();
     assert_eq!((&json["areas"], &json["stuck_blocks"]), (&json["of"], &0.into()), "a second pass: {json}");
     let of = json["of"].as_u64().unwrap();

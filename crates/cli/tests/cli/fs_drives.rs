@@ -49,7 +49,8 @@ fn json(text: &str) -> String {
 fn missing_drive_is_replaced_and_scrub_repairs() {
     let lab = Lab::new();
     mkfs(&lab, "g", "24MiB", "7");
-    lab.run(["fs", "replace", "g", "1"]).refused(2, &["drive 1 is here: g/drive-01.img", "hint: only a drive that is"]);
+    lab.run(["fs", "replace", "g", "1"])
+        .refused(2, &["drive 1 is not missing: it is g/drive-01.img", "hint: only a drive that is"]);
     lab.run(["fs", "replace", "g", "9"]).refused(2, &["there is no drive 9", "has drives 0 to 3"]);
     lab.run(["fs", "replace", "gone", "1"]).refused(2, &["cannot list gone"]);
     let told = lab.run(["fs", "rebuild", "garden:g"]).good().stdout;
@@ -128,7 +129,7 @@ fn interrupted_fill_resumes() {
         let mut child = command.spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
-        assert!(line.contains("g/drive-02.img is drive 2 of g now"), "{line}");
+        assert!(line.contains("g/drive-02.img is now drive 2 of g"), "{line}");
         must("kill", &["-INT", &child.id().to_string()]);
         let done = Done::of(child.wait_with_output().unwrap());
         println!("round {round}: {} {}", done.code, done.stdout);
@@ -153,10 +154,10 @@ fn mkfs_refuses_files_with_contents() {
     let lab = Lab::new();
     let all = named(&["a", "b", "c"], "l");
     let mkfs = |args: &[&str], more: &[&str]| lab.run([&["fs", "mkfs", "garden"], args, more].concat());
-    mkfs(&all, &[]).refused(2, &["a is not there, and no size is given", "--size"]);
+    mkfs(&all, &[]).refused(2, &["a does not exist, and its size is not known", "--size"]);
     mkfs(&named(&["a", "b", "a"], "l"), &["--size", "16MiB"]).refused(2, &["a and a are the same"]);
     mkfs(&named(&["a"], "l"), &["--size", "16MiB"])
-        .refused(2, &["1 drive(s) make no RAID groups of 1 of data and one"]);
+        .refused(2, &["1 drive(s) do not fill RAID groups of 1 data drive(s) and one"]);
     assert!(!lab.path("a").exists() && !lab.path("l").exists());
     let made = mkfs(&all, &["--size", "16MiB"]).good().stdout;
     assert!(made.contains("a + b + c: 16.00 MiB in 3 drives, one of them parity"), "{made}");
@@ -211,8 +212,9 @@ fn mkfs_refuses_devices_in_use() {
     run(&["mkfs", "garden"], &named(&[names[0], names[0]], &log.device), &["--force"])
         .refused(2, &["and", "are the same", "for each drive and for the log"]);
     run(&["mkfs", "garden"], &named(&[names[0], names[2]], names[0]), &[]).refused(2, &["are the same"]);
-    mkfs(&["--size", "16MiB", "--force"]).refused(2, &["--size is about drives that are made"]);
-    mkfs(&["--data-drives", "2", "--force"]).refused(2, &["4 drive(s) make no RAID groups of 2 of data and one of"]);
+    mkfs(&["--size", "16MiB", "--force"]).refused(2, &["--size is the size of new drives"]);
+    mkfs(&["--data-drives", "2", "--force"])
+        .refused(2, &["4 drive(s) do not fill RAID groups of 2 data drive(s) and one"]);
 
     let made = mkfs(&["--force"]).good().stdout;
     assert!(
@@ -367,9 +369,9 @@ fn flash_pool_reports_disks_and_flash() {
 
     let named = ["--drive", "a", "--drive", "b", "--flash-drive", "c", "--flash-drive", "d", "--log", "l"];
     mkfs(&[&named[..], &["--size", "16MiB"]].concat())
-        .refused(2, &["c is not there, and no size is given", "--flash-size"]);
+        .refused(2, &["c does not exist, and its size is not known", "--flash-size"]);
     mkfs(&[&named[..6], &named[8..], &["--size", "16MiB", "--flash-size", "8MiB"]].concat())
-        .refused(2, &["1 drive(s) of flash make no RAID group of 1 to 64 of data and one of parity"]);
+        .refused(2, &["1 SSDs make no RAID group: it has 1 to 64 data drives and one parity drive"]);
     mkfs(&[&named[..], &["--size", "16MiB", "--flash-size", "8MiB", "--medium", "ssd"]].concat())
         .refused(2, &["--flash adds SSDs to disks"]);
     mkfs(&[&named[..], &["--size", "16MiB", "--flash-size", "8MiB"]].concat()).good();

@@ -146,7 +146,8 @@ fn evergreen_writes_before_a_kill_survive() {
     fs::write(lab.path("other.json"), "{}").unwrap();
     let words = ["inspect", "evergreen:e.img", "--tree", "t.html", "--figures", "other.json"];
     lab.run(words).refused(2, &["other.json is no file of figures"]);
-    lab.run(["fs", "mount", "e.img", "mnt", "--snapshot", "monday"]).refused(2, &["--snapshot is about a garden"]);
+    lab.run(["fs", "mount", "e.img", "mnt", "--snapshot", "monday"])
+        .refused(2, &["--snapshot has an effect on a garden only"]);
 }
 
 #[test]
@@ -332,7 +333,7 @@ fn bad_copy_is_reported_and_repaired() {
     image().write_all_at(&[0x5a; 100], map_at(&lab) + 200).unwrap();
     assert_eq!(stat()["copies_read_instead"], 1);
     let stated = lab.run(["fs", "stat", "e.img"]).good().stdout;
-    assert!(stated.contains("their map in 2 copies") && stated.contains("done from the other copy: 1"), "{stated}");
+    assert!(stated.contains("their map in 2 copies") && stated.contains("reads from the other copy: 1"), "{stated}");
     let checked = lab.run(["fs", "check", "e.img"]);
     checked.refused(1, &["is damaged: 1 finding(s)"]);
     assert!(

@@ -147,8 +147,8 @@ fn unknown_and_taken_names_are_refused() {
         .refused(2, &["volume main has no snapshot a", "hint: volume main has no snapshots"]);
     run(&["snapshot", "create", "g", "main", "a"]).good();
     run(&["snapshot", "create", "g", "main", "a"]).refused(2, &["a snapshot a exists", "has the snapshots: a"]);
-    run(&["snapshot", "create", "g", "main", ""]).refused(2, &["a snapshot's name of 0 bytes"]);
-    run(&["snapshot", "create", "g", "main"]).refused(2, &["needs 2 name(s) after the garden", "hint: "]);
+    run(&["snapshot", "create", "g", "main", ""]).refused(2, &["the name of a snapshot has 0 bytes"]);
+    run(&["snapshot", "create", "g", "main"]).refused(2, &["2 name(s) must follow the garden", "hint: "]);
     run(&["snapshot", "restore", "g", "main", "b"]).refused(2, &["volume main has no snapshot b", "snapshots: a"]);
     run(&["snapshot", "list", "g", "other"]).refused(2, &["no volume other", "its volumes: main"]);
     run(&["diff", "g", "main", "b"]).refused(2, &["volume main has no snapshot b", "snapshots: a"]);
@@ -192,7 +192,10 @@ fn deleting_a_snapshot_frees_a_full_garden() {
     let first = fill("first");
     assert!(first > 500, "{first} blocks");
     let refused = lab.run(["fs", "snapshot", "create", "g", "main", "full"]);
-    refused.refused(3, &["cannot make snapshot full of volume main in g", "no space left", "hint: remove something"]);
+    refused.refused(
+        3,
+        &["cannot make snapshot full of volume main in g", "no space left", "hint: delete files or snapshots"],
+    );
     check(&lab);
     let mounted = mount(&lab, &[]);
     fs::remove_file(lab.path("mnt/first")).unwrap();
@@ -284,7 +287,7 @@ fn clone_is_independent_and_deletion_frees_space() {
     lab.run(["fs", "volume", "delete", "g", "main"]).refused(2, &["volume main has 1 snapshot(s)", "monday"]);
     lab.run(["fs", "volume", "delete", "g", "none"]).refused(2, &["no volume none", "its volumes: main, try"]);
     lab.run(["fs", "clone", "g", "main", "monday", "try"]).refused(2, &["a volume try exists"]);
-    lab.run(["fs", "clone", "g", "main", "monday"]).refused(2, &["needs 3 name(s) after the garden"]);
+    lab.run(["fs", "clone", "g", "main", "monday"]).refused(2, &["3 name(s) must follow the garden"]);
 
     let told = lab.run(["fs", "volume", "delete", "g", "try"]).good().stdout;
     assert!(told.starts_with("g: volume try deleted\n") && told.contains(" free, "), "{told}");

@@ -68,9 +68,9 @@ fn inputs_that_a_guest_does_not_see_are_refused() {
     let lab = Lab::new();
     let synthetic = "synthetic = { model = \"linux-like\", files = 500, commits = 8 }";
     for (from, to, says) in [
-        (synthetic, "trace = \"/proc/version\"", "does not see /proc/version"),
-        (synthetic, "repo = \"/sys/kernel\"", "does not see /sys/kernel"),
-        ("every = 4", "every = 4\ndevices = [\"/dev/null\"]", "does not see /dev/null"),
+        (synthetic, "trace = \"/proc/version\"", "cannot see /proc/version"),
+        (synthetic, "repo = \"/sys/kernel\"", "cannot see /sys/kernel"),
+        ("every = 4", "every = 4\ndevices = [\"/dev/null\"]", "cannot see /dev/null"),
     ] {
         lab.plan(&SINGLE.replace(from, to));
         lab.run(["run", "plan.toml", "--out", "run", "--guest", "uml"]).refused(2, &[says, "copy it"]);

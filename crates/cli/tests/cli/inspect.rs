@@ -193,9 +193,9 @@ fn live_root_is_inspected_under_any_device_name() {
 fn what_cannot_be_inspected_is_named() {
     let lab = Lab::new();
     std::fs::write(lab.path("text"), "no file system").unwrap();
-    lab.run(["inspect", "text"]).refused(2, &["holds no file system", "ext4, XFS and Btrfs"]);
+    lab.run(["inspect", "text"]).refused(2, &["holds no file system", "ext4, XFS, Btrfs and F2FS"]);
     lab.run(["inspect", "absent"]).refused(2, &["cannot look up absent"]);
-    lab.run(["inspect", "/proc"]).refused(2, &["is on proc", "ext4, XFS and Btrfs"]);
+    lab.run(["inspect", "/proc"]).refused(2, &["is on proc", "ext4, XFS, Btrfs and F2FS"]);
     lab.run(["inspect", "/proc", "--offline"]).refused(2, &["it is a directory", "leave --offline out"]);
     lab.run(["inspect", "/", "-d", "floppy"]).refused(2, &["no device and no file \"floppy\"", "hdd-7200"]);
 }

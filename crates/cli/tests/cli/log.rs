@@ -108,7 +108,7 @@ fn damaged_logs_are_read_up_to_the_damage() {
     fs::write(&bad, &good[..good.len() - 30]).unwrap();
     let verified = lab.run(["log", "verify", text(&bad)]);
     assert!(verified.stdout.contains("truncated: the last whole frame ends at byte"), "{}", verified.stdout);
-    verified.refused(1, &["bad.senesce-log is not whole"]);
+    verified.refused(1, &["bad.senesce-log is incomplete"]);
     assert!(lab.run(["log", "show", text(&bad)]).good().stdout.contains("clone"));
     let replayed = lab.run(["replay", text(&bad), "--on", text(&place("a")), "--dir", text(&dir)]);
     // Its whole frames are replayed, but no caller must take that for the whole log.

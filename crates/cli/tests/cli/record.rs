@@ -147,7 +147,7 @@ fn third_signal_exits_without_waiting() {
         let is_mounted = mount_points().contains(&lab.path("mnt").to_string_lossy().into_owned());
         drop(user);
         if is_patient {
-            assert!(done.good().stderr.contains("a third one leaves mounts and files to `senesce clean`"));
+            assert!(done.good().stderr.contains("a third one exits at once, and `senesce clean` then removes"));
         } else {
             assert!([129, 130, 143].contains(&done.code), "{}", done.code);
             assert!(is_mounted, "it was not waited for");
@@ -201,7 +201,7 @@ fn replay_without_space_names_the_operation() {
     for threads in ["1", "3"] {
         // What is made for it is refused before; of a place that is there the size is not asked.
         let small = ["replay", "log", "--on", "image:32MiB", "--fs", "ext4", "--dir", &dir, "--threads", threads];
-        lab.run(small).refused(2, &["has 32.00 MiB; 39.84 MiB are to be on it"]);
+        lab.run(small).refused(2, &["has 32.00 MiB, which is too small: its contents need 39.84 MiB"]);
         let disk = Disk::new(&lab.path("small"), 32);
         disk.format_ext4();
         let mount = Mount::new(&[&disk.device], lab.path("small-mnt"));

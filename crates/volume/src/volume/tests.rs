@@ -264,7 +264,9 @@ fn only_the_recording_of_that_name_is_unmounted() {
         custodian.acquire(resource, mount).unwrap();
         let reported = custodian.release_all()[0].to_string();
         assert_eq!(
-            want.unwrap_or("recording at /rec: left alone, nothing proves that it is ours: tmpfs is mounted on /rec"),
+            want.unwrap_or(
+                "recording at /rec: not removed, because nothing proves that this run made it: tmpfs is mounted on /rec"
+            ),
             reported
         );
         assert_eq!(host.is_clean(), want.is_some());

@@ -96,8 +96,8 @@ fn second_run_completes_the_table_of_experiments() {
         );
     }
     // Both parts of E1, E4 and E5 are of the same aggregates.
-    assert_eq!((parts, told.matches(", begun").count()), (19, 16), "{told}");
-    assert_eq!(told.matches(" s of a processor (").count(), 16, "{told}");
+    assert_eq!((parts, told.matches(", started").count()), (19, 16), "{told}");
+    assert_eq!(told.matches(" s of processor time (").count(), 16, "{told}");
     let page = fs::read_to_string(lab.path("all/report.html")).unwrap();
     assert!(page.contains("OLTP at random on 12 SSDs") && page.matches("<svg class=\"panel\"").count() > 10);
     // Two parts again, one at a time; all others are taken as they are.
@@ -106,7 +106,7 @@ fn second_run_completes_the_table_of_experiments() {
     }
     let (second, told) = run("1");
     assert!(without_times(&second) == without_times(&first), "{second}\n{first}");
-    assert_eq!(told.matches(", begun").count(), 2, "{told}");
+    assert_eq!(told.matches(", started").count(), 2, "{told}");
     // As text, of parts that are there.
     let some = lab.run(["reproduce", "e5", "E9", "--scale", "tiny", "--out", "all"]).good().stdout;
     for said in [
@@ -135,13 +135,13 @@ fn second_run_completes_the_table_of_experiments() {
     let start = file.find("senesce_build\": \"").unwrap() + 17;
     fs::write(lab.path("all/E5-time.json"), [&file[..start], "x", &file[start + 1..]].concat()).unwrap();
     let again = ["reproduce", "E5", "--scale", "tiny", "--out", "all"];
-    lab.run(again).refused(2, &["E5-time.json is of another build", "name another directory"]);
+    lab.run(again).refused(2, &["E5-time.json is from another build", "name another directory"]);
     fs::copy(lab.path("all/E4-structure.json"), lab.path("all/E5-time.json")).unwrap();
     lab.run(again).refused(2, &["E5-time.json is structure of E4", "name another directory"]);
     fs::write(lab.path("all/E5-time.json"), file).unwrap();
     let other = ["reproduce", "E5", "--scale", "small", "--out", "all"];
     lab.run(other)
-        .refused(2, &["E1-structure.json is of scale 16/1, 3 % of the turnovers", "scale 128/4 is requested"]);
+        .refused(2, &["E1-structure.json is from scale 16/1, 3 % of the turnovers", "scale 128/4 was requested"]);
 }
 
 /// The circumstances and costs of figures are printed for each part, in common or by itself.

@@ -441,7 +441,7 @@ mod tests {
         let runs = |all: [&str; 3]| warn_of_disturbed(&all.map(str::to_owned));
         assert_eq!(runs(["", "", ""]), None);
         let said = runs(["", "tasks waited for memory 9% of the time", "the hypervisor took 6% of a processor"]);
-        let expected = "other work disturbed 2 of 3 runs, the first one so: tasks waited for memory 9% of the time";
+        let expected = "other work disturbed 2 of 3 runs, the first one by: tasks waited for memory 9% of the time";
         assert_eq!(said.as_deref(), Some(expected));
     }
 }

@@ -268,7 +268,9 @@ fn foreign(path: &Path) -> Option<anyhow::Error> {
     }
     let shown = path.display();
     let message = format!("{shown} holds {}, not a garden or an evergreen", found.holds);
-    let hint = format!("`senesce fs` works on what `senesce fs mkfs` made; the kernel mounts others: mount -o loop {shown} DIRECTORY");
+    let hint = format!(
+        "`senesce fs` works on what `senesce fs mkfs` made; the kernel mounts others: mount -o loop {shown} DIRECTORY"
+    );
     Some(usage(message, Some(&hint)))
 }
 
