@@ -52,7 +52,7 @@ fn evergreen_is_made_and_read_without_root() {
 
     mkfs(&lab, &[]).refused(3, &["holds an evergreen of senesce; it was not touched", "--force"]);
     mkfs(&lab, &["--force", "--size", "1GiB"]).refused(2, &["--size is the size of a new file"]);
-    mkfs(&lab, &["--volume", "main"]).refused(2, &["--volume is about a garden"]);
+    mkfs(&lab, &["--volume", "main"]).refused(2, &["--volume is an option of a garden"]);
     lab.run(["fs", "mkfs", "garden", "g", "--fanout", "8"]).refused(2, &["options are of an evergreen"]);
     assert!(bytes() == before, "it was not touched");
 
