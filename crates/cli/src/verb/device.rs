@@ -82,7 +82,7 @@ pub fn read_device(name: &str) -> Result<DeviceSpec> {
         let message = format!("there is no device and no file {name:?}");
         let near = find_near(name, presets().map(|(known, _)| known));
         let near = near.map(|near| format!("did you mean {near}? ")).unwrap_or_default();
-        let hint = format!("{near}Known devices: {known}; or the path of a description in TOML");
+        let hint = format!("{near}known devices: {known}; or the path of a description in TOML");
         return Err(usage(message, Some(&hint)));
     }
     let text = read_description(name).with_context(|| format!("cannot read {name}"))?;
