@@ -100,7 +100,7 @@ fn check_words(args: &FsMkfsArgs, place: &Place) -> Result<()> {
             Err(usage("--force applies to existing drives, and mkfs makes a new directory", None))
         }
         Place::Directory(_) | Place::Named { .. } if args.zeroed => Err(usage(
-            "--zeroed is about one existing file or device; a directory is made, and named drives are read",
+            "--zeroed applies to one existing file or device; mkfs makes a new directory, and reads named drives",
             None,
         )),
         _ => Ok(()),
