@@ -78,7 +78,7 @@
     entry.append(colour, text);
     return entry;
   };
-  const kinds = knowsFree ? [swatch("--faint", "free"), swatch("--axis", "metadata")] : [swatch("--faint", "free or metadata")];
+  const kinds = knowsFree ? [swatch("--faint", "free"), swatch("--axis", "metadata, other files")] : [swatch("--faint", "free, metadata, other files")];
   kinds.push(swatch("--paper", "no part of the volume"));
   document.getElementById("map-kinds").replaceChildren(...kinds);
   let chosen = null, isPinned = false;
@@ -132,7 +132,7 @@
     const parts = [`${size(used[index])} of files${used[index] ? ` in ${extents[index]} extent${extents[index] === 1 ? "" : "s"}` : ""}`];
     const rest = Math.min(cellBytes, data.volume_bytes - from) - used[index] - free[index];
     if (knowsFree) parts.push(`${size(free[index])} free`);
-    if (rest > 0) parts.push(`${size(rest)} of metadata${knowsFree ? "" : " or free"}`);
+    if (rest > 0) parts.push(`${size(rest)} of metadata or other files${knowsFree ? "" : " or free"}`);
     lines.push(parts.join(", "));
     return lines.join("\n");
   };

@@ -173,7 +173,7 @@
       button.addEventListener("click", () => way(figure, name));
       bar.append(button);
     }
-    heading.after(bar);
+    (heading.closest("summary") ?? heading).after(bar);
     figure.classList.add("saved");
   }
   // A path may break after each of its directories.
@@ -181,9 +181,9 @@
     if (!cell.childElementCount) cell.replaceChildren(...cell.textContent.split(/(?<=\/)/).flatMap((part) => [part, document.createElement("wbr")]));
   }
   // A heading links to itself, so that a reader can send a figure's address.
-  for (const heading of document.querySelectorAll("section[id] > h2")) {
+  for (const heading of document.querySelectorAll("section[id] > h2, section[id] > details > summary > h2")) {
     const link = element("a", "anchor", "#");
-    link.href = `#${heading.parentElement.id}`;
+    link.href = `#${heading.closest("section").id}`;
     link.setAttribute("aria-label", "Link to this section");
     heading.append(" ", link);
   }
@@ -200,6 +200,33 @@
     fold.append(element("summary", "", "Contents"), list);
     contents.append(fold);
     document.querySelector("main > header").after(contents);
+  }
+  // The address of a folded figure opens it. Printing opens all figures that say something.
+  const folds = [...document.querySelectorAll("section.row > details")];
+  const reveal = () => {
+    const fold = document.getElementById(decodeURIComponent(location.hash.slice(1)))?.querySelector(":scope > details");
+    if (!folds.includes(fold)) return;
+    fold.open = true;
+    fold.parentElement.scrollIntoView();
+  };
+  addEventListener("hashchange", reveal);
+  reveal();
+  let opened = [];
+  addEventListener("beforeprint", () => {
+    opened = folds.filter((fold) => fold.classList.contains("more") && !fold.open);
+    for (const fold of opened) fold.open = true;
+  });
+  addEventListener("afterprint", () => { for (const fold of opened) fold.open = false; });
+  if (folds.length > 1) {
+    const all = element("button", "", "Open all charts");
+    all.type = "button";
+    all.id = "open-all";
+    all.addEventListener("click", () => {
+      const isOpen = folds.some((fold) => !fold.open);
+      for (const fold of folds) fold.open = isOpen;
+      all.textContent = isOpen ? "Close the charts" : "Open all charts";
+    });
+    document.querySelector("nav.contents")?.append(all);
   }
   for (const contents of document.querySelectorAll("nav.contents details")) {
     contents.addEventListener("click", (event) => { if (event.target.tagName === "A") contents.open = false; });

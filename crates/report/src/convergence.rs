@@ -147,7 +147,8 @@ fn panel(model: &Model, kind: &Kind, arm: &str, checkpoints: &BTreeMap<u64, BTre
     let y = if low.is_finite() { Axis::logarithmic(low, high) } else { Axis::from_zero(1.0) };
     let drawn = LinePanel {
         title: arm.to_owned(),
-        x_label: model.unit.clone(),
+        x_unit: model.unit.clone(),
+        x_label: model.x_title.clone(),
         y_label: kind.y_label,
         unit: "",
         series,
@@ -156,7 +157,7 @@ fn panel(model: &Model, kind: &Kind, arm: &str, checkpoints: &BTreeMap<u64, BTre
         reference,
         noise: None,
     };
-    Panel { label: format!("Convergence ({}), {arm}", kind.label), svg: drawn.draw() }
+    Panel::new(format!("Convergence ({}), {arm}", kind.label), drawn)
 }
 
 /// The bound that ended an aging, in words.
@@ -185,7 +186,7 @@ pub(crate) fn reached_figure(model: &Model) -> Figure {
                 names: ["asked", "reached"],
                 bins,
             };
-            Some(Panel { label: format!("{label} asked and reached, {arm}"), svg: panel.draw() })
+            Some(Panel::new(format!("{label} asked and reached, {arm}"), panel))
         });
         (Variant::Choice { name, label }, panels.collect())
     };

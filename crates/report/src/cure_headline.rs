@@ -10,7 +10,7 @@ use senesce_store::{CellKey, CureRow, Role};
 
 use crate::cures::read_seconds;
 use crate::format::count;
-use crate::headline::{ALIKE, list, on_device, two_digits};
+use crate::headline::{ALIKE, KeyFigure, list, on_device, two_digits};
 use crate::model::{Lines, Model, Spread, lines};
 use crate::noise::Finding;
 
@@ -48,6 +48,20 @@ pub(crate) fn cure_headline(model: &Model) -> Vec<String> {
     let mut sentences = vec![gain_sentence(model, &cured, &device)];
     sentences.extend(fresh_sentence(&cured));
     sentences
+}
+
+/// The gains of cures as key figures, the largest first; none without cures.
+pub(crate) fn cure_key_figures(model: &Model) -> Vec<KeyFigure> {
+    let Some((costs, device, is_measured)) = costs(model) else { return Vec::new() };
+    let mut cured = last_cures(model, &costs, is_measured);
+    cured.sort_by(|a, b| b.most_gain().total_cmp(&a.most_gain()));
+    let figure = |cured: &Cured<'_>| KeyFigure {
+        arm: cured.name.clone(),
+        factor: cured.gain(),
+        device: format!("faster after {}, {}", cured.row.tool, device.trim_start_matches("a ")),
+        is_difference: cured.effect() != Effect::None,
+    };
+    cured.iter().map(figure).collect()
 }
 
 /// The costs of reading, the device in words, and whether they were measured with noise. `None`

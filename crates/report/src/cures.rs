@@ -196,7 +196,7 @@ fn dot_panels(model: &Model, all: &Lines) -> Vec<Panel> {
         let x = Axis::from_zero(most);
         let title = file_system.to_owned();
         let panel = DotPanel { title, x_label: "cold read, s", unit: " s", x, rows };
-        Panel { label: format!("{file_system}: cold read before and after a cure"), svg: panel.draw() }
+        Panel::new(format!("{file_system}: cold read before and after a cure"), panel)
     };
     by_file_system.into_iter().map(panel).collect()
 }

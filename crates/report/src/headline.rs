@@ -7,7 +7,7 @@
 
 use senesce_store::Role;
 
-use crate::cure_headline::cure_headline;
+use crate::cure_headline::{cure_headline, cure_key_figures};
 use crate::devices::{TRACED, VIRTUAL_TIME, short};
 use crate::format::{count, number};
 use crate::model::{Lines, Model, Spread, words};
@@ -47,7 +47,8 @@ pub(crate) fn headline(model: &Model) -> Vec<String> {
     sentences
 }
 
-/// A figure that the page shows in large type: how many times a fresh copy reading costs.
+/// A figure that the page shows in large type: how many times a fresh copy reading costs, or how
+/// many times a cure makes it faster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KeyFigure {
     pub arm: String,
@@ -55,21 +56,27 @@ pub(crate) struct KeyFigure {
     pub factor: String,
     /// The device, and whether the factor is modelled or measured.
     pub device: String,
-    /// Whether reading is slower than a fresh copy, by more than chance.
-    pub is_slower: bool,
+    /// Whether it is more than chance: slower than a fresh copy, or another cost after a cure.
+    pub is_difference: bool,
 }
 
 /// At most three key figures, the largest effect first.
 ///
-/// The arms on the main device come first. If the run has fewer than three arms, its other devices
-/// follow. Without modelled figures, only measured differences count.
+/// Cures come alone, because the headline is about them. Otherwise the arms on the main device come
+/// first. If the run has fewer than three arms, its other devices follow. Without modelled figures,
+/// only measured differences count.
 pub(crate) fn key_figures(model: &Model) -> Vec<KeyFigure> {
     const MOST: usize = 3;
+    let mut cured = cure_key_figures(model);
+    if !cured.is_empty() {
+        cured.truncate(MOST);
+        return cured;
+    }
     let figure = |arm: &OfArm, device: &str| KeyFigure {
         arm: arm.arm.to_owned(),
         factor: arm.range(),
         device: device.to_owned(),
-        is_slower: arm.is_slower(),
+        is_difference: arm.is_slower(),
     };
     if model.main_device().is_none() {
         let wall = Slowdowns::of(model, &model.slowdown);
@@ -356,7 +363,7 @@ mod tests {
         let figures = key_figures(&model);
         let shown: Vec<_> = figures.iter().map(|figure| (figure.arm.as_str(), figure.factor.as_str())).collect();
         assert_eq!(shown, [("xfs", "12×"), ("btrfs", "5.3–7.2×"), ("ext4", "1.5–1.8×")]);
-        assert!(figures.iter().all(|figure| figure.device == "HDD 7.2K, modelled" && figure.is_slower));
+        assert!(figures.iter().all(|figure| figure.device == "HDD 7.2K, modelled" && figure.is_difference));
         assert_eq!(why_folded(&model), None, "ext4 was measured to be slower");
         model.arms.retain(|(arm, _)| arm != "ext4");
         assert_eq!(why_folded(&model), Some("Every cell was measured once (n = 1)"));
@@ -375,8 +382,10 @@ mod tests {
         model.modelled.insert("model: SSD".to_owned(), Lines::new());
         model.modelled_slowdown.insert("model: SSD".to_owned(), ssd);
         let figures = key_figures(&model);
-        let shown: Vec<_> =
-            figures.iter().map(|figure| (figure.device.as_str(), figure.factor.as_str(), figure.is_slower)).collect();
+        let shown: Vec<_> = figures
+            .iter()
+            .map(|figure| (figure.device.as_str(), figure.factor.as_str(), figure.is_difference))
+            .collect();
         assert_eq!(shown, [("HDD 7.2K, modelled", "12×", true), ("SSD, modelled", "1.0×", false)]);
         // Without a model, only a measured difference is a key figure.
         model.modelled.clear();

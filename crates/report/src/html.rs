@@ -6,23 +6,20 @@ use minijinja::{Value, context};
 use senesce_store::{Results, Role};
 
 use crate::Error;
-use crate::chart::{CLASS_NAMES, PANEL_HEIGHT, PANEL_WIDTH};
+use crate::baseline::{self, Baseline};
+use crate::chart::{CLASS_NAMES, PANEL_WIDTH, marker};
 use crate::cures;
 use crate::devices::short;
 use crate::film::film;
 use crate::format::{count, escape, figure, page_json};
-use crate::headline::{KeyFigure, headline, key_figures, why_folded};
+use crate::headline::{KeyFigure, headline, key_figures};
 use crate::methods::methods;
 use crate::model::{Model, ROLES, words};
 use crate::page::render_page;
-use crate::panels::{Figure, Legend, Panel, arm_class, figures, part_class};
+use crate::panels::{Legend, Panel, arm_class, figures, part_class};
+use crate::shelf::{Placed, place};
 use crate::summary::{self, Cell};
 use crate::warnings::warnings;
-
-/// Figures of measured reading. They are folded if they show no difference.
-const MEASURED: [&str; 2] = ["grep-cost", "slowdown"];
-/// Further figures of wall time. They are folded if it is that of memory.
-const WALL_TIMES: [&str; 2] = ["latency", "aging-speed"];
 
 /// Options of the report.
 #[derive(Clone, Debug, Default)]
@@ -35,6 +32,8 @@ pub struct ReportOptions {
     /// For an unfinished run: the missing part, as a sentence. The page shows it and reloads itself
     /// every few seconds.
     pub unfinished: Option<String>,
+    /// An earlier run: the page shows the change since it.
+    pub baseline: Option<Baseline>,
 }
 
 /// Renders the report as one HTML page, which loads nothing: style, script, charts and data are in
@@ -43,15 +42,12 @@ pub struct ReportOptions {
 /// In: the results of a run. Out: the page; the same for the same input. Cost: linear in the rows.
 pub fn render_report(results: &Results, options: &ReportOptions) -> Result<String, Error> {
     let model = Model::compute(results);
-    let why = why_folded(&model);
-    let is_memory = model.is_wall_of_memory();
-    let is_measured = |name: &str| MEASURED.contains(&name) || (is_memory && WALL_TIMES.contains(&name));
-    let folded = |figure: &Figure| why.filter(|_| is_measured(&figure.name));
-    let figures = figures(&model);
-    let first_modelled = figures.iter().map(|figure| figure.name.clone()).find(|name| name.starts_with("modelled-"));
-    let figures: Vec<Value> = figures.iter().map(|figure| figure_value(&model, figure, folded(figure))).collect();
+    let figures = place(&model, figures(&model));
+    let first_modelled =
+        figures.iter().map(|placed| placed.figure.name.clone()).find(|name| name.starts_with("modelled-"));
+    let figures: Vec<Value> = figures.iter().map(|placed| figure_value(&model, placed)).collect();
     let key_figure = |figure: &KeyFigure| {
-        context! { arm => &figure.arm, factor => &figure.factor, device => &figure.device, is_slower => figure.is_slower }
+        context! { arm => &figure.arm, factor => &figure.factor, device => &figure.device, is_difference => figure.is_difference }
     };
     let run = &results.run;
     let title = options.title.clone().unwrap_or_else(|| run.run_name.clone());
@@ -89,6 +85,7 @@ pub fn render_report(results: &Results, options: &ReportOptions) -> Result<Strin
             model_rows => cures::model_rows(results, &model.unit),
         },
         first_modelled => first_modelled,
+        change => baseline::section(&model, options.baseline.as_ref()),
         figures => figures,
         sizes => CLASS_NAMES,
         spreads => spreads(&model),
@@ -118,7 +115,8 @@ fn columns_of_maps(model: &Model) -> usize {
     ROLES.iter().filter(has_map).count().max(1)
 }
 
-fn figure_value(model: &Model, figure: &Figure, folded: Option<&str>) -> Value {
+fn figure_value(model: &Model, placed: &Placed) -> Value {
+    let figure = &placed.figure;
     let panels = |panels: &[Panel]| -> Vec<String> { panels.iter().map(page_svg).collect() };
     let variants = figure.variants.iter().map(|(variant, drawn)| {
         context! { name => variant.name(), label => variant.label(), panels => panels(drawn) }
@@ -131,13 +129,19 @@ fn figure_value(model: &Model, figure: &Figure, folded: Option<&str>) -> Value {
     };
     let class = if matches!(figure.legend, Legend::Parts(_)) { part_class } else { arm_class };
     let arms = arms.iter().enumerate().map(|(at, arm)| context! { name => arm.as_str(), class => class(at) });
-    let roles = roles.iter().map(|role| context! { key => role.name(), words => words(*role) });
+    let roles = roles.iter().map(|role| {
+        context! {
+            key => role.name(), words => words(*role), mark => Value::from_safe_string(marker(*role, 15.0, 5.0)),
+        }
+    });
     context! {
         name => figure.name.as_str(),
         title => figure.title.as_str(),
         caption => figure.caption.as_str(),
-        folded => folded,
-        csv => figure.csv.as_str(),
+        shelf => placed.shelf,
+        why => placed.why,
+        // The page's script makes the rows of maps from the film: they are many.
+        csv => if figure.name == "maps" { "" } else { &figure.csv },
         arms => arms.collect::<Vec<_>>(),
         roles => roles.collect::<Vec<_>>(),
         sizes => figure.legend == Legend::Sizes,
@@ -170,10 +174,10 @@ fn cell_value(cell: &Cell) -> Value {
 }
 
 fn page_svg(panel: &Panel) -> String {
+    let (svg, height) = panel.page();
     format!(
-        r#"<svg class="panel" viewBox="0 0 {PANEL_WIDTH} {PANEL_HEIGHT}" role="img" tabindex="0" aria-label="{}">{}</svg>"#,
-        escape(&panel.label),
-        panel.svg
+        r#"<svg class="panel" viewBox="0 0 {PANEL_WIDTH} {height}" role="img" tabindex="0" aria-label="{}">{svg}</svg>"#,
+        escape(&panel.label)
     )
 }
 

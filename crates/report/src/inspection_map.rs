@@ -256,8 +256,8 @@ impl Painter {
         let patches = match (self.by, self.knows_free) {
             (MapColour::Free, true) => vec![("", "free"), ("blank", "files and metadata")],
             (MapColour::Free, false) => vec![("blank", "not known")],
-            (_, true) => vec![("blank", "free"), ("metadata", "metadata")],
-            (_, false) => vec![("blank", "free or metadata")],
+            (_, true) => vec![("blank", "free"), ("metadata", "metadata, other files")],
+            (_, false) => vec![("blank", "free, metadata, other files")],
         };
         let has_beyond = self.used.len() as u64 * self.cell_bytes > self.volume_bytes;
         for (class, name) in patches.into_iter().chain(has_beyond.then_some(("paper", "beyond the volume's end"))) {

@@ -5,6 +5,7 @@
 //! other figures. Charts are drawn as SVG here, once: the HTML holds the same drawings as the files
 //! for papers, and its script only adds tooltips and toggles. The same results give the same bytes.
 
+mod baseline;
 mod chart;
 mod convergence;
 mod csv;
@@ -36,6 +37,8 @@ mod pdf;
 mod pdf_font;
 mod reproduction;
 mod reproduction_strip;
+mod sheet;
+mod shelf;
 mod sparkline;
 mod spread;
 mod suite;
@@ -43,7 +46,9 @@ mod summary;
 mod transfer;
 mod tree;
 mod warnings;
+mod workload;
 
+pub use baseline::Baseline;
 pub use equivalence::equivalence_table;
 pub use error::Error;
 pub use figures::{Figures, render_figures};

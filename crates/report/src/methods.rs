@@ -4,18 +4,15 @@ use senesce_store::Role;
 
 use crate::devices::{TRACED, VIRTUAL_TIME, short};
 use crate::format::{bytes, count};
+use crate::headline::list;
 use crate::model::{Model, ROLES, words};
+use crate::workload::{self, fact};
 
 /// What was done and how it was measured, as paragraphs. A circumstance that the run did not record
 /// is left out.
 pub(crate) fn methods(model: &Model) -> Vec<String> {
     let paragraphs = [workload(model), volumes(model), measurement(model), statistics(model), citation(model)];
     paragraphs.into_iter().map(|sentences| sentences.join(" ")).filter(|text| !text.is_empty()).collect()
-}
-
-fn fact(model: &Model, key: &str) -> Option<String> {
-    let text = model.circumstance(key)?.trim_matches('"').to_owned();
-    (!text.is_empty()).then_some(text)
 }
 
 /// The values of a circumstance of a volume over all arms, each once.
@@ -42,8 +39,8 @@ fn workload(model: &Model) -> Vec<String> {
     }
     let plan = match (run.plan_name.as_str(), run.plan_hash.get(..12)) {
         ("", _) => String::new(),
-        (name, Some(hash)) => format!(" (plan {name}, BLAKE3 {hash})"),
-        (name, None) => format!(" (plan {name})"),
+        (name, Some(hash)) => format!(" by the plan {name} (BLAKE3 {hash})"),
+        (name, None) => format!(" by the plan {name}"),
     };
     let mut sentences = vec![format!(
         "We aged {} with senesce {}{}.",
@@ -51,13 +48,11 @@ fn workload(model: &Model) -> Vec<String> {
         run.senesce_version,
         plan,
     )];
-    if let Some(kind) = fact(model, "workload.kind") {
-        let edition = fact(model, "workload.edition").map_or(String::new(), |edition| format!(", edition {edition}"));
-        let origin = fact(model, "history.origin").map_or(String::new(), |origin| format!(", from {origin}"));
-        let seed = fact(model, "plan.seed").map_or(String::new(), |seed| format!(", seed {seed}"));
+    if let Some(sentence) = workload::sentence(model) {
+        let seed = fact(model, "plan.seed").map_or(String::new(), |seed| format!("; seed {seed}"));
         let last =
             model.checkpoints.last().map_or(String::new(), |last| format!(", up to {} {}", count(*last), model.unit));
-        sentences.push(format!("The workload was {kind}{edition}{origin}{seed}{last}."));
+        sentences.push(format!("{sentence}{last}{seed}."));
     }
     if let (Some(first), Some(last)) = (fact(model, "history.first_commit"), fact(model, "history.last_commit")) {
         sentences.push(format!("Its first commit is {first}, its last commit {last}."));
@@ -118,26 +113,55 @@ fn volumes(model: &Model) -> Vec<String> {
 
 fn measurement(model: &Model) -> Vec<String> {
     let mut sentences = Vec::new();
+    let grep_cost = model.grep_cost();
+    let counts = || grep_cost.values().flat_map(|line| line.values()).map(|cost| cost.count);
     if let Some((scanner, order, cache)) = &model.method {
-        let repetitions = model.grep_cost().values().flat_map(|line| line.values()).map(|cost| cost.count).max();
+        let times = match (counts().min(), counts().max()) {
+            (_, Some(1)) => ", once for each cell".to_owned(),
+            (Some(least), Some(most)) if least == most => format!(", {most} times in turn over the volumes"),
+            (_, Some(most)) => format!(", up to {most} times in turn over the volumes"),
+            _ => String::new(),
+        };
+        let clock = match (model.virtual_disk(), model.is_wall_of_memory()) {
+            (Some((disk, ..)), true) => format!(
+                "the time that a modelled {} needs for the requests of one cold read of the whole tree. This clock is virtual: \
+                 it advances by the modelled time of each request, and the wall time of this machine does not count. The read \
+                 is",
+                short(disk).trim_end_matches(VIRTUAL_TIME)
+            ),
+            (Some((disk, ..)), false) => format!(
+                "the wall time of one cold read of the whole tree, in which each request waits as long as a modelled {} needs \
+                 for it. The read is",
+                short(disk).trim_end_matches(VIRTUAL_TIME)
+            ),
+            (None, _) => {
+                "the wall time of one cold read of the whole tree on this machine's device. The read is".to_owned()
+            }
+        };
         sentences.push(format!(
-            "Reading cost is the wall time of one read of the whole tree by {scanner}, in the order {order}, with cold caches \
-             ({cache}), per GiB of allocated size{}.",
-            repetitions.map_or(String::new(), |n| format!(", at most {n} times in turn over the volumes"))
+            "Reading cost is {clock} by the scanner {scanner} in the order {order}, with cold caches ({}){times}. Costs are \
+             per GiB of allocated size.",
+            cache.trim_end_matches(" (disk in virtual time)").replace('+', " and ")
         ));
     }
-    let devices: Vec<String> = model
-        .devices()
-        .into_iter()
-        .filter(|device| !device.ends_with(TRACED))
-        .map(|device| short(device).to_owned())
-        .collect();
-    if !devices.is_empty() {
-        let how = match devices[0].ends_with(VIRTUAL_TIME) {
-            true => "from the requests that the file system made to a disk in virtual time",
-            false => "from the places of files, inodes and directories",
-        };
-        sentences.push(format!("Modelled costs of {} are computed {how}; they are not measured.", list(&devices)));
+    let names = |is_wanted: fn(&str) -> bool| -> Vec<String> {
+        let devices = model.devices().into_iter().filter(|device| is_wanted(device));
+        devices.map(|device| short(device).to_owned()).collect()
+    };
+    let predicted = names(|device| !device.ends_with(VIRTUAL_TIME) && !device.ends_with(TRACED));
+    if !predicted.is_empty() {
+        sentences.push(format!(
+            "Costs of {} are predicted from the places of files, inodes and directories; they are not measured.",
+            list(&predicted)
+        ));
+    }
+    let traced = names(|device| device.ends_with(TRACED));
+    if !traced.is_empty() {
+        let devices: Vec<String> = traced.iter().map(|name| name.trim_end_matches(TRACED).to_owned()).collect();
+        sentences.push(format!(
+            "Costs of traced requests are the modelled time of {} for the requests of one traced read.",
+            list(&devices)
+        ));
     }
     let (invalid, disturbed) = (model.invalid.len(), model.disturbed.len());
     if invalid + disturbed > 0 {
@@ -151,13 +175,25 @@ fn statistics(model: &Model) -> Vec<String> {
     if model.grep.is_empty() && model.modelled.is_empty() {
         return Vec::new();
     }
-    vec![
+    let most = model.grep_cost().values().flat_map(|line| line.values()).map(|cost| cost.count).max();
+    if most.is_none_or(|most| most <= 1) {
+        return vec![
+            "Every cost is of one read, so no interval is known.".to_owned(),
+            "A slowdown is the ratio of two costs at the same checkpoint.".to_owned(),
+        ];
+    }
+    let mut sentences = vec![
         "Points are medians; bars are 95% intervals of the median by bootstrap.".to_owned(),
         "A slowdown is the ratio of two medians at the same checkpoint, with its bootstrap interval.".to_owned(),
-        "A measured slowdown counts as a difference if its interval excludes 1 and it exceeds the spread of the run's own \
-         fresh copies."
-            .to_owned(),
-    ]
+    ];
+    if !model.is_wall_of_memory() {
+        sentences.push(
+            "A measured slowdown counts as a difference if its interval excludes 1 and it exceeds the spread of the run's \
+             own fresh copies."
+                .to_owned(),
+        );
+    }
+    sentences
 }
 
 /// The paper that describes the workload.
@@ -173,15 +209,6 @@ fn citation(model: &Model) -> Vec<String> {
         _ => return Vec::new(),
     };
     vec![format!("The workload follows {source}.")]
-}
-
-/// `a`, `a and b`, `a, b and c`.
-fn list(items: &[String]) -> String {
-    match items {
-        [] => String::new(),
-        [one] => one.clone(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
-    }
 }
 
 #[cfg(test)]
@@ -225,8 +252,9 @@ mod tests {
         }
         let text = methods(&Model::compute(&results)).join(" ");
         for said in [
-            "We aged xfs with senesce 1.2.3 (plan quick-start",
-            "The workload was history, edition full-disk-paper, seed 7, up to 1,000 pulls.",
+            "We aged xfs with senesce 1.2.3 by the plan quick-start",
+            "The workload was git: copies of a repository filled the nearly full volume, and then pulled its later commits in \
+             turn, up to 1,000 pulls; seed 7.",
             "we compared the nearly full and roomy volumes with a fresh copy",
             "xfs (volumes: nearly full 1 MiB; made by mkfs.xfs version 6.1.0).",
             "The machine had Linux 6.18.",

@@ -7,6 +7,7 @@ use senesce_store::{CellKey, GrepRow, Results, Role};
 use crate::devices::{TRACED, VIRTUAL_TIME};
 use crate::noise::{Noise, noise_bands};
 pub(crate) use crate::spread::Spread;
+use crate::workload::x_title;
 
 /// The operations whose latencies have drawings: their names in table `latency`, and for readers.
 pub(crate) const OPERATIONS: [(&str, &str); 15] = [
@@ -107,6 +108,8 @@ pub(crate) struct Model<'a> {
     pub results: &'a Results,
     /// The unit of checkpoints, in the plural: `pulls`.
     pub unit: String,
+    /// The title of the axis of checkpoints.
+    pub x_title: String,
     /// Arms in order of name, with their file systems.
     pub arms: Vec<(String, String)>,
     /// Checkpoints of any arm.
@@ -189,8 +192,9 @@ impl<'a> Model<'a> {
             checkpoints.entry(row.key.pulls).or_default().push((row.bucket_bytes, row.bytes));
         }
         let unit = results.circumstances.iter().find(|row| row.arm.is_empty() && row.key == "workload.step_unit");
-        Self {
+        let mut model = Self {
             results,
+            x_title: String::new(),
             unit: unit.map_or_else(|| "pulls".to_owned(), |row| row.value.clone()),
             arms: arms.into_iter().collect(),
             checkpoints: checkpoints.into_iter().collect(),
@@ -222,7 +226,9 @@ impl<'a> Model<'a> {
             latency: latency(results, &valid),
             trace: trace_figures(results, &valid),
             free_space,
-        }
+        };
+        model.x_title = x_title(&model);
+        model
     }
 
     /// The repetitions of a grep test that the plan requests. Those that other work disturbed are

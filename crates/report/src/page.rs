@@ -19,6 +19,7 @@ pub fn render_page(name: &str, template: &str, context: Value) -> Result<String,
     });
     environment.add_template("head.html", include_str!("../assets/head.html"))?;
     environment.add_template("tail.html", include_str!("../assets/tail.html"))?;
+    environment.add_template("figure.html", include_str!("../assets/figure.html"))?;
     environment.add_template(name, template)?;
     Ok(environment.get_template(name)?.render(context)?)
 }

@@ -2,12 +2,12 @@
 
 use senesce_store::Role;
 
-use crate::chart::{Axis, Bar, LinePanel, Point, Series, StackPanel};
+use crate::chart::{Axis, Bar, Draw, Frame, LinePanel, Point, Series, StackPanel};
 use crate::convergence::{convergence_figure, reached_figure};
 use crate::csv::{Csv, lines_csv};
 use crate::cures::cures_figure;
 use crate::model::{Lines, Model, ROLES, words};
-use crate::panels_layout::layout_figure;
+use crate::panels_layout::{cost_and_layout_figure, layout_figure};
 use crate::panels_map::map_figure;
 use crate::panels_measured::{histogram_figures, latency_figure, step_figure, trace_figures, trade_figure};
 use crate::panels_modelled::modelled_figures;
@@ -91,11 +91,23 @@ impl Figure {
     }
 }
 
-/// One panel, drawn.
+/// One panel.
 pub(crate) struct Panel {
     /// Text for screen readers.
     pub label: String,
-    pub svg: String,
+    pub drawing: Box<dyn Draw>,
+}
+
+impl Panel {
+    pub(crate) fn new(label: String, drawing: impl Draw + 'static) -> Self {
+        Self { label, drawing: Box::new(drawing) }
+    }
+
+    /// The panel's elements for a page, and their height.
+    pub(crate) fn page(&self) -> (String, f64) {
+        let frame = Frame { plot: self.drawing.page_plot(), ..Frame::PAGE };
+        (self.drawing.draw(&frame), self.drawing.height(&frame))
+    }
 }
 
 /// The noise band of a panel.
@@ -206,8 +218,8 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
             &cost,
             &[shared, own, log],
             "Wall time of reading the whole tree with a cold cache, per GiB of allocated size. Points are medians of the \
-             repetitions, bars their bootstrap 95% intervals. Small rings are outliers (beyond Tukey's fences), which \
-             count like all others. A cross marks an invalid cell. The grey band is the range of the costs of the arm's \
+             repetitions, bars their bootstrap 95% intervals, small dots the repetitions. Rings are outliers (beyond \
+             Tukey's fences), which count like all others. A cross marks an invalid cell. The grey band is the range of the costs of the arm's \
              fresh copies at all checkpoints of this run.",
         )
         .with(floor),
@@ -262,7 +274,7 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
     ];
     // Models have no noise, so they come before wall times.
     let modelled = modelled_figures(model);
-    figures.splice(0..0, modelled.into_iter().chain([cures_figure(model)]));
+    figures.splice(0..0, modelled.into_iter().chain([cures_figure(model), cost_and_layout_figure(model)]));
     if model.is_wall_of_memory() {
         for figure in figures.iter_mut().filter(|figure| WALL_TIMES.contains(&figure.name.as_str())) {
             // On a disk in virtual time, the disk also determines the cost of writing.
@@ -333,6 +345,12 @@ pub(crate) fn x_axis(model: &Model) -> Axis {
 
 /// A panel for every arm; none without data.
 pub(crate) fn line_panels(model: &Model, title: &str, figure: &LineFigure, variant: Variant) -> Vec<Panel> {
+    let named = |(arm, panel): (String, LinePanel)| Panel::new(format!("{title}, {arm}"), panel);
+    arm_panels(model, figure, variant).into_iter().map(named).collect()
+}
+
+/// The drawing of every arm, with its name; none without data.
+pub(crate) fn arm_panels(model: &Model, figure: &LineFigure, variant: Variant) -> Vec<(String, LinePanel)> {
     if figure.lines.is_empty() {
         return Vec::new();
     }
@@ -342,10 +360,13 @@ pub(crate) fn line_panels(model: &Model, title: &str, figure: &LineFigure, varia
         let of_arm = figure.lines.iter().filter(|((name, _), _)| name == arm).flat_map(|(_, line)| line.values());
         let y = if variant == Variant::Own { y_axis(figure, of_arm, variant) } else { shared };
         let series = figure.roles.iter().map(|role| series(model, figure.lines, arm, *role));
+        // A value of 0 has no place on a logarithmic axis, so such an axis is linear.
+        let y_label = if y.logarithmic { figure.y_label } else { figure.y_label.trim_end_matches(", logarithmic") };
         let panel = LinePanel {
             title: arm.clone(),
-            x_label: model.unit.clone(),
-            y_label: figure.y_label,
+            x_unit: model.unit.clone(),
+            x_label: model.x_title.clone(),
+            y_label,
             unit: figure.unit,
             series: series.filter(|series| !series.points.is_empty() || !series.invalid.is_empty()).collect(),
             x,
@@ -360,7 +381,7 @@ pub(crate) fn line_panels(model: &Model, title: &str, figure: &LineFigure, varia
                 ShownNoise::Ratios => Some(noise.ratios()),
             }),
         };
-        Panel { label: format!("{title}, {arm}"), svg: panel.draw() }
+        (arm.clone(), panel)
     };
     model.arms.iter().map(panel).collect()
 }
@@ -423,10 +444,11 @@ fn free_space_figure(model: &Model) -> Figure {
             let panel = StackPanel {
                 title: title.clone(),
                 bars,
-                x_label: model.unit.clone(),
+                x_unit: model.unit.clone(),
+                x_label: model.x_title.clone(),
                 shares: variant == Variant::Shares,
             };
-            Panel { label: format!("Free space, {title}"), svg: panel.draw() }
+            Panel::new(format!("Free space, {title}"), panel)
         });
         (variant, panels.collect())
     };

@@ -1,9 +1,10 @@
 //! The figure of layout: the last checkpoint as dots, and the courses of its scores.
 
-use crate::chart::{Axis, DotPanel};
+use crate::chart::{Axis, DotPanel, LinePanel, StoreysPanel};
 use crate::csv::lines_csv;
+use crate::devices::short;
 use crate::model::{Lines, Model, ROLES, Spread};
-use crate::panels::{Figure, Legend, LineFigure, Panel, Variant, line_panels};
+use crate::panels::{Figure, Legend, LineFigure, Panel, Variant, arm_panels, line_panels};
 
 /// A measure of layout: title, unit, its lines, the least range of its axis.
 struct Measure {
@@ -14,15 +15,66 @@ struct Measure {
     along: &'static str,
 }
 
+/// Shares as percentages.
+fn percent(lines: &Lines) -> Lines {
+    let mut lines = lines.clone();
+    for spread in lines.values_mut().flat_map(|line| line.values_mut()) {
+        *spread = Spread::compute(spread.values.iter().map(|share| share * 100.0)).unwrap_or_default();
+    }
+    lines
+}
+
+/// The cost of reading above the layout that causes it, on one x axis, as in FAST 2017. The layout
+/// is the dynamic score of traced requests, or else the share of adjacent files.
+pub(crate) fn cost_and_layout_figure(model: &Model) -> Figure {
+    let measured = model.grep_cost();
+    let (device, costs, label) = match model.main_device() {
+        Some((device, costs, _)) => (short(device), costs, "seconds per GiB (model)"),
+        None => ("measured", &measured, "seconds per GiB"),
+    };
+    let is_traced = !model.trace.dynamic_score.is_empty();
+    let adjacent = percent(&model.adjacent_files_share);
+    let layout = match is_traced {
+        true => LineFigure {
+            from_zero: false,
+            limit: Some(1.0),
+            ..LineFigure::of(&model.trace.dynamic_score, "dynamic layout score (1 = no seek)", "")
+        },
+        false => LineFigure {
+            limit: Some(100.0),
+            ..LineFigure::of(&adjacent, "% of files adjacent (to the one before)", "%")
+        },
+    };
+    let cost = LineFigure::of(costs, label, " s/GiB");
+    let title = format!("Cost and layout: {device}");
+    let lower = arm_panels(model, &layout, Variant::Shared);
+    let panel = |((arm, upper), (_, lower)): ((String, _), (String, _))| {
+        let lower = LinePanel { title: String::new(), ..lower };
+        Panel::new(format!("{title}, {arm}"), StoreysPanel { upper, lower })
+    };
+    let panels = arm_panels(model, &cost, Variant::Shared).into_iter().zip(lower).map(panel).collect();
+    let below = match is_traced {
+        true => {
+            "Below: the dynamic layout score of the traced grep test, 1 less the share of blocks (4 KiB) at which a request \
+             did not begin where the previous one ended (FAST 2017)."
+        }
+        false => "Below: the share of files that begin where the file before them in the directory ends.",
+    };
+    Figure {
+        name: "cost-and-layout".to_owned(),
+        title,
+        caption: format!(
+            "Above: the cost of a cold read of the whole tree, per GiB of allocated size. {below} Where the layout falls, \
+             the cost rises."
+        ),
+        legend: Legend::Roles(ROLES.to_vec()),
+        csv: lines_csv(&[(cost.y_label, cost.lines), (layout.y_label, layout.lines)]),
+        variants: vec![(Variant::Shared, panels)],
+    }
+}
+
 /// Layout score, extents per file and adjacent files.
 pub(crate) fn layout_figure(model: &Model) -> Figure {
-    let percent = |lines: &Lines| -> Lines {
-        let mut lines = lines.clone();
-        for spread in lines.values_mut().flat_map(|line| line.values_mut()) {
-            *spread = Spread::compute(spread.values.iter().map(|share| share * 100.0)).unwrap_or_default();
-        }
-        lines
-    };
     let measures = [
         Measure {
             title: "Layout score",
@@ -43,7 +95,7 @@ pub(crate) fn layout_figure(model: &Model) -> Figure {
             unit: "%",
             lines: percent(&model.adjacent_files_share),
             range: (0.0, 100.0),
-            along: "% of files that begin where the one before ends",
+            along: "% of files (each begins where the one before ends)",
         },
     ];
     let dots = measures.iter().filter_map(|measure| dot_panel(model, measure)).collect();
@@ -99,6 +151,5 @@ fn dot_panel(model: &Model, measure: &Measure) -> Option<Panel> {
         x: Axis::between(low, high),
         rows,
     };
-    (!panel.rows.is_empty())
-        .then(|| Panel { label: format!("{} at the last checkpoint", measure.title), svg: panel.draw() })
+    (!panel.rows.is_empty()).then(|| Panel::new(format!("{} at the last checkpoint", measure.title), panel))
 }

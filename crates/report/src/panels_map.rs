@@ -3,6 +3,7 @@
 use senesce_store::{MapRow, Role};
 
 use crate::chart::MapPanel;
+use crate::csv::{Csv, exact};
 use crate::film::{end_bytes, is_metadata};
 use crate::model::{Model, ROLES, words};
 use crate::panels::{Figure, Legend, Panel, Variant};
@@ -24,9 +25,38 @@ pub(crate) fn map_figure(model: &Model) -> Figure {
                   to see its file; the wheel zooms, dragging moves."
             .to_owned(),
         legend: Legend::Places,
-        csv: String::new(),
+        csv: map_csv(model),
         variants: vec![(Variant::Shared, panels)],
     }
+}
+
+/// The cells of the drawn maps, in the size in which they were recorded.
+fn map_csv(model: &Model) -> String {
+    let mut csv = Csv::new(&[
+        "arm",
+        "volume",
+        "shown_as",
+        "checkpoint",
+        "first_byte",
+        "bytes",
+        "holds",
+        "share_of_files",
+        "place_in_tree",
+        "path",
+    ]);
+    let last = model.checkpoints.last().copied().unwrap_or(0);
+    let drawn = |row: &&MapRow| row.key.pulls == last && ROLES.contains(&row.key.role);
+    for row in model.results.maps.iter().filter(drawn) {
+        let texts = [&row.key.arm, row.key.role.name(), words(row.key.role)].map(str::to_owned);
+        let numbers = [last, row.cell * row.cell_bytes, row.cell_bytes].map(|number| number.to_string());
+        let share = row.used_bytes as f64 / row.cell_bytes.max(1) as f64;
+        let holds = match is_metadata(row) {
+            true => ["metadata".to_owned(), "0".to_owned(), String::new(), String::new()],
+            false => ["files".to_owned(), exact(share), exact(row.place), row.path.clone().unwrap_or_default()],
+        };
+        csv.row(&[&texts[..], &numbers[..], &holds[..]].concat());
+    }
+    csv.finish()
 }
 
 /// The maps of an arm's volumes, all with cells of the same size, on squares of the same side.
@@ -53,7 +83,7 @@ fn arm_panels(model: &Model, arm: &str) -> Vec<Panel> {
     let panel = |(role, (places, end)): (Role, (Vec<Cell>, u64))| {
         let title = format!("{arm}, {}", words(role));
         let panel = MapPanel { title: title.clone(), side, places, end };
-        Panel { label: format!("Map, {title}"), svg: panel.draw() }
+        Panel::new(format!("Map, {title}"), panel)
     };
     drawn.into_iter().map(panel).collect()
 }

@@ -106,7 +106,7 @@ fn histogram_panels(model: &Model, title: &str, histograms: &Histograms, is_size
             buckets: buckets.clone(),
             most,
         };
-        Panel { label: format!("{title}, {arm}"), svg: panel.draw() }
+        Panel::new(format!("{title}, {arm}"), panel)
     };
     panels.iter().map(panel).collect()
 }
@@ -209,7 +209,8 @@ pub(crate) fn latency_figure(model: &Model) -> Figure {
             }
             let panel = LinePanel {
                 title: title.to_owned(),
-                x_label: model.unit.clone(),
+                x_unit: model.unit.clone(),
+                x_label: model.x_title.clone(),
                 y_label: axis.y_label,
                 unit: axis.unit,
                 series: all,
@@ -218,7 +219,7 @@ pub(crate) fn latency_figure(model: &Model) -> Figure {
                 reference: None,
                 noise: None,
             };
-            Panel { label: format!("Latency of {label}, {quantile}"), svg: panel.draw() }
+            Panel::new(format!("Latency of {label}, {quantile}"), panel)
         });
         Some((Variant::Choice { name, label }, panels.collect()))
     };
@@ -265,7 +266,7 @@ pub(crate) fn trade_figure(model: &Model) -> Figure {
             y_label: format!("seconds per GiB (model, {})", short(device)),
             dots,
         };
-        (panel.dots.len() > 1).then(|| Panel { label: format!("Reading against writing, {title}"), svg: panel.draw() })
+        (panel.dots.len() > 1).then(|| Panel::new(format!("Reading against writing, {title}"), panel))
     };
     let panels = model
         .main_device()

@@ -3,7 +3,7 @@
 mod common;
 
 use senesce_core::is_hazard;
-use senesce_report::{ReportOptions, render_figures, render_report, summary_table};
+use senesce_report::{Baseline, ReportOptions, render_figures, render_report, summary_table};
 use senesce_store::{CircumstanceRow, GrepRow, LoadRow, ModelledRow, Results, Role};
 
 #[test]
@@ -42,7 +42,7 @@ fn page_is_reproducible_and_loads_nothing() {
 fn figures_are_files_first_matches_golden_file() {
     let dir = tempfile::tempdir().unwrap();
     let figures = render_figures(&common::results(), dir.path()).unwrap();
-    assert_eq!(figures.files.len(), 123);
+    assert_eq!(figures.files.len(), 131);
     for path in &figures.files {
         let bytes = std::fs::read(path).unwrap();
         let kind = path.extension().unwrap().to_str().unwrap();
@@ -67,7 +67,12 @@ fn figures_are_files_first_matches_golden_file() {
     let csv = text("grep-cost.csv");
     assert!(csv.starts_with("drawing,arm,volume,shown_as,checkpoint,n,median,low_95,high_95\n"), "{csv}");
     assert!(csv.contains("\nseconds per GiB,btrfs,full,nearly full,0,1,"), "{csv}");
-    assert!(text("methods.txt").starts_with("We aged btrfs, ext4 and xfs with senesce 0.1.0 (plan quick-start"));
+    let maps = text("maps.csv");
+    assert!(
+        maps.starts_with("arm,volume,shown_as,checkpoint,first_byte,bytes,holds,share_of_files,place_in_tree,path\n")
+    );
+    assert!(maps.lines().count() > 1 && maps.contains(",files,"), "{maps}");
+    assert!(text("methods.txt").starts_with("We aged btrfs, ext4 and xfs with senesce 0.1.0 by the plan quick-start"));
     let drawn = std::fs::read_to_string(dir.path().join("grep-cost-shared.svg")).unwrap();
     let golden = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/grep-cost-shared.svg");
     // Compare both in a browser. If the new drawing is right, replace the golden file.
@@ -197,6 +202,29 @@ fn drawings_name_the_published_figures_they_resemble() {
     results.circumstances.retain(|row| row.key != "workload.kind");
     results.circumstances.push(fact("workload.kind", "\"fsfb\""));
     named(&page(&results), "grep-cost", 1);
+}
+
+#[test]
+fn baseline_shows_worse_and_unchanged_figures() {
+    let mut old = common::results();
+    for row in old.modelled.iter_mut().filter(|row| row.key.arm == "xfs" && row.key.role == Role::Full) {
+        row.seconds_per_gib /= 2.0;
+    }
+    let kernel =
+        |release: &str| CircumstanceRow { arm: "xfs".into(), key: "full.kernel_release".into(), value: release.into() };
+    old.circumstances.push(kernel("6.1"));
+    let mut new = common::results();
+    new.circumstances.push(kernel("6.18"));
+    let baseline = Some(Baseline { name: "before <".to_owned(), results: old });
+    let page = |baseline| render_report(&new, &ReportOptions { baseline, ..ReportOptions::default() }).unwrap();
+    let with = page(baseline);
+    let section = with.split("<section id=\"change\">").nth(1).unwrap().split("</section>").next().unwrap();
+    assert!(section.contains("Change since before &lt;"), "{section}");
+    // Costs of nine volumes on the model, and measured; and the adjacent files.
+    assert!(section.contains("Worse: 1 of 27 figures. Better: 0. Unchanged: 26."), "{section}");
+    assert!(section.contains("the kernel: 6.1 → 6.18"), "{section}");
+    assert_eq!(section.matches(">2.00×<").count(), 1, "{section}");
+    assert!(!page(None).contains("Change since"));
 }
 
 #[test]
@@ -367,7 +395,7 @@ fn hostile_texts_are_escaped_in_every_output() {
     }
     let dir = tempfile::tempdir().unwrap();
     let figures = render_figures(&results, dir.path()).unwrap();
-    assert_eq!(figures.files.len(), 123);
+    assert_eq!(figures.files.len(), 131);
     let texts = figures.files.iter().filter(|path| path.extension().unwrap() == "svg");
     let mut texts: Vec<String> = texts.map(|path| std::fs::read_to_string(path).unwrap()).collect();
     let page = render_report(&results, &ReportOptions::default()).unwrap();

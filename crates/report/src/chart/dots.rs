@@ -5,14 +5,14 @@ use std::fmt::Write as _;
 use senesce_store::Role;
 
 use super::line::marker;
-use super::{Axis, PANEL_HEIGHT, PANEL_WIDTH};
+use super::{Axis, Draw, Frame};
 use crate::format::{escape, number};
 use crate::model::words;
 
 const LEFT: f64 = 92.0;
 const RIGHT: f64 = 16.0;
-const TOP: f64 = 46.0;
-const BOTTOM: f64 = 38.0;
+/// Pixels that a tick's label needs.
+const TICK_WIDTH: f64 = 32.0;
 /// The longest name of an arm that fits before its line, and the longest in full size.
 const LETTERS: usize = 16;
 const FULL_SIZE: usize = 12;
@@ -28,28 +28,32 @@ pub(crate) struct DotPanel {
     pub rows: Vec<(String, Vec<(Role, f64)>)>,
 }
 
-impl DotPanel {
-    /// The panel's elements, for an area of [`PANEL_WIDTH`] by [`PANEL_HEIGHT`].
-    pub(crate) fn draw(&self) -> String {
-        let (right, base) = (PANEL_WIDTH - RIGHT, PANEL_HEIGHT - BOTTOM);
+impl Draw for DotPanel {
+    fn columns(&self) -> usize {
+        1
+    }
+
+    fn has_y_label(&self) -> bool {
+        false
+    }
+
+    fn draw(&self, frame: &Frame) -> String {
+        let (above, right, base) = (frame.top(), frame.width - RIGHT, frame.base());
         let x = |value: f64| LEFT + self.x.position(value) * (right - LEFT);
-        let slot = (base - TOP) / self.rows.len().max(1) as f64;
+        let slot = (base - above) / self.rows.len().max(1) as f64;
         let mut svg = String::new();
-        let _ = write!(svg, r#"<text class="panel-title" x="0" y="14">{}</text>"#, escape(&self.title));
-        for tick in self.x.ticks() {
+        frame.draw_title(&mut svg, &self.title);
+        let ticks = self.x.ticks();
+        let every = Frame::every(right - LEFT, ticks.len(), TICK_WIDTH);
+        for tick in ticks.into_iter().step_by(every) {
             let (at, label) = (x(tick), number(tick));
-            let _ = write!(svg, r#"<line class="grid" x1="{at:.1}" x2="{at:.1}" y1="{TOP}" y2="{base}"/>"#);
+            let _ = write!(svg, r#"<line class="grid" x1="{at:.1}" x2="{at:.1}" y1="{above}" y2="{base}"/>"#);
             let y = base + 17.0;
             let _ = write!(svg, r#"<text class="tick" x="{at:.1}" y="{y}" text-anchor="middle">{label}</text>"#);
         }
-        let (middle, y) = ((LEFT + right) / 2.0, base + 34.0);
-        let _ = write!(
-            svg,
-            r#"<text class="axis-label" x="{middle}" y="{y}" text-anchor="middle">{}</text>"#,
-            escape(self.x_label)
-        );
+        frame.draw_x_label(&mut svg, (LEFT, right), self.x_label);
         for (at, (arm, values)) in self.rows.iter().enumerate() {
-            let top = TOP + at as f64 * slot;
+            let top = above + at as f64 * slot;
             let y = top + slot / 2.0;
             let _ = write!(svg, r#"<line class="grid" x1="{LEFT}" x2="{right}" y1="{y:.1}" y2="{y:.1}"/>"#);
             let (name, under) = (escape(&shortened(arm)), y + 4.0);
@@ -99,7 +103,7 @@ mod tests {
     fn each_volume_has_a_dot_and_a_value() {
         let rows = vec![("a <long name of arm>".to_owned(), vec![(Role::Full, 0.83449), (Role::Unaged, 1.0)])];
         let x = Axis::between(0.5, 1.0);
-        let svg = DotPanel { title: "t".into(), x_label: "score", unit: "", x, rows }.draw();
+        let svg = DotPanel { title: "t".into(), x_label: "score", unit: "", x, rows }.draw(&Frame::PAGE);
         assert_eq!(svg.matches("class=\"marker\"").count(), 2);
         assert!(svg.contains("full\tnearly full\t0.834\nunaged\tfresh copy\t1"), "{svg}");
         assert!(svg.contains(">a &lt;long name of…<"), "{svg}");

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use senesce_store::Role;
 
 use super::{
-    Axis, PANEL_HEIGHT, PANEL_WIDTH, draw_heights,
+    Axis, Draw, Frame, draw_heights,
     line::{marker, spread_out},
 };
 use crate::format::{bytes, escape, number};
@@ -14,8 +14,8 @@ use crate::model::words;
 
 const LEFT: f64 = 48.0;
 const RIGHT: f64 = 80.0;
-const TOP: f64 = 46.0;
-const BOTTOM: f64 = 38.0;
+/// The same without names at the ends of curves.
+const RIGHT_BARE: f64 = 10.0;
 /// Pixels that a tick's label needs.
 const TICK_WIDTH: f64 = 46.0;
 
@@ -57,28 +57,34 @@ impl HistogramPanel {
         let powers = std::iter::successors((first <= last).then_some(first), |bucket| bucket.checked_mul(2));
         zero.into_iter().chain(powers.take_while(|bucket| *bucket <= last)).collect()
     }
+}
 
-    /// The panel's elements, for an area of [`PANEL_WIDTH`] by [`PANEL_HEIGHT`].
-    pub(crate) fn draw(&self) -> String {
+impl Draw for HistogramPanel {
+    fn shares_titles(&self) -> (bool, bool) {
+        (true, true)
+    }
+
+    fn draw(&self, frame: &Frame) -> String {
         let y_axis = Axis::from_zero(self.most * 100.0);
-        let (right, base) = (PANEL_WIDTH - RIGHT, PANEL_HEIGHT - BOTTOM);
-        let y = |share: f64| base - y_axis.position(share * 100.0) * (base - TOP);
+        let margin = if frame.has_end_labels { RIGHT } else { RIGHT_BARE };
+        let (top, right, base) = (frame.top(), frame.width - margin, frame.base());
+        let y = |share: f64| base - y_axis.position(share * 100.0) * (base - top);
         let slot = (right - LEFT) / self.buckets.len().max(1) as f64;
         let x = |at: usize| LEFT + (at as f64 + 0.5) * slot;
         let mut svg = String::new();
-        let _ = write!(svg, r#"<text class="panel-title" x="0" y="14">{}</text>"#, escape(&self.title));
-        let _ = write!(svg, r#"<text class="axis-label" x="0" y="32">{}</text>"#, escape(self.y_label));
+        frame.draw_title(&mut svg, &self.title);
+        frame.draw_y_label(&mut svg, self.y_label);
         draw_heights(&mut svg, &y_axis, (LEFT, right), Some(0.0), |tick| y(tick / 100.0));
         let every = (TICK_WIDTH / slot).ceil().max(1.0) as usize;
         for (at, bucket) in self.buckets.iter().enumerate().filter(|(at, _)| at % every == 0) {
             let (x, label) = (x(at), tick_label(*bucket));
             let _ = write!(svg, r#"<line class="axis" x1="{x:.1}" x2="{x:.1}" y1="{base}" y2="{}"/>"#, base + 4.0);
             let y = base + 17.0;
-            let _ = write!(svg, r#"<text class="tick" x="{x:.1}" y="{y}" text-anchor="middle">{label}</text>"#);
+            if frame.has_x_axis {
+                let _ = write!(svg, r#"<text class="tick" x="{x:.1}" y="{y}" text-anchor="middle">{label}</text>"#);
+            }
         }
-        let (middle, below) = ((LEFT + right) / 2.0, base + 34.0);
-        let label = escape(self.x_label);
-        let _ = write!(svg, r#"<text class="axis-label" x="{middle}" y="{below}" text-anchor="middle">{label}</text>"#);
+        frame.draw_x_label(&mut svg, (LEFT, right), self.x_label);
         for curve in &self.curves {
             let role = curve.role.name();
             let points: Vec<_> = self.buckets.iter().enumerate().map(|(at, b)| (x(at), y(share(curve, *b)))).collect();
@@ -96,7 +102,9 @@ impl HistogramPanel {
             }
             svg.push_str("</g>");
         }
-        self.draw_labels(&mut svg, right, y);
+        if frame.has_end_labels {
+            self.draw_labels(&mut svg, frame, right, y);
+        }
         for (at, bucket) in self.buckets.iter().enumerate() {
             let mut tip = match bucket {
                 0 => "none: it follows the one before".to_owned(),
@@ -106,10 +114,10 @@ impl HistogramPanel {
                 let (role, share) = (curve.role.name(), share(curve, *bucket) * 100.0);
                 let _ = write!(tip, "\n{role}\t{}\t{}%", words(curve.role), number(share));
             }
-            let (left, height, tip) = (LEFT + at as f64 * slot, base - TOP, escape(&tip));
+            let (left, height, tip) = (LEFT + at as f64 * slot, base - top, escape(&tip));
             let _ = write!(
                 svg,
-                r#"<rect class="column" x="{left:.1}" y="{TOP}" width="{slot:.1}" height="{height:.1}" data-tip="{tip}"/>"#
+                r#"<rect class="column" x="{left:.1}" y="{top}" width="{slot:.1}" height="{height:.1}" data-tip="{tip}"/>"#
             );
         }
         svg
@@ -118,12 +126,12 @@ impl HistogramPanel {
 
 impl HistogramPanel {
     /// The name of every curve right of the axes, at the height of its end.
-    fn draw_labels(&self, svg: &mut String, right: f64, y: impl Fn(f64) -> f64) {
+    fn draw_labels(&self, svg: &mut String, frame: &Frame, right: f64, y: impl Fn(f64) -> f64) {
         let end = |curve: &Distribution| self.buckets.last().map_or(0.0, |last| share(curve, *last));
         let mut labels: Vec<_> = self.curves.iter().map(|curve| (y(end(curve)), curve.role)).collect();
         labels.sort_by(|a, b| a.0.total_cmp(&b.0));
         let wanted: Vec<f64> = labels.iter().map(|label| label.0).collect();
-        for ((_, role), y) in labels.iter().zip(spread_out(&wanted, TOP, PANEL_HEIGHT - BOTTOM)) {
+        for ((_, role), y) in labels.iter().zip(spread_out(&wanted, frame.top(), frame.base())) {
             let (x, y, class) = (right + 8.0, y + 4.0, role.name());
             let _ = write!(
                 svg,
@@ -178,7 +186,7 @@ mod tests {
             buckets: vec![4096, 8192],
             most: 1.0,
         };
-        let svg = panel.draw();
+        let svg = panel.draw(&Frame::PAGE);
         assert!(svg.contains("ext4 &lt;") && !svg.contains("NaN"), "{svg}");
         assert!(svg.contains("data-tip=\"4 KiB to below 8 KiB\nempty\troomy\t75%\nunaged\tfresh copy\t0%\""), "{svg}");
         assert_eq!(svg.matches("class=\"marker\"").count(), 3);

@@ -5,14 +5,18 @@ use std::fmt::Write as _;
 
 use senesce_store::Role;
 
-use super::{Axis, PANEL_HEIGHT, PANEL_WIDTH, draw_named_heights};
+use super::{Axis, Draw, Frame, draw_named_heights};
 use crate::format::{count, escape, number, round_seconds, seconds};
 use crate::spread::Spread;
 
 const LEFT: f64 = 48.0;
 const RIGHT: f64 = 80.0;
-const TOP: f64 = 46.0;
-const BOTTOM: f64 = 38.0;
+/// The same without names at the ends of lines.
+const RIGHT_BARE: f64 = 12.0;
+/// Pixels that a label of the x axis needs.
+const TICK_WIDTH: f64 = 36.0;
+/// The most repetitions that are drawn one by one.
+const SAMPLES: usize = 30;
 /// The least distance between labels at the ends of lines, px.
 const LABEL_STEP: f64 = 14.0;
 /// Longer names have small letters.
@@ -44,7 +48,9 @@ pub(crate) struct Series {
 #[derive(Clone, Debug)]
 pub(crate) struct LinePanel {
     pub title: String,
-    /// The unit of the x axis.
+    /// The unit of checkpoints, in tooltips.
+    pub x_unit: String,
+    /// The title of the x axis.
     pub x_label: String,
     pub y_label: &'static str,
     /// The unit after values in tooltips.
@@ -58,55 +64,88 @@ pub(crate) struct LinePanel {
     pub noise: Option<(f64, f64)>,
 }
 
-impl LinePanel {
-    /// The panel's elements, for an area of [`PANEL_WIDTH`] by [`PANEL_HEIGHT`].
-    pub(crate) fn draw(&self) -> String {
+impl Draw for LinePanel {
+    fn draw(&self, frame: &Frame) -> String {
+        Place { panel: self, frame }.draw()
+    }
+
+    fn shares_titles(&self) -> (bool, bool) {
+        (true, true)
+    }
+
+    fn reference(&self) -> Option<&'static str> {
+        self.reference.map(|(_, name)| name)
+    }
+}
+
+/// A panel in its area.
+struct Place<'p> {
+    panel: &'p LinePanel,
+    frame: &'p Frame,
+}
+
+impl std::ops::Deref for Place<'_> {
+    type Target = LinePanel;
+
+    fn deref(&self) -> &LinePanel {
+        self.panel
+    }
+}
+
+impl Place<'_> {
+    fn draw(&self) -> String {
         let mut svg = String::new();
-        let _ = write!(svg, r#"<text class="panel-title" x="0" y="14">{}</text>"#, escape(&self.title));
-        let _ = write!(svg, r#"<text class="axis-label" x="0" y="32">{}</text>"#, escape(self.y_label));
+        self.frame.draw_title(&mut svg, &self.title);
+        self.frame.draw_y_label(&mut svg, self.y_label);
         self.draw_noise(&mut svg);
         self.draw_axes(&mut svg);
         if self.series.iter().all(|series| series.points.is_empty()) {
-            let (x, y) = ((LEFT + PANEL_WIDTH - RIGHT) / 2.0, (TOP + PANEL_HEIGHT - BOTTOM) / 2.0);
+            let (x, y) = ((LEFT + self.right()) / 2.0, (self.frame.top() + self.frame.base()) / 2.0);
             let _ =
                 write!(svg, r#"<text class="no-data" x="{x:.1}" y="{y:.1}" text-anchor="middle">no valid data</text>"#);
         }
         for series in &self.series {
             self.draw_series(&mut svg, series);
         }
-        self.draw_end_labels(&mut svg);
+        // Names that would cover each other help no reader; the legend has them.
+        let names = self.series.len() + usize::from(self.reference.is_some());
+        if self.frame.has_end_labels && (names as f64 - 1.0) * LABEL_STEP <= self.frame.plot {
+            self.draw_end_labels(&mut svg);
+        }
         self.draw_columns(&mut svg);
         svg
     }
 
+    /// The right end of the x axis.
+    fn right(&self) -> f64 {
+        self.frame.width - if self.frame.has_end_labels { RIGHT } else { RIGHT_BARE }
+    }
+
     fn x(&self, pulls: u64) -> f64 {
-        LEFT + self.x.position(pulls as f64) * (PANEL_WIDTH - LEFT - RIGHT)
+        LEFT + self.panel.x.position(pulls as f64) * (self.right() - LEFT)
     }
 
     fn y(&self, value: f64) -> f64 {
-        PANEL_HEIGHT - BOTTOM - self.y.position(value) * (PANEL_HEIGHT - TOP - BOTTOM)
+        self.frame.base() - self.panel.y.position(value) * self.frame.plot
     }
 
     fn draw_axes(&self, svg: &mut String) {
-        let (right, base) = (PANEL_WIDTH - RIGHT, PANEL_HEIGHT - BOTTOM);
+        let (right, base) = (self.right(), self.frame.base());
         // A duration has its unit in its text, because it may be milliseconds.
         let name = if self.unit == " s" { round_seconds } else { number };
-        draw_named_heights(svg, &self.y, (LEFT, right), None, |tick| self.y(tick), name);
+        draw_named_heights(svg, &self.panel.y, (LEFT, right), None, |tick| self.y(tick), name);
         let _ = write!(svg, r#"<line class="axis" x1="{LEFT}" x2="{right}" y1="{base}" y2="{base}"/>"#);
-        for tick in self.x.ticks() {
-            let x = LEFT + self.x.position(tick) * (right - LEFT);
+        let ticks = self.panel.x.ticks();
+        let every = Frame::every(right - LEFT, ticks.len(), TICK_WIDTH);
+        for (at, tick) in ticks.into_iter().enumerate() {
+            let x = LEFT + self.panel.x.position(tick) * (right - LEFT);
             let _ = write!(svg, r#"<line class="axis" x1="{x:.1}" x2="{x:.1}" y1="{base}" y2="{}"/>"#, base + 4.0);
-            let label = number(tick);
-            let _ =
-                write!(svg, r#"<text class="tick" x="{x:.1}" y="{}" text-anchor="middle">{label}</text>"#, base + 17.0);
+            if self.frame.has_x_axis && at % every == 0 {
+                let (label, y) = (number(tick), base + 17.0);
+                let _ = write!(svg, r#"<text class="tick" x="{x:.1}" y="{y}" text-anchor="middle">{label}</text>"#);
+            }
         }
-        let middle = (LEFT + right) / 2.0;
-        let y = base + 34.0;
-        let _ = write!(
-            svg,
-            r#"<text class="axis-label" x="{middle}" y="{y}" text-anchor="middle">{}</text>"#,
-            escape(&self.x_label)
-        );
+        self.frame.draw_x_label(svg, (LEFT, right), &self.x_label);
         if let Some((value, _)) = self.reference {
             let y = self.y(value);
             let _ = write!(svg, r#"<line class="reference" x1="{LEFT}" x2="{right}" y1="{y:.1}" y2="{y:.1}"/>"#);
@@ -116,8 +155,8 @@ impl LinePanel {
     /// Draws the part of the noise band that is within the axis, below everything else.
     fn draw_noise(&self, svg: &mut String) {
         let Some((low, high)) = self.noise else { return };
-        let (top, base) = (self.y(high).max(TOP), self.y(low).min(PANEL_HEIGHT - BOTTOM));
-        let (width, height) = (PANEL_WIDTH - RIGHT - LEFT, base - top);
+        let (top, base) = (self.y(high).max(self.frame.top()), self.y(low).min(self.frame.base()));
+        let (width, height) = (self.right() - LEFT, base - top);
         if height > 0.0 {
             let _ =
                 write!(svg, r#"<rect class="noise" x="{LEFT}" y="{top:.1}" width="{width:.1}" height="{height:.1}"/>"#);
@@ -151,6 +190,17 @@ impl LinePanel {
                 let (low, high) = (self.y(point.spread.low), self.y(point.spread.high));
                 let _ = write!(svg, r#"<line class="whisker" x1="{x:.1}" x2="{x:.1}" y1="{low:.1}" y2="{high:.1}"/>"#);
             }
+            // Each repetition is a dot. Each volume has a column of them. Outliers have rings.
+            if (2..=SAMPLES).contains(&point.spread.values.len()) {
+                let x = x + match series.role {
+                    Role::Full | Role::CuredFull => -4.5,
+                    Role::Empty | Role::CuredEmpty => 0.0,
+                    Role::Unaged => 4.5,
+                };
+                for value in point.spread.values.iter().filter(|value| !point.spread.outliers.contains(value)) {
+                    let _ = write!(svg, r#"<circle class="sample" cx="{x:.1}" cy="{:.1}" r="1.3"/>"#, self.y(*value));
+                }
+            }
             for outlier in &point.spread.outliers {
                 let _ = write!(svg, r#"<circle class="outlier" cx="{x:.1}" cy="{:.1}" r="2"/>"#, self.y(*outlier));
             }
@@ -163,7 +213,7 @@ impl LinePanel {
                 Role::Empty | Role::CuredEmpty => 15.0,
                 Role::Unaged => 24.0,
             };
-            let (x, y) = (self.x(*pulls), PANEL_HEIGHT - BOTTOM - rise);
+            let (x, y) = (self.x(*pulls), self.frame.base() - rise);
             let (left, right, top, bottom) = (x - 3.0, x + 3.0, y - 3.0, y + 3.0);
             let _ = write!(
                 svg,
@@ -186,9 +236,10 @@ impl LinePanel {
             labels.push((self.y(value), name.to_owned(), r#"class="end-label reference-label""#.to_owned()));
         }
         labels.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let places = spread_out(&labels.iter().map(|label| label.0).collect::<Vec<_>>(), TOP, PANEL_HEIGHT - BOTTOM);
+        let places =
+            spread_out(&labels.iter().map(|label| label.0).collect::<Vec<_>>(), self.frame.top(), self.frame.base());
         for ((_, text, class), y) in labels.iter().zip(places) {
-            let x = PANEL_WIDTH - RIGHT + 9.0;
+            let x = self.right() + 9.0;
             let _ = write!(svg, r#"<text {class} x="{x}" y="{:.1}">{}</text>"#, y + 4.0, escape(text));
         }
     }
@@ -205,14 +256,15 @@ impl LinePanel {
         for (at, pulls) in checkpoints.iter().enumerate() {
             let middle = |other: &u64| (self.x(*pulls) + self.x(*other)) / 2.0;
             let left = if at == 0 { LEFT - 8.0 } else { middle(&checkpoints[at - 1]) };
-            let right = checkpoints.get(at + 1).map_or(PANEL_WIDTH - RIGHT + 8.0, middle);
+            let right = checkpoints.get(at + 1).map_or(self.right() + 8.0, middle);
             let lines: Vec<_> = self.series.iter().filter_map(|series| self.tooltip_line(series, *pulls)).collect();
-            let tip = format!("{} {}\n{}", count(*pulls), self.x_label, lines.join("\n"));
+            let tip = format!("{} {}\n{}", count(*pulls), self.x_unit, lines.join("\n"));
             let _ = write!(
                 svg,
-                r#"<rect class="column" x="{left:.1}" y="{TOP}" width="{:.1}" height="{:.1}" data-x="{:.1}" data-tip="{}"/>"#,
+                r#"<rect class="column" x="{left:.1}" y="{}" width="{:.1}" height="{:.1}" data-x="{:.1}" data-tip="{}"/>"#,
+                self.frame.top(),
                 right - left,
-                PANEL_HEIGHT - TOP - BOTTOM,
+                self.frame.plot,
                 self.x(*pulls),
                 escape(&tip)
             );
@@ -248,7 +300,8 @@ fn shortened(name: &str) -> String {
     }
 }
 
-pub(super) fn marker(role: Role, x: f64, y: f64) -> String {
+/// The mark of a volume at a place.
+pub(crate) fn marker(role: Role, x: f64, y: f64) -> String {
     let circle = |radius: f64| format!(r#"<circle class="marker" cx="{x:.1}" cy="{y:.1}" r="{radius}"/>"#);
     let square = |side: f64| {
         let (left, top) = (x - side / 2.0, y - side / 2.0);

@@ -2,9 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::format::escape;
-
-use super::PANEL_HEIGHT;
+use super::{Draw, Frame};
 
 /// From the first file of the tree to the last: even steps of lightness, also for readers who see
 /// no red or green. Source: the colours of viridis (S. van der Walt and N. Smith, 2015), six of
@@ -31,10 +29,22 @@ pub(crate) struct MapPanel {
     pub end: u64,
 }
 
-impl MapPanel {
-    pub(crate) fn draw(&self) -> String {
+impl Draw for MapPanel {
+    fn is_upright(&self) -> bool {
+        true
+    }
+
+    fn height(&self, frame: &Frame) -> f64 {
+        frame.height().min(frame.width + HEAD)
+    }
+
+    fn has_y_label(&self) -> bool {
+        false
+    }
+
+    fn draw(&self, frame: &Frame) -> String {
         let side = self.side as usize;
-        let scale = (PANEL_HEIGHT - HEAD) / self.side.max(1) as f64;
+        let scale = (self.height(frame) - HEAD) / self.side.max(1) as f64;
         let mut square: Vec<Option<usize>> = vec![None; side * side];
         let curve = curve(self.side);
         for point in curve.iter().skip(usize::try_from(self.end).unwrap_or(usize::MAX)) {
@@ -47,9 +57,11 @@ impl MapPanel {
                 *point = Some(place.map_or(METADATA, step));
             }
         }
-        let mut svg = format!(
-            r#"<text class="panel-title" x="0" y="13">{}</text><g transform="translate(0,{HEAD}) scale({scale:.4})" shape-rendering="crispEdges"><rect class="blank" width="{side}" height="{side}"/>"#,
-            escape(&self.title)
+        let mut svg = String::new();
+        frame.draw_title(&mut svg, &self.title);
+        let _ = write!(
+            svg,
+            r#"<g transform="translate(0,{HEAD}) scale({scale:.4})" shape-rendering="crispEdges"><rect class="blank" width="{side}" height="{side}"/>"#
         );
         // One path for each colour, a run of equal cells of a row as one piece.
         let mut paths = vec![String::new(); BEYOND + 1];
@@ -171,12 +183,12 @@ mod tests {
         }
         let all = (0..16).map(|cell| (cell, Some(0.5))).collect();
         let panel = MapPanel { title: "t <".into(), side: 4, places: all, end: 16 };
-        let svg = panel.draw();
+        let svg = panel.draw(&Frame::PAGE);
         assert_eq!(svg.matches("<path").count(), 1);
         assert_eq!(svg.matches("h4v1").count(), 4, "a row of one colour is one piece");
         assert!(svg.contains("t &lt;"));
         let some = vec![(0, Some(0.5)), (1, None)];
-        let svg = MapPanel { title: String::new(), side: 4, places: some, end: 12 }.draw();
+        let svg = MapPanel { title: String::new(), side: 4, places: some, end: 12 }.draw(&Frame::PAGE);
         // The last quarter of the curve is one quarter of the square.
         assert!(svg.contains(r#"<path class="paper" d="M2 0h2v1h-2zM2 1h2v1h-2z"/>"#), "{svg}");
         assert_eq!(svg.matches(r#"class="metadata""#).count(), 1, "{svg}");

@@ -3,6 +3,7 @@
 
 mod curve;
 mod dots;
+mod frame;
 mod histogram;
 mod line;
 mod map;
@@ -10,17 +11,20 @@ mod pairs;
 mod plot;
 mod scale;
 mod stack;
+mod storeys;
 mod trade;
 
 pub(crate) use curve::{Curve, CurvePanel, natural_size_mark};
 pub(crate) use dots::DotPanel;
+pub(crate) use frame::{Draw, Frame};
 pub(crate) use histogram::{Distribution, HistogramPanel};
-pub(crate) use line::{LinePanel, Point, Series};
+pub(crate) use line::{LinePanel, Point, Series, marker};
 pub(crate) use map::{MapPanel, PLACE_COLOURS, colour, hilbert_place};
 pub(crate) use pairs::PairsPanel;
 pub(crate) use plot::{PlotLine, PlotPanel};
 pub(crate) use scale::{Axis, draw_heights, draw_named_heights};
 pub(crate) use stack::{Bar, CLASS_NAMES, StackPanel};
+pub(crate) use storeys::StoreysPanel;
 pub(crate) use trade::TradePanel;
 
 /// Size of every panel, in px at scale 1.

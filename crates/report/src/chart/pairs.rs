@@ -2,13 +2,11 @@
 
 use std::fmt::Write as _;
 
-use super::{Axis, PANEL_HEIGHT, PANEL_WIDTH, draw_heights};
+use super::{Axis, Draw, Frame, draw_heights};
 use crate::format::{escape, number};
 
 const LEFT: f64 = 48.0;
 const RIGHT: f64 = 16.0;
-const TOP: f64 = 46.0;
-const BOTTOM: f64 = 38.0;
 /// Pixels that a tick's label needs.
 const TICK_WIDTH: f64 = 34.0;
 
@@ -24,17 +22,16 @@ pub(crate) struct PairsPanel {
     pub bins: Vec<(String, [f64; 2])>,
 }
 
-impl PairsPanel {
-    /// The panel's elements, for an area of [`PANEL_WIDTH`] by [`PANEL_HEIGHT`].
-    pub(crate) fn draw(&self) -> String {
+impl Draw for PairsPanel {
+    fn draw(&self, frame: &Frame) -> String {
         let most = self.bins.iter().flat_map(|(_, shares)| shares).copied().fold(0.0, f64::max);
         let axis = Axis::from_zero(most * 100.0);
-        let (right, base) = (PANEL_WIDTH - RIGHT, PANEL_HEIGHT - BOTTOM);
-        let y = |share: f64| base - axis.position(share * 100.0) * (base - TOP);
+        let (above, right, base) = (frame.top(), frame.width - RIGHT, frame.base());
+        let y = |share: f64| base - axis.position(share * 100.0) * (base - above);
         let slot = (right - LEFT) / self.bins.len().max(1) as f64;
         let mut svg = String::new();
-        let _ = write!(svg, r#"<text class="panel-title" x="0" y="14">{}</text>"#, escape(&self.title));
-        let _ = write!(svg, r#"<text class="axis-label" x="0" y="32">{}</text>"#, escape(self.y_label));
+        frame.draw_title(&mut svg, &self.title);
+        frame.draw_y_label(&mut svg, self.y_label);
         draw_heights(&mut svg, &axis, (LEFT, right), Some(0.0), |tick| y(tick / 100.0));
         let every = (TICK_WIDTH / slot).ceil().max(1.0) as usize;
         for (at, (label, shares)) in self.bins.iter().enumerate() {
@@ -56,14 +53,13 @@ impl PairsPanel {
                 format!("part-{which}\t{}\t{}%", self.names[which], number((shares[which] * 1e5).round() / 1e3))
             };
             let tip = escape(&format!("{} {label}\n{}\n{}", self.x_label, line(0), line(1)));
-            let height = base - TOP;
+            let height = base - above;
             let _ = write!(
                 svg,
-                r#"<rect class="column" x="{left:.1}" y="{TOP}" width="{slot:.1}" height="{height:.1}" data-tip="{tip}"/>"#
+                r#"<rect class="column" x="{left:.1}" y="{above}" width="{slot:.1}" height="{height:.1}" data-tip="{tip}"/>"#
             );
         }
-        let (middle, below, label) = ((LEFT + right) / 2.0, base + 34.0, escape(self.x_label));
-        let _ = write!(svg, r#"<text class="axis-label" x="{middle}" y="{below}" text-anchor="middle">{label}</text>"#);
+        frame.draw_x_label(&mut svg, (LEFT, right), self.x_label);
         svg
     }
 }
@@ -75,8 +71,9 @@ mod tests {
     #[test]
     fn bins_have_two_bars_with_their_shares() {
         let bins = vec![("4K".to_owned(), [0.25, 0.2]), ("8K".to_owned(), [0.75, 0.8])];
-        let svg =
-            PairsPanel { title: "x <".into(), x_label: "size", y_label: "%", names: ["asked", "reached"], bins }.draw();
+        let panel =
+            PairsPanel { title: "x <".into(), x_label: "size", y_label: "%", names: ["asked", "reached"], bins };
+        let svg = panel.draw(&Frame::PAGE);
         assert_eq!(svg.matches("class=\"bar").count(), 4);
         assert!(svg.contains("x &lt;") && !svg.contains("NaN"), "{svg}");
         assert!(svg.contains("size 8K\npart-0\tasked\t75%\npart-1\treached\t80%"), "{svg}");

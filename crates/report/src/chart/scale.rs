@@ -4,6 +4,9 @@ use std::fmt::Write as _;
 
 use crate::format::number;
 
+/// The height of a line of labels, px.
+const LINE: f64 = 12.0;
+
 /// A range of values along an axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Axis {
@@ -82,7 +85,11 @@ pub(crate) fn draw_named_heights(
     y: impl Fn(f64) -> f64,
     name: fn(f64) -> String,
 ) {
-    for tick in axis.ticks() {
+    let ticks = axis.ticks();
+    let places: Vec<f64> = ticks.iter().map(|tick| y(*tick)).collect();
+    let nearest = places.windows(2).map(|pair| (pair[0] - pair[1]).abs()).fold(f64::INFINITY, f64::min);
+    let every = (LINE / nearest).ceil().max(1.0) as usize;
+    for tick in ticks.into_iter().step_by(every) {
         let (at, label) = (y(tick), name(tick));
         // Ticks are multiples of a step, so they differ from the end of the axis by rounding.
         let is_zero = zero.is_some_and(|zero| (axis.position(tick) - axis.position(zero)).abs() < 1e-6);

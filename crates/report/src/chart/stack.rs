@@ -2,13 +2,11 @@
 
 use std::fmt::Write as _;
 
-use super::{Axis, PANEL_HEIGHT, PANEL_WIDTH, draw_heights};
+use super::{Axis, Draw, Frame, draw_heights};
 use crate::format::{bytes, count, escape, percent};
 
 const LEFT: f64 = 48.0;
 const RIGHT: f64 = 12.0;
-const TOP: f64 = 46.0;
-const BOTTOM: f64 = 38.0;
 /// Pixels one tick label needs.
 const TICK_WIDTH: f64 = 46.0;
 
@@ -54,15 +52,24 @@ impl Bar {
 pub(crate) struct StackPanel {
     pub title: String,
     pub bars: Vec<Bar>,
-    /// The unit of the x axis.
+    /// The unit of checkpoints, in tooltips.
+    pub x_unit: String,
+    /// The title of the x axis.
     pub x_label: String,
     /// Whether bars show shares of the free space instead of bytes.
     pub shares: bool,
 }
 
-impl StackPanel {
-    /// The panel's elements, for an area of [`PANEL_WIDTH`] by [`PANEL_HEIGHT`].
-    pub(crate) fn draw(&self) -> String {
+impl Draw for StackPanel {
+    fn shares_titles(&self) -> (bool, bool) {
+        (true, false)
+    }
+
+    fn columns(&self) -> usize {
+        3
+    }
+
+    fn draw(&self, frame: &Frame) -> String {
         let most = self.bars.iter().map(Bar::total).max().unwrap_or(0) as f64;
         let (scale, unit) = if self.shares {
             (1.0, "% of free space")
@@ -72,11 +79,11 @@ impl StackPanel {
             ((1u64 << 20) as f64, "MiB free")
         };
         let y_axis = if self.shares { Axis::from_zero(100.0) } else { Axis::from_zero(most / scale) };
-        let (right, base) = (PANEL_WIDTH - RIGHT, PANEL_HEIGHT - BOTTOM);
-        let y = |value: f64| base - y_axis.position(value) * (base - TOP);
+        let (top, right, base) = (frame.top(), frame.width - RIGHT, frame.base());
+        let y = |value: f64| base - y_axis.position(value) * (base - top);
         let mut svg = String::new();
-        let _ = write!(svg, r#"<text class="panel-title" x="0" y="14">{}</text>"#, escape(&self.title));
-        let _ = write!(svg, r#"<text class="axis-label" x="0" y="32">{unit}</text>"#);
+        frame.draw_title(&mut svg, &self.title);
+        frame.draw_y_label(&mut svg, unit);
         draw_heights(&mut svg, &y_axis, (LEFT, right), Some(0.0), y);
         let slot = (right - LEFT) / self.bars.len().max(1) as f64;
         let width = (slot * 0.82).min(40.0);
@@ -96,7 +103,7 @@ impl StackPanel {
                 );
                 below += value;
             }
-            if at % every == 0 {
+            if frame.has_x_axis && at % every == 0 {
                 let (y, label) = (base + 17.0, count(bar.pulls));
                 let _ =
                     write!(svg, r#"<text class="tick" x="{middle:.1}" y="{y}" text-anchor="middle">{label}</text>"#);
@@ -108,18 +115,13 @@ impl StackPanel {
                     r#"<path class="cross" d="M{left:.1},{top:.1}L{right:.1},{bottom:.1}M{left:.1},{bottom:.1}L{right:.1},{top:.1}"/>"#
                 );
             }
-            let (x, height, tip) = (LEFT + at as f64 * slot, base - TOP, escape(&tooltip(bar, &self.x_label)));
+            let (x, height, tip) = (LEFT + at as f64 * slot, base - top, escape(&tooltip(bar, &self.x_unit)));
             let _ = write!(
                 svg,
-                r#"<rect class="column" x="{x:.1}" y="{TOP}" width="{slot:.1}" height="{height:.1}" data-tip="{tip}"/>"#
+                r#"<rect class="column" x="{x:.1}" y="{top}" width="{slot:.1}" height="{height:.1}" data-tip="{tip}"/>"#
             );
         }
-        let (x, y) = ((LEFT + right) / 2.0, base + 34.0);
-        let _ = write!(
-            svg,
-            r#"<text class="axis-label" x="{x}" y="{y}" text-anchor="middle">{}</text>"#,
-            escape(&self.x_label)
-        );
+        frame.draw_x_label(&mut svg, (LEFT, right), &self.x_label);
         svg
     }
 }

@@ -3,16 +3,16 @@
 
 use std::fmt::Write as _;
 
-use super::{Axis, PANEL_HEIGHT, PANEL_WIDTH, draw_heights};
+use super::{Axis, Draw, Frame, draw_heights};
 use crate::format::{escape, number};
 
 const LEFT: f64 = 48.0;
 const RIGHT: f64 = 16.0;
-const TOP: f64 = 46.0;
-const BOTTOM: f64 = 38.0;
 /// Of a letter of a name, and of a line of names, px.
 const LETTER: f64 = 7.2;
 const LINE: f64 = 13.0;
+/// Pixels that a tick's label needs.
+const TICK_WIDTH: f64 = 30.0;
 
 /// One panel.
 #[derive(Clone, Debug)]
@@ -27,19 +27,20 @@ pub(crate) struct TradePanel {
 /// Left, top, right, bottom.
 type Box = [f64; 4];
 
-impl TradePanel {
-    /// The panel's elements, for an area of [`PANEL_WIDTH`] by [`PANEL_HEIGHT`].
-    pub(crate) fn draw(&self) -> String {
+impl Draw for TradePanel {
+    fn draw(&self, frame: &Frame) -> String {
         let most = |of: fn(&(String, String, f64, f64)) -> f64| self.dots.iter().map(of).fold(0.0, f64::max);
         let (x_axis, y_axis) = (Axis::from_zero(most(|dot| dot.2)), Axis::from_zero(most(|dot| dot.3)));
-        let (right, base) = (PANEL_WIDTH - RIGHT, PANEL_HEIGHT - BOTTOM);
+        let (top, right, base) = (frame.top(), frame.width - RIGHT, frame.base());
         let x = |value: f64| LEFT + x_axis.position(value) * (right - LEFT);
-        let y = |value: f64| base - y_axis.position(value) * (base - TOP);
+        let y = |value: f64| base - y_axis.position(value) * (base - top);
         let mut svg = String::new();
-        let _ = write!(svg, r#"<text class="panel-title" x="0" y="14">{}</text>"#, escape(&self.title));
-        let _ = write!(svg, r#"<text class="axis-label" x="0" y="32">{}</text>"#, escape(&self.y_label));
+        frame.draw_title(&mut svg, &self.title);
+        frame.draw_y_label(&mut svg, &self.y_label);
         draw_heights(&mut svg, &y_axis, (LEFT, right), Some(0.0), y);
-        for tick in x_axis.ticks() {
+        let ticks = x_axis.ticks();
+        let every = Frame::every(right - LEFT, ticks.len(), TICK_WIDTH);
+        for tick in ticks.into_iter().step_by(every) {
             let (at, label) = (x(tick), number(tick));
             let _ = write!(svg, r#"<line class="axis" x1="{at:.1}" x2="{at:.1}" y1="{base}" y2="{}"/>"#, base + 4.0);
             let _ = write!(
@@ -48,12 +49,11 @@ impl TradePanel {
                 base + 17.0
             );
         }
-        let (middle, below, label) = ((LEFT + right) / 2.0, base + 34.0, escape(self.x_label));
-        let _ = write!(svg, r#"<text class="axis-label" x="{middle}" y="{below}" text-anchor="middle">{label}</text>"#);
+        frame.draw_x_label(&mut svg, (LEFT, right), self.x_label);
         let places: Vec<(f64, f64)> = self.dots.iter().map(|dot| (x(dot.2), y(dot.3))).collect();
         let mut taken: Vec<Box> = places.iter().map(|(x, y)| [x - 4.0, y - 4.0, x + 4.0, y + 4.0]).collect();
         for ((class, name, along, up), (x, y)) in self.dots.iter().zip(&places) {
-            let (left, line) = beside(*x, *y, name.chars().count() as f64 * LETTER, &mut taken);
+            let (left, line) = beside(*x, *y, name.chars().count() as f64 * LETTER, (frame, &mut taken));
             let name = escape(name);
             let _ = write!(
                 svg,
@@ -79,11 +79,11 @@ impl TradePanel {
 
 /// The position of a name of a width in px beside its dot, clear of occupied areas: left end and
 /// line.
-fn beside(x: f64, y: f64, width: f64, taken: &mut Vec<Box>) -> (f64, f64) {
+fn beside(x: f64, y: f64, width: f64, (frame, taken): (&Frame, &mut Vec<Box>)) -> (f64, f64) {
     let of = |left: f64, line: f64| [left, line - 10.0, left + width, line + 3.0];
     let is_free = |taken: &[Box], name: Box| {
         let is_inside =
-            name[0] >= LEFT && name[2] <= PANEL_WIDTH && name[1] >= TOP - 10.0 && name[3] <= PANEL_HEIGHT - BOTTOM;
+            name[0] >= LEFT && name[2] <= frame.width && name[1] >= frame.top() - 10.0 && name[3] <= frame.base();
         let is_over =
             |other: &Box| name[0] < other[2] && other[0] < name[2] && name[1] < other[3] && other[1] < name[3];
         is_inside && !taken.iter().any(is_over)
@@ -108,7 +108,7 @@ mod tests {
     fn names_of_near_dots_do_not_overlap() {
         let dots = (0..6).map(|at| (format!("arm-{at}"), format!("name {at}"), 2.0 + 0.02 * f64::from(at), 50.0));
         let panel = TradePanel { title: "t".into(), x_label: "x", y_label: "y".into(), dots: dots.collect() };
-        let svg = panel.draw();
+        let svg = panel.draw(&Frame::PAGE);
         let mut boxes: Vec<Box> = Vec::new();
         for text in svg.split(r#"<text class="end-label"#).skip(1) {
             let number = |key: &str| {

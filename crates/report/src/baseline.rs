@@ -1,0 +1,215 @@
+//! The change since an earlier run: the costs and the layout of both, as ratios.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use minijinja::{Value, context};
+use senesce_store::{Results, Role};
+
+use crate::devices::short;
+use crate::format::{count, figure, percent};
+use crate::headline::ALIKE;
+use crate::model::{Lines, Model, ROLES, Spread, words};
+
+/// An earlier run that a report is compared with.
+#[derive(Clone, Debug, Default)]
+pub struct Baseline {
+    /// Its name, as the page shows it.
+    pub name: String,
+    /// Its results.
+    pub results: Results,
+}
+
+/// The circumstances that the page compares: the ends of their keys, in words.
+const CIRCUMSTANCES: [(&str, &str); 8] = [
+    ("plan.hash", "the plan"),
+    ("plan.seed", "the seed"),
+    ("senesce.version", "the version of senesce"),
+    ("volumes.device", "the disk"),
+    (".kernel_release", "the kernel"),
+    (".mkfs_version", "the mkfs program"),
+    (".mount_options_asked", "the mount options"),
+    (".cpu_model", "the processor"),
+];
+
+/// The outcome for one figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Better,
+    Worse,
+    Unchanged,
+}
+
+impl Outcome {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Better => "better",
+            Self::Worse => "worse",
+            Self::Unchanged => "no change",
+        }
+    }
+}
+
+/// A figure of both runs.
+struct Change {
+    arm: String,
+    role: Role,
+    figure: String,
+    at: u64,
+    old: f64,
+    new: f64,
+    ratio: Spread,
+    outcome: Outcome,
+    is_share: bool,
+}
+
+/// The section of the page; undefined if there is no baseline.
+pub(crate) fn section(model: &Model, baseline: Option<&Baseline>) -> Value {
+    let Some(baseline) = baseline else { return Value::UNDEFINED };
+    let old = Model::compute(&baseline.results);
+    let changes = changes(model, &old);
+    let rows: Vec<Value> = changes.iter().map(|change| row(change, &model.unit)).collect();
+    context! {
+        name => baseline.name.as_str(),
+        sentence => sentence(&changes),
+        unlike => unlike(model.results, &baseline.results),
+        rows => rows,
+    }
+}
+
+fn row(change: &Change, unit: &str) -> Value {
+    let text = |value| if change.is_share { percent(value) } else { figure(value) };
+    let ratio = &change.ratio;
+    let interval = match ratio.count {
+        0 | 1 => "– (1)".to_owned(),
+        n => format!("{} to {} ({n})", figure(ratio.low), figure(ratio.high)),
+    };
+    context! {
+        arm => change.arm.as_str(),
+        volume => words(change.role),
+        figure => change.figure.as_str(),
+        at => format!("{} {unit}", count(change.at)),
+        old => text(change.old),
+        new => text(change.new),
+        ratio => format!("{}×", figure(ratio.median)),
+        interval => interval,
+        outcome => change.outcome.words(),
+        is_changed => change.outcome != Outcome::Unchanged,
+        mark => Value::from_safe_string(mark(ratio)),
+    }
+}
+
+/// The ratio and its interval on an axis from a half to twice, as SVG.
+fn mark(ratio: &Spread) -> String {
+    const MIDDLE: f64 = 60.0;
+    let x = |value: f64| MIDDLE + (MIDDLE - 6.0) * value.max(1e-9).log2().clamp(-1.0, 1.0);
+    let mut svg =
+        String::from(r#"<svg class="change" viewBox="0 0 120 16" width="120" height="16" aria-hidden="true">"#);
+    let _ = write!(svg, r#"<line class="reference" x1="{MIDDLE}" x2="{MIDDLE}" y1="0" y2="16"/>"#);
+    if ratio.count > 1 {
+        let (low, high) = (x(ratio.low), x(ratio.high));
+        let _ = write!(svg, r#"<line class="interval" x1="{low:.1}" x2="{high:.1}" y1="8" y2="8"/>"#);
+    }
+    let _ = write!(svg, r#"<circle cx="{:.1}" cy="8" r="3.5"/></svg>"#, x(ratio.median));
+    svg
+}
+
+fn changes(model: &Model, old: &Model) -> Vec<Change> {
+    let mut changes = Vec::new();
+    let main = model.main_device().and_then(|(device, costs, _)| Some((device, costs, old.modelled.get(device)?)));
+    if let Some((device, costs, before)) = main {
+        let name = format!("s/GiB, model: {}", short(device));
+        changes.extend(of_lines(model, &name, costs, before, false));
+    }
+    if !model.is_wall_of_memory() && !old.is_wall_of_memory() && model.method == old.method {
+        changes.extend(of_lines(model, "s/GiB, measured", &model.grep_cost(), &old.grep_cost(), false));
+    }
+    let (new, before) = (&model.adjacent_files_share, &old.adjacent_files_share);
+    changes.extend(of_lines(model, "adjacent files", new, before, true));
+    changes
+}
+
+/// A figure of all volumes, at the last checkpoint that both runs have.
+fn of_lines(model: &Model, name: &str, new: &Lines, old: &Lines, is_share: bool) -> Vec<Change> {
+    let of = |arm: &str, role: Role| {
+        let key = (arm.to_owned(), role);
+        let (new, old) = (new.get(&key)?, old.get(&key)?);
+        let at = *new.keys().rev().find(|at| old.contains_key(at))?;
+        let ratio = new[&at].over(&old[&at])?;
+        Some(Change {
+            arm: arm.to_owned(),
+            role,
+            figure: name.to_owned(),
+            at,
+            old: old[&at].median,
+            new: new[&at].median,
+            outcome: outcome(&ratio, is_share),
+            ratio,
+            is_share,
+        })
+    };
+    model.arms.iter().flat_map(|(arm, _)| ROLES.iter().filter_map(|role| of(arm, *role))).collect()
+}
+
+/// A ratio near 1, or with 1 in its interval, is no change.
+fn outcome(ratio: &Spread, more_is_better: bool) -> Outcome {
+    let is_by_chance = ratio.count > 1 && ratio.low <= 1.0 && ratio.high >= 1.0;
+    if ALIKE.contains(&ratio.median) || is_by_chance {
+        return Outcome::Unchanged;
+    }
+    match (ratio.median > 1.0) == more_is_better {
+        true => Outcome::Better,
+        false => Outcome::Worse,
+    }
+}
+
+fn sentence(changes: &[Change]) -> String {
+    let number = |outcome| changes.iter().filter(|change| change.outcome == outcome).count();
+    match changes.len() {
+        0 => "The two runs have no figure in common.".to_owned(),
+        all => format!(
+            "Worse: {} of {all} figures. Better: {}. Unchanged: {}.",
+            number(Outcome::Worse),
+            number(Outcome::Better),
+            number(Outcome::Unchanged)
+        ),
+    }
+}
+
+/// The circumstances that differ, with both values. Circumstances that only one run has are left
+/// out.
+fn unlike(new: &Results, old: &Results) -> Vec<String> {
+    let arms =
+        |results: &Results| -> BTreeSet<String> { results.cells.iter().map(|cell| cell.key.arm.clone()).collect() };
+    let both: BTreeSet<String> = arms(new).intersection(&arms(old)).cloned().collect();
+    let values = |results: &Results, end: &str| -> BTreeSet<String> {
+        let is_of_both = |arm: &str| arm.is_empty() || both.contains(arm);
+        let rows = results.circumstances.iter().filter(|row| row.key.ends_with(end) && is_of_both(&row.arm));
+        rows.map(|row| row.value.clone()).collect()
+    };
+    let difference = |(end, words): &(&str, &str)| {
+        let (new, old) = (values(new, end), values(old, end));
+        let text = |values: BTreeSet<String>| -> String {
+            let short =
+                |value: String| value.chars().take(if *end == "plan.hash" { 12 } else { 80 }).collect::<String>();
+            values.into_iter().map(short).collect::<Vec<_>>().join(", ")
+        };
+        (new != old && !new.is_empty() && !old.is_empty()).then(|| format!("{words}: {} → {}", text(old), text(new)))
+    };
+    CIRCUMSTANCES.iter().filter_map(difference).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_needs_five_percent_and_an_interval_without_1() {
+        let ratio = |median, low, high, count| Spread { count, median, low, high, ..Spread::default() };
+        assert_eq!(outcome(&ratio(1.2, 1.2, 1.2, 1), false), Outcome::Worse);
+        assert_eq!(outcome(&ratio(1.2, 1.2, 1.2, 1), true), Outcome::Better);
+        assert_eq!(outcome(&ratio(1.2, 0.9, 1.5, 5), false), Outcome::Unchanged);
+        assert_eq!(outcome(&ratio(0.8, 0.7, 0.9, 5), false), Outcome::Better);
+        assert_eq!(outcome(&ratio(1.02, 1.01, 1.03, 5), false), Outcome::Unchanged);
+    }
+}
