@@ -142,6 +142,12 @@ pub struct ReportArgs {
     /// As SVG and PNG, its data as CSV, and for papers as PDF and SVG, 84 and 178 mm wide.
     #[arg(long, value_name = "DIR")]
     pub figures: Option<PathBuf>,
+    /// Also show the change since this earlier run.
+    ///
+    /// As ratios of the costs of reading and of the adjacent files, with intervals. `compare` has
+    /// all figures, and a gate.
+    #[arg(long, value_name = "RUN", add = ArgValueCandidates::new(complete::runs))]
+    pub baseline: Option<PathBuf>,
     /// Read the run and print the files. Write nothing.
     #[arg(long)]
     pub dry_run: bool,

@@ -152,7 +152,9 @@ pub enum Verb {
         senesce export demo --json | jq '.grep[0]'")]
     Export(ExportArgs),
     /// Write the HTML report of a run, and its figures as files.
-    #[command(after_long_help = "Example:\n  senesce report demo --out aging.html --figures figures")]
+    #[command(
+        after_long_help = "Examples:\n  senesce report demo --out aging.html --figures figures\n  senesce report after --baseline before"
+    )]
     Report(ReportArgs),
     /// Record what programs do to a directory, as an operation log for `replay`.
     #[command(after_long_help = "Examples:\n  \

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use rustix::fs::{Access, access};
 use senesce_core::Printable;
 use senesce_experiment::RunPaths;
-use senesce_report::{ReportOptions, render_figures, render_report};
+use senesce_report::{Baseline, ReportOptions, render_figures, render_report};
 
 use super::{place::check_files, show::read_results};
 use crate::{args::ReportArgs, exit::usage};
@@ -27,10 +27,12 @@ pub fn report(args: ReportArgs) -> Result<()> {
             own
         }
     };
+    let baseline = args.baseline.as_deref().map(read_baseline).transpose()?;
+    let options = ReportOptions { baseline, ..ReportOptions::default() };
     if args.dry_run {
-        return preview(&args.run, &out, args.figures.as_deref());
+        return preview(&args.run, &out, args.figures.as_deref(), &options);
     }
-    write_report(&args.run, &out, args.figures.as_deref(), None)?;
+    write_report(&args.run, &out, args.figures.as_deref(), &options)?;
     println!("{}", Printable::new(&out));
     Ok(())
 }
@@ -50,11 +52,17 @@ fn check_figures(dir: &Path) -> Result<()> {
         .with_context(|| format!("cannot write into {}", existing.display()))
 }
 
+/// The results of an earlier run, under the name of its directory.
+fn read_baseline(run: &Path) -> Result<Baseline> {
+    let name = run.file_name().map_or_else(|| run.display().to_string(), |name| name.to_string_lossy().into_owned());
+    Ok(Baseline { name, results: read_results(run)? })
+}
+
 /// Renders the page, and prints which files would be written.
-fn preview(run: &Path, out: &Path, figures: Option<&Path>) -> Result<()> {
+fn preview(run: &Path, out: &Path, figures: Option<&Path>, options: &ReportOptions) -> Result<()> {
     check_files([&Some(out.to_owned())])?;
     let results = read_results(run)?;
-    render_report(&results, &ReportOptions::default())?;
+    render_report(&results, options)?;
     let how = if out.symlink_metadata().is_ok() { "replaced" } else { "written" };
     println!("{} would be {how}", Printable::new(&out));
     if let Some(dir) = figures {
@@ -64,10 +72,9 @@ fn preview(run: &Path, out: &Path, figures: Option<&Path>) -> Result<()> {
 }
 
 /// Writes the report of the run in `run` to `out`, and its figures to a directory if there is one.
-/// `unfinished`: what the run lacks, for a page that reloads itself.
-pub fn write_report(run: &Path, out: &Path, figures: Option<&Path>, unfinished: Option<String>) -> Result<()> {
+pub fn write_report(run: &Path, out: &Path, figures: Option<&Path>, options: &ReportOptions) -> Result<()> {
     let results = read_results(run)?;
-    let html = render_report(&results, &ReportOptions { unfinished, ..ReportOptions::default() })?;
+    let html = render_report(&results, options)?;
     fs::write(out, html).with_context(|| format!("cannot write {}", out.display()))?;
     if let Some(dir) = figures {
         fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;

@@ -15,6 +15,7 @@ use senesce_experiment::{
     preview,
 };
 use senesce_inspect::Told;
+use senesce_report::ReportOptions;
 use senesce_volume::{LinuxHost, install_signal_cleanup, interrupted};
 
 use super::{
@@ -74,7 +75,7 @@ pub fn run_to_end(mut run: Run, quiet: bool) -> Result<()> {
         None => error.into(),
     })?;
     drop(progress);
-    write_report(run.dir(), &run.report_path(), Some(&run.dir().join("figures")), None)?;
+    write_report(run.dir(), &run.report_path(), Some(&run.dir().join("figures")), &ReportOptions::default())?;
     let results = read_results(run.dir())?;
     print!("{}", fit(&render_summary(&results)));
     println!("\nreport: {}", Printable::new(&run.report_path()));
@@ -118,7 +119,8 @@ impl Interim {
         let (done, of) = self.arms;
         let missing = format!("This run is not finished: {done} of {of} arms are done. The page reloads itself.");
         let report = RunPaths::new(&self.dir).report();
-        match write_report(&self.dir, &report, None, Some(missing)) {
+        let options = ReportOptions { unfinished: Some(missing), ..ReportOptions::default() };
+        match write_report(&self.dir, &report, None, &options) {
             Ok(()) => self.progress.note(&format!("report of {done} of {of} arms: {}", report.display())),
             // The report at the end has all of it.
             Err(error) => self.progress.note(&format!("no report of {done} of {of} arms: {error:#}")),

@@ -300,6 +300,7 @@ fn previews_of_mounts_write_nothing() {
     let said = preview(&lab, &["report", "out", "--figures", "figures", "--dry-run"]);
     assert!(said.contains("out/report.html would be replaced") && said.contains("into figures"), "{said}");
     both_refuse(&lab, &["report", "tree"], 2, &["no results"]);
+    both_refuse(&lab, &["report", "out", "--baseline", "tree"], 2, &["no results"]);
     both_refuse(&lab, &["report", "out", "--out", "tree"], 2, &["is a directory"]);
     lab.assert_nothing_left();
 }
