@@ -26,9 +26,9 @@ pub const USAGE: u8 = 2;
 pub const ENVIRONMENT: u8 = 3;
 /// A fault of senesce.
 pub const INTERNAL: u8 = 4;
-/// A gate fails: `compare --fail-if` found a figure beyond its limit.
+/// A gate fails: `gate` found a regression, or `compare --fail-if` a figure beyond its limit.
 pub const DIFFERENT: u8 = 5;
-/// A gate is undecided: the figures of `compare --fail-if` prove neither outcome.
+/// A gate is undecided: the figures prove neither outcome.
 pub const UNDECIDED: u8 = 6;
 /// A mount ends in order, and a drive of its garden failed, is missing, or is not filled yet.
 pub const DEGRADED: u8 = 7;
@@ -207,32 +207,68 @@ fn panic_text(payload: &(dyn Any + Send)) -> &str {
     text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no message")
 }
 
-/// Prints the chain of causes and the hint; gives the documented code.
+/// The code with which `git bisect run` skips a commit.
+const SKIPPED: u8 = 125;
+/// The code with which it marks a commit as bad.
+const BAD: u8 = 1;
+
+/// Does `work` for `git bisect run`: a failing gate marks the commit, every other error skips it.
+/// An interruption stays one, and ends the bisection.
+pub fn bisect(work: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
+    let code = match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(Ok(())) => return Ok(()),
+        Ok(Err(error)) if error.chain().any(|cause| interruption(cause).is_some()) => return Err(error),
+        Ok(Err(error)) => match report_code(&error) {
+            // An interruption in a guest.
+            code if code >= 128 => return passed(code),
+            code => code,
+        },
+        Err(payload) => {
+            if let Some(Unwritable(error)) = payload.downcast_ref() {
+                eprintln!("senesce: cannot write the results to stdout\n  because: {error}");
+            }
+            INTERNAL
+        }
+    };
+    passed(if code == DIFFERENT { BAD } else { SKIPPED })
+}
+
+/// Prints an error of the command line for `git bisect run`, which skips the commit.
+pub fn refuse_bisection(error: &clap::Error) -> ExitCode {
+    let code = refuse(error);
+    if error.use_stderr() { ExitCode::from(SKIPPED) } else { code }
+}
+
 fn report(error: &anyhow::Error) -> ExitCode {
+    ExitCode::from(report_code(error))
+}
+
+/// Prints the chain of causes and the hint. Returns the documented code.
+fn report_code(error: &anyhow::Error) -> u8 {
     if let Some(Passed(code)) = error.downcast_ref() {
-        return ExitCode::from(*code);
+        return *code;
     }
     if let Some(gate) = error.downcast_ref::<Gate>() {
         eprintln!("senesce: {}", indented(&gate.to_string()));
-        return ExitCode::from(gate.code);
+        return gate.code;
     }
     if let Some(interrupted) = error.chain().find_map(interruption) {
         eprintln!("senesce: {}", indented(&interrupted.to_string()));
         if let Some(Resumable(dir)) = error.downcast_ref() {
             eprintln!("  hint: continue with `{}`", resume_command(dir));
         }
-        return ExitCode::from(128 + interrupted.signal as u8);
+        return 128 + interrupted.signal as u8;
     }
     let (kind, hint) = classify(error);
     let is_copied = error.chain().any(|cause| cause.to_string().contains(OTHER_NAMESPACE));
     let hint = hint.map(|hint| if is_copied { format!("{COPIED_MOUNT}; {hint}") } else { hint });
     eprintln!("{}", message(error, hint.as_deref()));
-    ExitCode::from(match kind {
+    match kind {
         ErrorKind::Failed => FAILED,
         ErrorKind::Usage => USAGE,
         ErrorKind::Environment => ENVIRONMENT,
         ErrorKind::Internal => INTERNAL,
-    })
+    }
 }
 
 /// The kind of an error and what to do about it.

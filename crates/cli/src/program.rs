@@ -27,6 +27,7 @@ pub fn run_program(own: &'static dyn Engines, arguments: impl IntoIterator<Item 
     }
     let (cli, matches) = match Cli::read(&arguments) {
         Ok(read) => read,
+        Err(error) if verb::gate::is_bisection(&arguments) => return exit::refuse_bisection(&error),
         Err(error) => return exit::refuse(&error),
     };
     if let Verb::VdiskServe = cli.verb {
@@ -84,6 +85,7 @@ fn dispatch(cli: Cli) -> Result<()> {
         Verb::Inspect(args) => verb::inspect::inspect(args, quiet),
         Verb::Trace(args) => verb::trace::trace(args, quiet),
         Verb::Compare(args) => verb::compare::compare(args),
+        Verb::Gate(args) => verb::gate::gate(args, quiet),
         Verb::Device(args) => verb::device::device(args),
         Verb::Profile(args) => verb::profile::profile(args, quiet),
         Verb::Demo(args) => verb::demo::demo(&args, quiet),

@@ -210,11 +210,6 @@ pub struct CompareArgs {
     /// Another of the same kind.
     #[arg(add = ArgValueCandidates::new(complete::runs))]
     pub b: PathBuf,
-    /// Runs: compare all checkpoints that both have.
-    ///
-    /// Default: only the last one.
-    #[arg(long)]
-    pub all: bool,
     /// Fail if B costs this much more (+5%) or less (-5%).
     ///
     /// Exit code 5 if a figure is beyond the limit, 6 if that is undecided.
@@ -228,20 +223,8 @@ pub struct CompareArgs {
     /// The exit codes are 6, 0 and 5.
     #[arg(long, value_name = "OUTCOME", default_value = "undecided", hide_default_value = true, value_parser = parse_outcome, requires = "fail_if")]
     pub on_undecided: Outcome,
-    /// Runs: only figures whose names match. Repeatable.
-    ///
-    /// Upper and lower case are equal. Gates matching wall times, too.
-    #[arg(long, value_name = "REGEX")]
-    pub figure: Vec<FigurePattern>,
-    /// Runs: only these volumes: full, empty, unaged.
-    ///
-    /// full is the nearly full volume, empty the roomy one, unaged the fresh copy. cured-full and
-    /// cured-empty are the volumes after a cure. The gate leaves out unaged by default.
-    #[arg(long, value_name = "ROLE", value_delimiter = ',', value_parser = parse_role)]
-    pub role: Vec<Role>,
-    /// Runs: only these arms.
-    #[arg(long, value_name = "ARM", value_delimiter = ',')]
-    pub arm: Vec<String>,
+    #[command(flatten)]
+    pub select: SelectArgs,
     /// Trees: grep tests of each that are not counted.
     #[arg(short, long, default_value_t = 0)]
     pub warmups: u64,
@@ -256,7 +239,31 @@ pub struct CompareArgs {
     pub json: bool,
 }
 
-fn parse_outcome(text: &str) -> Result<Outcome, String> {
+/// The rows of two runs that are compared.
+#[derive(Debug, Args)]
+pub struct SelectArgs {
+    /// Compare all checkpoints that both have.
+    ///
+    /// Default: only the last one.
+    #[arg(long)]
+    pub all: bool,
+    /// Only figures whose names match. Repeatable.
+    ///
+    /// Upper and lower case are equal. Gates matching wall times, too.
+    #[arg(long, value_name = "REGEX")]
+    pub figure: Vec<FigurePattern>,
+    /// Only these volumes: full, empty, unaged.
+    ///
+    /// full is the nearly full volume, empty the roomy one, unaged the fresh copy. cured-full and
+    /// cured-empty are the volumes after a cure. The gate leaves out unaged by default.
+    #[arg(long, value_name = "ROLE", value_delimiter = ',', value_parser = parse_role)]
+    pub role: Vec<Role>,
+    /// Only these arms.
+    #[arg(long, value_name = "ARM", value_delimiter = ',')]
+    pub arm: Vec<String>,
+}
+
+pub(super) fn parse_outcome(text: &str) -> Result<Outcome, String> {
     match text {
         "undecided" => Ok(Outcome::Undecided),
         "pass" => Ok(Outcome::Pass),

@@ -4,6 +4,7 @@ mod aged;
 mod complete;
 mod experiment;
 mod gardening;
+mod gate;
 mod groups;
 mod guest;
 mod image;
@@ -19,6 +20,7 @@ use clap_complete::engine::ArgValueCandidates;
 pub use aged::*;
 pub use experiment::*;
 pub use gardening::*;
+pub use gate::*;
 pub use groups::EXIT_CODES;
 pub use guest::*;
 pub use image::*;
@@ -109,6 +111,17 @@ pub enum Verb {
         number of figures) and the whole 95% interval are beyond the limit. It passes if both (p below 5%) are within it.\n\
         Otherwise, or with fewer than four values on a side, it is undecided (exit code 6).")]
     Compare(CompareArgs),
+    /// Fail if a run is worse than a baseline; for pull requests and `git bisect run`.
+    #[command(after_long_help = "Examples:\n  \
+        sudo senesce gate ci.toml --save-baseline ci-baseline.json    commit this file\n  \
+        sudo senesce gate ci.toml --baseline ci-baseline.json --github --junit gate.xml\n  \
+        senesce gate after --baseline before --tolerance 2            two runs\n  \
+        senesce gate after --baseline ci-baseline.json --markdown -   a table for a pull request\n  \
+        git bisect run sudo senesce gate ci.toml --baseline ci-baseline.json --bisect\n\n\
+        Layout, requests, modelled and virtual seconds of the full and empty volumes are compared exactly, or with a\n\
+        tolerance. An improvement is printed, and does not fail. Exit code 5: a regression; 6: undecided.\n\
+        A run of another history, seed, workload or volume size is refused. Other circumstances that differ are listed.")]
+    Gate(GateArgs),
     /// List the devices that costs are modelled for, show one, or fit one to a disk.
     #[command(after_long_help = "Examples:\n  \
         senesce device list\n  \

@@ -12,6 +12,7 @@ pub mod device;
 pub mod export;
 pub mod fragment;
 pub mod fresh;
+pub mod gate;
 pub mod generate;
 pub mod grep;
 pub mod guest;

@@ -41,6 +41,7 @@ mod fs_wrong_server;
 mod garden_gardening;
 mod garden_mount;
 mod garden_plans;
+mod gate;
 mod guest;
 mod guest_inspect;
 mod guest_kinds;

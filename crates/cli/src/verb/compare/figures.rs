@@ -12,12 +12,12 @@ use senesce_store::{CellKey, CellRow, Results, Role};
 use serde::Serialize;
 
 use super::Row;
-use crate::{args::CompareArgs, exit::usage, verb::bench::Pattern};
+use crate::{args::SelectArgs, exit::usage, verb::bench::Pattern};
 
 /// The origin of a figure's values, which decides how they are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Kind {
+pub(in crate::verb) enum Kind {
     /// Counted in the layout of a volume or in a trace: exact.
     Counted,
     /// Computed by a model from counted values: exact.
@@ -28,7 +28,7 @@ pub(super) enum Kind {
 
 impl Kind {
     /// The text for the column of the interval.
-    pub(super) fn tell(self) -> &'static str {
+    pub(in crate::verb) fn tell(self) -> &'static str {
         match self {
             Self::Counted => "counted",
             Self::Modelled => "model",
@@ -57,19 +57,25 @@ impl FromStr for FigurePattern {
 }
 
 impl FigurePattern {
-    fn is_match(&self, figure: &str) -> bool {
+    pub(in crate::verb) fn is_match(&self, figure: &str) -> bool {
         self.0.is_match(&figure.to_lowercase())
     }
 }
 
 /// Arm, role, checkpoint, figure.
-type FigureKey = (String, Role, u64, String);
+pub(in crate::verb) type FigureKey = (String, Role, u64, String);
+/// The figures of a run or of a baseline.
+pub(in crate::verb) type Figures = BTreeMap<FigureKey, Values>;
 
 /// All values of one figure of one cell.
-struct Values {
-    kind: Kind,
-    more_is_better: bool,
-    values: Vec<f64>,
+#[derive(Clone)]
+pub(in crate::verb) struct Values {
+    /// The origin of the values.
+    pub(in crate::verb) kind: Kind,
+    /// Whether more is better.
+    pub(in crate::verb) more_is_better: bool,
+    /// The values, one for each repetition.
+    pub(in crate::verb) values: Vec<f64>,
 }
 
 /// The names of the arms that have figures.
@@ -82,8 +88,7 @@ fn name_arms<T>(figures: &BTreeMap<FigureKey, T>) -> String {
 /// The figures of the cells that both runs have, of the last common checkpoint or of all.
 ///
 /// Errors: the runs have no figure in common, or none of those is selected.
-pub(super) fn compare_runs(a: &Results, b: &Results, args: &CompareArgs) -> Result<Vec<Row>> {
-    let (mut of_a, mut of_b) = (collect_figures(a), collect_figures(b));
+pub(in crate::verb) fn compare_figures(mut of_a: Figures, mut of_b: Figures, args: &SelectArgs) -> Result<Vec<Row>> {
     let (arms_of_a, arms_of_b) = (name_arms(&of_a), name_arms(&of_b));
     of_a.retain(|key, _| of_b.contains_key(key));
     if of_a.is_empty() {
@@ -109,7 +114,7 @@ pub(super) fn compare_runs(a: &Results, b: &Results, args: &CompareArgs) -> Resu
         rows.push(Row {
             of: vec![arm.clone(), role.name().to_owned(), pulls.to_string()],
             figure: figure.clone(),
-            kind: found_a.kind,
+            kind: found_b.kind,
             more_is_better: found_a.more_is_better,
             comparison: compute_comparison(&found_a.values, &found_b.values, Seed(1)),
             figures_a: found_a.values.clone(),
@@ -126,7 +131,7 @@ pub(super) fn compare_runs(a: &Results, b: &Results, args: &CompareArgs) -> Resu
 
 /// A cell of A that B should have, too, and has not.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Missing {
+pub(in crate::verb) struct Missing {
     /// Arm, volume, checkpoint.
     of: Vec<String>,
     /// Why B has no figures of it.
@@ -135,12 +140,17 @@ pub(super) struct Missing {
 
 impl Missing {
     /// A cell by arm, volume and checkpoint.
-    pub(super) fn new(of: &[&str], reason: impl Into<String>) -> Self {
+    pub(in crate::verb) fn new(of: &[&str], reason: impl Into<String>) -> Self {
         Self { of: of.iter().map(|word| (*word).to_owned()).collect(), reason: reason.into() }
     }
 
+    /// Arm, volume, checkpoint.
+    pub(in crate::verb) fn of(&self) -> &[String] {
+        &self.of
+    }
+
     /// Whether the default gate would judge it: it does not judge fresh copies.
-    pub(super) fn is_subject(&self) -> bool {
+    pub(in crate::verb) fn is_subject(&self) -> bool {
         self.of.get(1).is_none_or(|role| role != Role::Unaged.name())
     }
 }
@@ -157,7 +167,12 @@ impl fmt::Display for Missing {
 /// that neither B's cells nor its plan name belong to another plan, and are left out.
 ///
 /// A gate must not pass because the second run failed or stopped where the first one did not.
-pub(super) fn find_missing(a: &Results, b: &Results, planned: &BTreeSet<String>, args: &CompareArgs) -> Vec<Missing> {
+pub(in crate::verb) fn find_missing(
+    a: &Results,
+    b: &Results,
+    planned: &BTreeSet<String>,
+    args: &SelectArgs,
+) -> Vec<Missing> {
     let measured = b.cells.iter().map(|cell| cell.key.arm.as_str());
     let arms_of_b: BTreeSet<&str> = measured.chain(planned.iter().map(String::as_str)).collect();
     let cells_of_b: BTreeMap<&CellKey, &CellRow> = b.cells.iter().map(|cell| (&cell.key, cell)).collect();
@@ -197,9 +212,9 @@ fn nothing_selected<'a>(keys: impl Iterator<Item = &'a FigureKey> + Clone) -> an
 }
 
 /// Every figure of the valid cells.
-fn collect_figures(results: &Results) -> BTreeMap<FigureKey, Values> {
+pub(in crate::verb) fn collect_figures(results: &Results) -> Figures {
     let valid: BTreeSet<&CellKey> = results.cells.iter().filter(|cell| cell.valid).map(|cell| &cell.key).collect();
-    let mut found: BTreeMap<FigureKey, Values> = BTreeMap::new();
+    let mut found = Figures::new();
     let mut add = |key: &CellKey, figure: &str, kind: Kind, value: f64| {
         if !value.is_finite() || !valid.contains(key) {
             return;
@@ -239,9 +254,9 @@ fn collect_figures(results: &Results) -> BTreeMap<FigureKey, Values> {
 
 /// Counted, but two runs of one plan differ by up to a tenth: writeback decides where small extents
 /// are.
-pub(super) const FREE_EXTENTS: &str = "free extents";
+pub(in crate::verb) const FREE_EXTENTS: &str = "free extents";
 /// The only figure of which more is better.
-const LAYOUT_SCORE: &str = "layout score";
+pub(in crate::verb) const LAYOUT_SCORE: &str = "layout score";
 
 #[cfg(test)]
 mod tests {
@@ -280,7 +295,7 @@ mod tests {
             let line = [&["senesce", "compare", "a", "b"], words].concat();
             let Verb::Compare(args) = Cli::try_parse_from(line).unwrap().verb else { unreachable!() };
             let planned = planned.iter().map(|arm| (*arm).to_owned()).collect();
-            find_missing(&a, &results(b), &planned, &args).iter().map(ToString::to_string).collect::<Vec<_>>()
+            find_missing(&a, &results(b), &planned, &args.select).iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         let find = |b: Vec<CellRow>, words: &[&str]| find_planned(b, &[], words);
         let whole = || vec![cell("ext4", Role::Full, 40, ""), cell("ext4", Role::Empty, 40, "")];

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use anyhow::Result;
 use senesce_core::{
     Seed,
-    statistics::{FAIL_BELOW, Limit, Outcome, compute_least_repetitions, judge_counted, judge_measured},
+    statistics::{FAIL_BELOW, Judgement, Limit, Outcome, compute_least_repetitions, judge_counted, judge_measured},
 };
 use serde::Serialize;
 
@@ -20,7 +20,7 @@ use super::{
     figures::{FREE_EXTENTS, Kind, Missing},
 };
 use crate::{
-    args::{CompareArgs, FailIf},
+    args::{FailIf, SelectArgs},
     exit::usage,
 };
 
@@ -45,19 +45,40 @@ pub(super) struct Gate {
     pub(super) text: String,
 }
 
+/// The rows and cells that a gate judges.
+#[derive(Clone, Copy)]
+pub(in crate::verb) struct Scope<'a> {
+    /// The rows that the user named.
+    pub(in crate::verb) select: &'a SelectArgs,
+    /// Whether wall times are judged.
+    pub(in crate::verb) measured: bool,
+    /// Whether free extents are judged.
+    pub(in crate::verb) free_extents: bool,
+}
+
+impl Scope<'_> {
+    /// Whether the gate judges the row.
+    pub(in crate::verb) fn has_row(&self, row: &Row) -> bool {
+        let is_tree = row.of.is_empty();
+        let is_named = !self.select.figure.is_empty();
+        let is_subject = is_tree || !self.select.role.is_empty() || row.of.get(1).is_none_or(|role| role != "unaged");
+        let is_kind = is_tree || row.kind != Kind::Measured || self.measured || is_named;
+        let is_steady = row.figure != FREE_EXTENTS || self.free_extents || is_named;
+        is_subject && is_kind && is_steady
+    }
+
+    /// Whether a missing cell leaves the gate undecided.
+    pub(in crate::verb) fn has_missing(&self, missing: &Missing) -> bool {
+        !self.select.role.is_empty() || missing.is_subject()
+    }
+}
+
 /// Judges the rows that belong to the gate, and writes the outcome into each. What B lacks is
 /// undecided.
 ///
 /// Errors: no row belongs to the gate. A gate without figures must not pass.
-pub(super) fn judge(rows: &mut [Row], missing: &[Missing], args: &CompareArgs, limit: FailIf) -> Result<Gate> {
-    let is_wanted = |row: &Row| {
-        let is_tree = row.of.is_empty();
-        let is_subject = is_tree || !args.role.is_empty() || row.of.get(1).is_none_or(|role| role != "unaged");
-        let is_kind = is_tree || row.kind != Kind::Measured || args.measured || !args.figure.is_empty();
-        let is_steady = row.figure != FREE_EXTENTS || !args.figure.is_empty();
-        is_subject && is_kind && is_steady
-    };
-    let mut gated: Vec<&mut Row> = rows.iter_mut().filter(|row| is_wanted(row)).collect();
+pub(super) fn judge(rows: &mut [Row], missing: &[Missing], scope: Scope<'_>, limit: FailIf) -> Result<Gate> {
+    let mut gated: Vec<&mut Row> = rows.iter_mut().filter(|row| scope.has_row(row)).collect();
     if gated.is_empty() {
         let hint =
             "add --measured for wall times, or --role unaged for fresh copies; `[measure]` of a plan selects models";
@@ -85,8 +106,7 @@ pub(super) fn judge(rows: &mut [Row], missing: &[Missing], args: &CompareArgs, l
         row.judgement = Some(judgement);
     }
     let gated: Vec<&Row> = gated.iter().map(|row| &**row).collect();
-    let missing: Vec<&Missing> =
-        missing.iter().filter(|missing| !args.role.is_empty() || missing.is_subject()).collect();
+    let missing: Vec<&Missing> = missing.iter().filter(|missing| scope.has_missing(missing)).collect();
     Ok(describe(&gated, &missing, limit))
 }
 
@@ -143,7 +163,7 @@ fn describe(gated: &[&Row], missing: &[&Missing], limit: FailIf) -> Gate {
     }
 }
 
-fn count(figures: usize) -> String {
+pub(in crate::verb) fn count(figures: usize) -> String {
     format!("{figures} figure{}", if figures == 1 { "" } else { "s" })
 }
 
@@ -189,27 +209,34 @@ fn tell_sight(gated: &[&Row], limit: FailIf) -> String {
              plan can differ, too: compare two of them first."
         ));
     }
-    if !measured.is_empty() {
-        let smallest: Option<Vec<f64>> =
-            measured.iter().map(|row| row.judgement.and_then(|judgement| judgement.smallest_ratio)).collect();
-        let least = compute_least_repetitions(measured.len());
-        parts.push(match smallest {
-            Some(ratios) => {
-                let worst = ratios.into_iter().fold(1.0, f64::max);
-                let worst = if limit.percent > 0.0 { worst - 1.0 } else { 1.0 / worst - 1.0 };
-                let sure = FAIL_BELOW * 100.0;
-                format!(
-                    "With this noise, measured figures show a change of {:+.0}% or more (p below {sure}%).",
-                    worst * 100.0
-                )
-            }
-            None => format!(
-                "{} judged together need at least {least} repetitions on each side to show any change.",
-                count(measured.len())
-            ),
-        });
-    }
+    parts.extend(tell_least_effect(&measured.iter().map(|row| row.judgement).collect::<Vec<_>>(), limit.percent > 0.0));
     parts.join(" ")
+}
+
+/// The smallest change of wall times that judgements could have detected. `is_upper`: of a limit
+/// above zero. `None` without judgements.
+pub(in crate::verb) fn tell_least_effect(judgements: &[Option<Judgement>], is_upper: bool) -> Option<String> {
+    if judgements.is_empty() {
+        return None;
+    }
+    let smallest: Option<Vec<f64>> =
+        judgements.iter().map(|judgement| judgement.and_then(|judgement| judgement.smallest_ratio)).collect();
+    let least = compute_least_repetitions(judgements.len());
+    Some(match smallest {
+        Some(ratios) => {
+            let worst = ratios.into_iter().fold(1.0, f64::max);
+            let worst = if is_upper { worst - 1.0 } else { 1.0 / worst - 1.0 };
+            let sure = FAIL_BELOW * 100.0;
+            format!(
+                "With this noise, measured figures show a change of {:+.0}% or more (p below {sure}%).",
+                worst * 100.0
+            )
+        }
+        None => format!(
+            "{} judged together need at least {least} repetitions on each side to show any change.",
+            count(judgements.len())
+        ),
+    })
 }
 
 #[cfg(test)]
@@ -218,7 +245,11 @@ mod tests {
     use senesce_core::statistics::compute_comparison;
 
     use super::*;
-    use crate::args::{Cli, Verb};
+    use crate::args::{Cli, CompareArgs, Verb};
+
+    fn scope_of(args: &CompareArgs) -> Scope<'_> {
+        Scope { select: &args.select, measured: args.measured, free_extents: false }
+    }
 
     fn row(role: &str, figure: &str, kind: Kind, a: &[f64], b: &[f64]) -> Row {
         Row {
@@ -238,7 +269,7 @@ mod tests {
         let line = [&["senesce", "compare", "a", "b", "--fail-if", "+5%"], words].concat();
         let Verb::Compare(args) = Cli::try_parse_from(line)?.verb else { unreachable!() };
         let limit = args.fail_if.unwrap();
-        judge(rows, &[], &args, limit)
+        judge(rows, &[], scope_of(&args), limit)
     }
 
     /// Two runs that differ only by the noise of a loaded machine: wall times whose ratios and
@@ -294,7 +325,7 @@ mod tests {
             let Verb::Compare(args) = Cli::try_parse_from(line).unwrap().verb else { unreachable!() };
             let missing = Missing::new(&["ext4", role, "40"], "it is not valid in B: no space");
             let mut rows = [row("empty", "requests", Kind::Counted, &[100.0], &[b])];
-            judge(&mut rows, &[missing], &args, args.fail_if.unwrap()).unwrap()
+            judge(&mut rows, &[missing], scope_of(&args), args.fail_if.unwrap()).unwrap()
         };
         let found = judge_with("full", &[], 100.0);
         assert_eq!((found.outcome, found.undecided), (Outcome::Undecided, 0));

@@ -1,9 +1,9 @@
 //! `senesce compare`: two runs, or two trees, against each other.
 
-mod figures;
-mod gate;
+pub(super) mod figures;
+pub(super) mod gate;
 mod trees;
-mod unlike;
+pub(super) mod unlike;
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -18,8 +18,8 @@ use serde::Serialize;
 pub use figures::FigurePattern;
 
 use self::{
-    figures::{Kind, Missing, compare_runs, find_missing},
-    gate::{Gate, judge},
+    figures::{Kind, Missing, collect_figures, compare_figures, find_missing},
+    gate::{Gate, Scope, judge},
     trees::compare_trees,
     unlike::{Unlike, compute_unlike},
 };
@@ -37,38 +37,38 @@ const COMPARE_SCHEMA: &str = "senesce-compare/2";
 
 /// One figure of both sides.
 #[derive(Serialize)]
-struct Row {
+pub(super) struct Row {
     /// Arm, volume, checkpoint; empty for trees.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    of: Vec<String>,
+    pub(super) of: Vec<String>,
     /// The figure with its unit.
-    figure: String,
+    pub(super) figure: String,
     /// Where its values come from.
-    kind: Kind,
+    pub(super) kind: Kind,
     /// Whether more is better.
-    more_is_better: bool,
+    pub(super) more_is_better: bool,
     /// The values of A.
-    figures_a: Vec<f64>,
+    pub(super) figures_a: Vec<f64>,
     /// The values of B.
-    figures_b: Vec<f64>,
+    pub(super) figures_b: Vec<f64>,
     /// None if the median of A is 0.
     #[serde(flatten)]
-    comparison: Option<Comparison>,
+    pub(super) comparison: Option<Comparison>,
     /// The gate's outcome for it; none if it is not in the gate.
-    outcome: Option<Outcome>,
+    pub(super) outcome: Option<Outcome>,
     /// For measured figures in the gate: the probability, and the smallest effect that could have
     /// been detected.
-    judgement: Option<Judgement>,
+    pub(super) judgement: Option<Judgement>,
 }
 
 impl Row {
     /// The smaller number of values of both sides.
-    fn repetitions(&self) -> usize {
+    pub(super) fn repetitions(&self) -> usize {
         self.figures_a.len().min(self.figures_b.len())
     }
 
     /// Arm, volume, checkpoint and figure as words.
-    fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         let name = format!("{} {}", self.of.join(" "), self.figure);
         Printable::new(name.trim_start()).to_string()
     }
@@ -94,8 +94,8 @@ pub fn compare(args: CompareArgs) -> Result<()> {
             }
             let (a, b) = (read_results(&args.a)?, read_results(&args.b)?);
             unlike = compute_unlike(&a, &b);
-            missing = find_missing(&a, &b, &read_planned_arms(&args.b)?, &args);
-            compare_runs(&a, &b, &args)?
+            missing = find_missing(&a, &b, &read_planned_arms(&args.b)?, &args.select);
+            compare_figures(collect_figures(&a), collect_figures(&b), &args.select)?
         }
         (false, false) => compare_trees(&args)?,
         (is_a, _) => {
@@ -104,7 +104,8 @@ pub fn compare(args: CompareArgs) -> Result<()> {
             return Err(usage(message, Some("give two directories of runs, or two directories to read")));
         }
     };
-    let gate = args.fail_if.map(|limit| judge(&mut rows, &missing, &args, limit)).transpose()?;
+    let scope = Scope { select: &args.select, measured: args.measured, free_extents: false };
+    let gate = args.fail_if.map(|limit| judge(&mut rows, &missing, scope, limit)).transpose()?;
     match args.json {
         true => {
             let document = serde_json::json!({
@@ -139,12 +140,12 @@ fn check_same_workload(args: &CompareArgs) -> Result<()> {
 ///
 /// Errors: a plan that cannot be read. A gate that does not know the arms could pass without one of
 /// them.
-fn read_planned_arms(run: &Path) -> Result<BTreeSet<String>> {
+pub(super) fn read_planned_arms(run: &Path) -> Result<BTreeSet<String>> {
     Ok(read_plan(run)?.map_or_else(BTreeSet::new, |plan| plan.arms().into_iter().map(|arm| arm.name).collect()))
 }
 
 /// The plan of a run. `None` for a directory of results without a plan.
-fn read_plan(run: &Path) -> Result<Option<Plan>> {
+pub(super) fn read_plan(run: &Path) -> Result<Option<Plan>> {
     let plan = RunPaths::new(run).plan();
     if !plan.try_exists()? {
         return Ok(None);

@@ -12,35 +12,46 @@ use serde::Serialize;
 /// Groups in the order in which they are printed.
 const GROUPS: [&str; 7] = ["kernel", "file system", "device", "machine", "load", "senesce", "plan"];
 
+/// Roles that circumstances of a volume start with.
+const ROLES: [&str; 3] = ["full", "empty", "unaged"];
+
 /// A circumstance that two runs do not share.
 #[derive(Serialize)]
-pub(super) struct Unlike {
+pub(in crate::verb) struct Unlike {
     /// The group of the circumstance, one of [`GROUPS`].
     group: &'static str,
     /// Its key.
-    key: String,
+    pub(in crate::verb) key: String,
     /// Arms and volumes in which it has these values; empty if all that record it have them.
     of: Vec<String>,
     /// The value in A; none if A does not record it.
-    a: Option<String>,
+    pub(in crate::verb) a: Option<String>,
     /// The value in B.
-    b: Option<String>,
+    pub(in crate::verb) b: Option<String>,
 }
 
 impl fmt::Display for Unlike {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let tell = |value: &Option<String>| value.clone().unwrap_or_else(|| "not recorded".to_owned());
-        write!(f, "{}: {} is {} in A, {} in B", self.group, self.key, tell(&self.a), tell(&self.b))?;
+        f.write_str(&self.text("A", "B"))
+    }
+}
+
+impl Unlike {
+    /// The circumstance with both values, and the names of both sides.
+    pub(in crate::verb) fn text(&self, name_a: &str, name_b: &str) -> String {
+        let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "not recorded".to_owned());
+        let (a, b) = (shown(&self.a), shown(&self.b));
+        let text = format!("{}: {} is {a} in {name_a}, {b} in {name_b}", self.group, self.key);
         match self.of.is_empty() {
-            true => Ok(()),
-            false => write!(f, " ({})", self.of.join(", ")),
+            true => text,
+            false => format!("{text} ({})", self.of.join(", ")),
         }
     }
 }
 
 /// All circumstances that differ, by groups. Names, paths and times of runs are left out, because
 /// they always differ.
-pub(super) fn compute_unlike(a: &Results, b: &Results) -> Vec<Unlike> {
+pub(in crate::verb) fn compute_unlike(a: &Results, b: &Results) -> Vec<Unlike> {
     let mut all = compare_circumstances(&a.circumstances, &b.circumstances);
     all.extend(compare_load(&a.load, &b.load));
     all.sort_by_key(|unlike| GROUPS.iter().position(|group| *group == unlike.group));
@@ -95,7 +106,7 @@ fn compare_circumstances(a: &[CircumstanceRow], b: &[CircumstanceRow]) -> Vec<Un
 fn collect(rows: &[CircumstanceRow]) -> BTreeMap<(String, String), String> {
     let mut all = BTreeMap::new();
     for CircumstanceRow { arm, key, value } in rows {
-        let volume = ["full", "empty", "unaged"].into_iter().find_map(|role| {
+        let volume = ROLES.into_iter().find_map(|role| {
             let key = key.strip_prefix(role)?.strip_prefix('.')?;
             Some((key, format!("{arm} {role}")))
         });
@@ -105,6 +116,18 @@ fn collect(rows: &[CircumstanceRow]) -> BTreeMap<(String, String), String> {
         }
     }
     all
+}
+
+/// The circumstances without those that differ between any two runs, and without names of a run's
+/// own volumes: those that a baseline keeps.
+pub(in crate::verb) fn keep_circumstances(rows: &[CircumstanceRow]) -> Vec<CircumstanceRow> {
+    let kept = |row: &CircumstanceRow| {
+        let key = ROLES.into_iter().find_map(|role| row.key.strip_prefix(role)?.strip_prefix('.'));
+        let key = key.unwrap_or(&row.key);
+        let value = without_names(key, &row.value);
+        (!is_incidental(key, &row.value)).then(|| CircumstanceRow { value, ..row.clone() })
+    };
+    rows.iter().filter_map(kept).collect()
 }
 
 /// Whether a circumstance differs between any two runs, or is an outcome of the run.

@@ -1,0 +1,353 @@
+//! The verdict on each figure, and on the whole run.
+
+use std::collections::BTreeMap;
+
+use senesce_core::{
+    Seed,
+    statistics::{Judgement, Limit, Outcome, compute_median, judge_counted, judge_measured},
+};
+use serde::Serialize;
+
+use super::tolerance::{Tolerance, find_tolerance};
+use crate::verb::compare::{
+    Row,
+    figures::{Kind, Missing},
+    gate::{Scope, count, tell_least_effect},
+};
+
+/// The number of figures that a message names.
+const NAMED: usize = 5;
+
+/// The verdict on a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Verdict {
+    /// All values are equal.
+    Equal,
+    /// The difference is within the tolerance.
+    Within,
+    /// Better by more than the tolerance.
+    Improved,
+    /// The values prove neither.
+    Undecided,
+    /// Worse by more than the tolerance.
+    Regressed,
+}
+
+impl Verdict {
+    /// The word of tables.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Equal => "equal",
+            Self::Within => "within",
+            Self::Improved => "improved",
+            Self::Undecided => "undecided",
+            Self::Regressed => "REGRESSED",
+        }
+    }
+}
+
+/// A figure with its verdict.
+#[derive(Serialize)]
+pub(super) struct Judged {
+    /// The values of both sides.
+    #[serde(flatten)]
+    pub(super) row: Row,
+    /// The tolerance, percent.
+    pub(super) tolerance_percent: f64,
+    /// None if the gate does not judge the figure.
+    pub(super) verdict: Option<Verdict>,
+}
+
+impl Judged {
+    /// The medians of baseline and run.
+    pub(super) fn medians(&self) -> (f64, f64) {
+        let median = |values: &[f64]| compute_median(values).unwrap_or(f64::NAN);
+        (median(&self.row.figures_a), median(&self.row.figures_b))
+    }
+
+    /// The change from the baseline: `+2.1%`.
+    pub(super) fn change(&self) -> String {
+        match self.medians() {
+            (a, b) if a == b => "0%".to_owned(),
+            (0.0, _) => "from 0".to_owned(),
+            (a, b) => format!("{:+.2}%", (b / a - 1.0) * 100.0),
+        }
+    }
+}
+
+/// The limits of a gate.
+pub(super) struct Limits<'a> {
+    /// The tolerance of all exact figures, percent; none: as the rules say.
+    pub(super) tolerance: Option<f64>,
+    /// The rules of the baseline.
+    pub(super) rules: &'a [Tolerance],
+    /// The file system of each arm.
+    pub(super) file_systems: &'a BTreeMap<String, String>,
+    /// The tolerance of wall times, percent.
+    pub(super) measured_tolerance: f64,
+}
+
+impl Limits<'_> {
+    fn of(&self, row: &Row) -> f64 {
+        let file_system = row.of.first().and_then(|arm| self.file_systems.get(arm)).map_or("", String::as_str);
+        match row.kind {
+            Kind::Measured => self.measured_tolerance,
+            _ => self.tolerance.unwrap_or_else(|| find_tolerance(self.rules, file_system, &row.figure)),
+        }
+    }
+}
+
+/// The limits of the ratio for "worse" and "better". A tolerance of 0 leaves one rounding of a
+/// ratio.
+fn limits_of(percent: f64, is_more_better: bool) -> (Limit, Limit) {
+    let factor = (1.0 + percent / 100.0).max(1.0 + f64::EPSILON);
+    (Limit { factor, is_more_better }, Limit { factor: 1.0 / factor, is_more_better })
+}
+
+/// Judges all rows of the scope.
+pub(super) fn judge_rows(rows: Vec<Row>, scope: Scope<'_>, limits: &Limits<'_>) -> Vec<Judged> {
+    let tolerate = |row: Row| Judged { tolerance_percent: limits.of(&row), row, verdict: None };
+    let mut judged: Vec<Judged> = rows.into_iter().map(tolerate).collect();
+    for figure in judged.iter_mut().filter(|figure| figure.row.kind != Kind::Measured && scope.has_row(&figure.row)) {
+        figure.verdict = Some(judge_exact(figure));
+    }
+    let is_timed = |figure: &Judged| figure.row.kind == Kind::Measured && scope.has_row(&figure.row);
+    let pairs = |is_worse: bool| -> Vec<Judgement> {
+        let pair = |figure: &'_ Judged| {
+            let (worse, better) = limits_of(figure.tolerance_percent, figure.row.more_is_better);
+            (figure.row.figures_a.clone(), figure.row.figures_b.clone(), if is_worse { worse } else { better })
+        };
+        let pairs: Vec<_> = judged.iter().filter(|figure| is_timed(figure)).map(pair).collect();
+        let borrowed: Vec<_> = pairs.iter().map(|(a, b, limit)| (a.as_slice(), b.as_slice(), *limit)).collect();
+        judge_measured(&borrowed, Seed(1))
+    };
+    let (worse, better) = (pairs(true), pairs(false));
+    let timed = judged.iter_mut().filter(|figure| is_timed(figure));
+    for (figure, (worse, better)) in timed.zip(worse.into_iter().zip(better)) {
+        figure.verdict = Some(match (worse.outcome, better.outcome) {
+            (Outcome::Fail, _) => Verdict::Regressed,
+            (_, Outcome::Fail) => Verdict::Improved,
+            (Outcome::Pass, _) => Verdict::Within,
+            (Outcome::Undecided, _) => Verdict::Undecided,
+        });
+        figure.row.judgement = Some(worse);
+    }
+    judged
+}
+
+fn judge_exact(figure: &Judged) -> Verdict {
+    let (a, b) = (&figure.row.figures_a, &figure.row.figures_b);
+    let first = a.first();
+    if a.iter().chain(b).all(|value| Some(value) == first) {
+        return Verdict::Equal;
+    }
+    let is_more_better = figure.row.more_is_better;
+    let (worse, better) = limits_of(figure.tolerance_percent, is_more_better);
+    // A baseline of several runs accepts their whole range: a tolerance begins at its ends.
+    let (low, high) = a.iter().fold((f64::INFINITY, 0.0f64), |(low, high), &value| (low.min(value), high.max(value)));
+    let (best, worst) = if is_more_better { (high, low) } else { (low, high) };
+    match (judge_counted(&[worst], b, worse), judge_counted(&[best], b, better)) {
+        (Outcome::Fail, _) => Verdict::Regressed,
+        (_, Outcome::Fail) => Verdict::Improved,
+        (Outcome::Undecided, _) => Verdict::Undecided,
+        (Outcome::Pass, _) => Verdict::Within,
+    }
+}
+
+/// The outcome of a gate.
+#[derive(Serialize)]
+pub(super) struct Summary {
+    /// The worst outcome of any figure or missing cell.
+    pub(super) outcome: Outcome,
+    /// The number of judged figures.
+    pub(super) figures: usize,
+    /// The numbers of figures by verdict.
+    pub(super) equal: usize,
+    pub(super) within: usize,
+    pub(super) improved: usize,
+    pub(super) undecided: usize,
+    pub(super) regressed: usize,
+    /// The outcome in sentences.
+    pub(super) text: String,
+    /// The smallest change of wall times that the gate could have detected.
+    pub(super) least_effect: Option<String>,
+}
+
+/// The outcome over all figures. `missing`: the cells and figures that the run should have.
+pub(super) fn summarize(judged: &[Judged], missing: &[&Missing]) -> Summary {
+    let with = |verdict: Verdict| judged.iter().filter(|figure| figure.verdict == Some(verdict)).collect::<Vec<_>>();
+    let (regressed, undecided, improved) =
+        (with(Verdict::Regressed), with(Verdict::Undecided), with(Verdict::Improved));
+    let figures = judged.iter().filter(|figure| figure.verdict.is_some()).count();
+    let judgements: Vec<_> = judged
+        .iter()
+        .filter(|figure| figure.verdict.is_some() && figure.row.kind == Kind::Measured)
+        .map(|figure| figure.row.judgement)
+        .collect();
+    let outcome = match () {
+        () if !regressed.is_empty() => Outcome::Fail,
+        () if !undecided.is_empty() || !missing.is_empty() => Outcome::Undecided,
+        () => Outcome::Pass,
+    };
+    let mut text = match outcome {
+        Outcome::Fail => {
+            let more =
+                if undecided.is_empty() { String::new() } else { format!("; {} more undecided", undecided.len()) };
+            format!("regression: {} of {} worse: {}{more}", regressed.len(), count(figures), name(&regressed))
+        }
+        Outcome::Undecided if undecided.is_empty() => {
+            format!("undecided: the run lacks {} of the baseline. The first is {}", missing.len(), missing[0])
+        }
+        Outcome::Undecided => {
+            format!(
+                "undecided: {} of {} may or may not be worse: {}",
+                undecided.len(),
+                count(figures),
+                name(&undecided)
+            )
+        }
+        Outcome::Pass => format!("no regression in {}", count(figures)),
+    };
+    if !improved.is_empty() {
+        text.push_str(&format!("; {} improved: {}", improved.len(), name(&improved)));
+    }
+    Summary {
+        outcome,
+        figures,
+        equal: with(Verdict::Equal).len(),
+        within: with(Verdict::Within).len(),
+        improved: improved.len(),
+        undecided: undecided.len(),
+        regressed: regressed.len(),
+        text,
+        least_effect: tell_least_effect(&judgements, true),
+    }
+}
+
+/// The first figures with their changes.
+fn name(figures: &[&Judged]) -> String {
+    let named = figures.iter().take(NAMED);
+    let mut names: Vec<String> = named.map(|figure| format!("{} {}", figure.row.name(), figure.change())).collect();
+    if figures.len() > NAMED {
+        names.push(format!("and {} more", figures.len() - NAMED));
+    }
+    names.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use senesce_core::{Rng, statistics::compute_comparison};
+
+    use super::*;
+    use crate::args::{Cli, GateArgs, Verb};
+
+    fn row(figure: &str, kind: Kind, a: &[f64], b: &[f64]) -> Row {
+        Row {
+            of: ["ext4", "full", "40"].map(str::to_owned).to_vec(),
+            figure: figure.to_owned(),
+            kind,
+            more_is_better: figure == "layout score",
+            figures_a: a.to_vec(),
+            figures_b: b.to_vec(),
+            comparison: compute_comparison(a, b, Seed(1)),
+            outcome: None,
+            judgement: None,
+        }
+    }
+
+    fn args() -> GateArgs {
+        let Verb::Gate(args) = Cli::try_parse_from(["senesce", "gate", "r", "-b", "b"]).unwrap().verb else {
+            unreachable!()
+        };
+        args
+    }
+
+    fn judge(rows: Vec<Row>, tolerance: f64) -> Vec<Judged> {
+        let args = args();
+        let scope = Scope { select: &args.select, measured: true, free_extents: false };
+        let limits =
+            Limits { tolerance: Some(tolerance), rules: &[], file_systems: &BTreeMap::new(), measured_tolerance: 10.0 };
+        judge_rows(rows, scope, &limits)
+    }
+
+    fn verdict(figure: &str, a: &[f64], b: &[f64], tolerance: f64) -> Verdict {
+        judge(vec![row(figure, Kind::Counted, a, b)], tolerance)[0].verdict.unwrap()
+    }
+
+    #[test]
+    fn exact_figures_have_two_sides() {
+        assert_eq!(verdict("requests", &[1000.0], &[1000.0], 0.0), Verdict::Equal);
+        assert_eq!(verdict("requests", &[1000.0], &[1001.0], 0.0), Verdict::Regressed);
+        assert_eq!(verdict("requests", &[1000.0], &[999.0], 0.0), Verdict::Improved);
+        assert_eq!(verdict("requests", &[1000.0], &[1019.0], 2.0), Verdict::Within);
+        assert_eq!(verdict("requests", &[1000.0], &[1021.0], 2.0), Verdict::Regressed);
+        // More is better.
+        assert_eq!(verdict("layout score", &[0.98], &[0.95], 2.0), Verdict::Regressed);
+        assert_eq!(verdict("layout score", &[0.95], &[0.98], 2.0), Verdict::Improved);
+        assert_eq!(verdict("requests", &[0.0], &[1.0], 2.0), Verdict::Regressed);
+        assert_eq!(verdict("requests", &[0.0], &[0.0], 2.0), Verdict::Equal);
+    }
+
+    #[test]
+    fn the_range_of_several_runs_is_accepted() {
+        let base = [688.0, 695.0, 690.0];
+        for value in [688.0, 691.0, 695.0, 701.0] {
+            assert_eq!(verdict("requests", &base, &[value], 1.0), Verdict::Within, "{value}");
+        }
+        assert_eq!(verdict("requests", &base, &[703.0], 1.0), Verdict::Regressed);
+        assert_eq!(verdict("requests", &base, &[680.0], 1.0), Verdict::Improved);
+        assert_eq!(verdict("requests", &base, &[700.0, 703.0], 1.0), Verdict::Undecided);
+    }
+
+    #[test]
+    fn a_summary_has_the_worst_outcome_and_the_news() {
+        let rows = || {
+            vec![
+                row("a requests", Kind::Counted, &[100.0], &[90.0]),
+                row("b requests", Kind::Counted, &[100.0], &[100.0]),
+            ]
+        };
+        let judged = judge(rows(), 2.0);
+        let summary = summarize(&judged, &[]);
+        assert_eq!((summary.outcome, summary.improved, summary.equal), (Outcome::Pass, 1, 1));
+        assert!(summary.text.contains("1 improved: ext4 full 40 a requests -10.00%"), "{}", summary.text);
+        let missing = Missing::new(&["xfs", "full", "40"], "B did not measure it");
+        assert_eq!(summarize(&judged, &[&missing]).outcome, Outcome::Undecided);
+        let mut worse = rows();
+        worse.push(row("c requests", Kind::Counted, &[100.0], &[103.0]));
+        let summary = summarize(&judge(worse, 2.0), &[&missing]);
+        assert_eq!((summary.outcome, summary.regressed), (Outcome::Fail, 1));
+        assert!(summary.text.starts_with("regression: 1 of 3 figures worse: ext4 full 40 c requests +3.00%"));
+    }
+
+    #[test]
+    fn wall_times_need_repetitions_and_report_the_least_effect() {
+        let calm: Vec<f64> = (0..8).map(|n| 1.0 + f64::from(n) * 0.002).collect();
+        let scaled = |factor: f64| calm.iter().map(|value| value * factor).collect::<Vec<f64>>();
+        let timed = |b: &[f64]| judge(vec![row("grep s/GiB", Kind::Measured, &calm, b)], 0.0);
+        assert_eq!(timed(&calm)[0].verdict, Some(Verdict::Within));
+        assert_eq!(timed(&scaled(1.5))[0].verdict, Some(Verdict::Regressed));
+        assert_eq!(timed(&scaled(0.5))[0].verdict, Some(Verdict::Improved));
+        assert_eq!(timed(&calm[..3])[0].verdict, Some(Verdict::Undecided));
+        let summary = summarize(&timed(&calm), &[]);
+        assert!(summary.least_effect.unwrap().contains("show a change of +1"));
+    }
+
+    /// Wall times of one distribution, most within 30% and some up to three times as long.
+    fn draw(rng: &mut Rng) -> Vec<f64> {
+        let share = |rng: &mut Rng| rng.below(1 << 30) as f64 / (1u64 << 30) as f64;
+        (0..7).map(|_| 1.0 + 0.3 * share(rng) + if rng.below(5) == 0 { 2.0 * share(rng) } else { 0.0 }).collect()
+    }
+
+    #[test]
+    fn two_hundred_null_comparisons_of_times_raise_no_alarm() {
+        let mut rng = Rng::for_purpose(Seed(7), "null gates");
+        for _ in 0..200 {
+            let rows = (0..6).map(|n| row(&format!("{n} s/GiB"), Kind::Measured, &draw(&mut rng), &draw(&mut rng)));
+            let judged = judge(rows.collect(), 0.0);
+            assert!(judged.iter().all(|figure| figure.verdict != Some(Verdict::Regressed)));
+        }
+    }
+}

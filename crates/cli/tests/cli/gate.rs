@@ -1,0 +1,240 @@
+//! `gate` as a CI job and `git bisect run` meet it.
+
+use std::{collections::BTreeMap, fs};
+
+use senesce_store::{
+    CellKey, CellResults, CellRow, CircumstanceRow, LayoutRow, ModelledRow, ResultStore, Role, RunInfo,
+};
+use senesce_testkit::root_or_skip;
+use serde_json::Value;
+
+use super::lab::{Lab, SINGLE};
+
+/// The name of an arm that is a command, a cell of a table, the end of a text in XML and a mention.
+const HOSTILE: &str = "evil\n::error::pwned|x]]>&<b>@team ##[error]`$(id)` \u{1b}[31m";
+
+/// A run to write: figures of one arm.
+struct Made<'a> {
+    arm: &'a str,
+    requests: u64,
+    layout_score: f64,
+    circumstances: &'a [(&'a str, &'a str)],
+}
+
+const PLAIN: Made<'_> = Made {
+    arm: "ext4",
+    requests: 10_000,
+    layout_score: 0.9,
+    circumstances: &[("plan.seed", "1"), ("history.last_commit", "aa"), ("kernel_release", "6.1")],
+};
+
+/// Writes a run with two volumes of one arm.
+fn make(lab: &Lab, dir: &str, made: &Made<'_>) {
+    fs::create_dir(lab.path(dir)).unwrap();
+    let mut store = ResultStore::create(&lab.path(dir).join("results"), dir).unwrap();
+    let info = RunInfo { plan_name: "small|plan".into(), plan_hash: "ab".into(), ..store.run_info().clone() };
+    store.put_run_info(&info).unwrap();
+    for role in [Role::Full, Role::Unaged] {
+        let key = CellKey { arm: made.arm.into(), file_system: "ext4".into(), role, pulls: 40 };
+        let cell = CellRow {
+            key: key.clone(),
+            valid: true,
+            reason: String::new(),
+            tree_hash: String::new(),
+            work_tree_hash: String::new(),
+            files: 1,
+            directories: 1,
+            content_bytes: 1,
+            capacity_bytes: 2,
+            used_bytes: 1,
+        };
+        let mut results = CellResults::of(cell);
+        results.layout = Some(LayoutRow {
+            key: key.clone(),
+            space: "device".into(),
+            files: 1,
+            fragmented_files: 0,
+            extents: 1,
+            blocks: 1,
+            extents_per_file: 1.0,
+            layout_score: made.layout_score,
+            adjacent_files_share: 0.0,
+            path_adjacent_files_share: 0.0,
+        });
+        results.modelled = vec![ModelledRow {
+            key,
+            device: "model: HDD 7.2K".into(),
+            method: "extents".into(),
+            seconds: 1.0,
+            seconds_per_gib: 100.0,
+            requests: made.requests,
+            read_bytes: 1,
+        }];
+        store.append_cell(&results).unwrap();
+    }
+    let row = |(key, value): &(&str, &str)| CircumstanceRow {
+        arm: String::new(),
+        key: (*key).to_owned(),
+        value: (*value).to_owned(),
+    };
+    store.put_circumstances(&made.circumstances.iter().map(row).collect::<Vec<_>>()).unwrap();
+}
+
+#[test]
+fn a_baseline_passes_its_own_run_and_a_regression_fails() {
+    let lab = Lab::new();
+    make(&lab, "one", &PLAIN);
+    make(&lab, "worse", &Made { requests: 10_200, ..PLAIN });
+    make(&lab, "better", &Made { requests: 9_000, ..PLAIN });
+    let saved = lab.run(["gate", "one", "--save-baseline", "b.json"]).good();
+    assert!(saved.stderr.contains("baseline: b.json (8 figures)"), "{}", saved.stderr);
+    for base in ["b.json", "one"] {
+        let same = lab.run(["gate", "one", "--baseline", base]).good().stdout;
+        assert!(same.contains("4 figures judged: 4 equal") && same.contains("no regression in 4 figures"), "{same}");
+        let worse = lab.run(["gate", "worse", "--baseline", base]);
+        worse.refused(5, &["regression: 1 of 4 figures worse: ext4 full 40 model: HDD 7.2K (extents) requests +2.00%"]);
+        assert!(worse.stdout.contains("REGRESSED"), "{}", worse.stdout);
+        lab.run(["gate", "worse", "--baseline", base, "--tolerance", "3%"]).good();
+        let better = lab.run(["gate", "better", "--baseline", base]).good().stdout;
+        assert!(better.contains("1 improved: ext4 full 40") && better.contains("-10.00%"), "{better}");
+    }
+    // A fresh copy is judged if it is named.
+    let both = lab.run(["gate", "worse", "-b", "b.json", "--role", "full,unaged", "--json"]);
+    assert_eq!(both.code, 5);
+    let json: Value = serde_json::from_str(&both.stdout).unwrap();
+    assert_eq!((&json["schema"], &json["gate"]["regressed"]), (&"senesce-gate/1".into(), &2.into()));
+    // A failing gate keeps the baseline; a passing one replaces it, and keeps its tolerances.
+    let before = fs::read_to_string(lab.path("b.json")).unwrap();
+    fs::write(lab.path("b.json"), before.replace("\"percent\":0.5", "\"percent\":0.25")).unwrap();
+    let tuned = fs::read_to_string(lab.path("b.json")).unwrap();
+    lab.run(["gate", "worse", "-b", "b.json", "-s", "b.json"]).refused(5, &["regression"]);
+    assert_eq!(fs::read_to_string(lab.path("b.json")).unwrap(), tuned);
+    lab.run(["gate", "better", "-b", "b.json", "-s", "b.json"]).good();
+    let after = fs::read_to_string(lab.path("b.json")).unwrap();
+    assert!(after.contains("\"percent\":0.25") && after.contains("[9000.0]"), "{after}");
+}
+
+#[test]
+fn a_baseline_of_several_runs_accepts_their_range() {
+    let lab = Lab::new();
+    for (name, requests) in [("one", 10_000), ("two", 10_150), ("three", 10_060), ("worse", 10_300)] {
+        make(&lab, name, &Made { requests, ..PLAIN });
+    }
+    let save = ["gate", "one", "--also", "two", "-s", "b.json", "--tolerance", "0"];
+    lab.run(save).good();
+    lab.run(["gate", "three", "-b", "b.json"]).good();
+    lab.run(["gate", "worse", "-b", "b.json"]).refused(5, &["+"]);
+    make(&lab, "other", &Made { arm: "xfs", ..PLAIN });
+    lab.run(["gate", "one", "--also", "other", "-s", "c.json"]).refused(2, &["--also other: only one of the runs"]);
+}
+
+#[test]
+fn exit_codes_are_those_of_git_bisect() {
+    let lab = Lab::new();
+    make(&lab, "one", &PLAIN);
+    make(&lab, "worse", &Made { requests: 10_200, ..PLAIN });
+    make(&lab, "lost", &Made { arm: "xfs", ..PLAIN });
+    let code = |words: &[&str]| lab.run([&["gate"], words].concat()).code;
+    assert_eq!(code(&["one", "-b", "one", "--bisect"]), 0);
+    assert_eq!(code(&["worse", "-b", "one", "--bisect"]), 1);
+    for skipped in
+        [&["nowhere", "-b", "one"][..], &["one", "-b", "nowhere"], &["lost", "-b", "one"], &["one", "--nope"]]
+    {
+        let done = lab.run([&["gate"], skipped, &["--bisect"]].concat());
+        assert_eq!(done.code, 125, "{skipped:?} {}", done.stderr);
+        assert!(!done.stderr.is_empty());
+    }
+    assert_eq!(code(&["one", "--nope"]), 2);
+}
+
+#[test]
+fn a_run_of_another_question_is_refused_with_both_values() {
+    let lab = Lab::new();
+    make(&lab, "one", &PLAIN);
+    lab.run(["gate", "one", "-s", "b.json"]).good();
+    let with = |dir: &str, circumstances: &[(&str, &str)]| make(&lab, dir, &Made { circumstances, ..PLAIN });
+    with("seed", &[("plan.seed", "2"), ("history.last_commit", "aa"), ("kernel_release", "6.1")]);
+    with("history", &[("plan.seed", "1"), ("history.last_commit", "bb"), ("kernel_release", "6.1")]);
+    with("kernel", &[("plan.seed", "1"), ("history.last_commit", "aa"), ("kernel_release", "6.2")]);
+    for base in ["b.json", "one"] {
+        let hint = "write a new baseline with --save-baseline";
+        let seed = "plan.seed is 1 in the baseline, 2 in the run";
+        lab.run(["gate", "seed", "-b", base]).refused(2, &[seed, hint]);
+        let history = "history.last_commit is aa in the baseline, bb in the run";
+        lab.run(["gate", "history", "-b", base]).refused(2, &[history, hint]);
+        // What is under test is listed.
+        let kernel = lab.run(["gate", "kernel", "-b", base]).good().stdout;
+        assert!(kernel.contains("unlike: kernel: kernel_release is 6.1 in the baseline, 6.2 in the run"), "{kernel}");
+    }
+    make(&lab, "lost", &Made { arm: "xfs", ..PLAIN });
+    lab.run(["gate", "lost", "-b", "b.json"]).refused(2, &["no figure in common"]);
+    let damaged = fs::read_to_string(lab.path("b.json")).unwrap().replace("baseline/1", "baseline/9");
+    fs::write(lab.path("b.json"), damaged).unwrap();
+    lab.run(["gate", "one", "-b", "b.json"]).refused(2, &["this version reads \"senesce-baseline/1\""]);
+}
+
+#[test]
+fn outputs_escape_a_hostile_arm() {
+    let lab = Lab::new();
+    let hostile = Made { arm: HOSTILE, ..PLAIN };
+    make(&lab, "one", &hostile);
+    make(&lab, "worse", &Made { requests: 10_200, layout_score: 0.8, ..hostile });
+    lab.run(["gate", "one", "-s", "b.json"]).good();
+    let words = ["gate", "worse", "-b", "b.json", "--junit", "j.xml", "--markdown", "m.md", "--bmf", "bmf.json"];
+    let mut command = lab.command();
+    command.args(words).args(["--small-is-better", "s.json", "--github"]);
+    fs::write(lab.path("summary.md"), "before\n").unwrap();
+    let done = senesce_testkit::Done::of(command.env("GITHUB_STEP_SUMMARY", lab.path("summary.md")).output().unwrap());
+    assert_eq!(done.code, 5, "{}", done.stderr);
+    // GitHub executes a line that starts with `::`, and `##[` anywhere.
+    let commands: Vec<&str> = done.stdout.lines().filter(|line| line.trim_start().starts_with("::")).collect();
+    assert_eq!(commands.len(), 2, "{}", done.stdout);
+    assert!(commands.iter().all(|line| line.starts_with("::error title=evil")), "{commands:?}");
+    assert!(!done.stdout.contains("##[") && !done.stdout.contains('\u{1b}'), "{}", done.stdout);
+
+    let read = |name: &str| fs::read_to_string(lab.path(name)).unwrap();
+    let junit = quick_junit::Report::deserialize_from_str(&read("j.xml")).unwrap();
+    assert_eq!((junit.tests, junit.failures, junit.errors), (4, 2, 0));
+    let markdown = read("m.md");
+    assert!(read("summary.md").starts_with("before\n") && read("summary.md").ends_with(&markdown));
+    let rows: Vec<&str> = markdown.lines().filter(|line| line.starts_with("| REGRESSED")).collect();
+    assert_eq!(rows.len(), 2, "{markdown}");
+    assert!(rows.iter().all(|row| row.matches('|').count() == 7), "{rows:?}");
+    for hazard in ["@team", "<b>", "]]>", "\n::", "`"] {
+        assert!(!markdown.contains(hazard), "{hazard} in {markdown}");
+    }
+    let bmf: BTreeMap<String, BTreeMap<String, Value>> = serde_json::from_str(&read("bmf.json")).unwrap();
+    assert_eq!(bmf.len(), 2);
+    let full = bmf.iter().find(|(name, _)| name.ends_with("/full/40")).unwrap().1;
+    assert_eq!(full["model: HDD 7.2K (extents) requests"]["value"], 10_200.0);
+    assert!(full.keys().all(|measure| measure.chars().count() <= 64));
+    let small: Vec<Value> = serde_json::from_str(&read("s.json")).unwrap();
+    let score = small.iter().find(|row| row["name"].as_str().unwrap().ends_with("distance from 1")).unwrap();
+    assert!((score["value"].as_f64().unwrap() - 0.2).abs() < 1e-12 && score["unit"] == "ratio", "{score}");
+}
+
+#[test]
+fn a_plan_is_run_and_a_changed_mkfs_is_found() {
+    if !root_or_skip("volumes") {
+        return;
+    }
+    let lab = Lab::new();
+    lab.plan(SINGLE);
+    lab.run(["gate", "plan.toml", "--save-baseline", "b.json", "--out", "before", "-q"]).good();
+    let same = lab.run(["gate", "plan.toml", "-b", "b.json", "--out", "same", "--junit", "j.xml", "-q"]);
+    assert_eq!(same.code, 0, "{} {}", same.stdout, same.stderr);
+    assert_eq!(
+        quick_junit::Report::deserialize_from_str(&fs::read_to_string(lab.path("j.xml")).unwrap()).unwrap().failures,
+        0
+    );
+    // Another seed is refused before the run.
+    lab.plan(&SINGLE.replace("seed = 7", "seed = 8"));
+    lab.run(["gate", "plan.toml", "-b", "b.json", "--out", "seed"]).refused(2, &["plan.seed is 7 in the baseline, 8"]);
+    assert!(!lab.path("seed").exists());
+    // Blocks of 1 KiB need more requests, and the same question is asked.
+    lab.plan(&format!("{SINGLE}mkfs = [\"-b\", \"1024\", \"-O\", \"^extent,^64bit\"]\n"));
+    let other = lab.run(["gate", "plan.toml", "-b", "b.json", "--out", "other", "-q"]);
+    assert_eq!(other.code, 5, "{} {}", other.stdout, other.stderr);
+    assert!(other.stdout.contains("mkfs_command is mkfs.ext4"), "{}", other.stdout);
+    lab.assert_nothing_left();
+}
