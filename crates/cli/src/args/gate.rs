@@ -32,7 +32,7 @@ pub struct GateArgs {
     /// Allowed change of exact figures, in percent. Default: the baseline's.
     ///
     /// 0 compares exactly. A baseline that has no tolerances of its own allows 0.5% for layout and
-    /// requests (Btrfs: 1.5% for requests) and 35% for modelled seconds. --save-baseline writes
+    /// requests (Btrfs: 1.5% for requests) and 40% for modelled seconds. --save-baseline writes
     /// this one for all figures.
     #[arg(short, long, value_name = "PERCENT", value_parser = parse_tolerance)]
     pub tolerance: Option<f64>,

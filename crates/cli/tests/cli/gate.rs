@@ -8,7 +8,7 @@ use senesce_store::{
 use senesce_testkit::root_or_skip;
 use serde_json::Value;
 
-use super::lab::{Lab, SINGLE};
+use super::lab::{Lab, SENESCE, SINGLE};
 
 /// The name of an arm that is a command, a cell of a table, the end of a text in XML and a mention.
 const HOSTILE: &str = "evil\n::error::pwned|x]]>&<b>@team ##[error]`$(id)` \u{1b}[31m";
@@ -213,28 +213,98 @@ fn outputs_escape_a_hostile_arm() {
     assert!((score["value"].as_f64().unwrap() - 0.2).abs() < 1e-12 && score["unit"] == "ratio", "{score}");
 }
 
+/// A file of `contrib/`.
+fn contrib(name: &str) -> (String, Value) {
+    let text = fs::read_to_string(format!("{}/../../contrib/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let parsed = serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
+    (text, parsed)
+}
+
+/// The shell text of the step of GitHub that gates, and its variables.
+fn github_step() -> (String, Value) {
+    let (_, workflow) = contrib("github/senesce-gate.yml");
+    assert!(workflow["on"].get("pull_request").is_some(), "{workflow}");
+    assert_eq!(workflow["permissions"]["contents"], "read");
+    let job = &workflow["jobs"]["gate"];
+    let steps = job["steps"].as_array().unwrap();
+    let step = steps.iter().find(|step| step["name"] == "Gate").unwrap();
+    (step["run"].as_str().unwrap().to_owned(), job["env"].clone())
+}
+
+/// The shell text of the job of GitLab, and its variables.
+fn gitlab_job() -> (String, Value) {
+    let (_, template) = contrib("gitlab/senesce-gate.yml");
+    let job = &template["aging"];
+    assert_eq!(job["artifacts"]["reports"]["junit"], "aging.xml");
+    assert_eq!(job["allow_failure"]["exit_codes"][0], 6);
+    let lines = job["script"].as_array().unwrap().iter().map(|line| line.as_str().unwrap());
+    (lines.collect::<Vec<_>>().join("\n"), job["variables"].clone())
+}
+
+/// Runs a script of a template as its service does, below `dir`, which stands for the repository.
+fn run_script(lab: &Lab, dir: &str, (script, variables): &(String, Value)) -> senesce_testkit::Done {
+    let mut command = std::process::Command::new("bash");
+    lab.confine(&mut command);
+    for (name, value) in variables.as_object().unwrap() {
+        command.env(name, value.as_str().unwrap());
+    }
+    // The test is root already, and need not have sudo.
+    let bin = lab.path("bin");
+    if !bin.exists() {
+        fs::create_dir(&bin).unwrap();
+        fs::write(bin.join("sudo"), "#!/bin/sh\nwhile [ \"${1#-}\" != \"$1\" ]; do shift; done\nexec \"$@\"\n")
+            .unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(bin.join("sudo"), mode).unwrap();
+    }
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    command.env("PATH", path).env("SENESCE", SENESCE).env("GITHUB_STEP_SUMMARY", lab.path("summary.md"));
+    let command = command.args(["-e", "-o", "pipefail", "-c", script]).current_dir(lab.path(dir));
+    senesce_testkit::Done::of(command.output().unwrap())
+}
+
 #[test]
-fn a_plan_is_run_and_a_changed_mkfs_is_found() {
+fn templates_are_yaml_and_name_their_files() {
+    for (script, variables) in [github_step(), gitlab_job()] {
+        assert_eq!(variables["PLAN"], "ci/aging.toml");
+        assert_eq!(variables["BASELINE"], "ci/aging-baseline.json");
+        assert!(script.contains("gate \"$PLAN\" --baseline \"$BASELINE\""), "{script}");
+    }
+}
+
+#[test]
+fn templates_run_a_plan_and_find_a_changed_mkfs() {
     if !root_or_skip("volumes") {
         return;
     }
     let lab = Lab::new();
-    lab.plan(SINGLE);
-    lab.run(["gate", "plan.toml", "--save-baseline", "b.json", "--out", "before", "-q"]).good();
-    let same = lab.run(["gate", "plan.toml", "-b", "b.json", "--out", "same", "--junit", "j.xml", "-q"]);
+    fs::create_dir_all(lab.path("repository/ci")).unwrap();
+    let write = |text: &str| fs::rename(lab.plan(text), lab.path("repository/ci/aging.toml")).unwrap();
+    write(SINGLE);
+    let save = "gate repository/ci/aging.toml -s repository/ci/aging-baseline.json --out before -q";
+    lab.run(save.split(' ')).good();
+    let same = run_script(&lab, "repository", &github_step());
     assert_eq!(same.code, 0, "{} {}", same.stdout, same.stderr);
-    assert_eq!(
-        quick_junit::Report::deserialize_from_str(&fs::read_to_string(lab.path("j.xml")).unwrap()).unwrap().failures,
-        0
+    let junit = fs::read_to_string(lab.path("repository/aging.xml")).unwrap();
+    assert_eq!(quick_junit::Report::deserialize_from_str(&junit).unwrap().failures, 0);
+    assert!(fs::read_to_string(lab.path("summary.md")).unwrap().starts_with("### senesce gate: no regression"));
+    for output in ["aging.md", "aging-bmf.json", "aging-small.json", "aging-run/report.html"] {
+        assert!(lab.path("repository").join(output).is_file(), "{output}");
+    }
+    fs::rename(lab.path("repository/aging-run"), lab.path("same")).unwrap();
+    // Blocks of 1 KiB without extents need more requests, and the same question is asked.
+    write(&format!("{SINGLE}mkfs = [\"-b\", \"1024\", \"-O\", \"^extent,^64bit\"]\n"));
+    let other = run_script(&lab, "repository", &gitlab_job());
+    assert_eq!(other.code, 5, "{} {}", other.stdout, other.stderr);
+    assert!(
+        other.stdout.contains("REGRESSED") && other.stdout.contains("mkfs_command is mkfs.ext4"),
+        "{}",
+        other.stdout
     );
     // Another seed is refused before the run.
-    lab.plan(&SINGLE.replace("seed = 7", "seed = 8"));
-    lab.run(["gate", "plan.toml", "-b", "b.json", "--out", "seed"]).refused(2, &["plan.seed is 7 in the baseline, 8"]);
+    write(&SINGLE.replace("seed = 7", "seed = 8"));
+    let seed = ["gate", "repository/ci/aging.toml", "-b", "repository/ci/aging-baseline.json", "--out", "seed"];
+    lab.run(seed).refused(2, &["plan.seed is 7 in the baseline, 8"]);
     assert!(!lab.path("seed").exists());
-    // Blocks of 1 KiB need more requests, and the same question is asked.
-    lab.plan(&format!("{SINGLE}mkfs = [\"-b\", \"1024\", \"-O\", \"^extent,^64bit\"]\n"));
-    let other = lab.run(["gate", "plan.toml", "-b", "b.json", "--out", "other", "-q"]);
-    assert_eq!(other.code, 5, "{} {}", other.stdout, other.stderr);
-    assert!(other.stdout.contains("mkfs_command is mkfs.ext4"), "{}", other.stdout);
     lab.assert_nothing_left();
 }

@@ -56,3 +56,56 @@ fn whole_linux_trace_reaches_its_known_layout() {
     }
     lab.assert_nothing_left();
 }
+
+/// A plan whose runs differ only by the pace of the kernel.
+const NULL: &str = r#"format = "senesce-plan/1"
+name = "null"
+seed = 1
+[history]
+synthetic = { model = "linux-like", files = 800, commits = 80 }
+pulls = 60
+[workload]
+edition = "single"
+[measure]
+every = 60
+repeat_disturbed = 0
+[volumes]
+backend = "memory"
+dir = "MEMORY"
+empty = "512MiB"
+unaged = "512MiB"
+[[file_system]]
+kind = "ext4"
+[[file_system]]
+kind = "xfs"
+[[file_system]]
+kind = "btrfs"
+"#;
+
+/// `SENESCE_NULL_RUNS` is the number of runs; N runs are N·(N-1) comparisons.
+#[test]
+#[ignore = "takes long: .ci/nightly runs it"]
+fn fresh_runs_of_one_plan_raise_no_alarm() {
+    if !root_or_skip("volumes") {
+        return;
+    }
+    let count = std::env::var("SENESCE_NULL_RUNS").ok().map_or(15, |text| text.parse().unwrap());
+    let lab = Lab::new();
+    lab.plan(NULL);
+    for run in 0..count {
+        lab.run(["run", "plan.toml", "--out", &format!("run-{run}"), "-q"]).good();
+    }
+    let mut alarms = Vec::new();
+    for base in 0..count {
+        lab.run(["gate", &format!("run-{base}"), "-s", "b.json"]).good();
+        for run in (0..count).filter(|run| *run != base) {
+            let done = lab.run(["gate", &format!("run-{run}"), "-b", "b.json"]);
+            if done.code != 0 {
+                alarms.push(format!("{base} and {run}: {}", done.stderr));
+            }
+        }
+    }
+    println!("{} comparisons, {} alarms", count * (count - 1), alarms.len());
+    assert!(alarms.is_empty(), "{alarms:#?}");
+    lab.assert_nothing_left();
+}

@@ -6,6 +6,8 @@ mod judge;
 mod junit;
 mod markdown;
 mod metrics;
+#[cfg(test)]
+mod proof;
 mod screen;
 mod tolerance;
 

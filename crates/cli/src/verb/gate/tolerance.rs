@@ -26,7 +26,7 @@ const DEFAULTS: [(Option<&str>, &str, f64); 5] = [
     (None, "requests$", 0.5),
     (None, "^(layout score|extents per file)$", 0.5),
     (None, "^free extents$", 30.0),
-    (None, ".", 35.0),
+    (None, ".", 40.0),
 ];
 
 /// The tolerances of a baseline that has none of its own.
@@ -80,7 +80,7 @@ mod tests {
         let of = |figure: &str| find_tolerance(&defaults, "ext4", figure);
         assert_eq!(of("model: HDD 7.2K (extents) requests"), 0.5);
         assert_eq!(find_tolerance(&defaults, "btrfs", "traced read requests"), 1.5);
-        assert_eq!(of("model: HDD 7.2K (extents) s/GiB"), 35.0);
+        assert_eq!(of("model: HDD 7.2K (extents) s/GiB"), 40.0);
         assert_eq!((of("layout score"), of("free extents")), (0.5, 30.0));
         let text = r#"[{"file_system":"btrfs","figure":"REQUESTS","percent":3},{"figure":"requests","percent":0}]"#;
         let rules: Vec<Tolerance> = serde_json::from_str(text).unwrap();
