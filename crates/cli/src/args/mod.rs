@@ -276,7 +276,7 @@ pub enum Verb {
         after_long_help = "Examples:\n  senesce kernels\n  senesce kernels --json | jq '.kernels[].file_systems'"
     )]
     Kernels(KernelsArgs),
-    /// Print the JSON schema of plans, suites or personalities.
+    /// Print the JSON schema of plans, suites or personalities, or the list of metrics.
     #[command(after_long_help = "Examples:\n  \
         senesce schema > plan.schema.json\n  \
         senesce schema --of suite")]
@@ -326,6 +326,8 @@ pub enum SchemaOf {
     Suite,
     /// The personality of `bench --personality`.
     Personality,
+    /// The metrics of `inspect --metrics`, as Markdown.
+    Metrics,
 }
 
 #[derive(Debug, Args)]

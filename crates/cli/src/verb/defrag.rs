@@ -5,7 +5,6 @@ use std::{
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
 };
 
 use anyhow::{Context, Result};
@@ -19,7 +18,7 @@ use senesce_inspect::{ModelOptions, MoveCost};
 use senesce_volume::{install_signal_cleanup, interrupted};
 use serde::Serialize;
 
-use super::{defrag_space::defrag_space, inspect::choose_devices};
+use super::{defrag_space::defrag_space, inspect::choose_devices, pressure::is_quiet_for_a_pause};
 use crate::{
     args::DefragArgs,
     clock::SystemClock,
@@ -30,10 +29,6 @@ use crate::{
     table::render_table,
 };
 
-/// Other programs wait for I/O for more than this share of a pause: the pause continues.
-const PRESSURE_PERCENT: u64 = 10;
-/// How long a pause is. This program does no I/O during a pause, so only others wait.
-const PAUSE: Duration = Duration::from_millis(50);
 /// Bytes that move between two pauses.
 const PAUSE_EVERY_BYTES: u64 = 8 << 20;
 /// Below this share of the predicted gain, the result explains why.
@@ -262,11 +257,7 @@ impl<'a> Pace<'a> {
     pub(super) fn may_continue(&mut self, bytes: u64) -> bool {
         self.since_pause += bytes.max(LEAST_STEP_BYTES);
         while self.is_idle && self.since_pause >= PAUSE_EVERY_BYTES && self.may_run() {
-            let before = io_wait_micros();
-            std::thread::sleep(PAUSE);
-            let waited = io_wait_micros().zip(before).map_or(0, |(now, before)| now.saturating_sub(before));
-            let is_quiet = waited * 100 < PAUSE.as_micros() as u64 * PRESSURE_PERCENT;
-            if is_quiet && !self.has_requests_in_flight() {
+            if is_quiet_for_a_pause() && !self.has_requests_in_flight() {
                 self.since_pause = 0;
             }
         }
@@ -283,13 +274,6 @@ impl<'a> Pace<'a> {
     fn may_run(&self) -> bool {
         interrupted().is_none() && self.end.is_none_or(|end| self.clock.now() < end)
     }
-}
-
-/// Microseconds so far in which some program waited for I/O; none if the kernel does not report it.
-fn io_wait_micros() -> Option<u64> {
-    let text = fs::read_to_string("/proc/pressure/io").ok()?;
-    let line = text.lines().find(|line| line.starts_with("some "))?;
-    line.split_whitespace().find_map(|word| word.strip_prefix("total=")?.parse().ok())
 }
 
 /// A stop that a signal caused is reported as the signal.

@@ -21,6 +21,7 @@ pub fn schema(of: SchemaOf) -> Result<()> {
             SchemaOf::Plan => senesce_experiment::plan::plan_schema_json(),
             SchemaOf::Suite => senesce_experiment::suite::suite_schema_json(),
             SchemaOf::Personality => senesce_experiment::personality_schema_json(),
+            SchemaOf::Metrics => super::metrics::reference(),
         }
     );
     Ok(())

@@ -17,7 +17,9 @@ use serde::Deserialize;
 use super::{
     device::read_device,
     guest::{self, Order},
+    metrics::{self, Sample},
     place::check_files,
+    pressure::is_quiet_for_a_pause,
 };
 use crate::{
     args::{FailIf, InspectArgs},
@@ -32,8 +34,35 @@ use crate::{
 /// Cells on each side of the map: two to the power of it.
 const MAP_ORDER: u32 = 8;
 
-/// Inspects, and prints one screen or JSON, or writes a page.
+/// The pauses of `--idle` at a time, while other programs wait for I/O.
+const MOST_PAUSES: u32 = 40;
+
+/// Inspects, and prints one screen or JSON, or writes a page or metrics.
 pub fn inspect(args: InspectArgs, quiet: bool) -> Result<()> {
+    let Some(file) = args.limits.metrics.clone() else { return inspect_place(args, quiet, &mut |_| Ok(())) };
+    metrics::check_name(&file)?;
+    check_files([&Some(file.clone())])?;
+    let clock = SystemClock::start();
+    let path = args.path.clone();
+    let mut is_written = false;
+    let mut write = |figures: Option<&serde_json::Value>| {
+        let (unix_seconds, duration_seconds) = (clock.unix_seconds(), clock.now().as_secs_f64());
+        is_written = true;
+        metrics::write(&file, &Sample { figures, path: &path, unix_seconds, duration_seconds })
+    };
+    let end = inspect_place(args, quiet, &mut |figures| write(Some(figures)));
+    if end.is_err() && !is_written {
+        write(None)?;
+    }
+    end
+}
+
+/// Inspects. `on_figures` receives the figures before they are printed.
+fn inspect_place(
+    args: InspectArgs,
+    quiet: bool,
+    on_figures: &mut dyn FnMut(&serde_json::Value) -> Result<()>,
+) -> Result<()> {
     if args.path.to_str().is_some_and(is_engine_place) {
         engines().hand_over()?;
     }
@@ -82,7 +111,9 @@ pub fn inspect(args: InspectArgs, quiet: bool) -> Result<()> {
             Judge::Named => None,
             Judge::Found(medium) => Some(medium),
         };
-        return show(&guest::inspect(&args, medium, has_map, quiet)?, &args);
+        let figures = guest::inspect(&args, medium, has_map, quiet)?;
+        on_figures(&figures)?;
+        return show(&figures, &args);
     }
     let is_late = || args.limits.max_seconds.is_some_and(|most| clock.now().as_secs_f64() >= most as f64);
     let counter = Counter::for_stderr(quiet, "entries", count_entries(&args.path));
@@ -95,6 +126,10 @@ pub fn inspect(args: InspectArgs, quiet: bool) -> Result<()> {
         top: args.limits.top,
         progress: &mut |entries| {
             counter.show(entries);
+            if args.idle {
+                let may_pause = |_: &u32| interrupted().is_none() && !is_late() && !is_quiet_for_a_pause();
+                let _pauses = (0..MOST_PAUSES).take_while(may_pause).count();
+            }
             interrupted().is_none() && !is_late()
         },
     };
@@ -130,7 +165,10 @@ pub fn inspect(args: InspectArgs, quiet: bool) -> Result<()> {
             let bytes = serde_json::to_vec(&figures)?;
             fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))
         }
-        None => show(&figures, &args),
+        None => {
+            on_figures(&figures)?;
+            show(&figures, &args)
+        }
     }
 }
 
@@ -160,6 +198,7 @@ fn show(figures: &serde_json::Value, args: &InspectArgs) -> Result<()> {
     }
     match args.json {
         true => println!("{}", serde_json::to_string_pretty(figures)?),
+        false if args.limits.metrics.is_some() => {}
         false => print!("{}", fit(&inspection_screen(figures))),
     }
     for (what, path) in [("page", &args.html), ("map", &args.map)] {

@@ -53,6 +53,7 @@ mod killed;
 mod lab;
 mod log;
 mod look_inside;
+mod metrics;
 mod nightly;
 mod no_engines;
 mod outputs;
