@@ -238,6 +238,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("parquet", &["senesce-store"]),
     ("resvg", &["senesce-report"]),
     ("minijinja", &["senesce-report"]),
+    ("quick-junit", &["senesce"]),
     ("fuser", &["senesce-fuse", "senesce-record", "senesce-vdisk"]),
     ("object_store", &["senesce-objects"]),
     ("tokio", &["senesce-objects"]),

@@ -38,7 +38,8 @@ pub struct GateArgs {
     pub tolerance: Option<f64>,
     /// Gate wall times, too.
     ///
-    /// They need at least five repetitions on each side.
+    /// They need at least seven repetitions on each side. A wall time regresses only if chance has a
+    /// probability below 0.1% for all of them together.
     #[arg(long)]
     pub measured: bool,
     /// Allowed change of wall times, in percent. Default: 10.

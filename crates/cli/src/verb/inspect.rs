@@ -1,6 +1,6 @@
 //! `senesce inspect`: how aged is this file system, where, why, and what does it cost.
 
-use std::{fs, os::unix::fs::MetadataExt, path::Path, sync::Arc};
+use std::{cell::Cell, fs, os::unix::fs::MetadataExt, path::Path, sync::Arc};
 
 use anyhow::{Context, Result};
 use senesce_core::{Clock, Printable};
@@ -44,14 +44,14 @@ pub fn inspect(args: InspectArgs, quiet: bool) -> Result<()> {
     check_files([&Some(file.clone())])?;
     let clock = SystemClock::start();
     let path = args.path.clone();
-    let mut is_written = false;
-    let mut write = |figures: Option<&serde_json::Value>| {
+    let is_written = Cell::new(false);
+    let write = |figures: Option<&serde_json::Value>| {
         let (unix_seconds, duration_seconds) = (clock.unix_seconds(), clock.now().as_secs_f64());
-        is_written = true;
+        is_written.set(true);
         metrics::write(&file, &Sample { figures, path: &path, unix_seconds, duration_seconds })
     };
     let end = inspect_place(args, quiet, &mut |figures| write(Some(figures)));
-    if end.is_err() && !is_written {
+    if end.is_err() && !is_written.get() {
         write(None)?;
     }
     end

@@ -93,13 +93,19 @@ type Ordered<'a> = (&'a [f64], &'a [f64], f64);
 /// same seed has the same result. Source: S. Holm, A simple sequentially rejective multiple test
 /// procedure, 1979.
 pub fn judge_measured(figures: &[(&[f64], &[f64], Limit)], seed: Seed) -> Vec<Judgement> {
+    judge_measured_below(figures, FAIL_BELOW, seed)
+}
+
+/// Judges the measured figures of one gate together, as [`judge_measured`] does. A figure fails only
+/// if the probability of its difference by chance is below `fail_below`.
+pub fn judge_measured_below(figures: &[(&[f64], &[f64], Limit)], fail_below: f64, seed: Seed) -> Vec<Judgement> {
     let ordered: Vec<_> = figures.iter().map(|(a, b, limit)| limit.order(a, b)).collect();
     let alone: Vec<Option<f64>> = ordered.iter().map(|(base, other, factor)| p_larger(other, base, *factor)).collect();
     let together = adjust_by_holm(&alone);
     let judge = |((base, other, factor), p_beyond): (&Ordered<'_>, Option<f64>)| {
         let undecided = Judgement { outcome: Outcome::Undecided, p_beyond: None, smallest_ratio: None };
         let (Some(p), Some(compared)) = (p_beyond, compute_comparison(base, other, seed)) else { return undecided };
-        let is_beyond = p < FAIL_BELOW && compared.ratio_low > *factor;
+        let is_beyond = p < fail_below && compared.ratio_low > *factor;
         let p_within = p_smaller(other, base, *factor).unwrap_or(1.0);
         let is_within = p_within < PASS_BELOW && compared.ratio_high < *factor;
         let outcome = match (is_beyond, is_within) {
@@ -110,7 +116,7 @@ pub fn judge_measured(figures: &[(&[f64], &[f64], Limit)], seed: Seed) -> Vec<Ju
         let fails = |ratio: f64| {
             let scaled: Vec<f64> = other.iter().map(|figure| figure * ratio / compared.ratio).collect();
             let p = p_larger(&scaled, base, *factor).unwrap_or(1.0);
-            p * (figures.len() as f64) < FAIL_BELOW && compared.ratio_low * ratio / compared.ratio > *factor
+            p * (figures.len() as f64) < fail_below && compared.ratio_low * ratio / compared.ratio > *factor
         };
         Judgement { outcome, p_beyond: Some(p), smallest_ratio: compute_smallest(*factor, fails) }
     };
@@ -118,12 +124,12 @@ pub fn judge_measured(figures: &[(&[f64], &[f64], Limit)], seed: Seed) -> Vec<Ju
 }
 
 /// The smallest number of repetitions on each side with which one of `figures` measured figures can
-/// fail; at most 100.
-pub fn compute_least_repetitions(figures: usize) -> u64 {
+/// fail at the level `fail_below`; at most 100.
+pub fn compute_least_repetitions(figures: usize, fail_below: f64) -> u64 {
     let can_fail = |count: &u64| {
         let low: Vec<f64> = (0..*count).map(|n| 1.0 + n as f64 * 1e-6).collect();
         let high: Vec<f64> = (0..*count).map(|n| 2.0 + n as f64 * 1e-6).collect();
-        p_larger(&high, &low, 1.0).is_some_and(|p| p * (figures.max(1) as f64) < FAIL_BELOW)
+        p_larger(&high, &low, 1.0).is_some_and(|p| p * (figures.max(1) as f64) < fail_below)
     };
     (ENOUGH_FIGURES..100).find(can_fail).unwrap_or(100)
 }
@@ -286,7 +292,8 @@ mod tests {
 
     #[test]
     fn many_figures_need_more_repetitions() {
-        assert_eq!([1, 3, 18].map(compute_least_repetitions), [5, 6, 7]);
+        assert_eq!([1, 3, 18].map(|figures| compute_least_repetitions(figures, FAIL_BELOW)), [5, 6, 7]);
+        assert_eq!(compute_least_repetitions(3, FAIL_BELOW / 10.0), 7);
         let close = |found: Vec<Option<f64>>, wanted: &[Option<f64>]| {
             found.iter().zip(wanted).all(|(x, y)| match (x, y) {
                 (Some(x), Some(y)) => (x - y).abs() < 1e-12,

@@ -21,6 +21,7 @@ mod spread;
 pub use comparison::{Comparison, MannWhitney, compute_comparison, compute_mann_whitney, compute_outliers};
 pub use gate::{
     FAIL_BELOW, Judgement, Limit, Outcome, PASS_BELOW, compute_least_repetitions, judge_counted, judge_measured,
+    judge_measured_below,
 };
 pub use ranking::{Change, ENOUGH_FIGURES, Figures, Ranking, Row, SURE_BELOW, compute_ranking, compute_rows};
 pub use spread::{Spread, compute_median, compute_quantile, compute_spread};

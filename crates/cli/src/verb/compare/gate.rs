@@ -214,19 +214,23 @@ fn tell_sight(gated: &[&Row], limit: FailIf) -> String {
 }
 
 /// The smallest change of wall times that judgements could have detected. `is_upper`: of a limit
-/// above zero. `None` without judgements.
-pub(in crate::verb) fn tell_least_effect(judgements: &[Option<Judgement>], is_upper: bool) -> Option<String> {
+/// above zero. `fail_below`: the level of the judgements. `None` without judgements.
+pub(in crate::verb) fn tell_least_effect(
+    judgements: &[Option<Judgement>],
+    is_upper: bool,
+    fail_below: f64,
+) -> Option<String> {
     if judgements.is_empty() {
         return None;
     }
     let smallest: Option<Vec<f64>> =
         judgements.iter().map(|judgement| judgement.and_then(|judgement| judgement.smallest_ratio)).collect();
-    let least = compute_least_repetitions(judgements.len());
+    let least = compute_least_repetitions(judgements.len(), fail_below);
     Some(match smallest {
         Some(ratios) => {
             let worst = ratios.into_iter().fold(1.0, f64::max);
             let worst = if is_upper { worst - 1.0 } else { 1.0 / worst - 1.0 };
-            let sure = FAIL_BELOW * 100.0;
+            let sure = fail_below * 100.0;
             format!(
                 "With this noise, measured figures show a change of {:+.0}% or more (p below {sure}%).",
                 worst * 100.0

@@ -303,7 +303,7 @@ mod tests {
         assert_eq!(found.results.cells.len(), 1);
         // The time of the run differs in every run, and is left out.
         assert_eq!(found.results.circumstances.len(), 1);
-        let line = text.lines().find(|line| line.contains("layout score")).unwrap();
+        let line = text.lines().find(|line| line.contains("\"name\":\"layout score\"")).unwrap();
         assert!(line.contains(r#""unit":"ratio","kind":"deterministic","better":"more""#), "{line}");
     }
 
