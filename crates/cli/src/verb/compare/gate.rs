@@ -209,7 +209,11 @@ fn tell_sight(gated: &[&Row], limit: FailIf) -> String {
              plan can differ, too: compare two of them first."
         ));
     }
-    parts.extend(tell_least_effect(&measured.iter().map(|row| row.judgement).collect::<Vec<_>>(), limit.percent > 0.0));
+    parts.extend(tell_least_effect(
+        &measured.iter().map(|row| row.judgement).collect::<Vec<_>>(),
+        limit.percent > 0.0,
+        FAIL_BELOW,
+    ));
     parts.join(" ")
 }
 
