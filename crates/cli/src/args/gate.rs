@@ -29,17 +29,17 @@ pub struct GateArgs {
     /// begins at its ends.
     #[arg(long, value_name = "DIR", requires = "save_baseline", conflicts_with = "baseline")]
     pub also: Vec<PathBuf>,
-    /// Allowed change of exact figures, in percent. Default: the baseline's.
+    /// Allowed change of exact figures, in percent.
     ///
-    /// 0 compares exactly. A baseline that has no tolerances of its own allows 0.5% for layout and
-    /// requests (Btrfs: 1.5% for requests) and 40% for modelled seconds. --save-baseline writes
-    /// this one for all figures.
+    /// Default: the baseline's tolerances. 0 compares exactly. A baseline that has no tolerances of
+    /// its own allows 0.5% for layout and requests (Btrfs: 1.5% for requests) and 40% for modelled
+    /// seconds. --save-baseline writes this one for all figures.
     #[arg(short, long, value_name = "PERCENT", value_parser = parse_tolerance)]
     pub tolerance: Option<f64>,
     /// Gate wall times, too.
     ///
-    /// They need at least seven repetitions on each side. A wall time regresses only if chance has a
-    /// probability below 0.1% for all of them together.
+    /// They need at least seven repetitions on each side. A wall time regresses only if chance has
+    /// a probability below 0.1% for all of them together.
     #[arg(long)]
     pub measured: bool,
     /// Allowed change of wall times, in percent. Default: 10.

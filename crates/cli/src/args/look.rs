@@ -101,8 +101,8 @@ pub struct InspectLimitArgs {
     pub max_seconds: Option<u64>,
     /// Write the figures for Prometheus (FILE.prom), at once.
     ///
-    /// For the textfile collector of node_exporter. If the inspection fails, the file says so. Prints
-    /// no screen; add --json for figures.
+    /// For the textfile collector of node_exporter. If the inspection fails, the file says so.
+    /// Prints no screen; add --json for figures.
     #[arg(long, value_name = "FILE.prom")]
     pub metrics: Option<PathBuf>,
     /// Leave the map out of the JSON, which is most of it.

@@ -281,8 +281,8 @@ pub enum Verb {
         senesce schema > plan.schema.json\n  \
         senesce schema --of suite")]
     Schema {
-        /// The kind of file.
-        #[arg(long, value_enum, default_value_t = SchemaOf::Plan)]
+        /// The kind. Default: plan.
+        #[arg(long, value_enum, default_value_t = SchemaOf::Plan, hide_default_value = true)]
         of: SchemaOf,
         /// Print the keys of a plan as Markdown.
         #[arg(long, conflicts_with = "of")]

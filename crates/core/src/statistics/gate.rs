@@ -96,8 +96,8 @@ pub fn judge_measured(figures: &[(&[f64], &[f64], Limit)], seed: Seed) -> Vec<Ju
     judge_measured_below(figures, FAIL_BELOW, seed)
 }
 
-/// Judges the measured figures of one gate together, as [`judge_measured`] does. A figure fails only
-/// if the probability of its difference by chance is below `fail_below`.
+/// Judges the measured figures of one gate together, as [`judge_measured`] does. A figure fails
+/// only if the probability of its difference by chance is below `fail_below`.
 pub fn judge_measured_below(figures: &[(&[f64], &[f64], Limit)], fail_below: f64, seed: Seed) -> Vec<Judgement> {
     let ordered: Vec<_> = figures.iter().map(|(a, b, limit)| limit.order(a, b)).collect();
     let alone: Vec<Option<f64>> = ordered.iter().map(|(base, other, factor)| p_larger(other, base, *factor)).collect();
