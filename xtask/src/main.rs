@@ -19,8 +19,11 @@ use std::{path::Path, process::ExitCode};
 const USAGE: &str = "usage: cargo xtask tidy             check the tree
        cargo xtask tidy --shrink    lower the allowances of prose to what is left, then check
        cargo xtask results          write the tables of docs/results from the kept runs
-       senesce show RUN --json | cargo xtask results --keep NAME RUN COMMAND
+       senesce show RUN --json | cargo xtask results --keep NAME RUN COMMAND [KEY=VALUE]...
                                     keep a run that COMMAND made, as docs/results/kept/NAME
+       cargo xtask results --keep-table NAME FILE.tsv COMMAND [KEY=VALUE]...
+                                    keep a table that COMMAND made; KEY is day, commit,
+                                    published, kernel, cpu, memory, load or note
        cargo xtask commits [RANGE]  check the messages of commits (default: main..HEAD)
        cargo xtask commits --message FILE
                                     check one message (as a commit-msg hook does)
@@ -37,10 +40,12 @@ fn main() -> ExitCode {
             Err(error) => report("tidy", vec![format!("cannot shrink the allowances: {error:#}")]),
         },
         ["results"] => write_results(root),
-        ["results", "--keep", name, run, command] => match keep_run(root, name, run, command) {
-            Ok(()) => write_results(root),
-            Err(error) => report("results", vec![format!("cannot keep {run}: {error:#}")]),
-        },
+        ["results", "--keep", name, run, command, ref facts @ ..] => {
+            kept(root, run, keep_run(root, name, run, command, facts))
+        }
+        ["results", "--keep-table", name, file, command, ref facts @ ..] => {
+            kept(root, file, results::keep_table(root, name, Path::new(file), command, facts))
+        }
         ["commits"] => commits(commits::check_range(root, "main..HEAD")),
         ["commits", "--message", file] => {
             commits(std::fs::read_to_string(file).map(|text| commits::check_message(&text)).map_err(Into::into))
@@ -86,10 +91,17 @@ fn write_results(root: &Path) -> ExitCode {
     }
 }
 
+fn kept(root: &Path, what: &str, result: anyhow::Result<()>) -> ExitCode {
+    match result {
+        Ok(()) => write_results(root),
+        Err(error) => report("results", vec![format!("cannot keep {what}: {error:#}")]),
+    }
+}
+
 /// Keeps a run, whose tables are read as JSON from the standard input.
-fn keep_run(root: &Path, name: &str, run: &str, command: &str) -> anyhow::Result<()> {
+fn keep_run(root: &Path, name: &str, run: &str, command: &str, facts: &[&str]) -> anyhow::Result<()> {
     let json = serde_json::from_reader(std::io::stdin().lock())?;
-    results::keep(root, name, Path::new(run), &json, command)
+    results::keep(root, name, Path::new(run), &json, command, facts)
 }
 
 fn write_architecture(root: &Path) -> ExitCode {

@@ -12,13 +12,13 @@
 //! ```
 //!
 //! Several runs (`run: cure cure-lasts`) put their rows into one table, with a column `run`. A cell
-//! of another row is `column@role=unaged,pulls=first`.
+//! of another row is `column@role=unaged,pulls=first`. Without columns, the table is shown as it is.
 
 use anyhow::{Context, bail, ensure};
 
 use super::{
-    Kept,
-    table::{Table, count, figure},
+    Kept, circumstances,
+    table::{Table, count, figure, markdown},
 };
 
 /// Labels that hold in all blocks.
@@ -29,7 +29,7 @@ const LABELS: [(&str, &str); 5] =
 #[derive(Debug, Default, PartialEq)]
 pub struct Block {
     pub runs: Vec<String>,
-    table: String,
+    pub table: String,
     rows: Vec<(String, Vec<String>)>,
     labels: Vec<(String, String)>,
     columns: Vec<Column>,
@@ -57,6 +57,7 @@ enum Unit {
     Seconds,
     MiB,
     Count,
+    Text,
 }
 
 impl Block {
@@ -82,35 +83,29 @@ impl Block {
             }
         }
         ensure!(!block.runs.is_empty(), "no run is named");
-        ensure!(block.table == "circumstances" || !block.columns.is_empty(), "no column");
         Ok(block)
     }
 
     /// The Markdown of the block.
     pub fn render(&self, kept: &mut Kept) -> anyhow::Result<String> {
         if self.table == "circumstances" {
-            let lines = self.runs.iter().map(|run| render_circumstances(run, kept));
+            let lines = self.runs.iter().map(|run| circumstances::render(run, kept));
             return lines.collect::<anyhow::Result<_>>();
         }
-        let line = |cells: &[String]| {
-            let cell = |cell: &String| if cell.is_empty() { " |".to_owned() } else { format!(" {cell} |") };
-            format!("|{}\n", cells.iter().map(cell).collect::<String>())
-        };
-        let headings: Vec<String> = self.columns.iter().map(|column| column.heading.clone()).collect();
-        let mut text = line(&headings) + "|" + &"---|".repeat(headings.len()) + "\n";
-        let mut is_empty = true;
+        let (mut heads, mut rows) = (Vec::new(), Vec::new());
         for run in &self.runs {
             let table = kept.table(run, &self.table)?;
-            let shown = self.select(table).with_context(|| format!("run {run}"))?;
-            is_empty &= shown.is_empty();
-            for row in shown {
+            let all: Vec<Column> = table.heads.iter().map(|head| Column::as_it_is(head)).collect();
+            let columns = if self.columns.is_empty() { &all } else { &self.columns };
+            heads = columns.iter().map(|column| column.heading.clone()).collect();
+            for row in self.select(table).with_context(|| format!("run {run}"))? {
                 let shown: anyhow::Result<Vec<String>> =
-                    self.columns.iter().map(|column| self.show(column, run, table, row)).collect();
-                text += &line(&shown.with_context(|| format!("run {run}, row {}", row.join(" ")))?);
+                    columns.iter().map(|column| self.show(column, run, table, row)).collect();
+                rows.push(shown.with_context(|| format!("run {run}, row {}", row.join(" ")))?);
             }
         }
-        ensure!(!is_empty, "no row of {} matches", self.runs.join(", "));
-        Ok(text)
+        ensure!(!rows.is_empty(), "no row of {} matches", self.runs.join(", "));
+        Ok(markdown(&heads, &rows))
     }
 
     /// The rows that match, in the order of the values that the filters list.
@@ -139,6 +134,10 @@ impl Block {
         let mut shown = Vec::new();
         for (above, below) in &column.terms {
             let value = above.value(run, table, row)?;
+            if column.unit == Unit::Text {
+                shown.push(self.label(&value));
+                continue;
+            }
             let below = below.as_ref().map(|below| below.value(run, table, row)).transpose()?;
             let Ok(number) = value.parse::<f64>() else {
                 shown.push(if below.is_some() { String::new() } else { self.label(&value) });
@@ -164,6 +163,12 @@ impl Block {
 }
 
 impl Column {
+    /// A column of a table that is shown as it is.
+    fn as_it_is(head: &str) -> Self {
+        let cell = Cell { column: head.to_owned(), elsewhere: Vec::new() };
+        Self { heading: head.to_owned(), terms: vec![(cell, None)], unit: Unit::Text }
+    }
+
     /// Reads `heading | column / column -> column | unit`.
     fn parse(text: &str) -> anyhow::Result<Self> {
         let parts: Vec<&str> = text.trim_end_matches('|').split('|').map(str::trim).collect();
@@ -184,7 +189,8 @@ impl Column {
             "s" => Unit::Seconds,
             "MiB" => Unit::MiB,
             "count" => Unit::Count,
-            unit => bail!("no unit `{unit}`; there are: %, s, MiB, count"),
+            "text" => Unit::Text,
+            unit => bail!("no unit `{unit}`; there are: %, s, MiB, count, text"),
         };
         let terms = terms.split(" -> ").map(term).collect::<anyhow::Result<_>>()?;
         Ok(Self { heading: heading.to_owned(), terms, unit })
@@ -230,7 +236,7 @@ impl Cell {
 impl Unit {
     fn show(self, value: f64) -> String {
         match self {
-            Self::Plain => figure(value),
+            Self::Plain | Self::Text => figure(value),
             Self::Percent => format!("{}%", figure(value * 100.0)),
             Self::Seconds => format!("{} s", figure(value)),
             Self::MiB => format!("{} MiB", figure(value / 1_048_576.0)),
@@ -260,26 +266,4 @@ fn resolve(table: &Table, column: usize, value: &str) -> String {
         _ => None,
     };
     number.map_or_else(|| value.to_owned(), |number| number.to_string())
-}
-
-/// One paragraph: command, program, day, kernel, tools and valid cells of a run.
-fn render_circumstances(run: &str, kept: &mut Kept) -> anyhow::Result<String> {
-    let cells = kept.table(run, "cells")?;
-    let valid = cells.column("valid")?;
-    let valid = cells.rows.iter().filter(|row| row[valid] == "true").count();
-    let all = cells.rows.len();
-    let rows = kept.table(run, "circumstances")?.rows.clone();
-    let of = |key: &str| rows.iter().find(|row| row[1] == key).map_or("?", |row| row[2].as_str()).to_owned();
-    let mut tools: Vec<String> = rows.iter().filter(|row| row[1] == "mkfs_version").map(|row| row[2].clone()).collect();
-    tools.retain(|tool| !tool.starts_with("senesce"));
-    tools.sort();
-    tools.dedup();
-    let tools = tools.iter().map(|tool| format!(", {tool}")).collect::<String>();
-    Ok(format!(
-        "Kept run [{run}](kept/{run}/cells.tsv): `{}`, {}, senesce {}, Linux {}{tools}. {valid} of {all} cells valid.\n",
-        of("command"),
-        of("run.day"),
-        of("senesce.version"),
-        of("kernel_release"),
-    ))
 }

@@ -5,12 +5,15 @@ use std::{collections::BTreeMap, path::Path, process::Command};
 use anyhow::{Context, ensure};
 use serde_json::Value;
 
-use super::table::Table;
+use super::{circumstances, table::Table};
 
+/// The names of the tables of a kept run.
+pub const OF_RUNS: [&str; 3] = ["circumstances", "cells", "cures"];
 /// Circumstances of single arms that are kept. Their keys start with the role of the volume.
 const OF_ARMS: [&str; 2] = ["mkfs_version", "mount_options_asked"];
 /// Circumstances of all volumes that are kept once. The kernel is kept up to the first hyphen.
-const OF_MACHINE: [&str; 4] = ["kernel_release", "machine", "cpu_model", "memory_bytes"];
+const OF_MACHINE: [&str; 6] =
+    ["kernel_release", "machine", "cpu_model", "memory_bytes", "guest_kind", "guest_host_kernel"];
 
 type Key = (String, String, u64);
 
@@ -26,10 +29,15 @@ pub fn reduce(json: &Value, command: &str) -> anyhow::Result<Vec<(&'static str, 
     Ok(tables)
 }
 
-/// Writes a kept run below docs/results/kept/: its plan and the reduced tables.
-pub fn keep(root: &Path, name: &str, run: &Path, json: &Value, command: &str) -> anyhow::Result<()> {
+/// Writes a kept run below docs/results/kept/: its plan and the reduced tables. `facts` are further
+/// circumstances, as `KEY=VALUE`.
+pub fn keep(root: &Path, name: &str, run: &Path, json: &Value, command: &str, facts: &[&str]) -> anyhow::Result<()> {
     let dir = root.join(super::KEPT).join(name);
-    let tables = reduce(json, command)?;
+    let mut tables = reduce(json, command)?;
+    for (key, value) in circumstances::parse(facts)? {
+        tables[0].1.rows.retain(|row| row[1] != key);
+        tables[0].1.rows.push(["", key, &value].map(str::to_owned).to_vec());
+    }
     let plan = run.join("plan.toml");
     let plan = std::fs::read_to_string(&plan).with_context(|| format!("cannot read {}", plan.display()))?;
     std::fs::create_dir_all(&dir)?;
@@ -37,6 +45,27 @@ pub fn keep(root: &Path, name: &str, run: &Path, json: &Value, command: &str) ->
     for (file, table) in tables {
         std::fs::write(dir.join(file), table.render())?;
     }
+    Ok(())
+}
+
+/// Writes the table `file` of `command` below docs/results/kept/, with its circumstances.
+pub fn keep_table(root: &Path, name: &str, file: &Path, command: &str, facts: &[&str]) -> anyhow::Result<()> {
+    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let table = Table::parse(&text).with_context(|| file.display().to_string())?;
+    ensure!(!table.rows.is_empty(), "{} has no row", file.display());
+    let stem = file.file_stem().and_then(|stem| stem.to_str()).context("the file has no name")?;
+    ensure!(!OF_RUNS.contains(&stem), "a table of a command cannot be named {stem}: a run has a table of this name");
+    let circumstances = circumstances::of_table(root, command, circumstances::parse(facts)?)?;
+    let dir = root.join(super::KEPT).join(name);
+    let at = dir.join("circumstances.tsv");
+    if let Ok(old) = std::fs::read_to_string(&at) {
+        let old = Table::parse(&old).with_context(|| at.display().to_string())?;
+        let is_same = old.rows.iter().any(|row| row[1] == "command" && row[2] == command);
+        ensure!(is_same, "{} is of another command: choose another name, or remove it", dir.display());
+    }
+    std::fs::create_dir_all(&dir)?;
+    std::fs::write(at, circumstances.render())?;
+    std::fs::write(dir.join(format!("{stem}.tsv")), table.render())?;
     Ok(())
 }
 

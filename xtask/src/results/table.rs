@@ -1,6 +1,6 @@
 //! Tables of kept runs: tab-separated text with a head, and figures as people read them.
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 
 /// A table; every row has a cell for every head. A figure that is missing is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,6 +19,9 @@ impl Table {
         let cells = |line: &str| line.split('\t').map(str::to_owned).collect::<Vec<_>>();
         let mut lines = text.lines();
         let heads = cells(lines.next().context("no head")?);
+        if let Some(twice) = heads.iter().enumerate().find(|(at, head)| heads[..*at].contains(head)) {
+            bail!("two columns have the head {:?}", twice.1);
+        }
         let mut rows = Vec::new();
         for (number, line) in lines.enumerate() {
             let row = cells(line);
@@ -38,6 +41,16 @@ impl Table {
         let at = self.heads.iter().position(|known| known == head);
         at.with_context(|| format!("no column {head:?}; there are: {}", self.heads.join(", ")))
     }
+}
+
+/// A table of a page.
+pub fn markdown(heads: &[String], rows: &[Vec<String>]) -> String {
+    let line = |cells: &[String]| {
+        let cell = |cell: &String| if cell.is_empty() { " |".to_owned() } else { format!(" {cell} |") };
+        format!("|{}\n", cells.iter().map(cell).collect::<String>())
+    };
+    let rule = format!("|{}\n", "---|".repeat(heads.len()));
+    line(heads) + &rule + &rows.iter().map(|row| line(row)).collect::<String>()
 }
 
 /// Three significant digits, thousands apart: `0.0123`, `1.85`, `12,300`.
@@ -98,6 +111,7 @@ mod tests {
         let table = Table { heads: vec!["a".into(), "b".into()], rows: vec![vec!["1".into(), String::new()]] };
         assert_eq!(Table::parse(&table.render()).unwrap(), table);
         assert!(Table::parse("a\tb\n1\n").is_err());
+        assert!(Table::parse("a\ta\n1\t2\n").is_err());
         assert!(table.column("c").unwrap_err().to_string().contains("a, b"));
     }
 }
