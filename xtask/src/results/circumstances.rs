@@ -133,7 +133,7 @@ pub fn render(run: &str, kept: &mut Kept) -> anyhow::Result<String> {
         None => format!("{} (that of the program was not recorded)", shown.commit.replace("by ", "by commit ")),
     });
     parts.extend(shown.get("kernel_release").map(|kernel| match shown.get("guest_host_kernel") {
-        Some(host) => format!("Linux {kernel} as a guest on {}", host.split('-').next().unwrap_or(host)),
+        Some(host) => format!("Linux {kernel} as a guest on Linux {host}"),
         None => format!("Linux {kernel}"),
     }));
     parts.extend(shown.tools().into_iter().map(str::to_owned));

@@ -11,7 +11,7 @@ use super::{circumstances, table::Table};
 pub const OF_RUNS: [&str; 3] = ["circumstances", "cells", "cures"];
 /// Circumstances of single arms that are kept. Their keys start with the role of the volume.
 const OF_ARMS: [&str; 2] = ["mkfs_version", "mount_options_asked"];
-/// Circumstances of all volumes that are kept once. The kernel is kept up to the first hyphen.
+/// Circumstances of all volumes that are kept once. Kernels are kept up to the first hyphen.
 const OF_MACHINE: [&str; 6] =
     ["kernel_release", "machine", "cpu_model", "memory_bytes", "guest_kind", "guest_host_kernel"];
 
@@ -311,7 +311,8 @@ fn circumstances(json: &Value, command: &str) -> anyhow::Result<Table> {
             (true, _) => add("", key, value),
             // `empty.kernel_release` is of the volume `empty`.
             (false, _) if OF_MACHINE.contains(&last) => {
-                let value = if last == "kernel_release" { value.split('-').next().unwrap_or(value) } else { value };
+                let is_kernel = ["kernel_release", "guest_host_kernel"].contains(&last);
+                let value = if is_kernel { release(value) } else { value };
                 add("", last, value);
             }
             (false, _) if OF_ARMS.contains(&last) => add(arm, last, value),
@@ -319,6 +320,13 @@ fn circumstances(json: &Value, command: &str) -> anyhow::Result<Table> {
         }
     }
     Ok(table)
+}
+
+/// `Linux host 6.18.44-x #1 SMP` and `6.18.44-x` as `6.18.44`.
+fn release(kernel: &str) -> &str {
+    let words = kernel.split_whitespace();
+    let release = words.into_iter().find(|word| word.starts_with(|first: char| first.is_ascii_digit()));
+    release.and_then(|release| release.split('-').next()).unwrap_or(kernel)
 }
 
 /// The day of a Unix time, in UTC: `2026-11-28`.
@@ -360,6 +368,7 @@ mod tests {
                 {"arm": "", "key": "run.begun_unix_seconds", "value": "1795898467"},
                 {"arm": "xfs", "key": "full.kernel_release", "value": "6.18.44-x"},
                 {"arm": "xfs", "key": "unaged.kernel_release", "value": "6.18.44-x"},
+                {"arm": "xfs", "key": "full.guest_host_kernel", "value": "Linux host 6.18.44-x #1 SMP"},
                 {"arm": "xfs", "key": "full.image", "value": "/tmp/x"},
             ],
         })
@@ -397,6 +406,7 @@ mod tests {
             ["", "command", "senesce run plans/x.toml"],
             ["", "run.day", "2026-11-28"],
             ["", "kernel_release", "6.18.44"],
+            ["", "guest_host_kernel", "6.18.44"],
         ];
         assert_eq!(rows, expected.map(|row| row.map(str::to_owned).to_vec()));
     }
