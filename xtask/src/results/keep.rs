@@ -115,9 +115,10 @@ fn median(values: &[f64]) -> Option<f64> {
 /// Figures of each cell, by column.
 #[derive(Default)]
 struct Figures {
-    /// Seconds and seconds per GiB of the modelled costs, by the column of the cost.
-    costs: BTreeMap<Key, BTreeMap<String, Vec<(f64, f64)>>>,
+    /// Seconds, seconds per GiB and requests of the modelled costs, by the column of the cost.
+    costs: BTreeMap<Key, BTreeMap<String, Vec<[f64; 3]>>>,
     layout: BTreeMap<Key, [Option<f64>; 3]>,
+    free_extents: BTreeMap<Key, f64>,
     /// Bytes of content, bytes written to the device, and steps without space, from the first step
     /// on.
     written: BTreeMap<Key, [Option<f64>; 3]>,
@@ -138,12 +139,17 @@ impl Figures {
             };
             let column = format!("{method}.{}", device(row));
             if let (Some(seconds), Some(per_gib)) = (row["seconds"].as_f64(), row["seconds_per_gib"].as_f64()) {
-                all.costs.entry(key(row)).or_default().entry(column).or_default().push((seconds, per_gib));
+                let requests = row["requests"].as_f64().unwrap_or(f64::NAN);
+                all.costs.entry(key(row)).or_default().entry(column).or_default().push([seconds, per_gib, requests]);
             }
         }
         for row in rows(json, "layout")? {
             let figures = ["layout_score", "extents_per_file", "adjacent_files_share"];
             all.layout.insert(key(row), figures.map(|column| row[column].as_f64()));
+        }
+        // A row for each size of free extents.
+        for row in rows(json, "free_space")? {
+            *all.free_extents.entry(key(row)).or_default() += row["extents"].as_f64().unwrap_or(0.0);
         }
         let mut sums: BTreeMap<(String, String), [Option<f64>; 3]> = BTreeMap::new();
         let mut aging: Vec<&Value> = rows(json, "aging")?.iter().collect();
@@ -187,7 +193,7 @@ impl Figures {
     }
 
     fn seconds(&self, key: &Key, column: &str) -> Option<f64> {
-        let costs: Vec<f64> = self.costs.get(key)?.get(column)?.iter().map(|cost| cost.0).collect();
+        let costs: Vec<f64> = self.costs.get(key)?.get(column)?.iter().map(|cost| cost[0]).collect();
         median(&costs)
     }
 }
@@ -214,6 +220,7 @@ fn cells(json: &Value, figures: &Figures) -> anyhow::Result<Table> {
         "layout_score",
         "extents_per_file",
         "adjacent_files_share",
+        "free_extents",
         "written_bytes",
         "device_written_bytes",
         "no_space_steps",
@@ -223,7 +230,7 @@ fn cells(json: &Value, figures: &Figures) -> anyhow::Result<Table> {
     for column in &columns {
         table.heads.extend([(*column).clone(), format!("seconds.{column}")]);
         if is_repeated(column) {
-            table.heads.push(format!("spread.{column}"));
+            table.heads.extend([format!("requests.{column}"), format!("spread.{column}")]);
         }
     }
     for row in rows(json, "cells")? {
@@ -238,17 +245,20 @@ fn cells(json: &Value, figures: &Figures) -> anyhow::Result<Table> {
         ];
         cells.extend([float("files"), float("content_bytes"), used].map(number));
         cells.extend(figures.layout.get(&key).copied().unwrap_or_default().map(number));
+        cells.push(number(figures.free_extents.get(&key).copied()));
         cells.extend(figures.written.get(&key).copied().unwrap_or_default().map(number));
         cells.push(number(figures.step_seconds.get(&key).copied()));
         cells.push(number(figures.written_by_cures(&key)));
         for column in &columns {
             let costs = figures.costs.get(&key).and_then(|costs| costs.get(*column)).cloned().unwrap_or_default();
-            let (seconds, per_gib): (Vec<f64>, Vec<f64>) = costs.into_iter().unzip();
+            let of =
+                |at: usize| costs.iter().map(|cost| cost[at]).filter(|value| !value.is_nan()).collect::<Vec<f64>>();
+            let seconds = of(0);
             let (low, high) = seconds.iter().fold((f64::MAX, 0.0_f64), |(low, high), s| (low.min(*s), high.max(*s)));
             let spread = (seconds.len() > 1).then(|| high / low);
-            cells.extend([median(&per_gib), median(&seconds)].map(number));
+            cells.extend([median(&of(1)), median(&seconds)].map(number));
             if is_repeated(column) {
-                cells.push(number(spread));
+                cells.extend([median(&of(2)), spread].map(number));
             }
         }
         table.rows.push(cells);
@@ -349,7 +359,8 @@ mod tests {
         };
         let cost = |role: &str, repetition: u64, seconds: f64| {
             json!({"arm": "xfs", "role": role, "pulls": 9, "repetition": repetition, "device": "model: HDD 7.2K",
-                "method": "virtual-time", "seconds": seconds, "seconds_per_gib": 10.0 * seconds})
+                "method": "virtual-time", "seconds": seconds, "seconds_per_gib": 10.0 * seconds,
+                "requests": 7})
         };
         let aging = |pulls: u64, device: Option<u64>| {
             json!({"arm": "xfs", "role": "full", "pulls": pulls, "written_bytes": 100, "device_written_bytes": device,
@@ -360,6 +371,8 @@ mod tests {
             "modelled": [cost("full", 0, 3.0), cost("full", 1, 1.0), cost("full", 2, 2.0), cost("unaged", 0, 0.5)],
             "layout": [{"arm": "xfs", "role": "full", "pulls": 9, "layout_score": 0.5, "extents_per_file": 2.0,
                 "adjacent_files_share": 0.25}],
+            "free_space": [{"arm": "xfs", "role": "full", "pulls": 9, "extents": 3},
+                {"arm": "xfs", "role": "full", "pulls": 9, "extents": 2}],
             "aging": [aging(0, Some(150)), aging(9, Some(250))],
             "steps": [{"arm": "xfs", "role": "full", "pulls": 9, "counted": true, "disk_seconds": 4.0}],
             "cures": [{"arm": "xfs", "role": "cured-full", "pulls": 9, "device": "model: HDD 7.2K", "tool": "senesce",
@@ -388,6 +401,7 @@ mod tests {
             ["written_bytes", "device_written_bytes", "no_space_steps"].map(|head| of(1, head)),
             ["200", "400", "2"]
         );
+        assert_eq!(["free_extents", "requests.virtual.hdd-7.2k"].map(|head| of(1, head)), ["5", "7"]);
         assert_eq!(of(0, "virtual.hdd-7.2k"), "");
         assert_eq!(["disk_seconds_per_step", "written_by_cures_bytes"].map(|head| of(1, head)), ["4", "7"]);
         assert_eq!(of(0, "written_by_cures_bytes"), "");
