@@ -12,7 +12,8 @@
 //! ```
 //!
 //! Several runs (`run: cure cure-lasts`) put their rows into one table, with a column `run`. A cell
-//! of another row is `column@role=unaged,pulls=first`. Without columns, the table is shown as it is.
+//! of another row is `column@role=unaged,pulls=first`. Without columns, the table is shown as it
+//! is.
 
 use anyhow::{Context, bail, ensure};
 

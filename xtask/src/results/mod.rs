@@ -2,8 +2,8 @@
 //!
 //! A kept run is a directory of docs/results/kept/: the plan, and tables as tab-separated text. A
 //! directory can also hold tables of any command, with their circumstances. A page has blocks that
-//! name a run, a table, rows and columns ([`block`]). `cargo xtask results` writes their tables, and
-//! `cargo xtask tidy` reports a page that it would change.
+//! name a run, a table, rows and columns ([`block`]). `cargo xtask results` writes their tables,
+//! and `cargo xtask tidy` reports a page that it would change.
 
 mod block;
 mod circumstances;
