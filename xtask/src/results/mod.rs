@@ -124,16 +124,15 @@ pub fn check(root: &Path) -> anyhow::Result<Vec<String>> {
 fn tables_by_hand(page: &str) -> Vec<usize> {
     let (mut found, mut is_generated, mut is_code, mut before) = (Vec::new(), false, false, "");
     for (number, line) in page.lines().enumerate() {
-        match line {
-            _ if line.starts_with("```") => is_code = !is_code,
-            _ if GENERATED.iter().any(|start| line.starts_with(start)) => is_generated = true,
-            END | END_OF_FIGURES => is_generated = false,
-            _ if line.starts_with('|') && !is_generated && !is_code && !before.starts_with('|') => {
-                if before != NO_FIGURES {
-                    found.push(number + 1);
-                }
-            }
-            _ => {}
+        let is_start = line.starts_with('|') && !before.starts_with('|') && before != NO_FIGURES;
+        if line.starts_with("```") {
+            is_code = !is_code;
+        } else if GENERATED.iter().any(|start| line.starts_with(start)) {
+            is_generated = true;
+        } else if [END, END_OF_FIGURES].contains(&line) {
+            is_generated = false;
+        } else if is_start && !is_generated && !is_code {
+            found.push(number + 1);
         }
         // A blank line ends a table, but not the effect of the mark.
         if !line.is_empty() || before.starts_with('|') {
