@@ -293,6 +293,41 @@ mod tests {
     }
 
     #[test]
+    fn kept_tables_without_a_page_are_reported() {
+        let root = std::env::temp_dir().join(format!("senesce-xtask-results-{}", std::process::id()));
+        std::fs::create_dir_all(root.join(KEPT)).unwrap();
+        let keep = |file: &str, text: &str, command: &str| {
+            let file = root.join(file);
+            std::fs::write(&file, text).unwrap();
+            keep_table(&root, "t", &file, command, &["day=2026-11-22", "published=68cfaf4"])
+        };
+        keep("queues.tsv", "a\tb\n1\t2\n", "bench x").unwrap();
+        keep("other.tsv", "a\n3\n", "bench x").unwrap();
+        for (file, text, command, why) in [
+            ("queues.tsv", "a\n1\n", "bench y", "is of another command"),
+            ("cells.tsv", "a\n1\n", "bench x", "cannot be named cells"),
+            ("none.tsv", "a\n", "bench x", "has no row"),
+        ] {
+            let error = format!("{:#}", keep(file, text, command).unwrap_err());
+            assert!(error.contains(why), "{file}: {error}");
+        }
+        let page = root.join("docs/results/page.md");
+        let block = "# Page\n\n<!-- question: Why? -->\n\n<!-- run: t\ntable: queues\n-->\n<!-- end -->\n";
+        std::fs::write(&page, block).unwrap();
+        std::fs::write(root.join("docs/results/README.md"), format!("{}\n{END}\n", index::START)).unwrap();
+        let (changed, faults) = write(&root).unwrap();
+        assert_eq!((changed.len(), faults), (2, vec![]));
+        let complaints = check(&root).unwrap();
+        let index = std::fs::read_to_string(root.join("docs/results/README.md")).unwrap();
+        std::fs::remove_dir_all(&root).unwrap();
+        assert_eq!(complaints, [format!("no page shows the kept table {KEPT}/t/other.tsv")]);
+        assert!(
+            index.contains("| [Page](page.md) | Why? | `bench x` | 2026-11-22 | published by 68cfaf4 |"),
+            "{index}"
+        );
+    }
+
+    #[test]
     fn pages_have_the_tables_of_their_kept_runs() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         assert_eq!(check(root).unwrap(), [""; 0]);
