@@ -42,11 +42,13 @@ pub fn parse(arguments: &[&str]) -> anyhow::Result<BTreeMap<&'static str, String
 pub fn of_table(root: &Path, command: &str, mut facts: BTreeMap<&'static str, String>) -> anyhow::Result<Table> {
     if !facts.contains_key("run.day") {
         facts.insert("run.day", output(root, "date", &["-u", "+%F"])?);
+        if !facts.contains_key("senesce.version") {
+            let commit = output(root, "git", &["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"])?;
+            facts.insert("senesce.version", format!("{} (commit {commit})", env!("CARGO_PKG_VERSION")));
+        }
         let mut add = |key, value: String| {
             facts.entry(key).or_insert(value);
         };
-        let commit = output(root, "git", &["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"])?;
-        add("senesce.version", format!("{} (commit {commit})", env!("CARGO_PKG_VERSION")));
         let kernel = output(root, "uname", &["-r"])?;
         add("kernel_release", kernel.split('-').next().unwrap_or(&kernel).to_owned());
         let proc = |file: &str, key: &str| -> anyhow::Result<Option<String>> {
@@ -62,6 +64,8 @@ pub fn of_table(root: &Path, command: &str, mut facts: BTreeMap<&'static str, St
             add("memory_bytes", (kib * 1024).to_string());
         }
     }
+    let has_commit = facts.contains_key("senesce.version") || facts.contains_key("published");
+    ensure!(has_commit, "an older table (day=) needs commit= or published=");
     let mut table = Table::new(&["arm", "key", "value"]);
     let mut add = |key: &str, value: &str| table.rows.push(["", key, value].map(str::to_owned).to_vec());
     add("command", command);
@@ -166,9 +170,11 @@ mod tests {
         };
         assert_eq!(
             keys(&["day=2026-11-22", "published=68cfaf4", "load=3"]),
-            ["command", "load", "run.day", "senesce.version"]
+            ["command", "load", "published", "run.day"]
         );
-        let today = keys(&["load=3"]);
+        let error = of_table(root, "x", parse(&["day=2026-11-22"]).unwrap()).unwrap_err();
+        assert!(error.to_string().contains("needs commit= or published="));
+        let today = keys(&["commit=68cfaf4"]);
         for key in ["run.day", "senesce.version", "kernel_release", "memory_bytes"] {
             assert!(today.iter().any(|known| known == key), "{key} is missing in {today:?}");
         }
