@@ -57,6 +57,10 @@ pub struct ServeConfig {
     /// server makes no progress.
     #[serde(default = "default_stall")]
     pub stall_seconds: u32,
+    /// A new file that receives the contents of all writes, in their order. With a request log from
+    /// the start, it gives the contents of the disk at any moment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contents: Option<PathBuf>,
 }
 
 fn yes() -> bool {
@@ -87,6 +91,7 @@ impl ServeConfig {
             discard: yes(),
             grace_seconds: default_grace(),
             stall_seconds: default_stall(),
+            contents: None,
         }
     }
 

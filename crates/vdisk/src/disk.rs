@@ -2,8 +2,9 @@
 //! log.
 
 use std::{
-    io,
-    path::Path,
+    fs::{File, OpenOptions},
+    io::{self, Read, Write},
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -11,8 +12,8 @@ use std::{
 use senesce_core::{BlockOp, Clock, Nanos, SECTOR_BYTES};
 
 use crate::{
-    LogHeader, LogWriter, Result, ServeConfig, TimeReport, VirtualClock, backing::Backing, clock::compute_sectors,
-    model::find_device,
+    Error, LogHeader, LogWriter, Result, ServeConfig, TimeReport, VirtualClock, backing::Backing,
+    clock::compute_sectors, model::find_device,
 };
 
 /// A disk in virtual time, shared by the thread that serves requests and the thread that answers
@@ -30,6 +31,8 @@ struct State {
     clock: VirtualClock,
     log: Option<LogWriter>,
     log_problem: Option<String>,
+    /// Receives the contents of all writes.
+    contents: Option<File>,
     failed_requests: u64,
     unaligned_requests: u64,
 }
@@ -39,7 +42,12 @@ impl Disk {
     pub(crate) fn open(config: &ServeConfig, real: Arc<dyn Clock>) -> Result<Self> {
         config.check()?;
         let clock = VirtualClock::new(find_device(&config.device)?, config.pace);
-        let state = State { clock, log: None, log_problem: None, failed_requests: 0, unaligned_requests: 0 };
+        let create = |path: &PathBuf| {
+            let create = OpenOptions::new().append(true).create_new(true).open(path);
+            create.map_err(Error::std("create the file for contents", path))
+        };
+        let contents = config.contents.as_ref().map(create).transpose()?;
+        let state = State { clock, log: None, log_problem: None, contents, failed_requests: 0, unaligned_requests: 0 };
         Ok(Self {
             name: config.name.clone(),
             size_bytes: config.size_bytes,
@@ -68,31 +76,37 @@ impl Disk {
         // Bytes of a larger, earlier request stay in the buffer: the read overwrites them, and
         // clearing costs the same as reading.
         buffer.resize(length as usize, 0);
-        self.serve(BlockOp::Read, offset, length, || self.backing.read(buffer, offset))
+        self.serve(BlockOp::Read, offset, length, |_| self.backing.read(buffer, offset))
     }
 
     pub(crate) fn write(&self, data: &[u8], offset: u64) -> io::Result<()> {
         let length = data.len() as u64;
         self.check_range(offset, length)?;
-        self.serve(BlockOp::Write, offset, length, || self.backing.write(data, offset))
+        self.serve(BlockOp::Write, offset, length, |contents| {
+            self.backing.write(data, offset)?;
+            contents.map_or(Ok(()), |contents| contents.write_all(data))
+        })
     }
 
     /// Discards a range; it reads as zeros afterwards.
     pub(crate) fn discard(&self, offset: u64, length: u64) -> io::Result<()> {
         self.check_range(offset, length)?;
-        self.serve(BlockOp::Discard, offset, length, || self.backing.punch(offset, length))
+        self.serve(BlockOp::Discard, offset, length, |_| self.backing.punch(offset, length))
     }
 
     /// Writes zeros: to the device a write, to the backing file a hole.
     pub(crate) fn zero(&self, offset: u64, length: u64) -> io::Result<()> {
         self.check_range(offset, length)?;
-        self.serve(BlockOp::Write, offset, length, || self.backing.punch(offset, length))
+        self.serve(BlockOp::Write, offset, length, |contents| {
+            self.backing.punch(offset, length)?;
+            contents.map_or(Ok(()), |mut contents| io::copy(&mut io::repeat(0).take(length), &mut contents).map(drop))
+        })
     }
 
     /// Flushes the device's cache. The backing file is not synced: the disk is as durable as the
     /// machine's memory.
     pub(crate) fn flush(&self) -> io::Result<()> {
-        self.serve(BlockOp::Flush, 0, 0, || Ok(()))
+        self.serve(BlockOp::Flush, 0, 0, |_| Ok(()))
     }
 
     fn check_range(&self, offset: u64, length: u64) -> io::Result<()> {
@@ -102,9 +116,16 @@ impl Disk {
         }
     }
 
-    fn serve(&self, op: BlockOp, offset: u64, length: u64, act: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    /// `act` gets the file for the contents of writes.
+    fn serve(
+        &self,
+        op: BlockOp,
+        offset: u64,
+        length: u64,
+        act: impl FnOnce(Option<&mut File>) -> io::Result<()>,
+    ) -> io::Result<()> {
         let mut state = self.state();
-        if let Err(error) = act() {
+        if let Err(error) = act(state.contents.as_mut()) {
             state.failed_requests += 1;
             return Err(error);
         }

@@ -38,7 +38,7 @@ pub(super) fn name(directory: usize, file: usize) -> String {
 }
 
 /// Makes a tree whose files are not in the order of their directories.
-fn age(root: &Path) {
+pub(super) fn age(root: &Path) {
     (0..DIRECTORIES).for_each(|directory| fs::create_dir(root.join(format!("d{directory:02}"))).unwrap());
     let count = DIRECTORIES * FILES;
     for step in 0..count {
@@ -91,7 +91,7 @@ pub(super) fn state(root: &Path) -> BTreeMap<PathBuf, String> {
     all
 }
 
-const ATTRIBUTE: &str = "user.senesce";
+pub(super) const ATTRIBUTE: &str = "user.senesce";
 
 fn attribute(path: &Path) -> String {
     let mut value = [0u8; 64];
@@ -100,7 +100,7 @@ fn attribute(path: &Path) -> String {
 }
 
 /// The ranges of a file that are data, as the kernel reports them.
-fn data_ranges(path: &Path) -> Vec<(u64, u64)> {
+pub(super) fn data_ranges(path: &Path) -> Vec<(u64, u64)> {
     let file = File::open(path).unwrap();
     let seek = |from| rustix::fs::seek(&file, from);
     let (mut ranges, mut at) = (Vec::new(), 0);

@@ -22,7 +22,7 @@ const BLOCK: u64 = 4096;
 
 /// Writes a file, gives other free space to a file of reserved blocks, and punches holes of 4 to 7
 /// blocks into the first one, each after as many blocks.
-fn shatter_free_space(root: &Path, mib: usize) {
+pub(super) fn shatter_free_space(root: &Path, mib: usize) {
     let data = File::create(root.join("data")).unwrap();
     let mut writer = &data;
     for piece in 0..mib {

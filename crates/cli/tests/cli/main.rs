@@ -66,6 +66,7 @@ mod record;
 mod replayed;
 mod repositories;
 mod resume;
+mod storm;
 mod untrusted;
 mod virtual_disk;
 mod wrong_uses;

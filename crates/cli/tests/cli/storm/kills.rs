@@ -1,0 +1,238 @@
+//! Kills of cures.
+
+use std::{
+    os::unix::process::ExitStatusExt,
+    path::Path,
+    process::{Child, Stdio},
+    time::{Duration, Instant},
+};
+
+use senesce_core::Rng;
+use senesce_testkit::{root_or_skip, unmount_patiently};
+use serde_json::Value;
+
+use super::{
+    super::{
+        defrag::check,
+        disk::{Disk, Mount, must},
+        lab::Lab,
+    },
+    busy,
+    case::{Case, Mode, Still, case, sync},
+    number, seed,
+};
+
+/// Kills between two checks of the unmounted file system.
+const KILLS_OF_A_ROUND: u64 = 5;
+
+/// Space that stays free on a nearly full volume, bytes.
+const NEARLY_FULL_BYTES: u64 = 6 << 20;
+
+/// The longest wait for the end of a kill or a run, seconds.
+const LONGEST_SECONDS: u64 = 300;
+
+/// Space that the programs beside the cure may use, bytes.
+const BUSY_BYTES: u64 = 24 << 20;
+
+struct Storm {
+    case: Case,
+    lab: Lab,
+    disk: Disk,
+    rng: Rng,
+    /// The time after which a run would end by itself, about.
+    took: Duration,
+    kills: u64,
+    /// Runs that were complete before their kill.
+    complete: u64,
+    held: busy::Held,
+}
+
+impl Storm {
+    fn new(case: Case) -> Self {
+        let lab = Lab::new();
+        let disk = Disk::new(&lab.memory().join("volume"), case.mib);
+        must(&format!("mkfs.{}", case.kind), &[&["-q"], case.mkfs, &[&disk.device]].concat());
+        let rng = Rng::for_purpose(seed(), &case.purpose());
+        let took = Duration::from_millis(800);
+        Self { case, lab, disk, rng, took, kills: 0, complete: 0, held: busy::Held::new() }
+    }
+
+    fn mount(&self) -> Mount {
+        Mount::new(&[&self.disk.device], self.lab.path("mnt"))
+    }
+
+    /// Fails if anything differs that may not.
+    #[track_caller]
+    fn compare(&self, before: &Still, root: &Path, when: &str) {
+        let mut differences = before.differences(&Still::of(&self.case, root));
+        differences.extend(busy::differences(&self.held));
+        let (case, kills) = (&self.case, self.kills);
+        assert!(differences.is_empty(), "{case:?}, {:?}, kill {kills}, {when}: {differences:#?}", seed());
+    }
+
+    fn start(&mut self, root: &Path) -> Child {
+        let arguments = self.case.arguments(&self.lab, root, &mut self.rng);
+        let mut command = self.lab.command();
+        command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    }
+
+    /// Runs a cure beside other programs and kills it. Returns whether the kill came in time.
+    fn kill(&mut self, root: &Path, is_full: bool) -> bool {
+        let after = Duration::from_micros(self.rng.below(self.took.as_micros() as u64));
+        let mut child = self.start(root);
+        let work = || {
+            std::thread::sleep(after);
+            let _ = child.kill();
+            child.wait().unwrap()
+        };
+        let (status, held) = busy::run_beside(&self.case, root, (self.rng.next_u64(), is_full), work);
+        self.held.extend(held);
+        let was_killed = status.signal() == Some(9);
+        self.kills += u64::from(was_killed);
+        self.complete += u64::from(!was_killed);
+        // Half of the kills are in the second half of a run.
+        self.took = if was_killed { self.took * 11 / 10 } else { self.took * 4 / 5 };
+        self.took = self.took.clamp(Duration::from_millis(30), Duration::from_secs(20));
+        was_killed
+    }
+
+    /// A few kills, then a run to the end and the check of the file system.
+    fn round(&mut self, most: u64) {
+        let mount = self.mount();
+        let root = mount.point.clone();
+        let _ = std::fs::remove_file(root.join("filler"));
+        let mut rng = Rng::for_purpose(senesce_core::Seed(self.rng.next_u64()), "disturb");
+        self.case.disturb(&root, &mut rng);
+        let is_full = self.case.mode != Mode::Space && self.rng.chance(1, 4);
+        if is_full {
+            let space = rustix::fs::statvfs(&root).unwrap();
+            let bytes = (space.f_bavail * space.f_frsize).saturating_sub(NEARLY_FULL_BYTES).max(4096).to_string();
+            must("fallocate", &["-l", &bytes, &root.join("filler").to_string_lossy()]);
+        }
+        sync(&root);
+        let before = Still::of(&self.case, &root);
+        let used_before = used_bytes(&root);
+        for _ in 0..most {
+            let was_killed = self.kill(&root, is_full);
+            self.compare(&before, &root, "after the kill");
+            let cleaned = self.lab.run(["clean"]).good().stdout;
+            assert!(cleaned.starts_with("nothing to clean"), "{cleaned}");
+            if !was_killed && matches!(self.case.mode, Mode::Pieces | Mode::Space) {
+                break;
+            }
+        }
+        // What a kill left is free after a commit.
+        let begin = Instant::now();
+        loop {
+            sync(&root);
+            let used = used_bytes(&root);
+            if used <= used_before + BUSY_BYTES {
+                break;
+            }
+            let waited = begin.elapsed().as_secs();
+            assert!(waited < LONGEST_SECONDS, "{:?}: {used_before} bytes in use before, {used} after", self.case);
+        }
+        self.run_to_the_end(&root);
+        self.compare(&before, &root, "after the next run");
+        assert!(unmount_patiently(&root));
+        drop(mount);
+        check(self.case.kind, &self.disk.device);
+        // The contents of the device, not of the page cache.
+        let mount = self.mount();
+        self.compare(&before, &mount.point, "after a mount");
+        assert!(unmount_patiently(&mount.point));
+    }
+
+    /// The same command without a kill.
+    fn run_to_the_end(&mut self, root: &Path) {
+        let arguments = self.case.arguments(&self.lab, root, &mut self.rng);
+        let done = self.lab.run(&arguments);
+        // On a full volume it may move nothing.
+        assert!(matches!(done.code, 0 | 3) && !done.stderr.contains("panicked"), "{}\n{}", done.stdout, done.stderr);
+        if done.code == 0 {
+            let report: Value = serde_json::from_str(&done.stdout).unwrap();
+            assert!(report["applied"]["skipped"]["failed"].is_null(), "{:?}: {report}", self.case);
+        }
+    }
+}
+
+fn used_bytes(root: &Path) -> u64 {
+    let space = rustix::fs::statvfs(root).unwrap();
+    (space.f_blocks - space.f_bfree) * space.f_frsize
+}
+
+fn storm(case: Case) {
+    if !root_or_skip("mounting") {
+        return;
+    }
+    let kills = number("SENESCE_CURE_KILLS").unwrap_or(5);
+    let mut storm = Storm::new(case);
+    let mount = storm.mount();
+    case.make(&mount.point);
+    busy::make(&mount.point);
+    assert!(unmount_patiently(&mount.point));
+    drop(mount);
+    let mut rounds = 0;
+    // A cure that is always faster than its kill would never end the test.
+    while storm.kills < kills && rounds < 4 + kills {
+        storm.round((kills - storm.kills).min(KILLS_OF_A_ROUND));
+        rounds += 1;
+        println!("{case:?}: {} kills, {} runs complete before, {rounds} rounds", storm.kills, storm.complete);
+    }
+    assert!(storm.kills > 0, "no kill came in time");
+}
+
+#[test]
+fn kills_of_order_on_ext4() {
+    storm(case("ext4", Mode::Order, &[], 192));
+}
+
+#[test]
+fn kills_of_order_on_ext4_with_small_blocks_and_quotas() {
+    storm(case("ext4", Mode::Order, &["-b", "1024", "-O", "quota"], 192));
+}
+
+#[test]
+fn kills_of_pieces_on_ext4() {
+    storm(case("ext4", Mode::Pieces, &[], 192));
+}
+
+#[test]
+fn kills_of_free_space_on_ext4() {
+    storm(case("ext4", Mode::Space, &[], 128));
+}
+
+#[test]
+fn kills_of_order_on_xfs() {
+    storm(case("xfs", Mode::Order, &[], 320));
+}
+
+#[test]
+fn kills_of_pieces_on_xfs() {
+    storm(case("xfs", Mode::Pieces, &[], 320));
+}
+
+#[test]
+fn kills_of_free_space_on_xfs() {
+    storm(case("xfs", Mode::Space, &[], 320));
+}
+
+#[test]
+fn kills_of_order_on_btrfs() {
+    storm(case("btrfs", Mode::Order, &[], 512));
+}
+
+#[test]
+fn kills_of_order_on_btrfs_with_snapshots() {
+    storm(case("btrfs", Mode::Snapshots, &[], 512));
+}
+
+#[test]
+fn kills_of_pieces_on_btrfs() {
+    storm(case("btrfs", Mode::Pieces, &[], 512));
+}
+
+#[test]
+fn kills_of_balance_on_btrfs() {
+    storm(case("btrfs", Mode::Space, &[], 512));
+}

@@ -1,0 +1,19 @@
+//! Cures that are interrupted at random moments, beside programs that use the same tree: kills and
+//! losses of power.
+//!
+//! `SENESCE_CURE_KILLS` and `SENESCE_CURE_CUTS` are the numbers for each case, and
+//! `SENESCE_CURE_SEED` is the seed. `.ci/nightly` has large ones.
+
+mod busy;
+mod case;
+mod kills;
+mod power;
+
+/// A number from the environment.
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().expect("a number"))
+}
+
+fn seed() -> senesce_core::Seed {
+    senesce_core::Seed(number("SENESCE_CURE_SEED").unwrap_or(1))
+}
