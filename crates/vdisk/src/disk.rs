@@ -303,6 +303,23 @@ mod tests {
     }
 
     #[test]
+    fn contents_of_writes_are_kept_in_their_order() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("contents");
+        let backing = BackingSpec::Unlinked { dir: dir.path().to_owned() };
+        let mut config = ServeConfig::new("a", dir.path().to_owned(), 1 << 20, backing, "plain");
+        config.contents = Some(path.clone());
+        let open = || Disk::open(&config, Arc::new(ManualClock::default()));
+        let disk = open().unwrap();
+        disk.write(&[3; 1024], 8192).unwrap();
+        disk.zero(0, 512).unwrap();
+        disk.discard(8192, 4096).unwrap();
+        disk.write(&[4; 512], 0).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), [vec![3; 1024], vec![0; 512], vec![4; 512]].concat());
+        assert!(open().is_err(), "contents are never overwritten");
+    }
+
+    #[test]
     fn partial_sectors_are_counted_and_reported() {
         let dir = tempfile::tempdir().unwrap();
         let disk = disk(dir.path(), 1 << 20);

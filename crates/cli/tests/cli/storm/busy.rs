@@ -9,6 +9,7 @@ use std::{
     path::{Path, PathBuf},
     process::Command,
     sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
 };
 
 use memmap2::MmapMut;
@@ -24,6 +25,9 @@ const BLOCK: usize = 4096;
 const BLOCKS: usize = 64;
 /// An edited file does not grow beyond this, bytes.
 const MOST_BYTES: usize = 128 << 10;
+
+/// The pause of a program between two steps.
+const PAUSE: Duration = Duration::from_micros(500);
 
 type Program = fn(&Path, &mut Rng, &AtomicBool) -> Held;
 
@@ -108,7 +112,8 @@ fn held(files: BTreeMap<PathBuf, Vec<u8>>) -> Held {
 fn until(stop: &AtomicBool, mut step: impl FnMut()) {
     while !stop.load(Ordering::Relaxed) {
         step();
-        std::thread::yield_now();
+        // The cure and the checks need the processor, too.
+        std::thread::sleep(PAUSE);
     }
 }
 

@@ -24,6 +24,8 @@ use super::super::{
 pub enum Mode {
     /// The order of files.
     Order,
+    /// The order of files on a volume with quotas.
+    Quotas,
     /// The order of files that snapshots share.
     Snapshots,
     /// Pieces of large files.
@@ -64,6 +66,10 @@ impl Case {
             "btrfs" => drop(must("btrfs", &["-q", "subvolume", "create", &tree.to_string_lossy()])),
             _ => fs::create_dir(&tree).unwrap(),
         }
+        if self.mode == Mode::Quotas {
+            must("btrfs", &["quota", "enable", &root.to_string_lossy()]);
+            must("btrfs", &["qgroup", "limit", "200M", &tree.to_string_lossy()]);
+        }
         let still = tree.join("still");
         fs::create_dir(&still).unwrap();
         age(&still);
@@ -84,7 +90,7 @@ impl Case {
         let still = root.join("tree/still");
         match (self.mode, self.kind) {
             // Each run has another order.
-            (Mode::Order, _) => {}
+            (Mode::Order | Mode::Quotas, _) => {}
             (Mode::Snapshots, _) => snapshot(root),
             (Mode::Pieces, _) => shatter(&still, rng),
             (Mode::Space, "btrfs") => empty_block_groups(&still.join("groups")),
@@ -104,12 +110,12 @@ impl Case {
         let mut arguments: Vec<OsString> = ["--quiet", "defrag", "--json"].map(OsString::from).to_vec();
         arguments.push(root.join("tree").into());
         let more: &[&str] = match self.mode {
-            Mode::Order | Mode::Snapshots => &["--force", "--device", "hdd-7200"],
+            Mode::Order | Mode::Quotas | Mode::Snapshots => &["--force", "--device", "hdd-7200"],
             Mode::Pieces => &["--force", "--device", "hdd-7200", "--strategy", "pieces"],
             Mode::Space => &["--free-space", "--budget", "1GiB"],
         };
         arguments.extend(more.iter().map(OsString::from));
-        if matches!(self.mode, Mode::Order | Mode::Snapshots) {
+        if matches!(self.mode, Mode::Order | Mode::Quotas | Mode::Snapshots) {
             let mut names: Vec<String> = (0..DIRECTORIES)
                 .flat_map(|directory| (0..FILES).map(move |file| format!("still/{}\n", name(directory, file))))
                 .collect();
@@ -120,7 +126,7 @@ impl Case {
         arguments
     }
 
-    /// The trees that nobody else changes.
+    /// The trees that no other program changes.
     fn stills(&self) -> &'static [&'static str] {
         match self.mode {
             Mode::Snapshots => &["tree/still", "read-only/still", "snapshot/still"],

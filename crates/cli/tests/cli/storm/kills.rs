@@ -188,8 +188,9 @@ fn kills_of_order_on_ext4() {
 }
 
 #[test]
-fn kills_of_order_on_ext4_with_small_blocks_and_quotas() {
-    storm(case("ext4", Mode::Order, &["-b", "1024", "-O", "quota"], 192));
+fn kills_of_order_on_ext4_with_pages_as_blocks() {
+    // Small volumes have blocks of 1 KiB otherwise.
+    storm(case("ext4", Mode::Order, &["-b", "4096"], 192));
 }
 
 #[test]
@@ -220,6 +221,11 @@ fn kills_of_free_space_on_xfs() {
 #[test]
 fn kills_of_order_on_btrfs() {
     storm(case("btrfs", Mode::Order, &[], 512));
+}
+
+#[test]
+fn kills_of_order_on_btrfs_with_quotas() {
+    storm(case("btrfs", Mode::Quotas, &[], 512));
 }
 
 #[test]

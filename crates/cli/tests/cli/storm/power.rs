@@ -9,7 +9,7 @@ use std::{
     collections::BTreeMap,
     fs::{self, File},
     os::unix::fs::FileExt,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{
         Mutex,
         atomic::{AtomicBool, Ordering},
@@ -47,18 +47,23 @@ struct Recorded {
     offsets: Vec<u64>,
 }
 
-fn record(case: &Case, lab: &Lab, rng: &mut Rng) -> Recorded {
+/// Starts a virtual disk in the lab, with a loop device on it.
+pub(super) fn start_disk(lab: &Lab, mib: u64, device: &str, contents: Option<PathBuf>) -> (Server, Disk) {
     let point = lab.path("disk");
     fs::create_dir(&point).unwrap();
     let backing = BackingSpec::Unlinked { dir: lab.memory().to_owned() };
     let name = format!("storm-{}-{}", std::process::id(), lab.memory().file_name().unwrap().to_string_lossy());
-    let mut config = ServeConfig::new(&name, point, case.mib << 20, backing, "plain");
-    config.contents = Some(lab.memory().join("contents"));
+    let mut config = ServeConfig::new(&name, point, mib << 20, backing, device);
+    config.contents = contents;
     let launch = Launch { executable: SENESCE.into(), arguments: vec!["vdisk-serve".into()] };
     let mut server = Server::start(&launch, config).unwrap();
     server.start_log(&lab.memory().join("log")).unwrap();
     let device = must("losetup", &["--find", "--show", "--direct-io=on", &server.disk_path().to_string_lossy()]);
-    let disk = Disk { device };
+    (server, Disk { device })
+}
+
+fn record(case: &Case, lab: &Lab, rng: &mut Rng) -> Recorded {
+    let (mut server, disk) = start_disk(lab, case.mib, "plain", Some(lab.memory().join("contents")));
     must(&format!("mkfs.{}", case.kind), &[&["-q"], case.mkfs, &[&disk.device]].concat());
     let mount = Mount::new(&[&disk.device], lab.path("mnt"));
     let root = mount.point.clone();
@@ -223,8 +228,8 @@ fn power_lost_during_order_on_ext4() {
 }
 
 #[test]
-fn power_lost_during_order_on_ext4_with_small_blocks() {
-    cut_power(case("ext4", Mode::Order, &["-b", "1024"], 128));
+fn power_lost_during_order_on_ext4_with_pages_as_blocks() {
+    cut_power(case("ext4", Mode::Order, &["-b", "4096"], 128));
 }
 
 #[test]
