@@ -53,6 +53,17 @@ pub fn plan_balance(space: &BtrfsFreeSpace, budget_bytes: u64) -> Vec<WorstGroup
     worst
 }
 
+/// Takes the next of the chosen groups, with its contents as they are now. Pure.
+///
+/// The contents of an earlier group may have moved into a later one. Then the later one has more to
+/// move, and stays if that exceeds `budget_bytes` or if it is not worth it any more.
+pub fn next_group(space: &BtrfsFreeSpace, waiting: &mut Vec<WorstGroup>, budget_bytes: u64) -> Option<WorstGroup> {
+    let is_waiting = |group: &WorstGroup| waiting.iter().any(|waiting| waiting.start_bytes == group.start_bytes);
+    let next = plan_balance(space, budget_bytes).into_iter().find(is_waiting)?;
+    waiting.retain(|group| group.start_bytes != next.start_bytes);
+    Some(next)
+}
+
 fn judge(group: &BtrfsBlockGroup) -> Option<WorstGroup> {
     let longest = group.free.iter().map(|free| free.length_bytes).max()?;
     let scattered_bytes = group.free_bytes().saturating_sub(longest);
@@ -149,5 +160,20 @@ mod tests {
         assert!(after.len() == free_lengths(&all).len() - 2 && after.contains(&(390 * MIB)), "{after:?}");
         let full = space(vec![group(0, 10, &[30, 30, 30])]);
         assert!(plan_balance(&full, u64::MAX).is_empty(), "no other group has space");
+    }
+
+    #[test]
+    fn contents_that_moved_into_a_waiting_group_count_again() {
+        let before =
+            space(vec![group(0, 10, &[30, 30, 30]), group(1 << 30, 20, &[30, 30, 20]), group(2 << 30, 0, &[400])]);
+        let mut waiting = plan_balance(&before, 30 * MIB);
+        assert_eq!(waiting.len(), 2);
+        let first = next_group(&before, &mut waiting, 30 * MIB).unwrap();
+        assert_eq!((first.start_bytes, first.used_bytes), (0, 10 * MIB));
+        // Its contents are in the other group now.
+        let after = space(vec![group(1 << 30, 30, &[30, 20, 20]), group(2 << 30, 0, &[400])]);
+        assert_eq!(next_group(&after, &mut waiting.clone(), 20 * MIB), None, "30 MiB are over the budget");
+        assert_eq!(next_group(&after, &mut waiting, 30 * MIB).unwrap().used_bytes, 30 * MIB);
+        assert_eq!(next_group(&before, &mut waiting, u64::MAX), None, "no group twice");
     }
 }

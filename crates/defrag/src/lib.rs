@@ -31,7 +31,7 @@ pub use apply::{
     Applied, ApplyOptions, BatchReport, Mover, Skip, Skipped, apply_plan, apply_space, find_mover, find_segments,
     hold_in_thought,
 };
-pub use balance::{WorstGroup, balance_group, free_lengths, plan_balance, predict_free_lengths};
+pub use balance::{WorstGroup, balance_group, free_lengths, next_group, plan_balance, predict_free_lengths};
 pub use error::Error;
 pub use order::Order;
 pub use place::{Piece, measure_pieces, place_batches};

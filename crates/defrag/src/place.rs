@@ -179,6 +179,7 @@ mod tests {
     fn options(keep_blocks: u64, batch_blocks: u64) -> PlanOptions {
         PlanOptions {
             block_bytes: BLOCK,
+            align_bytes: BLOCK,
             keep_bytes: keep_blocks * BLOCK,
             batch_bytes: batch_blocks * BLOCK,
             batch_files: usize::MAX,

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use senesce_core::{Extent, RelPath};
+use senesce_core::Extent;
 use senesce_probe::{
     collect::{EntryKind, Surveyed},
     map::{ExtentFlags, Placement},
@@ -28,6 +28,9 @@ const SMALL_GAP_BYTES: u64 = 64 << 10;
 pub struct PlanOptions {
     /// Bytes of a block of the file system.
     pub block_bytes: u64,
+    /// A range keeps its place within this length when it moves into space that is held. A multiple
+    /// of a block.
+    pub align_bytes: u64,
     /// A sequence of at least this many bytes stays.
     pub keep_bytes: u64,
     /// The maximum of bytes of a batch. A batch needs this free space while it moves.
@@ -54,6 +57,7 @@ impl PlanOptions {
     pub fn for_blocks(block_bytes: u64) -> Self {
         Self {
             block_bytes,
+            align_bytes: block_bytes,
             keep_bytes: 16 << 20,
             batch_bytes: 64 << 20,
             batch_files: usize::MAX,
@@ -266,12 +270,6 @@ pub fn plan_moves(entries: &[Surveyed], order: &[usize], options: &PlanOptions) 
     plan
 }
 
-/// The directory of an entry, without the separator.
-pub(crate) fn parent(path: &RelPath) -> &[u8] {
-    let path = path.as_bytes();
-    path.iter().rposition(|&byte| byte == b'/').map_or(b"", |at| &path[..at])
-}
-
 /// Whether all blocks of an entry can move.
 pub(crate) fn can_move(entry: &Surveyed, options: &PlanOptions) -> bool {
     entry.kind == EntryKind::File && find_obstacle(entry, options).is_none()
@@ -378,7 +376,7 @@ impl Planner<'_> {
     fn add_shattered(&self, file: &File, plan: &mut Plan) {
         let entry = file.parts[0].entry;
         let extents: Vec<Extent> = self.entries[entry].extents.iter().map(|raw| raw.extent).collect();
-        let runs = find_shattered(entry, &extents, self.options.piece_bytes);
+        let runs = find_shattered(entry, &extents, self.options.piece_bytes, file.bytes / 2);
         let starts: BTreeSet<u64> = runs.iter().map(|run| run[0].logical).collect();
         let moved: u64 = runs.iter().flatten().map(|part| part.length).sum();
         if moved == 0 {

@@ -133,9 +133,11 @@ fn is_within(segment: &Segment, windows: &[(u64, u64)]) -> bool {
 
 /// Chooses windows and where their contents move.
 ///
-/// In: segments in the order of the device, which do not overlap; the most bytes that may move.
-/// Cost: linear in the segments for each length of windows, and n log n for the places.
-pub fn plan_space(segments: &[Segment], budget_bytes: u64) -> SpacePlan {
+/// In: segments in the order of the device, which do not overlap; the most bytes that may move; the
+/// alignment ([`crate::PlanOptions::align_bytes`]). With one that is longer than a block, contents
+/// may find no place; then the worst windows are left out. Cost: linear in the segments for each length
+/// of windows, and n log n for the places; again for each time that windows are left out.
+pub fn plan_space(segments: &[Segment], budget_bytes: u64, align_bytes: u64) -> SpacePlan {
     let held: u64 = segments.iter().map(Segment::held).sum();
     let mut is_chosen = vec![false; segments.len()];
     let (mut moved, mut held_in_windows) = (0, 0);
@@ -157,8 +159,20 @@ pub fn plan_space(segments: &[Segment], budget_bytes: u64) -> SpacePlan {
             }
         }
     }
-    windows.sort_unstable();
-    SpacePlan { windows, moves: place_contents(segments, &is_chosen) }
+    loop {
+        let mut sorted = windows.clone();
+        sorted.sort_unstable();
+        if let Some(moves) = place_contents(segments, &is_chosen, align_bytes) {
+            return SpacePlan { windows: sorted, moves };
+        }
+        // A window with contents that stay would not be free. The best windows were chosen first.
+        windows.truncate(windows.len() * 3 / 4);
+        let mut kept = windows.clone();
+        kept.sort_unstable();
+        for (segment, is_chosen) in segments.iter().zip(&mut is_chosen) {
+            *is_chosen = is_within(segment, &kept);
+        }
+    }
 }
 
 /// Segments that follow each other.
@@ -201,8 +215,10 @@ fn find_windows(segments: &[Segment], is_chosen: &[bool], length: u64) -> Vec<Wi
 
 /// Puts the contents of the chosen segments into free segments that are not chosen. Each goes into
 /// the smallest one that is long enough, and the longest contents go first. If none is long enough,
-/// the content is cut.
-fn place_contents(segments: &[Segment], is_chosen: &[bool]) -> Vec<SpaceMove> {
+/// the content is cut. A content keeps its place within the alignment.
+///
+/// `None` if a content has no place.
+fn place_contents(segments: &[Segment], is_chosen: &[bool], align_bytes: u64) -> Option<Vec<SpaceMove>> {
     let mut holes: BTreeSet<(u64, u64)> = BTreeSet::new();
     let mut parts: Vec<Part> = Vec::new();
     for (segment, &is_chosen) in segments.iter().zip(is_chosen) {
@@ -220,20 +236,39 @@ fn place_contents(segments: &[Segment], is_chosen: &[bool]) -> Vec<SpaceMove> {
     let mut moves = Vec::new();
     for mut part in parts {
         while part.length > 0 {
-            let fitting = holes.range((part.length, 0)..).next().or_else(|| holes.last()).copied();
-            let (hole, offset) = fitting.expect("the windows leave enough free space");
+            let (hole, offset, skipped) = find_hole(&holes, &part, align_bytes)?;
             holes.remove(&(hole, offset));
-            let length = part.length.min(hole);
-            moves.push(SpaceMove { part: Part { length, ..part }, offset });
-            if hole > length {
-                holes.insert((hole - length, offset + length));
+            let length = part.length.min(hole - skipped);
+            moves.push(SpaceMove { part: Part { length, ..part }, offset: offset + skipped });
+            if skipped > 0 {
+                holes.insert((skipped, offset));
+            }
+            let filled = skipped + length;
+            if hole > filled {
+                holes.insert((hole - filled, offset + filled));
             }
             part.logical += length;
             part.length -= length;
         }
     }
     moves.sort_unstable_by_key(|moved| (moved.part.entry, moved.part.logical));
-    moves
+    Some(moves)
+}
+
+/// The hole for a content: its length, its offset, and the bytes before the content. One of the
+/// first holes that are long enough; else the longest one, if it has space for a part.
+fn find_hole(holes: &BTreeSet<(u64, u64)>, part: &Part, align_bytes: u64) -> Option<(u64, u64, u64)> {
+    /// Holes that may be too short because of the alignment, at most.
+    const TRIES: usize = 16;
+    let with_skipped = |&(hole, offset): &(u64, u64)| {
+        let skipped = (part.logical % align_bytes + align_bytes - offset % align_bytes) % align_bytes;
+        (hole, offset, skipped)
+    };
+    let fits = |&(hole, _, skipped): &(u64, u64, u64)| hole >= part.length + skipped;
+    let first = holes.range((part.length, 0)..).take(TRIES).map(with_skipped).find(fits);
+    let longer = || holes.range((part.length + align_bytes, 0)..).next().map(with_skipped);
+    let has_space = |&(hole, _, skipped): &(u64, u64, u64)| hole > skipped;
+    first.or_else(longer).or_else(|| holes.iter().rev().take(TRIES).map(with_skipped).find(has_space))
 }
 
 /// The segments of a device, in its order: the free space that a file holds, the other free space
@@ -310,12 +345,12 @@ mod tests {
             (0..count).flat_map(pair).collect::<Vec<_>>()
         };
         let all = segments(&[window(16, 16, 8), window(24, 8, 8), window(16, 16, 8)].concat());
-        let plan = plan_space(&all, 100 * KIB);
+        let plan = plan_space(&all, 100 * KIB, KIB);
         assert_eq!(plan.windows, [(all[16].start, 256 * KIB)]);
         assert_eq!((plan.bytes(), plan.moves.len()), (64 * KIB, 8), "no content is cut");
         let largest = plan.free_after(&all).into_iter().map(|(_, length)| length).max();
         assert_eq!(largest, Some(256 * KIB));
-        assert_eq!(plan_space(&all, 60 * KIB), SpacePlan::default(), "over the budget");
+        assert_eq!(plan_space(&all, 60 * KIB, KIB), SpacePlan::default(), "over the budget");
     }
 
     #[test]
@@ -333,13 +368,15 @@ mod tests {
         fn contents_leave_the_windows_and_fit(
             all in prop::collection::vec((1u64..200, any::<bool>(), prop::bool::weighted(0.05)), 1..300),
             budget in 0u64..20_000,
+            align in prop_oneof![Just(KIB), Just(4 * KIB)],
         ) {
             let all = segments(&all);
-            let plan = plan_space(&all, budget * KIB);
+            let plan = plan_space(&all, budget * KIB, align);
             prop_assert!(plan.bytes() <= budget * KIB);
             let owned: u64 =
                 all.iter().filter(|segment| is_within(segment, &plan.windows)).map(Segment::owned).sum();
             prop_assert_eq!(plan.bytes(), owned);
+            prop_assert!(plan.moves.iter().all(|moved| moved.part.logical % align == moved.offset % align));
             let mut filled = plan.filled(&all);
             filled.sort_unstable();
             prop_assert!(filled.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0));

@@ -10,7 +10,7 @@ use rustix::{
     fs::{CWD, FileType, IFlags, Mode, OFlags, ResolveFlags, Stat},
     io::Errno,
 };
-use senesce_core::Stop;
+use senesce_core::{RelPath, Stop};
 use senesce_probe::{
     collect::{
         EntryKind, SurveyFigures, Surveyed, collect_btrfs_free_space_as_it_is, collect_free_extents_as_it_is,
@@ -19,7 +19,7 @@ use senesce_probe::{
     map::{BtrfsGroupType, FreeExtent},
 };
 
-use crate::{Error, apply::Skip, plan::parent};
+use crate::{Error, apply::Skip};
 
 /// A listed tree.
 pub struct Tree {
@@ -138,4 +138,10 @@ impl Tree {
         }
         .map_err(Skip::of)
     }
+}
+
+/// The directory of an entry, without the separator.
+fn parent(path: &RelPath) -> &[u8] {
+    let path = path.as_bytes();
+    path.iter().rposition(|&byte| byte == b'/').map_or(b"", |at| &path[..at])
 }

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use senesce_core::{Bytes, Clock, Printable};
 use senesce_defrag::{
     Applied, ApplyOptions, PlanOptions, Tree, apply_space, balance_group, collect_tree, find_mover, find_segments,
-    free_lengths, hold_in_thought, plan_balance, plan_space, predict_free_lengths,
+    free_lengths, hold_in_thought, next_group, plan_balance, plan_space, predict_free_lengths,
 };
 use senesce_probe::{
     collect::{
@@ -121,17 +121,20 @@ fn balance(args: &DefragArgs, space: &BtrfsFreeSpace, clock: &SystemClock) -> Re
         let mut pace = Pace::new(args, clock);
         let mut applied = Applied::default();
         let mut failure = Ok(());
-        for group in &groups {
+        let mut now = space.clone();
+        let mut waiting = groups;
+        while let Some(group) = next_group(&now, &mut waiting, budget - applied.written_bytes) {
             if !pace.may_continue(group.used_bytes) {
                 applied.is_stopped = true;
                 break;
             }
-            failure = balance_group(&args.path, group);
+            failure = balance_group(&args.path, &group);
             if failure.is_err() {
                 break;
             }
             applied.moved_bytes += group.used_bytes;
             applied.written_bytes += group.used_bytes;
+            now = collect_btrfs_free_space(&args.path)?;
         }
         let after = compute_free_space(free_lengths(&collect_btrfs_free_space(&args.path)?));
         let seconds = clock.now().as_secs_f64();
@@ -159,7 +162,7 @@ fn figures(free: &[FreeExtent]) -> FreeSpaceFigures {
 fn predict(tree: &Tree, options: &PlanOptions, free: &[FreeExtent], budget: u64) -> (FreeSpaceFigures, u64) {
     let held = hold_in_thought(free.iter().map(|free| (free.start_bytes, free.length_bytes)));
     let segments = find_segments(tree, options, &held, &[]);
-    let plan = plan_space(&segments, budget);
+    let plan = plan_space(&segments, budget, options.align_bytes);
     let after = plan.free_after(&segments).into_iter().map(|(_, length)| length);
     (compute_free_space(after), plan.bytes())
 }

@@ -217,6 +217,8 @@ pub fn find_mover(path: &Path, moves_programs: bool) -> Result<(Box<dyn Mover>, 
                 }
             };
             options.moves_programs = moves_programs;
+            // The kernel exchanges whole pages.
+            options.align_bytes = block_bytes.max(rustix::param::page_size() as u64);
             // A small batch can choose among the free extents.
             let part = space.f_bavail.saturating_mul(space.f_frsize) / 4;
             options.batch_bytes = part.clamp(options.keep_bytes, options.batch_bytes) / block_bytes * block_bytes;

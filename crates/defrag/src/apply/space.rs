@@ -64,7 +64,7 @@ pub fn apply_space(
     let loose = collect_free_extents_as_it_is(tree.path()).unwrap_or_default();
     let loose: Vec<(u64, u64)> = loose.iter().map(|free| (free.start_bytes, free.length_bytes)).collect();
     let segments = find_segments(tree, plan_options, &held.extents, &loose);
-    let plan = plan_space(&segments, budget_bytes);
+    let plan = plan_space(&segments, budget_bytes, plan_options.align_bytes);
     let mut tally = Tally::default();
     let mut done_bytes = 0;
     for moves in cut_into_steps(&plan.moves, plan_options.batch_bytes) {
