@@ -66,6 +66,9 @@ pub fn inspection_screen(inspection: &Json) -> String {
     if let Some(problem) = inspection[DEFRAG_REFUSAL].as_str() {
         line(&format!("`senesce defrag` cannot move files here: {}", Printable::new(problem)));
     }
+    if let Some(advice) = defrag_advice(&inspection["defrag"]) {
+        line(&advice);
+    }
     line(&format!(
         "\nlayout score {} · extents per file {} · fragmented {} of {} · next file adjacent {}",
         score(&layout["layout_score"]),
@@ -91,6 +94,24 @@ pub fn inspection_screen(inspection: &Json) -> String {
         line(&format!("warning: {}", words(warning)));
     }
     text
+}
+
+/// What `senesce defrag` would do. `None` if it is not known.
+fn defrag_advice(advice: &Json) -> Option<String> {
+    let what = match advice["worth"].as_str()? {
+        "yes" => "worth it",
+        "undecided" => "worth it on some kinds of disk",
+        _ => return Some("senesce defrag: not worth it".to_owned()),
+    };
+    Some(format!(
+        "senesce defrag: {what}: {} and {} to write, {} -> {} on {}, pays back after {} reads",
+        many(&advice["files"], "file"),
+        size(&advice["moved_bytes"]),
+        seconds(&advice["now_seconds"]),
+        seconds(&advice["after_seconds"]),
+        words(&advice["device"]),
+        float(&advice["reads_to_pay_back"]),
+    ))
 }
 
 /// The modelled readahead, its source, and the device's own setting if it differs.
@@ -301,6 +322,21 @@ mod tests {
         assert!(!screen.chars().any(|character| character != '\n' && senesce_core::is_hazard(character)), "{screen}");
         assert_eq!(screen.lines().count(), inspection_screen(&inspection("a", &plain)).lines().count());
         assert!(screen.contains(r"a\x1b]0;title\x07\x1b[2J\nverdict\r\u{202e}\x00"), "{screen}");
+    }
+
+    #[test]
+    fn the_advice_is_a_line() {
+        let screen = |advice: Json| inspection_screen(&json!({ "defrag": advice }));
+        let worth = json!({
+            "worth": "yes", "device": "model: HDD 7.2K", "files": 12_326, "moved_bytes": 83 << 20,
+            "now_seconds": 33.1, "after_seconds": 1.1, "reads_to_pay_back": 1.07,
+        });
+        let line = "senesce defrag: worth it: 12,326 files and 83 MiB to write, 33.1 s -> 1.10 s on model: HDD 7.2K, \
+                    pays back after 1.07 reads\n";
+        let shown = screen(worth);
+        assert!(shown.contains(line), "{shown}");
+        assert!(screen(json!({ "worth": "no" })).contains("senesce defrag: not worth it\n"));
+        assert!(!screen(Json::Null).contains("senesce defrag"));
     }
 
     #[test]

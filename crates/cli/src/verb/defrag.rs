@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result};
 use senesce_core::{Bytes, Clock, Nanos, Printable};
 use senesce_defrag::{
-    Advice, Applied, ApplyOptions, Gain, Plan, Share, Skip, Strategy, Tree, Worth, apply_plan, collect_tree,
+    Advice, Applied, ApplyOptions, Gain, Order, Plan, Share, Skip, Strategy, Tree, Worth, apply_plan, collect_tree,
     compute_advice, find_mover, place_batches, plan_moves, predict_costs,
 };
 use senesce_device::DeviceSpec;
@@ -210,6 +210,19 @@ fn check_directory(path: &Path) -> Result<()> {
     let hint =
         format!("mount its file system, and name a directory of the mount; `senesce inspect {shown}` needs no mount");
     Err(usage(format!("cannot move the files of {shown}: it is {kind}, and a directory is needed"), Some(&hint)))
+}
+
+/// What a run with the default options would do, for `senesce inspect`.
+///
+/// Errors: the file system moves no files; the tree cannot be listed. Cost: one more survey, and
+/// two models of a read.
+pub(super) fn advise_on(path: &Path, devices: &[DeviceSpec], models: usize, threads: usize) -> Result<Advice> {
+    let (_, options) = find_mover(path, false)?;
+    let tree = collect_tree(path, threads, &|| interrupted().is_some()).map_err(interrupted_or)?;
+    let files = Order::Readdir.apply(&tree)?;
+    let plan = plan_moves(&tree.entries, &files, &options);
+    let reading = Order::Readdir.reading(&tree, &files);
+    advise(&tree, &plan, (&Model { devices, threads }, &reading), models)
 }
 
 /// Says why no file was moved. No work is no error.

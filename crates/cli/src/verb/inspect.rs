@@ -7,14 +7,16 @@ use senesce_core::{Clock, Printable};
 use senesce_defrag::find_mover;
 use senesce_device::DeviceSpec;
 use senesce_inspect::{
-    Access, DeviceJudgement, InspectOptions, Judge, Judged, NOTICEABLE_SECONDS, Target, find_target,
+    Access, DeviceJudgement, InspectOptions, Inspection, Judge, Judged, NOTICEABLE_SECONDS, Target, find_target,
     inspect as inspect_target, inspect_told,
 };
 use senesce_report::{InspectionOptions, inspection_screen, render_inspection, render_inspection_map, tree_screen};
 use senesce_volume::{FileSystemKind, Host, LinuxHost, install_signal_cleanup, interrupted};
 use serde::Deserialize;
+use serde_json::{Value, json};
 
 use super::{
+    defrag::advise_on,
     device::read_device,
     guest::{self, Order},
     metrics::{self, Sample},
@@ -160,6 +162,10 @@ fn inspect_place(
     if let Some(problem) = why_not_defrag(&args.path, &host) {
         figures[senesce_report::DEFRAG_REFUSAL] = problem.into();
     }
+    let is_tree = order.is_none() && access == Access::ThroughMount && garden.or(evergreen).is_none();
+    if is_tree && args.path.is_dir() && args.limits.max_seconds.is_none() {
+        figures["defrag"] = advise_defrag(&args, &inspection)?;
+    }
     match order {
         Some(Order { figures: path, .. }) => {
             let bytes = serde_json::to_vec(&figures)?;
@@ -181,6 +187,32 @@ fn why_not_defrag(path: &Path, host: &LinuxHost) -> Option<String> {
         // Another error says nothing about the file system.
         _ => None,
     }
+}
+
+/// What `senesce defrag` would do with a mounted tree. Null if it moves no files there.
+fn advise_defrag(args: &InspectArgs, inspection: &Inspection) -> Result<Value> {
+    let Some(cost) = inspection.costs.first() else { return Ok(Value::Null) };
+    let (device, now) = (&cost.device, cost.seconds.as_it_lies);
+    // The best order is the least that moves can reach.
+    if now - cost.seconds.best_order < NOTICEABLE_SECONDS {
+        return Ok(json!({ "worth": "no", "device": device, "now_seconds": now }));
+    }
+    let (judge, devices) = choose_devices(&args.device, &args.path)?;
+    let advice = advise_on(&args.path, &devices, judge.models(), count_threads(args.threads));
+    if let Some(signal) = interrupted() {
+        return Err(senesce_experiment::Error::from(senesce_experiment::Interrupted { signal }).into());
+    }
+    let Ok(advice) = advice else { return Ok(Value::Null) };
+    let gain = advice.gains.first();
+    Ok(json!({
+        "worth": advice.worth,
+        "device": device,
+        "files": advice.files,
+        "moved_bytes": advice.moved_bytes,
+        "now_seconds": gain.map_or(now, |gain| gain.cost.now_seconds),
+        "after_seconds": gain.map(|gain| gain.cost.after_seconds),
+        "reads_to_pay_back": gain.and_then(|gain| gain.reads_to_pay_back),
+    }))
 }
 
 /// Prints the figures, and writes the requested files.
