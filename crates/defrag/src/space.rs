@@ -135,8 +135,8 @@ fn is_within(segment: &Segment, windows: &[(u64, u64)]) -> bool {
 ///
 /// In: segments in the order of the device, which do not overlap; the most bytes that may move; the
 /// alignment ([`crate::PlanOptions::align_bytes`]). With one that is longer than a block, contents
-/// may find no place; then the worst windows are left out. Cost: linear in the segments for each length
-/// of windows, and n log n for the places; again for each time that windows are left out.
+/// may find no place; then the worst windows are left out. Cost: linear in the segments for each
+/// length of windows, and n log n for the places; again for each time that windows are left out.
 pub fn plan_space(segments: &[Segment], budget_bytes: u64, align_bytes: u64) -> SpacePlan {
     let held: u64 = segments.iter().map(Segment::held).sum();
     let mut is_chosen = vec![false; segments.len()];
