@@ -61,5 +61,5 @@ pub use posix::PosixTarget;
 pub use prefetch::Prefetcher;
 pub use prefetch_contents::{PrefetchedItems, prefetch_contents};
 pub use script::{FlowTally, ScriptEnd, ScriptLimits, make_script_files, run_script};
-pub use target::{OpFailure, SpaceLeft, Target};
+pub use target::{OpFailure, Settle, SpaceLeft, Target};
 pub use untrusted_log::{Guard, Guarded, Withheld};

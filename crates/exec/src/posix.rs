@@ -19,7 +19,7 @@ use senesce_core::{Bytes, RelPath, StopFn, never};
 use senesce_oplog::{Op, Payload};
 
 use crate::{
-    ExecError, OpFailure, SpaceLeft, Target,
+    ExecError, OpFailure, Settle, SpaceLeft, Target,
     content::{check_stop, for_each_chunk},
     direct_io::{direct_flag, is_aligned, read_range, write_direct},
     parents::Parents,
@@ -47,6 +47,7 @@ pub struct PosixTarget {
     chunk: Vec<u8>,
     /// Whether aligned reads and writes of existing files bypass the page cache.
     direct: bool,
+    settle: Option<Box<dyn Settle>>,
     stop: StopFn,
 }
 
@@ -74,6 +75,7 @@ impl PosixTarget {
             paths: [Vec::new(), Vec::new()],
             chunk: Vec::new(),
             direct: false,
+            settle: None,
             stop: never,
         })
     }
@@ -83,6 +85,12 @@ impl PosixTarget {
     /// cache in any case.
     pub fn with_direct_io(mut self, direct: bool) -> Self {
         self.direct = direct;
+        self
+    }
+
+    /// Calls `settle` after every write and every operation.
+    pub fn with_settle(mut self, settle: Option<Box<dyn Settle>>) -> Self {
+        self.settle = settle;
         self
     }
 
@@ -154,9 +162,48 @@ fn undo_unless(done: Result<(), Errno>, undo: impl FnOnce() -> Result<(), Errno>
     Err(nothing_done(errno))
 }
 
+/// Lets `settle` write back the file that an operation has written. The operation's own error comes
+/// first.
+fn written(
+    settle: &mut Option<Box<dyn Settle>>,
+    file: BorrowedFd<'_>,
+    done: Result<(), OpFailure>,
+) -> Result<(), OpFailure> {
+    match settle {
+        Some(settle) => done.and(settle.wrote(file).map_err(OpFailure::Io)),
+        None => done,
+    }
+}
+
 impl Target for PosixTarget {
     fn apply(&mut self, root: &RelPath, op: &Op, payload: Option<&Payload>) -> Result<(), OpFailure> {
-        let Self { root: dir, inexact, setgid_seen, parents, paths: [first, second], chunk, direct, stop } = self;
+        let done = self.apply_unsettled(root, op, payload);
+        if let Some(settle) = &mut self.settle {
+            settle.done(op)?;
+        }
+        done
+    }
+
+    fn stop(&self) -> StopFn {
+        self.stop
+    }
+
+    fn forget_directories(&mut self) {
+        self.parents.forget(b".");
+        self.setgid_seen = true;
+    }
+
+    fn space(&mut self) -> io::Result<SpaceLeft> {
+        let stat = rustix::fs::fstatvfs(&self.root)?;
+        let fragment = if stat.f_frsize == 0 { stat.f_bsize } else { stat.f_frsize };
+        Ok(SpaceLeft { capacity: Bytes(stat.f_blocks * fragment), free: Bytes(stat.f_bavail * fragment) })
+    }
+}
+
+impl PosixTarget {
+    fn apply_unsettled(&mut self, root: &RelPath, op: &Op, payload: Option<&Payload>) -> Result<(), OpFailure> {
+        let Self { root: dir, inexact, setgid_seen, parents, paths: [first, second], chunk, direct, settle, stop } =
+            self;
         let (dir, stop) = (dir.as_fd(), *stop);
         // Stores the path of an operation, and refuses it if its parent is reached through a
         // symbolic link.
@@ -176,7 +223,8 @@ impl Target for PosixTarget {
                     let done = rustix::fs::fchmod(&file, Mode::from_raw_mode(mode & 0o7777));
                     undo_unless(done, || rustix::fs::unlinkat(dir, c_str(first), AtFlags::empty()))?;
                 }
-                write_payload(file.as_fd(), None, payload, chunk, stop)
+                let done = write_payload(file.as_fd(), None, payload, chunk, stop);
+                written(settle, file.as_fd(), done)
             }
             Op::Write { path, offset, .. } => {
                 at(path)?;
@@ -191,13 +239,15 @@ impl Target for PosixTarget {
                         }
                     });
                 }
-                write_payload(file.as_fd(), Some(*offset), payload, chunk, stop)
+                let done = write_payload(file.as_fd(), Some(*offset), payload, chunk, stop);
+                written(settle, file.as_fd(), done)
             }
             Op::Truncate { path, len } => {
                 at(path)?;
                 let flags = OFlags::WRONLY | PLAIN;
                 let file = rustix::fs::openat(dir, c_str(first), flags, Mode::empty()).map_err(nothing_done)?;
-                rustix::fs::ftruncate(&file, *len).map_err(nothing_done)
+                rustix::fs::ftruncate(&file, *len).map_err(nothing_done)?;
+                written(settle, file.as_fd(), Ok(()))
             }
             Op::Unlink { path } => {
                 at(path)?;
@@ -309,21 +359,6 @@ impl Target for PosixTarget {
                 apply_recorded(dir, op, c_str(first), c"").map_err(nothing_done)
             }
         }
-    }
-
-    fn stop(&self) -> StopFn {
-        self.stop
-    }
-
-    fn forget_directories(&mut self) {
-        self.parents.forget(b".");
-        self.setgid_seen = true;
-    }
-
-    fn space(&mut self) -> io::Result<SpaceLeft> {
-        let stat = rustix::fs::fstatvfs(&self.root)?;
-        let fragment = if stat.f_frsize == 0 { stat.f_bsize } else { stat.f_frsize };
-        Ok(SpaceLeft { capacity: Bytes(stat.f_blocks * fragment), free: Bytes(stat.f_bavail * fragment) })
     }
 }
 

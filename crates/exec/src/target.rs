@@ -1,6 +1,6 @@
 //! Targets of steps.
 
-use std::io;
+use std::{io, os::fd::BorrowedFd};
 
 use senesce_core::{Bytes, RelPath, StopFn, never};
 use senesce_oplog::{Op, Payload};
@@ -26,6 +26,16 @@ pub trait Target: Send {
 
     /// The capacity and the free space of the volume.
     fn space(&mut self) -> io::Result<SpaceLeft>;
+}
+
+/// Work after operations on a mounted file system, so that its layout does not depend on the
+/// kernel's timing.
+pub trait Settle: Send + std::fmt::Debug {
+    /// Called after a write, with the file that was written.
+    fn wrote(&mut self, file: BorrowedFd<'_>) -> io::Result<()>;
+
+    /// Called after every operation.
+    fn done(&mut self, op: &Op) -> io::Result<()>;
 }
 
 /// Capacity and free space, as available to a user without privileges.

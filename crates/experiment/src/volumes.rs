@@ -8,6 +8,7 @@ use senesce_store::Role;
 use senesce_volume::{
     Backend, Custodian, FileSystemKind, Host, MkfsTrial, Pace, SCAN_BYTES, Slot, Uuid, VirtualDevice, Volume,
     VolumeSpec, check_device, check_mkfs_words, check_room, check_size, parse_mount_options, read_superblock,
+    settled_mount_option,
 };
 
 use crate::{
@@ -24,6 +25,10 @@ pub(crate) fn spec_and_slot(context: &ArmContext<'_>, role: Role, instance: u64)
     let mut spec = arm_spec(context.arm, backend(context, role));
     let kind = spec.file_system;
     spec.read_ahead_kib = context.plan.volumes.read_ahead_kib;
+    if context.plan.workload.settle().is_some() {
+        let parts = [spec.mount_options.as_str(), settled_mount_option(kind)];
+        spec.mount_options = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(",");
+    }
     spec.force = context.force || carries_our_mark(&*context.world.host, context.journal.entries(), &spec.backend);
     let name = format!("{}-{}", context.arm.name, role.name());
     let seed = context.plan.seed.derive(&format!("volume {name} {instance}"));

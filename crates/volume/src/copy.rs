@@ -20,7 +20,7 @@ use senesce_core::Stop;
 use signal_hook::consts::SIGTERM;
 
 use crate::{
-    Error, Result, interrupted,
+    Error, Pinned, Result, Settler, interrupted,
     read_ahead::{EndOnDrop, READERS, ReadAhead, warm},
 };
 
@@ -58,6 +58,12 @@ const BUFFER_BYTES: usize = 1 << 20;
 /// Errors: any system call; [`Error::Interrupted`] if `stop` returned true. The files copied so far
 /// stay.
 pub fn copy_tree(from: &Path, to: &Path, stop: Stop<'_>) -> Result<CopyReport> {
+    copy_tree_settled(from, to, stop, None)
+}
+
+/// As [`copy_tree`]. With a settler of the file system of `to`, the layout of the copy follows from
+/// the tree alone.
+pub fn copy_tree_settled(from: &Path, to: &Path, stop: Stop<'_>, settler: Option<&mut Settler>) -> Result<CopyReport> {
     let ahead = ReadAhead::default();
     thread::scope(|scope| {
         scope.spawn(|| ahead.walk(from));
@@ -66,8 +72,14 @@ pub fn copy_tree(from: &Path, to: &Path, stop: Stop<'_>) -> Result<CopyReport> {
         }
         let _end = EndOnDrop(&ahead);
         let (report, linked, buffer) = (CopyReport::default(), HashMap::new(), vec![0; BUFFER_BYTES]);
-        let mut copier = Copier { report, linked, buffer, stop, ahead: &ahead };
+        // The threads above use any processor.
+        let _pinned =
+            settler.as_ref().map(|_| Pinned::new()).transpose().map_err(Error::std("pin the copy of", from))?;
+        let mut copier = Copier { report, linked, buffer, stop, ahead: &ahead, settler };
         copier.directory(from, to, true)?;
+        if let Some(settler) = copier.settler {
+            settler.settle().map_err(Error::std("settle", to))?;
+        }
         Ok(copier.report)
     })
 }
@@ -80,6 +92,7 @@ struct Copier<'a> {
     stop: Stop<'a>,
     /// Reads the next files into the page cache.
     ahead: &'a ReadAhead,
+    settler: Option<&'a mut Settler>,
 }
 
 fn is_nilfs2(dir: &Path) -> bool {
@@ -105,6 +118,9 @@ impl Copier<'_> {
                 continue;
             }
             self.entry(&from.join(&name), &to.join(&name))?;
+            if let Some(settler) = &mut self.settler {
+                settler.count(false).map_err(Error::std("settle", to))?;
+            }
         }
         // Set last, because new entries change the directory's times.
         let metadata = fs::symlink_metadata(from).map_err(Error::std("look up", from))?;
@@ -162,7 +178,8 @@ impl Copier<'_> {
         // A preallocated part looks like a hole but occupies its length. The copy must occupy it
         // too.
         if metadata.blocks() * 512 >= metadata.len() {
-            return self.bytes(&mut source, &mut target, u64::MAX, (from, to));
+            self.bytes(&mut source, &mut target, u64::MAX, (from, to))?;
+            return self.write_back(&target, to);
         }
         let mut at = 0;
         while let Some((start, end)) = next_data(&source, from, at)? {
@@ -172,7 +189,13 @@ impl Copier<'_> {
             self.bytes(&mut source, &mut target, end - start, (from, to))?;
             at = end;
         }
-        target.set_len(metadata.len()).map_err(Error::std("set the length of", to))
+        target.set_len(metadata.len()).map_err(Error::std("set the length of", to))?;
+        self.write_back(&target, to)
+    }
+
+    fn write_back(&self, file: &File, path: &Path) -> Result<()> {
+        let Some(settler) = &self.settler else { return Ok(()) };
+        settler.write_back(file).map_err(Error::std("write back", path))
     }
 
     /// Copies up to `len` bytes from the current offsets, or to the end of the file.

@@ -45,6 +45,7 @@ mod read_ahead;
 mod read_only;
 mod resources;
 mod room;
+mod settle;
 mod signals;
 mod signature;
 mod spec;
@@ -53,7 +54,7 @@ mod supervised;
 mod volume;
 
 pub use circumstances::is_guest;
-pub use copy::{CopyReport, copy_attributes, copy_tree};
+pub use copy::{CopyReport, copy_attributes, copy_tree, copy_tree_settled};
 pub use error::{Error, ErrorKind, Result};
 pub use guest_owners::{GuestOwners, set_guest_owners};
 pub use host::{
@@ -71,6 +72,7 @@ pub use resources::{
 };
 pub use room::{check_room, check_size};
 pub use senesce_vdisk::{Pace, TimeReport};
+pub use settle::{Pinned, Settler, settled_mount_option};
 pub use signals::{
     check_interrupted, install_signal_cleanup, interrupted, is_interrupted, notice_slow_end, wake_on_signal,
 };

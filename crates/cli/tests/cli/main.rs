@@ -66,6 +66,7 @@ mod record;
 mod replayed;
 mod repositories;
 mod resume;
+mod settled;
 mod storm;
 mod untrusted;
 mod virtual_disk;

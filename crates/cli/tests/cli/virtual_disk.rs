@@ -14,12 +14,12 @@ use super::{
 };
 
 /// A plan whose volumes are modelled disks.
-fn on_disk(plan: &str, device: &str) -> String {
+pub(super) fn on_disk(plan: &str, device: &str) -> String {
     plan.replace("[volumes]", &format!("[volumes]\ndevice = {device:?}"))
 }
 
 /// A single plan of some length: four checkpoints.
-fn longer() -> String {
+pub(super) fn longer() -> String {
     SINGLE.replace("commits = 8", "commits = 60").replace("pulls = 4", "pulls = 45").replace("every = 4", "every = 15")
 }
 
@@ -45,7 +45,7 @@ fn assert_nothing_left(lab: &Lab, out: &str) {
 
 /// What must be gone after a clean-up, while the snapshots stay.
 #[track_caller]
-fn assert_only_snapshots(lab: &Lab, out: &str) {
+pub(super) fn assert_only_snapshots(lab: &Lab, out: &str) {
     let mut left = lab.leftovers();
     left.retain(|path| !Path::new(path).starts_with(lab.path(out).join("arms")));
     assert_eq!(left, [""; 0]);
@@ -127,7 +127,7 @@ fn btrfs_on_virtual_disk_has_modelled_seconds() {
 
 /// Starts the run of the lab's plan and waits until its first checkpoint is kept and it works
 /// again.
-fn start_and_wait(lab: &Lab) -> Child {
+pub(super) fn start_and_wait(lab: &Lab) -> Child {
     let mut command = lab.command();
     command.args(["run", "plan.toml", "--quiet", "--out", "out"]);
     command.stdout(fs::File::create(lab.path("stdout")).unwrap());

@@ -1,11 +1,13 @@
 //! An aged volume of an arm, and the sums of its steps since the last checkpoint.
 
+use std::{io, os::fd::BorrowedFd};
+
 use senesce_core::{Clock, Nanos};
-use senesce_exec::{ExecError, Latencies, LatencyHistogram, LatencySums, PosixTarget, Target, TimedTarget};
+use senesce_exec::{ExecError, Latencies, LatencyHistogram, LatencySums, PosixTarget, Settle, Target, TimedTarget};
 use senesce_oplog::{DoneStep, Op, Outcome};
 use senesce_probe::collect::collect_process_times;
 use senesce_store::{AgingRow, CellKey, LatencyRow, Role, StepRow};
-use senesce_volume::Volume;
+use senesce_volume::{Pinned, Settler, Volume};
 
 use super::virtual_time::VirtualTime;
 use crate::{Error, feedback::SpaceTold};
@@ -28,6 +30,8 @@ pub(crate) struct Aged {
     direct: bool,
     /// Bytes that its device had written at the end of the last checkpoint. `None` for a directory.
     written_before: Option<u64>,
+    /// Operations between two commits of a volume that settles. `None`: it does not.
+    settle: Option<u64>,
 }
 
 /// The parts of the time of one step.
@@ -68,10 +72,10 @@ pub(crate) struct Tally {
 
 impl Aged {
     /// Wraps a mounted volume. With `direct`, reads and overwrites bypass the page cache.
-    pub fn new(role: Role, volume: Volume, direct: bool) -> Result<Self, Error> {
+    pub fn new(role: Role, volume: Volume, direct: bool, settle: Option<u64>) -> Result<Self, Error> {
         let (tally, latencies) = (Tally::default(), Latencies::default());
         let written_before = device_written(&volume)?;
-        Ok(Self { role, volume, target: None, tally, latencies, steps: Vec::new(), direct, written_before })
+        Ok(Self { role, volume, target: None, tally, latencies, steps: Vec::new(), direct, written_before, settle })
     }
 
     /// Replaces the volume. Destroys the old one before it makes the new one.
@@ -106,7 +110,9 @@ impl Aged {
             });
         }
         if self.target.is_none() {
-            self.target = Some(PosixTarget::open(self.volume.root())?.with_direct_io(self.direct));
+            let settle = settling(&self.volume, self.settle)?;
+            let target = PosixTarget::open(self.volume.root())?.with_direct_io(self.direct);
+            self.target = Some(target.with_settle(settle.map(|settling| Box::new(settling) as Box<dyn Settle>)));
         }
         Ok(self.target.as_mut().expect("it was just opened"))
     }
@@ -138,6 +144,9 @@ impl Aged {
         work: impl FnOnce(&mut dyn Target) -> Result<T, ExecError>,
     ) -> Result<(T, StepTimes), Error> {
         self.target()?;
+        // Only here: threads that this thread starts at other times would inherit it.
+        let pinned = self.settle.map(|_| Pinned::new()).transpose();
+        let _pinned = pinned.map_err(Error::io("pin a thread that applies operations to", self.volume.root()))?;
         let before = self.latencies.sums();
         let (result, times) = self.timed(clock, |aged| {
             let target = aged.target.as_mut().expect("it was just opened");
@@ -264,6 +273,25 @@ impl Aged {
     }
 }
 
+/// Settles an aged volume after its operations.
+#[derive(Debug)]
+struct Settling(Settler);
+
+impl Settle for Settling {
+    fn wrote(&mut self, file: BorrowedFd<'_>) -> io::Result<()> {
+        self.0.write_back(file)
+    }
+
+    fn done(&mut self, op: &Op) -> io::Result<()> {
+        self.0.count(matches!(op, Op::Unlink { .. } | Op::Rename { .. } | Op::RemoveTree { .. }))
+    }
+}
+
+fn settling(volume: &Volume, every: Option<u64>) -> Result<Option<Settling>, Error> {
+    let settler = every.map(|every| Settler::open(volume.root(), volume.spec().file_system, every));
+    Ok(settler.transpose()?.map(Settling))
+}
+
 /// Bytes that a volume's device has written. `None` for a directory.
 fn device_written(volume: &Volume) -> Result<Option<u64>, Error> {
     /// Bytes of a sector in the block layer's statistics.
@@ -308,7 +336,7 @@ mod tests {
             Volume::create(&custodian, &VolumeSpec::new(backend, FileSystemKind::Ext4), &slot).unwrap()
         };
         let image = Backend::Image { dir: dir.path().to_owned(), size: Bytes(64 * Bytes::MIB), memory: false };
-        let mut aged = Aged::new(Role::Full, volume("loop", image), false).unwrap();
+        let mut aged = Aged::new(Role::Full, volume("loop", image), false, None).unwrap();
         let mut written = |mib: u64| {
             aged.mark_written().unwrap();
             fs::write(aged.volume.root().join(format!("{mib}")), vec![7; (mib << 20) as usize]).unwrap();
@@ -324,7 +352,7 @@ mod tests {
         }
         let path = dir.path().join("directory");
         fs::create_dir(&path).unwrap();
-        let plain = Aged::new(Role::Full, volume("directory", Backend::Directory { path }), false).unwrap();
+        let plain = Aged::new(Role::Full, volume("directory", Backend::Directory { path }), false, None).unwrap();
         assert_eq!(plain.written_since().unwrap(), None, "a directory has no device of its own");
     }
 }

@@ -103,7 +103,12 @@ fn begin(context: &mut ArmContext<'_>, dir: &Path) -> Result<ArmState, Error> {
     let mut aged = Vec::new();
     for role in aged_roles(context.plan) {
         context.doing("mkfs", role);
-        aged.push(Aged::new(role, volumes::create(context, role, 0)?, context.source.is_direct())?);
+        aged.push(Aged::new(
+            role,
+            volumes::create(context, role, 0)?,
+            context.source.is_direct(),
+            context.plan.workload.settle(),
+        )?);
     }
     let driver = context.source.driver(context)?;
     let log = match driver.is_logged() {
@@ -147,7 +152,7 @@ fn restore(context: &mut ArmContext<'_>, dir: &Path, at: Position) -> Result<Arm
         context.doing("restoring the snapshot", role);
         let (spec, slot) = volumes::spec_and_slot(context, role, 0);
         let (volume, _) = Volume::restore(context.custodian, &spec, &slot, &dir.join(snapshot), &*context.world.clock)?;
-        aged.push(Aged::new(role, volume, context.source.is_direct())?);
+        aged.push(Aged::new(role, volume, context.source.is_direct(), context.plan.workload.settle())?);
     }
     let (feedback, told) = FeedbackFile::open(&context.paths.feedback(&name), at.feedback_bytes)?;
     let mut driver = context.source.driver(context)?;

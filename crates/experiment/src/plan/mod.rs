@@ -179,6 +179,12 @@ pub struct WorkloadPlan {
     /// Operations between synchronisations of the file system, because the pace of commits changes
     /// the layout. 0: never.
     pub sync_every_operations: u64,
+    /// Operations between two commits of a volume that settles: the replay writes each file back at
+    /// once, on one processor, and waits for all work that the kernel would do later. Then two runs
+    /// of the plan have the same layout. It changes the layout. 0: the kernel chooses its times, and
+    /// two runs differ by some percent.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub settle_every_operations: u64,
     /// Parameters of `kind = "fsfb"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fsfb: Option<FsfbPlan>,
@@ -205,6 +211,13 @@ pub struct WorkloadPlan {
     pub replay: Option<ReplayPlan>,
 }
 
+impl WorkloadPlan {
+    /// Operations between two commits of a volume that settles. `None`: volumes do not settle.
+    pub fn settle(&self) -> Option<u64> {
+        (self.settle_every_operations > 0).then_some(self.settle_every_operations)
+    }
+}
+
 impl Default for WorkloadPlan {
     fn default() -> Self {
         Self {
@@ -216,6 +229,7 @@ impl Default for WorkloadPlan {
             copies: 10,
             keep_free: Size::mib(500),
             sync_every_operations: 2_000,
+            settle_every_operations: 0,
             fsfb: None,
             profile: None,
             mail: None,
@@ -419,6 +433,10 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 /// `false` is not written, so that a plan from before the key existed keeps its text and its hash.
+fn is_zero(value: &u64) -> bool {
+    *value == 0
+}
+
 fn is_false(value: &bool) -> bool {
     !*value
 }

@@ -9,7 +9,7 @@ use senesce_store::Role;
 use serde_json::Value;
 
 use super::{
-    AutoSize, Edition, FileSystemName, FsfbPlan, History, InterfilePlan, IntrafilePlan, MailPlan, Measure,
+    AutoSize, Edition, Engine, FileSystemName, FsfbPlan, History, InterfilePlan, IntrafilePlan, MailPlan, Measure,
     OverwritePlan, PatternPlan, Plan, ProfilePlan, RenamesPlan, ReplayPlan, Scanner, ScheduleName, VolumePlan, Volumes,
     WorkloadKind, WorkloadPlan,
 };
@@ -31,6 +31,14 @@ const RULES: &[Rule] = &[
     }),
     ("workload.copies", of_scripts),
     ("workload.keep_free", of_scripts),
+    ("workload.settle_every_operations", |plan| {
+        let is_place = |role: &Role| plan.volume(*role).is_directory();
+        match () {
+            () if plan.is_of_git_binary() => Some("has no effect on engine = [\"git\"], which writes by itself"),
+            () if plan.roles().iter().any(is_place) => Some("is not for directories: their file system is in use"),
+            () => None,
+        }
+    }),
     ("workload.profile.churn", |plan| {
         let schedule = plan.workload.profile.as_ref().map(|profile| profile.schedule);
         (schedule == Some(ScheduleName::Classic)).then_some("is allowed with schedule = \"virtual\" only")
@@ -91,6 +99,10 @@ fn of_images(plan: &Plan) -> Option<&'static str> {
 impl Plan {
     fn is_of(&self, edition: Edition) -> bool {
         self.workload.kind == WorkloadKind::History && self.workload.edition == edition
+    }
+
+    fn is_of_git_binary(&self) -> bool {
+        self.workload.kind == WorkloadKind::History && self.workload.engine.contains(&Engine::Git)
     }
 
     /// The first key that the plan sets without effect, and the reason.
@@ -296,6 +308,11 @@ mod tests {
             ("workload.gc", plan("gc = [true]", TRACE)),
             ("workload.fill_percent", plan("fill_percent = 80", REPO)),
             ("workload.fill_percent", plan("kind = \"fsfb\"\nfill_percent = 80", "")),
+            ("workload.settle_every_operations", plan("engine = [\"git\"]\nsettle_every_operations = 9", REPO)),
+            ("workload.settle_every_operations", {
+                let fsfb = "kind = \"fsfb\"\nsettle_every_operations = 9";
+                plan(fsfb, &format!("[volumes]\nfull = \"none\"\n{HOST}"))
+            }),
             ("workload.copies", plan("edition = \"full-disk-paper\"\ncopies = 3", REPO)),
             ("workload.keep_free", plan("keep_free = \"1MiB\"", REPO)),
             (

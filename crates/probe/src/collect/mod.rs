@@ -35,7 +35,7 @@ pub use free_space::{collect_free_extents, collect_free_extents_as_it_is};
 pub use gnu_grep::collect_gnu_grep;
 pub use grep::{GrepFigures, GrepOptions, collect_grep};
 pub use load::{collect_disk_bytes, collect_load};
-pub use rusage::{CpuTimes, collect_process_times};
+pub use rusage::{CpuTimes, collect_process_times, collect_thread_read_bytes};
 pub use search::compute_pattern;
 pub use survey::{EntryKind, SurveyFigures, Surveyed, collect_survey};
 pub use transfer::{TransferLimit, TransferPoint, collect_transfer_curve};

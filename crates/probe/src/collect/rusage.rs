@@ -31,6 +31,13 @@ pub(crate) fn collect_thread_times() -> CpuTimes {
     times_of(libc::RUSAGE_THREAD)
 }
 
+/// Bytes that the calling thread has requested from block devices so far. 0 if the kernel does not
+/// count them.
+pub fn collect_thread_read_bytes() -> u64 {
+    const BLOCK_BYTES: u64 = 512;
+    u64::try_from(usage_of(libc::RUSAGE_THREAD).ru_inblock).unwrap_or(0) * BLOCK_BYTES
+}
+
 /// CPU time so far of all threads of this process and of all its exited children.
 pub fn collect_process_times() -> CpuTimes {
     let (own, children) = (times_of(libc::RUSAGE_SELF), times_of(libc::RUSAGE_CHILDREN));
@@ -41,15 +48,18 @@ pub fn collect_process_times() -> CpuTimes {
 }
 
 fn times_of(who: libc::c_int) -> CpuTimes {
+    CpuTimes::from_rusage(&usage_of(who))
+}
+
+fn usage_of(who: libc::c_int) -> libc::rusage {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: getrusage writes at most one rusage to the pointer, which is valid for it. A zeroed
     // rusage is a valid value (integers only), so that the memory is initialised even after a
     // failure.
-    let usage = unsafe {
+    unsafe {
         libc::getrusage(who, usage.as_mut_ptr());
         usage.assume_init()
-    };
-    CpuTimes::from_rusage(&usage)
+    }
 }
 
 /// Waits for a child; returns its wait status and its CPU time. The caller must not wait for it in

@@ -452,6 +452,8 @@ impl Host for FakeHost {
         Ok(())
     }
 
+    fn thaw(&self, _point: &Path) {}
+
     fn unmount(&self, point: &Path, lazily: bool) -> Result<()> {
         let mut world = self.step(if lazily { "unmount_lazily" } else { "unmount" })?;
         if world.busy > 0 && !lazily {

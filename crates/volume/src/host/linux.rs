@@ -371,6 +371,13 @@ impl Host for LinuxHost {
         Ok(())
     }
 
+    fn thaw(&self, point: &Path) {
+        // An error is not reported: the unmount that follows shows whether it matters.
+        if let Ok(fd) = linux_file::open(point, OFlags::RDONLY | OFlags::DIRECTORY) {
+            let _ = super::settle_calls::thaw(&fd);
+        }
+    }
+
     fn sync_file_system(&self, root: &Path) -> Result<()> {
         let fd = linux_file::open(root, OFlags::RDONLY | OFlags::DIRECTORY)?;
         rustix::fs::syncfs(&fd).map_err(Error::io("sync the file system of", root))?;

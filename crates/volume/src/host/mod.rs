@@ -17,6 +17,7 @@ mod mountinfo;
 mod mounts;
 mod options;
 mod probe;
+pub(crate) mod settle_calls;
 mod swaps;
 
 use std::{
@@ -303,6 +304,8 @@ pub trait Host: Send + Sync {
     fn mounts(&self) -> Result<Vec<MountEntry>>;
     /// Mounts a device.
     fn mount(&self, source: &Path, point: &Path, kind: FileSystemKind, options: &str) -> Result<()>;
+    /// Thaws the file system at a mount point if a killed run left it frozen. Else does nothing.
+    fn thaw(&self, point: &Path);
     /// Unmounts. `lazily` detaches the mount from the tree at once, and from the device after its
     /// last user.
     fn unmount(&self, point: &Path, lazily: bool) -> Result<()>;

@@ -343,6 +343,10 @@ fn release_mount(host: &dyn Host, point: &Path, source: &MountSource, token: &st
             Found::Ours(points) => points,
         };
         is_seen = true;
+        // An unmount of a frozen file system leaves it in the kernel, and its device in use.
+        if !matches!(source, MountSource::Engine { .. }) {
+            points.iter().for_each(|point| host.thaw(point));
+        }
         // In reverse order, because a later mount may be inside an earlier one.
         let unmounted = points.iter().rev().try_for_each(|point| host.unmount(point, attempt == TRIES));
         match unmounted {

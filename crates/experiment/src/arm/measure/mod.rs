@@ -25,7 +25,7 @@ use std::path::Path;
 use senesce_core::RelPath;
 use senesce_exec::tree::{Tree, collect_tree_until, compare_trees};
 use senesce_store::{AgingRow, CellKey, CellResults, CellRow, CircumstanceRow, GrepRow, ModelledRow, Role};
-use senesce_volume::{Volume, copy_tree};
+use senesce_volume::{Settler, Volume, copy_tree_settled};
 
 use self::{
     engine::engine_rows,
@@ -209,7 +209,10 @@ fn look_at_aged(
 fn make_twin(context: &mut ArmContext<'_>, key: &CellKey, from: &Path) -> Result<(Volume, CellResults), Error> {
     context.doing("making the unaged twin", Role::Unaged);
     let mut twin = volumes::create(context, Role::Unaged, key.pulls + 1)?;
-    copy_tree(from, twin.root(), &context.world.stop())?;
+    let settle = context.plan.workload.settle();
+    let mut settler = settle.map(|every| Settler::open(twin.root(), twin.spec().file_system, every)).transpose()?;
+    copy_tree_settled(from, twin.root(), &context.world.stop(), settler.as_mut())?;
+    drop(settler);
     context.doing("writing back", Role::Unaged);
     twin.sync()?;
     if key.pulls == 0 {

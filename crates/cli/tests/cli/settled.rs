@@ -1,0 +1,100 @@
+//! Plans that settle: two runs have the same figures.
+
+use std::{fs, path::Path, process::Command};
+
+use senesce_testkit::root_or_skip;
+use serde_json::Value;
+
+use super::{
+    lab::{Lab, SINGLE, SMALL},
+    virtual_disk::{assert_only_snapshots, longer, on_disk, start_and_wait},
+};
+
+/// Columns of time, and of the drive under the images.
+const TIMES: [&str; 6] =
+    ["wall_seconds", "user_seconds", "system_seconds", "operation_seconds", "sync_seconds", "disk_seconds"];
+
+/// The tables that do not hold times. Virtual time also depends on other readers of the device and
+/// on the machine's memory, so its rows are left out.
+fn figures(lab: &Lab, out: &str) -> Vec<(String, Vec<Value>)> {
+    let export: Value = serde_json::from_str(&lab.run(["export", out, "--json"]).good().stdout).unwrap();
+    let names = ["cells", "layout", "free_space", "maps", "modelled", "aging", "steps"];
+    let rows = |name: &str| {
+        let rows = export[name].as_array().unwrap().iter().filter(|row| row["method"] != "virtual-time");
+        rows.cloned().map(without_times).collect::<Vec<_>>()
+    };
+    names.iter().map(|&name| (name.to_owned(), rows(name))).collect()
+}
+
+fn without_times(mut row: Value) -> Value {
+    let columns = row.as_object_mut().unwrap();
+    TIMES.iter().for_each(|&time| drop(columns.remove(time)));
+    row
+}
+
+/// Runs a plan twice, and compares all figures.
+#[track_caller]
+fn assert_same_twice(plan: &str) {
+    if !root_or_skip("FUSE and volumes") {
+        return;
+    }
+    let lab = Lab::new();
+    lab.plan(&on_disk(plan, "hdd-7200").replace("[measure]", "settle_every_operations = 20\n[measure]"));
+    for out in ["first", "second"] {
+        lab.run(["run", "plan.toml", "--quiet", "--out", out]).good();
+    }
+    lab.assert_nothing_left();
+    for ((name, first), (_, second)) in figures(&lab, "first").into_iter().zip(figures(&lab, "second")) {
+        assert!(!first.is_empty(), "table {name} is empty");
+        assert_eq!(first.len(), second.len(), "rows of table {name}");
+        for (one, other) in first.iter().zip(&second) {
+            assert_eq!(one, other, "table {name}");
+        }
+    }
+    let log = |out: &str| fs::read_dir(lab.path(out).join("arms")).unwrap().next().unwrap().unwrap().path();
+    let bytes = |dir: &Path| fs::read(dir.join("oplog.senesce-log")).unwrap();
+    assert!(bytes(&log("first")) == bytes(&log("second")), "the operation logs differ");
+}
+
+#[test]
+fn settled_full_ext4_has_equal_figures() {
+    assert_same_twice(SMALL);
+}
+
+#[test]
+fn settled_xfs_has_equal_figures() {
+    assert_same_twice(&longer().replace("64MiB", "320MiB").replace("\"ext4\"", "\"xfs\""));
+}
+
+#[test]
+fn settled_btrfs_runs_to_its_end() {
+    if !root_or_skip("FUSE and volumes") {
+        return;
+    }
+    let lab = Lab::new();
+    let plan = SINGLE.replace("64MiB", "320MiB").replace("\"ext4\"", "\"btrfs\"");
+    lab.plan(&on_disk(&plan, "hdd-7200").replace("[measure]", "settle_every_operations = 200\n[measure]"));
+    lab.run(["run", "plan.toml", "--quiet", "--out", "out"]).good();
+    lab.assert_nothing_left();
+}
+
+#[test]
+fn clean_removes_a_frozen_volume() {
+    if !root_or_skip("FUSE and volumes") {
+        return;
+    }
+    let lab = Lab::new();
+    lab.plan(&on_disk(&longer(), "hdd-7200"));
+    let mut child = start_and_wait(&lab);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let mounts = fs::read_to_string("/proc/mounts").unwrap();
+    let mut points = mounts.lines().filter_map(|line| line.split(' ').nth(1));
+    let volumes = lab.path("out/volumes");
+    let is_volume = |point: &&str| Path::new(point).starts_with(&volumes) && !point.ends_with(".disk");
+    let point = points.find(is_volume).expect("a killed run leaves its mount");
+    assert!(Command::new("fsfreeze").args(["-f", point]).status().unwrap().success());
+    let cleaned = lab.run(["clean"]).good().stdout;
+    assert!(!cleaned.contains("STILL THERE") && !cleaned.contains("detached"), "{cleaned}");
+    assert_only_snapshots(&lab, "out");
+}

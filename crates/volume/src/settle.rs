@@ -1,0 +1,118 @@
+//! Settling: the calling thread does the work that the kernel would otherwise do later, on any
+//! processor and at any time. Then the layout follows from the operations alone.
+//!
+//! Three things of the kernel make two equal runs unlike:
+//!
+//! - It chooses blocks when it writes back, in a worker thread. ext4 chooses by the processor of
+//!   that thread. [`Settler::write_back`] does it here, right after the write.
+//! - It finishes work in other threads: Btrfs inserts extents and delayed items, XFS frees the
+//!   blocks of removed files. [`Settler::write_back`] and [`Settler::count`] wait for it.
+//! - Freed blocks can be used again after a commit, which a timer or a worker starts.
+//!   [`Settler::count`] commits after a number of operations, long before any timer.
+//!
+//! The caller pins its thread ([`Pinned`]), because allocators also keep state for each processor.
+
+use std::{
+    io,
+    os::fd::{AsFd, OwnedFd},
+    path::Path,
+};
+
+use rustix::{
+    fs::OFlags,
+    io::{Errno, retry_on_intr},
+    thread::{CpuSet, sched_getaffinity, sched_setaffinity},
+};
+
+use crate::{Error, FileSystemKind, Result, host::settle_calls as calls};
+
+/// The most operations between two commits of Btrfs. An operation makes up to three delayed items,
+/// and from 128 on a worker inserts them.
+const BTRFS_MOST_OPERATIONS: u64 = 32;
+
+/// The option of ext4 against a thread that reads bitmaps at a random time in the first five
+/// seconds after a mount. Empty for other file systems.
+pub fn settled_mount_option(kind: FileSystemKind) -> &'static str {
+    if kind == FileSystemKind::Ext4 { "no_prefetch_block_bitmaps" } else { "" }
+}
+
+/// Settles one mounted file system.
+#[derive(Debug)]
+pub struct Settler {
+    root: OwnedFd,
+    kind: FileSystemKind,
+    /// Operations between two commits.
+    every: u64,
+    operations: u64,
+}
+
+impl Settler {
+    /// Opens the root of a mounted volume. Drop it before an unmount. A commit follows after each
+    /// `every` operations; on Btrfs after at most 32.
+    pub fn open(root: &Path, kind: FileSystemKind, every: u64) -> Result<Self> {
+        let root = rustix::fs::open(root, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, 0.into())
+            .map_err(Error::io("open", root))?;
+        let most = if kind == FileSystemKind::Btrfs { BTRFS_MOST_OPERATIONS } else { u64::MAX };
+        Ok(Self { root, kind, every: every.clamp(1, most), operations: 0 })
+    }
+
+    /// Writes a file back, and waits until its extents are in the file system's maps. The kernel
+    /// chooses the blocks in this thread.
+    ///
+    /// Cost: one write of the device.
+    pub fn write_back(&self, file: impl AsFd) -> io::Result<()> {
+        match retry_on_intr(|| calls::sync_extents(&file)) {
+            Err(Errno::OPNOTSUPP | Errno::NOTTY | Errno::NOSYS) => rustix::fs::fdatasync(&file)?,
+            done => done?,
+        }
+        Ok(())
+    }
+
+    /// Counts an operation, and settles when it is time. `removed` is whether the operation may
+    /// have removed a file.
+    pub fn count(&mut self, removed: bool) -> io::Result<()> {
+        // XFS frees the blocks of removed files in a thread of each processor.
+        if removed && self.kind == FileSystemKind::Xfs {
+            calls::free_removed_xfs(&self.root)?;
+        }
+        self.operations += 1;
+        if self.operations >= self.every { self.settle() } else { Ok(()) }
+    }
+
+    /// Commits everything, and waits until no thread of the file system has work left.
+    pub fn settle(&mut self) -> io::Result<()> {
+        self.operations = 0;
+        if self.kind == FileSystemKind::Xfs {
+            // A sync leaves its timers of 30 s running; a freeze restarts them.
+            calls::freeze(&self.root)?;
+            return Ok(calls::thaw(&self.root)?);
+        }
+        rustix::fs::syncfs(&self.root)?;
+        // The kernel does not pass syncfs to a FUSE server.
+        if self.kind.is_engine() { Ok(rustix::fs::fsync(&self.root)?) } else { Ok(()) }
+    }
+}
+
+/// The calling thread runs on one processor until the drop.
+#[derive(Debug)]
+pub struct Pinned(CpuSet);
+
+impl Pinned {
+    /// Pins the calling thread to the first processor that it may use. A thread that it starts
+    /// inherits this.
+    pub fn new() -> io::Result<Self> {
+        let before = sched_getaffinity(None)?;
+        let mut one = CpuSet::new();
+        let first = (0..CpuSet::MAX_CPU).find(|&cpu| before.is_set(cpu)).ok_or(Errno::INVAL)?;
+        one.set(first);
+        sched_setaffinity(None, &one)?;
+        Ok(Self(before))
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        // The processors may have changed. Then the thread stays where it is.
+        let _ = sched_setaffinity(None, &self.0);
+    }
+}
