@@ -179,10 +179,9 @@ pub struct WorkloadPlan {
     /// Operations between synchronisations of the file system, because the pace of commits changes
     /// the layout. 0: never.
     pub sync_every_operations: u64,
-    /// Operations between two commits of a volume that settles: the replay writes each file back at
-    /// once, on one processor, and waits for all work that the kernel would do later. Then two runs
-    /// of the plan have the same layout. It changes the layout. 0: the kernel chooses its times, and
-    /// two runs differ by some percent.
+    /// Operations between two commits of a volume that settles: each file is written back at once,
+    /// on one processor, and work that the kernel would do later is done now. Then two runs of the
+    /// plan have the same layout. It changes the layout. 0: the kernel chooses its own times.
     #[serde(skip_serializing_if = "is_zero")]
     pub settle_every_operations: u64,
     /// Parameters of `kind = "fsfb"`.
