@@ -309,10 +309,10 @@ mod tests {
             ("workload.fill_percent", plan("fill_percent = 80", REPO)),
             ("workload.fill_percent", plan("kind = \"fsfb\"\nfill_percent = 80", "")),
             ("workload.settle_every_operations", plan("engine = [\"git\"]\nsettle_every_operations = 9", REPO)),
-            ("workload.settle_every_operations", {
-                let fsfb = "kind = \"fsfb\"\nsettle_every_operations = 9";
-                plan(fsfb, &format!("[volumes]\nfull = \"none\"\n{HOST}"))
-            }),
+            (
+                "workload.settle_every_operations",
+                plan("settle_every_operations = 9", &format!("{REPO}[volumes]\n{HOST}")),
+            ),
             ("workload.copies", plan("edition = \"full-disk-paper\"\ncopies = 3", REPO)),
             ("workload.keep_free", plan("keep_free = \"1MiB\"", REPO)),
             (
