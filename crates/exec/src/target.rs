@@ -30,7 +30,7 @@ pub trait Target: Send {
 
 /// Work after operations on a mounted file system, so that its layout does not depend on the
 /// kernel's timing.
-pub trait Settle: Send + std::fmt::Debug {
+pub trait Settle: Send + Sync + std::fmt::Debug {
     /// Called after a write, with the file that was written.
     fn wrote(&mut self, file: BorrowedFd<'_>) -> io::Result<()>;
 

@@ -27,7 +27,7 @@ const FREE: [&str; 6] = ["--free-space", "4KiB:5%,16KiB:10%,64KiB:15%,4MiB:70%",
 /// Seconds of a cold read of the large file.
 fn read(lab: &Lab, disk: &Disk, server: &mut Server) -> f64 {
     let mount = Mount::new(&[&disk.device], lab.path("mnt"));
-    server.cool().unwrap();
+    server.drop_device_cache().unwrap();
     server.mark("read").unwrap();
     std::io::copy(&mut File::open(mount.point.join("tree/large")).unwrap(), &mut std::io::sink()).unwrap();
     let phase = server.mark("after").unwrap().phase;
