@@ -39,6 +39,7 @@ mod reproduction;
 mod reproduction_strip;
 mod sheet;
 mod shelf;
+mod slowdown;
 mod sparkline;
 mod spread;
 mod suite;
@@ -47,6 +48,7 @@ mod transfer;
 mod tree;
 mod warnings;
 mod workload;
+mod write_amplification;
 
 pub use baseline::Baseline;
 pub use equivalence::equivalence_table;

@@ -6,8 +6,10 @@ use senesce_store::{CellKey, GrepRow, Results, Role};
 
 use crate::devices::{TRACED, VIRTUAL_TIME};
 use crate::noise::{Noise, noise_bands};
+use crate::slowdown::slowdown;
 pub(crate) use crate::spread::Spread;
 use crate::workload::x_title;
+use crate::write_amplification::{amplification_of_all, amplified};
 
 /// The operations whose latencies have drawings: their names in table `latency`, and for readers.
 pub(crate) const OPERATIONS: [(&str, &str); 15] = [
@@ -297,19 +299,6 @@ pub(crate) fn lines<'r>(figures: impl Iterator<Item = (&'r CellKey, f64)>) -> Li
     values.into_iter().map(|(key, points)| (key, line(points))).filter(|(_, line)| !line.is_empty()).collect()
 }
 
-/// Aged over unaged at the same checkpoint, with the interval of the ratio.
-fn slowdown(grep: &Lines) -> Lines {
-    let mut ratios = Lines::new();
-    for ((arm, role), line) in grep.iter().filter(|((_, role), _)| *role != Role::Unaged) {
-        let Some(unaged) = grep.get(&(arm.clone(), Role::Unaged)) else { continue };
-        for (pulls, aged) in line {
-            let Some(ratio) = unaged.get(pulls).and_then(|fresh| aged.over(fresh)) else { continue };
-            ratios.entry((arm.clone(), *role)).or_default().insert(*pulls, ratio);
-        }
-    }
-    ratios
-}
-
 fn step_costs(results: &Results, valid: &BTreeSet<&CellKey>) -> StepCosts {
     let counted = || results.steps.iter().filter(|row| row.counted && valid.contains(&row.key));
     // The single operations of the git binary are not recorded.
@@ -329,27 +318,6 @@ fn step_costs(results: &Results, valid: &BTreeSet<&CellKey>) -> StepCosts {
         disk_seconds: lines(counted().map(|row| (&row.key, row.disk_seconds))),
         disk_rate: lines(counted().map(|row| (&row.key, mib(row) / row.disk_seconds))),
     }
-}
-
-/// Cells and bytes written to the device for each byte of content. Arms of the git binary have
-/// none: its writes are not counted.
-fn amplified<'r>(results: &'r Results, valid: &BTreeSet<&CellKey>) -> impl Iterator<Item = (&'r CellKey, f64)> {
-    let rows = results.aging.iter().filter(|row| valid.contains(&row.key) && row.written_bytes > 0);
-    rows.filter_map(|row| Some((&row.key, row.device_written_bytes? as f64 / row.written_bytes as f64)))
-}
-
-fn amplification_of_all(results: &Results, valid: &BTreeSet<&CellKey>) -> BTreeMap<(String, Role), f64> {
-    // Of all steps or of none: a part of the steps is not the sum of the arm.
-    let mut sums: BTreeMap<(String, Role), Option<(u64, u64)>> = BTreeMap::new();
-    for row in &results.aging {
-        let sum = sums.entry((row.key.arm.clone(), row.key.role)).or_insert(Some((0, 0)));
-        let written = row.device_written_bytes.filter(|_| valid.contains(&row.key));
-        *sum = sum.zip(written).map(|((device, content), written)| (device + written, content + row.written_bytes));
-    }
-    let ratio = |(key, sum): (_, Option<(u64, u64)>)| {
-        sum.filter(|(_, content)| *content > 0).map(|(device, content)| (key, device as f64 / content as f64))
-    };
-    sums.into_iter().filter_map(ratio).collect()
 }
 
 fn latency(results: &Results, valid: &BTreeSet<&CellKey>) -> BTreeMap<&'static str, [Lines; 3]> {
@@ -392,19 +360,6 @@ fn trace_figures(results: &Results, valid: &BTreeSet<&CellKey>) -> TraceFigures 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn slowdown_divides_medians_and_has_an_interval() {
-        let line = |values: [f64; 3]| Line::from([(10, Spread::compute(values).unwrap())]);
-        let arm = || "ext4".to_owned();
-        let grep =
-            Lines::from([((arm(), Role::Full), line([5.0, 6.0, 8.0])), ((arm(), Role::Unaged), line([2.0, 3.0, 4.0]))]);
-        let slowdown = slowdown(&grep);
-        let ratio = &slowdown[&(arm(), Role::Full)][&10];
-        assert_eq!((ratio.median, ratio.count, slowdown.len()), (2.0, 3, 1));
-        // The extremes of three are within the interval of their median.
-        assert_eq!((ratio.low, ratio.high), (1.25, 4.0));
-    }
 
     #[test]
     fn steps_cost_operations_or_wall_time_of_git() {
