@@ -21,30 +21,6 @@ fn shorten_lines(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Whether it is a file system that users name and senesce does not make.
-pub fn is_foreign(name: &str) -> bool {
-    const FOREIGN: [&str; 10] =
-        ["zfs", "bcachefs", "ntfs", "exfat", "vfat", "hfsplus", "apfs", "tmpfs", "overlay", "reiser4"];
-    FOREIGN.contains(&name)
-}
-
-/// Returns the nearest known name from serde's "unknown field `fulll`, expected one of `full`,
-/// `empty`", if one is near.
-pub(super) fn nearest_known(message: &str) -> Option<String> {
-    let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
-    let (given, known) = quoted.split_first()?;
-    if !message.starts_with("unknown") {
-        return None;
-    }
-    if is_foreign(given) {
-        return Some(format!("senesce does not support `{given}` yet; write one of the names above"));
-    }
-    let best = known
-        .iter()
-        .max_by(|a, b| strsim::jaro_winkler(given, a).total_cmp(&strsim::jaro_winkler(given, b)).then(b.cmp(a)))?;
-    (strsim::jaro_winkler(given, best) > 0.7).then(|| format!("did you mean `{best}`?"))
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::Path;

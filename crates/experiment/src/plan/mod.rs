@@ -6,6 +6,7 @@
 mod arms;
 mod cure;
 mod devices;
+mod did_you_mean;
 mod file_system;
 mod messages;
 mod parse;
@@ -26,8 +27,8 @@ use serde::{Deserialize, Serialize};
 pub use arms::{Arm, PlannedCell};
 pub use cure::{CureAt, CurePlan, CureStrategy, CureTool};
 pub(crate) use devices::find_device;
+pub use did_you_mean::is_foreign;
 pub use file_system::{FileSystem, FileSystemName, GardeningName};
-pub use messages::is_foreign;
 pub use parse::PlanError;
 pub(crate) use parse::{is_name, parse_format};
 pub use profile::{ContentName, ProfilePlan, ScheduleName, SizesName};

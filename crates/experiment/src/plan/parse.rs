@@ -9,7 +9,7 @@ use crate::{description::read_description, volumes::check_words};
 
 use super::{
     Edition, Engine, FileSystemName, GardeningName, PLAN_FORMAT, Plan, VolumePlan, WorkloadKind,
-    messages::{explain, nearest_known},
+    did_you_mean::nearest_known, messages::explain,
 };
 
 /// Mount options of our engines. The gardening of a garden has its own key.
