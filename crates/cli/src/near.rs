@@ -34,7 +34,7 @@ pub fn hint_for_run(path: &Path) -> String {
     }
 }
 
-/// Whether two names are equal, or share their beginning and end but for one or two letters.
+/// Whether two names are equal, or differ in one or two letters between an equal start and end.
 fn is_near(given: &str, known: &str) -> bool {
     let (given, known) = (given.to_lowercase(), known.to_lowercase());
     let same_start = given.chars().zip(known.chars()).take_while(|(a, b)| a == b).count();

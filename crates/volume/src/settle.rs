@@ -1,16 +1,17 @@
-//! Settling: the calling thread does the work that the kernel would otherwise do later, on any
-//! processor and at any time. Then the layout follows from the operations alone.
+//! Settling: the calling thread does work that the kernel would otherwise do later, on any
+//! processor and at any time. On ext4 and XFS, the layout then follows from the operations alone.
 //!
-//! Three things of the kernel make two equal runs unlike:
+//! Three behaviours of the kernel give two runs of the same operations different layouts:
 //!
 //! - It chooses blocks when it writes back, in a worker thread. ext4 chooses by the processor of
-//!   that thread. [`Settler::write_back`] does it here, right after the write.
+//!   that thread. [`Settler::write_back`] writes back here, right after the write.
 //! - It finishes work in other threads: Btrfs inserts extents and delayed items, XFS frees the
 //!   blocks of removed files. [`Settler::write_back`] and [`Settler::count`] wait for it.
 //! - Freed blocks can be used again after a commit, which a timer or a worker starts.
 //!   [`Settler::count`] commits after a number of operations, long before any timer.
 //!
 //! The caller pins its thread ([`Pinned`]), because allocators also keep state for each processor.
+//! Btrfs still places its metadata differently in long runs.
 
 use std::{
     io,
@@ -26,12 +27,12 @@ use rustix::{
 
 use crate::{Error, FileSystemKind, Result, host::settle_calls as calls};
 
-/// The most operations between two commits of Btrfs. An operation makes up to three delayed items,
-/// and from 128 on a worker inserts them.
+/// The most operations between two commits of Btrfs. An operation adds up to three delayed items. A
+/// worker inserts them as soon as there are 128.
 const BTRFS_MOST_OPERATIONS: u64 = 32;
 
-/// The option of ext4 against a thread that reads bitmaps at a random time in the first five
-/// seconds after a mount. Empty for other file systems.
+/// The mount option that keeps ext4 from starting a thread which reads bitmaps at a random time in
+/// the first five seconds. Empty for other file systems.
 pub fn settled_mount_option(kind: FileSystemKind) -> &'static str {
     if kind == FileSystemKind::Ext4 { "no_prefetch_block_bitmaps" } else { "" }
 }
@@ -47,8 +48,8 @@ pub struct Settler {
 }
 
 impl Settler {
-    /// Opens the root of a mounted volume. Drop it before an unmount. A commit follows after each
-    /// `every` operations; on Btrfs after at most 32.
+    /// Opens the root of a mounted volume. Drop the settler before an unmount. It commits after
+    /// every `every` operations, on Btrfs after at most 32.
     pub fn open(root: &Path, kind: FileSystemKind, every: u64) -> Result<Self> {
         let root = rustix::fs::open(root, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, 0.into())
             .map_err(Error::io("open", root))?;
@@ -59,7 +60,7 @@ impl Settler {
     /// Writes a file back, and waits until its extents are in the file system's maps. The kernel
     /// chooses the blocks in this thread.
     ///
-    /// Cost: one write of the device.
+    /// Cost: at least one write to the device.
     pub fn write_back(&self, file: impl AsFd) -> io::Result<()> {
         match retry_on_intr(|| calls::sync_extents(&file)) {
             Err(Errno::OPNOTSUPP | Errno::NOTTY | Errno::NOSYS) => rustix::fs::fdatasync(&file)?,
@@ -68,7 +69,7 @@ impl Settler {
         Ok(())
     }
 
-    /// Counts an operation, and settles when it is time. `removed` is whether the operation may
+    /// Counts an operation, and settles after every `every` of them. `removed`: the operation may
     /// have removed a file.
     pub fn count(&mut self, removed: bool) -> io::Result<()> {
         // XFS frees the blocks of removed files in a thread of each processor.
@@ -79,11 +80,11 @@ impl Settler {
         if self.operations >= self.every { self.settle() } else { Ok(()) }
     }
 
-    /// Commits everything, and waits until no thread of the file system has work left.
+    /// Commits everything, and waits until the file system has no postponed work.
     pub fn settle(&mut self) -> io::Result<()> {
         self.operations = 0;
         if self.kind == FileSystemKind::Xfs {
-            // A sync leaves its timers of 30 s running; a freeze restarts them.
+            // A sync does not restart the timers of 30 s; a freeze and a thaw do.
             calls::freeze(&self.root)?;
             return Ok(calls::thaw(&self.root)?);
         }
@@ -93,13 +94,13 @@ impl Settler {
     }
 }
 
-/// The calling thread runs on one processor until the drop.
+/// Keeps the calling thread on one processor until it is dropped.
 #[derive(Debug)]
 pub struct Pinned(CpuSet);
 
 impl Pinned {
-    /// Pins the calling thread to the first processor that it may use. A thread that it starts
-    /// inherits this.
+    /// Pins the calling thread to the first processor that it may use. Threads that it starts
+    /// inherit this.
     pub fn new() -> io::Result<Self> {
         let before = sched_getaffinity(None)?;
         let mut one = CpuSet::new();
@@ -112,7 +113,7 @@ impl Pinned {
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        // The processors may have changed. Then the thread stays where it is.
+        // If the available processors changed, this can fail. Then the thread stays pinned.
         let _ = sched_setaffinity(None, &self.0);
     }
 }

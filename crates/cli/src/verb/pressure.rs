@@ -2,13 +2,12 @@
 
 use std::{fs, time::Duration};
 
-/// How long a pause is. This program does no I/O during a pause, so only others wait.
+/// The length of a pause. This program does no I/O in a pause, so only others can wait for I/O.
 const PAUSE: Duration = Duration::from_millis(50);
-/// The share of a pause in which some program waited for I/O that makes it a busy one, percent.
+/// A pause is busy if some program waited for I/O in at least this share of it, percent.
 const PRESSURE_PERCENT: u64 = 10;
 
-/// Waits for a pause. Returns whether hardly any program waited for I/O meanwhile; also true if the
-/// kernel does not report it.
+/// Pauses. Returns whether the pause was not busy, or true if the kernel does not report waits.
 pub(super) fn is_quiet_for_a_pause() -> bool {
     let before = io_wait_micros();
     std::thread::sleep(PAUSE);
@@ -16,7 +15,8 @@ pub(super) fn is_quiet_for_a_pause() -> bool {
     waited * 100 < PAUSE.as_micros() as u64 * PRESSURE_PERCENT
 }
 
-/// Microseconds so far in which some program waited for I/O; none if the kernel does not report it.
+/// Microseconds since boot in which some program waited for I/O. `None`: the kernel does not report
+/// them.
 fn io_wait_micros() -> Option<u64> {
     let text = fs::read_to_string("/proc/pressure/io").ok()?;
     let line = text.lines().find(|line| line.starts_with("some "))?;

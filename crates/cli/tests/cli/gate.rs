@@ -1,4 +1,4 @@
-//! `gate` as a CI job and `git bisect run` meet it.
+//! `gate` as a CI job and `git bisect run` call it.
 
 use std::{collections::BTreeMap, fs};
 
@@ -10,10 +10,11 @@ use serde_json::Value;
 
 use super::lab::{Lab, SENESCE, SINGLE};
 
-/// The name of an arm that is a command, a cell of a table, the end of a text in XML and a mention.
+/// An arm whose name has a command of GitHub, the end of a table cell, the end of a text in XML, a
+/// mention and a terminal escape.
 const HOSTILE: &str = "evil\n::error::pwned|x]]>&<b>@team ##[error]`$(id)` \u{1b}[31m";
 
-/// A run to write: figures of one arm.
+/// The figures of a run with one arm.
 struct Made<'a> {
     arm: &'a str,
     requests: u64,
@@ -81,7 +82,7 @@ fn make(lab: &Lab, dir: &str, made: &Made<'_>) {
 }
 
 #[test]
-fn a_baseline_passes_its_own_run_and_a_regression_fails() {
+fn baseline_passes_its_run_and_fails_a_regression() {
     let lab = Lab::new();
     make(&lab, "one", &PLAIN);
     make(&lab, "worse", &Made { requests: 10_200, ..PLAIN });
@@ -98,7 +99,7 @@ fn a_baseline_passes_its_own_run_and_a_regression_fails() {
         let better = lab.run(["gate", "better", "--baseline", base]).good().stdout;
         assert!(better.contains("1 improved: ext4 full 40") && better.contains("-10.00%"), "{better}");
     }
-    // A fresh copy is judged if it is named.
+    // The gate judges a fresh copy only if `--role` names it.
     let both = lab.run(["gate", "worse", "-b", "b.json", "--role", "full,unaged", "--json"]);
     assert_eq!(both.code, 5);
     let json: Value = serde_json::from_str(&both.stdout).unwrap();
@@ -148,7 +149,7 @@ fn exit_codes_are_those_of_git_bisect() {
 }
 
 #[test]
-fn a_run_of_another_question_is_refused_with_both_values() {
+fn run_of_another_question_is_refused_with_values() {
     let lab = Lab::new();
     make(&lab, "one", &PLAIN);
     lab.run(["gate", "one", "-s", "b.json"]).good();
@@ -162,7 +163,7 @@ fn a_run_of_another_question_is_refused_with_both_values() {
         lab.run(["gate", "seed", "-b", base]).refused(2, &[seed, hint]);
         let history = "history.last_commit is aa in the baseline, bb in the run";
         lab.run(["gate", "history", "-b", base]).refused(2, &[history, hint]);
-        // What is under test is listed.
+        // A difference that is under test is listed, not refused.
         let kernel = lab.run(["gate", "kernel", "-b", base]).good().stdout;
         assert!(kernel.contains("unlike: kernel: kernel_release is 6.1 in the baseline, 6.2 in the run"), "{kernel}");
     }
@@ -186,7 +187,7 @@ fn outputs_escape_a_hostile_arm() {
     fs::write(lab.path("summary.md"), "before\n").unwrap();
     let done = senesce_testkit::Done::of(command.env("GITHUB_STEP_SUMMARY", lab.path("summary.md")).output().unwrap());
     assert_eq!(done.code, 5, "{}", done.stderr);
-    // GitHub executes a line that starts with `::`, and `##[` anywhere.
+    // GitHub executes lines that start with `::`, and `##[` at any place of a line.
     let commands: Vec<&str> = done.stdout.lines().filter(|line| line.trim_start().starts_with("::")).collect();
     assert_eq!(commands.len(), 2, "{}", done.stdout);
     assert!(commands.iter().all(|line| line.starts_with("::error title=evil")), "{commands:?}");
@@ -220,7 +221,7 @@ fn contrib(name: &str) -> (String, Value) {
     (text, parsed)
 }
 
-/// The shell text of the step of GitHub that gates, and its variables.
+/// The shell text and the variables of the step `Gate` of the workflow for GitHub.
 fn github_step() -> (String, Value) {
     let (_, workflow) = contrib("github/senesce-gate.yml");
     assert!(workflow["on"].get("pull_request").is_some(), "{workflow}");
@@ -231,7 +232,7 @@ fn github_step() -> (String, Value) {
     (step["run"].as_str().unwrap().to_owned(), job["env"].clone())
 }
 
-/// The shell text of the job of GitLab, and its variables.
+/// The shell text and the variables of the job for GitLab.
 fn gitlab_job() -> (String, Value) {
     let (_, template) = contrib("gitlab/senesce-gate.yml");
     let job = &template["aging"];
@@ -241,14 +242,14 @@ fn gitlab_job() -> (String, Value) {
     (lines.collect::<Vec<_>>().join("\n"), job["variables"].clone())
 }
 
-/// Runs a script of a template as its service does, below `dir`, which stands for the repository.
+/// Runs a script of a template as its service does. `dir` is the repository.
 fn run_script(lab: &Lab, dir: &str, (script, variables): &(String, Value)) -> senesce_testkit::Done {
     let mut command = std::process::Command::new("bash");
     lab.confine(&mut command);
     for (name, value) in variables.as_object().unwrap() {
         command.env(name, value.as_str().unwrap());
     }
-    // The test is root already, and need not have sudo.
+    // The test is root already, and sudo may not be installed.
     let bin = lab.path("bin");
     if !bin.exists() {
         fs::create_dir(&bin).unwrap();
@@ -292,7 +293,7 @@ fn templates_run_a_plan_and_find_a_changed_mkfs() {
         assert!(lab.path("repository").join(output).is_file(), "{output}");
     }
     fs::rename(lab.path("repository/aging-run"), lab.path("same")).unwrap();
-    // Blocks of 1 KiB without extents need more requests, and the same question is asked.
+    // Blocks of 1 KiB without extents need more requests. The gate accepts another mkfs.
     write(&format!("{SINGLE}mkfs = [\"-b\", \"1024\", \"-O\", \"^extent,^64bit\"]\n"));
     let other = run_script(&lab, "repository", &gitlab_job());
     assert_eq!(other.code, 5, "{} {}", other.stdout, other.stderr);

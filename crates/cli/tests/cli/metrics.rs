@@ -1,4 +1,4 @@
-//! `inspect --metrics` as node_exporter, Prometheus and Grafana meet it.
+//! `inspect --metrics` as node_exporter, Prometheus and Grafana read it.
 
 use std::{
     collections::BTreeSet,
@@ -32,7 +32,7 @@ fn names_of(text: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn metrics_of_an_image_are_written_and_a_failure_says_so() {
+fn metrics_are_written_also_by_a_failed_inspection() {
     let lab = Lab::new();
     let tree = lab.path("tree");
     fs::create_dir(&tree).unwrap();
@@ -94,13 +94,13 @@ fn rules_and_dashboard_name_existing_metrics() {
 }
 
 #[test]
-fn the_service_is_a_polite_one() {
+fn service_runs_at_idle_priority_with_valid_options() {
     let service = file("contrib/systemd/senesce-inspect@.service");
     for line in ["IOSchedulingClass=idle", "CPUWeight=10", "ConditionPathIsMountPoint=%f"] {
         assert!(service.lines().any(|found| found == line), "{line}");
     }
     let start = service.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/bin/senesce ")).unwrap();
-    // Only the place does not exist: the options are those of the program.
+    // The only error is the missing path, so the program accepts the options.
     let lab = Lab::new();
     let metrics = lab.path("senesce-x.prom");
     let line = start

@@ -57,7 +57,7 @@ fn whole_linux_trace_reaches_its_known_layout() {
     lab.assert_nothing_left();
 }
 
-/// A plan whose runs differ only by the pace of the kernel.
+/// A plan whose runs differ only by the background work of the kernel.
 const NULL: &str = r#"format = "senesce-plan/1"
 name = "null"
 seed = 1
@@ -82,7 +82,7 @@ kind = "xfs"
 kind = "btrfs"
 "#;
 
-/// `SENESCE_NULL_RUNS` is the number of runs; N runs are N·(N-1) comparisons.
+/// `SENESCE_NULL_RUNS` is the number of runs. N runs make N·(N-1) comparisons.
 #[test]
 #[ignore = "takes long: .ci/nightly runs it"]
 fn fresh_runs_of_one_plan_raise_no_alarm() {

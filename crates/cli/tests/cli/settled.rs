@@ -1,4 +1,4 @@
-//! Plans that settle: two runs have the same figures.
+//! Plans that settle: two runs on ext4 and on XFS have the same figures.
 
 use std::{fs, path::Path, process::Command};
 
@@ -10,7 +10,8 @@ use super::{
     virtual_disk::{assert_only_snapshots, longer, on_disk, start_and_wait},
 };
 
-/// Columns of time, and of writes: the kernel writes metadata to its place at times of its own.
+/// Columns that can differ: times, and bytes written, because the kernel chooses when it writes
+/// metadata to its place.
 const UNSETTLED: [&str; 7] = [
     "wall_seconds",
     "user_seconds",
@@ -21,8 +22,8 @@ const UNSETTLED: [&str; 7] = [
     "device_written_bytes",
 ];
 
-/// The tables that do not hold times. Virtual time also depends on other readers of the device and
-/// on the machine's memory, so its rows are left out.
+/// The tables without times. Rows of virtual time are left out, because it also depends on other
+/// readers of the device and on the memory of the machine.
 fn figures(lab: &Lab, out: &str) -> Vec<(String, Vec<Value>)> {
     let export: Value = serde_json::from_str(&lab.run(["export", out, "--json"]).good().stdout).unwrap();
     let names = ["cells", "layout", "free_space", "maps", "modelled", "aging", "steps"];
@@ -74,7 +75,7 @@ fn settled_xfs_has_equal_figures() {
 }
 
 #[test]
-fn settled_btrfs_runs_to_its_end() {
+fn settled_btrfs_run_finishes() {
     if !root_or_skip("FUSE and volumes") {
         return;
     }

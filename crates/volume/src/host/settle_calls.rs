@@ -1,7 +1,7 @@
-//! The calls that make a file system do its late work now: FIEMAP with a sync, XFS's removal of
-//! blocks, freeze and thaw.
+//! Calls after which a file system has no postponed work: FIEMAP with a sync, the removal of blocks
+//! on XFS, freeze and thaw.
 //!
-//! Numbers and layouts: `linux/fs.h`, `linux/fiemap.h`, `xfs/xfs_fs.h`.
+//! The numbers and layouts are those of `linux/fs.h`, `linux/fiemap.h` and `xfs/xfs_fs.h`.
 
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -65,13 +65,13 @@ pub fn free_removed_xfs(root: impl AsFd) -> Result<()> {
     unsafe { ioctl(root, Setter::<XFS_IOC_FREE_EOFBLOCKS, EofBlocks>::new(what)) }
 }
 
-/// Stops all writes to the file system of `root`, after it has written everything and has ended all
+/// Stops all writes to the file system of `root`, after it has written everything and finished all
 /// its work. Needs root.
 pub fn freeze(root: impl AsFd) -> Result<()> {
     call(root, FIFREEZE)
 }
 
-/// Ends a [`freeze`]. Fails with `INVAL` if the file system is not frozen.
+/// Reverses a [`freeze`]. Fails with `INVAL` if the file system is not frozen.
 pub fn thaw(root: impl AsFd) -> Result<()> {
     call(root, FITHAW)
 }

@@ -1,7 +1,7 @@
-//! Baselines: the figures of a run as a small file that is committed to a repository.
+//! Baselines: the figures of a run in a small file, to commit to a repository.
 //!
-//! The file is JSON with a line for each tolerance, circumstance and figure, so that a change of
-//! one figure is a change of one line. It is read as untrusted input.
+//! The file is JSON with a line for each tolerance, circumstance and figure. So a change of one
+//! figure changes one line. The file is untrusted input.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,10 +27,10 @@ use crate::{
 pub(super) const BASELINE_FORMAT: &str = "senesce-baseline/1";
 /// The largest file that is read, bytes. A figure has about 200.
 const LARGEST: usize = 64 << 20;
-/// What to do about a baseline that cannot be used.
+/// The hint for a baseline that cannot be used.
 const WRITE_AGAIN: &str = "write it again with `senesce gate RUN --save-baseline FILE`";
 
-/// The left side of a gate.
+/// The baseline side of a gate.
 pub(super) struct Baseline {
     /// The figures of its valid cells.
     pub(super) figures: Figures,
@@ -42,7 +42,7 @@ pub(super) struct Baseline {
     pub(super) tolerances: Vec<Tolerance>,
 }
 
-/// The file.
+/// The contents of the file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
@@ -76,7 +76,7 @@ struct Circumstance {
 #[derive(Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum FigureKind {
-    /// Has no noise of the clock.
+    /// Counted or modelled, without noise of the clock.
     Deterministic,
     /// Wall time.
     Time,
@@ -105,7 +105,7 @@ struct Figure {
     values: Vec<f64>,
 }
 
-/// The unit of a figure, which its name ends with.
+/// The unit of a figure, by the end of its name. Empty if it is not known.
 pub(super) fn unit_of(figure: &str) -> &'static str {
     match figure {
         LAYOUT_SCORE => "ratio",
@@ -125,9 +125,10 @@ impl Baseline {
         Self { figures: collect_figures(&results), file_systems, results, tolerances: default_tolerances() }
     }
 
-    /// Adds the values of another run of the same plan. Equal values of exact figures stay one.
+    /// Adds the values of another run of the same plan. A value of an exact figure that exists
+    /// already is not added.
     ///
-    /// Errors: a figure that one of both runs lacks.
+    /// Errors: one of both runs lacks an exact figure of the other.
     pub(super) fn merge(&mut self, other: &Self) -> Result<(), String> {
         let shown =
             |(arm, role, checkpoint, figure): &FigureKey| format!("{arm} {} {checkpoint} {figure}", role.name());
@@ -159,9 +160,9 @@ impl Baseline {
 
     /// Parses the text of a file.
     ///
-    /// Errors: what is wrong with it.
+    /// Errors: a description of the fault.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        // The format first: a later one may have other keys.
+        // Check the format first, because a later format may have other keys.
         #[derive(Deserialize)]
         struct Format {
             format: String,
@@ -190,7 +191,7 @@ impl Baseline {
         Ok(baseline)
     }
 
-    /// Adds a figure. Out: its cell.
+    /// Adds a figure. Returns its cell.
     fn add(&mut self, figure: Figure) -> Result<CellKey, String> {
         let Figure { arm, file_system, volume, checkpoint, name, unit: _, kind, better, values } = figure;
         let shown = format!("{arm} {} {checkpoint} {name}", volume.name());
@@ -315,7 +316,7 @@ mod tests {
         base.merge(&other).unwrap();
         base.merge(&sample()).unwrap();
         let values: Vec<&[f64]> = base.figures.values().map(|figure| figure.values.as_slice()).collect();
-        // Repetitions of times are kept, equal exact values are one.
+        // All repetitions of times stay. Equal exact values are stored once.
         assert_eq!(values, [&[1.0, 2.5, 1.5, 2.5, 1.0, 2.5][..], &[0.1 + 0.2, 0.1 + 0.2 + 0.5]]);
         other.figures.pop_last();
         assert!(base.merge(&other).unwrap_err().contains("layout score"));

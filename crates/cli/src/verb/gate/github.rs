@@ -15,18 +15,18 @@ const SUMMARY: &str = "GITHUB_STEP_SUMMARY";
 /// The number of annotations of each kind that GitHub shows for a step.
 const MOST: usize = 10;
 
-/// A text as the message of a command: it cannot end the line.
+/// Escapes a text for the message of a command, so that it cannot end the line.
 fn escape_message(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
-/// A text as a property of a command.
+/// Escapes a text for a property of a command.
 fn escape_property(text: &str) -> String {
     escape_message(text).replace(':', "%3A").replace(',', "%2C")
 }
 
-/// A text of the log without commands: neither at the start of a line, nor in the old form, which
-/// is found anywhere.
+/// Removes commands from a text of the log: `::` at the start of a line, and the old form `##[`,
+/// which GitHub finds at any place.
 fn defuse(text: &str) -> String {
     let defused = text.lines().map(|line| {
         let line = line.replace("##[", "# #[");
@@ -35,7 +35,7 @@ fn defuse(text: &str) -> String {
     defused.collect()
 }
 
-/// The commands for the figures that differ, the worst first.
+/// The commands for the figures that differ beyond their tolerance, the worst first.
 fn annotations(report: &Report<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     for (verdict, command) in

@@ -18,7 +18,7 @@ use crate::verb::compare::{
 /// A wall time regresses only if the probability of its difference by chance is below this. It is a
 /// tenth of the level of `compare`, because this gate runs for every change.
 const REGRESSED_BELOW: f64 = FAIL_BELOW / 10.0;
-/// The number of figures that a message names.
+/// A message names at most this number of figures.
 const NAMED: usize = 5;
 
 /// The verdict on a figure.
@@ -31,14 +31,14 @@ pub(super) enum Verdict {
     Within,
     /// Better by more than the tolerance.
     Improved,
-    /// The values prove neither.
+    /// The values do not decide.
     Undecided,
     /// Worse by more than the tolerance.
     Regressed,
 }
 
 impl Verdict {
-    /// The word of tables.
+    /// The word for the verdict in tables.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Equal => "equal",
@@ -81,7 +81,7 @@ impl Judged {
 
 /// The limits of a gate.
 pub(super) struct Limits<'a> {
-    /// The tolerance of all exact figures, percent; none: as the rules say.
+    /// The tolerance of all exact figures, percent. `None`: the rules apply.
     pub(super) tolerance: Option<f64>,
     /// The rules of the baseline.
     pub(super) rules: &'a [Tolerance],
@@ -101,8 +101,8 @@ impl Limits<'_> {
     }
 }
 
-/// The limits of the ratio for "worse" and "better". A tolerance of 0 leaves one rounding of a
-/// ratio.
+/// The limits of the ratio for "worse" and "better". A tolerance of 0 still allows one rounding
+/// error of a ratio.
 fn limits_of(percent: f64, is_more_better: bool) -> (Limit, Limit) {
     let factor = (1.0 + percent / 100.0).max(1.0 + f64::EPSILON);
     (Limit { factor, is_more_better }, Limit { factor: 1.0 / factor, is_more_better })
@@ -147,7 +147,7 @@ fn judge_exact(figure: &Judged) -> Verdict {
     }
     let is_more_better = figure.row.more_is_better;
     let (worse, better) = limits_of(figure.tolerance_percent, is_more_better);
-    // A baseline of several runs accepts their whole range: a tolerance begins at its ends.
+    // A baseline of several runs accepts their whole range, so the tolerance counts from its ends.
     let (low, high) = a.iter().fold((f64::INFINITY, 0.0f64), |(low, high), &value| (low.min(value), high.max(value)));
     let (best, worst) = if is_more_better { (high, low) } else { (low, high) };
     match (judge_counted(&[worst], b, worse), judge_counted(&[best], b, better)) {
@@ -177,7 +177,8 @@ pub(super) struct Summary {
     pub(super) least_effect: Option<String>,
 }
 
-/// The outcome over all figures. `missing`: the cells and figures that the run should have.
+/// The outcome over all figures. `missing`: cells and figures of the baseline or plan that the run
+/// lacks.
 pub(super) fn summarize(judged: &[Judged], missing: &[&Missing]) -> Summary {
     let with = |verdict: Verdict| judged.iter().filter(|figure| figure.verdict == Some(verdict)).collect::<Vec<_>>();
     let (regressed, undecided, improved) =
@@ -228,7 +229,7 @@ pub(super) fn summarize(judged: &[Judged], missing: &[&Missing]) -> Summary {
     }
 }
 
-/// The first figures with their changes.
+/// Names the first figures with their changes.
 fn name(figures: &[&Judged]) -> String {
     let named = figures.iter().take(NAMED);
     let mut names: Vec<String> = named.map(|figure| format!("{} {}", figure.row.name(), figure.change())).collect();
@@ -280,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn exact_figures_have_two_sides() {
+    fn exact_figures_regress_and_improve_beyond_tolerance() {
         assert_eq!(verdict("requests", &[1000.0], &[1000.0], 0.0), Verdict::Equal);
         assert_eq!(verdict("requests", &[1000.0], &[1001.0], 0.0), Verdict::Regressed);
         assert_eq!(verdict("requests", &[1000.0], &[999.0], 0.0), Verdict::Improved);
@@ -305,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_has_the_worst_outcome_and_the_news() {
+    fn summary_has_worst_outcome_and_names_improvements() {
         let rows = || {
             vec![
                 row("a requests", Kind::Counted, &[100.0], &[90.0]),

@@ -12,7 +12,7 @@ use super::{
     screen::number,
 };
 
-/// The XML.
+/// Renders the XML.
 ///
 /// Errors: a fault of the XML writer.
 pub(super) fn render(report: &Report<'_>) -> Result<String> {

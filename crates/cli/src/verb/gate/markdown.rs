@@ -10,13 +10,13 @@ use super::{
     screen::{counts, number, sort_news},
 };
 
-/// The number of rows of the table. GitHub limits a comment to 65,536 characters.
+/// The most rows of the table. GitHub limits a comment to 65,536 characters.
 const MOST_ROWS: usize = 100;
-/// The number of circumstances.
+/// The most circumstances that the text lists.
 const MOST_UNLIKE: usize = 50;
 
-/// A name as code in HTML, so that no character of it has a meaning in Markdown or HTML, and so
-/// that it mentions no user and links nothing.
+/// Renders a name as code in HTML. No character of it then has a meaning in Markdown or HTML, and
+/// the name mentions no user and makes no link.
 pub(super) fn escape(text: &str) -> String {
     let mut escaped = String::from("<code>");
     for letter in Printable::new(text).to_string().chars() {
@@ -32,7 +32,7 @@ pub(super) fn escape(text: &str) -> String {
     escaped
 }
 
-/// The table with heading and circumstances.
+/// Renders the table with heading and circumstances.
 pub(super) fn render(report: &Report<'_>) -> String {
     let title = match report.summary.outcome {
         Outcome::Pass => "no regression",

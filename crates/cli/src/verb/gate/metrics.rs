@@ -1,4 +1,5 @@
-//! The run's figures for services that draw them over time: Bencher, and github-action-benchmark.
+//! Writes the run's figures for services that plot them over time: Bencher and
+//! github-action-benchmark.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +39,7 @@ struct SmallIsBetter {
     extra: String,
 }
 
-/// The start of a name that is too long, with a hash of all of it.
+/// Shortens a name that is too long: its start, and a hash of the whole name.
 fn shorten(name: &str, longest: usize) -> String {
     const HASH: usize = 8;
     if name.chars().count() <= longest {

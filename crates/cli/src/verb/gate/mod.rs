@@ -1,4 +1,4 @@
-//! `senesce gate`: a run against a baseline, for pull requests and `git bisect run`.
+//! `senesce gate`: compares a run with a baseline, for pull requests and `git bisect run`.
 
 mod baseline;
 mod github;
@@ -59,7 +59,7 @@ struct Report<'a> {
     passes_undecided: bool,
 }
 
-/// Whether a command line is one for `git bisect run`, even if it is wrong.
+/// Whether a command line is one for `git bisect run`, even if it does not parse.
 pub fn is_bisection(arguments: &[OsString]) -> bool {
     let has = |word: &str| arguments.iter().skip(1).any(|argument| argument == word);
     has("gate") && has("--bisect")
@@ -163,7 +163,7 @@ fn read_baseline(path: &Path) -> Result<Baseline> {
     }
 }
 
-/// The directory of the run that is judged. A plan is run first, if it can be compared.
+/// The directory of the run to judge. Runs a plan first, if the baseline allows a comparison.
 fn find_run(args: &GateArgs, baseline: Option<&Baseline>, quiet: bool) -> Result<PathBuf> {
     let path = &args.path;
     if is_run(path) {
@@ -203,7 +203,7 @@ fn find_run(args: &GateArgs, baseline: Option<&Baseline>, quiet: bool) -> Result
     Ok(out)
 }
 
-/// Refuses, before the run, a plan of another seed or workload than the baseline's.
+/// Refuses a plan whose seed or workload is not that of the baseline, before it is run.
 fn check_plan(plan: &Plan, path: &Path, baseline: &Baseline) -> Result<()> {
     let mut wanted = vec![("plan.seed".to_owned(), plan.seed.0.to_string())];
     let workload = serde_json::to_value(&plan.workload).unwrap_or_default();
@@ -234,7 +234,7 @@ fn refused(found: &str) -> anyhow::Error {
     usage(format!("the run and the baseline cannot be compared: {}", Printable::new(found)), Some(hint))
 }
 
-/// Errors: two runs answer different questions.
+/// Errors: the two runs answer different questions.
 fn check_question(unlike: &[Unlike], (name_a, name_b): (&Path, &Path)) -> Result<()> {
     // A circumstance that one side does not record cannot differ.
     let differs = |unlike: &&Unlike| unlike.a.is_some() && unlike.b.is_some() && is_question(&unlike.key);
@@ -244,9 +244,9 @@ fn check_question(unlike: &[Unlike], (name_a, name_b): (&Path, &Path)) -> Result
     }
 }
 
-/// The circumstances that differ, what the run lacks, and the verdicts.
+/// The circumstances that differ, the cells and figures that the run lacks, and the verdicts.
 ///
-/// Errors: the two answer different questions; there is no figure to judge.
+/// Errors: run and baseline answer different questions; no figure is left to judge.
 fn compare(
     args: &GateArgs,
     baseline: &Baseline,
@@ -260,7 +260,7 @@ fn compare(
         true => read_planned_arms(run)?,
         false => BTreeSet::new(),
     };
-    // Every arm of the baseline is expected: an arm that vanished from the plan must not pass.
+    // Every arm of the baseline is expected: if the plan lost an arm, the gate must not pass.
     let expected = planned.into_iter().chain(baseline.file_systems.keys().cloned()).collect();
     let mut missing = find_missing(&baseline.results, results, &expected, &args.select);
     let rows = compare_figures(baseline.figures.clone(), of_run.clone(), &args.select)?;
@@ -279,7 +279,7 @@ fn compare(
     Ok((unlike, missing, judged))
 }
 
-/// The figures that the baseline has of a cell, and the run has not, although it has the cell.
+/// The figures of the baseline that the run lacks, in cells that the run has.
 fn find_missing_figures(of_baseline: &Figures, of_run: &Figures, args: &GateArgs) -> Vec<Missing> {
     let select = &args.select;
     let mut last: BTreeMap<(&str, Role), u64> = BTreeMap::new();
@@ -335,7 +335,7 @@ fn write_file(path: &Path, text: &str) -> Result<()> {
     std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Writes the baseline, if the user wants one.
+/// Writes the baseline if `--save-baseline` names a file.
 fn save(args: &GateArgs, baseline: &Baseline) -> Result<()> {
     let Some(path) = &args.save_baseline else { return Ok(()) };
     write_file(path, &baseline.render()?)?;

@@ -1,4 +1,4 @@
-//! The gate on a terminal: the figures that differ, and the outcome.
+//! Prints the gate on a terminal: the figures that differ beyond their tolerance, and the outcome.
 
 use senesce_core::{Printable, statistics::Outcome};
 
@@ -8,19 +8,19 @@ use super::{
 };
 use crate::{table::render_table, verb::compare::figures::Kind};
 
-/// Whether tables show the figure: it differs beyond its tolerance, or may.
+/// Whether tables show the figure: it differs, or may differ, beyond its tolerance.
 pub(super) fn is_news(figure: &Judged) -> bool {
     matches!(figure.verdict, Some(Verdict::Regressed | Verdict::Undecided | Verdict::Improved))
 }
 
-/// Figures that are shown: the worst first.
+/// The figures that tables show, the worst first.
 pub(super) fn sort_news<'a>(report: &Report<'a>) -> Vec<&'a Judged> {
     let mut news: Vec<&Judged> = report.judged.iter().filter(|figure| is_news(figure)).collect();
     news.sort_by_key(|figure| std::cmp::Reverse(figure.verdict));
     news
 }
 
-/// A number with about four digits.
+/// Formats a number with four digits or two to four decimals.
 pub(super) fn number(value: f64) -> String {
     match value.abs() {
         size if size >= 1000.0 => format!("{value:.0}"),
@@ -29,7 +29,7 @@ pub(super) fn number(value: f64) -> String {
     }
 }
 
-/// How many figures have which verdict, and the smallest change that the gate could have detected.
+/// The number of figures with each verdict, and the smallest change that the gate could detect.
 pub(super) fn counts(report: &Report<'_>) -> Vec<String> {
     let summary = report.summary;
     let all = report.judged.len();
@@ -59,8 +59,8 @@ pub(super) fn counts(report: &Report<'_>) -> Vec<String> {
     lines
 }
 
-/// The text for stdout. No line starts with a name: CI systems execute lines that start with
-/// `::`.
+/// Renders the text for stdout. No line starts with a name, because CI systems execute lines that
+/// start with `::`.
 pub(super) fn render(report: &Report<'_>) -> String {
     let mut lines = Vec::new();
     let news = sort_news(report);

@@ -1,4 +1,4 @@
-//! Tolerances: how far a figure without noise of the clock may differ from its baseline.
+//! Tolerances: the allowed difference of an exact figure from its baseline.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use crate::verb::compare::FigurePattern;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Tolerance {
-    /// The file system; none for all.
+    /// The file system. `None`: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     file_system: Option<String>,
     /// A regular expression for names of figures, without regard to case.
@@ -19,8 +19,9 @@ pub(super) struct Tolerance {
     percent: f64,
 }
 
-/// Two runs of one plan place some blocks differently, because the kernel's background work has its
-/// own pace. These tolerances are above the differences of such runs (docs/results/gate.md).
+/// Two runs of one plan place some blocks differently, because the kernel works in the background
+/// at its own pace. These tolerances are above the differences of such runs, except for free
+/// extents, which are not judged by default (docs/results/gate.md).
 const DEFAULTS: [(Option<&str>, &str, f64); 5] = [
     (Some("btrfs"), "requests$", 1.5),
     (None, "requests$", 0.5),
@@ -44,7 +45,7 @@ pub(super) fn equal_tolerance(percent: f64) -> Vec<Tolerance> {
     vec![Tolerance { file_system: None, figure: ".".to_owned(), percent }]
 }
 
-/// The percentage of the first rule that matches. 0 if none does.
+/// The percentage of the first rule that matches, or 0 if none does.
 pub(super) fn find_tolerance(rules: &[Tolerance], file_system: &str, figure: &str) -> f64 {
     let matches = |rule: &&Tolerance| {
         let is_file_system = rule.file_system.as_ref().is_none_or(|name| name == file_system);

@@ -1,5 +1,4 @@
-//! Programs that use the tree while it is cured. Each has files of its own, and knows what they
-//! hold.
+//! Programs that use the tree during a cure. Each has files of its own, and records their contents.
 
 use std::{
     collections::BTreeMap,
@@ -18,12 +17,12 @@ use senesce_core::{Rng, Seed};
 
 use super::case::{Case, Mode};
 
-/// What the files of the programs hold. `None` for a file that is gone.
+/// The contents that the files of the programs must have. `None`: the file must not exist.
 pub type Held = BTreeMap<PathBuf, Option<Vec<u8>>>;
 
 const BLOCK: usize = 4096;
 const BLOCKS: usize = 64;
-/// An edited file does not grow beyond this, bytes.
+/// `edit` no longer extends a file of this length, bytes.
 const MOST_BYTES: usize = 128 << 10;
 
 /// The pause of a program between two steps.
@@ -31,9 +30,10 @@ const PAUSE: Duration = Duration::from_micros(500);
 
 type Program = fn(&Path, &mut Rng, &AtomicBool) -> Held;
 
-/// Programs with space, and those that only overwrite blocks.
+/// All programs. They need free space.
 const ALL: [(&str, Program); 5] =
     [("edit", edit), ("churn", churn), ("blocks", write_blocks), ("direct", write_direct), ("mapped", write_mapped)];
+/// The programs that only overwrite blocks, for volumes without free space.
 const IN_PLACE: [(&str, Program); 2] = [("blocks", write_blocks), ("direct", write_direct)];
 
 /// Makes the files of all programs.
@@ -51,10 +51,10 @@ pub fn make(root: &Path) {
     }
 }
 
-/// Runs the programs beside `work`. Returns what their files must hold.
+/// Runs the programs beside `work`. Returns the contents that their files must have.
 pub fn run_beside<T>(case: &Case, root: &Path, (seed, is_full): (u64, bool), work: impl FnOnce() -> T) -> (T, Held) {
     let stop = AtomicBool::new(false);
-    // Copy-on-write needs space for each block.
+    // Btrfs needs free space for each block that it overwrites.
     let programs: &[(&str, Program)] = match (is_full || case.mode == Mode::Space, case.kind) {
         (true, "btrfs") => &[],
         (true, _) => &IN_PLACE,
@@ -79,7 +79,7 @@ pub fn run_beside<T>(case: &Case, root: &Path, (seed, is_full): (u64, bool), wor
     })
 }
 
-/// The files that do not hold what their program wrote.
+/// Describes the files whose contents are not those that their program wrote.
 pub fn differences(held: &Held) -> Vec<String> {
     let differs = |(path, bytes): (&PathBuf, &Option<Vec<u8>>)| {
         let (now, path) = (fs::read(path), path.display());
@@ -117,7 +117,7 @@ fn until(stop: &AtomicBool, mut step: impl FnMut()) {
     }
 }
 
-/// Overwrites, appends, truncates, and replaces by a rename.
+/// Overwrites, extends and truncates files, and replaces them by a rename.
 fn edit(directory: &Path, rng: &mut Rng, stop: &AtomicBool) -> Held {
     let mut files = read_all(directory);
     let names: Vec<PathBuf> = files.keys().cloned().collect();
@@ -182,7 +182,7 @@ fn churn(directory: &Path, rng: &mut Rng, stop: &AtomicBool) -> Held {
     all
 }
 
-/// Overwrites whole blocks through the page cache. A block for which there is no space stays.
+/// Overwrites whole blocks through the page cache. Without space, a block stays as it is.
 fn write_blocks(directory: &Path, rng: &mut Rng, stop: &AtomicBool) -> Held {
     let mut files = read_all(directory);
     until(stop, || {
@@ -227,7 +227,7 @@ fn write_direct(directory: &Path, rng: &mut Rng, stop: &AtomicBool) -> Held {
     held(files)
 }
 
-/// Writes through mappings that stay.
+/// Writes through mappings that stay open.
 fn write_mapped(directory: &Path, rng: &mut Rng, stop: &AtomicBool) -> Held {
     let mut files = read_all(directory);
     let map = |path: &PathBuf| {

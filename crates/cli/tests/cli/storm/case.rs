@@ -1,4 +1,4 @@
-//! The mechanisms of a cure: the volume, what is wrong with it, and the arguments.
+//! The mechanisms of a cure: the volume, its fault, and the arguments of `defrag`.
 
 use std::{
     collections::BTreeMap,
@@ -19,14 +19,14 @@ use super::super::{
     lab::Lab,
 };
 
-/// What is wrong with a volume, and so what moves.
+/// The fault of a volume, which decides what moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// The order of files.
     Order,
     /// The order of files on a volume with quotas.
     Quotas,
-    /// The order of files that snapshots share.
+    /// The order of files that are shared with snapshots.
     Snapshots,
     /// Pieces of large files.
     Pieces,
@@ -34,7 +34,7 @@ pub enum Mode {
     Space,
 }
 
-/// One mechanism.
+/// One mechanism on one file system.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
     pub kind: &'static str,
@@ -47,7 +47,7 @@ pub const fn case(kind: &'static str, mode: Mode, mkfs: &'static [&'static str],
     Case { kind, mode, mkfs, mib }
 }
 
-/// Files that share the device in turn, bytes of each piece.
+/// Bytes of each piece of the large files, whose pieces alternate on the device.
 const PIECE_BYTES: u64 = 64 << 10;
 const LARGE_BYTES: u64 = 6 << 20;
 const LARGE_FILES: usize = 3;
@@ -62,7 +62,7 @@ impl Case {
     pub fn make(&self, root: &Path) {
         let tree = root.join("tree");
         match self.kind {
-            // Snapshots of the tree have nothing else.
+            // A subvolume, so that snapshots contain the tree only.
             "btrfs" => drop(must("btrfs", &["-q", "subvolume", "create", &tree.to_string_lossy()])),
             _ => fs::create_dir(&tree).unwrap(),
         }
@@ -89,7 +89,7 @@ impl Case {
     pub fn disturb(&self, root: &Path, rng: &mut Rng) {
         let still = root.join("tree/still");
         match (self.mode, self.kind) {
-            // Each run has another order.
+            // Each run requests another order, so nothing is needed here.
             (Mode::Order | Mode::Quotas, _) => {}
             (Mode::Snapshots, _) => snapshot(root),
             (Mode::Pieces, _) => shatter(&still, rng),
@@ -139,7 +139,7 @@ pub fn sync(root: &Path) {
     rustix::fs::syncfs(File::open(root).unwrap()).unwrap();
 }
 
-/// All that must not change: entries with their contents, and holes.
+/// The state that must not change: entries with their contents, and holes.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Still {
     entries: BTreeMap<PathBuf, String>,
@@ -157,7 +157,7 @@ impl Still {
         Self { entries: trees().flat_map(of_tree).collect(), holes }
     }
 
-    /// The first differences.
+    /// The first five entries that differ, and the holes if they differ.
     pub fn differences(&self, now: &Self) -> Vec<String> {
         let paths: std::collections::BTreeSet<&PathBuf> = self.entries.keys().chain(now.entries.keys()).collect();
         let differ = paths.into_iter().filter(|path| self.entries.get(*path) != now.entries.get(*path));
@@ -184,7 +184,7 @@ fn snapshot(root: &Path) {
     }
 }
 
-/// Makes large files of which each is in short pieces: they are reserved in turn.
+/// Makes large files in short pieces: the pieces are reserved by turns.
 fn shatter(still: &Path, rng: &mut Rng) {
     let paths: Vec<PathBuf> = (0..LARGE_FILES).map(|number| still.join(format!("large-{number}"))).collect();
     for path in &paths {
@@ -204,7 +204,7 @@ fn shatter(still: &Path, rng: &mut Rng) {
     }
 }
 
-/// Leaves every third file of many, so that block groups have much free space in short extents.
+/// Makes many files and keeps every third one. So block groups have free space in short extents.
 fn empty_block_groups(directory: &Path) {
     let _ = fs::remove_dir_all(directory);
     fs::create_dir(directory).unwrap();

@@ -1,4 +1,4 @@
-//! The gain of shattered ranges against that of whole files, in virtual time.
+//! Compares the gain of `pieces` with that of rewriting a whole file, in virtual time.
 
 use std::{
     fs::{self, File},
@@ -35,7 +35,7 @@ fn read(lab: &Lab, disk: &Disk, server: &mut Server) -> f64 {
     phase.totals.elapsed().0 as f64 / 1e9
 }
 
-/// Returns the seconds before and after, and the bytes that were written.
+/// Cures one file on a new volume. Returns the seconds before and after, and the MiB written.
 fn cure(kind: &str, strategy: &str) -> (f64, f64, f64) {
     let lab = Lab::new();
     let (mut server, disk) = start_disk(&lab, DISK_MIB, "hdd-7200", None);
@@ -73,7 +73,7 @@ fn cure(kind: &str, strategy: &str) -> (f64, f64, f64) {
 
 #[test]
 #[ignore = "takes long: .ci/nightly runs it"]
-fn shattered_ranges_have_most_of_the_gain() {
+fn pieces_reach_most_of_the_gain() {
     if !root_or_skip("FUSE and mounting") {
         return;
     }

@@ -28,10 +28,10 @@ const KILLS_OF_A_ROUND: u64 = 5;
 /// Space that stays free on a nearly full volume, bytes.
 const NEARLY_FULL_BYTES: u64 = 6 << 20;
 
-/// The longest wait for the end of a kill or a run, seconds.
+/// The longest wait until the space of killed runs is free again, seconds.
 const LONGEST_SECONDS: u64 = 300;
 
-/// Space that the programs beside the cure may use, bytes.
+/// The space that the programs beside the cure may allocate meanwhile, bytes.
 const BUSY_BYTES: u64 = 24 << 20;
 
 struct Storm {
@@ -39,10 +39,10 @@ struct Storm {
     lab: Lab,
     disk: Disk,
     rng: Rng,
-    /// The time after which a run would end by itself, about.
+    /// The upper bound of the random time before a kill. It follows the duration of a run.
     took: Duration,
     kills: u64,
-    /// Runs that were complete before their kill.
+    /// Runs that finished before their kill.
     complete: u64,
     held: busy::Held,
 }
@@ -61,7 +61,7 @@ impl Storm {
         Mount::new(&[&self.disk.device], self.lab.path("mnt"))
     }
 
-    /// Fails if anything differs that may not.
+    /// Fails if a file or hole changed that the cure must not change.
     #[track_caller]
     fn compare(&self, before: &Still, root: &Path, when: &str) {
         let mut differences = before.differences(&Still::of(&self.case, root));
@@ -76,7 +76,7 @@ impl Storm {
         command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     }
 
-    /// Runs a cure beside other programs and kills it. Returns whether the kill came in time.
+    /// Runs a cure beside other programs and kills it. Returns whether it still ran at the kill.
     fn kill(&mut self, root: &Path, is_full: bool) -> bool {
         let after = Duration::from_micros(self.rng.below(self.took.as_micros() as u64));
         let mut child = self.start(root);
@@ -90,13 +90,13 @@ impl Storm {
         let was_killed = status.signal() == Some(9);
         self.kills += u64::from(was_killed);
         self.complete += u64::from(!was_killed);
-        // Half of the kills are in the second half of a run.
+        // About 70% of the attempts then kill a run, at moments that are spread over all of it.
         self.took = if was_killed { self.took * 11 / 10 } else { self.took * 4 / 5 };
         self.took = self.took.clamp(Duration::from_millis(30), Duration::from_secs(20));
         was_killed
     }
 
-    /// A few kills, then a run to the end and the check of the file system.
+    /// Kills a few runs, lets one finish, and checks the file system.
     fn round(&mut self, most: u64) {
         let mount = self.mount();
         let root = mount.point.clone();
@@ -121,7 +121,7 @@ impl Storm {
                 break;
             }
         }
-        // What a kill left is free after a commit.
+        // The blocks of a killed run can become free only after a commit.
         let begin = Instant::now();
         loop {
             sync(&root);
@@ -137,17 +137,17 @@ impl Storm {
         assert!(unmount_patiently(&root));
         drop(mount);
         check(self.case.kind, &self.disk.device);
-        // The contents of the device, not of the page cache.
+        // A new mount reads the device instead of the page cache.
         let mount = self.mount();
         self.compare(&before, &mount.point, "after a mount");
         assert!(unmount_patiently(&mount.point));
     }
 
-    /// The same command without a kill.
+    /// Runs the same command without a kill.
     fn run_to_the_end(&mut self, root: &Path) {
         let arguments = self.case.arguments(&self.lab, root, &mut self.rng);
         let done = self.lab.run(&arguments);
-        // On a full volume it may move nothing.
+        // On a full volume it may have no space to move a file.
         assert!(matches!(done.code, 0 | 3) && !done.stderr.contains("panicked"), "{}\n{}", done.stdout, done.stderr);
         if done.code == 0 {
             let report: Value = serde_json::from_str(&done.stdout).unwrap();
@@ -173,7 +173,7 @@ fn storm(case: Case) {
     assert!(unmount_patiently(&mount.point));
     drop(mount);
     let mut rounds = 0;
-    // A cure that is always faster than its kill would never end the test.
+    // A limit: if each cure finished before its kill, the test would not stop.
     while storm.kills < kills && rounds < 4 + kills {
         storm.round((kills - storm.kills).min(KILLS_OF_A_ROUND));
         rounds += 1;
@@ -189,7 +189,7 @@ fn kills_of_order_on_ext4() {
 
 #[test]
 fn kills_of_order_on_ext4_with_pages_as_blocks() {
-    // Small volumes have blocks of 1 KiB otherwise.
+    // By default, small volumes have blocks of 1 KiB.
     storm(case("ext4", Mode::Order, &["-b", "4096"], 192));
 }
 

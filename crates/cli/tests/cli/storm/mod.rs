@@ -1,8 +1,8 @@
 //! Cures that are interrupted at random moments, beside programs that use the same tree: kills and
 //! losses of power.
 //!
-//! `SENESCE_CURE_KILLS` and `SENESCE_CURE_CUTS` are the numbers for each case, and
-//! `SENESCE_CURE_SEED` is the seed. `.ci/nightly` has large ones.
+//! `SENESCE_CURE_KILLS` and `SENESCE_CURE_CUTS` are the numbers of kills and losses of power for
+//! each case. `SENESCE_CURE_SEED` is the seed. `.ci/nightly` sets large numbers.
 
 mod busy;
 mod case;

@@ -1,9 +1,9 @@
 //! Losses of power during cures.
 //!
-//! A cure runs once on a virtual disk that records all requests with their contents. Each loss of
-//! power is then a state of the disk at a random moment: all writes before the last flush, and any
-//! subset of the later ones, of which one may be cut at a sector. The kernel mounts this state, and
-//! replays its log.
+//! A cure runs once on a virtual disk that records all requests with their contents. A loss of
+//! power is then a state of the disk at a random moment. It has all writes before the last flush,
+//! and a random subset of the later ones. Some of the others are cut at a sector instead of lost.
+//! The kernel mounts the state, and replays its log.
 
 use std::{
     collections::BTreeMap,
@@ -33,7 +33,7 @@ use super::{
 };
 
 const BLOCK: usize = 4096;
-/// Blocks of the file of which each is written and synced.
+/// Blocks of the file whose writes are all synced.
 const BLOCKS: u64 = 48;
 const BEGIN: &str = "the cure begins";
 const DURABLE: &str = "tree/busy/durable";
@@ -102,7 +102,7 @@ fn record(case: &Case, lab: &Lab, rng: &mut Rng) -> Recorded {
     Recorded { log, contents, before, offsets }
 }
 
-/// Writes blocks of which each sector has the number of the write, and makes each durable.
+/// Fills blocks with the number of the write, and makes each block durable.
 fn write_durably(path: &Path, seed: u64, (stop, server): (&AtomicBool, &Mutex<Server>)) {
     let mut rng = Rng::for_purpose(Seed(seed), "durable");
     let file = File::options().write(true).open(path).unwrap();
@@ -125,7 +125,7 @@ impl Recorded {
         self.log.marks.iter().find(|mark| mark.name == BEGIN).unwrap().request
     }
 
-    /// The version of each block that was durable before request `at`.
+    /// The newest version of each block that was durable before request `at`.
     fn durable(&self, at: usize) -> BTreeMap<u64, u64> {
         let marks = self.log.marks.iter().filter(|mark| mark.request <= at);
         let version = |mark: &senesce_vdisk::Mark| {
@@ -135,7 +135,7 @@ impl Recorded {
         marks.filter_map(version).collect()
     }
 
-    /// Applies a request to an image; of a write only the first `keep` bytes.
+    /// Applies a request to an image. Of a write, it applies only the first `keep` bytes.
     fn apply(&self, at: usize, image: &File, keep: u64) {
         let request = &self.log.requests[at].0;
         let (start, length) = (request.sector * SECTOR_BYTES, u64::from(request.sectors) * SECTOR_BYTES);
@@ -177,7 +177,7 @@ fn cut_power(case: Case) {
         let state = lab.memory().join("state");
         must("cp", &["--sparse=always", &image.to_string_lossy(), &state.to_string_lossy()]);
         let device = File::options().write(true).open(&state).unwrap();
-        // None, few, half, nearly all or all are lost.
+        // The share of requests after the last flush that are lost.
         let eighths = [0, 1, 4, 7, 8][rng.below(5) as usize];
         let mut said = format!("{case:?}, {:?}, power lost before request {moment} of {end}", seed());
         for at in settled..moment {
