@@ -1,5 +1,5 @@
-//! The pages of architecture: their tables of crates are made from the dependency rules, the files
-//! that they name exist, and the path of a step is short.
+//! The pages of architecture. Their tables of crates are generated from the dependency rules. Each
+//! file that they name must exist, and the path of a step must be short.
 
 use std::path::Path;
 

@@ -28,7 +28,7 @@ pub const ENVIRONMENT: u8 = 3;
 pub const INTERNAL: u8 = 4;
 /// A gate fails: `gate` found a regression, or `compare --fail-if` a figure beyond its limit.
 pub const DIFFERENT: u8 = 5;
-/// A gate is undecided: the figures prove neither outcome.
+/// A gate is undecided: the figures do not decide.
 pub const UNDECIDED: u8 = 6;
 /// A mount ends in order, and a drive of its garden failed, is missing, or is not filled yet.
 pub const DEGRADED: u8 = 7;
@@ -209,11 +209,11 @@ fn panic_text(payload: &(dyn Any + Send)) -> &str {
 
 /// The code with which `git bisect run` skips a commit.
 const SKIPPED: u8 = 125;
-/// The code with which it marks a commit as bad.
+/// The code with which `git bisect run` marks a commit as bad.
 const BAD: u8 = 1;
 
-/// Does `work` for `git bisect run`: a failing gate marks the commit, every other error skips it.
-/// An interruption stays one, and ends the bisection.
+/// Does `work` for `git bisect run`: a failing gate marks the commit as bad, and every other error
+/// skips it. An interruption keeps its code, so the bisection stops.
 pub fn bisect(work: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
     let code = match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(())) => return Ok(()),

@@ -1,4 +1,4 @@
-//! What the figures of an inspection lack. The texts about it follow from these values.
+//! The data that the figures of an inspection lack. The texts about them follow from these values.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ pub struct Mounted {
     pub is_writable: bool,
 }
 
-/// The reason why the bytes that were read lack the last writes.
+/// Why the bytes that were read lack the last writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stale {
@@ -51,7 +51,7 @@ pub(crate) fn past_mount(path: &Path, mounted: &Mounted) -> String {
     )
 }
 
-/// What the figures lack. All are absent or 0 if the figures are complete.
+/// The data that the figures lack. All fields are absent or 0 if the figures are complete.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Gaps {
     /// Why the last writes are missing.
@@ -67,8 +67,8 @@ pub struct Gaps {
 impl Gaps {
     /// The gaps as the first sentences of the verdict. Empty if the figures are complete.
     ///
-    /// Extents without a place count from a tenth of the number of `files` on: the costs then mean
-    /// little. `has_costs` is whether any cost was modelled.
+    /// Extents without a place are mentioned if their number is at least a tenth of `files`, because
+    /// the costs then mean little. `has_costs` is whether any cost was modelled.
     pub(crate) fn in_words(&self, files: u64, has_costs: bool) -> String {
         let (delayed, unread) = (self.unwritten_extents, self.unread_entries);
         let unwritten = (delayed > 0 && delayed >= files / 10).then(|| {

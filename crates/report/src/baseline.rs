@@ -20,7 +20,7 @@ pub struct Baseline {
     pub results: Results,
 }
 
-/// The circumstances that the page compares: the ends of their keys, in words.
+/// The circumstances that the page compares: the ends of their keys, and their names on the page.
 const CIRCUMSTANCES: [(&str, &str); 8] = [
     ("plan.hash", "the plan"),
     ("plan.seed", "the seed"),

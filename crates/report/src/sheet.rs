@@ -13,7 +13,7 @@ const MARGIN: f64 = 20.0;
 const HEAD: f64 = 62.0;
 /// Space that a figure without title saves.
 const TITLE: f64 = 34.0;
-/// Of an entry of a legend, px.
+/// The width of an entry of a legend, px.
 const ENTRY: f64 = 124.0;
 /// The gaps between panels of a figure for a paper: beside each other, and below each other.
 const PAPER_GAPS: (f64, f64) = (16.0, 10.0);
@@ -30,7 +30,7 @@ pub(crate) struct Paper {
     columns: usize,
 }
 
-/// One column of text, and two. A figure of one column is about as high as wide.
+/// One column of text, and two. A figure of one column is at most about as high as wide.
 pub(crate) const PAPERS: [Paper; 2] = [
     Paper { mm: 84, width: 400.0, height: 400.0, columns: 1 },
     Paper { mm: 178, width: 788.0, height: 480.0, columns: 3 },
@@ -155,7 +155,7 @@ fn legend(legend: &Legend, width: f64, reference: Option<&str>) -> (String, f64)
         }
         Legend::Arms(arms, roles) => {
             entries.extend(arms.iter().enumerate().map(|(at, arm)| (arm_class(at), arm.as_str())));
-            // Volumes begin a line of their own.
+            // Volumes start on a line of their own.
             entries.resize(lines(entries.len()) * per_line, (String::new(), ""));
             entries.extend(roles.iter().map(|role| (format!("{} arm-none", role.name()), words(*role))));
         }

@@ -23,14 +23,14 @@ pub(crate) struct Placed {
     pub figure: Figure,
     /// The heading that it is folded under; none if it is shown.
     pub shelf: Option<&'static str>,
-    /// Why its measurements say little, if so.
+    /// Why its measurements mean little. `None`: they are usable.
     pub why: Option<&'static str>,
 }
 
 /// The figures in the order of the page: the decisive ones, then the folded ones by their headings.
 ///
-/// Decisive are a cure, the slowdown on the main device, or else the measured one, the layout
-/// beside the cost, and the convergence to a profile.
+/// Decisive figures are a cure, the slowdown on the main device (or else the measured one), the
+/// layout beside the cost, and the convergence to a profile.
 pub(crate) fn place(model: &Model, figures: Vec<Figure>) -> Vec<Placed> {
     let why = why_folded(model);
     let is_memory = model.is_wall_of_memory();

@@ -16,7 +16,7 @@ pub(crate) fn amplified<'r>(
 
 /// The write amplification of all steps of each volume together.
 pub(crate) fn amplification_of_all(results: &Results, valid: &BTreeSet<&CellKey>) -> BTreeMap<(String, Role), f64> {
-    // Of all steps or of none: a part of the steps is not the sum of the arm.
+    // If a step is invalid or was not counted, its volume has no sum.
     let mut sums: BTreeMap<(String, Role), Option<(u64, u64)>> = BTreeMap::new();
     for row in &results.aging {
         let sum = sums.entry((row.key.arm.clone(), row.key.role)).or_insert(Some((0, 0)));

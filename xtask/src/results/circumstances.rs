@@ -1,4 +1,4 @@
-//! Circumstances of kept runs and tables: what is recorded, and how pages show it.
+//! Records the circumstances of kept runs and tables, and renders them on pages.
 
 use std::{collections::BTreeMap, path::Path, process::Command};
 

@@ -198,8 +198,8 @@ fn advise(tree: &Tree, plan: &Plan, (model, reading): (&Model<'_>, &[usize]), de
     Ok(compute_advice(plan, strategies, costs, devices))
 }
 
-/// Errors: the path is no directory. An image or device would be mistaken for the file system that
-/// stores the file.
+/// Errors: the path is no directory. For an image or device, the file system that stores the file
+/// would be judged instead.
 fn check_directory(path: &Path) -> Result<()> {
     let Ok(found) = fs::metadata(path) else { return Ok(()) };
     if found.is_dir() {
@@ -212,7 +212,7 @@ fn check_directory(path: &Path) -> Result<()> {
     Err(usage(format!("cannot move the files of {shown}: it is {kind}, and a directory is needed"), Some(&hint)))
 }
 
-/// What a run with the default options would do, for `senesce inspect`.
+/// Plans a run with the default options, for `senesce inspect`.
 ///
 /// Errors: the file system moves no files; the tree cannot be listed. Cost: one more survey, and
 /// two models of a read.
@@ -225,7 +225,7 @@ pub(super) fn advise_on(path: &Path, devices: &[DeviceSpec], models: usize, thre
     advise(&tree, &plan, (&Model { devices, threads }, &reading), models)
 }
 
-/// Says why no file was moved. No work is no error.
+/// Prints why no file was moved. If there is nothing to do, that is no error.
 ///
 /// Errors: the user must decide, because the kind of disk is not known.
 fn explain_stay(worth: Worth, args: &DefragArgs) -> Result<()> {

@@ -36,7 +36,7 @@ use crate::{
 /// Cells on each side of the map: two to the power of it.
 const MAP_ORDER: u32 = 8;
 
-/// The pauses of `--idle` at a time, while other programs wait for I/O.
+/// The most pauses of `--idle` in a row, while other programs wait for I/O.
 const MOST_PAUSES: u32 = 40;
 
 /// Inspects, and prints one screen or JSON, or writes a page or metrics.
@@ -184,16 +184,16 @@ fn why_not_defrag(path: &Path, host: &LinuxHost) -> Option<String> {
     let Ok(Target::Mounted(mounted)) = find_target(path, Access::ThroughMount, host) else { return None };
     match find_mover(&mounted.root, false) {
         Err(senesce_defrag::Error::NotSupported { problem, .. }) => Some(problem),
-        // Another error says nothing about the file system.
+        // Any other error is no refusal of the file system.
         _ => None,
     }
 }
 
-/// What `senesce defrag` would do with a mounted tree. Null if it moves no files there.
+/// The moves that `senesce defrag` would make in a mounted tree. Null if it moves no files there.
 fn advise_defrag(args: &InspectArgs, inspection: &Inspection) -> Result<Value> {
     let Some(cost) = inspection.costs.first() else { return Ok(Value::Null) };
     let (device, now) = (&cost.device, cost.seconds.as_it_lies);
-    // The best order is the least that moves can reach.
+    // No moves reach a cost below that of the best order.
     if now - cost.seconds.best_order < NOTICEABLE_SECONDS {
         return Ok(json!({ "worth": "no", "device": device, "now_seconds": now }));
     }

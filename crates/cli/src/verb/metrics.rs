@@ -1,6 +1,7 @@
 //! `inspect --metrics`: the figures for the textfile collector of Prometheus' node_exporter.
 //!
-//! Names and labels are in one table, [`METRICS`], which docs/reference/metrics.md is made from.
+//! Names and labels are in one table, [`METRICS`], from which docs/reference/metrics.md is
+//! generated.
 
 use std::{
     fmt::Write as _,
@@ -34,7 +35,7 @@ struct Metric {
 enum Source {
     /// A number at a pointer.
     At(&'static str),
-    /// A number of each modelled device, with its name as the label.
+    /// A number of each modelled device. The label is the name of the device.
     Device(&'static str),
     /// 1 for the grade that the label names.
     Grade,
@@ -115,7 +116,7 @@ const fn metric(name: &'static str, help: &'static str, label: Option<&'static s
     Metric { name, help, label, source }
 }
 
-/// Everything that the file shows of one inspection.
+/// The data of one inspection that the file shows.
 pub(super) struct Sample<'a> {
     /// The JSON of the inspection; none if it failed.
     pub(super) figures: Option<&'a Value>,
@@ -198,9 +199,9 @@ pub(super) fn check_name(path: &Path) -> Result<()> {
     }
 }
 
-/// Writes the file at once: a reader sees the old or the new one.
+/// Replaces the file atomically: a reader sees the old file or the new one.
 ///
-/// Errors: it cannot be written. The old file then stays.
+/// Errors: the file cannot be written. The old file then stays.
 pub(super) fn write(path: &Path, sample: &Sample<'_>) -> Result<()> {
     let mut name = std::ffi::OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
@@ -337,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_is_replaced_at_once_and_readable() {
+    fn file_is_replaced_atomically_and_readable() {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("a.prom");
         fs::write(&path, "old").unwrap();

@@ -10,11 +10,11 @@ use senesce_store::{CellRow, ResultStore, Results};
 
 use crate::{args::ShowArgs, exit::usage, fit::fit, near::hint_for_run, verb::export::write_json};
 
-/// Checkpoints of a volume that are listed in a line.
+/// The most checkpoints of a volume in a line.
 const MOST_CHECKPOINTS: usize = 8;
 
-/// Prints what the run still lacks, the summary table and the slowdown over the checkpoints, or all
-/// tables as JSON.
+/// Prints the missing parts of the run, the summary table and the slowdown over the checkpoints, or
+/// all tables as JSON.
 ///
 /// Errors: the directory holds no results; the run has no such arm.
 pub fn show(args: ShowArgs) -> Result<()> {
@@ -34,7 +34,7 @@ pub fn show(args: ShowArgs) -> Result<()> {
     Ok(())
 }
 
-/// What a run lacks, and the command that continues it. Empty if it lacks nothing.
+/// The missing parts of a run, and the command that continues it. Empty if the run is complete.
 fn unfinished(state: &RunState, run: &Path) -> String {
     let RunState { arms, done, failed } = state;
     if done == arms {

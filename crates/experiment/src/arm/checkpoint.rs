@@ -1,8 +1,8 @@
 //! The checkpoint of an arm: every volume is measured, then the results and the state become
-//! durable, and at last the journal records the checkpoint.
+//! durable. Last, the journal records the checkpoint.
 //!
-//! The order is what makes a killed run safe: a checkpoint in the journal has its cells, its part
-//! of the log and its snapshots.
+//! This order makes a killed run safe: a checkpoint in the journal has its cells, its part of the
+//! log and its snapshots.
 
 use senesce_store::CircumstanceRow;
 

@@ -1,6 +1,6 @@
 //! "Did you mean": the nearest known name, for a misspelt key or value of a plan or suite.
 
-/// Whether it is a file system that users name and senesce does not make.
+/// Whether the name is that of a known file system that senesce does not make.
 pub fn is_foreign(name: &str) -> bool {
     const FOREIGN: [&str; 10] =
         ["zfs", "bcachefs", "ntfs", "exfat", "vfat", "hfsplus", "apfs", "tmpfs", "overlay", "reiser4"];

@@ -11,7 +11,7 @@ pub(crate) struct Frame {
     pub width: f64,
     /// The height of the data, without titles and axes.
     pub plot: f64,
-    /// Whether the lines have their names at their ends. A legend must name them otherwise.
+    /// Whether the lines have their names at their ends. Otherwise a legend must name them.
     pub has_end_labels: bool,
     /// Whether the title of the y axis is above the panel.
     pub has_y_label: bool,
@@ -50,7 +50,7 @@ impl Frame {
         self.base() + if self.has_x_axis { X_AXIS } else { NO_X_AXIS }
     }
 
-    /// Every how many labels of `label` px fit along `length` px, if there is one for each `step`.
+    /// The least N with which every Nth of `labels` labels, `label` px wide, fits in `length` px.
     pub(crate) fn every(length: f64, labels: usize, label: f64) -> usize {
         let step = length / labels.saturating_sub(1).max(1) as f64;
         (label / step.max(0.1)).ceil().max(1.0) as usize
