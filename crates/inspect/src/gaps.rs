@@ -67,8 +67,8 @@ pub struct Gaps {
 impl Gaps {
     /// The gaps as the first sentences of the verdict. Empty if the figures are complete.
     ///
-    /// Extents without a place are mentioned if their number is at least a tenth of `files`, because
-    /// the costs then mean little. `has_costs` is whether any cost was modelled.
+    /// Extents without a place are mentioned if their number is at least a tenth of `files`. The
+    /// costs then mean little. `has_costs` is whether any cost was modelled.
     pub(crate) fn in_words(&self, files: u64, has_costs: bool) -> String {
         let (delayed, unread) = (self.unwritten_extents, self.unread_entries);
         let unwritten = (delayed > 0 && delayed >= files / 10).then(|| {
