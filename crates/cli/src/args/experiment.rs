@@ -144,8 +144,8 @@ pub struct ReportArgs {
     pub figures: Option<PathBuf>,
     /// Also show the change since this earlier run.
     ///
-    /// As ratios of the costs of reading and of the adjacent files, with intervals. `compare` has
-    /// all figures, and a gate.
+    /// Shows ratios of read costs and of adjacent files, with intervals. `compare` has all figures,
+    /// and a gate.
     #[arg(long, value_name = "RUN", add = ArgValueCandidates::new(complete::runs))]
     pub baseline: Option<PathBuf>,
     /// Read the run and print the files. Write nothing.

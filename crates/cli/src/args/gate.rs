@@ -19,8 +19,8 @@ pub struct GateArgs {
     pub baseline: Option<PathBuf>,
     /// Write the figures as a baseline, to commit to a repository.
     ///
-    /// The file is JSON with a line for each figure. An existing baseline is replaced only if the
-    /// gate does not fail; its tolerances stay.
+    /// The file is JSON with a line for each figure. It replaces an existing file. With --baseline,
+    /// it is written only if the gate passes, and it gets the tolerances of that baseline.
     #[arg(short, long, value_name = "FILE", group = "base")]
     pub save_baseline: Option<PathBuf>,
     /// Also read this run of the same plan into the baseline.
@@ -38,14 +38,14 @@ pub struct GateArgs {
     pub tolerance: Option<f64>,
     /// Gate wall times, too.
     ///
-    /// They need at least seven repetitions on each side. A wall time regresses only if chance has
-    /// a probability below 0.1% for all of them together.
+    /// They need at least seven repetitions on each side. A wall time regresses only if chance
+    /// explains any of the differences with a probability below 0.1%.
     #[arg(long)]
     pub measured: bool,
     /// Allowed change of wall times, in percent. Default: 10.
     #[arg(long, value_name = "PERCENT", value_parser = parse_tolerance, default_value = "10", hide_default_value = true)]
     pub measured_tolerance: f64,
-    /// An undecided gate: undecided (default), pass, fail.
+    /// Outcome if undecided: undecided (default), pass, fail.
     ///
     /// The exit codes are 6, 0 and 5.
     #[arg(long, value_name = "OUTCOME", default_value = "undecided", hide_default_value = true, value_parser = parse_outcome)]
@@ -53,7 +53,7 @@ pub struct GateArgs {
     /// Use exit codes of `git bisect run`: 0, 1, 125.
     ///
     /// 0: no regression. 1: a regression. 125: undecided, or an error; git then skips the commit.
-    /// An interruption keeps its code, which ends the bisection.
+    /// An interruption keeps its code, which stops the bisection.
     #[arg(long)]
     pub bisect: bool,
     #[command(flatten)]
@@ -67,16 +67,16 @@ pub struct GateArgs {
 /// Options for a plan that is run first.
 #[derive(Debug, Args)]
 pub struct GateRunArgs {
-    /// A plan: directory of its run. Default: senesce-runs/NAME-N.
+    /// With a plan: directory of the run. Default: senesce-runs/NAME-N.
     #[arg(short, long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// A plan: check the baseline, print the steps. Run nothing.
+    /// With a plan: check the baseline, print the steps. Run nothing.
     #[arg(long)]
     pub dry_run: bool,
-    /// A plan: format its devices that carry a signature.
+    /// With a plan: format its devices that have a signature.
     #[arg(long)]
     pub force: bool,
-    /// A plan: also read repositories of other users.
+    /// With a plan: also read repositories of other users.
     #[arg(long)]
     pub trust_repo: bool,
     #[command(flatten)]
@@ -89,7 +89,7 @@ pub struct GateOutputArgs {
     /// Write a JUnit report (XML): a test for each figure.
     #[arg(long, value_name = "FILE", help_heading = "Outputs")]
     pub junit: Option<PathBuf>,
-    /// Print annotations of GitHub, and append to its summary.
+    /// Print annotations for GitHub, and append to its summary.
     ///
     /// The summary is the file that the variable GITHUB_STEP_SUMMARY names.
     #[arg(long, conflicts_with = "json", help_heading = "Outputs")]

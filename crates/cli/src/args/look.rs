@@ -67,7 +67,7 @@ pub struct InspectArgs {
     pub threads: Option<std::num::NonZeroUsize>,
     /// Read at idle I/O priority, with pauses for others.
     ///
-    /// After every thousand entries it pauses up to two seconds, while other programs wait for I/O.
+    /// After every 1,024 entries it pauses up to two seconds, while other programs wait for I/O.
     #[arg(long)]
     pub idle: bool,
     /// Mount an unmounted image in a guest.
@@ -99,10 +99,10 @@ pub struct InspectLimitArgs {
     /// Give up after this time, without figures.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_seconds: Option<u64>,
-    /// Write the figures for Prometheus (FILE.prom), at once.
+    /// Replace FILE.prom atomically with figures for Prometheus.
     ///
     /// For the textfile collector of node_exporter. If the inspection fails, the file says so.
-    /// Prints no screen; add --json for figures.
+    /// Prints nothing to stdout; add --json for figures.
     #[arg(long, value_name = "FILE.prom")]
     pub metrics: Option<PathBuf>,
     /// Leave the map out of the JSON, which is most of it.

@@ -50,7 +50,7 @@ enum Source {
 /// Every family, in the order of the file. A name never changes its meaning.
 const METRICS: &[Metric] = &[
     metric("success", "Whether the inspection finished (1) or failed (0).", None, Source::Success),
-    metric("timestamp_seconds", "Time at which the inspection ended, since 1970.", None, Source::Timestamp),
+    metric("timestamp_seconds", "Unix time of the end of the inspection.", None, Source::Timestamp),
     metric("duration_seconds", "Duration of the inspection.", None, Source::Duration),
     metric("grade", "1 for the grade of the tree, as in `inspect`.", Some("grade"), Source::Grade),
     metric(

@@ -99,7 +99,7 @@ fn service_runs_at_idle_priority_with_valid_options() {
     for line in ["IOSchedulingClass=idle", "CPUWeight=10", "ConditionPathIsMountPoint=%f"] {
         assert!(service.lines().any(|found| found == line), "{line}");
     }
-    let start = service.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/bin/senesce ")).unwrap();
+    let start = service.lines().find_map(|line| line.strip_prefix("ExecStart=senesce ")).unwrap();
     // The only error is the missing path, so the program accepts the options.
     let lab = Lab::new();
     let metrics = lab.path("senesce-x.prom");

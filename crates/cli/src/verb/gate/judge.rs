@@ -205,7 +205,7 @@ pub(super) fn summarize(judged: &[Judged], missing: &[&Missing]) -> Summary {
         }
         Outcome::Undecided => {
             format!(
-                "undecided: {} of {} may or may not be worse: {}",
+                "undecided: the values do not decide for {} of {}: {}",
                 undecided.len(),
                 count(figures),
                 name(&undecided)

@@ -112,7 +112,8 @@ fn judge_run(args: &GateArgs, quiet: bool) -> Result<()> {
     metrics::write(&args.outputs, &figures)?;
     let is_failed = matches!((summary.outcome, args.on_undecided), (Outcome::Fail, _))
         || (summary.outcome == Outcome::Undecided && args.on_undecided == Outcome::Fail);
-    if !is_failed {
+    // A run without some figures of the baseline is undecided: it must not replace them.
+    if summary.outcome == Outcome::Pass || (!is_failed && args.on_undecided == Outcome::Pass) {
         let tolerances = args.tolerance.map_or(baseline.tolerances, equal_tolerance);
         save(args, &Baseline { tolerances, ..Baseline::of_results(results) })?;
     }
@@ -141,7 +142,7 @@ fn check_outputs(args: &GateArgs) -> Result<()> {
         return Err(usage("--json and --markdown - both print to stdout", Some("name a file for one of them")));
     }
     if (outputs.json || is_stdout) && !args.path.is_dir() {
-        let message = "a plan prints the summary of its run to stdout, where --json and --markdown - would follow";
+        let message = "--json and --markdown - cannot share stdout with the summary of the run of a plan";
         return Err(usage(message, Some("name a file: --markdown FILE; or gate the run: senesce gate RUN")));
     }
     Ok(())

@@ -53,7 +53,7 @@ pub(super) fn counts(report: &Report<'_>) -> Vec<String> {
         Some(range.map_or((percent, percent), |(low, high)| (low.min(percent), high.max(percent))))
     }) {
         let range = if least == most { format!("{least}%") } else { format!("{least}% to {most}%, by figure") };
-        lines.push(format!("Smallest change that exact figures show: above {range}."));
+        lines.push(format!("Exact figures show a change above their tolerance: {range}."));
     }
     lines.extend(summary.least_effect.clone());
     lines
