@@ -31,9 +31,18 @@ pub struct WorstGroup {
 ///
 /// A group is chosen only if the groups that stay have space for its contents.
 pub fn plan_balance(space: &BtrfsFreeSpace, budget_bytes: u64) -> Vec<WorstGroup> {
+    choose_groups(space, budget_bytes, |_| true)
+}
+
+fn choose_groups(
+    space: &BtrfsFreeSpace,
+    budget_bytes: u64,
+    is_candidate: impl Fn(&WorstGroup) -> bool,
+) -> Vec<WorstGroup> {
     let is_data = |group: &&BtrfsBlockGroup| group.group_type.contains(BtrfsGroupType::DATA);
     let free: u64 = space.groups.iter().filter(is_data).map(BtrfsBlockGroup::free_bytes).sum();
-    let mut worst: Vec<WorstGroup> = space.groups.iter().filter(is_data).filter_map(judge).collect();
+    let mut worst: Vec<WorstGroup> =
+        space.groups.iter().filter(is_data).filter_map(judge).filter(is_candidate).collect();
     // Scattered bytes for each byte that moves, compared without a division.
     let worth = |group: &WorstGroup| (u128::from(group.scattered_bytes), u128::from(group.used_bytes));
     worst.sort_by(|a, b| {
@@ -59,7 +68,8 @@ pub fn plan_balance(space: &BtrfsFreeSpace, budget_bytes: u64) -> Vec<WorstGroup
 /// move, and stays if that exceeds `budget_bytes` or if it is not worth it any more.
 pub fn next_group(space: &BtrfsFreeSpace, waiting: &mut Vec<WorstGroup>, budget_bytes: u64) -> Option<WorstGroup> {
     let is_waiting = |group: &WorstGroup| waiting.iter().any(|waiting| waiting.start_bytes == group.start_bytes);
-    let next = plan_balance(space, budget_bytes).into_iter().find(is_waiting)?;
+    // A group that became bad meanwhile must not take the budget of one that waits.
+    let next = choose_groups(space, budget_bytes, is_waiting).into_iter().next()?;
     waiting.retain(|group| group.start_bytes != next.start_bytes);
     Some(next)
 }

@@ -141,6 +141,22 @@ impl Journal {
         &self.entries
     }
 
+    /// Whether an earlier attempt of an arm failed.
+    pub fn is_repeated(&self, name: &str) -> bool {
+        self.entries.iter().any(|entry| matches!(entry, Entry::ArmFailed { arm, .. } if arm == name))
+    }
+
+    /// The checkpoints of the last attempt of an arm that are complete, as (steps, after a cure).
+    pub fn checkpoints(&self, name: &str) -> Vec<(u64, bool)> {
+        let is_start = |entry: &Entry| matches!(entry, Entry::ArmStarted { arm } if arm == name);
+        let first = self.entries.iter().rposition(is_start).unwrap_or(0);
+        let checkpoint = |entry: &Entry| match entry {
+            Entry::CheckpointDone { arm, pulls, cured, .. } if arm == name => Some((*pulls, *cured)),
+            _ => None,
+        };
+        self.entries[first..].iter().filter_map(checkpoint).collect()
+    }
+
     /// The state of an arm.
     pub fn arm_state(&self, name: &str) -> ArmState {
         arm_state(&self.entries, name)
@@ -237,13 +253,16 @@ mod tests {
             journal.append(checkpoint(pulls)).unwrap();
         }
         assert_eq!(journal.arm_state("ext4"), ArmState::At(Box::new(checkpoint(20))));
+        assert_eq!(journal.checkpoints("ext4"), [(0, false), (20, false)]);
         journal.append(Entry::ArmStarted { arm: "ext4".into() }).unwrap();
+        assert_eq!(journal.checkpoints("ext4"), []);
         assert_eq!(journal.arm_state("ext4"), ArmState::Fresh);
         journal.append(Entry::ArmDone { arm: "ext4".into() }).unwrap();
         assert_eq!(journal.arm_state("ext4"), ArmState::Done);
         let reason = "no space".to_owned();
         journal.append(Entry::ArmFailed { arm: "ext4".into(), reason: reason.clone() }).unwrap();
         assert_eq!(journal.arm_state("ext4"), ArmState::Failed(reason));
+        assert!(journal.is_repeated("ext4") && !journal.is_repeated("xfs"));
         // A resumed run repeats it.
         journal.append(Entry::ArmStarted { arm: "ext4".into() }).unwrap();
         assert_eq!(journal.arm_state("ext4"), ArmState::Fresh);

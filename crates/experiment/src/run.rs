@@ -324,8 +324,10 @@ impl Run {
         if let Some((_, Some(hint))) = classify(error) {
             reason.push_str(&format!("; hint: {hint}"));
         }
+        let (is_repeated, checkpoints) = (self.journal.is_repeated(&arm.name), self.journal.checkpoints(&arm.name));
         for key in self.plan.cells(arm, pulls) {
-            if !self.store.contains(&key) {
+            let is_of_this_attempt = !is_repeated || checkpoints.contains(&(key.pulls, key.role.is_cured()));
+            if !is_of_this_attempt || !self.store.contains(&key) {
                 self.store.append_cell(&invalid_cell(key, &reason))?;
             }
         }

@@ -19,6 +19,8 @@ const EMPTY_TO_FULL: u64 = 10;
 /// The size of an automatic volume for a single repository in first states, because pulls make it
 /// grow.
 const SINGLE_TO_CLONE: u64 = 8;
+/// A block of a disk in virtual time.
+const BLOCK_BYTES: u64 = 4096;
 /// The full volume of FSFB, as in the paper.
 const FSFB_FULL: Bytes = Bytes(5 * Bytes::GIB);
 /// The full volume of profile-driven aging.
@@ -70,7 +72,8 @@ impl Sizes {
         let least = LEAST.max(minimum_size(plan)).0;
         let round = |bytes: u64| Bytes(bytes.clamp(least, u64::MAX / 2).next_multiple_of(Bytes::MIB));
         let given = |role| match plan.volume(role) {
-            VolumePlan::Size(AutoSize::Given(bytes)) => Some(*bytes),
+            // Disks have whole blocks of 4 KiB, and 1GB has not.
+            VolumePlan::Size(AutoSize::Given(bytes)) => Some(Bytes(bytes.0 / BLOCK_BYTES * BLOCK_BYTES)),
             _ => None,
         };
         let workload = &plan.workload;

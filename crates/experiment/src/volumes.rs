@@ -81,7 +81,9 @@ pub(crate) fn try_mkfs_words(
             let size = sizes.size(role);
             let spec = arm_spec(arm, Backend::Image { dir: PathBuf::new(), size, memory: false });
             match senesce_volume::try_mkfs(host, &spec, size)? {
-                MkfsTrial::Accepted => {}
+                // The arm of a missing tool fails in the run, which says so.
+                MkfsTrial::Accepted | MkfsTrial::ToolMissing => {}
+                MkfsTrial::NotTried if untried.contains(&spec.file_system) => {}
                 MkfsTrial::NotTried => untried.push(spec.file_system),
                 MkfsTrial::Refused(said) => {
                     let tool = spec.file_system.mkfs_tool();
@@ -95,7 +97,6 @@ pub(crate) fn try_mkfs_words(
             }
         }
     }
-    untried.dedup();
     Ok(untried)
 }
 

@@ -16,6 +16,8 @@ pub enum MkfsTrial {
     Refused(String),
     /// This mkfs cannot be tried.
     NotTried,
+    /// This machine does not have this mkfs.
+    ToolMissing,
 }
 
 /// Lets mkfs check the arguments of `spec` for a volume of `size`.
@@ -31,7 +33,7 @@ pub fn try_mkfs(host: &dyn Host, spec: &VolumeSpec, size: Bytes) -> Result<MkfsT
         _ => return Ok(MkfsTrial::NotTried),
     };
     let name = spec.file_system.mkfs_tool();
-    let Some(tool) = host.find_tool(name) else { return Ok(MkfsTrial::NotTried) };
+    let Some(tool) = host.find_tool(name) else { return Ok(MkfsTrial::ToolMissing) };
     let file =
         File::from(memfd_create("mkfs-trial", MemfdFlags::CLOEXEC).map_err(Error::io("make", "a file in memory"))?);
     let path = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));

@@ -121,6 +121,7 @@ fn balance(args: &DefragArgs, space: &BtrfsFreeSpace, clock: &SystemClock) -> Re
         let mut pace = Pace::new(args, clock);
         let mut applied = Applied::default();
         let mut failure = Ok(());
+        let mut unread = None;
         let mut now = space.clone();
         let mut waiting = groups;
         while let Some(group) = next_group(&now, &mut waiting, budget - applied.written_bytes) {
@@ -134,16 +135,25 @@ fn balance(args: &DefragArgs, space: &BtrfsFreeSpace, clock: &SystemClock) -> Re
             }
             applied.moved_bytes += group.used_bytes;
             applied.written_bytes += group.used_bytes;
+            match collect_btrfs_free_space(&args.path) {
+                Ok(found) => now = found,
+                Err(error) => {
+                    unread = Some(error);
+                    break;
+                }
+            }
+        }
+        if unread.is_none() {
             now = collect_btrfs_free_space(&args.path)?;
         }
-        let after = compute_free_space(free_lengths(&collect_btrfs_free_space(&args.path)?));
+        let after = compute_free_space(free_lengths(&now));
         let seconds = clock.now().as_secs_f64();
         if !args.json {
             print!("{}", done_screen(&report, &applied, &after, seconds));
         }
         report.applied = Some(Done { applied, seconds, after });
         // The report has the groups that were emptied before the error.
-        end = failure.map_err(Into::into);
+        end = failure.map_err(Into::into).and(unread.map_or(Ok(()), |error| Err(error.into())));
     }
     if args.json {
         println!("{}", serde_json::to_string_pretty(&report)?);

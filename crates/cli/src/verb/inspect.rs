@@ -163,7 +163,9 @@ fn inspect_place(
         figures[senesce_report::DEFRAG_REFUSAL] = problem.into();
     }
     let is_tree = order.is_none() && access == Access::ThroughMount && garden.or(evergreen).is_none();
-    if is_tree && args.path.is_dir() && args.limits.max_seconds.is_none() {
+    // The advice lists the tree again. Metrics do not have it, and idle reads must stay few.
+    let is_wanted = args.limits.max_seconds.is_none() && args.limits.metrics.is_none() && !args.idle;
+    if is_tree && is_wanted && args.path.is_dir() {
         figures["defrag"] = advise_defrag(&args, &inspection)?;
     }
     match order {

@@ -38,8 +38,8 @@ mod tests {
     fn a_foreign_file_system_has_no_near_name() {
         let said = error(&SMALL.replace("\"ext4\"", "\"zfs\""));
         assert!(said.contains("senesce does not support `zfs` yet") && !said.contains("did you mean"), "{said}");
-        let said = error(&SMALL.replace("\"ext4\"", "\"xsf\""));
-        assert!(said.contains("did you mean `xfs`?"), "{said}");
+        let said = error(&SMALL.replace("\"ext4\"", "\"btrf\""));
+        assert!(said.contains("did you mean `btrfs`?"), "{said}");
     }
 
     #[test]

@@ -344,7 +344,8 @@ fn release_mount(host: &dyn Host, point: &Path, source: &MountSource, token: &st
         };
         is_seen = true;
         // An unmount of a frozen file system leaves it in the kernel, and its device in use.
-        if !matches!(source, MountSource::Engine { .. }) {
+        // Servers of FUSE may not answer, and none of them can be frozen.
+        if !matches!(source, MountSource::Engine { .. } | MountSource::Recording { .. }) {
             points.iter().for_each(|point| host.thaw(point));
         }
         // In reverse order, because a later mount may be inside an earlier one.

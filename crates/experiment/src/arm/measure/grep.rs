@@ -146,7 +146,8 @@ pub(super) fn scan_cold(context: &ArmContext<'_>, volume: &mut Volume, is_traced
     const MOST_RESCANS: u32 = 3;
     let mut device_bytes = 0;
     let mut rescans = 0;
-    for attempt in 0..TRIES {
+    let mut attempt = 0;
+    while attempt < TRIES {
         for _ in 0..attempt * PAUSES_PER_SECOND {
             context.world.check_signal()?;
             std::thread::sleep(std::time::Duration::from_secs(1) / PAUSES_PER_SECOND);
@@ -159,6 +160,7 @@ pub(super) fn scan_cold(context: &ArmContext<'_>, volume: &mut Volume, is_traced
             rescans += 1;
             continue;
         }
+        attempt += 1;
         // A tenth, because a file system may compress. A cold one reads more than it delivers.
         // Holes are not read.
         let expected_bytes = scanned.figures.read_bytes.min(scanned.figures.allocated_bytes);
