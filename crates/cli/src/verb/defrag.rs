@@ -62,13 +62,18 @@ pub fn defrag(args: DefragArgs, quiet: bool) -> Result<()> {
         options.batch_bytes =
             options.batch_bytes.min(budget.0 - budget.0 % options.block_bytes).max(options.block_bytes);
     }
-    let mut plan = plan_moves(&tree.entries, &files, &options);
+    let whole = plan_moves(&tree.entries, &files, &options);
+    let mut plan = whole.clone();
     if let Some(budget) = args.budget {
         plan.limit(budget.0);
     }
     let model = Model { devices: &devices, threads };
     let reading = args.order.reading(&tree, &files);
-    let advice = advise(&tree, &plan, (&model, &reading), judge.models())?;
+    let mut advice = advise(&tree, &plan, (&model, &reading), judge.models())?;
+    // A part of a large tree gains little. Runs with a budget would never begin.
+    if advice.worth == Worth::No && plan.bytes() < whole.bytes() {
+        advice.worth = advise(&tree, &whole, (&model, &reading), judge.models())?.worth;
+    }
     if !args.json {
         print!("{}", fit(&advice_screen(&args, &advice, files.len())));
     }
@@ -309,6 +314,9 @@ fn advice_screen(args: &DefragArgs, advice: &Advice, files: usize) -> String {
             format!("{path}: no file to move in {} order\n", args.order)
         }
         Worth::NothingToMove => format!("{path}: no shattered range to move\n"),
+        Worth::Yes if !advice.gains.iter().any(|gain| gain.is_worth) => {
+            format!("{path}: worth it as a whole, and the budget moves a part\n")
+        }
         Worth::Yes => format!("{path}: worth it\n"),
         Worth::No => format!("{path}: not worth it\n"),
         Worth::Undecided => format!("{path}: worth it on some kinds of disk, and the kind of this one is not known\n"),
