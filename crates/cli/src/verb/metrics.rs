@@ -12,6 +12,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use senesce_core::Printable;
 use serde_json::Value;
 
 use crate::exit::usage;
@@ -201,7 +202,8 @@ pub(super) fn check_name(path: &Path) -> Result<()> {
 
 /// Replaces the file atomically: a reader sees the old file or the new one.
 ///
-/// Errors: the file cannot be written. The old file then stays.
+/// Errors: the file cannot be written. The old file then stays. After a failed inspection, this
+/// error is only printed, because the error of the inspection is the one to report.
 pub(super) fn write(path: &Path, sample: &Sample<'_>) -> Result<()> {
     let mut name = std::ffi::OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
@@ -209,6 +211,10 @@ pub(super) fn write(path: &Path, sample: &Sample<'_>) -> Result<()> {
     name.push(format!(".{}", std::process::id()));
     let new = path.with_file_name(name);
     let write = || -> std::io::Result<()> {
+        // A killed command with the same process ID, which containers repeat, can leave its file.
+        if fs::symlink_metadata(&new).is_ok_and(|found| found.is_file()) {
+            fs::remove_file(&new)?;
+        }
         let mut file = OpenOptions::new().write(true).create_new(true).mode(MODE).open(&new)?;
         file.write_all(render(sample).as_bytes())?;
         file.set_permissions(Permissions::from_mode(MODE))?;
@@ -220,7 +226,14 @@ pub(super) fn write(path: &Path, sample: &Sample<'_>) -> Result<()> {
         // The error of the write is the one to report.
         let _ = fs::remove_file(&new);
     }
-    written.with_context(|| format!("cannot write {}", path.display()))
+    let written = written.with_context(|| format!("cannot write {}", path.display()));
+    match (written, sample.figures) {
+        (Err(error), None) => {
+            eprintln!("senesce: {}", Printable::new(&format!("{error:#}")));
+            Ok(())
+        }
+        (written, _) => written,
+    }
 }
 
 /// The page docs/reference/metrics.md.
@@ -344,11 +357,15 @@ mod tests {
         fs::write(&path, "old").unwrap();
         let figures = figures("/");
         let sample = Sample { figures: Some(&figures), path: Path::new("/"), unix_seconds: 5, duration_seconds: 0.5 };
+        let left = temp.path().join(format!(".a.prom.{}", std::process::id()));
+        fs::write(&left, "left by a killed command").unwrap();
         write(&path, &sample).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, MODE);
         assert_eq!(fs::read_dir(temp.path()).unwrap().count(), 1);
         assert!(fs::read_to_string(&path).unwrap().starts_with("# HELP"));
-        assert!(write(Path::new("/proc/nowhere/a.prom"), &sample).is_err());
+        let nowhere = Path::new("/proc/nowhere/a.prom");
+        assert!(write(nowhere, &sample).is_err());
+        assert!(write(nowhere, &Sample { figures: None, ..sample }).is_ok(), "it hides the error of the inspection");
         assert!(check_name(Path::new("a.prom")).is_ok() && check_name(Path::new("a.txt")).is_err());
     }
 
