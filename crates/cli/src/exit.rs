@@ -82,6 +82,16 @@ pub fn degraded(message: impl Into<String>) -> anyhow::Error {
     Gate { message: message.into(), code: DEGRADED }.into()
 }
 
+/// Changes the message of an error of this crate. Other errors stay as they are.
+pub fn with_message(mut error: anyhow::Error, change: impl Fn(&str) -> String) -> anyhow::Error {
+    if let Some(failure) = error.downcast_mut::<Failure>() {
+        failure.message = change(&failure.message);
+    } else if let Some(gate) = error.downcast_mut::<Gate>() {
+        gate.message = change(&gate.message);
+    }
+    error
+}
+
 /// An interruption after which `senesce run --resume` continues in this directory; the context of
 /// an error.
 #[derive(Debug)]

@@ -130,6 +130,31 @@ fn a_baseline_of_several_runs_accepts_their_range() {
 }
 
 #[test]
+fn incomplete_run_is_no_baseline() {
+    let lab = Lab::new();
+    make(&lab, "one", &PLAIN);
+    make(&lab, "holed", &PLAIN);
+    lab.run(["gate", "one", "-s", "b.json"]).good();
+    let mut store = ResultStore::open(&lab.path("holed/results")).unwrap();
+    let key = CellKey { arm: "ext4".into(), file_system: "ext4".into(), role: Role::Full, pulls: 20 };
+    let mut cell = store.read_all().unwrap().cells[0].clone();
+    (cell.key, cell.valid, cell.reason) = (key, false, "it broke".into());
+    store.append_cell(&CellResults::of(cell)).unwrap();
+    let problem = "the run has invalid cells, so it cannot be a baseline";
+    lab.run(["gate", "holed", "-s", "c.json"]).refused(2, &[problem, "senesce show RUN"]);
+    lab.run(["gate", "one", "--also", "holed", "-s", "c.json"]).refused(2, &[problem]);
+    assert!(!lab.path("c.json").exists());
+    // A figure that the run lacks stays in the baseline, also if the gate passes.
+    let text = fs::read_to_string(lab.path("b.json")).unwrap();
+    let line = text.lines().find(|line| line.contains("\"full\"") && line.contains("layout score")).unwrap();
+    let more = text.replacen(line, &format!("{line}\n{}", line.replace("layout score", "new score")), 1);
+    let more = more.replace("}\n{", "},\n{");
+    fs::write(lab.path("b.json"), &more).unwrap();
+    lab.run(["gate", "one", "-b", "b.json", "-s", "b.json", "--on-undecided", "pass"]).good();
+    assert_eq!(fs::read_to_string(lab.path("b.json")).unwrap(), more);
+}
+
+#[test]
 fn exit_codes_are_those_of_git_bisect() {
     let lab = Lab::new();
     make(&lab, "one", &PLAIN);
@@ -167,6 +192,19 @@ fn run_of_another_question_is_refused_with_values() {
         let kernel = lab.run(["gate", "kernel", "-b", base]).good().stdout;
         assert!(kernel.contains("unlike: kernel: kernel_release is 6.1 in the baseline, 6.2 in the run"), "{kernel}");
     }
+    // A run that does not settle does not record the key.
+    with("settled", &[("plan.seed", "1"), ("workload.settle_every_operations", "20")]);
+    let settle = |a, b| format!("workload.settle_every_operations is {a} in the baseline, {b} in the run");
+    lab.run(["gate", "settled", "-b", "b.json"]).refused(2, &[&settle(0, 20)]);
+    lab.run(["gate", "one", "-b", "settled"]).refused(2, &[&settle(20, 0)]);
+    // Another checkout has its input files in another directory.
+    let replay = |log: &'static str| [("workload.replay", log), ("volumes.device", "/a/x.toml")];
+    with("here", &replay("{\"log\":\"/here/w.log\"}"));
+    with("there", &[("workload.replay", "{\"log\":\"/there/w.log\"}"), ("volumes.device", "x.toml")]);
+    with("other", &replay("{\"log\":\"/here/v.log\"}"));
+    let same = lab.run(["gate", "there", "-b", "here"]).good().stdout;
+    assert!(!same.contains("unlike"), "{same}");
+    lab.run(["gate", "other", "-b", "here"]).refused(2, &["workload.replay is"]);
     make(&lab, "lost", &Made { arm: "xfs", ..PLAIN });
     lab.run(["gate", "lost", "-b", "b.json"]).refused(2, &["no figure in common"]);
     let damaged = fs::read_to_string(lab.path("b.json")).unwrap().replace("baseline/1", "baseline/9");
@@ -192,6 +230,26 @@ fn outputs_escape_a_hostile_arm() {
     assert_eq!(commands.len(), 2, "{}", done.stdout);
     assert!(commands.iter().all(|line| line.starts_with("::error title=evil")), "{commands:?}");
     assert!(!done.stdout.contains("##[") && !done.stdout.contains('\u{1b}'), "{}", done.stdout);
+    // GitHub reads stderr, too.
+    let assert_harmless = |stderr: &str| {
+        let is_command = |line: &str| line.trim_start().starts_with("::") || line.contains("##[");
+        assert!(!stderr.is_empty() && !stderr.lines().any(is_command), "{stderr}");
+    };
+    assert_harmless(&done.stderr);
+    make(&lab, "named", &Made { arm: "##[stop-commands]x", ..PLAIN });
+    make(&lab, "lost", &PLAIN);
+    let of_baseline = fs::read_to_string(lab.path("b.json")).unwrap();
+    fs::write(lab.path("key.json"), of_baseline.replacen("\"plan\"", "\"x\\n::error::##[pwned\"", 1)).unwrap();
+    lab.run(["gate", "lost", "-s", "two.json"]).good();
+    let two = fs::read_to_string(lab.path("two.json")).unwrap();
+    let (head, figures) = two.split_once("\"figures\": [\n").unwrap();
+    let added = figures.replace("\n]\n}", ",").replace("\"arm\":\"ext4\"", "\"arm\":\"##[stop-commands]x\"");
+    fs::write(lab.path("two.json"), format!("{head}\"figures\": [\n{}\n{figures}", added.trim_end())).unwrap();
+    for (base, code) in [("named", 2), ("b.json", 2), ("key.json", 2), ("two.json", 6)] {
+        let refused = lab.run(["gate", "lost", "-b", base, "--github"]);
+        assert_eq!(refused.code, code, "{base} {}", refused.stderr);
+        assert_harmless(&refused.stderr);
+    }
 
     let read = |name: &str| fs::read_to_string(lab.path(name)).unwrap();
     let junit = quick_junit::Report::deserialize_from_str(&read("j.xml")).unwrap();
@@ -214,6 +272,27 @@ fn outputs_escape_a_hostile_arm() {
     assert!((score["value"].as_f64().unwrap() - 0.2).abs() < 1e-12 && score["unit"] == "ratio", "{score}");
 }
 
+#[test]
+fn plan_with_an_input_file_is_gated_in_its_directory() {
+    if !root_or_skip("volumes") {
+        return;
+    }
+    let lab = Lab::new();
+    lab.plan(SINGLE);
+    lab.run(["run", "plan.toml", "--out", "source", "-q"]).good();
+    fs::copy(lab.path("source/arms/ext4/oplog.senesce-log"), lab.path("w.senesce-log")).unwrap();
+    let (before, after) = SINGLE.split_once("[history]").unwrap();
+    let measure = after.split_once("[measure]").unwrap().1;
+    let workload = "[workload]\nkind = \"replay\"\n[workload.replay]\nlog = \"w.senesce-log\"\n";
+    lab.plan(&format!("{before}{workload}[measure]{measure}"));
+    lab.run(["gate", "plan.toml", "-s", "b.json", "--out", "out", "-q"]).good();
+    let saved = fs::read_to_string(lab.path("b.json")).unwrap();
+    assert!(saved.contains("\"workload.replay\"") && saved.contains("/w.senesce-log"), "{saved}");
+    lab.run(["gate", "plan.toml", "-b", "b.json", "--dry-run"]).good();
+    lab.run(["gate", "out", "-b", "b.json"]).good();
+    lab.assert_nothing_left();
+}
+
 /// A file of `contrib/`.
 fn contrib(name: &str) -> (String, Value) {
     let text = fs::read_to_string(format!("{}/../../contrib/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap();
@@ -229,6 +308,12 @@ fn github_step() -> (String, Value) {
     let job = &workflow["jobs"]["gate"];
     let steps = job["steps"].as_array().unwrap();
     let step = steps.iter().find(|step| step["name"] == "Gate").unwrap();
+    let opening = steps.iter().position(|step| step["run"].as_str().is_some_and(|run| run.contains("chmod"))).unwrap();
+    assert_eq!(steps[opening]["if"], "always()");
+    assert_eq!(
+        steps.iter().position(|step| step.get("with").is_some_and(|with| with["name"] == "aging")),
+        Some(opening + 1)
+    );
     (step["run"].as_str().unwrap().to_owned(), job["env"].clone())
 }
 
@@ -284,6 +369,11 @@ fn templates_run_a_plan_and_find_a_changed_mkfs() {
     write(SINGLE);
     let save = "gate repository/ci/aging.toml -s repository/ci/aging-baseline.json --out before -q";
     lab.run(save.split(' ')).good();
+    let own =
+        ["gate", "before", "-b", "repository/ci/aging-baseline.json", "--role", "empty,unaged", "--all", "--json"];
+    let own: Value = serde_json::from_str(&lab.run(own).good().stdout).unwrap();
+    assert!(own["gate"]["figures"].as_u64().unwrap() > 9, "{own}");
+    assert_eq!(own["gate"]["equal"], own["gate"]["figures"], "{own}");
     let same = run_script(&lab, "repository", &github_step());
     assert_eq!(same.code, 0, "{} {}", same.stdout, same.stderr);
     let junit = fs::read_to_string(lab.path("repository/aging.xml")).unwrap();

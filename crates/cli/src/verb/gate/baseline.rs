@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use senesce_core::input::read_text;
+use senesce_core::{Printable, input::read_text};
 use senesce_store::{CellKey, CellRow, CircumstanceRow, Results, Role};
 use serde::{Deserialize, Serialize};
 
@@ -155,7 +155,9 @@ impl Baseline {
         let shown = path.display();
         let file = File::open(path).with_context(|| format!("cannot read the baseline {shown}"))?;
         let text = read_text(file, LARGEST).with_context(|| format!("cannot read the baseline {shown}"))?;
-        Self::parse(&text).map_err(|problem| usage(format!("{shown} is no baseline: {problem}"), Some(WRITE_AGAIN)))
+        Self::parse(&text).map_err(|problem| {
+            usage(format!("{shown} is no baseline: {}", Printable::new(&problem)), Some(WRITE_AGAIN))
+        })
     }
 
     /// Parses the text of a file.
@@ -210,9 +212,20 @@ impl Baseline {
         Ok(CellKey { arm, file_system, role: volume, pulls: checkpoint })
     }
 
+    /// Errors: a cell is invalid, so its figures are missing.
+    pub(super) fn check_cells(&self) -> Result<()> {
+        match self.results.cells.iter().all(|cell| cell.valid) {
+            true => Ok(()),
+            false => {
+                let message = "the run has invalid cells, so it cannot be a baseline";
+                Err(usage(message, Some("`senesce show RUN` lists them")))
+            }
+        }
+    }
+
     /// The text of a file.
     ///
-    /// Errors: there is no figure.
+    /// Errors: there is no figure; a cell is invalid.
     pub(super) fn render(&self) -> Result<String> {
         let file_system = |arm: &String| self.file_systems.get(arm).cloned().unwrap_or_default();
         let figures: Vec<Figure> = self
@@ -233,6 +246,7 @@ impl Baseline {
         if figures.is_empty() {
             return Err(usage("the run has no valid cell, so it cannot be a baseline", None));
         }
+        self.check_cells()?;
         let circumstance = |CircumstanceRow { arm, key, value }| Circumstance { arm, key, value };
         let circumstances = keep_circumstances(&self.results.circumstances);
         let circumstances: Vec<Circumstance> = circumstances.into_iter().map(circumstance).collect();
@@ -306,6 +320,15 @@ mod tests {
         assert_eq!(found.results.circumstances.len(), 1);
         let line = text.lines().find(|line| line.contains("\"name\":\"layout score\"")).unwrap();
         assert!(line.contains(r#""unit":"ratio","kind":"deterministic","better":"more""#), "{line}");
+    }
+
+    #[test]
+    fn every_bit_of_a_value_is_kept() {
+        let mut written = sample();
+        let values: Vec<f64> = (1..2_000).map(|n| 1000.0 / f64::from(2 * n + 1)).collect();
+        written.figures.values_mut().for_each(|figure| figure.values.clone_from(&values));
+        let found = Baseline::parse(&written.render().unwrap()).unwrap();
+        assert!(found.figures.values().all(|figure| figure.values == values));
     }
 
     #[test]

@@ -27,7 +27,7 @@ fn escape_property(text: &str) -> String {
 
 /// Removes commands from a text of the log: `::` at the start of a line, and the old form `##[`,
 /// which GitHub finds at any place.
-fn defuse(text: &str) -> String {
+pub(super) fn defuse(text: &str) -> String {
     let defused = text.lines().map(|line| {
         let line = line.replace("##[", "# #[");
         if line.trim_start().starts_with("::") { format!("| {line}\n") } else { format!("{line}\n") }

@@ -21,6 +21,7 @@ use anyhow::{Context, Result};
 use senesce_core::{Printable, statistics::Outcome};
 use senesce_experiment::plan::Plan;
 use senesce_store::{Results, Role};
+use serde_json::Value;
 
 use self::{
     baseline::Baseline,
@@ -46,6 +47,10 @@ use crate::{
 
 /// The schema of a gate as JSON.
 const GATE_SCHEMA: &str = "senesce-gate/1";
+/// A circumstance that a run records only if its volumes settle.
+const SETTLE: &str = "workload.settle_every_operations";
+/// Its value in other runs.
+const NOT_SETTLED: &str = "0";
 
 /// Everything that the outputs show.
 struct Report<'a> {
@@ -68,9 +73,17 @@ pub fn is_bisection(arguments: &[OsString]) -> bool {
 /// Runs the plan if there is one, compares with the baseline, and writes the outputs.
 pub fn gate(args: GateArgs, quiet: bool) -> Result<()> {
     match args.bisect {
-        true => exit::bisect(|| judge_run(&args, quiet)),
-        false => judge_run(&args, quiet),
+        true => exit::bisect(|| judge_for_log(&args, quiet)),
+        false => judge_for_log(&args, quiet),
     }
+}
+
+/// The text of an error can have names of the baseline, and GitHub executes commands on stderr, too.
+fn judge_for_log(args: &GateArgs, quiet: bool) -> Result<()> {
+    judge_run(args, quiet).map_err(|error| match args.outputs.github {
+        true => exit::with_message(error, |text| github::defuse(text).trim_end().to_owned()),
+        false => error,
+    })
 }
 
 fn judge_run(args: &GateArgs, quiet: bool) -> Result<()> {
@@ -86,7 +99,8 @@ fn judge_run(args: &GateArgs, quiet: bool) -> Result<()> {
         metrics::write(&args.outputs, &found.figures)?;
         for path in &args.also {
             let other = Baseline::of_results(read_results(path)?);
-            check_question(&compute_unlike(&found.results, &other.results), (&run, path))?;
+            other.check_cells()?;
+            check_question(&find_unlike(&found.results, &other.results), (&run, path))?;
             let hint = Some("name runs of one plan that were finished");
             found.merge(&other).map_err(|problem| usage(format!("--also {}: {problem}", path.display()), hint))?;
         }
@@ -112,8 +126,9 @@ fn judge_run(args: &GateArgs, quiet: bool) -> Result<()> {
     metrics::write(&args.outputs, &figures)?;
     let is_failed = matches!((summary.outcome, args.on_undecided), (Outcome::Fail, _))
         || (summary.outcome == Outcome::Undecided && args.on_undecided == Outcome::Fail);
-    // A run without some figures of the baseline is undecided: it must not replace them.
-    if summary.outcome == Outcome::Pass || (!is_failed && args.on_undecided == Outcome::Pass) {
+    // A run without some figures of the baseline must not replace them.
+    let is_accepted = !is_failed && args.on_undecided == Outcome::Pass && report.missing.is_empty();
+    if summary.outcome == Outcome::Pass || is_accepted {
         let tolerances = args.tolerance.map_or(baseline.tolerances, equal_tolerance);
         save(args, &Baseline { tolerances, ..Baseline::of_results(results) })?;
     }
@@ -210,14 +225,39 @@ fn check_plan(plan: &Plan, path: &Path, baseline: &Baseline) -> Result<()> {
     let workload = serde_json::to_value(&plan.workload).unwrap_or_default();
     let keys = workload.as_object().into_iter().flatten();
     wanted.extend(keys.map(|(key, value)| (format!("workload.{key}"), value.to_string())));
+    if plan.workload.settle().is_none() {
+        wanted.push((SETTLE.to_owned(), NOT_SETTLED.to_owned()));
+    }
     for (key, value) in wanted {
         let row = baseline.results.circumstances.iter().find(|row| row.arm.is_empty() && row.key == key);
-        if let Some(row) = row.filter(|row| row.value != value) {
-            let found = format!("{key} is {} in the baseline, {value} in {}", row.value, path.display());
+        let of_baseline = row.map(|row| row.value.as_str()).or((key == SETTLE).then_some(NOT_SETTLED));
+        if let Some(of_baseline) = of_baseline.filter(|of_baseline| !is_same(&key, of_baseline, &value)) {
+            let found = format!("{key} is {of_baseline} in the baseline, {value} in {}", path.display());
             return Err(refused(&found));
         }
     }
     Ok(())
+}
+
+/// Whether two values of a circumstance are equal, or name input files of equal names. A run records
+/// absolute paths, which differ between checkouts.
+fn is_same(key: &str, a: &str, b: &str) -> bool {
+    let of_files = ["workload.replay", "workload.profile", "volumes.device", "measure.devices"];
+    let is_table = |table: &str| key.strip_prefix(table).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    a == b || of_files.into_iter().any(is_table) && without_directories(a) == without_directories(b)
+}
+
+/// The value with each path reduced to its file name. A value is JSON, or one path.
+fn without_directories(value: &str) -> Value {
+    fn reduce(value: Value) -> Value {
+        match value {
+            Value::String(text) => Value::String(text.rsplit('/').next().unwrap_or_default().to_owned()),
+            Value::Array(items) => items.into_iter().map(reduce).collect(),
+            Value::Object(table) => table.into_iter().map(|(key, value)| (key, reduce(value))).collect(),
+            other => other,
+        }
+    }
+    reduce(serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned())))
 }
 
 /// Whether runs that differ in the circumstance answer different questions.
@@ -245,6 +285,21 @@ fn check_question(unlike: &[Unlike], (name_a, name_b): (&Path, &Path)) -> Result
     }
 }
 
+/// The circumstances that differ, apart from directories of input files.
+fn find_unlike(a: &Results, b: &Results) -> Vec<Unlike> {
+    let mut all = compute_unlike(a, b);
+    for unlike in all.iter_mut().filter(|unlike| unlike.key == SETTLE) {
+        unlike.a.get_or_insert_with(|| NOT_SETTLED.to_owned());
+        unlike.b.get_or_insert_with(|| NOT_SETTLED.to_owned());
+    }
+    let is_alike = |unlike: &Unlike| match (&unlike.a, &unlike.b) {
+        (Some(a), Some(b)) => is_same(&unlike.key, a, b),
+        _ => false,
+    };
+    all.retain(|unlike| !is_alike(unlike));
+    all
+}
+
 /// The circumstances that differ, the cells and figures that the run lacks, and the verdicts.
 ///
 /// Errors: run and baseline answer different questions; no figure is left to judge.
@@ -254,7 +309,7 @@ fn compare(
     results: &Results,
     run: &Path,
 ) -> Result<(Vec<Unlike>, Vec<Missing>, Vec<Judged>)> {
-    let unlike = compute_unlike(&baseline.results, results);
+    let unlike = find_unlike(&baseline.results, results);
     check_question(&unlike, (Path::new("the baseline"), Path::new("the run")))?;
     let of_run = collect_figures(results);
     let planned = match run.join("results").is_dir() {

@@ -2,7 +2,8 @@
 //! worse fails.
 //!
 //! `golden/gate-null.json` has the figures of 24 runs of one plan on ext4, XFS and Btrfs
-//! (docs/results/gate.md). A nightly test repeats the null comparisons with fresh runs.
+//! (docs/results/gate.md). The default tolerances were set from these runs, so the tests show that
+//! they fit them, not how they fit others. A nightly test repeats the null comparisons with fresh runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -54,6 +54,12 @@ pub(super) fn counts(report: &Report<'_>) -> Vec<String> {
     }) {
         let range = if least == most { format!("{least}%") } else { format!("{least}% to {most}%, by figure") };
         lines.push(format!("Exact figures show a change above their tolerance: {range}."));
+        let mut largest = report.judged.iter().filter(|figure| {
+            figure.verdict.is_some() && figure.row.kind != Kind::Measured && figure.tolerance_percent == most
+        });
+        if least < most && largest.all(|figure| figure.row.figure.ends_with("s/GiB")) {
+            lines.push(format!("Only modelled seconds may grow by {most}%."));
+        }
     }
     lines.extend(summary.least_effect.clone());
     lines
