@@ -78,7 +78,7 @@ pub fn gate(args: GateArgs, quiet: bool) -> Result<()> {
     }
 }
 
-/// The text of an error can have names of the baseline, and GitHub executes commands on stderr, too.
+/// The text of an error can have names of the baseline, and GitHub executes commands on stderr.
 fn judge_for_log(args: &GateArgs, quiet: bool) -> Result<()> {
     judge_run(args, quiet).map_err(|error| match args.outputs.github {
         true => exit::with_message(error, |text| github::defuse(text).trim_end().to_owned()),
@@ -239,8 +239,8 @@ fn check_plan(plan: &Plan, path: &Path, baseline: &Baseline) -> Result<()> {
     Ok(())
 }
 
-/// Whether two values of a circumstance are equal, or name input files of equal names. A run records
-/// absolute paths, which differ between checkouts.
+/// Whether two values of a circumstance are equal, or name input files of equal names. A run
+/// records absolute paths, which differ between checkouts.
 fn is_same(key: &str, a: &str, b: &str) -> bool {
     let of_files = ["workload.replay", "workload.profile", "volumes.device", "measure.devices"];
     let is_table = |table: &str| key.strip_prefix(table).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));

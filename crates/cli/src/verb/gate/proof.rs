@@ -3,7 +3,8 @@
 //!
 //! `golden/gate-null.json` has the figures of 24 runs of one plan on ext4, XFS and Btrfs
 //! (docs/results/gate.md). The default tolerances were set from these runs, so the tests show that
-//! they fit them, not how they fit others. A nightly test repeats the null comparisons with fresh runs.
+//! they fit them, not how they fit others. A nightly test repeats the null comparisons with fresh
+//! runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
