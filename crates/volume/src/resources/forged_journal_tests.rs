@@ -63,7 +63,7 @@ fn a_token_of_another_owner_is_refused() {
         write_journal(temp.path(), token, &[(tree.clone(), None)]);
         for mode in [CleanMode::Act, CleanMode::DryRun] {
             let error = clean(&host, temp.path(), mode).unwrap_err().to_string();
-            assert!(error.contains("is not its owner's (1-2-fake)"), "{error}");
+            assert!(error.contains("does not belong to its owner (1-2-fake)"), "{error}");
         }
     }
     assert_eq!(token_of(&host.this_process().unwrap()), TOKEN);
@@ -173,7 +173,7 @@ fn only_the_server_of_the_engine_is_killed() {
         assert_eq!(host.world().processes.is_empty(), is_killed, "{actions:?}");
         let said = actions[0].to_string();
         assert_eq!(said.contains("process 77 was killed"), is_killed, "{said}");
-        assert_eq!(said.contains("left alone"), !is_killed, "{said}");
+        assert_eq!(said.contains("not removed"), !is_killed, "{said}");
     }
 }
 

@@ -151,7 +151,9 @@ fn locks_below_and_above_a_loop_are_seen() {
     let device = Loop::on(&file, &[]);
     let lock = |path: &Path| {
         let file = File::open(path).unwrap();
-        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).unwrap();
+        // Another test may have started a program while the lock was held. Its child holds the lock
+        // until it executes the program.
+        rustix::fs::flock(&file, FlockOperation::LockExclusive).unwrap();
         file
     };
     let locked = lock(&file);
