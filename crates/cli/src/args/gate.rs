@@ -67,7 +67,7 @@ pub struct GateArgs {
 /// Options for a plan that is run first.
 #[derive(Debug, Args)]
 pub struct GateRunArgs {
-    /// With a plan: directory of the run. Default: senesce-runs/NAME-N.
+    /// Directory of a plan's run. Default: senesce-runs/NAME-N.
     #[arg(short, long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// With a plan: check the baseline, print the steps. Run nothing.

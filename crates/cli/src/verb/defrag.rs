@@ -57,13 +57,13 @@ pub fn defrag(args: DefragArgs, quiet: bool) -> Result<()> {
     let files = args.order.apply(&tree)?;
     options.piece_bytes = args.piece_size.0;
     options = options.with_strategies(&args.strategy);
+    let whole = args.budget.map(|_| plan_moves(&tree.entries, &files, &options));
     if let Some(budget) = args.budget {
         // A batch that is larger than the budget could not move at all.
         options.batch_bytes =
             options.batch_bytes.min(budget.0 - budget.0 % options.block_bytes).max(options.block_bytes);
     }
-    let whole = plan_moves(&tree.entries, &files, &options);
-    let mut plan = whole.clone();
+    let mut plan = plan_moves(&tree.entries, &files, &options);
     if let Some(budget) = args.budget {
         plan.limit(budget.0);
     }
@@ -71,8 +71,8 @@ pub fn defrag(args: DefragArgs, quiet: bool) -> Result<()> {
     let reading = args.order.reading(&tree, &files);
     let mut advice = advise(&tree, &plan, (&model, &reading), judge.models())?;
     // A part of a large tree gains little. Runs with a budget would never begin.
-    if advice.worth == Worth::No && plan.bytes() < whole.bytes() {
-        advice.worth = advise(&tree, &whole, (&model, &reading), judge.models())?.worth;
+    if let (Worth::No, Some(whole)) = (advice.worth, &whole) {
+        advice.worth = advise(&tree, whole, (&model, &reading), judge.models())?.worth;
     }
     if !args.json {
         print!("{}", fit(&advice_screen(&args, &advice, files.len())));
