@@ -215,23 +215,13 @@ fn a_nearly_full_ext4_gains_as_predicted() {
     let before = state(&mount.point);
     let report = defrag(&lab, &mount.point, &["--force"]);
     let seconds = |gain: &Value, key: &str| gain[key].as_f64().unwrap();
-    let gain = &report["gains"][0];
+    let (gain, after) = (&report["gains"][0], &report["applied"]["after"][0]);
     let predicted = seconds(gain, "now_seconds") - seconds(gain, "after_seconds");
-    let reached =
-        |report: &Value| seconds(gain, "now_seconds") - seconds(&report["applied"]["after"][0], "now_seconds");
-    let mut reached_seconds = reached(&report);
-    // On a busy machine, a run sometimes finds no better space for most files. The cause is not
-    // known; the next run continues.
-    for _ in 0..2 {
-        if reached_seconds <= 0.5 * predicted {
-            rustix::fs::syncfs(fs::File::open(&mount.point).unwrap()).unwrap();
-            reached_seconds = reached(&defrag(&lab, &mount.point, &["--force"]));
-        }
-    }
-    // The layout differs from run to run.
-    assert!(predicted > 0.3 * seconds(gain, "now_seconds"), "{report}");
-    // Without the choice of long extents it was 0.2.
-    assert!(reached_seconds > 0.5 * predicted, "{report}");
+    let reached = seconds(gain, "now_seconds") - seconds(after, "now_seconds");
+    assert!(predicted > 0.5 * seconds(gain, "now_seconds"), "{report}");
+    // It was 0.95 on four images. With batches of at least 16 MiB, which left no choice among the
+    // free extents, it was 0.04 to 0.76. The layout differs from run to run.
+    assert!(reached > 0.85 * predicted, "{report}");
     assert_eq!(state(&mount.point), before);
     assert!(unmount_patiently(&mount.point), "it stays mounted");
     check("ext4", &disk.device);

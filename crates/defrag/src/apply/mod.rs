@@ -219,9 +219,9 @@ pub fn find_mover(path: &Path, moves_programs: bool) -> Result<(Box<dyn Mover>, 
             options.moves_programs = moves_programs;
             // The kernel exchanges whole pages.
             options.align_bytes = block_bytes.max(rustix::param::page_size() as u64);
-            // A small batch can choose among the free extents.
-            let part = space.f_bavail.saturating_mul(space.f_frsize) / 4;
-            options.batch_bytes = part.clamp(options.keep_bytes, options.batch_bytes) / block_bytes * block_bytes;
+            // A batch chooses the longest free extents only if the free space is several times its size.
+            let part = space.f_bavail.saturating_mul(space.f_frsize) / 8;
+            options.batch_bytes = part.clamp(1 << 20, options.batch_bytes) / block_bytes * block_bytes;
             Ok((Box::new(Ext4Mover { block_bytes, syncs_files, moves_programs }), options))
         }
         0x5846_5342 if !collect_xfs_has_reflink(path)? => refuse(
