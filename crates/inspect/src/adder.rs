@@ -10,6 +10,7 @@ use senesce_probe::{
 
 use crate::{
     Error,
+    best_order::BestOrder,
     cost::Meter,
     drives::Modelled,
     figures::SpecialExtents,
@@ -54,9 +55,7 @@ pub(crate) struct Adder {
     pub scorer: LayoutScorer,
     pub map: MapBuilder,
     pub special: SpecialExtents,
-    /// The byte at which the next content starts in the best order. `None` before the first
-    /// content.
-    best_order_end: Option<u64>,
+    best_order: BestOrder,
     /// Files whose maps contradict themselves.
     pub contradictory: u64,
     /// All entries, in the order of the tree.
@@ -93,7 +92,7 @@ impl Adder {
             scorer,
             map: MapBuilder::new(volume_bytes, map_order),
             special: SpecialExtents::default(),
-            best_order_end: None,
+            best_order: BestOrder::default(),
             contradictory: 0,
             entries: Vec::new(),
             names: Names::default(),
@@ -115,8 +114,8 @@ impl Adder {
         join_neighbours(&mut entry.extents);
         let mut extents = extents_to_read(&entry, &self.metadata);
         let joined = extents_to_read_in_one_piece(&entry, &self.metadata);
-        let best_order_end = self.best_order_end;
-        let best = self.place_in_best_order(&extents);
+        let best_order = self.best_order;
+        let best = self.best_order.place(&extents, self.volume_bytes);
         let reads = EntryReads {
             metadata: &requests,
             extents: &extents,
@@ -128,7 +127,7 @@ impl Adder {
             // The map of a damaged file, or of one that is being written, may contradict itself.
             // Its content is left out of every layout, so that it is neither a loss nor a gain.
             self.contradictory += 1;
-            self.best_order_end = best_order_end;
+            self.best_order = best_order;
             extents.clear();
             self.read_metadata(&requests);
         }
@@ -160,25 +159,6 @@ impl Adder {
             self.content_bytes += entry.size_bytes;
             self.allocated_bytes += entry.allocated_bytes;
         }
-    }
-
-    /// The extents of the next content in the best order. The first content keeps its place, so
-    /// that contents stay as near to the metadata as they are now.
-    fn place_in_best_order(&mut self, extents: &[Extent]) -> Vec<Extent> {
-        let Some(first) = extents.first() else { return Vec::new() };
-        let mut next = self.best_order_end.unwrap_or(first.physical);
-        let bytes: u64 = extents.iter().map(|extent| extent.length).fold(0, u64::saturating_add);
-        if next.saturating_add(bytes) > self.volume_bytes {
-            next = 0;
-        }
-        let place = |extent: &Extent| {
-            let placed = Extent { physical: next, ..*extent };
-            next = next.saturating_add(extent.length);
-            placed
-        };
-        let best = extents.iter().map(place).collect();
-        self.best_order_end = Some(next);
-        best
     }
 
     /// Reads an entry without its content.

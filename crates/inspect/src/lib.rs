@@ -12,6 +12,7 @@
 //! Memory: about 100 bytes for each entry of the tree.
 
 mod adder;
+mod best_order;
 mod cost;
 mod drives;
 mod error;

@@ -38,22 +38,17 @@ pub(crate) struct EntryReads<'a> {
 /// The layouts that are read besides the fresh copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layouts {
-    /// The found layout. Only the totals of the devices are recorded.
-    AsItLies,
     /// The found, the defragmented and the best order layout. The first device records the time of
     /// each entry.
     All,
-    /// The found layout, and contents at the places of a plan. The plan counts as the best order.
+    /// The found layout, and contents at the places of the best order or of a plan. Only the totals
+    /// of the devices are recorded.
     WithMoved,
 }
 
 impl Layouts {
     fn has_defragmented(self) -> bool {
         self == Self::All
-    }
-
-    fn has_moved(self) -> bool {
-        self != Self::AsItLies
     }
 }
 
@@ -131,7 +126,7 @@ impl Meters {
             planned = add_cold_reads(entry.size_bytes, joined, &self.readahead, requests);
         }
         let defragmented = requests.len();
-        if let (Ok(()), Some(moved), true) = (&planned, entry.moved, self.layouts.has_moved()) {
+        if let (Ok(()), Some(moved)) = (&planned, entry.moved) {
             planned = add_cold_reads(entry.size_bytes, moved, &self.readahead, requests);
         }
         if planned.is_err() {
@@ -213,10 +208,8 @@ fn serve(meter: Meter, layouts: Layouts, keeps_times: bool, batches: &Receiver<A
                 let content = if apart.is_empty() { content } else { apart };
                 this.meter.read_defragmented(metadata, content, parts.joined_sectors);
             }
-            if layouts.has_moved() {
-                let apart = part(parts.defragmented, parts.moved);
-                this.meter.read_best_order(metadata, if apart.is_empty() { content } else { apart });
-            }
+            let apart = part(parts.defragmented, parts.moved);
+            this.meter.read_best_order(metadata, if apart.is_empty() { content } else { apart });
         }
     }
     this
@@ -319,7 +312,7 @@ mod tests {
 
     #[test]
     fn batches_stay_in_order_without_contradictory_files() {
-        for layouts in [Layouts::AsItLies, Layouts::All] {
+        for layouts in [Layouts::WithMoved, Layouts::All] {
             let mut meters = steps(layouts);
             let count = 3 * ENTRIES as u64 + 7;
             for number in 0..count {
@@ -348,7 +341,7 @@ mod tests {
             for (number, ReadMeter { meter, as_it_lies, fresh_copy }) in meters.finish().into_iter().enumerate() {
                 assert_eq!(
                     meter.requests(),
-                    LayoutCosts { as_it_lies: count, defragmented, best_order: defragmented, fresh_copy: 0 }
+                    LayoutCosts { as_it_lies: count, defragmented, best_order: count, fresh_copy: 0 }
                 );
                 let seconds = (count + (count - 1) / 10) as f64;
                 assert_eq!(meter.seconds().as_it_lies, seconds, "one more for each jump");

@@ -15,6 +15,7 @@ use senesce_volume::FileSystemKind;
 use crate::{
     Error,
     adder::readahead,
+    best_order::BestOrder,
     drives::Modelled,
     metadata::MetadataReader,
     meters::{EntryReads, Layouts, Meters, ReadMeter},
@@ -67,6 +68,8 @@ pub struct TreeCost {
     pub device: String,
     /// Seconds.
     pub seconds: f64,
+    /// Seconds if every content followed the content that is read before it. Metadata stays.
+    pub best_order_seconds: f64,
     /// Requests.
     pub requests: u64,
     /// Bytes of the requests, with metadata.
@@ -198,6 +201,8 @@ fn prepare(root: &Path, options: &ModelOptions<'_>) -> (Readahead, MetadataReade
 /// The model of a tree, in progress.
 struct Tree {
     meters: Meters,
+    best_order: BestOrder,
+    volume_bytes: u64,
     metadata: MetadataReader,
     map: MapBuilder,
     names: Names,
@@ -215,7 +220,9 @@ impl Tree {
     ) -> Result<Self, Error> {
         let makers = modelled.specs.iter().map(|spec| move |reads| modelled.build(spec, reads));
         Ok(Self {
-            meters: Meters::new(makers, readahead, Layouts::AsItLies)?,
+            meters: Meters::new(makers, readahead, Layouts::WithMoved)?,
+            best_order: BestOrder::default(),
+            volume_bytes: options.volume_bytes,
             metadata,
             map: MapBuilder::new(options.volume_bytes, options.map_order),
             names: Names::default(),
@@ -230,11 +237,12 @@ impl Tree {
         let number = self.names.add(&entry.path, entry.kind == EntryKind::Directory);
         let extents = extents_to_read(entry, &self.metadata);
         let requests = self.metadata.requests(entry);
+        let best = self.best_order.place(&extents, self.volume_bytes);
         let reads = EntryReads {
             metadata: &requests,
             extents: &extents,
             in_one_piece: None,
-            moved: None,
+            moved: Some(&best),
             size_bytes: entry.size_bytes,
         };
         if let Err(error) = self.meters.read(&reads) {
@@ -259,6 +267,7 @@ impl Tree {
         let cost = |ReadMeter { meter, .. }: ReadMeter| TreeCost {
             device: meter.name.clone(),
             seconds: meter.seconds().as_it_lies,
+            best_order_seconds: meter.seconds().best_order,
             requests: meter.requests().as_it_lies,
             read_bytes: meter.bytes(),
         };

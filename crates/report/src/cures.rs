@@ -20,8 +20,8 @@ const ROLES: [Role; 5] = [Role::Full, Role::Empty, Role::CuredFull, Role::CuredE
 pub(crate) const READ_HEADS: [&str; 11] =
     ["arm", "volume", "cured by", "after", "before", "after it", "fresh copy", "written", "took", "moved", "skipped"];
 /// Heads of the table of models.
-pub(crate) const MODEL_HEADS: [&str; 8] =
-    ["arm", "volume", "cured by", "after", "device", "before", "predicted", "after it"];
+pub(crate) const MODEL_HEADS: [&str; 10] =
+    ["arm", "volume", "cured by", "after", "device", "before", "predicted", "after it", "best order", "fresh copy"];
 
 /// The seconds of the grep tests of all cells, by cell: in virtual time if there are any, else wall
 /// time.
@@ -71,9 +71,18 @@ pub(crate) fn read_rows(results: &Results, unit: &str) -> Vec<[String; 11]> {
     rows
 }
 
-/// A line for each cure and modelled device: the prediction beside the model of the new layout.
-pub(crate) fn model_rows(results: &Results, unit: &str) -> Vec<[String; 8]> {
+/// A line for each cure and modelled device: the prediction beside the model of the new layout, the
+/// best order of the volume before the cure, and a fresh copy.
+pub(crate) fn model_rows(results: &Results, unit: &str) -> Vec<[String; 10]> {
+    let mut of_maps = BTreeMap::new();
+    for row in results.modelled.iter().filter(|row| row.method == "extents") {
+        of_maps.insert((row.key.clone(), row.device.as_str()), row);
+    }
     let row = |row: &CureRow| {
+        let of = |role| {
+            let key = CellKey { role, ..row.key.clone() };
+            of_maps.get(&(key, row.device.as_str()))
+        };
         [
             row.key.arm.clone(),
             words(row.key.role.uncured()).to_owned(),
@@ -83,6 +92,8 @@ pub(crate) fn model_rows(results: &Results, unit: &str) -> Vec<[String; 8]> {
             seconds_or_none(row.modelled_before_seconds),
             seconds_or_none(row.predicted_seconds),
             seconds_or_none(row.modelled_after_seconds),
+            seconds_or_none(of(row.key.role.uncured()).map_or(f64::NAN, |row| row.best_order_seconds)),
+            seconds_or_none(of(Role::Unaged).map_or(f64::NAN, |row| row.seconds)),
         ]
     };
     results.cures.iter().map(row).collect()

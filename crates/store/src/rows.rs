@@ -236,6 +236,9 @@ pub struct ModelledRow {
     pub method: String,
     /// Modelled seconds.
     pub seconds: f64,
+    /// The same if every content followed the content that is read before it, and metadata stayed.
+    /// NaN for methods other than `extents`, and in older results.
+    pub best_order_seconds: f64,
     /// The same per GiB of allocated size, as in the grep test.
     pub seconds_per_gib: f64,
     /// Requests.

@@ -392,6 +392,7 @@ table_row! { ModelledRow, Modelled, key;
     method: text, "", "Source of the requests. `extents`: predicted from the map of the tree. `trace`: the reads of a \
         traced grep test, replayed one by one. `virtual-time`: the grep test's own requests, served by a disk in virtual time; a row for each repetition.";
     seconds: float, "s", "Modelled time of a cold read of the tree.";
+    best_order_seconds: float, "s", "The same if every content followed the content that is read before it, and metadata stayed; null for methods other than `extents`, and in results of earlier versions.";
     seconds_per_gib: float, "s/GiB", "The same per GiB of allocated size.";
     requests: uint, "1", "Requests.";
     read_bytes: uint, "B", "Bytes that they read.";

@@ -67,6 +67,7 @@ fn make(lab: &Lab, dir: &str, made: &Made<'_>) {
             device: "model: HDD 7.2K".into(),
             method: "extents".into(),
             seconds: 1.0,
+            best_order_seconds: 0.5,
             seconds_per_gib: 100.0,
             requests: made.requests,
             read_bytes: 1,

@@ -54,6 +54,7 @@ impl VirtualTime {
             device: self.device,
             method: VIRTUAL_TIME.to_owned(),
             seconds: self.seconds,
+            best_order_seconds: f64::NAN,
             seconds_per_gib: self.seconds / (allocated_bytes as f64 / Bytes::GIB as f64),
             requests: self.read.0,
             read_bytes: self.read.1,

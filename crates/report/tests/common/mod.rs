@@ -98,6 +98,7 @@ fn add_cell(results: &mut Results, key: &CellKey, unaged: f64, growth: f64, chec
             device: device.into(),
             method: "extents".into(),
             seconds: cost * factor * 0.3,
+            best_order_seconds: cost * factor * 0.01,
             seconds_per_gib: unaged * factor * (1.0 + 3.0 * growth * share),
             requests: 24_000,
             read_bytes: 300 << 20,

@@ -121,6 +121,7 @@ pub(super) fn tree_rows(key: &CellKey, tree: &ModelledTree, free: &[u64]) -> (Ve
         device: cost.device.clone(),
         method: "extents".to_owned(),
         seconds: cost.seconds,
+        best_order_seconds: cost.best_order_seconds,
         seconds_per_gib: if gib > 0.0 { cost.seconds / gib } else { f64::NAN },
         requests: cost.requests,
         read_bytes: cost.read_bytes,

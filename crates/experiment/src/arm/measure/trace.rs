@@ -171,6 +171,7 @@ fn compute_modelled(
             device: cost.device,
             method: "trace".to_owned(),
             seconds: cost.seconds,
+            best_order_seconds: f64::NAN,
             seconds_per_gib: cost.seconds / (allocated_bytes as f64 / Bytes::GIB as f64),
             requests: cost.requests,
             read_bytes: cost.read_bytes,
