@@ -134,20 +134,27 @@ pub(crate) fn cures_text(model: &Model) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let heads = READ_HEADS.map(str::to_owned);
+    let mut text = String::from("\nCures: cold read before and after\n\n");
+    text.push_str(&text_table(READ_HEADS, &rows, &[0, 1, 2, 10]));
+    text = text + "\n" + &note(model) + "\n";
+    let modelled = model_rows(model.results, &model.unit);
+    text.push_str("\nCures: modelled cold read, from the map of the tree\n\n");
+    text + &text_table(MODEL_HEADS, &modelled, &[0, 1, 2, 4])
+}
+
+/// Rows in columns. The columns `texts` are aligned to the left.
+fn text_table<const N: usize>(heads: [&str; N], rows: &[[String; N]], texts: &[usize]) -> String {
+    let heads = heads.map(str::to_owned);
     let width = |at: usize| rows.iter().chain([&heads]).map(|row| row[at].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..heads.len()).map(width).collect();
-    let line = |row: &[String; 11]| {
-        let cells = row.iter().zip(&widths).enumerate().map(|(at, (cell, width))| match at {
-            0..=2 | 10 => format!("{cell:<width$}"),
-            _ => format!("{cell:>width$}"),
+    let widths: Vec<usize> = (0..N).map(width).collect();
+    let line = |row: &[String; N]| {
+        let cells = row.iter().zip(&widths).enumerate().map(|(at, (cell, width))| match texts.contains(&at) {
+            true => format!("{cell:<width$}"),
+            false => format!("{cell:>width$}"),
         });
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
     };
-    let mut text = String::from("\nCures: cold read before and after\n\n");
-    text.push_str(&line(&heads));
-    rows.iter().for_each(|row| text.push_str(&line(row)));
-    text + "\n" + &note(model) + "\n"
+    [&heads].into_iter().chain(rows).map(line).collect()
 }
 
 /// The figure: each arm's cold read at its last checkpoint with the cured one, and over all

@@ -55,7 +55,10 @@ fn a_cure_has_a_line_in_the_table_and_one_for_each_device() {
     assert!(page.contains("<section class=\"figure\" id=\"cures\">"));
     let shown = summary_table(&cured());
     assert!(
-        shown.contains("Cures: cold read before and after") && shown.contains("senesce (order, pieces)"),
+        shown.contains("Cures: cold read before and after")
+            && shown.matches("best order").count() == 1
+            && shown.matches("1.75 s").count() == 1
+            && shown.contains("senesce (order, pieces)"),
         "{shown}"
     );
 }
