@@ -219,7 +219,7 @@ pub fn find_mover(path: &Path, moves_programs: bool) -> Result<(Box<dyn Mover>, 
             options.moves_programs = moves_programs;
             // The kernel exchanges whole pages.
             options.align_bytes = block_bytes.max(rustix::param::page_size() as u64);
-            // A batch chooses the longest free extents only if the free space is several times its size.
+            // A batch can choose among the free extents if it needs only a part of the free space.
             let part = space.f_bavail.saturating_mul(space.f_frsize) / 8;
             options.batch_bytes = part.clamp(1 << 20, options.batch_bytes) / block_bytes * block_bytes;
             Ok((Box::new(Ext4Mover { block_bytes, syncs_files, moves_programs }), options))
