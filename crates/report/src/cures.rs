@@ -7,6 +7,7 @@ use senesce_store::{CellKey, CureRow, Results, Role};
 
 use crate::{
     chart::{Axis, DotPanel},
+    columns::{align, column_widths},
     csv::lines_csv,
     format::{bytes, count, seconds},
     model::{Lines, Model, Spread, lines, words},
@@ -142,19 +143,12 @@ pub(crate) fn cures_text(model: &Model) -> String {
     text + &text_table(MODEL_HEADS, &modelled, &[0, 1, 2, 4])
 }
 
-/// Rows in columns. The columns `texts` are aligned to the left.
+/// Heads and rows in columns. The columns `texts` are aligned to the left.
 fn text_table<const N: usize>(heads: [&str; N], rows: &[[String; N]], texts: &[usize]) -> String {
     let heads = heads.map(str::to_owned);
-    let width = |at: usize| rows.iter().chain([&heads]).map(|row| row[at].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..N).map(width).collect();
-    let line = |row: &[String; N]| {
-        let cells = row.iter().zip(&widths).enumerate().map(|(at, (cell, width))| match texts.contains(&at) {
-            true => format!("{cell:<width$}"),
-            false => format!("{cell:>width$}"),
-        });
-        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
-    };
-    [&heads].into_iter().chain(rows).map(line).collect()
+    let lines: Vec<Vec<String>> = [&heads].into_iter().chain(rows).map(|line| line.to_vec()).collect();
+    let widths = column_widths(&lines);
+    lines.iter().map(|line| align(line, &widths, texts)).collect()
 }
 
 /// The figure: each arm's cold read at its last checkpoint with the cured one, and over all

@@ -7,6 +7,7 @@
 
 mod baseline;
 mod chart;
+mod columns;
 mod convergence;
 mod csv;
 mod cure_headline;

@@ -2,6 +2,7 @@
 
 use senesce_store::{Results, Role};
 
+use crate::columns::{align, column_widths};
 use crate::cures::cures_text;
 use crate::devices::{TRACED, VIRTUAL_TIME};
 use crate::format::{count, figure, percent};
@@ -197,18 +198,10 @@ fn last(line: &Line, pulls: u64, text: impl Fn(&Spread) -> String) -> String {
 pub fn summary_table(results: &Results) -> String {
     let model = Model::compute(results);
     let (heads, rows) = (heads(&model), rows(&model));
-    let width = |at: usize| {
-        let cells = rows.iter().map(|row| row[at].text.chars().count());
-        cells.chain([heads[at].chars().count()]).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..heads.len()).map(width).collect();
-    let line = |cells: &[&str]| {
-        let aligned = cells.iter().zip(&widths).enumerate().map(|(at, (cell, width))| match at {
-            0 | 1 => format!("{cell:<width$}"),
-            _ => format!("{cell:>width$}"),
-        });
-        aligned.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
-    };
+    let mut lines = vec![heads.to_vec()];
+    lines.extend(rows.iter().map(|row| row.iter().map(|cell| cell.text.as_str()).collect()));
+    let widths = column_widths(&lines);
+    let rule = widths.iter().map(|width| "-".repeat(*width)).collect::<Vec<_>>();
     let mut text = String::new();
     for sentence in headline(&model) {
         text.push_str(&sentence);
@@ -217,11 +210,11 @@ pub fn summary_table(results: &Results) -> String {
     text.push('\n');
     let volumes: Vec<_> = ROLES.iter().map(|role| format!("{} = {}", role.name(), words(*role))).collect();
     text.push_str(&format!("Volumes: {}.\n\n", volumes.join(", ")));
-    text.push_str(&line(&heads));
-    let rules: Vec<_> = widths.iter().map(|width| "-".repeat(*width)).collect();
-    text.push_str(&line(&rules.iter().map(String::as_str).collect::<Vec<_>>()));
-    for row in &rows {
-        text.push_str(&line(&row.iter().map(|cell| cell.text.as_str()).collect::<Vec<_>>()));
+    for (at, line) in lines.iter().enumerate() {
+        text.push_str(&align(line, &widths, &[0, 1]));
+        if at == 0 {
+            text.push_str(&align(&rule, &widths, &[0, 1]));
+        }
     }
     let note = note(&model);
     if !note.is_empty() {

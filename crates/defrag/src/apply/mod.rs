@@ -48,6 +48,9 @@ use crate::{
 /// MiB/s, the speed of kernels up to 6.18 in memory, a writer waits 26 ms.
 const STEP_BYTES: u64 = 2 << 20;
 
+/// The smallest batch on a nearly full ext4, bytes.
+const LEAST_BATCH_BYTES: u64 = 1 << 20;
+
 /// Files of a batch on Btrfs. Each has an open donor, and a process may have 1,024 open files.
 const BTRFS_BATCH_FILES: usize = 256;
 
@@ -221,7 +224,7 @@ pub fn find_mover(path: &Path, moves_programs: bool) -> Result<(Box<dyn Mover>, 
             options.align_bytes = block_bytes.max(rustix::param::page_size() as u64);
             // A batch can choose among the free extents if it needs only a part of the free space.
             let part = space.f_bavail.saturating_mul(space.f_frsize) / 8;
-            options.batch_bytes = part.clamp(1 << 20, options.batch_bytes) / block_bytes * block_bytes;
+            options.batch_bytes = part.clamp(LEAST_BATCH_BYTES, options.batch_bytes) / block_bytes * block_bytes;
             Ok((Box::new(Ext4Mover { block_bytes, syncs_files, moves_programs }), options))
         }
         0x5846_5342 if !collect_xfs_has_reflink(path)? => refuse(
