@@ -1,5 +1,7 @@
 //! Errors become one message and one exit code, here and nowhere else.
 
+mod bisection;
+
 use std::{
     any::Any,
     ffi::OsString,
@@ -14,6 +16,7 @@ use senesce_core::{Printable, is_hazard};
 use senesce_experiment::{ErrorKind, interruption, plan::is_foreign};
 use senesce_oplog::LogError;
 
+pub use self::bisection::{bisect, refuse_bisection};
 use crate::{engines::engines, out::Unwritable, verb::show::resume_command};
 
 // The rule is in `args::EXIT_CODES`.
@@ -90,6 +93,16 @@ pub fn with_message(mut error: anyhow::Error, change: impl Fn(&str) -> String) -
         gate.message = change(&gate.message);
     }
     error
+}
+
+/// Whether the error is the verdict of a gate, and not a failure to reach one.
+pub fn is_verdict(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<Gate>().is_some()
+}
+
+/// The chain of causes and the hint, as they are printed.
+pub fn text_of(error: &anyhow::Error) -> String {
+    message(error, classify(error).1.as_deref()).trim_start_matches("senesce: ").to_owned()
 }
 
 /// An interruption after which `senesce run --resume` continues in this directory; the context of
@@ -215,38 +228,6 @@ const COPIED_MOUNT: &str = "if you did not name this device, repeat the command:
 fn panic_text(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no message")
-}
-
-/// The code with which `git bisect run` skips a commit.
-const SKIPPED: u8 = 125;
-/// The code with which `git bisect run` marks a commit as bad.
-const BAD: u8 = 1;
-
-/// Does `work` for `git bisect run`: a failing gate marks the commit as bad, and every other error
-/// skips it. An interruption keeps its code, so the bisection stops.
-pub fn bisect(work: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
-    let code = match catch_unwind(AssertUnwindSafe(work)) {
-        Ok(Ok(())) => return Ok(()),
-        Ok(Err(error)) if error.chain().any(|cause| interruption(cause).is_some()) => return Err(error),
-        Ok(Err(error)) => match report_code(&error) {
-            // An interruption in a guest.
-            code if code >= 128 => return passed(code),
-            code => code,
-        },
-        Err(payload) => {
-            if let Some(Unwritable(error)) = payload.downcast_ref() {
-                eprintln!("senesce: cannot write the results to stdout\n  because: {error}");
-            }
-            INTERNAL
-        }
-    };
-    passed(if code == DIFFERENT { BAD } else { SKIPPED })
-}
-
-/// Prints an error of the command line for `git bisect run`, which skips the commit.
-pub fn refuse_bisection(error: &clap::Error) -> ExitCode {
-    let code = refuse(error);
-    if error.use_stderr() { ExitCode::from(SKIPPED) } else { code }
 }
 
 fn report(error: &anyhow::Error) -> ExitCode {

@@ -12,7 +12,7 @@ use crate::{
     plan::{Backend, CureAt, FileSystemName, Plan, PlanError, VolumePlan},
     sizing::Sizes,
     source::Source,
-    volumes::{check_device_sizes, check_devices, check_tracing, image_dir, kind, virtual_device},
+    volumes::{check_device_sizes, check_devices, check_tracing, image_dir, kind, try_mkfs_words, virtual_device},
 };
 
 /// The places and settings of a planned run.
@@ -39,12 +39,14 @@ pub(crate) struct Prepared {
     pub source: Source,
     /// Sizes of the volumes.
     pub sizes: Sizes,
+    /// File systems whose arguments of mkfs were not tried.
+    pub untried_mkfs: Vec<FileSystemKind>,
 }
 
 /// Refuses a plan that cannot run here, and opens its sources.
 ///
 /// Checks: the devices of models, the profile or log or history, tools and kernel, directories and
-/// devices of volumes, their sizes, free space, and tracing. Errors: the first check that fails.
+/// devices of volumes, their sizes, free space, tracing, and the arguments of mkfs. Errors: the first check that fails.
 /// Only root can inspect devices. For other users it only checks that a device exists, so that a
 /// dry run needs no root.
 pub(crate) fn prepare(plan: &Plan, place: &Place<'_>, world: &World) -> Result<Prepared, Error> {
@@ -65,7 +67,8 @@ pub(crate) fn prepare(plan: &Plan, place: &Place<'_>, world: &World) -> Result<P
         check_device_sizes(plan, &sizes, host)?;
     }
     check_space(plan, &sizes, host, place)?;
-    Ok(Prepared { devices, virtual_device, source, sizes })
+    let untried_mkfs = try_mkfs_words(plan, &sizes, host, place.plan)?;
+    Ok(Prepared { devices, virtual_device, source, sizes, untried_mkfs })
 }
 
 /// The maximum of checkpoints of an arm. Each one reads every volume, so 10,000 need more than a

@@ -11,7 +11,6 @@ use crate::{
     prepare::{Place, Prepared, prepare},
     run::check_new,
     sizing::Sizes,
-    volumes::try_mkfs_words,
 };
 
 /// An expanded plan.
@@ -41,8 +40,7 @@ pub struct Preview {
     pub steps: Vec<String>,
 }
 
-/// Expands a plan, and refuses everything that its run would refuse before the first volume, and
-/// arguments that mkfs refuses. Opens
+/// Expands a plan, and refuses everything that its run would refuse before the first volume. Opens
 /// its history (a synthetic one is made, in `scratch`), and makes no volume.
 ///
 /// `path` is the plan's path, for messages. `out` is the directory of the run. `force` is as in
@@ -61,8 +59,7 @@ pub fn preview(
     let plan = &plan.clone().seen_from(&here);
     let volumes = std::path::absolute(out).map_err(Error::io("look up", out))?;
     let place = Place { plan: path, volumes: &volumes, spool: scratch, entries: &[], force };
-    let Prepared { source, sizes, .. } = prepare(plan, &place, world)?;
-    let untried_mkfs = try_mkfs_words(plan, &sizes, &*world.host, path)?;
+    let Prepared { source, sizes, untried_mkfs, .. } = prepare(plan, &place, world)?;
     let pulls = source.pulls(plan);
     let arms = plan.arms();
     let volumes = plan.roles().iter().map(|&role| {

@@ -212,7 +212,7 @@ impl Run {
                 entries: self.journal.entries(),
                 force: self.force,
             };
-            let Prepared { devices, virtual_device, source, sizes } = prepare(&self.plan, &place, &self.world)?;
+            let Prepared { devices, virtual_device, source, sizes, .. } = prepare(&self.plan, &place, &self.world)?;
             check_source(&self.plan, &source, &self.paths)?;
             let devices = (&devices[..], virtual_device.as_ref());
             self.put_circumstances(&source, &sizes, devices.0)?;

@@ -64,8 +64,9 @@ fn arm_spec(arm: &Arm, backend: Backend) -> VolumeSpec {
     spec
 }
 
-/// Lets mkfs check its arguments in the plan, for the images of all arms. Returns the file systems
-/// whose mkfs cannot be tried.
+/// Lets mkfs check its arguments in the plan, for the volumes of all arms. Only root can read the
+/// size of a device, so for other users only images are tried. Returns the file systems whose mkfs
+/// cannot be tried.
 ///
 /// Errors: mkfs refuses them. `path` is the plan's, for the message.
 pub(crate) fn try_mkfs_words(
@@ -77,8 +78,13 @@ pub(crate) fn try_mkfs_words(
     let mut untried = Vec::new();
     for arm in plan.arms().iter().filter(|arm| !arm.file_system.mkfs.is_empty()) {
         for &role in plan.roles() {
-            let VolumePlan::Size(_) = plan.volume(role) else { continue };
-            let size = sizes.size(role);
+            let size = match plan.volume(role) {
+                VolumePlan::Size(_) => sizes.size(role),
+                VolumePlan::Place(plan::Place { device: Some(device), .. }) if host.is_root() => {
+                    host.device_size(Path::new(device))?
+                }
+                _ => continue,
+            };
             let spec = arm_spec(arm, Backend::Image { dir: PathBuf::new(), size, memory: false });
             match senesce_volume::try_mkfs(host, &spec, size)? {
                 // The arm of a missing tool fails in the run, which says so.

@@ -46,8 +46,33 @@ pub fn try_mkfs(host: &dyn Host, spec: &VolumeSpec, size: Bytes) -> Result<MkfsT
         return Ok(MkfsTrial::Accepted);
     }
     let said = if output.stderr.trim().is_empty() { output.stdout } else { output.stderr };
-    // mkfs.xfs adds its usage after the message.
-    let lines = said.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
-    let said: Vec<&str> = lines.filter(|line| !line.is_empty()).take(2).collect();
-    Ok(MkfsTrial::Refused(said.join("; ").replace(path.to_string_lossy().as_ref(), "the volume")))
+    let said = messages(&said).into_iter().next().unwrap_or("it gives no reason");
+    Ok(MkfsTrial::Refused(said.replace(path.to_string_lossy().as_ref(), "the volume")))
+}
+
+/// The lines of a formatter's output that are messages: no version, no usage, no warning before an
+/// error.
+pub(crate) fn messages(output: &str) -> Vec<&str> {
+    // mke2fs prints its version before a message. mkfs.xfs prints its usage after a message.
+    let is_usage = |line: &&str| line.starts_with("Usage:") || line.starts_with("usage:");
+    let is_version = |line: &&str| line.starts_with("mke2fs ") && line.ends_with(')');
+    let lines = output.lines().map(str::trim).filter(|line| !line.is_empty() && !is_version(line));
+    let lines: Vec<&str> = lines.take_while(|line| !is_usage(line)).collect();
+    let errors: Vec<&str> = lines.iter().copied().filter(|line| !line.starts_with("Warning:")).collect();
+    if errors.is_empty() { lines } else { errors }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_omit_version_usage_and_warnings() {
+        let ext4 = "mke2fs 1.47.0 (5-Feb-2023)\n\nBad option(s) specified: foo\n\nExtended options are separated\n";
+        assert_eq!(messages(ext4)[0], "Bad option(s) specified: foo");
+        let xfs = "unknown option -m foo=1\nUsage: mkfs.xfs\n/* blocksize */\t[-b size=num]\n";
+        assert_eq!(messages(xfs), ["unknown option -m foo=1"]);
+        assert_eq!(messages("Warning: small\nERROR: no feature 'x'\n"), ["ERROR: no feature 'x'"]);
+        assert_eq!(messages("Warning: small\n"), ["Warning: small"]);
+    }
 }

@@ -29,9 +29,23 @@ pub struct RunArgs {
     /// from the beginning. Complete arms stay as they are.
     #[arg(
         long, value_name = "DIR", add = ArgValueCandidates::new(complete::runs),
-        conflicts_with_all = ["plan", "out", "repo", "trace", "dry_run", "pulls", "runs", "seed"]
+        conflicts_with_all = ["plan", "out", "repo", "trace", "dry_run", "pulls", "runs", "seed", "device", "real_time"]
     )]
     pub resume: Option<PathBuf>,
+    #[command(flatten)]
+    pub change: ChangeArgs,
+    /// Format devices of the plan that carry a signature.
+    ///
+    /// A mounted device is never formatted.
+    #[arg(long)]
+    pub force: bool,
+    #[command(flatten)]
+    pub guest: GuestArgs,
+}
+
+/// Changes to a plan for one run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+pub struct ChangeArgs {
     /// Replay this repository instead of the plan's history.
     #[arg(long, value_name = "PATH|URL", conflicts_with = "trace")]
     pub repo: Option<String>,
@@ -59,18 +73,11 @@ pub struct RunArgs {
     ///
     /// A preset (`senesce device list`) or a description in TOML. The disks run in virtual time. No
     /// real device is named here: the plan names them.
-    #[arg(long, value_name = "NAME", conflicts_with = "resume", add = complete::devices())]
+    #[arg(long, value_name = "NAME", add = complete::devices())]
     pub device: Option<String>,
     /// Let the modelled device take its time for real.
-    #[arg(long, conflicts_with = "resume")]
-    pub real_time: bool,
-    /// Format devices of the plan that carry a signature.
-    ///
-    /// A mounted device is never formatted.
     #[arg(long)]
-    pub force: bool,
-    #[command(flatten)]
-    pub guest: GuestArgs,
+    pub real_time: bool,
 }
 
 #[derive(Debug, Args)]

@@ -6,7 +6,7 @@ use clap::Args;
 use clap_complete::engine::ArgValueCandidates;
 use senesce_core::statistics::Outcome;
 
-use super::{GuestArgs, SelectArgs, complete, look::parse_outcome};
+use super::{ChangeArgs, GuestArgs, SelectArgs, complete, look::parse_outcome};
 
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("base").required(true).multiple(true))]
@@ -66,19 +66,19 @@ pub struct GateArgs {
 
 /// Options for a plan that is run first.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Options of a plan's run, as of `run`")]
 pub struct GateRunArgs {
     /// Directory of a plan's run. Default: senesce-runs/NAME-N.
     #[arg(short, long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// With a plan: check the baseline, print the steps. Run nothing.
+    /// Check the baseline, print the steps. Run nothing.
     #[arg(long)]
     pub dry_run: bool,
-    /// With a plan: format its devices that have a signature.
+    /// Format devices of the plan that carry a signature.
     #[arg(long)]
     pub force: bool,
-    /// With a plan: also read repositories of other users.
-    #[arg(long)]
-    pub trust_repo: bool,
+    #[command(flatten)]
+    pub change: ChangeArgs,
     #[command(flatten)]
     pub guest: GuestArgs,
 }

@@ -1,22 +1,30 @@
 //! `senesce log`: looking into operation logs.
 
-use std::io::{self, BufWriter, Write};
+use std::{
+    fs,
+    io::{self, BufWriter, Write},
+    path::{Path, PathBuf},
+};
 
 use anyhow::Result;
-use senesce_core::Bytes;
+use senesce_core::{Bytes, Printable};
 use senesce_oplog::{Ended, LogReader, LogSummary, render_step, verify};
 
 use crate::{
     args::{LogArgs, LogVerb},
-    exit::failed,
+    exit::{failed, usage},
     out::Stdout,
 };
+
+/// The name of an arm's log.
+const LOG: &str = "oplog.senesce-log";
 
 /// Runs the verb below `log`.
 pub fn log(args: LogArgs) -> Result<()> {
     let mut out = BufWriter::new(Stdout);
     match args.what {
         LogVerb::Show { log, step, steps } => {
+            check_is_log(&log)?;
             let mut reader = LogReader::open(&log)?;
             writeln!(out, "{}", serde_json::to_string(reader.header())?)?;
             let mut shown = 0;
@@ -32,6 +40,7 @@ pub fn log(args: LogArgs) -> Result<()> {
             }
         }
         LogVerb::Stat { log, json } => {
+            check_is_log(&log)?;
             let summary = verify(&log)?;
             if json {
                 writeln!(out, "{}", serde_json::to_string_pretty(&summary)?)?;
@@ -40,6 +49,7 @@ pub fn log(args: LogArgs) -> Result<()> {
             }
         }
         LogVerb::Verify { log } => {
+            check_is_log(&log)?;
             let summary = verify(&log)?;
             writeln!(
                 out,
@@ -60,6 +70,39 @@ pub fn log(args: LogArgs) -> Result<()> {
     }
     out.flush()?;
     Ok(())
+}
+
+/// Refuses a directory. The hint names the logs of a run, or the log of an arm.
+fn check_is_log(path: &Path) -> Result<()> {
+    if !path.is_dir() {
+        return Ok(());
+    }
+    let logs = find_logs(path);
+    let hint = match logs.as_slice() {
+        [] => {
+            "it holds no log; `age --log FILE`, `record` and `run` write logs, `run` as RUN/arms/ARM/oplog.senesce-log"
+                .to_owned()
+        }
+        [log] => format!("name its log: {}", Printable::new(log)),
+        [first, .., last] => format!(
+            "it holds {} logs; name one, from {} to {}",
+            logs.len(),
+            Printable::new(first),
+            Printable::new(last)
+        ),
+    };
+    Err(usage(format!("{} is a directory, and no operation log", Printable::new(&path)), Some(&hint)))
+}
+
+/// The logs in a directory, or of the arms of a run, or of an arm; sorted.
+fn find_logs(dir: &Path) -> Vec<PathBuf> {
+    let list = |dir: PathBuf| fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
+    let is_log = |path: &PathBuf| path.extension().is_some_and(|name| name == "senesce-log") && path.is_file();
+    let mut logs: Vec<PathBuf> = list(dir.to_owned()).filter(is_log).collect();
+    logs.extend([dir.join("arms"), dir.to_owned()].into_iter().flat_map(list).map(|arm| arm.join(LOG)).filter(is_log));
+    logs.sort();
+    logs.dedup();
+    logs
 }
 
 fn write_summary(out: &mut impl Write, summary: &LogSummary) -> io::Result<()> {

@@ -25,7 +25,7 @@ use super::{
     show::{check_exists, read_results, render_summary, resume_command},
 };
 use crate::{
-    args::RunArgs,
+    args::{ChangeArgs, RunArgs},
     clock::SystemClock,
     engines::engines,
     exit::{Resumable, failed, failed_with, usage},
@@ -43,19 +43,19 @@ pub fn run(args: RunArgs, quiet: bool) -> Result<()> {
     let run = match (&args.resume, &args.plan) {
         (Some(dir), _) => {
             check_exists(dir)?;
-            Run::resume(dir, args.force, world(args.trust_repo)?)?
+            Run::resume(dir, args.force, world(args.change.trust_repo)?)?
         }
         (None, Some(path)) => {
-            let plan = with_overrides(Plan::read(path)?, path, &args)?;
+            let plan = with_overrides(Plan::read(path)?, path, &args.change)?;
             let out = args.out.clone().unwrap_or_else(|| next_run_dir(&plan.name));
             check_run_directory(&out)?;
             if plan.file_systems.iter().any(|fs| fs.kind.is_engine()) {
                 engines().check()?;
             }
             if args.dry_run {
-                return dry_run(&plan, path, &out, (args.force, args.trust_repo));
+                return dry_run(&plan, path, &out, (args.force, args.change.trust_repo));
             }
-            Run::create(plan, path, &out, args.force, world(args.trust_repo)?)?
+            Run::create(plan, path, &out, args.force, world(args.change.trust_repo)?)?
         }
         (None, None) => {
             return Err(usage("no plan is named", Some("senesce run PLAN.toml, or senesce run --resume DIRECTORY")));
@@ -181,7 +181,10 @@ fn choose_registry_dir(is_root: bool, named: impl Fn(&str) -> Option<PathBuf>) -
     Ok(state.join("senesce/runs"))
 }
 
-pub fn with_overrides(mut plan: Plan, path: &Path, args: &RunArgs) -> Result<Plan> {
+/// The plan with the changes of the command line.
+///
+/// Errors: the changed plan makes no sense.
+pub fn with_overrides(mut plan: Plan, path: &Path, args: &ChangeArgs) -> Result<Plan> {
     if args.repo.is_some() || args.trace.is_some() {
         (plan.history.synthetic, plan.history.repo, plan.history.trace) = (None, args.repo.clone(), args.trace.clone());
     }

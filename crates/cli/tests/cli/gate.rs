@@ -274,6 +274,35 @@ fn outputs_escape_a_hostile_arm() {
 }
 
 #[test]
+fn a_failed_run_is_in_every_output() {
+    let lab = Lab::new();
+    make(&lab, "one", &PLAIN);
+    lab.plan(&SINGLE.replacen("kind = \"ext4\"", "kind = \"ext4\"\nmkfs = [\"-I\", \"64\"]", 1));
+    let gate = |more: &[&str]| {
+        let mut command = lab.command();
+        command.args(["gate", "plan.toml", "-b", "one", "--junit", "j.xml", "--markdown", "m.md", "--github"]);
+        let summary = lab.path("summary.md");
+        senesce_testkit::Done::of(command.args(more).env("GITHUB_STEP_SUMMARY", summary).output().unwrap())
+    };
+    let failed = gate(&["--seed", "1"]);
+    assert_eq!(failed.code, 2, "{}", failed.stderr);
+    let problem = "invalid inode size 64";
+    assert!(failed.stderr.contains(problem), "{}", failed.stderr);
+    let read = |name: &str| fs::read_to_string(lab.path(name)).unwrap();
+    let junit = quick_junit::Report::deserialize_from_str(&read("j.xml")).unwrap();
+    assert_eq!((junit.tests, junit.failures, junit.errors), (1, 0, 1));
+    assert!(read("j.xml").contains(problem));
+    assert!(read("m.md").starts_with("### senesce gate: no verdict") && read("m.md").contains(problem));
+    assert_eq!(read("summary.md"), read("m.md"));
+    assert!(failed.stdout.contains("::error title=senesce gate::") && failed.stdout.contains(problem));
+    assert!(!lab.path("senesce-runs").exists(), "the run started");
+    // The changed seed is that of the plan, which the baseline does not allow.
+    let refused = gate(&["--seed", "7"]);
+    assert_eq!(refused.code, 2);
+    assert!(refused.stderr.contains("plan.seed is 1 in the baseline, 7 in plan.toml"), "{}", refused.stderr);
+}
+
+#[test]
 fn plan_with_an_input_file_is_gated_in_its_directory() {
     if !root_or_skip("volumes") {
         return;

@@ -13,7 +13,9 @@ use super::lifecycle::{EngineMount, MkfsRecord, Place, Volume};
 use crate::{
     Backend, Custodian, EngineConfig, EngineServer, EngineSource, Error, FileId, FileSystemKind, HeldDevice, Host,
     LoopDevice, Resource, Result, SCAN_BYTES, Slot, SuperblockIdentity, Uuid, VirtualDevice, VolumeSpec,
-    check_mkfs_words, check_place, check_room, parse_mount_options, plan_mkfs, read_superblock,
+    check_mkfs_words, check_place, check_room,
+    mkfs_trial::messages,
+    parse_mount_options, plan_mkfs, read_superblock,
     resources::{ENGINE_SOURCE, Lease, SharedEngine, SharedServer, disk_mark, hash},
     spec::ImageSpec,
 };
@@ -404,7 +406,7 @@ fn run(host: &dyn Host, tool: &Path, arguments: &[String], command: &str) -> Res
         return Ok(());
     }
     let stderr = if output.stderr.trim().is_empty() { &output.stdout } else { &output.stderr };
-    Err(Error::ToolFailed { command: command.to_owned(), status: output.status, stderr: tail(stderr) })
+    Err(Error::ToolFailed { command: command.to_owned(), status: output.status, stderr: head(stderr) })
 }
 
 /// The first line of a tool's version. mke2fs prints it to standard error.
@@ -414,10 +416,9 @@ fn tool_version(host: &dyn Host, tool: &Path) -> String {
     output.ok().and_then(|output| line(&output.stdout).or_else(|| line(&output.stderr))).unwrap_or_default()
 }
 
-/// The last lines of a tool's output, on one line.
-fn tail(text: &str) -> String {
-    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    lines[lines.len().saturating_sub(4)..].join("; ")
+/// The first messages of a tool, on one line. Its usage may follow them, and is left out.
+fn head(text: &str) -> String {
+    messages(text).into_iter().take(4).collect::<Vec<_>>().join("; ")
 }
 
 /// XFS refuses a second file system of one identity, and two runs of one seed make the same one.

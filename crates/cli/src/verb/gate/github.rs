@@ -73,14 +73,25 @@ pub(super) fn print(report: &Report<'_>) -> Result<()> {
     for line in annotations(report) {
         println!("{line}");
     }
+    append_summary(&markdown::render(report))
+}
+
+/// Prints an error that left the gate without a verdict, and appends `summary` to the summary.
+///
+/// Errors: the file of the summary cannot be written.
+pub(super) fn print_failure(message: &str, summary: &str) -> Result<()> {
+    let message = escape_message(message).replace("##[", "# #[");
+    println!("::error title=senesce gate::{message}");
+    append_summary(summary)
+}
+
+fn append_summary(text: &str) -> Result<()> {
     let Some(path) = env::var_os(SUMMARY).filter(|path| !path.is_empty()) else {
         eprintln!("senesce: {SUMMARY} is not set, so there is no summary of the step");
         return Ok(());
     };
-    let written = OpenOptions::new().append(true).create(true).open(&path).and_then(|mut file| {
-        let text = markdown::render(report);
-        file.write_all(text.as_bytes())
-    });
+    let written =
+        OpenOptions::new().append(true).create(true).open(&path).and_then(|mut file| file.write_all(text.as_bytes()));
     written.with_context(|| format!("cannot write the summary of the step {}", path.display()))
 }
 

@@ -33,6 +33,20 @@ pub(super) fn render(report: &Report<'_>) -> Result<String> {
     document.to_string().context("cannot write the JUnit report")
 }
 
+/// Renders an error that left the gate without a verdict, as one test.
+///
+/// Errors: a fault of the XML writer.
+pub(super) fn render_failure(message: &str) -> Result<String> {
+    let first = message.lines().next().unwrap_or_default();
+    let mut status = status_of(NonSuccessKind::Error, "no verdict", first, false);
+    status.set_description(message);
+    let mut suite = TestSuite::new("senesce gate");
+    suite.add_test_case(TestCase::new("the gate has a verdict", status));
+    let mut document = JunitReport::new("senesce gate");
+    document.add_test_suite(suite);
+    document.to_string().context("cannot write the JUnit report")
+}
+
 fn status_of(kind: NonSuccessKind, ty: &str, message: &str, is_skipped: bool) -> TestCaseStatus {
     let mut status = if is_skipped { TestCaseStatus::skipped() } else { TestCaseStatus::non_success(kind) };
     status.set_message(message).set_type(ty);

@@ -68,6 +68,12 @@ pub(super) fn render(report: &Report<'_>) -> String {
     text
 }
 
+/// Renders an error that left the gate without a verdict.
+pub(super) fn render_failure(message: &str) -> String {
+    let lines: Vec<String> = message.lines().map(|line| escape(line.trim())).collect();
+    format!("### senesce gate: no verdict\n\n{}\n", lines.join("<br>\n"))
+}
+
 fn row(figure: &Judged) -> String {
     let (a, b) = figure.medians();
     let verdict = figure.verdict.map_or("", Verdict::word);

@@ -1,6 +1,7 @@
 //! `senesce gate`: compares a run with a baseline, for pull requests and `git bisect run`.
 
 mod baseline;
+mod failure;
 mod github;
 mod judge;
 mod junit;
@@ -36,11 +37,11 @@ use super::{
         unlike::{Unlike, compute_unlike},
     },
     place::check_files,
-    run::{next_run_dir, run},
+    run::{next_run_dir, run, with_overrides},
     show::read_results,
 };
 use crate::{
-    args::{GateArgs, RunArgs},
+    args::{ChangeArgs, GateArgs, RunArgs},
     exit::{self, different, undecided, usage},
     fit::fit,
 };
@@ -86,8 +87,18 @@ fn judge_for_log(args: &GateArgs, quiet: bool) -> Result<()> {
     })
 }
 
+/// Judges. If there is no verdict, because the run failed for example, the outputs have the error:
+/// a CI system that finds no file shows an old one, or none.
 fn judge_run(args: &GateArgs, quiet: bool) -> Result<()> {
     check_outputs(args)?;
+    judge_checked(args, quiet).inspect_err(|error| {
+        if !exit::is_verdict(error) && !args.run.dry_run {
+            failure::write(args, error);
+        }
+    })
+}
+
+fn judge_checked(args: &GateArgs, quiet: bool) -> Result<()> {
     let baseline = args.baseline.as_deref().map(read_baseline).transpose()?;
     let run = find_run(args, baseline.as_ref(), quiet)?;
     if args.run.dry_run {
@@ -184,9 +195,9 @@ fn find_run(args: &GateArgs, baseline: Option<&Baseline>, quiet: bool) -> Result
     let path = &args.path;
     if is_run(path) {
         let options = &args.run;
-        let is_forced = options.force || options.trust_repo || options.dry_run;
-        if options.out.is_some() || is_forced || options.guest.guest.is_some() {
-            let hint = "leave --out, --dry-run, --force, --trust-repo and --guest out, or name a plan";
+        let is_changed = options.force || options.dry_run || options.change != ChangeArgs::default();
+        if options.out.is_some() || is_changed || options.guest.guest.is_some() {
+            let hint = "leave the options of a plan's run out, such as --out and --seed, or name a plan";
             return Err(usage(format!("{} is a run, which is not run again", path.display()), Some(hint)));
         }
         return Ok(path.clone());
@@ -194,7 +205,7 @@ fn find_run(args: &GateArgs, baseline: Option<&Baseline>, quiet: bool) -> Result
     if path.is_dir() {
         return Err(usage(format!("{} is no run", path.display()), Some("name the directory of a run, or a plan")));
     }
-    let plan = Plan::read(path)?;
+    let plan = with_overrides(Plan::read(path)?, path, &args.run.change)?;
     if let Some(baseline) = baseline {
         check_plan(&plan, path, baseline)?;
     }
@@ -204,14 +215,7 @@ fn find_run(args: &GateArgs, baseline: Option<&Baseline>, quiet: bool) -> Result
         out: Some(out.clone()),
         dry_run: args.run.dry_run,
         resume: None,
-        repo: None,
-        trust_repo: args.run.trust_repo,
-        trace: None,
-        pulls: None,
-        runs: None,
-        seed: None,
-        device: None,
-        real_time: false,
+        change: args.run.change.clone(),
         force: args.run.force,
         guest: args.run.guest.clone(),
     };

@@ -30,7 +30,7 @@ use super::{
     Job, Words, check_visible, start,
 };
 use crate::{
-    args::{DemoArgs, GuestArg, GuestArgs, RunArgs},
+    args::{ChangeArgs, DemoArgs, GuestArg, GuestArgs, RunArgs},
     exit::{failed_with, passed, usage},
     near::hint_for_run,
 };
@@ -40,7 +40,7 @@ pub fn run(kind: GuestArg, args: RunArgs, quiet: bool) -> Result<()> {
     let place = match (&args.resume, &args.plan) {
         (Some(dir), _) => existing(dir)?,
         (None, Some(path)) => {
-            let plan = with_overrides(Plan::read(path)?, path, &args)?;
+            let plan = with_overrides(Plan::read(path)?, path, &args.change)?;
             check_visible(path)?;
             new(plan, args.out.clone())?
         }
@@ -49,22 +49,8 @@ pub fn run(kind: GuestArg, args: RunArgs, quiet: bool) -> Result<()> {
         }
     };
     // Without "..", so that a new option is not forgotten here.
-    let RunArgs {
-        plan,
-        out: _,
-        dry_run: _,
-        resume,
-        repo,
-        trust_repo,
-        trace,
-        pulls,
-        runs,
-        seed,
-        device,
-        real_time,
-        force,
-        guest,
-    } = args;
+    let RunArgs { plan, out: _, dry_run: _, resume, change, force, guest } = args;
+    let ChangeArgs { repo, trust_repo, trace, pulls, runs, seed, device, real_time } = change;
     let mut words = Words::new("run", quiet);
     match resume {
         Some(_) => words.path("--resume", &place.dir),
