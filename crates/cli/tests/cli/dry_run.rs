@@ -383,6 +383,34 @@ fn mkfs_options_are_tried() {
     lab.assert_nothing_left();
 }
 
+/// The second arm fails before the first volume is made, and not after the first arm has run.
+#[test]
+fn a_run_tries_the_mkfs_options_of_all_arms_first() {
+    if !root_or_skip("volumes") {
+        return;
+    }
+    let lab = Lab::new();
+    let two = "kind = \"ext4\"\n[[file_system]]\nkind = \"ext4\"\nname = \"odd\"\nmkfs = [\"-I\", \"64\"]";
+    lab.plan(&SINGLE.replace("kind = \"ext4\"", two));
+    let words = ["plan.toml", "--out", "out"];
+    let says = "mkfs.ext4 refuses `-I 64` for the empty volume of odd (64.00 MiB): ";
+    let refused = lab.run([&["run"][..], &words].concat());
+    refused.refused(2, &["file_system.mkfs: ", says, "inode size"]);
+    assert!(!refused.stderr.contains("Usage"), "{}", refused.stderr);
+    assert!(!lab.path("out/arms/ext4").exists(), "an arm has run");
+    lab.assert_nothing_left();
+}
+
+#[test]
+fn a_gate_changes_its_plan_as_a_run_does() {
+    let lab = Lab::new();
+    lab.plan(SINGLE);
+    let dry = |more: &[&str]| lab.run([&["gate", "plan.toml", "-s", "b.json", "--dry-run"][..], more].concat());
+    let (plain, more) = (dry(&[]).good().stdout, dry(&["--runs", "7", "--seed", "3"]).good().stdout);
+    assert_ne!(plain, more);
+    dry(&["--seed", "x"]).refused(2, &["--seed"]);
+}
+
 /// Whether a tool of the system is installed.
 fn which(tool: &str) -> bool {
     ["/usr/sbin", "/sbin", "/usr/bin"].iter().any(|dir| std::path::Path::new(dir).join(tool).exists())

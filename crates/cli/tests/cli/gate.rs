@@ -250,6 +250,9 @@ fn outputs_escape_a_hostile_arm() {
         let refused = lab.run(["gate", "lost", "-b", base, "--github"]);
         assert_eq!(refused.code, code, "{base} {}", refused.stderr);
         assert_harmless(&refused.stderr);
+        let commands = refused.stdout.lines().filter(|line| line.trim_start().starts_with("::")).count();
+        assert!(code == 6 || commands == 1, "{base} {}", refused.stdout);
+        assert!(!refused.stdout.contains("##["), "{base} {}", refused.stdout);
     }
 
     let read = |name: &str| fs::read_to_string(lab.path(name)).unwrap();
@@ -283,7 +286,19 @@ fn a_failed_run_is_in_every_output() {
     lab.plan(&SINGLE.replacen("kind = \"ext4\"", "kind = \"ext4\"\nmkfs = [\"-I\", \"64\"]", 1));
     let gate = |more: &[&str]| {
         let mut command = lab.command();
-        command.args(["gate", "plan.toml", "-b", "one", "-o", "out", "--junit", "j.xml", "--markdown", "m.md", "--github"]);
+        command.args([
+            "gate",
+            "plan.toml",
+            "-b",
+            "one",
+            "-o",
+            "out",
+            "--junit",
+            "j.xml",
+            "--markdown",
+            "m.md",
+            "--github",
+        ]);
         let summary = lab.path("summary.md");
         senesce_testkit::Done::of(command.args(more).env("GITHUB_STEP_SUMMARY", summary).output().unwrap())
     };
