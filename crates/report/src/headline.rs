@@ -11,7 +11,7 @@ use crate::cure_headline::{cure_headline, cure_key_figures};
 use crate::devices::{TRACED, VIRTUAL_TIME, short};
 use crate::format::{count, number};
 use crate::model::{Lines, Model, Spread, words};
-use crate::noise::{Finding, Noise};
+use crate::noise::{Finding, Noise, is_modelled_difference};
 
 /// Ratios in this range count as no difference.
 pub(crate) const ALIKE: std::ops::Range<f64> = 0.95..1.05;
@@ -159,10 +159,7 @@ impl<'m> OfArm<'m> {
 
     /// Whether reading an aged volume is slower than reading its fresh copy, by more than chance.
     fn is_slower(&self) -> bool {
-        self.volumes.iter().any(|(_, ratio)| {
-            let is_by_chance = ratio.count > 1 && ratio.low <= 1.0;
-            ratio.median >= ALIKE.end && !is_by_chance
-        })
+        self.volumes.iter().any(|(_, ratio)| ratio.median > 1.0 && is_modelled_difference(ratio))
     }
 }
 

@@ -10,6 +10,7 @@ use senesce_core::statistics::ENOUGH_FIGURES;
 use senesce_store::Role;
 
 use crate::format::number;
+use crate::headline::ALIKE;
 use crate::model::{Line, Lines, Spread};
 
 /// The spread of an arm's fresh copies over its checkpoints, seconds per GiB.
@@ -84,6 +85,18 @@ impl Finding {
     }
 }
 
+/// Modelled ratios of one volume in this range are no difference: two runs of one plan differ by up
+/// to 7%.
+const ALIKE_ONCE: std::ops::Range<f64> = 0.9..1.1;
+
+/// Whether a modelled ratio is a difference beyond chance.
+pub(crate) fn is_modelled_difference(ratio: &Spread) -> bool {
+    if ratio.count <= 1 {
+        return !ALIKE_ONCE.contains(&ratio.median);
+    }
+    !(ratio.low <= 1.0 && ratio.high >= 1.0) && !ALIKE.contains(&ratio.median)
+}
+
 /// The noise bands of arms, from the grep costs of a run.
 pub(crate) fn noise_bands(grep: &Lines) -> BTreeMap<String, Noise> {
     let fresh = grep.iter().filter(|((_, role), _)| *role == Role::Unaged);
@@ -149,6 +162,21 @@ mod tests {
         assert_eq!(Finding::of(&ratio(9.0, 9.0, 9.0, 1), two), Finding::Unknown);
         assert_eq!(Finding::of(&ratio(1.05, 1.05, 1.05, 1), two), Finding::Noise);
         assert_eq!(Finding::of(&ratio(9.0, 8.0, 9.5, 5), two), Finding::Difference);
+    }
+
+    #[test]
+    fn one_modelled_volume_must_differ_by_more_than_two_runs() {
+        for (ratio, is_difference) in [
+            (ratio(1.07, 1.07, 1.07, 1), false),
+            (ratio(0.93, 0.93, 0.93, 1), false),
+            (ratio(1.2, 1.2, 1.2, 1), true),
+            (ratio(0.8, 0.8, 0.8, 1), true),
+            (ratio(1.07, 1.06, 1.08, 5), true),
+            (ratio(1.3, 0.9, 1.8, 5), false),
+            (ratio(1.02, 1.01, 1.03, 5), false),
+        ] {
+            assert_eq!(is_modelled_difference(&ratio), is_difference, "{ratio:?}");
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::devices::{TRACED, VIRTUAL_TIME};
 use crate::format::{count, figure, percent};
 use crate::headline::headline;
 use crate::model::{Line, Lines, Model, ROLES, Spread, words};
-use crate::noise::{Finding, Noise, band_text};
+use crate::noise::{Finding, Noise, band_text, is_modelled_difference};
 use crate::warnings::warnings;
 
 /// A cell of the summary.
@@ -125,8 +125,8 @@ fn costs(model: &Model, arm: &str, role: Role, pulls: u64) -> Vec<Cell> {
     };
     let of_model = |ratio: &Spread, _| match ratio.count > 1 && ratio.low <= 1.0 && ratio.high >= 1.0 {
         true => "muted",
-        false if (0.95..1.05).contains(&ratio.median) => "",
-        false => "strong",
+        false if is_modelled_difference(ratio) => "strong",
+        false => "",
     };
     let of_wall = |ratio: &Spread, noise| match Finding::of(ratio, noise) {
         Finding::Difference => "strong",
