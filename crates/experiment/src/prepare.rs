@@ -46,9 +46,9 @@ pub(crate) struct Prepared {
 /// Refuses a plan that cannot run here, and opens its sources.
 ///
 /// Checks: the devices of models, the profile or log or history, tools and kernel, directories and
-/// devices of volumes, their sizes, free space, tracing, and the arguments of mkfs. Errors: the first check that fails.
-/// Only root can inspect devices. For other users it only checks that a device exists, so that a
-/// dry run needs no root.
+/// devices of volumes, their sizes, free space, tracing, and the arguments of mkfs. Errors: the
+/// first check that fails. Only root can inspect devices. For other users it checks that a device
+/// exists, so that a dry run needs no root.
 pub(crate) fn prepare(plan: &Plan, place: &Place<'_>, world: &World) -> Result<Prepared, Error> {
     let host = &*world.host;
     let devices = plan.devices(place.plan)?;

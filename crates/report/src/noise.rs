@@ -94,7 +94,8 @@ pub(crate) fn is_modelled_difference(ratio: &Spread) -> bool {
     if ratio.count <= 1 {
         return !ALIKE_ONCE.contains(&ratio.median);
     }
-    !(ratio.low <= 1.0 && ratio.high >= 1.0) && !ALIKE.contains(&ratio.median)
+    let is_by_chance = ratio.low <= 1.0 && ratio.high >= 1.0;
+    !is_by_chance && !ALIKE.contains(&ratio.median)
 }
 
 /// The noise bands of arms, from the grep costs of a run.
