@@ -28,6 +28,13 @@ pub trait DeviceModel: Send {
     /// such a memory does nothing.
     fn drop_device_cache(&mut self) {}
 
+    /// Returns an idle device to its state at time zero, with its clock at zero. Returns false, and
+    /// changes nothing, if data is still to be written, or if later requests cost the same at any
+    /// time. The counts of [`Self::totals`] continue.
+    fn restart_clock(&mut self) -> bool {
+        false
+    }
+
     /// Drops the sectors `start..end` from the device's own buffer. Takes no time.
     ///
     /// Sectors that it reads ahead after the last request stay. A caller uses this to model a

@@ -118,6 +118,8 @@ pub struct VirtualClock {
     model: Box<dyn DeviceModel>,
     pace: Pace,
     now: u64,
+    /// Virtual time at which the model's clock was zero.
+    origin: u64,
     /// Real time of the last answer; under [`Pace::RealTime`], the real time of virtual time zero.
     anchor: Option<u64>,
     head: u64,
@@ -132,7 +134,7 @@ impl VirtualClock {
     pub fn new(model: Box<dyn DeviceModel>, pace: Pace) -> Self {
         let marked = model.totals();
         let (totals, phase) = (Totals::default(), Phase::default());
-        Self { model, pace, now: 0, anchor: None, head: 0, totals, phase, marked }
+        Self { model, pace, now: 0, origin: 0, anchor: None, head: 0, totals, phase, marked }
     }
 
     /// Serves a request that arrived at `real` on the machine's clock. [`Pace::Device`] ignores
@@ -141,7 +143,9 @@ impl VirtualClock {
         let arrival = self.arrival(real.0);
         let request = BlockRequest { issued: Nanos(arrival), op, sector, sectors };
         // A model that completes a request before its arrival must not turn time back.
-        let completed = self.model.serve(&request, Nanos(arrival)).0.max(arrival);
+        let on_model = Nanos(arrival - self.origin);
+        let served = self.model.serve(&BlockRequest { issued: on_model, ..request }, on_model);
+        let completed = (self.origin + served.0).max(arrival);
         let moves = matches!(op, BlockOp::Read | BlockOp::Write);
         let jumps = moves && sector != self.head;
         if moves {
@@ -183,8 +187,15 @@ impl VirtualClock {
     }
 
     /// Makes the device cold: it drops the contents of its own memory. Needs no virtual time.
+    ///
+    /// An idle disk also continues from its first angle and its first cylinder. Otherwise the time
+    /// of the same reads would depend on all earlier requests, by up to a turn.
     pub fn drop_device_cache(&mut self) {
         self.model.drop_device_cache();
+        if self.model.restart_clock() {
+            self.origin = self.now;
+            self.head = 0;
+        }
     }
 
     /// The completion of the last request.

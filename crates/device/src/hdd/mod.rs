@@ -139,6 +139,16 @@ impl DeviceModel for Hdd {
         self.buffer = ReadBuffer::new(self.buffer_sectors);
     }
 
+    fn restart_clock(&mut self) -> bool {
+        if !self.dirty.is_empty() {
+            return false;
+        }
+        self.drop_device_cache();
+        (self.arm, self.media_wrote_back) = (0, false);
+        (self.media_free, self.interface_free, self.last_arrival) = (Nanos(0), Nanos(0), Nanos(0));
+        true
+    }
+
     fn forget_sectors(&mut self, start: u64, end: u64) {
         if let Some(stream) = self.stream {
             // The read-ahead continues. The data that it reads after the last request stays.
