@@ -258,6 +258,25 @@ mod tests {
     }
 
     #[test]
+    fn reads_of_a_cold_disk_take_the_same_time_after_any_history() {
+        let seconds = |history: &[(BlockOp, u64)]| {
+            let mut disk = VirtualClock::new(crate::model::find_device("hdd-7200").unwrap(), Pace::Device);
+            for &(op, sector) in history {
+                disk.serve(op, sector, 8, Nanos(0));
+            }
+            disk.drop_device_cache();
+            let began = disk.now();
+            for n in 0..200 {
+                disk.serve(BlockOp::Read, n * n * 977 % 1_000_000, 8, Nanos(0));
+            }
+            disk.now().since(began)
+        };
+        let new = seconds(&[]);
+        assert_eq!(seconds(&[(BlockOp::Read, 123_456), (BlockOp::Read, 77)]), new);
+        assert_eq!(seconds(&[(BlockOp::Write, 9_999), (BlockOp::Flush, 0)]), new);
+    }
+
+    #[test]
     fn only_the_device_advances_time() {
         let mut disk = clock(Pace::Device);
         // 100 us, and 8 sectors at 100 MB/s: 40.96 us. The head starts at sector 0.
