@@ -31,10 +31,6 @@ use crate::{Error, FileSystemKind, Result, host::settle_calls as calls};
 /// worker inserts them as soon as there are 128.
 const BTRFS_MOST_OPERATIONS: u64 = 32;
 
-/// The most operations between two freezes of XFS. A freeze waits for several grace periods of the
-/// kernel, about 35 ms. The timers of 30 s never run if an operation takes at most 29 ms.
-const XFS_MOST_UNFROZEN: u64 = 1024;
-
 /// The mount option that keeps ext4 from starting a thread which reads bitmaps at a random time in
 /// the first five seconds. Empty for other file systems.
 pub fn settled_mount_option(kind: FileSystemKind) -> &'static str {
@@ -49,8 +45,6 @@ pub struct Settler {
     /// Operations between two commits.
     every: u64,
     operations: u64,
-    /// Operations since the last freeze.
-    unfrozen: u64,
 }
 
 impl Settler {
@@ -60,7 +54,7 @@ impl Settler {
         let root = rustix::fs::open(root, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, 0.into())
             .map_err(Error::io("open", root))?;
         let most = if kind == FileSystemKind::Btrfs { BTRFS_MOST_OPERATIONS } else { u64::MAX };
-        Ok(Self { root, kind, every: every.clamp(1, most), operations: 0, unfrozen: 0 })
+        Ok(Self { root, kind, every: every.clamp(1, most), operations: 0 })
     }
 
     /// Writes a file back, and waits until its extents are in the file system's maps. The kernel
@@ -83,18 +77,15 @@ impl Settler {
             calls::free_removed_xfs(&self.root)?;
         }
         self.operations += 1;
-        self.unfrozen += 1;
         if self.operations >= self.every { self.settle() } else { Ok(()) }
     }
 
     /// Commits everything, and waits until the file system has no postponed work.
     pub fn settle(&mut self) -> io::Result<()> {
         self.operations = 0;
-        let is_due = self.kind == FileSystemKind::Xfs && self.unfrozen >= XFS_MOST_UNFROZEN;
         // After a signal nothing is measured, and the exit must not find a frozen volume.
-        if is_due && crate::interrupted().is_none() {
+        if self.kind == FileSystemKind::Xfs && crate::interrupted().is_none() {
             // A sync does not restart the timers of 30 s; a freeze and a thaw do.
-            self.unfrozen = 0;
             calls::freeze(&self.root)?;
             return Ok(calls::thaw(&self.root)?);
         }
