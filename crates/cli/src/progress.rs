@@ -1,6 +1,7 @@
 //! Progress on stderr: a bar on a terminal, plain lines elsewhere, nothing when asked to be quiet.
 
 mod eta;
+mod watch;
 
 use std::{
     io::IsTerminal,
@@ -10,8 +11,12 @@ use std::{
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use senesce_core::Printable;
 use senesce_experiment::{Event, GrepCost, Observer, Phase};
+use senesce_store::Role;
 
-use self::eta::{Kind, Work};
+use self::{
+    eta::{Kind, Work},
+    watch::Watch,
+};
 
 /// Shows the events of a run.
 pub enum Progress {
@@ -33,7 +38,7 @@ pub struct Bar {
 /// The state of plain lines.
 pub struct Lines {
     last: Option<Instant>,
-    started: Instant,
+    watch: Watch,
     work: Work,
     last_cost: String,
 }
@@ -57,7 +62,7 @@ impl Progress {
             bar.enable_steady_tick(Duration::from_millis(200));
             return Self::Bar(Bar { bar, work: Work::new(now), last_cost: String::new() });
         }
-        Self::Lines(Lines { last: None, started: now, work: Work::new(now), last_cost: String::new() })
+        Self::Lines(Lines { last: None, watch: Watch::new(now), work: Work::new(now), last_cost: String::new() })
     }
 }
 
@@ -92,8 +97,7 @@ impl Bar {
                 self.say("");
             }
             Event::Doing { what, role, .. } => {
-                let on = role.map(|role| format!(" on {}", role.name())).unwrap_or_default();
-                self.say(&format!("{what}{on}{}", self.last_cost));
+                self.say(&format!("{}{}", doing_text(what, *role), self.last_cost));
             }
             Event::Step { label, capacity_bytes, free_bytes, .. } => {
                 let full = fullness_percent(capacity_bytes.0, free_bytes.0);
@@ -138,6 +142,9 @@ impl Lines {
     fn show(&mut self, event: &Event) {
         self.work.count(event, Instant::now());
         let unit = self.work.unit;
+        if let Some(doing) = doing_after(event) {
+            self.watch.set_doing(doing);
+        }
         match event {
             Event::ArmStarted { arm, number, of, from_pulls, pulls, cells, .. } => {
                 self.last_cost.clear();
@@ -182,8 +189,25 @@ impl Lines {
     }
 
     fn print(&self, text: &str) {
-        let seconds = self.started.elapsed().as_secs_f64();
-        eprintln!("[{seconds:>5.0} s] {}", Printable::new(text));
+        self.watch.print(text);
+    }
+}
+
+/// `mkfs on full`.
+fn doing_text(what: &str, role: Option<Role>) -> String {
+    let on = role.map(|role| format!(" on {}", role.name())).unwrap_or_default();
+    format!("{what}{on}")
+}
+
+/// The work of the arm after an event, if the event changes it. Inside: `None` if there is none.
+fn doing_after(event: &Event) -> Option<Option<String>> {
+    match event {
+        Event::ArmStarted { arm, .. } => Some(Some(format!("{arm}: preparing the volumes"))),
+        Event::Doing { arm, what, role } => Some(Some(format!("{arm}: {}", doing_text(what, *role)))),
+        Event::Step { arm, .. } | Event::CheckpointDone { arm, .. } => Some(Some(format!("{arm}: aging"))),
+        Event::CureStarted { arm, role, tool, .. } => Some(Some(format!("{arm}: cure by {tool} on {}", role.name()))),
+        Event::ArmDone { .. } => Some(None),
+        Event::CellDone { .. } | Event::Warning { .. } => None,
     }
 }
 
@@ -343,6 +367,16 @@ mod tests {
         let cost = |is_virtual| cost_text(GrepCost { seconds_per_gib: 27.987, is_virtual });
         assert_eq!(cost(true), "27.99 s/GiB of virtual time");
         assert_eq!(cost(false), "27.99 s/GiB of wall time");
+    }
+
+    #[test]
+    fn work_changes_with_the_phase_and_stops_with_the_arm() {
+        let doing = Event::Doing { arm: "xfs".into(), what: "hashing the tree".into(), role: Some(Role::Full) };
+        assert_eq!(doing_after(&doing), Some(Some("xfs: hashing the tree on full".to_owned())));
+        let checkpoint = Event::CheckpointDone { arm: "xfs".into(), pulls: 1, cured: false, phases: Vec::new() };
+        assert_eq!(doing_after(&checkpoint), Some(Some("xfs: aging".to_owned())));
+        assert_eq!(doing_after(&Event::ArmDone { arm: "xfs".into(), reason: String::new() }), Some(None));
+        assert_eq!(doing_after(&Event::Warning { arm: "xfs".into(), message: "w".into() }), None);
     }
 
     #[test]

@@ -74,8 +74,10 @@ pub fn run_to_end(mut run: Run, quiet: bool) -> Result<()> {
         Some(_) => anyhow::Error::from(error).context(Resumable(run.dir().to_owned())),
         None => error.into(),
     })?;
-    drop(progress);
+    let doing = "writing the report and the figures".to_owned();
+    progress.on_event(&Event::Doing { arm: "run".to_owned(), what: doing, role: None });
     write_report(run.dir(), &run.report_path(), Some(&run.dir().join("figures")), &ReportOptions::default())?;
+    drop(progress);
     let results = read_results(run.dir())?;
     print!("{}", fit(&render_summary(&results)));
     println!("\nreport: {}", Printable::new(&run.report_path()));
