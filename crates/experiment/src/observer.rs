@@ -35,7 +35,7 @@ pub enum Event {
     Doing {
         /// Its name.
         arm: String,
-        /// The phase in a few words: `mkfs`, `copying the unaged twin`, `grep test`.
+        /// The phase in a few words: `mkfs`, `mkfs and copy`, `grep test`.
         what: String,
         /// The volume.
         #[serde(skip_serializing_if = "Option::is_none")]

@@ -63,6 +63,12 @@ fn because_of_disk(state: &ArmState, error: Error) -> Error {
 /// The reason why a volume cannot be used any more: the error, with its cause first if the cause is
 /// the volume's disk.
 pub(crate) fn reason(volume: &Volume, error: &Error) -> String {
+    // The user can prevent it in the next run, and a cell has no place for a hint.
+    if let Error::Volume(cause @ senesce_volume::Error::DeviceInUse { elsewhere: Some(_), .. }) = error
+        && let Some(hint) = cause.hint()
+    {
+        return format!("{}; {hint}", chain_text(error));
+    }
     match volume.disk_time() {
         Err(gone) => format!("{gone}; seen as: {}", chain_text(error)),
         Ok(_) => chain_text(error),

@@ -33,6 +33,9 @@ use crate::{
     signature::{EDGE_BYTES, describe_content},
 };
 
+/// Between two tries to use a device.
+const PAUSE: Duration = Duration::from_millis(100);
+
 /// The purpose of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
@@ -234,17 +237,53 @@ fn find_engine(name: &Path, flags: OFlags, path: &Path) -> Result<Option<Use>> {
 
 /// See [`Host::await_release`](super::Host::await_release).
 pub(super) fn await_release(device: &Path, pause: impl Fn(Duration)) -> Result<()> {
+    /// Tries before the uses are read. Each takes about 0.2 s, because the open retries, too.
     const TRIES: u32 = 50;
-    for _ in 0..TRIES {
-        if !is_claimed(device)? {
+    /// Tries while the only use is a mount in another namespace.
+    const TRIES_ELSEWHERE: u32 = 150;
+    let is_released = |tries: u32| -> Result<bool> {
+        for _ in 0..tries {
+            if !is_claimed(device)? {
+                return Ok(true);
+            }
+            pause(PAUSE);
+        }
+        Ok(false)
+    };
+    let find_mounts = || -> Result<Vec<Use>> {
+        let uses = find_uses(open_patiently(device, OFlags::RDONLY)?, device)?;
+        Ok(uses.into_iter().filter(|found| matches!(found, Use::Mounted { .. })).collect())
+    };
+    if is_released(TRIES)? {
+        return Ok(());
+    }
+    let mut mounts = find_mounts()?;
+    if are_elsewhere(&mounts) {
+        if is_released(TRIES_ELSEWHERE)? {
             return Ok(());
         }
-        pause(Duration::from_millis(100));
+        mounts = find_mounts()?;
     }
-    let uses = find_uses(open_patiently(device, OFlags::RDONLY)?, device)?;
-    let mounts: Vec<Use> = uses.into_iter().filter(|found| matches!(found, Use::Mounted { .. })).collect();
     let claim = [Use::Claimed { device: device.to_owned() }];
     refuse(device, if mounts.is_empty() { &claim } else { &mounts })
+}
+
+/// Opens a device for writing, as [`Claim::open`]. Waits up to 5 s if its only uses are mounts in
+/// other mount namespaces: a program that copied a namespace keeps a mount until it exits.
+pub(super) fn claim_patiently(device: &Path, pause: impl Fn(Duration)) -> Result<Claim> {
+    const TRIES: u32 = 25;
+    for _ in 0..TRIES {
+        match Claim::open(device, Purpose::Write) {
+            Err(Error::DeviceInUse { elsewhere: Some(_), .. }) => pause(PAUSE),
+            opened => return opened,
+        }
+    }
+    Claim::open(device, Purpose::Write)
+}
+
+/// Whether all uses are mounts in other mount namespaces, and there is one.
+fn are_elsewhere(uses: &[Use]) -> bool {
+    !uses.is_empty() && uses.iter().all(|found| found.mounted_elsewhere().is_some())
 }
 
 fn refuse(path: &Path, uses: &[Use]) -> Result<()> {
@@ -252,12 +291,24 @@ fn refuse(path: &Path, uses: &[Use]) -> Result<()> {
         return Ok(());
     }
     let by: Vec<String> = uses.iter().map(ToString::to_string).collect();
-    Err(Error::DeviceInUse { device: path.to_owned(), by: by.join("; ") })
+    let elsewhere = match are_elsewhere(uses) {
+        true => uses[0].mounted_elsewhere().map(|(pid, point)| (pid, point.to_owned())),
+        false => None,
+    };
+    Err(Error::DeviceInUse { device: path.to_owned(), by: by.join("; "), elsewhere })
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, os::unix::fs::symlink};
+    use std::{
+        cell::{Cell, RefCell},
+        fs,
+        io::{BufRead, BufReader},
+        os::unix::fs::symlink,
+        process::{Command, Stdio},
+    };
+
+    use senesce_testkit::{apart, root_or_skip, run};
 
     use super::*;
 
@@ -301,5 +352,79 @@ mod tests {
         for (path, purpose) in [(dir.path(), Purpose::Read), (Path::new("/dev/null"), Purpose::Write)] {
             assert!(refused(path, purpose).contains("neither a file nor a block device"));
         }
+    }
+
+    /// A loop device, which its drop detaches.
+    struct Loop(PathBuf);
+
+    impl Drop for Loop {
+        fn drop(&mut self) {
+            // A failure must not hide the panic of the test.
+            let _ = Command::new("losetup").arg("--detach").arg(&self.0).output();
+        }
+    }
+
+    /// Mounts a device in another mount namespace only, and calls `wait` with a pause that unmounts
+    /// it in its call number `last`. Returns the result, and the number of pauses.
+    fn with_mount_elsewhere<T>(
+        last: u32,
+        wait: impl FnOnce(&Path, &dyn Fn(Duration)) -> Result<T>,
+    ) -> (Result<T>, u32) {
+        let dir = tempfile::Builder::new().prefix("senesce-volume-test-").tempdir_in("/tmp").unwrap();
+        let image = dir.path().join("disk");
+        File::create(&image).unwrap().set_len(32 << 20).unwrap();
+        let device = Loop(run("losetup", &["--find", "--show", image.to_str().unwrap()]).trim().into());
+        run("mkfs.ext4", &["-q", device.0.to_str().unwrap()]);
+        let point = dir.path().join("point");
+        fs::create_dir(&point).unwrap();
+        let mut command = apart("mount \"$0\" \"$1\" && echo mounted && read -r _");
+        let mut child =
+            command.arg(&device.0).arg(&point).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "mounted\n");
+        let holder = RefCell::new(child);
+        let release = || {
+            let mut child = holder.borrow_mut();
+            drop(child.stdin.take());
+            // A failure must not hide the panic of the test.
+            let _ = child.wait();
+        };
+        let pauses = Cell::new(0);
+        let result = wait(&device.0, &|_| {
+            pauses.set(pauses.get() + 1);
+            if pauses.get() == last {
+                release();
+            }
+        });
+        release();
+        (result, pauses.get())
+    }
+
+    #[test]
+    fn a_mount_elsewhere_is_awaited_longer() {
+        if !root_or_skip("loop devices and mount namespaces") {
+            return;
+        }
+        // The first wait has 50 pauses. Another process may open the device once more.
+        let (released, pauses) = with_mount_elsewhere(55, |device, pause| await_release(device, pause));
+        released.unwrap();
+        assert!(pauses >= 55, "{pauses}");
+        let (claimed, pauses) = with_mount_elsewhere(3, |device, pause| claim_patiently(device, pause));
+        assert!(claimed.unwrap().is_device());
+        assert!(pauses >= 3, "{pauses}");
+    }
+
+    #[test]
+    fn a_mount_that_stays_elsewhere_names_its_process() {
+        if !root_or_skip("loop devices and mount namespaces") {
+            return;
+        }
+        let (claimed, _) = with_mount_elsewhere(u32::MAX, |device, pause| claim_patiently(device, pause));
+        let error = claimed.map(drop).unwrap_err();
+        let Error::DeviceInUse { elsewhere: Some((pid, _)), .. } = &error else { panic!("{error}") };
+        assert!(error.to_string().contains(&format!("in the mount namespace of process {pid} (sh)")), "{error}");
+        let hint = error.hint().unwrap();
+        assert!(hint.contains(&format!("nsenter --target {pid} --mount umount")), "{hint}");
     }
 }

@@ -72,7 +72,7 @@ impl fmt::Display for Use {
         match self {
             Self::Mounted { device, point, process } => {
                 write!(f, "{} is mounted on {}", device.display(), point.display())?;
-                process.map_or(Ok(()), |pid| write!(f, " in the mount namespace of process {pid}"))
+                process.map_or(Ok(()), |pid| write!(f, " in the mount namespace of process {pid}{}", name_of(pid)))
             }
             Self::Swap { area } => write!(f, "the kernel swaps to {}", area.display()),
             Self::Held { device, holder } => write!(f, "{} is built on {}", holder.display(), device.display()),
@@ -89,6 +89,16 @@ impl fmt::Display for Use {
             Self::Claimed { device } => {
                 write!(f, "the kernel or another process has claimed {} for itself", device.display())
             }
+        }
+    }
+}
+
+impl Use {
+    /// The process and mount point, if it is a mount in another mount namespace.
+    pub(super) fn mounted_elsewhere(&self) -> Option<(u32, &Path)> {
+        match self {
+            Self::Mounted { point, process: Some(pid), .. } => Some((*pid, point)),
+            _ => None,
         }
     }
 }

@@ -14,9 +14,9 @@ use senesce_core::Bytes;
 use senesce_vdisk::{Footprint, Identity, Launch, ProcessRef, Released, ServeConfig};
 
 use super::{
-    Claim, DeviceNumber, DeviceStat, DiskServer, EngineConfig, EngineServer, FileId, HeldDevice, Host, LoopDevice,
-    MountEntry, ProcessId, Purpose, ToolOutput, await_release, ioctl, linux_device, linux_disk, linux_engine,
-    linux_file, loop_devices, parse_mount_options, parse_mountinfo,
+    DeviceNumber, DeviceStat, DiskServer, EngineConfig, EngineServer, FileId, HeldDevice, Host, LoopDevice, MountEntry,
+    ProcessId, ToolOutput, await_release, claim_patiently, ioctl, linux_device, linux_disk, linux_engine, linux_file,
+    loop_devices, parse_mount_options, parse_mountinfo,
 };
 use crate::{
     Error, FileSystemKind, Result, circumstances,
@@ -304,7 +304,7 @@ impl Host for LinuxHost {
         if linux_device::number(path)?.is_none() {
             return Err(Error::NotABlockDevice { path: path.to_owned() });
         }
-        let claim = Claim::open(path, Purpose::Write)?;
+        let claim = claim_patiently(path, |time| self.pause(time))?;
         match claim.is_device() {
             true => Ok(Box::new(claim)),
             false => Err(Error::NotABlockDevice { path: path.to_owned() }),

@@ -29,8 +29,8 @@ use senesce_core::Bytes;
 use senesce_vdisk::{Footprint, Identity, Released, ServeConfig, TimeReport};
 use serde::{Deserialize, Serialize};
 
-use claim::await_release;
 pub use claim::{Claim, Purpose};
+use claim::{await_release, claim_patiently};
 pub use disk_kind::{Medium, MediumKind, find_medium};
 pub use in_use::Use;
 pub use ioctl::set_idle_priority;
@@ -282,14 +282,16 @@ pub trait Host: Send + Sync {
     fn device_number(&self, path: &Path) -> Result<Option<DeviceNumber>>;
     /// Size of a block device.
     fn device_size(&self, path: &Path) -> Result<Bytes>;
-    /// Opens a block device for this process only. Errors: it is in use, or no block device.
+    /// Opens a block device for this process only. Waits up to 5 s for mounts in other mount
+    /// namespaces. Errors: it is in use, or no block device.
     fn hold_device(&self, path: &Path) -> Result<Box<dyn HeldDevice>>;
     /// Reads from a device.
     fn read_device(&self, path: &Path, offset: u64, length: usize) -> Result<Vec<u8>>;
     /// Writes back and drops the buffer cache of a device.
     fn flush_device(&self, path: &Path) -> Result<()>;
-    /// Waits up to 5 s until the kernel and all processes have released a device. An unmount does
-    /// not release it if a copied mount namespace still has it mounted.
+    /// Waits up to 10 s until the kernel and all processes have released a device. An unmount does
+    /// not release it if a copied mount namespace still has it mounted. For such a mount it waits
+    /// up to 30 s more.
     ///
     /// Errors: `DeviceInUse`, which names that use.
     fn await_release(&self, path: &Path) -> Result<()>;

@@ -111,7 +111,7 @@ pub(crate) fn measure_all(context: &mut ArmContext<'_>, state: &mut ArmState, re
     }
     let unlike = read_and_compare(context, state, &mut twin, &mut cells, (reads, None))?;
     if let Some(twin) = twin {
-        context.doing("removing the unaged twin", Role::Unaged);
+        context.doing("umount and removal", Role::Unaged);
         if let (Err(error), Some(cell)) = (twin.destroy(), cells.last_mut()) {
             cell.results = Err(chain_text(&Error::Volume(error)));
         }
@@ -207,7 +207,7 @@ fn look_at_aged(
 /// Makes the unaged twin of the volume at `from`. Returns it with its results except grep tests and
 /// tree.
 fn make_twin(context: &mut ArmContext<'_>, key: &CellKey, from: &Path) -> Result<(Volume, CellResults), Error> {
-    context.doing("making the unaged twin", Role::Unaged);
+    context.doing("mkfs and copy", Role::Unaged);
     let mut twin = volumes::create(context, Role::Unaged, key.pulls + 1)?;
     let settle = context.plan.workload.settle();
     let mut settler = settle.map(|every| Settler::open(twin.root(), twin.spec().file_system, every)).transpose()?;
