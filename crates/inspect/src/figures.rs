@@ -98,6 +98,8 @@ pub struct TargetFigures {
     pub read: String,
     /// Mount options, if it is mounted.
     pub mount_options: Option<String>,
+    /// Where it is mounted. `None` if the inspection read the device itself, or mounted it.
+    pub mount_point: Option<String>,
     /// Capacity of the file system, bytes.
     pub capacity_bytes: u64,
     /// Bytes in use.

@@ -107,6 +107,7 @@ fn inspect_mounted(
             Some(_) => "mounted read-only for the inspection".to_owned(),
         },
         mount_options: Some(target.options.clone()),
+        mount_point: shown.is_none().then(|| mount_point.display().to_string()),
         capacity_bytes,
         used_bytes: capacity_bytes - space.f_bfree * space.f_frsize,
         read_ahead_kib: options.read_ahead_kib.unwrap_or(match file_system {
@@ -195,6 +196,7 @@ fn inspect_offline(
         device: is_device.then(|| path.display().to_string()),
         read: if is_device { "straight from the device" } else { "straight from the image" }.to_owned(),
         mount_options: None,
+        mount_point: None,
         capacity_bytes,
         used_bytes: capacity_bytes.saturating_sub(free_bytes),
         read_ahead_kib,

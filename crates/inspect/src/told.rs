@@ -84,6 +84,7 @@ pub fn inspect_told(told: Told, options: InspectOptions<'_>, clock: &dyn Clock) 
         device: None,
         read: told.read,
         mount_options: None,
+        mount_point: None,
         capacity_bytes: told.capacity_bytes,
         used_bytes: told.capacity_bytes.saturating_sub(free.figures.figures.bytes),
         read_ahead_kib: options.read_ahead_kib.unwrap_or(DEFAULT_READ_AHEAD_KIB),

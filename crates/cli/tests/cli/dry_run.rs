@@ -299,6 +299,10 @@ fn previews_of_mounts_write_nothing() {
     lab.run(["run", "plan.toml", "--out", "out", "--quiet"]).good();
     let said = preview(&lab, &["report", "out", "--figures", "figures", "--dry-run"]);
     assert!(said.contains("out/report.html would be replaced") && said.contains("into figures"), "{said}");
+    lab.run(["report", "out", "--figures", "figures"]).good();
+    lab.run(["report", "out", "--figures", "figures"]).good();
+    lab.run(["run", "plan.toml", "--out", "other", "--quiet"]).good();
+    both_refuse(&lab, &["report", "other", "--figures", "figures"], 2, &["the figures of another run"]);
     both_refuse(&lab, &["report", "tree"], 2, &["no results"]);
     both_refuse(&lab, &["report", "out", "--baseline", "tree"], 2, &["no results"]);
     both_refuse(&lab, &["report", "out", "--out", "tree"], 2, &["is a directory"]);

@@ -7,6 +7,7 @@ use std::{
     process::{Command, Stdio},
 };
 
+use senesce_testkit::{Volume, root_or_skip};
 use serde_json::Value;
 
 use super::lab::Lab;
@@ -57,10 +58,27 @@ fn metrics_are_written_also_by_a_failed_inspection() {
 
     lab.run(["inspect", "gone.img", "--metrics", "m.prom"]).refused(2, &["gone.img"]);
     let text = fs::read_to_string(lab.path("m.prom")).unwrap();
-    assert!(text.contains("senesce_inspect_success{device=\"\",mountpoint=\"gone.img\",fstype=\"\"} 0\n"), "{text}");
+    let failed = "senesce_inspect_success{device=\"\",mountpoint=\"\",fstype=\"\",path=\"gone.img\"} 0\n";
+    assert!(text.contains(failed), "{text}");
     check_by_promtool(&["check", "metrics"], &text);
     let left: Vec<_> = fs::read_dir(lab.path("")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(!left.iter().any(|name| name.to_string_lossy().starts_with('.')), "{left:?}");
+}
+
+#[test]
+fn metrics_of_a_directory_name_its_mount_point() {
+    if !root_or_skip("volumes") {
+        return;
+    }
+    let (lab, volume) = (Lab::new(), Volume::new("ext4", 32, &[], ""));
+    let tree = volume.path("a/b");
+    fs::create_dir_all(&tree).unwrap();
+    fs::write(tree.join("file"), "x").unwrap();
+    lab.run(["inspect", tree.to_str().unwrap(), "--metrics", "m.prom", "-q"]).good();
+    let text = fs::read_to_string(lab.path("m.prom")).unwrap();
+    let point = tree.ancestors().nth(2).unwrap();
+    let labels = format!("mountpoint=\"{}\",fstype=\"ext4\",path=\"{}\"", point.display(), tree.display());
+    assert!(text.contains(&labels), "{labels} is not in {text}");
 }
 
 #[test]
