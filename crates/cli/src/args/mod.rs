@@ -11,6 +11,7 @@ mod image;
 mod look;
 mod profile;
 mod record;
+mod tips;
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -63,7 +64,8 @@ impl Cli {
     /// Errors: it is wrong, or it asks for help or the version.
     pub fn read(arguments: &[OsString]) -> Result<(Self, ArgMatches), clap::Error> {
         let mut command = Self::grouped();
-        let matches = command.try_get_matches_from_mut(arguments)?;
+        let matches = command.try_get_matches_from_mut(arguments);
+        let matches = matches.map_err(|error| tips::improve(error, &command, arguments))?;
         let cli = Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
         Ok((cli, matches))
     }

@@ -45,7 +45,7 @@ pub struct RecordArgs {
     /// -y and -ttt of strace make it more exact.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["mount", "command", "overhead"])]
     pub import_strace: Option<PathBuf>,
-    /// The command. Default: record until Ctrl-C or umount.
+    /// The command. It runs in POINT. Default: record until Ctrl-C or umount.
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<OsString>,
 }

@@ -367,7 +367,7 @@ fn tell(args: &AgeArgs, place: &str, end: &AgeEnd, kept: &[String], chains: Opti
         chains.into_iter().for_each(print_chains);
     }
     let ended_by = end.workload.iter().find(|(name, _)| name == "ended_by").map(|(_, bound)| bound.as_str());
-    if let Some(bound) = ended_by.filter(|bound| *bound != "accuracy") {
+    if let Some(bound) = ended_by.filter(|bound| !["accuracy", STOPPED_EARLY].contains(bound)) {
         eprintln!("senesce: warning: the profile was not reached as closely as requested: {}", explain_bound(bound));
     }
     if end.missed.is_empty() {
@@ -379,6 +379,9 @@ fn tell(args: &AgeArgs, place: &str, end: &AgeEnd, kept: &[String], chains: Opti
     };
     Err(failed(format!("not reached, {why}: {}", end.missed.join(", "))))
 }
+
+/// The bound of an aging by a profile that `--until` or the bound on steps stopped.
+const STOPPED_EARLY: &str = "none";
 
 /// The bound that ended an aging by a profile, in words.
 fn explain_bound(bound: &str) -> &str {

@@ -55,7 +55,7 @@ fn full_disk_log_replays_to_the_same_tree() {
     let tree = format!("tree {}", at_the_end.tree_hash);
     let dir = lab.path("");
     let on_dir = lab.run(["replay", text(&kept), "--on", "place", "--dir", text(&dir)]).good();
-    assert!(on_dir.stdout.contains(&tree) && on_dir.stdout.contains("equals that of model"), "{}", on_dir.stdout);
+    assert!(on_dir.stdout.contains(&tree) && on_dir.stdout.contains("equals that of the model"), "{}", on_dir.stdout);
     let image = ["replay", text(&kept), "--on", "image:1GiB", "--fs", "xfs", "--dir", text(&dir)];
     let on_image = lab.run(image.iter().chain(&["--against", "place", "--quiet"])).good();
     assert!(on_image.stdout.contains(&tree) && on_image.stdout.contains("equals that of place"), "{}", on_image.stdout);

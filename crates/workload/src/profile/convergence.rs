@@ -87,7 +87,7 @@ impl Convergence {
             ("age.total_variation", share(self.age.total_variation)),
             ("no_space", self.no_space.to_string()),
             ("sizes_left_out", self.sizes_left_out.to_string()),
-            ("ended_by", self.ended_by.map_or("(goes on)", Bound::as_str).to_owned()),
+            ("ended_by", self.ended_by.map_or("none", Bound::as_str).to_owned()),
         ]
     }
 

@@ -1,0 +1,128 @@
+//! Tips for wrong command lines, where those of clap do not help.
+
+use std::ffi::OsString;
+
+use clap::{
+    Command, Error,
+    builder::StyledStr,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
+
+/// Options that users expect of a verb, and what has their effect.
+const GUESSED: &[(&str, &str, &str)] = &[
+    ("age", "--profile", "a profile is the workload: senesce age profile:NAME --on PLACE"),
+    ("age", "--repo", "a repository is the workload: senesce age git:REPO --on PLACE"),
+    ("age", "--rounds", "the keys of the workload have --set: --set rounds=100"),
+    ("age", "--size", "the size is part of the place: --on image:4GiB"),
+    ("age", "--workload", "the workload has no option: senesce age fsfb --on PLACE"),
+    ("bench", "--fs", "the volumes name their file systems: --aged IMAGE"),
+    ("compare", "--html", "`senesce report RUN --baseline RUN` writes a page"),
+    ("inspect", "--fs", "inspect finds the file system itself"),
+    ("inspect", "--on", "the place has no option: senesce inspect PLACE"),
+    ("inspect", "--out", "--html FILE writes a page, --map FILE a picture, --json prints all figures"),
+    ("record", "--out", "--log FILE is the recording"),
+    ("replay", "--log", "the log has no option: senesce replay LOG --on PLACE"),
+    ("replay", "--image", "--keep leaves the image in --dir"),
+    ("report", "--html", "the report is a page already; --out FILE names its file"),
+    ("run", "--dir", "--out DIR is the directory of the run"),
+    ("run", "--fs", "the file systems are in the plan: [[file_system]] with kind = \"xfs\""),
+    ("run", "--json", "`senesce show RUN --json` prints the results"),
+    ("run", "--on", "the volumes are in the plan: [volumes]; --device NAME models a disk"),
+    ("show", "--csv", "`senesce export RUN --csv TABLE` prints a table"),
+];
+
+/// Verbs whose last argument is a command line, which a user may write without `--`.
+const WITH_COMMAND: [&str; 3] = ["bench", "record", "trace"];
+
+/// Adds tips to an error, or replaces those of clap.
+pub(super) fn improve(mut error: Error, root: &Command, arguments: &[OsString]) -> Error {
+    let tip = match error.kind() {
+        ErrorKind::UnknownArgument => {
+            let Some(ContextValue::String(wrong)) = error.get(ContextKind::InvalidArg) else { return error };
+            let verbs = named_verbs(root, arguments);
+            let verb = verbs.first().map_or("", |verb| verb.get_name());
+            let guessed = GUESSED.iter().find(|(of, option, _)| (*of, *option) == (verb, wrong.as_str()));
+            let is_number = wrong.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+            match guessed {
+                Some((_, _, tip)) => Some((*tip).to_owned()),
+                None if is_number => Some(format!("a value that starts with - follows an =, as in --option={wrong}")),
+                None if WITH_COMMAND.contains(&verb) && !wrong.starts_with('-') => {
+                    Some(format!("write -- before the command: senesce {verb} [OPTIONS] -- {wrong}"))
+                }
+                None if WITH_COMMAND.contains(&verb) => return error,
+                None => None,
+            }
+        }
+        ErrorKind::InvalidSubcommand if error.get(ContextKind::SuggestedSubcommand).is_none() => {
+            match named_verbs(root, arguments).last() {
+                Some(verb) => {
+                    let names = verb.get_subcommands().filter(|sub| !sub.is_hide_set()).map(Command::get_name);
+                    let names: Vec<&str> = names.filter(|name| *name != "help").collect();
+                    Some(format!("the commands are {}", names.join(", ")))
+                }
+                None => Some("`senesce -h` lists all commands".to_owned()),
+            }
+        }
+        _ => return error,
+    };
+    error.remove(ContextKind::Suggested);
+    if let Some(tip) = tip {
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(tip)]));
+    }
+    error
+}
+
+/// The verb that the arguments name, and the commands below it.
+fn named_verbs<'a>(root: &'a Command, arguments: &[OsString]) -> Vec<&'a Command> {
+    let mut found = Vec::new();
+    let mut at = root;
+    for word in arguments.iter().skip(1) {
+        if let Some(next) = word.to_str().and_then(|word| at.find_subcommand(word)) {
+            found.push(next);
+            at = next;
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Arg, CommandFactory};
+
+    use super::*;
+
+    fn message(words: &[&str]) -> String {
+        let mut root = Command::new("senesce")
+            .subcommand(Command::new("trace").arg(Arg::new("command").last(true)))
+            .subcommand(Command::new("age").arg(Arg::new("workload")))
+            .subcommand(Command::new("log").subcommand(Command::new("show")).subcommand(Command::new("stat")));
+        let arguments: Vec<OsString> = words.iter().map(OsString::from).collect();
+        let error = root.try_get_matches_from_mut(&arguments).unwrap_err();
+        improve(error, &root, &arguments).to_string()
+    }
+
+    #[test]
+    fn guessed_options_lead_to_the_real_ones() {
+        assert!(message(&["senesce", "age", "--profile", "x"]).contains("tip: a profile is the workload"));
+        let unknown = message(&["senesce", "age", "--nope"]);
+        assert!(!unknown.contains("as a value"), "{unknown}");
+        assert!(message(&["senesce", "trace", "ls"]).contains("senesce trace [OPTIONS] -- ls"));
+        assert!(message(&["senesce", "age", "-1"]).contains("--option=-1"));
+    }
+
+    #[test]
+    fn unknown_commands_list_the_known_ones() {
+        let text = message(&["senesce", "log", "x.log"]);
+        assert!(text.contains("tip: the commands are show, stat\n"), "{text}");
+    }
+
+    #[test]
+    fn no_verb_has_a_guessed_option() {
+        let root = crate::args::Cli::command();
+        for (verb, option, _) in GUESSED {
+            let verb = root.find_subcommand(verb).unwrap();
+            let known = verb.get_arguments().filter_map(clap::Arg::get_long).any(|long| format!("--{long}") == *option);
+            assert!(!known, "{} has {option}", verb.get_name());
+        }
+    }
+}
