@@ -43,6 +43,9 @@ pub fn report(args: ReportArgs) -> Result<()> {
     }
     write_report(&args.run, &out, args.figures.as_deref(), &options)?;
     println!("{}", Printable::new(&out));
+    if let Some(dir) = &args.figures {
+        println!("figures in {}", Printable::new(dir));
+    }
     Ok(())
 }
 

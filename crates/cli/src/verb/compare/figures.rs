@@ -164,13 +164,14 @@ impl fmt::Display for Missing {
 
 /// The selected cells that are valid in A at its last checkpoint of their volume and not valid in
 /// B. With `--all` also those of the checkpoints before. `planned` has the arms of B's plan. Arms
-/// that neither B's cells nor its plan name belong to another plan, and are left out.
+/// that neither B's cells nor its plan name belong to another plan, and are left out. `name_of_b` is
+/// for the reasons.
 ///
 /// A gate must not pass because the second run failed or stopped where the first one did not.
 pub(in crate::verb) fn find_missing(
     a: &Results,
     b: &Results,
-    planned: &BTreeSet<String>,
+    (planned, name_of_b): (&BTreeSet<String>, &str),
     args: &SelectArgs,
 ) -> Vec<Missing> {
     let measured = b.cells.iter().map(|cell| cell.key.arm.as_str());
@@ -190,8 +191,8 @@ pub(in crate::verb) fn find_missing(
             && (args.role.is_empty() || args.role.contains(role));
         let reason = match cells_of_b.get(&cell.key) {
             Some(found) if found.valid => None,
-            Some(found) => Some(format!("it is not valid in B: {}", found.reason)),
-            None => Some("B did not measure it".to_owned()).filter(|_| is_last),
+            Some(found) => Some(format!("it is not valid in {name_of_b}: {}", found.reason)),
+            None => Some(format!("{name_of_b} did not measure it")).filter(|_| is_last),
         };
         let reason = reason.filter(|_| is_selected && (is_last || args.all))?;
         Some(Missing::new(&[arm, role.name(), &pulls.to_string()], reason))
@@ -295,7 +296,10 @@ mod tests {
             let line = [&["senesce", "compare", "a", "b"], words].concat();
             let Verb::Compare(args) = Cli::try_parse_from(line).unwrap().verb else { unreachable!() };
             let planned = planned.iter().map(|arm| (*arm).to_owned()).collect();
-            find_missing(&a, &results(b), &planned, &args.select).iter().map(ToString::to_string).collect::<Vec<_>>()
+            find_missing(&a, &results(b), (&planned, "B"), &args.select)
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
         };
         let find = |b: Vec<CellRow>, words: &[&str]| find_planned(b, &[], words);
         let whole = || vec![cell("ext4", Role::Full, 40, ""), cell("ext4", Role::Empty, 40, "")];

@@ -94,7 +94,7 @@ pub fn compare(args: CompareArgs) -> Result<()> {
             }
             let (a, b) = (read_results(&args.a)?, read_results(&args.b)?);
             unlike = compute_unlike(&a, &b);
-            missing = find_missing(&a, &b, &read_planned_arms(&args.b)?, &args.select);
+            missing = find_missing(&a, &b, (&read_planned_arms(&args.b)?, "B"), &args.select);
             compare_figures(collect_figures(&a), collect_figures(&b), &args.select)?
         }
         (false, false) => compare_trees(&args)?,
@@ -114,7 +114,7 @@ pub fn compare(args: CompareArgs) -> Result<()> {
             println!("{document}");
         }
         false => {
-            print!("{}", fit(&format!("{}{}", table(&rows), notes(&rows, &missing, &unlike, args.cold))));
+            print!("{}", fit(&format!("{}{}", table(&rows), notes(&rows, &missing, &unlike, &args))));
             if let Some(gate) = gate.as_ref().filter(|gate| gate.outcome == Outcome::Pass) {
                 println!("{}", gate.text);
             }
@@ -168,8 +168,8 @@ fn end(gate: Option<Gate>, args: &CompareArgs) -> Result<()> {
 }
 
 /// Notes below the table: how the figures were measured, and which circumstances differ.
-fn notes(rows: &[Row], missing: &[Missing], unlike: &[Unlike], is_cold: bool) -> String {
-    let mut text = String::from("\n");
+fn notes(rows: &[Row], missing: &[Missing], unlike: &[Unlike], args: &CompareArgs) -> String {
+    let mut text = format!("\nA is {}, B is {}.\n", Printable::new(&args.a), Printable::new(&args.b));
     let measured = || rows.iter().filter(|row| row.kind == Kind::Measured);
     if measured().filter_map(|row| row.comparison.as_ref()).any(|comparison| !comparison.is_enough()) {
         text.push_str(
@@ -177,7 +177,7 @@ fn notes(rows: &[Row], missing: &[Missing], unlike: &[Unlike], is_cold: bool) ->
         );
     }
     if rows.iter().all(|row| row.of.is_empty()) {
-        text.push_str(match is_cold {
+        text.push_str(match args.cold {
             true => "The machine's caches were dropped before every grep test.\n",
             false => "The caches were not dropped: data in memory cost no reading (--cold drops the caches).\n",
         });

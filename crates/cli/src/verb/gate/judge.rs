@@ -317,7 +317,7 @@ mod tests {
         let summary = summarize(&judged, &[]);
         assert_eq!((summary.outcome, summary.improved, summary.equal), (Outcome::Pass, 1, 1));
         assert!(summary.text.contains("1 improved: ext4 full 40 a requests -10.00%"), "{}", summary.text);
-        let missing = Missing::new(&["xfs", "full", "40"], "B did not measure it");
+        let missing = Missing::new(&["xfs", "full", "40"], "the run did not measure it");
         assert_eq!(summarize(&judged, &[&missing]).outcome, Outcome::Undecided);
         let mut worse = rows();
         worse.push(row("c requests", Kind::Counted, &[100.0], &[103.0]));

@@ -322,7 +322,7 @@ fn compare(
     };
     // Every arm of the baseline is expected: if the plan lost an arm, the gate must not pass.
     let expected = planned.into_iter().chain(baseline.file_systems.keys().cloned()).collect();
-    let mut missing = find_missing(&baseline.results, results, &expected, &args.select);
+    let mut missing = find_missing(&baseline.results, results, (&expected, "the run"), &args.select);
     let rows = compare_figures(baseline.figures.clone(), of_run.clone(), &args.select)?;
     missing.extend(find_missing_figures(&baseline.figures, &of_run, args));
     let limits = Limits {
