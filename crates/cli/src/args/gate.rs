@@ -91,7 +91,7 @@ pub struct GateOutputArgs {
     pub junit: Option<PathBuf>,
     /// Print annotations for GitHub, and append to its summary.
     ///
-    /// The summary is the file that the variable GITHUB_STEP_SUMMARY names.
+    /// GitHub sets the path of the summary in the variable GITHUB_STEP_SUMMARY.
     #[arg(long, conflicts_with = "json", help_heading = "Outputs")]
     pub github: bool,
     /// Write a table for a pull request; - is stdout.

@@ -20,7 +20,8 @@ use crate::{
 pub fn fragment(args: FragmentArgs) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
     if args.free_space.is_none() && (args.free.is_some() || args.within.is_some() || args.seed.is_some()) {
-        return Err(usage("--free, --within and --seed are for --free-space", None));
+        let hint = "add --free-space HISTOGRAM, or leave out --free, --within and --seed";
+        return Err(usage("--free, --within and --seed have an effect with --free-space only", Some(hint)));
     }
     let target = match (&args.free_space, args.extents, args.layout_score) {
         (Some(histogram), ..) => return free_space(&args, histogram),

@@ -205,7 +205,7 @@ fn replay_into_engine_equals_replay_into_directory() {
         replay("garden:g", "1").refused(2, &["is not empty"]);
         fs::remove_dir_all(lab.path("g")).unwrap();
     }
-    replay("garden:missing", "1").refused(2, &["cannot list missing"]);
+    replay("garden:missing", "1").refused(2, &["at missing: it does not exist"]);
     lab.run(["replay", "log", "--on", "garden:g", "--keep"]).refused(2, &["a volume that senesce formats"]);
 }
 

@@ -52,7 +52,7 @@ fn missing_drive_is_replaced_and_scrub_repairs() {
     lab.run(["fs", "replace", "g", "1"])
         .refused(2, &["drive 1 is not missing: it is g/drive-01.img", "hint: only a drive that is"]);
     lab.run(["fs", "replace", "g", "9"]).refused(2, &["there is no drive 9", "has drives 0 to 3"]);
-    lab.run(["fs", "replace", "gone", "1"]).refused(2, &["cannot list gone"]);
+    lab.run(["fs", "replace", "gone", "1"]).refused(2, &["at gone: it does not exist"]);
     let told = lab.run(["fs", "rebuild", "garden:g"]).good().stdout;
     assert_eq!(told, "g: no drive is being filled\n");
 

@@ -156,7 +156,7 @@ fn unknown_and_taken_names_are_refused() {
     run(&["mount", "g", "tmp", "--snapshot", "b"]).refused(2, &["volume main has no snapshot b", "snapshots: a"]);
     run(&["mount", "g", "tmp", "--volume", "other"]).refused(2, &["no volume other", "its volumes: main"]);
     run(&["dedup", "g", "other"]).refused(2, &["no volume other", "its volumes: main"]);
-    run(&["dedup", "nowhere", "main"]).refused(2, &["cannot list nowhere"]);
+    run(&["dedup", "nowhere", "main"]).refused(2, &["at nowhere: it does not exist"]);
     run(&["snapshot", "list", "--drive", "g/drive-00.img", "main"]).refused(2, &["--log"]);
     let mut named = vec!["snapshot", "list", "main", "--log", "g/log.img"];
     for drive in ["g/drive-00.img", "g/drive-01.img", "g/drive-02.img", "g/drive-03.img"] {

@@ -105,8 +105,13 @@ pub enum MediumArg {
 pub struct FsPlaceArgs {
     /// Directory, file, device or mount point.
     ///
-    /// The directory that `fs mkfs` made, or one file or device that holds a drive and then the
-    /// log; also as garden:DIRECTORY, or its mount point.
+    /// One of these:
+    ///
+    /// - the directory that `fs mkfs` made, also as garden:DIRECTORY;
+    ///
+    /// - a file or device with a drive and, after it, the log;
+    ///
+    /// - a mount point.
     #[arg(value_name = "DIRECTORY", required_unless_present = "drive")]
     pub place: Option<PathBuf>,
     /// In place of DIRECTORY: a drive. Repeatable.
@@ -117,7 +122,7 @@ pub struct FsPlaceArgs {
     pub drive: Vec<PathBuf>,
     /// With --drive: the log. Repeatable.
     ///
-    /// Two copies on two devices are named one by one. A single device holds both.
+    /// If the two copies of the log are on two devices, name both. A single device has both copies.
     #[arg(long, value_name = "FILE", requires = "drive")]
     pub log: Vec<PathBuf>,
 }

@@ -314,7 +314,14 @@ pub fn create(dir: &Path, drives: &[Bytes], log_bytes: Bytes) -> Result<Devices>
 
 /// The images of the drives in a directory.
 fn find_images(dir: &Path) -> Result<Vec<PathBuf>> {
-    let entries = fs::read_dir(dir).with_context(|| format!("cannot list {}", dir.display()))?;
+    const MAKE: &str = "`senesce fs mkfs garden DIRECTORY` makes one";
+    let entries = match fs::read_dir(dir) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let message = format!("there is no file system of senesce at {}: it does not exist", dir.display());
+            return Err(usage(message, Some(&format!("check the name; {MAKE}"))));
+        }
+        entries => entries.with_context(|| format!("cannot list {}", dir.display()))?,
+    };
     let mut drives: Vec<PathBuf> = Vec::new();
     for entry in entries {
         let path = entry.with_context(|| format!("cannot list {}", dir.display()))?.path();
@@ -326,7 +333,7 @@ fn find_images(dir: &Path) -> Result<Vec<PathBuf>> {
     drives.sort();
     if drives.is_empty() {
         let message = format!("{} holds no file system of senesce: no drive-*.img", dir.display());
-        return Err(usage(message, Some("`senesce fs mkfs garden DIRECTORY` makes one")));
+        return Err(usage(message, Some(MAKE)));
     }
     Ok(drives)
 }
