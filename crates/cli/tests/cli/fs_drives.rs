@@ -218,7 +218,9 @@ fn mkfs_refuses_devices_in_use() {
 
     let made = mkfs(&["--force"]).good().stdout;
     assert!(
-        made.contains("in 4 drives, one of them parity and a log of 4.00 MiB in two copies; volume main"),
+        made.contains(
+            "in 4 drives, one of them parity; two copies of the log: both on one device of 4.00 MiB; volume main"
+        ),
         "{made}"
     );
     assert_eq!(must("sh", &["-c", &format!("blkid -p {} || true", names[1])]), "", "nothing of the old is left");

@@ -71,14 +71,17 @@ pub fn mkfs(args: &FsMkfsArgs, quiet: bool) -> Result<()> {
         zeroed: true,
     };
     let logs: Vec<String> = devices.log.devices().iter().map(|device| device.size().to_string()).collect();
-    let logs = logs.join(" and ");
+    let logs = match &logs[..] {
+        [both] => format!("both on one device of {both}"),
+        each => each.join(" and "),
+    };
     let blocks = fill(args, &options, devices, seed.derive("order of names")).with_context(|| match &place {
         Place::Directory(dir) => {
             format!("cannot make a garden in {}; the directory is incomplete: remove it", dir.display())
         }
         Place::One(_) | Place::Named { .. } => format!("cannot make a garden on {place}"),
     })?;
-    println!("{place}: {} in {pool} and a log of {logs} in two copies; volume {}", Bytes(blocks * 4096), volume(args));
+    println!("{place}: {} in {pool}; two copies of the log: {logs}; volume {}", Bytes(blocks * 4096), volume(args));
     Ok(())
 }
 
