@@ -77,7 +77,8 @@ fn named_verbs<'a>(root: &'a Command, arguments: &[OsString]) -> Vec<&'a Command
     let mut found = Vec::new();
     let mut at = root;
     for word in arguments.iter().skip(1) {
-        if let Some(next) = word.to_str().and_then(|word| at.find_subcommand(word)) {
+        // The commands after `help` are not below it.
+        if let Some(next) = word.to_str().filter(|word| *word != "help").and_then(|word| at.find_subcommand(word)) {
             found.push(next);
             at = next;
         }

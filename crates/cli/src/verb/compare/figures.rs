@@ -164,8 +164,8 @@ impl fmt::Display for Missing {
 
 /// The selected cells that are valid in A at its last checkpoint of their volume and not valid in
 /// B. With `--all` also those of the checkpoints before. `planned` has the arms of B's plan. Arms
-/// that neither B's cells nor its plan name belong to another plan, and are left out. `name_of_b` is
-/// for the reasons.
+/// that neither B's cells nor its plan name belong to another plan, and are left out. The reasons
+/// call B `name_of_b`.
 ///
 /// A gate must not pass because the second run failed or stopped where the first one did not.
 pub(in crate::verb) fn find_missing(
