@@ -252,8 +252,7 @@ pub(super) fn reference() -> String {
          | label | value |\n|---|---|\n\
          | `path` | the path that was inspected |\n\
          | `device` | the block device; empty if it is not known |\n\
-         | `mountpoint` | where the file system is mounted, as node_exporter prints it; empty if the inspection read an\n\
-         unmounted device or an image |\n\
+         | `mountpoint` | where the file system is mounted, as node_exporter prints it; empty for an unmounted device or image |\n\
          | `fstype` | the kind of the file system |\n\n\
          After a failed inspection only `path` has a value.\n\n\
          | name after `senesce_inspect_` | own label | meaning |\n|---|---|---|\n",

@@ -106,13 +106,10 @@ pub struct FsPlaceArgs {
     /// Directory, file, device or mount point.
     ///
     /// One of these:
-    ///
-    /// - the directory that `fs mkfs` made, also as garden:DIRECTORY;
-    ///
-    /// - a file or device with a drive and, after it, the log;
-    ///
-    /// - a mount point.
-    #[arg(value_name = "DIRECTORY", required_unless_present = "drive")]
+    /// the directory that `fs mkfs` made, also as garden:DIRECTORY;
+    /// a file or device with a drive and, after it, the log;
+    /// a mount point.
+    #[arg(value_name = "DIRECTORY", required_unless_present = "drive", verbatim_doc_comment)]
     pub place: Option<PathBuf>,
     /// In place of DIRECTORY: a drive. Repeatable.
     ///
