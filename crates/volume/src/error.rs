@@ -128,7 +128,7 @@ pub enum Error {
         /// Each use, as a sentence.
         by: String,
         /// The first process and its mount point, if all uses are mounts in other namespaces.
-        elsewhere: Option<(u32, PathBuf)>,
+        elsewhere: Option<Box<(u32, PathBuf)>>,
     },
     /// The program that knows foreign signatures is missing, and formatting was not forced.
     #[error("cannot check whether {} is empty: {tool} is not installed", device.display())]
@@ -376,10 +376,12 @@ impl Error {
                 "name a directory on a disk (--out, volumes.dir), or set volumes.backend = \"memory\"".to_owned()
             }
             Error::NotInMemory { .. } => "use /dev/shm, or mount a tmpfs there".to_owned(),
-            Error::DeviceInUse { elsewhere: Some((pid, point)), .. } => format!(
-                "wait until process {pid} exits, or unmount it there: nsenter --target {pid} --mount umount {}",
-                point.display()
-            ),
+            Error::DeviceInUse { elsewhere: Some(found), .. } => {
+                let (pid, point) = (found.0, found.1.display());
+                format!(
+                    "wait until process {pid} exits, or unmount it there: nsenter --target {pid} --mount umount {point}"
+                )
+            }
             Error::DeviceInUse { .. } => {
                 "stop that use first (umount, losetup --detach), or name another device; --force does not help"
                     .to_owned()

@@ -194,3 +194,14 @@ pub fn loops() -> Vec<(String, String)> {
     }
     found
 }
+
+/// The lines of stderr without those of progress, `[   12 s] ext4: mkfs on full, 9 s so far`. A run
+/// prints the first of them after 10 s of silence, so a fast one prints none.
+pub fn without_progress(stderr: &str) -> String {
+    let is_progress = |line: &str| {
+        line.strip_prefix('[')
+            .and_then(|rest| rest.split_once(" s] "))
+            .is_some_and(|(seconds, _)| seconds.trim().parse::<u64>().is_ok())
+    };
+    stderr.lines().filter(|line| !is_progress(line)).map(|line| format!("{line}\n")).collect()
+}

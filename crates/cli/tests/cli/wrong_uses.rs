@@ -16,7 +16,7 @@ use std::{
 
 use senesce_testkit::root_or_skip;
 
-use super::lab::{Done, Lab, SINGLE};
+use super::lab::{Done, Lab, SINGLE, without_progress};
 
 /// The file of uses.
 const USES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/wrong_uses.txt");
@@ -132,6 +132,7 @@ fn run(lab: &Lab, used: &Use) -> Use {
     let stderr = [(lab.path(""), "LAB"), (lab.memory().to_owned(), "MEMORY")]
         .iter()
         .fold(done.stderr, |text, (path, name)| text.replace(path.to_string_lossy().trim_end_matches('/'), name));
+    let stderr = without_progress(&stderr);
     let stderr: String = stderr.lines().map(|line| format!("{}\n", line.trim_end())).collect();
     Use { command: used.command.clone(), code: done.code, stderr }
 }

@@ -292,7 +292,7 @@ fn refuse(path: &Path, uses: &[Use]) -> Result<()> {
     }
     let by: Vec<String> = uses.iter().map(ToString::to_string).collect();
     let elsewhere = match are_elsewhere(uses) {
-        true => uses[0].mounted_elsewhere().map(|(pid, point)| (pid, point.to_owned())),
+        true => uses[0].mounted_elsewhere().map(|(pid, point)| Box::new((pid, point.to_owned()))),
         false => None,
     };
     Err(Error::DeviceInUse { device: path.to_owned(), by: by.join("; "), elsewhere })
@@ -422,7 +422,8 @@ mod tests {
         }
         let (claimed, _) = with_mount_elsewhere(u32::MAX, |device, pause| claim_patiently(device, pause));
         let error = claimed.map(drop).unwrap_err();
-        let Error::DeviceInUse { elsewhere: Some((pid, _)), .. } = &error else { panic!("{error}") };
+        let Error::DeviceInUse { elsewhere: Some(found), .. } = &error else { panic!("{error}") };
+        let pid = found.0;
         assert!(error.to_string().contains(&format!("in the mount namespace of process {pid} (sh)")), "{error}");
         let hint = error.hint().unwrap();
         assert!(hint.contains(&format!("nsenter --target {pid} --mount umount")), "{hint}");
