@@ -33,7 +33,8 @@ pub struct Inspection {
     pub free_space: Option<FreeSpace>,
     /// The directories that lose most on the first device, worst first.
     pub worst_directories: Vec<Loser>,
-    /// The files that lose most on the first device, worst first.
+    /// The files that lose most on the first device, worst first. Of files that lose about the same
+    /// time, the largest comes first.
     pub worst_files: Vec<Loser>,
     /// Limits of these figures that the reader has to know.
     pub warnings: Vec<String>,

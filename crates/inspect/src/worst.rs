@@ -28,6 +28,18 @@ impl Loss {
         i128::from(self.as_it_lies) - i128::from(self.fresh_copy)
     }
 
+    /// The order of files, the largest first: lost time in steps of a quarter, then bytes, then the
+    /// exact time.
+    ///
+    /// Files that lose one seek each differ only by the length of the seek. Of those, the larger
+    /// ones matter more: otherwise the list is a choice among equals of the smallest files.
+    fn rank(&self) -> (u32, u64, i128) {
+        let nanos = u64::try_from(self.nanos()).unwrap_or(0);
+        // Two bits after the leading one.
+        let step = nanos.checked_ilog2().map_or(0, |power| 4 * power + ((u128::from(nanos) << 2 >> power) & 3) as u32);
+        (step, self.bytes, self.nanos())
+    }
+
     fn add(&mut self, other: &Self) {
         self.as_it_lies += other.as_it_lies;
         self.fresh_copy += other.fresh_copy;
@@ -71,7 +83,7 @@ impl Losses {
     pub fn add(&mut self, loss: Loss, directory: u32, file: Option<u32>) {
         self.directories.entry(directory).or_default().add(&loss);
         let Some(file) = file else { return };
-        let place = self.files.partition_point(|(kept, _)| kept.nanos() >= loss.nanos());
+        let place = self.files.partition_point(|(kept, _)| kept.rank() >= loss.rank());
         if place < self.top && loss.nanos() > 0 {
             self.files.insert(place, (loss, file));
             self.files.truncate(self.top);
@@ -79,6 +91,7 @@ impl Losses {
     }
 
     /// The worst files and the worst directories, worst first, without those that lose nothing.
+    /// Files are in the order of [`Loss::rank`].
     pub fn finish(self, path: impl Fn(u32) -> String) -> (Vec<Loser>, Vec<Loser>) {
         let files = self.files.iter().map(|(loss, number)| loss.named(path(*number))).collect();
         let mut directories: Vec<(u32, Loss)> =
@@ -121,5 +134,17 @@ mod tests {
         assert!(
             directories.iter().all(|directory| directory.layout_score.is_some_and(|score| (score - 0.5).abs() < 0.01))
         );
+    }
+
+    #[test]
+    fn larger_file_comes_first_if_it_loses_about_as_much() {
+        let mut losses = Losses::new(2);
+        for (number, (lost, bytes)) in
+            [(8_300_000, 4096), (8_200_000, 1 << 20), (12_000_000, 512)].into_iter().enumerate()
+        {
+            losses.add(Loss { as_it_lies: lost, bytes, ..Loss::default() }, 0, Some(number as u32));
+        }
+        let (files, _) = losses.finish(|number| number.to_string());
+        assert_eq!(files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["2", "1"]);
     }
 }

@@ -138,17 +138,17 @@
   });
   const draw = () => {
     const pulls = frames[Number(slider.value)];
-    const blank = theme("--faint"), metadata = theme("--axis"), paper = theme("--paper");
+    const blank = theme("--faint"), metadata = theme("--axis");
     label.textContent = `${pulls.toLocaleString("en")} ${unit}`;
     for (const { canvas, frames, name, view, part } of shown) {
       const frame = frames.get(pulls);
       view.paint((point) => {
         const cell = part.at[point];
-        if (!frame || cell < 0) return paper;
+        if (!frame || cell < 0) return null;
         const kind = kindOf(frame, cell);
         if (kind === METADATA) return metadata;
         if (kind) return fade(mix(colours, frame.cells.get(cell).place), (kind - 1) / 253, blank);
-        return ends(frame, cell) ? paper : blank;
+        return ends(frame, cell) ? null : blank;
       });
       canvas.setAttribute("aria-label", `Map, ${name}, after ${pulls} ${unit}. Arrow keys move between cells, plus and minus zoom.`);
     }
@@ -156,10 +156,11 @@
   const kinds = document.getElementById("map-kinds");
   const all = volumes.flatMap((volume) => volume.frames);
   const knowsFree = all.some((frame) => frame.knows_free);
-    const names = [["--faint", knowsFree ? "free" : "free or metadata"], ...(knowsFree ? [["--axis", "metadata"]] : []), ["--paper", "no part of the volume"]];
+    const names = [["--faint", knowsFree ? "free" : "free or metadata"], ...(knowsFree ? [["--axis", "metadata"]] : []), ["", "no part of the volume"]];
   kinds.append(...names.map(([colour, text]) => {
     const entry = document.createElement("span"), patch = document.createElement("i");
-    patch.style.background = `var(${colour})`;
+    if (colour) patch.style.background = `var(${colour})`;
+    else patch.className = "hatch";
     entry.append(patch, text);
     return entry;
   }));

@@ -74,12 +74,13 @@
   const swatch = (name, text) => {
     const entry = document.createElement("span");
     const colour = document.createElement("i");
-    colour.style.background = `var(${name})`;
+    if (name) colour.style.background = `var(${name})`;
+    else colour.className = "hatch";
     entry.append(colour, text);
     return entry;
   };
   const kinds = knowsFree ? [swatch("--faint", "free"), swatch("--axis", "metadata, other files")] : [swatch("--faint", "free, metadata, other files")];
-  kinds.push(swatch("--paper", "no part of the volume"));
+  kinds.push(swatch("", "no part of the volume"));
   document.getElementById("map-kinds").replaceChildren(...kinds);
   let chosen = null, isPinned = false;
   // The cells of a row of a table: those under the pointer stand out, those of a clicked row hide all others.
@@ -100,15 +101,15 @@
   };
   const view = senesceMap.view(canvas, part.side, { over, pick: (place) => place && !isPinned && choose(...place) });
   const paint = () => {
-    const blank = theme("--faint"), other = theme("--axis"), paper = theme("--paper");
+    const blank = theme("--faint"), other = theme("--axis");
     view.paint((point) => {
       const index = part.at[point];
-      if (index < 0) return paper;
+      if (index < 0) return null;
       if (used[index] > 0) {
         const colour = fade(modes[mode].colour(index), used[index] / cellBytes, blank);
         return kept && !kept.has(owner[index]) ? mix([blank, colour], 0.12) : colour;
       }
-      if (index * cellBytes >= data.volume_bytes) return paper;
+      if (index * cellBytes >= data.volume_bytes) return null;
       return knowsFree && free[index] < cellBytes / 2 ? other : blank;
     });
     document.getElementById("map-legend").textContent = modes[mode].legend;

@@ -51,7 +51,8 @@ const senesceMap = (() => {
     return colour.map((channel, at) => Math.round(channel * part + blank[at] * (1 - part)));
   };
 
-  // A square of cells on a canvas. `over` draws on top, `pick` gets the place under the pointer, or null when it leaves.
+  // A square of cells on a canvas. A cell without a colour is no part of the volume: the hatch of the page is seen there.
+  // `over` draws on top, `pick` gets the place under the pointer, or null when it leaves.
   const view = (canvas, side, { over = () => {}, pick = () => {} }) => {
     const context = canvas.getContext("2d");
     const picture = document.createElement("canvas");
@@ -77,7 +78,10 @@ const senesceMap = (() => {
     };
     const paint = (colour) => {
       const image = new ImageData(side, side);
-      for (let point = 0; point < side * side; point += 1) image.data.set([...colour(point), 255], point * 4);
+      for (let point = 0; point < side * side; point += 1) {
+        const filled = colour(point);
+        if (filled) image.data.set([...filled, 255], point * 4);
+      }
       picture.getContext("2d").putImageData(image, 0, 0);
       draw();
     };

@@ -201,7 +201,7 @@
     contents.append(fold);
     document.querySelector("main > header").after(contents);
   }
-  // The address of a folded figure opens it. Printing opens all figures that say something.
+  // The address of a folded figure opens it. Paper has the charts that are open.
   const folds = [...document.querySelectorAll("section.row > details")];
   const reveal = () => {
     const fold = document.getElementById(decodeURIComponent(location.hash.slice(1)))?.querySelector(":scope > details");
@@ -211,16 +211,11 @@
   };
   addEventListener("hashchange", reveal);
   reveal();
-  let opened = [];
-  addEventListener("beforeprint", () => {
-    opened = folds.filter((fold) => fold.classList.contains("more") && !fold.open);
-    for (const fold of opened) fold.open = true;
-  });
-  addEventListener("afterprint", () => { for (const fold of opened) fold.open = false; });
   if (folds.length > 1) {
     const all = element("button", "", "Open all charts");
     all.type = "button";
     all.id = "open-all";
+    all.title = "Paper has the charts that are open";
     all.addEventListener("click", () => {
       const isOpen = folds.some((fold) => !fold.open);
       for (const fold of folds) fold.open = isOpen;

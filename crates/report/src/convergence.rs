@@ -8,7 +8,8 @@ use senesce_store::Role;
 use crate::chart::{Axis, LinePanel, PairsPanel, Point, Series};
 use crate::csv::{Csv, exact};
 use crate::model::{Model, Spread};
-use crate::panels::{Figure, Legend, Panel, Variant, part_class, x_axis};
+use crate::panels::{Figure, Legend, Panel, Variant, part_class};
+use crate::panels_lines::x_axis;
 
 /// The quantities that are compared with the profile, by their names at checkpoints.
 const PARTS: [&str; 4] = ["size", "depth", "age", "fullness"];

@@ -20,8 +20,8 @@ const NEARLY: f64 = 1.5;
 /// The last cure of one arm.
 struct Cured<'m> {
     row: &'m CureRow,
-    /// The arm as the sentence names it.
-    name: String,
+    /// The arm.
+    name: &'m str,
     /// Cost before over cost after, of each volume.
     gains: Vec<Spread>,
     /// Cost after over that of a fresh copy, of each volume.
@@ -56,12 +56,18 @@ pub(crate) fn cure_key_figures(model: &Model) -> Vec<KeyFigure> {
     let mut cured = last_cures(model, &costs, is_measured);
     cured.sort_by(|a, b| b.most_gain().total_cmp(&a.most_gain()));
     let figure = |cured: &Cured<'_>| KeyFigure {
-        arm: cured.name.clone(),
+        arm: cured.name.to_owned(),
         factor: cured.gain(),
         device: format!("faster after {}, {}", cured.row.tool, device.trim_start_matches("a ")),
         is_difference: cured.effect() != Effect::None,
     };
     cured.iter().map(figure).collect()
+}
+
+/// The largest gain of the last cure of each arm that has one.
+pub(crate) fn most_gains(model: &Model) -> BTreeMap<String, f64> {
+    let Some((costs, _, is_measured)) = costs(model) else { return BTreeMap::new() };
+    last_cures(model, &costs, is_measured).iter().map(|cured| (cured.name.to_owned(), cured.most_gain())).collect()
 }
 
 /// The costs of reading, the device in words, and whether they were measured with noise. `None`
@@ -98,10 +104,6 @@ fn last_cures<'m>(model: &'m Model, costs: &Lines, is_measured: bool) -> Vec<Cur
             *known = row;
         }
     }
-    let is_alone = |row: &CureRow| {
-        let same = |other: &&&CureRow| other.key.file_system == row.key.file_system && other.tool == row.tool;
-        last.values().filter(same).count() == 1
-    };
     let of_arm = |(arm, row): (&&'m str, &&'m CureRow)| {
         let cost = |role: Role| costs.get(&((*arm).to_owned(), role))?.get(&row.key.pulls);
         let volumes =
@@ -115,8 +117,7 @@ fn last_cures<'m>(model: &'m Model, costs: &Lines, is_measured: bool) -> Vec<Cur
             false => !(ALIKE.contains(&gain.median) || gain.count > 1 && gain.low <= 1.0 && gain.high >= 1.0),
         };
         let is_beyond_noise = gains.iter().any(is_difference);
-        let name = if is_alone(row) { row.key.file_system.clone() } else { (*arm).to_owned() };
-        (!gains.is_empty()).then_some(Cured { row, name, gains, to_fresh, is_beyond_noise })
+        (!gains.is_empty()).then_some(Cured { row, name: arm, gains, to_fresh, is_beyond_noise })
     };
     last.iter().filter_map(of_arm).collect()
 }
@@ -142,8 +143,8 @@ impl Cured<'_> {
     }
 }
 
-/// `After 400 pulls, a cure by senesce makes ext4 9.3× faster to read on a modelled HDD 7.2K and
-/// xfs 4.0×; e4defrag (ext4) gains nothing.`
+/// `After 400 pulls, a cure by senesce makes ext4-senesce 9.3× faster to read on a modelled HDD
+/// 7.2K and xfs-senesce 4.0×; e4defrag (ext4-e4defrag) gains nothing.`
 fn gain_sentence(model: &Model, cured: &[Cured<'_>], device: &str) -> String {
     let first_pulls = cured[0].row.key.pulls;
     let when = match cured.iter().all(|arm| arm.row.key.pulls == first_pulls) {
@@ -170,7 +171,7 @@ fn gain_sentence(model: &Model, cured: &[Cured<'_>], device: &str) -> String {
         if !slower.is_empty() {
             parts.push(format!("one by {tool} makes {} slower", list(&slower)));
         }
-        let vain_arms: Vec<String> = of(Effect::None).map(|arm| arm.name.clone()).collect();
+        let vain_arms: Vec<String> = of(Effect::None).map(|arm| arm.name.to_owned()).collect();
         if !vain_arms.is_empty() {
             vain.push(format!("{tool} ({})", list(&vain_arms)));
         }
@@ -195,7 +196,7 @@ fn fresh_sentence(cured: &[Cured<'_>]) -> Option<String> {
     let worst = |arm: &Cured<'_>| arm.to_fresh.iter().map(|ratio| ratio.median).fold(0.0, f64::max);
     known.sort_by(|a, b| worst(a).total_cmp(&worst(b)));
     let clause = |arm: &&Cured<'_>| {
-        let (name, ratio) = (&arm.name, worst(arm));
+        let (name, ratio) = (arm.name, worst(arm));
         match ratio {
             ratio if ratio < ALIKE.start => {
                 format!("{name} is {}× faster to read than a fresh copy", two_digits(1.0 / ratio))

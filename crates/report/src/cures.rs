@@ -9,9 +9,10 @@ use crate::{
     chart::{Axis, DotPanel},
     columns::{align, column_widths},
     csv::lines_csv,
-    format::{bytes, count, seconds},
+    format::{SecondsColumn, bytes, count},
     model::{Lines, Model, Spread, lines, words},
-    panels::{Figure, Legend, LineFigure, Panel, Variant, line_panels},
+    panels::{Figure, Legend, Panel, Variant},
+    panels_lines::{LineFigure, line_panels},
 };
 
 /// The volumes of the figure, in its order.
@@ -38,66 +39,91 @@ pub(crate) fn read_seconds(results: &Results) -> BTreeMap<&CellKey, Vec<f64>> {
     if modelled.is_empty() { wall } else { modelled }
 }
 
-/// A line for each cure: what it gained in a cold read, and what it cost.
-pub(crate) fn read_rows(results: &Results, unit: &str) -> Vec<[String; 11]> {
-    let reads = read_seconds(results);
-    let mut rows = Vec::new();
-    let mut last: Option<&CellKey> = None;
-    for row in &results.cures {
-        // The figures of the read are the same on every modelled device.
-        if last.replace(&row.key) == Some(&row.key) {
-            continue;
-        }
-        let fresh = CellKey { role: Role::Unaged, ..row.key.clone() };
-        let fresh = reads.get(&fresh).and_then(|figures| compute_median(figures)).unwrap_or(f64::NAN);
-        let number = |files: Option<u64>| files.map_or("–".to_owned(), count);
-        let skipped = match row.skipped.as_str() {
-            "" => number(row.skipped_files),
-            reasons => reasons.to_owned(),
-        };
-        rows.push([
-            row.key.arm.clone(),
-            words(row.key.role.uncured()).to_owned(),
-            tool(row),
-            format!("{} {unit}", count(row.key.pulls)),
-            seconds_or_none(row.read_before_seconds),
-            seconds_or_none(row.read_after_seconds),
-            seconds_or_none(fresh),
-            row.written_bytes.map_or("–".to_owned(), |written| bytes(written as f64)),
-            seconds_or_none(if row.disk_seconds.is_finite() { row.disk_seconds } else { row.wall_seconds }),
-            number(row.moved_files),
-            skipped,
-        ]);
-    }
+/// The cures of a run, by arms in the order of the page.
+fn cures<'m>(model: &'m Model) -> Vec<&'m CureRow> {
+    let place = |row: &&CureRow| model.arms.iter().position(|(arm, _)| *arm == row.key.arm);
+    let mut rows: Vec<&CureRow> = model.results.cures.iter().collect();
+    rows.sort_by_key(place);
     rows
 }
 
-/// A line for each cure and modelled device: the prediction beside the model of the new layout, the
-/// best order of the volume before the cure, and a fresh copy.
-pub(crate) fn model_rows(results: &Results, unit: &str) -> Vec<[String; 10]> {
-    let mut of_maps = BTreeMap::new();
-    for row in results.modelled.iter().filter(|row| row.method == "extents") {
-        of_maps.insert((row.key.clone(), row.device.as_str()), row);
-    }
-    let row = |row: &CureRow| {
-        let of = |role| {
-            let key = CellKey { role, ..row.key.clone() };
-            of_maps.get(&(key, row.device.as_str()))
+/// A line for each cure: what it gained in a cold read, and what it cost.
+pub(crate) fn read_rows(model: &Model) -> Vec<[String; 11]> {
+    let reads = read_seconds(model.results);
+    let mut cures = cures(model);
+    // The figures of the read are the same on every modelled device.
+    cures.dedup_by(|later, earlier| later.key == earlier.key);
+    let fresh = |row: &CureRow| {
+        let fresh = CellKey { role: Role::Unaged, ..row.key.clone() };
+        reads.get(&fresh).and_then(|figures| compute_median(figures)).unwrap_or(f64::NAN)
+    };
+    let of_reads = |row: &CureRow| [row.read_before_seconds, row.read_after_seconds, fresh(row)];
+    let took = |row: &CureRow| if row.disk_seconds.is_finite() { row.disk_seconds } else { row.wall_seconds };
+    // The three costs of reading are compared with each other.
+    let costs = SecondsColumn::of(cures.iter().flat_map(|row| of_reads(row)));
+    let durations = SecondsColumn::of(cures.iter().map(|row| took(row)));
+    let number = |files: Option<u64>| files.map_or("–".to_owned(), count);
+    let row = |row: &&CureRow| {
+        let [before, after, fresh] = of_reads(row).map(|seconds| costs.text(seconds));
+        let skipped = match row.skipped.as_str() {
+            "" => number(row.skipped_files),
+            reasons => reasons.to_owned(),
         };
         [
             row.key.arm.clone(),
             words(row.key.role.uncured()).to_owned(),
             tool(row),
-            format!("{} {unit}", count(row.key.pulls)),
-            row.device.clone(),
-            seconds_or_none(row.modelled_before_seconds),
-            seconds_or_none(row.predicted_seconds),
-            seconds_or_none(row.modelled_after_seconds),
-            seconds_or_none(of(row.key.role.uncured()).map_or(f64::NAN, |row| row.best_order_seconds)),
-            seconds_or_none(of(Role::Unaged).map_or(f64::NAN, |row| row.seconds)),
+            format!("{} {}", count(row.key.pulls), model.unit),
+            before,
+            after,
+            fresh,
+            row.written_bytes.map_or("–".to_owned(), |written| bytes(written as f64)),
+            durations.text(took(row)),
+            number(row.moved_files),
+            skipped,
         ]
     };
-    results.cures.iter().map(row).collect()
+    cures.iter().map(row).collect()
+}
+
+/// A line for each cure and modelled device: the prediction beside the model of the new layout, the
+/// best order of the volume before the cure, and a fresh copy.
+pub(crate) fn model_rows(model: &Model) -> Vec<[String; 10]> {
+    let mut of_maps = BTreeMap::new();
+    for row in model.results.modelled.iter().filter(|row| row.method == "extents") {
+        of_maps.insert((row.key.clone(), row.device.as_str()), row);
+    }
+    let costs = |row: &CureRow| {
+        let of = |role| {
+            let key = CellKey { role, ..row.key.clone() };
+            of_maps.get(&(key, row.device.as_str()))
+        };
+        [
+            row.modelled_before_seconds,
+            row.predicted_seconds,
+            row.modelled_after_seconds,
+            of(row.key.role.uncured()).map_or(f64::NAN, |row| row.best_order_seconds),
+            of(Role::Unaged).map_or(f64::NAN, |row| row.seconds),
+        ]
+    };
+    let cures = cures(model);
+    let unit = SecondsColumn::of(cures.iter().flat_map(|row| costs(row)));
+    let row = |row: &&CureRow| {
+        let [before, predicted, after, best, fresh] = costs(row).map(|seconds| unit.text(seconds));
+        [
+            row.key.arm.clone(),
+            words(row.key.role.uncured()).to_owned(),
+            tool(row),
+            format!("{} {}", count(row.key.pulls), model.unit),
+            row.device.clone(),
+            before,
+            predicted,
+            after,
+            best,
+            fresh,
+        ]
+    };
+    cures.iter().map(row).collect()
 }
 
 fn tool(row: &CureRow) -> String {
@@ -105,10 +131,6 @@ fn tool(row: &CureRow) -> String {
         "" => row.tool.clone(),
         strategies => format!("{} ({})", row.tool, strategies.replace(',', ", ")),
     }
-}
-
-fn seconds_or_none(value: f64) -> String {
-    if value.is_finite() { seconds(value) } else { "–".to_owned() }
 }
 
 /// How the cold reads of the table were timed, as a sentence; empty without cures.
@@ -131,14 +153,14 @@ pub(crate) fn note(model: &Model) -> String {
 
 /// The cures as lines of text for a terminal; nothing without cures.
 pub(crate) fn cures_text(model: &Model) -> String {
-    let rows = read_rows(model.results, &model.unit);
+    let rows = read_rows(model);
     if rows.is_empty() {
         return String::new();
     }
     let mut text = String::from("\nCures: cold read before and after\n\n");
     text.push_str(&text_table(READ_HEADS, &rows, &[0, 1, 2, 10]));
     text = text + "\n" + &note(model) + "\n";
-    let modelled = model_rows(model.results, &model.unit);
+    let modelled = model_rows(model);
     text.push_str("\nCures: modelled cold read, from the map of the tree\n\n");
     text + &text_table(MODEL_HEADS, &modelled, &[0, 1, 2, 4])
 }
@@ -187,7 +209,7 @@ type DotRow = (String, Vec<(Role, f64)>);
 
 /// A panel for each file system, with a line for each of its arms.
 fn dot_panels(model: &Model, all: &Lines) -> Vec<Panel> {
-    let mut by_file_system: BTreeMap<&str, Vec<DotRow>> = BTreeMap::new();
+    let mut panels: Vec<(&str, Vec<DotRow>)> = Vec::new();
     for (arm, file_system) in &model.arms {
         let cells = || model.results.cells.iter().filter(|cell| cell.key.arm == *arm);
         let cured = cells().filter(|cell| cell.key.role.is_cured()).map(|cell| cell.key.pulls).max();
@@ -199,8 +221,13 @@ fn dot_panels(model: &Model, all: &Lines) -> Vec<Panel> {
         // A cured volume has the smaller mark, and so is drawn on top.
         let drawn = [Role::CuredFull, Role::CuredEmpty, Role::Full, Role::Empty, Role::Unaged];
         let values: Vec<_> = drawn.into_iter().filter_map(value).collect();
-        if !values.is_empty() {
-            by_file_system.entry(file_system).or_default().push((arm.clone(), values));
+        if values.is_empty() {
+            continue;
+        }
+        let row = (arm.clone(), values);
+        match panels.iter_mut().find(|(known, _)| known == file_system) {
+            Some((_, rows)) => rows.push(row),
+            None => panels.push((file_system, vec![row])),
         }
     }
     let panel = |(file_system, rows): (&str, Vec<DotRow>)| {
@@ -210,5 +237,5 @@ fn dot_panels(model: &Model, all: &Lines) -> Vec<Panel> {
         let panel = DotPanel { title, x_label: "cold read, s", unit: " s", x, rows };
         Panel::new(format!("{file_system}: cold read before and after a cure"), panel)
     };
-    by_file_system.into_iter().map(panel).collect()
+    panels.into_iter().map(panel).collect()
 }

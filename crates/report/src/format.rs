@@ -45,6 +45,27 @@ pub(crate) fn seconds(value: f64) -> String {
     }
 }
 
+/// Writes durations of one column in one unit, so that they can be compared: `1.54 s` and
+/// `0.277 s`. A column without a second is in milliseconds.
+pub(crate) struct SecondsColumn {
+    is_milli: bool,
+}
+
+impl SecondsColumn {
+    pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Self {
+        Self { is_milli: !values.into_iter().any(|value| value.is_finite() && value.abs() >= 0.9995) }
+    }
+
+    /// The duration; a dash if it is no number.
+    pub(crate) fn text(&self, value: f64) -> String {
+        match value.is_finite() {
+            false => "–".to_owned(),
+            true if self.is_milli => format!("{} ms", figure(value * 1e3)),
+            true => format!("{} s", figure(value)),
+        }
+    }
+}
+
 /// A round duration, for the ticks of an axis: `50 ms`, `2 s`.
 pub(crate) fn round_seconds(value: f64) -> String {
     match value.abs() {
@@ -144,6 +165,9 @@ mod tests {
             [0.0, 0.00041, 0.0504, 0.9996, 52.961].map(seconds),
             ["0 s", "0.410 ms", "50.4 ms", "1.00 s", "53.0 s"]
         );
+        let column = |values: [f64; 3]| values.map(|value| SecondsColumn::of(values).text(value));
+        assert_eq!(column([1.54, 0.277, f64::NAN]), ["1.54 s", "0.277 s", "–"]);
+        assert_eq!(column([0.0504, 0.277, 0.0]), ["50.4 ms", "277 ms", "0 ms"]);
         assert_eq!([0.0, 2e-5, 0.05, 2.0].map(round_seconds), ["0 s", "20 µs", "50 ms", "2 s"]);
         assert_eq!([0.0, 0.83449, 1.0].map(percent), ["0%", "83.4%", "100%"]);
         assert_eq!(bytes(1536.0), "1.5 KiB");

@@ -238,19 +238,30 @@ fn measured(model: &Model, wall: &Slowdowns) -> Option<String> {
         let has_model = model.main_device().is_some();
         return has_model.then(|| "No measurement of this run can be compared with a fresh copy.".to_owned());
     }
+    let band_of = |arm: &OfArm| model.noise.get(arm.arm).copied();
+    let is_too_wide = |arm: &OfArm| band_of(arm).is_some_and(Noise::is_too_wide);
     let of = |wanted: Finding| -> Vec<String> {
         let arm = |arm: &OfArm| {
-            let band = model.noise.get(arm.arm).copied();
-            let is_one = |(_, ratio): &&(Role, &Spread)| Finding::of(ratio, band) == wanted;
+            let band = band_of(arm);
+            // A band that hides most effects has no ratios: they would be read as figures.
+            let is_hidden = wanted == Finding::Noise && is_too_wide(arm);
+            let is_one = |(_, ratio): &&(Role, &Spread)| !is_hidden && Finding::of(ratio, band) == wanted;
             let volumes: Vec<_> = arm.volumes.iter().filter(is_one).copied().collect();
             (!volumes.is_empty()).then(|| format!("{} {}", arm.arm, volumes_text(model, &volumes, band)))
         };
         wall.0.iter().filter_map(arm).collect()
     };
+    let noisy = wall.0.iter().filter(|arm| {
+        let is_noise = |(_, ratio): &(Role, &Spread)| Finding::of(ratio, band_of(arm)) == Finding::Noise;
+        is_too_wide(arm) && arm.volumes.iter().any(is_noise)
+    });
+    let factor = |arm: &OfArm| Some(format!("{} {}×", arm.arm, number(band_of(arm)?.factor())));
+    let too_noisy: Vec<String> = noisy.filter_map(factor).collect();
     let parts = [
         ("times a fresh copy", of(Finding::Difference)),
         ("no measurable difference", of(Finding::Noise)),
         ("too few measurements to say anything", of(Finding::Unknown)),
+        ("too noisy to judge, by how much fresh copies vary", too_noisy),
     ];
     let said: Vec<_> = parts
         .iter()

@@ -80,9 +80,9 @@ pub fn render_report(results: &Results, options: &ReportOptions) -> Result<Strin
         cures => context! {
             note => cures::note(&model),
             heads => cures::READ_HEADS.map(str::to_owned),
-            rows => cures::read_rows(results, &model.unit),
+            rows => cures::read_rows(&model),
             model_heads => cures::MODEL_HEADS.map(str::to_owned),
-            model_rows => cures::model_rows(results, &model.unit),
+            model_rows => cures::model_rows(&model),
         },
         first_modelled => first_modelled,
         change => baseline::section(&model, options.baseline.as_ref()),

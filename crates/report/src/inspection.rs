@@ -25,6 +25,10 @@ pub struct InspectionOptions {
     pub made_at: Option<String>,
 }
 
+/// The order of the files that lose most.
+const FILE_ORDER: &str = "The order is the lost time, in steps of a quarter. Within a step, larger files come first: a file \
+                          of any size loses about the same by one seek.";
+
 /// Renders an inspection as one HTML page, which loads nothing.
 ///
 /// In: JSON of schema `senesce-inspect/2` with its map. Out: the page; the same for the same input.
@@ -35,12 +39,12 @@ pub fn render_inspection(inspection: &Json, options: &InspectionOptions) -> Resu
     let map = &inspection["map"];
     let modes = [("tree", "Place in the tree"), ("directory", "Directory"), ("age", "Age"), ("extents", "Extents")];
     let first = inspection["costs"][0]["device"].as_str().unwrap_or("the first device");
-    let losers = |key: &str, title: &str, what: &str| {
+    let losers = |key: &str, title: &str, what: &str, order: &str| {
         context! {
             key => key,
             title => title,
             caption => format!(
-                "Time that a cold read loses {what}, against a fresh copy ({}). A row shows its cells on the map.",
+                "Time that a cold read loses {what}, against a fresh copy ({}). {order} A row shows its cells on the map.",
                 first.trim_start_matches("model: ")
             ),
             rows => rows_of(&inspection[key], loser_row),
@@ -57,7 +61,7 @@ pub fn render_inspection(inspection: &Json, options: &InspectionOptions) -> Resu
         },
         lead => inspection_verdict::lead(inspection),
         key_figures => inspection_verdict::key_figures(inspection),
-        verdict => inspection_verdict::sentences(&text(&inspection["verdict"])),
+        verdict => inspection_verdict::details(inspection),
         warnings => inspection["warnings"].as_array().into_iter().flatten().map(text).collect::<Vec<_>>(),
         used => size(&target["used_bytes"]),
         capacity => size(&target["capacity_bytes"]),
@@ -75,8 +79,8 @@ pub fn render_inspection(inspection: &Json, options: &InspectionOptions) -> Resu
         cost_csv => cost_csv(&inspection["costs"]),
         costs => rows_of(&inspection["costs"], cost_row),
         losers => [
-            losers("worst_directories", "Directories that lose most", "on the files directly in them"),
-            losers("worst_files", "Files that lose most", "on them"),
+            losers("worst_directories", "Directories that lose most", "on the files directly in them", ""),
+            losers("worst_files", "Files that lose most", "on them", FILE_ORDER),
         ],
         layout => layout_rows(tree),
         free => free_space(&inspection["free_space"]),
@@ -272,6 +276,14 @@ fn allocation_areas(areas: &Json) -> Vec<Vec<String>> {
     })
 }
 
+/// The buckets from the first to the last that has free extents.
+pub(crate) fn without_empty_ends(buckets: &[Json]) -> &[Json] {
+    let has_any = |bucket: &Json| bucket["bytes"].as_f64().is_some_and(|bytes| bytes > 0.0);
+    let first = buckets.iter().position(has_any).unwrap_or(buckets.len());
+    let last = buckets.iter().rposition(has_any).map_or(first, |last| last + 1);
+    &buckets[first..last]
+}
+
 /// The histogram of free extents as bars of bytes.
 fn free_space(free: &Json) -> Option<Value> {
     let figures = free.get("figures")?;
@@ -279,12 +291,16 @@ fn free_space(free: &Json) -> Option<Value> {
     let most = buckets.iter().filter_map(|bucket| bucket["bytes"].as_f64()).fold(1.0, f64::max);
     const ROW: usize = 22;
     let mut bars = String::new();
-    for (number, bucket) in buckets.iter().enumerate() {
+    let drawn = without_empty_ends(buckets);
+    for (number, bucket) in drawn.iter().enumerate() {
         let at = number * ROW;
         let amount = bucket["bytes"].as_f64().unwrap_or(0.0);
         let width = (amount / most * 160.0).max(if amount > 0.0 { 1.5 } else { 0.0 });
         let label = escape(&size(&bucket["bucket_bytes"]));
-        let value = escape(&format!("{} in {}", bytes(amount), self::number(&bucket["extents"])));
+        let value = match amount > 0.0 {
+            true => escape(&format!("{} in {}", bytes(amount), self::number(&bucket["extents"]))),
+            false => "none".to_owned(),
+        };
         bars.push_str(&format!(
             r#"<text x="72" y="{}" text-anchor="end">{label}</text><rect class="bar" x="80" y="{}" width="{width:.1}" height="14" rx="2"/><text x="{:.1}" y="{}">{value}</text>"#,
             at + 15,
@@ -293,7 +309,7 @@ fn free_space(free: &Json) -> Option<Value> {
             at + 15,
         ));
     }
-    let height = buckets.len() * ROW + 6;
+    let height = drawn.len() * ROW + 6;
     let label = escape("Bytes of free space by length of free extent");
     let chart =
         format!(r#"<svg class="panel" viewBox="0 0 360 {height}" role="img" aria-label="{label}">{bars}</svg>"#);

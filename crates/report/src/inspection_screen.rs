@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 
 use crate::{
     format::{bytes, count, figure, seconds as format_seconds},
-    inspection::share_of_loss,
+    inspection::{share_of_loss, without_empty_ends},
 };
 
 /// The key for the reason why `senesce defrag` refuses the file system. Absent if it does not.
@@ -159,7 +159,7 @@ fn free_space(free: &Json, line: &mut impl FnMut(&str)) {
         size(&figures["largest_bytes"]),
     ));
     let most = list(&figures["buckets"]).filter_map(|bucket| bucket["bytes"].as_f64()).fold(1.0, f64::max);
-    for bucket in list(&figures["buckets"]) {
+    for bucket in without_empty_ends(figures["buckets"].as_array().map_or(&[], Vec::as_slice)) {
         let amount = bucket["bytes"].as_f64().unwrap_or(0.0);
         let bar = "▇".repeat((amount / most * BAR as f64).round() as usize);
         line(&format!(
@@ -278,7 +278,8 @@ fn seconds(value: &Json) -> String {
 }
 
 fn percent(value: &Json) -> String {
-    value.as_f64().map_or("–".to_owned(), |share| format!("{:.0}%", share * 100.0))
+    // A small negative share has no sign: -0% is no number.
+    value.as_f64().map_or("–".to_owned(), |share| format!("{:.0}%", (share * 100.0).round() + 0.0))
 }
 
 fn times(value: &Json) -> String {

@@ -37,27 +37,63 @@ pub(crate) fn lead(inspection: &Json) -> String {
     }
 }
 
-/// A key figure for each device, those of the verdict first.
+/// A key figure for each device, those of the verdict first. Devices with equal ratio and grade that
+/// follow each other share one.
 pub(crate) fn key_figures(inspection: &Json) -> Vec<Value> {
     let own = own_devices(inspection);
     let mut all: Vec<&Json> = judgements(inspection).collect();
     all.sort_by_key(|judgement| !is_own(judgement, &own));
-    let one = |judgement: &&Json| {
-        let slowdown = judgement["slowdown"].as_f64()?;
-        let lost = judgement["lost_seconds"].as_f64().filter(|lost| *lost > 0.0);
-        let lost = lost.map_or("loses nothing".to_owned(), |lost| format!("loses {}", seconds(lost)));
+    // Devices that read it equally have one figure.
+    let look = |judgement: &Json| (judgement["slowdown"].as_f64().map(digits), grade(judgement));
+    let one = |alike: &[&Json]| {
+        let slowdown = alike[0]["slowdown"].as_f64()?;
+        let lost = |judgement: &&Json| judgement["lost_seconds"].as_f64().filter(|lost| *lost > 0.0).map(seconds);
+        let mut lost: Vec<String> = alike.iter().filter_map(lost).collect();
+        lost.dedup();
+        let lost = if lost.is_empty() { "nothing".to_owned() } else { lost.join(" and ") };
         Some(context! {
             factor => format!("{}×", digits(slowdown)),
-            device => short(judgement),
-            grade => format!("{}, {lost}", grade(judgement).to_lowercase()),
+            device => alike.iter().map(|judgement| short(judgement)).collect::<Vec<_>>().join(" and "),
+            grade => format!("{}, loses {lost}", grade(alike[0]).to_lowercase()),
             is_slower => slowdown >= SLOWER,
         })
     };
-    all.iter().take(MOST).filter_map(one).collect()
+    all.truncate(MOST);
+    all.chunk_by(|a, b| look(a) == look(b)).filter_map(one).collect()
+}
+
+/// The sentences of the verdict below the lead, which has the grade, the ratio and the models. The
+/// section of costs has the seconds. So the sentence with them only names the device.
+pub(crate) fn details(inspection: &Json) -> Vec<String> {
+    let all = sentences(inspection["verdict"].as_str().unwrap_or("–"));
+    if lead(inspection).is_empty() {
+        return all;
+    }
+    let detail = |sentence: String| match sentence.contains(" cold would take ") {
+        true => [device_sentence(inspection), small_loss(&sentence)].into_iter().flatten().collect(),
+        false => vec![sentence],
+    };
+    all.into_iter().flat_map(detail).collect()
+}
+
+/// `The device is NVMe SSD nvme0n1.`; `None` if the user named its model.
+fn device_sentence(inspection: &Json) -> Option<String> {
+    let device = inspection["device"]["description"].as_str()?;
+    let models: Vec<&str> = own_devices(inspection).iter().map(|model| model.trim_start_matches("model: ")).collect();
+    Some(match models.len() {
+        0 | 1 => format!("The device is {device}."),
+        _ => format!("The kind of the device ({device}) is unknown, so it is judged as {}.", models.join(" and ")),
+    })
+}
+
+/// Why a negligible loss needs no cure, which the verdict says after a semicolon.
+fn small_loss(sentence: &str) -> Option<String> {
+    let (_, small) = sentence.rsplit_once("; a loss below ")?;
+    Some(format!("A loss below {small}"))
 }
 
 /// The sentences of the verdict. A sentence ends with a full stop and a capital letter after it.
-pub(crate) fn sentences(verdict: &str) -> Vec<String> {
+fn sentences(verdict: &str) -> Vec<String> {
     let verdict = verdict.replace("model: ", "").replace('`', "");
     let mut sentences: Vec<String> = Vec::new();
     for part in verdict.split_inclusive(". ") {
@@ -142,6 +178,36 @@ mod tests {
             ("1.0×".into(), "NVMe".into(), "False".into())
         );
         assert_eq!(of(1, "grade"), "badly aged, loses 7.54 s");
+    }
+
+    #[test]
+    fn devices_with_equal_figures_share_one() {
+        let mut equal = inspection(&["model: HDD"]);
+        let sata = json!({ "device": "model: SATA", "grade": "young", "slowdown": 1.04, "lost_seconds": 0.25 });
+        equal["judgements"].as_array_mut().unwrap().push(sata);
+        let figures = key_figures(&equal);
+        assert_eq!(figures.len(), 2);
+        assert_eq!(figures[1].get_attr("device").unwrap().to_string(), "NVMe and SATA");
+        assert_eq!(figures[1].get_attr("grade").unwrap().to_string(), "young, loses 20.0 ms and 250 ms");
+    }
+
+    #[test]
+    fn verdict_does_not_repeat_the_lead() {
+        let mut judged = inspection(&["model: HDD", "model: NVMe"]);
+        judged["device"]["description"] = json!("virtio disk vda");
+        judged["verdict"] = json!(
+            "Partial: x. Unknown device (virtio disk vda), judged as model: HDD and model: NVMe: reading all 9 files cold \
+             would take 85 s (model: HDD); a loss below 1 s is not worth a cure. Name its model with `--device`."
+        );
+        let expected = [
+            "Partial: x.",
+            "The kind of the device (virtio disk vda) is unknown, so it is judged as HDD and NVMe.",
+            "A loss below 1 s is not worth a cure.",
+            "Name its model with --device.",
+        ];
+        assert_eq!(details(&judged), expected);
+        judged["judgements"] = json!([]);
+        assert_eq!(details(&judged).len(), 3, "without a lead, the verdict is complete");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! other figures. Charts are drawn as SVG here, once: the HTML holds the same drawings as the files
 //! for papers, and its script only adds tooltips and toggles. The same results give the same bytes.
 
+mod arm_order;
 mod baseline;
 mod chart;
 mod columns;
@@ -31,9 +32,11 @@ mod noise;
 mod page;
 mod panels;
 mod panels_layout;
+mod panels_lines;
 mod panels_map;
 mod panels_measured;
 mod panels_modelled;
+mod panels_space;
 mod pdf;
 mod pdf_font;
 mod reproduction;

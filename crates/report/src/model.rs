@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use senesce_store::{CellKey, GrepRow, Results, Role};
 
+use crate::arm_order::by_effect;
 use crate::devices::{TRACED, VIRTUAL_TIME};
 use crate::noise::{Noise, noise_bands};
 use crate::slowdown::slowdown;
@@ -112,7 +113,8 @@ pub(crate) struct Model<'a> {
     pub unit: String,
     /// The title of the axis of checkpoints.
     pub x_title: String,
-    /// Arms in order of name, with their file systems.
+    /// Arms with their file systems, the one with the largest effect first (see
+    /// [`crate::arm_order`]).
     pub arms: Vec<(String, String)>,
     /// Checkpoints of any arm.
     pub checkpoints: Vec<u64>,
@@ -230,6 +232,7 @@ impl<'a> Model<'a> {
             free_space,
         };
         model.x_title = x_title(&model);
+        model.arms = by_effect(&model);
         model
     }
 

@@ -13,6 +13,9 @@ use crate::format::number;
 use crate::headline::ALIKE;
 use crate::model::{Line, Lines, Spread};
 
+/// A band with a larger factor is too noisy to judge: many effects of age are smaller.
+const TOO_WIDE: f64 = 3.0;
+
 /// The spread of an arm's fresh copies over its checkpoints, seconds per GiB.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Noise {
@@ -42,6 +45,11 @@ impl Noise {
     /// The ratios that noise alone can show.
     pub(crate) fn ratios(self) -> (f64, f64) {
         (1.0 / self.factor(), self.factor())
+    }
+
+    /// Whether the fresh copies vary so much that the run can hardly show an effect of age.
+    pub(crate) fn is_too_wide(self) -> bool {
+        self.factor() > TOO_WIDE
     }
 
     /// Whether noise explains a ratio of `count` repetitions.
@@ -104,11 +112,14 @@ pub(crate) fn noise_bands(grep: &Lines) -> BTreeMap<String, Noise> {
     fresh.filter_map(|((arm, _), line)| Some((arm.clone(), Noise::compute(line)?))).collect()
 }
 
-/// The band as text: `0.36–2.80×`.
+/// The band as text: `0.36–2.80×`, or `too noisy (23.6×)`.
 pub(crate) fn band_text(noise: Option<Noise>) -> String {
     noise.map_or_else(
         || "–".to_owned(),
         |noise| {
+            if noise.is_too_wide() {
+                return format!("too noisy ({}×)", number(noise.factor()));
+            }
             let (low, high) = noise.ratios();
             format!("{}–{}×", number(low), number(high))
         },
@@ -133,6 +144,8 @@ mod tests {
         let noise = Noise::compute(&line(&[&[4.0], &[11.2], &[5.0]])).unwrap();
         assert_eq!((noise.low, noise.high, noise.factor(), noise.figures), (4.0, 11.2, 2.8, 3));
         assert_eq!(band_text(Some(noise)), "0.357–2.8×");
+        let wide = Noise::compute(&line(&[&[1.0], &[23.6]])).unwrap();
+        assert_eq!((noise.is_too_wide(), band_text(Some(wide)).as_str()), (true, "too noisy (23.6×)"));
         // Repetitions of one checkpoint show a spread, too; one measurement does not.
         assert_eq!(Noise::compute(&line(&[&[4.0, 5.0]])).map(Noise::factor), Some(1.25));
         assert_eq!(Noise::compute(&line(&[&[4.0]])), None);

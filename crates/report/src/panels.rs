@@ -2,15 +2,16 @@
 
 use senesce_store::Role;
 
-use crate::chart::{Axis, Bar, Draw, Frame, LinePanel, Point, Series, StackPanel};
+use crate::chart::{Draw, Frame};
 use crate::convergence::{convergence_figure, reached_figure};
-use crate::csv::{Csv, lines_csv};
 use crate::cures::cures_figure;
-use crate::model::{Lines, Model, ROLES, words};
+use crate::model::{Model, ROLES};
 use crate::panels_layout::{cost_and_layout_figure, layout_figure};
+use crate::panels_lines::{LineFigure, ShownNoise, line_figure};
 use crate::panels_map::map_figure;
 use crate::panels_measured::{histogram_figures, latency_figure, step_figure, trace_figures, trade_figure};
 use crate::panels_modelled::modelled_figures;
+use crate::panels_space::free_space_figure;
 
 /// One of a figure's drawings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,50 +108,6 @@ impl Panel {
     pub(crate) fn page(&self) -> (String, f64) {
         let frame = Frame { plot: self.drawing.page_plot(), ..Frame::PAGE };
         (self.drawing.draw(&frame), self.drawing.height(&frame))
-    }
-}
-
-/// The noise band of a panel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ShownNoise {
-    /// None: these figures have no noise.
-    None,
-    /// The range of costs of fresh copies.
-    Costs,
-    /// Ratios that noise alone can show.
-    Ratios,
-}
-
-pub(crate) struct LineFigure<'m> {
-    pub lines: &'m Lines,
-    pub y_label: &'static str,
-    pub unit: &'static str,
-    pub reference: Option<(f64, &'static str)>,
-    /// Whether a panel whose arm has one shows its FUSE floor as reference.
-    pub with_floor: bool,
-    /// The noise band that a panel shows.
-    pub noise: ShownNoise,
-    pub roles: &'static [Role],
-    /// Whether the y axis begins at 0.
-    pub from_zero: bool,
-    /// The axis ends here at most.
-    pub limit: Option<f64>,
-}
-
-impl<'m> LineFigure<'m> {
-    /// Lines of all volumes on an axis that begins at 0.
-    pub(crate) fn of(lines: &'m Lines, y_label: &'static str, unit: &'static str) -> Self {
-        Self {
-            lines,
-            y_label,
-            unit,
-            reference: None,
-            with_floor: false,
-            noise: ShownNoise::None,
-            roles: &ROLES,
-            from_zero: true,
-            limit: None,
-        }
     }
 }
 
@@ -313,167 +270,4 @@ fn name_published(model: &Model, figures: &mut [Figure]) {
         let with_sync = if *name == "write-cost" { " (with sync)" } else { "" };
         figure.caption.push_str(&format!(" As figure {number} of HotStorage 2019{with_sync}."));
     }
-}
-
-pub(crate) fn line_figure(
-    model: &Model,
-    name: &str,
-    title: &str,
-    figure: &LineFigure,
-    variants: &[Variant],
-    caption: &str,
-) -> Figure {
-    let variants = if model.arms.len() < 2 { &variants[..1] } else { variants };
-    let draw = |variant: &Variant| (*variant, line_panels(model, title, figure, *variant));
-    Figure {
-        name: name.to_owned(),
-        title: title.to_owned(),
-        caption: caption.to_owned(),
-        legend: Legend::Roles(figure.roles.to_vec()),
-        csv: lines_csv(&[(figure.y_label, figure.lines)]),
-        variants: variants.iter().map(draw).collect(),
-    }
-}
-
-/// The axis of the checkpoints.
-pub(crate) fn x_axis(model: &Model) -> Axis {
-    let last = model.checkpoints.last().copied().unwrap_or(0);
-    let first = model.checkpoints.first().copied().unwrap_or(0);
-    let max = if last > first { last as f64 } else { first as f64 + 1.0 };
-    Axis { min: first as f64, max, logarithmic: false }
-}
-
-/// A panel for every arm; none without data.
-pub(crate) fn line_panels(model: &Model, title: &str, figure: &LineFigure, variant: Variant) -> Vec<Panel> {
-    let named = |(arm, panel): (String, LinePanel)| Panel::new(format!("{title}, {arm}"), panel);
-    arm_panels(model, figure, variant).into_iter().map(named).collect()
-}
-
-/// The drawing of every arm, with its name; none without data.
-pub(crate) fn arm_panels(model: &Model, figure: &LineFigure, variant: Variant) -> Vec<(String, LinePanel)> {
-    if figure.lines.is_empty() {
-        return Vec::new();
-    }
-    let x = x_axis(model);
-    let shared = y_axis(figure, figure.lines.values().flat_map(|line| line.values()), variant);
-    let panel = |(arm, _): &(String, String)| {
-        let of_arm = figure.lines.iter().filter(|((name, _), _)| name == arm).flat_map(|(_, line)| line.values());
-        let y = if variant == Variant::Own { y_axis(figure, of_arm, variant) } else { shared };
-        let series = figure.roles.iter().map(|role| series(model, figure.lines, arm, *role));
-        // A value of 0 has no place on a logarithmic axis, so such an axis is linear.
-        let y_label = if y.logarithmic { figure.y_label } else { figure.y_label.trim_end_matches(", logarithmic") };
-        let panel = LinePanel {
-            title: arm.clone(),
-            x_unit: model.unit.clone(),
-            x_label: model.x_title.clone(),
-            y_label,
-            unit: figure.unit,
-            series: series.filter(|series| !series.points.is_empty() || !series.invalid.is_empty()).collect(),
-            x,
-            y,
-            reference: figure.reference.or_else(|| {
-                let floor = model.floor_of(arm).filter(|_| figure.with_floor);
-                floor.map(|floor| (floor, "FUSE floor"))
-            }),
-            noise: model.noise.get(arm).and_then(|noise| match figure.noise {
-                ShownNoise::None => None,
-                ShownNoise::Costs => Some((noise.low, noise.high)),
-                ShownNoise::Ratios => Some(noise.ratios()),
-            }),
-        };
-        (arm.clone(), panel)
-    };
-    model.arms.iter().map(panel).collect()
-}
-
-pub(crate) fn y_axis<'s>(
-    figure: &LineFigure,
-    spreads: impl Iterator<Item = &'s crate::model::Spread>,
-    variant: Variant,
-) -> Axis {
-    let (mut min, mut max) = (f64::INFINITY, f64::NEG_INFINITY);
-    for spread in spreads {
-        // Outliers are among the extremes only if they are shown.
-        let shown = || [spread.low, spread.high].into_iter().chain(spread.outliers.iter().copied());
-        min = shown().fold(min, f64::min);
-        max = shown().fold(max, f64::max);
-    }
-    if let Some((value, _)) = figure.reference {
-        (min, max) = (min.min(value), max.max(value));
-    }
-    if !min.is_finite() {
-        (min, max) = (0.0, 1.0);
-    }
-    if variant == Variant::Logarithmic && min > 0.0 {
-        return Axis::logarithmic(min, max);
-    }
-    if figure.from_zero {
-        return Axis::from_zero(max);
-    }
-    match figure.limit {
-        // Space below, so that noise of a flat line at the limit does not fill the panel.
-        Some(limit) => Axis::between(min.min(limit - 0.05), limit.max(max)),
-        None => Axis::between(min.min(1.0), max.max(min + 0.05)),
-    }
-}
-
-pub(crate) fn series(model: &Model, lines: &Lines, arm: &str, role: Role) -> Series {
-    let points = lines.get(&(arm.to_owned(), role)).into_iter().flatten();
-    let points = points.map(|(pulls, spread)| Point { pulls: *pulls, spread: spread.clone() });
-    let invalid = model.invalid.iter().filter(|((of, volume, _), _)| of == arm && *volume == role);
-    Series {
-        role,
-        name: words(role).to_owned(),
-        label: words(role).to_owned(),
-        colour: role.name().to_owned(),
-        points: points.collect(),
-        invalid: invalid.map(|((_, _, at), why)| (*at, why.clone())).collect(),
-    }
-}
-
-fn free_space_figure(model: &Model) -> Figure {
-    let draw = |variant: Variant| {
-        let panels = model.free_space.iter().map(|((arm, role), checkpoints)| {
-            // An invalid checkpoint keeps its place, so that the axis shows the gap.
-            let mut checkpoints = checkpoints.clone();
-            for (_, _, pulls) in model.invalid.keys().filter(|(of, volume, _)| of == arm && volume == role) {
-                checkpoints.entry(*pulls).or_default();
-            }
-            let bars = checkpoints.iter().map(|(pulls, buckets)| Bar::compute(*pulls, buckets)).collect();
-            let title = format!("{arm}, {}", words(*role));
-            let panel = StackPanel {
-                title: title.clone(),
-                bars,
-                x_unit: model.unit.clone(),
-                x_label: model.x_title.clone(),
-                shares: variant == Variant::Shares,
-            };
-            Panel::new(format!("Free space, {title}"), panel)
-        });
-        (variant, panels.collect())
-    };
-    Figure {
-        name: "free-space".to_owned(),
-        title: "Free space by size of free extents".to_owned(),
-        caption:
-            "Free bytes at every checkpoint, by the size of the free extents that hold them. Warm colours are small \
-                  extents. Every panel has its own scale."
-                .to_owned(),
-        legend: Legend::Sizes,
-        csv: free_space_csv(model),
-        variants: vec![draw(Variant::Own), draw(Variant::Shares)],
-    }
-}
-
-fn free_space_csv(model: &Model) -> String {
-    let mut csv = Csv::new(&["arm", "volume", "shown_as", "checkpoint", "least_extent_bytes", "bytes"]);
-    for ((arm, role), checkpoints) in &model.free_space {
-        for (pulls, buckets) in checkpoints {
-            for (least, bytes) in buckets {
-                let numbers = [*pulls, *least, *bytes].map(|number| number.to_string());
-                csv.row(&[&[arm.clone(), role.name().to_owned(), words(*role).to_owned()], &numbers[..]].concat());
-            }
-        }
-    }
-    csv.finish()
 }

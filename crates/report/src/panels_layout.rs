@@ -4,7 +4,8 @@ use crate::chart::{Axis, DotPanel, LinePanel, StoreysPanel};
 use crate::csv::lines_csv;
 use crate::devices::short;
 use crate::model::{Lines, Model, ROLES, Spread};
-use crate::panels::{Figure, Legend, LineFigure, Panel, Variant, arm_panels, line_panels};
+use crate::panels::{Figure, Legend, Panel, Variant};
+use crate::panels_lines::{LineFigure, arm_panels, line_panels};
 
 /// A measure of layout: title, unit, its lines, the least range of its axis.
 struct Measure {

@@ -6,7 +6,8 @@ use crate::chart::{Distribution, HistogramPanel, LinePanel, TradePanel};
 use crate::csv::{Csv, exact, lines_csv};
 use crate::devices::short;
 use crate::model::{Histograms, Lines, Model, OPERATIONS, QUANTILES, ROLES, words};
-use crate::panels::{Figure, Legend, LineFigure, Panel, Variant, arm_class, line_panels, series, x_axis, y_axis};
+use crate::panels::{Figure, Legend, Panel, Variant, arm_class};
+use crate::panels_lines::{LineFigure, line_panels, series, x_axis, y_axis};
 
 const AGED: &[Role] = &[Role::Full, Role::Empty];
 

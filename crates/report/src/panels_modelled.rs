@@ -2,7 +2,8 @@
 
 use crate::devices::{TRACED, VIRTUAL_TIME, short};
 use crate::model::{Model, ROLES};
-use crate::panels::{Figure, LineFigure, Variant, line_figure};
+use crate::panels::{Figure, Variant};
+use crate::panels_lines::{LineFigure, line_figure};
 
 /// Slowdown and cost on every device, in the order of the report.
 pub(crate) fn modelled_figures(model: &Model) -> Vec<Figure> {

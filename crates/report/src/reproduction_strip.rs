@@ -30,17 +30,18 @@ struct Size {
 const WIDE: Size = Size { width: 1116.0, left: 470.0, letters: 66, row: 17.0, class: "wide" };
 const NARROW: Size = Size { width: 358.0, left: 34.0, letters: 52, row: 34.0, class: "narrow" };
 
-/// A figure with a ratio.
+/// A figure with a published number.
 struct Line<'j> {
     experiment: &'j str,
     name: &'j str,
-    ratio: f64,
+    /// Ours over the published number; `None` if ours is no number, as of a run that did not keep up.
+    ratio: Option<f64>,
     verdict: &'j str,
     published: &'j str,
     ours: &'j str,
 }
 
-/// A drawing for wide and one for narrow screens; empty if no figure has a ratio.
+/// A drawing for wide and one for narrow screens; empty if no figure has a published number.
 pub(crate) fn strips(reproduction: &Json) -> Vec<String> {
     let lines = lines(reproduction);
     match lines.is_empty() {
@@ -54,7 +55,11 @@ fn lines(reproduction: &Json) -> Vec<Line<'_>> {
     for experiment in reproduction["experiments"].as_array().into_iter().flatten() {
         for part in experiment["parts"].as_array().into_iter().flatten() {
             for figure in part["figures"].as_array().into_iter().flatten() {
-                let Some(ratio) = figure["ratio"].as_f64().filter(|ratio| *ratio > 0.0) else { continue };
+                let ratio = figure["ratio"].as_f64();
+                // The tally counts these figures, so each has a line.
+                if ratio.is_none() && figure["published"].as_f64().is_none() {
+                    continue;
+                }
                 let text = |key: &str| figure[key].as_str().unwrap_or("–");
                 lines.push(Line {
                     experiment: experiment["name"].as_str().unwrap_or("–"),
@@ -75,7 +80,7 @@ pub(crate) fn strip_csv(reproduction: &Json) -> String {
     let mut csv = Csv::new(&["experiment", "figure", "published", "ours", "ratio", "verdict"]);
     for line in lines(reproduction) {
         let texts = [line.experiment, line.name, line.published, line.ours].map(str::to_owned);
-        csv.row(&[&texts[..], &[exact(line.ratio), line.verdict.to_owned()]].concat());
+        csv.row(&[&texts[..], &[line.ratio.map(exact).unwrap_or_default(), line.verdict.to_owned()]].concat());
     }
     csv.finish()
 }
@@ -117,23 +122,12 @@ fn draw(lines: &[Line<'_>], size: &Size) -> String {
         }
         let name = escape(&shortened(line.name, size.letters));
         let _ = write!(svg, r#"<text class="tick" x="34" y="{text:.1}">{name}</text>"#);
-        let at = x(line.ratio);
-        let class = escape(line.verdict);
-        let _ = write!(svg, r#"<circle class="mark {class}" cx="{at:.1}" cy="{y:.1}" r="4"/>"#);
-        if !(ENDS.0..=ENDS.1).contains(&line.ratio) {
-            let _ = write!(
-                svg,
-                r#"<text class="tick" x="{:.1}" y="{:.1}">{}×</text>"#,
-                at + 8.0,
-                y + 4.0,
-                figure(line.ratio)
-            );
-        }
+        draw_mark(&mut svg, line, x, y);
         let tip = format!(
             "{} {}\nink\tours over published\t{}\nink\tpublished\t{}\nink\tours\t{}",
             line.experiment,
             line.name,
-            figure(line.ratio),
+            line.ratio.map_or("–".to_owned(), figure),
             line.published,
             line.ours
         );
@@ -152,6 +146,22 @@ fn draw(lines: &[Line<'_>], size: &Size) -> String {
         if size.class == "wide" { " (logarithmic; grey: met within 40%)" } else { "" }
     );
     svg
+}
+
+/// The mark of a figure, with its ratio if that is beyond an end of the axis. A figure without a
+/// ratio has ours as text.
+fn draw_mark(svg: &mut String, line: &Line<'_>, x: impl Fn(f64) -> f64, y: f64) {
+    let Some(ratio) = line.ratio.filter(|ratio| ratio.is_finite()) else {
+        let (x, y, ours) = (x(1.0), y + 4.0, escape(line.ours));
+        let _ = write!(svg, r#"<text class="tick" x="{x:.1}" y="{y:.1}" text-anchor="middle">no ratio: {ours}</text>"#);
+        return;
+    };
+    let (at, class) = (x(ratio), escape(line.verdict));
+    let _ = write!(svg, r#"<circle class="mark {class}" cx="{at:.1}" cy="{y:.1}" r="4"/>"#);
+    if !(ENDS.0..=ENDS.1).contains(&ratio) {
+        let (x, y, text) = (at + 8.0, y + 4.0, figure(ratio));
+        let _ = write!(svg, r#"<text class="tick" x="{x:.1}" y="{y:.1}">{text}×</text>"#);
+    }
 }
 
 fn shortened(name: &str, letters: usize) -> String {

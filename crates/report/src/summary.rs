@@ -74,10 +74,10 @@ pub(crate) fn note(model: &Model) -> String {
     }
 }
 
-/// The summary's rows in the order of [`heads`]; the arm with the largest effect first.
+/// The summary's rows in the order of [`heads`], by arms in the order of the page.
 pub(crate) fn rows(model: &Model) -> Vec<Vec<Cell>> {
     let mut rows = Vec::new();
-    for (arm, _) in by_effect(model) {
+    for (arm, _) in &model.arms {
         for role in ROLES {
             let cells = model.results.cells.iter().filter(|cell| cell.key.arm == *arm && cell.key.role == role);
             let Some(pulls) = cells.map(|cell| cell.key.pulls).max() else { continue };
@@ -154,19 +154,6 @@ fn costs(model: &Model, arm: &str, role: Role, pulls: u64) -> Vec<Cell> {
         cells.extend([wall_slowdown, band, cost(&wall)]);
     }
     cells
-}
-
-/// The arms, the one with the largest effect at its last checkpoint first: modelled, or measured
-/// without a model.
-fn by_effect<'m>(model: &'m Model) -> Vec<&'m (String, String)> {
-    let slowdowns = model.main_device().map_or(&model.slowdown, |(_, _, slowdown)| slowdown);
-    let effect = |arm: &str| {
-        let of_arm = slowdowns.iter().filter(|((name, _), _)| name == arm);
-        of_arm.filter_map(|(_, line)| line.last_key_value()).map(|(_, ratio)| ratio.median).fold(0.0, f64::max)
-    };
-    let mut arms: Vec<_> = model.arms.iter().collect();
-    arms.sort_by(|a, b| effect(&b.0).total_cmp(&effect(&a.0)));
-    arms
 }
 
 /// The interval of a ratio and n: `1.25–6.00 (3)`. A single repetition has no interval. `(3+2)`:

@@ -42,6 +42,8 @@ const TEXTS: &str = r#"
     }
     const wide = document.documentElement.scrollWidth - innerWidth;
     if (wide > 0) overlaps.push(`${where}: ${wide} px wider than the screen`);
+    if (innerWidth >= 1280) for (const region of [...document.querySelectorAll(".scroll")].filter(seen))
+      if (region.scrollWidth > region.clientWidth + 1) overlaps.push(`${where}: table ${region.getAttribute("aria-label")} is cut`);
     for (const button of document.querySelectorAll("button"))
       if (seen(button) && button.scrollWidth > button.clientWidth + 1) overlaps.push(`${where}: ${button.textContent} is cut`);
   };
@@ -201,9 +203,29 @@ const CHECK_TREE: &str = r#"
   document.body.append(verdict);
 "#;
 
+/// Applies the rules of paper, at the width of the frame. Reports texts of charts below 7 pt,
+/// folded charts that are shown, and what is wider than the paper.
+const CHECK_PRINT: &str = r#"
+  const rules = [...document.styleSheets].flatMap((sheet) => [...sheet.cssRules]).filter((rule) => rule.media?.mediaText === "print");
+  const paper = document.createElement("style");
+  paper.textContent = rules.flatMap((rule) => [...rule.cssRules]).map((rule) => rule.cssText).join("\n");
+  document.head.append(paper);
+  const seen = (element) => element.getClientRects().length > 0;
+  const texts = [...document.querySelectorAll("svg.panel text")].filter(seen);
+  const size = (text) => parseFloat(getComputedStyle(text).fontSize) * text.ownerSVGElement.getBoundingClientRect().width / text.ownerSVGElement.viewBox.baseVal.width;
+  const small = texts.filter((text) => size(text) < 7 * 96 / 72 - 0.01).map((text) => `${text.textContent}: ${size(text).toFixed(1)} px`);
+  const folded = [...document.querySelectorAll("details:not([open]), details:not([open]) > summary")].filter(seen).map((fold) => fold.textContent.slice(0, 60));
+  const wide = [...document.querySelectorAll("table, svg.panel, canvas, p")].filter((part) => seen(part) && part.getBoundingClientRect().right > innerWidth + 1).map((part) => part.textContent.slice(0, 60));
+  const verdict = document.createElement("pre");
+  verdict.id = "verdict";
+  verdict.textContent = "VERDICT" + JSON.stringify({ texts: texts.length, small: small.slice(0, 8), folded, wide }) + "END";
+  document.body.append(verdict);
+"#;
+
 /// The page with a check that runs after it is loaded.
 fn with_check(page: &str, check: &str) -> String {
-    let script = format!("<script>addEventListener(\"load\", () => {{\n{TEXTS}{check}\n}});</script>");
+    let texts = if check == CHECK_PRINT { "" } else { TEXTS };
+    let script = format!("<script>addEventListener(\"load\", () => {{\n{texts}{check}\n}});</script>");
     page.replace("</body>", &format!("{script}</body>"))
 }
 
@@ -328,7 +350,8 @@ fn suite_page_opens_without_errors_or_overlaps() {
         assert!(verdict["texts"].as_u64().unwrap() > 2 * 6, "{verdict}");
         // Fresh ext4 has one free extent; aged, three quarters of the free space are in the
         // smallest; btrfs has no image.
-        let expected = ["", "", "", "100", "75", "<1", "", "25", "", "", "", ""];
+        let mut expected = vec![""; 3 * 16];
+        (expected[15], expected[16], expected[17], expected[31]) = ("100", "75", "<1", "25");
         assert_eq!(verdict["shares"], serde_json::json!(expected), "{width} px");
         assert_ne!(verdict["before"], verdict["after"], "{width} px: the tint follows the theme");
     }
@@ -389,5 +412,29 @@ fn tree_page_opens_without_errors_or_overlaps() {
         assert_eq!((&verdict["shown"], &verdict["outside"]), (&3.into(), &0.into()), "{leaves} leaves, {width} px");
         assert!(verdict["tooltip"].as_str().unwrap().contains("in node 1 for node 2"), "{verdict}");
         assert_ne!(verdict["before"], verdict["after"], "{width} px: bars follow the theme");
+    }
+}
+
+#[test]
+fn paper_has_legible_labels_and_nothing_folded() {
+    let Some(chromium) = chromium_or_skip() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let pages = [
+        ("report", render_report(&common::results(), &ReportOptions::default())),
+        ("suite", render_suite(&suite_sample::suite(), &SuiteOptions::default())),
+        ("inspection", render_inspection(&inspection_sample::inspection(), &InspectionOptions::default())),
+        ("reproduction", render_reproduction(&reproduction_sample::reproduction())),
+        ("transfer", render_transfer(&transfer_sample::transfer(), &TransferOptions::default())),
+        ("tree", render_tree(&tree_sample::tree(400), &TreeOptions::default())),
+    ];
+    // The printed width of A4 with margins of 12 mm, px.
+    const WIDTH: u32 = 703;
+    for (name, page) in pages {
+        std::fs::write(dir.path().join("page.html"), with_check(&page.unwrap(), CHECK_PRINT)).unwrap();
+        let (verdict, _) = open(chromium, dir.path(), WIDTH, false);
+        assert!(verdict["texts"].as_u64().unwrap() > 8, "{name}: {verdict}");
+        for fault in ["small", "folded", "wide"] {
+            assert_eq!(verdict[fault], serde_json::json!([]), "{name}: {fault}");
+        }
     }
 }

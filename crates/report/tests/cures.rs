@@ -47,11 +47,11 @@ fn a_cure_has_a_line_in_the_table_and_one_for_each_device() {
     let page = render_report(&cured(), &ReportOptions::default()).unwrap();
     let section = page.split("<section id=\"cure-table\">").nth(1).unwrap().split("</section>").next().unwrap();
     for text in
-        ["senesce (order, pieces)", ">7.00 s<", ">250 ms<", ">48 MiB<", ">1,234<", ">3 changed meanwhile<", ">1.75 s<"]
+        ["senesce (order, pieces)", ">7.00 s<", ">0.250 s<", ">48 MiB<", ">1,234<", ">3 changed meanwhile<", ">1.75 s<"]
     {
         assert_eq!(section.matches(text).count(), if text.starts_with("senesce") { 3 } else { 1 }, "{text}: {section}");
     }
-    assert!(section.contains(">5.50 s<") && section.contains(">500 ms<"), "{section}");
+    assert!(section.contains(">5.50 s<") && section.contains(">0.500 s<"), "{section}");
     assert!(page.contains("<section class=\"figure\" id=\"cures\">"));
     let shown = summary_table(&cured());
     assert!(

@@ -51,7 +51,7 @@ fn cleaning_lengthens_chains_of_oltp() {
             ("write chain without cleaning", 9.3, 11.5),
             ("write chain with cleaning", 56.0, 64.0),
             ("read chain of clients with cleaning, times that", 0.85, 1.0),
-            ("blocks moved for each of clients", 0.25, 0.38),
+            ("blocks moved for each block of clients", 0.25, 0.38),
         ],
     );
 }
@@ -68,7 +68,7 @@ fn cleaning_bounds_chains_of_random_overwrites() {
             ("write chain with cleaning", 55.0, 64.0),
             ("its lowest of a consistency point", 50.0, 64.0),
             ("parity reads without, over those with cleaning", 3.0, 3.8),
-            ("blocks moved for each of clients", 0.95, 1.2),
+            ("blocks moved for each block of clients", 0.95, 1.2),
         ],
     );
 }

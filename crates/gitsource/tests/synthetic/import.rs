@@ -84,7 +84,7 @@ fn existing_destination_is_not_touched() {
     assert_eq!(std::fs::read(dir.path().join("file")).unwrap(), b"mine");
     let bad = SyntheticParameters { start_files: 499, ..SMALL };
     let error = import_synthetic(bad, &dir.path().join("new")).unwrap_err();
-    assert!(error.to_string().contains("start_files = 499"), "{error}");
+    assert!(error.to_string().contains(": files = 499"), "{error}");
     assert!(!dir.path().join("new").exists());
 }
 

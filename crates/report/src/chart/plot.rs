@@ -2,13 +2,15 @@
 
 use std::fmt::Write as _;
 
-use super::{Axis, PANEL_HEIGHT, PANEL_WIDTH, draw_heights};
+use super::{Axis, Frame, PANEL_HEIGHT, PANEL_WIDTH, draw_heights};
 use crate::format::{escape, number};
 
 const LEFT: f64 = 44.0;
 const RIGHT: f64 = 14.0;
 const TOP: f64 = 46.0;
 const BOTTOM: f64 = 40.0;
+/// Width of a digit of a label, px.
+const LETTER: f64 = 6.4;
 /// Points that are closer than this part of the x axis share a tooltip.
 const SAME: f64 = 0.012;
 
@@ -38,9 +40,9 @@ impl PlotPanel {
     /// The panel's elements, for an area of [`PANEL_WIDTH`] by [`PANEL_HEIGHT`].
     pub(crate) fn draw(&self) -> String {
         let mut svg = String::new();
-        let _ = write!(svg, r#"<text class="panel-title" x="0" y="14">{}</text>"#, escape(&self.title));
+        Frame::PAGE.draw_title(&mut svg, &self.title);
         let scale = if self.is_logarithmic { ", logarithmic" } else { "" };
-        let _ = write!(svg, r#"<text class="axis-label" x="0" y="32">{}{scale}</text>"#, escape(&self.y_label));
+        Frame::PAGE.draw_y_label(&mut svg, &format!("{}{scale}", self.y_label));
         let Some(place) = Place::of(self) else {
             let (x, y) = (PANEL_WIDTH / 2.0, PANEL_HEIGHT / 2.0);
             let _ = write!(svg, r#"<text class="no-data" x="{x}" y="{y}" text-anchor="middle">no data</text>"#);
@@ -89,14 +91,19 @@ impl<'p> Place<'p> {
         let (right, base) = (PANEL_WIDTH - RIGHT, PANEL_HEIGHT - BOTTOM);
         draw_heights(svg, &self.y, (LEFT, right), None, |tick| self.y(tick));
         let _ = write!(svg, r#"<line class="axis" x1="{LEFT}" x2="{right}" y1="{base}" y2="{base}"/>"#);
-        for tick in self.x.ticks() {
+        let ticks = self.x.ticks();
+        let widest = ticks.iter().map(|tick| number(*tick).chars().count()).max().unwrap_or(0);
+        let every = Frame::every(right - LEFT, ticks.len(), widest as f64 * LETTER + 8.0);
+        for (at, tick) in ticks.into_iter().enumerate() {
             let (x, label) = (self.x(tick), number(tick));
             let _ = write!(svg, r#"<line class="axis" x1="{x:.1}" x2="{x:.1}" y1="{base}" y2="{}"/>"#, base + 4.0);
+            if at % every > 0 {
+                continue;
+            }
             let y = base + 17.0;
             let _ = write!(svg, r#"<text class="tick" x="{x:.1}" y="{y}" text-anchor="middle">{label}</text>"#);
         }
-        let (x, y, label) = ((LEFT + right) / 2.0, base + 34.0, escape(&self.panel.x_label));
-        let _ = write!(svg, r#"<text class="axis-label" x="{x}" y="{y}" text-anchor="middle">{label}</text>"#);
+        Frame::PAGE.draw_x_label(svg, (LEFT, right), &self.panel.x_label);
     }
 
     fn draw_line(&self, svg: &mut String, line: &PlotLine) {

@@ -35,15 +35,16 @@ pub fn suite() -> Value {
         }
     }
     let reached = json!({ "fullness": 0.8, "turnover": 4.0, "layout": { "files": 1234, "layout_score": 0.97, "extents_per_file": 1.2 } });
-    let mib = |extents: u64, buckets: &[(u64, u64)]| {
+    let kib = |extents: u64, buckets: &[(u64, u64)]| {
         let buckets: Vec<Value> = buckets
             .iter()
-            .map(|(size, bytes)| json!({ "bucket_bytes": size << 20, "extents": 1, "bytes": bytes << 20 }))
+            .map(|(size, bytes)| json!({ "bucket_bytes": size << 10, "extents": 1, "bytes": bytes << 10 }))
             .collect();
         json!({ "extents": extents, "bytes": 0, "largest_bytes": 0, "mean_bytes": 1048576.0, "buckets": buckets })
     };
-    let one = mib(1, &[(8, 8)]);
-    let many = mib(4000, &[(1, 3000), (2, 4), (8, 1000)]);
+    // All sizes from 4 KiB to 128 MiB have a column.
+    let one = kib(1, &[(128 << 10, 128 << 10)]);
+    let many = kib(4000, &[(4, 3000), (8, 4), (128 << 10, 1000)]);
     json!({
         "schema": "senesce-suite-results/1",
         "senesce_version": "1.2.3",

@@ -25,11 +25,11 @@ impl Default for SyntheticParameters {
 }
 
 impl SyntheticParameters {
-    /// Errors: a parameter out of its range.
+    /// Errors: a parameter out of its range, by its name in plans and options.
     pub(super) fn check(&self) -> Result<(), WorkloadError> {
         if !(500..=1_000_000).contains(&self.start_files) {
             return Err(WorkloadError::Parameter {
-                name: "start_files",
+                name: "files",
                 value: self.start_files.to_string(),
                 problem: "a synthetic history starts with 500 to 1,000,000 files",
             });

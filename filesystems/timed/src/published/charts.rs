@@ -104,7 +104,7 @@ pub(super) fn of_structure(outcome: &senesce_trials::Outcome) -> Vec<Chart> {
         Chart::new(
             "Reads for parity",
             x,
-            "blocks for each of clients",
+            "blocks for each block of clients",
             over_turnovers(Point::parity_reads_per_client_block),
         ),
     ];

@@ -41,7 +41,7 @@ pub fn judge_long(scale: Scale, [without, with]: [Stage; 2]) -> Outcome {
         Figure::new("parity reads without, over those with cleaning", parity)
             .quoted(Claim::Rises, "greatly improved", "7.1")
             .ratio(),
-        Figure::new("blocks moved for each of clients", other.relocations_per_client_block()),
+        Figure::new("blocks moved for each block of clients", other.relocations_per_client_block()),
     ];
     let notes = vec![
         "One parity drive and 20 data drives. The paper has 22 drives.".to_owned(),
@@ -89,7 +89,7 @@ pub fn judge_plateau(scale: Scale, [without, as_old, with, all_right]: [Stage; 4
         Figure::new("read chain of clients without cleaning, at the same age", before.read_chain()),
         Figure::new("read chain of clients with cleaning, times that", after.read_chain() / before.read_chain()),
         Figure::new("the same with all pointers right", right),
-        Figure::new("blocks moved for each of clients", after.relocations_per_client_block()),
+        Figure::new("blocks moved for each block of clients", after.relocations_per_client_block()),
     ];
     let notes = vec![
         Plateau::RULE.to_owned(),

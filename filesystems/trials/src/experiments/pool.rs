@@ -46,7 +46,7 @@ pub fn run(scale: Scale) -> Result<Outcome> {
             "stable from day 22 to 60",
             "7.1",
         ),
-        Figure::new("blocks that left the SSDs for each of clients", last.demotions_per_client_block()),
+        Figure::new("blocks that left the SSDs for each block of clients", last.demotions_per_client_block()),
         Figure::new(
             "write chain of the disks that are cleaned, too",
             cleaned.series.last_turnover().disk_write_chain(),

@@ -36,9 +36,9 @@ pub fn judge(scale: Scale, [without, with, unlimited]: [Stage; 3]) -> Outcome {
         Figure::new("parity reads without, over those with cleaning", parity)
             .quoted(Claim::Number(10.0), "around 10", "7.1")
             .ratio(),
-        Figure::new("blocks moved for each of clients", after.relocations_per_client_block()),
+        Figure::new("blocks moved for each block of clients", after.relocations_per_client_block()),
         Figure::new("write chain without a quota", most.write_chain()),
-        Figure::new("blocks moved for each of clients then", most.relocations_per_client_block()),
+        Figure::new("blocks moved for each block of clients then", most.relocations_per_client_block()),
     ];
     let notes = vec![
         "Overwritten is the aggregate of E4 at its plateau, as in the paper, before anything is cleaned there."

@@ -44,7 +44,10 @@ pub fn run(scale: Scale) -> Result<Outcome> {
             .quoted(Claim::Rises, "a marked improvement", "7.1")
             .ratio(),
         Figure::new("turnovers until blocks leave the SSDs", filled),
-        Figure::new("blocks that left the SSDs for each of clients, with cleaning", other.demotions_per_client_block()),
+        Figure::new(
+            "blocks that left the SSDs for each block of clients, with cleaning",
+            other.demotions_per_client_block(),
+        ),
     ];
     let notes = vec![
         "12 SSDs before 21 disks, with 9.9 % of all blocks; gardening as an aggregate of both does it by itself. The paper does not state how full its SSDs are.".to_owned(),

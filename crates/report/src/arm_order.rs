@@ -1,0 +1,48 @@
+//! The order of arms on a page: by effect, as in the headline.
+
+use crate::cure_headline::most_gains;
+use crate::model::Model;
+
+/// The arms with their file systems, the one with the largest effect first.
+///
+/// The effect of a cure comes before that of age: it is the finding of a run with cures. The effect
+/// of age is the slowdown at the last checkpoint: modelled, or measured without a model. Arms with
+/// the same effect are in order of name.
+pub(crate) fn by_effect(model: &Model) -> Vec<(String, String)> {
+    let gains = most_gains(model);
+    let slowdowns = model.main_device().map_or(&model.slowdown, |(_, _, slowdown)| slowdown);
+    let slowdown = |arm: &str| {
+        let of_arm = slowdowns.iter().filter(|((name, _), _)| name == arm);
+        of_arm.filter_map(|(_, line)| line.last_key_value()).map(|(_, ratio)| ratio.median).fold(0.0, f64::max)
+    };
+    let gain = |arm: &str| gains.get(arm).copied().unwrap_or(0.0);
+    let mut arms = model.arms.clone();
+    arms.sort_by(|(a, _), (b, _)| {
+        gain(b).total_cmp(&gain(a)).then(slowdown(b).total_cmp(&slowdown(a))).then_with(|| a.cmp(b))
+    });
+    arms
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use senesce_store::{Results, Role};
+
+    use super::*;
+    use crate::model::{Lines, Spread};
+
+    #[test]
+    fn arms_of_equal_effect_are_in_order_of_name() {
+        let results = Results::default();
+        let mut model = Model::compute(&results);
+        for (arm, slowdown) in [("xfs", 1.1), ("ext4", 1.1), ("btrfs", 0.9), ("zonefs", 12.0), ("none", f64::NAN)] {
+            model.arms.push((arm.to_owned(), arm.to_owned()));
+            let line = BTreeMap::from_iter(Spread::compute([slowdown]).map(|spread| (9, spread)));
+            let lines = Lines::from([((arm.to_owned(), Role::Full), line)]);
+            model.slowdown.extend(lines);
+        }
+        let names: Vec<_> = by_effect(&model).into_iter().map(|(arm, _)| arm).collect();
+        assert_eq!(names, ["zonefs", "ext4", "xfs", "btrfs", "none"]);
+    }
+}

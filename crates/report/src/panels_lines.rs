@@ -1,0 +1,164 @@
+//! Figures of lines over checkpoints: a panel for each arm.
+
+use senesce_store::Role;
+
+use crate::chart::{Axis, LinePanel, Point, Series};
+use crate::csv::lines_csv;
+use crate::model::{Lines, Model, ROLES, Spread, words};
+use crate::panels::{Figure, Legend, Panel, Variant};
+
+/// The noise band of a panel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ShownNoise {
+    /// None: these figures have no noise.
+    None,
+    /// The range of costs of fresh copies.
+    Costs,
+    /// Ratios that noise alone can show.
+    Ratios,
+}
+
+pub(crate) struct LineFigure<'m> {
+    pub lines: &'m Lines,
+    pub y_label: &'static str,
+    pub unit: &'static str,
+    pub reference: Option<(f64, &'static str)>,
+    /// Whether a panel whose arm has one shows its FUSE floor as reference.
+    pub with_floor: bool,
+    /// The noise band that a panel shows.
+    pub noise: ShownNoise,
+    pub roles: &'static [Role],
+    /// Whether the y axis begins at 0.
+    pub from_zero: bool,
+    /// The axis ends here at most.
+    pub limit: Option<f64>,
+}
+
+impl<'m> LineFigure<'m> {
+    /// Lines of all volumes on an axis that begins at 0.
+    pub(crate) fn of(lines: &'m Lines, y_label: &'static str, unit: &'static str) -> Self {
+        Self {
+            lines,
+            y_label,
+            unit,
+            reference: None,
+            with_floor: false,
+            noise: ShownNoise::None,
+            roles: &ROLES,
+            from_zero: true,
+            limit: None,
+        }
+    }
+}
+
+pub(crate) fn line_figure(
+    model: &Model,
+    name: &str,
+    title: &str,
+    figure: &LineFigure,
+    variants: &[Variant],
+    caption: &str,
+) -> Figure {
+    let variants = if model.arms.len() < 2 { &variants[..1] } else { variants };
+    let draw = |variant: &Variant| (*variant, line_panels(model, title, figure, *variant));
+    Figure {
+        name: name.to_owned(),
+        title: title.to_owned(),
+        caption: caption.to_owned(),
+        legend: Legend::Roles(figure.roles.to_vec()),
+        csv: lines_csv(&[(figure.y_label, figure.lines)]),
+        variants: variants.iter().map(draw).collect(),
+    }
+}
+
+/// The axis of the checkpoints.
+pub(crate) fn x_axis(model: &Model) -> Axis {
+    let last = model.checkpoints.last().copied().unwrap_or(0);
+    let first = model.checkpoints.first().copied().unwrap_or(0);
+    let max = if last > first { last as f64 } else { first as f64 + 1.0 };
+    Axis { min: first as f64, max, logarithmic: false }
+}
+
+/// A panel for every arm; none without data.
+pub(crate) fn line_panels(model: &Model, title: &str, figure: &LineFigure, variant: Variant) -> Vec<Panel> {
+    let named = |(arm, panel): (String, LinePanel)| Panel::new(format!("{title}, {arm}"), panel);
+    arm_panels(model, figure, variant).into_iter().map(named).collect()
+}
+
+/// The drawing of every arm, with its name; none without data.
+pub(crate) fn arm_panels(model: &Model, figure: &LineFigure, variant: Variant) -> Vec<(String, LinePanel)> {
+    if figure.lines.is_empty() {
+        return Vec::new();
+    }
+    let x = x_axis(model);
+    let shared = y_axis(figure, figure.lines.values().flat_map(|line| line.values()), variant);
+    let panel = |(arm, _): &(String, String)| {
+        let of_arm = figure.lines.iter().filter(|((name, _), _)| name == arm).flat_map(|(_, line)| line.values());
+        let y = if variant == Variant::Own { y_axis(figure, of_arm, variant) } else { shared };
+        let series = figure.roles.iter().map(|role| series(model, figure.lines, arm, *role));
+        // A value of 0 has no place on a logarithmic axis, so such an axis is linear.
+        let y_label = if y.logarithmic { figure.y_label } else { figure.y_label.trim_end_matches(", logarithmic") };
+        let panel = LinePanel {
+            title: arm.clone(),
+            x_unit: model.unit.clone(),
+            x_label: model.x_title.clone(),
+            y_label,
+            unit: figure.unit,
+            series: series.filter(|series| !series.points.is_empty() || !series.invalid.is_empty()).collect(),
+            x,
+            y,
+            reference: figure.reference.or_else(|| {
+                let floor = model.floor_of(arm).filter(|_| figure.with_floor);
+                floor.map(|floor| (floor, "FUSE floor"))
+            }),
+            noise: model.noise.get(arm).and_then(|noise| match figure.noise {
+                ShownNoise::None => None,
+                ShownNoise::Costs => Some((noise.low, noise.high)),
+                ShownNoise::Ratios => Some(noise.ratios()),
+            }),
+        };
+        (arm.clone(), panel)
+    };
+    model.arms.iter().map(panel).collect()
+}
+
+pub(crate) fn y_axis<'s>(figure: &LineFigure, spreads: impl Iterator<Item = &'s Spread>, variant: Variant) -> Axis {
+    let (mut min, mut max) = (f64::INFINITY, f64::NEG_INFINITY);
+    for spread in spreads {
+        // Outliers are among the extremes only if they are shown.
+        let shown = || [spread.low, spread.high].into_iter().chain(spread.outliers.iter().copied());
+        min = shown().fold(min, f64::min);
+        max = shown().fold(max, f64::max);
+    }
+    if let Some((value, _)) = figure.reference {
+        (min, max) = (min.min(value), max.max(value));
+    }
+    if !min.is_finite() {
+        (min, max) = (0.0, 1.0);
+    }
+    if variant == Variant::Logarithmic && min > 0.0 {
+        return Axis::logarithmic(min, max);
+    }
+    if figure.from_zero {
+        return Axis::from_zero(max);
+    }
+    match figure.limit {
+        // Space below, so that noise of a flat line at the limit does not fill the panel.
+        Some(limit) => Axis::between(min.min(limit - 0.05), limit.max(max)),
+        None => Axis::between(min.min(1.0), max.max(min + 0.05)),
+    }
+}
+
+pub(crate) fn series(model: &Model, lines: &Lines, arm: &str, role: Role) -> Series {
+    let points = lines.get(&(arm.to_owned(), role)).into_iter().flatten();
+    let points = points.map(|(pulls, spread)| Point { pulls: *pulls, spread: spread.clone() });
+    let invalid = model.invalid.iter().filter(|((of, volume, _), _)| of == arm && *volume == role);
+    Series {
+        role,
+        name: words(role).to_owned(),
+        label: words(role).to_owned(),
+        colour: role.name().to_owned(),
+        points: points.collect(),
+        invalid: invalid.map(|((_, _, at), why)| (*at, why.clone())).collect(),
+    }
+}
