@@ -255,13 +255,17 @@ fn measured(model: &Model, wall: &Slowdowns) -> Option<String> {
         let is_noise = |(_, ratio): &(Role, &Spread)| Finding::of(ratio, band_of(arm)) == Finding::Noise;
         is_too_wide(arm) && arm.volumes.iter().any(is_noise)
     });
-    let factor = |arm: &OfArm| Some(format!("{} {}×", arm.arm, number(band_of(arm)?.factor())));
-    let too_noisy: Vec<String> = noisy.filter_map(factor).collect();
+    let of_arm = |(at, arm): (usize, &OfArm)| {
+        let (vary, factor) = (if at == 0 { " vary" } else { "" }, number(band_of(arm)?.factor()));
+        Some(format!("of {}{vary} {factor}×", arm.arm))
+    };
+    let noisy: Vec<String> = noisy.enumerate().filter_map(of_arm).collect();
+    let too_noisy = if noisy.is_empty() { Vec::new() } else { vec![format!("fresh copies {}", list(&noisy))] };
     let parts = [
         ("times a fresh copy", of(Finding::Difference)),
         ("no measurable difference", of(Finding::Noise)),
         ("too few measurements to say anything", of(Finding::Unknown)),
-        ("too noisy to judge, by how much fresh copies vary", too_noisy),
+        ("too noisy to judge", too_noisy),
     ];
     let said: Vec<_> = parts
         .iter()
@@ -412,7 +416,7 @@ mod tests {
         let clear = said([3.0, 2.0], 5, Some(1.2));
         assert_eq!(clear[0], "1,000 pulls make xfs 2.0–3.0× slower to read on this machine's device (measured).");
         for (count, noise, finding) in [
-            (5, Some(3.1), "no measurable difference"),
+            (5, Some(3.0), "no measurable difference"),
             (1, Some(1.8), "no measurable difference"),
             (1, None, "too few measurements to say anything"),
         ] {
@@ -422,6 +426,17 @@ mod tests {
                 "{said:?}"
             );
         }
+    }
+
+    #[test]
+    fn noise_that_hides_most_effects_is_said_once() {
+        let results = Results::default();
+        let mut model = Model::compute(&results);
+        add(&mut model, "xfs", [1.0, 1.0], [1.69, 1.2], 5, Some(12.0));
+        add(&mut model, "ext4", [1.0, 1.0], [0.52, 1.1], 5, Some(23.6));
+        let said = headline(&model).into_iter().find(|sentence| sentence.starts_with("Measured")).unwrap();
+        let expected = "Measured on this machine, too noisy to judge: fresh copies of xfs vary 12× and of ext4 23.6×.";
+        assert_eq!(said, expected);
     }
 
     #[test]

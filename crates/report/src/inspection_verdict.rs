@@ -5,6 +5,7 @@ use minijinja::{Value, context};
 use serde_json::Value as Json;
 
 use crate::format::{figure, seconds};
+use crate::headline::list;
 
 /// Devices with a key figure, at most.
 const MOST: usize = 3;
@@ -21,6 +22,10 @@ pub(crate) fn lead(inspection: &Json) -> String {
         [one] => {
             let (grade, device) = (grade(one), short(one));
             format!("{grade}: a cold read of all files takes {} as long as from a fresh copy ({device}).", times(one))
+        }
+        [first, ..] if judged.iter().all(|other| look(other) == look(first)) => {
+            let (grade, times, devices) = (grade(first), times(first), names(&judged));
+            format!("{grade}: a cold read of all files takes {times} as long as from a fresh copy ({devices}).")
         }
         [first, ..] => {
             let rest = judged[1..]
@@ -44,16 +49,15 @@ pub(crate) fn key_figures(inspection: &Json) -> Vec<Value> {
     let mut all: Vec<&Json> = judgements(inspection).collect();
     all.sort_by_key(|judgement| !is_own(judgement, &own));
     // Devices that read it equally have one figure.
-    let look = |judgement: &Json| (judgement["slowdown"].as_f64().map(digits), grade(judgement));
     let one = |alike: &[&Json]| {
         let slowdown = alike[0]["slowdown"].as_f64()?;
         let lost = |judgement: &&Json| judgement["lost_seconds"].as_f64().filter(|lost| *lost > 0.0).map(seconds);
         let mut lost: Vec<String> = alike.iter().filter_map(lost).collect();
         lost.dedup();
-        let lost = if lost.is_empty() { "nothing".to_owned() } else { lost.join(" and ") };
+        let lost = if lost.is_empty() { "nothing".to_owned() } else { list(&lost) };
         Some(context! {
             factor => format!("{}×", digits(slowdown)),
-            device => alike.iter().map(|judgement| short(judgement)).collect::<Vec<_>>().join(" and "),
+            device => names(alike),
             grade => format!("{}, loses {lost}", grade(alike[0]).to_lowercase()),
             is_slower => slowdown >= SLOWER,
         })
@@ -118,6 +122,16 @@ fn is_own(judgement: &Json, own: &[&str]) -> bool {
     judgement["device"].as_str().is_some_and(|device| own.contains(&device))
 }
 
+/// The shown ratio and grade.
+fn look(judgement: &Json) -> (Option<String>, String) {
+    (judgement["slowdown"].as_f64().map(digits), grade(judgement))
+}
+
+/// `HDD 7.2K and NVMe SSD`.
+fn names(judgements: &[&Json]) -> String {
+    list(&judgements.iter().map(|judgement| short(judgement).to_owned()).collect::<Vec<_>>())
+}
+
 fn short(judgement: &Json) -> &str {
     judgement["device"].as_str().unwrap_or("–").trim_start_matches("model: ")
 }
@@ -166,6 +180,10 @@ mod tests {
             "A cold read of all files takes 8.5× as long as from a fresh copy on HDD (badly aged), 1.0× on NVMe \
              (young)."
         );
+        let mut alike = inspection(&["model: HDD", "model: NVMe"]);
+        alike["judgements"][0] = json!({ "device": "model: HDD", "grade": "young", "slowdown": 1.04 });
+        let expected = "Young: a cold read of all files takes 1.0× as long as from a fresh copy (HDD and NVMe).";
+        assert_eq!(lead(&alike), expected);
         assert_eq!(lead(&json!({})), "");
     }
 

@@ -145,7 +145,7 @@ mod tests {
         assert_eq!((noise.low, noise.high, noise.factor(), noise.figures), (4.0, 11.2, 2.8, 3));
         assert_eq!(band_text(Some(noise)), "0.357–2.8×");
         let wide = Noise::compute(&line(&[&[1.0], &[23.6]])).unwrap();
-        assert_eq!((noise.is_too_wide(), band_text(Some(wide)).as_str()), (true, "too noisy (23.6×)"));
+        assert_eq!((wide.is_too_wide(), band_text(Some(wide)).as_str()), (true, "too noisy (23.6×)"));
         // Repetitions of one checkpoint show a spread, too; one measurement does not.
         assert_eq!(Noise::compute(&line(&[&[4.0, 5.0]])).map(Noise::factor), Some(1.25));
         assert_eq!(Noise::compute(&line(&[&[4.0]])), None);

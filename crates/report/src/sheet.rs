@@ -22,7 +22,7 @@ const PAPER_GAPS: (f64, f64) = (16.0, 10.0);
 pub(crate) struct Paper {
     /// Its width on paper.
     pub mm: u32,
-    /// Its width in px. The smallest text, of 11 px, is then at least 6.5 points high.
+    /// Its width in px. The smallest text is then at least 6 points high.
     width: f64,
     /// The height in px that its panels share.
     height: f64,
@@ -275,6 +275,17 @@ mod tests {
                 // Panels with equal axes have one title of each for a column.
                 assert!(svg.matches(">seconds per GiB<").count() <= 3);
             }
+        }
+    }
+
+    #[test]
+    fn smallest_text_of_a_paper_has_six_points() {
+        let style = include_str!("../assets/chart.css");
+        let sizes = style.split("font-size: ").skip(1).filter_map(|rule| rule.split("px").next()?.parse::<f64>().ok());
+        let smallest = sizes.fold(f64::INFINITY, f64::min);
+        for paper in &PAPERS {
+            let points = smallest * f64::from(paper.mm) * 72.0 / 25.4 / paper.width;
+            assert!(points >= 6.0, "{} mm: {points} pt", paper.mm);
         }
     }
 }

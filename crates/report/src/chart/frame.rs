@@ -60,7 +60,7 @@ impl Frame {
     pub(crate) fn draw_title(&self, svg: &mut String, title: &str) {
         const LETTER: f64 = 8.2;
         const NARROW: f64 = 6.9;
-        const SMALL: f64 = 5.9;
+        const SMALL: f64 = 6.1;
         let length = title.chars().count() as f64;
         let most = (self.width / SMALL).floor().max(2.0) as usize;
         // Panels this narrow have equally small titles beside each other.
@@ -99,7 +99,7 @@ impl Frame {
     /// The title of an axis with its class: smaller, or its first part, if it is too long.
     fn axis_text<'t>(&self, label: &'t str) -> (&'static str, &'t str) {
         const LETTER: f64 = 6.4;
-        const SMALL: f64 = 5.5;
+        const SMALL: f64 = 5.7;
         let fits = |text: &str, letter: f64| text.chars().count() as f64 * letter <= self.width;
         let short = || label.split([',', '(']).next().unwrap_or(label).trim_end();
         match label {
