@@ -152,3 +152,35 @@ impl<'p> Place<'p> {
         Some(format!("{}\t{}\t{}{mark}", line.class, line.name, number(*value)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_of_long_numbers_do_not_overlap() {
+        for step in [1.0, 700_000.0] {
+            let points = (1..=9).map(|at| (f64::from(at) * step, 5.0, false)).collect();
+            let line = PlotLine { class: "curve-1".into(), name: "a".into(), points };
+            let text = String::new();
+            let panel = PlotPanel {
+                title: text.clone(),
+                x_label: text.clone(),
+                y_label: text,
+                is_logarithmic: false,
+                mark: "",
+                lines: vec![line],
+            };
+            let svg = panel.draw();
+            let labels = svg.split("<text class=\"tick\"").filter(|text| text.contains("text-anchor=\"middle\""));
+            let labels = labels.map(|text| {
+                let x: f64 = text.split("x=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap();
+                let name = text.split('>').nth(1).unwrap().split('<').next().unwrap();
+                (x, name.chars().count() as f64 * LETTER / 2.0)
+            });
+            let labels: Vec<_> = labels.collect();
+            assert!(labels.len() > 1, "{svg}");
+            assert!(labels.windows(2).all(|pair| pair[0].0 + pair[0].1 < pair[1].0 - pair[1].1), "{labels:?}");
+        }
+    }
+}
