@@ -1,7 +1,8 @@
 //! Writes pages for a look in a browser: `cargo run -p senesce-report --example pages -- DIR`.
 //!
 //! The data are made up. `DIR KIND FILE` makes the page of a kept result instead: `suite` of the
-//! `results.json` of a suite, `reproduction` of the `table.json` of `garden reproduce`.
+//! `results.json` of a suite, `reproduction` of the `table.json` of `garden reproduce`, `inspection`
+//! of the output of `inspect --json`.
 
 use std::{env, error::Error, fs, path::Path};
 
@@ -23,7 +24,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         let page = match kind.as_str() {
             "suite" => render_suite(&kept, &SuiteOptions::default())?,
             "reproduction" => render_reproduction(&kept)?,
-            _ => return Err("the kind is suite or reproduction".into()),
+            "inspection" => render_inspection(&kept, &InspectionOptions::default())?,
+            _ => return Err("the kind is inspection, suite or reproduction".into()),
         };
         return Ok(write(&kind, page)?);
     }

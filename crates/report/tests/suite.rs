@@ -46,6 +46,15 @@ fn suite_page_shows_bars_and_rankings() {
 }
 
 #[test]
+fn ratio_beyond_the_axis_is_written() {
+    let mut suite = sample::suite();
+    let page = |suite: &serde_json::Value| render_suite(suite, &SuiteOptions::default()).unwrap();
+    assert!(!page(&suite).contains(">0.00400×<"));
+    suite["figures"][1]["normal"]["ratio"] = json!(0.004);
+    assert_eq!(page(&suite).matches(">0.00400×<").count(), 2, "on the wide and on the narrow drawing");
+}
+
+#[test]
 fn missing_or_absurd_values_are_dashes() {
     let absurd = json!({ "figures": [{ "personality": 7, "state": "fresh", "normal": { "ratio": 1e300, "low": -1, "high": "x" } }], "rankings": [3], "states": [{}] });
     for input in [json!({}), json!(7), absurd] {

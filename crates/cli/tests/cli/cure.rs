@@ -87,7 +87,11 @@ fn cures(kind: &str, native: &str) {
     let is_version = |text: &str| text.contains(|digit: char| digit.is_ascii_digit()) && text.contains('.');
     assert!(versions.len() == 1 && is_version(versions[0]["value"].as_str().unwrap()), "{versions:?}");
     let lead = done.stdout.lines().find(|line| line.starts_with("After 24 pulls, ")).unwrap_or_default();
-    assert!(lead.contains(&format!("a cure by senesce makes {kind} ")), "the gain of the cure leads: {}", done.stdout);
+    assert!(
+        lead.contains(&format!("a cure by senesce makes {kind}-senesce ")),
+        "the gain of the cure leads: {}",
+        done.stdout
+    );
     assert!(done.stdout.contains("Cures: cold read before and after"), "{}", done.stdout);
     let page = fs::read_to_string(lab.path("out/report.html")).unwrap();
     assert!(page.contains("<section id=\"cure-table\">") && page.contains("id=\"cures\""));

@@ -20,9 +20,10 @@ const NARROW: f64 = 358.0;
 const SIDES: (f64, f64) = (86.0, 12.0);
 const ROW: f64 = 18.0;
 /// The widest range of the axis: one outlier must not flatten all other dots.
-const ENDS: (f64, f64) = (0.05, 20.0);
+const ENDS: (f64, f64) = (0.02, 50.0);
 /// Ticks of ratios. Those that are too near to another one are left out.
-const TICKS: [f64; 17] = [0.05, 0.1, 0.2, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.5, 2.0, 5.0, 10.0, 20.0];
+const TICKS: [f64; 19] =
+    [0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.5, 2.0, 5.0, 10.0, 20.0, 50.0];
 
 /// The drawings of a personality for wide and for narrow screens.
 pub(super) fn draw(page: &Page<'_>, personality: &str) -> [String; 2] {
@@ -65,6 +66,16 @@ impl Drawing<'_> {
             }
         }
         kept
+    }
+
+    /// The ratio as text if the axis ends before it; else nothing.
+    fn beyond(&self, ratio: f64, x: f64, y: f64) -> String {
+        match (self.axis.min..=self.axis.max).contains(&ratio) {
+            true => String::new(),
+            false => {
+                format!(r#"<text class="tick" x="{x:.1}" y="{y:.1}" text-anchor="middle">{}×</text>"#, figure(ratio))
+            }
+        }
     }
 
     fn head(&self, class: &str, width: f64, height: f64) -> String {
@@ -129,6 +140,7 @@ impl Drawing<'_> {
                 let (left, high, low) = (x - 3.0, y(bar.high), y(bar.low));
                 let _ = write!(svg, r#"<path class="whisker" d="M{left:.1},{high:.1}h6m-3,0V{low:.1}m-3,0h6"/>"#);
                 svg.push_str(&dot(&self.page.states[place], x, y(bar.ratio)));
+                svg.push_str(&self.beyond(bar.ratio, x, y(bar.ratio) - 9.0));
             }
             svg.push_str("</g>");
         }
@@ -187,8 +199,9 @@ impl Drawing<'_> {
                     let _ = write!(svg, r#"<path class="whisker" d="M{low:.1},{y:.1}H{high:.1}"/>"#);
                 }
                 let fresh = fresh.map(|bar| dot("fresh", x(bar.ratio), y));
+                let beyond = aged.as_ref().map(|bar| self.beyond(bar.ratio, x(bar.ratio), y - 7.0));
                 let aged = aged.map(|bar| dot(state, x(bar.ratio), y));
-                svg.extend(fresh.into_iter().chain(aged));
+                svg.extend(fresh.into_iter().chain(aged).chain(beyond));
                 let tips = [self.tip(at, file_system, "fresh"), self.tip(at, file_system, state)];
                 let tip = escape(&format!("fresh, then {state}\n{}", tips.join("\n")));
                 let _ = write!(
