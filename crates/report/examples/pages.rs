@@ -1,8 +1,8 @@
 //! Writes pages for a look in a browser: `cargo run -p senesce-report --example pages -- DIR`.
 //!
 //! The data are made up. `DIR KIND FILE` makes the page of a kept result instead: `suite` of the
-//! `results.json` of a suite, `reproduction` of the `table.json` of `garden reproduce`, `inspection`
-//! of the output of `inspect --json`.
+//! `results.json` of a suite, `reproduction` of the `table.json` of `garden reproduce`,
+//! `inspection` of the output of `inspect --json`.
 
 use std::{env, error::Error, fs, path::Path};
 

@@ -8,8 +8,8 @@ use senesce_store::{Results, Role};
 
 use crate::devices::short;
 use crate::format::{count, figure, percent};
-use crate::headline::ALIKE;
 use crate::model::{Lines, Model, ROLES, Spread, words};
+use crate::noise::is_modelled_difference;
 
 /// An earlier run that a report is compared with.
 #[derive(Clone, Debug, Default)]
@@ -151,10 +151,10 @@ fn of_lines(model: &Model, name: &str, new: &Lines, old: &Lines, is_share: bool)
     model.arms.iter().flat_map(|(arm, _)| ROLES.iter().filter_map(|role| of(arm, *role))).collect()
 }
 
-/// A ratio near 1, or with 1 in its interval, is no change.
+/// A ratio near 1, or with 1 in its interval, is no change. A ratio of one volume has no interval,
+/// so it must differ by more than two runs of one plan do.
 fn outcome(ratio: &Spread, more_is_better: bool) -> Outcome {
-    let is_by_chance = ratio.count > 1 && ratio.low <= 1.0 && ratio.high >= 1.0;
-    if ALIKE.contains(&ratio.median) || is_by_chance {
+    if !is_modelled_difference(ratio) {
         return Outcome::Unchanged;
     }
     match (ratio.median > 1.0) == more_is_better {
@@ -208,6 +208,7 @@ mod tests {
         let ratio = |median, low, high, count| Spread { count, median, low, high, ..Spread::default() };
         assert_eq!(outcome(&ratio(1.2, 1.2, 1.2, 1), false), Outcome::Worse);
         assert_eq!(outcome(&ratio(1.2, 1.2, 1.2, 1), true), Outcome::Better);
+        assert_eq!(outcome(&ratio(1.07, 1.07, 1.07, 1), false), Outcome::Unchanged);
         assert_eq!(outcome(&ratio(1.2, 0.9, 1.5, 5), false), Outcome::Unchanged);
         assert_eq!(outcome(&ratio(0.8, 0.7, 0.9, 5), false), Outcome::Better);
         assert_eq!(outcome(&ratio(1.02, 1.01, 1.03, 5), false), Outcome::Unchanged);

@@ -7,7 +7,7 @@ use senesce_store::{Results, Role};
 
 use crate::Error;
 use crate::baseline::{self, Baseline};
-use crate::chart::{CLASS_NAMES, PANEL_WIDTH, marker};
+use crate::chart::{CLASS_NAMES, PANEL_WIDTH, arm_marker, marker};
 use crate::cures;
 use crate::devices::short;
 use crate::film::film;
@@ -128,7 +128,11 @@ fn figure_value(model: &Model, placed: &Placed) -> Value {
         Legend::Sizes | Legend::Places => (&[], &[]),
     };
     let class = if matches!(figure.legend, Legend::Parts(_)) { part_class } else { arm_class };
-    let arms = arms.iter().enumerate().map(|(at, arm)| context! { name => arm.as_str(), class => class(at) });
+    let arms = arms.iter().enumerate().map(|(at, arm)| {
+        let class = class(at);
+        let mark = arm_marker(&class, 12.0, 6.0).unwrap_or_default();
+        context! { name => arm.as_str(), class => class, mark => Value::from_safe_string(mark) }
+    });
     let roles = roles.iter().map(|role| {
         context! {
             key => role.name(), words => words(*role), mark => Value::from_safe_string(marker(*role, 15.0, 5.0)),
@@ -151,9 +155,11 @@ fn figure_value(model: &Model, placed: &Placed) -> Value {
     }
 }
 
-/// A sentence as HTML, whose ranges (`12–13×`) stay on one line: an en dash allows a break.
+/// A sentence as HTML, whose ranges (`12–13×`) and names of arms (`ext4-senesce`) stay on one line:
+/// dashes allow a break. Very long names may break.
 fn unbroken(sentence: &str) -> Value {
-    let word = |word: &str| match word.contains('–') {
+    const LONG: usize = 28;
+    let word = |word: &str| match word.contains(['–', '-']) && word.chars().count() < LONG {
         true => format!("<span class=\"range\">{}</span>", escape(word)),
         false => escape(word),
     };

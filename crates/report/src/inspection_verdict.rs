@@ -42,8 +42,8 @@ pub(crate) fn lead(inspection: &Json) -> String {
     }
 }
 
-/// A key figure for each device, those of the verdict first. Devices with equal ratio and grade that
-/// follow each other share one.
+/// A key figure for each device, those of the verdict first. Devices with equal ratio and grade
+/// that follow each other share one.
 pub(crate) fn key_figures(inspection: &Json) -> Vec<Value> {
     let own = own_devices(inspection);
     let mut all: Vec<&Json> = judgements(inspection).collect();

@@ -47,7 +47,7 @@ impl Noise {
         (1.0 / self.factor(), self.factor())
     }
 
-    /// Whether the fresh copies vary so much that the run can hardly show an effect of age.
+    /// Whether the fresh copies vary by too large a factor for a run to show the age.
     pub(crate) fn is_too_wide(self) -> bool {
         self.factor() > TOO_WIDE
     }
@@ -97,7 +97,7 @@ impl Finding {
 /// to 7%.
 const ALIKE_ONCE: std::ops::Range<f64> = 0.9..1.1;
 
-/// Whether a modelled ratio is a difference beyond chance.
+/// Whether a modelled ratio, or one between two runs, is a difference beyond chance.
 pub(crate) fn is_modelled_difference(ratio: &Spread) -> bool {
     if ratio.count <= 1 {
         return !ALIKE_ONCE.contains(&ratio.median);

@@ -34,7 +34,8 @@ const NARROW: Size = Size { width: 358.0, left: 34.0, letters: 52, row: 34.0, cl
 struct Line<'j> {
     experiment: &'j str,
     name: &'j str,
-    /// Ours over the published number; `None` if ours is no number, as of a run that did not keep up.
+    /// Ours over the published number; `None` if ours is no number, as of a run that did not keep
+    /// up.
     ratio: Option<f64>,
     verdict: &'j str,
     published: &'j str,

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::chart::{CLASS_NAMES, Frame, PANEL_WIDTH, PLACE_COLOURS, marker};
+use crate::chart::{CLASS_NAMES, Frame, PANEL_WIDTH, PLACE_COLOURS, arm_marker, marker};
 use crate::figures::light_css;
 use crate::format::escape;
 use crate::model::words;
@@ -154,7 +154,12 @@ fn legend(legend: &Legend, width: f64, reference: Option<&str>) -> (String, f64)
             }
         }
         Legend::Arms(arms, roles) => {
-            entries.extend(arms.iter().enumerate().map(|(at, arm)| (arm_class(at), arm.as_str())));
+            for (at, arm) in arms.iter().enumerate() {
+                let ((x, y), class) = (place(at), arm_class(at));
+                let mark = arm_marker(&class, x + 13.0, y).unwrap_or_default();
+                let _ = write!(marks, r#"<g class="series full {class}">{mark}</g>"#);
+                entries.push((class, arm.as_str()));
+            }
             // Volumes start on a line of their own.
             entries.resize(lines(entries.len()) * per_line, (String::new(), ""));
             entries.extend(roles.iter().map(|role| (format!("{} arm-none", role.name()), words(*role))));

@@ -204,7 +204,7 @@ impl Place<'_> {
             for outlier in &point.spread.outliers {
                 let _ = write!(svg, r#"<circle class="outlier" cx="{x:.1}" cy="{:.1}" r="2"/>"#, self.y(*outlier));
             }
-            svg.push_str(&marker(series.role, x, y));
+            svg.push_str(&arm_marker(&series.colour, x, y).unwrap_or_else(|| marker(series.role, x, y)));
         }
         for (pulls, _) in &series.invalid {
             // Crosses of several volumes are stacked.
@@ -319,6 +319,23 @@ pub(crate) fn marker(role: Role, x: f64, y: f64) -> String {
             )
         }
     }
+}
+
+/// The mark of an arm's points by the class of its colour, so that arms differ in grey, too; `None`
+/// for other classes.
+pub(crate) fn arm_marker(class: &str, x: f64, y: f64) -> Option<String> {
+    const SHAPES: [&[(f64, f64)]; 6] = [
+        &[(-2.8, -2.8), (2.8, -2.8), (2.8, 2.8), (-2.8, 2.8)],
+        &[(0.0, -3.6), (3.6, 2.8), (-3.6, 2.8)],
+        &[(0.0, -4.0), (4.0, 0.0), (0.0, 4.0), (-4.0, 0.0)],
+        &[(0.0, 3.6), (3.6, -2.8), (-3.6, -2.8)],
+        &[(-1.2, -4.0), (1.2, -4.0), (1.2, 4.0), (-1.2, 4.0)],
+        &[(-4.0, -1.2), (4.0, -1.2), (4.0, 1.2), (-4.0, 1.2)],
+    ];
+    let at: usize = class.strip_prefix("arm-")?.parse().ok()?;
+    let corner = |(dx, dy): &(f64, f64)| format!("{:.1},{:.1}", x + dx, y + dy);
+    let corners: Vec<String> = SHAPES.get(at)?.iter().map(corner).collect();
+    Some(format!(r#"<path class="marker" d="M{}Z"/>"#, corners.join("L")))
 }
 
 /// Moves sorted positions apart so that they are [`LABEL_STEP`] from each other, between `top` and

@@ -18,7 +18,7 @@ pub(crate) use curve::{Curve, CurvePanel, natural_size_mark};
 pub(crate) use dots::DotPanel;
 pub(crate) use frame::{Draw, Frame};
 pub(crate) use histogram::{Distribution, HistogramPanel};
-pub(crate) use line::{LinePanel, Point, Series, marker};
+pub(crate) use line::{LinePanel, Point, Series, arm_marker, marker};
 pub(crate) use map::{MapPanel, PLACE_COLOURS, colour, hilbert_place};
 pub(crate) use pairs::PairsPanel;
 pub(crate) use plot::{PlotLine, PlotPanel};

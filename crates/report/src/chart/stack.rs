@@ -144,6 +144,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn colours_of_sizes_are_distinct_in_grey() {
+        let style = include_str!("../../assets/light.css");
+        let grey = |class: usize| {
+            let colour = style.split(&format!("--size-{class}: #")).nth(1).unwrap();
+            let channel = |at: usize| f64::from(u8::from_str_radix(&colour[at..at + 2], 16).unwrap()) / 255.0;
+            // The luminance of sRGB, without the linear part near black.
+            0.2126 * channel(0).powf(2.2) + 0.7152 * channel(2).powf(2.2) + 0.0722 * channel(4).powf(2.2)
+        };
+        let greys: Vec<f64> = (0..CLASS_NAMES.len()).map(grey).collect();
+        assert!(greys.windows(2).all(|pair| pair[0] + 0.02 < pair[1]), "small extents are dark: {greys:?}");
+    }
+
+    #[test]
     fn buckets_fall_into_their_classes() {
         let bar =
             Bar::compute(7, &[(4096, 1), (8192, 2), (16 << 10, 4), (32 << 10, 8), (128 << 20, 16), (1 << 40, 32)]);
