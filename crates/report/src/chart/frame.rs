@@ -60,7 +60,7 @@ impl Frame {
     pub(crate) fn draw_title(&self, svg: &mut String, title: &str) {
         const LETTER: f64 = 8.2;
         const NARROW: f64 = 6.9;
-        const SMALL: f64 = 6.1;
+        const SMALL: f64 = 6.0;
         let length = title.chars().count() as f64;
         let most = (self.width / SMALL).floor().max(2.0) as usize;
         // Panels this narrow have equally small titles beside each other.
