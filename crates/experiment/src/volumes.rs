@@ -25,7 +25,8 @@ pub(crate) fn spec_and_slot(context: &ArmContext<'_>, role: Role, instance: u64)
     let mut spec = arm_spec(context.arm, backend(context, role));
     let kind = spec.file_system;
     spec.read_ahead_kib = context.plan.volumes.read_ahead_kib;
-    if context.plan.workload.settle().is_some() {
+    spec.settles = context.plan.workload.settle().is_some();
+    if spec.settles {
         let parts = [spec.mount_options.as_str(), settled_mount_option(kind)];
         spec.mount_options = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(",");
     }

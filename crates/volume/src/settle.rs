@@ -25,16 +25,45 @@ use rustix::{
     thread::{CpuSet, sched_getaffinity, sched_setaffinity},
 };
 
-use crate::{Error, FileSystemKind, Result, host::settle_calls as calls};
+use crate::{
+    Error, FileSystemKind, Result,
+    host::{
+        btrfs_attributes::{MetadataSpace, set_read_ahead},
+        settle_calls as calls,
+    },
+};
 
 /// The most operations between two commits of Btrfs. An operation adds up to three delayed items. A
 /// worker inserts them as soon as there are 128.
 const BTRFS_MOST_OPERATIONS: u64 = 32;
 
+/// Btrfs commits early if less space for metadata is free. It is more than any operation reserves,
+/// so that no operation waits for the worker that reclaims space: that worker continues after the
+/// wait. 11 items for a rename, 16 KiB for each level and each half of a split node, twice for
+/// references: 5.5 MiB.
+const BTRFS_LEAST_METADATA_BYTES: u64 = 8 << 20;
+
+/// The read-ahead of files on Btrfs, KiB: the 128 pages that a request to a loop device can have.
+/// By default it is 4 MiB. Then the sizes of requests depend on which pages are adjacent in memory.
+const BTRFS_READ_AHEAD_KIB: u32 = 512;
+
 /// The mount option that keeps ext4 from starting a thread which reads bitmaps at a random time in
 /// the first five seconds. Empty for other file systems.
 pub fn settled_mount_option(kind: FileSystemKind) -> &'static str {
     if kind == FileSystemKind::Ext4 { "no_prefetch_block_bitmaps" } else { "" }
+}
+
+/// Prepares a new mount, so that the requests of a cold read follow from the layout.
+pub(crate) fn settle_mount(mount: &Path, kind: FileSystemKind) -> Result<()> {
+    if kind != FileSystemKind::Btrfs {
+        return Ok(());
+    }
+    set_read_ahead(open_root(mount)?, BTRFS_READ_AHEAD_KIB).map_err(Error::std("set the read-ahead of", mount))
+}
+
+fn open_root(mount: &Path) -> Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::open(mount, flags, 0.into()).map_err(Error::io("open", mount))
 }
 
 /// Settles one mounted file system.
@@ -45,16 +74,26 @@ pub struct Settler {
     /// Operations between two commits.
     every: u64,
     operations: u64,
+    /// Only of Btrfs.
+    metadata: Option<MetadataSpace>,
 }
 
 impl Settler {
-    /// Opens the root of a mounted volume. Drop the settler before an unmount. It commits after
-    /// every `every` operations, on Btrfs after at most 32.
-    pub fn open(root: &Path, kind: FileSystemKind, every: u64) -> Result<Self> {
-        let root = rustix::fs::open(root, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, 0.into())
-            .map_err(Error::io("open", root))?;
-        let most = if kind == FileSystemKind::Btrfs { BTRFS_MOST_OPERATIONS } else { u64::MAX };
-        Ok(Self { root, kind, every: every.clamp(1, most), operations: 0 })
+    /// Opens the root of a mounted volume, and commits. Drop the settler before an unmount. It
+    /// commits after every `every` operations, on Btrfs after at most 32.
+    pub fn open(mount: &Path, kind: FileSystemKind, every: u64) -> Result<Self> {
+        let root = open_root(mount)?;
+        let (most, metadata) = match kind {
+            FileSystemKind::Btrfs => {
+                let space = MetadataSpace::open(&root).map_err(Error::std("query the metadata space of", mount))?;
+                (BTRFS_MOST_OPERATIONS, space)
+            }
+            _ => (u64::MAX, None),
+        };
+        let mut settler = Self { root, kind, every: every.clamp(1, most), operations: 0, metadata };
+        // The timers of XFS started at the mount, which may be long ago.
+        settler.settle().map_err(Error::std("settle", mount))?;
+        Ok(settler)
     }
 
     /// Writes a file back, and waits until its extents are in the file system's maps. The kernel
@@ -77,7 +116,11 @@ impl Settler {
             calls::free_removed_xfs(&self.root)?;
         }
         self.operations += 1;
-        if self.operations >= self.every { self.settle() } else { Ok(()) }
+        let is_short = match &self.metadata {
+            Some(space) => space.free_bytes()? < BTRFS_LEAST_METADATA_BYTES,
+            None => false,
+        };
+        if is_short || self.operations >= self.every { self.settle() } else { Ok(()) }
     }
 
     /// Commits everything, and waits until the file system has no postponed work.

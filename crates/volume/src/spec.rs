@@ -275,6 +275,10 @@ pub struct VolumeSpec {
     pub force: bool,
     /// Read-ahead of the device, KiB.
     pub read_ahead_kib: u32,
+    /// Whether its operations are settled ([`Settler`](crate::Settler)). On Btrfs, this limits the
+    /// read-ahead of files to 512 KiB.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub settles: bool,
 }
 
 impl VolumeSpec {
@@ -291,6 +295,7 @@ impl VolumeSpec {
             mount_options: file_system.default_mount_options().to_owned(),
             force: false,
             read_ahead_kib: Self::DEFAULT_READ_AHEAD_KIB,
+            settles: false,
         }
     }
 }

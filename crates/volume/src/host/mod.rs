@@ -1,5 +1,6 @@
 //! The privileged operations as one trait, so that tests can check their order without privileges.
 
+pub(crate) mod btrfs_attributes;
 mod claim;
 mod disk_kind;
 #[cfg(test)]

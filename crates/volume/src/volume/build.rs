@@ -17,6 +17,7 @@ use crate::{
     mkfs_trial::messages,
     parse_mount_options, plan_mkfs, read_superblock,
     resources::{ENGINE_SOURCE, Lease, SharedEngine, SharedServer, disk_mark, hash},
+    settle::settle_mount,
     spec::ImageSpec,
 };
 
@@ -450,6 +451,7 @@ pub(super) fn mount_verified(host: &dyn Host, device: &Path, root: &Path, spec: 
             }
         },
     };
+    let wrong = wrong.or_else(|| spec.settles.then(|| settle_mount(root, spec.file_system).err()).flatten());
     match wrong {
         None => Ok(()),
         Some(error) => {
