@@ -27,21 +27,12 @@ use rustix::{
 
 use crate::{
     Error, FileSystemKind, Result,
-    host::{
-        btrfs_attributes::{MetadataSpace, set_read_ahead},
-        settle_calls as calls,
-    },
+    host::{btrfs_attributes::set_read_ahead, settle_calls as calls},
 };
 
 /// The most operations between two commits of Btrfs. An operation adds up to three delayed items. A
 /// worker inserts them as soon as there are 128.
 const BTRFS_MOST_OPERATIONS: u64 = 32;
-
-/// Btrfs commits early if less space for metadata is free. It is more than any operation reserves,
-/// so that no operation waits for the worker that reclaims space: that worker continues after the
-/// wait. 11 items for a rename, 16 KiB for each level and each half of a split node, twice for
-/// references: 5.5 MiB.
-const BTRFS_LEAST_METADATA_BYTES: u64 = 8 << 20;
 
 /// The read-ahead of files on Btrfs, KiB: the 128 pages that a request to a loop device can have.
 /// By default it is 4 MiB. Then the sizes of requests depend on which pages are adjacent in memory.
@@ -74,8 +65,6 @@ pub struct Settler {
     /// Operations between two commits.
     every: u64,
     operations: u64,
-    /// Only of Btrfs.
-    metadata: Option<MetadataSpace>,
 }
 
 impl Settler {
@@ -83,14 +72,8 @@ impl Settler {
     /// commits after every `every` operations, on Btrfs after at most 32.
     pub fn open(mount: &Path, kind: FileSystemKind, every: u64) -> Result<Self> {
         let root = open_root(mount)?;
-        let (most, metadata) = match kind {
-            FileSystemKind::Btrfs => {
-                let space = MetadataSpace::open(&root).map_err(Error::std("query the metadata space of", mount))?;
-                (BTRFS_MOST_OPERATIONS, space)
-            }
-            _ => (u64::MAX, None),
-        };
-        let mut settler = Self { root, kind, every: every.clamp(1, most), operations: 0, metadata };
+        let most = if kind == FileSystemKind::Btrfs { BTRFS_MOST_OPERATIONS } else { u64::MAX };
+        let mut settler = Self { root, kind, every: every.clamp(1, most), operations: 0 };
         // The timers of XFS started at the mount, which may be long ago.
         settler.settle().map_err(Error::std("settle", mount))?;
         Ok(settler)
@@ -116,11 +99,7 @@ impl Settler {
             calls::free_removed_xfs(&self.root)?;
         }
         self.operations += 1;
-        let is_short = match &self.metadata {
-            Some(space) => space.free_bytes()? < BTRFS_LEAST_METADATA_BYTES,
-            None => false,
-        };
-        if is_short || self.operations >= self.every { self.settle() } else { Ok(()) }
+        if self.operations >= self.every { self.settle() } else { Ok(()) }
     }
 
     /// Commits everything, and waits until the file system has no postponed work.
