@@ -139,6 +139,22 @@ fn a_uuid_can_be_reused_after_destruction() {
 }
 
 #[test]
+fn settled_btrfs_reads_less_ahead_after_each_mount() {
+    if !root_or_skip("loop devices and mounts") {
+        return;
+    }
+    let bench = Bench::new();
+    let slot = bench.slot("settled");
+    let spec = VolumeSpec { settles: true, ..bench.spec(FileSystemKind::Btrfs) };
+    let mut volume = Volume::create(&bench.custodian, &spec, &slot).unwrap();
+    let read_ahead = format!("/sys/fs/btrfs/{}/bdi/read_ahead_kb", slot.uuid);
+    assert_eq!(fs::read_to_string(&read_ahead).unwrap().trim(), "512");
+    volume.remount_cold().unwrap();
+    assert_eq!(fs::read_to_string(&read_ahead).unwrap().trim(), "512");
+    volume.destroy().unwrap();
+}
+
+#[test]
 fn two_volumes_in_memory_are_independent() {
     if !root_or_skip("loop devices and mounts") {
         return;
