@@ -81,8 +81,8 @@ const _: () = assert!(size_of::<BtrfsInfo>() == 1024);
 /// The UUID of the Btrfs of `root`.
 pub fn btrfs_id(root: impl AsFd) -> Result<[u8; 16]> {
     let mut info = BtrfsInfo { most_device_id: 0, devices: 0, id: [0; 16], rest: [0; 124] };
-    // SAFETY: BTRFS_IOC_FS_INFO reads and writes one `struct btrfs_ioctl_fs_info_args` of 1024 bytes,
-    // which is the size of `BtrfsInfo`. Every value of its fields is valid.
+    // SAFETY: BTRFS_IOC_FS_INFO reads and writes one `struct btrfs_ioctl_fs_info_args` of 1024
+    // bytes, the size of `BtrfsInfo`. Every value of its fields is valid.
     unsafe { ioctl(root, Updater::<BTRFS_IOC_FS_INFO, BtrfsInfo>::new(&mut info)) }?;
     Ok(info.id)
 }
