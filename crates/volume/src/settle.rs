@@ -1,5 +1,6 @@
 //! Settling: the calling thread does work that the kernel would otherwise do later, on any
-//! processor and at any time. On ext4 and XFS, the layout then follows from the operations alone.
+//! processor and at any time. On ext4, the layout then follows from the operations alone. On XFS,
+//! it does in short runs.
 //!
 //! Three behaviours of the kernel give two runs of the same operations different layouts:
 //!
