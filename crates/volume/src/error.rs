@@ -377,10 +377,14 @@ impl Error {
             }
             Error::NotInMemory { .. } => "use /dev/shm, or mount a tmpfs there".to_owned(),
             Error::DeviceInUse { elsewhere: Some(found), .. } => {
-                let (pid, point) = (found.0, found.1.display());
-                format!(
-                    "wait until process {pid} exits, or unmount it there: nsenter --target {pid} --mount umount {point}"
-                )
+                let (pid, point) = (found.0, found.1.to_string_lossy());
+                // Another user can choose the mount point, and a shell would execute parts of it.
+                let is_plain = |char: char| char.is_ascii_alphanumeric() || "/._-".contains(char);
+                let command = match point.chars().all(is_plain) {
+                    true => format!(": nsenter --target {pid} --mount umount {point}"),
+                    false => String::new(),
+                };
+                format!("wait until process {pid} exits, or unmount it there{command}")
             }
             Error::DeviceInUse { .. } => {
                 "stop that use first (umount, losetup --detach), or name another device; --force does not help"

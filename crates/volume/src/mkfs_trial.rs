@@ -58,7 +58,12 @@ pub(crate) fn messages(output: &str) -> Vec<&str> {
     let is_version = |line: &&str| line.starts_with("mke2fs ") && line.ends_with(')');
     let lines = output.lines().map(str::trim).filter(|line| !line.is_empty() && !is_version(line));
     let lines: Vec<&str> = lines.take_while(|line| !is_usage(line)).collect();
-    let errors: Vec<&str> = lines.iter().copied().filter(|line| !line.starts_with("Warning:")).collect();
+    let starts = |line: &str, word: &str| line.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
+    // A warning of mkfs.btrfs continues on the next line.
+    let errors: Vec<&str> = match lines.iter().any(|line| line.starts_with("ERROR:")) {
+        true => lines.iter().copied().filter(|line| line.starts_with("ERROR:")).collect(),
+        false => lines.iter().copied().filter(|line| !starts(line, "warning:")).collect(),
+    };
     if errors.is_empty() { lines } else { errors }
 }
 
@@ -74,5 +79,7 @@ mod tests {
         assert_eq!(messages(xfs), ["unknown option -m foo=1"]);
         assert_eq!(messages("Warning: small\nERROR: no feature 'x'\n"), ["ERROR: no feature 'x'"]);
         assert_eq!(messages("Warning: small\n"), ["Warning: small"]);
+        let btrfs = "WARNING: RAID5 has problems, is discouraged\nto be used.\n\nERROR: 2 devices are required\n";
+        assert_eq!(messages(btrfs), ["ERROR: 2 devices are required"]);
     }
 }
