@@ -31,8 +31,8 @@ impl Loss {
     /// The order of files, the largest first: lost time in steps of a quarter, then bytes, then the
     /// exact time.
     ///
-    /// Files that lose one seek each differ only by the length of the seek. Of those, the larger
-    /// ones matter more: otherwise the list is a choice among equals of the smallest files.
+    /// Files that lose one seek each differ only by the length of the seek. By time alone, the list
+    /// would be an arbitrary choice of small files, so larger files come first.
     fn rank(&self) -> (u32, u64, i128) {
         let nanos = u64::try_from(self.nanos()).unwrap_or(0);
         // Two bits after the leading one.

@@ -11,7 +11,9 @@ use crate::support::{Files, age, alone, inspect_at, inspect_offline, run, sync, 
 /// All figures except the way and the time of the inspection.
 fn figures(found: &Inspection) -> Value {
     let mut json = found.to_json();
-    for key in ["path", "device", "read", "mount_options", "device_read_ahead_kib", "inspected_unix_seconds"] {
+    let keys =
+        ["path", "mount_point", "device", "read", "mount_options", "device_read_ahead_kib", "inspected_unix_seconds"];
+    for key in keys {
         json["target"].as_object_mut().unwrap().remove(key);
     }
     json.as_object_mut().unwrap().remove("warnings");
