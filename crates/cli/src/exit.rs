@@ -95,11 +95,6 @@ pub fn with_message(mut error: anyhow::Error, change: impl Fn(&str) -> String) -
     error
 }
 
-/// Whether the error is the verdict of a gate, and not a failure to reach one.
-pub fn is_verdict(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<Gate>().is_some()
-}
-
 /// The chain of causes and the hint, as they are printed.
 pub fn text_of(error: &anyhow::Error) -> String {
     message(error, classify(error).1.as_deref()).trim_start_matches("senesce: ").to_owned()

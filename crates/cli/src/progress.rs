@@ -199,7 +199,8 @@ fn doing_text(what: &str, role: Option<Role>) -> String {
     format!("{what}{on}")
 }
 
-/// The work of the arm after an event, if the event changes it. Inside: `None` if there is none.
+/// Returns the work of the arm after an event. `None`: the event does not change it. `Some(None)`:
+/// the arm has no work then.
 fn doing_after(event: &Event) -> Option<Option<String>> {
     match event {
         Event::ArmStarted { arm, .. } => Some(Some(format!("{arm}: preparing the volumes"))),

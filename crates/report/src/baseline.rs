@@ -151,8 +151,8 @@ fn of_lines(model: &Model, name: &str, new: &Lines, old: &Lines, is_share: bool)
     model.arms.iter().flat_map(|(arm, _)| ROLES.iter().filter_map(|role| of(arm, *role))).collect()
 }
 
-/// A ratio near 1, or with 1 in its interval, is no change. A ratio of one volume has no interval,
-/// so it must differ by more than two runs of one plan do.
+/// A ratio near 1, or with 1 in its interval, is no change. A ratio of one volume has no interval.
+/// So it must be outside a wider range around 1.
 fn outcome(ratio: &Spread, more_is_better: bool) -> Outcome {
     if !is_modelled_difference(ratio) {
         return Outcome::Unchanged;

@@ -66,8 +66,8 @@ pub(crate) fn key_figures(inspection: &Json) -> Vec<Value> {
     all.chunk_by(|a, b| look(a) == look(b)).filter_map(one).collect()
 }
 
-/// The sentences of the verdict below the lead, which has the grade, the ratio and the models. The
-/// section of costs has the seconds. So the sentence with them only names the device.
+/// The sentences of the verdict below the lead. The lead has the grade, the ratio and the models,
+/// and the section of costs has the seconds. So only the device is left of the sentence with them.
 pub(crate) fn details(inspection: &Json) -> Vec<String> {
     let all = sentences(inspection["verdict"].as_str().unwrap_or("–"));
     if lead(inspection).is_empty() {

@@ -93,8 +93,8 @@ impl Finding {
     }
 }
 
-/// Modelled ratios of one volume in this range are no difference: two runs of one plan differ by up
-/// to 7%.
+/// Modelled ratios of one volume in this range are no difference. Two volumes of one plan differed
+/// by up to 7%.
 const ALIKE_ONCE: std::ops::Range<f64> = 0.9..1.1;
 
 /// Whether a modelled ratio, or one between two runs, is a difference beyond chance.

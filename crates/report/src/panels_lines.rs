@@ -30,7 +30,7 @@ pub(crate) struct LineFigure<'m> {
     pub roles: &'static [Role],
     /// Whether the y axis begins at 0.
     pub from_zero: bool,
-    /// The axis ends here at most.
+    /// The largest value that a figure can have; the axis ends there.
     pub limit: Option<f64>,
 }
 

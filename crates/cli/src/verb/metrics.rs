@@ -252,7 +252,7 @@ pub(super) fn reference() -> String {
          | label | value |\n|---|---|\n\
          | `path` | the path that was inspected |\n\
          | `device` | the block device; empty if it is not known |\n\
-         | `mountpoint` | where the file system is mounted, as node_exporter prints it; empty for an unmounted device or image |\n\
+         | `mountpoint` | where the file system is mounted, as node_exporter prints it; empty for a device or image that is read directly |\n\
          | `fstype` | the kind of the file system |\n\n\
          After a failed inspection only `path` has a value.\n\n\
          | name after `senesce_inspect_` | own label | meaning |\n|---|---|---|\n",

@@ -11,7 +11,7 @@ use rustix::fs::{Access, access};
 use senesce_core::Printable;
 use senesce_experiment::RunPaths;
 use senesce_report::{Baseline, ReportOptions, render_figures, render_report};
-use senesce_store::Results;
+use senesce_store::{CellKey, Results};
 use serde::{Deserialize, Serialize};
 
 use super::{place::check_files, show::read_results};
@@ -70,28 +70,36 @@ struct RunOfFigures {
     format: String,
     run: String,
     plan: String,
-    /// A hash of the first cell, which stays the same if the run continues later.
-    first_cell: String,
+    /// A valid cell of the run. `None` if it had none.
+    cell: Option<CellKey>,
+    /// A hash of the measurements of that cell, which stay the same if the run continues later.
+    hash: String,
 }
 
-/// Written beside figures, so that those of two runs are never mixed.
-const RUN_OF_FIGURES: &str = "run.json";
+/// The file beside figures that names their run, so that figures of two runs are never mixed.
+const RUN_OF_FIGURES: &str = "figures.json";
 const RUN_OF_FIGURES_FORMAT: &str = "senesce-figures/1";
 /// A file of this program is smaller.
 const MOST_RUN_BYTES: u64 = 1 << 16;
 
 impl RunOfFigures {
     fn of(results: &Results) -> Result<Self> {
+        Self::at(results, results.cells.iter().find(|cell| cell.valid).map(|cell| &cell.key))
+    }
+
+    /// The identity of the run by this cell.
+    fn at(results: &Results, key: Option<&CellKey>) -> Result<Self> {
         let Results { run, cells, grep, aging, .. } = results;
-        let key = cells.first().map(|cell| &cell.key);
+        let cell = cells.iter().find(|cell| Some(&cell.key) == key);
         let grep: Vec<_> = grep.iter().filter(|row| Some(&row.key) == key).collect();
         let aging: Vec<_> = aging.iter().filter(|row| Some(&row.key) == key).collect();
-        let first = serde_json::to_vec(&(&run.plan_hash, cells.first(), grep, aging))?;
+        let measured = serde_json::to_vec(&(&run.plan_hash, cell, grep, aging))?;
         Ok(Self {
             format: RUN_OF_FIGURES_FORMAT.to_owned(),
             run: run.run_name.clone(),
             plan: run.plan_name.clone(),
-            first_cell: blake3::hash(&first).to_hex().to_string(),
+            cell: key.cloned(),
+            hash: blake3::hash(&measured).to_hex().to_string(),
         })
     }
 
@@ -103,14 +111,14 @@ impl RunOfFigures {
     }
 }
 
-/// Errors: the directory has the figures of another run, or of a run that cannot be known.
+/// Refuses a directory that has the figures of another run, or of an unknown one.
 fn check_run_of_figures(dir: &Path, results: &Results) -> Result<()> {
     let path = dir.join(RUN_OF_FIGURES);
     if path.symlink_metadata().is_err() {
         return Ok(());
     }
     let other = match RunOfFigures::read(&path) {
-        Ok(found) if found == RunOfFigures::of(results)? => return Ok(()),
+        Ok(found) if found == RunOfFigures::at(results, found.cell.as_ref())? => return Ok(()),
         Ok(found) => format!("another run of the plan {} (named {})", found.plan, found.run),
         Err(_) => format!("a run that {RUN_OF_FIGURES} does not name"),
     };
@@ -151,4 +159,43 @@ pub fn write_report(run: &Path, out: &Path, figures: Option<&Path>, options: &Re
         render_figures(&results, dir)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use senesce_store::{CellRow, Role};
+
+    use super::*;
+
+    fn results(run: &str, arms: &[(&str, bool)]) -> Results {
+        let cell = |&(arm, valid): &(&str, bool)| CellRow {
+            key: CellKey { arm: arm.to_owned(), file_system: arm.to_owned(), role: Role::Full, pulls: 9 },
+            valid,
+            reason: String::new(),
+            tree_hash: run.to_owned(),
+            work_tree_hash: String::new(),
+            files: 0,
+            directories: 0,
+            content_bytes: 0,
+            capacity_bytes: 0,
+            used_bytes: 0,
+        };
+        let mut results = Results { cells: arms.iter().map(cell).collect(), ..Results::default() };
+        results.run.run_name = "run".to_owned();
+        results
+    }
+
+    #[test]
+    fn a_run_that_continues_keeps_its_figures() {
+        let dir = tempfile::tempdir().unwrap();
+        let begun = results("a", &[("btrfs", false), ("xfs", true)]);
+        let text = serde_json::to_string(&RunOfFigures::of(&begun).unwrap()).unwrap();
+        fs::write(dir.path().join(RUN_OF_FIGURES), text).unwrap();
+        let check = |results: &Results| check_run_of_figures(dir.path(), results);
+        check(&begun).unwrap();
+        // Cells are sorted by arm, so others come first.
+        check(&results("a", &[("btrfs", true), ("ext4", true), ("xfs", true)])).unwrap();
+        check(&results("b", &[("btrfs", true), ("xfs", true)])).unwrap_err();
+        check(&results("a", &[("btrfs", true)])).unwrap_err();
+    }
 }

@@ -8,8 +8,8 @@ use senesce_core::Printable;
 use super::{GATE_SCHEMA, github, junit, markdown, write_file};
 use crate::{args::GateArgs, exit};
 
-/// Writes the error to all outputs that the command line names. A fault of an output is printed:
-/// the caller reports the error of the gate.
+/// Writes the error to all outputs that the command line names. If an output cannot be written, the
+/// function only prints why, because the caller reports the error of the gate.
 pub(super) fn write(args: &GateArgs, error: &Error) {
     if let Err(problem) = write_all(args, &exit::text_of(error)) {
         eprintln!("senesce: {}", Printable::new(&format!("{problem:#}")));

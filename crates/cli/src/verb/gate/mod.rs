@@ -87,18 +87,21 @@ fn judge_for_log(args: &GateArgs, quiet: bool) -> Result<()> {
     })
 }
 
-/// Judges. If there is no verdict, because the run failed for example, the outputs have the error:
-/// a CI system that finds no file shows an old one, or none.
+/// Judges the run. Without a verdict, for example after a failed run, the outputs contain the
+/// error. Otherwise a CI system would find no file, and show an old one or none.
 fn judge_run(args: &GateArgs, quiet: bool) -> Result<()> {
     check_outputs(args)?;
-    judge_checked(args, quiet).inspect_err(|error| {
-        if !exit::is_verdict(error) && !args.run.dry_run {
+    let mut is_judged = false;
+    judge_checked(args, quiet, &mut is_judged).inspect_err(|error| {
+        // An output that cannot be written must not replace the outputs of a verdict.
+        if !is_judged && !args.run.dry_run {
             failure::write(args, error);
         }
     })
 }
 
-fn judge_checked(args: &GateArgs, quiet: bool) -> Result<()> {
+/// Sets `is_judged` before the outputs are written.
+fn judge_checked(args: &GateArgs, quiet: bool, is_judged: &mut bool) -> Result<()> {
     let baseline = args.baseline.as_deref().map(read_baseline).transpose()?;
     let run = find_run(args, baseline.as_ref(), quiet)?;
     if args.run.dry_run {
@@ -132,6 +135,7 @@ fn judge_checked(args: &GateArgs, quiet: bool) -> Result<()> {
         summary: &summary,
         passes_undecided: args.on_undecided == Outcome::Pass,
     };
+    *is_judged = true;
     write_outputs(args, &report)?;
     let figures = collect_figures(&results);
     metrics::write(&args.outputs, &figures)?;
