@@ -28,9 +28,11 @@ pub trait DeviceModel: Send {
     /// such a memory does nothing.
     fn drop_device_cache(&mut self) {}
 
-    /// Returns an idle device to its state at time zero, with its clock at zero. Returns false, and
-    /// changes nothing, if data is still to be written, or if later requests cost the same at any
-    /// time. The counts of [`Self::totals`] continue.
+    /// Returns an idle device to its state at time zero, with its clock at zero. The counts of
+    /// [`Self::totals`] continue.
+    ///
+    /// Returns false and changes nothing if data is still to be written, or if the cost of later
+    /// requests does not depend on the time.
     fn restart_clock(&mut self) -> bool {
         false
     }
