@@ -145,7 +145,7 @@ pub enum Verb {
         senesce demo --plan > mine.toml                  the plan, to start your own from\n\n\
         It needs root, about 5 GiB below the directory of the run, and one to two minutes. The disks are modelled:\n\
         no drive of the machine is formatted, and none is measured. In pairs of runs on one kernel, costs were\n\
-        equal on ext4 and XFS, and differed by about one percent on Btrfs.")]
+        equal on ext4 and XFS, and differed by up to two percent on Btrfs.")]
     Demo(DemoArgs),
     /// Run an experiment from a plan file, or resume one.
     #[command(after_long_help = "Examples:\n  \
