@@ -387,19 +387,7 @@ pub(crate) fn check_new(dir: &Path) -> Result<(), Error> {
 
 /// A cell that could not be measured.
 pub(crate) fn invalid_cell(key: CellKey, reason: &str) -> CellResults {
-    let cell = CellRow {
-        key,
-        valid: false,
-        reason: reason.to_owned(),
-        tree_hash: String::new(),
-        work_tree_hash: String::new(),
-        files: 0,
-        directories: 0,
-        content_bytes: 0,
-        capacity_bytes: 0,
-        used_bytes: 0,
-    };
-    CellResults::of(cell)
+    CellResults::of(CellRow { valid: false, ..CellRow::without_figures(key, reason) })
 }
 
 fn plan_hash(text: &str) -> String {

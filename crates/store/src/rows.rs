@@ -107,6 +107,24 @@ pub struct CellRow {
     pub used_bytes: u64,
 }
 
+impl CellRow {
+    /// A cell without figures. It is valid if `reason` is empty.
+    pub fn without_figures(key: CellKey, reason: &str) -> Self {
+        Self {
+            key,
+            valid: reason.is_empty(),
+            reason: reason.to_owned(),
+            tree_hash: String::new(),
+            work_tree_hash: String::new(),
+            files: 0,
+            directories: 0,
+            content_bytes: 0,
+            capacity_bytes: 0,
+            used_bytes: 0,
+        }
+    }
+}
+
 /// Table `grep`: one row per repetition of the grep test.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GrepRow {

@@ -168,17 +168,9 @@ mod tests {
     use super::*;
 
     fn results(run: &str, arms: &[(&str, bool)]) -> Results {
-        let cell = |&(arm, valid): &(&str, bool)| CellRow {
-            key: CellKey { arm: arm.to_owned(), file_system: arm.to_owned(), role: Role::Full, pulls: 9 },
-            valid,
-            reason: String::new(),
-            tree_hash: run.to_owned(),
-            work_tree_hash: String::new(),
-            files: 0,
-            directories: 0,
-            content_bytes: 0,
-            capacity_bytes: 0,
-            used_bytes: 0,
+        let cell = |&(arm, valid): &(&str, bool)| {
+            let key = CellKey { arm: arm.to_owned(), file_system: arm.to_owned(), role: Role::Full, pulls: 9 };
+            CellRow { valid, tree_hash: run.to_owned(), ..CellRow::without_figures(key, "") }
         };
         let mut results = Results { cells: arms.iter().map(cell).collect(), ..Results::default() };
         results.run.run_name = "run".to_owned();
