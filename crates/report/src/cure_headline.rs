@@ -114,7 +114,7 @@ fn last_cures<'m>(model: &'m Model, costs: &Lines, is_measured: bool) -> Vec<Cur
         let noise = model.noise.get(*arm).copied();
         let is_difference = |gain: &Spread| match is_measured {
             true => Finding::of(gain, noise) == Finding::Difference,
-            false => !(ALIKE.contains(&gain.median) || gain.count > 1 && gain.low <= 1.0 && gain.high >= 1.0),
+            false => !(ALIKE.contains(&gain.median) || gain.includes_one()),
         };
         let is_beyond_noise = gains.iter().any(is_difference);
         (!gains.is_empty()).then_some(Cured { row, name: arm, gains, to_fresh, is_beyond_noise })

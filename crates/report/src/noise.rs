@@ -83,9 +83,8 @@ impl Finding {
     /// Judges the ratio of an aged volume to its fresh copy by its interval and by the noise band
     /// of its arm.
     pub(crate) fn of(ratio: &Spread, noise: Option<Noise>) -> Self {
-        let is_by_chance = ratio.count > 1 && ratio.low <= 1.0 && ratio.high >= 1.0;
         match noise {
-            _ if is_by_chance => Self::Noise,
+            _ if ratio.includes_one() => Self::Noise,
             Some(noise) if noise.explains(ratio.median, ratio.count) => Self::Noise,
             _ if is_few(ratio.count) && noise.is_none_or(|noise| is_few(noise.figures)) => Self::Unknown,
             _ => Self::Difference,
@@ -99,11 +98,8 @@ const ALIKE_ONCE: std::ops::Range<f64> = 0.9..1.1;
 
 /// Whether a modelled ratio, or one between two runs, is a difference beyond chance.
 pub(crate) fn is_modelled_difference(ratio: &Spread) -> bool {
-    if ratio.count <= 1 {
-        return !ALIKE_ONCE.contains(&ratio.median);
-    }
-    let is_by_chance = ratio.low <= 1.0 && ratio.high >= 1.0;
-    !is_by_chance && !ALIKE.contains(&ratio.median)
+    let alike = if ratio.count > 1 { ALIKE } else { ALIKE_ONCE };
+    !ratio.includes_one() && !alike.contains(&ratio.median)
 }
 
 /// The noise bands of arms, from the grep costs of a run.

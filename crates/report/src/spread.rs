@@ -71,6 +71,11 @@ impl Spread {
             ..Self::default()
         })
     }
+
+    /// Whether a ratio has an interval that includes 1. A single repetition has no interval.
+    pub(crate) fn includes_one(&self) -> bool {
+        self.count > 1 && self.low <= 1.0 && self.high >= 1.0
+    }
 }
 
 #[cfg(test)]

@@ -123,7 +123,7 @@ fn costs(model: &Model, arm: &str, role: Role, pulls: u64) -> Vec<Cell> {
             Cell { text: last(&line, pulls, |ratio| format!("{}×", figure(ratio.median))), class }
         }
     };
-    let of_model = |ratio: &Spread, _| match ratio.count > 1 && ratio.low <= 1.0 && ratio.high >= 1.0 {
+    let of_model = |ratio: &Spread, _| match ratio.includes_one() {
         true => "muted",
         false if is_modelled_difference(ratio) => "strong",
         false => "",

@@ -204,7 +204,7 @@ const CHECK_TREE: &str = r#"
 "#;
 
 /// Applies the rules of paper, at the width of the frame. Reports texts of charts below 7 pt,
-/// folded charts that are shown, and what is wider than the paper.
+/// folded charts that the paper has, and elements that are wider than the paper.
 const CHECK_PRINT: &str = r#"
   const rules = [...document.styleSheets].flatMap((sheet) => [...sheet.cssRules]).filter((rule) => rule.media?.mediaText === "print");
   const paper = document.createElement("style");
