@@ -25,11 +25,15 @@ fn escape_property(text: &str) -> String {
     escape_message(text).replace(':', "%3A").replace(',', "%2C")
 }
 
-/// Removes commands from a text of the log: `::` at the start of a line, and the old form `##[`,
-/// which GitHub finds at any place.
+/// Removes the old form of commands, `##[`, which GitHub finds at any place of a line.
+fn defuse_old_form(text: &str) -> String {
+    text.replace("##[", "# #[")
+}
+
+/// Removes commands from a text of the log: `::` at the start of a line, and the old form.
 pub(super) fn defuse(text: &str) -> String {
     let defused = text.lines().map(|line| {
-        let line = line.replace("##[", "# #[");
+        let line = defuse_old_form(line);
         if line.trim_start().starts_with("::") { format!("| {line}\n") } else { format!("{line}\n") }
     });
     defused.collect()
@@ -48,7 +52,7 @@ fn annotations(report: &Report<'_>) -> Vec<String> {
     }
     for missing in report.missing.iter().take(MOST) {
         let message = escape_message(&format!("not compared: {missing}"));
-        lines.push(format!("::warning title=senesce gate::{}", message.replace("##[", "# #[")));
+        lines.push(format!("::warning title=senesce gate::{}", defuse_old_form(&message)));
     }
     lines
 }
@@ -62,7 +66,7 @@ fn annotation(command: &str, figure: &Judged) -> String {
     let change = figure.change();
     let percent = figure.tolerance_percent;
     let message = escape_message(&format!("{name}: {a} -> {b} ({change}, tolerance {percent}%)"));
-    format!("::{command} title={title}::{message}").replace("##[", "# #[")
+    defuse_old_form(&format!("::{command} title={title}::{message}"))
 }
 
 /// Prints the log and the annotations, and appends the table to the summary of the step.
@@ -80,8 +84,7 @@ pub(super) fn print(report: &Report<'_>) -> Result<()> {
 ///
 /// Errors: the file of the summary cannot be written.
 pub(super) fn print_failure(message: &str, summary: &str) -> Result<()> {
-    let message = escape_message(message).replace("##[", "# #[");
-    println!("::error title=senesce gate::{message}");
+    println!("::error title=senesce gate::{}", defuse_old_form(&escape_message(message)));
     append_summary(summary)
 }
 
