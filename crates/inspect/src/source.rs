@@ -2,17 +2,13 @@
 
 use std::{
     fs,
-    os::{fd::AsFd, unix::fs::FileTypeExt},
+    os::unix::fs::FileTypeExt,
     path::{Path, PathBuf},
 };
 
-use senesce_volume::{DeviceNumber, FileSystemKind, Host, MountEntry};
+use senesce_volume::{DeviceNumber, FileSystemKind, Host, MountEntry, Uuid, btrfs_sys_directory, find_btrfs_id};
 
-use crate::{
-    Error,
-    gaps::Stale,
-    metadata::{collect_file_system_id, is_xfs_log_clean},
-};
+use crate::{Error, gaps::Stale, metadata::is_xfs_log_clean};
 
 /// The block device below a mount.
 ///
@@ -80,28 +76,14 @@ pub fn has_btrfs_quotas(root: &Path) -> bool {
 
 /// The directory in `/sys` of the Btrfs that holds `root`.
 fn find_in_sys(root: &Path) -> Option<PathBuf> {
-    let id = collect_file_system_id(fs::File::open(root).ok()?.as_fd()).ok()?;
-    Some(directory_in_sys(&id))
-}
-
-/// The directory in `/sys` of a Btrfs with this UUID. It exists if the file system is mounted in
-/// any namespace.
-fn directory_in_sys(id: &[u8]) -> PathBuf {
-    Path::new("/sys/fs/btrfs").join(uuid_text(id))
-}
-
-/// Sixteen bytes in the usual form of a UUID, which `/sys` uses for a Btrfs.
-fn uuid_text(id: &[u8]) -> String {
-    let hex: Vec<String> = id.iter().map(|byte| format!("{byte:02x}")).collect();
-    let parts = [&hex[..4], &hex[4..6], &hex[6..8], &hex[8..10], &hex[10..]].map(|part| part.concat());
-    parts.join("-")
+    Some(btrfs_sys_directory(find_btrfs_id(fs::File::open(root).ok()?).ok()?))
 }
 
 /// The mount point of the Btrfs with UUID `id`, if this process can see it.
-fn find_btrfs_mount(id: &[u8], host: &dyn Host) -> Option<PathBuf> {
+fn find_btrfs_mount(id: Uuid, host: &dyn Host) -> Option<PathBuf> {
     let is_it = |mount: &MountEntry| {
-        let found = fs::File::open(&mount.point).ok().and_then(|root| collect_file_system_id(root.as_fd()).ok());
-        mount.file_system == "btrfs" && found.is_some_and(|found| found[..] == *id)
+        let found = fs::File::open(&mount.point).ok().and_then(|root| find_btrfs_id(root).ok());
+        mount.file_system == "btrfs" && found == Some(id)
     };
     host.mounts().ok()?.into_iter().find(is_it).map(|mount| mount.point)
 }
@@ -138,10 +120,11 @@ pub(crate) fn examine(path: &Path, file_system: FileSystemKind, host: &dyn Host)
                 u64::from_le_bytes(bytes.unwrap_or_default())
             };
             let (log_tree, devices) = (number(96), number(136));
-            if let Some(id) = superblock.get(32..48).filter(|id| directory_in_sys(id).exists()) {
+            let id = superblock.get(32..48).and_then(|id| Some(Uuid(id.try_into().ok()?)));
+            if let Some(id) = id.filter(|id| btrfs_sys_directory(*id).exists()) {
                 return Err(Error::TwinMounted {
                     path: path.into(),
-                    uuid: uuid_text(id),
+                    uuid: id.to_string(),
                     mount_point: find_btrfs_mount(id, host),
                 });
             }

@@ -60,7 +60,8 @@ pub use guest_owners::{GuestOwners, set_guest_owners};
 pub use host::{
     Claim, DeviceNumber, DeviceStat, DiskServer, EngineConfig, EngineServer, EngineSource, FileId, HeldDevice, Host,
     LinuxHost, LoopDevice, Medium, MediumKind, MountEntry, MountOptions, ProcessId, Purpose, SeenMount, ToolOutput,
-    Use, cached_pages, find_medium, list_mounts, parse_mount_options, parse_mountinfo, set_idle_priority,
+    Use, btrfs_sys_directory, cached_pages, find_btrfs_id, find_medium, list_mounts, parse_mount_options,
+    parse_mountinfo, set_idle_priority,
 };
 pub use mkfs::plan_mkfs;
 pub use mkfs_trial::{MkfsTrial, try_mkfs};

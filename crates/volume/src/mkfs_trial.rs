@@ -45,8 +45,7 @@ pub fn try_mkfs(host: &dyn Host, spec: &VolumeSpec, size: Bytes) -> Result<MkfsT
     if output.success {
         return Ok(MkfsTrial::Accepted);
     }
-    let said = if output.stderr.trim().is_empty() { output.stdout } else { output.stderr };
-    let said = messages(&said).into_iter().next().unwrap_or("it gives no reason");
+    let said = messages(output.errors()).into_iter().next().unwrap_or("it gives no reason");
     Ok(MkfsTrial::Refused(said.replace(path.to_string_lossy().as_ref(), "the volume")))
 }
 

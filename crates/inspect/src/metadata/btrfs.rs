@@ -22,7 +22,6 @@ mod ask;
 mod node;
 mod volume;
 
-pub(crate) use ask::collect_file_system_id;
 use ask::collect_subvolume;
 use node::Key;
 

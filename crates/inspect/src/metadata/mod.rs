@@ -15,7 +15,6 @@ mod ext4;
 mod xfs;
 mod xfs_log;
 
-pub(crate) use btrfs::collect_file_system_id;
 pub(crate) use ext4::Ext4Metadata;
 pub(crate) use xfs_log::is_xfs_log_clean;
 

@@ -14,23 +14,14 @@ use rustix::{
     io::Errno,
 };
 
-use super::{DeviceNumber, DeviceStat, ioctl};
+use super::{DeviceNumber, DeviceStat, ioctl, locks::patiently};
 use crate::{Error, Result};
 
 /// Opens a device. Waits up to 0.5 s for a loop device that is being detached: until that ends, the
 /// kernel answers `ENXIO`.
 pub(super) fn open_device(path: &Path, flags: OFlags) -> Result<OwnedFd> {
-    const WAITS: u32 = 100;
     let open = || rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty());
-    let mut opened = open();
-    for _ in 0..WAITS {
-        if !matches!(opened, Err(Errno::NXIO)) {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(5));
-        opened = open();
-    }
-    opened.map_err(Error::io("open", path))
+    patiently(100, open, |errno| *errno == Errno::NXIO).map_err(Error::io("open", path))
 }
 
 pub(super) fn number(path: &Path) -> Result<Option<DeviceNumber>> {

@@ -16,7 +16,7 @@ use crate::{Error, Result};
 pub(super) fn find_lock(file: &OwnedFd, name: &Path, lock: FlockOperation) -> Result<Option<Use>> {
     let found = |process| Ok(Some(Use::Locked { path: name.to_owned(), process }));
     // udev locks a device for a moment while it reads signatures.
-    match patiently(|| rustix::fs::flock(file, lock), |errno| *errno == Errno::WOULDBLOCK) {
+    match patiently(20, || rustix::fs::flock(file, lock), |errno| *errno == Errno::WOULDBLOCK) {
         Ok(()) => {}
         Err(Errno::WOULDBLOCK) => return found(flock_owner(file)),
         Err(errno) if has_no_locks(errno) => {}
@@ -63,15 +63,16 @@ pub(super) fn is_claimed(device: &Path) -> Result<bool> {
 /// Opens a device. Retries a busy one, because `losetup --find` claims every free loop device for a
 /// moment.
 pub(super) fn open_patiently(path: &Path, flags: OFlags) -> Result<OwnedFd> {
-    patiently(|| open_device(path, flags), Error::is_busy)
+    patiently(20, || open_device(path, flags), Error::is_busy)
 }
 
-/// Retries an operation for a tenth of a second while another process disturbs it.
-fn patiently<T, E>(
+/// Retries an operation every 5 ms while another process disturbs it.
+pub(super) fn patiently<T, E>(
+    retries: u32,
     act: impl Fn() -> std::result::Result<T, E>,
     is_disturbed: impl Fn(&E) -> bool,
 ) -> std::result::Result<T, E> {
-    for _ in 0..20 {
+    for _ in 0..retries {
         match act() {
             Err(error) if is_disturbed(&error) => std::thread::sleep(Duration::from_millis(5)),
             done => return done,

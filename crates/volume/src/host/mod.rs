@@ -30,6 +30,7 @@ use senesce_core::Bytes;
 use senesce_vdisk::{Footprint, Identity, Released, ServeConfig, TimeReport};
 use serde::{Deserialize, Serialize};
 
+pub use btrfs_attributes::{btrfs_sys_directory, find_btrfs_id};
 pub use claim::{Claim, Purpose};
 use claim::{await_release, claim_patiently};
 pub use disk_kind::{Medium, MediumKind, find_medium};
@@ -119,6 +120,13 @@ pub struct ToolOutput {
     pub stdout: String,
     /// Standard error.
     pub stderr: String,
+}
+
+impl ToolOutput {
+    /// Standard error, or standard output if that is empty: some tools print their errors there.
+    pub fn errors(&self) -> &str {
+        if self.stderr.trim().is_empty() { &self.stdout } else { &self.stderr }
+    }
 }
 
 /// A block device that this process holds open and no other process uses. Checks and writes use the

@@ -1,8 +1,7 @@
 //! Calls after which a file system has no postponed work: FIEMAP with a sync, the removal of blocks
-//! on XFS, freeze and thaw. Also the identity of a Btrfs.
+//! on XFS, freeze and thaw.
 //!
-//! The numbers and layouts are those of `linux/fs.h`, `linux/fiemap.h`, `xfs/xfs_fs.h` and
-//! `linux/btrfs.h`.
+//! The numbers and layouts are those of `linux/fs.h`, `linux/fiemap.h` and `xfs/xfs_fs.h`.
 
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -15,7 +14,6 @@ const FS_IOC_FIEMAP: Opcode = 0xC020_660B;
 const FIFREEZE: libc::c_ulong = 0xC004_5877;
 const FITHAW: libc::c_ulong = 0xC004_5878;
 const XFS_IOC_FREE_EOFBLOCKS: Opcode = 0x8080_583A;
-const BTRFS_IOC_FS_INFO: Opcode = 0x8400_941F;
 
 /// `struct fiemap` without extents.
 #[repr(C)]
@@ -65,26 +63,6 @@ pub fn free_removed_xfs(root: impl AsFd) -> Result<()> {
     // SAFETY: XFS_IOC_FREE_EOFBLOCKS reads one `struct xfs_fs_eofblocks`, whose layout `EofBlocks`
     // has.
     unsafe { ioctl(root, Setter::<XFS_IOC_FREE_EOFBLOCKS, EofBlocks>::new(what)) }
-}
-
-/// The start of `struct btrfs_ioctl_fs_info_args`. `rest` is not read.
-#[repr(C)]
-struct BtrfsInfo {
-    most_device_id: u64,
-    devices: u64,
-    id: [u8; 16],
-    rest: [u64; 124],
-}
-
-const _: () = assert!(size_of::<BtrfsInfo>() == 1024);
-
-/// The UUID of the Btrfs of `root`.
-pub fn btrfs_id(root: impl AsFd) -> Result<[u8; 16]> {
-    let mut info = BtrfsInfo { most_device_id: 0, devices: 0, id: [0; 16], rest: [0; 124] };
-    // SAFETY: BTRFS_IOC_FS_INFO reads and writes one `struct btrfs_ioctl_fs_info_args` of 1024
-    // bytes, the size of `BtrfsInfo`. Every value of its fields is valid.
-    unsafe { ioctl(root, Updater::<BTRFS_IOC_FS_INFO, BtrfsInfo>::new(&mut info)) }?;
-    Ok(info.id)
 }
 
 /// Stops all writes to the file system of `root`, after it has written everything and finished all

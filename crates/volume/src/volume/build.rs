@@ -406,8 +406,8 @@ fn run(host: &dyn Host, tool: &Path, arguments: &[String], command: &str) -> Res
     if output.success {
         return Ok(());
     }
-    let stderr = if output.stderr.trim().is_empty() { &output.stdout } else { &output.stderr };
-    Err(Error::ToolFailed { command: command.to_owned(), status: output.status, stderr: head(stderr) })
+    let stderr = head(output.errors());
+    Err(Error::ToolFailed { command: command.to_owned(), status: output.status, stderr })
 }
 
 /// The first line of a tool's version. mke2fs prints it to standard error.
