@@ -23,7 +23,7 @@ const USAGE: &str = "usage: cargo xtask tidy             check the tree
                                     keep a run that COMMAND made, as docs/results/kept/NAME
        cargo xtask results --keep-table NAME FILE.tsv COMMAND [KEY=VALUE]...
                                     keep a table that COMMAND made; KEY is day, commit,
-                                    published, kernel, cpu, memory, load or note
+                                    kernel, cpu, memory, load or note
        cargo xtask commits [RANGE]  check the messages of commits (default: main..HEAD)
        cargo xtask commits --message FILE
                                     check one message (as a commit-msg hook does)

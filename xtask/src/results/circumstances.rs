@@ -7,12 +7,10 @@ use anyhow::{Context, bail, ensure};
 use super::{Kept, table::Table};
 
 /// Circumstances that a caller of `--keep` or `--keep-table` can set, and their keys in
-/// `circumstances.tsv`. `published` is the commit that published a table, if the commit of the
-/// program was not recorded.
-const SETTABLE: [(&str, &str); 8] = [
+/// `circumstances.tsv`.
+const SETTABLE: [(&str, &str); 7] = [
     ("day", "run.day"),
     ("commit", "senesce.version"),
-    ("published", "published"),
     ("kernel", "kernel_release"),
     ("cpu", "cpu_model"),
     ("memory", "memory_bytes"),
@@ -64,8 +62,7 @@ pub fn of_table(root: &Path, command: &str, mut facts: BTreeMap<&'static str, St
             add("memory_bytes", (kib * 1024).to_string());
         }
     }
-    let has_commit = facts.contains_key("senesce.version") || facts.contains_key("published");
-    ensure!(has_commit, "an older table (day=) needs commit= or published=");
+    ensure!(facts.contains_key("senesce.version"), "an older table (day=) needs the commit of its program (commit=)");
     let mut table = Table::new(&["arm", "key", "value"]);
     let mut add = |key: &str, value: &str| table.rows.push(["", key, value].map(str::to_owned).to_vec());
     add("command", command);
@@ -83,7 +80,7 @@ fn output(root: &Path, program: &str, arguments: &[&str]) -> anyhow::Result<Stri
 pub struct Shown {
     pub command: String,
     pub day: String,
-    /// The commit of the program, or the one that published the table.
+    /// The commit of the program.
     pub commit: String,
     rows: Vec<Vec<String>>,
 }
@@ -95,13 +92,9 @@ impl Shown {
             let row = rows.iter().find(|row| row[0].is_empty() && row[1] == key);
             Ok(row.with_context(|| format!("the circumstances of {run} have no {key}"))?[2].clone())
         };
-        let commit = match of("senesce.version") {
-            Ok(version) => version
-                .split_once("(commit ")
-                .map_or(version.as_str(), |(_, rest)| rest.trim_end_matches(')'))
-                .to_owned(),
-            Err(error) => format!("published by {}", of("published").map_err(|_| error)?),
-        };
+        let version = of("senesce.version")?;
+        let commit =
+            version.split_once("(commit ").map_or(&*version, |(_, rest)| rest.trim_end_matches(')')).to_owned();
         Ok(Self { command: of("command")?, day: of("run.day")?, commit, rows })
     }
 
@@ -132,10 +125,7 @@ pub fn render(run: &str, kept: &mut Kept) -> anyhow::Result<String> {
     };
     let kind = if is_run { "Kept run" } else { "Kept table" };
     let mut parts = vec![format!("`{}`", shown.command), shown.day.clone()];
-    parts.push(match shown.get("senesce.version") {
-        Some(version) => format!("senesce {version}"),
-        None => format!("{} (that of the program was not recorded)", shown.commit.replace("by ", "by commit ")),
-    });
+    parts.extend(shown.get("senesce.version").map(|version| format!("senesce {version}")));
     parts.extend(shown.get("kernel_release").map(|kernel| match shown.get("guest_host_kernel") {
         Some(host) => format!("Linux {kernel} as a guest on Linux {host}"),
         None => format!("Linux {kernel}"),
@@ -169,11 +159,11 @@ mod tests {
             table.rows.iter().map(|row| row[1].clone()).collect()
         };
         assert_eq!(
-            keys(&["day=2026-11-22", "published=68cfaf4", "load=3"]),
-            ["command", "load", "published", "run.day"]
+            keys(&["day=2026-11-22", "commit=68cfaf4", "load=3"]),
+            ["command", "load", "run.day", "senesce.version"]
         );
         let error = of_table(root, "x", parse(&["day=2026-11-22"]).unwrap()).unwrap_err();
-        assert!(error.to_string().contains("needs commit= or published="));
+        assert!(error.to_string().contains("needs the commit of its program"));
         let today = keys(&["commit=68cfaf4"]);
         for key in ["run.day", "senesce.version", "kernel_release", "memory_bytes"] {
             assert!(today.iter().any(|known| known == key), "{key} is missing in {today:?}");

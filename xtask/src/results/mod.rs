@@ -253,7 +253,7 @@ mod tests {
     fn kept_tables_are_shown_as_they_are() {
         let mut kept = kept();
         let circumstances = "arm\tkey\tvalue\n\tcommand\tbench x\n\trun.day\t2026-11-22\n\
-            \tpublished\t68cfaf4\n\tload\t8 to 20\n\tnote\tOne run.\n";
+            \tsenesce.version\t0.1.0 (commit 68cfaf4)\n\tload\t8 to 20\n\tnote\tOne run.\n";
         for (name, text) in [("queues", "\tmean wait\nM/M/1\t0.4270\n"), ("circumstances", circumstances)] {
             kept.tables
                 .insert(Path::new("/").join(KEPT).join("t").join(format!("{name}.tsv")), Table::parse(text).unwrap());
@@ -262,8 +262,8 @@ mod tests {
             "<!-- run: t\ntable: queues\n-->\n<!-- end -->\n<!-- run: t\ntable: circumstances\n-->\n<!-- end -->\n";
         let rendered = render(Path::new("/"), page, &mut kept).unwrap();
         assert!(rendered.contains("-->\n| | mean wait |\n|---|---|\n| M/M/1 | 0.4270 |\n<!-- end -->"), "{rendered}");
-        let expected = "Kept table [t/queues](kept/t/queues.tsv): `bench x`, 2026-11-22, published by commit \
-            68cfaf4 (that of the program was not recorded), load 8 to 20. One run.\n";
+        let expected = "Kept table [t/queues](kept/t/queues.tsv): `bench x`, 2026-11-22, senesce 0.1.0 \
+            (commit 68cfaf4), load 8 to 20. One run.\n";
         assert!(rendered.contains(expected), "{rendered}");
     }
 
@@ -299,7 +299,7 @@ mod tests {
         let keep = |file: &str, text: &str, command: &str| {
             let file = root.join(file);
             std::fs::write(&file, text).unwrap();
-            keep_table(&root, "t", &file, command, &["day=2026-11-22", "published=68cfaf4"])
+            keep_table(&root, "t", &file, command, &["day=2026-11-22", "commit=68cfaf4"])
         };
         keep("queues.tsv", "a\tb\n1\t2\n", "bench x").unwrap();
         keep("other.tsv", "a\n3\n", "bench x").unwrap();
@@ -321,10 +321,7 @@ mod tests {
         let index = std::fs::read_to_string(root.join("docs/results/README.md")).unwrap();
         std::fs::remove_dir_all(&root).unwrap();
         assert_eq!(complaints, [format!("no page shows the kept table {KEPT}/t/other.tsv")]);
-        assert!(
-            index.contains("| [Page](page.md) | Why? | `bench x` | 2026-11-22 | published by 68cfaf4 |"),
-            "{index}"
-        );
+        assert!(index.contains("| [Page](page.md) | Why? | `bench x` | 2026-11-22 | 68cfaf4 |"), "{index}");
     }
 
     #[test]
