@@ -17,7 +17,11 @@ use senesce_experiment::{ErrorKind, interruption, plan::is_foreign};
 use senesce_oplog::LogError;
 
 pub use self::bisection::{bisect, refuse_bisection};
-use crate::{engines::engines, out::Unwritable, verb::show::resume_command};
+use crate::{
+    engines::engines,
+    out::{self, Unwritable},
+    verb::show::resume_command,
+};
 
 // The rule is in `args::EXIT_CODES`.
 
@@ -85,16 +89,6 @@ pub fn degraded(message: impl Into<String>) -> anyhow::Error {
     Gate { message: message.into(), code: DEGRADED }.into()
 }
 
-/// Changes the message of an error of this crate. Other errors stay as they are.
-pub fn with_message(mut error: anyhow::Error, change: impl Fn(&str) -> String) -> anyhow::Error {
-    if let Some(failure) = error.downcast_mut::<Failure>() {
-        failure.message = change(&failure.message);
-    } else if let Some(gate) = error.downcast_mut::<Gate>() {
-        gate.message = change(&gate.message);
-    }
-    error
-}
-
 /// The chain of causes and the hint, as they are printed.
 pub fn text_of(error: &anyhow::Error) -> String {
     message(error, classify(error).1.as_deref()).trim_start_matches("senesce: ").to_owned()
@@ -153,7 +147,7 @@ pub fn run(work: impl FnOnce() -> anyhow::Result<()>) -> ExitCode {
     }));
     let work = || {
         let ended = work();
-        crate::out::flush();
+        out::flush();
         ended
     };
     match catch_unwind(AssertUnwindSafe(work)) {
@@ -399,7 +393,7 @@ pub fn refuse(error: &clap::Error) -> ExitCode {
             explain(text.ansi().to_string())
         };
         // In one piece, without the filter of notes: it would escape the colours of clap.
-        let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
+        out::note_bytes(text.into_bytes());
     } else if let Err(error) = error.print()
         && error.kind() != std::io::ErrorKind::BrokenPipe
     {

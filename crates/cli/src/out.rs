@@ -10,6 +10,11 @@
 //! others can only come from file names, images, logs or other programs. All output therefore
 //! passes a [`TerminalFilter`]. Progress bars write to the terminal themselves: they escape their
 //! texts.
+//!
+//! GitHub executes lines of a log that have the form of its commands. After [`defuse_commands`], no
+//! line of stdout or stderr has it, apart from those of [`print_command`].
+
+mod workflow;
 
 use std::{
     fmt::Arguments,
@@ -20,10 +25,36 @@ use std::{
 
 use senesce_core::TerminalFilter;
 
+use self::workflow::{Lines, remove_old_form};
+
 /// The error with which stdout could not be written; the program unwinds with it.
 pub struct Unwritable(pub io::Error);
 
-static STDOUT_FILTER: Mutex<TerminalFilter> = Mutex::new(TerminalFilter::new());
+/// The state of stdout between two writes.
+struct Results {
+    filter: TerminalFilter,
+    lines: Lines,
+}
+
+static STDOUT: Mutex<Results> = Mutex::new(Results { filter: TerminalFilter::new(), lines: Lines::new() });
+static STDERR: Mutex<Lines> = Mutex::new(Lines::new());
+
+/// Removes GitHub's commands from all later output. Such text can come from a foreign plan, run or
+/// file name. Lines are then written when they are complete.
+pub fn defuse_commands() {
+    lock(&STDOUT).lines.defuse();
+    lock(&STDERR).defuse();
+}
+
+/// Prints a line that GitHub executes. The old form of commands in it is removed.
+pub fn print_command(line: &str) {
+    let mut started = lock(&STDOUT).lines.finish();
+    if !started.is_empty() {
+        started.push(b'\n');
+    }
+    let line = shown(&format!("{}\n", remove_old_form(line)));
+    write_results(&[started, line].concat());
+}
 
 /// Prints a result to stdout.
 pub fn print(text: Arguments<'_>) {
@@ -36,7 +67,21 @@ pub fn print(text: Arguments<'_>) {
 pub fn note(text: Arguments<'_>) {
     // In one piece: other programs may write to the same terminal. A note that cannot be written is
     // dropped.
-    let _ = io::stderr().write_all(&shown(&text.to_string()));
+    note_bytes(shown(&text.to_string()));
+}
+
+/// Passes the results of another process of this program on. Unlike a result, they are dropped if
+/// stdout cannot be written.
+pub fn pass_on(bytes: Vec<u8>) {
+    let bytes = lock(&STDOUT).lines.pass(bytes);
+    let mut stdout = io::stdout();
+    let _ = stdout.write_all(&bytes).and_then(|()| stdout.flush());
+}
+
+/// Writes to stderr without the filter, for texts that may have colours, if stderr can be written.
+pub fn note_bytes(bytes: Vec<u8>) {
+    let bytes = lock(&STDERR).pass(bytes);
+    let _ = io::stderr().write_all(&bytes);
 }
 
 /// The bytes of a text that may go to a terminal.
@@ -49,11 +94,18 @@ fn shown(text: &str) -> Vec<u8> {
 /// Writes all that is buffered.
 pub fn flush() {
     let mut rest = Vec::new();
-    lock_filter().finish(&mut rest);
-    let mut stdout = io::stdout();
-    if let Err(error) = stdout.write_all(&rest).and_then(|()| stdout.flush()) {
-        unwritable(error);
-    }
+    let mut results = lock(&STDOUT);
+    results.filter.finish(&mut rest);
+    let mut rest = results.lines.pass(rest);
+    rest.append(&mut results.lines.finish());
+    drop(results);
+    let _ = io::stderr().write_all(&lock(&STDERR).finish());
+    write_results(&rest);
+    io::stdout().flush().unwrap_or_else(|error| unwritable(error));
+}
+
+fn write_results(bytes: &[u8]) {
+    io::stdout().write_all(bytes).unwrap_or_else(|error| unwritable(error));
 }
 
 fn unwritable(error: io::Error) -> ! {
@@ -61,8 +113,8 @@ fn unwritable(error: io::Error) -> ! {
     resume_unwind(Box::new(Unwritable(error)))
 }
 
-fn lock_filter() -> MutexGuard<'static, TerminalFilter> {
-    STDOUT_FILTER.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(state: &'static Mutex<T>) -> MutexGuard<'static, T> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A writer to stdout.
@@ -71,11 +123,12 @@ pub struct Stdout;
 impl Write for Stdout {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut shown = Vec::with_capacity(bytes.len());
-        lock_filter().filter(bytes, &mut shown);
-        match io::stdout().write_all(&shown) {
-            Ok(()) => Ok(bytes.len()),
-            Err(error) => unwritable(error),
-        }
+        let mut results = lock(&STDOUT);
+        results.filter.filter(bytes, &mut shown);
+        let shown = results.lines.pass(shown);
+        drop(results);
+        write_results(&shown);
+        Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -9,7 +9,7 @@ use crate::{
     args::{Cli, EXIT_CODES, Verb},
     clock::SystemClock,
     engines::{Engines, choose, engines},
-    exit, verb,
+    exit, out, verb,
 };
 
 /// Executes the command line of `senesce` with these engines. `arguments` begin with the name of
@@ -24,6 +24,9 @@ pub fn run_program(own: &'static dyn Engines, arguments: impl IntoIterator<Item 
     }
     if complete(&arguments) {
         return ExitCode::SUCCESS;
+    }
+    if verb::gate::is_for_github(&arguments) {
+        out::defuse_commands();
     }
     let (cli, matches) = match Cli::read(&arguments) {
         Ok(read) => read,

@@ -4,7 +4,7 @@
 
 use std::{
     fs,
-    io::{Read, Write},
+    io::Read,
     net::Shutdown,
     os::{
         fd::OwnedFd,
@@ -65,6 +65,18 @@ pub struct Launch<'a> {
     pub clock: &'a dyn Clock,
     /// The signal that requests an early end, if there was one.
     pub interrupted: fn() -> Option<i32>,
+    /// Writes output of the guest. If the output has no reader, the function drops the bytes: the
+    /// command continues, as a run does whose progress is not read.
+    pub output: fn(Output, Vec<u8>),
+}
+
+/// A stream of the guest's command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// The results.
+    Stdout,
+    /// The notes and errors.
+    Stderr,
 }
 
 /// How a guest ended.
@@ -216,7 +228,7 @@ impl Guest {
     }
 
     fn supervise(mut self, launch: &Launch<'_>) -> Result<GuestEnd> {
-        let Launch { limits, interrupted, clock, .. } = launch;
+        let Launch { limits, interrupted, clock, output, .. } = launch;
         let since = |then: senesce_core::Nanos| Duration::from_nanos(clock.now().0.saturating_sub(then.0));
         let started = clock.now();
         let (mut last, mut boot, mut passed) = (started, None, None);
@@ -267,10 +279,8 @@ impl Guest {
             watch = Watch::new(limits.silence);
             match frame {
                 Frame::Ready(_) => boot = Some(since(started)),
-                // If the output has no reader, the command continues, as a run does whose progress
-                // is not read.
-                Frame::Stdout(bytes) => drop(write_all(std::io::stdout(), &bytes)),
-                Frame::Stderr(bytes) => drop(write_all(std::io::stderr(), &bytes)),
+                Frame::Stdout(bytes) => output(Output::Stdout, bytes),
+                Frame::Stderr(bytes) => output(Output::Stderr, bytes),
                 Frame::Exit(code) => {
                     self.end(POWER_OFF);
                     return Ok(GuestEnd { code, boot: boot.unwrap_or_default() });
@@ -367,11 +377,6 @@ fn kill_orphans(earlier: &[Pid]) {
         }
         thread::sleep(POLL);
     }
-}
-
-fn write_all(mut to: impl Write, bytes: &[u8]) -> std::io::Result<()> {
-    to.write_all(bytes)?;
-    to.flush()
 }
 
 #[cfg(test)]

@@ -31,6 +31,6 @@ pub use error::{Error, Result};
 pub use guard::guard_stdio;
 pub use init::init;
 pub use kernel::{GuestKernel, PACKAGE, find_kernel};
-pub use launch::{GuestEnd, Launch, Limits, run_guest};
+pub use launch::{GuestEnd, Launch, Limits, Output, run_guest};
 pub use memory::{DEFAULT_MEMORY, LEAST_MEMORY, check_memory};
 pub use modules::Modules;

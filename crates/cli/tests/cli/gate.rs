@@ -254,6 +254,20 @@ fn outputs_escape_a_hostile_arm() {
         assert!(code == 6 || commands == 1, "{base} {}", refused.stdout);
         assert!(!refused.stdout.contains("##["), "{base} {}", refused.stdout);
     }
+    // Names of files, in notes, in errors of the system, and in errors of the command line.
+    let foreign = ["##[stop-commands]x", "a\n::error::x", "##[add-path]x"];
+    for (more, code) in [
+        (["-b", "one", "-s", foreign[0]], 2),
+        (["-b", foreign[1], "-s", foreign[0]], 2),
+        (["-b", "one", "-t", foreign[1]], 2),
+        (["-b", "one", foreign[2], foreign[1]], 2),
+        (["-b", "lost", "-s", foreign[0]], 0),
+    ] {
+        let done = lab.run(["gate", "lost", "--github"].iter().chain(&more));
+        assert_eq!(done.code, code, "{more:?} {}", done.stderr);
+        assert_harmless(&done.stderr);
+        assert!(!done.stdout.contains("##["), "{more:?} {}", done.stdout);
+    }
 
     let read = |name: &str| fs::read_to_string(lab.path(name)).unwrap();
     let junit = quick_junit::Report::deserialize_from_str(&read("j.xml")).unwrap();

@@ -9,6 +9,7 @@ use super::{
     judge::{Judged, Verdict},
     markdown, screen,
 };
+use crate::out::print_command;
 
 /// The file to which the summary is appended.
 const SUMMARY: &str = "GITHUB_STEP_SUMMARY";
@@ -25,20 +26,6 @@ fn escape_property(text: &str) -> String {
     escape_message(text).replace(':', "%3A").replace(',', "%2C")
 }
 
-/// Removes the old form of commands, `##[`, which GitHub finds at any place of a line.
-fn defuse_old_form(text: &str) -> String {
-    text.replace("##[", "# #[")
-}
-
-/// Removes commands from a text of the log: `::` at the start of a line, and the old form.
-pub(super) fn defuse(text: &str) -> String {
-    let defused = text.lines().map(|line| {
-        let line = defuse_old_form(line);
-        if line.trim_start().starts_with("::") { format!("| {line}\n") } else { format!("{line}\n") }
-    });
-    defused.collect()
-}
-
 /// The commands for the figures that differ beyond their tolerance, the worst first.
 fn annotations(report: &Report<'_>) -> Vec<String> {
     let mut lines = Vec::new();
@@ -52,7 +39,7 @@ fn annotations(report: &Report<'_>) -> Vec<String> {
     }
     for missing in report.missing.iter().take(MOST) {
         let message = escape_message(&format!("not compared: {missing}"));
-        lines.push(format!("::warning title=senesce gate::{}", defuse_old_form(&message)));
+        lines.push(format!("::warning title=senesce gate::{message}"));
     }
     lines
 }
@@ -66,17 +53,15 @@ fn annotation(command: &str, figure: &Judged) -> String {
     let change = figure.change();
     let percent = figure.tolerance_percent;
     let message = escape_message(&format!("{name}: {a} -> {b} ({change}, tolerance {percent}%)"));
-    defuse_old_form(&format!("::{command} title={title}::{message}"))
+    format!("::{command} title={title}::{message}")
 }
 
 /// Prints the log and the annotations, and appends the table to the summary of the step.
 ///
 /// Errors: the file of the summary cannot be written.
 pub(super) fn print(report: &Report<'_>) -> Result<()> {
-    print!("{}", defuse(&screen::render(report)));
-    for line in annotations(report) {
-        println!("{line}");
-    }
+    print!("{}", screen::render(report));
+    annotations(report).iter().for_each(|line| print_command(line));
     append_summary(&markdown::render(report))
 }
 
@@ -84,7 +69,7 @@ pub(super) fn print(report: &Report<'_>) -> Result<()> {
 ///
 /// Errors: the file of the summary cannot be written.
 pub(super) fn print_failure(message: &str, summary: &str) -> Result<()> {
-    println!("::error title=senesce gate::{}", defuse_old_form(&escape_message(message)));
+    print_command(&format!("::error title=senesce gate::{}", escape_message(message)));
     append_summary(summary)
 }
 
@@ -106,6 +91,5 @@ mod tests {
     fn a_name_cannot_be_a_command() {
         assert_eq!(escape_message("a\n::error::b\r100%"), "a%0A::error::b%0D100%25");
         assert_eq!(escape_property("a,file=x::b"), "a%2Cfile=x%3A%3Ab");
-        assert_eq!(defuse("  ::set-output::x\nx ##[error]y\n"), "|   ::set-output::x\nx # #[error]y\n");
     }
 }

@@ -67,24 +67,25 @@ struct Report<'a> {
 
 /// Whether a command line is one for `git bisect run`, even if it does not parse.
 pub fn is_bisection(arguments: &[OsString]) -> bool {
+    has_option(arguments, "--bisect")
+}
+
+/// Whether GitHub reads the output of a command line, even if it does not parse.
+pub fn is_for_github(arguments: &[OsString]) -> bool {
+    has_option(arguments, "--github")
+}
+
+fn has_option(arguments: &[OsString], option: &str) -> bool {
     let has = |word: &str| arguments.iter().skip(1).any(|argument| argument == word);
-    has("gate") && has("--bisect")
+    has("gate") && has(option)
 }
 
 /// Runs the plan if there is one, compares with the baseline, and writes the outputs.
 pub fn gate(args: GateArgs, quiet: bool) -> Result<()> {
     match args.bisect {
-        true => exit::bisect(|| judge_for_log(&args, quiet)),
-        false => judge_for_log(&args, quiet),
+        true => exit::bisect(|| judge_run(&args, quiet)),
+        false => judge_run(&args, quiet),
     }
-}
-
-/// The text of an error can have names of the baseline, and GitHub executes commands on stderr.
-fn judge_for_log(args: &GateArgs, quiet: bool) -> Result<()> {
-    judge_run(args, quiet).map_err(|error| match args.outputs.github {
-        true => exit::with_message(error, |text| github::defuse(text).trim_end().to_owned()),
-        false => error,
-    })
 }
 
 /// Judges the run. Without a verdict, for example after a failed run, the outputs contain the

@@ -7,14 +7,16 @@ use std::{env, fs, os::unix::fs::DirBuilderExt, path::Path};
 
 use anyhow::{Context, Result};
 use senesce_core::{Bytes, Printable};
-use senesce_guest::{DEFAULT_MEMORY, GuestConfig, Launch, Limits, Writable, check_memory, find_kernel, run_guest};
+use senesce_guest::{
+    DEFAULT_MEMORY, GuestConfig, Launch, Limits, Output, Writable, check_memory, find_kernel, run_guest,
+};
 use senesce_volume::{Custodian, GuestOwners, interrupted, is_guest};
 
 pub use self::{
     inspect::{Order, inspect},
     run::{demo, run},
 };
-use crate::{clock::SystemClock, exit::usage};
+use crate::{clock::SystemClock, exit::usage, out};
 
 /// In a guest, holds the number of the user who started it.
 const CALLER: &str = "SENESCE_GUEST_CALLER";
@@ -124,12 +126,21 @@ fn start(custodian: &Custodian, memory: Option<Bytes>, job: Job, quiet: bool) ->
         limits: limits(),
         clock: &SystemClock::start(),
         interrupted,
+        output: pass_on,
     };
     let end = run_guest(launch)?;
     if !quiet {
         eprintln!("guest: the command started {:.1} s after its kernel", end.boot.as_secs_f64());
     }
     Ok(end.code)
+}
+
+/// Writes output of the guest, in which this program has filtered it.
+fn pass_on(output: Output, bytes: Vec<u8>) {
+    match output {
+        Output::Stdout => out::pass_on(bytes),
+        Output::Stderr => out::note_bytes(bytes),
+    }
 }
 
 fn limits() -> Limits {
