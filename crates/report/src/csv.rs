@@ -31,12 +31,17 @@ fn field(text: &str) -> String {
     }
 }
 
-/// A number with at most nine significant digits: more are artefacts of the arithmetic.
+/// A number with at most nine significant digits: more are artefacts of the arithmetic. A number that
+/// is very large or very small has an exponent.
 pub(crate) fn exact(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return if value == 0.0 { "0".to_owned() } else { String::new() };
     }
-    format!("{value:.8e}").parse::<f64>().map_or_else(|_| String::new(), |rounded| rounded.to_string())
+    let Ok(rounded) = format!("{value:.8e}").parse::<f64>() else { return String::new() };
+    match (1e-18..1e18).contains(&rounded.abs()) {
+        true => rounded.to_string(),
+        false => format!("{rounded:e}"),
+    }
 }
 
 /// The points of lines, by the drawing they belong to.
@@ -69,6 +74,7 @@ mod tests {
     #[test]
     fn csv_numbers_have_nine_digits_texts_no_formulas() {
         assert_eq!([0.012949000000000765, 0.0, f64::NAN, 1e6].map(exact), ["0.012949", "0", "", "1000000"]);
+        assert_eq!([1e300, -2.5e-20].map(exact), ["1e300", "-2.5e-20"]);
         let mut csv = Csv::new(&["a", "b"]);
         csv.row(&["=1+1".to_owned(), "x,\"y\"".to_owned()]);
         csv.row(&["-1.5".to_owned(), String::new()]);

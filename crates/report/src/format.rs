@@ -3,6 +3,7 @@
 use senesce_core::{Printable, TerminalFilter};
 
 /// Three significant digits, no needless zeros, thousands apart: `0.0123`, `1.85`, `12,300`.
+/// Numbers that need many digits have an exponent: `1e300`, `1.5e-11`.
 pub(crate) fn number(value: f64) -> String {
     if !value.is_finite() {
         return "–".to_owned();
@@ -11,13 +12,21 @@ pub(crate) fn number(value: f64) -> String {
         return "0".to_owned();
     }
     let digits = decimals(value);
-    let text = format!("{value:.*}", digits.clamp(0, 9) as usize);
+    if !MOST_DECIMALS.contains(&digits) {
+        let text = format!("{value:.2e}");
+        let (factor, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        return format!("{}e{exponent}", factor.trim_end_matches('0').trim_end_matches('.'));
+    }
+    let text = format!("{value:.*}", digits.max(0) as usize);
     let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
     match text.split_once('.') {
         Some(_) => text.to_owned(),
         None => thousands(text),
     }
 }
+
+/// Decimals of numbers that are written without an exponent: from 1e-8 to 1e12.
+const MOST_DECIMALS: std::ops::RangeInclusive<i32> = -9..=10;
 
 /// Decimals that leave three significant digits after rounding: 0.9996 is 1.00.
 fn decimals(value: f64) -> i32 {
@@ -30,9 +39,9 @@ pub(crate) fn figure(value: f64) -> String {
     if !value.is_finite() || value == 0.0 {
         return number(value);
     }
-    let digits = decimals(value);
-    match digits.clamp(0, 9) {
-        0 => thousands(&format!("{value:.0}")),
+    match decimals(value) {
+        digits if !MOST_DECIMALS.contains(&digits) => format!("{value:.2e}"),
+        digits if digits <= 0 => thousands(&format!("{value:.0}")),
         digits => format!("{value:.*}", digits as usize),
     }
 }
@@ -156,11 +165,17 @@ mod tests {
             (12345.0, "12,345"),
             (-2.5, "-2.5"),
             (f64::NAN, "–"),
+            (1e-8, "0.00000001"),
+            (1.5e-11, "1.5e-11"),
+            (-1e300, "-1e300"),
+            (999_900_000_000.0, "1e12"),
+            (999_400_000_000.0, "999,400,000,000"),
         ];
         for (value, text) in cases {
             assert_eq!(number(value), text);
         }
         assert_eq!([8.0, 6.523, 1234.5, 0.0, 0.9999].map(figure), ["8.00", "6.52", "1,234", "0", "1.00"]);
+        assert_eq!([f64::MAX, 4e-9].map(figure), ["1.80e308", "4.00e-9"]);
         assert_eq!(
             [0.0, 0.00041, 0.0504, 0.9996, 52.961].map(seconds),
             ["0 s", "0.410 ms", "50.4 ms", "1.00 s", "53.0 s"]

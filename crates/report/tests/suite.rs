@@ -52,6 +52,15 @@ fn ratio_beyond_the_axis_is_written() {
     assert!(!page(&suite).contains(">0.00400×<"));
     suite["figures"][1]["normal"]["ratio"] = json!(0.004);
     assert_eq!(page(&suite).matches(">0.00400×<").count(), 2, "on the wide and on the narrow drawing");
+    // A broken or hostile run.
+    let figure = suite["figures"].as_array_mut().unwrap().iter_mut().find(|figure| figure["own"].is_object()).unwrap();
+    for key in ["ratio", "low", "high"] {
+        (figure["normal"][key], figure["own"][key]) = (json!(1e300), json!(1e300));
+    }
+    let page = page(&suite);
+    let page = page.split("id=\"senesce-data\"").next().unwrap();
+    assert!(page.contains(">1.00e300×<"), "{page}");
+    assert!(!page.contains("000,000,000,000") && !page.contains("000000000000"), "{page}");
 }
 
 #[test]
