@@ -9,7 +9,7 @@ use senesce_store::{Results, Role};
 use crate::devices::short;
 use crate::format::{count, figure, percent};
 use crate::model::{Lines, Model, ROLES, Spread, words};
-use crate::noise::is_modelled_difference;
+use crate::noise::{is_modelled_difference, least_difference};
 
 /// An earlier run that a report is compared with.
 #[derive(Clone, Debug, Default)]
@@ -72,6 +72,8 @@ pub(crate) fn section(model: &Model, baseline: Option<&Baseline>) -> Value {
     context! {
         name => baseline.name.as_str(),
         sentence => sentence(&changes),
+        least => least_difference(settle(model, &old)),
+        settles => settle(model, &old),
         unlike => unlike(model.results, &baseline.results),
         rows => rows,
     }
@@ -119,18 +121,18 @@ fn changes(model: &Model, old: &Model) -> Vec<Change> {
     let main = model.main_device().and_then(|(device, costs, _)| Some((device, costs, old.modelled.get(device)?)));
     if let Some((device, costs, before)) = main {
         let name = format!("s/GiB, model: {}", short(device));
-        changes.extend(of_lines(model, &name, costs, before, false));
+        changes.extend(of_lines((model, old), &name, costs, before, false));
     }
     if !model.is_wall_of_memory() && !old.is_wall_of_memory() && model.method == old.method {
-        changes.extend(of_lines(model, "s/GiB, measured", &model.grep_cost(), &old.grep_cost(), false));
+        changes.extend(of_lines((model, old), "s/GiB, measured", &model.grep_cost(), &old.grep_cost(), false));
     }
     let (new, before) = (&model.adjacent_files_share, &old.adjacent_files_share);
-    changes.extend(of_lines(model, "adjacent files", new, before, true));
+    changes.extend(of_lines((model, old), "adjacent files", new, before, true));
     changes
 }
 
 /// A figure of all volumes, at the last checkpoint that both runs have.
-fn of_lines(model: &Model, name: &str, new: &Lines, old: &Lines, is_share: bool) -> Vec<Change> {
+fn of_lines((model, old_model): (&Model, &Model), name: &str, new: &Lines, old: &Lines, is_share: bool) -> Vec<Change> {
     let of = |arm: &str, role: Role| {
         let key = (arm.to_owned(), role);
         let (new, old) = (new.get(&key)?, old.get(&key)?);
@@ -143,7 +145,7 @@ fn of_lines(model: &Model, name: &str, new: &Lines, old: &Lines, is_share: bool)
             at,
             old: old[&at].median,
             new: new[&at].median,
-            outcome: outcome(&ratio, is_share),
+            outcome: outcome(&ratio, is_share, settle(model, old_model)),
             ratio,
             is_share,
         })
@@ -151,10 +153,14 @@ fn of_lines(model: &Model, name: &str, new: &Lines, old: &Lines, is_share: bool)
     model.arms.iter().flat_map(|(arm, _)| ROLES.iter().filter_map(|role| of(arm, *role))).collect()
 }
 
-/// A ratio near 1, or with 1 in its interval, is no change. A ratio of one volume has no interval.
-/// So it must be outside a wider range around 1.
-fn outcome(ratio: &Spread, more_is_better: bool) -> Outcome {
-    if !is_modelled_difference(ratio) {
+/// Whether the volumes of both runs settle.
+fn settle(model: &Model, old: &Model) -> bool {
+    model.settles && old.settles
+}
+
+/// A ratio near 1, or with 1 in its interval, is no change.
+fn outcome(ratio: &Spread, more_is_better: bool, settles: bool) -> Outcome {
+    if !is_modelled_difference(ratio, settles) {
         return Outcome::Unchanged;
     }
     match (ratio.median > 1.0) == more_is_better {
@@ -204,11 +210,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_needs_five_percent_and_an_interval_without_1() {
+    fn a_change_exceeds_chance_and_has_an_interval_without_1() {
+        let outcome = |ratio: &Spread, more_is_better| outcome(ratio, more_is_better, true);
+
         let ratio = |median, low, high, count| Spread { count, median, low, high, ..Spread::default() };
         assert_eq!(outcome(&ratio(1.2, 1.2, 1.2, 1), false), Outcome::Worse);
         assert_eq!(outcome(&ratio(1.2, 1.2, 1.2, 1), true), Outcome::Better);
-        assert_eq!(outcome(&ratio(1.07, 1.07, 1.07, 1), false), Outcome::Unchanged);
+        assert_eq!(super::outcome(&ratio(1.2, 1.2, 1.2, 1), false, false), Outcome::Unchanged);
         assert_eq!(outcome(&ratio(1.2, 0.9, 1.5, 5), false), Outcome::Unchanged);
         assert_eq!(outcome(&ratio(0.8, 0.7, 0.9, 5), false), Outcome::Better);
         assert_eq!(outcome(&ratio(1.02, 1.01, 1.03, 5), false), Outcome::Unchanged);

@@ -26,10 +26,12 @@ struct Cured<'m> {
     gains: Vec<Spread>,
     /// Cost after over that of a fresh copy, of each volume.
     to_fresh: Vec<Spread>,
-    is_beyond_noise: bool,
+    effect: Effect,
+    /// Whether reading any volume is faster than reading its fresh copy, beyond chance and noise.
+    is_faster_than_fresh: bool,
 }
 
-/// The effect of a cure on reading.
+/// The effect of a cure on reading, beyond chance and noise.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Effect {
     Faster,
@@ -59,7 +61,7 @@ pub(crate) fn cure_key_figures(model: &Model) -> Vec<KeyFigure> {
         arm: cured.name.to_owned(),
         factor: cured.gain(),
         device: format!("faster after {}, {}", cured.row.tool, device.trim_start_matches("a ")),
-        is_difference: cured.effect() != Effect::None,
+        is_difference: cured.effect != Effect::None,
     };
     cured.iter().map(figure).collect()
 }
@@ -110,14 +112,21 @@ fn last_cures<'m>(model: &'m Model, costs: &Lines, is_measured: bool) -> Vec<Cur
             || [Role::Full, Role::Empty].into_iter().filter_map(|role| Some((cost(role)?, cost(role.cured())?)));
         let gains: Vec<Spread> = volumes().filter_map(|(before, after)| before.over(after)).collect();
         let fresh = cost(Role::Unaged);
-        let to_fresh = volumes().filter_map(|(_, after)| after.over(fresh?)).collect();
+        let to_fresh: Vec<Spread> = volumes().filter_map(|(_, after)| after.over(fresh?)).collect();
         let noise = model.noise.get(*arm).copied();
         let is_difference = |gain: &Spread| match is_measured {
             true => Finding::of(gain, noise) == Finding::Difference,
-            false => !(ALIKE.contains(&gain.median) || gain.includes_one()),
+            false => model.is_difference(gain),
         };
-        let is_beyond_noise = gains.iter().any(is_difference);
-        (!gains.is_empty()).then_some(Cured { row, name: arm, gains, to_fresh, is_beyond_noise })
+        let differences: Vec<f64> = gains.iter().filter(|gain| is_difference(gain)).map(|gain| gain.median).collect();
+        let effect = match differences.as_slice() {
+            [] => Effect::None,
+            some if some.iter().any(|gain| *gain > 1.0) => Effect::Faster,
+            _ => Effect::Slower,
+        };
+        let is_faster = |ratio: &Spread| ratio.median < 1.0 && is_difference(ratio);
+        let is_faster_than_fresh = to_fresh.iter().all(is_faster);
+        (!gains.is_empty()).then_some(Cured { row, name: arm, gains, to_fresh, effect, is_faster_than_fresh })
     };
     last.iter().filter_map(of_arm).collect()
 }
@@ -125,14 +134,6 @@ fn last_cures<'m>(model: &'m Model, costs: &Lines, is_measured: bool) -> Vec<Cur
 impl Cured<'_> {
     fn most_gain(&self) -> f64 {
         self.gains.iter().map(|gain| gain.median).fold(0.0, f64::max)
-    }
-
-    fn effect(&self) -> Effect {
-        match self.most_gain() {
-            gain if self.is_beyond_noise && gain >= ALIKE.end => Effect::Faster,
-            gain if self.is_beyond_noise && gain < ALIKE.start => Effect::Slower,
-            _ => Effect::None,
-        }
     }
 
     fn gain(&self) -> String {
@@ -144,7 +145,7 @@ impl Cured<'_> {
 }
 
 /// `After 400 pulls, a cure by senesce makes ext4-senesce 9.3× faster to read on a modelled HDD
-/// 7.2K and xfs-senesce 4.0×; e4defrag (ext4-e4defrag) gains nothing.`
+/// 7.2K and xfs-senesce 4.0×; e4defrag (ext4-e4defrag) makes no measurable difference.`
 fn gain_sentence(model: &Model, cured: &[Cured<'_>], device: &str) -> String {
     let first_pulls = cured[0].row.key.pulls;
     let when = match cured.iter().all(|arm| arm.row.key.pulls == first_pulls) {
@@ -159,7 +160,7 @@ fn gain_sentence(model: &Model, cured: &[Cured<'_>], device: &str) -> String {
     }
     let (mut parts, mut vain): (Vec<String>, Vec<String>) = Default::default();
     for tool in &tools {
-        let of = |effect: Effect| cured.iter().filter(move |arm| arm.row.tool == *tool && arm.effect() == effect);
+        let of = |effect: Effect| cured.iter().filter(move |arm| arm.row.tool == *tool && arm.effect == effect);
         let faster: Vec<&Cured<'_>> = of(Effect::Faster).collect();
         if let Some((first, rest)) = faster.split_first() {
             let on = if parts.is_empty() { format!(" on {device}") } else { String::new() };
@@ -177,9 +178,10 @@ fn gain_sentence(model: &Model, cured: &[Cured<'_>], device: &str) -> String {
         }
     }
     if parts.is_empty() {
-        parts.push(format!("no cure makes reading on {device} faster: {}", list(&vain)));
+        parts.push(format!("no cure makes a measurable difference to reading on {device}: {}", list(&vain)));
     } else if !vain.is_empty() {
-        parts.push(format!("{} {} nothing", list(&vain), if vain.len() == 1 { "gains" } else { "gain" }));
+        let make = if vain.len() == 1 { "makes" } else { "make" };
+        parts.push(format!("{} {make} no measurable difference", list(&vain)));
     }
     let mut text = format!("{when}{}.", parts.join("; "));
     if let Some(first) = text.get(..1).map(str::to_uppercase) {
@@ -192,13 +194,13 @@ fn gain_sentence(model: &Model, cured: &[Cured<'_>], device: &str) -> String {
 /// xfs takes 1.8× as long as one.`
 fn fresh_sentence(cured: &[Cured<'_>]) -> Option<String> {
     let mut known =
-        cured.iter().filter(|arm| arm.effect() == Effect::Faster && !arm.to_fresh.is_empty()).collect::<Vec<_>>();
+        cured.iter().filter(|arm| arm.effect == Effect::Faster && !arm.to_fresh.is_empty()).collect::<Vec<_>>();
     let worst = |arm: &Cured<'_>| arm.to_fresh.iter().map(|ratio| ratio.median).fold(0.0, f64::max);
     known.sort_by(|a, b| worst(a).total_cmp(&worst(b)));
     let clause = |arm: &&Cured<'_>| {
         let (name, ratio) = (arm.name, worst(arm));
         match ratio {
-            ratio if ratio < ALIKE.start => {
+            ratio if ratio < 1.0 && arm.is_faster_than_fresh => {
                 format!("{name} is {}× faster to read than a fresh copy", two_digits(1.0 / ratio))
             }
             ratio if ratio < ALIKE.end => format!("{name} is as fast to read as a fresh copy"),

@@ -11,7 +11,7 @@ use crate::cure_headline::{cure_headline, cure_key_figures};
 use crate::devices::{TRACED, VIRTUAL_TIME, short};
 use crate::format::{count, number};
 use crate::model::{Lines, Model, Spread, words};
-use crate::noise::{Finding, Noise, is_modelled_difference};
+use crate::noise::{Finding, Noise};
 
 /// Ratios in this range count as no difference.
 pub(crate) const ALIKE: std::ops::Range<f64> = 0.95..1.05;
@@ -76,7 +76,7 @@ pub(crate) fn key_figures(model: &Model) -> Vec<KeyFigure> {
         arm: arm.arm.to_owned(),
         factor: arm.range(),
         device: device.to_owned(),
-        is_difference: arm.is_slower(),
+        is_difference: arm.is_slower(model),
     };
     if model.main_device().is_none() {
         let wall = Slowdowns::of(model, &model.slowdown);
@@ -158,8 +158,13 @@ impl<'m> OfArm<'m> {
     }
 
     /// Whether reading an aged volume is slower than reading its fresh copy, by more than chance.
-    fn is_slower(&self) -> bool {
-        self.volumes.iter().any(|(_, ratio)| ratio.median > 1.0 && is_modelled_difference(ratio))
+    fn is_slower(&self, model: &Model) -> bool {
+        self.volumes.iter().any(|(_, ratio)| ratio.median > 1.0 && model.is_difference(ratio))
+    }
+
+    /// Whether reading is faster than that of a fresh copy, by more than chance, and nowhere slower.
+    fn is_faster(&self, model: &Model) -> bool {
+        !self.is_slower(model) && self.volumes.iter().any(|(_, ratio)| model.is_difference(ratio))
     }
 }
 
@@ -171,26 +176,40 @@ impl<'m> Slowdowns<'m> {
     }
 }
 
-/// `1,000 pulls make xfs 12× slower to read on a modelled HDD 7.2K, btrfs 5.3–7.2× and ext4
-/// 1.5–1.8×.`
+/// `1,000 pulls make xfs 12× slower to read on a modelled HDD 7.2K, btrfs 5.3–7.2× and f2fs
+/// 1.5–1.8×; no measurable difference: ext4 (1.0×).`
 fn effect(model: &Model, slowdowns: &Slowdowns, device: &str) -> String {
     let pulls = slowdowns.0.iter().map(|arm| arm.pulls).max().unwrap_or(0);
     let steps = match pulls {
         0 => "The first state of the tree".to_owned(),
         pulls => format!("{} {}", count(pulls), model.unit),
     };
-    let (slower, others): (Vec<&OfArm>, Vec<&OfArm>) = slowdowns.0.iter().partition(|arm| arm.is_slower());
-    let of = |arm: &&OfArm| format!("{} ({})", arm.arm, arm.range());
-    let others: Vec<_> = others.iter().map(of).collect();
-    let verb = |one: &'static str, many: &'static str| if pulls == 0 { one } else { many };
-    let Some((first, rest)) = slower.split_first() else {
-        return format!("{steps} {} {} no slower to read on {device}.", verb("leaves", "leave"), list(&others));
-    };
-    let rest: Vec<_> = rest.iter().map(|arm| format!("{} {}", arm.arm, arm.range())).collect();
-    let rest = if rest.is_empty() { String::new() } else { format!(", {}", list(&rest)) };
-    let others = if others.is_empty() { String::new() } else { format!("; not {}", list(&others)) };
-    let make = verb("makes", "make");
-    format!("{steps} {make} {} {} slower to read on {device}{rest}{others}.", first.arm, first.range())
+    let (slower, others): (Vec<&OfArm>, Vec<&OfArm>) = slowdowns.0.iter().partition(|arm| arm.is_slower(model));
+    let (faster, alike): (Vec<&OfArm>, Vec<&OfArm>) = others.into_iter().partition(|arm| arm.is_faster(model));
+    let named =
+        |arms: &[&OfArm]| list(&arms.iter().map(|arm| format!("{} ({})", arm.arm, arm.range())).collect::<Vec<_>>());
+    let make = if pulls == 0 { "makes" } else { "make" };
+    let mut parts = Vec::new();
+    if let Some((first, rest)) = slower.split_first() {
+        let rest: Vec<_> = rest.iter().map(|arm| format!("{} {}", arm.arm, arm.range())).collect();
+        let rest = if rest.is_empty() { String::new() } else { format!(", {}", list(&rest)) };
+        parts.push(format!("{steps} {make} {} {} slower to read on {device}{rest}", first.arm, first.range()));
+    }
+    if !faster.is_empty() {
+        let faster = named(&faster);
+        parts.push(match parts.is_empty() {
+            true => format!("{steps} {make} {faster} faster to read than a fresh copy on {device}"),
+            false => format!("faster than a fresh copy: {faster}"),
+        });
+    }
+    if !alike.is_empty() {
+        let alike = named(&alike);
+        parts.push(match parts.is_empty() {
+            true => format!("{steps} {make} no measurable difference to reading on {device}: {alike}"),
+            false => format!("no measurable difference: {alike}"),
+        });
+    }
+    parts.join("; ") + "."
 }
 
 /// The method of the modelled figures, and how the layout of the arm that ages most differs.
@@ -200,7 +219,7 @@ fn basis(model: &Model, device: &str, slowdowns: &Slowdowns) -> String {
         (_, true) => "Modelled from the traced requests of one grep test",
         _ => "Modelled from where the blocks are, not measured",
     };
-    let Some(most) = slowdowns.0.first().filter(|arm| arm.is_slower()) else { return format!("{how}.") };
+    let Some(most) = slowdowns.0.first().filter(|arm| arm.is_slower(model)) else { return format!("{how}.") };
     let share = |role: Role| {
         let line = model.adjacent_files_share.get(&(most.arm.to_owned(), role))?;
         Some(line.get(&most.pulls)?.median * 100.0)
@@ -440,16 +459,36 @@ mod tests {
     }
 
     #[test]
-    fn arms_that_are_no_slower_are_named() {
+    fn arms_without_a_difference_are_named() {
         let results = Results::default();
         let mut model = Model::compute(&results);
-        add(&mut model, "ext4", [1.01, 0.7], [1.0, 1.0], N_1, Some(1.1));
-        assert_eq!(headline(&model)[0], "1,000 pulls leave ext4 (0.70–1.0×) no slower to read on a modelled HDD 7.2K.");
+        let first = |model: &Model| headline(model).swap_remove(0);
+        add(&mut model, "ext4", [1.01, 0.9], [1.0, 1.0], N_1, Some(1.1));
+        let alike = "1,000 pulls make no measurable difference to reading on a modelled HDD 7.2K: ext4 (0.90–1.0×).";
+        assert_eq!(first(&model), alike);
+        add(&mut model, "zfs", [0.5, 1.0], [1.0, 1.0], N_1, Some(1.1));
+        assert_eq!(
+            first(&model),
+            "1,000 pulls make zfs (0.50–1.0×) faster to read than a fresh copy on a modelled HDD 7.2K; no measurable \
+             difference: ext4 (0.90–1.0×)."
+        );
         add(&mut model, "xfs", [2.0, 2.04], [1.0, 1.0], N_1, Some(1.1));
         assert_eq!(
-            headline(&model)[0],
-            "1,000 pulls make xfs 2.0× slower to read on a modelled HDD 7.2K; not ext4 (0.70–1.0×)."
+            first(&model),
+            "1,000 pulls make xfs 2.0× slower to read on a modelled HDD 7.2K; faster than a fresh copy: zfs (0.50–1.0×); \
+             no measurable difference: ext4 (0.90–1.0×)."
         );
+    }
+
+    #[test]
+    fn settled_volumes_show_smaller_differences() {
+        let results = Results::default();
+        let mut model = Model::compute(&results);
+        add(&mut model, "xfs", [1.2, 1.1], [1.0, 1.0], N_1, Some(1.1));
+        let first = |model: &Model| headline(model).swap_remove(0);
+        assert!(first(&model).contains("no measurable difference"), "{}", first(&model));
+        model.settles = true;
+        assert!(first(&model).contains("xfs 1.1–1.2× slower"), "{}", first(&model));
     }
 
     #[test]

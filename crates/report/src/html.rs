@@ -16,7 +16,7 @@ use crate::headline::{KeyFigure, headline, key_figures};
 use crate::methods::methods;
 use crate::model::{Model, ROLES, words};
 use crate::page::render_page;
-use crate::panels::{Legend, Panel, arm_class, figures, part_class};
+use crate::panels::{Legend, Panel, figures, part_class};
 use crate::shelf::{Placed, place};
 use crate::summary::{self, Cell};
 use crate::warnings::warnings;
@@ -121,17 +121,17 @@ fn figure_value(model: &Model, placed: &Placed) -> Value {
     let variants = figure.variants.iter().map(|(variant, drawn)| {
         context! { name => variant.name(), label => variant.label(), panels => panels(drawn) }
     });
-    let (arms, roles): (&[String], &[Role]) = match &figure.legend {
-        Legend::Roles(roles) => (&[], roles),
-        Legend::Arms(arms, roles) => (arms, roles),
-        Legend::Parts(parts) => (parts, &[]),
-        Legend::Sizes | Legend::Places => (&[], &[]),
+    let (arms, roles): (Vec<(String, String)>, &[Role]) = match &figure.legend {
+        Legend::Roles(roles) => (Vec::new(), roles),
+        Legend::Arms(arms, roles) => (arms.clone(), roles),
+        Legend::Parts(parts) => {
+            (parts.iter().enumerate().map(|(at, part)| (part.clone(), part_class(at))).collect(), &[])
+        }
+        Legend::Sizes | Legend::Places => (Vec::new(), &[]),
     };
-    let class = if matches!(figure.legend, Legend::Parts(_)) { part_class } else { arm_class };
-    let arms = arms.iter().enumerate().map(|(at, arm)| {
-        let class = class(at);
-        let mark = arm_marker(&class, 12.0, 6.0).unwrap_or_default();
-        context! { name => arm.as_str(), class => class, mark => Value::from_safe_string(mark) }
+    let arms = arms.iter().map(|(arm, class)| {
+        let mark = arm_marker(class, 12.0, 6.0).unwrap_or_default();
+        context! { name => arm.as_str(), class => class.as_str(), mark => Value::from_safe_string(mark) }
     });
     let roles = roles.iter().map(|role| {
         context! {

@@ -5,6 +5,7 @@
 //! other figures. Charts are drawn as SVG here, once: the HTML holds the same drawings as the files
 //! for papers, and its script only adds tooltips and toggles. The same results give the same bytes.
 
+mod arm_colour;
 mod arm_order;
 mod baseline;
 mod chart;

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use senesce_store::{CellKey, GrepRow, Results, Role};
 
+use crate::arm_colour::arm_classes;
 use crate::arm_order::by_effect;
 use crate::devices::{TRACED, VIRTUAL_TIME};
-use crate::noise::{Noise, noise_bands};
+use crate::noise::{Noise, is_modelled_difference, noise_bands};
 use crate::slowdown::slowdown;
 pub(crate) use crate::spread::Spread;
 use crate::workload::x_title;
@@ -116,6 +117,10 @@ pub(crate) struct Model<'a> {
     /// Arms with their file systems, the one with the largest effect first (see
     /// [`crate::arm_order`]).
     pub arms: Vec<(String, String)>,
+    /// The classes with the colours of arms (see [`crate::arm_colour`]).
+    pub arm_classes: BTreeMap<String, String>,
+    /// Whether volumes settle, so that two runs of the plan place blocks alike.
+    pub settles: bool,
     /// Checkpoints of any arm.
     pub checkpoints: Vec<u64>,
     /// Invalid cells and why.
@@ -200,7 +205,9 @@ impl<'a> Model<'a> {
             results,
             x_title: String::new(),
             unit: unit.map_or_else(|| "pulls".to_owned(), |row| row.value.clone()),
+            arm_classes: arm_classes(arms.iter().map(|(arm, kind)| (arm.as_str(), kind.as_str()))),
             arms: arms.into_iter().collect(),
+            settles: settles(results),
             checkpoints: checkpoints.into_iter().collect(),
             invalid: invalid
                 .map(|cell| ((cell.key.arm.clone(), cell.key.role, cell.key.pulls), cell.reason.clone()))
@@ -236,6 +243,16 @@ impl<'a> Model<'a> {
         model
     }
 
+    /// Whether a modelled ratio is a difference beyond chance.
+    pub(crate) fn is_difference(&self, ratio: &Spread) -> bool {
+        is_modelled_difference(ratio, self.settles)
+    }
+
+    /// The class with the colour of an arm.
+    pub(crate) fn arm_class(&self, arm: &str) -> String {
+        self.arm_classes.get(arm).cloned().unwrap_or_default()
+    }
+
     /// The repetitions of a grep test that the plan requests. Those that other work disturbed are
     /// repeated, so a cell can have more.
     pub(crate) fn planned_repetitions(&self) -> Option<usize> {
@@ -255,6 +272,12 @@ impl<'a> Model<'a> {
         let last = *of_arm().filter_map(|line| line.last_key_value()).map(|(pulls, _)| pulls).max()?;
         Spread::compute(of_arm().filter_map(|line| line.get(&last)).map(|spread| spread.median)).map(|all| all.median)
     }
+}
+
+/// Whether the plan's volumes settle. A plan without the key does not.
+fn settles(results: &Results) -> bool {
+    let mut rows = results.circumstances.iter();
+    rows.any(|row| row.arm.is_empty() && row.key == "workload.settle_every_operations" && row.value != "0")
 }
 
 fn disturbed_cells(results: &Results, valid: &BTreeSet<&CellKey>) -> BTreeMap<(String, Role, u64), DisturbedCell> {

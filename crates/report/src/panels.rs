@@ -60,8 +60,8 @@ impl Variant {
 pub(crate) enum Legend {
     /// These volumes.
     Roles(Vec<Role>),
-    /// These arms, by colour, and these volumes, by dash.
-    Arms(Vec<String>, Vec<Role>),
+    /// These arms, by colour, each with its class, and these volumes, by dash.
+    Arms(Vec<(String, String)>, Vec<Role>),
     /// Parts of a profile, by colours of their own.
     Parts(Vec<String>),
     /// Sizes of free extents.
@@ -119,12 +119,6 @@ const IN_MEMORY: &str = " The volumes were disks in virtual time, for which noth
 /// The meaning of the reference line in panels of file systems that are mounted through FUSE.
 const FLOOR: &str = " The thin line is the FUSE floor at the last checkpoint: the same test of the same tree from memory, \
     through the same FUSE adapter. The cost above it is that of the engine and its device.";
-
-/// The class with the colour of an arm, by its place among the arms.
-pub(crate) fn arm_class(at: usize) -> String {
-    const COLOURS: usize = 6;
-    format!("arm-{}", at % COLOURS)
-}
 
 /// The class with the colour of a part of a profile. No arm and no volume has these colours.
 pub(crate) fn part_class(at: usize) -> String {

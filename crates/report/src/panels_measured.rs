@@ -6,7 +6,7 @@ use crate::chart::{Distribution, HistogramPanel, LinePanel, TradePanel};
 use crate::csv::{Csv, exact, lines_csv};
 use crate::devices::short;
 use crate::model::{Histograms, Lines, Model, OPERATIONS, QUANTILES, ROLES, words};
-use crate::panels::{Figure, Legend, Panel, Variant, arm_class};
+use crate::panels::{Figure, Legend, Panel, Variant};
 use crate::panels_lines::{LineFigure, line_panels, series, x_axis, y_axis};
 
 const AGED: &[Role] = &[Role::Full, Role::Empty];
@@ -196,13 +196,13 @@ pub(crate) fn latency_figure(model: &Model) -> Figure {
             let axis = lines_of(lines, "ms, logarithmic", " ms", AGED);
             let y = y_axis(&axis, lines.values().flat_map(|line| line.values()), Variant::Logarithmic);
             let mut all = Vec::new();
-            for (at, (arm, _)) in model.arms.iter().enumerate() {
+            for (arm, _) in &model.arms {
                 for role in AGED.iter().copied().filter(|role| lines.contains_key(&(arm.clone(), *role))) {
                     let mut of_volume = series(model, lines, arm, role);
                     of_volume.name = format!("{arm}, {}", words(role));
                     // The dash is the volume.
                     of_volume.label.clone_from(arm);
-                    of_volume.colour = arm_class(at);
+                    of_volume.colour = model.arm_class(arm);
                     // Crosses of several arms would overlap.
                     of_volume.invalid.clear();
                     all.push(of_volume);
@@ -224,6 +224,7 @@ pub(crate) fn latency_figure(model: &Model) -> Figure {
         });
         Some((Variant::Choice { name, label }, panels.collect()))
     };
+    let named_arms = model.arms.iter().map(|(arm, _)| (arm.clone(), model.arm_class(arm)));
     Figure {
         name: "latency".to_owned(),
         title: "Latency of the operations that age".to_owned(),
@@ -232,7 +233,7 @@ pub(crate) fn latency_figure(model: &Model) -> Figure {
                   stays in memory is written later and is not included. \"All but syncs\" leaves out fsync and syncfs. \
                   Every panel has its own scale."
                 .to_owned(),
-        legend: Legend::Arms(model.arms.iter().map(|(arm, _)| arm.clone()).collect(), AGED.to_vec()),
+        legend: Legend::Arms(named_arms.collect(), AGED.to_vec()),
         csv: latency_csv(model),
         variants: OPERATIONS.iter().filter_map(of_operation).collect(),
     }
@@ -254,12 +255,12 @@ fn trade_csv(model: &Model) -> String {
 /// volume.
 pub(crate) fn trade_figure(model: &Model) -> Figure {
     let panel = |role: Role, device: &str, costs: &Lines| {
-        let dot = |(at, (arm, _)): (usize, &(String, String))| {
+        let dot = |(arm, _): &(String, String)| {
             let key = (arm.clone(), role);
             let (_, cost) = costs.get(&key)?.last_key_value()?;
-            Some((arm_class(at), arm.clone(), *model.write_amplification_of_all.get(&key)?, cost.median))
+            Some((model.arm_class(arm), arm.clone(), *model.write_amplification_of_all.get(&key)?, cost.median))
         };
-        let dots: Vec<_> = model.arms.iter().enumerate().filter_map(dot).collect();
+        let dots: Vec<_> = model.arms.iter().filter_map(dot).collect();
         let title = format!("{} volume", words(role));
         let panel = TradePanel {
             title: title.clone(),

@@ -6,7 +6,7 @@ use crate::chart::{CLASS_NAMES, Frame, PANEL_WIDTH, PLACE_COLOURS, arm_marker, m
 use crate::figures::light_css;
 use crate::format::escape;
 use crate::model::words;
-use crate::panels::{Figure, Legend, Panel, Variant, arm_class, part_class};
+use crate::panels::{Figure, Legend, Panel, Variant, part_class};
 
 const GAP: f64 = 28.0;
 const MARGIN: f64 = 20.0;
@@ -154,11 +154,11 @@ fn legend(legend: &Legend, width: f64, reference: Option<&str>) -> (String, f64)
             }
         }
         Legend::Arms(arms, roles) => {
-            for (at, arm) in arms.iter().enumerate() {
-                let ((x, y), class) = (place(at), arm_class(at));
-                let mark = arm_marker(&class, x + 13.0, y).unwrap_or_default();
+            for (at, (arm, class)) in arms.iter().enumerate() {
+                let (x, y) = place(at);
+                let mark = arm_marker(class, x + 13.0, y).unwrap_or_default();
                 let _ = write!(marks, r#"<g class="series full {class}">{mark}</g>"#);
-                entries.push((class, arm.as_str()));
+                entries.push((class.clone(), arm.as_str()));
             }
             // Volumes start on a line of their own.
             entries.resize(lines(entries.len()) * per_line, (String::new(), ""));
@@ -228,7 +228,8 @@ mod tests {
 
     #[test]
     fn legend_entries_stay_inside_the_drawing() {
-        let arms = ["mail", "churn", "depth", "fullness", "five", "six", "seven"].map(str::to_owned).to_vec();
+        let arms = ["mail", "churn", "depth", "fullness", "five", "six", "seven"];
+        let arms = arms.map(|arm| (arm.to_owned(), "arm-0".to_owned())).to_vec();
         let roles = vec![Role::Full, Role::Empty, Role::Unaged];
         for kind in [Legend::Arms(arms, roles.clone()), Legend::Roles(roles), Legend::Sizes, Legend::Places] {
             for width in [400.0, 788.0, 1176.0] {

@@ -7,11 +7,14 @@
 mod drawing;
 mod free_space;
 
+use std::collections::BTreeMap;
+
 use minijinja::{Value, context};
 use serde_json::Value as Json;
 
 use crate::{
     Error,
+    arm_colour::arm_classes,
     csv::{Csv, exact},
     format::{count, figure, number, page_json, percent},
     html::style,
@@ -25,9 +28,6 @@ pub struct SuiteOptions {
     pub made_at: Option<String>,
 }
 
-/// Colours of file systems. Further file systems reuse them from the start.
-const COLOURS: usize = 6;
-
 /// Renders the results of a suite as one HTML page, which loads nothing.
 ///
 /// In: JSON of schema `senesce-suite-results/1`. Out: the page; the same for the same input. Values
@@ -38,7 +38,6 @@ pub fn render_suite(results: &Json, options: &SuiteOptions) -> Result<String, Er
     if let Some(data) = data.as_object_mut() {
         data.remove("runs");
     }
-    let arms = page.file_systems.iter().enumerate();
     let context = context! {
         name => text(&results["plan"]["name"]),
         description => text(&results["plan"]["description"]),
@@ -50,11 +49,11 @@ pub fn render_suite(results: &Json, options: &SuiteOptions) -> Result<String, Er
         base => page.file_systems.first().cloned().unwrap_or_default(),
         verdicts => page.verdicts(),
         warnings => page.warnings(),
-        arms => arms.map(|(at, name)| context! { name => name.as_str(), class => class(at) }).collect::<Vec<_>>(),
+        arms => page.file_systems.iter().map(|name| context! { name => name.as_str(), class => class(&page.classes, name) }).collect::<Vec<_>>(),
         figures => page.personalities.iter().map(|name| page.figure(name)).collect::<Vec<_>>(),
         rankings => page.rankings(),
         states => page.states(),
-        free_space => free_space::table(results),
+        free_space => free_space::table(results, &page.classes),
         facts => page.facts(),
         style => style() + include_str!("../assets/suite.css"),
         script => include_str!("../assets/report.js"),
@@ -76,8 +75,9 @@ fn list(value: &Json) -> impl Iterator<Item = &Json> {
     value.as_array().into_iter().flatten()
 }
 
-fn class(at: usize) -> String {
-    format!("fs-{}", at % COLOURS)
+/// The class with the colour of a file system as text. In: the classes of [`arm_classes`].
+fn class(classes: &BTreeMap<String, String>, file_system: &str) -> String {
+    classes.get(file_system).map_or(String::new(), |class| class.replace("arm-", "fs-"))
 }
 
 /// Values of a key in the order of their first use.
@@ -96,6 +96,8 @@ struct Page<'a> {
     personalities: Vec<String>,
     file_systems: Vec<String>,
     states: Vec<String>,
+    /// Classes with the colours of arms, by file system.
+    classes: BTreeMap<String, String>,
 }
 
 /// A dot: a ratio with its interval.
@@ -108,7 +110,12 @@ struct Bar {
 impl<'a> Page<'a> {
     fn read(results: &'a Json) -> Self {
         let of = |key| names(&results["figures"], key);
-        Self { results, personalities: of("personality"), file_systems: of("file_system"), states: of("state") }
+        let file_systems = of("file_system");
+        // The table of free space can have other file systems.
+        let of_states = names(&results["states"], "file_system");
+        let all = file_systems.iter().chain(&of_states);
+        let classes = arm_classes(all.map(|name| (name.as_str(), name.as_str())));
+        Self { results, personalities: of("personality"), file_systems, states: of("state"), classes }
     }
 
     fn entry(&self, personality: &str, file_system: &str, state: &str) -> &'a Json {
@@ -125,8 +132,10 @@ impl<'a> Page<'a> {
             .filter_map(|entry| Some((entry["own"]["ratio"].as_f64()?, entry)))
             .min_by(|(one, _), (other, _)| one.total_cmp(other));
         if let Some((ratio, entry)) = worst {
-            let share =
-                |value: f64| if value.is_finite() { format!("{:.0}%", value * 100.0) } else { "–".to_owned() };
+            let share = |value: f64| match value.is_finite() {
+                true => format!("{}%", number((value * 100.0).round())),
+                false => "–".to_owned(),
+            };
             let at = |key: &str| share(entry["own"][key].as_f64().unwrap_or(f64::NAN));
             let (file_system, personality) = (text(&entry["file_system"]), text(&entry["personality"]));
             let state = text(&entry["state"]);

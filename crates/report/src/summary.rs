@@ -8,7 +8,7 @@ use crate::devices::{TRACED, VIRTUAL_TIME};
 use crate::format::{count, figure, percent};
 use crate::headline::headline;
 use crate::model::{Line, Lines, Model, ROLES, Spread, words};
-use crate::noise::{Finding, Noise, band_text, is_modelled_difference};
+use crate::noise::{Finding, Noise, band_text};
 use crate::warnings::warnings;
 
 /// A cell of the summary.
@@ -115,7 +115,7 @@ fn costs(model: &Model, arm: &str, role: Role, pulls: u64) -> Vec<Cell> {
         Cell::plain(first.unwrap_or_else(|| "–".to_owned()))
     };
     let cost = |lines: &Lines| Cell::plain(last(&line(lines), pulls, median));
-    let slowdown = |lines: &Lines, class: fn(&Spread, Option<Noise>) -> &'static str| match role {
+    let slowdown = |lines: &Lines, class: &dyn Fn(&Spread, Option<Noise>) -> &'static str| match role {
         Role::Unaged => Cell::default(),
         _ => {
             let line = line(lines);
@@ -125,7 +125,7 @@ fn costs(model: &Model, arm: &str, role: Role, pulls: u64) -> Vec<Cell> {
     };
     let of_model = |ratio: &Spread, _| match ratio.includes_one() {
         true => "muted",
-        false if is_modelled_difference(ratio) => "strong",
+        false if model.is_difference(ratio) => "strong",
         false => "",
     };
     let of_wall = |ratio: &Spread, noise| match Finding::of(ratio, noise) {
@@ -140,8 +140,8 @@ fn costs(model: &Model, arm: &str, role: Role, pulls: u64) -> Vec<Cell> {
         Role::Unaged => Cell::default(),
         _ => Cell::plain(band_text(noise)),
     };
-    let modelled_slowdown = slowdown(modelled.1, of_model);
-    let wall_slowdown = slowdown(&model.slowdown, of_wall);
+    let modelled_slowdown = slowdown(modelled.1, &of_model);
+    let wall_slowdown = slowdown(&model.slowdown, &of_wall);
     if model.virtual_disk().is_none() {
         let of_model = [modelled_slowdown, cost(modelled.0)];
         return of_model

@@ -145,15 +145,19 @@ mod tests {
 
     #[test]
     fn colours_of_sizes_are_distinct_in_grey() {
-        let style = include_str!("../../assets/light.css");
-        let grey = |class: usize| {
-            let colour = style.split(&format!("--size-{class}: #")).nth(1).unwrap();
+        let grey = |style: &str, name: &str| {
+            let colour = style.split(&format!("--{name}: #")).nth(1).unwrap();
             let channel = |at: usize| f64::from(u8::from_str_radix(&colour[at..at + 2], 16).unwrap()) / 255.0;
             // The luminance of sRGB, without the linear part near black.
             0.2126 * channel(0).powf(2.2) + 0.7152 * channel(2).powf(2.2) + 0.0722 * channel(4).powf(2.2)
         };
-        let greys: Vec<f64> = (0..CLASS_NAMES.len()).map(grey).collect();
-        assert!(greys.windows(2).all(|pair| pair[0] + 0.02 < pair[1]), "small extents are dark: {greys:?}");
+        for style in [include_str!("../../assets/light.css"), include_str!("../../assets/dark.css")] {
+            let greys: Vec<f64> = (0..CLASS_NAMES.len()).map(|class| grey(style, &format!("size-{class}"))).collect();
+            assert!(greys.windows(2).all(|pair| pair[0] + 0.02 < pair[1]), "small extents are dark: {greys:?}");
+            let paper = grey(style, "paper");
+            let contrast = |grey: f64| (grey.max(paper) + 0.05) / (grey.min(paper) + 0.05);
+            assert!(greys.iter().all(|grey| contrast(*grey) > 1.2), "a size is as the paper: {greys:?}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Axis, Draw, Frame, draw_heights};
+use super::{Axis, Draw, Frame, arm_marker, draw_heights};
 use crate::format::{escape, number};
 
 const LEFT: f64 = 48.0;
@@ -55,9 +55,10 @@ impl Draw for TradePanel {
         for ((class, name, along, up), (x, y)) in self.dots.iter().zip(&places) {
             let (left, line) = beside(*x, *y, name.chars().count() as f64 * LETTER, (frame, &mut taken));
             let name = escape(name);
+            let mark = arm_marker(class, *x, *y).unwrap_or_default();
             let _ = write!(
                 svg,
-                r#"<g class="series full {class}"><circle class="marker" cx="{x:.1}" cy="{y:.1}" r="4"/></g><text class="end-label {class}" x="{left:.1}" y="{line:.1}">{name}</text>"#
+                r#"<g class="series full {class}">{mark}</g><text class="end-label {class}" x="{left:.1}" y="{line:.1}">{name}</text>"#
             );
             let tip = format!(
                 "{name}\n{class}\t{}\t{}\n{class}\t{}\t{}",

@@ -91,8 +91,8 @@ impl Drawing<'_> {
     }
 
     /// Class, name and value of a dot, for a tooltip.
-    fn tip(&self, at: usize, file_system: &str, state: &str) -> String {
-        let colour = class(at).replace("fs-", "arm-");
+    fn tip(&self, file_system: &str, state: &str) -> String {
+        let colour = self.page.classes.get(file_system).map_or("", String::as_str);
         let Some(bar) = self.bar(file_system, state) else {
             return format!("{colour}\t{file_system}\tno run succeeded");
         };
@@ -121,7 +121,7 @@ impl Drawing<'_> {
         let step = group * 0.8 / self.page.file_systems.len().max(1) as f64;
         let x = |place: usize, at: usize| left + group * (place as f64 + 0.1) + step * (at as f64 + 0.5);
         for (at, file_system) in self.page.file_systems.iter().enumerate() {
-            let _ = write!(svg, r#"<g class="{}">"#, class(at));
+            let _ = write!(svg, r#"<g class="{}">"#, class(&self.page.classes, file_system));
             let bars: Vec<_> = self.page.states.iter().map(|state| self.bar(file_system, state)).collect();
             let point = |(place, bar): (usize, &Option<Bar>)| {
                 Some(format!("{:.1},{:.1}", x(place, at), y(bar.as_ref()?.ratio)))
@@ -146,7 +146,7 @@ impl Drawing<'_> {
         }
         for (place, state) in self.page.states.iter().enumerate() {
             let start = left + group * place as f64;
-            let tips = self.page.file_systems.iter().enumerate().map(|(at, name)| self.tip(at, name, state));
+            let tips = self.page.file_systems.iter().map(|name| self.tip(name, state));
             let tip = escape(&format!("{state}\n{}", tips.collect::<Vec<_>>().join("\n")));
             let _ = write!(
                 svg,
@@ -187,7 +187,7 @@ impl Drawing<'_> {
                     left - 10.0,
                     y + 4.0,
                     escape(file_system),
-                    class(at)
+                    class(&self.page.classes, file_system)
                 );
                 let (fresh, aged) = (self.bar(file_system, "fresh"), self.bar(file_system, state));
                 if let (Some(fresh), Some(aged)) = (&fresh, &aged) {
@@ -202,7 +202,7 @@ impl Drawing<'_> {
                 let beyond = aged.as_ref().map(|bar| self.beyond(bar.ratio, x(bar.ratio), y - 7.0));
                 let aged = aged.map(|bar| dot(state, x(bar.ratio), y));
                 svg.extend(fresh.into_iter().chain(aged).chain(beyond));
-                let tips = [self.tip(at, file_system, "fresh"), self.tip(at, file_system, state)];
+                let tips = [self.tip(file_system, "fresh"), self.tip(file_system, state)];
                 let tip = escape(&format!("fresh, then {state}\n{}", tips.join("\n")));
                 let _ = write!(
                     svg,
