@@ -59,8 +59,8 @@ pub use error::{Error, ErrorKind, Result};
 pub use guest_owners::{GuestOwners, set_guest_owners};
 pub use host::{
     Claim, DeviceNumber, DeviceStat, DiskServer, EngineConfig, EngineServer, EngineSource, FileId, HeldDevice, Host,
-    LinuxHost, LoopDevice, Medium, MediumKind, MountEntry, MountOptions, ProcessId, Purpose, SeenMount, ToolOutput,
-    Use, btrfs_sys_directory, cached_pages, find_btrfs_id, find_medium, list_mounts, parse_mount_options,
+    LinuxHost, LoopDevice, Medium, MediumKind, MountEntry, MountOptions, ProcessId, Purpose, ReleaseTries, SeenMount,
+    ToolOutput, Use, btrfs_sys_directory, cached_pages, find_btrfs_id, find_medium, list_mounts, parse_mount_options,
     parse_mountinfo, set_idle_priority,
 };
 pub use mkfs::plan_mkfs;
@@ -73,7 +73,7 @@ pub use resources::{
 };
 pub use room::{check_room, check_size};
 pub use senesce_vdisk::{Pace, TimeReport};
-pub use settle::{Pinned, Settler, settled_mount_option};
+pub use settle::{Pinned, Settler, find_unsettled, settled_mount_option};
 pub use signals::{
     check_interrupted, install_signal_cleanup, interrupted, is_interrupted, notice_slow_end, wake_on_signal,
 };

@@ -28,7 +28,10 @@ use rustix::{
 
 use crate::{
     Error, FileSystemKind, Result,
-    host::{btrfs_attributes::set_read_ahead, settle_calls as calls},
+    host::{
+        btrfs_attributes::{read_ahead, set_read_ahead},
+        settle_calls as calls,
+    },
 };
 
 /// The most operations between two commits of Btrfs. An operation adds up to three delayed items. A
@@ -45,12 +48,31 @@ pub fn settled_mount_option(kind: FileSystemKind) -> &'static str {
     if kind == FileSystemKind::Ext4 { "no_prefetch_block_bitmaps" } else { "" }
 }
 
-/// Prepares a new mount, so that the requests of a cold read follow from the layout.
+/// Prepares a new mount, so that the requests of a cold read follow from the layout. A kernel that
+/// does not offer this is no error; see [`find_unsettled`].
 pub(crate) fn settle_mount(mount: &Path, kind: FileSystemKind) -> Result<()> {
     if kind != FileSystemKind::Btrfs {
         return Ok(());
     }
-    set_read_ahead(open_root(mount)?, BTRFS_READ_AHEAD_KIB).map_err(Error::std("set the read-ahead of", mount))
+    let set = set_read_ahead(open_root(mount)?, BTRFS_READ_AHEAD_KIB);
+    set.map(|_| ()).map_err(Error::std("set the read-ahead of", mount))
+}
+
+/// Returns what this kernel could not settle on a mount, and the effect. `None` if it is settled.
+pub fn find_unsettled(mount: &Path, kind: FileSystemKind) -> Result<Option<String>> {
+    if kind != FileSystemKind::Btrfs {
+        return Ok(None);
+    }
+    let kib = read_ahead(open_root(mount)?).map_err(Error::std("read the read-ahead of", mount))?;
+    let found = match kib {
+        Some(BTRFS_READ_AHEAD_KIB) => return Ok(None),
+        Some(kib) => format!("it is {kib} KiB"),
+        None => "/sys/fs/btrfs has no bdi/read_ahead_kb".to_owned(),
+    };
+    Ok(Some(format!(
+        "the read-ahead of Btrfs cannot be set to {BTRFS_READ_AHEAD_KIB} KiB ({found}): requests of a cold read can \
+         differ between two runs"
+    )))
 }
 
 fn open_root(mount: &Path) -> Result<OwnedFd> {

@@ -1,7 +1,8 @@
 //! The identity of a mounted Btrfs, and its settings below `/sys/fs/btrfs`.
 
 use std::{
-    fs, io,
+    fs,
+    io::{self, ErrorKind, Write},
     os::fd::AsFd,
     path::{Path, PathBuf},
 };
@@ -41,7 +42,48 @@ pub fn btrfs_sys_directory(id: Uuid) -> PathBuf {
     Path::new("/sys/fs/btrfs").join(id.to_string())
 }
 
-/// Sets the read-ahead of files. The kernel forgets it at the unmount.
-pub(crate) fn set_read_ahead(root: impl AsFd, kib: u32) -> io::Result<()> {
-    fs::write(btrfs_sys_directory(find_btrfs_id(root)?).join("bdi/read_ahead_kb"), kib.to_string())
+/// Sets the read-ahead of files. The kernel forgets it at the unmount. Returns whether it can be
+/// set: old kernels do not offer it, and containers can have a read-only `/sys`.
+pub(crate) fn set_read_ahead(root: impl AsFd, kib: u32) -> io::Result<bool> {
+    write_read_ahead(&btrfs_sys_directory(find_btrfs_id(root)?), kib)
+}
+
+fn write_read_ahead(directory: &Path, kib: u32) -> io::Result<bool> {
+    // A missing file is not created: sysfs would refuse that with another error.
+    let opened = fs::File::options().write(true).open(directory.join("bdi/read_ahead_kb"));
+    match opened.and_then(|mut file| file.write_all(kib.to_string().as_bytes())) {
+        Ok(()) => Ok(true),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ReadOnlyFilesystem) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// The read-ahead of files, KiB. `None`: the kernel does not offer it.
+pub(crate) fn read_ahead(root: impl AsFd) -> io::Result<Option<u32>> {
+    let text = fs::read_to_string(btrfs_sys_directory(find_btrfs_id(root)?).join("bdi/read_ahead_kb"));
+    match text {
+        Ok(text) => Ok(text.trim().parse().ok()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernel_without_the_setting_is_no_error() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(!write_read_ahead(dir.path(), 512).unwrap(), "there is no bdi");
+        fs::create_dir(dir.path().join("bdi")).unwrap();
+        let setting = dir.path().join("bdi/read_ahead_kb");
+        assert!(!write_read_ahead(dir.path(), 512).unwrap() && !setting.exists());
+        fs::write(&setting, "4096").unwrap();
+        assert!(write_read_ahead(dir.path(), 512).unwrap());
+        assert!(fs::read_to_string(&setting).unwrap().starts_with("512"));
+        fs::remove_file(&setting).unwrap();
+        fs::create_dir(&setting).unwrap();
+        write_read_ahead(dir.path(), 512).unwrap_err();
+    }
 }

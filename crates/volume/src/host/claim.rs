@@ -235,12 +235,24 @@ fn find_engine(name: &Path, flags: OFlags, path: &Path) -> Result<Option<Use>> {
     }
 }
 
+/// The number of tries until a device that is still in use is refused. Each takes about 0.2 s,
+/// because the open retries, too.
+#[derive(Clone, Copy, Debug)]
+pub struct ReleaseTries {
+    /// Tries before the uses are read.
+    pub first: u32,
+    /// Further tries while the only use is a mount in another namespace.
+    pub elsewhere: u32,
+}
+
+impl Default for ReleaseTries {
+    fn default() -> Self {
+        Self { first: 50, elsewhere: 150 }
+    }
+}
+
 /// See [`Host::await_release`](super::Host::await_release).
-pub(super) fn await_release(device: &Path, pause: impl Fn(Duration)) -> Result<()> {
-    /// Tries before the uses are read. Each takes about 0.2 s, because the open retries, too.
-    const TRIES: u32 = 50;
-    /// Tries while the only use is a mount in another namespace.
-    const TRIES_ELSEWHERE: u32 = 150;
+pub(super) fn await_release(device: &Path, tries: ReleaseTries, pause: impl Fn(Duration)) -> Result<()> {
     let is_released = |tries: u32| -> Result<bool> {
         for _ in 0..tries {
             if !is_claimed(device)? {
@@ -254,12 +266,12 @@ pub(super) fn await_release(device: &Path, pause: impl Fn(Duration)) -> Result<(
         let uses = find_uses(open_patiently(device, OFlags::RDONLY)?, device)?;
         Ok(uses.into_iter().filter(|found| matches!(found, Use::Mounted { .. })).collect())
     };
-    if is_released(TRIES)? {
+    if is_released(tries.first)? {
         return Ok(());
     }
     let mut mounts = find_mounts()?;
     if are_elsewhere(&mounts) {
-        if is_released(TRIES_ELSEWHERE)? {
+        if is_released(tries.elsewhere)? {
             return Ok(());
         }
         mounts = find_mounts()?;
@@ -406,10 +418,11 @@ mod tests {
         if !root_or_skip("loop devices and mount namespaces") {
             return;
         }
-        // The first wait has 50 pauses. Another process may open the device once more.
-        let (released, pauses) = with_mount_elsewhere(55, |device, pause| await_release(device, pause));
+        // Another process may open the device once more.
+        let tries = ReleaseTries { first: 2, ..ReleaseTries::default() };
+        let (released, pauses) = with_mount_elsewhere(5, |device, pause| await_release(device, tries, pause));
         released.unwrap();
-        assert!(pauses >= 55, "{pauses}");
+        assert!(pauses >= 5, "{pauses}");
         let (claimed, pauses) = with_mount_elsewhere(3, |device, pause| claim_patiently(device, pause));
         assert!(claimed.unwrap().is_device());
         assert!(pauses >= 3, "{pauses}");

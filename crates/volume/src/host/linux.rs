@@ -15,8 +15,8 @@ use senesce_vdisk::{Footprint, Identity, Launch, ProcessRef, Released, ServeConf
 
 use super::{
     DeviceNumber, DeviceStat, DiskServer, EngineConfig, EngineServer, FileId, HeldDevice, Host, LoopDevice, MountEntry,
-    ProcessId, ToolOutput, await_release, claim_patiently, ioctl, linux_device, linux_disk, linux_engine, linux_file,
-    loop_devices, parse_mount_options, parse_mountinfo,
+    ProcessId, ReleaseTries, ToolOutput, await_release, claim_patiently, ioctl, linux_device, linux_disk, linux_engine,
+    linux_file, loop_devices, parse_mount_options, parse_mountinfo,
 };
 use crate::{
     Error, FileSystemKind, Result, circumstances,
@@ -40,6 +40,8 @@ pub struct LinuxHost {
     /// The program that makes and serves engines of ours. By default it is the running one, which
     /// hands `fs mkfs` and `fs serve` over.
     pub engine_server: Launch,
+    /// How long an unmounted device may stay in use.
+    pub release_tries: ReleaseTries,
 }
 
 impl Default for LinuxHost {
@@ -50,6 +52,7 @@ impl Default for LinuxHost {
             direct_io: true,
             disk_server: linux_disk::default_launch(),
             engine_server: linux_engine::default_launch(),
+            release_tries: ReleaseTries::default(),
         }
     }
 }
@@ -322,7 +325,7 @@ impl Host for LinuxHost {
     }
 
     fn await_release(&self, path: &Path) -> Result<()> {
-        await_release(path, |time| self.pause(time))
+        await_release(path, self.release_tries, |time| self.pause(time))
     }
 
     fn read_ahead(&self, path: &Path) -> Result<u32> {

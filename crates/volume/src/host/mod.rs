@@ -31,7 +31,7 @@ use senesce_vdisk::{Footprint, Identity, Released, ServeConfig, TimeReport};
 use serde::{Deserialize, Serialize};
 
 pub use btrfs_attributes::{btrfs_sys_directory, find_btrfs_id};
-pub use claim::{Claim, Purpose};
+pub use claim::{Claim, Purpose, ReleaseTries};
 use claim::{await_release, claim_patiently};
 pub use disk_kind::{Medium, MediumKind, find_medium};
 pub use in_use::Use;
@@ -300,7 +300,7 @@ pub trait Host: Send + Sync {
     fn flush_device(&self, path: &Path) -> Result<()>;
     /// Waits up to 10 s until the kernel and all processes have released a device. An unmount does
     /// not release it if a copied mount namespace still has it mounted. For such a mount it waits
-    /// up to 30 s more.
+    /// up to 30 s more. [`LinuxHost::release_tries`] changes both times.
     ///
     /// Errors: `DeviceInUse`, which names that use.
     fn await_release(&self, path: &Path) -> Result<()>;

@@ -21,8 +21,12 @@ pub struct Bench {
 
 impl Bench {
     pub fn new() -> Self {
+        Self::with_host(LinuxHost::default())
+    }
+
+    pub fn with_host(host: LinuxHost) -> Self {
         let temp = tempfile::Builder::new().prefix("senesce-volume-test-").tempdir_in("/tmp").unwrap();
-        let custodian = Custodian::open(Arc::new(LinuxHost::default()), temp.path()).unwrap();
+        let custodian = Custodian::open(Arc::new(host), temp.path()).unwrap();
         Self { custodian, temp }
     }
 
