@@ -75,6 +75,18 @@ impl Progress {
             Self::Lines(lines) => lines.print(text),
         }
     }
+
+    /// Shows work that is not of an arm and can be long.
+    pub fn begin(&self, what: &str) {
+        match self {
+            Self::Quiet => {}
+            Self::Bar(bar) => bar.say(what),
+            Self::Lines(lines) => {
+                lines.watch.set_doing(format!("run: {what}"));
+                lines.print(what);
+            }
+        }
+    }
 }
 
 impl Observer for Progress {
@@ -199,15 +211,14 @@ fn doing_text(what: &str, role: Option<Role>) -> String {
     format!("{what}{on}")
 }
 
-/// Returns the work of the arm after an event. `None`: the event does not change it. `Some(None)`:
-/// the arm has no work then.
-fn doing_after(event: &Event) -> Option<Option<String>> {
+/// Returns the work of the run after an event. `None`: the event does not change it.
+fn doing_after(event: &Event) -> Option<String> {
     match event {
-        Event::ArmStarted { arm, .. } => Some(Some(format!("{arm}: preparing the volumes"))),
-        Event::Doing { arm, what, role } => Some(Some(format!("{arm}: {}", doing_text(what, *role)))),
-        Event::Step { arm, .. } | Event::CheckpointDone { arm, .. } => Some(Some(format!("{arm}: aging"))),
-        Event::CureStarted { arm, role, tool, .. } => Some(Some(format!("{arm}: cure by {tool} on {}", role.name()))),
-        Event::ArmDone { .. } => Some(None),
+        Event::ArmStarted { arm, .. } => Some(format!("{arm}: preparing the volumes")),
+        Event::Doing { arm, what, role } => Some(format!("{arm}: {}", doing_text(what, *role))),
+        Event::Step { arm, .. } | Event::CheckpointDone { arm, .. } => Some(format!("{arm}: aging")),
+        Event::CureStarted { arm, role, tool, .. } => Some(format!("{arm}: cure by {tool} on {}", role.name())),
+        Event::ArmDone { .. } => Some("run: writing the results".to_owned()),
         Event::CellDone { .. } | Event::Warning { .. } => None,
     }
 }
@@ -371,12 +382,13 @@ mod tests {
     }
 
     #[test]
-    fn work_changes_with_the_phase_and_stops_with_the_arm() {
+    fn work_changes_with_the_phase_and_the_arm() {
         let doing = Event::Doing { arm: "xfs".into(), what: "hashing the tree".into(), role: Some(Role::Full) };
-        assert_eq!(doing_after(&doing), Some(Some("xfs: hashing the tree on full".to_owned())));
+        assert_eq!(doing_after(&doing), Some("xfs: hashing the tree on full".to_owned()));
         let checkpoint = Event::CheckpointDone { arm: "xfs".into(), pulls: 1, cured: false, phases: Vec::new() };
-        assert_eq!(doing_after(&checkpoint), Some(Some("xfs: aging".to_owned())));
-        assert_eq!(doing_after(&Event::ArmDone { arm: "xfs".into(), reason: String::new() }), Some(None));
+        assert_eq!(doing_after(&checkpoint), Some("xfs: aging".to_owned()));
+        let done = Event::ArmDone { arm: "xfs".into(), reason: String::new() };
+        assert_eq!(doing_after(&done), Some("run: writing the results".to_owned()));
         assert_eq!(doing_after(&Event::Warning { arm: "xfs".into(), message: "w".into() }), None);
     }
 

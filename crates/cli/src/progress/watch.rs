@@ -60,8 +60,8 @@ impl Watch {
     }
 
     /// Sets the current work, which lines after a silence show.
-    pub(super) fn set_doing(&self, what: Option<String>) {
-        self.shared.lock().silence.doing = what.map(|what| (what, Instant::now()));
+    pub(super) fn set_doing(&self, what: String) {
+        self.shared.lock().silence.doing = Some((what, Instant::now()));
     }
 
     /// Prints a line.
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn a_dropped_watch_stops_its_thread() {
         let watch = Watch::new(Instant::now());
-        watch.set_doing(Some("mkfs".to_owned()));
+        watch.set_doing("mkfs".to_owned());
         let shared = Arc::clone(&watch.shared);
         drop(watch);
         assert_eq!(Arc::strong_count(&shared), 1, "the thread still runs");

@@ -70,13 +70,13 @@ pub fn run(args: RunArgs, quiet: bool) -> Result<()> {
 /// Errors: those of the run; a cell is invalid; an arm could not be finished.
 pub fn run_to_end(mut run: Run, quiet: bool) -> Result<()> {
     let mut progress = Interim { progress: Progress::for_stderr(quiet), dir: run.dir().to_owned(), arms: (0, 0) };
-    let doing = |what: &str| Event::Doing { arm: "run".to_owned(), what: what.to_owned(), role: None };
-    progress.on_event(&doing("preparing the workload"));
+    let what = "preparing the workload".to_owned();
+    progress.on_event(&Event::Doing { arm: "run".to_owned(), what, role: None });
     let end = run.execute(&mut progress).map_err(|error| match error.interrupted() {
         Some(_) => anyhow::Error::from(error).context(Resumable(run.dir().to_owned())),
         None => error.into(),
     })?;
-    progress.on_event(&doing("writing the report and the figures"));
+    progress.progress.begin("writing the report and the figures");
     write_report(run.dir(), &run.report_path(), Some(&run.dir().join("figures")), &ReportOptions::default())?;
     drop(progress);
     let results = read_results(run.dir())?;

@@ -55,11 +55,16 @@ impl VirtualTime {
             method: VIRTUAL_TIME.to_owned(),
             seconds: self.seconds,
             best_order_seconds: f64::NAN,
-            seconds_per_gib: self.seconds / (allocated_bytes as f64 / Bytes::GIB as f64),
+            seconds_per_gib: seconds_per_gib(self.seconds, allocated_bytes),
             requests: self.read.0,
             read_bytes: self.read.1,
         }
     }
+}
+
+/// Seconds per GiB; NaN for a tree without contents.
+pub(crate) fn seconds_per_gib(seconds: f64, allocated_bytes: u64) -> f64 {
+    if allocated_bytes == 0 { f64::NAN } else { seconds / (allocated_bytes as f64 / Bytes::GIB as f64) }
 }
 
 #[cfg(test)]
@@ -81,6 +86,7 @@ mod tests {
         let key = CellKey { arm: "a".into(), file_system: "ext4".into(), role: Role::Empty, pulls: 3 };
         let row = time.row(key, Bytes::GIB / 2);
         assert_eq!((row.seconds, row.seconds_per_gib), (2.0, 4.0)); // 250 reads of 8 ms
+        assert!(seconds_per_gib(2.0, 0).is_nan(), "an empty tree");
         assert_eq!((row.requests, row.read_bytes), (250, 250 * 4096));
         assert_eq!((row.device.as_str(), row.method.as_str()), ("model: x", "virtual-time"));
     }

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use senesce_core::Bytes;
 use senesce_inspect::{ModelOptions, ModelledTree, model_tree};
 use senesce_probe::{
     collect::{EntryKind, Surveyed, collect_btrfs_free_space, collect_free_extents, collect_space},
@@ -12,7 +11,7 @@ use senesce_probe::{
 use senesce_store::{CellKey, FreeSpaceRow, LayoutRow, MapRow, ModelledRow};
 use senesce_volume::Volume;
 
-use super::super::state::ArmContext;
+use super::super::{state::ArmContext, virtual_time::seconds_per_gib};
 use crate::{Error, observer::Event, plan::FileSystemName, volumes::kind};
 
 /// The unit of every figure that counts blocks.
@@ -115,14 +114,13 @@ fn collect_model(
 /// The rows of tables `modelled` and `maps`. `free` has the free bytes of each cell. It is empty if
 /// they are unknown.
 pub(super) fn tree_rows(key: &CellKey, tree: &ModelledTree, free: &[u64]) -> (Vec<ModelledRow>, Vec<MapRow>) {
-    let gib = tree.allocated_bytes as f64 / Bytes::GIB as f64;
     let modelled = tree.costs.iter().map(|cost| ModelledRow {
         key: key.clone(),
         device: cost.device.clone(),
         method: "extents".to_owned(),
         seconds: cost.seconds,
         best_order_seconds: cost.best_order_seconds,
-        seconds_per_gib: if gib > 0.0 { cost.seconds / gib } else { f64::NAN },
+        seconds_per_gib: seconds_per_gib(cost.seconds, tree.allocated_bytes),
         requests: cost.requests,
         read_bytes: cost.read_bytes,
     });

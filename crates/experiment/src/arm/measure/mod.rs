@@ -25,7 +25,7 @@ use std::path::Path;
 use senesce_core::RelPath;
 use senesce_exec::tree::{Tree, collect_tree_until, compare_trees};
 use senesce_store::{AgingRow, CellKey, CellResults, CellRow, CircumstanceRow, GrepRow, ModelledRow, Role};
-use senesce_volume::{Settler, Volume, copy_tree_settled};
+use senesce_volume::{Settler, Volume, copy_tree_settled, find_unsettled};
 
 use self::{
     engine::engine_rows,
@@ -301,13 +301,17 @@ fn look_at(context: &mut ArmContext<'_>, key: &CellKey, volume: &mut Volume) -> 
 }
 
 fn put_volume_circumstances(context: &mut ArmContext<'_>, role: Role, volume: &Volume) -> Result<(), Error> {
-    let arm = &context.arm.name;
-    let rows = volume.circumstances()?.into_iter().map(|(key, value)| CircumstanceRow {
-        arm: arm.clone(),
-        key: format!("{}.{key}", role.name()),
-        value,
-    });
-    add_circumstances(context.store, rows.collect())
+    let arm = context.arm.name.clone();
+    let mut found = volume.circumstances()?;
+    if context.plan.workload.settle().is_some()
+        && let Some(problem) = find_unsettled(volume.root(), volume.spec().file_system)?
+    {
+        let message = format!("{}: {problem}", role.name());
+        context.observer.on_event(&Event::Warning { arm: arm.clone(), message });
+        found.push(("unsettled".to_owned(), problem));
+    }
+    let row = |(key, value)| CircumstanceRow { arm: arm.clone(), key: format!("{}.{key}", role.name()), value };
+    add_circumstances(context.store, found.into_iter().map(row).collect())
 }
 
 /// The tree without the content of `.git` directories.
@@ -322,10 +326,12 @@ pub(crate) fn cell_key(context: &ArmContext<'_>, role: Role, pulls: u64) -> Cell
     CellKey { arm: context.arm.name.clone(), file_system, role, pulls }
 }
 
-/// The cost of a grep test: on a disk in virtual time that of its clock.
-fn grep_cost(grep: &GrepRow, modelled: &[ModelledRow]) -> GrepCost {
+/// The cost of a grep test: on a disk in virtual time that of its clock. `None`: the tree has no
+/// contents.
+fn grep_cost(grep: &GrepRow, modelled: &[ModelledRow]) -> Option<GrepCost> {
     let of_disk = modelled.iter().find(|row| row.method == VIRTUAL_TIME).map(|row| row.seconds_per_gib);
-    GrepCost { seconds_per_gib: of_disk.unwrap_or(grep.seconds_per_gib), is_virtual: of_disk.is_some() }
+    let seconds_per_gib = of_disk.unwrap_or(grep.seconds_per_gib);
+    seconds_per_gib.is_finite().then_some(GrepCost { seconds_per_gib, is_virtual: of_disk.is_some() })
 }
 
 fn append(context: &mut ArmContext<'_>, results: CellResults) -> Result<(), Error> {
@@ -333,7 +339,7 @@ fn append(context: &mut ArmContext<'_>, results: CellResults) -> Result<(), Erro
     let event = Event::CellDone {
         key: results.cell.key.clone(),
         reason: results.cell.reason.clone(),
-        grep: results.grep.first().map(|row| grep_cost(row, &results.modelled)),
+        grep: results.grep.first().and_then(|row| grep_cost(row, &results.modelled)),
     };
     context.store.append_event("cell-done", &event)?;
     context.observer.on_event(&event);

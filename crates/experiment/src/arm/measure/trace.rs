@@ -3,7 +3,7 @@
 
 use std::{fs, path::PathBuf};
 
-use senesce_core::{BlockOp, BlockRequest, Bytes};
+use senesce_core::{BlockOp, BlockRequest};
 use senesce_device::{DeviceSpec, QueuePolicy, compute_cost};
 use senesce_probe::{
     collect::BlockTracer,
@@ -14,7 +14,7 @@ use senesce_vdisk::read_log;
 use senesce_volume::Volume;
 
 use super::{
-    super::state::ArmContext,
+    super::{state::ArmContext, virtual_time::seconds_per_gib},
     grep::{IsTraced, scan_cold},
 };
 use crate::{Error, observer::Event};
@@ -172,7 +172,7 @@ fn compute_modelled(
             method: "trace".to_owned(),
             seconds: cost.seconds,
             best_order_seconds: f64::NAN,
-            seconds_per_gib: cost.seconds / (allocated_bytes as f64 / Bytes::GIB as f64),
+            seconds_per_gib: seconds_per_gib(cost.seconds, allocated_bytes),
             requests: cost.requests,
             read_bytes: cost.read_bytes,
         });
@@ -182,7 +182,7 @@ fn compute_modelled(
 
 #[cfg(test)]
 mod tests {
-    use senesce_core::Nanos;
+    use senesce_core::{Bytes, Nanos};
     use senesce_device::find_preset;
     use senesce_store::Role;
 
