@@ -134,7 +134,7 @@ fn escape(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-/// The labels of every sample.
+/// The labels of every sample that have a value. For Prometheus, a missing label is an empty one.
 fn labels(sample: &Sample<'_>) -> Vec<(&'static str, String)> {
     let text = |pointer: &str| {
         let found = sample.figures.and_then(|figures| figures.pointer(pointer)).and_then(Value::as_str);
@@ -144,13 +144,14 @@ fn labels(sample: &Sample<'_>) -> Vec<(&'static str, String)> {
         path if path.is_empty() => sample.path.to_string_lossy().into_owned(),
         path => path,
     };
-    vec![
+    let all = [
         ("device", text("/target/device")),
         // As node_exporter prints it, so that rules can join both.
         ("mountpoint", text("/target/mount_point")),
         ("fstype", text("/target/file_system")),
         ("path", path),
-    ]
+    ];
+    all.into_iter().filter(|(_, value)| !value.is_empty()).collect()
 }
 
 /// The values of a family, with the value of its own label.
@@ -251,10 +252,10 @@ pub(super) fn reference() -> String {
          starts with `senesce_inspect_`. Names are stable. A figure that is not known is missing.\n\n\
          | label | value |\n|---|---|\n\
          | `path` | the path that was inspected |\n\
-         | `device` | the block device; empty if it is not known |\n\
-         | `mountpoint` | where the file system is mounted, as node_exporter prints it; empty for a device or image that is read directly |\n\
+         | `device` | the block device; missing if it is not known |\n\
+         | `mountpoint` | where the file system is mounted, as node_exporter prints it; missing for a device or image that is read directly |\n\
          | `fstype` | the kind of the file system |\n\n\
-         After a failed inspection only `path` has a value.\n\n\
+         After a failed inspection there is only `path`.\n\n\
          | name after `senesce_inspect_` | own label | meaning |\n|---|---|---|\n",
     );
     for Metric { name, help, label, .. } in METRICS {
@@ -358,10 +359,7 @@ mod tests {
     fn a_failed_inspection_has_no_figures() {
         let sample = Sample { figures: None, path: Path::new("/srv"), unix_seconds: 5, duration_seconds: 0.5 };
         let text = render(&sample);
-        assert!(
-            text.contains("senesce_inspect_success{device=\"\",mountpoint=\"\",fstype=\"\",path=\"/srv\"} 0\n"),
-            "{text}"
-        );
+        assert!(text.contains("senesce_inspect_success{path=\"/srv\"} 0\n"), "{text}");
         assert_eq!(text.lines().filter(|line| !line.starts_with('#')).count(), 3);
     }
 
