@@ -276,7 +276,7 @@ pub(crate) fn can_move(entry: &Surveyed, options: &PlanOptions) -> bool {
 }
 
 /// The reason why a file cannot be moved. `None` if it can.
-fn find_obstacle(entry: &Surveyed, options: &PlanOptions) -> Option<LeftWhy> {
+pub(crate) fn find_obstacle(entry: &Surveyed, options: &PlanOptions) -> Option<LeftWhy> {
     let has = |flag| entry.extents.iter().any(|raw| raw.flags.contains(flag));
     let is = |placement| entry.extents.iter().any(|raw| raw.placement() == placement);
     let is_aligned = |extent: &Extent| {

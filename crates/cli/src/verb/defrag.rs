@@ -1,6 +1,7 @@
 //! `senesce defrag`: the order of files and the pieces of large ones, restored.
 
 use std::{
+    collections::BTreeMap,
     fs,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
@@ -10,8 +11,8 @@ use std::{
 use anyhow::{Context, Result};
 use senesce_core::{Bytes, Clock, Nanos, Printable};
 use senesce_defrag::{
-    Advice, Applied, ApplyOptions, Gain, Order, Plan, Share, Skip, Strategy, Tree, Worth, apply_plan, collect_tree,
-    compute_advice, find_mover, place_batches, plan_moves, predict_costs,
+    Advice, Applied, ApplyOptions, Gain, Left, LeftWhy, Order, Plan, Share, Skip, Strategy, Tree, Worth, apply_plan,
+    collect_tree, compute_advice, find_mover, place_batches, plan_moves, predict_costs,
 };
 use senesce_device::DeviceSpec;
 use senesce_inspect::{ModelOptions, MoveCost};
@@ -348,16 +349,17 @@ fn advice_screen(args: &DefragArgs, advice: &Advice, files: usize) -> String {
         lines.extend(advice.gains.iter().map(gain_line));
         text.push_str(&render_table(&lines));
     }
-    let left: Vec<String> = advice
-        .left
-        .iter()
-        .filter(|(_, left)| left.files > 0)
-        .map(|(why, left)| format!("{} {} ({})", left.files, why.words(), Bytes(left.bytes)))
-        .collect();
-    if !left.is_empty() {
-        text.push_str(&format!("left alone      {}\n", left.join("\n                ")));
+    text + &left_lines(&advice.left)
+}
+
+/// A line for each reason why files stay.
+pub(super) fn left_lines(left: &BTreeMap<LeftWhy, Left>) -> String {
+    let line = |(why, left): (&LeftWhy, &Left)| format!("{} {} ({})", left.files, why.words(), Bytes(left.bytes));
+    let lines: Vec<String> = left.iter().filter(|(_, left)| left.files > 0).map(line).collect();
+    match lines.is_empty() {
+        true => String::new(),
+        false => format!("left alone      {}\n", lines.join("\n                ")),
     }
-    text
 }
 
 /// The strategies, the best one first, with the gain on the first device if each were alone.

@@ -1,10 +1,13 @@
 //! `senesce defrag --free-space`: free space in fewer and longer extents.
 
+use std::collections::BTreeMap;
+
 use anyhow::{Context, Result};
 use senesce_core::{Bytes, Clock, Printable};
 use senesce_defrag::{
-    Applied, ApplyOptions, PlanOptions, Tree, apply_space, balance_group, collect_tree, find_mover, find_segments,
-    free_lengths, hold_in_thought, next_group, plan_balance, plan_space, predict_free_lengths,
+    Applied, ApplyOptions, Left, LeftWhy, PlanOptions, Tree, apply_space, balance_group, collect_tree, find_left,
+    find_mover, find_segments, free_lengths, hold_in_thought, next_group, plan_balance, plan_space,
+    predict_free_lengths,
 };
 use senesce_probe::{
     collect::{
@@ -17,7 +20,7 @@ use senesce_probe::{
 use senesce_volume::interrupted;
 use serde::Serialize;
 
-use super::defrag::{Pace, figure, interrupted_or, skipped_lines, warn_of};
+use super::defrag::{Pace, figure, interrupted_or, left_lines, skipped_lines, warn_of};
 use crate::{
     args::DefragArgs,
     clock::SystemClock,
@@ -44,6 +47,8 @@ struct Report {
     predicted: FreeSpaceFigures,
     /// Bytes of contents that the plan moves, and so writes.
     moved_bytes: u64,
+    /// The files whose contents cannot move. Not counted on Btrfs, where the kernel moves block groups.
+    left: BTreeMap<LeftWhy, Left>,
     /// Absent if nothing was moved.
     applied: Option<Done>,
 }
@@ -75,7 +80,8 @@ pub fn defrag_space(args: &DefragArgs, quiet: bool) -> Result<()> {
     let before = figures(&free);
     let budget = args.budget.map_or_else(|| MOST_BYTES.min(before.bytes / FREE_SHARE), |budget| budget.0);
     let (predicted, moved_bytes) = predict(&tree, &options, &free, budget);
-    let mut report = Report { schema: SCHEMA, before, predicted, moved_bytes, applied: None };
+    let left = find_left(&tree, &options);
+    let mut report = Report { schema: SCHEMA, before, predicted, moved_bytes, left, applied: None };
     if !args.json {
         print!("{}", plan_screen(args, &report));
     }
@@ -112,7 +118,8 @@ fn balance(args: &DefragArgs, space: &BtrfsFreeSpace, clock: &SystemClock) -> Re
     let groups = plan_balance(space, budget);
     let predicted = compute_free_space(predict_free_lengths(space, &groups));
     let moved_bytes = groups.iter().map(|group| group.used_bytes).sum();
-    let mut report = Report { schema: SCHEMA, before, predicted, moved_bytes, applied: None };
+    let left = BTreeMap::new();
+    let mut report = Report { schema: SCHEMA, before, predicted, moved_bytes, left, applied: None };
     let mut end = Ok(());
     if !args.json {
         print!("{}", plan_screen(args, &report));
@@ -192,13 +199,13 @@ fn header() -> Vec<String> {
 }
 
 fn plan_screen(args: &DefragArgs, report: &Report) -> String {
-    let path = Printable::new(&args.path);
+    let (path, left) = (Printable::new(&args.path), left_lines(&report.left));
     if report.moved_bytes == 0 {
         let now = render_table(&[header(), space_row("now", &report.before)]);
-        return format!("{path}: no content can move that would make free space contiguous\n{now}");
+        return format!("{path}: no content can move that would make free space contiguous\n{now}{left}");
     }
     let rows = [header(), space_row("now", &report.before), space_row("predicted", &report.predicted)];
-    format!("{path}: {} of contents to move\n{}", Bytes(report.moved_bytes), render_table(&rows))
+    format!("{path}: {} of contents to move\n{}{left}", Bytes(report.moved_bytes), render_table(&rows))
 }
 
 fn done_screen(report: &Report, applied: &Applied, after: &FreeSpaceFigures, seconds: f64) -> String {

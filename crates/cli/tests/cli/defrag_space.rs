@@ -1,9 +1,9 @@
 //! Free space becomes contiguous: on XFS so that new inodes find space, on ext4 as a larger extent.
 
 use std::{
-    fs::{self, File},
+    fs::{self, File, Permissions},
     io::{ErrorKind, Write},
-    os::unix::fs::FileExt,
+    os::unix::fs::{FileExt, PermissionsExt},
     path::Path,
 };
 
@@ -127,6 +127,13 @@ fn the_largest_free_extent_grows(block_bytes: &str, times: u64) {
     tail.write_all_at(b"tail", (80 << 20) + 100).unwrap();
     tail.sync_all().unwrap();
     drop(tail);
+    let data = root.join("data");
+    fs::set_permissions(&data, Permissions::from_mode(0o755)).unwrap();
+    let shown = lab.run(["-q", "defrag", &root.to_string_lossy(), "--free-space", "--dry-run"]).good().stdout;
+    assert!(shown.contains("left alone      1 that can be executed (--programs moves them)"), "{shown}");
+    let report = defrag_space(&lab, root, &["--dry-run", "--programs"]);
+    assert!(report["left"]["program"].is_null() && report["moved_bytes"].as_u64() > Some(0), "{report}");
+    fs::set_permissions(&data, Permissions::from_mode(0o644)).unwrap();
     let before = state(root);
     let report = defrag_space(&lab, root, &[]);
     let number = |value: &Value| value.as_u64().unwrap();

@@ -31,7 +31,7 @@ use senesce_probe::{
 };
 use serde::Serialize;
 
-pub use self::space::{apply_space, find_segments, hold_in_thought};
+pub use self::space::{apply_space, find_left, find_segments, hold_in_thought};
 pub(crate) use self::sys::balance_range;
 use self::{
     btrfs::BtrfsMover,
@@ -91,8 +91,8 @@ impl Skip {
     pub fn words(self) -> &'static str {
         match self {
             Self::Changed => "that changed after they were listed",
-            Self::Busy => "in use: running programs, or pages in memory",
-            Self::Program => "that became executable after they were listed",
+            Self::Busy => "in use: running programs, or pages in memory (repeat the command after they exit)",
+            Self::Program => "that became executable after they were listed (--programs moves them)",
             Self::Shared => "that share blocks since they were listed",
             Self::Sharers => "whose snapshots or copies cannot move with them, or need too much new metadata",
             Self::Refused => "not writable, immutable or append-only",

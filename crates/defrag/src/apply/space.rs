@@ -5,7 +5,7 @@
 //! place of the plan. No other program receives space in a window before the window is empty,
 //! except the space that a moved file frees there on XFS.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rustix::io::Errno;
 use senesce_core::Extent;
@@ -14,7 +14,7 @@ use senesce_probe::collect::collect_free_extents_as_it_is;
 use super::{Applied, ApplyOptions, Donor, Mover, Skip, Tally, read_extents, sys};
 use crate::{
     Error, Tree,
-    plan::{Batch, Part, PlanOptions, can_move},
+    plan::{Batch, Left, LeftWhy, Part, PlanOptions, can_move, find_obstacle},
     space::{Segment, SpaceMove, SpacePlan, merge_segments, plan_space},
 };
 
@@ -46,6 +46,19 @@ pub fn find_segments(tree: &Tree, options: &PlanOptions, held: &[Extent], loose:
     let extents =
         movable.into_iter().flat_map(|entry| tree.entries[entry].extents.iter().map(move |raw| (entry, raw.extent)));
     merge_segments(held, loose, extents)
+}
+
+/// The files whose contents cannot move, by reason.
+pub fn find_left(tree: &Tree, options: &PlanOptions) -> BTreeMap<LeftWhy, Left> {
+    let mut all: BTreeMap<LeftWhy, Left> = BTreeMap::new();
+    for surveyed in tree.files().map(|entry| &tree.entries[entry]) {
+        if let Some(why) = find_obstacle(surveyed, options).filter(|why| why.is_obstacle()) {
+            let left = all.entry(why).or_default();
+            left.files += 1;
+            left.bytes += surveyed.extents.iter().map(|raw| raw.extent.length).sum::<u64>();
+        }
+    }
+    all
 }
 
 /// Makes free space contiguous. At most `budget_bytes` move.
