@@ -31,8 +31,8 @@ fn field(text: &str) -> String {
     }
 }
 
-/// A number with at most nine significant digits: more are artefacts of the arithmetic. A number that
-/// is very large or very small has an exponent.
+/// A number with at most nine significant digits: more are artefacts of the arithmetic. A number
+/// that is very large or very small has an exponent.
 pub(crate) fn exact(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return if value == 0.0 { "0".to_owned() } else { String::new() };

@@ -162,7 +162,8 @@ impl<'m> OfArm<'m> {
         self.volumes.iter().any(|(_, ratio)| ratio.median > 1.0 && model.is_difference(ratio))
     }
 
-    /// Whether reading is faster than that of a fresh copy, by more than chance, and nowhere slower.
+    /// Whether reading a volume is faster than reading its fresh copy, by more than chance, and no
+    /// volume is slower.
     fn is_faster(&self, model: &Model) -> bool {
         !self.is_slower(model) && self.volumes.iter().any(|(_, ratio)| model.is_difference(ratio))
     }

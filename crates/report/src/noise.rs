@@ -92,14 +92,14 @@ impl Finding {
     }
 }
 
-/// The factor by which modelled costs of two runs of one plan differ, at most, if its volumes do not
-/// settle. Source: 24 runs of one plan (docs/results/gate.md); XFS differs most.
+/// The factor by which modelled costs of two runs of one plan differ, at most, if its volumes do
+/// not settle. Source: 24 runs of one plan (docs/results/gate.md); XFS differs most.
 const UNSETTLED: f64 = 1.22;
 
 /// Whether a modelled ratio, or one between two runs, is a difference beyond chance.
 ///
-/// Volumes that settle are equal in two runs, or nearly so. Other volumes differ, and repetitions on
-/// one volume do not show that. So the number of repetitions does not count.
+/// Volumes that settle are equal in two runs, or nearly so. Other volumes differ, and repetitions
+/// on one volume do not show that. So the number of repetitions does not count.
 pub(crate) fn is_modelled_difference(ratio: &Spread, settles: bool) -> bool {
     let is_alike = match settles {
         true => ALIKE.contains(&ratio.median),

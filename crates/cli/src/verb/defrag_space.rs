@@ -47,7 +47,8 @@ struct Report {
     predicted: FreeSpaceFigures,
     /// Bytes of contents that the plan moves, and so writes.
     moved_bytes: u64,
-    /// The files whose contents cannot move. Not counted on Btrfs, where the kernel moves block groups.
+    /// The files whose contents cannot move. Not counted on Btrfs, where the kernel moves block
+    /// groups.
     left: BTreeMap<LeftWhy, Left>,
     /// Absent if nothing was moved.
     applied: Option<Done>,
