@@ -24,7 +24,7 @@ use std::path::Path;
 
 use senesce_core::RelPath;
 use senesce_exec::tree::{Tree, collect_tree_until, compare_trees};
-use senesce_store::{AgingRow, CellKey, CellResults, CellRow, CircumstanceRow, GrepRow, ModelledRow, Role};
+use senesce_store::{AgingRow, CellKey, CellResults, CellRow, CircumstanceRow, ModelledRow, Role};
 use senesce_volume::{Settler, Volume, copy_tree_settled, find_unsettled};
 
 use self::{
@@ -326,11 +326,11 @@ pub(crate) fn cell_key(context: &ArmContext<'_>, role: Role, pulls: u64) -> Cell
     CellKey { arm: context.arm.name.clone(), file_system, role, pulls }
 }
 
-/// The cost of a grep test: on a disk in virtual time that of its clock. `None`: the tree has no
-/// contents.
-fn grep_cost(grep: &GrepRow, modelled: &[ModelledRow]) -> Option<GrepCost> {
+/// The cost of a grep test, from its wall seconds per GiB: on a disk in virtual time that of its
+/// clock. `None`: the tree has no contents.
+fn grep_cost(wall: f64, modelled: &[ModelledRow]) -> Option<GrepCost> {
     let of_disk = modelled.iter().find(|row| row.method == VIRTUAL_TIME).map(|row| row.seconds_per_gib);
-    let seconds_per_gib = of_disk.unwrap_or(grep.seconds_per_gib);
+    let seconds_per_gib = of_disk.unwrap_or(wall);
     seconds_per_gib.is_finite().then_some(GrepCost { seconds_per_gib, is_virtual: of_disk.is_some() })
 }
 
@@ -339,9 +339,34 @@ fn append(context: &mut ArmContext<'_>, results: CellResults) -> Result<(), Erro
     let event = Event::CellDone {
         key: results.cell.key.clone(),
         reason: results.cell.reason.clone(),
-        grep: results.grep.first().and_then(|row| grep_cost(row, &results.modelled)),
+        grep: results.grep.first().and_then(|row| grep_cost(row.seconds_per_gib, &results.modelled)),
     };
     context.store.append_event("cell-done", &event)?;
     context.observer.on_event(&event);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_tree_has_no_cost() {
+        let key = CellKey { arm: "a".into(), file_system: "xfs".into(), role: Role::Empty, pulls: 0 };
+        let row = |seconds_per_gib| ModelledRow {
+            key: key.clone(),
+            device: "model: x".into(),
+            method: VIRTUAL_TIME.to_owned(),
+            seconds: 0.5,
+            best_order_seconds: f64::NAN,
+            seconds_per_gib,
+            requests: 1,
+            read_bytes: 4096,
+        };
+        let cost = GrepCost { seconds_per_gib: 7.0, is_virtual: true };
+        assert_eq!(grep_cost(3.0, &[row(7.0)]), Some(cost));
+        assert_eq!(grep_cost(3.0, &[]), Some(GrepCost { seconds_per_gib: 3.0, is_virtual: false }));
+        assert_eq!(grep_cost(f64::NAN, &[row(f64::NAN)]), None);
+        assert_eq!(grep_cost(f64::NAN, &[]), None);
+    }
 }
