@@ -34,7 +34,7 @@ pub struct Inspection {
     /// The directories that lose most on the first device, worst first.
     pub worst_directories: Vec<Loser>,
     /// The files that lose most on the first device, worst first. Of files that lose about the same
-    /// time, the largest comes first.
+    /// time, the larger ones are listed.
     pub worst_files: Vec<Loser>,
     /// Limits of these figures that the reader has to know.
     pub warnings: Vec<String>,

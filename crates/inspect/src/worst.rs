@@ -28,11 +28,11 @@ impl Loss {
         i128::from(self.as_it_lies) - i128::from(self.fresh_copy)
     }
 
-    /// The order of files, the largest first: lost time in steps of a quarter, then bytes, then the
-    /// exact time.
+    /// The rank by which files are chosen, the largest first: lost time in steps of a quarter, then
+    /// bytes, then the exact time.
     ///
     /// Files that lose one seek each differ only by the length of the seek. By time alone, the list
-    /// would be an arbitrary choice of small files, so larger files come first.
+    /// would be an arbitrary choice of small files, so larger files are chosen.
     fn rank(&self) -> (u32, u64, i128) {
         let nanos = u64::try_from(self.nanos()).unwrap_or(0);
         // Two bits after the leading one.
@@ -91,8 +91,9 @@ impl Losses {
     }
 
     /// The worst files and the worst directories, worst first, without those that lose nothing.
-    /// Files are in the order of [`Loss::rank`].
-    pub fn finish(self, path: impl Fn(u32) -> String) -> (Vec<Loser>, Vec<Loser>) {
+    /// Files are chosen by [`Loss::rank`], and are in the order of the lost time.
+    pub fn finish(mut self, path: impl Fn(u32) -> String) -> (Vec<Loser>, Vec<Loser>) {
+        self.files.sort_by_key(|(loss, _)| -loss.nanos());
         let files = self.files.iter().map(|(loss, number)| loss.named(path(*number))).collect();
         let mut directories: Vec<(u32, Loss)> =
             self.directories.into_iter().filter(|(_, loss)| loss.nanos() > 0).collect();
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn larger_file_comes_first_if_it_loses_about_as_much() {
+    fn larger_file_is_chosen_if_it_loses_about_as_much() {
         let mut losses = Losses::new(2);
         for (number, (lost, bytes)) in
             [(8_300_000, 4096), (8_200_000, 1 << 20), (12_000_000, 512)].into_iter().enumerate()
@@ -146,5 +147,17 @@ mod tests {
         }
         let (files, _) = losses.finish(|number| number.to_string());
         assert_eq!(files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["2", "1"]);
+    }
+
+    #[test]
+    fn chosen_files_are_in_the_order_of_lost_time() {
+        let mut losses = Losses::new(3);
+        for (number, (lost, bytes)) in
+            [(17_500_000, 3 << 20), (19_300_000, 2 << 20), (17_500_000, 4096)].into_iter().enumerate()
+        {
+            losses.add(Loss { as_it_lies: lost, bytes, ..Loss::default() }, 0, Some(number as u32));
+        }
+        let (files, _) = losses.finish(|number| number.to_string());
+        assert_eq!(files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["1", "0", "2"]);
     }
 }

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use senesce_store::{CellKey, CureRow, Role};
 
 use crate::cures::read_seconds;
-use crate::format::count;
-use crate::headline::{ALIKE, KeyFigure, list, on_device, two_digits};
+use crate::format::{count, list, two_digits};
+use crate::headline::{ALIKE, KeyFigure, on_device};
 use crate::model::{Lines, Model, Spread, lines};
 use crate::noise::Finding;
 

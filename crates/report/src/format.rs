@@ -89,6 +89,25 @@ pub(crate) fn percent(share: f64) -> String {
     format!("{}%", figure(share * 100.0))
 }
 
+/// `a`, `a and b`, `a, b and c`.
+pub(crate) fn list(items: &[String]) -> String {
+    match items {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+/// A number with two digits, enough for a headline: `12`, `1.8`, `0.59`.
+pub(crate) fn two_digits(value: f64) -> String {
+    match value {
+        value if value >= 99.5 => number(value.round()),
+        value if value >= 9.95 => format!("{value:.0}"),
+        value if value >= 0.995 => format!("{value:.1}"),
+        value => format!("{value:.2}"),
+    }
+}
+
 /// Digits in groups of three.
 pub(crate) fn thousands(digits: &str) -> String {
     let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |rest| ("-", rest));
@@ -189,5 +208,11 @@ mod tests {
         assert_eq!(bytes(3.0 * 1024.0 * 1024.0), "3 MiB");
         assert_eq!(escape("<a b=\"c\">&'"), "&lt;a b=&quot;c&quot;&gt;&amp;&#39;");
         assert_eq!(escape("a\0\u{1b}<\n\t\u{fffe}\u{202e}"), "a\\x00\\x1b&lt;\n\t\\u{fffe}\\u{202e}");
+    }
+
+    #[test]
+    fn digits_are_those_a_reader_needs() {
+        let texts = [0.589, 0.996, 1.04, 9.94, 9.96, 12.4, 1234.6].map(two_digits);
+        assert_eq!(texts, ["0.59", "1.0", "1.0", "9.9", "10", "12", "1,235"]);
     }
 }

@@ -74,6 +74,7 @@ pub fn render_report(results: &Results, options: &ReportOptions) -> Result<Strin
         warnings => warnings(&model),
         heads => summary::heads(&model).iter().map(|head| (*head).to_owned()).collect::<Vec<_>>(),
         has_wall => !model.is_wall_of_memory(),
+        legend => summary::legend(&model),
         unit => model.unit.as_str(),
         note => short(&summary::note(&model)),
         rows => summary::rows(&model).iter().map(|row| page_row(row)).collect::<Vec<_>>(),

@@ -25,9 +25,9 @@ pub struct InspectionOptions {
     pub made_at: Option<String>,
 }
 
-/// The order of the files that lose most.
-const FILE_ORDER: &str = "The order is the lost time, in steps of a quarter. Within a step, larger files come first: a file \
-                          of any size loses about the same by one seek.";
+/// The choice of the files that lose most.
+const FILE_CHOICE: &str = "Of files that lose about the same, the larger ones are listed: a file of any size loses about the \
+                           same by one seek.";
 
 /// Renders an inspection as one HTML page, which loads nothing.
 ///
@@ -80,7 +80,7 @@ pub fn render_inspection(inspection: &Json, options: &InspectionOptions) -> Resu
         costs => rows_of(&inspection["costs"], cost_row),
         losers => [
             losers("worst_directories", "Directories that lose most", "on the files directly in them", ""),
-            losers("worst_files", "Files that lose most", "on them", FILE_ORDER),
+            losers("worst_files", "Files that lose most", "on them", FILE_CHOICE),
         ],
         layout => layout_rows(tree),
         free => free_space(&inspection["free_space"]),

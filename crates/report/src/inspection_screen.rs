@@ -6,6 +6,7 @@ use serde_json::Value as Json;
 use crate::{
     format::{bytes, count, figure, seconds as format_seconds},
     inspection::{share_of_loss, without_empty_ends},
+    inspection_verdict::young_but_unordered,
 };
 
 /// The key for the reason why `senesce defrag` refuses the file system. Absent if it does not.
@@ -34,6 +35,9 @@ pub fn inspection_screen(inspection: &Json) -> String {
         words(&target["read"]),
     ));
     line(&format!("\n{}\n", words(&inspection["verdict"])));
+    if let Some(hint) = young_but_unordered(inspection) {
+        line(&format!("{hint}\n"));
+    }
     line(&format!(
         "{:<22} {:>11} {:>13} {:>10} {:>10} {:>9} {:>9}  {:>5} {:>7} {:>8}",
         "cold read (models)",
@@ -70,7 +74,7 @@ pub fn inspection_screen(inspection: &Json) -> String {
         line(&advice);
     }
     line(&format!(
-        "\nlayout score {} · extents per file {} · fragmented {} of {} · next file adjacent {}",
+        "\nlayout score {} · extents per file {} · fragmented {} of {} with extents · next file adjacent {}",
         score(&layout["layout_score"]),
         score(&layout["extents_per_file"]),
         number(&layout["fragmented_files"]),
@@ -88,7 +92,7 @@ pub fn inspection_screen(inspection: &Json) -> String {
     }
     free_space(&inspection["free_space"], &mut line);
     for (key, heading) in [("worst_directories", "worst directories"), ("worst_files", "worst files")] {
-        losers(&inspection[key], heading, &mut line);
+        losers(inspection, key, heading, &mut line);
     }
     for warning in list(&inspection["warnings"]) {
         line(&format!("warning: {}", words(warning)));
@@ -218,20 +222,22 @@ fn allocation_areas(group: &Json, line: &mut impl FnMut(&str)) {
     ));
 }
 
-fn losers(found: &Json, heading: &str, line: &mut impl FnMut(&str)) {
+fn losers(inspection: &Json, key: &str, heading: &str, line: &mut impl FnMut(&str)) {
+    let found = &inspection[key];
     if list(found).next().is_none() {
         return;
     }
+    let device = words(&inspection["costs"][0]["device"]);
+    line(&format!("\n{heading}: time lost on {} (model)\n", device.trim_start_matches("model: ")));
     line(&format!(
-        "\n{heading:<20} {:>9} {:>9} {:>10} {:>9} {:>9} {:>6}",
+        "{:>11} {:>9} {:>10} {:>9} {:>9} {:>6}  path",
         "lost", "slowdown", "read", "files", "extents", "score"
     ));
     for loser in list(found) {
         let path = loser["path"].as_str().filter(|path| !path.is_empty()).unwrap_or("(the root)");
         let path = Printable::new(path);
         line(&format!(
-            "{:<20} {:>9} {:>9} {:>10} {:>9} {:>9} {:>6}  {path}",
-            "",
+            "{:>11} {:>9} {:>10} {:>9} {:>9} {:>6}  {path}",
             seconds(&loser["lost_seconds"]),
             times(&loser["slowdown"]),
             size(&loser["bytes"]),
@@ -367,7 +373,7 @@ mod tests {
         let screen = inspection_screen(&inspection);
         for text in [
             "in use, 1 file, read",
-            "fragmented 1 of 1 file ·",
+            "fragmented 1 of 1 file with extents ·",
             "extents below 8 MiB (natural transfer size) 42 of 70",
             " 42 of 70 · aligned 2 MiB 25% of 8 pieces · mean way to the next file 2 MiB",
             "readahead modelled: 128 KiB (the kernel's default; the device has 4096 KiB set: --read-ahead-kib 4096)",

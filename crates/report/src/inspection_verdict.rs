@@ -4,8 +4,8 @@
 use minijinja::{Value, context};
 use serde_json::Value as Json;
 
-use crate::format::{figure, seconds};
-use crate::headline::list;
+use crate::format::{list, seconds, two_digits};
+use crate::inspection_screen::DEFRAG_REFUSAL;
 
 /// Devices with a key figure, at most.
 const MOST: usize = 3;
@@ -16,7 +16,8 @@ const SLOWER: f64 = 1.05;
 pub(crate) fn lead(inspection: &Json) -> String {
     let own = own_devices(inspection);
     let judged: Vec<&Json> = judgements(inspection).filter(|judgement| is_own(judgement, &own)).collect();
-    let times = |judgement: &Json| judgement["slowdown"].as_f64().map_or("–".to_owned(), |times| digits(times) + "×");
+    let times =
+        |judgement: &Json| judgement["slowdown"].as_f64().map_or("–".to_owned(), |times| two_digits(times) + "×");
     match judged[..] {
         [] => String::new(),
         [one] => {
@@ -56,7 +57,7 @@ pub(crate) fn key_figures(inspection: &Json) -> Vec<Value> {
         lost.dedup();
         let lost = if lost.is_empty() { "nothing".to_owned() } else { list(&lost) };
         Some(context! {
-            factor => format!("{}×", digits(slowdown)),
+            factor => format!("{}×", two_digits(slowdown)),
             device => names(alike),
             grade => format!("{}, loses {lost}", grade(alike[0]).to_lowercase()),
             is_slower => slowdown >= SLOWER,
@@ -77,7 +78,26 @@ pub(crate) fn details(inspection: &Json) -> Vec<String> {
         true => [device_sentence(inspection), small_loss(&sentence)].into_iter().flatten().collect(),
         false => vec![sentence],
     };
-    all.into_iter().flat_map(detail).collect()
+    let hint = young_but_unordered(inspection).map(|hint| hint.replace('`', ""));
+    all.into_iter().flat_map(detail).chain(hint).collect()
+}
+
+/// A hint if a young tree is far from the best order, and `defrag` can move its files.
+pub(crate) fn young_but_unordered(inspection: &Json) -> Option<String> {
+    /// The least gain in seconds, and as a factor.
+    const LEAST: (f64, f64) = (1.0, 2.0);
+    let cost = &inspection["costs"][0];
+    let judged = judgements(inspection).find(|judgement| judgement["device"] == cost["device"])?;
+    let (now, best) = (cost["seconds"]["as_it_lies"].as_f64()?, cost["seconds"]["best_order"].as_f64()?);
+    let is_far = now - best >= LEAST.0 && now >= LEAST.1 * best;
+    let is_known = judged["grade"] == "young" && inspection[DEFRAG_REFUSAL].is_null();
+    (is_known && is_far).then(|| {
+        format!(
+            "Young means as fast as a fresh copy. `senesce defrag` can order the files further: best order {} on {}.",
+            seconds(best),
+            short(cost)
+        )
+    })
 }
 
 /// `The device is NVMe SSD nvme0n1.`; `None` if the user named its model.
@@ -124,7 +144,7 @@ fn is_own(judgement: &Json, own: &[&str]) -> bool {
 
 /// The shown ratio and grade.
 fn look(judgement: &Json) -> (Option<String>, String) {
-    (judgement["slowdown"].as_f64().map(digits), grade(judgement))
+    (judgement["slowdown"].as_f64().map(two_digits), grade(judgement))
 }
 
 /// `HDD 7.2K and NVMe SSD`.
@@ -144,16 +164,6 @@ fn grade(judgement: &Json) -> String {
     };
     let mut letters = grade.chars();
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
-}
-
-/// Two digits are enough for a headline.
-fn digits(times: f64) -> String {
-    match times {
-        times if times >= 99.5 => figure(times.round()),
-        times if times >= 9.95 => format!("{times:.0}"),
-        times if times >= 0.995 => format!("{times:.1}"),
-        times => format!("{times:.2}"),
-    }
 }
 
 #[cfg(test)]
@@ -226,6 +236,23 @@ mod tests {
         assert_eq!(details(&judged), expected);
         judged["judgements"] = json!([]);
         assert_eq!(details(&judged).len(), 3, "without a lead, the verdict is complete");
+    }
+
+    #[test]
+    fn young_tree_far_from_best_order_has_a_hint() {
+        let with = |best: f64, refusal: Json| {
+            let mut young = inspection(&["model: NVMe"]);
+            let seconds = json!({ "as_it_lies": 307.0, "best_order": best, "fresh_copy": 300.0 });
+            young["costs"] = json!([{ "device": "model: NVMe", "seconds": seconds }]);
+            young[DEFRAG_REFUSAL] = refusal;
+            young_but_unordered(&young)
+        };
+        let expected = "Young means as fast as a fresh copy. `senesce defrag` can order the files further: best order 34.0 s on \
+                        NVMe.";
+        assert_eq!(with(34.0, Json::Null).as_deref(), Some(expected));
+        assert_eq!(with(300.0, Json::Null), None);
+        assert_eq!(with(34.0, json!("it is read only")), None);
+        assert_eq!(young_but_unordered(&inspection(&["model: HDD"])), None);
     }
 
     #[test]

@@ -30,6 +30,7 @@ mod inspection_verdict;
 mod methods;
 mod model;
 mod noise;
+mod own_cost;
 mod page;
 mod panels;
 mod panels_layout;

@@ -3,9 +3,9 @@
 use senesce_store::Role;
 
 use crate::devices::{TRACED, VIRTUAL_TIME, short};
-use crate::format::{bytes, count};
-use crate::headline::list;
+use crate::format::{bytes, count, list};
 use crate::model::{Model, ROLES, words};
+use crate::panels_modelled::title;
 use crate::workload::{self, fact};
 
 /// What was done and how it was measured, as paragraphs. A circumstance that the run did not record
@@ -143,16 +143,21 @@ fn measurement(model: &Model) -> Vec<String> {
              per GiB of allocated size.",
             cache.trim_end_matches(" (disk in virtual time)").replace('+', " and ")
         ));
+        if let Some((disk, ..)) = model.virtual_disk().filter(|_| model.is_wall_of_memory()) {
+            let disk = title(model, disk);
+            sentences.push(format!("These are the costs of the headline, of the summary and of the figures “{disk}”."));
+        }
     }
     let names = |is_wanted: fn(&str) -> bool| -> Vec<String> {
         let devices = model.devices().into_iter().filter(|device| is_wanted(device));
-        devices.map(|device| short(device).to_owned()).collect()
+        devices.map(|device| title(model, device)).collect()
     };
+    let quoted = |names: &[String]| list(&names.iter().map(|name| format!("“{name}”")).collect::<Vec<_>>());
     let predicted = names(|device| !device.ends_with(VIRTUAL_TIME) && !device.ends_with(TRACED));
     if !predicted.is_empty() {
         sentences.push(format!(
-            "Costs of {} are predicted from the places of files, inodes and directories; they are not measured.",
-            list(&predicted)
+            "Costs in the figures {} are predicted from the places of files, inodes and directories; they are not measured.",
+            quoted(&predicted)
         ));
     }
     let traced = names(|device| device.ends_with(TRACED));

@@ -25,7 +25,7 @@ fn percent(lines: &Lines) -> Lines {
     lines
 }
 
-/// The cost of reading above the layout that causes it, on one x axis, as in FAST 2017. The layout
+/// The cost of reading above the layout, on one x axis, as in FAST 2017. The layout
 /// is the dynamic score of traced requests, or else the share of adjacent files.
 pub(crate) fn cost_and_layout_figure(model: &Model) -> Figure {
     let measured = model.grep_cost();
@@ -65,8 +65,8 @@ pub(crate) fn cost_and_layout_figure(model: &Model) -> Figure {
         name: "cost-and-layout".to_owned(),
         title,
         caption: format!(
-            "Above: the cost of a cold read of the whole tree, per GiB of allocated size. {below} Where the layout falls, \
-             the cost rises."
+            "Above: the cost of a cold read of the whole tree, per GiB of allocated size. {below} Both \
+             have the same checkpoints, so the two courses of a volume can be compared."
         ),
         legend: Legend::Roles(ROLES.to_vec()),
         csv: lines_csv(&[(cost.y_label, cost.lines), (layout.y_label, layout.lines)]),

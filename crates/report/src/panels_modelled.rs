@@ -56,7 +56,8 @@ fn is_second_method(model: &Model, device: &str) -> bool {
     model.virtual_disk().is_some_and(|(disk, ..)| disk != device && disk.trim_end_matches(VIRTUAL_TIME) == name)
 }
 
-fn title(model: &Model, device: &str) -> String {
+/// The device in titles of figures, with its method if it has two.
+pub(crate) fn title(model: &Model, device: &str) -> String {
     let of_places = is_second_method(model, device) && !device.ends_with(TRACED);
     format!("{}{}", short(device), if of_places { ", from the places of blocks" } else { "" })
 }

@@ -8,7 +8,8 @@ use crate::devices::{TRACED, VIRTUAL_TIME};
 use crate::format::{count, figure, percent};
 use crate::headline::headline;
 use crate::model::{Line, Lines, Model, ROLES, Spread, words};
-use crate::noise::{Finding, Noise, band_text};
+use crate::noise::{Finding, Noise, band_text, least_difference};
+use crate::own_cost::last_over_first;
 use crate::warnings::warnings;
 
 /// A cell of the summary.
@@ -26,6 +27,9 @@ impl Cell {
     }
 }
 
+/// The head of a volume's last cost over its own first one.
+const LAST_OVER_FIRST: &str = "last / first";
+
 /// Heads of the summary's columns. The modelled slowdown comes first, then the measured one with
 /// its interval and the noise band: narrow screens show the first columns. Wall times of memory
 /// have no columns. Writes/byte are bytes written to the device for each byte of content, from the
@@ -33,7 +37,7 @@ impl Cell {
 pub(crate) fn heads<'m>(model: &'m Model) -> Vec<&'m str> {
     // For disks in virtual time, the model has repetitions, and a figure for every checkpoint with
     // a grep test.
-    const VIRTUAL: [&str; 4] = ["model slowdown", "95% (n)", "first model s/GiB", "last model s/GiB"];
+    const VIRTUAL: [&str; 5] = ["model slowdown", "95% (n)", "first model s/GiB", "last model s/GiB", LAST_OVER_FIRST];
     let mut heads = vec!["arm", "volume"];
     match model.virtual_disk() {
         None => heads.extend([
@@ -44,6 +48,7 @@ pub(crate) fn heads<'m>(model: &'m Model) -> Vec<&'m str> {
             "noise band",
             "first s/GiB",
             "last s/GiB",
+            LAST_OVER_FIRST,
         ]),
         Some(_) => heads.extend(VIRTUAL),
     }
@@ -71,6 +76,23 @@ pub(crate) fn note(model: &Model) -> String {
         (None, _) => format!("{device}: {how}; not measured"),
         (_, true) => format!("{device}: {how}; wall times are of memory and say nothing about the disk"),
         _ => format!("{device}: {how}; wall times are those of the disk, which took its time"),
+    }
+}
+
+/// The meaning of bold and grey slowdowns, as sentences: the rules of [`crate::noise`].
+pub(crate) fn legend(model: &Model) -> String {
+    let least = least_difference(model.settles);
+    let plan = if model.settles { "a plan that settles" } else { "a plan that does not settle" };
+    let of_model = format!(
+        "Bold model slowdowns are over {least} from 1: two runs of {plan} differ by up to {least}. Repetitions read one \
+         volume, and do not show this spread."
+    );
+    let of_wall =
+        "Bold measured slowdowns are beyond chance and noise; grey ones are not, or have too few measurements.";
+    match (model.main_device().is_some(), model.is_wall_of_memory()) {
+        (true, true) => of_model,
+        (true, false) => format!("{of_model} {of_wall}"),
+        (false, _) => of_wall.to_owned(),
     }
 }
 
@@ -115,6 +137,7 @@ fn costs(model: &Model, arm: &str, role: Role, pulls: u64) -> Vec<Cell> {
         Cell::plain(first.unwrap_or_else(|| "–".to_owned()))
     };
     let cost = |lines: &Lines| Cell::plain(last(&line(lines), pulls, median));
+    let of_own_start = |lines: &Lines| Cell::plain(last_over_first(lines, &(arm.to_owned(), role)));
     let slowdown = |lines: &Lines, class: &dyn Fn(&Spread, Option<Noise>) -> &'static str| match role {
         Role::Unaged => Cell::default(),
         _ => {
@@ -146,21 +169,22 @@ fn costs(model: &Model, arm: &str, role: Role, pulls: u64) -> Vec<Cell> {
         let of_model = [modelled_slowdown, cost(modelled.0)];
         return of_model
             .into_iter()
-            .chain([wall_slowdown, sure(&model.slowdown), band, first(&wall), cost(&wall)])
+            .chain([wall_slowdown, sure(&model.slowdown), band, first(&wall), cost(&wall), of_own_start(&wall)])
             .collect();
     }
     let mut cells = vec![modelled_slowdown, sure(modelled.1), first(modelled.0), cost(modelled.0)];
+    cells.push(of_own_start(modelled.0));
     if !model.is_wall_of_memory() {
         cells.extend([wall_slowdown, band, cost(&wall)]);
     }
     cells
 }
 
-/// The interval of a ratio and n: `1.25–6.00 (3)`. A single repetition has no interval. `(3+2)`:
-/// the plan requests three, and two were added.
+/// The interval of a ratio and n: `1.25–6.00 (3)`. A single repetition has no interval.
+/// `(3 + 2 repeated)`: the plan requests three, and two were added because of disturbances.
 fn interval(ratio: &Spread, planned: Option<usize>) -> String {
     let n = match planned {
-        Some(planned) if ratio.count > planned => format!("{planned}+{}", ratio.count - planned),
+        Some(planned) if ratio.count > planned => format!("{planned} + {} repeated", ratio.count - planned),
         _ => ratio.count.to_string(),
     };
     match ratio.count {
@@ -196,7 +220,8 @@ pub fn summary_table(results: &Results) -> String {
     }
     text.push('\n');
     let volumes: Vec<_> = ROLES.iter().map(|role| format!("{} = {}", role.name(), words(*role))).collect();
-    text.push_str(&format!("Volumes: {}.\n\n", volumes.join(", ")));
+    text.push_str(&format!("Volumes: {}.\n", volumes.join(", ")));
+    text.push_str(&format!("{LAST_OVER_FIRST}: the last cost of a volume over its own first one.\n\n"));
     for (at, line) in lines.iter().enumerate() {
         text.push_str(&align(line, &widths, &[0, 1]));
         if at == 0 {

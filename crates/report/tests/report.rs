@@ -136,7 +136,10 @@ fn virtual_time_device_leads_before_its_prediction() {
     assert_eq!((columns[2], &columns[5..7]), ("1.00×", &["0.125", "0.125"][..]), "{line}");
     assert!(!text.contains("noise band") && !text.contains("memory s/GiB"), "{text}");
     let first = text.lines().next().unwrap();
-    assert!(first.starts_with("200 pulls make no measurable difference to reading on a modelled NVMe: "), "{first}");
+    assert!(
+        first.starts_with("After 200 pulls, no measurable difference from a fresh copy on a modelled NVMe: "),
+        "{first}"
+    );
     assert!(first.contains("ext4 (1.0×)"), "{first}");
     assert!(
         text.contains("Modelled from the requests of the grep test: the volumes were such disks, in virtual time.")
@@ -341,7 +344,7 @@ fn ratios_inside_the_noise_band_are_no_headline() {
     }
     assert_eq!(folds(&hidden), 2);
     let first = text.lines().next().unwrap();
-    assert!(first.starts_with("200 pulls make ") && first.contains(" on a modelled HDD 7.2K, "), "{first}");
+    assert!(first.starts_with("After 200 pulls, btrfs is ") && first.contains(" on a modelled HDD 7.2K, "), "{first}");
 }
 
 #[test]

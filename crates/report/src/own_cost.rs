@@ -1,0 +1,109 @@
+//! The own cost of aged volumes beside their ratio to a fresh copy.
+//!
+//! A ratio rises if the aged volume becomes slower. It also rises if later fresh copies are faster,
+//! for example because the tree has other files. Readers must see which of the two it was.
+
+use senesce_store::Role;
+
+use crate::format::figure;
+use crate::headline::ALIKE;
+use crate::model::{Lines, words};
+
+/// The cost of a volume and of its fresh copy at the first and the last checkpoint that has both,
+/// s/GiB.
+struct Course {
+    own: (f64, f64),
+    fresh: (f64, f64),
+}
+
+impl Course {
+    fn of(volume: &(String, Role), costs: &Lines, slowdowns: &Lines) -> Option<Self> {
+        let ratios = slowdowns.get(volume)?;
+        let (first, last) = (ratios.first_key_value()?.0, ratios.last_key_value()?.0);
+        let ends = |line: &(String, Role)| {
+            let line = costs.get(line)?;
+            Some((line.get(first)?.median, line.get(last)?.median))
+        };
+        let (own, fresh) = (ends(volume)?, ends(&(volume.0.clone(), Role::Unaged))?);
+        (first < last).then_some(Self { own, fresh })
+    }
+
+    /// Whether the ratio rose, and the own cost explains less than half of the rise, in logarithms.
+    fn rises_by_fresh_copy(&self) -> bool {
+        let own = (self.own.1 / self.own.0).ln();
+        let rise = own - (self.fresh.1 / self.fresh.0).ln();
+        rise >= ALIKE.end.ln() && own < rise / 2.0
+    }
+}
+
+/// A sentence for each volume whose ratio rises by a faster fresh copy rather than by its own cost.
+pub(crate) fn own_costs(volumes: &[(String, Role)], costs: &Lines, slowdowns: &Lines) -> Vec<String> {
+    let sentence = |volume: &(String, Role)| {
+        let Course { own, fresh } = Course::of(volume, costs, slowdowns).filter(Course::rises_by_fresh_copy)?;
+        Some(format!(
+            "The cost of {} itself ({}) changed from {} to {} s/GiB; its fresh copy got faster, from {} to {}.",
+            volume.0,
+            words(volume.1),
+            figure(own.0),
+            figure(own.1),
+            figure(fresh.0),
+            figure(fresh.1)
+        ))
+    };
+    volumes.iter().filter_map(sentence).collect()
+}
+
+/// The last cost over the first one of a volume: `4.79×`, or a dash if it has one checkpoint.
+pub(crate) fn last_over_first(costs: &Lines, volume: &(String, Role)) -> String {
+    let ratio = costs.get(volume).and_then(|line| {
+        let (first, last) = (line.first_key_value()?, line.last_key_value()?);
+        (first.0 < last.0).then(|| last.1.median / first.1.median)
+    });
+    ratio.map_or_else(|| "–".to_owned(), |ratio| format!("{}×", figure(ratio)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Spread;
+    use crate::slowdown::slowdown;
+
+    /// Costs of an arm at two checkpoints: its full volume, and the fresh copies.
+    fn costs(arm: &str, own: [f64; 2], fresh: [f64; 2]) -> Lines {
+        let line =
+            |costs: [f64; 2]| [0, 100].into_iter().zip(costs.map(|cost| Spread::compute([cost]).unwrap())).collect();
+        Lines::from([((arm.to_owned(), Role::Full), line(own)), ((arm.to_owned(), Role::Unaged), line(fresh))])
+    }
+
+    #[test]
+    fn faster_fresh_copy_is_named_as_the_cause() {
+        let said = |own, fresh| {
+            let costs = costs("xfs", own, fresh);
+            own_costs(&[("xfs".to_owned(), Role::Full)], &costs, &slowdown(&costs))
+        };
+        assert_eq!(
+            said([69.5, 71.7], [26.7, 11.3]),
+            [
+                "The cost of xfs itself (nearly full) changed from 69.5 to 71.7 s/GiB; its fresh copy got faster, from 26.7 to \
+              11.3."
+            ]
+        );
+        // Its own cost explains most of the rise: 4.8 of 7.0 times.
+        assert!(said([16.3, 78.0], [17.1, 11.6]).is_empty());
+        // A ratio that does not rise has no cause to name.
+        assert!(said([70.0, 70.0], [10.0, 9.9]).is_empty());
+        assert!(said([70.0, 35.0], [10.0, 5.0]).is_empty());
+    }
+
+    #[test]
+    fn one_checkpoint_has_no_course() {
+        let mut costs = costs("xfs", [1.0, 9.0], [1.0, 1.0]);
+        let full = ("xfs".to_owned(), Role::Full);
+        assert_eq!(last_over_first(&costs, &full), "9.00×");
+        for line in costs.values_mut() {
+            line.remove(&100);
+        }
+        assert_eq!(last_over_first(&costs, &full), "–");
+        assert!(own_costs(&[full], &costs, &slowdown(&costs)).is_empty());
+    }
+}
