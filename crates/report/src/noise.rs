@@ -101,17 +101,18 @@ const UNSETTLED: f64 = 1.22;
 /// Volumes that settle are equal in two runs, or nearly so. Other volumes differ, and repetitions
 /// on one volume do not show that. So the number of repetitions does not count.
 pub(crate) fn is_modelled_difference(ratio: &Spread, settles: bool) -> bool {
-    let is_alike = match settles {
-        true => ALIKE.contains(&ratio.median),
-        false => (1.0 / UNSETTLED..=UNSETTLED).contains(&ratio.median),
-    };
-    !ratio.includes_one() && !is_alike
+    let (low, high) = alike(settles);
+    !ratio.includes_one() && !(low..=high).contains(&ratio.median)
+}
+
+/// The smallest and the largest ratio that is no difference of modelled costs.
+pub(crate) fn alike(settles: bool) -> (f64, f64) {
+    if settles { (ALIKE.start, ALIKE.end) } else { (1.0 / UNSETTLED, UNSETTLED) }
 }
 
 /// The least change that [`is_modelled_difference`] accepts, for a text.
 pub(crate) fn least_difference(settles: bool) -> String {
-    let least = if settles { ALIKE.end } else { UNSETTLED };
-    format!("{:.0}%", (least - 1.0) * 100.0)
+    format!("{:.0}%", (alike(settles).1 - 1.0) * 100.0)
 }
 
 /// The noise bands of arms, from the grep costs of a run.

@@ -8,7 +8,7 @@ use crate::devices::{TRACED, VIRTUAL_TIME};
 use crate::format::{count, figure, percent};
 use crate::headline::headline;
 use crate::model::{Line, Lines, Model, ROLES, Spread, words};
-use crate::noise::{Finding, Noise, band_text, least_difference};
+use crate::noise::{Finding, Noise, alike, band_text, least_difference};
 use crate::own_cost::last_over_first;
 use crate::warnings::warnings;
 
@@ -83,8 +83,9 @@ pub(crate) fn note(model: &Model) -> String {
 pub(crate) fn legend(model: &Model) -> String {
     let least = least_difference(model.settles);
     let plan = if model.settles { "a plan that settles" } else { "a plan that does not settle" };
+    let (low, high) = alike(model.settles);
     let of_model = format!(
-        "Bold model slowdowns are over {least} from 1: two runs of {plan} differ by up to {least}. Repetitions read one \
+        "Bold model slowdowns are above {high:.2}× or below {low:.2}×: two runs of {plan} differ by up to {least}. Repetitions read one \
          volume, and do not show this spread."
     );
     let of_wall =
@@ -241,4 +242,17 @@ pub fn summary_table(results: &Results) -> String {
         text.push_str(&format!("warning: {warning}\n"));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn added_repetitions_are_named() {
+        let ratio = |count| Spread { count, median: 1.5, low: 1.0, high: 2.0, ..Spread::default() };
+        assert_eq!(interval(&ratio(5), Some(3)), "1.00–2.00 (3 + 2 repeated)");
+        assert_eq!(interval(&ratio(3), Some(3)), "1.00–2.00 (3)");
+        assert_eq!(interval(&ratio(1), Some(3)), "– (1)");
+    }
 }

@@ -101,8 +101,8 @@ fn the_summary_says_what_the_figures_say() {
     let line = text.lines().find(|line| line.starts_with("ext4   full")).unwrap();
     let columns = line.split_whitespace().collect::<Vec<_>>();
     assert_eq!(
-        (columns[4], &columns[7..12], columns.last()),
-        ("2.50×", &["too", "noisy", "(9×)", "4.21", "5.00"][..], Some(&"200")),
+        (columns[4], &columns[7..13], columns.last()),
+        ("2.50×", &["too", "noisy", "(9×)", "4.21", "5.00", "1.19×"][..], Some(&"200")),
         "{line}"
     );
     assert!(line.contains("  0.444–6.00 (3)  "), "{line}");
@@ -129,6 +129,13 @@ fn virtual_time_device_leads_before_its_prediction() {
     }
     // Only the second method for the same disk says that there are two, in its two figures.
     assert_eq!(page.matches("It is the second method for this disk").count(), 2);
+    for said in [
+        "These are the costs of the headline, of the summary and of the figures “NVMe, virtual time”.",
+        "Costs in the figures “HDD 7.2K” and “NVMe, from the places of blocks” are predicted",
+        "Bold model slowdowns are above 1.22× or below 0.82×: two runs of a plan that does not settle differ by up to 22%.",
+    ] {
+        assert!(page.contains(said), "{said}");
+    }
     let text = summary_table(&results);
     assert!(text.contains("model: NVMe, virtual time: modelled from the requests of the grep test"), "{text}");
     let line = text.lines().find(|line| line.starts_with("ext4   full")).unwrap();
