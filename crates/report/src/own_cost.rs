@@ -34,12 +34,28 @@ impl Course {
         let rise = own - (self.fresh.1 / self.fresh.0).ln();
         rise >= ALIKE.end.ln() && own < rise / 2.0
     }
+
+    /// Whether more than half of the last ratio, in logarithms, is that of the first checkpoint.
+    fn is_from_start(&self) -> bool {
+        self.first_ratio().ln() > (self.own.1 / self.fresh.1).ln() / 2.0
+    }
+
+    fn first_ratio(&self) -> f64 {
+        self.own.0 / self.fresh.0
+    }
 }
 
-/// A sentence for each volume whose ratio rises by a faster fresh copy rather than by its own cost.
+/// A sentence for each of these slower volumes whose ratio is not mostly a rise of its own cost.
 pub(crate) fn own_costs(volumes: &[(String, Role)], costs: &Lines, slowdowns: &Lines) -> Vec<String> {
     let sentence = |volume: &(String, Role)| {
-        let Course { own, fresh } = Course::of(volume, costs, slowdowns).filter(Course::rises_by_fresh_copy)?;
+        let course = Course::of(volume, costs, slowdowns)?;
+        let Course { own, fresh } = course;
+        if !course.rises_by_fresh_copy() {
+            let (name, role, ratio) = (&volume.0, words(volume.1), figure(course.first_ratio()));
+            let sentence =
+                format!("{name} ({role}) had {ratio}× the cost of a fresh copy at the first checkpoint already.");
+            return course.is_from_start().then_some(sentence);
+        }
         Some(format!(
             "The cost of {} itself ({}) changed from {} to {} s/GiB; its fresh copy got faster, from {} to {}.",
             volume.0,
@@ -90,9 +106,17 @@ mod tests {
         );
         // Its own cost explains most of the rise: 4.8 of 7.0 times.
         assert!(said([16.3, 78.0], [17.1, 11.6]).is_empty());
-        // A ratio that does not rise has no cause to name.
-        assert!(said([70.0, 70.0], [10.0, 9.9]).is_empty());
-        assert!(said([70.0, 35.0], [10.0, 5.0]).is_empty());
+    }
+
+    #[test]
+    fn ratio_of_the_first_checkpoint_is_named() {
+        let said = |own, fresh| {
+            let costs = costs("btrfs", own, fresh);
+            own_costs(&[("btrfs".to_owned(), Role::Full)], &costs, &slowdown(&costs))
+        };
+        let expected = ["btrfs (nearly full) had 2.61× the cost of a fresh copy at the first checkpoint already."];
+        assert_eq!(said([66.3, 72.5], [25.4, 27.0]), expected);
+        assert!(said([11.0, 40.0], [10.0, 10.0]).is_empty(), "most of it came later");
     }
 
     #[test]
