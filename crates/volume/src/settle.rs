@@ -1,18 +1,19 @@
 //! Settling: the calling thread does work that the kernel would otherwise do later, on any
-//! processor and at any time. On ext4, the layout then follows from the operations alone. On XFS,
-//! it does in short runs.
+//! processor and at any time. On ext4 and Btrfs, the layout then follows from the operations
+//! alone. On XFS, it does in short runs.
 //!
 //! Three behaviours of the kernel give two runs of the same operations different layouts:
 //!
 //! - It chooses blocks when it writes back, in a worker thread. ext4 chooses by the processor of
 //!   that thread. [`Settler::write_back`] writes back here, right after the write.
 //! - It finishes work in other threads: Btrfs inserts extents and delayed items, XFS frees the
-//!   blocks of removed files. [`Settler::write_back`] and [`Settler::count`] wait for it.
+//!   blocks of removed files. [`Settler::write_back`] and [`Settler::count`] wait for it. Other
+//!   threads of Btrfs must not start: [`settle_mount`] and [`Settler::open`] see to it.
 //! - Freed blocks can be used again after a commit, which a timer or a worker starts.
 //!   [`Settler::count`] commits after a number of operations, long before any timer.
 //!
 //! The caller pins its thread ([`Pinned`]), because allocators also keep state for each processor.
-//! Btrfs still places its metadata differently in long runs.
+//! If memory is short or another process calls sync, the kernel still writes at any time.
 
 use std::{
     io,
@@ -23,20 +24,30 @@ use std::{
 use rustix::{
     fs::OFlags,
     io::{Errno, retry_on_intr},
+    mount::mount_remount,
     thread::{CpuSet, sched_getaffinity, sched_setaffinity},
 };
 
 use crate::{
     Error, FileSystemKind, Result,
     host::{
-        btrfs_attributes::{read_ahead, set_read_ahead},
-        settle_calls as calls,
+        btrfs_attributes::{MetadataSpace, read_ahead, set_read_ahead},
+        parse_mount_options, settle_calls as calls,
     },
 };
 
 /// The most operations between two commits of Btrfs. An operation adds up to three delayed items. A
 /// worker inserts them as soon as there are 128.
 const BTRFS_MOST_OPERATIONS: u64 = 32;
+
+/// Btrfs commits early if less space for metadata is free. It is more than any operation reserves,
+/// so that no operation waits for the worker that reclaims space: that worker continues after the
+/// wait, at the same time as the next operation. A rename reserves most, 9.75 MiB: 13 items, and 26
+/// references to extents, each with 16 KiB for both halves of a node at 8 levels.
+const BTRFS_LEAST_METADATA_BYTES: u64 = 12 << 20;
+
+/// No block group of Btrfs is smaller, except for a remainder at the end of the device.
+const BTRFS_SMALLEST_GROUP_BYTES: u64 = 1 << 20;
 
 /// The read-ahead of files on Btrfs, KiB: the 128 pages that a request to a loop device can have.
 /// By default it is 4 MiB. Then the sizes of requests depend on which pages are adjacent in memory.
@@ -48,12 +59,28 @@ pub fn settled_mount_option(kind: FileSystemKind) -> &'static str {
     if kind == FileSystemKind::Ext4 { "no_prefetch_block_bitmaps" } else { "" }
 }
 
-/// Prepares a new mount, so that the requests of a cold read follow from the layout. A kernel that
-/// does not offer this is no error; see [`find_unsettled`].
-pub(crate) fn settle_mount(mount: &Path, kind: FileSystemKind) -> Result<()> {
+/// Bytes of one write to the device on Btrfs: 256 pages, the most that fit if no two are adjacent in
+/// memory. Larger writes have random sizes. Btrfs inserts the checksums of each write together, so
+/// the nodes of its tree would depend on them.
+const BTRFS_WRITE_BYTES: u64 = 1 << 20;
+
+/// The options of the first step of a mount that settles. [`settle_mount`] is the second step.
+///
+/// A Btrfs is mounted read-only first. If a new one is mounted writable at once, a thread checks its
+/// tree of UUIDs, and starts a transaction at a random time.
+pub(crate) fn first_mount_options(kind: FileSystemKind, options: String) -> String {
+    if kind == FileSystemKind::Btrfs { format!("{options},ro") } else { options }
+}
+
+/// Completes a mount with these options, so that blocks follow from the operations, and the
+/// requests of a cold read from the layout. A kernel that does not offer the read-ahead is no
+/// error; see [`find_unsettled`].
+pub(crate) fn settle_mount(mount: &Path, kind: FileSystemKind, options: &str) -> Result<()> {
     if kind != FileSystemKind::Btrfs {
         return Ok(());
     }
+    let flags = parse_mount_options(options)?.flags;
+    mount_remount(mount, flags, c"").map_err(Error::io("make writable", mount))?;
     let set = set_read_ahead(open_root(mount)?, BTRFS_READ_AHEAD_KIB);
     set.map(|_| ()).map_err(Error::std("set the read-ahead of", mount))
 }
@@ -88,18 +115,40 @@ pub struct Settler {
     /// Operations between two commits.
     every: u64,
     operations: u64,
+    /// Only of Btrfs.
+    metadata: Option<MetadataSpace>,
 }
 
 impl Settler {
     /// Opens the root of a mounted volume, and commits. Drop the settler before an unmount. It
-    /// commits after every `every` operations, on Btrfs after at most 32.
+    /// commits after every `every` operations, on Btrfs after at most 32, or earlier if less than
+    /// 12 MiB of its space for metadata are free. On Btrfs it discards free space.
     pub fn open(mount: &Path, kind: FileSystemKind, every: u64) -> Result<Self> {
         let root = open_root(mount)?;
-        let most = if kind == FileSystemKind::Btrfs { BTRFS_MOST_OPERATIONS } else { u64::MAX };
-        let mut settler = Self { root, kind, every: every.clamp(1, most), operations: 0 };
+        let (most, metadata) = match kind {
+            FileSystemKind::Btrfs => {
+                let space = MetadataSpace::open(&root).map_err(Error::std("query the metadata space of", mount))?;
+                (BTRFS_MOST_OPERATIONS, space)
+            }
+            _ => (u64::MAX, None),
+        };
+        let mut settler = Self { root, kind, every: every.clamp(1, most), operations: 0, metadata };
         // The timers of XFS started at the mount, which may be long ago.
         settler.settle().map_err(Error::std("settle", mount))?;
+        if kind == FileSystemKind::Btrfs {
+            settler.load_free_space().map_err(Error::io("load the free space of", mount))?;
+        }
         Ok(settler)
+    }
+
+    /// After a mount, Btrfs loads the free space of a block group in a thread, at the first
+    /// allocation. This allocation would use the part that is loaded.
+    fn load_free_space(&self) -> std::result::Result<(), Errno> {
+        match calls::trim(&self.root, BTRFS_SMALLEST_GROUP_BYTES) {
+            // No other call waits for that thread.
+            Err(Errno::OPNOTSUPP) => Ok(()),
+            done => done,
+        }
     }
 
     /// Writes a file back, and waits until its extents are in the file system's maps. The kernel
@@ -107,6 +156,13 @@ impl Settler {
     ///
     /// Cost: at least one write to the device.
     pub fn write_back(&self, file: impl AsFd) -> io::Result<()> {
+        if self.kind == FileSystemKind::Btrfs {
+            let length = rustix::fs::fstat(&file)?.st_size.cast_unsigned();
+            // The first call chooses the blocks of all dirty pages that are adjacent in the file.
+            for start in (0..length).step_by(BTRFS_WRITE_BYTES as usize) {
+                retry_on_intr(|| calls::write_range(&file, start, BTRFS_WRITE_BYTES))?;
+            }
+        }
         match retry_on_intr(|| calls::sync_extents(&file)) {
             Err(Errno::OPNOTSUPP | Errno::NOTTY | Errno::NOSYS) => rustix::fs::fdatasync(&file)?,
             done => done?,
@@ -122,7 +178,11 @@ impl Settler {
             calls::free_removed_xfs(&self.root)?;
         }
         self.operations += 1;
-        if self.operations >= self.every { self.settle() } else { Ok(()) }
+        let is_short = match &self.metadata {
+            Some(space) => space.free_bytes()? < BTRFS_LEAST_METADATA_BYTES,
+            None => false,
+        };
+        if is_short || self.operations >= self.every { self.settle() } else { Ok(()) }
     }
 
     /// Commits everything, and waits until the file system has no postponed work.

@@ -1,4 +1,4 @@
-//! Plans that settle: two runs on ext4 and on XFS have the same figures.
+//! Plans that settle: two runs have the same figures.
 
 use std::{fs, path::Path, process::Command};
 
@@ -6,7 +6,7 @@ use senesce_testkit::root_or_skip;
 use serde_json::Value;
 
 use super::{
-    lab::{Lab, SINGLE, SMALL},
+    lab::{Lab, SMALL},
     virtual_disk::{assert_only_snapshots, longer, on_disk, start_and_wait},
 };
 
@@ -40,6 +40,27 @@ fn without_unsettled(mut row: Value) -> Value {
     row
 }
 
+/// Pages that the kernel scanned because memory was short. It then writes back dirty pages of all file
+/// systems, at a time that no plan determines.
+fn scanned_pages() -> u64 {
+    let counts = fs::read_to_string("/proc/vmstat").unwrap();
+    let of = |name: &str| counts.lines().find_map(|line| line.strip_prefix(name)).unwrap().parse::<u64>().unwrap();
+    of("pgscan_kswapd ") + of("pgscan_direct ")
+}
+
+/// Runs the plan, and up to three times again while other programs leave too little memory.
+fn run_undisturbed(lab: &Lab, out: &str) {
+    const AGAIN: u32 = 3;
+    for attempt in 0..=AGAIN {
+        let before = scanned_pages();
+        lab.run(["run", "plan.toml", "--quiet", "--out", out]).good();
+        if scanned_pages() == before || attempt == AGAIN {
+            return;
+        }
+        fs::remove_dir_all(lab.path(out)).unwrap();
+    }
+}
+
 /// Runs a plan twice, and compares all figures.
 #[track_caller]
 fn assert_same_twice(plan: &str) {
@@ -48,9 +69,8 @@ fn assert_same_twice(plan: &str) {
     }
     let lab = Lab::new();
     lab.plan(&on_disk(plan, "hdd-7200").replace("[measure]", "settle_every_operations = 20\n[measure]"));
-    for out in ["first", "second"] {
-        lab.run(["run", "plan.toml", "--quiet", "--out", out]).good();
-    }
+    run_undisturbed(&lab, "first");
+    run_undisturbed(&lab, "second");
     lab.assert_nothing_left();
     for ((name, first), (_, second)) in figures(&lab, "first").into_iter().zip(figures(&lab, "second")) {
         assert!(!first.is_empty(), "table {name} is empty");
@@ -75,15 +95,15 @@ fn settled_xfs_has_equal_figures() {
 }
 
 #[test]
-fn settled_btrfs_run_finishes() {
-    if !root_or_skip("FUSE and volumes") {
-        return;
-    }
-    let lab = Lab::new();
-    let plan = SINGLE.replace("64MiB", "320MiB").replace("\"ext4\"", "\"btrfs\"");
-    lab.plan(&on_disk(&plan, "hdd-7200").replace("[measure]", "settle_every_operations = 200\n[measure]"));
-    lab.run(["run", "plan.toml", "--quiet", "--out", "out"]).good();
-    lab.assert_nothing_left();
+fn settled_btrfs_has_equal_figures() {
+    assert_same_twice(&longer().replace("64MiB", "320MiB").replace("\"ext4\"", "\"btrfs\""));
+}
+
+/// The nearly full volume has little space for metadata.
+#[test]
+fn settled_full_btrfs_has_equal_figures() {
+    let plan = SMALL.replace("34MiB", "128MiB").replace("96MiB", "320MiB").replace("\"ext4\"", "\"btrfs\"");
+    assert_same_twice(&plan);
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! The identity of a mounted Btrfs, and its settings below `/sys/fs/btrfs`.
 
 use std::{
-    fs,
+    fs::{self, File},
     io::{self, ErrorKind, Write},
-    os::fd::AsFd,
+    os::{fd::AsFd, unix::fs::FileExt},
     path::{Path, PathBuf},
 };
 
@@ -50,7 +50,7 @@ pub(crate) fn set_read_ahead(root: impl AsFd, kib: u32) -> io::Result<bool> {
 
 fn write_read_ahead(directory: &Path, kib: u32) -> io::Result<bool> {
     // A missing file is not created: sysfs would refuse that with another error.
-    let opened = fs::File::options().write(true).open(directory.join("bdi/read_ahead_kb"));
+    let opened = File::options().write(true).open(directory.join("bdi/read_ahead_kb"));
     match opened.and_then(|mut file| file.write_all(kib.to_string().as_bytes())) {
         Ok(()) => Ok(true),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ReadOnlyFilesystem) => Ok(false),
@@ -66,6 +66,50 @@ pub(crate) fn read_ahead(root: impl AsFd) -> io::Result<Option<u32>> {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// The space for metadata.
+#[derive(Debug)]
+pub(crate) struct MetadataSpace {
+    total: File,
+    /// Used, or reserved for postponed work.
+    taken: [File; 5],
+}
+
+impl MetadataSpace {
+    /// `None` if metadata and data share their space.
+    pub(crate) fn open(root: impl AsFd) -> io::Result<Option<Self>> {
+        let directory = btrfs_sys_directory(find_btrfs_id(root)?).join("allocation/metadata");
+        let file = |name: &str| File::open(directory.join(name));
+        let total = match file("total_bytes") {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            total => total?,
+        };
+        let taken = [
+            file("bytes_used")?,
+            file("bytes_reserved")?,
+            file("bytes_pinned")?,
+            file("bytes_readonly")?,
+            file("bytes_may_use")?,
+        ];
+        Ok(Some(Self { total, taken }))
+    }
+
+    /// Bytes that are neither used nor reserved.
+    pub(crate) fn free_bytes(&self) -> io::Result<u64> {
+        let mut free = read(&self.total)?;
+        for file in &self.taken {
+            free = free.saturating_sub(read(file)?);
+        }
+        Ok(free)
+    }
+}
+
+fn read(file: &File) -> io::Result<u64> {
+    let mut text = [0; 24];
+    let length = file.read_at(&mut text, 0)?;
+    let number = str::from_utf8(&text[..length]).ok().and_then(|text| text.trim().parse().ok());
+    number.ok_or_else(|| ErrorKind::InvalidData.into())
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! Calls after which a file system has no postponed work: FIEMAP with a sync, the removal of blocks
-//! on XFS, freeze and thaw.
+//! Calls after which a file system has no postponed work: writeback, FIEMAP with a sync, FITRIM, the
+//! removal of blocks on XFS, freeze and thaw.
 //!
-//! The numbers and layouts are those of `linux/fs.h`, `linux/fiemap.h` and `xfs/xfs_fs.h`.
+//! The numbers and layouts are those of `linux/fs.h`, `linux/fiemap.h`, and `xfs/xfs_fs.h`.
 
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -13,6 +13,7 @@ use rustix::{
 const FS_IOC_FIEMAP: Opcode = 0xC020_660B;
 const FIFREEZE: libc::c_ulong = 0xC004_5877;
 const FITHAW: libc::c_ulong = 0xC004_5878;
+const FITRIM: Opcode = 0xC018_5879;
 const XFS_IOC_FREE_EOFBLOCKS: Opcode = 0x8080_583A;
 
 /// `struct fiemap` without extents.
@@ -39,6 +40,35 @@ pub fn sync_extents(file: impl AsFd) -> Result<()> {
     // SAFETY: FS_IOC_FIEMAP reads and writes one `struct fiemap`, whose layout `Fiemap` has. With a
     // count of 0 it writes no extents after it.
     unsafe { ioctl(file, Updater::<FS_IOC_FIEMAP, Fiemap>::new(&mut map)) }
+}
+
+/// Writes a range of a file back, and waits for the device. Unlike fsync it commits nothing.
+pub fn write_range(file: impl AsFd, start: u64, length: u64) -> Result<()> {
+    const FLAGS: libc::c_uint =
+        libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+    let (Ok(start), Ok(length)) = (start.try_into(), length.try_into()) else { return Err(Errno::INVAL) };
+    // SAFETY: sync_file_range has no pointers. The descriptor is borrowed for the call.
+    check(unsafe { libc::sync_file_range(file.as_fd().as_raw_fd(), start, length, FLAGS) })
+}
+
+/// `struct fstrim_range`.
+#[repr(C)]
+struct TrimRange {
+    start: u64,
+    length: u64,
+    shortest: u64,
+}
+
+const _: () = assert!(size_of::<TrimRange>() == 24);
+
+/// Discards free space in pieces of at least `shortest` bytes. Btrfs first loads the free space of
+/// each block group that is not smaller.
+///
+/// Errors: `OPNOTSUPP` if the device cannot discard.
+pub fn trim(root: impl AsFd, shortest: u64) -> Result<()> {
+    let mut range = TrimRange { start: 0, length: u64::MAX, shortest };
+    // SAFETY: FITRIM reads and writes one `struct fstrim_range`, whose layout `TrimRange` has.
+    unsafe { ioctl(root, Updater::<FITRIM, TrimRange>::new(&mut range)) }
 }
 
 /// `struct xfs_fs_eofblocks`.
@@ -78,7 +108,11 @@ pub fn thaw(root: impl AsFd) -> Result<()> {
 
 fn call(root: impl AsFd, opcode: libc::c_ulong) -> Result<()> {
     // SAFETY: FIFREEZE and FITHAW ignore their argument. The descriptor is borrowed for the call.
-    match unsafe { libc::ioctl(root.as_fd().as_raw_fd(), opcode as _, 0) } {
+    check(unsafe { libc::ioctl(root.as_fd().as_raw_fd(), opcode as _, 0) })
+}
+
+fn check(returned: libc::c_int) -> Result<()> {
+    match returned {
         -1 => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
         _ => Ok(()),
     }

@@ -17,7 +17,7 @@ use crate::{
     mkfs_trial::messages,
     parse_mount_options, plan_mkfs, read_superblock,
     resources::{ENGINE_SOURCE, Lease, SharedEngine, SharedServer, disk_mark, hash},
-    settle::settle_mount,
+    settle::{first_mount_options, settle_mount},
     spec::ImageSpec,
 };
 
@@ -437,7 +437,9 @@ fn mount_options(spec: &VolumeSpec) -> String {
 
 /// Mounts, and checks the mount in the kernel's list.
 pub(super) fn mount_verified(host: &dyn Host, device: &Path, root: &Path, spec: &VolumeSpec) -> Result<()> {
-    host.mount(device, root, spec.file_system, &mount_options(spec))?;
+    let options = mount_options(spec);
+    let first = if spec.settles { first_mount_options(spec.file_system, options.clone()) } else { options.clone() };
+    host.mount(device, root, spec.file_system, &first)?;
     let wrong = match host.mounts() {
         Err(error) => Some(error),
         Ok(mounts) => match mounts.iter().rev().find(|mount| mount.point == root) {
@@ -451,7 +453,7 @@ pub(super) fn mount_verified(host: &dyn Host, device: &Path, root: &Path, spec: 
             }
         },
     };
-    let wrong = wrong.or_else(|| spec.settles.then(|| settle_mount(root, spec.file_system).err()).flatten());
+    let wrong = wrong.or_else(|| spec.settles.then(|| settle_mount(root, spec.file_system, &options).err()).flatten());
     match wrong {
         None => Ok(()),
         Some(error) => {
