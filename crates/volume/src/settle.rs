@@ -13,7 +13,8 @@
 //!   [`Settler::count`] commits after a number of operations, long before any timer.
 //!
 //! The caller pins its thread ([`Pinned`]), because allocators also keep state for each processor.
-//! If memory is short or another process calls sync, the kernel still writes at any time.
+//! If memory is short, or another process calls sync or dirties many pages, the kernel still writes
+//! at any time.
 
 use std::{
     io,
@@ -59,15 +60,15 @@ pub fn settled_mount_option(kind: FileSystemKind) -> &'static str {
     if kind == FileSystemKind::Ext4 { "no_prefetch_block_bitmaps" } else { "" }
 }
 
-/// Bytes of one write to the device on Btrfs: 256 pages, the most that fit if no two are adjacent in
-/// memory. Larger writes have random sizes. Btrfs inserts the checksums of each write together, so
-/// the nodes of its tree would depend on them.
+/// Bytes of one write to the device on Btrfs: 256 pages, the most that fit if no two are adjacent
+/// in memory. Larger writes have random sizes. Btrfs inserts the checksums of each write together,
+/// so the nodes of its tree would depend on them.
 const BTRFS_WRITE_BYTES: u64 = 1 << 20;
 
 /// The options of the first step of a mount that settles. [`settle_mount`] is the second step.
 ///
-/// A Btrfs is mounted read-only first. If a new one is mounted writable at once, a thread checks its
-/// tree of UUIDs, and starts a transaction at a random time.
+/// A Btrfs is mounted read-only first. If a new one is mounted writable at once, a thread checks
+/// its tree of UUIDs, and starts a transaction at a random time.
 pub(crate) fn first_mount_options(kind: FileSystemKind, options: String) -> String {
     if kind == FileSystemKind::Btrfs { format!("{options},ro") } else { options }
 }

@@ -275,8 +275,8 @@ pub struct VolumeSpec {
     pub force: bool,
     /// Read-ahead of the device, KiB.
     pub read_ahead_kib: u32,
-    /// Whether its operations are settled ([`Settler`](crate::Settler)). On Btrfs, this limits the
-    /// read-ahead of files to 512 KiB.
+    /// Whether its operations are settled ([`Settler`](crate::Settler)). A Btrfs
+    /// is then mounted read-only first, and its read-ahead of files is 512 KiB.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub settles: bool,
 }

@@ -143,9 +143,9 @@ pub enum Verb {
         sudo senesce demo                                the report's path is printed after the first file system\n  \
         sudo senesce demo --repo ~/linux --out /data/demo\n  \
         senesce demo --plan > mine.toml                  the plan, to start your own from\n\n\
-        It needs root, about 5 GiB below the directory of the run, and one to two minutes. The disks are modelled:\n\
-        no drive of the machine is formatted, and none is measured. In pairs of runs on one kernel, costs were\n\
-        equal on ext4 and XFS, and differed by up to two percent on Btrfs.")]
+        It needs root, about 5 GiB below the directory of the run, and one to two minutes. The disks are\n\
+        modelled: no drive of the machine is formatted, and none is measured. Two runs on one kernel have\n\
+        the same modelled costs, unless other programs fill the memory.")]
     Demo(DemoArgs),
     /// Run an experiment from a plan file, or resume one.
     #[command(after_long_help = "Examples:\n  \

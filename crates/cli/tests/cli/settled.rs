@@ -40,8 +40,8 @@ fn without_unsettled(mut row: Value) -> Value {
     row
 }
 
-/// Pages that the kernel scanned because memory was short. It then writes back dirty pages of all file
-/// systems, at a time that no plan determines.
+/// Pages that the kernel scanned because memory was short. It then writes back dirty pages of all
+/// file systems, at a time that no plan determines.
 fn scanned_pages() -> u64 {
     let counts = fs::read_to_string("/proc/vmstat").unwrap();
     let of = |name: &str| counts.lines().find_map(|line| line.strip_prefix(name)).unwrap().parse::<u64>().unwrap();

@@ -1,5 +1,5 @@
-//! Calls after which a file system has no postponed work: writeback, FIEMAP with a sync, FITRIM, the
-//! removal of blocks on XFS, freeze and thaw.
+//! Calls after which a file system has no postponed work: writeback, FIEMAP with a sync, FITRIM,
+//! the removal of blocks on XFS, freeze and thaw.
 //!
 //! The numbers and layouts are those of `linux/fs.h`, `linux/fiemap.h`, and `xfs/xfs_fs.h`.
 
