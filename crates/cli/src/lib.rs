@@ -25,4 +25,6 @@ pub use args::GardeningArg;
 pub use engines::{Beside, Engines, HANDED_OVER, VERSION, choose};
 pub use fit::fit;
 pub use program::run_program;
-pub use verb::{fresh::check_new, guest::trust_owners, home::with_home, run::registry_dir};
+pub use verb::{
+    fresh::check_new, guest::trust_owners, home::with_home, output::check_output_directory, run::registry_dir,
+};

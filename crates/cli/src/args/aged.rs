@@ -16,8 +16,9 @@ pub struct AgeArgs {
     pub workload: String,
     /// Directory, device, image:SIZE, garden:DIR, evergreen:FILE.
     ///
-    /// A directory that is not empty is aged below a new directory in it. A device or image:SIZE
-    /// needs --fs. garden:DIRECTORY and evergreen:FILE are empty ones, which are opened in this
+    /// A directory that is not empty is aged below a new directory in it. fsfb and profile:NAME fill
+    /// its whole file system. Unless the directory is a mount point, they need --until fullness or
+    /// --force. A device or image:SIZE needs --fs. garden:DIRECTORY and evergreen:FILE are empty ones, which are opened in this
     /// process.
     #[arg(long, value_name = "PLACE", add = complete::places())]
     pub on: String,
@@ -71,7 +72,7 @@ pub struct AgeArgs {
     /// Directory for the image and its mount point.
     #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
     pub dir: PathBuf,
-    /// Format a device that carries a signature.
+    /// Format a device that carries a signature, or fill a shared file system.
     ///
     /// A mounted device is never formatted.
     #[arg(long)]

@@ -155,6 +155,9 @@ pub struct ReportArgs {
     /// and a gate.
     #[arg(long, value_name = "RUN", add = ArgValueCandidates::new(complete::runs))]
     pub baseline: Option<PathBuf>,
+    /// Replace a page that senesce did not write.
+    #[arg(long)]
+    pub force: bool,
     /// Read the run and print the files. Write nothing.
     #[arg(long)]
     pub dry_run: bool,

@@ -108,6 +108,9 @@ pub struct InspectLimitArgs {
     /// Leave the map out of the JSON, which is most of it.
     #[arg(long, requires = "json", conflicts_with_all = ["html", "map"])]
     pub no_map: bool,
+    /// Replace files that senesce did not write.
+    #[arg(long)]
+    pub force: bool,
 }
 
 /// A limit of a slowdown: `+100%`.

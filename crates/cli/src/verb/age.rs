@@ -21,6 +21,7 @@ use senesce_volume::{
 use serde_json::{Value, json};
 
 use super::{
+    filling::{check_filling, fill_percent},
     home::with_home,
     image::save_listed,
     place::{check_new_files, check_place},
@@ -115,14 +116,17 @@ fn age_in(args: &AgeArgs, plan: &Plan, custodian: &Custodian, scratch: &Path, qu
     if existing.is_dir() {
         check_not_made(args, plan, "a directory")?;
         let source = open_source(args, plan, scratch)?;
+        let filling = check_filling(args, plan, existing)?;
         let root = choose_root(existing, args.dry_run)?;
         if args.dry_run {
             rustix::fs::access(existing, rustix::fs::Access::WRITE_OK)
                 .map_err(std::io::Error::from)
                 .with_context(|| format!("cannot write to {}", existing.display()))?;
             print_preview(args, &root.display().to_string());
+            filling.iter().for_each(|filling| println!("{filling}"));
             return Ok(());
         }
+        filling.iter().filter(|_| !quiet).for_each(|filling| eprintln!("{filling}"));
         let end = age_onto(args, plan, &source, Onto::Directory(&root), quiet, &mut || Ok(()));
         if end.is_err() && root != existing {
             // Only if nothing was done in it.
@@ -172,7 +176,8 @@ fn check_not_made(args: &AgeArgs, plan: &Plan, place: &str) -> Result<()> {
     if args.mkfs.is_some() {
         return Err(usage(format!("--mkfs has options for a volume that senesce formats; --on names {place}"), None));
     }
-    if args.fs.is_some() || args.force {
+    let may_force = place == "a directory" && fill_percent(plan).is_some();
+    if args.fs.is_some() || args.force && !may_force {
         let message = format!("--fs and --force apply to a volume that senesce formats; --on names {place}");
         return Err(usage(message, Some("leave them out, or name --on image:SIZE or a device")));
     }

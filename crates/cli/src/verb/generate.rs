@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use clap::Command;
 use clap_complete::env::Shells;
 
+use super::output::check_output_directory;
 use crate::{
     args::{Cli, CompletionsArgs, EXIT_CODES, ManArgs, SchemaOf, ShellArg},
     engines::engines,
@@ -141,7 +142,11 @@ fn page_name(verb: &[String]) -> String {
 
 /// Writes a page for senesce and for every verb, and prints their number.
 fn write_pages(command: &Command, dir: &Path) -> Result<()> {
-    fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
+    // A directory of man pages has those of other programs, too.
+    check_output_directory(dir, "--out", || true)?;
+    if !dir.is_dir() {
+        fs::create_dir(dir).with_context(|| format!("cannot create {}", dir.display()))?;
+    }
     let mut pages = vec![(command, Vec::new())];
     let mut written = 0;
     while let Some((command, verb)) = pages.pop() {

@@ -20,7 +20,7 @@ use super::{
     device::read_device,
     guest::{self, Order},
     metrics::{self, Sample},
-    place::check_files,
+    output::check_files,
     pressure::is_quiet_for_a_pause,
 };
 use crate::{
@@ -43,7 +43,7 @@ const MOST_PAUSES: u32 = 40;
 pub fn inspect(args: InspectArgs, quiet: bool) -> Result<()> {
     let Some(file) = args.limits.metrics.clone() else { return inspect_place(args, quiet, &mut |_| Ok(())) };
     metrics::check_name(&file)?;
-    check_files([&Some(file.clone())])?;
+    check_files([&Some(file.clone())], Some(args.limits.force))?;
     let clock = SystemClock::start();
     let path = args.path.clone();
     let is_written = Cell::new(false);
@@ -78,7 +78,7 @@ fn inspect_place(
     let named = |prefix| args.path.to_str().and_then(|path| path.strip_prefix(prefix)).map(Path::new);
     let (garden, evergreen) = (named("garden:"), named("evergreen:"));
     check_kind(&args.path)?;
-    check_files([&args.html, &args.map, &args.tree])?;
+    check_files([&args.html, &args.map, &args.tree], Some(args.limits.force))?;
     let order = Order::read();
     let medium = order.as_ref().and_then(|order| order.medium.clone());
     let (judge, devices) = match medium {

@@ -46,22 +46,6 @@ pub fn check_new_files<'a>(paths: impl IntoIterator<Item = &'a Option<PathBuf>>)
     Ok(())
 }
 
-/// Checks files that a verb writes or replaces.
-///
-/// Errors: one is a directory; its directory does not exist or cannot be written.
-pub fn check_files<'a>(paths: impl IntoIterator<Item = &'a Option<PathBuf>>) -> Result<()> {
-    for path in paths.into_iter().flatten() {
-        if path.is_dir() {
-            return Err(usage(format!("{} is a directory", path.display()), Some("name a file in it")));
-        }
-        // A device or a pipe needs no directory.
-        if path.symlink_metadata().is_err() {
-            check_directory(path)?;
-        }
-    }
-    Ok(())
-}
-
 /// Errors: the directory of a new file does not exist or cannot be written.
 pub fn check_directory(file: &Path) -> Result<()> {
     let dir = file.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -7,20 +7,25 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use rustix::fs::{Access, access};
 use senesce_core::Printable;
 use senesce_experiment::RunPaths;
 use senesce_report::{Baseline, ReportOptions, render_figures, render_report};
 use senesce_store::{CellKey, Results};
 use serde::{Deserialize, Serialize};
 
-use super::{place::check_files, show::read_results};
+use super::{
+    output::{check_files, check_output_directory},
+    show::read_results,
+};
 use crate::{args::ReportArgs, exit::usage};
 
 /// Writes the report and prints its path.
 pub fn report(args: ReportArgs) -> Result<()> {
-    check_files([&args.out])?;
-    args.figures.as_deref().map_or(Ok(()), check_figures)?;
+    check_files([&args.out], Some(args.force))?;
+    if let Some(dir) = &args.figures {
+        // Its content is checked below.
+        check_output_directory(dir, "--figures", || dir.join(RUN_OF_FIGURES).is_file())?;
+    }
     let out = match args.out {
         Some(out) => out,
         None => {
@@ -30,6 +35,7 @@ pub fn report(args: ReportArgs) -> Result<()> {
                 let problem = format!("{} is not a regular file: it was not written", own.display());
                 return Err(usage(problem, Some("name another file with --out")));
             }
+            check_files([&Some(own.clone())], Some(args.force))?;
             own
         }
     };
@@ -47,21 +53,6 @@ pub fn report(args: ReportArgs) -> Result<()> {
         println!("figures in {}", Printable::new(dir));
     }
     Ok(())
-}
-
-/// Errors: the path for figures is or is below a file, or cannot be made.
-fn check_figures(dir: &Path) -> Result<()> {
-    let existing = dir.ancestors().find(|dir| dir.symlink_metadata().is_ok()).unwrap_or(Path::new("."));
-    if !existing.is_dir() {
-        let message = format!("--figures: {} is a file, and a directory is needed", Printable::new(existing));
-        return Err(usage(
-            message,
-            Some("name a new directory, or one that exists: one file is written for each figure"),
-        ));
-    }
-    access(existing, Access::WRITE_OK | Access::EXEC_OK)
-        .map_err(std::io::Error::from)
-        .with_context(|| format!("cannot write into {}", existing.display()))
 }
 
 /// The run of a directory of figures, in its file [`RUN_OF_FIGURES`].
@@ -134,7 +125,6 @@ fn read_baseline(run: &Path) -> Result<Baseline> {
 
 /// Renders the page, and prints which files would be written.
 fn preview(run: &Path, out: &Path, figures: Option<&Path>, options: &ReportOptions) -> Result<()> {
-    check_files([&Some(out.to_owned())])?;
     let results = read_results(run)?;
     render_report(&results, options)?;
     let how = if out.symlink_metadata().is_ok() { "replaced" } else { "written" };

@@ -24,7 +24,7 @@ use senesce_volume::{LinuxHost, install_signal_cleanup, interrupted};
 use super::{
     device::read_device,
     little::{allocated_at_least, warn_of_little},
-    place::check_files,
+    output::check_files,
 };
 use crate::{
     args::TraceArgs,
@@ -40,7 +40,7 @@ const BLOCK_BYTES: u64 = 4096;
 
 /// Traces or imports, and prints figures.
 pub fn trace(args: TraceArgs, quiet: bool) -> Result<()> {
-    check_files([&args.requests])?;
+    check_files([&args.requests], None)?;
     let devices = args.device.iter().map(|name| read_device(name)).collect::<Result<Vec<_>>>()?;
     let (trace, ended, traced) = match (&args.blkparse, &args.on, args.command.split_first()) {
         (Some(path), None, None) => {

@@ -352,3 +352,47 @@ fn interfile_makes_a_volume_for_every_copy() {
     drop(disk);
     lab.assert_nothing_left();
 }
+
+#[test]
+fn filling_a_shared_file_system_needs_a_word() {
+    let lab = Lab::new();
+    let dir = lab.path(".").to_string_lossy().into_owned();
+    std::fs::create_dir(lab.path("place")).unwrap();
+    for workload in ["fsfb", "profile:agrawal"] {
+        let age = ["age", workload, "--on", "place", "--dir", &dir];
+        for more in [&[][..], &["--dry-run"], &["--until", "turnover=2"]] {
+            let refused = lab.run([&age[..], more].concat());
+            refused.refused(2, &["would fill the file system of /", "free space", "--until fullness=", "--force"]);
+        }
+        for more in [&["--force"][..], &["--until", "fullness=1%"]] {
+            let said = lab.run([&age[..], more, &["--dry-run"]].concat()).good().stdout;
+            assert!(said.contains(&format!("{workload} would fill the file system of /")), "{said}");
+        }
+    }
+    // A workload with a size of its own fills nothing.
+    let said = lab.run(["age", "mail", "--on", "place", "--dir", &dir, "--dry-run"]).good().stdout;
+    assert!(!said.contains("fill"), "{said}");
+    lab.run(["age", "mail", "--on", "place", "--dir", &dir, "--force"]).refused(2, &["--fs and --force apply"]);
+    assert_eq!(std::fs::read_dir(lab.path("place")).unwrap().count(), 0);
+    lab.assert_nothing_left();
+}
+
+#[test]
+fn mount_point_is_filled_without_a_word() {
+    if !root_or_skip("formatting and mounting") {
+        return;
+    }
+    let lab = Lab::new();
+    let dir = lab.path(".").to_string_lossy().into_owned();
+    let disk = Disk::new(&lab.path("volume"), 24);
+    must("mke2fs", &["-q", "-F", &disk.device]);
+    let mount = Mount::new(&[&disk.device], lab.path("mnt"));
+    let fsfb = ["age", "fsfb", "--on", "mnt", "--dir", &dir, "--set", "directories=5", "--set", "rounds=1"];
+    let aged = lab.run(fsfb).good();
+    assert!(aged.stderr.contains("mnt to 95%: writes up to"), "{}", aged.stderr);
+    std::fs::create_dir(mount.point.join("below")).unwrap();
+    lab.run(["age", "fsfb", "--on", "mnt/below", "--dir", &dir])
+        .refused(2, &["mnt/below is no file system of its own"]);
+    drop((mount, disk));
+    lab.assert_nothing_left();
+}

@@ -36,7 +36,7 @@ use super::{
         read_planned_arms,
         unlike::{Unlike, compute_unlike},
     },
-    place::check_files,
+    output::check_files,
     run::{next_run_dir, run, with_overrides},
     show::read_results,
 };
@@ -164,7 +164,9 @@ fn check_outputs(args: &GateArgs) -> Result<()> {
     let outputs = &args.outputs;
     let is_stdout = outputs.markdown.as_deref() == Some(Path::new("-"));
     let markdown = outputs.markdown.clone().filter(|_| !is_stdout);
-    check_files([&outputs.junit, &markdown, &outputs.bmf, &outputs.small_is_better, &args.save_baseline])?;
+    check_files([&outputs.junit, &markdown, &args.save_baseline], None)?;
+    // The formats of these services leave no place for a mark.
+    check_files([&outputs.bmf, &outputs.small_is_better], Some(true))?;
     let needs_baseline = outputs.junit.is_some() || outputs.markdown.is_some() || outputs.github || outputs.json;
     if needs_baseline && args.baseline.is_none() {
         return Err(usage("--junit, --markdown, --github and --json need a baseline", Some("add --baseline FILE")));

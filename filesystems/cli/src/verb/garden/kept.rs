@@ -70,6 +70,16 @@ impl Kept {
         Self { dir: dir.to_owned(), scale, build: build.to_owned() }
     }
 
+    /// Whether a directory has parts or the table of an earlier command.
+    pub fn is_marked(dir: &Path) -> bool {
+        let has_schema = |path: &Path| {
+            let named = fs::read_to_string(path).ok().and_then(|text| serde_json::from_str::<Named>(&text).ok());
+            named.is_some_and(|named| named.schema.starts_with("senesce-reproduction"))
+        };
+        let mut entries = fs::read_dir(dir).into_iter().flatten().flatten();
+        entries.any(|entry| entry.path().extension().is_some_and(|kind| kind == "json") && has_schema(&entry.path()))
+    }
+
     /// Creates the directory if it does not exist.
     pub fn create_dir(&self) -> Result<()> {
         fs::create_dir_all(&self.dir).with_context(|| format!("cannot create {}", self.dir.display()))

@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use senesce_cli::fit;
+use senesce_cli::{check_output_directory, fit};
 use senesce_core::Printable;
 use senesce_report::render_reproduction;
 use senesce_timed::published::{FigureLine, PUBLISHED, Part, Published, Record, Tally};
@@ -34,9 +34,8 @@ pub fn reproduce(args: &ReproduceArgs, quiet: bool) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
     let build = hash_executable()?;
     let kept = args.out.as_deref().map(|dir| Kept::of(dir, scale, &build));
-    if let Some(dir) = args.out.as_ref().filter(|dir| dir.symlink_metadata().is_ok_and(|found| !found.is_dir())) {
-        let message = format!("--out: {} is a file, and a directory is needed", Printable::new(dir));
-        return Err(usage(message, Some("name a new or an empty directory")));
+    if let Some(dir) = &args.out {
+        check_output_directory(dir, "--out", || Kept::is_marked(dir))?;
     }
     let mut records: Vec<RunPart> = Vec::new();
     let mut open = Vec::new();

@@ -1,0 +1,135 @@
+//! The one rule for outputs: senesce replaces only files that it wrote, unless forced.
+
+use std::{
+    fs::{self, File},
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result};
+use rustix::fs::{Access, access};
+use senesce_core::Printable;
+
+use super::place::check_directory;
+use crate::exit::usage;
+
+/// The start of a file in which a mark of senesce is.
+const HEAD_BYTES: u64 = 1 << 16;
+/// The marks of files that senesce writes: pages, the report of a gate, descriptions and JSON,
+/// requests, metrics.
+const MARKS: [&str; 7] = [
+    r#"<meta name="generator" content="senesce">"#,
+    r#"<testsuites name="senesce gate""#,
+    "### senesce gate: ",
+    "\"senesce-",
+    "\"aging-profile/",
+    "issued_ns,op,sector,sectors,completed_ns",
+    "# HELP senesce_",
+];
+/// What pictures of senesce have, and no other pictures.
+const PICTURE_MARKS: [&str; 2] = [r#"<rect class="paper""#, r#"<text class="figure-title""#];
+
+/// Checks files that a verb writes, or replaces if senesce wrote them. `force` is `None` if the verb
+/// has no option `--force`.
+///
+/// Errors: another program or a user wrote the file, and nothing forces its loss; a path is a
+/// directory; the directory of a file does not exist or cannot be written.
+pub fn check_files<'a>(paths: impl IntoIterator<Item = &'a Option<PathBuf>>, force: Option<bool>) -> Result<()> {
+    for path in paths.into_iter().flatten() {
+        if path.is_dir() {
+            return Err(usage(format!("{} is a directory", path.display()), Some("name a file in it")));
+        }
+        // A device or a pipe needs no directory.
+        if path.symlink_metadata().is_err() {
+            check_directory(path)?;
+        } else if force != Some(true) && is_foreign(path)? {
+            let message = format!("{} exists already, and senesce did not write it", Printable::new(path));
+            let hint =
+                if force.is_some() { "give another name, or replace it with --force" } else { "give another name" };
+            return Err(usage(message, Some(hint)));
+        }
+    }
+    Ok(())
+}
+
+/// Checks a directory that a verb creates or writes into. `is_marked` tells whether an existing one
+/// is that of an earlier command. `option` is for messages.
+///
+/// Errors: the directory has other files; the path is a file; its own directory does not exist or
+/// cannot be written.
+pub fn check_output_directory(dir: &Path, option: &str, is_marked: impl FnOnce() -> bool) -> Result<()> {
+    const HINT: Option<&str> = Some("name a new or an empty directory");
+    let shown = Printable::new(dir);
+    if dir.symlink_metadata().is_err() {
+        return check_directory(dir);
+    }
+    if !dir.is_dir() {
+        return Err(usage(format!("{option}: {shown} is a file, and a directory is needed"), HINT));
+    }
+    access(dir, Access::WRITE_OK | Access::EXEC_OK)
+        .map_err(std::io::Error::from)
+        .with_context(|| format!("cannot write into {shown}"))?;
+    let mut entries = fs::read_dir(dir).with_context(|| format!("cannot list {shown}"))?;
+    if entries.next().is_some() && !is_marked() {
+        return Err(usage(format!("{option}: {shown} exists already, and has files of another kind"), HINT));
+    }
+    Ok(())
+}
+
+/// Whether a file has content without a mark of senesce. A device and a pipe have none.
+fn is_foreign(path: &Path) -> Result<bool> {
+    // A link whose file does not exist yet replaces nothing.
+    let Ok(found) = path.metadata() else { return Ok(false) };
+    if !found.is_file() || found.len() == 0 {
+        return Ok(false);
+    }
+    let mut head = Vec::new();
+    let file = File::open(path).with_context(|| format!("cannot read {}, which exists already", path.display()))?;
+    file.take(HEAD_BYTES).read_to_end(&mut head).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(!is_marked(&String::from_utf8_lossy(&head)))
+}
+
+fn is_marked(head: &str) -> bool {
+    MARKS.iter().any(|mark| head.contains(mark)) || PICTURE_MARKS.iter().all(|mark| head.contains(mark))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(path: &Path, force: Option<bool>) -> Result<(), String> {
+        check_files([&Some(path.to_owned())], force).map_err(|error| format!("{error:#}"))
+    }
+
+    #[test]
+    fn foreign_file_is_replaced_only_by_force() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("page.html");
+        check(&path, None).unwrap();
+        fs::write(&path, "").unwrap();
+        check(&path, None).unwrap();
+        fs::write(&path, "<!doctype html><p>A page about senesce").unwrap();
+        for force in [None, Some(false)] {
+            assert!(check(&path, force).unwrap_err().contains("senesce did not write it"));
+        }
+        check(&path, Some(true)).unwrap();
+        fs::write(&path, "<!doctype html>\n<meta name=\"generator\" content=\"senesce\">\n").unwrap();
+        check(&path, None).unwrap();
+        check(Path::new("/dev/null"), None).unwrap();
+    }
+
+    #[test]
+    fn directory_with_other_files_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let inner = dir.path().join("figures");
+        let check = |is_marked| check_output_directory(&inner, "--out", || is_marked).map_err(|e| format!("{e:#}"));
+        check(false).unwrap();
+        fs::create_dir(&inner).unwrap();
+        check(false).unwrap();
+        fs::write(inner.join("thesis.tex"), "").unwrap();
+        assert!(check(false).unwrap_err().contains("files of another kind"));
+        check(true).unwrap();
+        let below = check_output_directory(&inner.join("a/b"), "--out", || true).unwrap_err();
+        assert!(format!("{below:#}").contains("No such file"));
+    }
+}
